@@ -1,0 +1,1 @@
+//! The embedded Kafka broker: one handler per API over the journal.

@@ -1,0 +1,1 @@
+//! Kafka client: metadata, producer, fetcher, group membership and administration.

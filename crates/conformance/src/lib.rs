@@ -1,0 +1,1 @@
+//! Real Kafka clients in five languages against the broker and the proxy (development only).

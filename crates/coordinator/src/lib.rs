@@ -1,0 +1,1 @@
+//! Consumer groups and producer ids as pure state machines.

@@ -1,0 +1,1 @@
+//! The laboratory: workload, schedule, histograms, ledger, statistics and report.

@@ -1,0 +1,3 @@
+//! The `moldau` binary.
+
+fn main() {}

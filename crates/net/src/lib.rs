@@ -1,0 +1,1 @@
+//! Network threads, listeners, frames and pipelined connections, with their limits.

@@ -1,0 +1,1 @@
+//! Kafka wire protocol: generated messages, primitives, frames, API keys and error codes.

@@ -1,0 +1,1 @@
+//! The L7 Kafka proxy: virtual clusters, sessions and address rewriting.

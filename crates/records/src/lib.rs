@@ -1,0 +1,1 @@
+//! Kafka record batches, format version 2: view, builder, CRC32C and compression.

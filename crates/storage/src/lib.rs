@@ -1,0 +1,1 @@
+//! Partition logs on one journal: group commit, index, tail cache and recovery.
