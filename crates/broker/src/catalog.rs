@@ -1,0 +1,337 @@
+//! The topics of the broker: which exist, how many partitions each has, how it is configured.
+//!
+//! A change is one metadata record in the journal. It is appended under the write lock, so that
+//! the journal holds the changes in the order in which the catalog saw them, and a produce to a
+//! topic always comes after the record that made the topic.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use moldau_protocol::{ErrorCode, Uuid};
+use moldau_storage::{Lsn, Storage};
+
+use crate::error::Refusal;
+use crate::metadata_record::{MetadataRecord, TopicOverrides};
+use crate::topic_config::TopicConfig;
+
+/// Longest topic name, since Kafka's own limit keeps `<topic>-<partition>` a file name.
+const TOPIC_NAME_BYTES_MAX: usize = 249;
+
+/// Most partitions of one topic: a response that lists them must fit a frame.
+pub(crate) const TOPIC_PARTITIONS_MAX: u32 = 2_000_000;
+
+/// One topic at one moment; a change makes another value.
+#[derive(Clone, Debug)]
+pub(crate) struct Topic {
+    pub(crate) id: Uuid,
+    pub(crate) name: Arc<str>,
+    pub(crate) partitions: u32,
+    pub(crate) overrides: TopicOverrides,
+    pub(crate) config: TopicConfig,
+}
+
+impl Topic {
+    /// Whether the topic has a partition of this index.
+    pub(crate) fn has(&self, partition: i32) -> bool {
+        u32::try_from(partition).is_ok_and(|partition| partition < self.partitions)
+    }
+}
+
+/// All topics.
+#[derive(Debug, Default)]
+pub(crate) struct Catalog {
+    /// Guards both maps; never held while waiting for anything but the journal's buffer.
+    topics: RwLock<Topics>,
+}
+
+#[derive(Debug, Default)]
+struct Topics {
+    by_name: BTreeMap<Arc<str>, Arc<Topic>>,
+    by_id: HashMap<Uuid, Arc<Topic>>,
+}
+
+impl Topics {
+    fn put(&mut self, topic: Topic) -> Arc<Topic> {
+        let topic = Arc::new(topic);
+        self.by_name.insert(Arc::clone(&topic.name), Arc::clone(&topic));
+        self.by_id.insert(topic.id, Arc::clone(&topic));
+        topic
+    }
+
+    fn remove(&mut self, id: Uuid) -> Option<Arc<Topic>> {
+        let topic = self.by_id.remove(&id)?;
+        self.by_name.remove(&topic.name);
+        Some(topic)
+    }
+
+    fn apply(&mut self, record: MetadataRecord) -> Result<(), String> {
+        match record {
+            MetadataRecord::TopicCreated { id, name, partitions, overrides } => {
+                let config = TopicConfig::parse(&overrides)?;
+                let id = Uuid::from_bytes(id);
+                self.put(Topic { id, name: name.into(), partitions, overrides, config });
+            }
+            MetadataRecord::TopicDeleted { id } => {
+                self.remove(Uuid::from_bytes(id));
+            }
+            MetadataRecord::PartitionsGrown { id, partitions } => {
+                let topic = self.existing(Uuid::from_bytes(id))?;
+                self.put(Topic { partitions, ..topic });
+            }
+            MetadataRecord::TopicConfigured { id, overrides } => {
+                let topic = self.existing(Uuid::from_bytes(id))?;
+                let config = TopicConfig::parse(&overrides)?;
+                self.put(Topic { overrides, config, ..topic });
+            }
+            MetadataRecord::Group(_) | MetadataRecord::ProducerIds { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn existing(&self, id: Uuid) -> Result<Topic, String> {
+        let topic = self.by_id.get(&id).ok_or_else(|| format!("unknown topic id {id}"))?;
+        Ok(Topic::clone(topic))
+    }
+}
+
+impl Catalog {
+    /// Applies a record that the journal holds.
+    ///
+    /// # Errors
+    /// Says why the record cannot follow those before it.
+    pub(crate) fn replay(&self, record: MetadataRecord) -> Result<(), String> {
+        self.write().apply(record)
+    }
+
+    /// The topic of a name.
+    pub(crate) fn by_name(&self, name: &str) -> Option<Arc<Topic>> {
+        self.read().by_name.get(name).cloned()
+    }
+
+    /// The topic of an id.
+    pub(crate) fn by_id(&self, id: Uuid) -> Option<Arc<Topic>> {
+        self.read().by_id.get(&id).cloned()
+    }
+
+    /// Every topic, in the order of names.
+    pub(crate) fn all(&self) -> Vec<Arc<Topic>> {
+        self.read().by_name.values().cloned().collect()
+    }
+
+    /// Topics of a name not before `first`, in the order of names, at most `count`.
+    pub(crate) fn from_name(&self, first: &str, count: usize) -> Vec<Arc<Topic>> {
+        let topics = self.read();
+        let range = topics.by_name.range::<str, _>((
+            std::ops::Bound::Included(first),
+            std::ops::Bound::Unbounded,
+        ));
+        range.take(count).map(|(_, topic)| Arc::clone(topic)).collect()
+    }
+
+    /// Creates a topic; it is there once the returned position is durable.
+    ///
+    /// # Errors
+    /// `TOPIC_ALREADY_EXISTS`, or what [`check_topic`] finds, or a journal that takes nothing.
+    pub(crate) fn create(
+        &self,
+        storage: &Storage,
+        name: &str,
+        partitions: u32,
+        overrides: TopicOverrides,
+    ) -> Result<(Arc<Topic>, Lsn), Refusal> {
+        let mut topics = self.write();
+        check_absent(&topics, name)?;
+        let config = check_topic(name, partitions, &overrides)?;
+        let id = fresh_id(&topics);
+        let record = MetadataRecord::TopicCreated {
+            id: id.into_bytes(),
+            name: name.to_owned(),
+            partitions,
+            overrides: overrides.clone(),
+        };
+        let lsn = append(storage, &record)?;
+        let topic = Topic { id, name: name.into(), partitions, overrides, config };
+        Ok((topics.put(topic), lsn))
+    }
+
+    /// What [`Catalog::create`] would say, without creating anything.
+    ///
+    /// # Errors
+    /// As [`Catalog::create`].
+    pub(crate) fn check_create(
+        &self,
+        name: &str,
+        partitions: u32,
+        overrides: &TopicOverrides,
+    ) -> Result<TopicConfig, Refusal> {
+        check_absent(&self.read(), name)?;
+        check_topic(name, partitions, overrides)
+    }
+
+    /// Deletes a topic and its data.
+    ///
+    /// # Errors
+    /// `UNKNOWN_TOPIC_ID`, or a journal that takes nothing.
+    pub(crate) fn delete(&self, storage: &Storage, id: Uuid) -> Result<(Arc<Topic>, Lsn), Refusal> {
+        let mut topics = self.write();
+        if !topics.by_id.contains_key(&id) {
+            return Err(unknown_id(id));
+        }
+        append(storage, &MetadataRecord::TopicDeleted { id: id.into_bytes() })?;
+        let lsn = storage.delete_topic(id.into_bytes()).map_err(storage_refusal)?;
+        let topic = topics.remove(id).ok_or_else(|| unknown_id(id))?;
+        Ok((topic, lsn))
+    }
+
+    /// Raises the number of partitions of a topic to `partitions`.
+    ///
+    /// # Errors
+    /// `UNKNOWN_TOPIC_OR_PARTITION`, `INVALID_PARTITIONS`, or a journal that takes nothing.
+    pub(crate) fn grow(
+        &self,
+        storage: &Storage,
+        name: &str,
+        partitions: u32,
+    ) -> Result<Lsn, Refusal> {
+        let mut topics = self.write();
+        let topic = topics.by_name.get(name).cloned().ok_or_else(|| unknown_name(name))?;
+        check_growth(&topic, partitions)?;
+        let id = topic.id.into_bytes();
+        let lsn = append(storage, &MetadataRecord::PartitionsGrown { id, partitions })?;
+        topics.put(Topic { partitions, ..Topic::clone(&topic) });
+        Ok(lsn)
+    }
+
+    /// Replaces the overrides of a topic by what `change` makes of them.
+    ///
+    /// # Errors
+    /// `UNKNOWN_TOPIC_OR_PARTITION`, what `change` says, `INVALID_CONFIG`, or a journal that takes
+    /// nothing. With `validate_only` nothing is changed and no position returned.
+    pub(crate) fn configure(
+        &self,
+        storage: &Storage,
+        name: &str,
+        validate_only: bool,
+        change: impl FnOnce(&mut TopicOverrides) -> Result<(), Refusal>,
+    ) -> Result<Option<Lsn>, Refusal> {
+        let mut topics = self.write();
+        let topic = topics.by_name.get(name).cloned().ok_or_else(|| unknown_name(name))?;
+        let mut overrides = topic.overrides.clone();
+        change(&mut overrides)?;
+        let config = TopicConfig::parse(&overrides)
+            .map_err(|problem| Refusal::new(ErrorCode::InvalidConfig, problem))?;
+        if validate_only {
+            return Ok(None);
+        }
+        let id = topic.id.into_bytes();
+        let record = MetadataRecord::TopicConfigured { id, overrides: overrides.clone() };
+        let lsn = append(storage, &record)?;
+        topics.put(Topic { overrides, config, ..Topic::clone(&topic) });
+        Ok(Some(lsn))
+    }
+
+    /// The records that rebuild the catalog.
+    pub(crate) fn snapshot(&self) -> Vec<MetadataRecord> {
+        let topics = self.read();
+        let records = topics.by_name.values().map(|topic| MetadataRecord::TopicCreated {
+            id: topic.id.into_bytes(),
+            name: topic.name.to_string(),
+            partitions: topic.partitions,
+            overrides: topic.overrides.clone(),
+        });
+        records.collect()
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, Topics> {
+        self.topics.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Topics> {
+        self.topics.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Checks a partition count against the one that a topic has.
+///
+/// # Errors
+/// `INVALID_PARTITIONS`: the count can only grow, within bounds.
+pub(crate) fn check_growth(topic: &Topic, partitions: u32) -> Result<(), Refusal> {
+    if partitions > topic.partitions && partitions <= TOPIC_PARTITIONS_MAX {
+        return Ok(());
+    }
+    let message = format!(
+        "topic {} has {} partitions; the count can be raised to at most {TOPIC_PARTITIONS_MAX}, \
+         not set to {partitions}",
+        topic.name, topic.partitions
+    );
+    Err(Refusal::new(ErrorCode::InvalidPartitions, message))
+}
+
+/// `UNKNOWN_TOPIC_OR_PARTITION` for a name.
+pub(crate) fn unknown_name(name: &str) -> Refusal {
+    Refusal::new(ErrorCode::UnknownTopicOrPartition, format!("there is no topic {name}"))
+}
+
+/// `UNKNOWN_TOPIC_ID` for an id.
+pub(crate) fn unknown_id(id: Uuid) -> Refusal {
+    Refusal::new(ErrorCode::UnknownTopicId, format!("there is no topic of id {id}"))
+}
+
+/// A journal that takes nothing, as a client sees it.
+pub(crate) fn storage_refusal(error: moldau_storage::Error) -> Refusal {
+    Refusal::new(ErrorCode::KafkaStorageError, error.to_string())
+}
+
+fn append(storage: &Storage, record: &MetadataRecord) -> Result<Lsn, Refusal> {
+    storage.append_metadata(&record.encode()).map_err(storage_refusal)
+}
+
+fn check_absent(topics: &Topics, name: &str) -> Result<(), Refusal> {
+    if topics.by_name.contains_key(name) {
+        let message = format!("topic {name} already exists");
+        return Err(Refusal::new(ErrorCode::TopicAlreadyExists, message));
+    }
+    Ok(())
+}
+
+fn check_topic(
+    name: &str,
+    partitions: u32,
+    overrides: &TopicOverrides,
+) -> Result<TopicConfig, Refusal> {
+    check_name(name)?;
+    if partitions == 0 || partitions > TOPIC_PARTITIONS_MAX {
+        let message = format!("a topic has 1 to {TOPIC_PARTITIONS_MAX} partitions");
+        return Err(Refusal::new(ErrorCode::InvalidPartitions, message));
+    }
+    TopicConfig::parse(overrides)
+        .map_err(|problem| Refusal::new(ErrorCode::InvalidConfig, problem))
+}
+
+/// Checks a topic name by Kafka's rule.
+///
+/// # Errors
+/// `INVALID_TOPIC_EXCEPTION` with the rule.
+pub(crate) fn check_name(name: &str) -> Result<(), Refusal> {
+    let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    let length_fits = (1..=TOPIC_NAME_BYTES_MAX).contains(&name.len());
+    if length_fits && name != "." && name != ".." && name.bytes().all(legal) {
+        return Ok(());
+    }
+    let message = format!(
+        "a topic name has 1 to {TOPIC_NAME_BYTES_MAX} of the characters a-z A-Z 0-9 . _ - and is \
+         neither . nor .."
+    );
+    Err(Refusal::new(ErrorCode::InvalidTopicException, message))
+}
+
+fn fresh_id(topics: &Topics) -> Uuid {
+    loop {
+        let id = Uuid::from_bytes(fastrand::u128(..).to_be_bytes());
+        // Kafka reserves the ids 0 and 1, and one that prints with a leading dash confuses tools.
+        let reserved = id.into_bytes()[..15] == [0; 15] || id.to_string().starts_with('-');
+        if !reserved && !topics.by_id.contains_key(&id) {
+            return id;
+        }
+    }
+}
