@@ -1,0 +1,393 @@
+//! Serves one connection: reads bursts of frames, hands them over, writes answers in order.
+//!
+//! One task does all of it. A wake runs this cycle until nothing moves any more: hand over every
+//! frame that has arrived, poll the answers that woke, move finished ones from the front to the
+//! write queue, write the queue with as few calls as possible, read again. A burst of pipelined
+//! requests thus costs one read and one write.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
+
+use bytes::{Buf, Bytes};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
+
+use crate::buffer::{FRAME_BYTES_MAX_DEFAULT, FrameBuffer, FrameError, LENGTH_PREFIX_BYTES};
+use crate::metrics::{Metrics, add};
+use crate::notice::Notice;
+use crate::service::{Reply, Response, Service};
+use crate::shutdown::{Phase, Shutdown, ShutdownListener};
+
+/// Segments given to one `writev`. Far below the kernel's 1024 so that the array stays on the
+/// stack; 64 segments of a fetch answer are a megabyte and more.
+const WRITE_SEGMENTS_MAX: usize = 64;
+
+/// The idle timeout is measured in this many steps.
+const IDLE_STEPS: u32 = 8;
+
+/// An unfinished frame that gains fewer bytes than this in one idle step counts as idle, so that
+/// a peer cannot hold a connection by sending a byte at a time.
+const STEP_BYTES_MIN: usize = 64 * 1024;
+
+/// Limits of one connection.
+#[derive(Clone, Debug)]
+pub struct ConnectionLimits {
+    /// Largest frame; Kafka's `socket.request.max.bytes`.
+    pub frame_bytes_max: usize,
+    /// Requests taken from the connection and not yet answered. Java clients keep 5 in flight;
+    /// 64 leaves room for a multiplexing peer and bounds what one connection can make us hold.
+    pub in_flight_requests_max: usize,
+    /// Answered bytes waiting for a peer that reads slowly, above which no more requests are
+    /// taken. One answer may exceed it.
+    pub write_queue_bytes_max: usize,
+    /// A connection on which the peer does nothing for this long is closed; Kafka's
+    /// `connections.max.idle.ms`.
+    pub idle_timeout: Duration,
+}
+
+impl Default for ConnectionLimits {
+    fn default() -> Self {
+        Self {
+            frame_bytes_max: FRAME_BYTES_MAX_DEFAULT,
+            in_flight_requests_max: 64,
+            write_queue_bytes_max: 4 * 1024 * 1024,
+            idle_timeout: Duration::from_mins(10),
+        }
+    }
+}
+
+/// Why a connection ended.
+#[derive(Debug)]
+pub enum Closed {
+    /// The peer closed it.
+    ByPeer,
+    /// The socket failed.
+    Io(io::Error),
+    /// The peer did nothing for the idle timeout.
+    Idle,
+    /// The peer sent a length that no frame may have.
+    Frame(FrameError),
+    /// The service could not answer a frame, for this reason.
+    ByService(&'static str),
+    /// The process is shutting down.
+    Drained,
+}
+
+/// Serves `stream` with `service` until either side ends it.
+pub async fn serve_connection<S, V>(
+    stream: S,
+    service: V,
+    limits: ConnectionLimits,
+    shutdown: &Shutdown,
+    metrics: Arc<Metrics>,
+) -> Closed
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+    V: Service,
+{
+    let mut connection = Connection::new(stream, service, limits, shutdown, metrics);
+    let closed = std::future::poll_fn(|cx| connection.poll(cx)).await;
+    match &closed {
+        Closed::Idle => add(&connection.metrics.connections_idle_closed, 1),
+        Closed::Frame(error) => connection.metrics.refuse(error),
+        Closed::ByService(_) => add(&connection.metrics.frames_refused_by_service, 1),
+        Closed::ByPeer | Closed::Io(_) | Closed::Drained => {}
+    }
+    closed
+}
+
+enum Slot<F> {
+    Ready(Response),
+    Pending(F),
+}
+
+struct Connection<S, V: Service> {
+    stream: S,
+    service: V,
+    limits: ConnectionLimits,
+    shutdown: ShutdownListener,
+    metrics: Arc<Metrics>,
+    buffer: FrameBuffer,
+    /// Requests handed over whose answers have not reached the write queue, oldest first.
+    slots: VecDeque<Slot<V::Future>>,
+    write_queue: VecDeque<Bytes>,
+    write_queue_bytes: usize,
+    /// Answers in the write queue; they count as in flight until the queue has run empty.
+    write_queue_responses: usize,
+    notice: Arc<Notice>,
+    notice_waker: Waker,
+    task: Option<Waker>,
+    /// Set when no more requests are taken: what to return once the answers are out.
+    ending: Option<Closed>,
+    idle: IdleWatch,
+}
+
+impl<S, V> Connection<S, V>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+    V: Service,
+{
+    fn new(
+        stream: S,
+        service: V,
+        limits: ConnectionLimits,
+        shutdown: &Shutdown,
+        metrics: Arc<Metrics>,
+    ) -> Self {
+        let notice = Notice::new();
+        Self {
+            stream,
+            service,
+            shutdown: shutdown.listen(),
+            metrics,
+            buffer: FrameBuffer::new(limits.frame_bytes_max),
+            slots: VecDeque::new(),
+            write_queue: VecDeque::new(),
+            write_queue_bytes: 0,
+            write_queue_responses: 0,
+            notice_waker: Waker::from(Arc::clone(&notice)),
+            notice,
+            task: None,
+            ending: None,
+            idle: IdleWatch::new(limits.idle_timeout),
+            limits,
+        }
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Closed> {
+        self.follow_task(cx);
+        match self.shutdown.phase(cx) {
+            Phase::Running => {}
+            Phase::Draining => self.end(Closed::Drained),
+            Phase::Stopped => return Poll::Ready(Closed::Drained),
+        }
+        if self.poll_idle(cx) {
+            return Poll::Ready(Closed::Idle);
+        }
+        loop {
+            self.hand_over(cx);
+            self.poll_answers();
+            self.collect();
+            if let Err(error) = self.poll_write(cx) {
+                return Poll::Ready(Closed::Io(error));
+            }
+            if self.slots.is_empty()
+                && self.write_queue.is_empty()
+                && let Some(closed) = self.ending.take()
+            {
+                return self.poll_close(cx, closed);
+            }
+            if self.may_take() && matches!(self.buffer.frame(), Ok(Some(_)) | Err(_)) {
+                // The write made room for a frame that has arrived, or the service is not ready
+                // for it and will wake this task.
+                if self.idle.held_back {
+                    return Poll::Pending;
+                }
+                continue;
+            }
+            if !self.may_take() {
+                return Poll::Pending;
+            }
+            match ready!(self.buffer.poll_fill(cx, &mut self.stream)) {
+                Ok(0) => return Poll::Ready(Closed::ByPeer),
+                Ok(count) => {
+                    self.idle.bytes += count;
+                    add(&self.metrics.bytes_in, count as u64);
+                }
+                Err(error) => return Poll::Ready(Closed::Io(error)),
+            }
+        }
+    }
+
+    fn follow_task(&mut self, cx: &Context<'_>) {
+        if !self.task.as_ref().is_some_and(|task| task.will_wake(cx.waker())) {
+            self.notice.set_task(cx.waker());
+            self.task = Some(cx.waker().clone());
+        }
+    }
+
+    fn end(&mut self, closed: Closed) {
+        self.ending.get_or_insert(closed);
+    }
+
+    fn may_take(&self) -> bool {
+        self.ending.is_none()
+            && self.slots.len() + self.write_queue_responses < self.limits.in_flight_requests_max
+            && self.write_queue_bytes < self.limits.write_queue_bytes_max
+    }
+
+    /// Gives every frame that has arrived to the service, within the limits.
+    fn hand_over(&mut self, cx: &mut Context<'_>) {
+        let mut requests = 0;
+        self.idle.held_back = false;
+        while self.may_take() {
+            let frame = match self.buffer.frame() {
+                Ok(Some(frame)) => frame,
+                Ok(None) => break,
+                Err(error) => {
+                    self.end(Closed::Frame(error));
+                    break;
+                }
+            };
+            if self.service.poll_ready(cx, frame.len()).is_pending() {
+                self.idle.held_back = true;
+                break;
+            }
+            let total = frame.len() + LENGTH_PREFIX_BYTES;
+            let reply = self.service.call(frame);
+            self.buffer.consume(total);
+            requests += 1;
+            match reply {
+                Reply::Ready(response) => self.slots.push_back(Slot::Ready(response)),
+                Reply::Later(future) => self.push_later(future),
+                Reply::NoResponse => {}
+                Reply::Close(reason) => self.end(Closed::ByService(reason)),
+            }
+        }
+        if requests > 0 {
+            self.idle.active = true;
+            add(&self.metrics.requests, requests);
+        }
+    }
+
+    fn push_later(&mut self, mut future: V::Future) {
+        let mut cx = Context::from_waker(&self.notice_waker);
+        self.slots.push_back(match Pin::new(&mut future).poll(&mut cx) {
+            Poll::Ready(response) => Slot::Ready(response),
+            Poll::Pending => Slot::Pending(future),
+        });
+    }
+
+    fn poll_answers(&mut self) {
+        if !self.notice.take() {
+            return;
+        }
+        let mut cx = Context::from_waker(&self.notice_waker);
+        for slot in &mut self.slots {
+            if let Slot::Pending(future) = slot
+                && let Poll::Ready(response) = Pin::new(future).poll(&mut cx)
+            {
+                *slot = Slot::Ready(response);
+            }
+        }
+    }
+
+    /// Moves finished answers from the front to the write queue.
+    fn collect(&mut self) {
+        while matches!(self.slots.front(), Some(Slot::Ready(_))) {
+            let Some(Slot::Ready(response)) = self.slots.pop_front() else { return };
+            self.write_queue_bytes += response.len();
+            self.write_queue_responses += 1;
+            for segment in std::iter::once(response.head).chain(response.rest) {
+                if !segment.is_empty() {
+                    self.write_queue.push_back(segment);
+                }
+            }
+        }
+        if self.write_queue.is_empty() {
+            self.write_queue_responses = 0;
+        }
+    }
+
+    /// Writes until the queue is empty or the peer takes no more.
+    fn poll_write(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        while !self.write_queue.is_empty() {
+            let mut slices = [IoSlice::new(&[]); WRITE_SEGMENTS_MAX];
+            let mut count = 0;
+            for (slice, segment) in slices.iter_mut().zip(&self.write_queue) {
+                *slice = IoSlice::new(segment);
+                count += 1;
+            }
+            let slices = slices.get(..count).unwrap_or_default();
+            let written = match Pin::new(&mut self.stream).poll_write_vectored(cx, slices) {
+                Poll::Ready(Ok(0)) => return Err(io::ErrorKind::WriteZero.into()),
+                Poll::Ready(written) => written?,
+                Poll::Pending => return Ok(()),
+            };
+            self.written(written);
+        }
+        self.write_queue_responses = 0;
+        // A TLS stream may hold back what was written; a plain socket does nothing here.
+        match Pin::new(&mut self.stream).poll_flush(cx) {
+            Poll::Ready(flushed) => flushed,
+            Poll::Pending => Ok(()),
+        }
+    }
+
+    fn written(&mut self, count: usize) {
+        self.idle.active = true;
+        self.write_queue_bytes -= count;
+        add(&self.metrics.bytes_out, count as u64);
+        let mut left = count;
+        while let Some(front) = self.write_queue.front_mut() {
+            if left < front.len() {
+                front.advance(left);
+                return;
+            }
+            left -= front.len();
+            self.write_queue.pop_front();
+        }
+    }
+
+    fn poll_close(&mut self, cx: &mut Context<'_>, closed: Closed) -> Poll<Closed> {
+        match Pin::new(&mut self.stream).poll_shutdown(cx) {
+            Poll::Ready(_) => Poll::Ready(closed),
+            Poll::Pending => {
+                self.ending = Some(closed);
+                Poll::Pending
+            }
+        }
+    }
+
+    /// Whether the peer has been idle for too long.
+    fn poll_idle(&mut self, cx: &mut Context<'_>) -> bool {
+        while self.idle.interval.poll_tick(cx).is_ready() {
+            let ours_to_move = self.write_queue.is_empty() && !self.slots.is_empty();
+            if self.idle.step(ours_to_move) {
+                return true;
+            }
+            if self.idle.steps > 0 {
+                self.buffer.release();
+            }
+        }
+        false
+    }
+}
+
+/// Counts steps in which the peer neither sent, nor read, nor waited for us.
+struct IdleWatch {
+    interval: Interval,
+    steps: u32,
+    /// A request was taken or answer bytes were written in this step.
+    active: bool,
+    /// The service is not ready for a frame that has arrived.
+    held_back: bool,
+    /// Bytes read in this step.
+    bytes: usize,
+}
+
+impl IdleWatch {
+    fn new(timeout: Duration) -> Self {
+        let period = (timeout / IDLE_STEPS).max(Duration::from_millis(1));
+        let mut interval = interval_at(Instant::now() + period, period);
+        interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self { interval, steps: 0, active: false, held_back: false, bytes: 0 }
+    }
+
+    /// Ends a step; true when there have been too many idle ones in a row.
+    fn step(&mut self, ours_to_move: bool) -> bool {
+        let busy = self.active || ours_to_move || self.held_back || self.bytes >= STEP_BYTES_MIN;
+        self.steps = if busy { 0 } else { self.steps + 1 };
+        self.active = false;
+        self.bytes = 0;
+        self.steps >= IDLE_STEPS
+    }
+}
+
+#[cfg(test)]
+mod tests;

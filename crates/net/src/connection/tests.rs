@@ -1,0 +1,302 @@
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::atomic::Ordering;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+use tokio::sync::{oneshot, watch};
+use tokio::task::{JoinHandle, LocalSet, spawn_local};
+
+use super::*;
+
+/// Echoes frames; the first byte says how: `r` at once, `l` when its gate opens, `n` not at all,
+/// `c` closes, `s` in three segments.
+#[derive(Clone, Default)]
+struct Script {
+    calls: Rc<Cell<usize>>,
+    gates: Rc<RefCell<VecDeque<oneshot::Receiver<()>>>>,
+    ready: Option<watch::Receiver<bool>>,
+}
+
+impl Service for Script {
+    type Future = Pin<Box<dyn Future<Output = Response>>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>, _: usize) -> Poll<()> {
+        let Some(ready) = &mut self.ready else { return Poll::Ready(()) };
+        let waiting = ready.wait_for(|open| *open);
+        match std::pin::pin!(waiting).poll(cx) {
+            Poll::Ready(_) => Poll::Ready(()),
+            // The wait registers with the channel only as long as it lives: poll again soon.
+            Poll::Pending => {
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
+        }
+    }
+
+    fn call(&mut self, frame: &[u8]) -> Reply<Self::Future> {
+        self.calls.set(self.calls.get() + 1);
+        let echo = Bytes::from(framed(frame));
+        match frame.first() {
+            Some(b'l') => {
+                let gate = self.gates.borrow_mut().pop_front().unwrap();
+                Reply::Later(Box::pin(async move {
+                    gate.await.unwrap();
+                    echo.into()
+                }))
+            }
+            Some(b'n') => Reply::NoResponse,
+            Some(b'c') => Reply::Close("asked to"),
+            Some(b's') => {
+                let rest = vec![echo.slice(4..5), Bytes::new(), echo.slice(5..)];
+                Reply::Ready(Response { head: echo.slice(..4), rest })
+            }
+            _ => Reply::Ready(echo.into()),
+        }
+    }
+}
+
+fn framed(frame: &[u8]) -> Vec<u8> {
+    let mut bytes = u32::try_from(frame.len()).unwrap().to_be_bytes().to_vec();
+    bytes.extend_from_slice(frame);
+    bytes
+}
+
+async fn read_frame(stream: &mut DuplexStream) -> Vec<u8> {
+    let length = stream.read_u32().await.unwrap();
+    let mut frame = vec![0; usize::try_from(length).unwrap()];
+    stream.read_exact(&mut frame).await.unwrap();
+    frame
+}
+
+struct World {
+    peer: DuplexStream,
+    script: Script,
+    shutdown: Shutdown,
+    metrics: Arc<Metrics>,
+    served: JoinHandle<Closed>,
+}
+
+impl World {
+    fn start(script: Script, limits: ConnectionLimits) -> Self {
+        let (peer, stream) = duplex(64 * 1024);
+        let (shutdown, metrics) = (Shutdown::new(), Arc::new(Metrics::default()));
+        let (service, signal, counters) = (script.clone(), shutdown.clone(), metrics.clone());
+        let served = spawn_local(async move {
+            serve_connection(stream, service, limits, &signal, counters).await
+        });
+        Self { peer, script, shutdown, metrics, served }
+    }
+
+    async fn send(&mut self, frames: &[&[u8]]) {
+        let bytes: Vec<u8> = frames.iter().flat_map(|frame| framed(frame)).collect();
+        self.peer.write_all(&bytes).await.unwrap();
+    }
+
+    fn gate(&self) -> oneshot::Sender<()> {
+        let (open, gate) = oneshot::channel();
+        self.script.gates.borrow_mut().push_back(gate);
+        open
+    }
+
+    /// Lets the connection do all it can without time passing.
+    async fn settle(&self) {
+        for _ in 0..50 {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+fn run<F: Future>(test: F) -> F::Output {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    LocalSet::new().block_on(&runtime, test)
+}
+
+#[test]
+fn answers_keep_request_order_behind_a_slow_one() {
+    run(async {
+        let mut world = World::start(Script::default(), ConnectionLimits::default());
+        let (first, second) = (world.gate(), world.gate());
+        world.send(&[b"l1", b"r2", b"l3", b"s4", b"n5", b"r6"]).await;
+        world.settle().await;
+        assert_eq!(world.script.calls.get(), 6, "all are served while the first waits");
+        second.send(()).unwrap();
+        world.settle().await;
+        assert_eq!(world.metrics.bytes_out.load(Ordering::Relaxed), 0);
+        first.send(()).unwrap();
+        for expected in [b"l1", b"r2", b"l3", b"s4", b"r6"] {
+            assert_eq!(read_frame(&mut world.peer).await, expected);
+        }
+        drop(world.peer);
+        assert!(matches!(world.served.await.unwrap(), Closed::ByPeer));
+    });
+}
+
+#[test]
+fn in_flight_bound_holds_back_further_requests() {
+    run(async {
+        let limits = ConnectionLimits { in_flight_requests_max: 2, ..Default::default() };
+        let mut world = World::start(Script::default(), limits);
+        let (first, second) = (world.gate(), world.gate());
+        world.send(&[b"l1", b"l2", b"r3", b"r4"]).await;
+        world.settle().await;
+        assert_eq!(world.script.calls.get(), 2);
+        first.send(()).unwrap();
+        assert_eq!(read_frame(&mut world.peer).await, b"l1");
+        world.settle().await;
+        assert_eq!(world.script.calls.get(), 3);
+        second.send(()).unwrap();
+        for expected in [b"l2", b"r3", b"r4"] {
+            assert_eq!(read_frame(&mut world.peer).await, expected);
+        }
+    });
+}
+
+#[test]
+fn peer_that_does_not_read_stops_being_served() {
+    run(async {
+        let limits = ConnectionLimits { write_queue_bytes_max: 1, ..Default::default() };
+        let mut world = World::start(Script::default(), limits);
+        let large = [b'r'; 60_000];
+        let (mut reading, mut writing) = tokio::io::split(world.peer);
+        let writer = spawn_local(async move {
+            for _ in 0..20 {
+                writing.write_all(&framed(&large)).await.unwrap();
+            }
+            writing
+        });
+        for _ in 0..200 {
+            tokio::task::yield_now().await;
+        }
+        assert!(world.script.calls.get() <= 3, "served {}", world.script.calls.get());
+        let mut answers = vec![0; 20 * 60_004];
+        reading.read_exact(&mut answers).await.unwrap();
+        drop((writer.await.unwrap(), reading));
+        assert!(matches!((&mut world.served).await.unwrap(), Closed::ByPeer));
+    });
+}
+
+#[test]
+fn frame_is_held_until_the_service_is_ready() {
+    run(async {
+        let (open, ready) = watch::channel(false);
+        let script = Script { ready: Some(ready), ..Script::default() };
+        let mut world = World::start(script, ConnectionLimits::default());
+        world.send(&[b"r1", b"r2"]).await;
+        world.settle().await;
+        assert_eq!(world.script.calls.get(), 0);
+        open.send(true).unwrap();
+        assert_eq!(read_frame(&mut world.peer).await, b"r1");
+        assert_eq!(read_frame(&mut world.peer).await, b"r2");
+    });
+}
+
+#[test]
+fn bad_length_closes_after_earlier_answers_and_is_counted() {
+    for (prefix, negative, empty, oversized) in
+        [(-5_i32, 1, 0, 0), (0, 0, 1, 0), (i32::MAX, 0, 0, 1)]
+    {
+        run(async move {
+            let mut world = World::start(Script::default(), ConnectionLimits::default());
+            let open = world.gate();
+            world.send(&[b"l1"]).await;
+            world.peer.write_all(&prefix.to_be_bytes()).await.unwrap();
+            world.settle().await;
+            open.send(()).unwrap();
+            assert_eq!(read_frame(&mut world.peer).await, b"l1");
+            assert_eq!(world.peer.read(&mut [0; 1]).await.unwrap(), 0);
+            assert!(matches!(world.served.await.unwrap(), Closed::Frame(_)));
+            let count = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+            assert_eq!(count(&world.metrics.frames_refused_negative), negative);
+            assert_eq!(count(&world.metrics.frames_refused_empty), empty);
+            assert_eq!(count(&world.metrics.frames_refused_oversized), oversized);
+        });
+    }
+}
+
+#[test]
+fn refusal_by_the_service_closes_after_earlier_answers() {
+    run(async {
+        let mut world = World::start(Script::default(), ConnectionLimits::default());
+        world.send(&[b"r1", b"c2", b"r3"]).await;
+        assert_eq!(read_frame(&mut world.peer).await, b"r1");
+        assert_eq!(world.peer.read(&mut [0; 1]).await.unwrap(), 0);
+        assert!(matches!(world.served.await.unwrap(), Closed::ByService("asked to")));
+        assert_eq!(world.script.calls.get(), 2);
+    });
+}
+
+#[test]
+fn truncated_frame_ends_cleanly() {
+    run(async {
+        let mut world = World::start(Script::default(), ConnectionLimits::default());
+        world.peer.write_all(&[0, 0, 0, 9, b'r', 1]).await.unwrap();
+        drop(world.peer);
+        assert!(matches!(world.served.await.unwrap(), Closed::ByPeer));
+        assert_eq!(world.script.calls.get(), 0);
+    });
+}
+
+#[test]
+fn drain_answers_what_is_in_flight_and_takes_nothing_more() {
+    run(async {
+        let mut world = World::start(Script::default(), ConnectionLimits::default());
+        let open = world.gate();
+        world.send(&[b"l1"]).await;
+        world.settle().await;
+        world.shutdown.advance(Phase::Draining);
+        world.settle().await;
+        world.send(&[b"r2"]).await;
+        world.settle().await;
+        open.send(()).unwrap();
+        assert_eq!(read_frame(&mut world.peer).await, b"l1");
+        assert!(matches!(world.served.await.unwrap(), Closed::Drained));
+        assert_eq!(world.script.calls.get(), 1);
+    });
+}
+
+#[test]
+fn drain_closes_an_idle_connection_at_once() {
+    run(async {
+        let world = World::start(Script::default(), ConnectionLimits::default());
+        world.settle().await;
+        world.shutdown.advance(Phase::Draining);
+        assert!(matches!(world.served.await.unwrap(), Closed::Drained));
+    });
+}
+
+#[test]
+fn peer_that_trickles_bytes_is_closed_as_idle() {
+    run(async {
+        let mut world = World::start(Script::default(), ConnectionLimits::default());
+        world.peer.write_all(&[0, 0, 1, 0]).await.unwrap();
+        let mut sent = 0;
+        while !world.served.is_finished() {
+            tokio::time::advance(Duration::from_secs(30)).await;
+            world.settle().await;
+            if world.peer.write_all(b"r").await.is_ok() {
+                sent += 1;
+            }
+        }
+        assert!(matches!(world.served.await.unwrap(), Closed::Idle));
+        assert!((15..30).contains(&sent), "closed after {sent} half minutes");
+    });
+}
+
+#[test]
+fn connection_waiting_for_its_answer_is_not_idle() {
+    run(async {
+        let mut world = World::start(Script::default(), ConnectionLimits::default());
+        let open = world.gate();
+        world.send(&[b"l1"]).await;
+        for _ in 0..60 {
+            tokio::time::advance(Duration::from_mins(1)).await;
+            world.settle().await;
+        }
+        open.send(()).unwrap();
+        assert_eq!(read_frame(&mut world.peer).await, b"l1");
+    });
+}

@@ -1,0 +1,66 @@
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::time::Duration;
+
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::Error;
+
+/// Connections that the kernel holds until they are accepted; Kafka's `socket.listen.backlog.size`
+/// is 50, which a reconnecting fleet of clients overruns.
+const BACKLOG: i32 = 1024;
+
+/// Pause after a failed accept, so that a lack of file descriptors does not spin.
+pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Limits of one listener.
+#[derive(Clone, Debug)]
+pub struct ListenerLimits {
+    /// Open connections above which further ones are closed at once. Counted over all listeners
+    /// of the same threads. The default stays below common limits of file descriptors.
+    pub connections_max: usize,
+}
+
+impl Default for ListenerLimits {
+    fn default() -> Self {
+        Self { connections_max: 16_384 }
+    }
+}
+
+/// A bound TCP socket that is not accepting yet; see [`crate::NetworkHandle::serve`].
+#[derive(Debug)]
+pub struct Listener {
+    pub(crate) socket: TcpListener,
+    address: SocketAddr,
+}
+
+impl Listener {
+    /// Binds and listens on `address`; port 0 picks a free port.
+    ///
+    /// # Errors
+    /// The address is in use or not ours; the error names it.
+    pub fn bind(address: SocketAddr) -> Result<Self, Error> {
+        let listen = || -> io::Result<Self> {
+            let socket =
+                Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+            // A restart must not wait for the old connections' TIME_WAIT.
+            socket.set_reuse_address(true)?;
+            socket.set_nonblocking(true)?;
+            socket.bind(&address.into())?;
+            socket.listen(BACKLOG)?;
+            let socket = TcpListener::from(socket);
+            let address = socket.local_addr()?;
+            Ok(Self { socket, address })
+        };
+        listen().map_err(|source| match source.kind() {
+            io::ErrorKind::AddrInUse => Error::AddressInUse { address },
+            _ => Error::Bind { address, source },
+        })
+    }
+
+    /// The address that was bound, with the real port.
+    #[must_use]
+    pub fn local_addr(&self) -> SocketAddr {
+        self.address
+    }
+}

@@ -1,0 +1,84 @@
+//! What stands behind a connection and answers its frames.
+
+use std::future::Future;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+
+/// The bytes of one answer, length prefix included, as segments that are written with `writev`.
+///
+/// A fetch answer lists stored batches as segments of their own, so that they reach the socket
+/// without a copy. An answer of one segment costs no allocation here.
+#[derive(Clone, Debug, Default)]
+pub struct Response {
+    /// Written first; may be empty.
+    pub head: Bytes,
+    /// Written after the head, in order.
+    pub rest: Vec<Bytes>,
+}
+
+impl Response {
+    /// An answer of one segment.
+    #[must_use]
+    pub fn single(head: Bytes) -> Self {
+        Self { head, rest: Vec::new() }
+    }
+
+    /// Nothing is written, for requests that turn out to want no answer.
+    #[must_use]
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// Bytes of all segments.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.rest.iter().fold(self.head.len(), |sum, segment| sum + segment.len())
+    }
+
+    /// Whether nothing would be written.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl From<Bytes> for Response {
+    fn from(head: Bytes) -> Self {
+        Self::single(head)
+    }
+}
+
+/// What a service says to a frame.
+#[derive(Debug)]
+pub enum Reply<F> {
+    /// The answer is there.
+    Ready(Response),
+    /// The answer comes from this future. It is polled at once, then whenever it wakes; requests
+    /// behind it are served meanwhile and their answers wait for it.
+    Later(F),
+    /// The protocol wants no answer (produce with `acks=0`).
+    NoResponse,
+    /// The frame cannot be answered. Answers to earlier requests are still written, then the
+    /// connection is closed.
+    Close(&'static str),
+}
+
+/// Answers the frames of one connection, in their order.
+pub trait Service {
+    /// An answer that takes time. `Unpin`, so that it needs no box of its own: an enum over
+    /// waiting states, with a boxed future as one of its variants, serves well.
+    type Future: Future<Output = Response> + Unpin;
+
+    /// Whether a frame of `frame_bytes` may be handed over. While this is pending, nothing more
+    /// is read from the connection, so that the peer feels the back-pressure. Polled again for
+    /// the same frame whenever the connection's task wakes.
+    fn poll_ready(&mut self, cx: &mut Context<'_>, frame_bytes: usize) -> Poll<()> {
+        let (_, _) = (cx, frame_bytes);
+        Poll::Ready(())
+    }
+
+    /// Takes one frame, length prefix excluded. Whatever must happen in arrival order (a log
+    /// append) is done before this returns; what merely waits goes into the future.
+    fn call(&mut self, frame: &[u8]) -> Reply<Self::Future>;
+}

@@ -1,0 +1,325 @@
+//! Network threads: one single-threaded runtime each, connections placed by load.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::mpsc;
+use tokio::task::LocalSet;
+
+use crate::Error;
+use crate::listener::{ACCEPT_PAUSE, Listener, ListenerLimits};
+use crate::metrics::{Metrics, add};
+use crate::shutdown::{Phase, Shutdown};
+
+/// Tasks on their way to a thread. Accepting waits when it is full, and the kernel's backlog
+/// holds the rest.
+const HAND_OVER_MAX: usize = 256;
+
+type LocalFuture = Pin<Box<dyn Future<Output = ()>>>;
+type Start = Box<dyn FnOnce() -> LocalFuture + Send>;
+
+/// A fixed set of threads, each running a single-threaded runtime.
+///
+/// A task or connection placed on a thread stays there, so it needs neither `Send` nor locks.
+/// Dropping this stops everything at once; [`drain`](Self::drain) lets requests finish.
+#[derive(Debug)]
+pub struct NetworkThreads {
+    handle: NetworkHandle,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// Places tasks and listeners on the threads. Clones share them.
+#[derive(Clone, Debug)]
+pub struct NetworkHandle {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    inboxes: Vec<Inbox>,
+    shutdown: Shutdown,
+    metrics: Arc<Metrics>,
+    open: OpenConnections,
+}
+
+#[derive(Debug)]
+struct Inbox {
+    sender: mpsc::Sender<Start>,
+    connections: Arc<AtomicUsize>,
+}
+
+#[derive(Debug, Default)]
+struct OpenConnections {
+    /// Guards the number of open connections of all threads.
+    count: Mutex<usize>,
+    none_left: Condvar,
+}
+
+impl NetworkThreads {
+    /// Starts `count` threads, at least one, named `name-0`, `name-1`, ...
+    ///
+    /// # Errors
+    /// The operating system refused a thread or an event queue.
+    pub fn start(name: &str, count: usize) -> Result<Self, Error> {
+        let shutdown = Shutdown::new();
+        let mut inboxes = Vec::new();
+        let mut threads = Vec::new();
+        for index in 0..count.max(1) {
+            let refused = |source| Error::Thread { index, source };
+            let runtime = Builder::new_current_thread().enable_all().build().map_err(refused)?;
+            let (sender, inbox) = mpsc::channel(HAND_OVER_MAX);
+            let stop = shutdown.clone();
+            let thread = std::thread::Builder::new()
+                .name(format!("{name}-{index}"))
+                .spawn(move || run(&runtime, inbox, &stop))
+                .map_err(refused)?;
+            inboxes.push(Inbox { sender, connections: Arc::default() });
+            threads.push(thread);
+        }
+        let (metrics, open) = (Arc::default(), OpenConnections::default());
+        let inner = Arc::new(Inner { inboxes, shutdown, metrics, open });
+        Ok(Self { handle: NetworkHandle { inner }, threads })
+    }
+
+    /// Places tasks and listeners on these threads.
+    #[must_use]
+    pub fn handle(&self) -> NetworkHandle {
+        self.handle.clone()
+    }
+
+    /// Stops accepting, lets requests in flight finish and closes connections as they become
+    /// idle; what is still open after `patience` is cut off. Blocks the calling thread, which
+    /// must not be one of these. Returns the number of connections that were cut off.
+    pub fn drain(self, patience: Duration) -> usize {
+        let inner = &self.handle.inner;
+        inner.shutdown.advance(Phase::Draining);
+        let deadline = Instant::now() + patience;
+        let mut count = inner.open.lock();
+        while *count > 0 {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            let waited = inner.open.none_left.wait_timeout(count, left);
+            count = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        *count
+    }
+}
+
+impl Drop for NetworkThreads {
+    fn drop(&mut self) {
+        self.handle.inner.shutdown.advance(Phase::Stopped);
+        for thread in self.threads.drain(..) {
+            if thread.join().is_err() {
+                tracing::error!("a network thread ended by a panic");
+            }
+        }
+    }
+}
+
+impl NetworkHandle {
+    /// Number of threads.
+    #[must_use]
+    pub fn thread_count(&self) -> usize {
+        self.inner.inboxes.len()
+    }
+
+    /// The signal that connections and tasks of these threads follow.
+    #[must_use]
+    pub fn shutdown(&self) -> &Shutdown {
+        &self.inner.shutdown
+    }
+
+    /// Counters of these threads.
+    #[must_use]
+    pub fn metrics(&self) -> &Arc<Metrics> {
+        &self.inner.metrics
+    }
+
+    /// Connections open at this moment.
+    #[must_use]
+    pub fn connections_open(&self) -> usize {
+        *self.inner.open.lock()
+    }
+
+    /// Runs a task on thread `index` modulo the number of threads. `start` runs there, so the
+    /// future need not be `Send`. The task is dropped when the threads stop.
+    ///
+    /// # Errors
+    /// The threads have stopped.
+    pub async fn spawn_on<F, Fut>(&self, index: usize, start: F) -> Result<(), Error>
+    where
+        F: FnOnce() -> Fut + Send + 'static,
+        Fut: Future<Output = ()> + 'static,
+    {
+        let inbox = self.inner.inboxes.get(index % self.thread_count()).ok_or(Error::Stopped)?;
+        let start: Start = Box::new(move || Box::pin(start()));
+        inbox.sender.send(start).await.map_err(|_| Error::Stopped)
+    }
+
+    /// [`spawn_on`](Self::spawn_on) for callers that are not in a runtime; blocks while the
+    /// thread's hand-over queue is full.
+    ///
+    /// # Errors
+    /// The threads have stopped.
+    pub fn spawn_on_blocking<F, Fut>(&self, index: usize, start: F) -> Result<(), Error>
+    where
+        F: FnOnce() -> Fut + Send + 'static,
+        Fut: Future<Output = ()> + 'static,
+    {
+        let inbox = self.inner.inboxes.get(index % self.thread_count()).ok_or(Error::Stopped)?;
+        let start: Start = Box::new(move || Box::pin(start()));
+        inbox.sender.blocking_send(start).map_err(|_| Error::Stopped)
+    }
+
+    /// Accepts connections of `listener` until the drain begins. Each goes to the thread with the
+    /// fewest, where `serve` makes the future that serves it. Blocks only while the first
+    /// thread's hand-over queue is full; must not be called from within a runtime.
+    ///
+    /// # Errors
+    /// The threads have stopped.
+    pub fn serve<F, Fut>(
+        &self,
+        listener: Listener,
+        limits: ListenerLimits,
+        serve: F,
+    ) -> Result<(), Error>
+    where
+        F: Fn(TcpStream, SocketAddr) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = ()> + 'static,
+    {
+        let handle = self.clone();
+        let serve = Arc::new(serve);
+        self.spawn_on_blocking(0, move || async move {
+            let address = listener.local_addr();
+            if let Err(error) = handle.accept_all(listener, &limits, &serve).await {
+                tracing::error!(%address, %error, "stopped accepting connections");
+            }
+        })
+    }
+
+    async fn accept_all<F, Fut>(
+        &self,
+        listener: Listener,
+        limits: &ListenerLimits,
+        serve: &Arc<F>,
+    ) -> io::Result<()>
+    where
+        F: Fn(TcpStream, SocketAddr) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = ()> + 'static,
+    {
+        let listener = TcpListener::from_std(listener.socket)?;
+        loop {
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                () = self.inner.shutdown.reached(Phase::Draining) => return Ok(()),
+            };
+            match accepted {
+                Ok((stream, peer)) => {
+                    if self.connections_open() >= limits.connections_max {
+                        add(&self.inner.metrics.connections_refused, 1);
+                        drop(stream);
+                    } else if let Err(error) = self.place(stream, peer, serve).await {
+                        tracing::debug!(%peer, %error, "a connection was not placed");
+                    }
+                }
+                Err(error) => {
+                    add(&self.inner.metrics.accept_errors, 1);
+                    tracing::warn!(%error, "accept failed");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    async fn place<F, Fut>(
+        &self,
+        stream: TcpStream,
+        peer: SocketAddr,
+        serve: &Arc<F>,
+    ) -> io::Result<()>
+    where
+        F: Fn(TcpStream, SocketAddr) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = ()> + 'static,
+    {
+        // Small answers must not wait for the peer's delayed acknowledgement.
+        stream.set_nodelay(true)?;
+        let stream = stream.into_std()?;
+        let inboxes = self.inner.inboxes.iter().enumerate();
+        let Some((index, inbox)) =
+            inboxes.min_by_key(|(_, inbox)| inbox.connections.load(Ordering::Relaxed))
+        else {
+            return Ok(());
+        };
+        let open = OpenConnection::new(&self.inner, &inbox.connections);
+        let serve = Arc::clone(serve);
+        let placed = self.spawn_on(index, move || async move {
+            let _open = open;
+            match TcpStream::from_std(stream) {
+                Ok(stream) => serve(stream, peer).await,
+                Err(error) => tracing::warn!(%peer, %error, "cannot watch a connection"),
+            }
+        });
+        placed.await.map_err(io::Error::other)
+    }
+}
+
+impl OpenConnections {
+    fn lock(&self) -> std::sync::MutexGuard<'_, usize> {
+        self.count.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Counts a connection from hand-over to close.
+struct OpenConnection {
+    inner: Arc<Inner>,
+    on_thread: Arc<AtomicUsize>,
+}
+
+impl OpenConnection {
+    fn new(inner: &Arc<Inner>, on_thread: &Arc<AtomicUsize>) -> Self {
+        on_thread.fetch_add(1, Ordering::Relaxed);
+        *inner.open.lock() += 1;
+        add(&inner.metrics.connections_open, 1);
+        add(&inner.metrics.connections_total, 1);
+        Self { inner: Arc::clone(inner), on_thread: Arc::clone(on_thread) }
+    }
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.on_thread.fetch_sub(1, Ordering::Relaxed);
+        self.inner.metrics.connections_open.fetch_sub(1, Ordering::Relaxed);
+        let mut count = self.inner.open.lock();
+        *count -= 1;
+        if *count == 0 {
+            self.inner.open.none_left.notify_all();
+        }
+    }
+}
+
+fn run(runtime: &Runtime, mut inbox: mpsc::Receiver<Start>, shutdown: &Shutdown) {
+    let local = LocalSet::new();
+    local.block_on(runtime, async move {
+        loop {
+            let start = tokio::select! {
+                start = inbox.recv() => start,
+                () = shutdown.reached(Phase::Stopped) => None,
+            };
+            let Some(start) = start else { return };
+            tokio::task::spawn_local(start());
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests;
