@@ -1,0 +1,158 @@
+//! gzip (RFC 1952): members one after the other, each a header, a deflate stream, CRC32 and size.
+
+use flate2::{Compress, Crc, Decompress, FlushCompress, FlushDecompress, Status};
+
+use super::Output;
+use crate::{Compression, Error};
+
+/// Magic, method deflate, no flags, no time, no hint, unknown system.
+const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
+const FLAG_HEADER_CRC: u8 = 0x02;
+const FLAG_EXTRA: u8 = 0x04;
+const FLAG_NAME: u8 = 0x08;
+const FLAG_COMMENT: u8 = 0x10;
+const FLAGS_RESERVED: u8 = 0xe0;
+const TRAILER_LEN: usize = 8;
+/// Least room to offer to deflate at a time.
+const OUTPUT_STEP: usize = 16 << 10;
+
+fn corrupt(reason: &'static str) -> Error {
+    Error::CorruptPayload { compression: Compression::Gzip, reason }
+}
+
+pub(super) struct Unpacker {
+    inflate: Decompress,
+}
+
+impl Default for Unpacker {
+    fn default() -> Self {
+        Self { inflate: Decompress::new(false) }
+    }
+}
+
+impl Unpacker {
+    pub(super) fn unpack(&mut self, input: &[u8], out: &mut Output<'_>) -> Result<(), Error> {
+        let mut rest = input;
+        loop {
+            skip_header(&mut rest)?;
+            let start = out.filled;
+            self.inflate_member(&mut rest, out)?;
+            let trailer: &[u8; TRAILER_LEN] =
+                take(&mut rest, TRAILER_LEN)?.first_chunk().ok_or_else(too_short)?;
+            let [c0, c1, c2, c3, s0, s1, s2, s3] = *trailer;
+            let mut crc = Crc::new();
+            crc.update(out.filled_from(start));
+            if crc.sum() != u32::from_le_bytes([c0, c1, c2, c3])
+                || crc.amount() != u32::from_le_bytes([s0, s1, s2, s3])
+            {
+                return Err(corrupt("checksum or size of a gzip member differs"));
+            }
+            if rest.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn inflate_member(&mut self, rest: &mut &[u8], out: &mut Output<'_>) -> Result<(), Error> {
+        self.inflate.reset(false);
+        loop {
+            // One byte beyond the limit tells a payload that fills it from one that exceeds it.
+            let mut beyond = [0u8];
+            let at_limit = out.room() == 0;
+            let (consumed, produced) = (self.inflate.total_in(), self.inflate.total_out());
+            let free = if at_limit {
+                &mut beyond[..]
+            } else {
+                let step = out.room().min(OUTPUT_STEP.max(rest.len()));
+                out.free(step)?
+            };
+            let status = self
+                .inflate
+                .decompress(rest, free, FlushDecompress::None)
+                .map_err(|_| corrupt("deflate stream is damaged"))?;
+            let consumed = position(self.inflate.total_in() - consumed);
+            let produced = position(self.inflate.total_out() - produced);
+            take(rest, consumed)?;
+            if at_limit && produced > 0 {
+                return Err(out.too_large());
+            }
+            out.advance(produced);
+            match status {
+                Status::StreamEnd => return Ok(()),
+                _ if consumed == 0 && produced == 0 => return Err(too_short()),
+                _ => {}
+            }
+        }
+    }
+}
+
+fn position(count: u64) -> usize {
+    usize::try_from(count).expect("zlib moves within slices, whose lengths are usize")
+}
+
+fn too_short() -> Error {
+    corrupt("gzip member ends early")
+}
+
+fn skip_header(rest: &mut &[u8]) -> Result<(), Error> {
+    let header: &[u8; HEADER.len()] =
+        take(rest, HEADER.len())?.first_chunk().ok_or_else(too_short)?;
+    let [0x1f, 0x8b, 8, flags, ..] = *header else {
+        return Err(corrupt("not a gzip member"));
+    };
+    if flags & FLAGS_RESERVED != 0 {
+        return Err(corrupt("reserved gzip flags are set"));
+    }
+    if flags & FLAG_EXTRA != 0 {
+        let len: &[u8; 2] = take(rest, 2)?.first_chunk().ok_or_else(too_short)?;
+        take(rest, usize::from(u16::from_le_bytes(*len)))?;
+    }
+    for flag in [FLAG_NAME, FLAG_COMMENT] {
+        if flags & flag != 0 {
+            let len = rest.iter().position(|&byte| byte == 0).ok_or_else(too_short)?;
+            take(rest, len + 1)?;
+        }
+    }
+    if flags & FLAG_HEADER_CRC != 0 {
+        take(rest, 2)?;
+    }
+    Ok(())
+}
+
+fn take<'a>(rest: &mut &'a [u8], len: usize) -> Result<&'a [u8], Error> {
+    let (head, tail) = rest.split_at_checked(len).ok_or_else(too_short)?;
+    *rest = tail;
+    Ok(head)
+}
+
+pub(super) struct Packer {
+    deflate: Compress,
+}
+
+impl Default for Packer {
+    fn default() -> Self {
+        Self { deflate: Compress::new(flate2::Compression::default(), false) }
+    }
+}
+
+impl Packer {
+    pub(super) fn pack(&mut self, input: &[u8], out: &mut Vec<u8>) -> Option<()> {
+        self.deflate.reset();
+        out.extend_from_slice(&HEADER);
+        let mut rest = input;
+        loop {
+            out.reserve(OUTPUT_STEP.max(rest.len() / 4));
+            let consumed = self.deflate.total_in();
+            let status = self.deflate.compress_vec(rest, out, FlushCompress::Finish).ok()?;
+            rest = rest.get(position(self.deflate.total_in() - consumed)..)?;
+            if status == Status::StreamEnd {
+                break;
+            }
+        }
+        let mut crc = Crc::new();
+        crc.update(input);
+        out.extend_from_slice(&crc.sum().to_le_bytes());
+        out.extend_from_slice(&crc.amount().to_le_bytes());
+        Some(())
+    }
+}

@@ -1,0 +1,180 @@
+//! LZ4 frames, as Kafka writes them in format 2: standard header checksum (KIP-57), independent
+//! blocks of 64 KB, no content size, no content checksum.
+//!
+//! ```text
+//! magic 04 22 4d 18 | FLG | BD | [content size u64] | [dictionary id u32] | HC | blocks
+//! block: size u32 (high bit: stored as it is; 0 ends the frame) | bytes | [XXH32 u32]
+//! after the last block: [content XXH32 u32]
+//! ```
+//! Little-endian. Read are frames of any block size, with linked blocks and with checksums, since
+//! other clients write them; frames may follow one another.
+
+use lz4_flex::block::{
+    CompressTable, compress_into_with_table, decompress_into_with_dict, get_maximum_output_size,
+};
+use twox_hash::XxHash32;
+
+use super::Output;
+use crate::{Compression, Error};
+
+/// The hash table of the packer.
+pub(super) type Table = CompressTable;
+
+const MAGIC: [u8; 4] = [0x04, 0x22, 0x4d, 0x18];
+const VERSION_MASK: u8 = 0xc0;
+const VERSION: u8 = 0x40;
+const BLOCKS_INDEPENDENT: u8 = 0x20;
+const BLOCK_CHECKSUM: u8 = 0x10;
+const CONTENT_SIZE: u8 = 0x08;
+const CONTENT_CHECKSUM: u8 = 0x04;
+const DICTIONARY_ID: u8 = 0x01;
+/// BD byte of 64 KB blocks.
+const BLOCK_64_KB: u8 = 0x40;
+const BLOCK_LEN: usize = 64 << 10;
+/// High bit of a block's size: its bytes are not compressed.
+const STORED: u32 = 1 << 31;
+/// Linked blocks refer back by at most this much.
+const WINDOW_LEN: usize = 64 << 10;
+/// A byte of a match length stands for at most 255 bytes.
+const EXPANSION_MAX: usize = 255;
+
+fn corrupt(reason: &'static str) -> Error {
+    Error::CorruptPayload { compression: Compression::Lz4, reason }
+}
+
+fn too_short() -> Error {
+    corrupt("frame ends early")
+}
+
+struct Frame {
+    flags: u8,
+    block_len_max: usize,
+}
+
+pub(super) fn unpack(input: &[u8], out: &mut Output<'_>) -> Result<(), Error> {
+    let mut rest = input;
+    loop {
+        let frame = read_frame_header(&mut rest)?;
+        let start = out.filled;
+        while read_block(&frame, start, &mut rest, out)? {}
+        if frame.flags & CONTENT_CHECKSUM != 0
+            && take_u32(&mut rest)? != XxHash32::oneshot(0, out.filled_from(start))
+        {
+            return Err(corrupt("content checksum differs"));
+        }
+        if rest.is_empty() {
+            return Ok(());
+        }
+    }
+}
+
+fn read_frame_header(rest: &mut &[u8]) -> Result<Frame, Error> {
+    if take(rest, MAGIC.len())? != MAGIC {
+        return Err(corrupt("not an LZ4 frame"));
+    }
+    let descriptor_start = *rest;
+    let &[flags, block_size] = take(rest, 2)?.first_chunk().ok_or_else(too_short)?;
+    if flags & VERSION_MASK != VERSION {
+        return Err(corrupt("frame version is unknown"));
+    }
+    if flags & DICTIONARY_ID != 0 {
+        return Err(corrupt("frame needs a dictionary"));
+    }
+    let block_len_max = match (block_size >> 4) & 0x07 {
+        4 => 64 << 10,
+        5 => 256 << 10,
+        6 => 1 << 20,
+        7 => 4 << 20,
+        _ => return Err(corrupt("block size is unknown")),
+    };
+    if flags & CONTENT_SIZE != 0 {
+        take(rest, 8)?;
+    }
+    let descriptor_len = descriptor_start.len() - rest.len();
+    let descriptor = descriptor_start.get(..descriptor_len).ok_or_else(too_short)?;
+    let &[checksum] = take(rest, 1)?.first_chunk().ok_or_else(too_short)?;
+    if checksum != header_checksum(descriptor) {
+        return Err(corrupt("header checksum differs"));
+    }
+    Ok(Frame { flags, block_len_max })
+}
+
+/// Unpacks one block; `false` at the end mark. `start` is where the frame's content begins.
+fn read_block(
+    frame: &Frame,
+    start: usize,
+    rest: &mut &[u8],
+    out: &mut Output<'_>,
+) -> Result<bool, Error> {
+    let size = take_u32(rest)?;
+    if size == 0 {
+        return Ok(false);
+    }
+    let len = usize::try_from(size & !STORED).map_err(|_| too_short())?;
+    if len > frame.block_len_max {
+        return Err(corrupt("block is larger than its frame allows"));
+    }
+    let block = take(rest, len)?;
+    if frame.flags & BLOCK_CHECKSUM != 0 && take_u32(rest)? != XxHash32::oneshot(0, block) {
+        return Err(corrupt("block checksum differs"));
+    }
+    if size & STORED != 0 {
+        out.copy(block)?;
+        return Ok(true);
+    }
+    let content_max = frame.block_len_max.min(len.saturating_mul(EXPANSION_MAX));
+    let room = out.room();
+    let (done, free) = out.split(content_max.min(room))?;
+    let linked = frame.flags & BLOCKS_INDEPENDENT == 0;
+    let window_start =
+        if linked { start.max(done.len().saturating_sub(WINDOW_LEN)) } else { done.len() };
+    let window = done.get(window_start..).unwrap_or_default();
+    let free = free.get_mut(..content_max.min(room)).unwrap_or_default();
+    let unpacked = match decompress_into_with_dict(block, free, window) {
+        Ok(unpacked) => unpacked,
+        Err(_) if content_max > room => return Err(out.too_large()),
+        Err(_) => return Err(corrupt("block does not unpack")),
+    };
+    out.advance(unpacked);
+    Ok(true)
+}
+
+/// The second byte of the descriptor's XXH32.
+fn header_checksum(descriptor: &[u8]) -> u8 {
+    let [_, checksum, ..] = XxHash32::oneshot(0, descriptor).to_le_bytes();
+    checksum
+}
+
+fn take_u32(rest: &mut &[u8]) -> Result<u32, Error> {
+    take(rest, 4)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes)).ok_or_else(too_short)
+}
+
+fn take<'a>(rest: &mut &'a [u8], len: usize) -> Result<&'a [u8], Error> {
+    let (head, tail) = rest.split_at_checked(len).ok_or_else(too_short)?;
+    *rest = tail;
+    Ok(head)
+}
+
+pub(super) fn pack(table: &mut Table, input: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    let descriptor = [VERSION | BLOCKS_INDEPENDENT, BLOCK_64_KB];
+    out.extend_from_slice(&MAGIC);
+    out.extend_from_slice(&descriptor);
+    out.push(header_checksum(&descriptor));
+    for block in input.chunks(BLOCK_LEN) {
+        let size_at = out.len();
+        let start = size_at + 4;
+        out.resize(start + get_maximum_output_size(block.len()), 0);
+        let len = compress_into_with_table(block, out.get_mut(start..)?, table).ok()?;
+        let size = if len < block.len() {
+            out.truncate(start + len);
+            u32::try_from(len).ok()?
+        } else {
+            out.truncate(start);
+            out.extend_from_slice(block);
+            u32::try_from(block.len()).ok()? | STORED
+        };
+        out.get_mut(size_at..start)?.copy_from_slice(&size.to_le_bytes());
+    }
+    out.extend_from_slice(&[0; 4]);
+    Some(())
+}

@@ -1,0 +1,49 @@
+//! Changes to a finished batch in place.
+
+use crate::batch::{BATCH_HEADER_LEN, CRC_START};
+use crate::{Attributes, Error, TimestampType, crc32c};
+
+/// Writes the base offset. It lies outside the CRC.
+///
+/// # Errors
+/// [`Error::Truncated`] when `batch` is shorter than a batch header.
+pub fn patch_base_offset(batch: &mut [u8], base_offset: i64) -> Result<(), Error> {
+    header_of(batch)?[0..8].copy_from_slice(&base_offset.to_be_bytes());
+    Ok(())
+}
+
+/// Writes the partition leader epoch. It lies outside the CRC.
+///
+/// # Errors
+/// [`Error::Truncated`] when `batch` is shorter than a batch header.
+pub fn patch_partition_leader_epoch(batch: &mut [u8], leader_epoch: i32) -> Result<(), Error> {
+    header_of(batch)?[12..16].copy_from_slice(&leader_epoch.to_be_bytes());
+    Ok(())
+}
+
+/// Makes `batch` one whole LogAppendTime batch with `timestamp` (ms since 1970) for all records,
+/// and writes its CRC anew. `batch` must hold this batch and nothing after it.
+///
+/// # Errors
+/// [`Error::Truncated`] when `batch` is shorter than a batch header.
+pub fn set_log_append_time(batch: &mut [u8], timestamp: i64) -> Result<(), Error> {
+    let header = header_of(batch)?;
+    let attributes = Attributes::from_bits(u16::from_be_bytes([header[21], header[22]]))
+        .with_timestamp_type(TimestampType::LogAppendTime);
+    header[21..23].copy_from_slice(&attributes.bits().to_be_bytes());
+    header[35..43].copy_from_slice(&timestamp.to_be_bytes());
+    write_crc(batch)
+}
+
+/// Writes the CRC of a batch whose other bytes are in place.
+pub(crate) fn write_crc(batch: &mut [u8]) -> Result<(), Error> {
+    let crc = crc32c(batch.get(CRC_START..).unwrap_or_default());
+    header_of(batch)?[17..21].copy_from_slice(&crc.to_be_bytes());
+    Ok(())
+}
+
+/// The header as an array, so that places in it are checked when compiling.
+fn header_of(batch: &mut [u8]) -> Result<&mut [u8; BATCH_HEADER_LEN], Error> {
+    let available = batch.len();
+    batch.first_chunk_mut().ok_or(Error::Truncated { needed: BATCH_HEADER_LEN, available })
+}
