@@ -1,1 +1,62 @@
 //! Consumer groups and producer ids as pure state machines.
+//!
+//! [`Groups`] holds every classic consumer group of one broker: membership and rebalances, static
+//! members (KIP-345), committed offsets. It owns no clock, thread or socket: each call carries the
+//! time in milliseconds, and what is to be done comes out as [`Effects`]. A join or a sync that has
+//! to wait leaves its [`Token`] behind, which comes out with the reply in a later step.
+//!
+//! # Layout
+//!
+//! | module | subject |
+//! |---|---|
+//! | `groups` | all groups: lookup, creation, deadlines, retention, replay, snapshot |
+//! | `group` | one group: members, state, generations; `join`, `sync`, `membership` |
+//! | `offsets` | committed offsets of one group |
+//! | `request`, `reply` | what goes in and what comes out |
+//! | `record` | what is written durably, and its binary form |
+//! | `subscription` | topics of the consumer protocol's member metadata |
+//! | `timers` | deadlines of one group |
+//! | `producer_ids` | producer ids in durable blocks |
+//!
+//! # Driving it
+//!
+//! [`Groups::replay`] all stored records, then [`Groups::recovered`] once. Afterwards call the
+//! request methods, and [`Groups::tick`] when [`Groups::next_deadline`] has come; the deadline may
+//! move with every call. Write `records` in order and deliver `replies` after they are durable.
+//!
+//! # Invariants
+//!
+//! - Every token comes out exactly once.
+//! - The generation of a group never decreases, and no commit of an older generation is accepted.
+//! - Replaying the records of all steps gives the same offsets, generations and members.
+//! - A member has at most one request waiting, so waiting requests are bounded by the group size.
+//! - Clocks may stand still; a time earlier than the one before only delays deadlines.
+
+mod config;
+mod error;
+mod group;
+mod groups;
+mod offsets;
+pub mod producer_ids;
+mod record;
+mod reply;
+mod request;
+mod subscription;
+mod timers;
+mod wire;
+
+pub use config::{
+    ASSIGNMENTS_BYTES_MAX, Config, GROUP_SIZE_MAX, GROUPS_MAX, MEMBER_METADATA_BYTES_MAX,
+    NAME_BYTES_MAX, OFFSETS_PER_GROUP_MAX, PENDING_MEMBERS_MAX, PROTOCOLS_MAX,
+};
+pub use error::Error;
+pub use groups::Groups;
+pub use record::{CommittedOffset, GroupMetadata, GroupRecord, MemberRecord, TopicOffsets};
+pub use reply::{
+    Effects, FetchedOffset, GroupDescription, GroupState, JoinReply, JoinedMember, LeaveReply,
+    LeftMember, ListedGroup, MemberDescription, Reply, SyncReply, TopicResult,
+};
+pub use request::{
+    HeartbeatRequest, JoinRequest, LeaveRequest, LeavingMember, OffsetCommitRequest,
+    OffsetDeleteRequest, PartitionCommit, Protocol, SyncRequest, Token, TopicCommit,
+};

@@ -1,0 +1,65 @@
+//! Settings of the group coordinator and the limits that keep its memory bounded.
+
+/// Settings of [`Groups`](crate::Groups), named after Kafka's broker configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// `group.initial.rebalance.delay.ms`: how long the first join of an empty group waits for
+    /// others before the first generation starts.
+    pub initial_rebalance_delay_ms: i32,
+    /// `group.min.session.timeout.ms`: shorter session timeouts are refused.
+    pub session_timeout_ms_min: i32,
+    /// `group.max.session.timeout.ms`: longer session timeouts are refused.
+    pub session_timeout_ms_max: i32,
+    /// `group.max.size`: members of one group.
+    pub group_size_max: usize,
+    /// Groups that may exist at once; a request that would create one more is refused.
+    pub groups_max: usize,
+    /// `offset.metadata.max.bytes`: length of the text that a commit may carry per partition.
+    pub offset_metadata_bytes_max: usize,
+    /// `offsets.retention.minutes`, in milliseconds.
+    pub offsets_retention_ms: i64,
+    /// `offsets.retention.check.interval.ms`: how often expired offsets are looked for.
+    pub offsets_retention_check_interval_ms: i64,
+}
+
+/// Default of [`Config::group_size_max`]. Kafka has no limit by default; a rebalance holds the
+/// metadata and the assignments of all members at once, which this keeps within reach.
+pub const GROUP_SIZE_MAX: usize = 10_000;
+
+/// Default of [`Config::groups_max`]: an empty group with one offset costs about a kilobyte.
+pub const GROUPS_MAX: usize = 100_000;
+
+/// Members of one group that were told their id and did not use it yet. They expire with their
+/// session timeout; more of them at once means that clients do nothing but ask for ids.
+pub const PENDING_MEMBERS_MAX: usize = 10_000;
+
+/// Protocols that one member may offer. Clients offer one for each assignor they know.
+pub const PROTOCOLS_MAX: usize = 64;
+
+/// Sum of the bytes of one member's protocols: names, metadata, protocol type, instance id.
+pub const MEMBER_METADATA_BYTES_MAX: usize = 1 << 20;
+
+/// Sum of the bytes of all assignments of one group. They are written as one record; at 33 bytes
+/// for a partition this is half a million partitions.
+pub const ASSIGNMENTS_BYTES_MAX: usize = 16 << 20;
+
+/// Bytes of a group id: the longest that the 16-bit length of Kafka's string type can carry.
+pub const NAME_BYTES_MAX: usize = 32_767;
+
+/// Partitions for which one group may hold committed offsets.
+pub const OFFSETS_PER_GROUP_MAX: usize = 1_000_000;
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            initial_rebalance_delay_ms: 3_000,
+            session_timeout_ms_min: 6_000,
+            session_timeout_ms_max: 1_800_000,
+            group_size_max: GROUP_SIZE_MAX,
+            groups_max: GROUPS_MAX,
+            offset_metadata_bytes_max: 4_096,
+            offsets_retention_ms: 7 * 24 * 60 * 60 * 1_000,
+            offsets_retention_check_interval_ms: 600_000,
+        }
+    }
+}

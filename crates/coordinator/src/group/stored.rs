@@ -1,0 +1,76 @@
+//! From a group to its records, and back.
+
+use super::{Group, Phase, Step, member::Member};
+use crate::record::{GroupMetadata, GroupRecord, MemberRecord};
+
+impl Group {
+    /// Records the group as it stands. Called where a generation becomes stable or empty.
+    pub(super) fn write(&mut self, step: &mut Step<'_>) {
+        let metadata = self.metadata();
+        self.written = Some(metadata.clone());
+        step.record(GroupRecord::GroupMetadata(metadata));
+    }
+
+    fn metadata(&self) -> GroupMetadata {
+        let members = self.members.iter().map(|(id, member)| MemberRecord {
+            member_id: id.clone(),
+            instance_id: member.instance_id.clone(),
+            client_id: member.client_id.clone(),
+            client_host: member.client_host.clone(),
+            rebalance_timeout_ms: member.rebalance_timeout_ms,
+            session_timeout_ms: member.session_timeout_ms,
+            protocols: member.protocols.clone(),
+            assignment: member.assignment.clone(),
+        });
+        GroupMetadata {
+            group_id: self.id.clone(),
+            generation: self.generation,
+            protocol_type: self.protocol_type.clone(),
+            protocol_name: self.protocol_name.clone(),
+            leader: self.leader.clone(),
+            state_timestamp_ms: self.state_timestamp_ms,
+            members: members.collect(),
+        }
+    }
+
+    /// Takes over stored metadata in place of what the group held; its offsets stay.
+    pub(crate) fn restore(&mut self, metadata: GroupMetadata) {
+        let offsets = std::mem::take(&mut self.offsets);
+        *self = Self::new(std::mem::take(&mut self.id), metadata.state_timestamp_ms);
+        self.offsets = offsets;
+        self.generation = metadata.generation;
+        self.protocol_type.clone_from(&metadata.protocol_type);
+        self.protocol_name.clone_from(&metadata.protocol_name);
+        for record in &metadata.members {
+            self.insert_member(record.member_id.clone(), Member::from_record(record));
+        }
+        let leads = |id: &String| self.members.contains_key(id);
+        if let Some(leader) = metadata.leader.clone().filter(leads) {
+            self.leader = Some(leader);
+        }
+        self.phase = if self.members.is_empty() { Phase::Empty } else { Phase::Stable };
+        self.update_subscribed_topics();
+        self.written = Some(metadata);
+    }
+
+    /// Starts the sessions of restored members, who had no chance to send heartbeats. A group that
+    /// has more members than are allowed rebalances, which drops those that come too late.
+    pub(crate) fn recover(&mut self, step: &mut Step<'_>) {
+        for id in self.members.keys().cloned().collect::<Vec<_>>() {
+            self.extend_session(step, &id);
+        }
+        if self.members.len() > step.config.group_size_max {
+            self.prepare_rebalance(step);
+        }
+    }
+
+    /// Records that restore what is written of this group.
+    pub(crate) fn snapshot(&self) -> impl Iterator<Item = GroupRecord> + '_ {
+        let metadata = self.written.iter().cloned().map(GroupRecord::GroupMetadata);
+        let offsets = self.offsets.snapshot().map(|topic| GroupRecord::OffsetsCommitted {
+            group_id: self.id.clone(),
+            topics: vec![topic],
+        });
+        metadata.chain(offsets)
+    }
+}

@@ -1,0 +1,387 @@
+//! All groups of one broker.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use moldau_protocol::ErrorCode;
+
+use crate::config::{Config, MEMBER_METADATA_BYTES_MAX, NAME_BYTES_MAX, PROTOCOLS_MAX};
+use crate::group::{Group, Step, refuse_commit};
+use crate::offsets::not_committed;
+use crate::record::GroupRecord;
+use crate::reply::{
+    Effects, FetchedOffset, GroupDescription, JoinReply, LeaveReply, ListedGroup, Reply, SyncReply,
+};
+use crate::request::{
+    HeartbeatRequest, JoinRequest, LeaveRequest, OffsetCommitRequest, OffsetDeleteRequest,
+    Protocol, SyncRequest, Token,
+};
+
+/// The group coordinator: every classic group, its members and its committed offsets.
+///
+/// Times are milliseconds since the Unix epoch; they are stored with offsets. Requests that may
+/// change something return [`Effects`]; those that only look return their answer.
+#[derive(Debug)]
+pub struct Groups {
+    config: Config,
+    groups: BTreeMap<String, Group>,
+    /// The earliest deadline of each group that has one.
+    deadlines: BTreeSet<(i64, String)>,
+    retention_check_at_ms: i64,
+    member_ids: MemberIds,
+}
+
+impl Groups {
+    /// A coordinator without groups. `seed` makes the member ids hard to guess and should be
+    /// random; equal seeds give equal ids.
+    pub fn new(config: Config, seed: u64, now_ms: i64) -> Self {
+        let retention_check_at_ms =
+            now_ms.saturating_add(config.offsets_retention_check_interval_ms);
+        Self {
+            config,
+            groups: BTreeMap::new(),
+            deadlines: BTreeSet::new(),
+            retention_check_at_ms,
+            member_ids: MemberIds { state: seed },
+        }
+    }
+
+    /// JoinGroup. The reply may come out of a later step.
+    pub fn join(&mut self, now_ms: i64, mut request: JoinRequest, token: Token) -> Effects {
+        unique(&mut request.protocols);
+        if let Err(error) = self.check_join(&request) {
+            let reply = JoinReply::refused(&request.member_id, error);
+            return Effects::reply(token, Reply::Join(reply));
+        }
+        if request.member_id.is_empty() && !self.ensure(&request.group_id, now_ms) {
+            let reply = JoinReply::refused("", ErrorCode::PolicyViolation);
+            return Effects::reply(token, Reply::Join(reply));
+        }
+        let prefix = request.instance_id.as_deref().unwrap_or(&request.client_id);
+        let new_id = self.member_ids.next(prefix);
+        let stepped = self.step(now_ms, &request.group_id, |group, step| {
+            group.join(step, &request, token, new_id);
+        });
+        stepped.unwrap_or_else(|| {
+            let reply = JoinReply::refused(&request.member_id, ErrorCode::UnknownMemberId);
+            Effects::reply(token, Reply::Join(reply))
+        })
+    }
+
+    /// SyncGroup. The reply may come out of a later step.
+    pub fn sync(&mut self, now_ms: i64, request: &SyncRequest, token: Token) -> Effects {
+        let refused = |error| Effects::reply(token, Reply::Sync(SyncReply::refused(error)));
+        if let Err(error) = check_group_id(&request.group_id) {
+            return refused(error);
+        }
+        self.step(now_ms, &request.group_id, |group, step| group.sync(step, request, token))
+            .unwrap_or_else(|| refused(ErrorCode::UnknownMemberId))
+    }
+
+    /// Heartbeat. The reply comes out at once.
+    pub fn heartbeat(&mut self, now_ms: i64, request: &HeartbeatRequest, token: Token) -> Effects {
+        let refused = |error| Effects::reply(token, Reply::Heartbeat(error));
+        if let Err(error) = check_group_id(&request.group_id) {
+            return refused(error);
+        }
+        let stepped = self.step(now_ms, &request.group_id, |group, step| {
+            let error = group.heartbeat(step, request);
+            step.effects.replies.push((token, Reply::Heartbeat(error)));
+        });
+        stepped.unwrap_or_else(|| refused(ErrorCode::UnknownMemberId))
+    }
+
+    /// LeaveGroup. The reply comes out at once.
+    pub fn leave(&mut self, now_ms: i64, request: &LeaveRequest, token: Token) -> Effects {
+        let refused =
+            |error| Effects::reply(token, Reply::Leave(LeaveReply { error, members: Vec::new() }));
+        if let Err(error) = check_group_id(&request.group_id) {
+            return refused(error);
+        }
+        self.step(now_ms, &request.group_id, |group, step| group.leave(step, request, token))
+            .unwrap_or_else(|| refused(ErrorCode::UnknownMemberId))
+    }
+
+    /// OffsetCommit. The reply comes out at once. Whether the topics exist is for the caller to
+    /// check.
+    pub fn offset_commit(
+        &mut self,
+        now_ms: i64,
+        request: &OffsetCommitRequest,
+        token: Token,
+    ) -> Effects {
+        let refused = |error| {
+            let topics = request.topics.iter().map(|topic| refuse_commit(topic, error));
+            Effects::reply(token, Reply::OffsetCommit(topics.collect()))
+        };
+        if request.group_id.len() > NAME_BYTES_MAX {
+            return refused(ErrorCode::InvalidGroupId);
+        }
+        if request.generation < 0 && !self.ensure(&request.group_id, now_ms) {
+            return refused(ErrorCode::PolicyViolation);
+        }
+        let stepped = self.step(now_ms, &request.group_id, |group, step| {
+            group.offset_commit(step, request, token);
+        });
+        stepped.unwrap_or_else(|| refused(ErrorCode::IllegalGeneration))
+    }
+
+    /// OffsetFetch of the listed partitions, or of all that have an offset with `None`.
+    ///
+    /// The offsets may be those of a commit whose record is not durable yet: deliver the answer
+    /// after the records of the steps before it.
+    pub fn offset_fetch(
+        &self,
+        group_id: &str,
+        topics: Option<&[(String, Vec<i32>)]>,
+    ) -> Vec<(String, Vec<FetchedOffset>)> {
+        let group = self.groups.get(group_id);
+        let Some(topics) = topics else {
+            return group.map(Group::fetch_all_offsets).unwrap_or_default();
+        };
+        let fetch = |topic: &str, partition: i32| match group {
+            Some(group) => group.fetch_offset(topic, partition),
+            None => not_committed(partition),
+        };
+        let listed = topics.iter().map(|(topic, partitions)| {
+            let offsets = partitions.iter().map(|partition| fetch(topic, *partition));
+            (topic.clone(), offsets.collect())
+        });
+        listed.collect()
+    }
+
+    /// OffsetDelete. The reply comes out at once.
+    pub fn offset_delete(
+        &mut self,
+        now_ms: i64,
+        request: &OffsetDeleteRequest,
+        token: Token,
+    ) -> Effects {
+        let stepped = self.step(now_ms, &request.group_id, |group, step| {
+            group.offset_delete(step, request, token);
+        });
+        stepped.unwrap_or_else(|| {
+            Effects::reply(token, Reply::OffsetDelete(Err(ErrorCode::GroupIdNotFound)))
+        })
+    }
+
+    /// ListGroups, without its filters.
+    pub fn list(&self) -> impl Iterator<Item = ListedGroup> + '_ {
+        self.groups.iter().map(|(id, group)| ListedGroup {
+            group_id: id.clone(),
+            protocol_type: group.protocol_type().to_owned(),
+            state: group.state(),
+        })
+    }
+
+    /// DescribeGroups for one group; `None` where there is none.
+    pub fn describe(&self, group_id: &str) -> Option<GroupDescription> {
+        self.groups.get(group_id).map(Group::describe)
+    }
+
+    /// DeleteGroups. The reply comes out at once.
+    pub fn delete_groups(&mut self, group_ids: &[String], token: Token) -> Effects {
+        let mut effects = Effects::default();
+        let mut results = Vec::with_capacity(group_ids.len());
+        for id in group_ids {
+            let error = match self.groups.get(id) {
+                None => ErrorCode::GroupIdNotFound,
+                Some(group) if !group.is_deletable() => ErrorCode::NonEmptyGroup,
+                Some(_) => {
+                    self.remove(id);
+                    let record = GroupRecord::GroupDeleted { group_id: id.clone() };
+                    effects.records.push(record);
+                    ErrorCode::None
+                }
+            };
+            results.push((id.clone(), error));
+        }
+        effects.replies.push((token, Reply::DeleteGroups(results)));
+        effects
+    }
+
+    /// A topic was deleted: its offsets go, in every group.
+    pub fn topic_deleted(&mut self, now_ms: i64, topic: &str) -> Effects {
+        self.step_all(now_ms, |group, step| group.topic_deleted(step, topic))
+    }
+
+    /// When [`Groups::tick`] has something to do.
+    pub fn next_deadline(&self) -> i64 {
+        let group = self.deadlines.first().map(|(at_ms, _)| *at_ms);
+        group.map_or(self.retention_check_at_ms, |at_ms| at_ms.min(self.retention_check_at_ms))
+    }
+
+    /// Acts on every deadline that has come: ends join phases and sessions, expires offsets.
+    pub fn tick(&mut self, now_ms: i64) -> Effects {
+        let mut effects = Effects::default();
+        while let Some((at_ms, id)) = self.deadlines.first()
+            && *at_ms <= now_ms
+        {
+            let id = id.clone();
+            if let Some(stepped) = self.step(now_ms, &id, Group::expire) {
+                effects.append(stepped);
+            }
+        }
+        if self.retention_check_at_ms <= now_ms {
+            let interval_ms = self.config.offsets_retention_check_interval_ms.max(1);
+            self.retention_check_at_ms = now_ms.saturating_add(interval_ms);
+            effects.append(self.step_all(now_ms, Group::expire_offsets));
+            self.remove_unused(&mut effects);
+        }
+        effects
+    }
+
+    /// Takes over a stored record. Only before [`Groups::recovered`].
+    pub fn replay(&mut self, record: GroupRecord) {
+        match record {
+            GroupRecord::GroupDeleted { group_id } => self.remove(&group_id),
+            GroupRecord::GroupMetadata(metadata) => {
+                self.replayed(&metadata.group_id.clone()).restore(metadata);
+            }
+            GroupRecord::OffsetsCommitted { group_id, topics } => {
+                self.replayed(&group_id).replay_committed(topics);
+            }
+            GroupRecord::OffsetsDeleted { group_id, topics } => {
+                self.replayed(&group_id).replay_deleted(&topics);
+            }
+        }
+    }
+
+    /// All records are replayed: sessions of restored members start at `now_ms`.
+    pub fn recovered(&mut self, now_ms: i64) -> Effects {
+        self.step_all(now_ms, Group::recover)
+    }
+
+    /// Records that restore all that was written, for compaction: they stand for all records of
+    /// the steps before.
+    pub fn snapshot(&self) -> impl Iterator<Item = GroupRecord> + '_ {
+        self.groups.values().flat_map(Group::snapshot)
+    }
+
+    fn check_join(&self, request: &JoinRequest) -> Result<(), ErrorCode> {
+        check_group_id(&request.group_id)?;
+        let session_ms = request.session_timeout_ms;
+        if session_ms < self.config.session_timeout_ms_min
+            || session_ms > self.config.session_timeout_ms_max
+        {
+            return Err(ErrorCode::InvalidSessionTimeout);
+        }
+        let protocols = request.protocols.iter().map(|p| p.name.len() + p.metadata.len());
+        let instance_id = request.instance_id.as_deref().map_or(0, str::len);
+        let bytes = protocols.sum::<usize>() + instance_id + request.protocol_type.len();
+        if request.protocols.len() > PROTOCOLS_MAX || bytes > MEMBER_METADATA_BYTES_MAX {
+            return Err(ErrorCode::PolicyViolation);
+        }
+        Ok(())
+    }
+
+    /// Makes sure that the group exists; false where there is no room for one more.
+    fn ensure(&mut self, group_id: &str, now_ms: i64) -> bool {
+        if self.groups.contains_key(group_id) {
+            return true;
+        }
+        if self.groups.len() >= self.config.groups_max {
+            return false;
+        }
+        self.groups.insert(group_id.to_owned(), Group::new(group_id.to_owned(), now_ms));
+        true
+    }
+
+    /// The group of a stored record. Its limit was checked when the record was written.
+    fn replayed(&mut self, group_id: &str) -> &mut Group {
+        self.groups.entry(group_id.to_owned()).or_insert_with(|| Group::new(group_id.to_owned(), 0))
+    }
+
+    fn remove(&mut self, group_id: &str) {
+        if let Some(group) = self.groups.remove(group_id)
+            && let Some(at_ms) = group.deadline()
+        {
+            self.deadlines.remove(&(at_ms, group_id.to_owned()));
+        }
+    }
+
+    /// One step of one group, `None` where there is no such group. A group that the step leaves
+    /// without anything worth keeping goes away.
+    fn step(
+        &mut self,
+        now_ms: i64,
+        group_id: &str,
+        act: impl FnOnce(&mut Group, &mut Step<'_>),
+    ) -> Option<Effects> {
+        let group = self.groups.get_mut(group_id)?;
+        let before = group.deadline();
+        let mut step = Step { now_ms, config: &self.config, effects: Effects::default() };
+        act(group, &mut step);
+        let effects = step.effects;
+        let (after, blank) = (group.deadline(), group.is_blank());
+        if before != after {
+            if let Some(at_ms) = before {
+                self.deadlines.remove(&(at_ms, group_id.to_owned()));
+            }
+            if let Some(at_ms) = after {
+                self.deadlines.insert((at_ms, group_id.to_owned()));
+            }
+        }
+        if blank {
+            self.remove(group_id);
+        }
+        Some(effects)
+    }
+
+    fn step_all(&mut self, now_ms: i64, mut act: impl FnMut(&mut Group, &mut Step<'_>)) -> Effects {
+        let mut effects = Effects::default();
+        for id in self.groups.keys().cloned().collect::<Vec<_>>() {
+            if let Some(stepped) = self.step(now_ms, &id, &mut act) {
+                effects.append(stepped);
+            }
+        }
+        effects
+    }
+
+    fn remove_unused(&mut self, effects: &mut Effects) {
+        let unused = self.groups.iter().filter(|(_, group)| group.is_unused());
+        for group_id in unused.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
+            self.remove(&group_id);
+            effects.records.push(GroupRecord::GroupDeleted { group_id });
+        }
+    }
+}
+
+fn check_group_id(group_id: &str) -> Result<(), ErrorCode> {
+    if group_id.is_empty() || group_id.len() > NAME_BYTES_MAX {
+        Err(ErrorCode::InvalidGroupId)
+    } else {
+        Ok(())
+    }
+}
+
+/// Keeps the first of several protocols of the same name, so that each member counts once.
+fn unique(protocols: &mut Vec<Protocol>) {
+    if protocols.len() <= PROTOCOLS_MAX {
+        let mut seen = BTreeSet::new();
+        protocols.retain(|protocol| seen.insert(protocol.name.clone()));
+    }
+}
+
+/// Makes member ids: what the member calls itself, a dash, and a random UUID (version 4).
+#[derive(Debug)]
+struct MemberIds {
+    state: u64,
+}
+
+impl MemberIds {
+    fn next(&mut self, prefix: &str) -> String {
+        let (high, low) = (self.random(), self.random());
+        let (a, b, c) = (high >> 32, (high >> 16) & 0xffff, high & 0x0fff);
+        let (d, e) = ((low >> 48) & 0x3fff | 0x8000, low & 0xffff_ffff_ffff);
+        format!("{prefix}-{a:08x}-{b:04x}-4{c:03x}-{d:04x}-{e:012x}")
+    }
+
+    /// SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators).
+    fn random(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+}

@@ -1,0 +1,176 @@
+//! Producer ids for idempotent producers (KIP-98, KIP-360), in durable blocks.
+//!
+//! Ids come from a block that was recorded before the first of them was given out. What a restart
+//! leaves of a block is never used, so no id is given out twice.
+
+use crate::error::Error;
+use crate::wire::{Put, Take};
+
+/// Ids in one block, as in Kafka. At one restart per second it would take longer than the age of
+/// the universe to use up 63 bits.
+pub const PRODUCER_ID_BLOCK_SIZE: i64 = 1_000;
+
+const FORMAT_VERSION: u8 = 1;
+
+/// A block of ids that no later block may contain. Stored as one byte of format version and the
+/// end as a big-endian i64.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProducerIdBlock {
+    /// The first id after the block.
+    pub end: i64,
+}
+
+impl ProducerIdBlock {
+    /// Appends the binary form to `out`.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let mut put = Put(out);
+        put.u8(FORMAT_VERSION);
+        put.i64(self.end);
+    }
+
+    /// Reads a block, which must fill `bytes` to their end.
+    ///
+    /// # Errors
+    ///
+    /// Bytes that are no block.
+    pub fn decode(bytes: &[u8]) -> Result<Self, Error> {
+        let mut take = Take(bytes);
+        let version = take.u8("version")?;
+        if version != FORMAT_VERSION {
+            return Err(Error::Version { version });
+        }
+        let end = take.i64("end of block")?;
+        take.end()?;
+        if end < 0 { Err(Error::Invalid { field: "end of block" }) } else { Ok(Self { end }) }
+    }
+}
+
+/// A producer's identity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ProducerIdentity {
+    /// Unique in the cluster.
+    pub id: i64,
+    /// Grows with each InitProducerId of the same id.
+    pub epoch: i16,
+}
+
+/// An identity, and the block that must be durable before it is handed out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allocated {
+    /// For the producer.
+    pub identity: ProducerIdentity,
+    /// Present where the id is the first of a block.
+    pub record: Option<ProducerIdBlock>,
+}
+
+/// Gives out producer ids.
+#[derive(Debug, Default)]
+pub struct ProducerIds {
+    next: i64,
+    block_end: i64,
+}
+
+impl ProducerIds {
+    /// InitProducerId without a transactional id. `current` is what the producer has (version 3
+    /// and later): its epoch is bumped while there is room, so that it keeps its id (KIP-360).
+    /// `None` where 63 bits are used up.
+    ///
+    /// Answers must follow the order of allocation: an id of a block may go out only after the
+    /// record of that block is durable, whichever call returned it.
+    pub fn init(&mut self, current: Option<ProducerIdentity>) -> Option<Allocated> {
+        let bumped = current.filter(|own| own.id >= 0 && own.id < self.next && own.epoch >= 0);
+        // The largest epoch is reserved for fencing.
+        if let Some(own) = bumped.filter(|own| own.epoch < i16::MAX - 1) {
+            let identity = ProducerIdentity { id: own.id, epoch: own.epoch + 1 };
+            return Some(Allocated { identity, record: None });
+        }
+        let mut record = None;
+        if self.next == self.block_end {
+            let end = self.block_end.checked_add(PRODUCER_ID_BLOCK_SIZE)?;
+            self.block_end = end;
+            record = Some(ProducerIdBlock { end });
+        }
+        let identity = ProducerIdentity { id: self.next, epoch: 0 };
+        self.next += 1;
+        Some(Allocated { identity, record })
+    }
+
+    /// Takes over a stored block: its ids may all be in use.
+    pub fn replay(&mut self, block: ProducerIdBlock) {
+        self.block_end = self.block_end.max(block.end);
+        self.next = self.block_end;
+    }
+
+    /// The block that stands for all blocks before, for compaction; `None` before the first.
+    pub fn snapshot(&self) -> Option<ProducerIdBlock> {
+        (self.block_end > 0).then_some(ProducerIdBlock { end: self.block_end })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_restart_never_gives_out_an_id_again() {
+        let mut seen = std::collections::HashSet::new();
+        let mut stored = Vec::new();
+        for _ in 0..5 {
+            let mut ids = ProducerIds::default();
+            stored.iter().for_each(|block| ids.replay(*block));
+            for _ in 0..1_500 {
+                let allocated = ids.init(None).expect("ids are left");
+                stored.extend(allocated.record);
+                assert!(seen.insert(allocated.identity.id));
+                assert_eq!(allocated.identity.epoch, 0);
+            }
+        }
+        assert_eq!(stored.len(), 10, "one record for a thousand ids");
+    }
+
+    #[test]
+    fn an_id_comes_with_the_record_of_its_block() {
+        let mut ids = ProducerIds::default();
+        let first = ids.init(None).expect("ids are left");
+        assert_eq!(first.record, Some(ProducerIdBlock { end: PRODUCER_ID_BLOCK_SIZE }));
+        assert_eq!(ids.init(None).expect("ids are left").record, None);
+        assert_eq!(ids.snapshot(), first.record);
+    }
+
+    #[test]
+    fn a_known_producer_keeps_its_id_until_its_epochs_are_used_up() {
+        let mut ids = ProducerIds::default();
+        let own = ids.init(None).expect("ids are left").identity;
+        let bumped = ids.init(Some(own)).expect("ids are left").identity;
+        assert_eq!(bumped, ProducerIdentity { id: own.id, epoch: 1 });
+        let last = ProducerIdentity { id: own.id, epoch: i16::MAX - 1 };
+        let replaced = ids.init(Some(last)).expect("ids are left").identity;
+        assert_eq!((replaced.id, replaced.epoch), (own.id + 1, 0));
+    }
+
+    #[test]
+    fn an_id_that_was_never_given_out_is_not_taken_over() {
+        let mut ids = ProducerIds::default();
+        let forged = ProducerIdentity { id: 77, epoch: 3 };
+        assert_eq!(ids.init(Some(forged)).expect("ids are left").identity.id, 0);
+    }
+
+    #[test]
+    fn a_used_up_id_space_gives_no_id() {
+        let mut ids = ProducerIds::default();
+        ids.replay(ProducerIdBlock { end: i64::MAX - 10 });
+        assert_eq!(ids.init(None), None);
+    }
+
+    #[test]
+    fn a_block_is_stored_in_nine_bytes() {
+        let block = ProducerIdBlock { end: 2_000 };
+        let mut bytes = Vec::new();
+        block.encode(&mut bytes);
+        assert_eq!(bytes, [1, 0, 0, 0, 0, 0, 0, 0x07, 0xd0]);
+        assert_eq!(ProducerIdBlock::decode(&bytes), Ok(block));
+        for length in 0..bytes.len() {
+            assert!(ProducerIdBlock::decode(&bytes[..length]).is_err());
+        }
+    }
+}
