@@ -1,0 +1,298 @@
+//! Processor time and related costs of processes and of the host, over a window of time.
+//!
+//! Processor time comes from the process's own CPU clock (`clock_getcpuclockid`), in nanoseconds
+//! and with the threads that have ended, which neither `/proc/<pid>/stat` (10 ms steps) nor a sum
+//! over `/proc/<pid>/task` (living threads only) gives. The rest comes from `/proc`: the split
+//! into user and system time, context switches, time spent runnable but waiting for a processor,
+//! resident memory, and what the whole machine did meanwhile.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use nix::time::ClockId;
+use nix::unistd::Pid;
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+
+/// What one process used during a window.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProcessUsage {
+    /// What the process is to the experiment: `broker`, `proxy`, `generator`.
+    pub role: String,
+    /// Processor time in user and system mode, ns.
+    pub cpu_ns: u64,
+    /// User part of it in permille, from the kernel's tick-based split.
+    pub user_permille: u64,
+    /// Times that a thread gave up its processor by waiting. Living threads only.
+    pub voluntary_switches: u64,
+    /// Times that a thread was made to yield its processor. Living threads only.
+    pub involuntary_switches: u64,
+    /// Time that threads were runnable and waited for a processor, ns. Living threads only.
+    pub run_queue_wait_ns: u64,
+    /// Resident memory at the end of the window, bytes.
+    pub resident_bytes: u64,
+    /// Highest resident memory of the process so far, bytes.
+    pub resident_bytes_peak: u64,
+    /// Processor time of the busiest thread, ns.
+    pub busiest_thread_ns: u64,
+}
+
+/// What the machine as a whole did during a window, from `/proc/stat`, in ticks of 10 ms each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostUsage {
+    /// Processors not idle.
+    pub busy_ticks: u64,
+    /// Processors idle.
+    pub idle_ticks: u64,
+    /// Taken away by the hypervisor.
+    pub steal_ticks: u64,
+    /// Network and other deferred interrupt work, which no process is charged for.
+    pub softirq_ticks: u64,
+}
+
+impl HostUsage {
+    /// Share of all processors that was busy, 0 to 1.
+    #[must_use]
+    pub fn busy_share(&self) -> f64 {
+        share(self.busy_ticks, self.busy_ticks + self.idle_ticks + self.steal_ticks)
+    }
+
+    /// Share of all processors that the hypervisor took, 0 to 1.
+    #[must_use]
+    pub fn steal_share(&self) -> f64 {
+        share(self.steal_ticks, self.busy_ticks + self.idle_ticks + self.steal_ticks)
+    }
+}
+
+/// Reads the counters of a set of processes twice and gives the differences.
+#[derive(Debug)]
+pub struct CpuMeter {
+    start: Vec<(String, u32, ProcessCounters)>,
+    host: HostUsage,
+}
+
+impl CpuMeter {
+    /// Opens the window for processes given as role and process id.
+    ///
+    /// # Errors
+    /// [`Error::Machine`] when a process is gone.
+    pub fn start(processes: &[(String, u32)]) -> Result<Self, Error> {
+        let start = processes
+            .iter()
+            .map(|(role, pid)| Ok((role.clone(), *pid, ProcessCounters::read(*pid)?)))
+            .collect::<Result<_, Error>>()?;
+        Ok(Self { start, host: host_counters()? })
+    }
+
+    /// Closes the window.
+    ///
+    /// # Errors
+    /// [`Error::Machine`] when a process is gone.
+    pub fn stop(self) -> Result<(Vec<ProcessUsage>, HostUsage), Error> {
+        let host = host_counters()?;
+        let host = HostUsage {
+            busy_ticks: host.busy_ticks.saturating_sub(self.host.busy_ticks),
+            idle_ticks: host.idle_ticks.saturating_sub(self.host.idle_ticks),
+            steal_ticks: host.steal_ticks.saturating_sub(self.host.steal_ticks),
+            softirq_ticks: host.softirq_ticks.saturating_sub(self.host.softirq_ticks),
+        };
+        let usages = self
+            .start
+            .into_iter()
+            .map(|(role, pid, before)| Ok(ProcessCounters::read(pid)?.since(&before, role)))
+            .collect::<Result<_, Error>>()?;
+        Ok((usages, host))
+    }
+}
+
+#[derive(Debug, Default)]
+struct ProcessCounters {
+    cpu_ns: u64,
+    user_ticks: u64,
+    system_ticks: u64,
+    resident_bytes: u64,
+    resident_bytes_peak: u64,
+    threads: BTreeMap<u32, ThreadCounters>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct ThreadCounters {
+    cpu_ns: u64,
+    wait_ns: u64,
+    voluntary: u64,
+    involuntary: u64,
+}
+
+impl ProcessCounters {
+    fn read(pid: u32) -> Result<Self, Error> {
+        let (user_ticks, system_ticks) =
+            parse_stat(&read(&format!("/proc/{pid}/stat"))?).unwrap_or_default();
+        let status = read(&format!("/proc/{pid}/status"))?;
+        let kilobytes = |name| field(&status, name).unwrap_or(0) * 1024;
+        Ok(Self {
+            cpu_ns: process_clock_ns(pid)?,
+            user_ticks,
+            system_ticks,
+            resident_bytes: kilobytes("VmRSS:"),
+            resident_bytes_peak: kilobytes("VmHWM:"),
+            threads: read_threads(pid)?,
+        })
+    }
+
+    /// A thread that began inside the window counts from zero; one that ended inside it is
+    /// missing from everything but the processor time, which the process's clock keeps.
+    fn since(&self, before: &Self, role: String) -> ProcessUsage {
+        let mut usage = ProcessUsage {
+            role,
+            cpu_ns: self.cpu_ns.saturating_sub(before.cpu_ns),
+            resident_bytes: self.resident_bytes,
+            resident_bytes_peak: self.resident_bytes_peak,
+            ..ProcessUsage::default()
+        };
+        let user = self.user_ticks.saturating_sub(before.user_ticks);
+        let system = self.system_ticks.saturating_sub(before.system_ticks);
+        usage.user_permille = (user * 1_000).checked_div(user + system).unwrap_or(0);
+        for (tid, now) in &self.threads {
+            let then = before.threads.get(tid).copied().unwrap_or_default();
+            let cpu_ns = now.cpu_ns.saturating_sub(then.cpu_ns);
+            usage.busiest_thread_ns = usage.busiest_thread_ns.max(cpu_ns);
+            usage.run_queue_wait_ns += now.wait_ns.saturating_sub(then.wait_ns);
+            usage.voluntary_switches += now.voluntary.saturating_sub(then.voluntary);
+            usage.involuntary_switches += now.involuntary.saturating_sub(then.involuntary);
+        }
+        usage
+    }
+}
+
+fn process_clock_ns(pid: u32) -> Result<u64, Error> {
+    let action = || format!("reading the CPU clock of process {pid}");
+    let raw = i32::try_from(pid).unwrap_or(i32::MAX);
+    let time = ClockId::pid_cpu_clock_id(Pid::from_raw(raw))
+        .and_then(ClockId::now)
+        .map_err(|errno| Error::Machine { action: action(), source: errno.into() })?;
+    let seconds = u64::try_from(time.tv_sec()).unwrap_or(0);
+    let nanos = u64::try_from(time.tv_nsec()).unwrap_or(0);
+    Ok(seconds * 1_000_000_000 + nanos)
+}
+
+fn read_threads(pid: u32) -> Result<BTreeMap<u32, ThreadCounters>, Error> {
+    let directory = format!("/proc/{pid}/task");
+    let entries =
+        fs::read_dir(&directory).map_err(Error::machine(format!("reading {directory}")))?;
+    let mut threads = BTreeMap::new();
+    for entry in entries.flatten() {
+        let Some(tid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        // A thread may end between the listing and the reading; it is then simply not there.
+        let (Ok(schedstat), Ok(status)) = (
+            fs::read_to_string(entry.path().join("schedstat")),
+            fs::read_to_string(entry.path().join("status")),
+        ) else {
+            continue;
+        };
+        let mut times = schedstat.split_ascii_whitespace().map(|text| text.parse().unwrap_or(0));
+        threads.insert(
+            tid,
+            ThreadCounters {
+                cpu_ns: times.next().unwrap_or(0),
+                wait_ns: times.next().unwrap_or(0),
+                voluntary: field(&status, "voluntary_ctxt_switches:").unwrap_or(0),
+                involuntary: field(&status, "nonvoluntary_ctxt_switches:").unwrap_or(0),
+            },
+        );
+    }
+    Ok(threads)
+}
+
+fn host_counters() -> Result<HostUsage, Error> {
+    Ok(parse_host(&read("/proc/stat")?))
+}
+
+/// The first line of `/proc/stat`: user nice system idle iowait irq softirq steal.
+fn parse_host(text: &str) -> HostUsage {
+    let mut ticks = [0_u64; 8];
+    let line = text.lines().next().unwrap_or("");
+    for (slot, word) in ticks.iter_mut().zip(line.split_ascii_whitespace().skip(1)) {
+        *slot = word.parse().unwrap_or(0);
+    }
+    let [user, nice, system, idle, iowait, irq, softirq, steal] = ticks;
+    HostUsage {
+        busy_ticks: user + nice + system + irq + softirq,
+        idle_ticks: idle + iowait,
+        steal_ticks: steal,
+        softirq_ticks: softirq,
+    }
+}
+
+/// User and system ticks of `/proc/<pid>/stat`. The second field is the program's name in
+/// parentheses and may itself hold spaces and parentheses.
+fn parse_stat(text: &str) -> Option<(u64, u64)> {
+    let (_, rest) = text.rsplit_once(')')?;
+    let mut fields = rest.split_ascii_whitespace().skip(11);
+    Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
+}
+
+/// The number after `name` on a line of its own.
+fn field(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_ascii_whitespace().next()?.parse().ok()
+}
+
+fn read(path: &str) -> Result<String, Error> {
+    fs::read_to_string(path).map_err(Error::machine(format!("reading {path}")))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "ticks of a measurement stay far below 2^53")]
+fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn burn(cpu: Duration) {
+        let clock = || ClockId::CLOCK_THREAD_CPUTIME_ID.now().map(Duration::from).unwrap();
+        let end = clock() + cpu;
+        while clock() < end {
+            std::hint::spin_loop();
+        }
+    }
+
+    #[test]
+    fn a_thread_that_ended_inside_the_window_is_counted() {
+        let me = [("test".to_string(), std::process::id())];
+        let meter = CpuMeter::start(&me).unwrap();
+        std::thread::spawn(|| burn(Duration::from_millis(60))).join().unwrap();
+        burn(Duration::from_millis(30));
+        let (usages, _) = meter.stop().unwrap();
+        assert!(usages[0].cpu_ns >= 90_000_000, "{usages:?}");
+        assert!(usages[0].busiest_thread_ns >= 25_000_000, "{usages:?}");
+        assert!(usages[0].resident_bytes > 0 && usages[0].resident_bytes_peak > 0);
+    }
+
+    #[test]
+    fn a_process_that_is_gone_is_an_error() {
+        let gone = [("ghost".to_string(), u32::MAX >> 2)];
+        assert!(matches!(CpuMeter::start(&gone), Err(Error::Machine { .. })));
+    }
+
+    #[test]
+    fn a_program_name_with_parentheses_does_not_shift_the_fields() {
+        let text = "12 (a) b (c) S 1 1 1 0 -1 4194560 1 0 0 0 77 33 0 0 20 0 1 0";
+        assert_eq!(parse_stat(text), Some((77, 33)));
+        assert_eq!(parse_stat("garbage"), None);
+    }
+
+    #[test]
+    fn the_hosts_line_is_read_by_position() {
+        let host = parse_host("cpu  10 1 20 300 40 2 5 7 0 0\ncpu0 1 1 1 1");
+        assert_eq!((host.busy_ticks, host.idle_ticks), (38, 340));
+        assert_eq!((host.steal_ticks, host.softirq_ticks), (7, 5));
+    }
+}

@@ -1,0 +1,149 @@
+//! Where a result was measured: enough to judge it, nothing that names the machine or its owner.
+
+use std::fs;
+use std::path::Path;
+
+use rustix::process::{Resource, getrlimit};
+use serde::{Deserialize, Serialize};
+
+/// The machine, its kernel and the limits that the processes ran under.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Environment {
+    /// Version of the binary, with its git revision where it knows one.
+    pub binary_version: String,
+    /// Model name of the first processor.
+    pub cpu_model: String,
+    /// Those of the flags that matter to codecs and checksums.
+    pub cpu_flags: Vec<String>,
+    /// Processors that this process may use.
+    pub processors: usize,
+    /// Memory of the machine, bytes.
+    pub memory_bytes: u64,
+    /// Kernel release.
+    pub kernel: String,
+    /// File system of the data directory.
+    pub file_system: String,
+    /// Kind of the device below it, such as `vda1`.
+    pub device: String,
+    /// Clock that the kernel measures time with.
+    pub clock_source: String,
+    /// Most open files, soft limit; `None` is without limit.
+    pub open_files_max: Option<u64>,
+    /// Processor limit of the control group, such as `200000 100000`; empty where there is none.
+    pub cgroup_cpu_max: String,
+    /// Memory limit of the control group; empty where there is none.
+    pub cgroup_memory_max: String,
+    /// Frequency policy; empty where the machine has none.
+    pub frequency_governor: String,
+    /// Whether generator and systems under test share this machine.
+    pub shared_host: bool,
+}
+
+/// Flags worth recording.
+const FLAGS: [&str; 10] = [
+    "sse4_2",
+    "pclmulqdq",
+    "aes",
+    "avx2",
+    "avx512f",
+    "vaes",
+    "vpclmulqdq",
+    "crc32",
+    "pmull",
+    "sve",
+];
+
+impl Environment {
+    /// Looks around. What the machine does not tell stays empty; nothing fails.
+    #[must_use]
+    pub fn inspect(binary_version: &str, data_directory: &Path) -> Self {
+        let cpu = text("/proc/cpuinfo");
+        let mounts = text("/proc/self/mountinfo");
+        let directory = fs::canonicalize(data_directory).unwrap_or_else(|_| "/".into());
+        let (file_system, device) = mount_of(&mounts, &directory).unwrap_or_default();
+        let governor = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor";
+        Self {
+            binary_version: binary_version.to_string(),
+            cpu_model: after_colon(&cpu, "model name").unwrap_or_default(),
+            cpu_flags: known_flags(&cpu),
+            processors: std::thread::available_parallelism().map_or(0, Into::into),
+            memory_bytes: memory_bytes(&text("/proc/meminfo")),
+            kernel: text("/proc/sys/kernel/osrelease"),
+            file_system,
+            device,
+            clock_source: text("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+            open_files_max: getrlimit(Resource::Nofile).current,
+            cgroup_cpu_max: text("/sys/fs/cgroup/cpu.max"),
+            cgroup_memory_max: text("/sys/fs/cgroup/memory.max"),
+            frequency_governor: text(governor),
+            shared_host: true,
+        }
+    }
+}
+
+fn text(path: &str) -> String {
+    fs::read_to_string(path).map(|text| text.trim().to_string()).unwrap_or_default()
+}
+
+fn after_colon(text: &str, name: &str) -> Option<String> {
+    let line = text.lines().find(|line| line.starts_with(name))?;
+    line.split_once(':').map(|(_, value)| value.trim().to_string())
+}
+
+fn known_flags(cpu: &str) -> Vec<String> {
+    let line = after_colon(cpu, "flags").or_else(|| after_colon(cpu, "Features"));
+    let present = line.unwrap_or_default();
+    let is_present = |flag: &&str| present.split_ascii_whitespace().any(|word| word == *flag);
+    FLAGS.iter().filter(|flag| is_present(flag)).map(ToString::to_string).collect()
+}
+
+fn memory_bytes(meminfo: &str) -> u64 {
+    let line = after_colon(meminfo, "MemTotal").unwrap_or_default();
+    let kilobytes = line.split_ascii_whitespace().next().and_then(|word| word.parse::<u64>().ok());
+    kilobytes.unwrap_or(0) * 1024
+}
+
+/// File system type and device name of the mount that holds `directory`: in `mountinfo` the mount
+/// point is the fifth word, and the type and source follow a lone hyphen.
+fn mount_of(mounts: &str, directory: &Path) -> Option<(String, String)> {
+    let mut best: Option<(usize, (String, String))> = None;
+    for line in mounts.lines() {
+        let Some((left, right)) = line.split_once(" - ") else { continue };
+        let Some(point) = left.split_ascii_whitespace().nth(4) else { continue };
+        let mut right = right.split_ascii_whitespace();
+        let (Some(kind), Some(source)) = (right.next(), right.next()) else { continue };
+        let is_longer = best.as_ref().is_none_or(|(length, _)| point.len() >= *length);
+        if directory.starts_with(point) && is_longer {
+            let device = source.rsplit('/').next().unwrap_or_default();
+            best = Some((point.len(), (kind.to_string(), device.to_string())));
+        }
+    }
+    best.map(|(_, found)| found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_mount_point_wins() {
+        let mounts = "21 1 254:1 / / rw - ext4 /dev/vda1 rw\n\
+                      30 21 0:25 / /data rw shared:1 - xfs /dev/mapper/vg-fast rw\n\
+                      31 21 0:26 / /database rw - tmpfs tmpfs rw";
+        let of = |path| mount_of(mounts, Path::new(path));
+        assert_eq!(of("/data/x"), Some(("xfs".into(), "vg-fast".into())));
+        assert_eq!(of("/home"), Some(("ext4".into(), "vda1".into())));
+    }
+
+    #[test]
+    fn this_machine_is_described_without_its_name() {
+        let environment = Environment::inspect("0.1.0", Path::new("/tmp"));
+        assert!(environment.processors > 0 && environment.memory_bytes > 0);
+        assert!(!environment.kernel.is_empty() && !environment.file_system.is_empty());
+        let all = serde_json::to_string(&environment).unwrap();
+        let name = text("/proc/sys/kernel/hostname");
+        assert!(name.len() < 4 || !all.contains(&name), "{all}");
+        assert!(!all.contains("/tmp"));
+    }
+}

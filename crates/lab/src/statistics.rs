@@ -1,0 +1,192 @@
+//! Differences between two systems, with intervals that keep their promise at a handful of runs.
+//!
+//! The replicate is the run, never a window inside one: windows of a run share its luck and make
+//! nearly every comparison look significant. Runs come in pairs that stand next to each other in
+//! time, and each pair gives one difference. The interval of their mean is a percentile bootstrap
+//! with the two remedies for small samples of Hesterberg (2015, "What Teachers Should Know About
+//! the Bootstrap"): resampled values are smoothed by noise of variance `s^2 / n`, which restores
+//! the variance that resampling loses, and the percentiles are those that Student's t implies.
+//! The plain percentile bootstrap of five pairs misses the truth three times as often as it says.
+
+mod distributions;
+
+use serde::{Deserialize, Serialize};
+
+pub use distributions::{normal_cdf, student_t_quantile};
+
+/// Fewest pairs that give an interval.
+pub const PAIRS_MIN: usize = 3;
+
+/// Resamples of the bootstrap: the widened percentiles of five pairs lie near 0.003, which leaves
+/// 30 resamples beyond them.
+const RESAMPLES: usize = 10_000;
+
+/// Power at which the minimum detectable effect is stated.
+const POWER: f64 = 0.8;
+
+/// The middle value; the mean of the two middle ones for an even count, 0 for none.
+#[must_use]
+pub fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let at = |index: usize| sorted.get(index).copied().unwrap_or(0.0);
+    let half = sorted.len() / 2;
+    if sorted.len() % 2 == 1 {
+        at(half)
+    } else {
+        f64::midpoint(at(half.saturating_sub(1)), at(half))
+    }
+}
+
+/// A range of plausible values.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Interval {
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+impl Interval {
+    /// Whether the interval lies wholly above or below `value`.
+    #[must_use]
+    pub fn excludes(&self, value: f64) -> bool {
+        value < self.low || value > self.high
+    }
+
+    /// Whether the whole interval lies within `bound` of 0: with a 90 % interval this is the
+    /// two one-sided tests of equivalence at 5 %.
+    #[must_use]
+    pub fn is_within(&self, bound: f64) -> bool {
+        -bound < self.low && self.high < bound
+    }
+}
+
+/// The mean of paired differences and what can be said about it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PairedEffect {
+    /// Pairs.
+    pub pairs: usize,
+    /// Mean of the differences.
+    pub mean: f64,
+    /// Interval of the mean at 95 %.
+    pub interval_95: Interval,
+    /// Interval of the mean at 90 %, for statements of equivalence.
+    pub interval_90: Interval,
+    /// The smallest true effect that as many pairs of this spread show with a probability of 80 %.
+    pub detectable: f64,
+}
+
+impl PairedEffect {
+    /// Whether the data speak of a difference at all.
+    #[must_use]
+    pub fn is_different(&self) -> bool {
+        self.interval_95.excludes(0.0)
+    }
+
+    /// The smallest bound within which the two systems are equivalent at the 5 % level.
+    #[must_use]
+    pub fn equivalence_bound(&self) -> f64 {
+        self.interval_90.low.abs().max(self.interval_90.high.abs())
+    }
+}
+
+/// The effect behind paired `differences`, or `None` with fewer than [`PAIRS_MIN`] of them or
+/// values that are not finite.
+#[must_use]
+pub fn paired_effect(differences: &[f64], seed: u64) -> Option<PairedEffect> {
+    resampled_effect(differences, seed, RESAMPLES)
+}
+
+fn resampled_effect(differences: &[f64], seed: u64, resamples: usize) -> Option<PairedEffect> {
+    if differences.len() < PAIRS_MIN || differences.iter().any(|value| !value.is_finite()) {
+        return None;
+    }
+    let means = resampled_means(differences, seed, resamples);
+    let n = count(differences.len());
+    let interval = |confidence: f64| {
+        let t = student_t_quantile(f64::midpoint(1.0, confidence), n - 1.0);
+        let tail = normal_cdf(-t);
+        Interval { low: sorted_quantile(&means, tail), high: sorted_quantile(&means, 1.0 - tail) }
+    };
+    let t_sum = student_t_quantile(0.975, n - 1.0) + student_t_quantile(POWER, n - 1.0);
+    Some(PairedEffect {
+        pairs: differences.len(),
+        mean: mean(differences),
+        interval_95: interval(0.95),
+        interval_90: interval(0.90),
+        detectable: t_sum * standard_deviation(differences) / n.sqrt(),
+    })
+}
+
+/// The differences `second - first` of the pairs.
+#[must_use]
+pub fn differences(pairs: &[(f64, f64)]) -> Vec<f64> {
+    pairs.iter().map(|(first, second)| second - first).collect()
+}
+
+/// The natural logarithms of `second / first`: an effect on them is a ratio.
+#[must_use]
+pub fn log_ratios(pairs: &[(f64, f64)]) -> Vec<f64> {
+    pairs.iter().map(|(first, second)| (second / first).ln()).collect()
+}
+
+fn resampled_means(values: &[f64], seed: u64, resamples: usize) -> Vec<f64> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let n = count(values.len());
+    // The mean of n independent noises of variance s^2 / n is one noise of variance (s / n)^2.
+    let noise_of_mean = standard_deviation(values) / n;
+    let mut means: Vec<f64> = (0..resamples)
+        .map(|_| {
+            let sum: f64 =
+                values.iter().map(|_| random.choice(values).copied().unwrap_or(0.0)).sum();
+            sum / n + noise_of_mean * standard_normal(&mut random)
+        })
+        .collect();
+    means.sort_by(f64::total_cmp);
+    means
+}
+
+/// Box and Muller's transformation of two uniform values.
+fn standard_normal(random: &mut fastrand::Rng) -> f64 {
+    let radius = (-2.0 * (1.0 - random.f64()).ln()).sqrt();
+    radius * (std::f64::consts::TAU * random.f64()).cos()
+}
+
+/// The value at `quantile` of sorted values, interpolated.
+fn sorted_quantile(sorted: &[f64], quantile: f64) -> f64 {
+    let at = quantile.clamp(0.0, 1.0) * (count(sorted.len()) - 1.0).max(0.0);
+    let below = index(at.floor());
+    let low = sorted.get(below).copied().unwrap_or(0.0);
+    let high = sorted.get(below + 1).copied().unwrap_or(low);
+    low + (high - low) * at.fract()
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / count(values.len())
+}
+
+fn standard_deviation(values: &[f64]) -> f64 {
+    let mean = mean(values);
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (squares / (count(values.len()) - 1.0)).sqrt()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a number of runs or resamples")]
+fn count(length: usize) -> f64 {
+    length as f64
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a position in a slice, at least 0; beyond the end the slice gives none"
+)]
+fn index(at: f64) -> usize {
+    at as usize
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,98 @@
+use super::*;
+
+/// Simulated experiments per cell; the standard error of a rate of 5 % is then 1 %.
+const EXPERIMENTS: u64 = 500;
+
+/// A standard normal value as the sum of twelve uniform ones, less six.
+fn noise(random: &mut fastrand::Rng) -> f64 {
+    (0..12).map(|_| random.f64()).sum::<f64>() - 6.0
+}
+
+/// Pairs whose second member is better by `effect`, with a drift that both members share.
+fn pairs(random: &mut fastrand::Rng, pairs: usize, effect: f64) -> Vec<(f64, f64)> {
+    (0..pairs)
+        .map(|_| {
+            let shared = 100.0 + 20.0 * noise(random);
+            (shared + noise(random), shared + effect + noise(random))
+        })
+        .collect()
+}
+
+fn effects(seed: u64, count: usize, effect: f64) -> Vec<PairedEffect> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    (0..EXPERIMENTS)
+        .map(|n| {
+            let pairs = pairs(&mut random, count, effect);
+            resampled_effect(&differences(&pairs), n, 2_000).unwrap()
+        })
+        .collect()
+}
+
+fn share(effects: &[PairedEffect], holds: impl Fn(&PairedEffect) -> bool) -> f64 {
+    count(effects.iter().filter(|effect| holds(effect)).count()) / count(effects.len())
+}
+
+#[test]
+fn two_equal_systems_are_told_apart_about_once_in_twenty() {
+    for pairs in [5, 8] {
+        let wrong = share(&effects(1, pairs, 0.0), PairedEffect::is_different);
+        assert!((0.02..0.085).contains(&wrong), "{pairs} pairs: {wrong}");
+    }
+}
+
+#[test]
+fn the_interval_covers_the_truth_as_often_as_it_says() {
+    for (pairs, effect) in [(5, 3.0), (10, 0.5)] {
+        let covered =
+            share(&effects(2, pairs, effect), |found| !found.interval_95.excludes(effect));
+        assert!((0.915..0.98).contains(&covered), "{pairs} pairs: {covered}");
+    }
+}
+
+#[test]
+fn a_planted_effect_is_found_though_the_machine_drifts() {
+    let found = share(&effects(3, 6, 4.0), PairedEffect::is_different);
+    assert!(found > 0.95, "{found}");
+}
+
+#[test]
+fn the_detectable_effect_is_detected_four_times_in_five() {
+    let mut random = fastrand::Rng::with_seed(4);
+    let spread = differences(&pairs(&mut random, 2_000, 0.0));
+    let sigma = standard_deviation(&spread);
+    let n = 10.0_f64;
+    let effect =
+        (student_t_quantile(0.975, n - 1.0) + student_t_quantile(0.8, n - 1.0)) * sigma / n.sqrt();
+    let found = share(&effects(5, 10, effect), PairedEffect::is_different);
+    assert!((0.72..0.9).contains(&found), "{found}");
+}
+
+#[test]
+fn equivalence_is_claimed_falsely_at_most_one_time_in_twenty() {
+    let bound = 2.0;
+    let claimed = share(&effects(6, 8, bound), |effect| effect.interval_90.is_within(bound));
+    assert!(claimed < 0.075, "{claimed}");
+    let justly = share(&effects(7, 8, 0.0), |effect| effect.interval_90.is_within(bound));
+    assert!(justly > 0.8, "{justly}");
+}
+
+#[test]
+fn a_ratio_is_an_effect_on_logarithms() {
+    let pairs: Vec<(f64, f64)> = [(10.0, 11.0), (20.0, 22.1), (30.0, 32.9), (5.0, 5.5)].to_vec();
+    let effect = paired_effect(&log_ratios(&pairs), 1).unwrap();
+    assert!((effect.mean.exp() - 1.1).abs() < 0.01);
+    assert!(effect.is_different());
+}
+
+#[test]
+fn few_or_broken_values_give_no_interval() {
+    assert_eq!(paired_effect(&[1.0, 2.0], 1), None);
+    assert_eq!(paired_effect(&[1.0, 2.0, f64::NAN], 1), None);
+}
+
+#[test]
+fn the_median_is_the_middle() {
+    assert_eq!(median(&[3.0, 1.0, 2.0]).to_bits(), 2.0_f64.to_bits());
+    assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]).to_bits(), 2.5_f64.to_bits());
+    assert_eq!(median(&[]).to_bits(), 0.0_f64.to_bits());
+}
