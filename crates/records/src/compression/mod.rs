@@ -173,6 +173,9 @@ impl<'a> Output<'a> {
         }
         let end = self.filled + len;
         if self.bytes.len() < end {
+            // Doubling, but never beyond the limit.
+            let capacity = end.max(self.bytes.len() * 2).min(self.bytes_max);
+            self.bytes.reserve_exact(capacity - self.bytes.len());
             self.bytes.resize(end, 0);
         }
         let limit = self.bytes.len().min(self.bytes_max);

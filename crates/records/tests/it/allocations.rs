@@ -1,0 +1,85 @@
+//! Reading and writing allocate nothing once their buffers have grown.
+
+use moldau_records::{
+    AppendLimits, BatchBuilder, BatchOptions, BatchView, Compression, Compressor, Decompressor,
+    HeaderView, iter_batches, validate_for_append,
+};
+
+use crate::sample::{BYTES_MAX, Sample, plain};
+
+const RECORDS: usize = 1000;
+
+fn batch(codec: Compression) -> Vec<u8> {
+    let samples: Vec<Sample> = (0..RECORDS)
+        .map(|i| Sample {
+            timestamp: 1_700_000_000_000 + i as i64,
+            key: Some(format!("key-{i}").into_bytes()),
+            value: Some(vec![b'v'; 100]),
+            headers: vec![(b"h".to_vec(), Some(b"1".to_vec())), (b"h".to_vec(), None)],
+        })
+        .collect();
+    plain(&samples, codec)
+}
+
+fn walk(bytes: &[u8], decompressor: &mut Decompressor) -> usize {
+    let mut seen = 0;
+    for batch in iter_batches(bytes).map(Result::unwrap) {
+        batch.check_crc().unwrap();
+        for record in batch.records(decompressor, BYTES_MAX).unwrap().map(Result::unwrap) {
+            let headers = record.headers().unwrap().filter(|header| header.key == b"h").count();
+            seen += usize::from(record.key().is_some() && headers == 2);
+        }
+    }
+    seen
+}
+
+#[test]
+fn walking_records_of_every_codec_allocates_nothing_after_the_first_batch() {
+    for codec in Compression::ALL {
+        let bytes = batch(codec);
+        let mut decompressor = Decompressor::default();
+        assert_eq!(walk(&bytes, &mut decompressor), RECORDS);
+        let measured = allocation_counter::measure(|| {
+            assert_eq!(walk(&bytes, &mut decompressor), RECORDS);
+        });
+        assert_eq!(measured.count_total, 0, "{codec}");
+    }
+}
+
+#[test]
+fn walking_an_uncompressed_batch_allocates_nothing_at_all() {
+    let bytes = batch(Compression::None);
+    let measured = allocation_counter::measure(|| {
+        assert_eq!(walk(&bytes, &mut Decompressor::default()), RECORDS);
+    });
+    assert_eq!(measured.count_total, 0);
+}
+
+#[test]
+fn the_append_check_allocates_nothing() {
+    let bytes = batch(Compression::Lz4);
+    let limits = AppendLimits { batch_bytes_max: 1 << 20 };
+    let measured = allocation_counter::measure(|| {
+        validate_for_append(&bytes, &limits).unwrap();
+    });
+    assert_eq!(measured.count_total, 0);
+}
+
+#[test]
+fn a_builder_used_again_allocates_nothing_with_any_codec() {
+    for codec in Compression::ALL {
+        let mut compressor = Compressor::default();
+        let mut builder = BatchBuilder::new(BatchOptions::default());
+        let mut write = || {
+            builder.start(BatchOptions::default());
+            for i in 0..RECORDS {
+                let header = HeaderView { key: b"h", value: None };
+                builder.append(i as i64, Some(b"key"), Some(&[b'v'; 100]), [header]).unwrap();
+            }
+            let bytes = builder.finish(codec, &mut compressor).unwrap();
+            assert_eq!(BatchView::parse(bytes).unwrap().records_count(), RECORDS as i32);
+        };
+        write();
+        assert_eq!(allocation_counter::measure(write).count_total, 0, "{codec}");
+    }
+}

@@ -1,0 +1,146 @@
+//! What `validate_for_append` lets through and what it names when it does not.
+
+use moldau_records::{
+    AppendInfo, AppendLimits, Attributes, BatchOptions, Compression, Error, Producer, crc32c,
+    patch_base_offset, validate_for_append,
+};
+
+use crate::sample::{Sample, build, plain};
+
+const LIMITS: AppendLimits = AppendLimits { batch_bytes_max: 1 << 20 };
+
+/// A valid batch with some header bytes replaced and the CRC written anew.
+fn with_bytes(at: usize, replacement: &[u8]) -> Vec<u8> {
+    let mut bytes = plain(&[Sample::of_value(b"value")], Compression::None);
+    bytes[at..at + replacement.len()].copy_from_slice(replacement);
+    let crc = crc32c(&bytes[21..]);
+    bytes[17..21].copy_from_slice(&crc.to_be_bytes());
+    bytes
+}
+
+fn refused(bytes: &[u8]) -> Error {
+    validate_for_append(bytes, &LIMITS).unwrap_err()
+}
+
+#[test]
+fn one_batch_of_every_codec_is_accepted() {
+    for codec in Compression::ALL {
+        let mut sample = Sample::of_value(b"value");
+        sample.timestamp = 5;
+        let info = validate_for_append(&plain(&[sample.clone(), sample], codec), &LIMITS);
+        let expected = AppendInfo {
+            batches_count: 1,
+            records_count: 2,
+            max_timestamp: 5,
+            has_zstd: codec == Compression::Zstd,
+            is_transactional: false,
+            producer: None,
+        };
+        assert_eq!(info, Ok(expected));
+    }
+}
+
+#[test]
+fn several_batches_are_summed_and_the_first_producer_is_named() {
+    let producer = Producer { id: 3, epoch: 1, base_sequence: 8 };
+    let options = BatchOptions {
+        attributes: Attributes::default().with_transactional(true),
+        producer: Some(producer),
+        ..Default::default()
+    };
+    let bytes = [
+        build(options, &[Sample::of_value(b"a")], Compression::Zstd),
+        plain(&[Sample::of_value(b"b"), Sample::of_value(b"c")], Compression::None),
+    ]
+    .concat();
+    let info = validate_for_append(&bytes, &LIMITS).unwrap();
+    assert_eq!((info.batches_count, info.records_count), (2, 3));
+    assert_eq!((info.has_zstd, info.is_transactional, info.producer), (true, true, Some(producer)));
+}
+
+#[test]
+fn nothing_and_every_cut_of_a_batch_are_truncated() {
+    let bytes = plain(&[Sample::of_value(b"value")], Compression::None);
+    for cut in 0..bytes.len() {
+        assert!(matches!(refused(&bytes[..cut]), Error::Truncated { .. }), "cut at {cut}");
+        let trailing = [&bytes[..], &bytes[..cut]].concat();
+        assert_eq!(validate_for_append(&trailing, &LIMITS).is_ok(), cut == 0);
+    }
+}
+
+#[test]
+fn each_broken_header_field_has_its_error() {
+    let length = |length: i32| with_bytes(8, &length.to_be_bytes());
+    assert_eq!(refused(&length(-1)), Error::InvalidLength { length: -1 });
+    assert_eq!(refused(&length(48)), Error::InvalidLength { length: 48 });
+    assert!(matches!(refused(&length(i32::MAX)), Error::Truncated { .. }));
+    assert_eq!(refused(&with_bytes(16, &[0])), Error::UnsupportedMagic { magic: 0 });
+    assert_eq!(refused(&with_bytes(16, &[1])), Error::UnsupportedMagic { magic: 1 });
+    assert_eq!(refused(&with_bytes(16, &[3])), Error::UnknownMagic { magic: 3 });
+    assert_eq!(refused(&with_bytes(16, &[0xff])), Error::UnknownMagic { magic: -1 });
+    assert_eq!(refused(&with_bytes(21, &[0, 5])), Error::UnknownCompression { id: 5 });
+    assert_eq!(refused(&with_bytes(21, &[0, 0x20])), Error::ControlBatch);
+    assert_eq!(refused(&with_bytes(21, &[0, 0x08])), Error::InvalidTimestampType);
+    let mut bytes = with_bytes(0, &[]);
+    patch_base_offset(&mut bytes, 4).unwrap();
+    assert_eq!(refused(&bytes), Error::InvalidBaseOffset { base_offset: 4 });
+}
+
+#[test]
+fn counts_that_disagree_or_pass_the_payload_are_refused() {
+    let counted = |delta: i32, count: i32| {
+        let mut bytes = with_bytes(23, &delta.to_be_bytes());
+        bytes[57..61].copy_from_slice(&count.to_be_bytes());
+        let crc = crc32c(&bytes[21..]);
+        bytes[17..21].copy_from_slice(&crc.to_be_bytes());
+        bytes
+    };
+    for (last_offset_delta, records_count) in
+        [(0, 0), (-1, 0), (0, 2), (1, 1), (0, -1), (-2, -1), (i32::MAX, i32::MIN)]
+    {
+        let expected = Error::InvalidCount { records_count, last_offset_delta };
+        assert_eq!(refused(&counted(last_offset_delta, records_count)), expected);
+    }
+    let too_many = refused(&counted(i32::MAX - 1, i32::MAX));
+    assert!(matches!(too_many, Error::InvalidRecord { .. }));
+}
+
+#[test]
+fn producer_fields_must_fit_together() {
+    let producer = |id: i64, epoch: i16, base_sequence: i32, is_transactional: bool| {
+        let options = BatchOptions {
+            attributes: Attributes::default().with_transactional(is_transactional),
+            producer: Some(Producer { id, epoch, base_sequence }),
+            ..Default::default()
+        };
+        let bytes = build(options, &[Sample::of_value(b"v")], Compression::None);
+        validate_for_append(&bytes, &LIMITS).map(|_| ())
+    };
+    let refused =
+        |id, epoch, base_sequence| Err(Error::InvalidProducer { id, epoch, base_sequence });
+    assert_eq!(producer(0, 0, 0, false), Ok(()));
+    assert_eq!(producer(0, 0, 0, true), Ok(()));
+    assert_eq!(producer(5, -1, 0, false), refused(5, -1, 0));
+    assert_eq!(producer(5, 0, -1, false), refused(5, 0, -1));
+    assert_eq!(producer(-1, -1, -1, true), refused(-1, -1, -1));
+}
+
+#[test]
+fn a_batch_at_the_limit_is_accepted_and_one_byte_more_is_not() {
+    let bytes = plain(&[Sample::of_value(&[1; 1000])], Compression::None);
+    let at = AppendLimits { batch_bytes_max: bytes.len() };
+    assert!(validate_for_append(&bytes, &at).is_ok());
+    let below = AppendLimits { batch_bytes_max: bytes.len() - 1 };
+    let expected = Error::BatchTooLarge { bytes: bytes.len(), bytes_max: bytes.len() - 1 };
+    assert_eq!(validate_for_append(&bytes, &below), Err(expected));
+}
+
+#[test]
+fn every_flipped_bit_that_the_crc_covers_is_detected() {
+    let bytes = plain(&[Sample::of_value(b"some value"), Sample::of_value(b"")], Compression::None);
+    for bit in 17 * 8..bytes.len() * 8 {
+        let mut flipped = bytes.clone();
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        assert!(matches!(refused(&flipped), Error::CrcMismatch { .. }), "bit {bit}");
+    }
+}

@@ -1,0 +1,46 @@
+//! Patches of a finished batch.
+
+use moldau_records::{
+    BatchView, Compression, Error, TimestampType, patch_base_offset, patch_partition_leader_epoch,
+    set_log_append_time,
+};
+
+use crate::sample::{Sample, plain};
+
+#[test]
+fn offset_and_leader_epoch_change_without_touching_the_crc() {
+    let mut bytes = plain(&[Sample::of_value(b"v")], Compression::None);
+    let crc = BatchView::parse(&bytes).unwrap().crc();
+    patch_base_offset(&mut bytes, 1 << 40).unwrap();
+    patch_partition_leader_epoch(&mut bytes, 17).unwrap();
+    let batch = BatchView::parse(&bytes).unwrap();
+    assert_eq!((batch.base_offset(), batch.partition_leader_epoch()), (1 << 40, 17));
+    assert_eq!(batch.crc(), crc);
+    assert_eq!(batch.check_crc(), Ok(()));
+}
+
+#[test]
+fn log_append_time_holds_for_every_record_and_the_crc_follows() {
+    for codec in Compression::ALL {
+        let mut bytes = plain(&[Sample::of_value(b"a"), Sample::of_value(b"b")], codec);
+        set_log_append_time(&mut bytes, 99).unwrap();
+        let batch = BatchView::parse(&bytes).unwrap();
+        assert_eq!(batch.check_crc(), Ok(()));
+        assert_eq!(batch.timestamp_type(), TimestampType::LogAppendTime);
+        assert_eq!((batch.compression(), batch.max_timestamp()), (Ok(codec), 99));
+        let mut decompressor = moldau_records::Decompressor::default();
+        for record in batch.records(&mut decompressor, 1 << 20).unwrap().map(Result::unwrap) {
+            assert_eq!((record.timestamp(), record.stored_timestamp()), (99, 0));
+        }
+    }
+}
+
+#[test]
+fn bytes_shorter_than_a_header_are_left_alone() {
+    let mut bytes = [7; 60];
+    let short = Err(Error::Truncated { needed: 61, available: 60 });
+    assert_eq!(patch_base_offset(&mut bytes, 1), short);
+    assert_eq!(patch_partition_leader_epoch(&mut bytes, 1), short);
+    assert_eq!(set_log_append_time(&mut bytes, 1), short);
+    assert_eq!(bytes, [7; 60]);
+}

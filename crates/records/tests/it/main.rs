@@ -1,0 +1,17 @@
+//! What the crate promises, from outside: Kafka's bytes, round trips, hostile bytes, allocations.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    reason = "the figures that tests make up are small"
+)]
+
+mod allocations;
+mod append_check;
+mod codecs;
+mod golden;
+mod hostile;
+mod in_place;
+mod round_trip;
+mod sample;
