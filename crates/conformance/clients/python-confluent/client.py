@@ -1,0 +1,295 @@
+"""librdkafka's conformance program, through confluent-kafka; ../README.md describes it."""
+
+import json
+import sys
+import time
+
+from confluent_kafka import (OFFSET_BEGINNING, Consumer, ConsumerGroupState, KafkaError,
+                             KafkaException, Producer, TopicPartition)
+from confluent_kafka.admin import (AdminClient, ConfigResource, NewPartitions, NewTopic, OffsetSpec,
+                                   ResourceType)
+
+POLL_S = 0.1
+DEADLINE_S = 40
+BATCH = 80
+
+
+class Checks:
+    """Prints one line of JSON per check and remembers whether all held."""
+
+    def __init__(self):
+        self.results = []
+
+    def check(self, name, ok, detail=""):
+        line = {"check": name, "ok": bool(ok)}
+        if not ok:
+            line["detail"] = str(detail)
+        self.results.append(bool(ok))
+        print(json.dumps(line), flush=True)
+
+    def exit_code(self):
+        return 0 if self.results and all(self.results) else 1
+
+
+class Client(Checks):
+    def __init__(self, bootstrap, topic):
+        super().__init__()
+        self.bootstrap = bootstrap
+        self.topic = topic
+        self.admin_client = AdminClient({"bootstrap.servers": bootstrap})
+
+    def produce_consume(self, codec):
+        self.create_topic(1)
+        base = int(time.time() * 1000) - 3_600_000
+        sent = [sample_record(i) for i in range(600)]
+        producer = self.producer({"compression.type": codec, "linger.ms": 20})
+        offsets = []
+        for i, (key, value, headers) in enumerate(sent):
+            producer.produce(self.topic, value=value, key=key, partition=0, timestamp=base + i,
+                             headers=headers, on_delivery=collect(offsets))
+        producer.flush(DEADLINE_S)
+        self.check("acknowledged offsets count from zero", offsets == list(range(600)), offsets)
+        got = self.read_from_start(600)
+        self.check("as many records are read as were sent", len(got) == 600, len(got))
+        wrong = [i for i, (want, message) in enumerate(zip(sent, got))
+                 if fields(message) != (i, base + i, *want)]
+        detail = wrong and (sent[wrong[0]], fields(got[wrong[0]]))
+        self.check("every field of every record survives", not wrong, detail)
+
+    def group(self):
+        self.create_topic(4)
+        first, second = self.member(), self.member()
+        seen = []
+        poll_until([first, second], seen, lambda: shares(first, second))
+        self.check("two members share all partitions", shares(first, second),
+                   (first.assignment(), second.assignment()))
+
+        self.produce_batch("one")
+        read_batch([first, second], seen, BATCH)
+        self.check("two members read every record once", sorted(seen) == expected("one"), seen)
+        group = self.admin_client.describe_consumer_groups([self.topic])[self.topic].result()
+        self.check("the described group is stable with two members",
+                   group.state == ConsumerGroupState.STABLE and len(group.members) == 2,
+                   (group.state, len(group.members)))
+        first.commit(asynchronous=False)
+        second.commit(asynchronous=False)
+        second.close()
+
+        self.produce_batch("two")
+        read_batch([first], seen, 2 * BATCH)
+        self.check("the rest goes to the member that stays", len(first.assignment()) == 4,
+                   first.assignment())
+        self.check("nothing is lost or repeated after one leaves",
+                   sorted(seen) == expected("one", "two"), seen)
+        first.commit(asynchronous=False)
+        first.close()
+
+        self.produce_batch("three")
+        third = self.member()
+        resumed = []
+        read_batch([third], resumed, BATCH)
+        self.check("a later member resumes from the commit", sorted(resumed) == expected("three"),
+                   resumed)
+        third.commit(asynchronous=False)
+        committed = sum(p.offset for p in third.committed(third.assignment(), timeout=10))
+        self.check("the committed offsets cover every record", committed == 3 * BATCH, committed)
+        third.close()
+
+    def member(self):
+        consumer = self.consumer({
+            "group.id": self.topic, "session.timeout.ms": 6000, "heartbeat.interval.ms": 300,
+            "partition.assignment.strategy": "cooperative-sticky"})
+        consumer.subscribe([self.topic])
+        return consumer
+
+    def produce_batch(self, name):
+        producer = self.producer({})
+        offsets = []
+        for i in range(BATCH):
+            producer.produce(self.topic, f"{name}-{i}".encode(), partition=i % 4,
+                             on_delivery=collect(offsets))
+        producer.flush(DEADLINE_S)
+
+    def idempotent(self):
+        self.create_topic(1)
+        for run in range(2):
+            producer = self.producer({"enable.idempotence": True, "linger.ms": 0,
+                                      "batch.num.messages": 10})
+            offsets = []
+            for i in range(500):
+                producer.produce(self.topic, str(500 * run + i).encode(), partition=0,
+                                 on_delivery=collect(offsets))
+            producer.flush(DEADLINE_S)
+        got = [int(message.value()) for message in self.read_from_start(1000)]
+        self.check("every record is there once", len(got) == len(set(got)) == 1000, len(got))
+        self.check("the order is that of sending", got == list(range(1000)), got)
+
+    def admin(self):
+        admin = self.admin_client
+        wanted = NewTopic(self.topic, num_partitions=3, config={"retention.ms": "7200000"})
+        admin.create_topics([wanted])[self.topic].result()
+        self.await_partitions(3)
+        partitions = self.partitions()
+        self.check("the topic has three partitions", len(partitions) == 3, partitions)
+        self.check("every partition has a leader and itself in sync",
+                   all(p.leader >= 0 and p.isrs for p in partitions.values()), partitions)
+        resource = ConfigResource(ResourceType.TOPIC, self.topic)
+        config = admin.describe_configs([resource])[resource].result()
+        self.check("the described config is the one given",
+                   config["retention.ms"].value == "7200000", config["retention.ms"])
+        self.check("a second creation is refused",
+                   refusal(admin.create_topics([wanted])[self.topic])
+                   == KafkaError.TOPIC_ALREADY_EXISTS)
+        admin.create_partitions([NewPartitions(self.topic, 5)])[self.topic].result()
+        self.await_partitions(5)
+        self.check("partitions can be added", len(self.partitions()) == 5, self.partitions())
+        cluster = admin.describe_cluster().result()
+        self.check("the cluster names its node and controller",
+                   len(cluster.nodes) == 1 and cluster.controller is not None, cluster.nodes)
+        admin.delete_topics([self.topic])[self.topic].result()
+        self.await_partitions(0)
+        self.check("a deleted topic is gone", not self.partitions(), self.partitions())
+        self.check("an absent topic cannot be deleted",
+                   refusal(admin.delete_topics([self.topic])[self.topic])
+                   == KafkaError.UNKNOWN_TOPIC_OR_PART)
+
+    def offsets(self):
+        self.create_topic(1)
+        base = int(time.time() * 1000) - 3_600_000
+        producer = self.producer({"linger.ms": 50})
+        for i in range(10):
+            producer.produce(self.topic, b"x" * 10, partition=0, timestamp=base + 1000 * i)
+        producer.flush(DEADLINE_S)
+        for name, spec, offset in [
+                ("earliest is zero", OffsetSpec.earliest(), 0),
+                ("latest is the end", OffsetSpec.latest(), 10),
+                ("a record's own time finds it", OffsetSpec.for_timestamp(base + 3000), 3),
+                ("a time between finds the next", OffsetSpec.for_timestamp(base + 3001), 4),
+                ("a time before all finds the first", OffsetSpec.for_timestamp(base - 5000), 0),
+                ("a time after all finds none", OffsetSpec.for_timestamp(base + 9001), -1),
+                ("the highest timestamp is the last's", OffsetSpec.max_timestamp(), 9)]:
+            partition = TopicPartition(self.topic, 0)
+            found = self.admin_client.list_offsets({partition: spec})[partition].result().offset
+            self.check(name, found == offset, found)
+
+    def create_topic(self, partitions):
+        self.admin_client.create_topics(
+            [NewTopic(self.topic, num_partitions=partitions)])[self.topic].result()
+        self.await_partitions(partitions)
+
+    def partitions(self):
+        """The partitions by number; empty where the topic does not exist."""
+        topics = self.admin_client.list_topics(timeout=10).topics
+        return topics[self.topic].partitions if self.topic in topics else {}
+
+    def await_partitions(self, count):
+        """A created topic is not yet in every broker's metadata when the answer arrives."""
+        until(lambda: len(self.partitions()) == count)
+
+    def read_from_start(self, wanted):
+        consumer = self.consumer({"group.id": "unused"})
+        consumer.assign([TopicPartition(self.topic, 0, OFFSET_BEGINNING)])
+        got = []
+
+        def enough():
+            got.extend(messages(consumer, POLL_S))
+            return len(got) >= wanted
+
+        until(enough)
+        got.extend(messages(consumer, POLL_S))
+        consumer.close()
+        return got
+
+    def producer(self, settings):
+        return Producer({"bootstrap.servers": self.bootstrap, "acks": "all", **settings})
+
+    def consumer(self, settings):
+        return Consumer({"bootstrap.servers": self.bootstrap, "auto.offset.reset": "earliest",
+                         "enable.auto.commit": False, **settings})
+
+
+def sample_record(i):
+    key, value, headers = f"key-{i}".encode(), f"value-{i}".encode().ljust(200, b"x"), None
+    kind = i % 6
+    if kind == 0:
+        headers = [("trace", str(i).encode())]
+    elif kind == 1:
+        key = None
+    elif kind == 2:
+        value = None
+    elif kind == 3:
+        value = b""
+    elif kind == 4:
+        key = b""
+    else:
+        headers = [("dup", b"1"), ("dup", b"2"), ("empty", b""), ("null", None)]
+    return key, value, headers
+
+
+def fields(message):
+    return (message.offset(), message.timestamp()[1], message.key(), message.value(),
+            message.headers())
+
+
+def collect(offsets):
+    def on_delivery(error, message):
+        if error is not None:
+            raise KafkaException(error)
+        offsets.append(message.offset())
+    return on_delivery
+
+
+def messages(consumer, timeout_s):
+    batch = consumer.consume(500, timeout_s)
+    for message in batch:
+        if message.error():
+            raise KafkaException(message.error())
+    return batch
+
+
+def shares(first, second):
+    own = [{p.partition for p in member.assignment()} for member in (first, second)]
+    return all(own) and not own[0] & own[1] and own[0] | own[1] == {0, 1, 2, 3}
+
+
+def poll_until(members, seen, condition):
+    def step():
+        for member in members:
+            seen.extend(message.value().decode() for message in messages(member, POLL_S))
+        return condition()
+    until(step)
+
+
+def read_batch(members, seen, wanted):
+    """Polls until `wanted` different records were seen, then once more for what should not come."""
+    poll_until(members, seen, lambda: len(set(seen)) >= wanted)
+    poll_until(members, seen, lambda: True)
+
+
+def expected(*batches):
+    return sorted(f"{name}-{i}" for name in batches for i in range(BATCH))
+
+
+def refusal(future):
+    try:
+        future.result()
+        return None
+    except KafkaException as error:
+        return error.args[0].code()
+
+
+def until(condition):
+    deadline = time.monotonic() + DEADLINE_S
+    while not condition() and time.monotonic() < deadline:
+        pass
+
+
+def main():
+    bootstrap, scenario, topic, *codec = sys.argv[1:]
+    client = Client(bootstrap, topic)
+    getattr(client, scenario.replace("-", "_"))(*codec)
+    return client.exit_code()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
