@@ -8,14 +8,33 @@ pub fn crc32c(bytes: &[u8]) -> u32 {
     crc_fast::crc32_iscsi(bytes)
 }
 
-/// CRC32C over several slices, as if they lay one after the other.
-#[must_use]
-pub fn crc32c_of_parts<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> u32 {
-    let mut digest = Digest::new(CrcAlgorithm::Crc32Iscsi);
-    for part in parts {
-        digest.update(part);
+/// CRC32C of bytes that come in pieces.
+#[derive(Debug)]
+pub struct Crc32c(Digest);
+
+impl Crc32c {
+    /// The CRC of no bytes yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self(Digest::new(CrcAlgorithm::Crc32Iscsi))
     }
-    u32::try_from(digest.finalize()).expect("a 32-bit CRC fits into 32 bits")
+
+    /// Takes in the next piece.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// The CRC of all pieces so far, as if they lay one after the other.
+    #[must_use]
+    pub fn value(&self) -> u32 {
+        u32::try_from(self.0.finalize()).expect("a 32-bit CRC fits into 32 bits")
+    }
+}
+
+impl Default for Crc32c {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 #[cfg(test)]
@@ -37,7 +56,10 @@ mod tests {
         let bytes: Vec<u8> = (0..600u32).map(|i| (i * 7 % 251) as u8).collect();
         for at in 0..bytes.len() {
             let (head, tail) = bytes.split_at(at);
-            assert_eq!(crc32c_of_parts([head, tail]), crc32c(&bytes));
+            let mut crc = Crc32c::new();
+            crc.update(head);
+            crc.update(tail);
+            assert_eq!(crc.value(), crc32c(&bytes));
         }
     }
 }

@@ -4,8 +4,8 @@
 //! - [`BatchView`] and [`iter_batches`] read batches where they lie, [`Records`] walks the records
 //!   of one without a heap allocation per record.
 //! - [`BatchBuilder`] writes batches, for producers and for filters that change records.
-//! - [`patch_base_offset`], [`patch_partition_leader_epoch`] and [`set_log_append_time`] change a
-//!   finished batch in place.
+//! - [`patch_base_offset`], [`patch_partition_leader_epoch`], [`set_log_append_time`] and
+//!   [`set_producer`] change a finished batch in place.
 //! - [`validate_for_append`] is the broker's check of produced bytes; it never decompresses.
 //! - [`Decompressor`] and [`Compressor`] hold the state of the five codecs for reuse.
 //! - [`crc32c`] and [`varint`] serve the crates above too.
@@ -14,7 +14,7 @@
 //! - All input is hostile: no panic, no indexing, no allocation that the input or the caller's
 //!   byte limit does not justify.
 //! - A reader changes nothing: header order, duplicate header keys, null and empty stay apart.
-//! - Bytes 0..8 and 12..16 of a batch lie outside its CRC; nothing else does past byte 21.
+//! - The CRC covers a batch from byte 21 to its end; offset and leader epoch lie before it.
 //! - No thread, file, socket or clock.
 
 mod attributes;
@@ -35,8 +35,10 @@ pub use batch::{
 };
 pub use builder::{BatchBuilder, BatchOptions, Producer};
 pub use compression::{Compressor, Decompressor};
-pub use crc::{crc32c, crc32c_of_parts};
+pub use crc::{Crc32c, crc32c};
 pub use error::Error;
-pub use patch::{patch_base_offset, patch_partition_leader_epoch, set_log_append_time};
+pub use patch::{
+    patch_base_offset, patch_partition_leader_epoch, set_log_append_time, set_producer,
+};
 pub use record::{HeaderView, Headers, RecordView, Records};
 pub use validate::{AppendInfo, AppendLimits, validate_for_append};

@@ -1,7 +1,7 @@
 //! Changes to a finished batch in place.
 
 use crate::batch::{BATCH_HEADER_LEN, CRC_START};
-use crate::{Attributes, Error, TimestampType, crc32c};
+use crate::{Attributes, Error, Producer, TimestampType, crc32c};
 
 /// Writes the base offset. It lies outside the CRC.
 ///
@@ -32,6 +32,19 @@ pub fn set_log_append_time(batch: &mut [u8], timestamp: i64) -> Result<(), Error
         .with_timestamp_type(TimestampType::LogAppendTime);
     header[21..23].copy_from_slice(&attributes.bits().to_be_bytes());
     header[35..43].copy_from_slice(&timestamp.to_be_bytes());
+    write_crc(batch)
+}
+
+/// Writes the producer fields of `batch`, one whole batch and nothing after it, and its CRC. A
+/// producer does so when it gets a fresh id while batches wait.
+///
+/// # Errors
+/// [`Error::Truncated`] when `batch` is shorter than a batch header.
+pub fn set_producer(batch: &mut [u8], producer: Producer) -> Result<(), Error> {
+    let header = header_of(batch)?;
+    header[43..51].copy_from_slice(&producer.id.to_be_bytes());
+    header[51..53].copy_from_slice(&producer.epoch.to_be_bytes());
+    header[53..57].copy_from_slice(&producer.base_sequence.to_be_bytes());
     write_crc(batch)
 }
 

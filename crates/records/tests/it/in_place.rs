@@ -1,11 +1,11 @@
 //! Patches of a finished batch.
 
 use moldau_records::{
-    BatchView, Compression, Error, TimestampType, patch_base_offset, patch_partition_leader_epoch,
-    set_log_append_time,
+    BatchOptions, BatchView, Compression, Error, Producer, TimestampType, patch_base_offset,
+    patch_partition_leader_epoch, set_log_append_time, set_producer,
 };
 
-use crate::sample::{Sample, plain};
+use crate::sample::{Sample, build, plain};
 
 #[test]
 fn offset_and_leader_epoch_change_without_touching_the_crc() {
@@ -36,11 +36,24 @@ fn log_append_time_holds_for_every_record_and_the_crc_follows() {
 }
 
 #[test]
+fn producer_fields_equal_those_written_by_the_builder() {
+    let producer = Producer { id: 1 << 33, epoch: 4, base_sequence: 77 };
+    let options = BatchOptions { producer: Some(producer), ..Default::default() };
+    for codec in Compression::ALL {
+        let mut bytes = plain(&[Sample::of_value(b"v")], codec);
+        set_producer(&mut bytes, producer).unwrap();
+        assert_eq!(bytes, build(options, &[Sample::of_value(b"v")], codec));
+    }
+}
+
+#[test]
 fn bytes_shorter_than_a_header_are_left_alone() {
     let mut bytes = [7; 60];
     let short = Err(Error::Truncated { needed: 61, available: 60 });
     assert_eq!(patch_base_offset(&mut bytes, 1), short);
     assert_eq!(patch_partition_leader_epoch(&mut bytes, 1), short);
     assert_eq!(set_log_append_time(&mut bytes, 1), short);
+    let producer = Producer { id: 1, epoch: 1, base_sequence: 1 };
+    assert_eq!(set_producer(&mut bytes, producer), short);
     assert_eq!(bytes, [7; 60]);
 }
