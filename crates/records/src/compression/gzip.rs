@@ -2,7 +2,7 @@
 
 use flate2::{Compress, Crc, Decompress, FlushCompress, FlushDecompress, Status};
 
-use super::Output;
+use super::{Input, Output};
 use crate::{Compression, Error};
 
 /// Magic, method deflate, no flags, no time, no hint, unknown system.
@@ -12,13 +12,8 @@ const FLAG_EXTRA: u8 = 0x04;
 const FLAG_NAME: u8 = 0x08;
 const FLAG_COMMENT: u8 = 0x10;
 const FLAGS_RESERVED: u8 = 0xe0;
-const TRAILER_LEN: usize = 8;
 /// Least room to offer to deflate at a time.
 const OUTPUT_STEP: usize = 16 << 10;
-
-fn corrupt(reason: &'static str) -> Error {
-    Error::CorruptPayload { compression: Compression::Gzip, reason }
-}
 
 pub(super) struct Unpacker {
     inflate: Decompress,
@@ -32,28 +27,23 @@ impl Default for Unpacker {
 
 impl Unpacker {
     pub(super) fn unpack(&mut self, input: &[u8], out: &mut Output<'_>) -> Result<(), Error> {
-        let mut rest = input;
+        let mut input = Input::new(Compression::Gzip, input);
         loop {
-            skip_header(&mut rest)?;
+            skip_header(&mut input)?;
             let start = out.filled;
-            self.inflate_member(&mut rest, out)?;
-            let trailer: &[u8; TRAILER_LEN] =
-                take(&mut rest, TRAILER_LEN)?.first_chunk().ok_or_else(too_short)?;
-            let [c0, c1, c2, c3, s0, s1, s2, s3] = *trailer;
+            self.inflate_member(&mut input, out)?;
             let mut crc = Crc::new();
             crc.update(out.filled_from(start));
-            if crc.sum() != u32::from_le_bytes([c0, c1, c2, c3])
-                || crc.amount() != u32::from_le_bytes([s0, s1, s2, s3])
-            {
-                return Err(corrupt("checksum or size of a gzip member differs"));
+            if input.u32_le()? != crc.sum() || input.u32_le()? != crc.amount() {
+                return Err(input.corrupt("checksum or size of a gzip member differs"));
             }
-            if rest.is_empty() {
+            if input.is_empty() {
                 return Ok(());
             }
         }
     }
 
-    fn inflate_member(&mut self, rest: &mut &[u8], out: &mut Output<'_>) -> Result<(), Error> {
+    fn inflate_member(&mut self, input: &mut Input<'_>, out: &mut Output<'_>) -> Result<(), Error> {
         self.inflate.reset(false);
         loop {
             // One byte beyond the limit tells a payload that fills it from one that exceeds it.
@@ -63,23 +53,23 @@ impl Unpacker {
             let free = if at_limit {
                 &mut beyond[..]
             } else {
-                let step = out.room().min(OUTPUT_STEP.max(rest.len()));
+                let step = out.room().min(OUTPUT_STEP.max(input.rest.len()));
                 out.free(step)?
             };
             let status = self
                 .inflate
-                .decompress(rest, free, FlushDecompress::None)
-                .map_err(|_| corrupt("deflate stream is damaged"))?;
+                .decompress(input.rest, free, FlushDecompress::None)
+                .map_err(|_| input.corrupt("deflate stream is damaged"))?;
             let consumed = position(self.inflate.total_in() - consumed);
             let produced = position(self.inflate.total_out() - produced);
-            take(rest, consumed)?;
+            input.take(consumed)?;
             if at_limit && produced > 0 {
                 return Err(out.too_large());
             }
             out.advance(produced);
             match status {
                 Status::StreamEnd => return Ok(()),
-                _ if consumed == 0 && produced == 0 => return Err(too_short()),
+                _ if consumed == 0 && produced == 0 => return Err(input.ends_early()),
                 _ => {}
             }
         }
@@ -90,39 +80,26 @@ fn position(count: u64) -> usize {
     usize::try_from(count).expect("zlib moves within slices, whose lengths are usize")
 }
 
-fn too_short() -> Error {
-    corrupt("gzip member ends early")
-}
-
-fn skip_header(rest: &mut &[u8]) -> Result<(), Error> {
-    let header: &[u8; HEADER.len()] =
-        take(rest, HEADER.len())?.first_chunk().ok_or_else(too_short)?;
-    let [0x1f, 0x8b, 8, flags, ..] = *header else {
-        return Err(corrupt("not a gzip member"));
+fn skip_header(input: &mut Input<'_>) -> Result<(), Error> {
+    let [0x1f, 0x8b, 8, flags, ..] = input.array::<{ HEADER.len() }>()? else {
+        return Err(input.corrupt("it is no gzip member"));
     };
     if flags & FLAGS_RESERVED != 0 {
-        return Err(corrupt("reserved gzip flags are set"));
+        return Err(input.corrupt("reserved gzip flags are set"));
     }
     if flags & FLAG_EXTRA != 0 {
-        let len: &[u8; 2] = take(rest, 2)?.first_chunk().ok_or_else(too_short)?;
-        take(rest, usize::from(u16::from_le_bytes(*len)))?;
+        let len = u16::from_le_bytes(input.array()?);
+        input.take(usize::from(len))?;
     }
     for flag in [FLAG_NAME, FLAG_COMMENT] {
         if flags & flag != 0 {
-            let len = rest.iter().position(|&byte| byte == 0).ok_or_else(too_short)?;
-            take(rest, len + 1)?;
+            while input.array()? != [0] {}
         }
     }
     if flags & FLAG_HEADER_CRC != 0 {
-        take(rest, 2)?;
+        input.take(2)?;
     }
     Ok(())
-}
-
-fn take<'a>(rest: &mut &'a [u8], len: usize) -> Result<&'a [u8], Error> {
-    let (head, tail) = rest.split_at_checked(len).ok_or_else(too_short)?;
-    *rest = tail;
-    Ok(head)
 }
 
 pub(super) struct Packer {

@@ -14,7 +14,7 @@ use lz4_flex::block::{
 };
 use twox_hash::XxHash32;
 
-use super::Output;
+use super::{Input, Output};
 use crate::{Compression, Error};
 
 /// The hash table of the packer.
@@ -38,63 +38,54 @@ const WINDOW_LEN: usize = 64 << 10;
 /// A byte of a match length stands for at most 255 bytes.
 const EXPANSION_MAX: usize = 255;
 
-fn corrupt(reason: &'static str) -> Error {
-    Error::CorruptPayload { compression: Compression::Lz4, reason }
-}
-
-fn too_short() -> Error {
-    corrupt("frame ends early")
-}
-
 struct Frame {
     flags: u8,
     block_len_max: usize,
 }
 
 pub(super) fn unpack(input: &[u8], out: &mut Output<'_>) -> Result<(), Error> {
-    let mut rest = input;
+    let mut input = Input::new(Compression::Lz4, input);
     loop {
-        let frame = read_frame_header(&mut rest)?;
+        let frame = read_frame_header(&mut input)?;
         let start = out.filled;
-        while read_block(&frame, start, &mut rest, out)? {}
+        while read_block(&frame, start, &mut input, out)? {}
         if frame.flags & CONTENT_CHECKSUM != 0
-            && take_u32(&mut rest)? != XxHash32::oneshot(0, out.filled_from(start))
+            && input.u32_le()? != XxHash32::oneshot(0, out.filled_from(start))
         {
-            return Err(corrupt("content checksum differs"));
+            return Err(input.corrupt("the content checksum differs"));
         }
-        if rest.is_empty() {
+        if input.is_empty() {
             return Ok(());
         }
     }
 }
 
-fn read_frame_header(rest: &mut &[u8]) -> Result<Frame, Error> {
-    if take(rest, MAGIC.len())? != MAGIC {
-        return Err(corrupt("not an LZ4 frame"));
+fn read_frame_header(input: &mut Input<'_>) -> Result<Frame, Error> {
+    if input.array()? != MAGIC {
+        return Err(input.corrupt("it is no LZ4 frame"));
     }
-    let descriptor_start = *rest;
-    let &[flags, block_size] = take(rest, 2)?.first_chunk().ok_or_else(too_short)?;
+    let descriptor = input.rest;
+    let [flags, block_size] = input.array()?;
     if flags & VERSION_MASK != VERSION {
-        return Err(corrupt("frame version is unknown"));
+        return Err(input.corrupt("the frame version is unknown"));
     }
     if flags & DICTIONARY_ID != 0 {
-        return Err(corrupt("frame needs a dictionary"));
+        return Err(input.corrupt("the frame needs a dictionary"));
     }
     let block_len_max = match (block_size >> 4) & 0x07 {
         4 => 64 << 10,
         5 => 256 << 10,
         6 => 1 << 20,
         7 => 4 << 20,
-        _ => return Err(corrupt("block size is unknown")),
+        _ => return Err(input.corrupt("the block size is unknown")),
     };
     if flags & CONTENT_SIZE != 0 {
-        take(rest, 8)?;
+        input.take(8)?;
     }
-    let descriptor_len = descriptor_start.len() - rest.len();
-    let descriptor = descriptor_start.get(..descriptor_len).ok_or_else(too_short)?;
-    let &[checksum] = take(rest, 1)?.first_chunk().ok_or_else(too_short)?;
+    let descriptor = descriptor.get(..descriptor.len() - input.rest.len()).unwrap_or_default();
+    let [checksum] = input.array()?;
     if checksum != header_checksum(descriptor) {
-        return Err(corrupt("header checksum differs"));
+        return Err(input.corrupt("the header checksum differs"));
     }
     Ok(Frame { flags, block_len_max })
 }
@@ -103,20 +94,20 @@ fn read_frame_header(rest: &mut &[u8]) -> Result<Frame, Error> {
 fn read_block(
     frame: &Frame,
     start: usize,
-    rest: &mut &[u8],
+    input: &mut Input<'_>,
     out: &mut Output<'_>,
 ) -> Result<bool, Error> {
-    let size = take_u32(rest)?;
+    let size = input.u32_le()?;
     if size == 0 {
         return Ok(false);
     }
-    let len = usize::try_from(size & !STORED).map_err(|_| too_short())?;
+    let len = usize::try_from(size & !STORED).map_err(|_| input.ends_early())?;
     if len > frame.block_len_max {
-        return Err(corrupt("block is larger than its frame allows"));
+        return Err(input.corrupt("a block is larger than its frame allows"));
     }
-    let block = take(rest, len)?;
-    if frame.flags & BLOCK_CHECKSUM != 0 && take_u32(rest)? != XxHash32::oneshot(0, block) {
-        return Err(corrupt("block checksum differs"));
+    let block = input.take(len)?;
+    if frame.flags & BLOCK_CHECKSUM != 0 && input.u32_le()? != XxHash32::oneshot(0, block) {
+        return Err(input.corrupt("a block checksum differs"));
     }
     if size & STORED != 0 {
         out.copy(block)?;
@@ -133,7 +124,7 @@ fn read_block(
     let unpacked = match decompress_into_with_dict(block, free, window) {
         Ok(unpacked) => unpacked,
         Err(_) if content_max > room => return Err(out.too_large()),
-        Err(_) => return Err(corrupt("block does not unpack")),
+        Err(_) => return Err(input.corrupt("a block does not unpack")),
     };
     out.advance(unpacked);
     Ok(true)
@@ -143,16 +134,6 @@ fn read_block(
 fn header_checksum(descriptor: &[u8]) -> u8 {
     let [_, checksum, ..] = XxHash32::oneshot(0, descriptor).to_le_bytes();
     checksum
-}
-
-fn take_u32(rest: &mut &[u8]) -> Result<u32, Error> {
-    take(rest, 4)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes)).ok_or_else(too_short)
-}
-
-fn take<'a>(rest: &mut &'a [u8], len: usize) -> Result<&'a [u8], Error> {
-    let (head, tail) = rest.split_at_checked(len).ok_or_else(too_short)?;
-    *rest = tail;
-    Ok(head)
 }
 
 pub(super) fn pack(table: &mut Table, input: &[u8], out: &mut Vec<u8>) -> Option<()> {

@@ -208,3 +208,43 @@ impl<'a> Output<'a> {
         Ok(())
     }
 }
+
+/// Packed bytes that a codec takes from the front.
+struct Input<'a> {
+    rest: &'a [u8],
+    compression: Compression,
+}
+
+impl<'a> Input<'a> {
+    fn new(compression: Compression, rest: &'a [u8]) -> Self {
+        Self { rest, compression }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    fn corrupt(&self, reason: &'static str) -> Error {
+        Error::CorruptPayload { compression: self.compression, reason }
+    }
+
+    fn ends_early(&self) -> Error {
+        self.corrupt("it ends early")
+    }
+
+    fn take(&mut self, len: usize) -> Result<&'a [u8], Error> {
+        let (head, tail) = self.rest.split_at_checked(len).ok_or_else(|| self.ends_early())?;
+        self.rest = tail;
+        Ok(head)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], Error> {
+        let (head, tail) = self.rest.split_first_chunk().ok_or_else(|| self.ends_early())?;
+        self.rest = tail;
+        Ok(*head)
+    }
+
+    fn u32_le(&mut self) -> Result<u32, Error> {
+        self.array().map(u32::from_le_bytes)
+    }
+}

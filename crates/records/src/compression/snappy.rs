@@ -9,7 +9,7 @@
 
 use snap::raw::{Decoder, Encoder, decompress_len, max_compress_len};
 
-use super::Output;
+use super::{Input, Output};
 use crate::{Compression, Error};
 
 const MAGIC: [u8; 8] = [0x82, b'S', b'N', b'A', b'P', b'P', b'Y', 0];
@@ -18,52 +18,44 @@ const BLOCK_LEN: usize = 32 << 10;
 /// A three-byte copy element yields 64 bytes at most, and nothing in the format yields more.
 const EXPANSION_MAX: usize = 22;
 
-fn corrupt(reason: &'static str) -> Error {
-    Error::CorruptPayload { compression: Compression::Snappy, reason }
-}
-
 pub(super) fn unpack(
     decoder: &mut Decoder,
     input: &[u8],
     out: &mut Output<'_>,
 ) -> Result<(), Error> {
-    let Some(mut rest) = input.strip_prefix(&MAGIC) else {
-        return unpack_block(decoder, input, out);
-    };
-    take(&mut rest, VERSIONS.len())?;
-    while !rest.is_empty() {
-        if let Some(stream) = rest.strip_prefix(&MAGIC) {
-            rest = stream;
-            take(&mut rest, VERSIONS.len())?;
+    let mut input = Input::new(Compression::Snappy, input);
+    if !input.rest.starts_with(&MAGIC) {
+        return unpack_block(decoder, &mut input, None, out);
+    }
+    while !input.is_empty() {
+        if input.rest.starts_with(&MAGIC) {
+            input.take(MAGIC.len() + VERSIONS.len())?;
             continue;
         }
-        let len: &[u8; 4] = take(&mut rest, 4)?.first_chunk().ok_or_else(too_short)?;
-        let len = usize::try_from(i32::from_be_bytes(*len))
-            .map_err(|_| corrupt("block length is negative"))?;
-        unpack_block(decoder, take(&mut rest, len)?, out)?;
+        let len = usize::try_from(i32::from_be_bytes(input.array()?))
+            .map_err(|_| input.corrupt("a block length is negative"))?;
+        unpack_block(decoder, &mut input, Some(len), out)?;
     }
     Ok(())
 }
 
-fn unpack_block(decoder: &mut Decoder, block: &[u8], out: &mut Output<'_>) -> Result<(), Error> {
-    let len = decompress_len(block).map_err(|_| corrupt("block has no valid length"))?;
+/// Unpacks a block of `len` bytes, or all that is left.
+fn unpack_block(
+    decoder: &mut Decoder,
+    input: &mut Input<'_>,
+    len: Option<usize>,
+    out: &mut Output<'_>,
+) -> Result<(), Error> {
+    let block = input.take(len.unwrap_or(input.rest.len()))?;
+    let len = decompress_len(block).map_err(|_| input.corrupt("a block has no valid length"))?;
     if len / EXPANSION_MAX > block.len() {
-        return Err(corrupt("block claims more than Snappy can unpack from it"));
+        return Err(input.corrupt("a block claims more than Snappy can unpack from it"));
     }
-    let unpacked =
-        decoder.decompress(block, out.free(len)?).map_err(|_| corrupt("block does not unpack"))?;
+    let unpacked = decoder
+        .decompress(block, out.free(len)?)
+        .map_err(|_| input.corrupt("a block does not unpack"))?;
     out.advance(unpacked);
     Ok(())
-}
-
-fn too_short() -> Error {
-    corrupt("stream ends early")
-}
-
-fn take<'a>(rest: &mut &'a [u8], len: usize) -> Result<&'a [u8], Error> {
-    let (head, tail) = rest.split_at_checked(len).ok_or_else(too_short)?;
-    *rest = tail;
-    Ok(head)
 }
 
 pub(super) fn pack(encoder: &mut Encoder, input: &[u8], out: &mut Vec<u8>) -> Option<()> {

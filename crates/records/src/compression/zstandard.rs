@@ -6,7 +6,7 @@
 
 use zstd::bulk;
 
-use super::Output;
+use super::{Input, Output};
 use crate::{Compression, Error};
 
 const MAGIC: u32 = 0xfd2f_b528;
@@ -16,20 +16,13 @@ const MAGIC_SKIPPABLE_MASK: u32 = 0xffff_fff0;
 /// A block unpacks to at most this much.
 const BLOCK_LEN_MAX: usize = 128 << 10;
 
-fn corrupt(reason: &'static str) -> Error {
-    Error::CorruptPayload { compression: Compression::Zstd, reason }
-}
-
-fn too_short() -> Error {
-    corrupt("frame ends early")
-}
-
 pub(super) fn unpack(
     context: &mut Option<bulk::Decompressor<'static>>,
     input: &[u8],
     out: &mut Output<'_>,
 ) -> Result<(), Error> {
-    let needed = unpacked_len_max(input)?;
+    let mut frames = Input::new(Compression::Zstd, input);
+    let needed = unpacked_len_max(&mut frames)?;
     let context = match context {
         Some(context) => context,
         None => {
@@ -44,31 +37,30 @@ pub(super) fn unpack(
             Ok(())
         }
         Err(_) if needed > room => Err(out.too_large()),
-        Err(_) => Err(corrupt("frame does not unpack")),
+        Err(_) => Err(frames.corrupt("a frame does not unpack")),
     }
 }
 
 /// Upper bound of what all frames of `input` unpack to.
-fn unpacked_len_max(input: &[u8]) -> Result<usize, Error> {
-    let mut rest = input;
+fn unpacked_len_max(input: &mut Input<'_>) -> Result<usize, Error> {
     let mut total = 0usize;
-    while !rest.is_empty() {
-        let magic = take_u32(&mut rest)?;
+    while !input.is_empty() {
+        let magic = input.u32_le()?;
         if magic & MAGIC_SKIPPABLE_MASK == MAGIC_SKIPPABLE {
-            let len = usize::try_from(take_u32(&mut rest)?).map_err(|_| too_short())?;
-            take(&mut rest, len)?;
+            let len = usize::try_from(input.u32_le()?).map_err(|_| input.ends_early())?;
+            input.take(len)?;
         } else if magic == MAGIC {
-            total = total.saturating_add(frame_len_max(&mut rest)?);
+            total = total.saturating_add(frame_len_max(input)?);
         } else {
-            return Err(corrupt("not a Zstandard frame"));
+            return Err(input.corrupt("it is no Zstandard frame"));
         }
     }
     Ok(total)
 }
 
-/// Upper bound of one frame's content; moves `rest` past the frame.
-fn frame_len_max(rest: &mut &[u8]) -> Result<usize, Error> {
-    let &[descriptor] = take(rest, 1)?.first_chunk().ok_or_else(too_short)?;
+/// Upper bound of one frame's content; moves `input` past the frame.
+fn frame_len_max(input: &mut Input<'_>) -> Result<usize, Error> {
+    let [descriptor] = input.array()?;
     let single_segment = descriptor & 0x20 != 0;
     let content_size_len = match descriptor >> 6 {
         0 => usize::from(single_segment),
@@ -81,21 +73,21 @@ fn frame_len_max(rest: &mut &[u8]) -> Result<usize, Error> {
         len => usize::from(len),
     };
     let window_len = usize::from(!single_segment);
-    take(rest, window_len + dictionary_id_len + content_size_len)?;
+    input.take(window_len + dictionary_id_len + content_size_len)?;
     let mut total = 0usize;
     loop {
-        let &[b0, b1, b2] = take(rest, 3)?.first_chunk().ok_or_else(too_short)?;
+        let [b0, b1, b2] = input.array()?;
         let header = u32::from_le_bytes([b0, b1, b2, 0]);
-        let size = usize::try_from(header >> 3).map_err(|_| too_short())?;
+        let size = usize::try_from(header >> 3).map_err(|_| input.ends_early())?;
         let (stored_len, content_len_max) = match (header >> 1) & 0x03 {
             0 => (size, size),
             1 => (1, size),
             2 => (size, BLOCK_LEN_MAX),
-            _ => return Err(corrupt("block type is reserved")),
+            _ => return Err(input.corrupt("a block type is reserved")),
         };
-        take(rest, stored_len)?;
+        input.take(stored_len)?;
         if content_len_max > BLOCK_LEN_MAX {
-            return Err(corrupt("block is larger than the format allows"));
+            return Err(input.corrupt("a block is larger than the format allows"));
         }
         total = total.saturating_add(content_len_max);
         if header & 1 != 0 {
@@ -103,18 +95,8 @@ fn frame_len_max(rest: &mut &[u8]) -> Result<usize, Error> {
         }
     }
     let has_checksum = descriptor & 0x04 != 0;
-    take(rest, if has_checksum { 4 } else { 0 })?;
+    input.take(if has_checksum { 4 } else { 0 })?;
     Ok(total)
-}
-
-fn take_u32(rest: &mut &[u8]) -> Result<u32, Error> {
-    take(rest, 4)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes)).ok_or_else(too_short)
-}
-
-fn take<'a>(rest: &mut &'a [u8], len: usize) -> Result<&'a [u8], Error> {
-    let (head, tail) = rest.split_at_checked(len).ok_or_else(too_short)?;
-    *rest = tail;
-    Ok(head)
 }
 
 pub(super) fn pack(

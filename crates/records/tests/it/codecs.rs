@@ -193,3 +193,11 @@ fn zstd_streams_without_content_size_and_several_frames_unpack() {
     packed.extend([0x5a, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3]);
     assert_eq!(unpack(Compression::Zstd, &packed), Ok(input));
 }
+
+#[test]
+fn contexts_and_builders_may_move_between_threads() {
+    fn is_send<T: Send>(_: &T) {}
+    is_send(&Compressor::default());
+    is_send(&Decompressor::default());
+    is_send(&moldau_records::BatchBuilder::new(moldau_records::BatchOptions::default()));
+}
