@@ -1,1 +1,46 @@
-//! Kafka wire protocol: generated messages, primitives, frames, API keys and error codes.
+//! The Kafka wire protocol: generated messages, primitives, frames, API keys and error codes.
+//!
+//! # Layout
+//!
+//! - [`messages`]: every message of Kafka 4.3.1 as an owned struct, one module per message for the
+//!   structs within it. `cargo xtask codegen` writes them.
+//! - [`Message`], [`Request`], [`Response`], [`Wire`]: what the messages implement.
+//! - [`Reader`] and [`Writer`]: the primitive types.
+//!
+//! # Invariants
+//!
+//! - Bytes to decode are hostile: no decoder panics, and none allocates more than the bytes that are
+//!   left could justify.
+//! - What a decoder accepts can be encoded again; tagged fields that are not known are kept.
+//! - A value that a version cannot express is an [`EncodeError`], never dropped, unless Kafka marks
+//!   the field as ignorable.
+//! - The crate owns no thread, file, socket or clock.
+
+mod api_key;
+mod error;
+mod generated;
+mod message;
+#[cfg(test)]
+mod random;
+mod reader;
+mod tagged;
+#[cfg(test)]
+mod tests;
+mod uuid;
+mod versions;
+mod writer;
+
+pub use error::{DecodeError, EncodeError};
+pub use message::{Message, Request, Response, Wire};
+pub use messages::ApiKey;
+pub use reader::Reader;
+pub use tagged::{RawTaggedField, TaggedFieldsWriter};
+pub use uuid::{ParseUuidError, Uuid};
+pub use versions::VersionRange;
+pub use writer::Writer;
+
+/// Kafka's messages; the structs within a message stand in the module of its name.
+pub mod messages {
+    pub use crate::generated::api_key::ApiKey;
+    pub use crate::generated::*;
+}

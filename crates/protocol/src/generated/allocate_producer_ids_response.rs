@@ -1,0 +1,70 @@
+//! `AllocateProducerIdsResponse`, versions 0-0, API key 67.
+
+use super::prelude::*;
+
+/// `AllocateProducerIdsResponse`.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct AllocateProducerIdsResponse {
+    /// `ThrottleTimeMs`, versions 0+.
+    pub throttle_time_ms: i32,
+    /// `ErrorCode`, versions 0+.
+    pub error_code: i16,
+    /// `ProducerIdStart`, versions 0+.
+    pub producer_id_start: i64,
+    /// `ProducerIdLen`, versions 0+.
+    pub producer_id_len: i32,
+    /// Tagged fields that are not known here, by ascending tag.
+    pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Wire for AllocateProducerIdsResponse {
+    const SIZE_MIN: usize = 19;
+
+    fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
+        let mut m = Self::default();
+        m.throttle_time_ms = r.i32()?;
+        m.error_code = r.i16()?;
+        m.producer_id_start = r.i64()?;
+        m.producer_id_len = r.i32()?;
+        if f {
+            r.unknown_tagged_fields(&mut m.unknown_tagged_fields)?;
+        }
+        Ok(m)
+    }
+
+    fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
+        w.i32(self.throttle_time_ms);
+        w.i16(self.error_code);
+        w.i64(self.producer_id_start);
+        w.i32(self.producer_id_len);
+        if f {
+            w.unknown_tagged_fields(&self.unknown_tagged_fields)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+impl Random for AllocateProducerIdsResponse {
+    fn random(g: &mut Generator, v: i16, f: bool) -> Self {
+        let mut m = Self::default();
+        m.throttle_time_ms = Random::random(g, v, f);
+        m.error_code = Random::random(g, v, f);
+        m.producer_id_start = Random::random(g, v, f);
+        m.producer_id_len = Random::random(g, v, f);
+        if f {
+            m.unknown_tagged_fields = g.unknown_tagged_fields();
+        }
+        m
+    }
+}
+
+impl Message for AllocateProducerIdsResponse {
+    const NAME: &'static str = "AllocateProducerIdsResponse";
+    const VERSIONS: VersionRange = VersionRange::new(0, 0);
+    const FLEXIBLE_FROM: i16 = 0;
+}
+
+impl Response for AllocateProducerIdsResponse {
+    const KEY: ApiKey = ApiKey::AllocateProducerIds;
+}

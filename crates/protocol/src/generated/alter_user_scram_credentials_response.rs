@@ -1,0 +1,123 @@
+//! `AlterUserScramCredentialsResponse`, versions 0-0, API key 51.
+
+use super::prelude::*;
+
+/// `AlterUserScramCredentialsResponse`.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct AlterUserScramCredentialsResponse {
+    /// `ThrottleTimeMs`, versions 0+.
+    pub throttle_time_ms: i32,
+    /// `Results`, versions 0+.
+    pub results: Vec<AlterUserScramCredentialsResult>,
+    /// Tagged fields that are not known here, by ascending tag.
+    pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Wire for AlterUserScramCredentialsResponse {
+    const SIZE_MIN: usize = 6;
+
+    fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
+        let mut m = Self::default();
+        m.throttle_time_ms = r.i32()?;
+        m.results = r.array(v, f)?;
+        if f {
+            r.unknown_tagged_fields(&mut m.unknown_tagged_fields)?;
+        }
+        Ok(m)
+    }
+
+    fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
+        w.i32(self.throttle_time_ms);
+        w.array(&self.results, v, f)?;
+        if f {
+            w.unknown_tagged_fields(&self.unknown_tagged_fields)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+impl Random for AlterUserScramCredentialsResponse {
+    fn random(g: &mut Generator, v: i16, f: bool) -> Self {
+        let mut m = Self::default();
+        m.throttle_time_ms = Random::random(g, v, f);
+        m.results = Random::random(g, v, f);
+        if f {
+            m.unknown_tagged_fields = g.unknown_tagged_fields();
+        }
+        m
+    }
+}
+
+/// `AlterUserScramCredentialsResult` of `AlterUserScramCredentialsResponse`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AlterUserScramCredentialsResult {
+    /// `User`, versions 0+.
+    pub user: String,
+    /// `ErrorCode`, versions 0+.
+    pub error_code: i16,
+    /// `ErrorMessage`, versions 0+, null in versions 0+.
+    pub error_message: Option<String>,
+    /// Tagged fields that are not known here, by ascending tag.
+    pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Default for AlterUserScramCredentialsResult {
+    fn default() -> Self {
+        Self {
+            user: Default::default(),
+            error_code: Default::default(),
+            error_message: Some(Default::default()),
+            unknown_tagged_fields: Vec::new(),
+        }
+    }
+}
+
+impl Wire for AlterUserScramCredentialsResult {
+    const SIZE_MIN: usize = 5;
+
+    fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
+        let mut m = Self::default();
+        m.user = r.string(f)?;
+        m.error_code = r.i16()?;
+        m.error_message = r.nullable_string(f, true)?;
+        if f {
+            r.unknown_tagged_fields(&mut m.unknown_tagged_fields)?;
+        }
+        Ok(m)
+    }
+
+    fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
+        w.string(&self.user, f)?;
+        w.i16(self.error_code);
+        w.nullable_string(self.error_message.as_deref(), f, true, "ErrorMessage")?;
+        if f {
+            w.unknown_tagged_fields(&self.unknown_tagged_fields)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+impl Random for AlterUserScramCredentialsResult {
+    fn random(g: &mut Generator, v: i16, f: bool) -> Self {
+        let mut m = Self::default();
+        m.user = Random::random(g, v, f);
+        m.error_code = Random::random(g, v, f);
+        m.error_message = g.nullable(true, v, f);
+        if f {
+            m.unknown_tagged_fields = g.unknown_tagged_fields();
+        }
+        m
+    }
+}
+
+impl Message for AlterUserScramCredentialsResponse {
+    const NAME: &'static str = "AlterUserScramCredentialsResponse";
+    const VERSIONS: VersionRange = VersionRange::new(0, 0);
+    const FLEXIBLE_FROM: i16 = 0;
+}
+
+impl Response for AlterUserScramCredentialsResponse {
+    const KEY: ApiKey = ApiKey::AlterUserScramCredentials;
+}

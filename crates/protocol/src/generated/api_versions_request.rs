@@ -1,0 +1,75 @@
+//! `ApiVersionsRequest`, versions 0-4, API key 18.
+
+use super::prelude::*;
+
+/// `ApiVersionsRequest`.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct ApiVersionsRequest {
+    /// `ClientSoftwareName`, versions 3+.
+    pub client_software_name: String,
+    /// `ClientSoftwareVersion`, versions 3+.
+    pub client_software_version: String,
+    /// Tagged fields that are not known here, by ascending tag.
+    pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Wire for ApiVersionsRequest {
+    const SIZE_MIN: usize = 0;
+
+    fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
+        let mut m = Self::default();
+        if v >= 3 {
+            m.client_software_name = r.string(f)?;
+        }
+        if v >= 3 {
+            m.client_software_version = r.string(f)?;
+        }
+        if f {
+            r.unknown_tagged_fields(&mut m.unknown_tagged_fields)?;
+        }
+        Ok(m)
+    }
+
+    fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
+        if v >= 3 {
+            w.string(&self.client_software_name, f)?;
+        }
+        if v >= 3 {
+            w.string(&self.client_software_version, f)?;
+        }
+        if f {
+            w.unknown_tagged_fields(&self.unknown_tagged_fields)?;
+        } else if !self.unknown_tagged_fields.is_empty() {
+            return Err(EncodeError::absent("ApiVersionsRequest.unknown_tagged_fields", v));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+impl Random for ApiVersionsRequest {
+    fn random(g: &mut Generator, v: i16, f: bool) -> Self {
+        let mut m = Self::default();
+        if v >= 3 {
+            m.client_software_name = Random::random(g, v, f);
+        }
+        if v >= 3 {
+            m.client_software_version = Random::random(g, v, f);
+        }
+        if f {
+            m.unknown_tagged_fields = g.unknown_tagged_fields();
+        }
+        m
+    }
+}
+
+impl Message for ApiVersionsRequest {
+    const NAME: &'static str = "ApiVersionsRequest";
+    const VERSIONS: VersionRange = VersionRange::new(0, 4);
+    const FLEXIBLE_FROM: i16 = 3;
+}
+
+impl Request for ApiVersionsRequest {
+    const KEY: ApiKey = ApiKey::ApiVersions;
+    type Response = super::ApiVersionsResponse;
+}

@@ -1,0 +1,263 @@
+//! `BeginQuorumEpochRequest`, versions 0-1, API key 53.
+
+use super::prelude::*;
+
+/// `BeginQuorumEpochRequest`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BeginQuorumEpochRequest {
+    /// `ClusterId`, versions 0+, null in versions 0+.
+    pub cluster_id: Option<String>,
+    /// `VoterId`, versions 1+.
+    pub voter_id: i32,
+    /// `Topics`, versions 0+.
+    pub topics: Vec<TopicData>,
+    /// `LeaderEndpoints`, versions 1+.
+    pub leader_endpoints: Vec<LeaderEndpoint>,
+    /// Tagged fields that are not known here, by ascending tag.
+    pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Default for BeginQuorumEpochRequest {
+    fn default() -> Self {
+        Self {
+            cluster_id: None,
+            voter_id: -1,
+            topics: Default::default(),
+            leader_endpoints: Default::default(),
+            unknown_tagged_fields: Vec::new(),
+        }
+    }
+}
+
+impl Wire for BeginQuorumEpochRequest {
+    const SIZE_MIN: usize = 6;
+
+    fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
+        let mut m = Self::default();
+        m.cluster_id = r.nullable_string(f, true)?;
+        if v >= 1 {
+            m.voter_id = r.i32()?;
+        }
+        m.topics = r.array(v, f)?;
+        if v >= 1 {
+            m.leader_endpoints = r.array(v, f)?;
+        }
+        if f {
+            r.unknown_tagged_fields(&mut m.unknown_tagged_fields)?;
+        }
+        Ok(m)
+    }
+
+    fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
+        w.nullable_string(self.cluster_id.as_deref(), f, true, "ClusterId")?;
+        if v >= 1 {
+            w.i32(self.voter_id);
+        }
+        w.array(&self.topics, v, f)?;
+        if v >= 1 {
+            w.array(&self.leader_endpoints, v, f)?;
+        }
+        if f {
+            w.unknown_tagged_fields(&self.unknown_tagged_fields)?;
+        } else if !self.unknown_tagged_fields.is_empty() {
+            return Err(EncodeError::absent("BeginQuorumEpochRequest.unknown_tagged_fields", v));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+impl Random for BeginQuorumEpochRequest {
+    fn random(g: &mut Generator, v: i16, f: bool) -> Self {
+        let mut m = Self::default();
+        m.cluster_id = g.nullable(true, v, f);
+        if v >= 1 {
+            m.voter_id = Random::random(g, v, f);
+        }
+        m.topics = Random::random(g, v, f);
+        if v >= 1 {
+            m.leader_endpoints = Random::random(g, v, f);
+        }
+        if f {
+            m.unknown_tagged_fields = g.unknown_tagged_fields();
+        }
+        m
+    }
+}
+
+/// `TopicData` of `BeginQuorumEpochRequest`.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct TopicData {
+    /// `TopicName`, versions 0+.
+    pub topic_name: String,
+    /// `Partitions`, versions 0+.
+    pub partitions: Vec<PartitionData>,
+    /// Tagged fields that are not known here, by ascending tag.
+    pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Wire for TopicData {
+    const SIZE_MIN: usize = 3;
+
+    fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
+        let mut m = Self::default();
+        m.topic_name = r.string(f)?;
+        m.partitions = r.array(v, f)?;
+        if f {
+            r.unknown_tagged_fields(&mut m.unknown_tagged_fields)?;
+        }
+        Ok(m)
+    }
+
+    fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
+        w.string(&self.topic_name, f)?;
+        w.array(&self.partitions, v, f)?;
+        if f {
+            w.unknown_tagged_fields(&self.unknown_tagged_fields)?;
+        } else if !self.unknown_tagged_fields.is_empty() {
+            return Err(EncodeError::absent("TopicData.unknown_tagged_fields", v));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+impl Random for TopicData {
+    fn random(g: &mut Generator, v: i16, f: bool) -> Self {
+        let mut m = Self::default();
+        m.topic_name = Random::random(g, v, f);
+        m.partitions = Random::random(g, v, f);
+        if f {
+            m.unknown_tagged_fields = g.unknown_tagged_fields();
+        }
+        m
+    }
+}
+
+/// `PartitionData` of `BeginQuorumEpochRequest`.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct PartitionData {
+    /// `PartitionIndex`, versions 0+.
+    pub partition_index: i32,
+    /// `VoterDirectoryId`, versions 1+.
+    pub voter_directory_id: Uuid,
+    /// `LeaderId`, versions 0+.
+    pub leader_id: i32,
+    /// `LeaderEpoch`, versions 0+.
+    pub leader_epoch: i32,
+    /// Tagged fields that are not known here, by ascending tag.
+    pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Wire for PartitionData {
+    const SIZE_MIN: usize = 12;
+
+    fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
+        let mut m = Self::default();
+        m.partition_index = r.i32()?;
+        if v >= 1 {
+            m.voter_directory_id = r.uuid()?;
+        }
+        m.leader_id = r.i32()?;
+        m.leader_epoch = r.i32()?;
+        if f {
+            r.unknown_tagged_fields(&mut m.unknown_tagged_fields)?;
+        }
+        Ok(m)
+    }
+
+    fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
+        w.i32(self.partition_index);
+        if v >= 1 {
+            w.uuid(self.voter_directory_id);
+        }
+        w.i32(self.leader_id);
+        w.i32(self.leader_epoch);
+        if f {
+            w.unknown_tagged_fields(&self.unknown_tagged_fields)?;
+        } else if !self.unknown_tagged_fields.is_empty() {
+            return Err(EncodeError::absent("PartitionData.unknown_tagged_fields", v));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+impl Random for PartitionData {
+    fn random(g: &mut Generator, v: i16, f: bool) -> Self {
+        let mut m = Self::default();
+        m.partition_index = Random::random(g, v, f);
+        if v >= 1 {
+            m.voter_directory_id = Random::random(g, v, f);
+        }
+        m.leader_id = Random::random(g, v, f);
+        m.leader_epoch = Random::random(g, v, f);
+        if f {
+            m.unknown_tagged_fields = g.unknown_tagged_fields();
+        }
+        m
+    }
+}
+
+/// `LeaderEndpoint` of `BeginQuorumEpochRequest`.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct LeaderEndpoint {
+    /// `Name`, versions 1+.
+    pub name: String,
+    /// `Host`, versions 1+.
+    pub host: String,
+    /// `Port`, versions 1+.
+    pub port: u16,
+    /// Tagged fields that are not known here, by ascending tag.
+    pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Wire for LeaderEndpoint {
+    const SIZE_MIN: usize = 5;
+
+    fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
+        let mut m = Self::default();
+        m.name = r.string(f)?;
+        m.host = r.string(f)?;
+        m.port = r.u16()?;
+        if f {
+            r.unknown_tagged_fields(&mut m.unknown_tagged_fields)?;
+        }
+        Ok(m)
+    }
+
+    fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
+        w.string(&self.name, f)?;
+        w.string(&self.host, f)?;
+        w.u16(self.port);
+        if f {
+            w.unknown_tagged_fields(&self.unknown_tagged_fields)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+impl Random for LeaderEndpoint {
+    fn random(g: &mut Generator, v: i16, f: bool) -> Self {
+        let mut m = Self::default();
+        m.name = Random::random(g, v, f);
+        m.host = Random::random(g, v, f);
+        m.port = Random::random(g, v, f);
+        if f {
+            m.unknown_tagged_fields = g.unknown_tagged_fields();
+        }
+        m
+    }
+}
+
+impl Message for BeginQuorumEpochRequest {
+    const NAME: &'static str = "BeginQuorumEpochRequest";
+    const VERSIONS: VersionRange = VersionRange::new(0, 1);
+    const FLEXIBLE_FROM: i16 = 1;
+}
+
+impl Request for BeginQuorumEpochRequest {
+    const KEY: ApiKey = ApiKey::BeginQuorumEpoch;
+    type Response = super::BeginQuorumEpochResponse;
+}

@@ -1,0 +1,174 @@
+//! `ConsumerGroupHeartbeatResponse`, versions 0-1, API key 68.
+
+use super::prelude::*;
+
+/// `ConsumerGroupHeartbeatResponse`.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct ConsumerGroupHeartbeatResponse {
+    /// `ThrottleTimeMs`, versions 0+.
+    pub throttle_time_ms: i32,
+    /// `ErrorCode`, versions 0+.
+    pub error_code: i16,
+    /// `ErrorMessage`, versions 0+, null in versions 0+.
+    pub error_message: Option<String>,
+    /// `MemberId`, versions 0+, null in versions 0+.
+    pub member_id: Option<String>,
+    /// `MemberEpoch`, versions 0+.
+    pub member_epoch: i32,
+    /// `HeartbeatIntervalMs`, versions 0+.
+    pub heartbeat_interval_ms: i32,
+    /// `Assignment`, versions 0+, null in versions 0+.
+    pub assignment: Option<Assignment>,
+    /// Tagged fields that are not known here, by ascending tag.
+    pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Wire for ConsumerGroupHeartbeatResponse {
+    const SIZE_MIN: usize = 18;
+
+    fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
+        let mut m = Self::default();
+        m.throttle_time_ms = r.i32()?;
+        m.error_code = r.i16()?;
+        m.error_message = r.nullable_string(f, true)?;
+        m.member_id = r.nullable_string(f, true)?;
+        m.member_epoch = r.i32()?;
+        m.heartbeat_interval_ms = r.i32()?;
+        m.assignment = r.nullable_struct(v, f, true)?;
+        if f {
+            r.unknown_tagged_fields(&mut m.unknown_tagged_fields)?;
+        }
+        Ok(m)
+    }
+
+    fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
+        w.i32(self.throttle_time_ms);
+        w.i16(self.error_code);
+        w.nullable_string(self.error_message.as_deref(), f, true, "ErrorMessage")?;
+        w.nullable_string(self.member_id.as_deref(), f, true, "MemberId")?;
+        w.i32(self.member_epoch);
+        w.i32(self.heartbeat_interval_ms);
+        w.nullable_struct(self.assignment.as_ref(), v, f, true, "Assignment")?;
+        if f {
+            w.unknown_tagged_fields(&self.unknown_tagged_fields)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+impl Random for ConsumerGroupHeartbeatResponse {
+    fn random(g: &mut Generator, v: i16, f: bool) -> Self {
+        let mut m = Self::default();
+        m.throttle_time_ms = Random::random(g, v, f);
+        m.error_code = Random::random(g, v, f);
+        m.error_message = g.nullable(true, v, f);
+        m.member_id = g.nullable(true, v, f);
+        m.member_epoch = Random::random(g, v, f);
+        m.heartbeat_interval_ms = Random::random(g, v, f);
+        m.assignment = g.nullable(true, v, f);
+        if f {
+            m.unknown_tagged_fields = g.unknown_tagged_fields();
+        }
+        m
+    }
+}
+
+/// `Assignment` of `ConsumerGroupHeartbeatResponse`.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Assignment {
+    /// `TopicPartitions`, versions 0+.
+    pub topic_partitions: Vec<TopicPartitions>,
+    /// Tagged fields that are not known here, by ascending tag.
+    pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Wire for Assignment {
+    const SIZE_MIN: usize = 2;
+
+    fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
+        let mut m = Self::default();
+        m.topic_partitions = r.array(v, f)?;
+        if f {
+            r.unknown_tagged_fields(&mut m.unknown_tagged_fields)?;
+        }
+        Ok(m)
+    }
+
+    fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
+        w.array(&self.topic_partitions, v, f)?;
+        if f {
+            w.unknown_tagged_fields(&self.unknown_tagged_fields)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+impl Random for Assignment {
+    fn random(g: &mut Generator, v: i16, f: bool) -> Self {
+        let mut m = Self::default();
+        m.topic_partitions = Random::random(g, v, f);
+        if f {
+            m.unknown_tagged_fields = g.unknown_tagged_fields();
+        }
+        m
+    }
+}
+
+/// `TopicPartitions` of `ConsumerGroupHeartbeatResponse`.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct TopicPartitions {
+    /// `TopicId`, versions 0+.
+    pub topic_id: Uuid,
+    /// `Partitions`, versions 0+.
+    pub partitions: Vec<i32>,
+    /// Tagged fields that are not known here, by ascending tag.
+    pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Wire for TopicPartitions {
+    const SIZE_MIN: usize = 18;
+
+    fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
+        let mut m = Self::default();
+        m.topic_id = r.uuid()?;
+        m.partitions = r.array(v, f)?;
+        if f {
+            r.unknown_tagged_fields(&mut m.unknown_tagged_fields)?;
+        }
+        Ok(m)
+    }
+
+    fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
+        w.uuid(self.topic_id);
+        w.array(&self.partitions, v, f)?;
+        if f {
+            w.unknown_tagged_fields(&self.unknown_tagged_fields)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+impl Random for TopicPartitions {
+    fn random(g: &mut Generator, v: i16, f: bool) -> Self {
+        let mut m = Self::default();
+        m.topic_id = Random::random(g, v, f);
+        m.partitions = Random::random(g, v, f);
+        if f {
+            m.unknown_tagged_fields = g.unknown_tagged_fields();
+        }
+        m
+    }
+}
+
+impl Message for ConsumerGroupHeartbeatResponse {
+    const NAME: &'static str = "ConsumerGroupHeartbeatResponse";
+    const VERSIONS: VersionRange = VersionRange::new(0, 1);
+    const FLEXIBLE_FROM: i16 = 0;
+}
+
+impl Response for ConsumerGroupHeartbeatResponse {
+    const KEY: ApiKey = ApiKey::ConsumerGroupHeartbeat;
+}

@@ -1,0 +1,147 @@
+//! `DeleteAclsRequest`, versions 1-3, API key 31.
+
+use super::prelude::*;
+
+/// `DeleteAclsRequest`.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct DeleteAclsRequest {
+    /// `Filters`, versions 1+.
+    pub filters: Vec<DeleteAclsFilter>,
+    /// Tagged fields that are not known here, by ascending tag.
+    pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Wire for DeleteAclsRequest {
+    const SIZE_MIN: usize = 2;
+
+    fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
+        let mut m = Self::default();
+        m.filters = r.array(v, f)?;
+        if f {
+            r.unknown_tagged_fields(&mut m.unknown_tagged_fields)?;
+        }
+        Ok(m)
+    }
+
+    fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
+        w.array(&self.filters, v, f)?;
+        if f {
+            w.unknown_tagged_fields(&self.unknown_tagged_fields)?;
+        } else if !self.unknown_tagged_fields.is_empty() {
+            return Err(EncodeError::absent("DeleteAclsRequest.unknown_tagged_fields", v));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+impl Random for DeleteAclsRequest {
+    fn random(g: &mut Generator, v: i16, f: bool) -> Self {
+        let mut m = Self::default();
+        m.filters = Random::random(g, v, f);
+        if f {
+            m.unknown_tagged_fields = g.unknown_tagged_fields();
+        }
+        m
+    }
+}
+
+/// `DeleteAclsFilter` of `DeleteAclsRequest`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeleteAclsFilter {
+    /// `ResourceTypeFilter`, versions 1+.
+    pub resource_type_filter: i8,
+    /// `ResourceNameFilter`, versions 1+, null in versions 1+.
+    pub resource_name_filter: Option<String>,
+    /// `PatternTypeFilter`, versions 1+.
+    pub pattern_type_filter: i8,
+    /// `PrincipalFilter`, versions 1+, null in versions 1+.
+    pub principal_filter: Option<String>,
+    /// `HostFilter`, versions 1+, null in versions 1+.
+    pub host_filter: Option<String>,
+    /// `Operation`, versions 1+.
+    pub operation: i8,
+    /// `PermissionType`, versions 1+.
+    pub permission_type: i8,
+    /// Tagged fields that are not known here, by ascending tag.
+    pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Default for DeleteAclsFilter {
+    fn default() -> Self {
+        Self {
+            resource_type_filter: Default::default(),
+            resource_name_filter: Some(Default::default()),
+            pattern_type_filter: 3,
+            principal_filter: Some(Default::default()),
+            host_filter: Some(Default::default()),
+            operation: Default::default(),
+            permission_type: Default::default(),
+            unknown_tagged_fields: Vec::new(),
+        }
+    }
+}
+
+impl Wire for DeleteAclsFilter {
+    const SIZE_MIN: usize = 8;
+
+    fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
+        let mut m = Self::default();
+        m.resource_type_filter = r.i8()?;
+        m.resource_name_filter = r.nullable_string(f, true)?;
+        m.pattern_type_filter = r.i8()?;
+        m.principal_filter = r.nullable_string(f, true)?;
+        m.host_filter = r.nullable_string(f, true)?;
+        m.operation = r.i8()?;
+        m.permission_type = r.i8()?;
+        if f {
+            r.unknown_tagged_fields(&mut m.unknown_tagged_fields)?;
+        }
+        Ok(m)
+    }
+
+    fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
+        w.i8(self.resource_type_filter);
+        w.nullable_string(self.resource_name_filter.as_deref(), f, true, "ResourceNameFilter")?;
+        w.i8(self.pattern_type_filter);
+        w.nullable_string(self.principal_filter.as_deref(), f, true, "PrincipalFilter")?;
+        w.nullable_string(self.host_filter.as_deref(), f, true, "HostFilter")?;
+        w.i8(self.operation);
+        w.i8(self.permission_type);
+        if f {
+            w.unknown_tagged_fields(&self.unknown_tagged_fields)?;
+        } else if !self.unknown_tagged_fields.is_empty() {
+            return Err(EncodeError::absent("DeleteAclsFilter.unknown_tagged_fields", v));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+impl Random for DeleteAclsFilter {
+    fn random(g: &mut Generator, v: i16, f: bool) -> Self {
+        let mut m = Self::default();
+        m.resource_type_filter = Random::random(g, v, f);
+        m.resource_name_filter = g.nullable(true, v, f);
+        m.pattern_type_filter = Random::random(g, v, f);
+        m.principal_filter = g.nullable(true, v, f);
+        m.host_filter = g.nullable(true, v, f);
+        m.operation = Random::random(g, v, f);
+        m.permission_type = Random::random(g, v, f);
+        if f {
+            m.unknown_tagged_fields = g.unknown_tagged_fields();
+        }
+        m
+    }
+}
+
+impl Message for DeleteAclsRequest {
+    const NAME: &'static str = "DeleteAclsRequest";
+    const VERSIONS: VersionRange = VersionRange::new(1, 3);
+    const FLEXIBLE_FROM: i16 = 2;
+}
+
+impl Request for DeleteAclsRequest {
+    const KEY: ApiKey = ApiKey::DeleteAcls;
+    type Response = super::DeleteAclsResponse;
+}

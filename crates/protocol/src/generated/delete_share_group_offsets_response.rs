@@ -1,0 +1,127 @@
+//! `DeleteShareGroupOffsetsResponse`, versions 0-0, API key 92.
+
+use super::prelude::*;
+
+/// `DeleteShareGroupOffsetsResponse`.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct DeleteShareGroupOffsetsResponse {
+    /// `ThrottleTimeMs`, versions 0+.
+    pub throttle_time_ms: i32,
+    /// `ErrorCode`, versions 0+.
+    pub error_code: i16,
+    /// `ErrorMessage`, versions 0+, null in versions 0+.
+    pub error_message: Option<String>,
+    /// `Responses`, versions 0+.
+    pub responses: Vec<DeleteShareGroupOffsetsResponseTopic>,
+    /// Tagged fields that are not known here, by ascending tag.
+    pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Wire for DeleteShareGroupOffsetsResponse {
+    const SIZE_MIN: usize = 9;
+
+    fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
+        let mut m = Self::default();
+        m.throttle_time_ms = r.i32()?;
+        m.error_code = r.i16()?;
+        m.error_message = r.nullable_string(f, true)?;
+        m.responses = r.array(v, f)?;
+        if f {
+            r.unknown_tagged_fields(&mut m.unknown_tagged_fields)?;
+        }
+        Ok(m)
+    }
+
+    fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
+        w.i32(self.throttle_time_ms);
+        w.i16(self.error_code);
+        w.nullable_string(self.error_message.as_deref(), f, true, "ErrorMessage")?;
+        w.array(&self.responses, v, f)?;
+        if f {
+            w.unknown_tagged_fields(&self.unknown_tagged_fields)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+impl Random for DeleteShareGroupOffsetsResponse {
+    fn random(g: &mut Generator, v: i16, f: bool) -> Self {
+        let mut m = Self::default();
+        m.throttle_time_ms = Random::random(g, v, f);
+        m.error_code = Random::random(g, v, f);
+        m.error_message = g.nullable(true, v, f);
+        m.responses = Random::random(g, v, f);
+        if f {
+            m.unknown_tagged_fields = g.unknown_tagged_fields();
+        }
+        m
+    }
+}
+
+/// `DeleteShareGroupOffsetsResponseTopic` of `DeleteShareGroupOffsetsResponse`.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct DeleteShareGroupOffsetsResponseTopic {
+    /// `TopicName`, versions 0+.
+    pub topic_name: String,
+    /// `TopicId`, versions 0+.
+    pub topic_id: Uuid,
+    /// `ErrorCode`, versions 0+.
+    pub error_code: i16,
+    /// `ErrorMessage`, versions 0+, null in versions 0+.
+    pub error_message: Option<String>,
+    /// Tagged fields that are not known here, by ascending tag.
+    pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Wire for DeleteShareGroupOffsetsResponseTopic {
+    const SIZE_MIN: usize = 21;
+
+    fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
+        let mut m = Self::default();
+        m.topic_name = r.string(f)?;
+        m.topic_id = r.uuid()?;
+        m.error_code = r.i16()?;
+        m.error_message = r.nullable_string(f, true)?;
+        if f {
+            r.unknown_tagged_fields(&mut m.unknown_tagged_fields)?;
+        }
+        Ok(m)
+    }
+
+    fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
+        w.string(&self.topic_name, f)?;
+        w.uuid(self.topic_id);
+        w.i16(self.error_code);
+        w.nullable_string(self.error_message.as_deref(), f, true, "ErrorMessage")?;
+        if f {
+            w.unknown_tagged_fields(&self.unknown_tagged_fields)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+impl Random for DeleteShareGroupOffsetsResponseTopic {
+    fn random(g: &mut Generator, v: i16, f: bool) -> Self {
+        let mut m = Self::default();
+        m.topic_name = Random::random(g, v, f);
+        m.topic_id = Random::random(g, v, f);
+        m.error_code = Random::random(g, v, f);
+        m.error_message = g.nullable(true, v, f);
+        if f {
+            m.unknown_tagged_fields = g.unknown_tagged_fields();
+        }
+        m
+    }
+}
+
+impl Message for DeleteShareGroupOffsetsResponse {
+    const NAME: &'static str = "DeleteShareGroupOffsetsResponse";
+    const VERSIONS: VersionRange = VersionRange::new(0, 0);
+    const FLEXIBLE_FROM: i16 = 0;
+}
+
+impl Response for DeleteShareGroupOffsetsResponse {
+    const KEY: ApiKey = ApiKey::DeleteShareGroupOffsets;
+}

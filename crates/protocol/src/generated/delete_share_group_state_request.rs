@@ -1,0 +1,150 @@
+//! `DeleteShareGroupStateRequest`, versions 0-0, API key 86.
+
+use super::prelude::*;
+
+/// `DeleteShareGroupStateRequest`.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct DeleteShareGroupStateRequest {
+    /// `GroupId`, versions 0+.
+    pub group_id: String,
+    /// `Topics`, versions 0+.
+    pub topics: Vec<DeleteStateData>,
+    /// Tagged fields that are not known here, by ascending tag.
+    pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Wire for DeleteShareGroupStateRequest {
+    const SIZE_MIN: usize = 3;
+
+    fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
+        let mut m = Self::default();
+        m.group_id = r.string(f)?;
+        m.topics = r.array(v, f)?;
+        if f {
+            r.unknown_tagged_fields(&mut m.unknown_tagged_fields)?;
+        }
+        Ok(m)
+    }
+
+    fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
+        w.string(&self.group_id, f)?;
+        w.array(&self.topics, v, f)?;
+        if f {
+            w.unknown_tagged_fields(&self.unknown_tagged_fields)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+impl Random for DeleteShareGroupStateRequest {
+    fn random(g: &mut Generator, v: i16, f: bool) -> Self {
+        let mut m = Self::default();
+        m.group_id = Random::random(g, v, f);
+        m.topics = Random::random(g, v, f);
+        if f {
+            m.unknown_tagged_fields = g.unknown_tagged_fields();
+        }
+        m
+    }
+}
+
+/// `DeleteStateData` of `DeleteShareGroupStateRequest`.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct DeleteStateData {
+    /// `TopicId`, versions 0+.
+    pub topic_id: Uuid,
+    /// `Partitions`, versions 0+.
+    pub partitions: Vec<PartitionData>,
+    /// Tagged fields that are not known here, by ascending tag.
+    pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Wire for DeleteStateData {
+    const SIZE_MIN: usize = 18;
+
+    fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
+        let mut m = Self::default();
+        m.topic_id = r.uuid()?;
+        m.partitions = r.array(v, f)?;
+        if f {
+            r.unknown_tagged_fields(&mut m.unknown_tagged_fields)?;
+        }
+        Ok(m)
+    }
+
+    fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
+        w.uuid(self.topic_id);
+        w.array(&self.partitions, v, f)?;
+        if f {
+            w.unknown_tagged_fields(&self.unknown_tagged_fields)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+impl Random for DeleteStateData {
+    fn random(g: &mut Generator, v: i16, f: bool) -> Self {
+        let mut m = Self::default();
+        m.topic_id = Random::random(g, v, f);
+        m.partitions = Random::random(g, v, f);
+        if f {
+            m.unknown_tagged_fields = g.unknown_tagged_fields();
+        }
+        m
+    }
+}
+
+/// `PartitionData` of `DeleteShareGroupStateRequest`.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct PartitionData {
+    /// `Partition`, versions 0+.
+    pub partition: i32,
+    /// Tagged fields that are not known here, by ascending tag.
+    pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Wire for PartitionData {
+    const SIZE_MIN: usize = 5;
+
+    fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
+        let mut m = Self::default();
+        m.partition = r.i32()?;
+        if f {
+            r.unknown_tagged_fields(&mut m.unknown_tagged_fields)?;
+        }
+        Ok(m)
+    }
+
+    fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
+        w.i32(self.partition);
+        if f {
+            w.unknown_tagged_fields(&self.unknown_tagged_fields)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+impl Random for PartitionData {
+    fn random(g: &mut Generator, v: i16, f: bool) -> Self {
+        let mut m = Self::default();
+        m.partition = Random::random(g, v, f);
+        if f {
+            m.unknown_tagged_fields = g.unknown_tagged_fields();
+        }
+        m
+    }
+}
+
+impl Message for DeleteShareGroupStateRequest {
+    const NAME: &'static str = "DeleteShareGroupStateRequest";
+    const VERSIONS: VersionRange = VersionRange::new(0, 0);
+    const FLEXIBLE_FROM: i16 = 0;
+}
+
+impl Request for DeleteShareGroupStateRequest {
+    const KEY: ApiKey = ApiKey::DeleteShareGroupState;
+    type Response = super::DeleteShareGroupStateResponse;
+}

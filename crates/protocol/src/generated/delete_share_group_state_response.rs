@@ -1,0 +1,154 @@
+//! `DeleteShareGroupStateResponse`, versions 0-0, API key 86.
+
+use super::prelude::*;
+
+/// `DeleteShareGroupStateResponse`.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct DeleteShareGroupStateResponse {
+    /// `Results`, versions 0+.
+    pub results: Vec<DeleteStateResult>,
+    /// Tagged fields that are not known here, by ascending tag.
+    pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Wire for DeleteShareGroupStateResponse {
+    const SIZE_MIN: usize = 2;
+
+    fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
+        let mut m = Self::default();
+        m.results = r.array(v, f)?;
+        if f {
+            r.unknown_tagged_fields(&mut m.unknown_tagged_fields)?;
+        }
+        Ok(m)
+    }
+
+    fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
+        w.array(&self.results, v, f)?;
+        if f {
+            w.unknown_tagged_fields(&self.unknown_tagged_fields)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+impl Random for DeleteShareGroupStateResponse {
+    fn random(g: &mut Generator, v: i16, f: bool) -> Self {
+        let mut m = Self::default();
+        m.results = Random::random(g, v, f);
+        if f {
+            m.unknown_tagged_fields = g.unknown_tagged_fields();
+        }
+        m
+    }
+}
+
+/// `DeleteStateResult` of `DeleteShareGroupStateResponse`.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct DeleteStateResult {
+    /// `TopicId`, versions 0+.
+    pub topic_id: Uuid,
+    /// `Partitions`, versions 0+.
+    pub partitions: Vec<PartitionResult>,
+    /// Tagged fields that are not known here, by ascending tag.
+    pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Wire for DeleteStateResult {
+    const SIZE_MIN: usize = 18;
+
+    fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
+        let mut m = Self::default();
+        m.topic_id = r.uuid()?;
+        m.partitions = r.array(v, f)?;
+        if f {
+            r.unknown_tagged_fields(&mut m.unknown_tagged_fields)?;
+        }
+        Ok(m)
+    }
+
+    fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
+        w.uuid(self.topic_id);
+        w.array(&self.partitions, v, f)?;
+        if f {
+            w.unknown_tagged_fields(&self.unknown_tagged_fields)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+impl Random for DeleteStateResult {
+    fn random(g: &mut Generator, v: i16, f: bool) -> Self {
+        let mut m = Self::default();
+        m.topic_id = Random::random(g, v, f);
+        m.partitions = Random::random(g, v, f);
+        if f {
+            m.unknown_tagged_fields = g.unknown_tagged_fields();
+        }
+        m
+    }
+}
+
+/// `PartitionResult` of `DeleteShareGroupStateResponse`.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct PartitionResult {
+    /// `Partition`, versions 0+.
+    pub partition: i32,
+    /// `ErrorCode`, versions 0+.
+    pub error_code: i16,
+    /// `ErrorMessage`, versions 0+, null in versions 0+.
+    pub error_message: Option<String>,
+    /// Tagged fields that are not known here, by ascending tag.
+    pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Wire for PartitionResult {
+    const SIZE_MIN: usize = 8;
+
+    fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
+        let mut m = Self::default();
+        m.partition = r.i32()?;
+        m.error_code = r.i16()?;
+        m.error_message = r.nullable_string(f, true)?;
+        if f {
+            r.unknown_tagged_fields(&mut m.unknown_tagged_fields)?;
+        }
+        Ok(m)
+    }
+
+    fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
+        w.i32(self.partition);
+        w.i16(self.error_code);
+        w.nullable_string(self.error_message.as_deref(), f, true, "ErrorMessage")?;
+        if f {
+            w.unknown_tagged_fields(&self.unknown_tagged_fields)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+impl Random for PartitionResult {
+    fn random(g: &mut Generator, v: i16, f: bool) -> Self {
+        let mut m = Self::default();
+        m.partition = Random::random(g, v, f);
+        m.error_code = Random::random(g, v, f);
+        m.error_message = g.nullable(true, v, f);
+        if f {
+            m.unknown_tagged_fields = g.unknown_tagged_fields();
+        }
+        m
+    }
+}
+
+impl Message for DeleteShareGroupStateResponse {
+    const NAME: &'static str = "DeleteShareGroupStateResponse";
+    const VERSIONS: VersionRange = VersionRange::new(0, 0);
+    const FLEXIBLE_FROM: i16 = 0;
+}
+
+impl Response for DeleteShareGroupStateResponse {
+    const KEY: ApiKey = ApiKey::DeleteShareGroupState;
+}

@@ -1,0 +1,242 @@
+//! `VoteResponse`, versions 0-2, API key 52.
+
+use super::prelude::*;
+
+/// `VoteResponse`.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct VoteResponse {
+    /// `ErrorCode`, versions 0+.
+    pub error_code: i16,
+    /// `Topics`, versions 0+.
+    pub topics: Vec<TopicData>,
+    /// `NodeEndpoints`, versions 1+, tag 0.
+    pub node_endpoints: Vec<NodeEndpoint>,
+    /// Tagged fields that are not known here, by ascending tag.
+    pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Wire for VoteResponse {
+    const SIZE_MIN: usize = 4;
+
+    fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
+        let mut m = Self::default();
+        m.error_code = r.i16()?;
+        m.topics = r.array(v, f)?;
+        if f {
+            r.tagged_fields(&mut m.unknown_tagged_fields, |r, tag| {
+                match tag {
+                    0 if v >= 1 => m.node_endpoints = r.array(v, f)?,
+                    _ => return Ok(false),
+                }
+                Ok(true)
+            })?;
+        }
+        Ok(m)
+    }
+
+    fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
+        w.i16(self.error_code);
+        w.array(&self.topics, v, f)?;
+        if !(v >= 1) && !self.node_endpoints.is_empty() {
+            return Err(EncodeError::absent("VoteResponse.NodeEndpoints", v));
+        }
+        if f {
+            let mut tags = w.tagged_fields(&self.unknown_tagged_fields);
+            if v >= 1 && !self.node_endpoints.is_empty() {
+                tags.field(0, |w| {
+                    w.array(&self.node_endpoints, v, f)?;
+                    Ok(())
+                })?;
+            }
+            tags.finish()?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+impl Random for VoteResponse {
+    fn random(g: &mut Generator, v: i16, f: bool) -> Self {
+        let mut m = Self::default();
+        m.error_code = Random::random(g, v, f);
+        m.topics = Random::random(g, v, f);
+        if v >= 1 {
+            m.node_endpoints = Random::random(g, v, f);
+        }
+        if f {
+            m.unknown_tagged_fields = g.unknown_tagged_fields();
+        }
+        m
+    }
+}
+
+/// `TopicData` of `VoteResponse`.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct TopicData {
+    /// `TopicName`, versions 0+.
+    pub topic_name: String,
+    /// `Partitions`, versions 0+.
+    pub partitions: Vec<PartitionData>,
+    /// Tagged fields that are not known here, by ascending tag.
+    pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Wire for TopicData {
+    const SIZE_MIN: usize = 3;
+
+    fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
+        let mut m = Self::default();
+        m.topic_name = r.string(f)?;
+        m.partitions = r.array(v, f)?;
+        if f {
+            r.unknown_tagged_fields(&mut m.unknown_tagged_fields)?;
+        }
+        Ok(m)
+    }
+
+    fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
+        w.string(&self.topic_name, f)?;
+        w.array(&self.partitions, v, f)?;
+        if f {
+            w.unknown_tagged_fields(&self.unknown_tagged_fields)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+impl Random for TopicData {
+    fn random(g: &mut Generator, v: i16, f: bool) -> Self {
+        let mut m = Self::default();
+        m.topic_name = Random::random(g, v, f);
+        m.partitions = Random::random(g, v, f);
+        if f {
+            m.unknown_tagged_fields = g.unknown_tagged_fields();
+        }
+        m
+    }
+}
+
+/// `PartitionData` of `VoteResponse`.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct PartitionData {
+    /// `PartitionIndex`, versions 0+.
+    pub partition_index: i32,
+    /// `ErrorCode`, versions 0+.
+    pub error_code: i16,
+    /// `LeaderId`, versions 0+.
+    pub leader_id: i32,
+    /// `LeaderEpoch`, versions 0+.
+    pub leader_epoch: i32,
+    /// `VoteGranted`, versions 0+.
+    pub vote_granted: bool,
+    /// Tagged fields that are not known here, by ascending tag.
+    pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Wire for PartitionData {
+    const SIZE_MIN: usize = 16;
+
+    fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
+        let mut m = Self::default();
+        m.partition_index = r.i32()?;
+        m.error_code = r.i16()?;
+        m.leader_id = r.i32()?;
+        m.leader_epoch = r.i32()?;
+        m.vote_granted = r.bool()?;
+        if f {
+            r.unknown_tagged_fields(&mut m.unknown_tagged_fields)?;
+        }
+        Ok(m)
+    }
+
+    fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
+        w.i32(self.partition_index);
+        w.i16(self.error_code);
+        w.i32(self.leader_id);
+        w.i32(self.leader_epoch);
+        w.bool(self.vote_granted);
+        if f {
+            w.unknown_tagged_fields(&self.unknown_tagged_fields)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+impl Random for PartitionData {
+    fn random(g: &mut Generator, v: i16, f: bool) -> Self {
+        let mut m = Self::default();
+        m.partition_index = Random::random(g, v, f);
+        m.error_code = Random::random(g, v, f);
+        m.leader_id = Random::random(g, v, f);
+        m.leader_epoch = Random::random(g, v, f);
+        m.vote_granted = Random::random(g, v, f);
+        if f {
+            m.unknown_tagged_fields = g.unknown_tagged_fields();
+        }
+        m
+    }
+}
+
+/// `NodeEndpoint` of `VoteResponse`.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct NodeEndpoint {
+    /// `NodeId`, versions 1+.
+    pub node_id: i32,
+    /// `Host`, versions 1+.
+    pub host: String,
+    /// `Port`, versions 1+.
+    pub port: u16,
+    /// Tagged fields that are not known here, by ascending tag.
+    pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Wire for NodeEndpoint {
+    const SIZE_MIN: usize = 8;
+
+    fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
+        let mut m = Self::default();
+        m.node_id = r.i32()?;
+        m.host = r.string(f)?;
+        m.port = r.u16()?;
+        if f {
+            r.unknown_tagged_fields(&mut m.unknown_tagged_fields)?;
+        }
+        Ok(m)
+    }
+
+    fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
+        w.i32(self.node_id);
+        w.string(&self.host, f)?;
+        w.u16(self.port);
+        if f {
+            w.unknown_tagged_fields(&self.unknown_tagged_fields)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+impl Random for NodeEndpoint {
+    fn random(g: &mut Generator, v: i16, f: bool) -> Self {
+        let mut m = Self::default();
+        m.node_id = Random::random(g, v, f);
+        m.host = Random::random(g, v, f);
+        m.port = Random::random(g, v, f);
+        if f {
+            m.unknown_tagged_fields = g.unknown_tagged_fields();
+        }
+        m
+    }
+}
+
+impl Message for VoteResponse {
+    const NAME: &'static str = "VoteResponse";
+    const VERSIONS: VersionRange = VersionRange::new(0, 2);
+    const FLEXIBLE_FROM: i16 = 0;
+}
+
+impl Response for VoteResponse {
+    const KEY: ApiKey = ApiKey::Vote;
+}

@@ -1,0 +1,138 @@
+//! The traits that generated messages implement.
+
+use bytes::{Bytes, BytesMut};
+
+use crate::error::{DecodeError, EncodeError};
+use crate::messages::ApiKey;
+use crate::reader::Reader;
+use crate::uuid::Uuid;
+use crate::versions::VersionRange;
+use crate::writer::Writer;
+
+/// A value with a wire form: a message, a struct within one, or an element of an array.
+pub trait Wire: Sized {
+    /// The fewest bytes that a value takes, which bounds how many can be in what is left of a frame.
+    const SIZE_MIN: usize;
+
+    /// Reads a value of a message of `version`, whose fields are compact if `flexible`.
+    ///
+    /// # Errors
+    /// The bytes are no such value.
+    fn read(reader: &mut Reader<'_>, version: i16, flexible: bool) -> Result<Self, DecodeError>;
+
+    /// Appends the value.
+    ///
+    /// # Errors
+    /// The version cannot express the value.
+    fn write(
+        &self,
+        writer: &mut Writer<'_>,
+        version: i16,
+        flexible: bool,
+    ) -> Result<(), EncodeError>;
+}
+
+/// A message: the body of a request or response, a header, or a versioned record.
+pub trait Message: Wire + Default {
+    /// Kafka's name of the message.
+    const NAME: &'static str;
+    /// The versions that exist, without unstable ones.
+    const VERSIONS: VersionRange;
+    /// The first version with compact lengths and tagged fields (KIP-482), `i16::MAX` if none has.
+    const FLEXIBLE_FROM: i16;
+
+    /// Reads a message and leaves what follows it.
+    ///
+    /// # Errors
+    /// The version does not exist, or the bytes are not this message.
+    fn decode(reader: &mut Reader<'_>, version: i16) -> Result<Self, DecodeError> {
+        if !Self::VERSIONS.contains(version) {
+            return Err(DecodeError::UnsupportedVersion { message: Self::NAME, version });
+        }
+        Self::read(reader, version, version >= Self::FLEXIBLE_FROM)
+    }
+
+    /// Appends the message.
+    ///
+    /// # Errors
+    /// The version does not exist or cannot express the value; what was written so far stays.
+    fn encode(&self, writer: &mut Writer<'_>, version: i16) -> Result<(), EncodeError> {
+        if !Self::VERSIONS.contains(version) {
+            return Err(EncodeError::UnsupportedVersion { message: Self::NAME, version });
+        }
+        self.write(writer, version, version >= Self::FLEXIBLE_FROM)
+    }
+
+    /// Reads a message that must fill all of `bytes`, whose byte fields then share its memory.
+    ///
+    /// # Errors
+    /// As [`decode`](Self::decode), and if bytes are left over.
+    fn from_bytes(bytes: &Bytes, version: i16) -> Result<Self, DecodeError> {
+        let mut reader = Reader::shared(bytes);
+        let message = Self::decode(&mut reader, version)?;
+        reader.finish()?;
+        Ok(message)
+    }
+
+    /// The message in a buffer of its own.
+    ///
+    /// # Errors
+    /// As [`encode`](Self::encode).
+    fn to_bytes(&self, version: i16) -> Result<Bytes, EncodeError> {
+        let mut out = BytesMut::new();
+        self.encode(&mut Writer::new(&mut out), version)?;
+        Ok(out.freeze())
+    }
+}
+
+/// The body of a request.
+pub trait Request: Message {
+    /// The API that the request calls.
+    const KEY: ApiKey;
+    /// What answers it.
+    type Response: Response;
+}
+
+/// The body of a response.
+pub trait Response: Message {
+    /// The API that is answered.
+    const KEY: ApiKey;
+}
+
+/// Implements [`Wire`] for a type with a reader and an infallible writer of the same name.
+macro_rules! scalar {
+    ($($type:ty, $name:ident, $size:literal;)*) => {$(
+        impl Wire for $type {
+            const SIZE_MIN: usize = $size;
+
+            fn read(reader: &mut Reader<'_>, _: i16, _: bool) -> Result<Self, DecodeError> {
+                reader.$name()
+            }
+
+            fn write(&self, writer: &mut Writer<'_>, _: i16, _: bool) -> Result<(), EncodeError> {
+                writer.$name(*self);
+                Ok(())
+            }
+        }
+    )*};
+}
+
+scalar! {
+    i8, i8, 1;
+    i16, i16, 2;
+    i32, i32, 4;
+    i64, i64, 8;
+    Uuid, uuid, 16;
+}
+
+impl Wire for String {
+    const SIZE_MIN: usize = 1;
+
+    fn read(reader: &mut Reader<'_>, _: i16, flexible: bool) -> Result<Self, DecodeError> {
+        reader.string(flexible)
+    }
+
+    fn write(&self, writer: &mut Writer<'_>, _: i16, flexible: bool) -> Result<(), EncodeError> {
+        writer.string(self, flexible)
+    }
+}

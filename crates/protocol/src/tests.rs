@@ -1,0 +1,3 @@
+//! Properties of all messages.
+
+mod round_trip;
