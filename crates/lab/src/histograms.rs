@@ -75,17 +75,6 @@ impl Durations {
         }
     }
 
-    /// Points of the curve of quantiles, denser towards 1: pairs of quantile and ns.
-    #[must_use]
-    pub fn curve(&self) -> Vec<(f64, u64)> {
-        const TICKS_PER_HALF_DISTANCE: u32 = 8;
-        self.histogram
-            .iter_quantiles(TICKS_PER_HALF_DISTANCE)
-            .map(|point| (point.quantile_iterated_to(), point.value_iterated_to()))
-            .filter(|(quantile, _)| *quantile < 1.0)
-            .collect()
-    }
-
     /// The document form: HdrHistogram's V2 format, deflated, as base64.
     ///
     /// # Errors
@@ -205,7 +194,7 @@ mod tests {
             together.record(0, n * 900, 1);
         }
         assert_eq!(merged.summary(), together.summary());
-        assert_eq!(merged.curve(), together.curve());
+        assert_eq!(merged.quantile_ns(0.77), together.quantile_ns(0.77));
     }
 
     #[test]
@@ -225,7 +214,7 @@ mod tests {
         let record = durations.to_record().unwrap();
         let back = record.durations().unwrap();
         assert_eq!(back.summary(), durations.summary());
-        assert_eq!(back.curve(), durations.curve());
+        assert_eq!(back.quantile_ns(0.123), durations.quantile_ns(0.123));
     }
 
     #[test]

@@ -1,13 +1,18 @@
 //! The laboratory.
 
+pub mod checks;
 pub mod cpu;
 pub mod environment;
-pub mod error;
+mod error;
 pub mod histograms;
 pub mod ledger;
+pub mod metric;
 pub mod payload;
+pub mod report;
+pub mod result;
 pub mod schedule;
 pub mod stall;
 pub mod statistics;
+pub mod workload;
 
 pub use error::Error;

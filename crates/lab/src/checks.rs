@@ -1,0 +1,229 @@
+//! What the laboratory checks about itself before it publishes a figure.
+//!
+//! A generator that was itself the limit, a schedule that was not kept, a record that did not
+//! come back: each makes the figures of a run worthless, so the run is refused instead.
+
+use serde::{Deserialize, Serialize};
+
+use crate::ledger::{Audit, Detection};
+use crate::result::RunRecord;
+use crate::workload::Pace;
+
+/// Share of one processor that a generator thread may use: above it, a thread may have been late
+/// because of itself.
+const THREAD_SHARE_MAX: f64 = 0.8;
+
+/// Schedule lag that never matters, ns.
+const LAG_NS_MIN: u64 = 1_000_000;
+
+/// Schedule lag in relation to the response time that it is part of, at the 99th percentile.
+const LAG_SHARE_MAX: f64 = 0.05;
+
+/// Share of the intended operations that must have been answered.
+const ANSWERED_SHARE_MIN: f64 = 0.99;
+
+/// Share of the machine that the hypervisor may take away.
+const STEAL_SHARE_MAX: f64 = 0.02;
+
+/// What the experiment came to, with the exit code of the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// The figures hold.
+    Ok,
+    /// The figures hold and an objective was missed.
+    ObjectiveFailed,
+    /// An acknowledged record was lost, damaged, duplicated, reordered or misplaced.
+    RecordsLost,
+    /// The figures do not hold.
+    Invalid,
+    /// The environment kept the experiment from happening.
+    Environment,
+}
+
+impl Verdict {
+    /// The exit code of `moldau lab`.
+    #[must_use]
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Self::Ok => 0,
+            Self::ObjectiveFailed => 1,
+            Self::RecordsLost => 2,
+            Self::Invalid => 3,
+            Self::Environment => 4,
+        }
+    }
+
+    /// The verdict that follows from `checks`. Lost records weigh more than an invalid run, since
+    /// they are a fact about the target whatever the figures are worth.
+    #[must_use]
+    pub fn of(checks: &[Check]) -> Self {
+        let failed = |weight| checks.iter().any(|check| !check.passed && check.weight == weight);
+        if failed(Weight::Records) {
+            Self::RecordsLost
+        } else if failed(Weight::Validity) {
+            Self::Invalid
+        } else if failed(Weight::Objective) {
+            Self::ObjectiveFailed
+        } else {
+            Self::Ok
+        }
+    }
+}
+
+/// What a failed check means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Weight {
+    /// Records were lost or damaged.
+    Records,
+    /// The figures do not hold.
+    Validity,
+    /// A wish of the operator was not met.
+    Objective,
+    /// The reader should know; the figures hold as what they are called.
+    Note,
+}
+
+/// One check.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Check {
+    /// What was checked.
+    pub name: String,
+    /// Whether it holds.
+    pub passed: bool,
+    /// What a failure means.
+    pub weight: Weight,
+    /// What was found, at its worst.
+    pub found: String,
+    /// What was demanded.
+    pub demanded: String,
+}
+
+/// All checks of an experiment.
+#[must_use]
+pub fn all(runs: &[RunRecord], audit: &Audit, self_test: &Detection) -> Vec<Check> {
+    let scheduled: Vec<&RunRecord> = runs.iter().filter(|run| is_scheduled(run)).collect();
+    let unpaced: Vec<&RunRecord> = runs.iter().filter(|run| !is_scheduled(run)).collect();
+    let mut checks = vec![records_come_back(audit), ledger_finds_faults(self_test)];
+    if !scheduled.is_empty() {
+        checks.push(schedule_is_kept(&scheduled));
+        checks.push(operations_are_answered(&scheduled));
+        checks.push(nothing_is_shed(&scheduled));
+        checks.push(generator_has_room(
+            &scheduled,
+            "generator thread at a fixed rate",
+            Weight::Validity,
+        ));
+    }
+    if !unpaced.is_empty() {
+        checks.push(generator_has_room(
+            &unpaced,
+            "client thread at full speed (above it, throughput is a lower bound)",
+            Weight::Note,
+        ));
+    }
+    checks.push(nothing_is_stolen(runs));
+    checks
+}
+
+fn is_scheduled(run: &RunRecord) -> bool {
+    matches!(run.workload.pace, Pace::Scheduled { .. })
+}
+
+fn records_come_back(audit: &Audit) -> Check {
+    let all_back = audit.is_clean() && audit.acked > 0;
+    Check {
+        name: "every acknowledged record is read back once, intact, in order, at its offset".into(),
+        passed: all_back,
+        weight: Weight::Records,
+        found: format!("{} acknowledged, {} faults", audit.acked, audit.faults()),
+        demanded: "0 faults".into(),
+    }
+}
+
+fn ledger_finds_faults(self_test: &Detection) -> Check {
+    let Detection { expected, found } = self_test;
+    Check {
+        name: "the ledger finds planted faults".into(),
+        passed: self_test.is_complete(),
+        weight: Weight::Validity,
+        found: format!("{} of {} signs", found.faults(), expected.faults()),
+        demanded: "all, and no other".into(),
+    }
+}
+
+fn schedule_is_kept(runs: &[&RunRecord]) -> Check {
+    let worst = runs.iter().filter_map(|run| run.latency.as_ref()).map(|latency| {
+        let allowed = LAG_SHARE_MAX * float(latency.response.summary.p99_ns);
+        (float(latency.lag.summary.p99_ns), allowed.max(float(LAG_NS_MIN)))
+    });
+    let (lag, allowed) = worst
+        .max_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1)))
+        .unwrap_or((0.0, float(LAG_NS_MIN)));
+    Check {
+        name: "the schedule is kept: lag of the generator, p99".into(),
+        passed: lag < allowed,
+        weight: Weight::Validity,
+        found: format!("{:.2} ms", lag / 1e6),
+        demanded: format!("< {:.2} ms", allowed / 1e6),
+    }
+}
+
+fn operations_are_answered(runs: &[&RunRecord]) -> Check {
+    let share = |run: &&RunRecord| float(run.answered) / float(run.offered.max(1));
+    let worst = runs.iter().map(share).fold(1.0, f64::min);
+    Check {
+        name: "the intended rate is reached".into(),
+        passed: worst >= ANSWERED_SHARE_MIN,
+        weight: Weight::Validity,
+        found: format!("{:.2} % of the operations answered", worst * 100.0),
+        demanded: format!(">= {:.0} %", ANSWERED_SHARE_MIN * 100.0),
+    }
+}
+
+fn nothing_is_shed(runs: &[&RunRecord]) -> Check {
+    let shed: u64 = runs.iter().map(|run| run.shed).sum();
+    Check {
+        name: "the rate is sustained: operations that were never offered".into(),
+        passed: shed == 0,
+        weight: Weight::Validity,
+        found: shed.to_string(),
+        demanded: "0".into(),
+    }
+}
+
+fn generator_has_room(runs: &[&RunRecord], what: &str, weight: Weight) -> Check {
+    let share = |run: &&RunRecord| {
+        let generator = run.processes.iter().find(|usage| usage.role == "generator");
+        float(generator.map_or(0, |usage| usage.busiest_thread_ns)) / float(run.window_ns.max(1))
+    };
+    let worst = runs.iter().map(share).fold(0.0, f64::max);
+    Check {
+        name: format!("busiest {what}"),
+        passed: worst < THREAD_SHARE_MAX,
+        weight,
+        found: format!("{:.0} % of a processor", worst * 100.0),
+        demanded: format!("< {:.0} %", THREAD_SHARE_MAX * 100.0),
+    }
+}
+
+fn nothing_is_stolen(runs: &[RunRecord]) -> Check {
+    let worst = runs.iter().map(|run| run.host.steal_share()).fold(0.0, f64::max);
+    Check {
+        name: "time taken by the hypervisor, worst run".into(),
+        passed: worst < STEAL_SHARE_MAX,
+        weight: Weight::Note,
+        found: format!("{:.1} %", worst * 100.0),
+        demanded: format!("< {:.0} %", STEAL_SHARE_MAX * 100.0),
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "figures of a measurement stay below 2^53")]
+fn float(value: u64) -> f64 {
+    value as f64
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,71 @@
+use super::*;
+use crate::histograms::Latencies;
+use crate::ledger::self_test;
+use crate::report::sample;
+use crate::result::LatencyRecord;
+
+fn verdict_after(change: impl Fn(&mut RunRecord)) -> Verdict {
+    let mut result = sample::result();
+    result.runs.iter_mut().take(1).for_each(change);
+    let audit = result.runs.iter().fold(Audit::default(), |sum, run| sum.plus(run.audit));
+    Verdict::of(&all(&result.runs, &audit, &self_test(1, 20).unwrap()))
+}
+
+#[test]
+fn a_good_experiment_passes() {
+    assert_eq!(verdict_after(|_| ()), Verdict::Ok);
+    assert_eq!(Verdict::Ok.exit_code(), 0);
+}
+
+#[test]
+fn a_lost_record_weighs_more_than_an_invalid_run() {
+    let verdict = verdict_after(|run| {
+        run.audit.lost = 1;
+        run.shed = 1;
+    });
+    assert_eq!((verdict, verdict.exit_code()), (Verdict::RecordsLost, 2));
+}
+
+#[test]
+fn a_generator_at_its_limit_is_refused() {
+    let verdict = verdict_after(|run| {
+        for usage in &mut run.processes {
+            usage.busiest_thread_ns = run.window_ns / 100 * 85;
+        }
+    });
+    assert_eq!((verdict, verdict.exit_code()), (Verdict::Invalid, 3));
+}
+
+#[test]
+fn a_late_generator_is_refused() {
+    let verdict = verdict_after(|run| {
+        let mut latencies = Latencies::default();
+        latencies.response.record(0, 9_000_000, 100);
+        latencies.lag.record(0, 1_100_000, 100);
+        run.latency = LatencyRecord::of(&latencies).ok();
+    });
+    assert_eq!(verdict, Verdict::Invalid);
+}
+
+#[test]
+fn lag_that_drowns_in_the_response_time_is_accepted() {
+    let verdict = verdict_after(|run| {
+        let mut latencies = Latencies::default();
+        latencies.response.record(0, 900_000_000, 100);
+        latencies.lag.record(0, 20_000_000, 100);
+        run.latency = LatencyRecord::of(&latencies).ok();
+    });
+    assert_eq!(verdict, Verdict::Ok);
+}
+
+#[test]
+fn unanswered_and_shed_operations_are_refused() {
+    assert_eq!(verdict_after(|run| run.answered = run.offered * 98 / 100), Verdict::Invalid);
+    assert_eq!(verdict_after(|run| run.shed = 1), Verdict::Invalid);
+}
+
+#[test]
+fn an_experiment_without_records_proves_nothing() {
+    let checks = all(&[], &Audit::default(), &self_test(1, 20).unwrap());
+    assert_eq!(Verdict::of(&checks), Verdict::RecordsLost);
+}

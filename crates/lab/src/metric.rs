@@ -1,0 +1,239 @@
+//! The figures that are read off a run and compared between arms.
+
+use serde::{Deserialize, Serialize};
+
+use crate::histograms::Summary;
+use crate::result::RunRecord;
+use crate::statistics::{PairedEffect, differences, log_ratios, median, paired_effect};
+
+/// A figure of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "each is named by what `label` says")]
+pub enum Metric {
+    ResponseP50,
+    ResponseP99,
+    ResponseP999,
+    EndToEndP50,
+    EndToEndP99,
+    EndToEndP999,
+    ProduceThroughput,
+    ProduceRecords,
+    ConsumeThroughput,
+    ConsumeRecords,
+    BrokerCpu,
+    ProxyCpu,
+    GeneratorCpu,
+}
+
+/// Unit of a figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// ms.
+    Milliseconds,
+    /// MB (2^20 bytes of record values) per second.
+    MegabytesPerSecond,
+    /// Records per second.
+    RecordsPerSecond,
+    /// ms of processor time per MB produced and consumed.
+    CpuMillisecondsPerMegabyte,
+}
+
+impl Unit {
+    /// How tables write it.
+    #[must_use]
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Self::Milliseconds => "ms",
+            Self::MegabytesPerSecond => "MB/s",
+            Self::RecordsPerSecond => "records/s",
+            Self::CpuMillisecondsPerMegabyte => "CPU-ms/MB",
+        }
+    }
+
+    /// Whether less is better.
+    #[must_use]
+    pub fn less_is_better(self) -> bool {
+        matches!(self, Self::Milliseconds | Self::CpuMillisecondsPerMegabyte)
+    }
+}
+
+impl Metric {
+    /// All of them, in the order of tables.
+    pub const ALL: [Self; 13] = [
+        Self::ResponseP50,
+        Self::ResponseP99,
+        Self::ResponseP999,
+        Self::EndToEndP50,
+        Self::EndToEndP99,
+        Self::EndToEndP999,
+        Self::ProduceThroughput,
+        Self::ProduceRecords,
+        Self::ConsumeThroughput,
+        Self::ConsumeRecords,
+        Self::BrokerCpu,
+        Self::ProxyCpu,
+        Self::GeneratorCpu,
+    ];
+
+    /// Name in tables.
+    #[must_use]
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::ResponseP50 => "publish p50",
+            Self::ResponseP99 => "publish p99",
+            Self::ResponseP999 => "publish p99.9",
+            Self::EndToEndP50 => "end-to-end p50",
+            Self::EndToEndP99 => "end-to-end p99",
+            Self::EndToEndP999 => "end-to-end p99.9",
+            Self::ProduceThroughput => "produced",
+            Self::ProduceRecords => "produced records",
+            Self::ConsumeThroughput => "consumed",
+            Self::ConsumeRecords => "consumed records",
+            Self::BrokerCpu => "broker CPU",
+            Self::ProxyCpu => "proxy CPU",
+            Self::GeneratorCpu => "client CPU",
+        }
+    }
+
+    /// Its unit.
+    #[must_use]
+    pub fn unit(self) -> Unit {
+        match self {
+            Self::ResponseP50
+            | Self::ResponseP99
+            | Self::ResponseP999
+            | Self::EndToEndP50
+            | Self::EndToEndP99
+            | Self::EndToEndP999 => Unit::Milliseconds,
+            Self::ProduceThroughput | Self::ConsumeThroughput => Unit::MegabytesPerSecond,
+            Self::ProduceRecords | Self::ConsumeRecords => Unit::RecordsPerSecond,
+            Self::BrokerCpu | Self::ProxyCpu | Self::GeneratorCpu => {
+                Unit::CpuMillisecondsPerMegabyte
+            }
+        }
+    }
+
+    /// The figure of `run`, or `None` where the run does not have it.
+    #[must_use]
+    pub fn of(self, run: &RunRecord) -> Option<f64> {
+        let latency = run.latency.as_ref();
+        let response = latency.map(|l| &l.response.summary);
+        let end_to_end = latency.map(|l| &l.end_to_end.summary);
+        match self {
+            Self::ResponseP50 => milliseconds(response, |s| s.p50_ns),
+            Self::ResponseP99 => milliseconds(response, |s| s.p99_ns),
+            Self::ResponseP999 => milliseconds(response, |s| s.p999_ns),
+            Self::EndToEndP50 => milliseconds(end_to_end, |s| s.p50_ns),
+            Self::EndToEndP99 => milliseconds(end_to_end, |s| s.p99_ns),
+            Self::EndToEndP999 => milliseconds(end_to_end, |s| s.p999_ns),
+            Self::ProduceThroughput => {
+                per_second(run, run.workload.megabytes(run.produced_records))
+            }
+            Self::ProduceRecords => per_second(run, float(run.produced_records)),
+            Self::ConsumeThroughput => {
+                per_second(run, run.workload.megabytes(run.consumed_records))
+            }
+            Self::ConsumeRecords => per_second(run, float(run.consumed_records)),
+            Self::BrokerCpu => cpu_per_megabyte(run, "broker"),
+            Self::ProxyCpu => cpu_per_megabyte(run, "proxy"),
+            Self::GeneratorCpu => cpu_per_megabyte(run, "generator"),
+        }
+    }
+}
+
+/// The difference that an arm makes to one figure.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Effect {
+    /// Difference in the figure's unit.
+    pub difference: PairedEffect,
+    /// Natural logarithm of the ratio.
+    pub log_ratio: PairedEffect,
+}
+
+/// One figure of one case, in the baseline and in another arm.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Comparison {
+    /// The case.
+    pub case: String,
+    /// The figure.
+    pub metric: Metric,
+    /// Name of the baseline.
+    pub baseline: String,
+    /// Name of the arm that is compared with it.
+    pub arm: String,
+    /// Median over the baseline's runs; absent where the baseline does not have the figure.
+    pub baseline_median: Option<f64>,
+    /// Median over the arm's runs.
+    pub arm_median: Option<f64>,
+    /// Effect over the pairs; absent with too few pairs or where one side lacks the figure.
+    pub effect: Option<Effect>,
+}
+
+/// Compares `arm` with `baseline` in every figure that the runs of `case` have.
+#[must_use]
+pub fn compare(
+    runs: &[RunRecord],
+    case: &str,
+    baseline: &str,
+    arm: &str,
+    seed: u64,
+) -> Vec<Comparison> {
+    let of = |name: &str, metric: Metric| -> Vec<(u32, f64)> {
+        let runs = runs.iter().filter(|run| run.case == case && run.arm == name);
+        runs.filter_map(|run| Some((run.pair, metric.of(run)?))).collect()
+    };
+    let mut comparisons = Vec::new();
+    for metric in Metric::ALL {
+        let (first, second) = (of(baseline, metric), of(arm, metric));
+        if first.is_empty() && second.is_empty() {
+            continue;
+        }
+        let pairs: Vec<(f64, f64)> = first
+            .iter()
+            .filter_map(|(pair, a)| Some((*a, second.iter().find(|(p, _)| p == pair)?.1)))
+            .collect();
+        let effect = || {
+            Some(Effect {
+                difference: paired_effect(&differences(&pairs), seed)?,
+                log_ratio: paired_effect(&log_ratios(&pairs), seed)?,
+            })
+        };
+        comparisons.push(Comparison {
+            case: case.to_string(),
+            metric,
+            baseline: baseline.to_string(),
+            arm: arm.to_string(),
+            baseline_median: median_of(&first),
+            arm_median: median_of(&second),
+            effect: effect(),
+        });
+    }
+    comparisons
+}
+
+fn median_of(values: &[(u32, f64)]) -> Option<f64> {
+    let values: Vec<f64> = values.iter().map(|(_, value)| *value).collect();
+    (!values.is_empty()).then(|| median(&values))
+}
+
+fn milliseconds(summary: Option<&Summary>, figure: impl Fn(&Summary) -> u64) -> Option<f64> {
+    summary.filter(|summary| summary.count > 0).map(|summary| float(figure(summary)) / 1e6)
+}
+
+fn per_second(run: &RunRecord, amount: f64) -> Option<f64> {
+    (amount > 0.0 && run.window_ns > 0).then(|| amount / (float(run.window_ns) / 1e9))
+}
+
+fn cpu_per_megabyte(run: &RunRecord, role: &str) -> Option<f64> {
+    let megabytes = run.workload.megabytes(run.produced_records + run.consumed_records);
+    let usage = run.processes.iter().find(|usage| usage.role == role)?;
+    (megabytes > 0.0).then(|| float(usage.cpu_ns) / 1e6 / megabytes)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "figures of a measurement stay below 2^53")]
+fn float(value: u64) -> f64 {
+    value as f64
+}

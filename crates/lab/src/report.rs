@@ -1,0 +1,21 @@
+//! Reports, made from a result document alone: for a terminal, as Markdown, and as one HTML file
+//! that needs no network.
+
+mod chart;
+mod figure;
+mod html;
+mod markdown;
+mod sentence;
+mod table;
+mod text;
+
+#[cfg(test)]
+pub(crate) mod sample;
+
+pub use html::html;
+pub use markdown::markdown;
+pub use sentence::sentence;
+pub use text::text;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,92 @@
+//! How figures are written: three significant digits, a thin structure for large numbers.
+
+use crate::metric::Unit;
+
+/// A figure without its unit.
+pub(super) fn number(value: f64, unit: Unit) -> String {
+    match unit {
+        Unit::RecordsPerSecond => thousands(whole(value)),
+        Unit::Milliseconds | Unit::MegabytesPerSecond | Unit::CpuMillisecondsPerMegabyte => {
+            digits(value)
+        }
+    }
+}
+
+/// A figure with a sign, for differences.
+pub(super) fn signed(value: f64, unit: Unit) -> String {
+    let sign = if value < 0.0 { "-" } else { "+" };
+    format!("{sign}{}", number(value.abs(), unit))
+}
+
+/// A ratio minus one, in percent.
+pub(super) fn percent(log_ratio: f64) -> String {
+    let percent = log_ratio.exp_m1() * 100.0;
+    let places = if percent.abs() < 10.0 { 1 } else { 0 };
+    format!("{percent:+.places$} %")
+}
+
+/// A whole number in groups of three digits.
+pub(super) fn thousands(value: u64) -> String {
+    let digits = value.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (position, digit) in digits.chars().enumerate() {
+        if position > 0 && (digits.len() - position).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Bytes in the largest unit that leaves a number above 1.
+pub(super) fn bytes(value: u64) -> String {
+    const UNITS: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+    for (name, size) in UNITS {
+        if value >= size {
+            return format!("{} {name}", digits(float(value) / float(size)));
+        }
+    }
+    format!("{value} B")
+}
+
+fn digits(value: f64) -> String {
+    let places = match value.abs() {
+        size if size >= 100.0 => 0,
+        size if size >= 10.0 => 1,
+        size if size >= 1.0 => 2,
+        _ => 3,
+    };
+    format!("{value:.places$}")
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "rounded and not negative; the cast saturates"
+)]
+fn whole(value: f64) -> u64 {
+    value.round().max(0.0) as u64
+}
+
+#[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
+fn float(value: u64) -> f64 {
+    value as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_have_three_digits() {
+        assert_eq!(number(0.123_4, Unit::Milliseconds), "0.123");
+        assert_eq!(number(1.234, Unit::Milliseconds), "1.23");
+        assert_eq!(number(45.67, Unit::MegabytesPerSecond), "45.7");
+        assert_eq!(number(1_234.5, Unit::MegabytesPerSecond), "1234");
+        assert_eq!(number(1_234_567.4, Unit::RecordsPerSecond), "1,234,567");
+        assert_eq!(signed(-0.5, Unit::Milliseconds), "-0.500");
+        assert_eq!(percent(0.05_f64.ln_1p()), "+5.0 %");
+        assert_eq!(thousands(999), "999");
+        assert_eq!(bytes(3 << 29), "1.50 GiB");
+    }
+}

@@ -1,0 +1,92 @@
+//! The report as a Markdown page.
+
+use super::figure::{bytes, thousands};
+use super::sentence;
+use super::table::{Row, comparisons, offered};
+use crate::result::RunResult;
+
+/// A page with the answer, the tables, the checks, the audit and the environment.
+#[must_use]
+pub fn markdown(result: &RunResult) -> String {
+    let mut lines = vec![format!("# {}", super::html::title(result)), String::new()];
+    lines.push(sentence(result));
+    for case in result.cases() {
+        for arm in result.arms.iter().skip(1) {
+            append_case(&mut lines, result, case, &arm.name);
+        }
+    }
+    append_checks(&mut lines, result);
+    append_environment(&mut lines, result);
+    lines.push(String::new());
+    lines.join("\n")
+}
+
+fn append_case(lines: &mut Vec<String>, result: &RunResult, case: &str, arm: &str) {
+    let (Some(run), Some(baseline)) = (result.runs_of(case, arm).next(), result.arms.first())
+    else {
+        return;
+    };
+    lines.extend([String::new(), format!("## {case}"), String::new(), offered(run)]);
+    lines.push(String::new());
+    let count = result.runs_of(case, arm).count();
+    lines.push(format!(
+        "| median of {count} runs | {} | {arm} | difference | 95 % interval | ratio |",
+        baseline.name
+    ));
+    lines.push("|---|---:|---:|---:|---:|---:|".into());
+    for row in comparisons(result, case, arm).map(Row::of) {
+        lines.push(format!(
+            "| {} | {} | {} | {} | {} | {} |",
+            row.figure, row.baseline, row.arm, row.difference, row.interval, row.ratio
+        ));
+    }
+}
+
+fn append_checks(lines: &mut Vec<String>, result: &RunResult) {
+    lines.extend([String::new(), "## Checks".into(), String::new()]);
+    lines.push("| check | found | demanded | |".into());
+    lines.push("|---|---|---|---|".into());
+    for check in &result.checks {
+        let outcome = if check.passed { "passed" } else { "**not passed**" };
+        lines
+            .push(format!("| {} | {} | {} | {outcome} |", check.name, check.found, check.demanded));
+    }
+    let audit = &result.audit;
+    lines.push(String::new());
+    lines.push(format!(
+        "Records: {} sent, {} acknowledged, {} refused, {} without an answer, {} read back; \
+         {} lost, {} duplicated, {} out of order, {} damaged, {} misrouted, {} misplaced.",
+        thousands(audit.sent),
+        thousands(audit.acked),
+        thousands(audit.failed),
+        thousands(audit.unknown),
+        thousands(audit.delivered),
+        thousands(audit.lost),
+        thousands(audit.duplicated),
+        thousands(audit.reordered),
+        thousands(audit.damaged),
+        thousands(audit.misrouted),
+        thousands(audit.misplaced),
+    ));
+}
+
+fn append_environment(lines: &mut Vec<String>, result: &RunResult) {
+    let environment = &result.environment;
+    lines.extend([String::new(), "## Environment".into(), String::new()]);
+    lines.push(format!(
+        "{} processors ({}), {} of memory, Linux {}, {} on {}; generator and systems on {}. \
+         Binary {}. Seed {}.",
+        environment.processors,
+        environment.cpu_model,
+        bytes(environment.memory_bytes),
+        environment.kernel,
+        environment.file_system,
+        environment.device,
+        if environment.shared_host { "the same machine" } else { "different machines" },
+        environment.binary_version,
+        result.seed,
+    ));
+    for arm in &result.arms {
+        lines.push(format!("\n- **{}**: {}", arm.name, arm.description));
+    }
+}

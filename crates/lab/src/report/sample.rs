@@ -1,0 +1,148 @@
+//! A made-up result for the tests of the reports.
+
+use crate::checks::{self, Verdict};
+use crate::cpu::{HostUsage, ProcessUsage};
+use crate::environment::Environment;
+use crate::histograms::Latencies;
+use crate::ledger::{Audit, self_test};
+use crate::metric::compare;
+use crate::payload::Filler;
+use crate::result::{Arm, Experiment, FORMAT_VERSION, LatencyRecord, RunRecord, RunResult, Slot};
+use crate::schedule::Arrivals;
+use crate::workload::{Pace, Workload};
+
+pub(crate) const FIXED: &str = "Fixed rate, produced and consumed";
+
+/// A result in which the proxy is about a third slower.
+pub(crate) fn result() -> RunResult {
+    let arms = ["direct", "proxy"].map(|name| Arm {
+        name: name.into(),
+        description: format!("the {name} path, <with> a \"description\""),
+    });
+    let mut runs = Vec::new();
+    for pair in 0..6_u32 {
+        for arm in ["direct", "proxy"] {
+            runs.push(fixed(arm, pair));
+        }
+    }
+    for pair in 0..3_u32 {
+        for arm in ["direct", "proxy"] {
+            runs.push(full_speed(arm, pair));
+        }
+    }
+    let audit = runs.iter().fold(Audit::default(), |sum, run| sum.plus(run.audit));
+    let checks = checks::all(&runs, &audit, &self_test(1, 50).unwrap());
+    let comparisons =
+        [FIXED, "Produce at full speed"].map(|case| compare(&runs, case, "direct", "proxy", 1));
+    RunResult {
+        format_version: FORMAT_VERSION,
+        id: "20260131-235959".into(),
+        experiment: Experiment::Overhead,
+        started_unix_ms: 1_769_900_399_000,
+        elapsed_ms: 131_000,
+        seed: 42,
+        quick: true,
+        environment: Environment::inspect("0.1.0", std::path::Path::new("/")),
+        arms: arms.to_vec(),
+        runs,
+        comparisons: comparisons.concat(),
+        verdict: Verdict::of(&checks),
+        checks,
+        audit,
+    }
+}
+
+fn workload(pace: Pace) -> Workload {
+    Workload {
+        pace,
+        record_bytes: 1024,
+        filler: Filler::Text,
+        partitions: 4,
+        producers: 1,
+        batch_bytes: 16_384,
+        linger_us: 1_000,
+        consume: true,
+        warmup_ms: 1_000,
+        window_ms: 6_000,
+    }
+}
+
+fn fixed(arm: &str, pair: u32) -> RunRecord {
+    let is_proxy = arm == "proxy";
+    let mut random = fastrand::Rng::with_seed(u64::from(pair) * 2 + u64::from(is_proxy));
+    let mut latencies = Latencies::default();
+    let base = if is_proxy { 850_000.0 } else { 640_000.0 } * (1.0 + 0.04 * random.f64());
+    for _ in 0..40_000 {
+        let tail = 1.0 / (1.0 - random.f64()).powf(0.45);
+        let nanos = base * (0.6 + 0.4 * tail);
+        let nanos = format!("{nanos:.0}").parse().unwrap();
+        latencies.lag.record(0, random.u64(1_000..90_000), 1);
+        latencies.service.record(0, nanos * 7 / 10, 1);
+        latencies.response.record(0, nanos, 1);
+        latencies.end_to_end.record(0, nanos + 90_000, 1);
+    }
+    let slot = |_| {
+        let p50 = random.u64(500_000..700_000);
+        Slot {
+            produced_records: 10_000 + random.u64(0..300),
+            consumed_records: 10_000,
+            response_p50_ns: p50,
+            response_p99_ns: p50 * random.u64(2..6),
+            response_max_ns: p50 * 9,
+            end_to_end_p99_ns: p50 * 5,
+        }
+    };
+    let series = (0..24).map(slot).collect();
+    let scheduled = Pace::Scheduled { per_second: 20_000, arrivals: Arrivals::Constant };
+    RunRecord {
+        latency: Some(LatencyRecord::of(&latencies).unwrap()),
+        series,
+        ..record(FIXED, arm, pair, workload(scheduled), 120_000)
+    }
+}
+
+fn full_speed(arm: &str, pair: u32) -> RunRecord {
+    let records = if arm == "proxy" { 1_200_000 } else { 1_500_000 } + u64::from(pair) * 9_000;
+    let mut record = record("Produce at full speed", arm, pair, workload(Pace::Unpaced), records);
+    record.consumed_records = 0;
+    record.window_start_ms += 90_000;
+    record.series = vec![Slot { produced_records: records / 24, ..Slot::default() }; 24];
+    record
+}
+
+fn record(case: &str, arm: &str, pair: u32, workload: Workload, records: u64) -> RunRecord {
+    let is_proxy = arm == "proxy";
+    let usage = |role: &str, cpu_ns| ProcessUsage {
+        role: role.into(),
+        cpu_ns,
+        busiest_thread_ns: cpu_ns / 2,
+        ..ProcessUsage::default()
+    };
+    let mut processes = vec![
+        usage("broker", 300_000_000 + u64::from(pair) * 7_000_000),
+        usage("generator", 500_000_000),
+    ];
+    if is_proxy {
+        processes.push(usage("proxy", 260_000_000));
+    }
+    RunRecord {
+        case: case.into(),
+        arm: arm.into(),
+        pair,
+        workload,
+        window_start_ms: u64::from(pair) * 15_000 + if is_proxy { 7_500 } else { 0 },
+        window_ns: 6_000_000_000,
+        offered: 120_000,
+        shed: 0,
+        produced_records: records,
+        produced_batches: records / 16,
+        answered: 120_000,
+        consumed_records: records,
+        latency: None,
+        slot_ms: 250,
+        series: Vec::new(),
+        processes,
+        host: HostUsage { busy_ticks: 500, idle_ticks: 700, steal_ticks: 1, softirq_ticks: 20 },
+        audit: Audit { sent: records, acked: records, delivered: records, ..Audit::default() },
+    }
+}

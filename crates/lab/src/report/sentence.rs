@@ -1,0 +1,128 @@
+//! The answer in one sentence.
+
+use super::figure::{number, signed, thousands};
+use super::table::comparisons;
+use crate::checks::{Verdict, Weight};
+use crate::metric::{Comparison, Metric, Unit};
+use crate::result::{Experiment, RunResult};
+use crate::workload::Pace;
+
+/// The answer to the experiment's question, or why there is none.
+#[must_use]
+pub fn sentence(result: &RunResult) -> String {
+    match result.verdict {
+        Verdict::RecordsLost => format!(
+            "Acknowledged records did not come back as they were sent: {} lost, {} duplicated, \
+             {} damaged, {} out of order or place, of {} acknowledged.",
+            thousands(result.audit.lost),
+            thousands(result.audit.duplicated),
+            thousands(result.audit.damaged + result.audit.foreign),
+            thousands(
+                result.audit.reordered
+                    + result.audit.misplaced
+                    + result.audit.misrouted
+                    + result.audit.offset_gaps
+                    + result.audit.offset_regressions
+            ),
+            thousands(result.audit.acked),
+        ),
+        Verdict::Invalid | Verdict::Environment => {
+            format!("The figures do not hold: {}.", failures(result).join("; "))
+        }
+        Verdict::Ok | Verdict::ObjectiveFailed => {
+            let answer = match result.experiment {
+                Experiment::Overhead => overhead(result),
+                Experiment::SideBySide => side_by_side(result),
+            };
+            format!(
+                "{answer} All {} acknowledged records were read back.",
+                thousands(result.audit.acked)
+            )
+        }
+    }
+}
+
+fn failures(result: &RunResult) -> Vec<String> {
+    let failed = result.checks.iter().filter(|c| !c.passed && c.weight == Weight::Validity);
+    failed.map(|check| format!("{}: {}, not {}", check.name, check.found, check.demanded)).collect()
+}
+
+fn overhead(result: &RunResult) -> String {
+    let scheduled = result.runs.iter().find_map(|run| match run.workload.pace {
+        Pace::Scheduled { per_second, .. } => Some((run, per_second)),
+        Pace::Unpaced | Pace::ReadBack => None,
+    });
+    let (Some((run, per_second)), Some(arm)) = (scheduled, result.arms.get(1)) else {
+        return "There was no run at a fixed rate.".into();
+    };
+    let find = |metric| {
+        comparisons(result, &run.case, &arm.name).find(|comparison| comparison.metric == metric)
+    };
+    let effect = |metric| find(metric).map_or_else(String::new, change);
+    let cost = find(Metric::ProxyCpu).and_then(|comparison| comparison.arm_median);
+    let rate = run.workload.megabytes(per_second);
+    format!(
+        "At {} MB/s the proxy {} the median publish latency, {} its 99th percentile, and takes {} \
+         of processor time per MB that passes through it.",
+        number(rate, Unit::MegabytesPerSecond),
+        effect(Metric::ResponseP50),
+        effect(Metric::ResponseP99),
+        cost.map_or("an unknown amount".into(), |ms| {
+            format!("{} ms", number(ms, Unit::CpuMillisecondsPerMegabyte))
+        }),
+    )
+}
+
+/// What an arm does to a latency, with its interval or its bound.
+fn change(comparison: &Comparison) -> String {
+    let unit = comparison.metric.unit();
+    let Some(effect) = &comparison.effect else {
+        return "has an unknown effect on".into();
+    };
+    let difference = &effect.difference;
+    if !difference.is_different() {
+        return format!(
+            "makes no difference above {} {} to",
+            number(difference.equivalence_bound(), unit),
+            unit.symbol()
+        );
+    }
+    let (verb, preposition) = if difference.mean > 0.0 { ("adds", "to") } else { ("takes", "off") };
+    let (mut low, mut high) = (difference.interval_95.low, difference.interval_95.high);
+    if difference.mean < 0.0 {
+        (low, high) = (-high, -low);
+    }
+    format!(
+        "{verb} {} {} [{}, {}] {preposition}",
+        number(difference.mean.abs(), unit),
+        unit.symbol(),
+        number(low, unit),
+        number(high, unit)
+    )
+}
+
+fn side_by_side(result: &RunResult) -> String {
+    let (Some(baseline), Some(arm)) = (result.arms.first(), result.arms.get(1)) else {
+        return "There was nothing to compare.".into();
+    };
+    let best = result.cases().into_iter().find_map(|case| {
+        let find = |metric| {
+            let found = comparisons(result, case, &arm.name).find(|c| c.metric == metric)?;
+            Some((found.baseline_median?, found.arm_median?))
+        };
+        let (theirs, ours) = find(Metric::ProduceThroughput)?;
+        let (their_cpu, our_cpu) = find(Metric::BrokerCpu)?;
+        Some(format!(
+            "{case}: {} takes {} MB/s at {} CPU-ms/MB, {} {} MB/s at {} CPU-ms/MB ({} of processor \
+             time per MB).",
+            arm.name,
+            number(ours, Unit::MegabytesPerSecond),
+            number(our_cpu, Unit::CpuMillisecondsPerMegabyte),
+            baseline.name,
+            number(theirs, Unit::MegabytesPerSecond),
+            number(their_cpu, Unit::CpuMillisecondsPerMegabyte),
+            signed((our_cpu / their_cpu - 1.0) * 100.0, Unit::MegabytesPerSecond) + " %",
+        ))
+    });
+    best.unwrap_or_else(|| "No case has figures of both systems.".into())
+}

@@ -1,0 +1,92 @@
+//! The rows that all reports share.
+
+use super::figure::{number, percent, signed};
+use crate::metric::Comparison;
+use crate::result::{RunRecord, RunResult};
+use crate::workload::Pace;
+
+/// One figure of one case in words.
+pub(super) struct Row {
+    pub(super) figure: String,
+    pub(super) baseline: String,
+    pub(super) arm: String,
+    pub(super) difference: String,
+    pub(super) interval: String,
+    pub(super) ratio: String,
+    /// `worse`, `better` or `same`, for colours.
+    pub(super) tendency: &'static str,
+}
+
+/// What stands where a figure does not exist.
+pub(super) const NONE: &str = "-";
+
+impl Row {
+    pub(super) fn of(comparison: &Comparison) -> Self {
+        let unit = comparison.metric.unit();
+        let value = |value: Option<f64>| value.map_or(NONE.into(), |v| number(v, unit));
+        let mut row = Self {
+            figure: format!("{}, {}", comparison.metric.label(), unit.symbol()),
+            baseline: value(comparison.baseline_median),
+            arm: value(comparison.arm_median),
+            difference: NONE.into(),
+            interval: NONE.into(),
+            ratio: NONE.into(),
+            tendency: "same",
+        };
+        if let Some(effect) = &comparison.effect {
+            let interval = effect.difference.interval_95;
+            row.difference = signed(effect.difference.mean, unit);
+            row.interval =
+                format!("{} to {}", signed(interval.low, unit), signed(interval.high, unit));
+            row.ratio = percent(effect.log_ratio.mean);
+            if effect.difference.is_different() {
+                let is_worse = (effect.difference.mean > 0.0) == unit.less_is_better();
+                row.tendency = if is_worse { "worse" } else { "better" };
+            }
+        }
+        row
+    }
+}
+
+/// The comparisons of a case with one arm.
+pub(super) fn comparisons<'a>(
+    result: &'a RunResult,
+    case: &'a str,
+    arm: &'a str,
+) -> impl Iterator<Item = &'a Comparison> {
+    result.comparisons.iter().filter(move |c| c.case == case && c.arm == arm)
+}
+
+/// What the runs of a case offered, in words.
+pub(super) fn offered(run: &RunRecord) -> String {
+    let workload = &run.workload;
+    let records = format!(
+        "{} B records, {} partition{}, batches of {} KB at most",
+        workload.record_bytes,
+        workload.partitions,
+        if workload.partitions == 1 { "" } else { "s" },
+        workload.batch_bytes / 1024,
+    );
+    match workload.pace {
+        Pace::Scheduled { per_second, .. } => format!(
+            "{} records/s at fixed intended times, {records}, linger {} ms, {}, \
+             measured for {} s after {} s of warm-up",
+            super::figure::thousands(per_second),
+            digits(workload.linger_us, 1_000),
+            if workload.consume { "consumed meanwhile" } else { "not consumed" },
+            digits(workload.window_ms, 1_000),
+            digits(workload.warmup_ms, 1_000),
+        ),
+        Pace::Unpaced => format!("as fast as possible, {records}"),
+        Pace::ReadBack => format!("read from start to end, {records}"),
+    }
+}
+
+fn digits(value: u64, per_unit: u64) -> String {
+    let tenths = value * 10 / per_unit;
+    if tenths.is_multiple_of(10) {
+        (tenths / 10).to_string()
+    } else {
+        format!("{}.{}", tenths / 10, tenths % 10)
+    }
+}

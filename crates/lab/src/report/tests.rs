@@ -1,0 +1,80 @@
+use super::*;
+use crate::checks::{Check, Verdict, Weight};
+use crate::result::RunResult;
+
+/// Set to a path, this is where the page of the sample is written, to be looked at.
+const PAGE: &str = "MOLDAU_LAB_SAMPLE_PAGE";
+
+#[test]
+fn a_result_survives_its_document() {
+    let result = sample::result();
+    let back = RunResult::from_json(&result.to_json().unwrap()).unwrap();
+    assert!(back == result);
+    assert!(html(&back).unwrap() == html(&result).unwrap());
+}
+
+#[test]
+fn another_version_and_unknown_fields_are_refused() {
+    let json = sample::result().to_json().unwrap();
+    for broken in [
+        json.replacen("\"format_version\":1", "\"format_version\":2", 1),
+        json.replacen("\"seed\":42", "\"seed\":42,\"sead\":43", 1),
+        "{}".to_string(),
+    ] {
+        assert!(RunResult::from_json(&broken).is_err());
+    }
+}
+
+#[test]
+fn the_answer_names_the_difference_and_the_records() {
+    let text = sentence(&sample::result());
+    assert!(text.starts_with("At 19.5 MB/s the proxy adds 0."), "{text}");
+    assert!(text.contains("All 9,594,000 acknowledged records were read back."), "{text}");
+}
+
+#[test]
+fn a_refused_run_says_so_instead_of_a_figure() {
+    let mut result = sample::result();
+    result.verdict = Verdict::Invalid;
+    result.checks.push(Check {
+        name: "the schedule is kept".into(),
+        passed: false,
+        weight: Weight::Validity,
+        found: "9 ms".into(),
+        demanded: "< 1 ms".into(),
+    });
+    let text = sentence(&result);
+    assert!(text.contains("do not hold") && text.contains("schedule is kept"), "{text}");
+    assert!(!text.contains("MB/s"), "{text}");
+}
+
+#[test]
+fn lost_records_come_first() {
+    let mut result = sample::result();
+    result.verdict = Verdict::RecordsLost;
+    result.audit.lost = 3;
+    assert!(sentence(&result).contains("3 lost"));
+}
+
+#[test]
+fn the_page_is_small_and_needs_no_network() {
+    let page = html(&sample::result()).unwrap();
+    if let Some(path) = std::env::var_os(PAGE) {
+        std::fs::write(path, &page).unwrap();
+    }
+    assert!(page.len() < 1 << 20, "{} bytes", page.len());
+    for outside in ["src=", "href=", "@import", "url("] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    assert!(page.contains("the direct path, &lt;with&gt; a &quot;description&quot;"));
+}
+
+#[test]
+fn the_tables_hold_every_case() {
+    let result = sample::result();
+    for report in [text(&result), markdown(&result)] {
+        for part in [sample::FIXED, "Produce at full speed", "publish p99.9", "proxy CPU"] {
+            assert!(report.contains(part), "{part} in {report}");
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! The report for a terminal.
+
+use std::fmt::Write as _;
+
+use super::sentence;
+use super::table::{Row, comparisons, offered};
+use crate::checks::Weight;
+use crate::result::RunResult;
+
+/// One sentence, then a table per case, then what did not pass.
+#[must_use]
+pub fn text(result: &RunResult) -> String {
+    let mut text = format!("{}\n", wrapped(&sentence(result), 96));
+    for case in result.cases() {
+        for arm in result.arms.iter().skip(1) {
+            let rows: Vec<Row> = comparisons(result, case, &arm.name).map(Row::of).collect();
+            let runs = result.runs_of(case, &arm.name);
+            let (count, first) =
+                runs.fold((0, None), |(n, first), run| (n + 1, first.or(Some(run))));
+            let (Some(run), Some(baseline)) = (first, result.arms.first()) else { continue };
+            append(&mut text, format_args!("\n{case}\n  {}, {count} pairs\n\n", offered(run)));
+            append_table(&mut text, &baseline.name, &arm.name, &rows);
+        }
+    }
+    text.push('\n');
+    for check in &result.checks {
+        let mark = match (check.passed, check.weight) {
+            (true, _) => "ok",
+            (false, Weight::Note) => "note",
+            (false, _) => "FAILED",
+        };
+        append(
+            &mut text,
+            format_args!(
+                "  {mark:<6}  {}: {} (demanded: {})\n",
+                check.name, check.found, check.demanded
+            ),
+        );
+    }
+    text
+}
+
+fn append_table(text: &mut String, baseline: &str, arm: &str, rows: &[Row]) {
+    append(
+        text,
+        format_args!(
+            "  {:<28} {baseline:>12} {arm:>12} {:>12}   {:<20} {:>9}\n",
+            "median over runs", "difference", "95 % interval", "ratio"
+        ),
+    );
+    for row in rows {
+        append(
+            text,
+            format_args!(
+                "  {:<28} {:>12} {:>12} {:>12}   {:<20} {:>9}\n",
+                row.figure, row.baseline, row.arm, row.difference, row.interval, row.ratio
+            ),
+        );
+    }
+}
+
+fn append(text: &mut String, arguments: std::fmt::Arguments<'_>) {
+    text.write_fmt(arguments).expect("writing to a String does not fail");
+}
+
+fn wrapped(sentence: &str, width: usize) -> String {
+    let mut text = String::new();
+    let mut column = 0;
+    for word in sentence.split(' ') {
+        if column > 0 && column + 1 + word.len() > width {
+            text.push('\n');
+            column = 0;
+        } else if column > 0 {
+            text.push(' ');
+            column += 1;
+        }
+        text.push_str(word);
+        column += word.len();
+    }
+    text
+}

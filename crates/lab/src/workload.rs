@@ -1,0 +1,148 @@
+//! What a run offers to its target.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+use crate::payload::{Filler, HEADER_BYTES};
+use crate::schedule::Arrivals;
+
+/// Most partitions of a run: the payload header has 16 bits for them.
+pub const PARTITIONS_MAX: u16 = u16::MAX;
+
+/// Largest record of a run: Kafka's own default limit of a message, 1 MiB.
+pub const RECORD_BYTES_MAX: usize = 1 << 20;
+
+/// Bytes of one MB in every figure of the laboratory.
+pub const BYTES_PER_MB: f64 = 1_048_576.0;
+
+/// What a run offers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Workload {
+    /// How fast operations come.
+    pub pace: Pace,
+    /// Size of a record's value, payload header included.
+    pub record_bytes: usize,
+    /// What follows the payload header.
+    pub filler: Filler,
+    /// Partitions of the topic; one batch goes to one, the next to the next.
+    pub partitions: u16,
+    /// Producer threads.
+    pub producers: u16,
+    /// A batch is sent once its values have this size.
+    pub batch_bytes: usize,
+    /// A batch is sent once its first record has waited this long, microseconds.
+    pub linger_us: u64,
+    /// Whether a consumer reads meanwhile.
+    pub consume: bool,
+    /// Time before the measured window, ms.
+    pub warmup_ms: u64,
+    /// The measured window, ms.
+    pub window_ms: u64,
+}
+
+/// How fast operations come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pace {
+    /// An open-loop schedule.
+    Scheduled {
+        /// Operations per second of all producers together.
+        per_second: u64,
+        /// Their distances.
+        arrivals: Arrivals,
+    },
+    /// As fast as the target acknowledges: a search for its throughput. Latencies of such a run
+    /// say nothing, since the target sets the pace.
+    Unpaced,
+    /// No producing: an existing topic is read from its start to its end.
+    ReadBack,
+}
+
+impl Workload {
+    /// Refuses what cannot be measured.
+    ///
+    /// # Errors
+    /// [`Error::Plan`] and [`Error::RecordTooSmall`].
+    pub fn check(&self) -> Result<(), Error> {
+        let refuse = |text: &str| Err(Error::Plan(text.to_string()));
+        if self.record_bytes < HEADER_BYTES {
+            return Err(Error::RecordTooSmall { bytes: self.record_bytes });
+        }
+        if self.record_bytes > RECORD_BYTES_MAX || self.batch_bytes > RECORD_BYTES_MAX {
+            return refuse("records and batches hold at most 1 MiB");
+        }
+        if self.partitions == 0 || self.producers == 0 {
+            return refuse("a run needs a partition and a producer");
+        }
+        if self.window_ms == 0 {
+            return refuse("the measured window is empty");
+        }
+        if matches!(self.pace, Pace::Scheduled { per_second: 0, .. }) {
+            return refuse("a schedule needs a rate");
+        }
+        Ok(())
+    }
+
+    /// Time before the window.
+    #[must_use]
+    pub fn warmup(&self) -> Duration {
+        Duration::from_millis(self.warmup_ms)
+    }
+
+    /// The measured window.
+    #[must_use]
+    pub fn window(&self) -> Duration {
+        Duration::from_millis(self.window_ms)
+    }
+
+    /// MB of `records` records.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "bytes of a measurement stay below 2^53")]
+    pub fn megabytes(&self, records: u64) -> f64 {
+        records as f64 * self.record_bytes as f64 / BYTES_PER_MB
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn workload() -> Workload {
+        Workload {
+            pace: Pace::Unpaced,
+            record_bytes: 1024,
+            filler: Filler::Random,
+            partitions: 1,
+            producers: 1,
+            batch_bytes: 16_384,
+            linger_us: 1_000,
+            consume: true,
+            warmup_ms: 0,
+            window_ms: 1,
+        }
+    }
+
+    #[test]
+    fn impossible_workloads_are_refused() {
+        assert!(workload().check().is_ok());
+        let scheduled = Pace::Scheduled { per_second: 0, arrivals: Arrivals::Constant };
+        for broken in [
+            Workload { record_bytes: 31, ..workload() },
+            Workload { record_bytes: 2 << 20, ..workload() },
+            Workload { partitions: 0, ..workload() },
+            Workload { producers: 0, ..workload() },
+            Workload { window_ms: 0, ..workload() },
+            Workload { pace: scheduled, ..workload() },
+        ] {
+            assert!(broken.check().is_err(), "{broken:?}");
+        }
+    }
+
+    #[test]
+    fn a_megabyte_is_two_to_the_twentieth() {
+        assert!((workload().megabytes(1_024) - 1.0).abs() < 1e-12);
+    }
+}
