@@ -1,7 +1,7 @@
 //! Changes to a finished batch in place.
 
 use crate::batch::{BATCH_HEADER_LEN, CRC_START};
-use crate::{Attributes, Error, Producer, TimestampType, crc32c};
+use crate::{Attributes, BatchView, Error, Producer, TimestampType, crc32c};
 
 /// Writes the base offset. It lies outside the CRC.
 ///
@@ -21,12 +21,13 @@ pub fn patch_partition_leader_epoch(batch: &mut [u8], leader_epoch: i32) -> Resu
     Ok(())
 }
 
-/// Makes `batch` one whole LogAppendTime batch with `timestamp` (ms since 1970) for all records,
-/// and writes its CRC anew. `batch` must hold this batch and nothing after it.
+/// Gives the batch at the start of `bytes` the type LogAppendTime, with `timestamp` (ms since 1970)
+/// for all its records, and writes its CRC anew. What follows the batch is left alone.
 ///
 /// # Errors
-/// [`Error::Truncated`] when `batch` is shorter than a batch header.
-pub fn set_log_append_time(batch: &mut [u8], timestamp: i64) -> Result<(), Error> {
+/// As [`BatchView::parse`]; nothing is changed then.
+pub fn set_log_append_time(bytes: &mut [u8], timestamp: i64) -> Result<(), Error> {
+    let batch = first_batch(bytes)?;
     let header = header_of(batch)?;
     let attributes = Attributes::from_bits(u16::from_be_bytes([header[21], header[22]]))
         .with_timestamp_type(TimestampType::LogAppendTime);
@@ -35,12 +36,13 @@ pub fn set_log_append_time(batch: &mut [u8], timestamp: i64) -> Result<(), Error
     write_crc(batch)
 }
 
-/// Writes the producer fields of `batch`, one whole batch and nothing after it, and its CRC. A
-/// producer does so when it gets a fresh id while batches wait.
+/// Writes the producer fields of the batch at the start of `bytes`, and its CRC anew. A producer
+/// does so when it gets another id while batches wait. What follows the batch is left alone.
 ///
 /// # Errors
-/// [`Error::Truncated`] when `batch` is shorter than a batch header.
-pub fn set_producer(batch: &mut [u8], producer: Producer) -> Result<(), Error> {
+/// As [`BatchView::parse`]; nothing is changed then.
+pub fn set_producer(bytes: &mut [u8], producer: Producer) -> Result<(), Error> {
+    let batch = first_batch(bytes)?;
     let header = header_of(batch)?;
     header[43..51].copy_from_slice(&producer.id.to_be_bytes());
     header[51..53].copy_from_slice(&producer.epoch.to_be_bytes());
@@ -53,6 +55,12 @@ pub(crate) fn write_crc(batch: &mut [u8]) -> Result<(), Error> {
     let crc = crc32c(batch.get(CRC_START..).unwrap_or_default());
     header_of(batch)?[17..21].copy_from_slice(&crc.to_be_bytes());
     Ok(())
+}
+
+fn first_batch(bytes: &mut [u8]) -> Result<&mut [u8], Error> {
+    let needed = BatchView::parse(bytes)?.bytes().len();
+    let available = bytes.len();
+    bytes.get_mut(..needed).ok_or(Error::Truncated { needed, available })
 }
 
 /// The header as an array, so that places in it are checked when compiling.

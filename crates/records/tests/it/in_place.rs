@@ -48,12 +48,28 @@ fn producer_fields_equal_those_written_by_the_builder() {
 
 #[test]
 fn bytes_shorter_than_a_header_are_left_alone() {
-    let mut bytes = [7; 60];
+    let mut bytes = plain(&[Sample::of_value(b"v")], Compression::None);
+    bytes.truncate(60);
+    bytes[8..12].copy_from_slice(&49i32.to_be_bytes());
+    let untouched = bytes.clone();
     let short = Err(Error::Truncated { needed: 61, available: 60 });
     assert_eq!(patch_base_offset(&mut bytes, 1), short);
     assert_eq!(patch_partition_leader_epoch(&mut bytes, 1), short);
     assert_eq!(set_log_append_time(&mut bytes, 1), short);
     let producer = Producer { id: 1, epoch: 1, base_sequence: 1 };
     assert_eq!(set_producer(&mut bytes, producer), short);
-    assert_eq!(bytes, [7; 60]);
+    assert_eq!(bytes, untouched);
+}
+
+#[test]
+fn what_follows_a_batch_is_left_alone() {
+    let one = plain(&[Sample::of_value(b"one")], Compression::None);
+    let two = plain(&[Sample::of_value(b"two")], Compression::None);
+    let mut both = [&one[..], &two].concat();
+    let mut alone = one.clone();
+    for bytes in [&mut both, &mut alone] {
+        set_log_append_time(bytes, 5).unwrap();
+        set_producer(bytes, Producer { id: 1, epoch: 0, base_sequence: 0 }).unwrap();
+    }
+    assert_eq!(both, [alone, two].concat());
 }
