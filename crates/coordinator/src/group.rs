@@ -146,6 +146,23 @@ impl Group {
             && self.offsets.is_empty()
     }
 
+    /// Whether what is kept by member and counted agrees with the members.
+    pub(crate) fn is_consistent(&self) -> bool {
+        let joins = self.members.values().filter(|member| member.has_joined()).count();
+        let syncs = self.members.values().filter(|member| member.sync.is_some()).count();
+        let statics = self.members.values().filter(|member| member.instance_id.is_some()).count();
+        let preparing = matches!(self.phase, Phase::Preparing { .. });
+        self.joins_waiting == joins
+            && self.static_members.len() == statics
+            && self.static_members.values().all(|id| self.members.contains_key(id))
+            && self.pending_members.iter().all(|id| !self.members.contains_key(id))
+            && self.pending_syncs.iter().all(|id| self.members.contains_key(id))
+            && self.leader.as_ref().is_none_or(|id| self.members.contains_key(id))
+            && (preparing || joins == 0)
+            && (matches!(self.phase, Phase::Completing) || syncs == 0)
+            && (preparing || matches!(self.phase, Phase::Empty) == self.members.is_empty())
+    }
+
     /// As ListGroups and DescribeGroups show it.
     pub(crate) fn protocol_type(&self) -> &str {
         self.protocol_type.as_deref().unwrap_or_default()

@@ -213,10 +213,9 @@ impl Groups {
     /// Acts on every deadline that has come: ends join phases and sessions, expires offsets.
     pub fn tick(&mut self, now_ms: i64) -> Effects {
         let mut effects = Effects::default();
-        while let Some((at_ms, id)) = self.deadlines.first()
-            && *at_ms <= now_ms
+        while self.deadlines.first().is_some_and(|(at_ms, _)| *at_ms <= now_ms)
+            && let Some((_, id)) = self.deadlines.pop_first()
         {
-            let id = id.clone();
             if let Some(stepped) = self.step(now_ms, &id, Group::expire) {
                 effects.append(stepped);
             }
@@ -312,6 +311,7 @@ impl Groups {
         let mut step = Step { now_ms, config: &self.config, effects: Effects::default() };
         act(group, &mut step);
         let effects = step.effects;
+        debug_assert!(group.is_consistent(), "bookkeeping of group {group_id} went wrong");
         let (after, blank) = (group.deadline(), group.is_blank());
         if before != after {
             if let Some(at_ms) = before {

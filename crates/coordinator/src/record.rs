@@ -4,12 +4,15 @@
 //! order below. `string`, `bytes` and `[..]` carry their length or count as an unsigned LEB128
 //! varint; `string?` carries the length plus one, or 0 where absent; integers are big endian.
 //!
-//! | kind | fields |
+//! | kind | fields after `group string` |
 //! |---|---|
-//! | 1 offsets committed | group string, [topic string, [partition i32, offset i64, leader epoch i32, metadata string, commit time i64, flag u8, expire time i64 where the flag is 1]] |
-//! | 2 offsets deleted | group string, [topic string, [partition i32]] |
-//! | 3 group metadata | group string, generation i32, type string?, protocol string?, leader string?, state time i64, [member] |
-//! | 4 group deleted | group string |
+//! | 1 offsets committed | [topic string, [partition i32, offset]] |
+//! | 2 offsets deleted | [topic string, [partition i32]] |
+//! | 3 group metadata | generation i32, protocol type, protocol and leader string?, time i64, [member] |
+//! | 4 group deleted | |
+//!
+//! An offset is: offset i64, leader epoch i32, metadata string, commit time i64, flag u8, and the
+//! expire time i64 where the flag is 1.
 //!
 //! A member is: id string, instance string?, client id string, client host string, rebalance
 //! timeout i32, session timeout i32, [protocol string, metadata bytes], assignment bytes.

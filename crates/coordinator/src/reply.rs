@@ -10,6 +10,7 @@ use crate::request::Token;
 ///
 /// The caller writes `records` in their order and delivers `replies` when the records of the same
 /// and of all former steps are durable. A reply never depends on the records of a later step.
+/// Heartbeats say nothing that a restart could undo, so their replies may go out at once.
 #[derive(Debug, Default, PartialEq, Eq)]
 #[must_use = "replies that are dropped leave clients waiting"]
 pub struct Effects {

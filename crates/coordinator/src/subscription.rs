@@ -31,10 +31,13 @@ pub(crate) fn topics(metadata: &[u8]) -> Result<BTreeSet<String>, Error> {
 mod tests {
     use super::*;
 
-    /// `ConsumerProtocol.serializeSubscription` of kafka-clients for the topics `a` and `bc`,
-    /// version 1: no user data, no owned partitions.
-    const SUBSCRIPTION: [u8; 21] =
-        [0, 1, 0, 0, 0, 2, 0, 1, b'a', 0, 2, b'b', b'c', 255, 255, 255, 255, 0, 0, 0, 0];
+    /// `ConsumerProtocol.serializeSubscription` of kafka-clients 4.3.1, version 3: topics `a` and
+    /// `bc`, user data 1 2, the owned partition a-3, generation 7, rack `r1`.
+    #[rustfmt::skip]
+    const SUBSCRIPTION: [u8; 42] = [
+        0, 3, 0, 0, 0, 2, 0, 1, 97, 0, 2, 98, 99, 0, 0, 0, 2, 1, 2, 0, 0, 0, 1, 0, 1, 97,
+        0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0, 7, 0, 2, 114, 49,
+    ];
 
     #[test]
     fn topics_of_a_java_subscription_are_read() {

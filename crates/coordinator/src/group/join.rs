@@ -1,6 +1,7 @@
 //! JoinGroup, after `GroupMetadataManager.classicGroupJoin` of Kafka 4.3 (KIP-345, KIP-394,
-//! KIP-814). Differs in one point: a join that replaces a waiting one of the same member answers
-//! that with REBALANCE_IN_PROGRESS, where Kafka never answers it.
+//! KIP-814). Differs in two points: a join that replaces a waiting one of the same member answers
+//! that with REBALANCE_IN_PROGRESS, where Kafka never answers it; and a static member comes back to
+//! a full group, which Kafka refuses.
 
 use moldau_protocol::ErrorCode;
 
@@ -20,7 +21,7 @@ impl Group {
         new_id: String,
     ) {
         let id = request.member_id.as_str();
-        let refusal = if !self.has_room_for(step, id) {
+        let refusal = if !self.has_room_for(step, request) {
             self.remove_member(step, id);
             self.complete_join_if_all_joined(step);
             Some(JoinReply::refused("", ErrorCode::GroupMaxSizeReached))
@@ -37,17 +38,17 @@ impl Group {
     }
 
     /// A rejoining member keeps its place. While members rejoin, only those count that did.
-    fn has_room_for(&self, step: &Step<'_>, id: &str) -> bool {
+    fn has_room_for(&self, step: &Step<'_>, request: &JoinRequest) -> bool {
         let size_max = step.config.group_size_max;
+        let instance = request.instance_id.as_ref().filter(|_| request.member_id.is_empty());
+        let former = instance.and_then(|id| self.static_members.get(id));
+        let member = self.members.get(former.unwrap_or(&request.member_id));
         match self.phase {
             Phase::Empty => true,
             Phase::Preparing { .. } => {
-                self.members.get(id).is_some_and(|member| member.has_joined())
-                    || self.joins_waiting < size_max
+                member.is_some_and(|member| member.has_joined()) || self.joins_waiting < size_max
             }
-            Phase::Completing | Phase::Stable => {
-                self.members.contains_key(id) || self.members.len() < size_max
-            }
+            Phase::Completing | Phase::Stable => member.is_some() || self.members.len() < size_max,
         }
     }
 

@@ -1,0 +1,10 @@
+//! The coordinator as its callers see it: requests in, replies and records out.
+
+mod joining;
+mod offsets;
+mod records;
+mod rejoining;
+mod restart;
+mod simulation;
+mod static_members;
+mod world;
