@@ -351,6 +351,7 @@ impl BatchBuilder {
 /// The length field is an `i32` and counts all but the first bytes.
 const BATCH_LEN_MAX: usize = i32::MAX as usize;
 
+#[inline]
 fn measure_headers<'h>(
     headers: impl Iterator<Item = HeaderView<'h>>,
 ) -> Result<(i32, usize), Error> {
@@ -367,6 +368,7 @@ fn measure_headers<'h>(
 }
 
 /// Bytes that [`write_nullable`] writes, `None` beyond 31 bits.
+#[inline]
 fn nullable_len(bytes: Option<&[u8]>) -> Option<usize> {
     match bytes {
         Some(bytes) => Some(varint::len_i32(i32::try_from(bytes.len()).ok()?) + bytes.len()),
@@ -374,6 +376,7 @@ fn nullable_len(bytes: Option<&[u8]>) -> Option<usize> {
     }
 }
 
+#[inline]
 fn write_nullable(out: &mut Vec<u8>, bytes: Option<&[u8]>) {
     match bytes {
         Some(bytes) => {

@@ -163,6 +163,7 @@ impl<'a> Records<'a> {
         self.remaining
     }
 
+    #[inline]
     fn read_record(&mut self) -> Result<RecordView<'a>, Error> {
         let body_len = varint::read_i32(&mut self.rest)?;
         let body_len = usize::try_from(body_len)
