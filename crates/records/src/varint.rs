@@ -206,7 +206,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_value_comes_back_and_len_is_exact(a: u32, b: u64, c: i32, d: i64, shift in 0u32..64) {
+        fn every_value_comes_back_and_len_is_exact(
+            a: u32, b: u64, c: i32, d: i64, shift in 0u32..64
+        ) {
             let (b, d) = (b >> shift, d >> shift);
             let mut out = Vec::new();
             write_u32(&mut out, a);
