@@ -7,6 +7,7 @@
 //! | `buffer` | [`FrameBuffer`]: bytes from a socket cut into length-prefixed frames |
 //! | `service` | [`Service`], [`Reply`], [`Response`]: what answers the frames of a connection |
 //! | `connection` | [`serve_connection`]: reads, dispatches and answers one connection |
+//! | `admin` | [`serve_admin`]: the pages of an admin port |
 //! | `shutdown` | [`Shutdown`]: the drain signal |
 //! | `metrics` | [`Metrics`]: counters |
 //!
@@ -20,6 +21,7 @@
 //! - Requests in flight, bytes waiting to be written, connections and hand-overs are bounded.
 //! - Nothing a peer sends can panic; a broken frame closes its own connection and is counted.
 
+mod admin;
 mod buffer;
 mod connection;
 mod error;
@@ -30,6 +32,7 @@ mod service;
 mod shutdown;
 mod threads;
 
+pub use admin::serve_admin;
 pub use buffer::{FRAME_BYTES_MAX_DEFAULT, FrameBuffer, FrameError, LENGTH_PREFIX_BYTES};
 pub use connection::{Closed, ConnectionLimits, serve_connection};
 pub use error::Error;

@@ -198,13 +198,22 @@ impl NetworkHandle {
         Fut: Future<Output = ()> + 'static,
     {
         let handle = self.clone();
-        let serve = Arc::new(serve);
         self.spawn_on_blocking(0, move || async move {
-            let address = listener.local_addr();
-            if let Err(error) = handle.accept_all(listener, &limits, &serve).await {
-                tracing::error!(%address, %error, "stopped accepting connections");
-            }
+            handle.serve_here(listener, limits, serve).await;
         })
+    }
+
+    /// [`serve`](Self::serve) for callers that run on one of these threads: accepts there, until
+    /// the drain begins.
+    pub async fn serve_here<F, Fut>(&self, listener: Listener, limits: ListenerLimits, serve: F)
+    where
+        F: Fn(TcpStream, SocketAddr) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = ()> + 'static,
+    {
+        let address = listener.local_addr();
+        if let Err(error) = self.accept_all(listener, &limits, &Arc::new(serve)).await {
+            tracing::error!(%address, %error, "stopped accepting connections");
+        }
     }
 
     async fn accept_all<F, Fut>(
