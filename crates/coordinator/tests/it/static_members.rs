@@ -158,3 +158,22 @@ fn a_dynamic_member_shares_a_group_with_static_ones() {
     let instances = group.members.iter().filter(|member| member.instance_id.is_some()).count();
     assert_eq!((ids.len(), instances), (2, 1));
 }
+
+#[test]
+fn a_static_member_that_was_replaced_before_it_synced_still_has_to_sync() {
+    let mut world = World::new();
+    let tokens = ["a", "b"].map(|instance| world.join(static_request(instance)));
+    world.pass(6_000);
+    let leader = tokens.map(|token| world.joined(token))[0].leader.clone();
+    world.sync(&sync_request(&leader, 1, Vec::new()));
+    assert_eq!(world.state(), Some(GroupState::Stable));
+    let token = world.join(static_request("b"));
+    let id = world.joined(token).member_id;
+    for _ in 0..REBALANCE_MS / 5_000 {
+        world.pass(5_000);
+        world.heartbeat_as(&leader, Some("a"), 1);
+        world.heartbeat_as(&id, Some("b"), 1);
+    }
+    assert_eq!(world.heartbeat_as(&id, Some("b"), 1), ErrorCode::UnknownMemberId);
+    assert_eq!(world.heartbeat_as(&leader, Some("a"), 1), ErrorCode::RebalanceInProgress);
+}
