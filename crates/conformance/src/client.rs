@@ -1,0 +1,137 @@
+//! The client programs of `clients/` and how each is started.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+
+use crate::check::Check;
+use crate::peers::Peers;
+use crate::process::Process;
+
+/// A program gives up its own waits after 40 s each; this ends one that hangs elsewhere.
+const PROGRAM_TIMEOUT: Duration = Duration::from_secs(150);
+
+/// A client library with its program.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
+pub enum Library {
+    /// Kafka's own Java client.
+    Java,
+    /// librdkafka, through confluent-kafka for Python.
+    Librdkafka,
+    /// franz-go.
+    Franz,
+    /// kafka-python.
+    KafkaPython,
+    /// KafkaJS.
+    Kafkajs,
+}
+
+/// What a program is asked to do; `clients/README.md` says what each contains.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Scenario {
+    /// Records of every shape in one codec, there and back.
+    ProduceConsume(&'static str),
+    /// Two members, one leaves, a third resumes.
+    Group,
+    /// Idempotent producers, pipelined.
+    Idempotent,
+    /// Topics, configs, partitions, the cluster.
+    Admin,
+    /// Offsets by time.
+    Offsets,
+}
+
+impl Scenario {
+    /// Every scenario, `produce-consume` once per codec.
+    pub const ALL: [Self; 9] = [
+        Self::ProduceConsume("none"),
+        Self::ProduceConsume("gzip"),
+        Self::ProduceConsume("snappy"),
+        Self::ProduceConsume("lz4"),
+        Self::ProduceConsume("zstd"),
+        Self::Group,
+        Self::Idempotent,
+        Self::Admin,
+        Self::Offsets,
+    ];
+
+    /// The short name: the codec, or the scenario's word on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ProduceConsume(codec) => codec,
+            Self::Group => "group",
+            Self::Idempotent => "idempotent",
+            Self::Admin => "admin",
+            Self::Offsets => "offsets",
+        }
+    }
+}
+
+impl Library {
+    /// The name in the table of results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Java => "java",
+            Self::Librdkafka => "librdkafka",
+            Self::Franz => "franz-go",
+            Self::KafkaPython => "kafka-python",
+            Self::Kafkajs => "kafkajs",
+        }
+    }
+
+    /// Runs one scenario on topics and groups named after `topic`.
+    pub fn run(
+        self,
+        peers: &Peers,
+        scenario: Scenario,
+        bootstrap: &str,
+        topic: &str,
+        directory: &Path,
+    ) -> Result<Vec<Check>> {
+        let mut command = self.command(peers)?;
+        match scenario {
+            Scenario::ProduceConsume(codec) => {
+                command.args([bootstrap, "produce-consume", topic, codec]);
+            }
+            other => {
+                command.args([bootstrap, other.name(), topic]);
+            }
+        }
+        let finished = Process::run(command, topic, directory, "", PROGRAM_TIMEOUT)?;
+        let mut checks =
+            Check::parse_lines(&finished.stdout).with_context(|| finished.explanation())?;
+        checks.push(Check::new(
+            "the program ends well",
+            finished.success(),
+            &finished.explanation(),
+        ));
+        Ok(checks)
+    }
+
+    fn command(self, peers: &Peers) -> Result<Command> {
+        let clients = Path::new(env!("CARGO_MANIFEST_DIR")).join("clients");
+        Ok(match self {
+            Self::Java => peers.java_tool("ConformanceClient")?,
+            Self::Librdkafka => {
+                script(&peers.python(), &clients.join("python-confluent/client.py"))
+            }
+            Self::KafkaPython => script(&peers.python(), &clients.join("python-kafka/client.py")),
+            Self::Franz => Command::new(peers.franz()),
+            Self::Kafkajs => {
+                let mut node = script(Path::new("node"), &clients.join("node-kafkajs/client.js"));
+                node.env("NODE_PATH", peers.node().join("node_modules"));
+                node
+            }
+        })
+    }
+}
+
+fn script(interpreter: &Path, file: &Path) -> Command {
+    let mut command = Command::new(interpreter);
+    // Byte code beside the sources would put files into the checkout.
+    command.env("PYTHONDONTWRITEBYTECODE", "1").arg(file);
+    command
+}

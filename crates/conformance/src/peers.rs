@@ -1,0 +1,106 @@
+//! Where `cargo xtask peers` keeps the clients and servers of other projects.
+//!
+//! ```text
+//! <root>/kafka/jars/        Apache Kafka's server, tools and Java client
+//! <root>/kafka/classpath    one line: the jars, for `java -cp`
+//! <root>/java/              the compiled Java client program
+//! <root>/python/            a virtual environment with both Python clients
+//! <root>/node/node_modules  KafkaJS and its codecs
+//! <root>/go/franz           the compiled franz-go program
+//! ```
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+use anyhow::{Context, Result, bail};
+
+/// Flags for a JVM that lives for seconds: the fast compiler only, a small heap, warnings only.
+const SHORT_LIVED_JVM: [&str; 5] = [
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    "-Xshare:auto",
+    "-Xmx256m",
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+];
+
+/// The directory tree of installed peers.
+#[derive(Clone, Debug)]
+pub struct Peers {
+    root: PathBuf,
+}
+
+impl Peers {
+    /// The tree below `$MOLDAU_CACHE`, `$XDG_CACHE_HOME/moldau` or `~/.cache/moldau`; it may be
+    /// empty still.
+    pub fn locate() -> Result<Self> {
+        let variable = |name| env::var_os(name).filter(|value| !value.is_empty());
+        let root = if let Some(root) = variable("MOLDAU_CACHE") {
+            PathBuf::from(root)
+        } else if let Some(cache) = variable("XDG_CACHE_HOME") {
+            Path::new(&cache).join("moldau")
+        } else if let Some(home) = variable("HOME") {
+            Path::new(&home).join(".cache").join("moldau")
+        } else {
+            bail!("none of MOLDAU_CACHE, XDG_CACHE_HOME and HOME is set");
+        };
+        Ok(Self { root })
+    }
+
+    /// The directory that holds everything.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The directory of Kafka's jars.
+    pub fn kafka_jars(&self) -> PathBuf {
+        self.root.join("kafka").join("jars")
+    }
+
+    /// The file that holds the class path of Kafka's jars.
+    pub fn kafka_classpath_file(&self) -> PathBuf {
+        self.root.join("kafka").join("classpath")
+    }
+
+    /// The directory of the compiled Java client program.
+    pub fn java_classes(&self) -> PathBuf {
+        self.root.join("java")
+    }
+
+    /// The Python virtual environment.
+    pub fn python_environment(&self) -> PathBuf {
+        self.root.join("python")
+    }
+
+    /// The interpreter of the virtual environment.
+    pub fn python(&self) -> PathBuf {
+        self.python_environment().join("bin").join("python")
+    }
+
+    /// The directory in which the Node packages are installed.
+    pub fn node(&self) -> PathBuf {
+        self.root.join("node")
+    }
+
+    /// The compiled franz-go program.
+    pub fn franz(&self) -> PathBuf {
+        self.root.join("go").join("franz")
+    }
+
+    /// The class path of Kafka's jars; an error that names the remedy where there is none.
+    pub fn kafka_classpath(&self) -> Result<String> {
+        let file = self.kafka_classpath_file();
+        let text = fs::read_to_string(&file).with_context(|| {
+            format!("{} is missing: run `cargo xtask peers` first", file.display())
+        })?;
+        Ok(text.trim().to_owned())
+    }
+
+    /// A `java` command with Kafka's jars, for a class that runs for seconds.
+    pub fn java_tool(&self, class: &str) -> Result<Command> {
+        let classpath = format!("{}:{}", self.java_classes().display(), self.kafka_classpath()?);
+        let mut command = Command::new("java");
+        command.args(SHORT_LIVED_JVM).arg("-cp").arg(classpath).arg(class);
+        Ok(command)
+    }
+}

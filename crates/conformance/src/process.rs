@@ -1,0 +1,205 @@
+//! A child process that is stopped when its owner lets go of it.
+
+use std::fs::{self, File};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+
+/// How long a process may take to end after SIGTERM before it is killed.
+const STOP_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// A running child with its output in files.
+#[derive(Debug)]
+pub struct Process {
+    child: Child,
+    name: String,
+    stdout: PathBuf,
+    stderr: PathBuf,
+}
+
+impl Process {
+    /// Starts `command` with its output in `<directory>/<name>.out` and `.err`.
+    pub fn spawn(mut command: Command, name: &str, directory: &Path) -> Result<Self> {
+        let stdout = directory.join(format!("{name}.out"));
+        let stderr = directory.join(format!("{name}.err"));
+        let child = command
+            .stdout(File::create(&stdout)?)
+            .stderr(File::create(&stderr)?)
+            .spawn()
+            .with_context(|| format!("cannot start {:?}", command.get_program()))?;
+        Ok(Self { child, name: name.to_owned(), stdout, stderr })
+    }
+
+    /// Runs `command` to its end, feeding it `input`; it is killed after `timeout`.
+    pub fn run(
+        mut command: Command,
+        name: &str,
+        directory: &Path,
+        input: &str,
+        timeout: Duration,
+    ) -> Result<Finished> {
+        let stdin = directory.join(format!("{name}.in"));
+        fs::write(&stdin, input)?;
+        command.stdin(Stdio::from(File::open(stdin)?));
+        let mut process = Self::spawn(command, name, directory)?;
+        let status = process.exits_within(timeout)?;
+        let finished =
+            Finished { status, stdout: process.stdout_text(), stderr: process.stderr_text() };
+        Ok(finished)
+    }
+
+    /// Waits for the end of the process; `None` where it still runs after `timeout`.
+    pub fn exits_within(&mut self, timeout: Duration) -> Result<Option<ExitStatus>> {
+        if let Some(status) = self.child.try_wait()? {
+            return Ok(Some(status));
+        }
+        let ends = pidfd_open(Pid::from_child(&self.child), PidfdFlags::empty())?;
+        let timeout = Timespec::try_from(timeout)?;
+        poll(&mut [PollFd::new(&ends, PollFlags::IN)], Some(&timeout))?;
+        Ok(self.child.try_wait()?)
+    }
+
+    /// Tries `ready` every few milliseconds until it holds; an error where the process ends or
+    /// the time is up before that.
+    pub fn await_ready(&mut self, timeout: Duration, ready: impl Fn(&Self) -> bool) -> Result<()> {
+        let deadline = Instant::now() + timeout;
+        while !ready(self) {
+            if let Some(status) = self.exits_within(Duration::from_millis(20))? {
+                bail!("{} ended with {status} before it was ready:\n{}", self.name, self.tail());
+            }
+            if Instant::now() > deadline {
+                bail!("{} was not ready after {timeout:?}:\n{}", self.name, self.tail());
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks the process to end with SIGTERM and waits for it; kills it where it does not.
+    pub fn stop(&mut self) -> Result<ExitStatus> {
+        if let Some(status) = self.child.try_wait()? {
+            return Ok(status);
+        }
+        kill_process(Pid::from_child(&self.child), Signal::TERM)?;
+        match self.exits_within(STOP_TIMEOUT)? {
+            Some(status) => Ok(status),
+            None => {
+                self.child.kill()?;
+                Ok(self.child.wait()?)
+            }
+        }
+    }
+
+    /// What the process wrote to its standard output so far.
+    pub fn stdout_text(&self) -> String {
+        text(&self.stdout)
+    }
+
+    /// What the process wrote to its standard error so far.
+    pub fn stderr_text(&self) -> String {
+        text(&self.stderr)
+    }
+
+    /// The last lines of both outputs, for an error message.
+    pub fn tail(&self) -> String {
+        last_lines(&format!("{}{}", self.stdout_text(), self.stderr_text()), 30)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if let Err(error) = self.stop() {
+            eprintln!("cannot stop {}: {error}", self.name);
+        }
+    }
+}
+
+/// A process that has ended, or was killed at its deadline.
+#[derive(Debug)]
+pub struct Finished {
+    /// How it ended; `None` where its time was up.
+    pub status: Option<ExitStatus>,
+    /// Its standard output.
+    pub stdout: String,
+    /// Its standard error.
+    pub stderr: String,
+}
+
+impl Finished {
+    /// Whether it ended by itself with exit code 0.
+    pub fn success(&self) -> bool {
+        self.status.is_some_and(|status| status.success())
+    }
+
+    /// How it ended and the last lines that it wrote to standard error.
+    pub fn explanation(&self) -> String {
+        let end = self.status.map_or("timed out".to_owned(), |status| status.to_string());
+        format!("{end}\n{}", last_lines(&self.stderr, 20))
+    }
+}
+
+/// The last `count` lines of `text`.
+pub fn last_lines(text: &str, count: usize) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(count)..].join("\n")
+}
+
+/// The first of `count` neighbouring loopback ports that nothing listens on.
+pub fn free_ports(count: u16) -> Result<u16> {
+    for _ in 0..100 {
+        let first = TcpListener::bind(loopback(0))?.local_addr()?.port();
+        let last = first.checked_add(count).unwrap_or(first);
+        let all_free = (first..last).all(|port| TcpListener::bind(loopback(port)).is_ok());
+        if last > first && all_free {
+            return Ok(first);
+        }
+    }
+    bail!("no {count} neighbouring ports are free")
+}
+
+/// The loopback address with `port`.
+pub fn loopback(port: u16) -> SocketAddrV4 {
+    SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)
+}
+
+fn text(file: &Path) -> String {
+    fs::read(file).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_hangs_is_killed_at_its_deadline() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut command = Command::new("tail");
+        command.args(["-f", "/dev/null"]);
+        let timeout = Duration::from_millis(50);
+        let finished = Process::run(command, "hangs", directory.path(), "", timeout).unwrap();
+        assert!(!finished.success());
+        assert!(finished.explanation().starts_with("timed out"));
+    }
+
+    #[test]
+    fn a_program_reads_its_input_and_its_output_is_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let timeout = Duration::from_secs(30);
+        let finished =
+            Process::run(Command::new("cat"), "cat", directory.path(), "hello", timeout).unwrap();
+        assert!(finished.success());
+        assert_eq!(finished.stdout, "hello");
+    }
+
+    #[test]
+    fn neighbouring_ports_can_all_be_bound() {
+        let first = free_ports(3).unwrap();
+        let listeners: Vec<_> =
+            (first..first + 3).map(|port| TcpListener::bind(loopback(port)).unwrap()).collect();
+        assert_eq!(listeners.len(), 3);
+    }
+}

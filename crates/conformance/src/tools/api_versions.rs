@@ -1,0 +1,94 @@
+//! What `kafka-broker-api-versions` shows, against the list of what the broker serves.
+
+use std::collections::BTreeSet;
+
+use crate::check::Check;
+
+/// The APIs that the broker serves, by Kafka's names. Nothing else may be advertised: a client
+/// chooses its way by what it sees here.
+const SERVED: [&str; 26] = [
+    "ApiVersions",
+    "CreatePartitions",
+    "CreateTopics",
+    "DeleteGroups",
+    "DeleteRecords",
+    "DeleteTopics",
+    "DescribeCluster",
+    "DescribeConfigs",
+    "DescribeGroups",
+    "DescribeTopicPartitions",
+    "Fetch",
+    "FindCoordinator",
+    "Heartbeat",
+    "IncrementalAlterConfigs",
+    "InitProducerId",
+    "JoinGroup",
+    "LeaveGroup",
+    "ListGroups",
+    "ListOffsets",
+    "Metadata",
+    "OffsetCommit",
+    "OffsetDelete",
+    "OffsetFetch",
+    "OffsetForLeaderEpoch",
+    "Produce",
+    "SyncGroup",
+];
+
+/// The names of the APIs that the tool calls usable. Its lines read
+/// `Produce(0): 0 to 13 [usable: 13],` or `ControlledShutdown(7): UNSUPPORTED`.
+pub(super) fn advertised(output: &str) -> BTreeSet<String> {
+    output
+        .lines()
+        .filter(|line| line.contains("[usable:"))
+        .filter_map(|line| line.trim().split_once('('))
+        .map(|(name, _)| name.to_owned())
+        .collect()
+}
+
+/// Every served API must be there; where the broker is ours, nothing beside them.
+pub(super) fn compare(advertised: &BTreeSet<String>, exact: bool) -> Vec<Check> {
+    let served: BTreeSet<String> = SERVED.iter().map(|name| (*name).to_owned()).collect();
+    let missing: Vec<_> = served.difference(advertised).cloned().collect();
+    let mut checks = vec![Check::new(
+        "every API of the list is advertised and usable",
+        missing.is_empty(),
+        &format!("missing: {}", missing.join(", ")),
+    )];
+    if exact {
+        let extra: Vec<_> = advertised.difference(&served).cloned().collect();
+        checks.push(Check::new(
+            "no other API is advertised",
+            extra.is_empty(),
+            &format!("beside the list: {}", extra.join(", ")),
+        ));
+    }
+    checks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SAMPLE: &str = "127.0.0.1:9092 (id: 1 rack: null isFenced: false) -> (
+\tProduce(0): 0 to 13 [usable: 13],
+\tControlledShutdown(7): UNSUPPORTED,
+\tUNKNOWN(99): 0 to 1,
+)";
+
+    #[test]
+    fn only_usable_apis_count_as_advertised() {
+        assert_eq!(advertised(SAMPLE), BTreeSet::from(["Produce".to_owned()]));
+    }
+
+    #[test]
+    fn an_api_beside_the_list_fails_where_the_list_is_exact() {
+        let mut all: BTreeSet<String> = SERVED.iter().map(|name| (*name).to_owned()).collect();
+        assert!(compare(&all, true).iter().all(|check| check.ok));
+        all.insert("ShareFetch".to_owned());
+        assert!(compare(&all, false).iter().all(|check| check.ok));
+        assert!(!compare(&all, true).iter().all(|check| check.ok));
+        all.remove("Fetch");
+        assert!(!compare(&all, false).iter().all(|check| check.ok));
+    }
+}

@@ -1,0 +1,280 @@
+//! `cargo xtask peers`: installs the clients and servers of other projects outside the checkout.
+//!
+//! Everything comes through the ordinary clients of the package registries, in exact versions
+//! that the manifests in `xtask/peers` and `crates/conformance/clients` name. A peer is installed
+//! anew when one of its inputs has changed, and verified by running it every time.
+
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use moldau_conformance::peers::Peers;
+
+use crate::maven::KAFKA_VERSION;
+use crate::workspace;
+
+/// The Maven plugin that copies an artifact with all it depends on.
+const COPY_DEPENDENCIES: &str =
+    "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies";
+
+/// Arguments of `cargo xtask peers`.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Only print the class path of Apache Kafka's jars, for `java -cp`.
+    #[arg(long)]
+    print_classpath: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let peers = Peers::locate()?;
+    if arguments.print_classpath {
+        println!("{}", peers.kafka_classpath()?);
+        return Ok(());
+    }
+    install(&peers)
+}
+
+/// Installs what is absent or outdated and verifies all.
+pub(crate) fn install(peers: &Peers) -> Result<()> {
+    let clients = workspace::root().join("crates/conformance/clients");
+    let manifests = workspace::root().join("xtask/peers");
+    println!("peers in {}", peers.root().display());
+    fs::create_dir_all(peers.root())?;
+    for peer in [
+        Peer {
+            name: "Apache Kafka",
+            inputs: vec![manifests.join("pom.xml")],
+            directory: peers.root().join("kafka"),
+            install: kafka,
+            verify: verify_kafka,
+        },
+        Peer {
+            name: "Java client",
+            inputs: vec![manifests.join("pom.xml"), clients.join("java/ConformanceClient.java")],
+            directory: peers.java_classes(),
+            install: java,
+            verify: verify_java,
+        },
+        Peer {
+            name: "Python clients",
+            inputs: vec![
+                clients.join("python-confluent/requirements.txt"),
+                clients.join("python-kafka/requirements.txt"),
+            ],
+            directory: peers.python_environment(),
+            install: python,
+            verify: verify_python,
+        },
+        Peer {
+            name: "KafkaJS",
+            inputs: vec![clients.join("node-kafkajs/package.json")],
+            directory: peers.node(),
+            install: node,
+            verify: verify_node,
+        },
+        Peer {
+            name: "franz-go",
+            inputs: ["go.mod", "go.sum", "main.go", "group.go", "produce_consume.go"]
+                .map(|file| clients.join("go-franz").join(file))
+                .to_vec(),
+            directory: peers.root().join("go"),
+            install: go,
+            verify: verify_go,
+        },
+    ] {
+        peer.ensure(peers)?;
+    }
+    Ok(())
+}
+
+/// One thing to install.
+struct Peer {
+    name: &'static str,
+    /// The files of the checkout that decide what is installed.
+    inputs: Vec<PathBuf>,
+    /// The directory of the cache that belongs to it alone.
+    directory: PathBuf,
+    install: fn(&Peers, inputs: &[PathBuf]) -> Result<()>,
+    /// Runs the peer and returns its version.
+    verify: fn(&Peers) -> Result<String>,
+}
+
+impl Peer {
+    fn ensure(&self, peers: &Peers) -> Result<()> {
+        let started = Instant::now();
+        let stamp = self.directory.join(".installed");
+        let wanted = fingerprint(&self.inputs)?;
+        let installed = fs::read_to_string(&stamp).is_ok_and(|found| found == wanted);
+        let version = if installed { (self.verify)(peers) } else { Err(anyhow::anyhow!("absent")) };
+        let version = match version {
+            Ok(version) => version,
+            Err(_) => {
+                println!("  {:15} installing ...", self.name);
+                if self.directory.exists() {
+                    fs::remove_dir_all(&self.directory)?;
+                }
+                fs::create_dir_all(&self.directory)?;
+                (self.install)(peers, &self.inputs)
+                    .and_then(|()| (self.verify)(peers))
+                    .with_context(|| format!("cannot install {}", self.name))?
+            }
+        };
+        fs::write(stamp, wanted)?;
+        println!("  {:15} {version} ({:.1} s)", self.name, started.elapsed().as_secs_f64());
+        Ok(())
+    }
+}
+
+/// A number that changes with the contents of the files.
+fn fingerprint(inputs: &[PathBuf]) -> Result<String> {
+    let mut hasher = DefaultHasher::new();
+    for input in inputs {
+        let bytes = fs::read(input).with_context(|| format!("cannot read {}", input.display()))?;
+        bytes.hash(&mut hasher);
+    }
+    Ok(format!("{:016x}", hasher.finish()))
+}
+
+fn kafka(peers: &Peers, inputs: &[PathBuf]) -> Result<()> {
+    let mut maven = Command::new("mvn");
+    maven
+        .args(["-q", "-B", COPY_DEPENDENCIES])
+        .arg("-f")
+        .arg(&inputs[0])
+        .arg(format!("-Dkafka.version={KAFKA_VERSION}"))
+        .arg(format!("-DoutputDirectory={}", peers.kafka_jars().display()));
+    finish(maven)?;
+    let mut jars = fs::read_dir(peers.kafka_jars())?
+        .map(|entry| Ok(entry?.path().display().to_string()))
+        .collect::<Result<Vec<String>>>()?;
+    jars.retain(|jar| jar.ends_with(".jar"));
+    jars.sort();
+    Ok(fs::write(peers.kafka_classpath_file(), jars.join(":") + "\n")?)
+}
+
+fn verify_kafka(peers: &Peers) -> Result<String> {
+    let mut tool = peers.java_tool("org.apache.kafka.tools.TopicCommand")?;
+    tool.arg("--version");
+    let version = finish(tool)?;
+    ensure!(version.contains(KAFKA_VERSION), "the tools are of another version: {version}");
+    ensure!(jar_exists(peers, "kafka_2.13"), "the server's jar is missing");
+    Ok(KAFKA_VERSION.to_owned())
+}
+
+fn jar_exists(peers: &Peers, artifact: &str) -> bool {
+    peers.kafka_jars().join(format!("{artifact}-{KAFKA_VERSION}.jar")).is_file()
+}
+
+fn java(peers: &Peers, inputs: &[PathBuf]) -> Result<()> {
+    let mut compiler = Command::new("javac");
+    compiler
+        .args(["-Xlint:all,-processing,-classfile", "-Werror", "-cp", &peers.kafka_classpath()?])
+        .arg("-d")
+        .arg(peers.java_classes())
+        .arg(&inputs[1]);
+    finish(compiler).map(drop)
+}
+
+fn verify_java(peers: &Peers) -> Result<String> {
+    let class = peers.java_classes().join("ConformanceClient.class");
+    ensure!(class.is_file(), "{} is missing", class.display());
+    Ok(format!("kafka-clients {KAFKA_VERSION}"))
+}
+
+fn python(peers: &Peers, inputs: &[PathBuf]) -> Result<()> {
+    let mut environment = Command::new("python3");
+    environment.args(["-m", "venv"]).arg(peers.python_environment());
+    finish(environment)?;
+    let mut pip = Command::new(peers.python());
+    pip.args(["-m", "pip", "install", "--quiet", "--no-input", "--only-binary", ":all:"]);
+    for requirements in inputs {
+        pip.arg("-r").arg(requirements);
+    }
+    finish(pip).map(drop)
+}
+
+fn verify_python(peers: &Peers) -> Result<String> {
+    let mut python = Command::new(peers.python());
+    python.args([
+        "-c",
+        "import confluent_kafka as c, kafka, snappy, lz4, zstandard; print('librdkafka',\
+         c.libversion()[0] + ',', 'kafka-python', kafka.__version__)",
+    ]);
+    finish(python)
+}
+
+fn node(peers: &Peers, inputs: &[PathBuf]) -> Result<()> {
+    fs::copy(&inputs[0], peers.node().join("package.json"))?;
+    let mut npm = Command::new("npm");
+    npm.current_dir(peers.node()).args([
+        "install",
+        "--no-package-lock",
+        "--ignore-scripts",
+        "--no-audit",
+        "--no-fund",
+        "--loglevel=error",
+    ]);
+    finish(npm).map(drop)
+}
+
+fn verify_node(peers: &Peers) -> Result<String> {
+    let mut node = Command::new("node");
+    node.env("NODE_PATH", peers.node().join("node_modules")).args([
+        "-e",
+        "for (const name of ['kafkajs-snappy', 'lz4-napi', 'zstd-codec']) require(name);\
+         console.log(require('kafkajs/package.json').version)",
+    ]);
+    finish(node)
+}
+
+fn go(peers: &Peers, inputs: &[PathBuf]) -> Result<()> {
+    let source = inputs[0].parent().context("go.mod stands in a directory")?;
+    let mut build = Command::new("go");
+    build.current_dir(source).args(["build", "-mod=readonly", "-o"]).arg(peers.franz()).arg(".");
+    finish(build).map(drop)
+}
+
+fn verify_go(peers: &Peers) -> Result<String> {
+    let mut go = Command::new("go");
+    go.args(["version", "-m"]).arg(peers.franz());
+    let text = finish(go)?;
+    let line = text.lines().find(|line| line.contains("twmb/franz-go\t"));
+    let version = line.and_then(|line| line.split_whitespace().nth(2));
+    Ok(version.context("the program is built without franz-go")?.to_owned())
+}
+
+/// Runs a command to its end and returns its trimmed output; an error shows both outputs.
+fn finish(mut command: Command) -> Result<String> {
+    let program = Path::new(command.get_program()).display().to_string();
+    let output = command.output().with_context(|| format!("cannot start {program}"))?;
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    ensure!(
+        output.status.success(),
+        "{program} ended with {}:\n{stdout}{}",
+        output.status,
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Ok(stdout.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pom_names_the_same_kafka_as_the_tasks() {
+        let pom = include_str!("../peers/pom.xml");
+        assert!(pom.contains(&format!("<kafka.version>{KAFKA_VERSION}</kafka.version>")));
+    }
+
+    #[test]
+    fn a_changed_input_changes_the_fingerprint() {
+        let own = workspace::root().join("xtask/src/peers.rs");
+        let manifest = workspace::root().join("xtask/Cargo.toml");
+        let both = fingerprint(&[own.clone(), manifest]).unwrap();
+        assert_ne!(fingerprint(&[own]).unwrap(), both);
+    }
+}
