@@ -18,8 +18,11 @@
 
 mod api_key;
 mod error;
+mod error_code;
+pub mod frame;
 mod generated;
 mod message;
+pub mod produce;
 #[cfg(test)]
 mod random;
 mod reader;
@@ -31,6 +34,7 @@ mod versions;
 mod writer;
 
 pub use error::{DecodeError, EncodeError};
+pub use error_code::{ErrorCode, UnknownErrorCode};
 pub use message::{Message, Request, Response, Wire};
 pub use messages::ApiKey;
 pub use reader::Reader;

@@ -72,7 +72,7 @@ macro_rules! numbers {
                 let bytes = generator.next().to_le_bytes();
                 let mut own = [0; size_of::<$type>()];
                 for (to, from) in own.iter_mut().zip(bytes) {
-                    *to = *from;
+                    *to = from;
                 }
                 $type::from_le_bytes(own)
             }

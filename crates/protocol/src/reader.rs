@@ -16,6 +16,7 @@ use crate::writer::STRING_LENGTH_MAX;
 const RESERVED_BYTES_MAX: usize = 64 * 1024;
 
 /// Reads values one after the other.
+#[derive(Clone)]
 pub struct Reader<'a> {
     rest: &'a [u8],
     /// The position of the end of `rest`, counted from where the outermost reader started.
@@ -51,6 +52,12 @@ impl<'a> Reader<'a> {
     #[must_use]
     pub fn rest(&self) -> &'a [u8] {
         self.rest
+    }
+
+    /// Whether everything has been read.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rest.is_empty()
     }
 
     /// How many bytes have been read.
@@ -296,6 +303,19 @@ impl<'a> Reader<'a> {
         unknown: &mut Vec<RawTaggedField>,
     ) -> Result<(), DecodeError> {
         self.tagged_fields(unknown, |_, _| Ok(false))
+    }
+
+    /// Passes over tagged fields.
+    ///
+    /// # Errors
+    /// The bytes end.
+    pub fn skip_tagged_fields(&mut self) -> Result<(), DecodeError> {
+        for _ in 0..self.unsigned_varint()? {
+            self.unsigned_varint()?;
+            let size = self.unsigned_varint()?;
+            self.take(usize::try_from(size).unwrap_or(usize::MAX), "tagged field")?;
+        }
+        Ok(())
     }
 
     /// Reads the length of bytes or an array.

@@ -1,0 +1,5 @@
+//! Produce without copies: a borrowed view of requests.
+
+mod view;
+
+pub use view::{PartitionRecords, ProduceRequestView, TopicRecords};
