@@ -1,1 +1,78 @@
 //! Partition logs on one journal: group commit, index, tail cache and recovery.
+//!
+//! # Layout
+//! - [`Storage`] opens a data directory and is the handle to everything; [`Log`] is one partition.
+//! - `journal`, `fill`, `files`, `format`: the write path. Appends fill a frame while the one before
+//!   it is flushed; `docs/formats.md` draws the bytes.
+//! - `durable`, `waiter`, `admission`: who waits for what.
+//! - `tail`, `cache`, `read`: the read path, from memory just flushed or from chunks of the disk.
+//! - `index`, `producers`, `epochs`: what a log knows of its batches.
+//! - `scan`, `recovery`, `snapshot`, `meta`: opening a directory, and giving space back.
+//! - `disk`: every file operation, behind a trait; `io`: aligned memory, the only unsafe code.
+//!
+//! # Invariants
+//! - The high watermark never passes the durable offset; an [`Lsn`] is durable only after the flush
+//!   that covers it.
+//! - Offsets are assigned inside the ordered append, after all checks: no holes. Producer state
+//!   changes with the batch, in the same frame.
+//! - After a failed write or flush nothing is written or acknowledged any more.
+//! - Bytes from the disk are verified before they are served or replayed; damage to what was durable
+//!   is reported with file and offset, never skipped.
+//! - A journal position and a frame's sequence number are never used for two different contents that
+//!   could be confused: a frame names its position, its sequence number and the frame before it.
+//! - Lock order: a log, then the fill. No lock is held while waiting for the disk, but for the
+//!   creation of a file that could not be prepared in time.
+
+mod admission;
+mod cache;
+mod disk;
+mod durable;
+mod epochs;
+mod error;
+mod files;
+mod fill;
+mod format;
+mod index;
+mod io;
+mod journal;
+mod log;
+mod meta;
+mod metrics;
+mod options;
+mod producers;
+mod read;
+mod recovery;
+mod scan;
+mod snapshot;
+mod storage;
+mod sync;
+mod tail;
+mod waiter;
+
+pub use admission::{Admission, Admit};
+pub use disk::{Access, Disk, DiskFile, RealDisk};
+pub use durable::{Lsn, WaitDurable, WaitFailure};
+pub use epochs::EpochEnd;
+pub use error::{AppendError, Error};
+pub use log::{Appended, Log, Trimmed};
+pub use metrics::MetricsSnapshot;
+pub use options::{Drive, Durability, Options};
+pub use read::{PendingRead, Read, ReadOutcome, TimestampOffset};
+pub use recovery::Replay;
+pub use snapshot::SnapshotWriter;
+pub use storage::{Info, Storage};
+pub use sync::block_on;
+pub use waiter::{Moved, Registration, Waiter};
+
+/// A topic's id, 16 bytes as in Kafka's protocol (KIP-516).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct TopicId(pub [u8; 16]);
+
+/// The partition that a log belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct LogId {
+    /// The topic.
+    pub topic: TopicId,
+    /// The partition.
+    pub partition: i32,
+}

@@ -1,0 +1,171 @@
+//! Errors of the journal, grouped by what the caller can do about them.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Why storage cannot be opened, read or written.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    /// Operator: another process holds the data directory.
+    #[error("data directory {path} is in use by another process (lock file {path}/lock)")]
+    Locked {
+        /// The data directory.
+        path: PathBuf,
+    },
+    /// Operator: a file was written by a format version that this program does not know.
+    #[error("{path}: unknown format version {found}, this program reads version {known}")]
+    UnknownVersion {
+        /// The file.
+        path: PathBuf,
+        /// Version in the file.
+        found: u32,
+        /// Version that this program reads and writes.
+        known: u32,
+    },
+    /// Operator: the data directory belongs to another node id.
+    #[error("{path}: the data directory belongs to node {found}, this process is node {expected}")]
+    WrongNode {
+        /// The meta file.
+        path: PathBuf,
+        /// Node id in the file.
+        found: i32,
+        /// Node id of this process.
+        expected: i32,
+    },
+    /// Operator: an option is outside its range.
+    #[error("storage option {option}: {reason}")]
+    Option {
+        /// Name of the option.
+        option: &'static str,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// Disk: bytes that were durable cannot be read back as they were written.
+    #[error("{path} is damaged at byte {offset}: {reason}")]
+    Corrupt {
+        /// The damaged file.
+        path: PathBuf,
+        /// Offset in the file of the first byte of the damaged structure.
+        offset: u64,
+        /// What does not hold.
+        reason: String,
+    },
+    /// Disk: an operation on a file failed.
+    #[error("{operation} {path}: {source}")]
+    Io {
+        /// What was tried.
+        operation: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// The system's answer.
+        source: Arc<io::Error>,
+    },
+    /// Disk: a write or flush of the journal failed; nothing more is written by this process.
+    #[error("the journal is stopped: {cause}")]
+    Poisoned {
+        /// The failure that stopped it.
+        cause: Arc<str>,
+    },
+    /// Caller: the storage was closed.
+    #[error("the storage is closed")]
+    Closed,
+    /// Caller: the owner refused a metadata entry during recovery.
+    #[error("{path} at byte {offset}: metadata entry refused: {reason}")]
+    Replay {
+        /// The journal file.
+        path: PathBuf,
+        /// Offset of the entry in the file.
+        offset: u64,
+        /// The owner's reason.
+        reason: String,
+    },
+    /// Client: the offset lies outside what the log holds.
+    #[error("offset out of range: the log holds {start} to {end}")]
+    OffsetOutOfRange {
+        /// Log start offset.
+        start: i64,
+        /// Log end offset.
+        end: i64,
+    },
+    /// Client: the topic was deleted.
+    #[error("the topic was deleted")]
+    Deleted,
+    /// Operator: the disk has no room for another journal file.
+    #[error("no space left for the journal")]
+    DiskFull,
+}
+
+impl Error {
+    pub(crate) fn io(operation: &'static str, path: &Path, source: io::Error) -> Error {
+        Error::Io { operation, path: path.to_path_buf(), source: Arc::new(source) }
+    }
+
+    pub(crate) fn corrupt(path: &Path, offset: u64, reason: impl Into<String>) -> Error {
+        Error::Corrupt { path: path.to_path_buf(), offset, reason: reason.into() }
+    }
+}
+
+/// Why an append was refused. Nothing was written and no offset was assigned.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AppendError {
+    /// Client: the bytes are not a sequence of whole record batches of format version 2.
+    #[error("not a sequence of record batches: {0}")]
+    Invalid(&'static str),
+    /// Client: larger than a journal entry may be (`Options::entry_bytes_max`).
+    #[error("append of {bytes} bytes is over the limit of {limit}")]
+    TooLarge {
+        /// Bytes of the append.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// Client: the sequence number does not follow the last one (Kafka error 45).
+    #[error("out of order sequence number {first_sequence} after {last_sequence}")]
+    OutOfOrderSequence {
+        /// Last sequence number of the producer in this log, -1 if none.
+        last_sequence: i32,
+        /// First sequence number of the refused batch.
+        first_sequence: i32,
+    },
+    /// Client: the producer epoch is older than the log's (Kafka error 47).
+    #[error("producer epoch {epoch} is older than {current}")]
+    InvalidProducerEpoch {
+        /// Epoch of the refused batch.
+        epoch: i16,
+        /// Epoch that the log holds.
+        current: i16,
+    },
+    /// Client, later: the disk has no room for another journal file.
+    #[error("no space left for the journal")]
+    DiskFull,
+    /// Client: the topic was deleted.
+    #[error("the topic was deleted")]
+    Deleted,
+    /// Disk: the journal stopped after a failed write or flush.
+    #[error("the journal is stopped: {0}")]
+    Poisoned(Arc<str>),
+    /// Caller: the storage was closed.
+    #[error("the storage is closed")]
+    Closed,
+}
+
+impl From<AppendError> for Error {
+    /// For appends made by storage itself, which carry no batch.
+    fn from(error: AppendError) -> Error {
+        match error {
+            AppendError::DiskFull => Error::DiskFull,
+            AppendError::Deleted => Error::Deleted,
+            AppendError::Poisoned(cause) => Error::Poisoned { cause },
+            AppendError::Closed => Error::Closed,
+            AppendError::TooLarge { .. } => {
+                Error::Option { option: "entry_bytes_max", reason: "an entry is larger" }
+            }
+            AppendError::Invalid(_)
+            | AppendError::OutOfOrderSequence { .. }
+            | AppendError::InvalidProducerEpoch { .. } => {
+                Error::Option { option: "append", reason: "a batch error outside a batch append" }
+            }
+        }
+    }
+}

@@ -1,0 +1,361 @@
+//! The files of the journal: which exist, the next one, and used ones that wait to be used again.
+//!
+//! A file gets its name only when its header is durable and its space is allocated, so a file named
+//! `NNNNNNNNNN.journal` is always whole. Names that end in `.tmp` or `.spare` hold nothing.
+
+use std::collections::VecDeque;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use rustix::io::Errno;
+
+use crate::Error;
+use crate::disk::{Access, Disk, DiskFile, write_all};
+use crate::format::{FILE_HEADER_BYTES, FileHeader};
+use crate::io::{BLOCK, SegmentPool};
+use crate::sync::lock;
+
+/// A file of the journal.
+#[derive(Debug)]
+pub(crate) struct JournalFile {
+    pub(crate) number: u64,
+    /// Journal position of the first byte of the file.
+    pub(crate) base: u64,
+    pub(crate) file_bytes: u64,
+    pub(crate) frame_bytes_max: u32,
+    pub(crate) path: PathBuf,
+    zeroing: Mutex<Zeroing>,
+}
+
+/// How far a file was written with zeros before its use.
+#[derive(Debug)]
+enum Zeroing {
+    /// Bytes up to here are written.
+    UpTo(u64),
+    /// The file is in use, or was before it was recycled.
+    Finished,
+}
+
+impl JournalFile {
+    /// A file that exists on disk.
+    pub(crate) fn existing(header: &FileHeader, path: PathBuf) -> JournalFile {
+        JournalFile {
+            number: header.number,
+            base: header.base,
+            file_bytes: header.file_bytes,
+            frame_bytes_max: header.frame_bytes_max,
+            path,
+            zeroing: Mutex::new(Zeroing::Finished),
+        }
+    }
+
+    /// Journal position after the last byte of the file.
+    pub(crate) fn end(&self) -> u64 {
+        self.base + self.file_bytes
+    }
+
+    fn holds(&self, position: u64) -> bool {
+        (self.base..self.end()).contains(&position)
+    }
+
+    /// Ends the writing of zeros; must come before the first frame.
+    pub(crate) fn begin_use(&self) {
+        *lock(&self.zeroing) = Zeroing::Finished;
+    }
+}
+
+/// What an append needs space for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SpaceFor {
+    /// Batches: the reserve stays free.
+    Data,
+    /// Metadata may use the reserve.
+    Metadata,
+}
+
+/// What all files of a journal have in common.
+#[derive(Debug, Clone)]
+pub(crate) struct FilesSetup {
+    pub(crate) dir: PathBuf,
+    pub(crate) access: Access,
+    pub(crate) node_id: i32,
+    pub(crate) cluster_id: [u8; 16],
+    pub(crate) file_bytes: u64,
+    pub(crate) frame_bytes_max: u32,
+    pub(crate) reserve_bytes: u64,
+}
+
+/// The files of a journal.
+pub(crate) struct Files {
+    disk: Arc<dyn Disk>,
+    setup: FilesSetup,
+    /// One block for headers, and the zeros for fresh files.
+    pool: Arc<SegmentPool>,
+    /// Taken while a file is created, before `listed`; readers of `listed` do not wait for the disk.
+    creating: Mutex<Creating>,
+    listed: Mutex<Listed>,
+}
+
+#[derive(Debug, Default)]
+struct Creating {
+    /// Free space at the time when allocation failed although enough seemed free. There is no point
+    /// in another attempt before that changes.
+    refused_at_free: Option<u64>,
+    spares: Vec<PathBuf>,
+}
+
+#[derive(Default)]
+struct Listed {
+    /// By position.
+    files: VecDeque<Arc<JournalFile>>,
+    /// Open descriptors by file number, used last at the back.
+    handles: VecDeque<(u64, Arc<dyn DiskFile>)>,
+}
+
+impl Files {
+    pub(crate) fn new(disk: Arc<dyn Disk>, setup: FilesSetup) -> Files {
+        Files {
+            disk,
+            setup,
+            pool: SegmentPool::new(ZERO_BYTES, 1),
+            creating: Mutex::default(),
+            listed: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn dir(&self) -> &Path {
+        &self.setup.dir
+    }
+
+    pub(crate) fn disk(&self) -> &dyn Disk {
+        &*self.disk
+    }
+
+    pub(crate) fn access(&self) -> Access {
+        self.setup.access
+    }
+
+    /// Adds a file that was found on disk; files are added in order.
+    pub(crate) fn add(&self, file: JournalFile) {
+        lock(&self.listed).files.push_back(Arc::new(file));
+    }
+
+    /// Adds a file for later use; one too many, or of another length, is removed.
+    pub(crate) fn add_spare(&self, path: PathBuf, file_bytes: u64) -> io::Result<()> {
+        let mut creating = lock(&self.creating);
+        if file_bytes == self.setup.file_bytes && creating.spares.len() < SPARES_MAX {
+            creating.spares.push(path);
+            return Ok(());
+        }
+        self.disk.remove(&path)
+    }
+
+    /// The file that holds a journal position.
+    pub(crate) fn at(&self, position: u64) -> Option<Arc<JournalFile>> {
+        let listed = lock(&self.listed);
+        let after = listed.files.partition_point(|file| file.base <= position);
+        let file = listed.files.get(after.checked_sub(1)?)?;
+        file.holds(position).then(|| Arc::clone(file))
+    }
+
+    /// All files, by position.
+    pub(crate) fn all(&self) -> Vec<Arc<JournalFile>> {
+        lock(&self.listed).files.iter().cloned().collect()
+    }
+
+    /// An open descriptor of a file. A bounded number of them is kept open.
+    pub(crate) fn handle(&self, file: &JournalFile) -> Result<Arc<dyn DiskFile>, Error> {
+        let mut listed = lock(&self.listed);
+        let known = listed.handles.iter().position(|(number, _)| *number == file.number);
+        if let Some(known) = known.and_then(|at| listed.handles.remove(at)) {
+            let handle = Arc::clone(&known.1);
+            listed.handles.push_back(known);
+            return Ok(handle);
+        }
+        let opened = self.disk.open(&file.path, self.setup.access, false);
+        let handle = opened.map_err(|error| Error::io("open", &file.path, error))?;
+        if listed.handles.len() == HANDLES_MAX {
+            listed.handles.pop_front();
+        }
+        listed.handles.push_back((file.number, Arc::clone(&handle)));
+        Ok(handle)
+    }
+
+    /// Whether another file may be created.
+    pub(crate) fn has_space(&self, space: SpaceFor) -> bool {
+        // A disk that does not answer is found out by the creation itself.
+        let free = self.disk.free_bytes(&self.setup.dir).unwrap_or(u64::MAX);
+        free >= self.space_needed(space)
+    }
+
+    fn space_needed(&self, space: SpaceFor) -> u64 {
+        match space {
+            SpaceFor::Data => self.setup.file_bytes.saturating_add(self.setup.reserve_bytes),
+            SpaceFor::Metadata => self.setup.file_bytes,
+        }
+    }
+
+    /// The file that starts at `base`, which is the end of the last file if it does not exist yet;
+    /// created if need be.
+    pub(crate) fn starting_at(
+        &self,
+        base: u64,
+        space: SpaceFor,
+    ) -> Result<Arc<JournalFile>, Error> {
+        if let Some(file) = self.at(base) {
+            return Ok(file);
+        }
+        let mut creating = lock(&self.creating);
+        // Another thread may have created it while this one waited.
+        if let Some(file) = self.at(base) {
+            return Ok(file);
+        }
+        let number = lock(&self.listed).files.back().map_or(1, |file| file.number + 1);
+        let file = Arc::new(self.create(&mut creating, number, base, space)?);
+        lock(&self.listed).files.push_back(Arc::clone(&file));
+        Ok(file)
+    }
+
+    fn create(
+        &self,
+        creating: &mut Creating,
+        number: u64,
+        base: u64,
+        space: SpaceFor,
+    ) -> Result<JournalFile, Error> {
+        let header = FileHeader {
+            node_id: self.setup.node_id,
+            cluster_id: self.setup.cluster_id,
+            number,
+            base,
+            file_bytes: self.setup.file_bytes,
+            frame_bytes_max: self.setup.frame_bytes_max,
+        };
+        let path = self.setup.dir.join(format!("{number:010}.{JOURNAL_SUFFIX}"));
+        let mut file = JournalFile::existing(&header, path);
+        let from = match creating.spares.pop() {
+            Some(spare) => spare,
+            None => {
+                file.zeroing = Mutex::new(Zeroing::UpTo(FILE_HEADER_BYTES as u64));
+                self.allocate(creating, number, space)?
+            }
+        };
+        let named = self.write_header(&from, &header).and_then(|()| {
+            self.disk.rename(&from, &file.path)?;
+            self.disk.sync_dir(&self.setup.dir)
+        });
+        named.map_err(|error| Error::io("create", &file.path, error))?;
+        Ok(file)
+    }
+
+    fn allocate(
+        &self,
+        creating: &mut Creating,
+        number: u64,
+        space: SpaceFor,
+    ) -> Result<PathBuf, Error> {
+        let path = self.setup.dir.join(format!("{number:010}.{TEMPORARY_SUFFIX}"));
+        let failed = |error| Error::io("allocate", &path, error);
+        let free = self.disk.free_bytes(&self.setup.dir).map_err(failed)?;
+        if free < self.space_needed(space) || creating.refused_at_free == Some(free) {
+            return Err(Error::DiskFull);
+        }
+        let allocated = self
+            .disk
+            .open(&path, self.setup.access, true)
+            .and_then(|file| file.allocate(self.setup.file_bytes));
+        let Err(error) = allocated else {
+            creating.refused_at_free = None;
+            return Ok(path);
+        };
+        if !is_disk_full(&error) {
+            return Err(failed(error));
+        }
+        creating.refused_at_free = Some(free);
+        // The partly allocated file would keep what little space there is.
+        self.disk.remove(&path).map_err(failed)?;
+        Err(Error::DiskFull)
+    }
+
+    fn write_header(&self, path: &Path, header: &FileHeader) -> io::Result<()> {
+        let mut block = self.pool.take().split_to(FILE_HEADER_BYTES);
+        block.as_mut().fill(0);
+        let encoded = header.encode();
+        block.as_mut()[..encoded.len()].copy_from_slice(&encoded);
+        let file = self.disk.open(path, self.setup.access, false)?;
+        write_all(&*file, &[block.as_slice()], 0, BLOCK)?;
+        file.sync_data()
+    }
+
+    /// Writes zeros to the next stretch of the file after the one that holds `position`, if that is
+    /// fresh, and says whether there is more to do. A file whose blocks were written once is flushed
+    /// without a change to the file system's own journal.
+    pub(crate) fn zero_ahead(&self, position: u64) -> Result<bool, Error> {
+        let Some(file) = self.at(position).and_then(|current| self.at(current.end())) else {
+            return Ok(false);
+        };
+        let handle = self.handle(&file)?;
+        let mut zeroing = lock(&file.zeroing);
+        let Zeroing::UpTo(from) = *zeroing else { return Ok(false) };
+        let mut zeros = self.pool.take();
+        zeros.as_mut().fill(0);
+        let count = (file.file_bytes - from).min(ZERO_BYTES as u64);
+        let zeros = zeros.split_to(usize::try_from(count).expect("at most ZERO_BYTES"));
+        let written = write_all(&*handle, &[zeros.as_slice()], from, BLOCK);
+        written.map_err(|error| Error::io("write zeros to", &file.path, error))?;
+        *zeroing = Zeroing::UpTo(from + count);
+        if from + count < file.file_bytes {
+            return Ok(true);
+        }
+        *zeroing = Zeroing::Finished;
+        drop(zeroing);
+        handle.sync_data().map_err(|error| Error::io("flush", &file.path, error))?;
+        Ok(false)
+    }
+
+    /// Retires the files that end at or before `position`: they can no longer be found, and are kept
+    /// for later use or removed. Returns how many.
+    pub(crate) fn retire_to(&self, position: u64) -> Result<usize, Error> {
+        let retired: Vec<Arc<JournalFile>> = {
+            let mut listed = lock(&self.listed);
+            let count = listed.files.partition_point(|file| file.end() <= position);
+            let retired: Vec<_> = listed.files.drain(..count).collect();
+            listed.handles.retain(|(open, _)| retired.iter().all(|file| file.number != *open));
+            retired
+        };
+        let count = retired.len();
+        for file in retired {
+            let failed = |error| Error::io("retire", &file.path, error);
+            // A reader that still has the file keeps it from being written again.
+            if Arc::strong_count(&file) == 1 {
+                let spare = file.path.with_extension(SPARE_SUFFIX);
+                self.disk.rename(&file.path, &spare).map_err(failed)?;
+                self.add_spare(spare, file.file_bytes).map_err(failed)?;
+            } else {
+                self.disk.remove(&file.path).map_err(failed)?;
+            }
+        }
+        if count > 0 {
+            let synced = self.disk.sync_dir(&self.setup.dir);
+            synced.map_err(|error| Error::io("flush", &self.setup.dir, error))?;
+        }
+        Ok(count)
+    }
+}
+
+fn is_disk_full(error: &io::Error) -> bool {
+    [Errno::NOSPC, Errno::DQUOT]
+        .iter()
+        .any(|full| error.raw_os_error() == Some(full.raw_os_error()))
+}
+
+pub(crate) const JOURNAL_SUFFIX: &str = "journal";
+pub(crate) const SPARE_SUFFIX: &str = "spare";
+pub(crate) const TEMPORARY_SUFFIX: &str = "tmp";
+/// Descriptors stay few however large the journal is.
+const HANDLES_MAX: usize = 16;
+/// Used files kept for the next use: one is in preparation while another is waited for.
+const SPARES_MAX: usize = 2;
+/// Zeros written at a time: a flush waits behind at most one such write.
+const ZERO_BYTES: usize = 256 << 10;

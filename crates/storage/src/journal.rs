@@ -1,0 +1,328 @@
+//! The journal: what appends fill, what the journal thread flushes, what readers look into.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::cache::ReadCache;
+use crate::disk::{DiskFile, write_all};
+use crate::durable::{Durable, Lsn};
+use crate::files::{Files, JournalFile, SpaceFor};
+use crate::fill::{Fill, SealedFrame};
+use crate::format::{EntryHeader, FrameLink, Kind};
+use crate::io::BLOCK;
+use crate::metrics::Metrics;
+use crate::sync::lock;
+use crate::tail::Tail;
+use crate::{AppendError, Drive, Durability, Error, LogId, Options};
+
+/// Shared by the storage handle, its threads and all logs.
+pub(crate) struct Journal {
+    pub(crate) options: Options,
+    pub(crate) files: Arc<Files>,
+    pub(crate) durable: Arc<Durable>,
+    pub(crate) tail: Tail,
+    pub(crate) cache: ReadCache,
+    pub(crate) metrics: Arc<Metrics>,
+    fill: Mutex<Fill>,
+    filled: Condvar,
+    writer: Mutex<Writer>,
+    preparation: Mutex<Preparation>,
+    wanted: Condvar,
+    /// Journal position of the newest frame, for the preparation of the next file.
+    written: AtomicU64,
+}
+
+/// What only the one who flushes touches.
+pub(crate) struct Writer {
+    /// The last frame that was written.
+    pub(crate) last: FrameLink,
+    /// Highest sequence number that a frame may not have, as it was used.
+    pub(crate) sequence: u64,
+    /// Highest sequence number known to be on disk.
+    pub(crate) flushed: u64,
+    pub(crate) file: Option<(Arc<JournalFile>, Arc<dyn DiskFile>)>,
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+enum Preparation {
+    #[default]
+    Resting,
+    Wanted,
+    Stopped,
+}
+
+impl Journal {
+    pub(crate) fn new(
+        options: Options,
+        files: Arc<Files>,
+        fill: Fill,
+        writer: Writer,
+        metrics: Arc<Metrics>,
+    ) -> Journal {
+        let end = fill.end();
+        let cache = ReadCache::new(&options, Arc::clone(&files), Arc::clone(&metrics));
+        Journal {
+            durable: Durable::new(end),
+            tail: Tail::new(options.tail_cache_bytes),
+            cache,
+            metrics,
+            files,
+            fill: Mutex::new(fill),
+            filled: Condvar::new(),
+            writer: Mutex::new(writer),
+            preparation: Mutex::default(),
+            wanted: Condvar::new(),
+            written: AtomicU64::new(end),
+            options,
+        }
+    }
+
+    /// Reserves room for entries and lets `push` add them, all in one frame. Returns what `push`
+    /// returned and the position that makes the entries durable.
+    pub(crate) fn append<T>(
+        &self,
+        entries: usize,
+        payload: usize,
+        space: SpaceFor,
+        push: impl FnOnce(&mut Fill) -> T,
+    ) -> Result<(T, Lsn), AppendError> {
+        let limit = self.options.entry_limit();
+        if payload > limit {
+            return Err(AppendError::TooLarge { bytes: payload, limit });
+        }
+        let mut fill = lock(&self.fill);
+        match fill.reserve(entries, payload, space, &self.files) {
+            Ok(()) => {}
+            Err(AppendError::Poisoned(cause)) => {
+                drop(fill);
+                self.poison(&cause);
+                return Err(AppendError::Poisoned(cause));
+            }
+            Err(error) => {
+                self.metrics.disk_full.add(usize::from(error == AppendError::DiskFull));
+                return Err(error);
+            }
+        }
+        let pushed = push(&mut fill);
+        let lsn = Lsn(fill.end());
+        let wake = std::mem::take(&mut fill.idle);
+        drop(fill);
+        if wake {
+            self.filled.notify_one();
+        }
+        Ok((pushed, lsn))
+    }
+
+    /// Appends one entry that is not a batch.
+    pub(crate) fn append_entry(
+        &self,
+        kind: Kind,
+        log: LogId,
+        payload: &[u8],
+    ) -> Result<Lsn, AppendError> {
+        let header = EntryHeader {
+            kind,
+            payload_bytes: u32::try_from(payload.len()).unwrap_or(u32::MAX),
+            log,
+            payload_crc: moldau_records::crc32c(payload),
+            batch_prefix: [0; 16],
+        };
+        self.append(1, payload.len(), SpaceFor::Metadata, |fill| {
+            fill.push(&header, payload, &[]);
+        })
+        .map(|((), lsn)| lsn)
+    }
+
+    /// Position after everything that was appended.
+    pub(crate) fn end(&self) -> Lsn {
+        Lsn(lock(&self.fill).end())
+    }
+
+    /// Writes and flushes one frame, if one waits, and publishes it.
+    pub(crate) fn flush_one(&self) -> bool {
+        let mut writer = lock(&self.writer);
+        let Some(frame) = lock(&self.fill).take() else { return false };
+        let sequence = writer.sequence + 1;
+        let frame = frame.seal(sequence, writer.last, writer.flushed);
+        let started = Instant::now();
+        if let Err(error) = self.write(&mut writer, &frame) {
+            drop(writer);
+            self.poison(&Arc::from(error.to_string()));
+            return false;
+        }
+        writer.sequence = sequence;
+        writer.last = frame.link;
+        if self.options.durability == Durability::Fsync {
+            writer.flushed = sequence;
+        }
+        let nanos = started.elapsed().as_nanos();
+        self.metrics.flush_nanos.add(usize::try_from(nanos).unwrap_or(usize::MAX));
+        self.metrics.frames.add(1);
+        self.metrics.frame_bytes.add(frame.bytes);
+        self.publish(frame);
+        true
+    }
+
+    fn write(&self, writer: &mut Writer, frame: &SealedFrame) -> Result<(), Error> {
+        let current = writer.file.take().filter(|(file, _)| frame.position < file.end());
+        let (file, handle) = match current {
+            Some(current) => current,
+            None => {
+                let file = self.files.at(frame.position).ok_or(Error::Closed)?;
+                file.begin_use();
+                self.metrics.files_started.add(1);
+                let handle = self.files.handle(&file)?;
+                (file, handle)
+            }
+        };
+        let parts: Vec<&[u8]> = frame.parts.iter().map(AsRef::as_ref).collect();
+        write_all(&*handle, &parts, frame.position - file.base, BLOCK)
+            .map_err(|error| Error::io("write", &file.path, error))?;
+        if self.options.durability == Durability::Fsync {
+            handle.sync_data().map_err(|error| Error::io("flush", &file.path, error))?;
+            self.metrics.flushes.add(1);
+        }
+        writer.file = Some((file, handle));
+        Ok(())
+    }
+
+    /// Lets readers see a frame, then those who wait for it.
+    fn publish(&self, frame: SealedFrame) {
+        let end = frame.position + frame.bytes as u64;
+        self.tail.push(frame.position, frame.parts);
+        for touched in &frame.touched {
+            touched.log.advance_high_watermark(touched.end_offset);
+        }
+        self.durable.advance(end);
+        for touched in &frame.touched {
+            touched.log.waiters.wake();
+        }
+        self.written.store(end, Ordering::Release);
+        self.want_preparation(frame.position);
+    }
+
+    fn want_preparation(&self, position: u64) {
+        let Some(file) = self.files.at(position) else { return };
+        if position - file.base < file.file_bytes / 4 {
+            return;
+        }
+        let mut preparation = lock(&self.preparation);
+        if *preparation == Preparation::Resting {
+            *preparation = Preparation::Wanted;
+            self.wanted.notify_one();
+        }
+    }
+
+    /// Stops everything: nothing more is written, everyone who waits gets the cause.
+    pub(crate) fn poison(&self, cause: &Arc<str>) {
+        tracing::error!(%cause, "the journal is stopped");
+        lock(&self.fill).poison(cause);
+        self.durable.fail(Error::Poisoned { cause: Arc::clone(cause) });
+        self.filled.notify_all();
+    }
+
+    /// Takes no further append, flushes what was appended, ends the threads' loops.
+    pub(crate) fn close(&self) {
+        lock(&self.fill).close();
+        self.filled.notify_all();
+        *lock(&self.preparation) = Preparation::Stopped;
+        self.wanted.notify_all();
+        self.cache.close();
+        if self.options.drive == Drive::Stepped {
+            while self.flush_one() {}
+            self.durable.fail(Error::Closed);
+        }
+    }
+
+    /// Makes all that was written durable, whatever the durability of appends.
+    pub(crate) fn sync(&self) -> Result<(), Error> {
+        let writer = lock(&self.writer);
+        let Some((file, handle)) = &writer.file else { return Ok(()) };
+        handle.sync_data().map_err(|error| Error::io("flush", &file.path, error))
+    }
+
+    /// The journal thread.
+    pub(crate) fn run_flushes(&self) {
+        loop {
+            {
+                let mut fill = lock(&self.fill);
+                while fill.is_empty() {
+                    if fill.is_stopped() {
+                        drop(fill);
+                        self.durable.fail(Error::Closed);
+                        return;
+                    }
+                    fill.idle = true;
+                    fill = self
+                        .filled
+                        .wait(fill)
+                        .expect("a thread that panicked under the lock left it half changed");
+                }
+                fill.idle = false;
+            }
+            if !self.options.commit_delay.is_zero() {
+                thread::sleep(self.options.commit_delay);
+            }
+            self.flush_one();
+        }
+    }
+
+    /// The thread that prepares the next file.
+    pub(crate) fn run_preparations(&self) {
+        loop {
+            let mut preparation = lock(&self.preparation);
+            while *preparation == Preparation::Resting {
+                preparation = self
+                    .wanted
+                    .wait(preparation)
+                    .expect("a thread that panicked under the lock left it half changed");
+            }
+            if *preparation == Preparation::Stopped {
+                return;
+            }
+            *preparation = Preparation::Resting;
+            drop(preparation);
+            while self.prepare_one() {
+                thread::sleep(ZERO_PAUSE);
+                if *lock(&self.preparation) == Preparation::Stopped {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Does one step towards a next file that is ready for use; says whether there is more to do.
+    pub(crate) fn prepare_one(&self) -> bool {
+        let written = self.written.load(Ordering::Acquire);
+        let Some(file) = written.checked_sub(1).and_then(|last| self.files.at(last)) else {
+            return false;
+        };
+        if lock(&self.fill).is_stopped() {
+            return false;
+        }
+        let prepared = self
+            .files
+            .starting_at(file.end(), SpaceFor::Data)
+            .and_then(|_| self.files.zero_ahead(written - 1));
+        match prepared {
+            Ok(more) => more,
+            // The append that needs the file finds out and is refused.
+            Err(Error::DiskFull) => false,
+            Err(error) => {
+                self.poison(&Arc::from(error.to_string()));
+                false
+            }
+        }
+    }
+
+    /// The failure that stopped the journal, if any.
+    pub(crate) fn poisoned(&self) -> Option<Arc<str>> {
+        lock(&self.fill).poisoned()
+    }
+}
+
+/// With 256 KiB at a time this bounds the writing of zeros to 128 MiB a second, a small part of what
+/// a disk takes that is fast enough for it to matter.
+const ZERO_PAUSE: Duration = Duration::from_millis(2);

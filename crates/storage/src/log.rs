@@ -1,0 +1,384 @@
+//! One partition's log: offsets, producers and epochs over batches that lie in the journal.
+//!
+//! A log's lock is taken before the journal's fill lock, never after, and never while waiting for
+//! the disk. The journal thread moves the high watermark without it.
+
+use std::fmt;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use moldau_records::BatchView;
+
+use crate::durable::Lsn;
+use crate::epochs::{EpochEnd, LeaderEpochs};
+use crate::files::SpaceFor;
+use crate::fill::{Fill, TouchedSlot};
+use crate::format::{BATCH_PREFIX_BYTES, ENTRY_HEADER_BYTES, EntryHeader, Fields, Kind};
+use crate::index::{Extent, Index};
+use crate::journal::Journal;
+use crate::options::BATCHES_PER_APPEND_MAX;
+use crate::producers::{Duplicate, Producers};
+use crate::sync::lock;
+use crate::waiter::{Registration, Waiter, Waiters};
+use crate::{AppendError, Error, LogId};
+
+/// The log of one partition.
+pub struct Log {
+    id: LogId,
+    journal: Arc<Journal>,
+    high_watermark: AtomicI64,
+    pub(crate) waiters: Waiters,
+    state: Mutex<LogState>,
+}
+
+/// What appends and deletions change.
+#[derive(Debug, Default)]
+pub(crate) struct LogState {
+    pub(crate) start_offset: i64,
+    pub(crate) index: Index,
+    pub(crate) epochs: LeaderEpochs,
+    pub(crate) producers: Producers,
+    /// Makes everything that was appended to the log durable.
+    last_lsn: Lsn,
+    noted: TouchedSlot,
+    pub(crate) is_deleted: bool,
+}
+
+/// What an append did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Appended {
+    /// Offset of the first record.
+    pub base_offset: i64,
+    /// Offset of the last record.
+    pub last_offset: i64,
+    /// The records are durable when this is.
+    pub lsn: Lsn,
+    /// The log held the batch already: the offsets are those of the first time.
+    pub is_duplicate: bool,
+    /// Log start offset, for the produce response.
+    pub start_offset: i64,
+}
+
+/// What a deletion of records or an application of retention did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Trimmed {
+    /// Log start offset afterwards.
+    pub start_offset: i64,
+    /// The deletion survives a crash when this is durable.
+    pub lsn: Lsn,
+}
+
+impl fmt::Debug for Log {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Log").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl Log {
+    pub(crate) fn new(id: LogId, journal: Arc<Journal>, state: LogState) -> Arc<Log> {
+        Arc::new(Log {
+            id,
+            journal,
+            high_watermark: AtomicI64::new(state.index.end_offset()),
+            waiters: Waiters::default(),
+            state: Mutex::new(state),
+        })
+    }
+
+    /// Topic and partition.
+    pub fn id(&self) -> LogId {
+        self.id
+    }
+
+    /// Offset of the first record that can be read.
+    pub fn start_offset(&self) -> i64 {
+        lock(&self.state).start_offset
+    }
+
+    /// Offset after the last durable record. Nothing at or above it is served.
+    pub fn high_watermark(&self) -> i64 {
+        self.high_watermark.load(Ordering::Acquire)
+    }
+
+    /// Offset that the next record gets.
+    pub fn end_offset(&self) -> i64 {
+        lock(&self.state).index.end_offset()
+    }
+
+    /// Bytes of the batches that the log holds.
+    pub fn bytes(&self) -> u64 {
+        lock(&self.state).index.bytes()
+    }
+
+    /// Newest leader epoch in the log.
+    pub fn latest_epoch(&self) -> Option<i32> {
+        lock(&self.state).epochs.latest()
+    }
+
+    /// Leader epoch of the record at `offset`.
+    pub fn epoch_at(&self, offset: i64) -> Option<i32> {
+        lock(&self.state).epochs.at(offset)
+    }
+
+    /// Where a leader epoch ends, as OffsetForLeaderEpoch asks; the high watermark for the newest.
+    pub fn end_of_epoch(&self, leader_epoch: i32) -> EpochEnd {
+        lock(&self.state).epochs.end_of(leader_epoch, self.high_watermark())
+    }
+
+    pub(crate) fn journal(&self) -> &Arc<Journal> {
+        &self.journal
+    }
+
+    /// Runs `look` on the state under the log's lock.
+    pub(crate) fn with_state<T>(&self, look: impl FnOnce(&mut LogState) -> T) -> T {
+        look(&mut lock(&self.state))
+    }
+
+    pub(crate) fn advance_high_watermark(&self, end_offset: i64) {
+        let before = self.high_watermark.swap(end_offset, Ordering::AcqRel);
+        assert!(before <= end_offset, "frames are flushed in the order in which they were filled");
+    }
+
+    /// Appends one or more whole batches (format version 2) that the caller has validated: assigns
+    /// offsets and the leader epoch, and copies the bytes into the journal. They are durable when
+    /// [`Appended::lsn`] is.
+    ///
+    /// # Errors
+    /// See [`AppendError`]. No offset is assigned then.
+    pub fn append(
+        self: &Arc<Self>,
+        batches: &[u8],
+        leader_epoch: i32,
+    ) -> Result<Appended, AppendError> {
+        let first = BatchView::parse(batches).map_err(|_| NOT_BATCHES)?;
+        let count = count_batches(batches)?;
+        let mut state = lock(&self.state);
+        if state.is_deleted {
+            return Err(AppendError::Deleted);
+        }
+        if let Some(duplicate) = check_producers(&state.producers, batches)? {
+            self.journal.metrics.duplicates.add(1);
+            return Ok(state.duplicate(duplicate));
+        }
+        if count > 1 && first.has_producer_id() {
+            return Err(AppendError::Invalid("an idempotent producer sends one batch at a time"));
+        }
+        let state = &mut *state;
+        let base_offset = state.index.end_offset();
+        let space = SpaceFor::Data;
+        let ((), lsn) = self.journal.append(count, batches.len(), space, |fill| {
+            for batch in moldau_records::iter_batches(batches).flatten() {
+                state.push(fill, self.id, &batch, leader_epoch);
+            }
+            fill.touch(self, state.index.end_offset(), &mut state.noted);
+        })?;
+        state.last_lsn = lsn;
+        self.journal.metrics.batches.add(count);
+        self.journal.metrics.batch_bytes.add(batches.len());
+        let last_offset = state.index.end_offset() - 1;
+        let start_offset = state.start_offset;
+        Ok(Appended { base_offset, last_offset, lsn, is_duplicate: false, start_offset })
+    }
+
+    /// Registers a waiter that is woken when the high watermark moves, until the registration is
+    /// dropped.
+    #[must_use]
+    pub fn register(self: &Arc<Self>, waiter: &Arc<Waiter>) -> Registration {
+        self.waiters.add(waiter);
+        Registration { log: Arc::clone(self), waiter: Arc::clone(waiter) }
+    }
+
+    /// Moves the log start offset to `before`, or to the high watermark for -1, as DeleteRecords
+    /// asks. An offset below the log start changes nothing.
+    ///
+    /// # Errors
+    /// [`Error::OffsetOutOfRange`] above the high watermark, [`Error::Deleted`],
+    /// [`Error::DiskFull`], [`Error::Poisoned`].
+    pub fn delete_records(&self, before: i64) -> Result<Trimmed, Error> {
+        let high_watermark = self.high_watermark();
+        let before = if before == -1 { high_watermark } else { before };
+        let mut state = lock(&self.state);
+        if before < 0 || before > high_watermark {
+            let (start, end) = (state.start_offset, high_watermark);
+            return Err(Error::OffsetOutOfRange { start, end });
+        }
+        self.trim(&mut state, before)
+    }
+
+    /// Deletes whole batches from the start of the log: those whose newest record is older than
+    /// `retention_ms`, and as many as can go while at least `retention_bytes` remain, as
+    /// `retention.ms` and `retention.bytes` ask.
+    ///
+    /// # Errors
+    /// As [`Log::delete_records`].
+    pub fn apply_retention(
+        &self,
+        now_ms: i64,
+        retention_ms: Option<i64>,
+        retention_bytes: Option<u64>,
+    ) -> Result<Trimmed, Error> {
+        let high_watermark = self.high_watermark();
+        let mut state = lock(&self.state);
+        let mut bytes = state.index.bytes();
+        let mut start_offset = state.start_offset;
+        for extent in state.index.iter() {
+            let is_old = retention_ms
+                .is_some_and(|limit| now_ms.saturating_sub(extent.max_timestamp) > limit);
+            let rest = bytes - u64::from(extent.bytes);
+            let is_over = retention_bytes.is_some_and(|limit| rest >= limit);
+            if !(is_old || is_over) || extent.next_offset > high_watermark {
+                break;
+            }
+            bytes = rest;
+            start_offset = extent.next_offset;
+        }
+        self.trim(&mut state, start_offset)
+    }
+
+    fn trim(&self, state: &mut LogState, start_offset: i64) -> Result<Trimmed, Error> {
+        if state.is_deleted {
+            return Err(Error::Deleted);
+        }
+        if start_offset > state.start_offset {
+            let payload = start_offset.to_le_bytes();
+            let lsn = self.journal.append_entry(Kind::LogStart, self.id, &payload)?;
+            state.last_lsn = lsn;
+            state.trim_to(start_offset);
+        }
+        Ok(Trimmed { start_offset: state.start_offset, lsn: state.last_lsn })
+    }
+
+    /// Forgets idempotent producers whose last batch is older than `expiration_ms`.
+    pub fn expire_producers(&self, now_ms: i64, expiration_ms: i64) {
+        lock(&self.state).producers.expire(now_ms, expiration_ms);
+    }
+
+    /// Refuses all further appends and reads.
+    pub(crate) fn mark_deleted(&self) {
+        lock(&self.state).is_deleted = true;
+        self.waiters.wake();
+    }
+}
+
+impl LogState {
+    /// Adds a batch to the open frame and to all that is known of the log.
+    fn push(&mut self, fill: &mut Fill, log: LogId, batch: &BatchView<'_>, leader_epoch: i32) {
+        let base_offset = self.index.end_offset();
+        let (head, tail) = batch
+            .bytes()
+            .split_first_chunk::<BATCH_PREFIX_BYTES>()
+            .expect("a batch is at least its header of 61 bytes");
+        let mut head = *head;
+        head[..8].copy_from_slice(&base_offset.to_be_bytes());
+        head[12..].copy_from_slice(&leader_epoch.to_be_bytes());
+        let bytes = u32::try_from(batch.bytes().len()).expect("a batch length is an i32");
+        let header = EntryHeader {
+            kind: Kind::Batch,
+            payload_bytes: bytes,
+            log,
+            payload_crc: 0,
+            batch_prefix: head,
+        };
+        let position = fill.push(&header, &head, tail);
+        self.note(batch, base_offset, leader_epoch, position);
+    }
+
+    /// Takes up a batch that lies at `position`, from an append or from recovery.
+    pub(crate) fn note(
+        &mut self,
+        batch: &BatchView<'_>,
+        base_offset: i64,
+        leader_epoch: i32,
+        position: u64,
+    ) {
+        self.epochs.assign(leader_epoch, base_offset);
+        self.producers.record(batch, base_offset);
+        self.index.push(extent_of(batch, base_offset, position));
+    }
+
+    /// Drops what lies below a start offset.
+    pub(crate) fn trim_to(&mut self, start_offset: i64) {
+        self.start_offset = start_offset;
+        self.index.trim_to(start_offset);
+        self.epochs.trim_to(start_offset);
+    }
+
+    fn duplicate(&self, duplicate: Duplicate) -> Appended {
+        Appended {
+            base_offset: duplicate.base_offset,
+            last_offset: duplicate.last_offset,
+            lsn: self.last_lsn,
+            is_duplicate: true,
+            start_offset: self.start_offset,
+        }
+    }
+
+    /// The payload of a log state entry: start offset, end offset, epochs, producers.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        out.extend_from_slice(&self.start_offset.to_le_bytes());
+        out.extend_from_slice(&self.index.end_offset().to_le_bytes());
+        self.epochs.encode(&mut out);
+        self.producers.encode(&mut out);
+        out
+    }
+
+    /// Takes over what [`LogState::encode`] wrote; the batches found so far stay, apart from those
+    /// below the start offset.
+    pub(crate) fn replace(&mut self, payload: &[u8]) -> Option<()> {
+        let mut fields = Fields(payload);
+        let start_offset = fields.i64()?;
+        let end_offset = fields.i64()?;
+        self.epochs = LeaderEpochs::decode(&mut fields)?;
+        self.producers = Producers::decode(&mut fields)?;
+        self.start_offset = start_offset;
+        self.index.trim_to(start_offset);
+        if self.index.iter().next().is_none() {
+            self.index.start_at(end_offset);
+        }
+        (fields.0.is_empty() && self.index.end_offset() == end_offset).then_some(())
+    }
+}
+
+pub(crate) fn extent_of(batch: &BatchView<'_>, base_offset: i64, position: u64) -> Extent {
+    Extent {
+        base_offset,
+        next_offset: base_offset + i64::from(batch.last_offset_delta()) + 1,
+        position,
+        bytes: u32::try_from(batch.bytes().len()).expect("a batch length is an i32"),
+        max_timestamp: batch.max_timestamp(),
+    }
+}
+
+fn count_batches(bytes: &[u8]) -> Result<usize, AppendError> {
+    let mut batches = moldau_records::iter_batches(bytes);
+    let mut count = 0;
+    for batch in &mut batches {
+        if batch.map_err(|_| NOT_BATCHES)?.last_offset_delta() < 0 {
+            return Err(NOT_BATCHES);
+        }
+        count += 1;
+    }
+    if !batches.remainder().is_empty() {
+        return Err(NOT_BATCHES);
+    }
+    if count > BATCHES_PER_APPEND_MAX {
+        let limit = BATCHES_PER_APPEND_MAX * ENTRY_HEADER_BYTES;
+        return Err(AppendError::TooLarge { bytes: bytes.len(), limit });
+    }
+    Ok(count)
+}
+
+fn check_producers(
+    producers: &Producers,
+    batches: &[u8],
+) -> Result<Option<Duplicate>, AppendError> {
+    for batch in moldau_records::iter_batches(batches).flatten() {
+        if let Some(duplicate) = producers.check(&batch)? {
+            return Ok(Some(duplicate));
+        }
+    }
+    Ok(None)
+}
+
+const NOT_BATCHES: AppendError = AppendError::Invalid("a length, magic or count does not hold");

@@ -1,0 +1,253 @@
+//! Reading the journal from its start: frames, verified whole.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use moldau_records::{BatchView, Crc32c, crc32c};
+
+use crate::Error;
+use crate::disk::{DiskFile, read_full};
+use crate::files::{Files, JournalFile};
+use crate::format::{
+    ENTRY_HEADER_BYTES, EntryHeader, FILE_HEADER_BYTES, FRAME_HEADER_BYTES, FrameHeader, FrameLink,
+    Kind, round_up,
+};
+use crate::io::{BLOCK, Region, SegmentPool};
+
+/// A journal position and the file that it lies in.
+pub(crate) struct Place {
+    pub(crate) base: u64,
+    pub(crate) file: Arc<JournalFile>,
+}
+
+impl Place {
+    pub(crate) fn offset(&self) -> u64 {
+        self.base - self.file.base
+    }
+}
+
+/// A frame that was verified.
+pub(crate) struct Frame<'a> {
+    pub(crate) link: FrameLink,
+    pub(crate) frame_bytes: u32,
+    pub(crate) entries: Vec<Entry<'a>>,
+}
+
+pub(crate) struct Entry<'a> {
+    pub(crate) header: EntryHeader,
+    pub(crate) payload: &'a [u8],
+    /// Journal position of the payload.
+    pub(crate) position: u64,
+}
+
+/// Reads frames where they are expected.
+pub(crate) struct Scan<'a> {
+    files: &'a Files,
+    window: Window,
+}
+
+impl Scan<'_> {
+    pub(crate) fn new(files: &Files) -> Scan<'_> {
+        Scan { files, window: Window::new(READ_STEP) }
+    }
+
+    fn bytes(&mut self, at: &Place, count: usize) -> Result<Option<&[u8]>, Error> {
+        let handle = self.files.handle(&at.file)?;
+        self.window.get(&*handle, &at.file.path, at.offset(), count, at.file.file_bytes)
+    }
+
+    fn header(&mut self, at: &Place) -> Result<Option<(FrameHeader, u32)>, Error> {
+        let bytes = self.bytes(at, BLOCK)?;
+        let header = bytes.and_then(FrameHeader::decode);
+        Ok(header.filter(|(header, _)| header.position == at.base))
+    }
+
+    /// The frame at a place that follows `last`, or why there is none.
+    pub(crate) fn frame(
+        &mut self,
+        at: &Place,
+        last: FrameLink,
+    ) -> Result<Result<Frame<'_>, String>, Error> {
+        let Some((header, header_crc)) = self.header(at)? else {
+            return Ok(Err("no frame of this place begins here".to_owned()));
+        };
+        if last.sequence != 0 && header.previous != last {
+            return Ok(Err("the frame does not follow the one before it".to_owned()));
+        }
+        let is_possible = header.frame_bytes <= at.file.frame_bytes_max
+            && (header.frame_bytes as usize).is_multiple_of(BLOCK)
+            && header.sequence > last.sequence;
+        if !is_possible {
+            return Ok(Err("the frame is longer than a frame can be".to_owned()));
+        }
+        let Some(bytes) = self.bytes(at, header.frame_bytes as usize)? else {
+            return Ok(Err("the frame reaches beyond its file".to_owned()));
+        };
+        Ok(entries_of(bytes, &header).map(|entries| Frame {
+            link: FrameLink { sequence: header.sequence, header_crc },
+            frame_bytes: header.frame_bytes,
+            entries,
+        }))
+    }
+
+    /// The start of the file after `file`, if the frame there follows `last`.
+    pub(crate) fn continuation(
+        &mut self,
+        file: &JournalFile,
+        last: FrameLink,
+    ) -> Result<Option<Place>, Error> {
+        let Some(next) = self.files.at(file.end()) else { return Ok(None) };
+        let place = Place { base: next.base + FILE_HEADER_BYTES as u64, file: next };
+        let header = self.header(&place)?;
+        let follows =
+            header.is_some_and(|(header, _)| last.sequence != 0 && header.previous == last);
+        Ok(follows.then_some(place))
+    }
+
+    /// Makes sure that nothing durable lies behind the end of the journal, and returns the highest
+    /// sequence number that was found there.
+    pub(crate) fn check_end(
+        &mut self,
+        end: &Place,
+        sequence: u64,
+        reason: String,
+    ) -> Result<u64, Error> {
+        let mut seen = sequence;
+        let stretch = u64::from(end.file.frame_bytes_max) + BLOCK as u64;
+        let stop = end.base.saturating_add(stretch);
+        let mut places = Vec::new();
+        for file in self.files.all().into_iter().filter(|file| file.end() > end.base) {
+            let from = end.base.max(file.base + FILE_HEADER_BYTES as u64);
+            let to = stop.min(file.end()).max(from + BLOCK as u64);
+            places.push((from, to.min(file.end()), file));
+        }
+        for (from, to, file) in places {
+            let mut place = Place { base: from, file };
+            while place.base < to {
+                if let Some((header, _)) = self.header(&place)? {
+                    if header.sequence > sequence && header.flushed_sequence > sequence {
+                        let (path, offset) = (&end.file.path, end.offset());
+                        return Err(Error::corrupt(path, offset, reason));
+                    }
+                    seen = seen.max(header.sequence);
+                }
+                place.base += BLOCK as u64;
+            }
+        }
+        Ok(seen)
+    }
+}
+
+/// The entries of a frame, if all of the frame is as it was written.
+fn entries_of<'a>(frame: &'a [u8], header: &FrameHeader) -> Result<Vec<Entry<'a>>, String> {
+    let damaged = |what: &str| Err(format!("frame {}: {what}", header.sequence));
+    let mut rest = frame.get(FRAME_HEADER_BYTES..).unwrap_or_default();
+    let mut entries = Vec::new();
+    let mut headers_crc = Crc32c::new();
+    for _ in 0..header.entries {
+        let Some((encoded, behind)) = rest.split_at_checked(ENTRY_HEADER_BYTES) else {
+            return damaged("an entry reaches beyond the frame");
+        };
+        headers_crc.update(encoded);
+        let Some(entry) = EntryHeader::decode(encoded) else {
+            return damaged("an entry header cannot be read");
+        };
+        let Some((payload, behind)) = behind.split_at_checked(entry.payload_bytes as usize) else {
+            return damaged("an entry reaches beyond the frame");
+        };
+        if !payload_holds(&entry, payload) {
+            return damaged("the checksum of an entry's payload does not hold");
+        }
+        let position = header.position + (frame.len() - behind.len() - payload.len()) as u64;
+        entries.push(Entry { header: entry, payload, position });
+        rest = behind;
+    }
+    if headers_crc.value() != header.entries_crc {
+        return damaged("the checksum of the entry headers does not hold");
+    }
+    if rest.len() >= BLOCK || rest.iter().any(|byte| *byte != 0) {
+        return damaged("the padding is not zero");
+    }
+    Ok(entries)
+}
+
+fn payload_holds(entry: &EntryHeader, payload: &[u8]) -> bool {
+    if entry.kind != Kind::Batch {
+        return crc32c(payload) == entry.payload_crc;
+    }
+    payload.starts_with(&entry.batch_prefix)
+        && BatchView::parse(payload).is_ok_and(|batch| {
+            batch.bytes().len() == payload.len()
+                && batch.last_offset_delta() >= 0
+                && batch.check_crc().is_ok()
+        })
+}
+
+/// A stretch of a file in memory, read in large steps.
+pub(crate) struct Window {
+    region: Region,
+    step: usize,
+    file: Option<Arc<Path>>,
+    start: u64,
+    filled: usize,
+}
+
+impl Window {
+    /// A window that reads `step` bytes at a time, a multiple of the block.
+    pub(crate) fn new(step: usize) -> Window {
+        let region = SegmentPool::new(step, 0).take();
+        Window { region, step, file: None, start: 0, filled: 0 }
+    }
+
+    /// The `count` bytes at `offset`, both multiples of the block, of a file of `length` bytes;
+    /// `None` if the file ends before.
+    pub(crate) fn get(
+        &mut self,
+        handle: &dyn DiskFile,
+        path: &Path,
+        offset: u64,
+        count: usize,
+        length: u64,
+    ) -> Result<Option<&[u8]>, Error> {
+        let end = offset + count as u64;
+        if end > length {
+            return Ok(None);
+        }
+        let is_same_file = self.file.as_deref() == Some(path);
+        let is_near = (self.start..=self.start + self.filled as u64).contains(&offset);
+        if !(is_same_file && is_near) {
+            self.file = Some(Arc::from(path));
+            (self.start, self.filled) = (offset, 0);
+        }
+        if end > self.start + self.filled as u64 {
+            self.advance(offset, count);
+            let wanted = (count - self.filled).max(self.step);
+            let room = wanted.min(self.region.len() - self.filled);
+            let left = usize::try_from(length - self.start).unwrap_or(usize::MAX) - self.filled;
+            let read = room.min(left);
+            let from = self.start + self.filled as u64;
+            let target = &mut self.region.as_mut()[self.filled..self.filled + read];
+            read_full(handle, target, from).map_err(|error| Error::io("read", path, error))?;
+            self.filled += read;
+        }
+        let at = usize::try_from(offset - self.start).unwrap_or(usize::MAX);
+        Ok(self.region.as_slice()[..self.filled].get(at..at + count))
+    }
+
+    /// Makes the window begin at `offset`, with room for `count` bytes.
+    fn advance(&mut self, offset: u64, count: usize) {
+        let skip = usize::try_from(offset - self.start).unwrap_or(usize::MAX);
+        let kept = self.filled - skip;
+        if count > self.region.len() {
+            let mut region = SegmentPool::new(round_up(count), 0).take();
+            region.as_mut()[..kept].copy_from_slice(&self.region.as_slice()[skip..self.filled]);
+            self.region = region;
+        } else {
+            self.region.as_mut().copy_within(skip..self.filled, 0);
+        }
+        (self.start, self.filled) = (offset, kept);
+    }
+}
+
+/// Large enough that the disk gives its sequential rate, small enough for a quick start.
+const READ_STEP: usize = 2 << 20;
