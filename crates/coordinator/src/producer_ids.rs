@@ -3,6 +3,8 @@
 //! Ids come from a block that was recorded before the first of them was given out. What a restart
 //! leaves of a block is never used, so no id is given out twice.
 
+use std::collections::HashMap;
+
 use crate::error::Error;
 use crate::wire::{Put, Take};
 
@@ -63,25 +65,32 @@ pub struct Allocated {
     pub record: Option<ProducerIdBlock>,
 }
 
+/// Ids of which an epoch above 0 is remembered, 16 bytes and a map entry each. A producer beyond
+/// them gets another id in place of another epoch.
+pub const BUMPED_EPOCHS_MAX: usize = 100_000;
+
 /// Gives out producer ids.
 #[derive(Debug, Default)]
 pub struct ProducerIds {
     next: i64,
     block_end: i64,
+    /// Ids below this one were given out before the restart, with epochs that nobody remembers.
+    known_from: i64,
+    /// The epoch given out last, of those ids where it is not 0.
+    bumped: HashMap<i64, i16>,
 }
 
 impl ProducerIds {
     /// InitProducerId without a transactional id. `current` is what the producer has (version 3
-    /// and later): its epoch is bumped while there is room, so that it keeps its id (KIP-360).
-    /// `None` where 63 bits are used up.
+    /// and later): it keeps its id and gets the next epoch (KIP-360), if what it has is what was
+    /// given out last. Anything else, such as an identity of another cluster, might belong to a
+    /// second producer, whose batches would then pass for repetitions: it gets a fresh id, as it
+    /// always does from Kafka. `None` where 63 bits are used up.
     ///
     /// Answers must follow the order of allocation: an id of a block may go out only after the
     /// record of that block is durable, whichever call returned it.
     pub fn init(&mut self, current: Option<ProducerIdentity>) -> Option<Allocated> {
-        let bumped = current.filter(|own| own.id >= 0 && own.id < self.next && own.epoch >= 0);
-        // The largest epoch is reserved for fencing.
-        if let Some(own) = bumped.filter(|own| own.epoch < i16::MAX - 1) {
-            let identity = ProducerIdentity { id: own.id, epoch: own.epoch + 1 };
+        if let Some(identity) = current.and_then(|own| self.bump(own)) {
             return Some(Allocated { identity, record: None });
         }
         let mut record = None;
@@ -95,10 +104,24 @@ impl ProducerIds {
         Some(Allocated { identity, record })
     }
 
+    fn bump(&mut self, own: ProducerIdentity) -> Option<ProducerIdentity> {
+        let last = self.bumped.get(&own.id).copied();
+        let known = own.id >= self.known_from && own.id < self.next;
+        let full = last.is_none() && self.bumped.len() >= BUMPED_EPOCHS_MAX;
+        // The largest epoch is reserved for fencing.
+        if !known || full || own.epoch != last.unwrap_or(0) || own.epoch >= i16::MAX - 1 {
+            return None;
+        }
+        let epoch = own.epoch + 1;
+        self.bumped.insert(own.id, epoch);
+        Some(ProducerIdentity { id: own.id, epoch })
+    }
+
     /// Takes over a stored block: its ids may all be in use.
     pub fn replay(&mut self, block: ProducerIdBlock) {
         self.block_end = self.block_end.max(block.end);
         self.next = self.block_end;
+        self.known_from = self.block_end;
     }
 
     /// The block that stands for all blocks before, for compaction; `None` before the first.
@@ -140,19 +163,43 @@ mod tests {
     #[test]
     fn a_known_producer_keeps_its_id_until_its_epochs_are_used_up() {
         let mut ids = ProducerIds::default();
-        let own = ids.init(None).expect("ids are left").identity;
-        let bumped = ids.init(Some(own)).expect("ids are left").identity;
-        assert_eq!(bumped, ProducerIdentity { id: own.id, epoch: 1 });
-        let last = ProducerIdentity { id: own.id, epoch: i16::MAX - 1 };
-        let replaced = ids.init(Some(last)).expect("ids are left").identity;
-        assert_eq!((replaced.id, replaced.epoch), (own.id + 1, 0));
+        let mut own = ids.init(None).expect("ids are left").identity;
+        for epoch in 1..i16::MAX {
+            own = ids.init(Some(own)).expect("ids are left").identity;
+            assert_eq!(own, ProducerIdentity { id: 0, epoch });
+        }
+        let replaced = ids.init(Some(own)).expect("ids are left").identity;
+        assert_eq!(replaced, ProducerIdentity { id: 1, epoch: 0 });
     }
 
     #[test]
-    fn an_id_that_was_never_given_out_is_not_taken_over() {
+    fn no_identity_is_given_out_twice_to_those_who_claim_the_same_one() {
         let mut ids = ProducerIds::default();
-        let forged = ProducerIdentity { id: 77, epoch: 3 };
-        assert_eq!(ids.init(Some(forged)).expect("ids are left").identity.id, 0);
+        let own = ids.init(None).expect("ids are left").identity;
+        let first = ids.init(Some(own)).expect("ids are left").identity;
+        let second = ids.init(Some(own)).expect("ids are left").identity;
+        assert_ne!(first, second);
+        assert_eq!(second, ProducerIdentity { id: 1, epoch: 0 });
+    }
+
+    #[test]
+    fn an_id_that_was_not_given_out_since_the_restart_is_not_taken_over() {
+        let mut ids = ProducerIds::default();
+        ids.replay(ProducerIdBlock { end: 50 });
+        for id in [-1, 7, 77] {
+            let claimed = ProducerIdentity { id, epoch: 0 };
+            assert!(ids.init(Some(claimed)).expect("ids are left").identity.id >= 50);
+        }
+    }
+
+    #[test]
+    fn remembered_epochs_are_bounded() {
+        let mut ids = ProducerIds::default();
+        for _ in 0..=BUMPED_EPOCHS_MAX {
+            let own = ids.init(None).expect("ids are left").identity;
+            ids.init(Some(own)).expect("ids are left");
+        }
+        assert_eq!(ids.bumped.len(), BUMPED_EPOCHS_MAX);
     }
 
     #[test]

@@ -15,10 +15,6 @@ impl Group {
         if let Err(error) = checked {
             return error;
         }
-        match self.phase {
-            Phase::Empty => return ErrorCode::UnknownMemberId,
-            Phase::Preparing { .. } | Phase::Completing | Phase::Stable => {}
-        }
         self.extend_session(step, &request.member_id);
         if matches!(self.phase, Phase::Preparing { .. }) {
             ErrorCode::RebalanceInProgress

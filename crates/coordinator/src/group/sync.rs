@@ -34,9 +34,6 @@ impl Group {
     }
 
     fn check_sync(&self, request: &SyncRequest) -> Result<(), ErrorCode> {
-        if matches!(self.phase, Phase::Empty) {
-            return Err(ErrorCode::UnknownMemberId);
-        }
         self.check_member(&request.member_id, request.instance_id.as_deref())?;
         self.check_generation(request.generation)?;
         let differs =
