@@ -37,14 +37,19 @@ impl SentLedger {
         Self { producer, lanes: (0..partitions).map(|_| SentLane::default()).collect() }
     }
 
-    /// The number of the next record for `partition`, which counts as sent.
+    /// The number of the next record for `partition`.
     ///
     /// # Panics
     /// When the partition is not one of the ledger's.
-    pub fn next_sequence(&mut self, partition: u16) -> u64 {
-        let lane = self.lane(partition);
-        lane.sent += 1;
-        lane.sent - 1
+    #[must_use]
+    pub fn next_sequence(&self, partition: u16) -> u64 {
+        let lane = self.lanes.get(usize::from(partition));
+        lane.expect("the producer keeps to its partitions").sent
+    }
+
+    /// The next record for `partition` was handed to the client.
+    pub fn sent(&mut self, partition: u16) {
+        self.lane(partition).sent += 1;
     }
 
     /// `count` records from `sequence` were acknowledged, the first at `base_offset`.

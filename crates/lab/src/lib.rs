@@ -4,6 +4,8 @@ pub mod checks;
 pub mod cpu;
 pub mod environment;
 mod error;
+pub mod experiments;
+pub mod generator;
 pub mod histograms;
 pub mod ledger;
 pub mod metric;
@@ -13,6 +15,7 @@ pub mod result;
 pub mod schedule;
 pub mod stall;
 pub mod statistics;
+pub mod systems;
 pub mod workload;
 
 pub use error::Error;

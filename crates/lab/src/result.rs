@@ -210,3 +210,42 @@ impl RunResult {
         cases
     }
 }
+
+/// The name of a result that began at `unix_ms`, in UTC: `20260131-235959`.
+#[must_use]
+pub fn result_id(unix_ms: u64) -> String {
+    const SECONDS_PER_DAY: u64 = 86_400;
+    let seconds = unix_ms / 1_000;
+    let (mut days, second) = (seconds / SECONDS_PER_DAY, seconds % SECONDS_PER_DAY);
+    let is_leap =
+        |year: u64| year.is_multiple_of(4) && !year.is_multiple_of(100) || year.is_multiple_of(400);
+    let mut year = 1970;
+    while days >= 365 + u64::from(is_leap(year)) {
+        days -= 365 + u64::from(is_leap(year));
+        year += 1;
+    }
+    let february = 28 + u64::from(is_leap(year));
+    let mut month = 1;
+    for length in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] {
+        if days < length {
+            break;
+        }
+        days -= length;
+        month += 1;
+    }
+    let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
+    format!("{year:04}{month:02}{:02}-{hour:02}{minute:02}{second:02}", days + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_is_named_after_its_start() {
+        assert_eq!(result_id(0), "19700101-000000");
+        assert_eq!(result_id(951_827_696_000), "20000229-123456");
+        assert_eq!(result_id(1_769_903_999_999), "20260131-235959");
+        assert_eq!(result_id(1_735_689_599_000), "20241231-235959");
+    }
+}

@@ -121,11 +121,11 @@ impl LagQueue {
         Self { slice, waiting: VecDeque::new(), waiting_max, shed: 0 }
     }
 
-    /// Takes up every operation that is due at `now_ns`; `lag` is told how late each one is.
-    pub fn take_up(&mut self, now_ns: u64, mut lag: impl FnMut(u64)) {
+    /// Takes up every operation that is due at `now_ns`; `taken` is told the intended times.
+    pub fn take_up(&mut self, now_ns: u64, mut taken: impl FnMut(u64)) {
         while let Some(intended_ns) = self.slice.peek().filter(|at| *at <= now_ns) {
             self.slice.advance();
-            lag(now_ns - intended_ns);
+            taken(intended_ns);
             if self.waiting.len() < self.waiting_max {
                 self.waiting.push_back(intended_ns);
             } else {
@@ -214,9 +214,9 @@ mod tests {
     #[test]
     fn a_late_operation_keeps_its_intended_time() {
         let mut queue = LagQueue::new(Slice::new(Arrivals::Constant, 1_000, 0, 1, 5_000_000), 10);
-        let mut lags = Vec::new();
-        queue.take_up(2_500_000, |lag| lags.push(lag));
-        assert_eq!(lags, [2_500_000, 1_500_000, 500_000]);
+        let mut taken = Vec::new();
+        queue.take_up(2_500_000, |intended_ns| taken.push(intended_ns));
+        assert_eq!(taken, [0, 1_000_000, 2_000_000]);
         assert_eq!(
             [queue.pop(), queue.pop(), queue.pop(), queue.pop()],
             [Some(0), Some(1_000_000), Some(2_000_000), None]

@@ -82,6 +82,7 @@ impl Block {
         for partition in 0..PARTITIONS {
             for _ in 0..FAULT_DISTANCE {
                 let sequence = sent.next_sequence(partition);
+                sent.sent(partition);
                 let mut value = Vec::new();
                 let header = Header { run: RUN, producer: 0, partition, sequence, intended_ns: 0 };
                 writer.write(header, &mut value);

@@ -23,7 +23,7 @@ fn an_unacknowledged_record_may_come_back_or_not() {
     let writer = writer();
     let mut sent = SentLedger::new(0, 1);
     for _ in 0..4 {
-        sent.next_sequence(0);
+        sent.sent(0);
     }
     sent.acked(0, 0, 2, 0);
     sent.failed(0, 1);
@@ -46,6 +46,7 @@ fn two_producers_may_share_a_partition() {
         let producer = u16::from(offset % 3 == 0);
         let ledger = &mut sent[usize::from(producer)];
         let sequence = ledger.next_sequence(0);
+        ledger.sent(0);
         ledger.acked(0, sequence, 1, offset);
         delivered.observe(0, offset, &value(&writer, producer, 0, sequence));
     }
@@ -65,7 +66,7 @@ fn a_record_of_another_run_is_foreign() {
 fn acknowledgements_that_arrive_out_of_order_count_once() {
     let mut sent = SentLedger::new(0, 1);
     for _ in 0..30 {
-        sent.next_sequence(0);
+        sent.sent(0);
     }
     sent.acked(0, 20, 10, 20);
     sent.acked(0, 0, 10, 0);

@@ -1,0 +1,48 @@
+//! The questions that the laboratory answers, each as a plan and a function that runs it.
+//!
+//! Every experiment starts its systems, runs its cases in interleaved pairs on a topic of its own
+//! each, audits every record, and ends in one [`RunResult`] with its verdict.
+
+mod bench;
+mod control;
+pub mod overhead;
+pub mod side_by_side;
+
+use std::path::Path;
+
+use crate::error::Error;
+use crate::report;
+use crate::result::RunResult;
+
+/// Hears how far an experiment is.
+pub trait Progress {
+    /// Step `done` of `total` begins; `what` says what it does.
+    fn step(&mut self, done: u32, total: u32, what: &str);
+}
+
+/// Hears nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Silent;
+
+impl Progress for Silent {
+    fn step(&mut self, _done: u32, _total: u32, _what: &str) {}
+}
+
+/// Writes `result.json`, `report.html` and `report.md` into `directory`, which is made.
+///
+/// # Errors
+/// [`Error::Machine`] when a file cannot be written.
+pub fn save(result: &RunResult, directory: &Path) -> Result<(), Error> {
+    std::fs::create_dir_all(directory)
+        .map_err(Error::machine(format!("making {}", directory.display())))?;
+    for (name, content) in [
+        ("result.json", result.to_json()?),
+        ("report.html", report::html(result)?),
+        ("report.md", report::markdown(result)),
+    ] {
+        let path = directory.join(name);
+        std::fs::write(&path, content)
+            .map_err(Error::machine(format!("writing {}", path.display())))?;
+    }
+    Ok(())
+}

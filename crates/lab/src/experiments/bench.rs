@@ -1,0 +1,224 @@
+//! The bench that experiments work at: it runs cases on fresh topics and collects their records.
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use super::Progress;
+use super::control::Control;
+use crate::checks::{self, Verdict};
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::generator::{self, Measured, Setup, slot_ms};
+use crate::ledger::{Audit, SentLedger, audit, self_test};
+use crate::metric::{Comparison, compare};
+use crate::result::{
+    Arm, Experiment, FORMAT_VERSION, LatencyRecord, RunRecord, RunResult, result_id,
+};
+use crate::workload::{Pace, Workload};
+
+/// Faults of the ledger's self-test before every experiment.
+const SELF_TEST_FAULTS: u64 = 1_000;
+
+/// One path to one system.
+pub(super) struct Path {
+    /// Name of the arm.
+    pub(super) arm: String,
+    /// Where clients connect.
+    pub(super) bootstrap: String,
+    /// Administration of the same cluster.
+    pub(super) control: Control,
+    /// Measured processes by role.
+    pub(super) processes: Vec<(String, u32)>,
+}
+
+/// What an experiment has collected.
+pub(super) struct Bench<'a> {
+    started: Instant,
+    started_unix_ms: u64,
+    seed: u64,
+    runs: Vec<RunRecord>,
+    next_run: u32,
+    progress: &'a mut dyn Progress,
+    steps_done: u32,
+    steps: u32,
+}
+
+/// What an experiment knows about itself in the end.
+pub(super) struct Frame {
+    pub(super) experiment: Experiment,
+    pub(super) quick: bool,
+    pub(super) environment: Environment,
+    pub(super) arms: Vec<Arm>,
+}
+
+impl<'a> Bench<'a> {
+    pub(super) fn new(seed: u64, steps: u32, progress: &'a mut dyn Progress) -> Self {
+        Self {
+            started: Instant::now(),
+            started_unix_ms: unix_ms(),
+            seed,
+            runs: Vec::new(),
+            next_run: 1,
+            progress,
+            steps_done: 0,
+            steps,
+        }
+    }
+
+    /// Announces the next step.
+    pub(super) fn step(&mut self, what: &str) {
+        self.progress.step(self.steps_done, self.steps, what);
+        self.steps_done += 1;
+    }
+
+    /// One run that produces, and consumes if the workload says so.
+    pub(super) fn produce(
+        &mut self,
+        path: &Path,
+        case: &str,
+        pair: u32,
+        workload: &Workload,
+    ) -> Result<(), Error> {
+        self.step(&format!("{case}: {}, {}", path.arm, pair + 1));
+        let setup = self.setup(path, pair, workload);
+        path.control.create_topic(&setup.topic, workload.partitions)?;
+        let measured = generator::produce(&setup)?;
+        let delivered = measured.delivered.as_ref().expect("the workload consumes");
+        let audit = audit(&measured.sent, delivered);
+        self.record(case, path, pair, workload, &measured, audit)?;
+        path.control.delete_topic(&setup.topic)
+    }
+
+    /// One run that produces at full speed, then reads everything back at full speed; the audit
+    /// of the records belongs to the reading.
+    pub(super) fn produce_then_read(
+        &mut self,
+        path: &Path,
+        cases: [&str; 2],
+        pair: u32,
+        workload: &Workload,
+    ) -> Result<(), Error> {
+        let [produce_case, read_case] = cases;
+        self.step(&format!("{produce_case}: {}, {}", path.arm, pair + 1));
+        let mut setup = self.setup(path, pair, workload);
+        path.control.create_topic(&setup.topic, workload.partitions)?;
+        let produced = generator::produce(&setup)?;
+        self.record(produce_case, path, pair, workload, &produced, Audit::default())?;
+        setup.workload = Workload { pace: Pace::ReadBack, warmup_ms: 0, ..workload.clone() };
+        let read = generator::read_back(&setup, &produced.sent)?;
+        let audit = audited(&produced.sent, &read);
+        let workload = setup.workload.clone();
+        self.record(read_case, path, pair, &workload, &read, audit)?;
+        path.control.delete_topic(&setup.topic)
+    }
+
+    /// Records per second that a path takes at full speed, for choosing a rate; not recorded.
+    pub(super) fn calibrate(&mut self, path: &Path, workload: &Workload) -> Result<f64, Error> {
+        self.step(&format!("Calibrate: {}", path.arm));
+        let workload = Workload { pace: Pace::Unpaced, consume: true, ..workload.clone() };
+        let setup = self.setup(path, 0, &workload);
+        path.control.create_topic(&setup.topic, workload.partitions)?;
+        let measured = generator::produce(&setup)?;
+        path.control.delete_topic(&setup.topic)?;
+        let records = u32::try_from(measured.produced_records).unwrap_or(u32::MAX);
+        Ok(f64::from(records) / workload.window().as_secs_f64())
+    }
+
+    /// The runs of a pair take the same seed, so that they offer the same bytes.
+    fn setup(&mut self, path: &Path, pair: u32, workload: &Workload) -> Setup {
+        let run = self.next_run;
+        self.next_run += 1;
+        Setup {
+            bootstrap: path.bootstrap.clone(),
+            topic: format!("lab-{run}"),
+            run,
+            seed: self.seed.wrapping_add(pair.into()),
+            workload: workload.clone(),
+            processes: path.processes.clone(),
+        }
+    }
+
+    fn record(
+        &mut self,
+        case: &str,
+        path: &Path,
+        pair: u32,
+        workload: &Workload,
+        measured: &Measured,
+        audit: Audit,
+    ) -> Result<(), Error> {
+        let is_scheduled = matches!(workload.pace, Pace::Scheduled { .. });
+        let latency =
+            if is_scheduled { Some(LatencyRecord::of(&measured.latencies)?) } else { None };
+        self.runs.push(RunRecord {
+            case: case.to_string(),
+            arm: path.arm.clone(),
+            pair,
+            workload: workload.clone(),
+            window_start_ms: millis(measured.window_start.saturating_duration_since(self.started)),
+            window_ns: measured.window_ns,
+            offered: measured.offered,
+            shed: measured.shed,
+            produced_records: measured.produced_records,
+            produced_batches: measured.produced_batches,
+            answered: measured.answered,
+            consumed_records: measured.consumed_records,
+            latency,
+            slot_ms: slot_ms(workload),
+            series: measured.series.clone(),
+            processes: measured.processes.clone(),
+            host: measured.host,
+            audit,
+        });
+        Ok(())
+    }
+
+    /// Closes the experiment: comparisons, checks, verdict.
+    pub(super) fn finish(self, frame: Frame) -> Result<RunResult, Error> {
+        let audit = self.runs.iter().fold(Audit::default(), |sum, run| sum.plus(run.audit));
+        let self_test = self_test(self.seed, SELF_TEST_FAULTS)?;
+        let checks = checks::all(&self.runs, &audit, &self_test);
+        let mut result = RunResult {
+            format_version: FORMAT_VERSION,
+            id: result_id(self.started_unix_ms),
+            experiment: frame.experiment,
+            started_unix_ms: self.started_unix_ms,
+            elapsed_ms: millis(self.started.elapsed()),
+            seed: self.seed,
+            quick: frame.quick,
+            environment: frame.environment,
+            arms: frame.arms,
+            runs: self.runs,
+            comparisons: Vec::new(),
+            verdict: Verdict::of(&checks),
+            checks,
+            audit,
+        };
+        result.comparisons = comparisons(&result);
+        Ok(result)
+    }
+}
+
+fn comparisons(result: &RunResult) -> Vec<Comparison> {
+    let Some((baseline, others)) = result.arms.split_first() else { return Vec::new() };
+    let mut comparisons = Vec::new();
+    for case in result.cases() {
+        for arm in others {
+            let found = compare(&result.runs, case, &baseline.name, &arm.name, result.seed);
+            comparisons.extend(found);
+        }
+    }
+    comparisons
+}
+
+fn audited(sent: &[SentLedger], read: &Measured) -> Audit {
+    let delivered = read.delivered.as_ref().expect("a reading delivers");
+    audit(sent, delivered)
+}
+
+fn unix_ms() -> u64 {
+    millis(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default())
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,75 @@
+//! Making and deleting the topics of runs.
+
+use std::time::{Duration, Instant};
+
+use moldau_client::{Admin, Cluster, ClusterOptions, TopicSpec};
+
+use crate::error::Error;
+use crate::generator::target;
+
+/// How long all partitions of a topic may take to have a leader.
+const LEADERS_TIMEOUT: Duration = Duration::from_secs(30);
+
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+/// A connection for administration.
+pub(super) struct Control {
+    runtime: tokio::runtime::Runtime,
+    bootstrap: String,
+}
+
+impl Control {
+    pub(super) fn new(bootstrap: &str) -> Result<Self, Error> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(Error::machine("starting a runtime"))?;
+        Ok(Self { runtime, bootstrap: bootstrap.to_string() })
+    }
+
+    /// Creates a topic and waits until every partition has a leader.
+    pub(super) fn create_topic(&self, name: &str, partitions: u16) -> Result<(), Error> {
+        let action = format!("creating topic {name}");
+        self.runtime.block_on(async {
+            let cluster = self.connect().await?;
+            let specs = [TopicSpec::new(name, partitions.into())];
+            let answers =
+                Admin::new(&cluster).create_topics(&specs, false).await.map_err(target(&action))?;
+            for answer in answers {
+                answer.map_err(target(&action))?;
+            }
+            let end = Instant::now() + LEADERS_TIMEOUT;
+            for partition in 0..partitions {
+                while let Err(error) = cluster.leader(name, partition.into()).await {
+                    if Instant::now() > end {
+                        return Err(target(&action)(error));
+                    }
+                    tokio::time::sleep(POLL_INTERVAL).await;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Deletes a topic, so that the disk holds the data of one run at a time.
+    pub(super) fn delete_topic(&self, name: &str) -> Result<(), Error> {
+        let action = format!("deleting topic {name}");
+        self.runtime.block_on(async {
+            let cluster = self.connect().await?;
+            let answers = Admin::new(&cluster)
+                .delete_topics(&[name.to_string()])
+                .await
+                .map_err(target(&action))?;
+            for answer in answers {
+                answer.map_err(target(&action))?;
+            }
+            Ok(())
+        })
+    }
+
+    async fn connect(&self) -> Result<Cluster, Error> {
+        let bootstrap = [self.bootstrap.as_str()];
+        let connected = Cluster::connect(&bootstrap, ClusterOptions::default()).await;
+        connected.map_err(target("connecting for administration"))
+    }
+}

@@ -1,0 +1,1 @@
+//! Whole systems against each other: throughput at several shapes, and latency at a fixed rate.

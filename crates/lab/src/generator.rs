@@ -1,0 +1,326 @@
+//! The load generator: producer threads and a consumer thread, each with its own runtime and
+//! connections, in this process; the systems under test are processes of their own.
+//!
+//! The calling thread does nothing but open and close the window of the processor-time meter, so
+//! that no thread does two things at a time that is being measured.
+
+mod clock;
+mod consuming;
+mod producing;
+mod slots;
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+
+use crate::cpu::{CpuMeter, HostUsage, ProcessUsage};
+use crate::error::Error;
+use crate::histograms::Latencies;
+use crate::ledger::{DeliveryLedger, SentLedger};
+use crate::result::Slot;
+use crate::workload::Workload;
+use clock::RunClock;
+pub(crate) use slots::slot_ms;
+
+/// Name of this process among the measured ones.
+pub const GENERATOR_ROLE: &str = "generator";
+
+/// How long the threads may take to connect.
+const READY_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Time between the last thread's readiness and the start of the schedule, so that every thread
+/// has learnt of the start before it comes.
+const LEAD: Duration = Duration::from_millis(20);
+
+/// One run against one target.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// Address that the clients connect to first.
+    pub bootstrap: String,
+    /// An existing topic.
+    pub topic: String,
+    /// Number of the run, in every record.
+    pub run: u32,
+    /// Seed of payloads.
+    pub seed: u64,
+    /// What to offer.
+    pub workload: Workload,
+    /// Processes to measure, by role and process id; the generator adds itself.
+    pub processes: Vec<(String, u32)>,
+}
+
+/// What a run gave.
+#[derive(Debug)]
+pub struct Measured {
+    /// Start of the measured window.
+    pub window_start: Instant,
+    /// Its length, ns.
+    pub window_ns: u64,
+    /// Operations of the schedule inside the window.
+    pub offered: u64,
+    /// Operations never offered.
+    pub shed: u64,
+    /// Those of the window that were acknowledged in the end.
+    pub answered: u64,
+    /// Records acknowledged inside the window.
+    pub produced_records: u64,
+    /// Batches acknowledged inside the window.
+    pub produced_batches: u64,
+    /// Records delivered inside the window.
+    pub consumed_records: u64,
+    /// Histograms of the operations of the window.
+    pub latencies: Latencies,
+    /// The course of the window.
+    pub series: Vec<Slot>,
+    /// What each producer knows of its records.
+    pub sent: Vec<SentLedger>,
+    /// What came back; absent where nothing was consumed.
+    pub delivered: Option<DeliveryLedger>,
+    /// Use of the processes inside the window.
+    pub processes: Vec<ProcessUsage>,
+    /// Use of the machine inside the window.
+    pub host: HostUsage,
+}
+
+/// What threads share while a run goes on.
+struct Shared<'a> {
+    setup: &'a Setup,
+    /// The clock, once every thread is ready.
+    start: watch::Receiver<Option<RunClock>>,
+    /// Producers that have settled all their records.
+    producers_done: AtomicU32,
+    /// Records that those have had acknowledged.
+    acked: AtomicU64,
+}
+
+impl Shared<'_> {
+    /// Tells the coordinator that this thread is ready and waits for the clock.
+    async fn ready(&self, ready: &mpsc::Sender<()>) -> Result<RunClock, Error> {
+        if ready.send(()).is_err() {
+            tracing::debug!("the coordinator has given up, and the clock will not come");
+        }
+        let mut start = self.start.clone();
+        let clock = start.wait_for(Option::is_some).await.map(|clock| *clock);
+        clock.ok().flatten().ok_or_else(|| Error::Target {
+            action: "starting the run".into(),
+            reason: "a thread failed".into(),
+        })
+    }
+}
+
+/// Produces to a topic, and consumes from it meanwhile if the workload says so.
+///
+/// # Errors
+/// [`Error::Plan`] for an impossible workload, [`Error::Target`] when the target fails in a way
+/// that ends the run, [`Error::Machine`] when a measured process is gone.
+pub fn produce(setup: &Setup) -> Result<Measured, Error> {
+    setup.workload.check()?;
+    let (start, started) = watch::channel(None);
+    let shared = Shared {
+        setup,
+        start: started,
+        producers_done: AtomicU32::new(0),
+        acked: AtomicU64::new(0),
+    };
+    thread::scope(|scope| {
+        let (ready, readiness) = mpsc::channel();
+        let shared = &shared;
+        let mut producers = Vec::new();
+        for producer in 0..setup.workload.producers {
+            let ready = ready.clone();
+            let run = move || producing::run(shared, producer, &ready);
+            producers.push(spawn(scope, format!("lab-producer-{producer}"), run)?);
+        }
+        let mut consumers = Vec::new();
+        if setup.workload.consume {
+            let ready = ready.clone();
+            let run = move || consuming::run(shared, &ready);
+            consumers.push(spawn(scope, "lab-consumer".into(), run)?);
+        }
+        drop(ready);
+        let threads = producers.len() + consumers.len();
+        let clock = wait_until_ready(&readiness, threads).inspect(|clock| {
+            start.send_replace(Some(*clock));
+        });
+        // Without a clock the threads end by themselves once the sender is gone.
+        let usage = clock.and_then(|clock| measure_window(setup, clock));
+        drop(start);
+        let produced = producers.into_iter().map(join).collect::<Result<Vec<_>, _>>()?;
+        let consumed = consumers.into_iter().map(join).collect::<Result<Vec<_>, _>>()?;
+        let (window_start, processes, host) = usage?;
+        let mut measured = Measured::empty(window_start, processes, host);
+        measured.window_ns = nanos(setup.workload.window());
+        let slots = measured.take_produced(produced);
+        measured.take_consumed(consumed, slots);
+        Ok(measured)
+    })
+}
+
+/// Reads a topic from its start until every record that `sent` knows as acknowledged is there.
+///
+/// # Errors
+/// As [`produce`].
+pub fn read_back(setup: &Setup, sent: &[SentLedger]) -> Result<Measured, Error> {
+    setup.workload.check()?;
+    let (start, started) = watch::channel(None);
+    let acked = sent.iter().map(SentLedger::acked_count).sum();
+    let producers = u32::from(setup.workload.producers);
+    let shared = Shared {
+        setup,
+        start: started,
+        producers_done: AtomicU32::new(producers),
+        acked: AtomicU64::new(acked),
+    };
+    thread::scope(|scope| {
+        let (ready, readiness) = mpsc::channel();
+        let shared = &shared;
+        let run = move || consuming::run(shared, &ready);
+        let consumer = spawn(scope, "lab-consumer".into(), run)?;
+        let begun = wait_until_ready(&readiness, 1).and_then(|clock| {
+            let meter = CpuMeter::start(&measured_processes(setup))?;
+            start.send_replace(Some(clock));
+            Ok((clock, meter))
+        });
+        drop(start);
+        let consumed = join(consumer)?;
+        let (clock, meter) = begun?;
+        let (processes, host) = meter.stop()?;
+        let mut measured = Measured::empty(clock.instant(0), processes, host);
+        measured.window_ns = consumed.finished_ns;
+        measured.take_consumed(vec![consumed], Vec::new());
+        Ok(measured)
+    })
+}
+
+impl Measured {
+    fn empty(window_start: Instant, processes: Vec<ProcessUsage>, host: HostUsage) -> Self {
+        Self {
+            window_start,
+            window_ns: 0,
+            offered: 0,
+            shed: 0,
+            answered: 0,
+            produced_records: 0,
+            produced_batches: 0,
+            consumed_records: 0,
+            latencies: Latencies::default(),
+            series: Vec::new(),
+            sent: Vec::new(),
+            delivered: None,
+            processes,
+            host,
+        }
+    }
+
+    fn take_produced(&mut self, produced: Vec<producing::Outcome>) -> Vec<slots::SlotSamples> {
+        let mut slots = Vec::new();
+        for outcome in produced {
+            self.offered += outcome.offered;
+            self.shed += outcome.shed;
+            self.answered += outcome.answered;
+            self.produced_records += outcome.produced_records;
+            self.produced_batches += outcome.produced_batches;
+            self.latencies.merge(&outcome.latencies);
+            slots::merge(&mut slots, outcome.slots);
+            self.sent.push(outcome.ledger);
+        }
+        slots
+    }
+
+    fn take_consumed(
+        &mut self,
+        consumed: Vec<consuming::Outcome>,
+        mut slots: Vec<slots::SlotSamples>,
+    ) {
+        for outcome in consumed {
+            self.consumed_records += outcome.consumed_records;
+            self.latencies.end_to_end.merge(&outcome.end_to_end);
+            slots::merge(&mut slots, outcome.slots);
+            self.delivered = Some(outcome.ledger);
+        }
+        self.series = slots.iter().map(slots::SlotSamples::summary).collect();
+    }
+}
+
+fn spawn<'scope, T: Send + 'scope>(
+    scope: &'scope thread::Scope<'scope, '_>,
+    name: String,
+    run: impl FnOnce() -> Result<T, Error> + Send + 'scope,
+) -> Result<thread::ScopedJoinHandle<'scope, Result<T, Error>>, Error> {
+    thread::Builder::new()
+        .name(name)
+        .spawn_scoped(scope, run)
+        .map_err(Error::machine("starting a thread"))
+}
+
+fn join<T>(handle: thread::ScopedJoinHandle<'_, Result<T, Error>>) -> Result<T, Error> {
+    handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+fn wait_until_ready(readiness: &mpsc::Receiver<()>, threads: usize) -> Result<RunClock, Error> {
+    let end = Instant::now() + READY_TIMEOUT;
+    for _ in 0..threads {
+        let left = end.saturating_duration_since(Instant::now());
+        readiness.recv_timeout(left).map_err(|_| Error::Target {
+            action: "connecting the generator".into(),
+            reason: "not every thread became ready".into(),
+        })?;
+    }
+    Ok(RunClock::starting_in(LEAD))
+}
+
+fn measure_window(
+    setup: &Setup,
+    clock: RunClock,
+) -> Result<(Instant, Vec<ProcessUsage>, HostUsage), Error> {
+    let start = clock.instant(nanos(setup.workload.warmup()));
+    sleep_until(start);
+    let meter = CpuMeter::start(&measured_processes(setup))?;
+    sleep_until(start + setup.workload.window());
+    let (processes, host) = meter.stop()?;
+    Ok((start, processes, host))
+}
+
+fn measured_processes(setup: &Setup) -> Vec<(String, u32)> {
+    let mut processes = setup.processes.clone();
+    processes.push((GENERATOR_ROLE.into(), std::process::id()));
+    processes
+}
+
+fn sleep_until(instant: Instant) {
+    thread::sleep(instant.saturating_duration_since(Instant::now()));
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, Error> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(Error::machine("starting a runtime"))
+}
+
+/// What the client reports, as an error of the target.
+pub(crate) fn target(action: &str) -> impl Fn(moldau_client::Error) -> Error {
+    let action = action.to_string();
+    move |error| Error::Target { action: action.clone(), reason: error.to_string() }
+}
+
+impl Shared<'_> {
+    fn producer_is_done(&self, acked: u64) {
+        self.acked.fetch_add(acked, Ordering::SeqCst);
+        self.producers_done.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// The number of acknowledged records, once it is final.
+    fn acked_in_all(&self) -> Option<u64> {
+        let done = self.producers_done.load(Ordering::SeqCst);
+        (done >= u32::from(self.setup.workload.producers))
+            .then(|| self.acked.load(Ordering::SeqCst))
+    }
+}

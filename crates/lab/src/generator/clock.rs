@@ -1,0 +1,74 @@
+//! The clock of a run and waiting on it with microsecond precision.
+
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+    timerfd_settime,
+};
+use tokio::io::unix::AsyncFd;
+
+use crate::error::Error;
+
+/// Nanoseconds since the start of a run, the same for all its threads. Before the start it is 0.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RunClock {
+    start: Instant,
+}
+
+impl RunClock {
+    /// A clock that starts in `lead`, by when all threads should be ready.
+    pub(crate) fn starting_in(lead: Duration) -> Self {
+        Self { start: Instant::now() + lead }
+    }
+
+    pub(crate) fn now_ns(&self) -> u64 {
+        let elapsed = Instant::now().saturating_duration_since(self.start);
+        u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX)
+    }
+
+    pub(crate) fn instant(&self, ns: u64) -> Instant {
+        self.start + Duration::from_nanos(ns)
+    }
+}
+
+/// Waits inside a tokio runtime, whose own timers count whole milliseconds.
+#[derive(Debug)]
+pub(super) struct Timer {
+    fd: AsyncFd<OwnedFd>,
+}
+
+impl Timer {
+    pub(super) fn new() -> Result<Self, Error> {
+        let action = "making a timer";
+        let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
+        let fd = timerfd_create(TimerfdClockId::Monotonic, flags)
+            .map_err(|errno| Error::machine(action)(errno.into()))?;
+        Ok(Self { fd: AsyncFd::register(fd).map_err(Error::machine(action))? })
+    }
+
+    /// Waits for `duration`, but at least for one turn of the runtime.
+    pub(super) async fn sleep(&self, duration: Duration) -> Result<(), Error> {
+        let action = "waiting on a timer";
+        if duration.is_zero() {
+            tokio::task::yield_now().await;
+            return Ok(());
+        }
+        let value = Timespec::try_from(duration).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 });
+        let none = Timespec { tv_sec: 0, tv_nsec: 0 };
+        let when = Itimerspec { it_interval: none, it_value: value };
+        timerfd_settime(self.fd.get_ref(), TimerfdTimerFlags::empty(), &when)
+            .map_err(|errno| Error::machine(action)(errno.into()))?;
+        loop {
+            let mut ready = self.fd.readable().await.map_err(Error::machine(action))?;
+            let mut expirations = [0_u8; 8];
+            match rustix::io::read(ready.get_inner(), &mut expirations) {
+                Ok(_) => return Ok(()),
+                Err(Errno::AGAIN) => ready.clear_ready(),
+                Err(errno) => return Err(Error::machine(action)(errno.into())),
+            }
+        }
+    }
+}

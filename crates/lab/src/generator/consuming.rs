@@ -1,0 +1,170 @@
+//! The consumer thread: reads every partition, checks every record, and notes when it came.
+
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use moldau_client::{Cluster, ClusterOptions, Fetched, Fetcher, FetcherOptions, Start};
+use moldau_records::Decompressor;
+
+use super::clock::RunClock;
+use super::slots::{SlotSamples, Slots};
+use super::{Shared, nanos, runtime, target};
+use crate::error::Error;
+use crate::histograms::Durations;
+use crate::ledger::DeliveryLedger;
+use crate::workload::Pace;
+
+/// How long to wait for the next bytes before looking whether the run is over.
+const POLL_TIMEOUT: Duration = Duration::from_millis(20);
+
+/// How long acknowledged records may stay away after the last that came; then they are lost.
+const SILENCE_MAX: Duration = Duration::from_secs(15);
+
+/// Largest batch after decompression; the generator's own are far smaller.
+const BATCH_BYTES_MAX: usize = 64 << 20;
+
+/// Bytes of a partition in one answer: ten partitions then fill the 10 MB of an answer.
+const PARTITION_BYTES_MAX: i32 = 1 << 20;
+
+/// What the consumer thread brings home.
+pub(super) struct Outcome {
+    pub(super) ledger: DeliveryLedger,
+    pub(super) end_to_end: Durations,
+    pub(super) slots: Vec<SlotSamples>,
+    pub(super) consumed_records: u64,
+    /// When the last record came, ns since the start of the run.
+    pub(super) finished_ns: u64,
+}
+
+pub(super) fn run(shared: &Shared<'_>, ready: &mpsc::Sender<()>) -> Result<Outcome, Error> {
+    runtime()?.block_on(consume(shared, ready))
+}
+
+async fn consume(shared: &Shared<'_>, ready: &mpsc::Sender<()>) -> Result<Outcome, Error> {
+    let setup = shared.setup;
+    let bootstrap = [setup.bootstrap.as_str()];
+    let connected = Cluster::connect(&bootstrap, ClusterOptions::default()).await;
+    let cluster = connected.map_err(target("connecting the consumer"))?;
+    let options =
+        FetcherOptions { partition_bytes_max: PARTITION_BYTES_MAX, ..FetcherOptions::default() };
+    let mut fetcher = Fetcher::start(&cluster, options);
+    cluster.topic(&setup.topic).await.map_err(target("finding the topic"))?;
+    let is_read_back = setup.workload.pace == Pace::ReadBack;
+    if !is_read_back {
+        assign(&fetcher, shared).await?;
+    }
+    let clock = shared.ready(ready).await?;
+    if is_read_back {
+        assign(&fetcher, shared).await?;
+    }
+    let mut reading = Reading::new(shared, clock);
+    let mut heard = Instant::now();
+    while !shared.acked_in_all().is_some_and(|acked| reading.ledger.delivered_count() >= acked) {
+        match tokio::time::timeout(POLL_TIMEOUT, fetcher.next()).await {
+            Ok(fetched) => {
+                reading.take(&fetched.map_err(target("fetching"))?)?;
+                heard = Instant::now();
+            }
+            Err(_) if shared.acked_in_all().is_some() && heard.elapsed() > SILENCE_MAX => break,
+            Err(_) => {}
+        }
+    }
+    Ok(reading.into_outcome())
+}
+
+async fn assign(fetcher: &Fetcher, shared: &Shared<'_>) -> Result<(), Error> {
+    for partition in 0..shared.setup.workload.partitions {
+        let topic = &shared.setup.topic;
+        let assigned = fetcher.assign(topic, partition.into(), Start::Earliest).await;
+        assigned.map_err(target("assigning a partition"))?;
+    }
+    Ok(())
+}
+
+struct Reading {
+    clock: RunClock,
+    from_ns: u64,
+    to_ns: u64,
+    is_scheduled: bool,
+    ledger: DeliveryLedger,
+    end_to_end: Durations,
+    slots: Slots,
+    consumed_records: u64,
+    finished_ns: u64,
+    decompressor: Decompressor,
+}
+
+impl Reading {
+    fn new(shared: &Shared<'_>, clock: RunClock) -> Self {
+        let setup = shared.setup;
+        let workload = &setup.workload;
+        let (from_ns, to_ns) = match workload.pace {
+            Pace::ReadBack => (0, u64::MAX),
+            Pace::Scheduled { .. } | Pace::Unpaced => {
+                let from_ns = nanos(workload.warmup());
+                (from_ns, from_ns + nanos(workload.window()))
+            }
+        };
+        Self {
+            clock,
+            from_ns,
+            to_ns,
+            is_scheduled: matches!(workload.pace, Pace::Scheduled { .. }),
+            ledger: DeliveryLedger::new(setup.run, workload.producers, workload.partitions),
+            end_to_end: Durations::default(),
+            slots: Slots::new(workload, from_ns),
+            consumed_records: 0,
+            finished_ns: 0,
+            decompressor: Decompressor::default(),
+        }
+    }
+
+    fn take(&mut self, fetched: &Fetched) -> Result<(), Error> {
+        let now_ns = self.clock.now_ns();
+        let partition = u16::try_from(fetched.partition).unwrap_or(u16::MAX);
+        let broken = |error: moldau_records::Error| Error::Target {
+            action: "reading a fetched batch".into(),
+            reason: error.to_string(),
+        };
+        let mut count = 0;
+        let window = self.from_ns..self.to_ns;
+        for batch in fetched.batches() {
+            let batch = batch.map_err(target("reading a fetched batch"))?;
+            let records = batch.records(&mut self.decompressor, BATCH_BYTES_MAX).map_err(broken)?;
+            for record in records {
+                let record = record.map_err(broken)?;
+                if record.offset() < fetched.position {
+                    continue;
+                }
+                count += 1;
+                let offset = u64::try_from(record.offset()).unwrap_or(u64::MAX);
+                let value = record.value().unwrap_or_default();
+                let Some(header) = self.ledger.observe(partition, offset, value) else { continue };
+                if self.is_scheduled && window.contains(&header.intended_ns) {
+                    self.end_to_end.record(header.intended_ns, now_ns, 1);
+                    if let Some(slot) = self.slots.at(header.intended_ns) {
+                        slot.end_to_end().record(header.intended_ns, now_ns, 1);
+                    }
+                }
+            }
+        }
+        if window.contains(&now_ns) {
+            self.consumed_records += count;
+            if let Some(slot) = self.slots.at(now_ns) {
+                slot.consumed_records += count;
+            }
+        }
+        self.finished_ns = now_ns;
+        Ok(())
+    }
+
+    fn into_outcome(mut self) -> Outcome {
+        Outcome {
+            ledger: self.ledger,
+            end_to_end: self.end_to_end,
+            slots: self.slots.take_samples(),
+            consumed_records: self.consumed_records,
+            finished_ns: self.finished_ns,
+        }
+    }
+}

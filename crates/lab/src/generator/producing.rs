@@ -1,0 +1,313 @@
+//! A producer thread: takes operations from its slice of the schedule and hands them to the
+//! client, whose acknowledgements are booked on the same thread.
+
+mod book;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use moldau_client::{
+    Cluster, ClusterOptions, Delivery, PartitionHandle, Producer, ProducerOptions, Record,
+};
+
+use super::clock::{RunClock, Timer};
+use super::slots::SlotSamples;
+use super::{Shared, nanos, runtime, target};
+use crate::error::Error;
+use crate::histograms::Latencies;
+use crate::ledger::SentLedger;
+use crate::payload::{Header, PayloadWriter};
+use crate::schedule::{BACKLOG_OPERATIONS_MAX, LagQueue, Slice};
+use crate::workload::{Pace, Workload};
+use book::Book;
+
+/// Shortest wait of the schedule's loop: operations that fall due within it are taken up
+/// together, which bounds the lag that this causes and the cost of waking up.
+const WAKE_INTERVAL: Duration = Duration::from_micros(200);
+
+/// Records handed over before the other tasks of the thread get a turn: at 1 us each, answers
+/// wait a quarter of a millisecond at most.
+const BURST_RECORDS_MAX: usize = 256;
+
+/// How long the last answers may take after the schedule's end.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Bytes that may wait for acknowledgement: a second of 64 MB/s, Kafka's default being half.
+const BUFFER_BYTES_MAX: usize = 64 << 20;
+
+/// What a producer thread brings home.
+pub(super) struct Outcome {
+    pub(super) ledger: SentLedger,
+    pub(super) latencies: Latencies,
+    pub(super) slots: Vec<SlotSamples>,
+    pub(super) offered: u64,
+    pub(super) shed: u64,
+    pub(super) answered: u64,
+    pub(super) produced_records: u64,
+    pub(super) produced_batches: u64,
+}
+
+pub(super) fn run(
+    shared: &Shared<'_>,
+    producer: u16,
+    ready: &std::sync::mpsc::Sender<()>,
+) -> Result<Outcome, Error> {
+    let outcome = runtime()?.block_on(produce(shared, producer, ready));
+    // The consumer waits for all producers, and must not wait for one that failed.
+    let acked = outcome.as_ref().map_or(0, |outcome| outcome.ledger.acked_count());
+    shared.producer_is_done(acked);
+    outcome
+}
+
+async fn produce(
+    shared: &Shared<'_>,
+    producer: u16,
+    ready: &std::sync::mpsc::Sender<()>,
+) -> Result<Outcome, Error> {
+    let setup = shared.setup;
+    let workload = &setup.workload;
+    let payloads = PayloadWriter::new(workload.filler, setup.seed, workload.record_bytes)?;
+    let bootstrap = [setup.bootstrap.as_str()];
+    let connected = Cluster::connect(&bootstrap, ClusterOptions::default()).await;
+    let cluster = connected.map_err(target("connecting a producer"))?;
+    let books = Arc::new(Books { book: Mutex::new(Book::new(workload, producer)) });
+    let sink = Arc::clone(&books);
+    let started = Producer::start(&cluster, options(workload), move |delivery: &Delivery<'_>| {
+        sink.lock().settle(delivery);
+    });
+    let client = started.await.map_err(target("starting a producer"))?;
+    let mut handles = Vec::new();
+    for partition in 0..workload.partitions {
+        let found = client.partition(&setup.topic, i32::from(partition)).await;
+        handles.push(found.map_err(target("finding a partition"))?);
+    }
+    let clock = shared.ready(ready).await?;
+    books.lock().start(clock);
+    let mut sending = Sending {
+        workload,
+        run: setup.run,
+        producer,
+        payloads,
+        client,
+        handles,
+        books: &books,
+        clock,
+        timer: Timer::new()?,
+        unix_ms_at_start: unix_ms().saturating_sub(clock.now_ns() / 1_000_000),
+        value: Vec::with_capacity(workload.record_bytes),
+        turn: Turn::new(producer, workload),
+    };
+    let shed = sending.offer().await?;
+    // Whatever has no answer by then stays unknown in the ledger.
+    let drained = tokio::time::timeout(DRAIN_TIMEOUT, sending.client.flush()).await;
+    if drained.is_err() {
+        tracing::warn!(producer, "records without an answer remain");
+    }
+    let mut book = books.lock();
+    book.check()?;
+    Ok(book.take_outcome(shed))
+}
+
+fn options(workload: &Workload) -> ProducerOptions {
+    ProducerOptions {
+        linger: Duration::from_micros(workload.linger_us),
+        batch_bytes: workload.batch_bytes,
+        buffer_bytes_max: BUFFER_BYTES_MAX,
+        ..ProducerOptions::default()
+    }
+}
+
+/// The book, shared between the sending loop and the client's sink, which run on one thread.
+struct Books {
+    /// Guards the book; never waited for.
+    book: Mutex<Book>,
+}
+
+impl Books {
+    fn lock(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct Sending<'a> {
+    workload: &'a Workload,
+    run: u32,
+    producer: u16,
+    payloads: PayloadWriter,
+    client: Producer,
+    handles: Vec<PartitionHandle>,
+    books: &'a Books,
+    clock: RunClock,
+    timer: Timer,
+    unix_ms_at_start: u64,
+    value: Vec<u8>,
+    turn: Turn,
+}
+
+/// Why a burst of records ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Burst {
+    /// Nothing is due.
+    Idle,
+    /// The other tasks of the thread should have a turn.
+    Long,
+    /// The client has no room.
+    Full,
+}
+
+impl Sending<'_> {
+    /// Offers the whole workload; returns how many operations were never offered.
+    async fn offer(&mut self) -> Result<u64, Error> {
+        let end_ns = nanos(self.workload.warmup() + self.workload.window());
+        self.sleep_until(0).await?;
+        match self.workload.pace {
+            Pace::Scheduled { per_second, arrivals } => {
+                let producers = u32::from(self.workload.producers);
+                let slice =
+                    Slice::new(arrivals, per_second, self.producer.into(), producers, end_ns);
+                self.follow(LagQueue::new(slice, BACKLOG_OPERATIONS_MAX)).await
+            }
+            Pace::Unpaced => self.flood(end_ns).await.map(|()| 0),
+            Pace::ReadBack => Ok(0),
+        }
+    }
+
+    async fn follow(&mut self, mut queue: LagQueue) -> Result<u64, Error> {
+        let mut refused = None;
+        loop {
+            let now_ns = self.clock.now_ns();
+            {
+                let mut book = self.books.lock();
+                book.check()?;
+                queue.take_up(now_ns, |intended_ns| book.taken_up(intended_ns, now_ns));
+            }
+            let next = || refused.take().or_else(|| queue.pop());
+            let (burst, back) = self.send_burst(now_ns, next)?;
+            refused = back;
+            match (burst, queue.next_due_ns()) {
+                (Burst::Idle, None) => return Ok(queue.shed()),
+                (Burst::Idle, Some(due_ns)) => {
+                    self.sleep_until(due_ns.max(now_ns + nanos(WAKE_INTERVAL))).await?;
+                }
+                (Burst::Long, _) => tokio::task::yield_now().await,
+                (Burst::Full, _) => self.timer.sleep(WAKE_INTERVAL).await?,
+            }
+        }
+    }
+
+    async fn flood(&mut self, end_ns: u64) -> Result<(), Error> {
+        let burst_bytes = BURST_RECORDS_MAX * self.workload.record_bytes;
+        loop {
+            let now_ns = self.clock.now_ns();
+            if now_ns >= end_ns {
+                return Ok(());
+            }
+            self.books.lock().check()?;
+            match self.send_burst(now_ns, || Some(now_ns))?.0 {
+                Burst::Idle | Burst::Long => tokio::task::yield_now().await,
+                Burst::Full => self.client.room(burst_bytes.min(BUFFER_BYTES_MAX / 2)).await,
+            }
+        }
+    }
+
+    /// Hands over operations until there are no more, enough, or no room; gives back the
+    /// operation that found no room.
+    fn send_burst(
+        &mut self,
+        now_ns: u64,
+        mut next: impl FnMut() -> Option<u64>,
+    ) -> Result<(Burst, Option<u64>), Error> {
+        let books = self.books;
+        let mut book = books.lock();
+        for _ in 0..BURST_RECORDS_MAX {
+            let Some(intended_ns) = next() else { return Ok((Burst::Idle, None)) };
+            let partition = self.turn.partition(now_ns);
+            if !self.send(&book, partition, intended_ns, now_ns)? {
+                return Ok((Burst::Full, Some(intended_ns)));
+            }
+            book.sent(partition, intended_ns, now_ns);
+            self.turn.advance(now_ns);
+        }
+        Ok((Burst::Long, None))
+    }
+
+    /// Whether the client had room for the record.
+    fn send(
+        &mut self,
+        book: &Book,
+        partition: u16,
+        intended_ns: u64,
+        now_ns: u64,
+    ) -> Result<bool, Error> {
+        let sequence = book.next_sequence(partition);
+        let (run, producer) = (self.run, self.producer);
+        let header = Header { run, producer, partition, sequence, intended_ns };
+        self.payloads.write(header, &mut self.value);
+        let unix_ms = self.unix_ms_at_start + now_ns / 1_000_000;
+        let record = Record {
+            token: sequence,
+            timestamp: i64::try_from(unix_ms).unwrap_or(i64::MAX),
+            key: None,
+            value: Some(&self.value),
+            headers: &[],
+        };
+        let handle = self.handles.get(usize::from(partition));
+        let handle = handle.expect("the turn keeps to the partitions of the workload");
+        match self.client.send(*handle, &record) {
+            Ok(()) => Ok(true),
+            Err(moldau_client::Error::BufferFull) => Ok(false),
+            Err(error) => Err(target("sending a record")(error)),
+        }
+    }
+
+    async fn sleep_until(&self, at_ns: u64) -> Result<(), Error> {
+        let until = self.clock.instant(at_ns);
+        self.timer.sleep(until.saturating_duration_since(std::time::Instant::now())).await
+    }
+}
+
+/// Which partition is next: one batch to each in turn, so that batches fill at low rates too.
+struct Turn {
+    partition: u16,
+    partitions: u16,
+    records: usize,
+    records_per_batch: usize,
+    opened_ns: u64,
+    linger_ns: u64,
+}
+
+impl Turn {
+    /// Producers begin at different partitions.
+    fn new(producer: u16, workload: &Workload) -> Self {
+        Self {
+            partition: producer % workload.partitions,
+            partitions: workload.partitions,
+            records: 0,
+            records_per_batch: (workload.batch_bytes / workload.record_bytes).max(1),
+            opened_ns: 0,
+            linger_ns: workload.linger_us * 1_000,
+        }
+    }
+
+    fn partition(&mut self, now_ns: u64) -> u16 {
+        let is_full = self.records >= self.records_per_batch;
+        let is_old = self.records > 0 && now_ns.saturating_sub(self.opened_ns) >= self.linger_ns;
+        if is_full || is_old {
+            self.partition = (self.partition + 1) % self.partitions;
+            self.records = 0;
+        }
+        self.partition
+    }
+
+    fn advance(&mut self, now_ns: u64) {
+        if self.records == 0 {
+            self.opened_ns = now_ns;
+        }
+        self.records += 1;
+    }
+}
+
+fn unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

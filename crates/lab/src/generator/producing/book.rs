@@ -1,0 +1,175 @@
+//! What a producer thread books: the times of its operations until their answers come.
+
+use std::collections::VecDeque;
+
+use moldau_client::Delivery;
+
+use super::Outcome;
+use crate::error::Error;
+use crate::generator::clock::RunClock;
+use crate::generator::nanos;
+use crate::generator::slots::Slots;
+use crate::histograms::Latencies;
+use crate::ledger::SentLedger;
+use crate::workload::{Pace, Workload};
+
+pub(super) struct Book {
+    clock: Option<RunClock>,
+    from_ns: u64,
+    to_ns: u64,
+    /// Whether operations have intended times that say something.
+    is_scheduled: bool,
+    lanes: Vec<Lane>,
+    ledger: SentLedger,
+    latencies: Latencies,
+    slots: Slots,
+    offered: u64,
+    answered: u64,
+    produced_records: u64,
+    produced_batches: u64,
+    /// The first answer that no run can go on after.
+    failure: Option<String>,
+}
+
+/// Operations of one partition without an answer, in the order of their sequence numbers.
+#[derive(Default)]
+struct Lane {
+    first_sequence: u64,
+    waiting: VecDeque<Waiting>,
+}
+
+#[derive(Clone, Copy)]
+struct Waiting {
+    intended_ns: u64,
+    sent_ns: u64,
+    settled: bool,
+}
+
+impl Book {
+    pub(super) fn new(workload: &Workload, producer: u16) -> Self {
+        let from_ns = nanos(workload.warmup());
+        Self {
+            clock: None,
+            from_ns,
+            to_ns: from_ns + nanos(workload.window()),
+            is_scheduled: matches!(workload.pace, Pace::Scheduled { .. }),
+            lanes: (0..workload.partitions).map(|_| Lane::default()).collect(),
+            ledger: SentLedger::new(producer, workload.partitions),
+            latencies: Latencies::default(),
+            slots: Slots::new(workload, from_ns),
+            offered: 0,
+            answered: 0,
+            produced_records: 0,
+            produced_batches: 0,
+            failure: None,
+        }
+    }
+
+    pub(super) fn start(&mut self, clock: RunClock) {
+        self.clock = Some(clock);
+    }
+
+    /// An operation left the schedule.
+    pub(super) fn taken_up(&mut self, intended_ns: u64, now_ns: u64) {
+        if self.is_in_window(intended_ns) {
+            self.offered += 1;
+            self.latencies.lag.record(intended_ns, now_ns, 1);
+        }
+    }
+
+    pub(super) fn next_sequence(&self, partition: u16) -> u64 {
+        self.ledger.next_sequence(partition)
+    }
+
+    /// An operation was handed to the client.
+    pub(super) fn sent(&mut self, partition: u16, intended_ns: u64, sent_ns: u64) {
+        self.ledger.sent(partition);
+        if let Some(lane) = self.lanes.get_mut(usize::from(partition)) {
+            lane.waiting.push_back(Waiting { intended_ns, sent_ns, settled: false });
+        }
+    }
+
+    /// The outcome of a batch, whose tokens are sequence numbers.
+    pub(super) fn settle(&mut self, delivery: &Delivery<'_>) {
+        let now_ns = self.clock.map_or(0, |clock| clock.now_ns());
+        let count = u64::try_from(delivery.tokens.len()).unwrap_or(u64::MAX);
+        let (Ok(partition), Some(first)) =
+            (u16::try_from(delivery.partition), delivery.tokens.first())
+        else {
+            return;
+        };
+        if let Some(error) = delivery.error {
+            if !error.is_ambiguous() {
+                self.ledger.failed(partition, count);
+            }
+            self.failure.get_or_insert_with(|| error.to_string());
+            return;
+        }
+        let base_offset = delivery.base_offset.and_then(|offset| u64::try_from(offset).ok());
+        match base_offset {
+            Some(offset) => self.ledger.acked(partition, *first, count, offset),
+            None => self.failure = Some("an acknowledgement without an offset".into()),
+        }
+        if self.is_in_window(now_ns) {
+            self.produced_records += count;
+            self.produced_batches += 1;
+            if let Some(slot) = self.slots.at(now_ns) {
+                slot.produced_records += count;
+            }
+        }
+        self.settle_times(partition, delivery.tokens, now_ns);
+    }
+
+    fn settle_times(&mut self, partition: u16, tokens: &[u64], now_ns: u64) {
+        let window = self.from_ns..self.to_ns;
+        let Some(lane) = self.lanes.get_mut(usize::from(partition)) else { return };
+        for sequence in tokens {
+            let index = sequence.wrapping_sub(lane.first_sequence);
+            let index = usize::try_from(index).unwrap_or(usize::MAX);
+            let Some(waiting) = lane.waiting.get_mut(index) else { continue };
+            waiting.settled = true;
+            let Waiting { intended_ns, sent_ns, .. } = *waiting;
+            if !(self.is_scheduled && window.contains(&intended_ns)) {
+                continue;
+            }
+            self.answered += 1;
+            self.latencies.service.record(sent_ns, now_ns, 1);
+            self.latencies.response.record(intended_ns, now_ns, 1);
+            if let Some(slot) = self.slots.at(intended_ns) {
+                slot.response().record(intended_ns, now_ns, 1);
+            }
+        }
+        while lane.waiting.pop_front_if(|waiting| waiting.settled).is_some() {
+            lane.first_sequence += 1;
+        }
+    }
+
+    fn is_in_window(&self, at_ns: u64) -> bool {
+        (self.from_ns..self.to_ns).contains(&at_ns)
+    }
+
+    /// # Errors
+    /// [`Error::Target`] once a batch was refused.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        match &self.failure {
+            None => Ok(()),
+            Some(reason) => {
+                Err(Error::Target { action: "producing".into(), reason: reason.clone() })
+            }
+        }
+    }
+
+    /// Everything booked; the book is empty afterwards.
+    pub(super) fn take_outcome(&mut self, shed: u64) -> Outcome {
+        Outcome {
+            ledger: std::mem::replace(&mut self.ledger, SentLedger::new(0, 0)),
+            latencies: std::mem::take(&mut self.latencies),
+            slots: self.slots.take_samples(),
+            offered: self.offered,
+            shed,
+            answered: self.answered,
+            produced_records: self.produced_records,
+            produced_batches: self.produced_batches,
+        }
+    }
+}

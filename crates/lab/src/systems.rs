@@ -1,0 +1,286 @@
+//! Systems under test as processes of their own, on loopback, ended when their guard goes.
+
+mod kafka;
+mod moldau;
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::error::Error;
+
+pub use kafka::{KafkaInstallation, kafka_broker, prepare_kafka};
+pub use moldau::{Durability, moldau_broker, moldau_proxy};
+
+/// How long a system may take to become ready; a JVM on a busy machine takes a few seconds.
+const READY_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How long a system may take to end after SIGTERM before it is killed.
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Pause between two looks at a process.
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
+
+/// How long one readiness probe may take.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// How to start a system and how to tell that it is ready.
+#[derive(Clone, Debug)]
+pub struct ProcessSpec {
+    /// What the process is to the experiment: `broker`, `proxy`.
+    pub role: String,
+    /// The executable.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+    /// Environment variables on top of the inherited ones.
+    pub env: Vec<(String, String)>,
+    /// What tells that it is ready.
+    pub ready: Ready,
+}
+
+/// What tells that a system is ready.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ready {
+    /// A TCP connection is accepted.
+    Tcp(SocketAddr),
+    /// An HTTP GET is answered with status 200.
+    Http(SocketAddr, String),
+}
+
+impl Ready {
+    fn is_met(&self) -> bool {
+        match self {
+            Self::Tcp(address) => TcpStream::connect_timeout(address, PROBE_TIMEOUT).is_ok(),
+            Self::Http(address, path) => http_get(*address, path)
+                .is_some_and(|answer| answer.split(' ').nth(1).is_some_and(|code| code == "200")),
+        }
+    }
+}
+
+/// Answers longer than this are cut: a page of metrics has some ten thousand bytes.
+const HTTP_ANSWER_BYTES_MAX: u64 = 4 << 20;
+
+/// The whole answer to a GET, or `None` when there is none in time.
+#[must_use]
+pub fn http_get(address: SocketAddr, path: &str) -> Option<String> {
+    // Whatever goes wrong here means one thing to the caller: no answer.
+    let mut stream = TcpStream::connect_timeout(&address, PROBE_TIMEOUT).ok()?;
+    stream.set_read_timeout(Some(PROBE_TIMEOUT)).ok()?;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).ok()?;
+    let mut answer = String::new();
+    stream.take(HTTP_ANSWER_BYTES_MAX).read_to_string(&mut answer).ok()?;
+    Some(answer)
+}
+
+/// A running system; dropping it ends and reaps it.
+#[derive(Debug)]
+pub struct Process {
+    role: String,
+    child: Child,
+    log: PathBuf,
+}
+
+impl Process {
+    /// Starts a system, its output going to `<role>.log` in `log_directory`, and waits until it
+    /// is ready.
+    ///
+    /// # Errors
+    /// [`Error::Machine`] when it cannot be started, [`Error::Ended`] when it ends at once,
+    /// [`Error::NotReady`] after a minute.
+    pub fn start(spec: &ProcessSpec, log_directory: &Path) -> Result<Self, Error> {
+        let log = log_directory.join(format!("{}.log", spec.role));
+        let open = |path: &Path| {
+            File::create(path).map_err(Error::machine(format!("writing {}", path.display())))
+        };
+        let output = open(&log)?;
+        let errors = output.try_clone().map_err(Error::machine("sharing a log file"))?;
+        let child = Command::new(&spec.program)
+            .args(&spec.args)
+            .envs(spec.env.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::null())
+            .stdout(output)
+            .stderr(errors)
+            .spawn()
+            .map_err(Error::machine(format!("starting {}", spec.program.display())))?;
+        let mut process = Self { role: spec.role.clone(), child, log };
+        process.wait_until_ready(&spec.ready)?;
+        Ok(process)
+    }
+
+    fn wait_until_ready(&mut self, ready: &Ready) -> Result<(), Error> {
+        let end = Instant::now() + READY_TIMEOUT;
+        while !ready.is_met() {
+            self.check_alive()?;
+            if Instant::now() > end {
+                return Err(Error::NotReady {
+                    system: self.role.clone(),
+                    seconds: READY_TIMEOUT.as_secs(),
+                    log: self.log.clone(),
+                });
+            }
+            thread::sleep(POLL_INTERVAL);
+        }
+        Ok(())
+    }
+
+    /// What the process is to the experiment.
+    #[must_use]
+    pub fn role(&self) -> &str {
+        &self.role
+    }
+
+    /// Its process id.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Finds out whether the process still runs.
+    ///
+    /// # Errors
+    /// [`Error::Ended`] when it does not.
+    pub fn check_alive(&mut self) -> Result<(), Error> {
+        let status = self.child.try_wait().map_err(Error::machine("waiting for a process"))?;
+        match status {
+            None => Ok(()),
+            Some(status) => Err(Error::Ended {
+                system: self.role.clone(),
+                status: status.to_string(),
+                log: self.log.clone(),
+            }),
+        }
+    }
+
+    /// Stops the process in its tracks until [`Process::resume`]; it keeps its sockets.
+    ///
+    /// # Errors
+    /// [`Error::Machine`] when it is gone.
+    pub fn suspend(&self) -> Result<(), Error> {
+        self.signal(Signal::STOP)
+    }
+
+    /// Lets a suspended process go on.
+    ///
+    /// # Errors
+    /// [`Error::Machine`] when it is gone.
+    pub fn resume(&self) -> Result<(), Error> {
+        self.signal(Signal::CONT)
+    }
+
+    /// Asks the process to end, waits, and kills it if it does not listen.
+    ///
+    /// # Errors
+    /// [`Error::Machine`] when the operating system refuses.
+    pub fn stop(mut self) -> Result<ExitStatus, Error> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<ExitStatus, Error> {
+        let waiting = "waiting for a process";
+        if let Some(status) = self.child.try_wait().map_err(Error::machine(waiting))? {
+            return Ok(status);
+        }
+        self.signal(Signal::TERM)?;
+        let end = Instant::now() + STOP_TIMEOUT;
+        while Instant::now() < end {
+            if let Some(status) = self.child.try_wait().map_err(Error::machine(waiting))? {
+                return Ok(status);
+            }
+            thread::sleep(POLL_INTERVAL);
+        }
+        self.child.kill().map_err(Error::machine(format!("killing {}", self.role)))?;
+        self.child.wait().map_err(Error::machine(waiting))
+    }
+
+    fn signal(&self, signal: Signal) -> Result<(), Error> {
+        let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw);
+        let pid = pid.expect("the kernel gives positive process ids");
+        kill_process(pid, signal)
+            .map_err(|errno| Error::machine(format!("signalling {}", self.role))(errno.into()))
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if let Err(error) = self.end() {
+            tracing::warn!(role = self.role, %error, "a process under test may still run");
+        }
+    }
+}
+
+/// A loopback address whose port nobody holds at this moment.
+///
+/// # Errors
+/// [`Error::Machine`] when there is none.
+pub fn free_address() -> Result<SocketAddr, Error> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+        .map_err(Error::machine("looking for a free port"))?;
+    listener.local_addr().map_err(Error::machine("looking for a free port"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str, ready: Ready) -> ProcessSpec {
+        ProcessSpec {
+            role: "shell".into(),
+            program: "/bin/sh".into(),
+            args: vec!["-c".into(), script.into()],
+            env: vec![("WORD".into(), "hello".into())],
+            ready,
+        }
+    }
+
+    #[test]
+    fn a_ready_process_is_measured_suspended_and_stopped() {
+        let directory = tempfile::tempdir().unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let ready = Ready::Tcp(listener.local_addr().unwrap());
+        let spec = shell("echo $WORD; exec sleep 1000", ready);
+        let mut process = Process::start(&spec, directory.path()).unwrap();
+        process.check_alive().unwrap();
+        process.suspend().unwrap();
+        process.resume().unwrap();
+        let pid = process.pid();
+        drop(process);
+        assert!(!Path::new(&format!("/proc/{pid}")).exists());
+        let log = std::fs::read_to_string(directory.path().join("shell.log")).unwrap();
+        assert_eq!(log.trim(), "hello");
+    }
+
+    #[test]
+    fn a_process_that_ends_at_once_is_an_error() {
+        let directory = tempfile::tempdir().unwrap();
+        let nobody = Ready::Http(free_address().unwrap(), "/readyz".into());
+        let started = Process::start(&shell("exit 3", nobody), directory.path());
+        assert!(matches!(started, Err(Error::Ended { .. })), "{started:?}");
+    }
+
+    #[test]
+    fn readiness_over_http_needs_status_200() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = thread::spawn(move || {
+            for status in ["503 Not yet", "200 OK"] {
+                let (mut stream, _) = listener.accept().unwrap();
+                let mut request = [0; 512];
+                assert!(stream.read(&mut request).unwrap() > 0);
+                stream.write_all(format!("HTTP/1.1 {status}\r\n\r\n").as_bytes()).unwrap();
+            }
+        });
+        let ready = Ready::Http(address, "/readyz".into());
+        assert!(!ready.is_met());
+        assert!(ready.is_met());
+        server.join().unwrap();
+    }
+}

@@ -1,0 +1,105 @@
+//! Apache Kafka as one KRaft process that is broker and controller, with its default settings.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::{ProcessSpec, Ready};
+use crate::error::Error;
+
+/// Any cluster id will do, as the cluster lives for one experiment.
+const CLUSTER_ID: &str = "bW9sZGF1LWxhYi1ydW5zMQ";
+
+/// Where a Kafka distribution lies.
+#[derive(Clone, Debug)]
+pub struct KafkaInstallation {
+    /// The `java` executable.
+    pub java: PathBuf,
+    /// A file whose content is the class path of `kafka.Kafka`.
+    pub class_path_file: PathBuf,
+}
+
+impl KafkaInstallation {
+    fn class_path(&self) -> Result<String, Error> {
+        let path = &self.class_path_file;
+        let text = fs::read_to_string(path)
+            .map_err(Error::machine(format!("reading {}", path.display())))?;
+        Ok(text.trim().to_string())
+    }
+}
+
+/// Writes the configuration and formats the data directory, as `kafka-storage.sh format` does.
+///
+/// # Errors
+/// [`Error::Machine`] when a file or the process cannot be made, [`Error::Ended`] when the
+/// formatting fails.
+pub fn prepare_kafka(
+    installation: &KafkaInstallation,
+    directory: &Path,
+    listen: SocketAddr,
+    controller: SocketAddr,
+) -> Result<(), Error> {
+    let properties = directory.join("server.properties");
+    let text = format!(
+        "process.roles=broker,controller\nnode.id=1\n\
+         controller.quorum.voters=1@{controller}\n\
+         listeners=PLAINTEXT://{listen},CONTROLLER://{controller}\n\
+         advertised.listeners=PLAINTEXT://{listen}\n\
+         controller.listener.names=CONTROLLER\n\
+         listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT\n\
+         inter.broker.listener.name=PLAINTEXT\n\
+         log.dirs={}\n\
+         offsets.topic.replication.factor=1\n\
+         transaction.state.log.replication.factor=1\ntransaction.state.log.min.isr=1\n",
+        directory.join("data").display()
+    );
+    fs::write(&properties, text)
+        .map_err(Error::machine(format!("writing {}", properties.display())))?;
+    let log = directory.join("format.log");
+    let output =
+        fs::File::create(&log).map_err(Error::machine(format!("writing {}", log.display())))?;
+    let status = Command::new(&installation.java)
+        .args(["-cp", &installation.class_path()?, "kafka.tools.StorageTool", "format"])
+        .args(["-t", CLUSTER_ID, "-c"])
+        .arg(&properties)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(output)
+        .status()
+        .map_err(Error::machine(format!("starting {}", installation.java.display())))?;
+    if status.success() {
+        return Ok(());
+    }
+    Err(Error::Ended { system: "kafka format".into(), status: status.to_string(), log })
+}
+
+/// The broker over a directory made by [`prepare_kafka`], with a heap of 1 GiB as in Kafka's own
+/// start script.
+///
+/// # Errors
+/// [`Error::Machine`] when the class path cannot be read.
+pub fn kafka_broker(
+    installation: &KafkaInstallation,
+    directory: &Path,
+    listen: SocketAddr,
+) -> Result<ProcessSpec, Error> {
+    Ok(ProcessSpec {
+        role: "broker".into(),
+        program: installation.java.clone(),
+        args: vec![
+            "-Xmx1G".into(),
+            "-Xms1G".into(),
+            "-XX:+UseG1GC".into(),
+            "-XX:MaxGCPauseMillis=20".into(),
+            "-XX:InitiatingHeapOccupancyPercent=35".into(),
+            "-XX:+ExplicitGCInvokesConcurrent".into(),
+            "-cp".into(),
+            installation.class_path()?.into(),
+            "kafka.Kafka".into(),
+            directory.join("server.properties").into(),
+        ],
+        env: Vec::new(),
+        ready: Ready::Tcp(listen),
+    })
+}

@@ -1,0 +1,77 @@
+//! Our own broker and proxy.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+
+use super::{ProcessSpec, Ready};
+use crate::error::Error;
+
+/// When the broker acknowledges.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// After the flush to the disk.
+    #[default]
+    Fsync,
+    /// After handing the bytes to the operating system.
+    Os,
+}
+
+/// `moldau broker` with an empty data directory.
+#[must_use]
+pub fn moldau_broker(
+    program: &Path,
+    data_directory: &Path,
+    listen: SocketAddr,
+    admin: SocketAddr,
+    durability: Durability,
+) -> ProcessSpec {
+    let durability = match durability {
+        Durability::Fsync => "fsync",
+        Durability::Os => "os",
+    };
+    ProcessSpec {
+        role: "broker".into(),
+        program: program.into(),
+        args: vec![
+            "broker".into(),
+            "--data-dir".into(),
+            data_directory.into(),
+            "--listen".into(),
+            listen.to_string().into(),
+            "--admin".into(),
+            admin.to_string().into(),
+            "--durability".into(),
+            durability.into(),
+        ],
+        env: Vec::new(),
+        ready: Ready::Http(admin, "/readyz".into()),
+    }
+}
+
+/// `moldau proxy` with one virtual cluster in front of `upstream`, its configuration written to
+/// `directory`.
+///
+/// # Errors
+/// [`Error::Machine`] when the configuration cannot be written.
+pub fn moldau_proxy(
+    program: &Path,
+    directory: &Path,
+    listen: SocketAddr,
+    admin: SocketAddr,
+    upstream: &str,
+) -> Result<ProcessSpec, Error> {
+    let path = directory.join("proxy.yaml");
+    let config = format!(
+        "admin: \"{admin}\"\nvirtual_clusters:\n  - name: lab\n    bootstrap: \"{listen}\"\n    \
+         upstream: \"{upstream}\"\n"
+    );
+    fs::write(&path, config).map_err(Error::machine(format!("writing {}", path.display())))?;
+    Ok(ProcessSpec {
+        role: "proxy".into(),
+        program: program.into(),
+        args: vec!["proxy".into(), "--config".into(), path.into()],
+        env: Vec::new(),
+        ready: Ready::Http(admin, "/readyz".into()),
+    })
+}
