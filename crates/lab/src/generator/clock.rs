@@ -46,7 +46,12 @@ impl Timer {
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         let fd = timerfd_create(TimerfdClockId::Monotonic, flags)
             .map_err(|errno| Error::machine(action)(errno.into()))?;
-        Ok(Self { fd: AsyncFd::register(fd).map_err(Error::machine(action))? })
+        #[expect(
+            deprecated,
+            reason = "the constructor trusts the descriptor to stay open, and an OwnedFd does"
+        )]
+        let fd = AsyncFd::new(fd).map_err(Error::machine(action))?;
+        Ok(Self { fd })
     }
 
     /// Waits for `duration`, but at least for one turn of the runtime.
