@@ -1,1 +1,47 @@
 //! Kafka client: metadata, producer, fetcher, group membership and administration.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `wire` | addresses, frames of requests and answers |
+//! | `connection` | [`Connection`]: pipelined requests on one socket |
+//! | `metadata` | [`Metadata`]: brokers, topics, leaders |
+//! | `cluster` | [`Cluster`]: bootstrap, refresh, connections, coordinators |
+//! | `offsets` | offsets by time |
+//! | `producer` | [`Producer`]: batches per partition, idempotence, retries in order |
+//! | `fetcher` | [`Fetcher`]: incremental sessions, read-ahead, shared buffers |
+//! | `group` | [`GroupConsumer`]: classic group membership |
+//! | `admin` | topics, groups, offsets, configs |
+//!
+//! Invariants:
+//!
+//! - Everything runs on the tokio runtime that it is started in and needs no other thread.
+//! - An answer that does not match the oldest request ends its connection.
+//! - Buffers, requests in flight and retries are bounded; errors are typed, and
+//!   [`Error::is_retriable`] says what may pass.
+//! - The records of a partition are sent in the order given, through retries too; with an
+//!   idempotent producer they are appended once.
+
+mod admin;
+mod cluster;
+mod connection;
+mod error;
+mod fetcher;
+mod metadata;
+mod offsets;
+mod producer;
+mod wire;
+
+pub use admin::{Admin, ConfigEntry, ConfigResource, TopicSpec};
+pub use cluster::{Cluster, ClusterOptions, Purpose};
+pub use connection::{Connection, ConnectionOptions};
+pub use error::Error;
+pub use fetcher::{Fetched, Fetcher, FetcherOptions, Reset, Start};
+pub use metadata::{Leader, Metadata, Partition, Topic, TopicRef};
+pub use offsets::{ListedOffset, OffsetSpec, TopicPartition};
+pub use producer::{
+    Acks, Delivery, DeliverySink, PartitionHandle, Producer, ProducerOptions, Record,
+};
+pub use wire::Address;
+
+/// What calls of this crate give back.
+pub type Result<T> = std::result::Result<T, Error>;

@@ -1,0 +1,396 @@
+//! A cluster as its clients see it: metadata kept fresh and a connection per broker.
+//!
+//! Each broker gets at most two connections per [`Cluster`]: one for data, and one for the
+//! coordination of groups, so that a heartbeat never queues behind a long fetch.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use moldau_protocol::ErrorCode;
+use moldau_protocol::messages::metadata_request::MetadataRequestTopic;
+use moldau_protocol::messages::{FindCoordinatorRequest, MetadataRequest};
+use moldau_protocol::{Request, VersionRange};
+use tokio::time::Instant;
+
+use crate::connection::{Connection, ConnectionOptions};
+use crate::metadata::{Leader, Metadata, Topic};
+use crate::wire::Address;
+use crate::{Error, Result};
+
+/// How long a topic may be unknown before it is said not to exist. A topic that was created a
+/// moment ago may not have reached the broker that is asked.
+const UNKNOWN_TOPIC_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Options of a cluster client.
+#[derive(Clone, Debug)]
+pub struct ClusterOptions {
+    /// Limits and identity of each connection.
+    pub connection: ConnectionOptions,
+    /// First pause before something that failed is tried again; doubles up to
+    /// [`retry_backoff_max`](Self::retry_backoff_max). Kafka's `retry.backoff.ms`.
+    pub retry_backoff: Duration,
+    /// Longest such pause; Kafka's `retry.backoff.max.ms`.
+    pub retry_backoff_max: Duration,
+    /// How long an operation is tried again before its error is given to the caller; Kafka's
+    /// `default.api.timeout.ms`.
+    pub operation_timeout: Duration,
+    /// Whether asking for a topic may create it; Kafka's `allow.auto.create.topics`.
+    pub create_topics: bool,
+}
+
+impl Default for ClusterOptions {
+    fn default() -> Self {
+        Self {
+            connection: ConnectionOptions::default(),
+            retry_backoff: Duration::from_millis(100),
+            retry_backoff_max: Duration::from_secs(1),
+            operation_timeout: Duration::from_secs(60),
+            create_topics: false,
+        }
+    }
+}
+
+/// What a connection is for.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Purpose {
+    /// Produce, administration, metadata.
+    Data,
+    /// Fetches, which the broker may park.
+    Fetch,
+    /// Group membership, offsets.
+    Coordination,
+}
+
+/// Metadata and connections of one cluster. Clones share them.
+#[derive(Clone, Debug)]
+pub struct Cluster {
+    inner: Arc<Inner>,
+}
+
+type Slot = Arc<tokio::sync::Mutex<Option<Connection>>>;
+
+#[derive(Debug)]
+struct Inner {
+    bootstrap: Vec<Address>,
+    options: ClusterOptions,
+    /// Guards the snapshot; replaced as a whole.
+    metadata: Mutex<Arc<Metadata>>,
+    /// Guards the names of topics that somebody uses.
+    topics: Mutex<BTreeSet<Arc<str>>>,
+    /// Guards the list of slots; each slot guards the making of its own connection.
+    connections: Mutex<HashMap<(Address, Purpose), Slot>>,
+    /// Held while metadata is asked for, so that many askers cause one request.
+    refreshing: tokio::sync::Mutex<()>,
+}
+
+impl Cluster {
+    /// Connects to the first of the `bootstrap` addresses (`host:port`) that answers and reads
+    /// the list of brokers. Must be called in a tokio runtime, which then runs the connections.
+    ///
+    /// # Errors
+    /// No address is valid, or none answers within the operation timeout.
+    pub async fn connect<A: AsRef<str>>(bootstrap: &[A], options: ClusterOptions) -> Result<Self> {
+        let bootstrap: Vec<Address> =
+            bootstrap.iter().map(|address| address.as_ref().parse()).collect::<Result<_>>()?;
+        if bootstrap.is_empty() {
+            return Err(Error::InvalidAddress { address: "".into() });
+        }
+        let inner = Inner {
+            bootstrap,
+            options,
+            metadata: Mutex::default(),
+            topics: Mutex::default(),
+            connections: Mutex::default(),
+            refreshing: tokio::sync::Mutex::default(),
+        };
+        let cluster = Self { inner: Arc::new(inner) };
+        cluster.refresh().await?;
+        Ok(cluster)
+    }
+
+    /// The options given at the start.
+    #[must_use]
+    pub fn options(&self) -> &ClusterOptions {
+        &self.inner.options
+    }
+
+    /// The latest snapshot.
+    #[must_use]
+    pub fn metadata(&self) -> Arc<Metadata> {
+        Arc::clone(&lock(&self.inner.metadata))
+    }
+
+    /// A topic's partitions, asked of the cluster if they are not known, and kept fresh from
+    /// then on. Waits for a topic that is being created.
+    ///
+    /// # Errors
+    /// [`Error::UnknownTopicOrPartition`], or whatever keeps the cluster from answering.
+    pub async fn topic(&self, name: &str) -> Result<Topic> {
+        lock(&self.inner.topics).insert(name.into());
+        let mut retry = self.retry();
+        let mut unknown_until = self.retry_for(UNKNOWN_TOPIC_PATIENCE);
+        let mut metadata = self.refresh_unless_known(name).await?;
+        loop {
+            if let Some(topic) = metadata.topics.get(name) {
+                return Ok(topic.clone());
+            }
+            let code = metadata.refused.get(name).copied();
+            let code = code.unwrap_or(ErrorCode::UnknownTopicOrPartition);
+            let error = Error::broker(code, &format!("topic {name}"), None);
+            if code == ErrorCode::UnknownTopicOrPartition {
+                if unknown_until.pause(error).await.is_err() {
+                    lock(&self.inner.topics).remove(name);
+                    return Err(Error::UnknownTopicOrPartition { name: name.into() });
+                }
+            } else {
+                retry.pause(error).await?;
+            }
+            metadata = self.refresh_from(metadata.generation).await?;
+        }
+    }
+
+    async fn refresh_unless_known(&self, name: &str) -> Result<Arc<Metadata>> {
+        let metadata = self.metadata();
+        if metadata.topics.contains_key(name) {
+            return Ok(metadata);
+        }
+        self.refresh_from(metadata.generation).await
+    }
+
+    /// The leader of a partition, asked of the cluster if there is none at the moment.
+    ///
+    /// # Errors
+    /// [`Error::NoLeader`] after the operation timeout, and those of [`topic`](Self::topic).
+    pub async fn leader(&self, topic: &str, partition: i32) -> Result<Leader> {
+        let mut retry = self.retry();
+        loop {
+            let metadata = self.metadata();
+            if let Some(leader) = metadata.leader(topic, partition) {
+                return Ok(leader);
+            }
+            let known = self.topic(topic).await?;
+            if known.partitions.iter().all(|known| known.index != partition) {
+                let name = format!("{topic}-{partition}").into();
+                return Err(Error::UnknownTopicOrPartition { name });
+            }
+            if self.metadata().leader(topic, partition).is_none() {
+                retry.pause(Error::NoLeader { topic: topic.into(), partition }).await?;
+                self.refresh_from(metadata.generation).await?;
+            }
+        }
+    }
+
+    /// Asks for fresh metadata of all topics in use.
+    ///
+    /// # Errors
+    /// No broker answers within the operation timeout.
+    pub async fn refresh(&self) -> Result<Arc<Metadata>> {
+        let seen = self.metadata().generation;
+        self.refresh_from(seen).await
+    }
+
+    /// As [`refresh`](Self::refresh), unless somebody has already replaced generation `seen`.
+    ///
+    /// # Errors
+    /// As [`refresh`](Self::refresh).
+    pub async fn refresh_from(&self, seen: u64) -> Result<Arc<Metadata>> {
+        let _asking = self.inner.refreshing.lock().await;
+        let known = self.metadata();
+        if known.generation > seen {
+            return Ok(known);
+        }
+        let names = lock(&self.inner.topics).iter().cloned().collect::<Vec<_>>();
+        let mut request = MetadataRequest {
+            allow_auto_topic_creation: self.inner.options.create_topics,
+            ..Default::default()
+        };
+        request.topics = Some(names.iter().map(|name| named_topic(name)).collect());
+        let answer = self.send_any(&request).await?;
+        let next = Arc::new(known.updated(answer));
+        *lock(&self.inner.metadata) = Arc::clone(&next);
+        Ok(next)
+    }
+
+    /// Metadata of every topic of the cluster, beside the snapshot.
+    ///
+    /// # Errors
+    /// No broker answers within the operation timeout.
+    pub async fn all_topics(&self) -> Result<Metadata> {
+        let request = MetadataRequest { topics: None, ..Default::default() };
+        Ok(Metadata::default().updated(self.send_any(&request).await?))
+    }
+
+    /// A connection to the broker `node`.
+    ///
+    /// # Errors
+    /// The broker is unknown or does not answer.
+    pub async fn connection(&self, node: i32, purpose: Purpose) -> Result<Connection> {
+        let address = self.metadata().brokers.get(&node).cloned();
+        let address = address.ok_or_else(|| {
+            Error::broker(ErrorCode::BrokerNotAvailable, &format!("broker {node}"), None)
+        })?;
+        self.connection_to(&address, purpose).await
+    }
+
+    /// The coordinator of a consumer group, found anew each time.
+    ///
+    /// # Errors
+    /// No broker names one within the operation timeout.
+    pub async fn group_coordinator(&self, group: &str) -> Result<Connection> {
+        let mut retry = self.retry();
+        loop {
+            match self.find_coordinator(group).await {
+                Ok(connection) => return Ok(connection),
+                Err(error) => retry.pause(error).await?,
+            }
+        }
+    }
+
+    async fn find_coordinator(&self, group: &str) -> Result<Connection> {
+        let request = FindCoordinatorRequest {
+            key: group.to_owned(),
+            coordinator_keys: vec![group.to_owned()],
+            ..Default::default()
+        };
+        let connection = self.any_connection().await?;
+        let version = connection.version_of::<FindCoordinatorRequest>()?;
+        // From version 4 on several keys are asked for at once (KIP-699).
+        let batched = version >= 4;
+        let request = if batched {
+            FindCoordinatorRequest { key: String::new(), ..request }
+        } else {
+            FindCoordinatorRequest { coordinator_keys: Vec::new(), ..request }
+        };
+        let answer = connection.send(&request).await?;
+        let what = format!("coordinator of group {group}");
+        let (code, message, host, port) = match answer.coordinators.into_iter().next() {
+            Some(c) => (c.error_code, c.error_message, c.host, c.port),
+            None => (answer.error_code, answer.error_message, answer.host, answer.port),
+        };
+        Error::check(code, &what, message.as_deref())?;
+        let port = u16::try_from(port)
+            .map_err(|_| Error::broker(ErrorCode::CoordinatorNotAvailable, &what, None))?;
+        self.connection_to(&Address { host, port }, Purpose::Coordination).await
+    }
+
+    /// Sends `request` to the coordinator of `group`, again while it moves or loads. `code_of`
+    /// finds the error code of an answer.
+    pub(crate) async fn ask_coordinator<R: Request>(
+        &self,
+        group: &str,
+        request: &R,
+        versions: VersionRange,
+        code_of: impl Fn(&R::Response) -> i16,
+    ) -> Result<R::Response> {
+        let mut retry = self.retry();
+        loop {
+            let asked = async {
+                let connection = self.group_coordinator(group).await?;
+                connection.send_in(request, versions).await
+            };
+            let error = match asked.await {
+                Ok(answer) => match ErrorCode::try_from(code_of(&answer)) {
+                    Ok(
+                        code @ (ErrorCode::CoordinatorLoadInProgress
+                        | ErrorCode::CoordinatorNotAvailable
+                        | ErrorCode::NotCoordinator),
+                    ) => Error::broker(code, &format!("group {group}"), None),
+                    _ => return Ok(answer),
+                },
+                Err(error) => error,
+            };
+            retry.pause(error).await?;
+        }
+    }
+
+    /// Sends `request` to any broker, trying others and again until the operation timeout.
+    ///
+    /// # Errors
+    /// The last reason why no broker answered.
+    pub async fn send_any<R: Request>(&self, request: &R) -> Result<R::Response> {
+        let mut retry = self.retry();
+        loop {
+            let answer = match self.any_connection().await {
+                Ok(connection) => connection.send(request).await,
+                Err(error) => Err(error),
+            };
+            match answer {
+                Ok(answer) => return Ok(answer),
+                Err(error) => retry.pause(error).await?,
+            }
+        }
+    }
+
+    /// A connection to any broker: a known one, or one of the bootstrap addresses when none of
+    /// those can be reached (KIP-899).
+    ///
+    /// # Errors
+    /// The last reason why none could be reached.
+    pub async fn any_connection(&self) -> Result<Connection> {
+        let mut addresses: Vec<Address> = self.metadata().brokers.values().cloned().collect();
+        fastrand::shuffle(&mut addresses);
+        addresses.extend(self.inner.bootstrap.iter().cloned());
+        let mut last = Error::Closed;
+        for address in addresses {
+            match self.connection_to(&address, Purpose::Data).await {
+                Ok(connection) => return Ok(connection),
+                Err(error) => last = error,
+            }
+        }
+        Err(last)
+    }
+
+    async fn connection_to(&self, address: &Address, purpose: Purpose) -> Result<Connection> {
+        let slot = {
+            let mut slots = lock(&self.inner.connections);
+            Arc::clone(slots.entry((address.clone(), purpose)).or_default())
+        };
+        let mut slot = slot.lock().await;
+        if let Some(open) = slot.as_ref().filter(|connection| !connection.is_closed()) {
+            return Ok(open.clone());
+        }
+        let connection = Connection::connect(address, &self.inner.options.connection).await?;
+        *slot = Some(connection.clone());
+        Ok(connection)
+    }
+
+    pub(crate) fn retry(&self) -> Retry {
+        self.retry_for(self.inner.options.operation_timeout)
+    }
+
+    fn retry_for(&self, patience: Duration) -> Retry {
+        let options = &self.inner.options;
+        let deadline = Instant::now() + patience.min(options.operation_timeout);
+        Retry { pause: options.retry_backoff, pause_max: options.retry_backoff_max, deadline }
+    }
+}
+
+fn named_topic(name: &str) -> MetadataRequestTopic {
+    MetadataRequestTopic { name: Some(name.to_owned()), ..Default::default() }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Growing pauses with jitter until a deadline.
+#[derive(Debug)]
+pub(crate) struct Retry {
+    pause: Duration,
+    pause_max: Duration,
+    deadline: Instant,
+}
+
+impl Retry {
+    /// Waits before the next attempt; gives `error` back if it is final or time is up.
+    pub(crate) async fn pause(&mut self, error: Error) -> Result<()> {
+        let jittered = self.pause.mul_f64(0.8 + 0.4 * fastrand::f64());
+        if !error.is_retriable() || Instant::now() + jittered > self.deadline {
+            return Err(error);
+        }
+        tokio::time::sleep(jittered).await;
+        self.pause = (self.pause * 2).min(self.pause_max);
+        Ok(())
+    }
+}

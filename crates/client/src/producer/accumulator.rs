@@ -1,0 +1,578 @@
+//! Which batch is sent when, and what follows from its outcome.
+//!
+//! No I/O and no clock: the time comes in with each call.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use moldau_protocol::ErrorCode;
+use moldau_records::{BATCH_HEADER_LEN, BatchBuilder, Compressor};
+
+use super::partition::{Batch, PartitionQueue, ProducerId};
+use super::{Delivery, DeliverySink, ProducerOptions, Record};
+use crate::cluster::ClusterOptions;
+use crate::metadata::{Metadata, TopicRef};
+use crate::{Error, Result};
+
+/// Token lists kept for reuse; enough for the batches that a few requests hold.
+const SPARE_TOKENS_MAX: usize = 256;
+
+/// One batch of a request.
+#[derive(Debug)]
+pub(super) struct Outbound {
+    pub(super) partition: usize,
+    pub(super) serial: u64,
+    pub(super) topic: TopicRef,
+    pub(super) index: i32,
+    pub(super) bytes: Bytes,
+}
+
+/// What the sending task has to do.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    /// One request each: the broker and the batches, at most one per partition.
+    pub(super) requests: Vec<(i32, Vec<Outbound>)>,
+    /// Brokers that have batches waiting and no connection.
+    pub(super) unconnected: Vec<i32>,
+    /// Batches that were given up.
+    pub(super) reports: Vec<Report>,
+    /// When there is something to do again without a wake; `None` if never.
+    pub(super) wake_at: Option<Instant>,
+    pub(super) needs_metadata: bool,
+    /// All in flight have returned and a fresh producer id or epoch is wanted.
+    pub(super) needs_producer_id: bool,
+}
+
+/// The outcome of one batch, to be given to the sink outside the lock.
+#[derive(Debug)]
+pub(super) struct Report {
+    topic: Arc<str>,
+    partition: i32,
+    tokens: Vec<u64>,
+    outcome: Result<Appended>,
+}
+
+/// Where a batch went.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Appended {
+    pub(super) base_offset: Option<i64>,
+    pub(super) log_append_time_ms: Option<i64>,
+}
+
+impl Report {
+    pub(super) fn deliver(&self, sink: &dyn DeliverySink) {
+        let appended = self.outcome.as_ref().ok();
+        sink.delivered(&Delivery {
+            topic: &self.topic,
+            partition: self.partition,
+            tokens: &self.tokens,
+            base_offset: appended.and_then(|appended| appended.base_offset),
+            log_append_time_ms: appended.and_then(|appended| appended.log_append_time_ms),
+            error: self.outcome.as_ref().err(),
+        });
+    }
+}
+
+/// What is known of a broker.
+#[derive(Debug, Default)]
+struct Node {
+    connected: bool,
+    in_flight: usize,
+}
+
+pub(super) struct Accumulator {
+    options: ProducerOptions,
+    cluster_options: ClusterOptions,
+    partitions: Vec<PartitionQueue>,
+    by_name: HashMap<(Arc<str>, i32), usize>,
+    /// Partitions with an open or waiting batch, in turn.
+    active: VecDeque<usize>,
+    nodes: HashMap<i32, Node>,
+    compressor: Compressor,
+    spare_tokens: Vec<Vec<u64>>,
+    producer: Option<ProducerId>,
+    /// A sequence number is lost: go on with a fresh epoch once nothing is in flight.
+    renewing_producer: bool,
+    metadata_generation: u64,
+    buffered_bytes: usize,
+    in_flight: usize,
+    /// Outcomes that the sink has not been told yet.
+    reports_undelivered: usize,
+    next_serial: u64,
+    flushes: usize,
+    refusing: bool,
+    needs_metadata: bool,
+}
+
+impl Accumulator {
+    pub(super) fn new(options: ProducerOptions, cluster_options: ClusterOptions) -> Self {
+        Self {
+            options,
+            cluster_options,
+            partitions: Vec::new(),
+            by_name: HashMap::new(),
+            active: VecDeque::new(),
+            nodes: HashMap::new(),
+            compressor: Compressor::default(),
+            spare_tokens: Vec::new(),
+            producer: None,
+            renewing_producer: false,
+            metadata_generation: 0,
+            buffered_bytes: 0,
+            in_flight: 0,
+            reports_undelivered: 0,
+            next_serial: 0,
+            flushes: 0,
+            refusing: false,
+            needs_metadata: false,
+        }
+    }
+
+    pub(super) fn partition(&mut self, topic: &TopicRef, index: i32) -> usize {
+        // The leader is looked up with the next plan.
+        self.metadata_generation = 0;
+        let partitions = &mut self.partitions;
+        *self.by_name.entry((topic.name.clone(), index)).or_insert_with(|| {
+            partitions.push(PartitionQueue::new(topic.clone(), index));
+            partitions.len() - 1
+        })
+    }
+
+    pub(super) fn producer_id(&self) -> Option<ProducerId> {
+        self.producer
+    }
+
+    pub(super) fn buffered_bytes(&self) -> usize {
+        self.buffered_bytes
+    }
+
+    pub(super) fn has_room(&self, bytes: usize) -> bool {
+        self.buffered_bytes == 0 || self.buffered_bytes + bytes <= self.options.buffer_bytes_max
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.buffered_bytes == 0 && self.reports_undelivered == 0
+    }
+
+    pub(super) fn begin_flush(&mut self) {
+        self.flushes += 1;
+    }
+
+    pub(super) fn end_flush(&mut self) {
+        self.flushes -= 1;
+    }
+
+    pub(super) fn refuse_records(&mut self) {
+        self.refusing = true;
+    }
+
+    pub(super) fn set_connected(&mut self, node: i32, connected: bool) {
+        self.nodes.entry(node).or_default().connected = connected;
+    }
+
+    /// Puts a record into its partition's batch; whether the sending task should look.
+    #[inline]
+    pub(super) fn append(&mut self, partition: usize, record: &Record<'_>) -> Result<bool> {
+        let headers = record.headers.iter().copied();
+        let size = BatchBuilder::record_size_max(record.key, record.value, headers.clone());
+        if size + BATCH_HEADER_LEN > self.options.request_bytes_max {
+            let bytes_max = self.options.request_bytes_max;
+            return Err(Error::RecordTooLarge { record_bytes: size, bytes_max });
+        }
+        if self.refusing {
+            return Err(Error::Closed);
+        }
+        if !self.has_room(size + BATCH_HEADER_LEN) {
+            return Err(Error::BufferFull);
+        }
+        let queue = self.partitions.get_mut(partition).ok_or(Error::Closed)?;
+        let mut wake = false;
+        let limit = self.options.batch_bytes.min(self.options.request_bytes_max);
+        if queue.opened_at.is_some() && queue.builder.estimated_size() + size > limit {
+            self.seal(partition)?;
+            wake = true;
+        }
+        let queue = self.partitions.get_mut(partition).ok_or(Error::Closed)?;
+        if queue.opened_at.is_none() {
+            queue.open(self.producer, Instant::now());
+            self.buffered_bytes += queue.builder.estimated_size();
+            wake |= !queue.listed;
+            if !queue.listed {
+                queue.listed = true;
+                self.active.push_back(partition);
+            }
+        }
+        let before = queue.builder.estimated_size();
+        queue.builder.append(record.timestamp, record.key, record.value, headers)?;
+        queue.tokens.push(record.token);
+        self.buffered_bytes += queue.builder.estimated_size() - before;
+        Ok(wake)
+    }
+
+    fn seal(&mut self, partition: usize) -> Result<()> {
+        let Some(queue) = self.partitions.get_mut(partition) else { return Ok(()) };
+        let spare = self.spare_tokens.pop().unwrap_or_default();
+        self.next_serial += 1;
+        let (compression, compressor) = (self.options.compression, &mut self.compressor);
+        queue.seal(self.next_serial, compression, compressor, spare)
+    }
+
+    /// Decides what to send at `now`.
+    pub(super) fn plan(&mut self, now: Instant, metadata: &Metadata) -> Plan {
+        self.follow_metadata(metadata);
+        let mut plan = Plan::default();
+        if self.renewing_producer {
+            plan.needs_producer_id = self.in_flight == 0;
+            for partition in 0..self.partitions.len() {
+                self.expire(partition, now, &mut plan.reports);
+            }
+            wake_at(&mut plan, now + self.cluster_options.retry_backoff_max);
+            return plan;
+        }
+        let mut building: HashMap<i32, (Vec<Outbound>, usize)> = HashMap::new();
+        loop {
+            let mut taken = 0;
+            for _ in 0..self.active.len() {
+                let Some(partition) = self.active.pop_front() else { break };
+                self.expire(partition, now, &mut plan.reports);
+                taken += usize::from(self.take(partition, now, &mut building, &mut plan));
+                let Some(queue) = self.partitions.get_mut(partition) else { continue };
+                queue.listed = queue.opened_at.is_some() || !queue.sealed.is_empty();
+                if queue.listed {
+                    self.active.push_back(partition);
+                }
+            }
+            for (node, (batches, _)) in building.drain() {
+                self.request(node, batches, &mut plan);
+            }
+            // A second request may carry the next batch of the same partitions.
+            if taken == 0 || self.renewing_producer {
+                break;
+            }
+        }
+        plan.needs_metadata |= std::mem::take(&mut self.needs_metadata);
+        plan
+    }
+
+    fn request(&mut self, node: i32, batches: Vec<Outbound>, plan: &mut Plan) {
+        self.nodes.entry(node).or_default().in_flight += 1;
+        plan.requests.push((node, batches));
+    }
+
+    /// Takes one batch of a partition into its broker's request, if it is time for it.
+    fn take(
+        &mut self,
+        partition: usize,
+        now: Instant,
+        building: &mut HashMap<i32, (Vec<Outbound>, usize)>,
+        plan: &mut Plan,
+    ) -> bool {
+        let Some(queue) = self.partitions.get(partition) else { return false };
+        if let Some(oldest) = queue.sealed.front().map(|batch| batch.opened_at) {
+            wake_at(plan, oldest + self.options.delivery_timeout);
+        }
+        let ready_at = match (queue.sealed.is_empty(), queue.opened_at) {
+            (false, _) => now,
+            (true, Some(_)) if self.flushes > 0 || self.is_tight() => now,
+            (true, Some(opened_at)) => opened_at + self.options.linger,
+            (true, None) => return false,
+        };
+        let ready_at = ready_at.max(queue.not_before.unwrap_or(now));
+        if ready_at > now {
+            wake_at(plan, ready_at);
+            return false;
+        }
+        if queue.draining {
+            return false;
+        }
+        let Some(leader) = queue.leader else {
+            plan.needs_metadata = true;
+            return false;
+        };
+        let node = self.nodes.entry(leader.node).or_default();
+        if !node.connected {
+            if !plan.unconnected.contains(&leader.node) {
+                plan.unconnected.push(leader.node);
+            }
+            return false;
+        }
+        if node.in_flight >= self.options.in_flight_max {
+            return false;
+        }
+        if queue.sealed.is_empty()
+            && let Err(error) = self.seal(partition)
+        {
+            self.give_up_open(partition, error, plan);
+            return false;
+        }
+        self.take_sealed(partition, leader.node, building, plan)
+    }
+
+    fn take_sealed(
+        &mut self,
+        partition: usize,
+        node: i32,
+        building: &mut HashMap<i32, (Vec<Outbound>, usize)>,
+        plan: &mut Plan,
+    ) -> bool {
+        let Some(queue) = self.partitions.get_mut(partition) else { return false };
+        let Some(batch) = queue.sealed.pop_front() else { return false };
+        let (batches, bytes) = building.entry(node).or_default();
+        if !batches.is_empty() && *bytes + batch.bytes.len() > self.options.request_bytes_max {
+            // The request is full: it goes, and this batch waits for the next round.
+            let batches = std::mem::take(batches);
+            building.remove(&node);
+            queue.sealed.push_front(batch);
+            self.request(node, batches, plan);
+            return true;
+        }
+        *bytes += batch.bytes.len();
+        batches.push(Outbound {
+            partition,
+            serial: batch.serial,
+            topic: queue.topic.clone(),
+            index: queue.index,
+            bytes: batch.bytes.clone(),
+        });
+        queue.in_flight.push_back(batch);
+        self.in_flight += 1;
+        true
+    }
+
+    /// Whether little of the buffer is left, so that lingering would stop the caller.
+    fn is_tight(&self) -> bool {
+        self.buffered_bytes + self.options.batch_bytes > self.options.buffer_bytes_max
+    }
+
+    fn follow_metadata(&mut self, metadata: &Metadata) {
+        if metadata.generation == self.metadata_generation {
+            return;
+        }
+        self.metadata_generation = metadata.generation;
+        for queue in &mut self.partitions {
+            queue.leader = metadata.leader(&queue.topic.name, queue.index);
+            // A topic that was deleted and created again has another id.
+            if let Some(topic) = metadata.topics.get(&queue.topic.name) {
+                queue.topic.id = topic.topic.id;
+            }
+        }
+    }
+
+    /// Gives up the batches that have waited for longer than the delivery timeout.
+    fn expire(&mut self, partition: usize, now: Instant, reports: &mut Vec<Report>) {
+        loop {
+            let Some(queue) = self.partitions.get_mut(partition) else { return };
+            let timeout = self.options.delivery_timeout;
+            let expired = queue.sealed.pop_front_if(|oldest| oldest.opened_at + timeout <= now);
+            let Some(batch) = expired else { return };
+            let topic = queue.topic.name.clone();
+            let error = Error::DeliveryTimedOut { topic, partition: queue.index };
+            self.give_up(partition, batch, error, reports);
+        }
+    }
+
+    /// The open batch cannot be compressed; its records can never be sent.
+    fn give_up_open(&mut self, partition: usize, error: Error, plan: &mut Plan) {
+        let Some(queue) = self.partitions.get_mut(partition) else { return };
+        queue.opened_at = None;
+        let tokens = std::mem::take(&mut queue.tokens);
+        self.buffered_bytes -= queue.builder.estimated_size();
+        self.reports_undelivered += 1;
+        plan.reports.push(Report {
+            topic: queue.topic.name.clone(),
+            partition: queue.index,
+            tokens,
+            outcome: Err(error),
+        });
+    }
+
+    fn give_up(&mut self, partition: usize, batch: Batch, error: Error, out: &mut Vec<Report>) {
+        if self.producer.is_some() {
+            let Some(queue) = self.partitions.get_mut(partition) else { return };
+            if batch.ambiguous {
+                // Whether the broker has this sequence number cannot be known: start afresh.
+                self.renewing_producer = true;
+            } else {
+                let from = queue.renumber_from.get_or_insert(batch.sequence);
+                *from = (*from).min(batch.sequence);
+                queue.draining = !queue.in_flight.is_empty();
+            }
+        }
+        self.report(partition, batch, Err(error), out);
+        self.settle(partition);
+    }
+
+    fn report(
+        &mut self,
+        partition: usize,
+        batch: Batch,
+        outcome: Result<Appended>,
+        out: &mut Vec<Report>,
+    ) {
+        let Some(queue) = self.partitions.get(partition) else { return };
+        self.buffered_bytes -= batch.buffered_bytes;
+        self.reports_undelivered += 1;
+        let (topic, partition) = (queue.topic.name.clone(), queue.index);
+        out.push(Report { topic, partition, tokens: batch.tokens, outcome });
+    }
+
+    /// Takes back the token lists of reports that were delivered.
+    pub(super) fn recycle(&mut self, reports: Vec<Report>) {
+        self.reports_undelivered -= reports.len();
+        for mut report in reports {
+            if self.spare_tokens.len() < SPARE_TOKENS_MAX {
+                report.tokens.clear();
+                self.spare_tokens.push(report.tokens);
+            }
+        }
+    }
+
+    /// One request of `node` has an outcome; those of its batches follow.
+    pub(super) fn request_returned(&mut self, node: i32) {
+        if let Some(node) = self.nodes.get_mut(&node) {
+            node.in_flight = node.in_flight.saturating_sub(1);
+        }
+    }
+
+    /// A batch has come back from `now`'s request with `outcome`.
+    pub(super) fn returned(
+        &mut self,
+        partition: usize,
+        serial: u64,
+        outcome: Result<Appended>,
+        now: Instant,
+        out: &mut Vec<Report>,
+    ) {
+        let Some(queue) = self.partitions.get_mut(partition) else { return };
+        let Some(mut batch) = queue.returned(serial) else { return };
+        self.in_flight -= 1;
+        let error = match outcome {
+            Ok(appended) => {
+                self.report(partition, batch, Ok(appended), out);
+                self.settle(partition);
+                return;
+            }
+            Err(error) => error,
+        };
+        batch.attempts += 1;
+        batch.ambiguous |= error.is_ambiguous();
+        let expired = batch.opened_at + self.options.delivery_timeout <= now;
+        match self.verdict(partition, serial, &error) {
+            Verdict::Delivered => {
+                let appended = Appended { base_offset: None, log_append_time_ms: None };
+                self.report(partition, batch, Ok(appended), out);
+            }
+            Verdict::Retry { .. } if expired => self.give_up(partition, batch, error, out),
+            Verdict::GiveUp => self.give_up(partition, batch, error, out),
+            Verdict::Retry { renew_producer } => {
+                self.renewing_producer |= renew_producer;
+                self.retry(partition, batch, &error, now);
+            }
+        }
+        self.settle(partition);
+    }
+
+    fn verdict(&self, partition: usize, serial: u64, error: &Error) -> Verdict {
+        let idempotent = self.producer.is_some();
+        match error.code() {
+            Some(ErrorCode::DuplicateSequenceNumber) if idempotent => Verdict::Delivered,
+            Some(ErrorCode::OutOfOrderSequenceNumber | ErrorCode::UnknownProducerId)
+                if idempotent =>
+            {
+                let queue = self.partitions.get(partition);
+                let follows = queue.is_some_and(|queue| {
+                    queue.has_older_than(serial) || queue.renumber_from.is_some()
+                });
+                Verdict::Retry { renew_producer: !follows }
+            }
+            Some(ErrorCode::InvalidProducerEpoch) if idempotent => {
+                Verdict::Retry { renew_producer: true }
+            }
+            _ if error.is_retriable() && self.options.acks != super::Acks::None => {
+                Verdict::Retry { renew_producer: false }
+            }
+            _ => Verdict::GiveUp,
+        }
+    }
+
+    fn retry(&mut self, partition: usize, batch: Batch, error: &Error, now: Instant) {
+        let Some(queue) = self.partitions.get_mut(partition) else { return };
+        let follows_a_failure = matches!(
+            error.code(),
+            Some(ErrorCode::OutOfOrderSequenceNumber | ErrorCode::UnknownProducerId)
+        );
+        if !follows_a_failure {
+            let factor = 1_u32 << batch.attempts.saturating_sub(1).min(16);
+            let pause = self.cluster_options.retry_backoff.saturating_mul(factor);
+            let pause = pause.min(self.cluster_options.retry_backoff_max);
+            queue.not_before = Some(now + pause.max(Duration::from_millis(1)));
+            self.needs_metadata = true;
+        }
+        queue.put_back(batch);
+        if !queue.listed {
+            queue.listed = true;
+            self.active.push_back(partition);
+        }
+    }
+
+    /// Ends the draining of a partition that has nothing in flight any more.
+    fn settle(&mut self, partition: usize) {
+        let Some(queue) = self.partitions.get_mut(partition) else { return };
+        if !queue.in_flight.is_empty() {
+            return;
+        }
+        queue.draining = false;
+        let Some(from) = queue.renumber_from.take() else { return };
+        let Some(producer) = self.producer else { return };
+        // A batch that cannot be compressed stays open, and is given up when its turn comes.
+        if self.seal(partition).is_ok()
+            && let Some(queue) = self.partitions.get_mut(partition)
+        {
+            queue.renumber(producer, from);
+        }
+    }
+
+    /// Goes on with a fresh id or epoch: all sequence numbers start again at 0.
+    pub(super) fn set_producer_id(&mut self, id: i64, epoch: i16) -> Vec<Report> {
+        let mut reports = Vec::new();
+        let producer = ProducerId { id, epoch };
+        for partition in 0..self.partitions.len() {
+            // As in `settle`.
+            if self.seal(partition).is_err() {
+                continue;
+            }
+            let Some(queue) = self.partitions.get_mut(partition) else { continue };
+            let waiting = std::mem::take(&mut queue.sealed);
+            let (unknown, rest): (VecDeque<_>, VecDeque<_>) =
+                waiting.into_iter().partition(|batch| batch.ambiguous);
+            queue.sealed = rest;
+            queue.renumber_from = None;
+            queue.renumber(producer, 0);
+            let topic = queue.topic.name.clone();
+            let error = Error::DeliveryTimedOut { topic, partition: queue.index };
+            // Under the fresh epoch the broker could not tell a duplicate of these.
+            for batch in unknown {
+                self.report(partition, batch, Err(error.clone()), &mut reports);
+            }
+        }
+        self.producer = Some(producer);
+        self.renewing_producer = false;
+        reports
+    }
+}
+
+/// What becomes of a batch that was refused.
+enum Verdict {
+    /// The broker has it already.
+    Delivered,
+    Retry {
+        renew_producer: bool,
+    },
+    GiveUp,
+}
+
+fn wake_at(plan: &mut Plan, at: Instant) {
+    plan.wake_at = Some(plan.wake_at.map_or(at, |known| known.min(at)));
+}

@@ -1,0 +1,281 @@
+//! The task that carries out plans: connections, metadata, producer ids, requests.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Instant;
+
+use moldau_protocol::messages::InitProducerIdRequest;
+use tokio::task::JoinSet;
+
+use super::accumulator::{Appended, Outbound, Plan, Report};
+use super::partition::ProducerId;
+use super::{Acks, Shared, request};
+use crate::cluster::{Cluster, Purpose};
+use crate::connection::{Connection, Outgoing};
+use crate::{Error, Result};
+
+/// Something that was waited for apart from the sending.
+enum Event {
+    Connected(i32, Result<Connection>),
+    Refreshed,
+    ProducerId(Result<(i64, i16)>),
+    /// A pause is over.
+    Retry,
+}
+
+struct Sender {
+    shared: Arc<Shared>,
+    connections: HashMap<i32, Connection>,
+    /// Brokers that are being connected to, or whose turn for that comes after a pause.
+    connecting: HashSet<i32>,
+    refreshing: bool,
+    asking_producer_id: bool,
+    events: JoinSet<Event>,
+}
+
+/// Sends what the accumulator plans until the task is aborted.
+pub(super) async fn run(shared: Arc<Shared>) {
+    let mut sender = Sender {
+        shared,
+        connections: HashMap::new(),
+        connecting: HashSet::new(),
+        refreshing: false,
+        asking_producer_id: false,
+        events: JoinSet::new(),
+    };
+    loop {
+        sender.drop_closed_connections();
+        let metadata = sender.shared.cluster.metadata();
+        let plan = sender.shared.lock().plan(Instant::now(), &metadata);
+        let wake_at = plan.wake_at;
+        sender.carry_out(plan).await;
+        sender.wait(wake_at).await;
+    }
+}
+
+impl Sender {
+    fn drop_closed_connections(&mut self) {
+        let shared = &self.shared;
+        self.connections.retain(|node, connection| {
+            let open = !connection.is_closed();
+            if !open {
+                shared.lock().set_connected(*node, false);
+            }
+            open
+        });
+    }
+
+    async fn carry_out(&mut self, plan: Plan) {
+        if !plan.reports.is_empty() {
+            deliver(&self.shared, plan.reports);
+        }
+        for (node, batches) in plan.requests {
+            self.send(node, batches).await;
+        }
+        for node in plan.unconnected {
+            self.connect(node);
+        }
+        if plan.needs_metadata && !self.refreshing {
+            self.refresh();
+        }
+        if plan.needs_producer_id && !self.asking_producer_id {
+            self.ask_producer_id();
+        }
+    }
+
+    async fn send(&mut self, node: i32, batches: Vec<Outbound>) {
+        let parts = batches.iter().map(|batch| (batch.partition, batch.serial)).collect();
+        let returning = Returning { shared: Arc::clone(&self.shared), node, parts };
+        let submitted = async {
+            let connection = self.connections.get(&node).ok_or(Error::Closed)?;
+            let options = &self.shared.options;
+            let produce = request::encode(connection, options, &batches)?;
+            Ok((connection, produce, connection.permit().await?))
+        };
+        let (connection, produce, permit) = match submitted.await {
+            Ok(submitted) => submitted,
+            Err(error) => return returning.fail(&error),
+        };
+        let (version, address) = (produce.version, connection.address().clone());
+        let answered = self.shared.options.acks != Acks::None;
+        let on_reply = move |reply: Result<bytes::Bytes>| match reply {
+            Ok(_) if !answered => returning.succeed_unanswered(),
+            Ok(frame) => match request::decode(&frame, version, &address) {
+                Ok(answer) => returning.answer(&batches, answer),
+                Err(error) => returning.fail(&error),
+            },
+            Err(error) => returning.fail(&error),
+        };
+        connection.submit(Outgoing {
+            api: moldau_protocol::ApiKey::Produce,
+            correlation_id: produce.correlation_id,
+            segments: produce.segments,
+            answered,
+            deadline: tokio::time::Instant::now() + self.shared.options.request_timeout,
+            on_reply: Box::new(on_reply),
+            permit,
+        });
+    }
+
+    fn connect(&mut self, node: i32) {
+        if self.connecting.insert(node) {
+            let cluster = self.shared.cluster.clone();
+            self.events.spawn(async move {
+                Event::Connected(node, cluster.connection(node, Purpose::Data).await)
+            });
+        }
+    }
+
+    fn refresh(&mut self) {
+        self.refreshing = true;
+        let cluster = self.shared.cluster.clone();
+        self.events.spawn(async move {
+            if let Err(error) = cluster.refresh().await {
+                tracing::warn!(%error, "metadata could not be refreshed");
+            }
+            // Leaders that are being elected do not appear faster by asking faster.
+            tokio::time::sleep(cluster.options().retry_backoff).await;
+            Event::Refreshed
+        });
+    }
+
+    fn ask_producer_id(&mut self) {
+        self.asking_producer_id = true;
+        let cluster = self.shared.cluster.clone();
+        let known = self.shared.lock().producer_id();
+        self.events.spawn(async move { Event::ProducerId(producer_id(&cluster, known).await) });
+    }
+
+    async fn wait(&mut self, wake_at: Option<Instant>) {
+        let alarm = async {
+            match wake_at {
+                Some(at) => tokio::time::sleep_until(at.into()).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = self.shared.work.notified() => {}
+            () = alarm => {}
+            Some(event) = self.events.join_next() => {
+                if let Ok(event) = event {
+                    self.take_event(event);
+                }
+            }
+        }
+    }
+
+    fn take_event(&mut self, event: Event) {
+        match event {
+            Event::Connected(node, Ok(connection)) => {
+                self.connecting.remove(&node);
+                self.connections.insert(node, connection);
+                self.shared.lock().set_connected(node, true);
+            }
+            Event::Connected(node, Err(error)) => {
+                tracing::debug!(node, %error, "broker is not reachable");
+                self.connecting.remove(&node);
+                // The refresh ends with a pause, after which the broker is tried again.
+                if !self.refreshing {
+                    self.refresh();
+                }
+                self.connecting.insert(node);
+            }
+            Event::Refreshed => {
+                self.refreshing = false;
+                self.connecting.clear();
+            }
+            Event::ProducerId(Ok((id, epoch))) => {
+                self.asking_producer_id = false;
+                let reports = self.shared.lock().set_producer_id(id, epoch);
+                deliver(&self.shared, reports);
+            }
+            Event::ProducerId(Err(error)) => {
+                tracing::warn!(%error, "no producer id");
+                let pause = self.shared.cluster.options().retry_backoff_max;
+                self.events.spawn(async move {
+                    tokio::time::sleep(pause).await;
+                    Event::Retry
+                });
+            }
+            Event::Retry => self.asking_producer_id = false,
+        }
+    }
+}
+
+/// Asks for a producer id, or for the next epoch of a known one (KIP-360).
+pub(super) async fn producer_id(
+    cluster: &Cluster,
+    known: Option<ProducerId>,
+) -> Result<(i64, i16)> {
+    let mut retry = cluster.retry();
+    let mut known = known;
+    loop {
+        let (id, epoch) = known.map_or((-1, -1), |known| (known.id, known.epoch));
+        let request = InitProducerIdRequest {
+            transactional_id: None,
+            transaction_timeout_ms: i32::MAX,
+            producer_id: id,
+            producer_epoch: epoch,
+            ..Default::default()
+        };
+        let error = match cluster.send_any(&request).await {
+            Ok(answer) => match Error::check(answer.error_code, "InitProducerId", None) {
+                Ok(()) => return Ok((answer.producer_id, answer.producer_epoch)),
+                Err(error) => error,
+            },
+            Err(error) => error,
+        };
+        // A broker that knows nothing of the id gives another one when none is named.
+        if known.take().is_none() || error.is_retriable() {
+            retry.pause(error).await?;
+        }
+    }
+}
+
+/// Brings the outcome of a request's batches back.
+struct Returning {
+    shared: Arc<Shared>,
+    node: i32,
+    /// Partition and serial of each batch.
+    parts: Vec<(usize, u64)>,
+}
+
+impl Returning {
+    fn fail(self, error: &Error) {
+        let outcomes = self.parts.iter().map(|_| Err(error.clone())).collect();
+        self.settle(outcomes);
+    }
+
+    fn succeed_unanswered(self) {
+        let appended = Appended { base_offset: None, log_append_time_ms: None };
+        let outcomes = self.parts.iter().map(|_| Ok(appended)).collect();
+        self.settle(outcomes);
+    }
+
+    fn answer(self, batches: &[Outbound], answer: request::Answer) {
+        let outcomes = answer.outcomes(batches);
+        self.settle(outcomes);
+    }
+
+    fn settle(self, outcomes: Vec<Result<Appended>>) {
+        let now = Instant::now();
+        let mut reports = Vec::with_capacity(outcomes.len());
+        let mut accumulator = self.shared.lock();
+        accumulator.request_returned(self.node);
+        for ((partition, serial), outcome) in self.parts.into_iter().zip(outcomes) {
+            accumulator.returned(partition, serial, outcome, now, &mut reports);
+        }
+        drop(accumulator);
+        self.shared.work.notify_one();
+        deliver(&self.shared, reports);
+    }
+}
+
+/// Gives outcomes to the sink, then wakes whoever waits for room.
+fn deliver(shared: &Shared, reports: Vec<Report>) {
+    for report in &reports {
+        report.deliver(&*shared.sink);
+    }
+    shared.lock().recycle(reports);
+    shared.settled.notify_waiters();
+}
