@@ -8,7 +8,7 @@
 //! |---|---|
 //! | 1 offsets committed | [topic string, [partition i32, offset]] |
 //! | 2 offsets deleted | [topic string, [partition i32]] |
-//! | 3 group metadata | generation i32, protocol type, protocol and leader string?, time i64, [member] |
+//! | 3 group metadata | generation i32, type, protocol, leader (string? each), time i64, [member] |
 //! | 4 group deleted | |
 //!
 //! An offset is: offset i64, leader epoch i32, metadata string, commit time i64, flag u8, and the
