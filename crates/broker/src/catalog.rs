@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use moldau_protocol::{ErrorCode, Uuid};
-use moldau_storage::{Lsn, Storage};
+use moldau_storage::{Lsn, Storage, TopicId};
 
-use crate::error::Refusal;
+use crate::error::{Refusal, append_refusal};
 use crate::metadata_record::{MetadataRecord, TopicOverrides};
 use crate::topic_config::TopicConfig;
 
@@ -83,7 +83,7 @@ impl Topics {
                 let config = TopicConfig::parse(&overrides)?;
                 self.put(Topic { overrides, config, ..topic });
             }
-            MetadataRecord::Group(_) | MetadataRecord::ProducerIds { .. } => {}
+            MetadataRecord::Group(_) | MetadataRecord::ProducerIds(_) => {}
         }
         Ok(())
     }
@@ -119,12 +119,11 @@ impl Catalog {
     }
 
     /// Topics of a name not before `first`, in the order of names, at most `count`.
-    pub(crate) fn from_name(&self, first: &str, count: usize) -> Vec<Arc<Topic>> {
+    pub(crate) fn named_from(&self, first: &str, count: usize) -> Vec<Arc<Topic>> {
         let topics = self.read();
-        let range = topics.by_name.range::<str, _>((
-            std::ops::Bound::Included(first),
-            std::ops::Bound::Unbounded,
-        ));
+        let range = topics
+            .by_name
+            .range::<str, _>((std::ops::Bound::Included(first), std::ops::Bound::Unbounded));
         range.take(count).map(|(_, topic)| Arc::clone(topic)).collect()
     }
 
@@ -178,7 +177,9 @@ impl Catalog {
             return Err(unknown_id(id));
         }
         append(storage, &MetadataRecord::TopicDeleted { id: id.into_bytes() })?;
-        let lsn = storage.delete_topic(id.into_bytes()).map_err(storage_refusal)?;
+        let lsn = storage
+            .delete_topic(TopicId(id.into_bytes()))
+            .map_err(|error| append_refusal(&error))?;
         let topic = topics.remove(id).ok_or_else(|| unknown_id(id))?;
         Ok((topic, lsn))
     }
@@ -277,13 +278,8 @@ pub(crate) fn unknown_id(id: Uuid) -> Refusal {
     Refusal::new(ErrorCode::UnknownTopicId, format!("there is no topic of id {id}"))
 }
 
-/// A journal that takes nothing, as a client sees it.
-pub(crate) fn storage_refusal(error: moldau_storage::Error) -> Refusal {
-    Refusal::new(ErrorCode::KafkaStorageError, error.to_string())
-}
-
 fn append(storage: &Storage, record: &MetadataRecord) -> Result<Lsn, Refusal> {
-    storage.append_metadata(&record.encode()).map_err(storage_refusal)
+    storage.append_metadata(&record.encode()).map_err(|error| append_refusal(&error))
 }
 
 fn check_absent(topics: &Topics, name: &str) -> Result<(), Refusal> {
@@ -304,8 +300,7 @@ fn check_topic(
         let message = format!("a topic has 1 to {TOPIC_PARTITIONS_MAX} partitions");
         return Err(Refusal::new(ErrorCode::InvalidPartitions, message));
     }
-    TopicConfig::parse(overrides)
-        .map_err(|problem| Refusal::new(ErrorCode::InvalidConfig, problem))
+    TopicConfig::parse(overrides).map_err(|problem| Refusal::new(ErrorCode::InvalidConfig, problem))
 }
 
 /// Checks a topic name by Kafka's rule.

@@ -1,30 +1,20 @@
 //! What can go wrong when the broker starts, and how a refusal reaches a Kafka client.
 
-use std::net::SocketAddr;
-
 use moldau_protocol::ErrorCode;
 use moldau_storage::AppendError;
 
 /// Why the broker did not start or stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The operator: the address is taken or not of this machine.
-    #[error("cannot listen on {address}: {source}")]
-    Listen {
-        /// The address that was asked for.
-        address: SocketAddr,
-        /// What the system said.
-        source: std::io::Error,
-    },
+    /// The operator or the system: an address is taken, a thread was refused.
+    #[error(transparent)]
+    Net(#[from] moldau_net::Error),
     /// The disk or the operator: the data directory cannot be used.
     #[error(transparent)]
     Storage(#[from] moldau_storage::Error),
     /// The data directory holds metadata that this version cannot read.
-    #[error("metadata in the journal cannot be read: {0}")]
+    #[error("what the journal says of topics and groups cannot be taken up: {0}")]
     Metadata(String),
-    /// The system refused a thread or a socket.
-    #[error("the system refused a resource: {0}")]
-    System(#[from] std::io::Error),
 }
 
 /// A refusal in Kafka's terms: the code for programs, the message for people.
@@ -40,13 +30,54 @@ impl Refusal {
     }
 }
 
-/// Kafka's code for an append that storage refused. This is the one place where they meet.
-pub(crate) fn append_code(error: &AppendError) -> ErrorCode {
-    match error {
+/// What a client is told of an append that storage refused. Here and in [`read_code`] alone do
+/// storage's errors become Kafka's.
+pub(crate) fn append_refusal(error: &AppendError) -> Refusal {
+    let code = match error {
+        AppendError::Invalid(_) => ErrorCode::InvalidRecord,
+        AppendError::TooLarge { .. } => ErrorCode::MessageTooLarge,
         AppendError::OutOfOrderSequence { .. } => ErrorCode::OutOfOrderSequenceNumber,
-        AppendError::ProducerFenced { .. } => ErrorCode::InvalidProducerEpoch,
-        AppendError::UnknownProducer { .. } => ErrorCode::UnknownProducerId,
-        AppendError::DiskFull => ErrorCode::KafkaStorageError,
-        AppendError::Poisoned => ErrorCode::KafkaStorageError,
+        AppendError::InvalidProducerEpoch { .. } => ErrorCode::InvalidProducerEpoch,
+        AppendError::Deleted => ErrorCode::UnknownTopicOrPartition,
+        AppendError::DiskFull | AppendError::Poisoned(_) | AppendError::Closed => {
+            ErrorCode::KafkaStorageError
+        }
+    };
+    Refusal::new(code, error.to_string())
+}
+
+/// Kafka's code for a read, a lookup or a deletion that storage refused.
+pub(crate) fn read_code(error: &moldau_storage::Error) -> ErrorCode {
+    use moldau_storage::Error as Storage;
+    match error {
+        Storage::OffsetOutOfRange { .. } => ErrorCode::OffsetOutOfRange,
+        Storage::Deleted => ErrorCode::UnknownTopicOrPartition,
+        Storage::Corrupt { .. }
+        | Storage::Io { .. }
+        | Storage::Poisoned { .. }
+        | Storage::DiskFull
+        | Storage::Closed => ErrorCode::KafkaStorageError,
+        Storage::Locked { .. }
+        | Storage::UnknownVersion { .. }
+        | Storage::WrongNode { .. }
+        | Storage::Option { .. }
+        | Storage::Replay { .. } => ErrorCode::UnknownServerError,
     }
+}
+
+/// What a producer is told of record batches that do not hold.
+pub(crate) fn records_refusal(error: &moldau_records::Error) -> Refusal {
+    use moldau_records::Error as Records;
+    let code = match error {
+        Records::BatchTooLarge { .. } => ErrorCode::MessageTooLarge,
+        Records::UnsupportedMagic { .. } => ErrorCode::UnsupportedForMessageFormat,
+        Records::Truncated { .. }
+        | Records::InvalidLength { .. }
+        | Records::UnknownMagic { .. }
+        | Records::CrcMismatch { .. } => ErrorCode::CorruptMessage,
+        Records::UnknownCompression { .. } => ErrorCode::UnsupportedCompressionType,
+        Records::InvalidTimestampType => ErrorCode::InvalidTimestamp,
+        _ => ErrorCode::InvalidRecord,
+    };
+    Refusal::new(code, error.to_string())
 }

@@ -1,1 +1,45 @@
 //! The embedded Kafka broker: one handler per API over the journal.
+//!
+//! [`Broker::start`] opens a data directory, replays the journal, and serves Kafka clients until it
+//! is drained or dropped.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `server` | start, connections, drain |
+//! | `dispatch` | the one table: API key, versions, handler |
+//! | `api/` | a handler for each API |
+//! | `state` | what connections share; restoring it from the journal |
+//! | `catalog`, `topic_config` | topics, their partitions and configuration |
+//! | `metadata_record` | what the broker writes into the journal beside the data |
+//! | `fetch_session` | incremental fetch sessions |
+//! | `group_service` | the group coordinator, its journal records and its timer |
+//! | `partition`, `retention` | from names to logs; what leaves them |
+//! | `metrics` | what `/metrics` reports |
+//!
+//! Invariants:
+//!
+//! - ApiVersions lists what the table of `dispatch` serves, nothing else.
+//! - A produce with `acks` other than 0, a metadata change and a commit are answered after the
+//!   flush that makes them durable. A failed journal is answered with `KAFKA_STORAGE_ERROR`.
+//! - Storage errors become Kafka codes in `error` alone, by exhaustive matches.
+//! - Nothing a client sends can panic; what cannot be answered closes its own connection.
+
+mod api;
+mod catalog;
+mod config;
+mod dispatch;
+mod error;
+mod fetch_session;
+mod group_service;
+mod metadata_record;
+mod metrics;
+mod partition;
+mod retention;
+mod server;
+mod state;
+mod topic_config;
+
+pub use config::{Advertised, Config};
+pub use error::Error;
+pub use moldau_storage::Durability;
+pub use server::Broker;

@@ -7,7 +7,7 @@
 //! 3 partitions grown   id 16 | partitions u32
 //! 4 topic configured   id 16 | configs            (the whole set, not a difference)
 //! 5 group              the coordinator's own record, to the end
-//! 6 producer ids       first id not yet reserved u64
+//! 6 producer ids       the coordinator's own record, to the end
 //! configs = count u16, then (key str16, value str16) each; str16 = length u16, UTF-8 bytes
 //! ```
 //! Integers are big-endian. A record that does not parse to its last byte stops the start of the
@@ -31,8 +31,8 @@ pub(crate) enum MetadataRecord {
     TopicConfigured { id: [u8; 16], overrides: TopicOverrides },
     /// A record of the group coordinator.
     Group(Vec<u8>),
-    /// Every producer id below this one may have been handed out.
-    ProducerIds { next_block: u64 },
+    /// A block of producer ids, as the coordinator writes it.
+    ProducerIds(Vec<u8>),
 }
 
 impl MetadataRecord {
@@ -68,9 +68,9 @@ impl MetadataRecord {
                 out.extend_from_slice(&[5, 0]);
                 out.extend_from_slice(record);
             }
-            Self::ProducerIds { next_block } => {
+            Self::ProducerIds(record) => {
                 out.extend_from_slice(&[6, 0]);
-                out.extend_from_slice(&next_block.to_be_bytes());
+                out.extend_from_slice(record);
             }
         }
         out
@@ -100,7 +100,7 @@ impl MetadataRecord {
             },
             4 => Self::TopicConfigured { id: fields.array()?, overrides: fields.overrides()? },
             5 => Self::Group(std::mem::take(&mut fields.0).to_vec()),
-            6 => Self::ProducerIds { next_block: u64::from_be_bytes(fields.array()?) },
+            6 => Self::ProducerIds(std::mem::take(&mut fields.0).to_vec()),
             other => return Err(format!("metadata record of unknown kind {other}")),
         };
         match fields.0.len() {
@@ -176,7 +176,7 @@ mod tests {
             (any::<[u8; 16]>(), overrides())
                 .prop_map(|(id, overrides)| MetadataRecord::TopicConfigured { id, overrides }),
             any::<Vec<u8>>().prop_map(MetadataRecord::Group),
-            any::<u64>().prop_map(|next_block| MetadataRecord::ProducerIds { next_block }),
+            any::<Vec<u8>>().prop_map(MetadataRecord::ProducerIds),
         ]
     }
 
@@ -191,8 +191,10 @@ mod tests {
             let bytes = record.encode();
             let kept = bytes.len().saturating_sub(cut);
             let shorter = MetadataRecord::decode(&bytes[..kept]);
-            // A group record runs to the end, so a shorter one is another record.
-            prop_assert!(shorter.is_err() || matches!(record, MetadataRecord::Group(_)));
+            // The coordinator's records run to the end, so a shorter one is another record.
+            let runs_to_end =
+                matches!(record, MetadataRecord::Group(_) | MetadataRecord::ProducerIds(_));
+            prop_assert!(shorter.is_err() || runs_to_end);
         }
 
         #[test]

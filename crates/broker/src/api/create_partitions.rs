@@ -1,0 +1,69 @@
+//! CreatePartitions, versions 0-3 (KIP-195).
+
+use moldau_protocol::ErrorCode;
+use moldau_protocol::messages::create_partitions_request::CreatePartitionsTopic;
+use moldau_protocol::messages::create_partitions_response::CreatePartitionsTopicResult;
+use moldau_protocol::messages::{CreatePartitionsRequest, CreatePartitionsResponse};
+use moldau_storage::Lsn;
+
+use crate::catalog;
+use crate::dispatch::{Call, Outcome, once_durable};
+use crate::error::Refusal;
+use crate::state::NODE_ID;
+
+pub(crate) fn handle(
+    call: &Call<'_>,
+    request: CreatePartitionsRequest,
+) -> Outcome<CreatePartitionsResponse> {
+    let mut last = None;
+    let mut results = Vec::with_capacity(request.topics.len());
+    for topic in &request.topics {
+        let mut result =
+            CreatePartitionsTopicResult { name: topic.name.clone(), ..Default::default() };
+        match grow(call, topic, request.validate_only) {
+            Ok(lsn) => last = lsn.or(last),
+            Err(refusal) => {
+                result.error_code = refusal.code.into();
+                result.error_message = Some(refusal.message);
+            }
+        }
+        results.push(result);
+    }
+    let response = CreatePartitionsResponse { results, ..CreatePartitionsResponse::default() };
+    let Some(lsn) = last else { return Outcome::Now(response) };
+    once_durable(call, lsn, move |durable| match durable {
+        true => response,
+        false => storage_failed(response),
+    })
+}
+
+fn grow(
+    call: &Call<'_>,
+    asked: &CreatePartitionsTopic,
+    validate_only: bool,
+) -> Result<Option<Lsn>, Refusal> {
+    let catalog = &call.state.catalog;
+    let topic = catalog.by_name(&asked.name).ok_or_else(|| catalog::unknown_name(&asked.name))?;
+    let partitions = u32::try_from(asked.count).unwrap_or(0);
+    catalog::check_growth(&topic, partitions)?;
+    if let Some(assignments) = &asked.assignments {
+        let added = usize::try_from(partitions - topic.partitions).unwrap_or(usize::MAX);
+        let fits = assignments.len() == added
+            && assignments.iter().all(|assignment| assignment.broker_ids == [NODE_ID]);
+        if !fits {
+            let message = format!("{added} assignments to broker {NODE_ID} are needed");
+            return Err(Refusal::new(ErrorCode::InvalidReplicaAssignment, message));
+        }
+    }
+    if validate_only {
+        return Ok(None);
+    }
+    catalog.grow(&call.state.storage, &asked.name, partitions).map(Some)
+}
+
+fn storage_failed(mut response: CreatePartitionsResponse) -> CreatePartitionsResponse {
+    for topic in &mut response.results {
+        topic.error_code = ErrorCode::KafkaStorageError.into();
+    }
+    response
+}

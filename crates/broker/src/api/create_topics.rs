@@ -1,0 +1,155 @@
+//! CreateTopics, versions 2-7 (KIP-195, KIP-464 defaults, KIP-525 configs in the answer).
+//!
+//! A topic is one frame in the journal, whatever its number of partitions. There is one broker:
+//! a replication factor of 1 or -1 is accepted, and a manual assignment that names only it.
+
+use moldau_protocol::ErrorCode;
+use moldau_protocol::messages::create_topics_request::CreatableTopic;
+use moldau_protocol::messages::create_topics_response::{
+    CreatableTopicConfigs, CreatableTopicResult,
+};
+use moldau_protocol::messages::{CreateTopicsRequest, CreateTopicsResponse};
+use moldau_storage::Lsn;
+
+use crate::dispatch::{Call, Outcome, once_durable};
+use crate::error::Refusal;
+use crate::metadata_record::TopicOverrides;
+use crate::state::NODE_ID;
+use crate::topic_config::{TOPIC_KEYS, effective};
+
+/// Kafka's number for a value that the topic overrides, and for a default.
+const SOURCE_TOPIC: i8 = 1;
+const SOURCE_DEFAULT: i8 = 5;
+
+pub(crate) fn handle(
+    call: &Call<'_>,
+    request: CreateTopicsRequest,
+) -> Outcome<CreateTopicsResponse> {
+    let mut last = None;
+    let mut results = Vec::with_capacity(request.topics.len());
+    for topic in &request.topics {
+        let twice = request.topics.iter().filter(|other| other.name == topic.name).count() > 1;
+        let outcome = if twice {
+            let message = format!("topic {} stands twice in the request", topic.name);
+            Err(Refusal::new(ErrorCode::InvalidRequest, message))
+        } else {
+            create(call, topic, request.validate_only, &mut last)
+        };
+        results.push(outcome.unwrap_or_else(|refusal| refused(topic, refusal)));
+    }
+    let response = CreateTopicsResponse { topics: results, ..CreateTopicsResponse::default() };
+    let Some(lsn) = last else { return Outcome::Now(response) };
+    once_durable(call, lsn, move |durable| match durable {
+        true => response,
+        false => storage_failed(response),
+    })
+}
+
+fn create(
+    call: &Call<'_>,
+    topic: &CreatableTopic,
+    validate_only: bool,
+    last: &mut Option<Lsn>,
+) -> Result<CreatableTopicResult, Refusal> {
+    let partitions = partitions_wanted(call, topic)?;
+    let overrides = overrides_wanted(topic)?;
+    let catalog = &call.state.catalog;
+    let mut result = described(topic, partitions, &overrides);
+    if validate_only {
+        catalog.check_create(&topic.name, partitions, &overrides)?;
+        return Ok(result);
+    }
+    let (created, lsn) = catalog.create(&call.state.storage, &topic.name, partitions, overrides)?;
+    *last = Some(lsn);
+    result.topic_id = created.id;
+    Ok(result)
+}
+
+fn partitions_wanted(call: &Call<'_>, topic: &CreatableTopic) -> Result<u32, Refusal> {
+    if !topic.assignments.is_empty() {
+        return assigned_partitions(topic);
+    }
+    if !matches!(topic.replication_factor, -1 | 1) {
+        let message = format!(
+            "replication factor {} is larger than the number of brokers, which is 1",
+            topic.replication_factor
+        );
+        return Err(Refusal::new(ErrorCode::InvalidReplicationFactor, message));
+    }
+    match topic.num_partitions {
+        -1 => Ok(call.state.config.partitions_default),
+        count => u32::try_from(count).map_err(|_negative| {
+            let message = format!("a topic cannot have {count} partitions");
+            Refusal::new(ErrorCode::InvalidPartitions, message)
+        }),
+    }
+}
+
+fn assigned_partitions(topic: &CreatableTopic) -> Result<u32, Refusal> {
+    let invalid = |message: &str| Refusal::new(ErrorCode::InvalidReplicaAssignment, message);
+    if topic.num_partitions != -1 || topic.replication_factor != -1 {
+        let message = "a manual assignment excludes a partition count and a replication factor";
+        return Err(Refusal::new(ErrorCode::InvalidRequest, message));
+    }
+    let mut indexes: Vec<i32> = topic.assignments.iter().map(|one| one.partition_index).collect();
+    indexes.sort_unstable();
+    if !indexes.iter().copied().eq((0..).take(indexes.len())) {
+        return Err(invalid("the assigned partitions must be 0, 1, 2 and so on"));
+    }
+    if topic.assignments.iter().any(|one| one.broker_ids != [NODE_ID]) {
+        return Err(invalid("broker 0 is the only broker and holds every partition"));
+    }
+    u32::try_from(indexes.len()).map_err(|_over| invalid("too many partitions"))
+}
+
+fn overrides_wanted(topic: &CreatableTopic) -> Result<TopicOverrides, Refusal> {
+    let pairs = topic.configs.iter().map(|config| match &config.value {
+        Some(value) => Ok((config.name.clone(), value.clone())),
+        None => {
+            let message = format!("config {} has no value", config.name);
+            Err(Refusal::new(ErrorCode::InvalidConfig, message))
+        }
+    });
+    pairs.collect()
+}
+
+fn described(
+    topic: &CreatableTopic,
+    partitions: u32,
+    overrides: &TopicOverrides,
+) -> CreatableTopicResult {
+    let configs = TOPIC_KEYS.iter().map(|key| CreatableTopicConfigs {
+        name: key.name.to_owned(),
+        value: Some(effective(overrides, key.name).to_owned()),
+        config_source: match overrides.contains_key(key.name) {
+            true => SOURCE_TOPIC,
+            false => SOURCE_DEFAULT,
+        },
+        ..CreatableTopicConfigs::default()
+    });
+    CreatableTopicResult {
+        name: topic.name.clone(),
+        num_partitions: i32::try_from(partitions).unwrap_or(i32::MAX),
+        replication_factor: 1,
+        configs: Some(configs.collect()),
+        ..CreatableTopicResult::default()
+    }
+}
+
+fn refused(topic: &CreatableTopic, refusal: Refusal) -> CreatableTopicResult {
+    CreatableTopicResult {
+        name: topic.name.clone(),
+        error_code: refusal.code.into(),
+        error_message: Some(refusal.message),
+        configs: Some(Vec::new()),
+        ..CreatableTopicResult::default()
+    }
+}
+
+fn storage_failed(mut response: CreateTopicsResponse) -> CreateTopicsResponse {
+    for topic in &mut response.topics {
+        topic.error_code = ErrorCode::KafkaStorageError.into();
+        topic.error_message = Some("the journal failed; the broker stops".to_owned());
+    }
+    response
+}

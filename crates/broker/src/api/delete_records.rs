@@ -1,0 +1,76 @@
+//! DeleteRecords, versions 0-2 (KIP-107): raises the log start offset.
+
+use moldau_protocol::ErrorCode;
+use moldau_protocol::messages::delete_records_request::DeleteRecordsPartition;
+use moldau_protocol::messages::delete_records_response::{
+    DeleteRecordsPartitionResult, DeleteRecordsTopicResult,
+};
+use moldau_protocol::messages::{DeleteRecordsRequest, DeleteRecordsResponse};
+use moldau_storage::Lsn;
+
+use crate::dispatch::{Call, Outcome, once_durable};
+use crate::error::read_code;
+use crate::partition;
+
+pub(crate) fn handle(
+    call: &Call<'_>,
+    request: DeleteRecordsRequest,
+) -> Outcome<DeleteRecordsResponse> {
+    let mut last = None;
+    let mut topics = Vec::with_capacity(request.topics.len());
+    for topic in request.topics {
+        let mut partitions = Vec::with_capacity(topic.partitions.len());
+        for asked in &topic.partitions {
+            partitions.push(match delete(call, &topic.name, asked) {
+                Ok((low_watermark, lsn)) => {
+                    last = last.max(Some(lsn));
+                    answer(asked.partition_index, low_watermark, ErrorCode::None)
+                }
+                Err(code) => answer(asked.partition_index, -1, code),
+            });
+        }
+        topics.push(DeleteRecordsTopicResult {
+            name: topic.name,
+            partitions,
+            ..DeleteRecordsTopicResult::default()
+        });
+    }
+    let response = DeleteRecordsResponse { topics, ..DeleteRecordsResponse::default() };
+    let Some(lsn) = last else { return Outcome::Now(response) };
+    once_durable(call, lsn, move |durable| match durable {
+        true => response,
+        false => storage_failed(response),
+    })
+}
+
+fn delete(
+    call: &Call<'_>,
+    topic: &str,
+    asked: &DeleteRecordsPartition,
+) -> Result<(i64, Lsn), ErrorCode> {
+    let log = partition::by_name(call.state, topic, asked.partition_index, -1)?;
+    let trimmed = log.delete_records(asked.offset).map_err(|error| read_code(&error))?;
+    Ok((trimmed.start_offset, trimmed.lsn))
+}
+
+fn answer(
+    partition_index: i32,
+    low_watermark: i64,
+    code: ErrorCode,
+) -> DeleteRecordsPartitionResult {
+    DeleteRecordsPartitionResult {
+        partition_index,
+        low_watermark,
+        error_code: code.into(),
+        ..DeleteRecordsPartitionResult::default()
+    }
+}
+
+fn storage_failed(mut response: DeleteRecordsResponse) -> DeleteRecordsResponse {
+    for topic in &mut response.topics {
+        for partition in &mut topic.partitions {
+            partition.error_code = ErrorCode::KafkaStorageError.into();
+        }
+    }
+    response
+}

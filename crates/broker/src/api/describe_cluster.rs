@@ -1,0 +1,38 @@
+//! DescribeCluster, versions 0-2 (KIP-700, KIP-919 endpoint types, KIP-1073 fenced brokers).
+//!
+//! Controllers are not reachable by clients, so asking for their endpoints is refused.
+
+use moldau_protocol::ErrorCode;
+use moldau_protocol::messages::describe_cluster_response::DescribeClusterBroker;
+use moldau_protocol::messages::{DescribeClusterRequest, DescribeClusterResponse};
+
+use crate::dispatch::{Call, Outcome};
+use crate::state::NODE_ID;
+
+/// Kafka's number for broker endpoints.
+const ENDPOINT_TYPE_BROKERS: i8 = 1;
+
+pub(crate) fn handle(
+    call: &Call<'_>,
+    request: DescribeClusterRequest,
+) -> Outcome<DescribeClusterResponse> {
+    let endpoint = call.endpoint();
+    let mut response = DescribeClusterResponse {
+        endpoint_type: request.endpoint_type,
+        cluster_id: call.state.cluster_id.clone(),
+        controller_id: NODE_ID,
+        ..DescribeClusterResponse::default()
+    };
+    if request.endpoint_type == ENDPOINT_TYPE_BROKERS {
+        response.brokers = vec![DescribeClusterBroker {
+            broker_id: NODE_ID,
+            host: endpoint.host,
+            port: endpoint.port,
+            ..DescribeClusterBroker::default()
+        }];
+    } else {
+        response.error_code = ErrorCode::UnsupportedEndpointType.into();
+        response.error_message = Some("only broker endpoints can be described".to_owned());
+    }
+    Outcome::Now(response)
+}

@@ -1,0 +1,124 @@
+//! DescribeConfigs, versions 1-4 (KIP-133, KIP-226 synonyms, KIP-569 documentation).
+//!
+//! Shows the keys that are in force, of topics and of the broker, with value, source and default.
+
+use moldau_protocol::ErrorCode;
+use moldau_protocol::messages::describe_configs_request::DescribeConfigsResource;
+use moldau_protocol::messages::describe_configs_response::{
+    DescribeConfigsResourceResult, DescribeConfigsResult, DescribeConfigsSynonym,
+};
+use moldau_protocol::messages::{DescribeConfigsRequest, DescribeConfigsResponse};
+
+use crate::catalog::{self, Topic};
+use crate::dispatch::{Call, Outcome};
+use crate::error::Refusal;
+use crate::state::NODE_ID;
+use crate::topic_config::{TOPIC_KEYS, TopicKey, ValueType};
+
+/// Kafka's numbers of resource types.
+pub(crate) const RESOURCE_TOPIC: i8 = 2;
+const RESOURCE_BROKER: i8 = 4;
+
+/// Kafka's numbers of sources: the topic itself, the process's own start, the built-in default.
+const SOURCE_TOPIC: i8 = 1;
+const SOURCE_STATIC_BROKER: i8 = 4;
+const SOURCE_DEFAULT: i8 = 5;
+
+pub(crate) fn handle(
+    call: &Call<'_>,
+    request: DescribeConfigsRequest,
+) -> Outcome<DescribeConfigsResponse> {
+    let results = request.resources.iter().map(|resource| {
+        let mut result = DescribeConfigsResult {
+            resource_type: resource.resource_type,
+            resource_name: resource.resource_name.clone(),
+            ..DescribeConfigsResult::default()
+        };
+        match describe(call, resource, &request) {
+            Ok(configs) => result.configs = configs,
+            Err(refusal) => {
+                result.error_code = refusal.code.into();
+                result.error_message = Some(refusal.message);
+            }
+        }
+        result
+    });
+    Outcome::Now(DescribeConfigsResponse {
+        results: results.collect(),
+        ..DescribeConfigsResponse::default()
+    })
+}
+
+fn describe(
+    call: &Call<'_>,
+    resource: &DescribeConfigsResource,
+    request: &DescribeConfigsRequest,
+) -> Result<Vec<DescribeConfigsResourceResult>, Refusal> {
+    let name = &resource.resource_name;
+    let wanted = |key: &str| match &resource.configuration_keys {
+        // Old clients say "all" by an empty list.
+        Some(keys) if !keys.is_empty() => keys.iter().any(|wanted| wanted == key),
+        _ => true,
+    };
+    match resource.resource_type {
+        RESOURCE_TOPIC => {
+            let topic =
+                call.state.catalog.by_name(name).ok_or_else(|| catalog::unknown_name(name))?;
+            let keys = TOPIC_KEYS.iter().filter(|key| wanted(key.name));
+            Ok(keys.map(|key| of_topic(&topic, key, request)).collect())
+        }
+        RESOURCE_BROKER if name.is_empty() || *name == NODE_ID.to_string() => {
+            let values = call.state.config.broker_configs();
+            let values = values.into_iter().filter(|(key, _)| wanted(key));
+            Ok(values.map(|(key, value)| of_broker(key, value)).collect())
+        }
+        RESOURCE_BROKER => {
+            let message = format!("broker {name} is not this one, which is {NODE_ID}");
+            Err(Refusal::new(ErrorCode::InvalidRequest, message))
+        }
+        other => {
+            let message = format!("resources of type {other} have no configuration here");
+            Err(Refusal::new(ErrorCode::InvalidRequest, message))
+        }
+    }
+}
+
+fn of_topic(
+    topic: &Topic,
+    key: &TopicKey,
+    request: &DescribeConfigsRequest,
+) -> DescribeConfigsResourceResult {
+    let own = topic.overrides.get(key.name);
+    let source = if own.is_some() { SOURCE_TOPIC } else { SOURCE_DEFAULT };
+    let mut synonyms = Vec::new();
+    if request.include_synonyms {
+        let synonym = |name: &str, value: &str, source| DescribeConfigsSynonym {
+            name: name.to_owned(),
+            value: Some(value.to_owned()),
+            source,
+            ..DescribeConfigsSynonym::default()
+        };
+        synonyms.extend(own.map(|value| synonym(key.name, value, SOURCE_TOPIC)));
+        synonyms.push(synonym(key.broker_synonym, key.default, SOURCE_DEFAULT));
+    }
+    DescribeConfigsResourceResult {
+        name: key.name.to_owned(),
+        value: Some(own.map_or(key.default, String::as_str).to_owned()),
+        config_source: source,
+        synonyms,
+        config_type: key.value_type.code(),
+        documentation: request.include_documentation.then(|| key.documentation.to_owned()),
+        ..DescribeConfigsResourceResult::default()
+    }
+}
+
+fn of_broker(key: &str, value: String) -> DescribeConfigsResourceResult {
+    DescribeConfigsResourceResult {
+        name: key.to_owned(),
+        value: Some(value),
+        read_only: true,
+        config_source: SOURCE_STATIC_BROKER,
+        config_type: ValueType::String.code(),
+        ..DescribeConfigsResourceResult::default()
+    }
+}

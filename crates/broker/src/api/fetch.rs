@@ -1,0 +1,355 @@
+//! Fetch, versions 4-18 (KIP-74 limits, KIP-227 sessions, KIP-320 epochs, KIP-516 topic ids).
+//!
+//! The answer holds the stored batches as they are: whole batches, the first of which may begin
+//! before the offset asked for and may be larger than every limit. Nothing above the high watermark
+//! is served, and the last stable offset is the high watermark, since there are no transactions. A
+//! fetch that finds less than `min_bytes` waits: one waiter is registered with every log, then the
+//! logs are read again whenever one has moved, until `max_wait_ms` is over.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use moldau_net::{Reply, Response};
+use moldau_protocol::fetch::{FetchResponseEncoder, FetchedPartition, FetchedTopic};
+use moldau_protocol::frame::RequestHeader;
+use moldau_protocol::messages::FetchRequest;
+use moldau_protocol::messages::fetch_request::FetchTopic;
+use moldau_protocol::messages::fetch_response::{EpochEndOffset, PartitionData};
+use moldau_protocol::{ErrorCode, Message, Reader};
+use moldau_storage::{Log, Read, ReadOutcome, Registration, Waiter};
+use tokio::time::{Instant, timeout_at};
+
+use crate::dispatch::{Call, Later};
+use crate::error::read_code;
+use crate::fetch_session::{
+    FetchPartition, FetchScope, Noteworthy, Session, SessionRequest, Told, TopicRef, lock,
+};
+use crate::partition;
+use crate::state::State;
+
+/// From this version on there are sessions.
+const SESSIONS_SINCE: i16 = 7;
+
+/// From this version on topics are named by id.
+const TOPIC_IDS_SINCE: i16 = 13;
+
+/// Longest wait that a client can ask for, so that a lost one does not hold its place for ever.
+const WAIT_MAX: Duration = Duration::from_mins(5);
+
+/// Most bytes in one answer: Kafka's `fetch.max.bytes` of the broker.
+const ANSWER_BYTES_MAX: usize = 55 << 20;
+
+pub(crate) fn serve(
+    call: &Call<'_>,
+    header: &RequestHeader<'_>,
+    body: &[u8],
+) -> Reply<Later<Response>> {
+    let mut reader = Reader::new(body);
+    let request = match FetchRequest::decode(&mut reader, call.version) {
+        Ok(request) if reader.finish().is_ok() => request,
+        _ => return Reply::Close("malformed request"),
+    };
+    let answer = Answer { version: call.version, correlation_id: header.correlation_id };
+    let limits = Limits::of(&request);
+    match call.state.sessions.resolve(call.now_ms, session_request(call, request)) {
+        Ok(scope) => {
+            let fetch = Fetch { state: Arc::clone(call.state), scope, limits, answer };
+            Reply::Later(Box::pin(fetch.run()))
+        }
+        Err(code) => Reply::Ready(answer.encode(code, 0, Vec::new())),
+    }
+}
+
+fn session_request(call: &Call<'_>, request: FetchRequest) -> SessionRequest {
+    let topic_ref = |name: String, id| match call.version {
+        TOPIC_IDS_SINCE.. => TopicRef::Id(id),
+        _ => TopicRef::Name(name.into()),
+    };
+    let mut forgotten = Vec::new();
+    for topic in request.forgotten_topics_data {
+        let reference = topic_ref(topic.topic, topic.topic_id);
+        forgotten.extend(topic.partitions.into_iter().map(|index| (reference.clone(), index)));
+    }
+    let mut partitions = Vec::new();
+    for FetchTopic { topic, topic_id, partitions: asked, .. } in request.topics {
+        let reference = topic_ref(topic, topic_id);
+        partitions.extend(asked.into_iter().map(|partition| FetchPartition {
+            topic: reference.clone(),
+            partition: partition.partition,
+            current_leader_epoch: partition.current_leader_epoch,
+            fetch_offset: partition.fetch_offset,
+            last_fetched_epoch: partition.last_fetched_epoch,
+            bytes_max: partition.partition_max_bytes,
+        }));
+    }
+    SessionRequest {
+        session_id: request.session_id,
+        session_epoch: request.session_epoch,
+        partitions,
+        forgotten,
+    }
+}
+
+/// How much to return and how long to wait for it.
+#[derive(Clone, Copy)]
+struct Limits {
+    bytes_min: usize,
+    bytes_max: usize,
+    wait: Duration,
+}
+
+impl Limits {
+    fn of(request: &FetchRequest) -> Self {
+        let size = |bytes: i32| usize::try_from(bytes).unwrap_or(0);
+        let wait = Duration::from_millis(u64::try_from(request.max_wait_ms).unwrap_or(0));
+        Self {
+            bytes_min: size(request.min_bytes),
+            bytes_max: size(request.max_bytes).min(ANSWER_BYTES_MAX),
+            wait: wait.min(WAIT_MAX),
+        }
+    }
+}
+
+struct Fetch {
+    state: Arc<State>,
+    scope: FetchScope,
+    limits: Limits,
+    answer: Answer,
+}
+
+/// What the logs gave.
+struct Gathered {
+    partitions: Vec<Served>,
+    bytes: usize,
+    has_error: bool,
+}
+
+/// One partition of an answer.
+struct Served {
+    topic: TopicRef,
+    fetched: FetchedPartition,
+    noteworthy: Noteworthy,
+}
+
+impl Fetch {
+    async fn run(self) -> Response {
+        let partitions = match &self.scope {
+            FetchScope::Sessionless(partitions) => partitions.clone(),
+            FetchScope::Full { session, .. } | FetchScope::Incremental { session, .. } => {
+                lock(session).partitions()
+            }
+        };
+        let mut gathered = self.gather(&partitions).await;
+        if !self.is_enough(&gathered) && !partitions.is_empty() {
+            gathered = self.wait(&partitions).await;
+        }
+        self.state.metrics.fetched(gathered.bytes);
+        self.respond(gathered)
+    }
+
+    fn is_enough(&self, gathered: &Gathered) -> bool {
+        gathered.has_error || gathered.bytes >= self.limits.bytes_min || self.limits.wait.is_zero()
+    }
+
+    /// Reads again and again until there is enough or the time is over.
+    async fn wait(&self, partitions: &[FetchPartition]) -> Gathered {
+        let deadline = Instant::now() + self.limits.wait;
+        let waiter = Waiter::new();
+        let _registered = self.register(partitions, &waiter);
+        loop {
+            let gathered = self.gather(partitions).await;
+            if self.is_enough(&gathered) || timeout_at(deadline, waiter.moved()).await.is_err() {
+                return gathered;
+            }
+        }
+    }
+
+    fn register(&self, partitions: &[FetchPartition], waiter: &Arc<Waiter>) -> Vec<Registration> {
+        let logs = partitions.iter().filter_map(|asked| {
+            // A partition without a log is an error, which does not wait.
+            self.log(asked).ok()
+        });
+        logs.map(|log| log.register(waiter)).collect()
+    }
+
+    fn log(&self, asked: &FetchPartition) -> Result<Arc<Log>, ErrorCode> {
+        let epoch = asked.current_leader_epoch;
+        partition::by_ref(&self.state, &asked.topic, asked.partition, epoch)
+    }
+
+    async fn gather(&self, partitions: &[FetchPartition]) -> Gathered {
+        let mut gathered = Gathered {
+            partitions: Vec::with_capacity(partitions.len()),
+            bytes: 0,
+            has_error: false,
+        };
+        for asked in partitions {
+            let served = match self.log(asked) {
+                Ok(log) => self.serve_log(asked, &log, gathered.bytes).await,
+                Err(code) => refused(asked, code),
+            };
+            gathered.bytes += served.bytes();
+            gathered.has_error |= served.noteworthy == Noteworthy::Error;
+            gathered.partitions.push(served);
+        }
+        gathered
+    }
+
+    async fn serve_log(&self, asked: &FetchPartition, log: &Arc<Log>, used: usize) -> Served {
+        if let Some(served) = diverged(asked, log) {
+            return served;
+        }
+        let room = self.limits.bytes_max.saturating_sub(used);
+        let bytes_max = usize::try_from(asked.bytes_max).unwrap_or(0).min(room);
+        // The first batch of the answer is returned whatever its size (KIP-74).
+        let min_one = used == 0;
+        let read = match log.read(asked.fetch_offset, bytes_max, min_one) {
+            Ok(ReadOutcome::Ready(read)) => Ok(read),
+            Ok(ReadOutcome::Pending(pending)) => pending.await,
+            Err(error) => Err(error),
+        };
+        match read {
+            Ok(read) => served(asked, read),
+            Err(error) => {
+                tracing::debug!(?asked, %error, "fetch refused");
+                let mut served = refused(asked, read_code(&error));
+                served.fetched.data.log_start_offset = log.start_offset();
+                served
+            }
+        }
+    }
+
+    fn respond(&self, gathered: Gathered) -> Response {
+        let (session_id, told) = match &self.scope {
+            FetchScope::Sessionless(_) => (0, gathered.partitions),
+            FetchScope::Full { session_id, session } => {
+                let mut session = lock(session);
+                for served in &gathered.partitions {
+                    tell(&mut session, served);
+                }
+                (*session_id, gathered.partitions)
+            }
+            FetchScope::Incremental { session_id, session } => {
+                (*session_id, changed(session, gathered.partitions))
+            }
+        };
+        self.answer.encode(ErrorCode::None, session_id, told)
+    }
+}
+
+fn changed(session: &Mutex<Session>, partitions: Vec<Served>) -> Vec<Served> {
+    let mut session = lock(session);
+    partitions.into_iter().filter(|served| tell(&mut session, served)).collect()
+}
+
+fn tell(session: &mut Session, served: &Served) -> bool {
+    let told = Told {
+        high_watermark: served.fetched.data.high_watermark,
+        log_start_offset: served.fetched.data.log_start_offset,
+    };
+    session.tell(&served.topic, served.fetched.data.partition_index, told, served.noteworthy)
+}
+
+/// KIP-595: a consumer whose last batch is of an epoch that ended earlier here must truncate.
+fn diverged(asked: &FetchPartition, log: &Arc<Log>) -> Option<Served> {
+    if asked.last_fetched_epoch < 0 {
+        return None;
+    }
+    let end = log.end_of_epoch(asked.last_fetched_epoch);
+    let is_known = end.end_offset >= 0;
+    if !is_known
+        || (end.end_offset >= asked.fetch_offset && end.leader_epoch >= asked.last_fetched_epoch)
+    {
+        return None;
+    }
+    let mut served = refused(asked, ErrorCode::None);
+    served.fetched.data.diverging_epoch = EpochEndOffset {
+        epoch: end.leader_epoch,
+        end_offset: end.end_offset,
+        ..EpochEndOffset::default()
+    };
+    served.fetched.data.high_watermark = log.high_watermark();
+    served.fetched.data.log_start_offset = log.start_offset();
+    Some(served)
+}
+
+fn served(asked: &FetchPartition, read: Read) -> Served {
+    let has_records = read.bytes > 0;
+    let data = PartitionData {
+        partition_index: asked.partition,
+        high_watermark: read.high_watermark,
+        last_stable_offset: read.high_watermark,
+        log_start_offset: read.start_offset,
+        ..PartitionData::default()
+    };
+    Served {
+        topic: asked.topic.clone(),
+        fetched: FetchedPartition { data, records: read.batches },
+        noteworthy: if has_records { Noteworthy::Records } else { Noteworthy::Nothing },
+    }
+}
+
+fn refused(asked: &FetchPartition, code: ErrorCode) -> Served {
+    let data = PartitionData {
+        partition_index: asked.partition,
+        error_code: code.into(),
+        high_watermark: -1,
+        ..PartitionData::default()
+    };
+    Served {
+        topic: asked.topic.clone(),
+        fetched: FetchedPartition { data, records: Vec::new() },
+        noteworthy: Noteworthy::Error,
+    }
+}
+
+impl Served {
+    fn bytes(&self) -> usize {
+        self.fetched.records.iter().map(bytes::Bytes::len).sum()
+    }
+}
+
+/// The request that is answered.
+#[derive(Clone, Copy)]
+struct Answer {
+    version: i16,
+    correlation_id: i32,
+}
+
+impl Answer {
+    fn encode(self, code: ErrorCode, session_id: i32, partitions: Vec<Served>) -> Response {
+        let mut topics: Vec<FetchedTopic> = Vec::new();
+        let mut last = None;
+        for Served { topic, fetched, .. } in partitions {
+            if last.as_ref() != Some(&topic) {
+                topics.push(FetchedTopic::default());
+                last = Some(topic.clone());
+            }
+            if let Some(open) = topics.last_mut() {
+                match topic {
+                    TopicRef::Name(name) if open.name.is_empty() => open.name = name.to_string(),
+                    TopicRef::Name(_) => {}
+                    TopicRef::Id(id) => open.topic_id = id,
+                }
+                open.partitions.push(fetched);
+            }
+        }
+        let response = FetchResponseEncoder {
+            error_code: code.into(),
+            session_id: if self.version >= SESSIONS_SINCE { session_id } else { 0 },
+            topics,
+            ..FetchResponseEncoder::default()
+        };
+        match response.encode(self.version, self.correlation_id) {
+            Ok(segments) => {
+                let mut segments = segments.into_iter();
+                Response { head: segments.next().unwrap_or_default(), rest: segments.collect() }
+            }
+            Err(error) => {
+                // A connection without this answer would wait for ever; the line names the defect.
+                tracing::error!(version = self.version, %error, "a fetch cannot be answered");
+                Response::none()
+            }
+        }
+    }
+}

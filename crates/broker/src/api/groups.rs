@@ -1,0 +1,113 @@
+//! ListGroups 0-5, DescribeGroups 0-6, DeleteGroups 0-2.
+//!
+//! KIP-518 state filter, KIP-848 type filter (every group is classic), KIP-1043 error messages.
+
+use moldau_coordinator::{GroupDescription, Reply};
+use moldau_protocol::ErrorCode;
+use moldau_protocol::messages::delete_groups_response::DeletableGroupResult;
+use moldau_protocol::messages::describe_groups_response::{DescribedGroup, DescribedGroupMember};
+use moldau_protocol::messages::list_groups_response::ListedGroup;
+use moldau_protocol::messages::{
+    DeleteGroupsRequest, DeleteGroupsResponse, DescribeGroupsRequest, DescribeGroupsResponse,
+    ListGroupsRequest, ListGroupsResponse,
+};
+
+use crate::api::membership::failure;
+use crate::dispatch::{Call, Outcome};
+
+/// The type of every group that exists here (KIP-848 calls it so).
+const GROUP_TYPE: &str = "classic";
+
+/// From this version on a missing group is an error rather than a dead group (KIP-1043).
+const GROUP_ID_NOT_FOUND_SINCE: i16 = 6;
+
+pub(crate) fn list(call: &Call<'_>, request: ListGroupsRequest) -> Outcome<ListGroupsResponse> {
+    let matches = |filter: &[String], word: &str| {
+        filter.is_empty() || filter.iter().any(|wanted| wanted.eq_ignore_ascii_case(word))
+    };
+    let groups: Vec<_> = call.state.groups.view(|groups| groups.list().collect());
+    let listed = groups
+        .into_iter()
+        .filter(|group| matches(&request.states_filter, group.state.name()))
+        .filter(|_| matches(&request.types_filter, GROUP_TYPE))
+        .map(|group| ListedGroup {
+            group_id: group.group_id,
+            protocol_type: group.protocol_type,
+            group_state: group.state.name().to_owned(),
+            group_type: GROUP_TYPE.to_owned(),
+            ..ListedGroup::default()
+        });
+    Outcome::Now(ListGroupsResponse { groups: listed.collect(), ..ListGroupsResponse::default() })
+}
+
+pub(crate) fn describe(
+    call: &Call<'_>,
+    request: DescribeGroupsRequest,
+) -> Outcome<DescribeGroupsResponse> {
+    let groups = request.groups.into_iter().map(|group_id| {
+        match call.state.groups.view(|groups| groups.describe(&group_id)) {
+            Some(group) => described(group),
+            None => absent(group_id, call.version),
+        }
+    });
+    Outcome::Now(DescribeGroupsResponse {
+        groups: groups.collect(),
+        ..DescribeGroupsResponse::default()
+    })
+}
+
+fn described(group: GroupDescription) -> DescribedGroup {
+    let members = group.members.into_iter().map(|member| DescribedGroupMember {
+        member_id: member.member_id,
+        group_instance_id: member.instance_id,
+        client_id: member.client_id,
+        client_host: member.client_host,
+        member_metadata: member.metadata,
+        member_assignment: member.assignment,
+        ..DescribedGroupMember::default()
+    });
+    DescribedGroup {
+        group_id: group.group_id,
+        group_state: group.state.name().to_owned(),
+        protocol_type: group.protocol_type,
+        protocol_data: group.protocol_name,
+        members: members.collect(),
+        ..DescribedGroup::default()
+    }
+}
+
+fn absent(group_id: String, version: i16) -> DescribedGroup {
+    let mut group = DescribedGroup { group_state: "Dead".to_owned(), ..Default::default() };
+    if version >= GROUP_ID_NOT_FOUND_SINCE {
+        group.error_code = ErrorCode::GroupIdNotFound.into();
+        group.error_message = Some(format!("group {group_id} does not exist"));
+    }
+    group.group_id = group_id;
+    group
+}
+
+pub(crate) fn delete(
+    call: &Call<'_>,
+    request: DeleteGroupsRequest,
+) -> Outcome<DeleteGroupsResponse> {
+    let state = call.state;
+    let names = request.groups_names;
+    let reply = state
+        .groups
+        .submit(&state.storage, |groups, _now, token| groups.delete_groups(&names, token));
+    Outcome::Later(Box::pin(async move {
+        let results = match reply.await {
+            Ok(Reply::DeleteGroups(results)) => results,
+            other => {
+                let code = failure(other);
+                names.into_iter().map(|name| (name, code)).collect()
+            }
+        };
+        let results = results.into_iter().map(|(group_id, code)| DeletableGroupResult {
+            group_id,
+            error_code: code.into(),
+            ..DeletableGroupResult::default()
+        });
+        DeleteGroupsResponse { results: results.collect(), ..DeleteGroupsResponse::default() }
+    }))
+}

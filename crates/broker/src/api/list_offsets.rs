@@ -1,0 +1,87 @@
+//! ListOffsets, versions 1-11 (KIP-79 by time, KIP-734 max timestamp, KIP-405 local log).
+//!
+//! A lookup by time is exact: the first record whose timestamp is not before the one asked for,
+//! which means that the one batch that holds it is read and, if compressed, unpacked. There is no
+//! remote storage: the local log start is the log start, and the last tiered offset is unknown.
+
+use moldau_protocol::ErrorCode;
+use moldau_protocol::messages::list_offsets_request::ListOffsetsPartition;
+use moldau_protocol::messages::list_offsets_response::{
+    ListOffsetsPartitionResponse, ListOffsetsTopicResponse,
+};
+use moldau_protocol::messages::{ListOffsetsRequest, ListOffsetsResponse};
+use moldau_storage::{Log, TimestampOffset};
+use std::sync::Arc;
+
+use crate::dispatch::{Call, Outcome};
+use crate::error::read_code;
+use crate::partition;
+use crate::state::LEADER_EPOCH;
+
+/// Timestamps that mean something else (`ListOffsetsRequest` of Kafka).
+const LATEST: i64 = -1;
+const EARLIEST: i64 = -2;
+const MAX_TIMESTAMP: i64 = -3;
+const EARLIEST_LOCAL: i64 = -4;
+const LATEST_TIERED: i64 = -5;
+const EARLIEST_PENDING_UPLOAD: i64 = -6;
+
+pub(crate) fn handle(call: &Call<'_>, request: ListOffsetsRequest) -> Outcome<ListOffsetsResponse> {
+    let state = Arc::clone(call.state);
+    // A lookup by time may read from disk, so it runs outside the network thread's turn.
+    Outcome::Later(Box::pin(async move {
+        let mut topics = Vec::with_capacity(request.topics.len());
+        for topic in request.topics {
+            let mut partitions = Vec::with_capacity(topic.partitions.len());
+            for asked in &topic.partitions {
+                let log = partition::by_name(
+                    &state,
+                    &topic.name,
+                    asked.partition_index,
+                    asked.current_leader_epoch,
+                );
+                partitions.push(match log {
+                    Ok(log) => look_up(&log, asked).await,
+                    Err(code) => refused(asked, code),
+                });
+            }
+            topics.push(ListOffsetsTopicResponse {
+                name: topic.name,
+                partitions,
+                ..ListOffsetsTopicResponse::default()
+            });
+        }
+        ListOffsetsResponse { topics, ..ListOffsetsResponse::default() }
+    }))
+}
+
+async fn look_up(log: &Arc<Log>, asked: &ListOffsetsPartition) -> ListOffsetsPartitionResponse {
+    let at =
+        |offset| Ok(Some(TimestampOffset { offset, timestamp: -1, leader_epoch: LEADER_EPOCH }));
+    let found = match asked.timestamp {
+        LATEST => at(log.high_watermark()),
+        EARLIEST | EARLIEST_LOCAL => at(log.start_offset()),
+        LATEST_TIERED | EARLIEST_PENDING_UPLOAD => Ok(None),
+        MAX_TIMESTAMP => log.offset_of_max_timestamp().await,
+        timestamp => log.offset_for_timestamp(timestamp).await,
+    };
+    match found {
+        Ok(Some(found)) => ListOffsetsPartitionResponse {
+            partition_index: asked.partition_index,
+            timestamp: found.timestamp,
+            offset: found.offset,
+            leader_epoch: found.leader_epoch,
+            ..ListOffsetsPartitionResponse::default()
+        },
+        Ok(None) => refused(asked, ErrorCode::None),
+        Err(error) => refused(asked, read_code(&error)),
+    }
+}
+
+fn refused(asked: &ListOffsetsPartition, code: ErrorCode) -> ListOffsetsPartitionResponse {
+    ListOffsetsPartitionResponse {
+        partition_index: asked.partition_index,
+        error_code: code.into(),
+        ..ListOffsetsPartitionResponse::default()
+    }
+}

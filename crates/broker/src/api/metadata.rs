@@ -1,0 +1,134 @@
+//! Metadata, versions 0-13 (KIP-204 auto-creation, KIP-516 topic ids, KIP-1102 rebootstrap).
+//!
+//! There is one broker, so it leads and holds every partition. Authorised operations are reported
+//! as not asked for, since there is no authoriser.
+
+use moldau_protocol::messages::metadata_request::MetadataRequestTopic;
+use moldau_protocol::messages::metadata_response::{
+    MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic,
+};
+use moldau_protocol::messages::{MetadataRequest, MetadataResponse};
+use moldau_protocol::{ErrorCode, Uuid};
+use moldau_storage::Lsn;
+
+use crate::catalog::{self, Topic};
+use crate::dispatch::{Call, Outcome, once_durable};
+use crate::metadata_record::TopicOverrides;
+use crate::state::{LEADER_EPOCH, NODE_ID};
+
+pub(crate) fn handle(call: &Call<'_>, request: MetadataRequest) -> Outcome<MetadataResponse> {
+    let mut created = None;
+    let topics = match &request.topics {
+        // Version 0 had no null: an empty list asks for all topics there, for none later.
+        None => all_topics(call),
+        Some(asked) if asked.is_empty() && call.version == 0 => all_topics(call),
+        Some(asked) => asked
+            .iter()
+            .map(|topic| {
+                find_or_create(call, topic, request.allow_auto_topic_creation, &mut created)
+            })
+            .collect(),
+    };
+    let endpoint = call.endpoint();
+    let response = MetadataResponse {
+        brokers: vec![MetadataResponseBroker {
+            node_id: NODE_ID,
+            host: endpoint.host,
+            port: endpoint.port,
+            ..MetadataResponseBroker::default()
+        }],
+        cluster_id: Some(call.state.cluster_id.clone()),
+        controller_id: NODE_ID,
+        topics,
+        ..MetadataResponse::default()
+    };
+    match created {
+        None => Outcome::Now(response),
+        Some(lsn) => once_durable(call, lsn, move |durable| match durable {
+            true => response,
+            false => storage_failed(response),
+        }),
+    }
+}
+
+fn all_topics(call: &Call<'_>) -> Vec<MetadataResponseTopic> {
+    call.state.catalog.all().iter().map(|topic| describe(topic)).collect()
+}
+
+fn find_or_create(
+    call: &Call<'_>,
+    asked: &MetadataRequestTopic,
+    may_create: bool,
+    created: &mut Option<Lsn>,
+) -> MetadataResponseTopic {
+    let catalog = &call.state.catalog;
+    let Some(name) = &asked.name else {
+        return match catalog.by_id(asked.topic_id) {
+            Some(topic) => describe(&topic),
+            None => unknown(None, asked.topic_id, ErrorCode::UnknownTopicId),
+        };
+    };
+    if let Some(topic) = catalog.by_name(name) {
+        return describe(&topic);
+    }
+    if let Err(refusal) = catalog::check_name(name) {
+        return unknown(Some(name), Uuid::ZERO, refusal.code);
+    }
+    if !(may_create && call.state.config.auto_create_topics) {
+        return unknown(Some(name), Uuid::ZERO, ErrorCode::UnknownTopicOrPartition);
+    }
+    let partitions = call.state.config.partitions_default;
+    match catalog.create(&call.state.storage, name, partitions, TopicOverrides::new()) {
+        Ok((topic, lsn)) => {
+            *created = Some(lsn);
+            describe(&topic)
+        }
+        // Another connection created it in between.
+        Err(refusal) if refusal.code == ErrorCode::TopicAlreadyExists => {
+            match catalog.by_name(name) {
+                Some(topic) => describe(&topic),
+                None => unknown(Some(name), Uuid::ZERO, ErrorCode::UnknownTopicOrPartition),
+            }
+        }
+        Err(refusal) => unknown(Some(name), Uuid::ZERO, refusal.code),
+    }
+}
+
+fn describe(topic: &Topic) -> MetadataResponseTopic {
+    let partitions = call_partitions(topic.partitions).map(|index| MetadataResponsePartition {
+        partition_index: index,
+        leader_id: NODE_ID,
+        leader_epoch: LEADER_EPOCH,
+        replica_nodes: vec![NODE_ID],
+        isr_nodes: vec![NODE_ID],
+        ..MetadataResponsePartition::default()
+    });
+    MetadataResponseTopic {
+        name: Some(topic.name.to_string()),
+        topic_id: topic.id,
+        partitions: partitions.collect(),
+        ..MetadataResponseTopic::default()
+    }
+}
+
+fn call_partitions(count: u32) -> impl Iterator<Item = i32> {
+    0..i32::try_from(count).expect("bounded by TOPIC_PARTITIONS_MAX")
+}
+
+fn unknown(name: Option<&String>, id: Uuid, code: ErrorCode) -> MetadataResponseTopic {
+    MetadataResponseTopic {
+        error_code: code.into(),
+        // Versions below 12 cannot say null.
+        name: Some(name.cloned().unwrap_or_default()),
+        topic_id: id,
+        ..MetadataResponseTopic::default()
+    }
+}
+
+fn storage_failed(mut response: MetadataResponse) -> MetadataResponse {
+    for topic in &mut response.topics {
+        topic.error_code = ErrorCode::KafkaStorageError.into();
+        topic.partitions.clear();
+    }
+    response
+}

@@ -1,0 +1,22 @@
+//! One handler per API. What an API is called, which versions of it are served and which handler
+//! answers stands in [`crate::dispatch`] alone.
+
+pub(crate) mod api_versions;
+pub(crate) mod create_partitions;
+pub(crate) mod create_topics;
+pub(crate) mod delete_records;
+pub(crate) mod delete_topics;
+pub(crate) mod describe_cluster;
+pub(crate) mod describe_configs;
+pub(crate) mod describe_topic_partitions;
+pub(crate) mod fetch;
+pub(crate) mod find_coordinator;
+pub(crate) mod groups;
+pub(crate) mod incremental_alter_configs;
+pub(crate) mod init_producer_id;
+pub(crate) mod list_offsets;
+pub(crate) mod membership;
+pub(crate) mod metadata;
+pub(crate) mod offset_for_leader_epoch;
+pub(crate) mod offsets;
+pub(crate) mod produce;

@@ -1,0 +1,42 @@
+//! OffsetForLeaderEpoch, versions 2-4 (KIP-101, KIP-320): where an epoch ends.
+
+use moldau_protocol::messages::offset_for_leader_epoch_request::OffsetForLeaderPartition;
+use moldau_protocol::messages::offset_for_leader_epoch_response::{
+    EpochEndOffset, OffsetForLeaderTopicResult,
+};
+use moldau_protocol::messages::{OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse};
+
+use crate::dispatch::{Call, Outcome};
+use crate::partition;
+
+pub(crate) fn handle(
+    call: &Call<'_>,
+    request: OffsetForLeaderEpochRequest,
+) -> Outcome<OffsetForLeaderEpochResponse> {
+    let topics = request.topics.into_iter().map(|topic| {
+        let partitions = topic.partitions.iter().map(|asked| end_of(call, &topic.topic, asked));
+        OffsetForLeaderTopicResult {
+            partitions: partitions.collect(),
+            topic: topic.topic,
+            ..OffsetForLeaderTopicResult::default()
+        }
+    });
+    Outcome::Now(OffsetForLeaderEpochResponse {
+        topics: topics.collect(),
+        ..OffsetForLeaderEpochResponse::default()
+    })
+}
+
+fn end_of(call: &Call<'_>, topic: &str, asked: &OffsetForLeaderPartition) -> EpochEndOffset {
+    let mut answer = EpochEndOffset { partition: asked.partition, ..EpochEndOffset::default() };
+    let epoch = asked.current_leader_epoch;
+    match partition::by_name(call.state, topic, asked.partition, epoch) {
+        Ok(log) => {
+            let end = log.end_of_epoch(asked.leader_epoch);
+            answer.leader_epoch = end.leader_epoch;
+            answer.end_offset = end.end_offset;
+        }
+        Err(code) => answer.error_code = code.into(),
+    }
+    answer
+}

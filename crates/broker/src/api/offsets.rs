@@ -1,0 +1,307 @@
+//! OffsetCommit 2-10, OffsetFetch 1-10, OffsetDelete 0.
+//!
+//! KIP-320 leader epochs, KIP-447 stable offsets (always stable: there are no transactions),
+//! KIP-709 several groups at once, KIP-516 topic ids in version 10.
+
+use moldau_coordinator::{
+    self as coordinator, FetchedOffset, PartitionCommit, Reply, TopicCommit, TopicResult,
+};
+use moldau_protocol::messages::offset_commit_request::OffsetCommitRequestTopic;
+use moldau_protocol::messages::offset_commit_response::{
+    OffsetCommitResponsePartition, OffsetCommitResponseTopic,
+};
+use moldau_protocol::messages::offset_delete_response::{
+    OffsetDeleteResponsePartition, OffsetDeleteResponseTopic,
+};
+use moldau_protocol::messages::offset_fetch_request::{
+    OffsetFetchRequestGroup, OffsetFetchRequestTopics,
+};
+use moldau_protocol::messages::offset_fetch_response::{
+    OffsetFetchResponseGroup, OffsetFetchResponsePartition, OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic, OffsetFetchResponseTopics,
+};
+use moldau_protocol::messages::{
+    OffsetCommitRequest, OffsetCommitResponse, OffsetDeleteRequest, OffsetDeleteResponse,
+    OffsetFetchRequest, OffsetFetchResponse,
+};
+use moldau_protocol::{ErrorCode, Uuid};
+
+use crate::api::membership::failure;
+use crate::dispatch::{Call, Outcome, once_durable};
+
+/// From this version on topics are named by id.
+const TOPIC_IDS_SINCE: i16 = 10;
+
+/// From this version on OffsetFetch asks for several groups.
+const FETCH_BATCHED_SINCE: i16 = 8;
+
+pub(crate) fn commit(
+    call: &Call<'_>,
+    request: OffsetCommitRequest,
+) -> Outcome<OffsetCommitResponse> {
+    let mut known = Vec::new();
+    let mut answers = Vec::with_capacity(request.topics.len());
+    for topic in request.topics {
+        match commit_name(call, &topic) {
+            Ok(name) => {
+                answers.push(commit_answer(&topic, ErrorCode::None));
+                known.push((answers.len() - 1, name, topic));
+            }
+            Err(code) => answers.push(commit_answer(&topic, code)),
+        }
+    }
+    let places: Vec<usize> = known.iter().map(|(place, ..)| *place).collect();
+    let commit = coordinator::OffsetCommitRequest {
+        group_id: request.group_id,
+        generation: request.generation_id_or_member_epoch,
+        member_id: request.member_id,
+        instance_id: request.group_instance_id,
+        retention_ms: Some(request.retention_time_ms).filter(|ms| *ms >= 0),
+        topics: known.into_iter().map(|(_, name, topic)| wanted(call, name, topic)).collect(),
+    };
+    let state = call.state;
+    let reply = state
+        .groups
+        .submit(&state.storage, |groups, now, token| groups.offset_commit(now, &commit, token));
+    Outcome::Later(Box::pin(async move {
+        match reply.await {
+            Ok(Reply::OffsetCommit(results)) => {
+                for (place, result) in places.into_iter().zip(results) {
+                    if let Some(answer) = answers.get_mut(place) {
+                        tell(answer, &result);
+                    }
+                }
+            }
+            other => {
+                let code = i16::from(failure(other));
+                let partitions = answers.iter_mut().flat_map(|topic| &mut topic.partitions);
+                partitions.for_each(|partition| partition.error_code = code);
+            }
+        }
+        OffsetCommitResponse { topics: answers, ..OffsetCommitResponse::default() }
+    }))
+}
+
+fn commit_name(call: &Call<'_>, topic: &OffsetCommitRequestTopic) -> Result<String, ErrorCode> {
+    if call.version >= TOPIC_IDS_SINCE {
+        let found = call.state.catalog.by_id(topic.topic_id);
+        return found.map(|it| it.name.to_string()).ok_or(ErrorCode::UnknownTopicId);
+    }
+    match call.state.catalog.by_name(&topic.name) {
+        Some(_) => Ok(topic.name.clone()),
+        None => Err(ErrorCode::UnknownTopicOrPartition),
+    }
+}
+
+fn commit_answer(topic: &OffsetCommitRequestTopic, code: ErrorCode) -> OffsetCommitResponseTopic {
+    let partitions = topic.partitions.iter().map(|partition| OffsetCommitResponsePartition {
+        partition_index: partition.partition_index,
+        error_code: code.into(),
+        ..OffsetCommitResponsePartition::default()
+    });
+    OffsetCommitResponseTopic {
+        name: topic.name.clone(),
+        topic_id: topic.topic_id,
+        partitions: partitions.collect(),
+        ..OffsetCommitResponseTopic::default()
+    }
+}
+
+fn wanted(call: &Call<'_>, name: String, topic: OffsetCommitRequestTopic) -> TopicCommit {
+    let found = call.state.catalog.by_name(&name);
+    let exists = |index: i32| found.as_ref().is_some_and(|topic| topic.has(index));
+    let partitions = topic.partitions.into_iter().filter(|it| exists(it.partition_index));
+    let partitions = partitions.map(|partition| PartitionCommit {
+        partition: partition.partition_index,
+        offset: partition.committed_offset,
+        leader_epoch: partition.committed_leader_epoch,
+        metadata: partition.committed_metadata.unwrap_or_default(),
+    });
+    TopicCommit { topic: name, partitions: partitions.collect() }
+}
+
+/// Copies the outcome of each partition; one that was not handed on does not exist.
+fn tell(answer: &mut OffsetCommitResponseTopic, result: &TopicResult) {
+    for partition in &mut answer.partitions {
+        let outcome =
+            result.partitions.iter().find(|(index, _)| *index == partition.partition_index);
+        let code = outcome.map_or(ErrorCode::UnknownTopicOrPartition, |(_, code)| *code);
+        partition.error_code = code.into();
+    }
+}
+
+pub(crate) fn fetch(call: &Call<'_>, request: OffsetFetchRequest) -> Outcome<OffsetFetchResponse> {
+    let response = if call.version >= FETCH_BATCHED_SINCE {
+        let groups = request.groups.into_iter().map(|group| fetch_group(call, group));
+        OffsetFetchResponse { groups: groups.collect(), ..OffsetFetchResponse::default() }
+    } else {
+        fetch_older(call, request)
+    };
+    // What was just read may be part of a commit that is on its way to the disk.
+    let Some(lsn) = call.state.groups.written() else { return Outcome::Now(response) };
+    once_durable(call, lsn, move |durable| match durable {
+        true => response,
+        false => storage_failed(response),
+    })
+}
+
+fn storage_failed(mut response: OffsetFetchResponse) -> OffsetFetchResponse {
+    response.error_code = ErrorCode::KafkaStorageError.into();
+    response.topics.clear();
+    for group in &mut response.groups {
+        group.error_code = ErrorCode::KafkaStorageError.into();
+        group.topics.clear();
+    }
+    response
+}
+
+/// The older form is the newer one with a single group.
+fn fetch_older(call: &Call<'_>, request: OffsetFetchRequest) -> OffsetFetchResponse {
+    let topics = request.topics.map(|topics| {
+        let topics = topics.into_iter().map(|topic| OffsetFetchRequestTopics {
+            name: topic.name,
+            partition_indexes: topic.partition_indexes,
+            ..OffsetFetchRequestTopics::default()
+        });
+        topics.collect()
+    });
+    let asked = OffsetFetchRequestGroup {
+        group_id: request.group_id,
+        topics,
+        ..OffsetFetchRequestGroup::default()
+    };
+    let found = fetch_group(call, asked);
+    OffsetFetchResponse {
+        topics: found.topics.into_iter().map(older_topic).collect(),
+        error_code: found.error_code,
+        ..OffsetFetchResponse::default()
+    }
+}
+
+fn fetch_group(call: &Call<'_>, asked: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup {
+    let topics = match asked.topics {
+        Some(topics) => {
+            topics.into_iter().map(|topic| fetch_topic(call, &asked.group_id, topic)).collect()
+        }
+        None => {
+            let groups = &call.state.groups;
+            let all = groups.view(|groups| groups.offset_fetch(&asked.group_id, None));
+            all.into_iter().map(|(name, offsets)| fetched_topic(call, name, offsets)).collect()
+        }
+    };
+    OffsetFetchResponseGroup {
+        group_id: asked.group_id,
+        topics,
+        ..OffsetFetchResponseGroup::default()
+    }
+}
+
+fn fetch_topic(
+    call: &Call<'_>,
+    group_id: &str,
+    asked: OffsetFetchRequestTopics,
+) -> OffsetFetchResponseTopics {
+    let name = match call.version {
+        TOPIC_IDS_SINCE.. => {
+            let found = call.state.catalog.by_id(asked.topic_id);
+            let Some(topic) = found else { return fetch_unknown(asked) };
+            topic.name.to_string()
+        }
+        _ => asked.name,
+    };
+    let wanted = [(name, asked.partition_indexes)];
+    let found = call.state.groups.view(|groups| groups.offset_fetch(group_id, Some(&wanted)));
+    let [(name, _)] = wanted;
+    let offsets = found.into_iter().flat_map(|(_, offsets)| offsets).collect();
+    fetched_topic(call, name, offsets)
+}
+
+fn fetched_topic(
+    call: &Call<'_>,
+    name: String,
+    offsets: Vec<FetchedOffset>,
+) -> OffsetFetchResponseTopics {
+    let topic_id = call.state.catalog.by_name(&name).map_or(Uuid::ZERO, |topic| topic.id);
+    let partitions = offsets.into_iter().map(|offset| OffsetFetchResponsePartitions {
+        partition_index: offset.partition,
+        committed_offset: offset.offset,
+        committed_leader_epoch: offset.leader_epoch,
+        metadata: Some(offset.metadata),
+        ..OffsetFetchResponsePartitions::default()
+    });
+    OffsetFetchResponseTopics {
+        partitions: partitions.collect(),
+        name: if call.version >= TOPIC_IDS_SINCE { String::new() } else { name },
+        topic_id: if call.version >= TOPIC_IDS_SINCE { topic_id } else { Uuid::ZERO },
+        ..OffsetFetchResponseTopics::default()
+    }
+}
+
+fn fetch_unknown(asked: OffsetFetchRequestTopics) -> OffsetFetchResponseTopics {
+    let partitions =
+        asked.partition_indexes.into_iter().map(|index| OffsetFetchResponsePartitions {
+            partition_index: index,
+            committed_offset: -1,
+            metadata: Some(String::new()),
+            error_code: ErrorCode::UnknownTopicId.into(),
+            ..OffsetFetchResponsePartitions::default()
+        });
+    OffsetFetchResponseTopics {
+        topic_id: asked.topic_id,
+        partitions: partitions.collect(),
+        ..OffsetFetchResponseTopics::default()
+    }
+}
+
+fn older_topic(topic: OffsetFetchResponseTopics) -> OffsetFetchResponseTopic {
+    let partitions = topic.partitions.into_iter().map(|partition| OffsetFetchResponsePartition {
+        partition_index: partition.partition_index,
+        committed_offset: partition.committed_offset,
+        committed_leader_epoch: partition.committed_leader_epoch,
+        metadata: partition.metadata,
+        error_code: partition.error_code,
+        ..OffsetFetchResponsePartition::default()
+    });
+    OffsetFetchResponseTopic {
+        name: topic.name,
+        partitions: partitions.collect(),
+        ..OffsetFetchResponseTopic::default()
+    }
+}
+
+pub(crate) fn delete(
+    call: &Call<'_>,
+    request: OffsetDeleteRequest,
+) -> Outcome<OffsetDeleteResponse> {
+    let topics = request.topics.into_iter().map(|topic| {
+        (topic.name, topic.partitions.into_iter().map(|it| it.partition_index).collect())
+    });
+    let delete =
+        coordinator::OffsetDeleteRequest { group_id: request.group_id, topics: topics.collect() };
+    let state = call.state;
+    let reply = state
+        .groups
+        .submit(&state.storage, |groups, now, token| groups.offset_delete(now, &delete, token));
+    Outcome::Later(Box::pin(async move {
+        let results = match reply.await {
+            Ok(Reply::OffsetDelete(results)) => results,
+            other => Err(failure(other)),
+        };
+        match results {
+            Ok(topics) => OffsetDeleteResponse {
+                topics: topics.into_iter().map(deleted).collect(),
+                ..OffsetDeleteResponse::default()
+            },
+            Err(code) => {
+                OffsetDeleteResponse { error_code: code.into(), ..OffsetDeleteResponse::default() }
+            }
+        }
+    }))
+}
+
+fn deleted(result: TopicResult) -> OffsetDeleteResponseTopic {
+    let partitions = result.partitions.into_iter().map(|(index, code)| {
+        OffsetDeleteResponsePartition { partition_index: index, error_code: code.into() }
+    });
+    OffsetDeleteResponseTopic { name: result.topic, partitions: partitions.collect() }
+}

@@ -1,0 +1,213 @@
+//! Produce, versions 3-13 (KIP-98 batches, KIP-467 messages, KIP-516 topic ids).
+//!
+//! Every partition is validated and appended on its own, in the order of the request, before this
+//! returns; the answer waits for the flush that covers all of them. Unlike Kafka, records are not
+//! walked: a batch whose CRC holds is stored as it is. Exactly one batch per partition is allowed,
+//! as in Kafka. `acks=1` and `acks=all` are the same with one replica; `acks=0` is answered by
+//! nothing, or by a closed connection where Kafka closes it too: after an error.
+
+use moldau_net::Reply;
+use moldau_protocol::frame::RequestHeader;
+use moldau_protocol::messages::ProduceResponse;
+use moldau_protocol::messages::produce_response::{PartitionProduceResponse, TopicProduceResponse};
+use moldau_protocol::produce::{PartitionRecords, ProduceRequestView, TopicRecords};
+use moldau_protocol::{ErrorCode, Uuid};
+use moldau_records::{AppendInfo, AppendLimits, set_log_append_time, validate_for_append};
+use moldau_storage::Lsn;
+
+use crate::catalog::Topic;
+use crate::dispatch::{self, Call, Later, Outcome, once_durable};
+use crate::error::{Refusal, append_refusal, records_refusal};
+use crate::partition;
+use crate::state::LEADER_EPOCH;
+use crate::topic_config::{TimestampType, TopicConfig};
+
+/// From this version on a batch may be compressed by zstd (KIP-110).
+const ZSTD_SINCE: i16 = 7;
+
+/// What a produce does to the partitions of its request.
+struct Appends {
+    response: ProduceResponse,
+    /// Position that must be durable before the answer; `None` if nothing was appended.
+    last: Option<Lsn>,
+    refused: bool,
+}
+
+pub(crate) fn serve(
+    call: &Call<'_>,
+    header: &RequestHeader<'_>,
+    body: &[u8],
+) -> Reply<Later<moldau_net::Response>> {
+    let Ok(request) = ProduceRequestView::parse(body, call.version) else {
+        return Reply::Close("malformed request");
+    };
+    let acks = request.acks();
+    let Some(appends) = append_all(call, &request) else {
+        return Reply::Close("malformed request");
+    };
+    if acks == 0 {
+        return match appends.refused {
+            true => Reply::Close("produce with acks=0 was refused"),
+            false => Reply::NoResponse,
+        };
+    }
+    let outcome = match appends.last {
+        None => Outcome::Now(appends.response),
+        Some(lsn) => {
+            let admission = call.admission.take();
+            once_durable(call, lsn, move |durable| {
+                drop(admission);
+                match durable {
+                    true => appends.response,
+                    false => storage_failed(appends.response),
+                }
+            })
+        }
+    };
+    dispatch::answer(header, outcome)
+}
+
+/// Appends every partition; `None` if the request turns out to be malformed on the way, before
+/// anything of it was appended.
+fn append_all(call: &Call<'_>, request: &ProduceRequestView<'_>) -> Option<Appends> {
+    // The structure is checked to its end first: a request is appended as a whole or refused.
+    request.check().ok()?;
+    let mut last = None;
+    let mut refused = false;
+    let mut responses = Vec::new();
+    for topic in request.topics() {
+        let topic = topic.ok()?;
+        let found = find_topic(call, &topic);
+        let mut partition_responses = Vec::new();
+        for partition in topic.partitions() {
+            let partition = partition.ok()?;
+            let outcome = match &found {
+                Ok(found) => append(call, request, found, &partition),
+                Err(refusal) => Err(refusal.clone()),
+            };
+            refused |= outcome.is_err();
+            partition_responses.push(match outcome {
+                Ok((response, lsn)) => {
+                    last = last.max(Some(lsn));
+                    response
+                }
+                Err(refusal) => refused_partition(partition.index, refusal),
+            });
+        }
+        responses.push(TopicProduceResponse {
+            name: topic.name.unwrap_or("").to_owned(),
+            topic_id: topic.id.unwrap_or(Uuid::ZERO),
+            partition_responses,
+            ..TopicProduceResponse::default()
+        });
+    }
+    let response = ProduceResponse { responses, ..ProduceResponse::default() };
+    Some(Appends { response, last, refused })
+}
+
+fn find_topic(call: &Call<'_>, topic: &TopicRecords<'_>) -> Result<std::sync::Arc<Topic>, Refusal> {
+    let catalog = &call.state.catalog;
+    match (topic.name, topic.id) {
+        (Some(name), _) => catalog.by_name(name).ok_or_else(|| crate::catalog::unknown_name(name)),
+        (None, id) => {
+            let id = id.unwrap_or(Uuid::ZERO);
+            catalog.by_id(id).ok_or_else(|| crate::catalog::unknown_id(id))
+        }
+    }
+}
+
+fn append(
+    call: &Call<'_>,
+    request: &ProduceRequestView<'_>,
+    topic: &Topic,
+    partition: &PartitionRecords<'_>,
+) -> Result<(PartitionProduceResponse, Lsn), Refusal> {
+    if !matches!(request.acks(), -1..=1) {
+        let message = format!("acks is -1, 0 or 1, not {}", request.acks());
+        return Err(Refusal::new(ErrorCode::InvalidRequiredAcks, message));
+    }
+    if !topic.has(partition.index) {
+        let message = format!("topic {} has no partition {}", topic.name, partition.index);
+        return Err(Refusal::new(ErrorCode::UnknownTopicOrPartition, message));
+    }
+    let records = partition.records.unwrap_or_default();
+    let limits = AppendLimits { batch_bytes_max: topic.config.message_bytes_max };
+    let info = validate_for_append(records, &limits).map_err(|it| records_refusal(&it))?;
+    check(call, request, &topic.config, &info)?;
+    let log = partition::log(call.state, topic, partition.index);
+    let stamped = topic.config.timestamp_type == TimestampType::LogAppendTime;
+    let appended = if stamped {
+        let mut copy = records.to_vec();
+        set_log_append_time(&mut copy, call.now_ms).map_err(|it| records_refusal(&it))?;
+        log.append(&copy, LEADER_EPOCH)
+    } else {
+        log.append(records, LEADER_EPOCH)
+    };
+    let appended = appended.map_err(|error| append_refusal(&error))?;
+    call.state.metrics.produced(records.len(), info.records_count);
+    let response = PartitionProduceResponse {
+        index: partition.index,
+        base_offset: appended.base_offset,
+        log_append_time_ms: if stamped { call.now_ms } else { -1 },
+        log_start_offset: appended.start_offset,
+        ..PartitionProduceResponse::default()
+    };
+    Ok((response, appended.lsn))
+}
+
+/// What the batch itself cannot say: the rules of the request's version and of the topic.
+fn check(
+    call: &Call<'_>,
+    request: &ProduceRequestView<'_>,
+    config: &TopicConfig,
+    info: &AppendInfo,
+) -> Result<(), Refusal> {
+    if info.batches_count != 1 {
+        let message = "a produce request carries exactly one record batch per partition";
+        return Err(Refusal::new(ErrorCode::InvalidRecord, message));
+    }
+    if info.has_zstd && call.version < ZSTD_SINCE {
+        let message = "zstd needs Produce version 7 or later";
+        return Err(Refusal::new(ErrorCode::UnsupportedCompressionType, message));
+    }
+    if info.is_transactional || request.transactional_id().is_some() {
+        let message = "transactions are not supported";
+        return Err(Refusal::new(ErrorCode::InvalidTxnState, message));
+    }
+    if config.timestamp_type == TimestampType::LogAppendTime || info.max_timestamp < 0 {
+        return Ok(());
+    }
+    let ahead = info.max_timestamp.saturating_sub(call.now_ms);
+    if ahead > config.timestamp_after_ms_max
+        || ahead.saturating_neg() > config.timestamp_before_ms_max
+    {
+        let message = format!(
+            "timestamp {} is not between {} ms before and {} ms after the broker's clock",
+            info.max_timestamp, config.timestamp_before_ms_max, config.timestamp_after_ms_max
+        );
+        return Err(Refusal::new(ErrorCode::InvalidTimestamp, message));
+    }
+    Ok(())
+}
+
+fn refused_partition(index: i32, refusal: Refusal) -> PartitionProduceResponse {
+    PartitionProduceResponse {
+        index,
+        error_code: refusal.code.into(),
+        base_offset: -1,
+        error_message: Some(refusal.message),
+        ..PartitionProduceResponse::default()
+    }
+}
+
+fn storage_failed(mut response: ProduceResponse) -> ProduceResponse {
+    for topic in &mut response.responses {
+        for partition in &mut topic.partition_responses {
+            if partition.error_code == i16::from(ErrorCode::None) {
+                partition.error_code = ErrorCode::KafkaStorageError.into();
+                partition.base_offset = -1;
+            }
+        }
+    }
+    response
+}

@@ -1,0 +1,64 @@
+//! What an operator decides about a broker. The binary reads it from a file or from arguments.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use moldau_storage::Durability;
+
+/// Settings of one broker, complete when made.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where the journal lives; created if absent.
+    pub data_dir: PathBuf,
+    /// Where Kafka clients connect.
+    pub listen: SocketAddr,
+    /// What clients are told to connect to; `None` tells each the address that it came by.
+    pub advertised: Option<Advertised>,
+    /// Where `/metrics`, `/livez` and `/readyz` are served; `None` serves them nowhere.
+    pub admin: Option<SocketAddr>,
+    /// When a produce counts as done.
+    pub durability: Durability,
+    /// How long the journal waits for more before it flushes; for slow network disks.
+    pub commit_delay: Duration,
+    /// Bytes of journal buffers kept for reads of recent data.
+    pub tail_cache_bytes: usize,
+    /// Threads that serve connections.
+    pub network_threads: usize,
+    /// Whether a topic is created when a client asks for its metadata (Kafka:
+    /// `auto.create.topics.enable`).
+    pub auto_create_topics: bool,
+    /// Partitions of a topic that does not say how many (Kafka: `num.partitions`).
+    pub partitions_default: u32,
+    /// How long the first member of an empty group waits for others (Kafka:
+    /// `group.initial.rebalance.delay.ms`).
+    pub group_initial_rebalance_delay: Duration,
+    /// How long requests in flight may take after a stop was asked for.
+    pub drain_timeout: Duration,
+}
+
+/// A host and port that clients can reach.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Advertised {
+    /// Name or address.
+    pub host: String,
+    /// Port.
+    pub port: u16,
+}
+
+impl Config {
+    /// The broker's configuration under Kafka's names, as DescribeConfigs shows it.
+    pub(crate) fn broker_configs(&self) -> Vec<(&'static str, String)> {
+        let delay_ms = self.group_initial_rebalance_delay.as_millis();
+        vec![
+            ("auto.create.topics.enable", self.auto_create_topics.to_string()),
+            ("broker.id", crate::state::NODE_ID.to_string()),
+            ("default.replication.factor", "1".to_owned()),
+            ("group.initial.rebalance.delay.ms", delay_ms.to_string()),
+            ("listeners", format!("PLAINTEXT://{}", self.listen)),
+            ("log.dirs", self.data_dir.display().to_string()),
+            ("num.network.threads", self.network_threads.to_string()),
+            ("num.partitions", self.partitions_default.to_string()),
+        ]
+    }
+}

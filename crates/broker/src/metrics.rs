@@ -1,0 +1,167 @@
+//! What the admin port reports: counters of the broker, of its connections and of its journal.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use moldau_protocol::ApiKey;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Registry;
+
+use crate::dispatch;
+use crate::state::State;
+
+/// Counters that handlers add to.
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    /// One counter for each API that is served, in the order of the table.
+    requests: Vec<(ApiKey, AtomicU64)>,
+    produced_bytes: AtomicU64,
+    produced_records: AtomicU64,
+    fetched_bytes: AtomicU64,
+}
+
+impl Metrics {
+    pub(crate) fn new() -> Self {
+        Self {
+            requests: dispatch::served_versions()
+                .map(|(key, _)| (key, AtomicU64::new(0)))
+                .collect(),
+            produced_bytes: AtomicU64::new(0),
+            produced_records: AtomicU64::new(0),
+            fetched_bytes: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn request(&self, key: ApiKey) {
+        if let Some((_, count)) = self.requests.iter().find(|(api, _)| *api == key) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn produced(&self, bytes: usize, records: u64) {
+        self.produced_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.produced_records.fetch_add(records, Ordering::Relaxed);
+    }
+
+    pub(crate) fn fetched(&self, bytes: usize) {
+        self.fetched_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+}
+
+/// Everything in the OpenMetrics text format.
+///
+/// # Errors
+/// The encoder's own; writing to a string does not fail.
+pub(crate) fn open_metrics(
+    state: &Arc<State>,
+    net: &Arc<moldau_net::Metrics>,
+) -> Result<String, fmt::Error> {
+    let mut registry = Registry::with_prefix("moldau");
+    registry
+        .register_collector(Box::new(Reading { state: Arc::clone(state), net: Arc::clone(net) }));
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, &registry)?;
+    Ok(text)
+}
+
+/// Reads every counter when the page is asked for.
+struct Reading {
+    state: Arc<State>,
+    net: Arc<moldau_net::Metrics>,
+}
+
+impl fmt::Debug for Reading {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Reading")
+    }
+}
+
+impl Collector for Reading {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        self.encode_requests(&mut encoder)?;
+        for (name, help, value) in self.counters() {
+            let counter = ConstCounter::new(value);
+            counter.encode(encoder.encode_descriptor(
+                name,
+                help,
+                None,
+                counter.metric_type(),
+            )?)?;
+        }
+        for (name, help, value) in self.gauges() {
+            let gauge = ConstGauge::new(value);
+            gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)?;
+        }
+        Ok(())
+    }
+}
+
+type Reported<T> = (&'static str, &'static str, T);
+
+impl Reading {
+    fn encode_requests(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let kind = ConstCounter::new(0u64).metric_type();
+        let help = "Requests served, by API";
+        let mut family = encoder.encode_descriptor("requests", help, None, kind)?;
+        for (key, count) in &self.state.metrics.requests {
+            let labels = [("api", format!("{key:?}"))];
+            let counter = ConstCounter::new(count.load(Ordering::Relaxed));
+            counter.encode(family.encode_family(&labels)?)?;
+        }
+        Ok(())
+    }
+
+    fn counters(&self) -> Vec<Reported<u64>> {
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let own = &self.state.metrics;
+        let journal = self.state.storage.metrics();
+        vec![
+            ("produced_bytes", "Bytes of record batches appended", read(&own.produced_bytes)),
+            ("produced_records", "Records appended", read(&own.produced_records)),
+            ("fetched_bytes", "Bytes of record batches served", read(&own.fetched_bytes)),
+            ("received_bytes", "Bytes read from clients", read(&self.net.bytes_in)),
+            ("sent_bytes", "Bytes written to clients", read(&self.net.bytes_out)),
+            ("connections", "Connections accepted", read(&self.net.connections_total)),
+            (
+                "connections_refused",
+                "Connections over the limit",
+                read(&self.net.connections_refused),
+            ),
+            ("frames_malformed", "Frames that closed their connection", self.frames_malformed()),
+            ("journal_flushes", "Flushes of the journal", journal.flushes),
+            ("journal_bytes", "Bytes written to the journal", journal.frame_bytes),
+            ("tail_batches", "Batches served from the tail cache", journal.tail_batches),
+            ("cold_batches", "Batches served from disk", journal.cold_batches),
+            ("disk_read_bytes", "Bytes read back from disk", journal.chunk_read_bytes),
+            ("appends_disk_full", "Appends refused for want of space", journal.disk_full),
+        ]
+    }
+
+    fn frames_malformed(&self) -> u64 {
+        let net = &self.net;
+        let refused = [
+            &net.frames_refused_negative,
+            &net.frames_refused_empty,
+            &net.frames_refused_oversized,
+            &net.frames_refused_by_service,
+        ];
+        refused.iter().map(|counter| counter.load(Ordering::Relaxed)).sum()
+    }
+
+    fn gauges(&self) -> Vec<Reported<i64>> {
+        let signed = |value: usize| i64::try_from(value).unwrap_or(i64::MAX);
+        let open = self.net.connections_open.load(Ordering::Relaxed);
+        let topics = self.state.catalog.all();
+        let partitions = topics.iter().map(|topic| i64::from(topic.partitions)).sum();
+        vec![
+            ("connections_open", "Connections open", i64::try_from(open).unwrap_or(i64::MAX)),
+            ("fetch_sessions", "Incremental fetch sessions", signed(self.state.sessions.len())),
+            ("topics", "Topics", signed(topics.len())),
+            ("partitions", "Partitions of all topics", partitions),
+        ]
+    }
+}

@@ -1,0 +1,62 @@
+//! Retention by time and by size, applied to every log now and then.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use moldau_protocol::Uuid;
+
+use crate::server::wall_clock_ms;
+use crate::state::State;
+
+/// How often retention is applied. Kafka's `log.retention.check.interval.ms` is five minutes; a
+/// look at an index in memory is cheap, and space comes back sooner.
+const CHECK_INTERVAL: Duration = Duration::from_secs(30);
+
+/// Kafka's `producer.id.expiration.ms`.
+const PRODUCER_EXPIRATION_MS: i64 = 86_400_000;
+
+/// Logs looked at before other work of the thread gets its turn.
+const LOGS_PER_TURN: usize = 1_000;
+
+/// Applies retention for as long as the returned future is polled.
+pub(crate) async fn run(state: &Arc<State>) {
+    loop {
+        tokio::time::sleep(CHECK_INTERVAL).await;
+        apply(state).await;
+        reclaim(state).await;
+    }
+}
+
+/// Gives the space of wholly dead journal files back. Off the network thread, since it waits for
+/// the disk.
+async fn reclaim(state: &Arc<State>) {
+    let state = Arc::clone(state);
+    let reclaimed = tokio::task::spawn_blocking(move || {
+        state.storage.reclaim(|writer| {
+            state.snapshot().iter().try_for_each(|record| writer.metadata(&record.encode()))
+        })
+    });
+    match reclaimed.await {
+        Ok(Ok(0)) => {}
+        Ok(Ok(files)) => tracing::info!(files, "journal files were given back"),
+        Ok(Err(error)) => tracing::warn!(%error, "journal files were not given back"),
+        Err(error) => tracing::error!(%error, "giving journal files back ended by a panic"),
+    }
+}
+
+async fn apply(state: &Arc<State>) {
+    let now_ms = wall_clock_ms();
+    for (looked_at, log) in state.storage.logs().into_iter().enumerate() {
+        if looked_at % LOGS_PER_TURN == LOGS_PER_TURN - 1 {
+            tokio::task::yield_now().await;
+        }
+        let Some(topic) = state.catalog.by_id(Uuid::from_bytes(log.id().topic.0)) else { continue };
+        let config = &topic.config;
+        let applied = log.apply_retention(now_ms, config.retention_ms, config.retention_bytes);
+        log.expire_producers(now_ms, PRODUCER_EXPIRATION_MS);
+        if let Err(error) = applied {
+            tracing::warn!(topic = %topic.name, %error, "retention was not applied");
+            return;
+        }
+    }
+}

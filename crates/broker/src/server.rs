@@ -1,0 +1,204 @@
+//! The broker as a whole: opens the journal, listens, answers, drains.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use moldau_net::{
+    ConnectionLimits, Listener, ListenerLimits, NetworkThreads, Reply, Response, Service,
+    serve_admin, serve_connection,
+};
+use moldau_storage::{Admission, Admit, Options, Replay, Storage};
+use tokio::net::TcpStream;
+
+use crate::config::Config;
+use crate::dispatch::{self, CallSite, Later};
+use crate::error::Error;
+use crate::metrics;
+use crate::retention;
+use crate::state::{NODE_ID, Restored, State};
+
+/// A running broker. Dropping it stops everything; [`Broker::drain`] does it gently.
+pub struct Broker {
+    state: Arc<State>,
+    threads: NetworkThreads,
+    address: SocketAddr,
+    admin_address: Option<SocketAddr>,
+}
+
+impl Broker {
+    /// Opens the data directory, replays the journal and starts to listen.
+    ///
+    /// # Errors
+    /// See [`Error`]: an address in use, a data directory that is held by another process, of
+    /// another format or damaged.
+    pub fn start(config: Config) -> Result<Self, Error> {
+        let listener = Listener::bind(config.listen)?;
+        let admin_listener = config.admin.map(Listener::bind).transpose()?;
+        let threads = NetworkThreads::start("moldau-net", config.network_threads)?;
+        let now_ms = wall_clock_ms();
+        let mut restored = Restored::new(&config, now_ms);
+        let storage = Storage::open(options(&config), &mut restored)?;
+        let state = State::new(config, storage, restored, now_ms)
+            .and_then(|state| state.delete_orphaned_logs().map(|()| Arc::new(state)))
+            .map_err(|refusal| Error::Metadata(refusal.message))?;
+        let address = listener.local_addr();
+        let admin_address = admin_listener.as_ref().map(Listener::local_addr);
+        let broker = Self { state, threads, address, admin_address };
+        broker.serve_clients(listener)?;
+        if let Some(listener) = admin_listener {
+            broker.serve_admin(listener)?;
+        }
+        broker.start_timers()?;
+        Ok(broker)
+    }
+
+    /// Where Kafka clients connect.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Where the admin pages are.
+    pub fn admin_address(&self) -> Option<SocketAddr> {
+        self.admin_address
+    }
+
+    /// The journal, for those who watch its health.
+    pub fn storage(&self) -> &Storage {
+        &self.state.storage
+    }
+
+    /// Stops accepting, lets requests in flight finish for as long as the configuration allows,
+    /// and flushes. Returns the number of connections that had to be cut off.
+    pub fn drain(self) -> usize {
+        let cut_off = self.threads.drain(self.state.config.drain_timeout);
+        if let Err(error) = self.state.storage.close() {
+            tracing::error!(%error, "the journal was not closed cleanly");
+        }
+        cut_off
+    }
+
+    fn serve_clients(&self, listener: Listener) -> Result<(), Error> {
+        let handle = self.threads.handle();
+        let (state, net) = (Arc::clone(&self.state), handle.clone());
+        handle.serve(listener, ListenerLimits::default(), move |stream, peer| {
+            let (state, net) = (Arc::clone(&state), net.clone());
+            async move { serve_client(state, net, stream, peer).await }
+        })?;
+        Ok(())
+    }
+
+    fn serve_admin(&self, listener: Listener) -> Result<(), Error> {
+        let handle = self.threads.handle();
+        let (state, net) = (Arc::clone(&self.state), Arc::clone(handle.metrics()));
+        serve_admin(&handle, listener, move || metrics::open_metrics(&state, &net))?;
+        Ok(())
+    }
+
+    fn start_timers(&self) -> Result<(), Error> {
+        let handle = self.threads.handle();
+        let state = Arc::clone(&self.state);
+        handle.spawn_on_blocking(0, move || async move {
+            state.groups.run_timer(&state.storage).await;
+        })?;
+        let state = Arc::clone(&self.state);
+        handle.spawn_on_blocking(0, move || async move { retention::run(&state).await })?;
+        Ok(())
+    }
+}
+
+/// Milliseconds since the epoch.
+pub(crate) fn wall_clock_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+fn options(config: &Config) -> Options {
+    Options {
+        node_id: NODE_ID,
+        durability: config.durability,
+        commit_delay: config.commit_delay,
+        tail_cache_bytes: config.tail_cache_bytes,
+        ..Options::new(&config.data_dir)
+    }
+}
+
+impl Replay for Restored {
+    fn metadata(&mut self, bytes: &[u8]) -> Result<(), String> {
+        self.replay(bytes)
+    }
+}
+
+async fn serve_client(
+    state: Arc<State>,
+    net: moldau_net::NetworkHandle,
+    stream: TcpStream,
+    peer: SocketAddr,
+) {
+    let Ok(local) = stream.local_addr() else { return };
+    let service = ClientService { state, peer, local, admission: AdmissionState::Idle };
+    let limits = ConnectionLimits::default();
+    let metrics = Arc::clone(net.metrics());
+    let closed = serve_connection(stream, service, limits, net.shutdown(), metrics).await;
+    tracing::debug!(%peer, ?closed, "connection closed");
+}
+
+/// The broker as one connection sees it.
+struct ClientService {
+    state: Arc<State>,
+    peer: SocketAddr,
+    local: SocketAddr,
+    admission: AdmissionState,
+}
+
+/// How far the next frame is on its way to be admitted.
+enum AdmissionState {
+    Idle,
+    Waiting(Admit),
+    Admitted(Admission),
+}
+
+impl Service for ClientService {
+    type Future = Later<Response>;
+
+    /// A frame counts against the limit of unflushed bytes until it is known not to be a produce,
+    /// or until it is durable.
+    fn poll_ready(&mut self, cx: &mut Context<'_>, frame_bytes: usize) -> Poll<()> {
+        let mut waiting = match std::mem::replace(&mut self.admission, AdmissionState::Idle) {
+            AdmissionState::Idle => self.state.storage.admit_wait(frame_bytes),
+            AdmissionState::Waiting(waiting) => waiting,
+            admitted @ AdmissionState::Admitted(_) => {
+                self.admission = admitted;
+                return Poll::Ready(());
+            }
+        };
+        match Pin::new(&mut waiting).poll(cx) {
+            Poll::Ready(admission) => {
+                self.admission = AdmissionState::Admitted(admission);
+                Poll::Ready(())
+            }
+            Poll::Pending => {
+                self.admission = AdmissionState::Waiting(waiting);
+                Poll::Pending
+            }
+        }
+    }
+
+    fn call(&mut self, frame: &[u8]) -> Reply<Self::Future> {
+        let admission = match std::mem::replace(&mut self.admission, AdmissionState::Idle) {
+            AdmissionState::Admitted(admission) => Some(admission),
+            AdmissionState::Idle | AdmissionState::Waiting(_) => None,
+        };
+        let site = CallSite {
+            state: &self.state,
+            peer: self.peer,
+            local: self.local,
+            now_ms: wall_clock_ms(),
+            admission,
+        };
+        dispatch::dispatch(site, frame)
+    }
+}
