@@ -1,4 +1,4 @@
-//! Generates `crates/protocol/src/generated/` from the message definitions inside Kafka's client jar.
+//! Generates `crates/protocol/src/generated/` from the message definitions in Kafka's client jar.
 //!
 //! `definition` reads the JSON, `resolve` decides which structs and fields exist in which versions,
 //! `emit` writes the Rust of one message and `index` the files that cover all messages.
@@ -17,7 +17,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::maven;
+use crate::{maven, workspace};
 use definition::Definition;
 
 /// What `cargo xtask codegen` accepts.
@@ -28,9 +28,14 @@ pub(crate) struct Arguments {
     check: bool,
 }
 
+/// Fails if the checked-in files are not what would be generated.
+pub(crate) fn check() -> Result<()> {
+    run(&Arguments { check: true })
+}
+
 /// Generates every file, or compares what is checked in with what would be generated.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask has no parent")?;
+    let root = workspace::root();
     let scratch = root.join("target/codegen");
     if scratch.exists() {
         fs::remove_dir_all(&scratch)?;

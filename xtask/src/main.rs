@@ -3,6 +3,8 @@
 mod codegen;
 mod maven;
 mod peers;
+mod test;
+mod tidy;
 mod workspace;
 
 use clap::{Parser, Subcommand};
@@ -20,11 +22,17 @@ enum Task {
     Codegen(codegen::Arguments),
     /// Installs Apache Kafka and the client libraries that the tests need, outside the checkout.
     Peers(peers::Arguments),
+    /// Checks the rules of the house: crate edges, import circles, sizes, comments, names.
+    Tidy,
+    /// Runs every check that a change must pass, in order, up to the first that fails.
+    Test,
 }
 
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().task {
         Task::Codegen(arguments) => codegen::run(&arguments),
         Task::Peers(arguments) => peers::run(&arguments),
+        Task::Tidy => tidy::run(),
+        Task::Test => test::run(),
     }
 }

@@ -242,7 +242,8 @@ fn write_field(out: &mut String, structure: &Struct, field: &Field) {
         }
         (true, "true", _) | (true, _, true) => {}
         (true, _, false) => {
-            *out += &format!("if !({condition}) && {} {{ {refusal} }}\n", is_set(field));
+            let opposite = field.versions.opposite_condition(structure.reach);
+            *out += &format!("if {opposite} && {} {{ {refusal} }}\n", is_set(field));
         }
     }
 }
@@ -291,10 +292,12 @@ fn write_tags(out: &mut String, message: &Message, structure: &Struct) {
                     always if always == "true" => is_set(field),
                     condition => format!("{condition} && {}", is_set(field)),
                 };
-                *out += &format!(
-                    "if {condition} {{ tags.field({tag}, |w| {{ {} Ok(()) }})?; }}\n",
-                    write(field)
-                );
+                // Fallible writes end in `?;`, which the closure returns instead.
+                let content = match write(field).strip_suffix("?;") {
+                    Some(fallible) => fallible.to_owned(),
+                    None => format!("{{ {} Ok(()) }}", write(field)),
+                };
+                *out += &format!("if {condition} {{ tags.field({tag}, |w| {content})?; }}\n");
             }
             *out += "tags.finish()?;\n}";
         }

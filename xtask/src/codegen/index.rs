@@ -13,7 +13,8 @@ pub(crate) fn modules(messages: &[Message]) -> String {
          //! `kafka-clients`; not to be edited.\n\n\
          #![allow(unused_variables, reason = \"not every message looks at its version\")]\n\
          #![allow(clippy::too_many_lines, reason = \"one line for each field\")]\n\
-         #![allow(clippy::field_reassign_with_default, reason = \"fields depend on the version\")]\n\
+         #![allow(clippy::field_reassign_with_default, \
+         reason = \"fields depend on the version\")]\n\
          #![allow(clippy::collapsible_if, reason = \"generated conditions nest\")]\n\n\
          /// What every message needs.\n\
          mod prelude {\n\

@@ -68,6 +68,18 @@ impl Versions {
         }
     }
 
+    /// The opposite of [`condition`](Self::condition).
+    pub(crate) fn opposite_condition(self, within: Self) -> String {
+        let here = self.and(within);
+        match (here.first == within.first, here.last == within.last) {
+            _ if here.is_empty() => "true".to_owned(),
+            (true, true) => "false".to_owned(),
+            (false, true) => format!("v < {}", here.first),
+            (true, false) => format!("v > {}", here.last),
+            (false, false) => format!("!({}..={}).contains(&v)", here.first, here.last),
+        }
+    }
+
     /// For doc comments: `versions 3+`, `version 2`, `versions 0-4`, given the message's range.
     pub(crate) fn describe(self, within: Self) -> String {
         let here = self.and(within);

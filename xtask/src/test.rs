@@ -1,0 +1,191 @@
+//! `cargo xtask test`: every check that a change must pass, in order, up to the first that fails.
+//!
+//! The cheap checks come first. Clippy and the tests share the development profile, the client
+//! matrix runs the release binary that a user would run.
+
+use std::env;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use moldau_conformance::peers::Peers;
+
+use crate::{codegen, peers, tidy, workspace};
+
+/// How many tests a step ran, and how many of them failed.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Count {
+    passed: usize,
+    failed: usize,
+}
+
+impl Count {
+    const ONE: Self = Self { passed: 1, failed: 0 };
+
+    fn add(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+    }
+}
+
+type Step = (&'static str, fn() -> Result<Count>);
+
+const STEPS: [Step; 9] = [
+    ("fmt", fmt),
+    ("tidy", || tidy::run().map(|()| Count::ONE)),
+    ("clippy", clippy),
+    ("codegen", || codegen::check().map(|()| Count::ONE)),
+    ("tests", tests),
+    ("release build", release_build),
+    ("peers", install_peers),
+    ("client matrix", client_matrix),
+    ("documentation", documentation),
+];
+
+pub(crate) fn run() -> Result<()> {
+    let started = Instant::now();
+    let mut total = Count::default();
+    let mut failure = None;
+    for (number, (name, step)) in STEPS.iter().enumerate() {
+        println!("\n[{}/{}] {name}", number + 1, STEPS.len());
+        let step_started = Instant::now();
+        let result = step();
+        let seconds = step_started.elapsed().as_secs_f64();
+        match result {
+            Ok(count) if count.failed == 0 => {
+                println!("[{}/{}] {name}: ok, {seconds:.1} s", number + 1, STEPS.len());
+                total.add(count);
+            }
+            Ok(count) => {
+                total.add(count);
+                failure = Some(format!("{name} failed after {seconds:.1} s"));
+            }
+            Err(error) => {
+                total.add(Count { passed: 0, failed: 1 });
+                failure = Some(format!("{name} failed after {seconds:.1} s: {error}"));
+            }
+        }
+        if failure.is_some() {
+            break;
+        }
+    }
+    println!("\n{:.0} s in all", started.elapsed().as_secs_f64());
+    if let Some(failure) = &failure {
+        println!("{failure}");
+    }
+    println!("{} passed, {} failed", total.passed, total.failed);
+    if failure.is_some() {
+        std::process::exit(1);
+    }
+    Ok(())
+}
+
+fn fmt() -> Result<Count> {
+    succeed(cargo(&["fmt", "--all", "--check"]))
+}
+
+fn clippy() -> Result<Count> {
+    succeed(cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))
+}
+
+fn tests() -> Result<Count> {
+    counted(cargo(&["test", "--workspace", "--no-fail-fast"]))
+}
+
+fn release_build() -> Result<Count> {
+    succeed(cargo(&["build", "--release"]))
+}
+
+fn install_peers() -> Result<Count> {
+    peers::install(&Peers::locate()?)?;
+    Ok(Count::ONE)
+}
+
+fn client_matrix() -> Result<Count> {
+    let target = env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| workspace::root().join("target"), std::path::PathBuf::from);
+    let mut matrix = cargo(&["run", "--quiet", "--package", "moldau-conformance"]);
+    matrix.env("MOLDAU_BIN", target.join("release").join("moldau"));
+    counted(matrix)
+}
+
+fn documentation() -> Result<Count> {
+    let mut doc = cargo(&["doc", "--workspace", "--no-deps"]);
+    doc.env("RUSTDOCFLAGS", "-D warnings");
+    succeed(doc)
+}
+
+fn cargo(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(workspace::root()).args(arguments);
+    command
+}
+
+/// Runs a command for which success is the only result.
+fn succeed(mut command: Command) -> Result<Count> {
+    let status = command.status().with_context(|| format!("cannot start {command:?}"))?;
+    if !status.success() {
+        bail!("{command:?} ended with {status}");
+    }
+    Ok(Count::ONE)
+}
+
+/// Runs a command that says how many tests it ran, passing its output on.
+fn counted(mut command: Command) -> Result<Count> {
+    command.stdout(Stdio::piped());
+    let mut child = command.spawn().with_context(|| format!("cannot start {command:?}"))?;
+    let output = child.stdout.take().context("the output is piped")?;
+    let mut count = Count::default();
+    for line in BufReader::new(output).lines() {
+        let line = line?;
+        println!("{line}");
+        if let Some(found) = parse_count(&line) {
+            count.add(found);
+        }
+    }
+    let status = child.wait()?;
+    if count.passed == 0 || (!status.success() && count.failed == 0) {
+        bail!("{command:?} ended with {status} after {} tests", count.passed);
+    }
+    Ok(count)
+}
+
+/// Reads `test result: ok. 3 passed; 1 failed; ...` and `3 passed, 1 failed`.
+fn parse_count(line: &str) -> Option<Count> {
+    let is_libtest = line.starts_with("test result:");
+    let is_matrix = line.starts_with(|first: char| first.is_ascii_digit());
+    let before = |word: &str| -> Option<usize> {
+        line.split(word)
+            .next()?
+            .split([' ', '.', ';', ','])
+            .rfind(|part| !part.is_empty())?
+            .parse()
+            .ok()
+    };
+    if !(is_libtest || is_matrix) || !line.contains(" passed") || !line.contains(" failed") {
+        return None;
+    }
+    Some(Count { passed: before(" passed")?, failed: before(" failed")? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_forms_of_a_summary_are_read() {
+        let libtest = "test result: FAILED. 25 passed; 1 failed; 0 ignored; 0 measured";
+        assert_eq!(parse_count(libtest), Some(Count { passed: 25, failed: 1 }));
+        assert_eq!(parse_count("52 passed, 3 failed"), Some(Count { passed: 52, failed: 3 }));
+        assert_eq!(parse_count("test a_frame_passed_twice_failed ... ok"), None);
+        assert_eq!(parse_count("running 3 tests"), None);
+    }
+
+    #[test]
+    fn a_command_that_fails_fails_its_step() {
+        assert!(succeed(Command::new("false")).is_err());
+        assert!(counted(Command::new("false")).is_err());
+        assert_eq!(succeed(Command::new("true")).unwrap(), Count::ONE);
+    }
+}

@@ -1,0 +1,145 @@
+//! Which crate may depend on which.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use serde::Deserialize;
+
+use super::Finding;
+
+/// Every crate of the workspace with the crates of the workspace that it may use, in tests or
+/// not. Dependencies point strictly downward: a row names only rows above it, and the products
+/// (broker, proxy, lab) never name each other.
+const EDGES: &[(&str, &[&str])] = &[
+    ("records", &[]),
+    ("protocol", &[]),
+    ("storage", &["records"]),
+    ("coordinator", &["protocol"]),
+    ("net", &["protocol"]),
+    ("client", &["net", "protocol", "records"]),
+    ("broker", &["net", "protocol", "records", "storage", "coordinator"]),
+    ("proxy", &["net", "protocol", "records"]),
+    ("lab", &["client", "records"]),
+    (
+        "moldau",
+        &[
+            "records",
+            "protocol",
+            "storage",
+            "coordinator",
+            "net",
+            "client",
+            "broker",
+            "proxy",
+            "lab",
+        ],
+    ),
+    ("conformance", &[]),
+    ("xtask", &["conformance"]),
+];
+
+/// The most third-party crates that the workspace may name in all.
+const THIRD_PARTY_MAX: usize = 60;
+
+/// A package as `cargo metadata` describes it.
+#[derive(Debug, Deserialize)]
+pub(super) struct Package {
+    name: String,
+    dependencies: Vec<Dependency>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Dependency {
+    name: String,
+    /// Only crates of the workspace have one.
+    path: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Package>,
+}
+
+/// The packages of the workspace at `root`.
+pub(super) fn read(root: &Path) -> Result<Vec<Package>> {
+    let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+        .current_dir(root)
+        .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
+        .output()
+        .context("cannot start cargo")?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: Metadata = serde_json::from_slice(&output.stdout)?;
+    Ok(metadata.packages)
+}
+
+/// Edges beside the table, and too many crates of others.
+pub(super) fn check(packages: &[Package]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut third_party = BTreeSet::new();
+    for package in packages {
+        let name = short(&package.name);
+        let Some((_, allowed)) = EDGES.iter().find(|(listed, _)| *listed == name) else {
+            findings.push(edge(format!("the crate {name} is not in the table")));
+            continue;
+        };
+        for dependency in &package.dependencies {
+            let used = short(&dependency.name);
+            if dependency.path.is_none() {
+                third_party.insert(used);
+            } else if !allowed.contains(&used) {
+                findings.push(edge(format!("{name} must not use {used}")));
+            }
+        }
+    }
+    if third_party.len() > THIRD_PARTY_MAX {
+        let detail = format!("{} third-party crates, {THIRD_PARTY_MAX} allowed", third_party.len());
+        findings.push(edge(detail));
+    }
+    findings
+}
+
+fn edge(detail: String) -> Finding {
+    Finding::new("crate-edge", "Cargo.toml", None, &detail)
+}
+
+fn short(name: &str) -> &str {
+    name.strip_prefix("moldau-").unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn package(name: &str, uses: &[&str]) -> Package {
+        let dependencies = uses
+            .iter()
+            .map(|name| Dependency { name: (*name).to_owned(), path: Some(String::new()) })
+            .collect();
+        Package { name: name.to_owned(), dependencies }
+    }
+
+    #[test]
+    fn the_table_points_downward() {
+        for (row, (name, uses)) in EDGES.iter().enumerate() {
+            for used in *uses {
+                let above = EDGES[..row].iter().any(|(earlier, _)| earlier == used);
+                assert!(above, "{name} uses {used}, which does not stand above it");
+            }
+        }
+    }
+
+    #[test]
+    fn a_planted_edge_is_found() {
+        let found = check(&[package("moldau-storage", &["moldau-records", "moldau-protocol"])]);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].detail, "storage must not use protocol");
+    }
+
+    #[test]
+    fn an_unlisted_crate_is_found() {
+        assert_eq!(check(&[package("moldau-helpers", &[])]).len(), 1);
+        assert_eq!(check(&[package("moldau-client", &["moldau-net"])]).len(), 0);
+    }
+}
