@@ -284,7 +284,7 @@ impl Accumulator {
             wake_at(plan, ready_at);
             return false;
         }
-        if queue.draining {
+        if queue.draining || !(queue.established || queue.in_flight.is_empty()) {
             return false;
         }
         let Some(leader) = queue.leader else {
@@ -450,6 +450,7 @@ impl Accumulator {
         self.in_flight -= 1;
         let error = match outcome {
             Ok(appended) => {
+                queue.established = true;
                 self.report(partition, batch, Ok(appended), out);
                 self.settle(partition);
                 return;
@@ -549,6 +550,7 @@ impl Accumulator {
                 waiting.into_iter().partition(|batch| batch.ambiguous);
             queue.sealed = rest;
             queue.renumber_from = None;
+            queue.established = false;
             queue.renumber(producer, 0);
             let topic = queue.topic.name.clone();
             let error = Error::DeliveryTimedOut { topic, partition: queue.index };

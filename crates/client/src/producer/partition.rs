@@ -54,6 +54,10 @@ pub(super) struct PartitionQueue {
     pub(super) in_flight: VecDeque<Batch>,
     /// Sequence number of the open batch's first record.
     pub(super) next_sequence: i32,
+    /// Whether the leader has taken a batch of this producer. Until then one is in flight at a
+    /// time: a leader that knows nothing of a producer takes whichever batch reaches it first, so
+    /// a refusal of the first could put the second before it.
+    pub(super) established: bool,
     /// Nothing is sent until all in flight have returned, so that retries keep the order.
     pub(super) draining: bool,
     /// Sequence number to go on with after draining, when a numbered batch was given up.
@@ -76,6 +80,7 @@ impl PartitionQueue {
             sealed: VecDeque::new(),
             in_flight: VecDeque::new(),
             next_sequence: 0,
+            established: false,
             draining: false,
             renumber_from: None,
             not_before: None,

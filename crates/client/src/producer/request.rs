@@ -181,7 +181,7 @@ mod tests {
             let length = i32::from_be_bytes(*whole.first_chunk().unwrap());
             assert_eq!(usize::try_from(length).unwrap(), whole.len() - 4);
             let header = ProduceRequest::KEY.request_header_version(version);
-            let header_bytes = 4 + 8 + 4 + usize::from(header >= 2);
+            let header_bytes = 8 + 4 + usize::from(header >= 2);
             let body = whole.slice(4 + header_bytes..);
             let request = ProduceRequest::from_bytes(&body, version).unwrap();
             assert_eq!((request.acks, request.timeout_ms), (-1, 30_000));
