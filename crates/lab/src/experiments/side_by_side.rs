@@ -1,1 +1,269 @@
-//! Whole systems against each other: throughput at several shapes, and latency at a fixed rate.
+//! Whole systems against each other: throughput at several shapes, latency at a fixed rate.
+//!
+//! All systems run through the whole experiment, and the rounds of a case go through them in
+//! alternating order. Each is warmed up first, since a JVM compiles what it runs often.
+
+use std::path::PathBuf;
+
+use super::Progress;
+use super::bench::{Bench, Frame, Path};
+use super::control::Control;
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::payload::Filler;
+use crate::result::{Arm, Experiment, RunResult};
+use crate::schedule::Arrivals;
+use crate::systems::{
+    Durability, KafkaInstallation, Process, free_address, kafka_broker, moldau_broker,
+    prepare_kafka,
+};
+use crate::workload::{Pace, Workload};
+
+/// One of the systems that are compared.
+#[derive(Clone, Debug)]
+pub enum System {
+    /// Our broker.
+    Moldau {
+        /// The executable.
+        program: PathBuf,
+        /// When it acknowledges.
+        durability: Durability,
+    },
+    /// Apache Kafka, started by the experiment.
+    Kafka(KafkaInstallation),
+    /// A cluster that runs already; its processor time is not known.
+    External {
+        /// What to call it.
+        name: String,
+        /// Where to connect.
+        bootstrap: String,
+    },
+}
+
+impl System {
+    /// Name of its arm.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Moldau { .. } => "moldau",
+            Self::Kafka(_) => "kafka",
+            Self::External { name, .. } => name,
+        }
+    }
+
+    fn arm(&self) -> Arm {
+        let description = match self {
+            Self::Moldau { durability: Durability::Fsync, .. } => {
+                "moldau broker, acknowledging after the flush to the disk".to_string()
+            }
+            Self::Moldau { durability: Durability::Os, .. } => {
+                "moldau broker, acknowledging once the operating system has it".to_string()
+            }
+            Self::Kafka(_) => {
+                "Apache Kafka, one KRaft node, default settings, 1 GiB heap; it does \
+                               not flush before it acknowledges"
+                    .to_string()
+            }
+            Self::External { .. } => "an existing cluster".to_string(),
+        };
+        Arm { name: self.name().to_string(), description }
+    }
+}
+
+/// Everything that an experiment needs to know.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The systems; differences are told against the first.
+    pub systems: Vec<System>,
+    /// Version of the binary, for the report.
+    pub version: String,
+    /// Where the systems keep their data and logs; must exist. The caller removes it.
+    pub work_directory: PathBuf,
+    /// Seed of payloads and statistics.
+    pub seed: u64,
+    /// Whether this is the short form.
+    pub quick: bool,
+    /// Warming up of each system at full speed, ms.
+    pub warmup_ms: u64,
+    /// What is produced at full speed and read back.
+    pub full_speed: Vec<Workload>,
+    /// What is produced and consumed at a fixed rate.
+    pub fixed_rate: Vec<Workload>,
+    /// Rounds of each case.
+    pub rounds: u32,
+}
+
+/// Records per second of 50 MB/s of 1 KB records, the rate at which latencies are compared.
+const RATE: u64 = 50 * 1024;
+
+impl Plan {
+    /// The usual shapes: 1 KB and 100 B records, 1 and 10 partitions, and 50 MB/s.
+    #[must_use]
+    pub fn usual(
+        systems: Vec<System>,
+        version: String,
+        work_directory: PathBuf,
+        quick: bool,
+    ) -> Self {
+        let (window_ms, warmup_ms) = if quick { (3_000, 500) } else { (8_000, 2_000) };
+        let shape = |record_bytes, partitions| Workload {
+            pace: Pace::Unpaced,
+            record_bytes,
+            filler: Filler::Text,
+            partitions,
+            producers: 1,
+            batch_bytes: 128 * 1024,
+            linger_us: 5_000,
+            consume: false,
+            warmup_ms,
+            window_ms,
+        };
+        let fixed = Workload {
+            pace: Pace::Scheduled { per_second: RATE, arrivals: Arrivals::Constant },
+            batch_bytes: 16 * 1024,
+            linger_us: 1_000,
+            consume: true,
+            ..shape(1024, 10)
+        };
+        Self {
+            systems,
+            version,
+            work_directory,
+            seed: 1,
+            quick,
+            warmup_ms: if quick { 4_000 } else { 15_000 },
+            full_speed: vec![shape(1024, 1), shape(1024, 10), shape(100, 1), shape(100, 10)],
+            fixed_rate: vec![fixed],
+            rounds: if quick { 3 } else { 6 },
+        }
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        if self.systems.is_empty() || self.rounds == 0 {
+            return Err(Error::Plan("at least one system and one round".into()));
+        }
+        let mut workloads = self.full_speed.iter().chain(&self.fixed_rate);
+        workloads.try_for_each(Workload::check)
+    }
+
+    fn steps(&self) -> u32 {
+        let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
+        let cases = count(self.full_speed.len() + self.fixed_rate.len());
+        count(self.systems.len()) * (2 + cases * self.rounds)
+    }
+}
+
+/// Runs the experiment.
+///
+/// # Errors
+/// As [`super::overhead::run`].
+pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error> {
+    plan.check()?;
+    let mut bench = Bench::new(plan.seed, plan.steps(), progress);
+    let mut running = Vec::new();
+    for system in &plan.systems {
+        bench.step(&format!("Start {}", system.name()));
+        running.push(Running::start(system, plan)?);
+    }
+    let environment = Environment::inspect(&plan.version, &plan.work_directory);
+    if let Some(shape) = plan.full_speed.first().or(plan.fixed_rate.first()) {
+        let workload = Workload { warmup_ms: 0, window_ms: plan.warmup_ms, ..shape.clone() };
+        for system in &running {
+            bench.calibrate(&system.path, &workload)?;
+        }
+    }
+    for workload in &plan.full_speed {
+        let shape = shape_name(workload);
+        let cases = [format!("Produce {shape}"), format!("Catch up {shape}")];
+        for round in 0..plan.rounds {
+            for system in in_order(&mut running, round) {
+                let [produce, read] = &cases;
+                bench.produce_then_read(&system.path, [produce, read], round, workload)?;
+                system.check()?;
+            }
+        }
+    }
+    for workload in &plan.fixed_rate {
+        let case = format!("Fixed rate, {}", shape_name(workload));
+        for round in 0..plan.rounds {
+            for system in in_order(&mut running, round) {
+                bench.produce(&system.path, &case, round, workload)?;
+                system.check()?;
+            }
+        }
+    }
+    for system in running {
+        system.stop()?;
+    }
+    bench.finish(Frame {
+        experiment: Experiment::SideBySide,
+        quick: plan.quick,
+        environment,
+        arms: plan.systems.iter().map(System::arm).collect(),
+    })
+}
+
+fn shape_name(workload: &Workload) -> String {
+    let size = match workload.record_bytes {
+        1024 => "1 KB".to_string(),
+        bytes => format!("{bytes} B"),
+    };
+    let partitions = if workload.partitions == 1 { "partition" } else { "partitions" };
+    format!("{size} records, {} {partitions}", workload.partitions)
+}
+
+/// Forwards in even rounds, backwards in odd ones.
+fn in_order(running: &mut [Running], round: u32) -> Vec<&mut Running> {
+    let mut order: Vec<&mut Running> = running.iter_mut().collect();
+    if !round.is_multiple_of(2) {
+        order.reverse();
+    }
+    order
+}
+
+/// A system that runs, or that somebody else runs.
+struct Running {
+    path: Path,
+    process: Option<Process>,
+}
+
+impl Running {
+    fn start(system: &System, plan: &Plan) -> Result<Self, Error> {
+        let directory = plan.work_directory.join(system.name());
+        std::fs::create_dir_all(&directory)
+            .map_err(Error::machine(format!("making {}", directory.display())))?;
+        let listen = free_address()?;
+        let (bootstrap, process) = match system {
+            System::Moldau { program, durability } => {
+                let (data, admin) = (directory.join("data"), free_address()?);
+                let spec = moldau_broker(program, &data, listen, admin, *durability);
+                (listen.to_string(), Some(Process::start(&spec, &directory)?))
+            }
+            System::Kafka(installation) => {
+                prepare_kafka(installation, &directory, listen, free_address()?)?;
+                let spec = kafka_broker(installation, &directory, listen)?;
+                (listen.to_string(), Some(Process::start(&spec, &directory)?))
+            }
+            System::External { bootstrap, .. } => (bootstrap.clone(), None),
+        };
+        let processes = process.iter().map(|p| (p.role().to_string(), p.pid())).collect();
+        let path = Path {
+            arm: system.name().to_string(),
+            control: Control::new(&bootstrap)?,
+            bootstrap,
+            processes,
+        };
+        Ok(Self { path, process })
+    }
+
+    fn check(&mut self) -> Result<(), Error> {
+        self.process.as_mut().map_or(Ok(()), Process::check_alive)
+    }
+
+    fn stop(self) -> Result<(), Error> {
+        if let Some(process) = self.process {
+            process.stop()?;
+        }
+        Ok(())
+    }
+}
