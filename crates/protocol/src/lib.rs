@@ -17,8 +17,10 @@
 //! - The crate owns no thread, file, socket or clock.
 
 mod api_key;
+mod elements;
 mod error;
 mod error_code;
+pub mod fetch;
 pub mod frame;
 mod generated;
 mod message;
@@ -26,13 +28,16 @@ pub mod produce;
 #[cfg(test)]
 mod random;
 mod reader;
+mod segments;
 mod tagged;
 #[cfg(test)]
 mod tests;
 mod uuid;
 mod versions;
+pub mod walk;
 mod writer;
 
+pub use elements::{Borrowed, Elements};
 pub use error::{DecodeError, EncodeError};
 pub use error_code::{ErrorCode, UnknownErrorCode};
 pub use message::{Message, Request, Response, Wire};

@@ -1,3 +1,4 @@
 //! Properties of all messages.
 
+mod differential;
 mod round_trip;

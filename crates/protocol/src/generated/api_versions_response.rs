@@ -72,10 +72,7 @@ impl Wire for ApiVersionsResponse {
         if f {
             let mut tags = w.tagged_fields(&self.unknown_tagged_fields);
             if !self.supported_features.is_empty() {
-                tags.field(0, |w| {
-                    w.array(&self.supported_features, v, f)?;
-                    Ok(())
-                })?;
+                tags.field(0, |w| w.array(&self.supported_features, v, f))?;
             }
             if self.finalized_features_epoch != -1 {
                 tags.field(1, |w| {
@@ -84,10 +81,7 @@ impl Wire for ApiVersionsResponse {
                 })?;
             }
             if !self.finalized_features.is_empty() {
-                tags.field(2, |w| {
-                    w.array(&self.finalized_features, v, f)?;
-                    Ok(())
-                })?;
+                tags.field(2, |w| w.array(&self.finalized_features, v, f))?;
             }
             if self.zk_migration_ready {
                 tags.field(3, |w| {

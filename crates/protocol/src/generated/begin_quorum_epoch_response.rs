@@ -37,16 +37,13 @@ impl Wire for BeginQuorumEpochResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i16(self.error_code);
         w.array(&self.topics, v, f)?;
-        if !(v >= 1) && !self.node_endpoints.is_empty() {
+        if v < 1 && !self.node_endpoints.is_empty() {
             return Err(EncodeError::absent("BeginQuorumEpochResponse.NodeEndpoints", v));
         }
         if f {
             let mut tags = w.tagged_fields(&self.unknown_tagged_fields);
             if !self.node_endpoints.is_empty() {
-                tags.field(0, |w| {
-                    w.array(&self.node_endpoints, v, f)?;
-                    Ok(())
-                })?;
+                tags.field(0, |w| w.array(&self.node_endpoints, v, f))?;
             }
             tags.finish()?;
         } else if !self.unknown_tagged_fields.is_empty() {

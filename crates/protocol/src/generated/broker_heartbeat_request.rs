@@ -67,19 +67,16 @@ impl Wire for BrokerHeartbeatRequest {
         w.i64(self.current_metadata_offset);
         w.bool(self.want_fence);
         w.bool(self.want_shut_down);
-        if !(v >= 1) && !self.offline_log_dirs.is_empty() {
+        if v < 1 && !self.offline_log_dirs.is_empty() {
             return Err(EncodeError::absent("BrokerHeartbeatRequest.OfflineLogDirs", v));
         }
-        if !(v >= 2) && self.cordoned_log_dirs.is_some() {
+        if v < 2 && self.cordoned_log_dirs.is_some() {
             return Err(EncodeError::absent("BrokerHeartbeatRequest.CordonedLogDirs", v));
         }
         if f {
             let mut tags = w.tagged_fields(&self.unknown_tagged_fields);
             if v >= 1 && !self.offline_log_dirs.is_empty() {
-                tags.field(0, |w| {
-                    w.array(&self.offline_log_dirs, v, f)?;
-                    Ok(())
-                })?;
+                tags.field(0, |w| w.array(&self.offline_log_dirs, v, f))?;
             }
             if v >= 2 && self.cordoned_log_dirs.is_some() {
                 tags.field(1, |w| {
@@ -89,8 +86,7 @@ impl Wire for BrokerHeartbeatRequest {
                         f,
                         true,
                         "CordonedLogDirs",
-                    )?;
-                    Ok(())
+                    )
                 })?;
             }
             tags.finish()?;

@@ -97,7 +97,7 @@ impl Wire for FetchRequest {
         } else if self.replica_id != -1 {
             return Err(EncodeError::absent("FetchRequest.ReplicaId", v));
         }
-        if !(v >= 15) && self.replica_state != ReplicaState::default() {
+        if v < 15 && self.replica_state != ReplicaState::default() {
             return Err(EncodeError::absent("FetchRequest.ReplicaState", v));
         }
         w.i32(self.max_wait_ms);
@@ -123,15 +123,11 @@ impl Wire for FetchRequest {
             let mut tags = w.tagged_fields(&self.unknown_tagged_fields);
             if self.cluster_id.is_some() {
                 tags.field(0, |w| {
-                    w.nullable_string(self.cluster_id.as_deref(), f, true, "ClusterId")?;
-                    Ok(())
+                    w.nullable_string(self.cluster_id.as_deref(), f, true, "ClusterId")
                 })?;
             }
             if v >= 15 && self.replica_state != ReplicaState::default() {
-                tags.field(1, |w| {
-                    self.replica_state.write(w, v, f)?;
-                    Ok(())
-                })?;
+                tags.field(1, |w| self.replica_state.write(w, v, f))?;
             }
             tags.finish()?;
         } else if !self.unknown_tagged_fields.is_empty() {

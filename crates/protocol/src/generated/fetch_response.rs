@@ -55,16 +55,13 @@ impl Wire for FetchResponse {
             return Err(EncodeError::absent("FetchResponse.SessionId", v));
         }
         w.array(&self.responses, v, f)?;
-        if !(v >= 16) && !self.node_endpoints.is_empty() {
+        if v < 16 && !self.node_endpoints.is_empty() {
             return Err(EncodeError::absent("FetchResponse.NodeEndpoints", v));
         }
         if f {
             let mut tags = w.tagged_fields(&self.unknown_tagged_fields);
             if v >= 16 && !self.node_endpoints.is_empty() {
-                tags.field(0, |w| {
-                    w.array(&self.node_endpoints, v, f)?;
-                    Ok(())
-                })?;
+                tags.field(0, |w| w.array(&self.node_endpoints, v, f))?;
             }
             tags.finish()?;
         } else if !self.unknown_tagged_fields.is_empty() {
@@ -249,13 +246,13 @@ impl Wire for PartitionData {
         if v >= 5 {
             w.i64(self.log_start_offset);
         }
-        if !(v >= 12) && self.diverging_epoch != EpochEndOffset::default() {
+        if v < 12 && self.diverging_epoch != EpochEndOffset::default() {
             return Err(EncodeError::absent("PartitionData.DivergingEpoch", v));
         }
-        if !(v >= 12) && self.current_leader != LeaderIdAndEpoch::default() {
+        if v < 12 && self.current_leader != LeaderIdAndEpoch::default() {
             return Err(EncodeError::absent("PartitionData.CurrentLeader", v));
         }
-        if !(v >= 12) && self.snapshot_id != SnapshotId::default() {
+        if v < 12 && self.snapshot_id != SnapshotId::default() {
             return Err(EncodeError::absent("PartitionData.SnapshotId", v));
         }
         w.nullable_array(self.aborted_transactions.as_deref(), v, f, true, "AbortedTransactions")?;
@@ -268,22 +265,13 @@ impl Wire for PartitionData {
         if f {
             let mut tags = w.tagged_fields(&self.unknown_tagged_fields);
             if self.diverging_epoch != EpochEndOffset::default() {
-                tags.field(0, |w| {
-                    self.diverging_epoch.write(w, v, f)?;
-                    Ok(())
-                })?;
+                tags.field(0, |w| self.diverging_epoch.write(w, v, f))?;
             }
             if self.current_leader != LeaderIdAndEpoch::default() {
-                tags.field(1, |w| {
-                    self.current_leader.write(w, v, f)?;
-                    Ok(())
-                })?;
+                tags.field(1, |w| self.current_leader.write(w, v, f))?;
             }
             if self.snapshot_id != SnapshotId::default() {
-                tags.field(2, |w| {
-                    self.snapshot_id.write(w, v, f)?;
-                    Ok(())
-                })?;
+                tags.field(2, |w| self.snapshot_id.write(w, v, f))?;
             }
             tags.finish()?;
         } else if !self.unknown_tagged_fields.is_empty() {

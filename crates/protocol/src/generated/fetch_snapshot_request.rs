@@ -57,8 +57,7 @@ impl Wire for FetchSnapshotRequest {
             let mut tags = w.tagged_fields(&self.unknown_tagged_fields);
             if self.cluster_id.is_some() {
                 tags.field(0, |w| {
-                    w.nullable_string(self.cluster_id.as_deref(), f, true, "ClusterId")?;
-                    Ok(())
+                    w.nullable_string(self.cluster_id.as_deref(), f, true, "ClusterId")
                 })?;
             }
             tags.finish()?;

@@ -41,16 +41,13 @@ impl Wire for FetchSnapshotResponse {
         w.i32(self.throttle_time_ms);
         w.i16(self.error_code);
         w.array(&self.topics, v, f)?;
-        if !(v >= 1) && !self.node_endpoints.is_empty() {
+        if v < 1 && !self.node_endpoints.is_empty() {
             return Err(EncodeError::absent("FetchSnapshotResponse.NodeEndpoints", v));
         }
         if f {
             let mut tags = w.tagged_fields(&self.unknown_tagged_fields);
             if v >= 1 && !self.node_endpoints.is_empty() {
-                tags.field(0, |w| {
-                    w.array(&self.node_endpoints, v, f)?;
-                    Ok(())
-                })?;
+                tags.field(0, |w| w.array(&self.node_endpoints, v, f))?;
             }
             tags.finish()?;
         }
@@ -176,10 +173,7 @@ impl Wire for PartitionSnapshot {
         if f {
             let mut tags = w.tagged_fields(&self.unknown_tagged_fields);
             if self.current_leader != LeaderIdAndEpoch::default() {
-                tags.field(0, |w| {
-                    self.current_leader.write(w, v, f)?;
-                    Ok(())
-                })?;
+                tags.field(0, |w| self.current_leader.write(w, v, f))?;
             }
             tags.finish()?;
         }

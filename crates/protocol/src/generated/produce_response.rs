@@ -37,16 +37,13 @@ impl Wire for ProduceResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.array(&self.responses, v, f)?;
         w.i32(self.throttle_time_ms);
-        if !(v >= 10) && !self.node_endpoints.is_empty() {
+        if v < 10 && !self.node_endpoints.is_empty() {
             return Err(EncodeError::absent("ProduceResponse.NodeEndpoints", v));
         }
         if f {
             let mut tags = w.tagged_fields(&self.unknown_tagged_fields);
             if v >= 10 && !self.node_endpoints.is_empty() {
-                tags.field(0, |w| {
-                    w.array(&self.node_endpoints, v, f)?;
-                    Ok(())
-                })?;
+                tags.field(0, |w| w.array(&self.node_endpoints, v, f))?;
             }
             tags.finish()?;
         } else if !self.unknown_tagged_fields.is_empty() {
@@ -221,16 +218,13 @@ impl Wire for PartitionProduceResponse {
         if v >= 8 {
             w.nullable_string(self.error_message.as_deref(), f, true, "ErrorMessage")?;
         }
-        if !(v >= 10) && self.current_leader != LeaderIdAndEpoch::default() {
+        if v < 10 && self.current_leader != LeaderIdAndEpoch::default() {
             return Err(EncodeError::absent("PartitionProduceResponse.CurrentLeader", v));
         }
         if f {
             let mut tags = w.tagged_fields(&self.unknown_tagged_fields);
             if v >= 10 && self.current_leader != LeaderIdAndEpoch::default() {
-                tags.field(0, |w| {
-                    self.current_leader.write(w, v, f)?;
-                    Ok(())
-                })?;
+                tags.field(0, |w| self.current_leader.write(w, v, f))?;
             }
             tags.finish()?;
         } else if !self.unknown_tagged_fields.is_empty() {

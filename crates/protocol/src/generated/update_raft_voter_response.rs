@@ -40,10 +40,7 @@ impl Wire for UpdateRaftVoterResponse {
         if f {
             let mut tags = w.tagged_fields(&self.unknown_tagged_fields);
             if self.current_leader != CurrentLeader::default() {
-                tags.field(0, |w| {
-                    self.current_leader.write(w, v, f)?;
-                    Ok(())
-                })?;
+                tags.field(0, |w| self.current_leader.write(w, v, f))?;
             }
             tags.finish()?;
         }

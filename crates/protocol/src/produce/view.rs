@@ -10,16 +10,16 @@
 //! tagged fields (from 9)
 //! ```
 
+use crate::elements::{Borrowed, Elements};
 use crate::error::DecodeError;
-use crate::message::Message;
-use crate::message::Wire;
+use crate::message::{Message, Wire};
 use crate::messages::ProduceRequest;
 use crate::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use crate::reader::Reader;
 use crate::uuid::Uuid;
 
 /// The first version that names topics by id (KIP-516).
-const TOPIC_ID_SINCE: i16 = 13;
+pub(crate) const TOPIC_ID_SINCE: i16 = 13;
 
 /// A Produce request in the bytes that it came in.
 #[derive(Clone)]
@@ -27,7 +27,8 @@ pub struct ProduceRequestView<'a> {
     transactional_id: Option<&'a str>,
     acks: i16,
     timeout_ms: i32,
-    topics: Topics<'a>,
+    topics: Elements<'a, TopicRecords<'a>>,
+    flexible: bool,
 }
 
 /// The records for one topic.
@@ -37,7 +38,7 @@ pub struct TopicRecords<'a> {
     pub name: Option<&'a str>,
     /// The topic's id, from version 13 on.
     pub id: Option<Uuid>,
-    partitions: Partitions<'a>,
+    partitions: Elements<'a, PartitionRecords<'a>>,
 }
 
 /// The records for one partition.
@@ -64,9 +65,8 @@ impl<'a> ProduceRequestView<'a> {
         let transactional_id = reader.str(flexible, true)?;
         let acks = reader.i16()?;
         let timeout_ms = reader.i32()?;
-        let left = reader.count(flexible, false, TopicProduceData::SIZE_MIN)?.unwrap_or_default();
-        let topics = Topics { reader, left, version, flexible };
-        Ok(Self { transactional_id, acks, timeout_ms, topics })
+        let topics = Elements::peek(&reader, version, flexible)?;
+        Ok(Self { transactional_id, acks, timeout_ms, topics, flexible })
     }
 
     /// The producer's transactional id.
@@ -89,7 +89,7 @@ impl<'a> ProduceRequestView<'a> {
 
     /// The topics; after an error there are no more.
     #[must_use]
-    pub fn topics(&self) -> impl Iterator<Item = Result<TopicRecords<'a>, DecodeError>> + use<'a> {
+    pub fn topics(&self) -> Elements<'a, TopicRecords<'a>> {
         self.topics.clone()
     }
 
@@ -98,97 +98,50 @@ impl<'a> ProduceRequestView<'a> {
     /// # Errors
     /// A topic or partition is broken, or bytes are left over.
     pub fn check(&self) -> Result<(), DecodeError> {
-        let mut topics = self.topics.clone();
-        for topic in &mut topics {
-            topic?;
+        let mut reader = self.topics.clone().end()?;
+        if self.flexible {
+            reader.skip_tagged_fields()?;
         }
-        if topics.flexible {
-            topics.reader.skip_tagged_fields()?;
-        }
-        topics.reader.finish()
+        reader.finish()
     }
 }
 
 impl<'a> TopicRecords<'a> {
-    /// The partitions. Errors do not occur, since the topic was read to its end to find the next.
+    /// The partitions. They were read before when the end of the topic was looked for, so that no
+    /// error occurs.
     #[must_use]
-    pub fn partitions(
-        &self,
-    ) -> impl Iterator<Item = Result<PartitionRecords<'a>, DecodeError>> + use<'a> {
+    pub fn partitions(&self) -> Elements<'a, PartitionRecords<'a>> {
         self.partitions.clone()
     }
 }
 
-#[derive(Clone)]
-struct Topics<'a> {
-    reader: Reader<'a>,
-    left: usize,
-    version: i16,
-    flexible: bool,
-}
+impl<'a> Borrowed<'a> for TopicRecords<'a> {
+    const SIZE_MIN: usize = TopicProduceData::SIZE_MIN;
 
-impl<'a> Topics<'a> {
-    fn read(&mut self) -> Result<TopicRecords<'a>, DecodeError> {
-        let (name, id) = if self.version >= TOPIC_ID_SINCE {
-            (None, Some(self.reader.uuid()?))
+    fn read(reader: &mut Reader<'a>, version: i16, flexible: bool) -> Result<Self, DecodeError> {
+        let (name, id) = if version >= TOPIC_ID_SINCE {
+            (None, Some(reader.uuid()?))
         } else {
-            (self.reader.str(self.flexible, false)?, None)
+            (reader.str(flexible, false)?, None)
         };
-        let left = self.reader.count(self.flexible, false, PartitionProduceData::SIZE_MIN)?;
-        let left = left.unwrap_or_default();
-        let partitions = Partitions { reader: self.reader.clone(), left, flexible: self.flexible };
-        let mut skipped = partitions.clone();
-        for partition in &mut skipped {
-            partition?;
+        let partitions = Elements::peek(reader, version, flexible)?;
+        *reader = partitions.clone().end()?;
+        if flexible {
+            reader.skip_tagged_fields()?;
         }
-        self.reader = skipped.reader;
-        if self.flexible {
-            self.reader.skip_tagged_fields()?;
-        }
-        Ok(TopicRecords { name, id, partitions })
+        Ok(Self { name, id, partitions })
     }
 }
 
-impl<'a> Iterator for Topics<'a> {
-    type Item = Result<TopicRecords<'a>, DecodeError>;
+impl<'a> Borrowed<'a> for PartitionRecords<'a> {
+    const SIZE_MIN: usize = PartitionProduceData::SIZE_MIN;
 
-    fn next(&mut self) -> Option<Self::Item> {
-        self.left = self.left.checked_sub(1)?;
-        let topic = self.read();
-        if topic.is_err() {
-            self.left = 0;
+    fn read(reader: &mut Reader<'a>, _: i16, flexible: bool) -> Result<Self, DecodeError> {
+        let index = reader.i32()?;
+        let records = reader.slice(flexible, true)?;
+        if flexible {
+            reader.skip_tagged_fields()?;
         }
-        Some(topic)
-    }
-}
-
-#[derive(Clone)]
-struct Partitions<'a> {
-    reader: Reader<'a>,
-    left: usize,
-    flexible: bool,
-}
-
-impl<'a> Partitions<'a> {
-    fn read(&mut self) -> Result<PartitionRecords<'a>, DecodeError> {
-        let index = self.reader.i32()?;
-        let records = self.reader.slice(self.flexible, true)?;
-        if self.flexible {
-            self.reader.skip_tagged_fields()?;
-        }
-        Ok(PartitionRecords { index, records })
-    }
-}
-
-impl<'a> Iterator for Partitions<'a> {
-    type Item = Result<PartitionRecords<'a>, DecodeError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.left = self.left.checked_sub(1)?;
-        let partition = self.read();
-        if partition.is_err() {
-            self.left = 0;
-        }
-        Some(partition)
+        Ok(Self { index, records })
     }
 }

@@ -11,10 +11,13 @@ use crate::reader::Reader;
 /// Random values tried for each message and version.
 const VALUES: u64 = 24;
 
+/// Random values that are cut at every byte.
+const VALUES_TO_CUT: u64 = 3;
+
 /// Calls a function with every version of a message and a few seeds.
-fn each<M: Message + Random>(mut check: impl FnMut(M, i16, Bytes)) {
+fn each<M: Message + Random>(values: u64, mut check: impl FnMut(M, i16, Bytes)) {
     for version in M::VERSIONS.iter() {
-        for seed in 0..VALUES {
+        for seed in 0..values {
             let mut generator = Generator::new(seed);
             let value = M::random(&mut generator, version, version >= M::FLEXIBLE_FROM);
             let bytes = value
@@ -26,7 +29,7 @@ fn each<M: Message + Random>(mut check: impl FnMut(M, i16, Bytes)) {
 }
 
 fn round_trip<M: Message + Random + PartialEq + std::fmt::Debug>() {
-    each::<M>(|value, version, bytes| {
+    each::<M>(VALUES, |value, version, bytes| {
         assert_eq!(M::from_bytes(&bytes, version).as_ref(), Ok(&value), "{} v{version}", M::NAME);
         let copied = M::decode(&mut Reader::new(&bytes), version);
         assert_eq!(copied.as_ref(), Ok(&value), "{} v{version} copied", M::NAME);
@@ -34,7 +37,7 @@ fn round_trip<M: Message + Random + PartialEq + std::fmt::Debug>() {
 }
 
 fn truncation<M: Message + Random>() {
-    each::<M>(|_, version, bytes| {
+    each::<M>(VALUES_TO_CUT, |_, version, bytes| {
         for len in 0..bytes.len() {
             let error = M::decode(&mut Reader::new(&bytes[..len]), version).err();
             assert!(error.is_some(), "{} v{version} cut at {len} decodes", M::NAME);
