@@ -1,1 +1,51 @@
 //! The L7 Kafka proxy: virtual clusters, sessions and address rewriting.
+//!
+//! A virtual cluster is a bootstrap listener and one listener for each broker of the real cluster.
+//! The brokers are learned from the cluster's own answers; each gets a port, and the answers are
+//! rewritten so that clients come back to these ports.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `config`, `error` | [`Config`], [`VirtualCluster`], [`Error`] |
+//! | `proxy` | [`Proxy`]: listeners, start and drain |
+//! | `cluster` | brokers and their ports, connections to the cluster |
+//! | `discovery` | the first look at a cluster |
+//! | `session` | one client's connection and its connection upstream |
+//! | `flow`, `pool` | one direction of a session, and its buffer |
+//! | `requests` | headers of requests: which answers will come |
+//! | `in_flight` | requests that wait for their answers |
+//! | `responses` | answers: passed on, held or walked |
+//! | `rewrite`, `shape` | what is changed in an answer, and where it stands |
+//! | `walk` | fetch answers that are streamed |
+//! | `metrics`, `log_limit` | counters; a brake on the log |
+//!
+//! Invariants:
+//!
+//! - Bytes pass as they came but for addresses of brokers and offered versions; no record byte is
+//!   read, changed or copied on its way from socket to socket.
+//! - A session stays on one thread, with one connection upstream, and holds a receive buffer only
+//!   while bytes are in it. What a session holds is bounded, and no length field allocates.
+//! - A broker's listener accepts before a client is told its address.
+//! - What either peer sends can end its own session at most, and that is counted.
+//! - An API or a version that is not known here is never offered, and passes unread if used.
+
+mod cluster;
+mod config;
+mod discovery;
+mod error;
+mod flow;
+mod in_flight;
+mod log_limit;
+mod metrics;
+mod pool;
+mod proxy;
+mod requests;
+mod responses;
+mod rewrite;
+mod session;
+mod shape;
+mod walk;
+
+pub use config::{Config, VirtualCluster};
+pub use error::Error;
+pub use proxy::Proxy;

@@ -1,0 +1,27 @@
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// A failure that repeats is logged once in this time.
+const PERIOD: Duration = Duration::from_secs(5);
+
+/// Keeps a failure that clients can repeat at will from filling the log.
+#[derive(Debug, Default)]
+pub(crate) struct LogLimit {
+    unlogged: AtomicU64,
+    /// Guards the time of the last line.
+    last: Mutex<Option<Instant>>,
+}
+
+impl LogLimit {
+    /// Calls `log` with the number of failures since the last line, unless that was just now.
+    pub(crate) fn log(&self, log: impl FnOnce(u64)) {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.is_some_and(|last| last.elapsed() < PERIOD) {
+            self.unlogged.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        *last = Some(Instant::now());
+        log(self.unlogged.swap(0, Ordering::Relaxed));
+    }
+}

@@ -1,0 +1,210 @@
+//! What the admin port reports.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use moldau_protocol::messages::ApiKey;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::Registry;
+
+/// API keys with a counter of their own; Kafka 4.3 ends at 92.
+const API_KEYS: usize = 128;
+
+/// The two sides of a session.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Side {
+    /// The client.
+    Downstream,
+    /// The cluster.
+    Upstream,
+}
+
+/// Counters of one side of all sessions.
+#[derive(Debug, Default)]
+pub(crate) struct SideMetrics {
+    pub(crate) bytes_in: AtomicU64,
+    pub(crate) bytes_out: AtomicU64,
+    pub(crate) frames_malformed: AtomicU64,
+    pub(crate) frames_truncated: AtomicU64,
+}
+
+/// Counters that sessions add to.
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    requests: [AtomicU64; API_KEYS],
+    requests_unknown_api: AtomicU64,
+    downstream: SideMetrics,
+    upstream: SideMetrics,
+    pub(crate) upstream_connects: AtomicU64,
+    pub(crate) upstream_connect_errors: AtomicU64,
+    pub(crate) broker_port_errors: AtomicU64,
+    pub(crate) answers_rewritten: AtomicU64,
+    pub(crate) hints_neutralised: AtomicU64,
+    pub(crate) record_bytes_passed: AtomicU64,
+    pub(crate) record_bytes_touched: AtomicU64,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self {
+            requests: std::array::from_fn(|_| AtomicU64::new(0)),
+            requests_unknown_api: AtomicU64::default(),
+            downstream: SideMetrics::default(),
+            upstream: SideMetrics::default(),
+            upstream_connects: AtomicU64::default(),
+            upstream_connect_errors: AtomicU64::default(),
+            broker_port_errors: AtomicU64::default(),
+            answers_rewritten: AtomicU64::default(),
+            hints_neutralised: AtomicU64::default(),
+            record_bytes_passed: AtomicU64::default(),
+            record_bytes_touched: AtomicU64::default(),
+        }
+    }
+}
+
+/// Adds to a counter that orders nothing else.
+pub(crate) fn add(counter: &AtomicU64, amount: u64) {
+    counter.fetch_add(amount, Ordering::Relaxed);
+}
+
+impl Metrics {
+    pub(crate) fn request(&self, api_key: i16) {
+        let known = usize::try_from(api_key).ok().and_then(|key| self.requests.get(key));
+        add(known.unwrap_or(&self.requests_unknown_api), 1);
+    }
+
+    pub(crate) fn side(&self, side: Side) -> &SideMetrics {
+        match side {
+            Side::Downstream => &self.downstream,
+            Side::Upstream => &self.upstream,
+        }
+    }
+}
+
+/// Everything in the OpenMetrics text format.
+///
+/// # Errors
+/// The encoder's own; writing to a string does not fail.
+pub(crate) fn open_metrics(
+    own: &Arc<Metrics>,
+    net: &Arc<moldau_net::Metrics>,
+) -> Result<String, fmt::Error> {
+    let mut registry = Registry::with_prefix("moldau_proxy");
+    let reading = Reading { own: Arc::clone(own), net: Arc::clone(net) };
+    registry.register_collector(Box::new(reading));
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, &registry)?;
+    Ok(text)
+}
+
+/// Reads every counter when the page is asked for.
+#[derive(Debug)]
+struct Reading {
+    own: Arc<Metrics>,
+    net: Arc<moldau_net::Metrics>,
+}
+
+impl Collector for Reading {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        self.encode_requests(&mut encoder)?;
+        self.encode_sides(&mut encoder)?;
+        for (name, help, counter) in self.counters() {
+            let counter = ConstCounter::new(counter.load(Ordering::Relaxed));
+            counter.encode(encoder.encode_descriptor(
+                name,
+                help,
+                None,
+                counter.metric_type(),
+            )?)?;
+        }
+        let open = self.net.connections_open.load(Ordering::Relaxed);
+        let gauge = ConstGauge::new(i64::try_from(open).unwrap_or(i64::MAX));
+        let help = "Connections of clients and of the admin port that are open";
+        gauge.encode(encoder.encode_descriptor(
+            "connections_open",
+            help,
+            None,
+            gauge.metric_type(),
+        )?)
+    }
+}
+
+type Reported<'a> = (&'static str, &'static str, &'a AtomicU64);
+
+impl Reading {
+    fn encode_requests(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let kind = ConstCounter::new(0_u64).metric_type();
+        let help = "Requests relayed, by API";
+        let mut family = encoder.encode_descriptor("requests", help, None, kind)?;
+        for (key, counter) in self.own.requests.iter().enumerate() {
+            let count = counter.load(Ordering::Relaxed);
+            if count == 0 {
+                continue;
+            }
+            let api = i16::try_from(key).ok().and_then(|key| ApiKey::try_from(key).ok());
+            let name = api.map_or_else(|| key.to_string(), |api| api.name().to_owned());
+            ConstCounter::new(count).encode(family.encode_family(&[("api", name)])?)?;
+        }
+        let unknown = ConstCounter::new(self.own.requests_unknown_api.load(Ordering::Relaxed));
+        unknown.encode(family.encode_family(&[("api", "unknown")])?)
+    }
+
+    fn encode_sides(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        type Pick = fn(&SideMetrics) -> &AtomicU64;
+        let families: [(&str, &str, Pick); 4] = [
+            ("received_bytes", "Bytes read", |side| &side.bytes_in),
+            ("sent_bytes", "Bytes written", |side| &side.bytes_out),
+            ("frames_malformed", "Frames that ended their session", |side| &side.frames_malformed),
+            ("frames_truncated", "Frames cut short by a close", |side| &side.frames_truncated),
+        ];
+        let sides = [("downstream", &self.own.downstream), ("upstream", &self.own.upstream)];
+        let kind = ConstCounter::new(0_u64).metric_type();
+        for (name, help, pick) in families {
+            let mut family = encoder.encode_descriptor(name, help, None, kind)?;
+            for (label, side) in sides {
+                let counter = ConstCounter::new(pick(side).load(Ordering::Relaxed));
+                counter.encode(family.encode_family(&[("side", label)])?)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn counters(&self) -> [Reported<'_>; 9] {
+        let own = &self.own;
+        [
+            ("connections", "Connections accepted", &self.net.connections_total),
+            ("connections_refused", "Connections over the limit", &self.net.connections_refused),
+            ("upstream_connects", "Connections made to the cluster", &own.upstream_connects),
+            (
+                "upstream_connect_errors",
+                "Servers of the cluster that could not be reached",
+                &own.upstream_connect_errors,
+            ),
+            (
+                "broker_port_errors",
+                "Brokers left out of an answer for want of a port",
+                &own.broker_port_errors,
+            ),
+            ("answers_rewritten", "Answers that were changed", &own.answers_rewritten),
+            (
+                "hints_neutralised",
+                "Leader hints hidden in streamed fetch answers",
+                &own.hints_neutralised,
+            ),
+            (
+                "record_bytes_passed",
+                "Bytes of produce bodies and of fetched records, relayed unread",
+                &own.record_bytes_passed,
+            ),
+            (
+                "record_bytes_touched",
+                "Bytes of records copied out of the receive buffer",
+                &own.record_bytes_touched,
+            ),
+        ]
+    }
+}
