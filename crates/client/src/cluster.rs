@@ -1,7 +1,8 @@
 //! A cluster as its clients see it: metadata kept fresh and a connection per broker.
 //!
-//! Each broker gets at most two connections per [`Cluster`]: one for data, and one for the
-//! coordination of groups, so that a heartbeat never queues behind a long fetch.
+//! Each broker gets at most two shared connections per [`Cluster`]: one for data, and one for the
+//! coordination of groups. Whoever sends requests that the broker parks or that take long opens a
+//! connection of its own, since brokers serve a connection one request after the other.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -56,9 +57,7 @@ impl Default for ClusterOptions {
 pub enum Purpose {
     /// Produce, administration, metadata.
     Data,
-    /// Fetches, which the broker may park.
-    Fetch,
-    /// Group membership, offsets.
+    /// Groups and their offsets.
     Coordination,
 }
 
@@ -226,11 +225,22 @@ impl Cluster {
     /// # Errors
     /// The broker is unknown or does not answer.
     pub async fn connection(&self, node: i32, purpose: Purpose) -> Result<Connection> {
+        self.connection_to(&self.address_of(node)?, purpose).await
+    }
+
+    /// A connection to the broker `node` that nobody else uses.
+    ///
+    /// # Errors
+    /// The broker is unknown or does not answer.
+    pub async fn dedicated_connection(&self, node: i32) -> Result<Connection> {
+        Connection::connect(&self.address_of(node)?, &self.inner.options.connection).await
+    }
+
+    fn address_of(&self, node: i32) -> Result<Address> {
         let address = self.metadata().brokers.get(&node).cloned();
-        let address = address.ok_or_else(|| {
+        address.ok_or_else(|| {
             Error::broker(ErrorCode::BrokerNotAvailable, &format!("broker {node}"), None)
-        })?;
-        self.connection_to(&address, purpose).await
+        })
     }
 
     /// The coordinator of a consumer group, found anew each time.
@@ -240,14 +250,36 @@ impl Cluster {
     pub async fn group_coordinator(&self, group: &str) -> Result<Connection> {
         let mut retry = self.retry();
         loop {
-            match self.find_coordinator(group).await {
+            let found = match self.find_coordinator(group).await {
+                Ok(address) => self.connection_to(&address, Purpose::Coordination).await,
+                Err(error) => Err(error),
+            };
+            match found {
                 Ok(connection) => return Ok(connection),
                 Err(error) => retry.pause(error).await?,
             }
         }
     }
 
-    async fn find_coordinator(&self, group: &str) -> Result<Connection> {
+    /// A connection to the coordinator of a group that nobody else uses.
+    ///
+    /// # Errors
+    /// As [`group_coordinator`](Self::group_coordinator).
+    pub(crate) async fn dedicated_coordinator(&self, group: &str) -> Result<Connection> {
+        let mut retry = self.retry();
+        loop {
+            let found = match self.find_coordinator(group).await {
+                Ok(address) => Connection::connect(&address, &self.inner.options.connection).await,
+                Err(error) => Err(error),
+            };
+            match found {
+                Ok(connection) => return Ok(connection),
+                Err(error) => retry.pause(error).await?,
+            }
+        }
+    }
+
+    async fn find_coordinator(&self, group: &str) -> Result<Address> {
         let request = FindCoordinatorRequest {
             key: group.to_owned(),
             coordinator_keys: vec![group.to_owned()],
@@ -271,7 +303,7 @@ impl Cluster {
         Error::check(code, &what, message.as_deref())?;
         let port = u16::try_from(port)
             .map_err(|_| Error::broker(ErrorCode::CoordinatorNotAvailable, &what, None))?;
-        self.connection_to(&Address { host, port }, Purpose::Coordination).await
+        Ok(Address { host, port })
     }
 
     /// Sends `request` to the coordinator of `group`, again while it moves or loads. `code_of`

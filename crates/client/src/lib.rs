@@ -26,6 +26,7 @@ mod cluster;
 mod connection;
 mod error;
 mod fetcher;
+mod group;
 mod metadata;
 mod offsets;
 mod producer;
@@ -36,6 +37,7 @@ pub use cluster::{Cluster, ClusterOptions, Purpose};
 pub use connection::{Connection, ConnectionOptions};
 pub use error::Error;
 pub use fetcher::{Fetched, Fetcher, FetcherOptions, Reset, Start};
+pub use group::{GroupConsumer, GroupOptions};
 pub use metadata::{Leader, Metadata, Partition, Topic, TopicRef};
 pub use offsets::{ListedOffset, OffsetSpec, TopicPartition};
 pub use producer::{

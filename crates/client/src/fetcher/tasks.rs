@@ -13,7 +13,7 @@ use super::positions::{Lookup, Wanted};
 use super::request::{self, Part};
 use super::session::Session;
 use super::{Fetched, Reset, Shared, Start};
-use crate::cluster::Purpose;
+use crate::connection::Connection;
 use crate::offsets::OffsetSpec;
 use crate::{Error, Result};
 
@@ -112,6 +112,7 @@ async fn give_up(shared: &Shared, key: u64, error: Error) {
 /// Fetches from one broker for as long as the fetcher lives.
 async fn fetch_from(shared: Arc<Shared>, node: i32) {
     let mut session = Session::default();
+    let mut connection = None;
     loop {
         let changed = shared.changed.notified();
         tokio::pin!(changed);
@@ -129,9 +130,11 @@ async fn fetch_from(shared: Arc<Shared>, node: i32) {
             }
             continue;
         }
-        if let Err(error) = fetch_once(&shared, node, &mut session, &wanted).await {
+        if let Err(error) = fetch_once(&shared, node, &mut connection, &mut session, &wanted).await
+        {
             tracing::debug!(node, %error, "fetch failed");
             session.failed();
+            connection = None;
             let seen = shared.cluster.metadata().generation;
             refresh(&shared, seen).await;
         }
@@ -141,10 +144,14 @@ async fn fetch_from(shared: Arc<Shared>, node: i32) {
 async fn fetch_once(
     shared: &Shared,
     node: i32,
+    connection: &mut Option<Connection>,
     session: &mut Session,
     wanted: &[Wanted],
 ) -> Result<()> {
-    let connection = shared.cluster.connection(node, Purpose::Fetch).await?;
+    let connection = match connection {
+        Some(open) => open,
+        None => connection.insert(shared.cluster.dedicated_connection(node).await?),
+    };
     let step = session.request(wanted);
     let request = request::build(&shared.options, &step);
     let timeout = shared.cluster.options().connection.request_timeout + shared.options.max_wait;

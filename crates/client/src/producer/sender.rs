@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use super::accumulator::{Appended, Outbound, Plan, Report};
 use super::partition::ProducerId;
 use super::{Acks, Shared, request};
-use crate::cluster::{Cluster, Purpose};
+use crate::cluster::Cluster;
 use crate::connection::{Connection, Outgoing};
 use crate::{Error, Result};
 
@@ -121,7 +121,7 @@ impl Sender {
         if self.connecting.insert(node) {
             let cluster = self.shared.cluster.clone();
             self.events.spawn(async move {
-                Event::Connected(node, cluster.connection(node, Purpose::Data).await)
+                Event::Connected(node, cluster.dedicated_connection(node).await)
             });
         }
     }
