@@ -97,6 +97,16 @@ struct Shared<'a> {
 }
 
 impl Shared<'_> {
+    /// Tells the coordinator that this thread has finished and waits until it has measured that.
+    async fn finished(&self, ready: &mpsc::Sender<()>) {
+        let mut start = self.start.clone();
+        start.mark_unchanged();
+        if ready.send(()).is_ok() {
+            // The clock never changes again; its sender goes once the measuring is done.
+            while start.changed().await.is_ok() {}
+        }
+    }
+
     /// Tells the coordinator that this thread is ready and waits for the clock.
     async fn ready(&self, ready: &mpsc::Sender<()>) -> Result<RunClock, Error> {
         if ready.send(()).is_err() {
@@ -184,10 +194,14 @@ pub fn read_back(setup: &Setup, sent: &[SentLedger]) -> Result<Measured, Error> 
             start.send_replace(Some(clock));
             Ok((clock, meter))
         });
+        // The consumer waits with its end until the meter has seen all of its processor time; one
+        // that failed has hung up instead, which ends the wait as well.
+        let finished = readiness.recv().is_ok();
+        let usage = begun.and_then(|(clock, meter)| Ok((clock, meter.stop()?)));
         drop(start);
         let consumed = join(consumer)?;
-        let (clock, meter) = begun?;
-        let (processes, host) = meter.stop()?;
+        tracing::debug!(finished, "read back");
+        let (clock, (processes, host)) = usage?;
         let mut measured = Measured::empty(clock.instant(0), processes, host);
         measured.window_ns = consumed.finished_ns;
         measured.take_consumed(vec![consumed], Vec::new());

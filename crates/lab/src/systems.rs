@@ -217,14 +217,21 @@ impl Drop for Process {
     }
 }
 
-/// A loopback address whose port nobody holds at this moment.
+/// Distinct loopback addresses whose ports nobody holds at this moment.
 ///
 /// # Errors
-/// [`Error::Machine`] when there is none.
-pub fn free_address() -> Result<SocketAddr, Error> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-        .map_err(Error::machine("looking for a free port"))?;
-    listener.local_addr().map_err(Error::machine("looking for a free port"))
+/// [`Error::Machine`] when there are none.
+pub fn free_addresses<const N: usize>() -> Result<[SocketAddr; N], Error> {
+    let action = "looking for free ports";
+    // All are held until the last is found, so that none comes twice.
+    let mut held = Vec::with_capacity(N);
+    let mut addresses = [SocketAddr::from((Ipv4Addr::LOCALHOST, 0)); N];
+    for address in &mut addresses {
+        let listener = TcpListener::bind(*address).map_err(Error::machine(action))?;
+        *address = listener.local_addr().map_err(Error::machine(action))?;
+        held.push(listener);
+    }
+    Ok(addresses)
 }
 
 #[cfg(test)]
@@ -261,7 +268,8 @@ mod tests {
     #[test]
     fn a_process_that_ends_at_once_is_an_error() {
         let directory = tempfile::tempdir().unwrap();
-        let nobody = Ready::Http(free_address().unwrap(), "/readyz".into());
+        let [address] = free_addresses().unwrap();
+        let nobody = Ready::Http(address, "/readyz".into());
         let started = Process::start(&shell("exit 3", nobody), directory.path());
         assert!(matches!(started, Err(Error::Ended { .. })), "{started:?}");
     }

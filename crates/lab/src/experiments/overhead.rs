@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::payload::Filler;
 use crate::result::{Arm, Experiment, RunResult};
 use crate::schedule::Arrivals;
-use crate::systems::{Durability, Process, free_address, moldau_broker, moldau_proxy};
+use crate::systems::{Durability, Process, free_addresses, moldau_broker, moldau_proxy};
 use crate::workload::{Pace, Workload};
 
 const FIXED_RATE: &str = "Fixed rate, produced and consumed at once";
@@ -265,13 +265,13 @@ struct Systems {
 impl Systems {
     fn start(plan: &Plan) -> Result<Self, Error> {
         let directory = &plan.work_directory;
-        let (listen, admin) = (free_address()?, free_address()?);
+        let [listen, admin, front, front_broker, front_admin] = free_addresses()?;
         let data = directory.join("data");
         let spec = moldau_broker(&plan.moldau, &data, listen, admin, plan.durability);
         let broker = Process::start(&spec, directory)?;
-        let (front, front_admin) = (free_address()?, free_address()?);
         let upstream = listen.to_string();
-        let spec = moldau_proxy(&plan.moldau, directory, front, front_admin, &upstream)?;
+        let program = &plan.moldau;
+        let spec = moldau_proxy(program, directory, front, front_broker, front_admin, &upstream)?;
         let proxy = Process::start(&spec, directory)?;
         Ok(Self { proxy, broker, direct_bootstrap: upstream, proxy_bootstrap: front.to_string() })
     }

@@ -14,7 +14,7 @@ use crate::payload::Filler;
 use crate::result::{Arm, Experiment, RunResult};
 use crate::schedule::Arrivals;
 use crate::systems::{
-    Durability, KafkaInstallation, Process, free_address, kafka_broker, moldau_broker,
+    Durability, KafkaInstallation, Process, free_addresses, kafka_broker, moldau_broker,
     prepare_kafka,
 };
 use crate::workload::{Pace, Workload};
@@ -232,15 +232,15 @@ impl Running {
         let directory = plan.work_directory.join(system.name());
         std::fs::create_dir_all(&directory)
             .map_err(Error::machine(format!("making {}", directory.display())))?;
-        let listen = free_address()?;
+        let [listen, other] = free_addresses()?;
         let (bootstrap, process) = match system {
             System::Moldau { program, durability } => {
-                let (data, admin) = (directory.join("data"), free_address()?);
-                let spec = moldau_broker(program, &data, listen, admin, *durability);
+                let data = directory.join("data");
+                let spec = moldau_broker(program, &data, listen, other, *durability);
                 (listen.to_string(), Some(Process::start(&spec, &directory)?))
             }
             System::Kafka(installation) => {
-                prepare_kafka(installation, &directory, listen, free_address()?)?;
+                prepare_kafka(installation, &directory, listen, other)?;
                 let spec = kafka_broker(installation, &directory, listen)?;
                 (listen.to_string(), Some(Process::start(&spec, &directory)?))
             }

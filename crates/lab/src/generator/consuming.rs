@@ -69,6 +69,9 @@ async fn consume(shared: &Shared<'_>, ready: &mpsc::Sender<()>) -> Result<Outcom
             Err(_) => {}
         }
     }
+    if is_read_back {
+        shared.finished(ready).await;
+    }
     Ok(reading.into_outcome())
 }
 

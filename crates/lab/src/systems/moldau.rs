@@ -49,22 +49,24 @@ pub fn moldau_broker(
     }
 }
 
-/// `moldau proxy` with one virtual cluster in front of `upstream`, its configuration written to
-/// `directory`.
+/// `moldau proxy` with one virtual cluster in front of `upstream`, whose only broker is reached at
+/// `broker`; its configuration is written to `directory`.
 ///
 /// # Errors
 /// [`Error::Machine`] when the configuration cannot be written.
 pub fn moldau_proxy(
     program: &Path,
     directory: &Path,
-    listen: SocketAddr,
+    bootstrap: SocketAddr,
+    broker: SocketAddr,
     admin: SocketAddr,
     upstream: &str,
 ) -> Result<ProcessSpec, Error> {
     let path = directory.join("proxy.yaml");
     let config = format!(
-        "admin: \"{admin}\"\nvirtual_clusters:\n  - name: lab\n    bootstrap: \"{listen}\"\n    \
-         upstream: \"{upstream}\"\n"
+        "admin: {admin}\nvirtual_clusters:\n  - name: lab\n    bootstrap: {bootstrap}\n    \
+         upstream: [\"{upstream}\"]\n    broker_port_start: {}\n",
+        broker.port()
     );
     fs::write(&path, config).map_err(Error::machine(format!("writing {}", path.display())))?;
     Ok(ProcessSpec {
