@@ -1,8 +1,9 @@
 //! Incremental fetch sessions (KIP-227): only what changed since the last fetch is sent.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use super::positions::{Key, Wanted};
+use super::positions::Wanted;
+use crate::metadata::TopicRef;
 
 /// Epoch of a request that opens a session.
 const EPOCH_FIRST: i32 = 0;
@@ -13,7 +14,14 @@ pub(super) struct Session {
     id: i32,
     epoch: i32,
     /// What the broker knows.
-    sent: HashMap<Key, Wanted>,
+    sent: HashMap<Partition, Wanted>,
+}
+
+/// What the broker tells partitions apart by.
+type Partition = (TopicRef, i32);
+
+fn partition(wanted: &Wanted) -> Partition {
+    (wanted.topic.clone(), wanted.partition)
 }
 
 /// The session part of one request.
@@ -34,14 +42,14 @@ impl Session {
         }
         let fetch: Vec<Wanted> = wanted
             .iter()
-            .filter(|wanted| self.sent.get(&wanted.key) != Some(wanted))
+            .filter(|wanted| self.sent.get(&partition(wanted)) != Some(wanted))
             .cloned()
             .collect();
         let mut forget = Vec::new();
         if self.sent.len() + fetch.len() > wanted.len() {
-            let keys: std::collections::HashSet<Key> = wanted.iter().map(|w| w.key).collect();
-            self.sent.retain(|key, sent| {
-                let keep = keys.contains(key);
+            let known: HashSet<Partition> = wanted.iter().map(partition).collect();
+            self.sent.retain(|partition, sent| {
+                let keep = known.contains(partition);
                 if !keep {
                     forget.push(sent.clone());
                 }
@@ -49,7 +57,7 @@ impl Session {
             });
         }
         for wanted in &fetch {
-            self.sent.insert(wanted.key, wanted.clone());
+            self.sent.insert(partition(wanted), wanted.clone());
         }
         SessionRequest { id: self.id, epoch: self.epoch, fetch, forget }
     }
@@ -82,12 +90,10 @@ mod tests {
     use moldau_protocol::Uuid;
 
     use super::*;
-    use crate::metadata::TopicRef;
 
-    fn wanted(key: Key, position: i64) -> Wanted {
+    fn wanted(partition: i32, position: i64) -> Wanted {
         let topic = TopicRef { name: Arc::from("t"), id: Uuid::default() };
-        let partition = i32::try_from(key).unwrap();
-        Wanted { key, topic, partition, position, leader_epoch: 0, generation: key }
+        Wanted { key: 1, topic, partition, position, leader_epoch: 0, generation: 1 }
     }
 
     #[test]
@@ -106,6 +112,18 @@ mod tests {
         let idle = session.request(&[wanted(2, 0), wanted(3, 5)]);
         assert!(idle.fetch.is_empty() && idle.forget.is_empty());
         assert_eq!(idle.epoch, 3);
+    }
+
+    /// A broker drops what is to be forgotten after it has added what is to be fetched, so a
+    /// partition named in both would never be read again.
+    #[test]
+    fn partition_assigned_anew_is_not_forgotten() {
+        let mut session = Session::default();
+        session.request(&[wanted(1, 0), wanted(2, 0)]);
+        session.answered(77);
+        let anew = Wanted { key: 9, generation: 9, ..wanted(2, 0) };
+        let step = session.request(std::slice::from_ref(&anew));
+        assert_eq!((step.fetch, step.forget), (vec![anew], vec![wanted(1, 0)]));
     }
 
     #[test]
