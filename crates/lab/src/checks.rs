@@ -106,7 +106,8 @@ pub struct Check {
 pub fn all(runs: &[RunRecord], audit: &Audit, self_test: &Detection) -> Vec<Check> {
     let scheduled: Vec<&RunRecord> = runs.iter().filter(|run| is_scheduled(run)).collect();
     let unpaced: Vec<&RunRecord> = runs.iter().filter(|run| !is_scheduled(run)).collect();
-    let mut checks = vec![records_come_back(audit), ledger_finds_faults(self_test)];
+    let mut checks =
+        vec![records_come_back(audit), totals_agree(runs), ledger_finds_faults(self_test)];
     if !scheduled.is_empty() {
         checks.push(schedule_is_kept(&scheduled));
         checks.push(operations_are_answered(&scheduled));
@@ -140,6 +141,24 @@ fn records_come_back(audit: &Audit) -> Check {
         weight: Weight::Records,
         found: format!("{} acknowledged, {} faults", audit.acked, audit.faults()),
         demanded: "0 faults".into(),
+    }
+}
+
+/// The target's own count is independent of everything that the generator knows. Records without
+/// an answer may or may not be in it.
+fn totals_agree(runs: &[RunRecord]) -> Check {
+    let held: u64 = runs.iter().map(|run| run.held_records).sum();
+    let acked: u64 = runs.iter().map(|run| run.audit.acked).sum();
+    let unknown: u64 = runs.iter().map(|run| run.audit.unknown).sum();
+    Check {
+        name: "the target's own count of records agrees".into(),
+        passed: (acked..=acked + unknown).contains(&held),
+        weight: Weight::Records,
+        found: format!("{held} by its end offsets"),
+        demanded: match unknown {
+            0 => format!("{acked} acknowledged"),
+            _ => format!("{acked} acknowledged, or {unknown} more without an answer"),
+        },
     }
 }
 

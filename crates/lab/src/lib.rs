@@ -1,4 +1,25 @@
-//! The laboratory.
+//! The laboratory: it asks what a Kafka system costs and answers with an interval and an audit.
+//!
+//! # Layout
+//! - [`workload`], [`schedule`], [`payload`]: what is offered, when, and what a record holds.
+//! - [`generator`]: the threads that offer it through the `client` crate and read it back.
+//! - [`ledger`]: every record sent, acknowledged and delivered, and what went wrong with it.
+//! - [`histograms`], [`cpu`], [`environment`]: latencies, processor time, the machine.
+//! - [`systems`]: the processes under test.
+//! - [`experiments`]: the questions, as plans and functions that run them.
+//! - [`metric`], [`statistics`], [`stall`]: figures, paired differences with intervals, and what a
+//!   stop of the target must look like.
+//! - [`checks`]: what the laboratory demands of itself, and the verdict.
+//! - [`result`], [`report`]: one JSON document, and everything that is made from it alone.
+//!
+//! # Invariants
+//! - An operation's intended time never moves; response times count from it.
+//! - The generator never shares a process with what it measures.
+//! - No sample is dropped: what is not positive is counted, what is too long is recorded as the
+//!   longest.
+//! - Every acknowledged record of every run is read back and compared.
+//! - A result whose run fails a check carries the verdict that says so, and its sentence does too.
+//! - Nothing here prints or reads arguments and the environment.
 
 pub mod checks;
 pub mod cpu;

@@ -237,3 +237,54 @@ fn cpu_per_megabyte(run: &RunRecord, role: &str) -> Option<f64> {
 fn float(value: u64) -> f64 {
     value as f64
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::sample;
+
+    fn near(found: Option<f64>, exact: f64) -> bool {
+        found.is_some_and(|found| (found / exact - 1.0).abs() < 1e-9)
+    }
+
+    #[test]
+    fn figures_follow_from_the_counts_of_the_window() {
+        let result = sample::result();
+        let run = &result.runs[1];
+        assert_eq!((run.arm.as_str(), run.produced_records), ("proxy", 120_000));
+        assert!(near(Metric::ProduceRecords.of(run), 20_000.0));
+        assert!(near(Metric::ProduceThroughput.of(run), 20_000.0 / 1_024.0));
+        // 260 ms over 120,000 records of 1 KB in and as many out.
+        assert!(near(Metric::ProxyCpu.of(run), 260.0 / (240_000.0 / 1_024.0)));
+        let response = run.latency.as_ref().unwrap().response.summary;
+        assert!(near(Metric::ResponseP99.of(run), float(response.p99_ns) / 1e6));
+    }
+
+    #[test]
+    fn a_figure_that_a_run_lacks_is_absent() {
+        let result = sample::result();
+        let direct = &result.runs[0];
+        assert_eq!(Metric::ProxyCpu.of(direct), None);
+        let full_speed = result.runs.last().unwrap();
+        assert_eq!(Metric::ResponseP50.of(full_speed), None);
+        assert_eq!(Metric::ConsumeThroughput.of(full_speed), None);
+    }
+
+    #[test]
+    fn runs_are_compared_with_the_neighbour_of_their_pair() {
+        let mut result = sample::result();
+        // A drift that both runs of a pair share does not touch the difference.
+        for run in &mut result.runs {
+            run.processes[0].cpu_ns = 1_000_000 * u64::from(run.pair + 1) * 100;
+            if run.arm == "proxy" {
+                run.processes[0].cpu_ns += 5_000_000 + u64::from(run.pair) * 1_000;
+            }
+        }
+        let found = compare(&result.runs, sample::FIXED, "direct", "proxy", 1);
+        let broker = found.iter().find(|c| c.metric == Metric::BrokerCpu).unwrap();
+        let effect = broker.effect.unwrap().difference;
+        assert_eq!(effect.pairs, 6);
+        assert!((effect.mean - 5.0025 / (240_000.0 / 1_024.0)).abs() < 1e-9);
+        assert!(effect.is_different());
+    }
+}

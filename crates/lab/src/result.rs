@@ -110,6 +110,8 @@ pub struct RunRecord {
     pub processes: Vec<ProcessUsage>,
     /// What the machine did inside the window.
     pub host: HostUsage,
+    /// Records that the target says that it was given, asked after the run.
+    pub held_records: u64,
     /// Every record of the run.
     pub audit: Audit,
 }

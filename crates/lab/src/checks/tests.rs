@@ -27,6 +27,17 @@ fn a_lost_record_weighs_more_than_an_invalid_run() {
 }
 
 #[test]
+fn a_target_that_counts_otherwise_is_not_believed() {
+    assert_eq!(verdict_after(|run| run.held_records += 1), Verdict::RecordsLost);
+    let unanswered = verdict_after(|run| {
+        run.audit.sent += 2;
+        run.audit.unknown = 2;
+        run.held_records += 1;
+    });
+    assert_eq!(unanswered, Verdict::Ok);
+}
+
+#[test]
 fn a_generator_at_its_limit_is_refused() {
     let verdict = verdict_after(|run| {
         for usage in &mut run.processes {

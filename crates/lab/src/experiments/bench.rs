@@ -8,7 +8,7 @@ use crate::checks::{self, Verdict};
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::generator::{self, Measured, Setup, slot_ms};
-use crate::ledger::{Audit, SentLedger, audit, self_test};
+use crate::ledger::{Audit, audit, self_test};
 use crate::metric::{Comparison, compare};
 use crate::result::{
     Arm, Experiment, FORMAT_VERSION, LatencyRecord, RunRecord, RunResult, result_id,
@@ -28,6 +28,14 @@ pub(super) struct Path {
     pub(super) control: Control,
     /// Measured processes by role.
     pub(super) processes: Vec<(String, u32)>,
+}
+
+/// Which run a record is of.
+#[derive(Clone, Copy)]
+struct Named<'a> {
+    case: &'a str,
+    path: &'a Path,
+    pair: u32,
 }
 
 /// What an experiment has collected.
@@ -84,7 +92,8 @@ impl<'a> Bench<'a> {
         let measured = generator::produce(&setup)?;
         let delivered = measured.delivered.as_ref().expect("the workload consumes");
         let audit = audit(&measured.sent, delivered);
-        self.record(case, path, pair, workload, &measured, audit)?;
+        let held = path.control.records_held(&setup.topic, workload.partitions)?;
+        self.record(Named { case, path, pair }, workload, &measured, audit, held)?;
         path.control.delete_topic(&setup.topic)
     }
 
@@ -102,12 +111,15 @@ impl<'a> Bench<'a> {
         let mut setup = self.setup(path, pair, workload);
         path.control.create_topic(&setup.topic, workload.partitions)?;
         let produced = generator::produce(&setup)?;
-        self.record(produce_case, path, pair, workload, &produced, Audit::default())?;
+        let named = Named { case: produce_case, path, pair };
+        self.record(named, workload, &produced, Audit::default(), 0)?;
         setup.workload = Workload { pace: Pace::ReadBack, warmup_ms: 0, ..workload.clone() };
         let read = generator::read_back(&setup, &produced.sent)?;
-        let audit = audited(&produced.sent, &read);
-        let workload = setup.workload.clone();
-        self.record(read_case, path, pair, &workload, &read, audit)?;
+        let delivered = read.delivered.as_ref().expect("a reading delivers");
+        let audit = audit(&produced.sent, delivered);
+        let held = path.control.records_held(&setup.topic, workload.partitions)?;
+        let named = Named { case: read_case, path, pair };
+        self.record(named, &setup.workload, &read, audit, held)?;
         path.control.delete_topic(&setup.topic)
     }
 
@@ -139,12 +151,11 @@ impl<'a> Bench<'a> {
 
     fn record(
         &mut self,
-        case: &str,
-        path: &Path,
-        pair: u32,
+        Named { case, path, pair }: Named<'_>,
         workload: &Workload,
         measured: &Measured,
         audit: Audit,
+        held_records: u64,
     ) -> Result<(), Error> {
         let is_scheduled = matches!(workload.pace, Pace::Scheduled { .. });
         let latency =
@@ -167,6 +178,7 @@ impl<'a> Bench<'a> {
             series: measured.series.clone(),
             processes: measured.processes.clone(),
             host: measured.host,
+            held_records,
             audit,
         });
         Ok(())
@@ -208,11 +220,6 @@ fn comparisons(result: &RunResult) -> Vec<Comparison> {
         }
     }
     comparisons
-}
-
-fn audited(sent: &[SentLedger], read: &Measured) -> Audit {
-    let delivered = read.delivered.as_ref().expect("a reading delivers");
-    audit(sent, delivered)
 }
 
 fn unix_ms() -> u64 {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use moldau_client::{Admin, Cluster, ClusterOptions, TopicSpec};
+use moldau_client::{Admin, Cluster, ClusterOptions, OffsetSpec, TopicPartition, TopicSpec};
 
 use crate::error::Error;
 use crate::generator::target;
@@ -48,6 +48,24 @@ impl Control {
                 }
             }
             Ok(())
+        })
+    }
+
+    /// How many records the cluster itself says that a topic was given: the sum of its end
+    /// offsets.
+    pub(super) fn records_held(&self, name: &str, partitions: u16) -> Result<u64, Error> {
+        let action = format!("asking for the end of topic {name}");
+        self.runtime.block_on(async {
+            let cluster = self.connect().await?;
+            let wanted: Vec<(TopicPartition, OffsetSpec)> = (0..partitions)
+                .map(|index| (TopicPartition::of(name, index.into()), OffsetSpec::Latest))
+                .collect();
+            let mut sum = 0;
+            for answer in cluster.list_offsets(&wanted).await.into_values() {
+                let offset = answer.map_err(target(&action))?.offset;
+                sum += u64::try_from(offset).unwrap_or(0);
+            }
+            Ok(sum)
         })
     }
 

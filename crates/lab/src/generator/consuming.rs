@@ -59,7 +59,7 @@ async fn consume(shared: &Shared<'_>, ready: &mpsc::Sender<()>) -> Result<Outcom
     }
     let mut reading = Reading::new(shared, clock);
     let mut heard = Instant::now();
-    while !shared.acked_in_all().is_some_and(|acked| reading.ledger.delivered_count() >= acked) {
+    while shared.acked_in_all().is_none_or(|acked| reading.ledger.delivered_count() < acked) {
         match tokio::time::timeout(POLL_TIMEOUT, fetcher.next()).await {
             Ok(fetched) => {
                 reading.take(&fetched.map_err(target("fetching"))?)?;

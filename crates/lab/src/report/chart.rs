@@ -123,6 +123,7 @@ pub(super) fn intervals(comparisons: &[&Comparison]) -> String {
     let effects: Vec<_> = comparisons
         .iter()
         .filter_map(|comparison| Some((comparison, comparison.effect.as_ref()?)))
+        .filter(|(_, effect)| effect.difference.mean != 0.0)
         .collect();
     let reach = effects
         .iter()
@@ -218,6 +219,10 @@ fn cpu_parts(result: &RunResult, case: &str, arm: &str) -> Vec<(String, f64)> {
             }
         }
     }
+    // From the disk outwards.
+    parts.sort_by_key(|(role, _)| {
+        ["broker", "proxy"].iter().position(|known| known == role).unwrap_or(2)
+    });
     parts.into_iter().map(|(role, values)| (role, crate::statistics::median(&values))).collect()
 }
 

@@ -143,6 +143,7 @@ fn record(case: &str, arm: &str, pair: u32, workload: Workload, records: u64) ->
         series: Vec::new(),
         processes,
         host: HostUsage { busy_ticks: 500, idle_ticks: 700, steal_ticks: 1, softirq_ticks: 20 },
+        held_records: records,
         audit: Audit { sent: records, acked: records, delivered: records, ..Audit::default() },
     }
 }
