@@ -93,6 +93,11 @@ impl Chunk {
         self.start + self.bytes as u64
     }
 
+    /// Whether what the chunk covers of the journal up to `position` was durable before it was read.
+    fn holds_to(&self, position: u64) -> bool {
+        position.min(self.end()) <= self.durable
+    }
+
     fn finish(&self, state: State) {
         let before = std::mem::replace(&mut *lock(&self.state), state);
         if let State::Loading(wakers) = before {
@@ -136,6 +141,11 @@ impl ReadCache {
                 break;
             }
             let end = position + bytes as u64;
+            // A chunk may hold the ranges before and have been read too early for this one, which
+            // the next read then asks for alone.
+            if found.last().is_some_and(|last| position < last.end() && !last.holds_to(end)) {
+                break;
+            }
             let mut at = found.last().map_or(position, |chunk| chunk.end().max(position));
             while at < end {
                 let chunk = self.chunk(&mut chunks, at, end, durable, &mut wanted)?;
@@ -162,7 +172,7 @@ impl ReadCache {
         let file = self.files.at(position)?;
         let start = position - (position - file.base) % self.chunk_bytes;
         if let Some(chunk) = chunks.by_start.get(&start) {
-            let is_fresh = needed_to.min(chunk.end()) <= chunk.durable;
+            let is_fresh = chunk.holds_to(needed_to);
             let is_failed = matches!(*lock(&chunk.state), State::Failed(_));
             if is_fresh && !is_failed {
                 chunk.used.store(true, Ordering::Relaxed);

@@ -1,4 +1,6 @@
 //! Storage through its public interface, on real files and on a simulated disk.
 
+mod crashes;
 mod on_disk;
+mod sim_disk;
 mod world;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use moldau_records::{
     BatchBuilder, BatchOptions, BatchView, Compression, Compressor, Decompressor, Producer,
 };
-use moldau_storage::{Log, Options, Replay, Storage, TopicId, block_on};
+use moldau_storage::{Error, Log, Options, Replay, Storage, TopicId, block_on};
 
 pub(crate) const TOPIC: TopicId = TopicId([7; 16]);
 
@@ -62,14 +62,19 @@ pub(crate) fn append(storage: &Storage, log: &Arc<Log>, batch: &[u8]) -> i64 {
 
 /// All records of a log as (offset, value), read in steps of at most `bytes_max`.
 pub(crate) fn records(log: &Arc<Log>, bytes_max: usize) -> Vec<(i64, Vec<u8>)> {
+    try_records(log, bytes_max).unwrap()
+}
+
+/// As [`records`], on a disk that may fail.
+pub(crate) fn try_records(log: &Arc<Log>, bytes_max: usize) -> Result<Vec<(i64, Vec<u8>)>, Error> {
     let mut found = Vec::new();
-    let mut from = log.start_offset();
+    let start = log.start_offset();
+    let mut from = start;
     loop {
-        let read = log.read(from, bytes_max, true).unwrap().wait().unwrap();
+        let read = log.read(from, bytes_max, true)?.wait()?;
         if read.batches.is_empty() {
-            return found;
+            return Ok(found);
         }
-        let start = log.start_offset();
         values_of(&read.batches.concat(), |offset, value| {
             if offset >= start {
                 found.push((offset, value.to_vec()));
