@@ -306,3 +306,6 @@ impl fmt::Debug for Connection {
 
 /// Version of ApiVersions that is tried first: the first flexible one, served since Kafka 2.4.
 const API_VERSIONS_VERSION: i16 = 3;
+
+#[cfg(test)]
+mod tests;

@@ -578,3 +578,6 @@ enum Verdict {
 fn wake_at(plan: &mut Plan, at: Instant) {
     plan.wake_at = Some(plan.wake_at.map_or(at, |known| known.min(at)));
 }
+
+#[cfg(test)]
+mod tests;
