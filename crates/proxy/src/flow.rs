@@ -261,3 +261,6 @@ impl Flow {
         Ok(if self.ended { Poll::Ready(()) } else { Poll::Pending })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,382 @@
+//! Both directions over sockets that take and give bytes in any portions.
+
+use std::sync::Arc;
+use std::task::Waker;
+
+use bytes::{Bytes, BytesMut};
+use moldau_net::NetworkThreads;
+use moldau_protocol::messages::fetch_response::{
+    FetchableTopicResponse, NodeEndpoint, PartitionData,
+};
+use moldau_protocol::messages::metadata_response::{MetadataResponseBroker, MetadataResponseTopic};
+use moldau_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
+use moldau_protocol::messages::produce_response::{PartitionProduceResponse, TopicProduceResponse};
+use moldau_protocol::messages::{
+    FetchResponse, MetadataResponse, ProduceRequest, ProduceResponse, produce_response,
+};
+use moldau_protocol::{Response, frame};
+use proptest::prelude::*;
+use proptest::test_runner::{TestCaseResult, TestRunner};
+use tokio::task::LocalSet;
+
+use super::*;
+use crate::cluster::Cluster;
+use crate::config::VirtualCluster;
+use crate::in_flight::Expected;
+use crate::metrics::Metrics;
+use crate::requests::RequestScanner;
+use crate::responses::ResponseScanner;
+use crate::rewrite::Rewriter;
+
+/// Gives and takes at most so many bytes at once; none where a portion is 0.
+struct Socket {
+    bytes: Vec<u8>,
+    at: usize,
+    portions: Vec<usize>,
+    calls: usize,
+}
+
+impl Socket {
+    fn new(bytes: Vec<u8>, portions: &[usize]) -> Self {
+        Self { bytes, at: 0, portions: portions.to_vec(), calls: 0 }
+    }
+
+    fn portion(&mut self) -> usize {
+        self.calls += 1;
+        self.portions[self.calls % self.portions.len()]
+    }
+}
+
+impl AsyncRead for Socket {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        _cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let portion = self.portion().min(buffer.remaining()).min(self.bytes.len() - self.at);
+        if portion == 0 && self.at < self.bytes.len() {
+            return Poll::Pending;
+        }
+        let end = self.at + portion;
+        buffer.put_slice(&self.bytes[self.at..end]);
+        self.at = end;
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Socket {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        _cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let portion = self.portion().min(bytes.len());
+        if portion == 0 {
+            return Poll::Pending;
+        }
+        self.bytes.extend_from_slice(&bytes[..portion]);
+        Poll::Ready(Ok(portion))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// Moves all of `bytes` through a scanner.
+fn relayed(
+    bytes: &[u8],
+    scanner: &mut impl Scan,
+    in_flight: &mut InFlight,
+    portions: (&[usize], &[usize]),
+) -> Vec<u8> {
+    let mut cx = Context::from_waker(Waker::noop());
+    let mut from = Socket::new(bytes.to_vec(), portions.0);
+    let mut to = Socket::new(Vec::new(), portions.1);
+    let mut flow = Flow::default();
+    loop {
+        let still = flow.poll(&mut cx, &mut from, &mut to, scanner, in_flight).unwrap();
+        if let Still::Ended { truncated } = still {
+            assert!(!truncated);
+            assert!(flow.is_written());
+            assert!(flow.buffer.is_none());
+            return to.bytes;
+        }
+    }
+}
+
+/// Runs `test` with a rewriter, on a thread that may hold listeners.
+fn with_rewriter(test: impl FnOnce(&dyn Fn() -> Rewriter)) {
+    let threads = NetworkThreads::start("test", 1).unwrap();
+    let config = VirtualCluster {
+        name: "main".to_owned(),
+        bootstrap: "127.0.0.1:0".parse().unwrap(),
+        advertised_host: Some("proxy.example".to_owned()),
+        upstream: Vec::new(),
+        broker_port_start: 0,
+    };
+    let cluster = Cluster::new(config, threads.handle(), Arc::new(Metrics::default()));
+    let local = std::net::IpAddr::from([127, 0, 0, 1]);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    LocalSet::new().block_on(&runtime, async {
+        test(&|| Rewriter::new(Arc::clone(&cluster), local));
+    });
+}
+
+/// An answer and what it belongs to.
+#[derive(Clone, Debug)]
+struct Answer {
+    expected: Expected,
+    bytes: Vec<u8>,
+}
+
+fn answer<R: Response>(api_version: i16, response: &R) -> Answer {
+    let expected = Expected { correlation_id: 5, api_key: R::KEY.key(), api_version };
+    let mut bytes = BytesMut::new();
+    frame::encode_response(&mut bytes, R::KEY, api_version, 5, response).unwrap();
+    Answer { expected, bytes: bytes.to_vec() }
+}
+
+fn opaque(api_key: i16, body: &[u8]) -> Answer {
+    let mut bytes = i32::try_from(body.len() + 4).unwrap().to_be_bytes().to_vec();
+    bytes.extend([0, 0, 0, 5]);
+    bytes.extend(body);
+    Answer { expected: Expected { correlation_id: 5, api_key, api_version: 0 }, bytes }
+}
+
+fn produce(partitions: usize, hinted: bool) -> Answer {
+    let partition = PartitionProduceResponse { error_code: 6, ..Default::default() };
+    let topic = TopicProduceResponse {
+        partition_responses: vec![partition; partitions],
+        ..Default::default()
+    };
+    let node = produce_response::NodeEndpoint {
+        node_id: 2,
+        host: "b".to_owned(),
+        port: 9,
+        ..Default::default()
+    };
+    let node_endpoints = vec![node; usize::from(hinted)];
+    answer(12, &ProduceResponse { responses: vec![topic], node_endpoints, ..Default::default() })
+}
+
+fn fetch(partitions: usize, record_bytes: usize, hinted: bool) -> Answer {
+    let partition = PartitionData {
+        records: Some(Bytes::from(vec![0xab; record_bytes])),
+        ..Default::default()
+    };
+    let topic =
+        FetchableTopicResponse { partitions: vec![partition; partitions], ..Default::default() };
+    let node = NodeEndpoint { node_id: 2, host: "b".to_owned(), port: 9, ..Default::default() };
+    let node_endpoints = vec![node; usize::from(hinted)];
+    answer(17, &FetchResponse { responses: vec![topic], node_endpoints, ..Default::default() })
+}
+
+fn metadata(topics: usize) -> Answer {
+    let broker = MetadataResponseBroker {
+        node_id: 1,
+        host: "b.example".to_owned(),
+        port: 9092,
+        ..Default::default()
+    };
+    let topic = MetadataResponseTopic { name: Some("orders".to_owned()), ..Default::default() };
+    let response = MetadataResponse {
+        brokers: vec![broker],
+        topics: vec![topic; topics],
+        ..Default::default()
+    };
+    answer(12, &response)
+}
+
+fn any_answer() -> impl Strategy<Value = Answer> {
+    prop_oneof![
+        (prop::collection::vec(any::<u8>(), 0..3000), 8_i16..200)
+            .prop_map(|(body, key)| opaque(key.max(93), &body)),
+        (1_usize..50, any::<bool>()).prop_map(|(partitions, hinted)| produce(partitions, hinted)),
+        (0_usize..4, 0_usize..30_000, any::<bool>())
+            .prop_map(|(partitions, bytes, hinted)| fetch(partitions, bytes, hinted)),
+        (0_usize..1500).prop_map(metadata),
+    ]
+}
+
+fn any_portions() -> impl Strategy<Value = Vec<usize>> {
+    let portion = prop_oneof![Just(0), 1_usize..30, 1_usize..20_000, Just(usize::MAX)];
+    // The last portion lets every direction go on.
+    prop::collection::vec(portion, 0..12).prop_map(|mut portions| {
+        portions.push(7);
+        portions
+    })
+}
+
+fn answers_relayed(
+    answers: &[Answer],
+    rewriter: Rewriter,
+    portions: (&[usize], &[usize]),
+) -> Vec<u8> {
+    let mut in_flight = InFlight::default();
+    let mut scanner = ResponseScanner::new(rewriter);
+    answers.iter().for_each(|answer| in_flight.push(answer.expected));
+    let bytes: Vec<u8> = answers.iter().flat_map(|answer| answer.bytes.clone()).collect();
+    let relayed = relayed(&bytes, &mut scanner, &mut in_flight, portions);
+    assert!(in_flight.is_empty() && scanner.is_between_frames());
+    relayed
+}
+
+#[test]
+fn answers_come_out_the_same_in_whatever_portions_they_come() {
+    with_rewriter(|rewriter| {
+        let strategy = (prop::collection::vec(any_answer(), 1..8), any_portions(), any_portions());
+        let test = |(answers, read, write): (Vec<Answer>, Vec<usize>, Vec<usize>)| {
+            let whole = (&[usize::MAX][..], &[usize::MAX][..]);
+            let alone: Vec<u8> = answers
+                .iter()
+                .flat_map(|one| answers_relayed(std::slice::from_ref(one), rewriter(), whole))
+                .collect();
+            let portioned = answers_relayed(&answers, rewriter(), (&read, &write));
+            prop_assert!(portioned == alone);
+            TestCaseResult::Ok(())
+        };
+        TestRunner::new(ProptestConfig::with_cases(64)).run(&strategy, test).unwrap();
+    });
+}
+
+#[test]
+fn answers_without_addresses_are_not_changed() {
+    with_rewriter(|rewriter| {
+        let answers = [opaque(12, b"body"), produce(3, false), fetch(2, 50, false)];
+        let large = [fetch(2, 500_000, false), opaque(-7, &[1; 700_000])];
+        let answers = [&answers[..], &large[..]].concat();
+        let bytes: Vec<u8> = answers.iter().flat_map(|answer| answer.bytes.clone()).collect();
+        assert!(answers_relayed(&answers, rewriter(), (&[100_000], &[70_000])) == bytes);
+    });
+}
+
+#[test]
+fn relaying_allocates_nothing_once_it_runs() {
+    with_rewriter(|rewriter| {
+        let answers = [opaque(12, b"body"), produce(3, false), fetch(2, 50, false)];
+        let answers = vec![[&answers[..], &[fetch(9, 100_000, false)]].concat(); 50].concat();
+        let mut scanner = ResponseScanner::new(rewriter());
+        let mut in_flight = InFlight::default();
+        let bytes: Vec<u8> = answers.iter().flat_map(|answer| answer.bytes.clone()).collect();
+        let mut flow = Flow::default();
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut pass = |to: &mut Socket| {
+            answers.iter().for_each(|answer| in_flight.push(answer.expected));
+            let mut from = Socket::new(bytes.clone(), &[200_000]);
+            flow.ended = false;
+            let poll = || flow.poll(&mut cx, &mut from, to, &mut scanner, &mut in_flight).is_ok();
+            let mut poll = poll;
+            allocation_counter::measure(|| assert!(poll())).count_total
+        };
+        let mut to = Socket::new(Vec::with_capacity(2 * bytes.len()), &[usize::MAX]);
+        let _first_takes_a_buffer = pass(&mut to);
+        assert_eq!(pass(&mut to), 0);
+        assert_eq!(to.bytes.len(), 2 * bytes.len());
+    });
+}
+
+/// A request, and whether it will be answered.
+fn any_request() -> impl Strategy<Value = (Vec<u8>, bool)> {
+    let produce = (3_i16..14, -1_i16..2, ".{0,300}", 0_usize..50_000);
+    prop_oneof![
+        produce.prop_map(|(version, acks, transaction, record_bytes)| {
+            let data = PartitionProduceData {
+                records: Some(Bytes::from(vec![7; record_bytes])),
+                ..Default::default()
+            };
+            let topic = TopicProduceData { partition_data: vec![data], ..Default::default() };
+            let transactional_id = Some(transaction).filter(|id| !id.is_empty());
+            let request = ProduceRequest {
+                transactional_id,
+                acks,
+                topic_data: vec![topic],
+                ..Default::default()
+            };
+            let mut bytes = BytesMut::new();
+            frame::encode_request(&mut bytes, version, 5, Some("client"), &request).unwrap();
+            (bytes.to_vec(), acks != 0)
+        }),
+        (prop::collection::vec(any::<u8>(), 0..2000), 1_i16..400).prop_map(|(body, key)| {
+            let mut bytes = i32::try_from(8 + body.len()).unwrap().to_be_bytes().to_vec();
+            bytes.extend(key.to_be_bytes());
+            bytes.extend([0, 1, 0, 0, 0, 5]);
+            bytes.extend(body);
+            (bytes, true)
+        }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn requests_come_out_as_they_came_in_whatever_portions(
+        requests in prop::collection::vec(any_request(), 1..10),
+        read in any_portions(),
+        write in any_portions(),
+    ) {
+        let bytes: Vec<u8> = requests.iter().flat_map(|(bytes, _)| bytes.clone()).collect();
+        let mut scanner = RequestScanner::new(Arc::new(Metrics::default()));
+        let mut in_flight = InFlight::default();
+        let relayed = relayed(&bytes, &mut scanner, &mut in_flight, (&read, &write));
+        prop_assert!(relayed == bytes);
+        for (request, _) in requests.iter().filter(|(_, answered)| *answered) {
+            let next = in_flight.next().unwrap();
+            prop_assert!(request[4..6] == next.api_key.to_be_bytes());
+            prop_assert!(request[6..8] == next.api_version.to_be_bytes());
+            prop_assert_eq!(next.correlation_id, 5);
+            in_flight.pop();
+        }
+        prop_assert!(in_flight.is_empty());
+    }
+
+    #[test]
+    fn random_bytes_never_panic(
+        bytes in prop::collection::vec(any::<u8>(), 0..3000),
+        portions in any_portions(),
+        key in 0_i16..90,
+        version in 0_i16..20,
+    ) {
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut requests = RequestScanner::new(Arc::new(Metrics::default()));
+        let mut framed = i32::try_from(bytes.len()).unwrap().to_be_bytes().to_vec();
+        framed.extend(key.to_be_bytes());
+        framed.extend(version.to_be_bytes());
+        framed.extend(&bytes);
+        for bytes in [bytes, framed] {
+            let mut from = Socket::new(bytes, &portions);
+            let mut to = Socket::new(Vec::new(), &[usize::MAX]);
+            let (mut flow, mut in_flight) = (Flow::default(), InFlight::default());
+            let scanner = &mut requests;
+            while matches!(
+                flow.poll(&mut cx, &mut from, &mut to, scanner, &mut in_flight),
+                Ok(Still::Idle | Still::Blocked)
+            ) {}
+        }
+    }
+}
+
+#[test]
+fn random_answers_never_panic() {
+    with_rewriter(|rewriter| {
+        let answer = (0_i16..93, 0_i16..20, prop::collection::vec(any::<u8>(), 0..2000));
+        let test = |(api_key, api_version, body): (i16, i16, Vec<u8>)| {
+            let mut scanner = ResponseScanner::new(rewriter());
+            let mut in_flight = InFlight::default();
+            in_flight.push(Expected { correlation_id: 5, api_key, api_version });
+            let mut from = Socket::new(opaque(api_key, &body).bytes, &[300]);
+            let mut to = Socket::new(Vec::new(), &[usize::MAX]);
+            let mut cx = Context::from_waker(Waker::noop());
+            let mut flow = Flow::default();
+            // A broken answer is an error; an opaque one passes.
+            let _end = flow.poll(&mut cx, &mut from, &mut to, &mut scanner, &mut in_flight);
+            TestCaseResult::Ok(())
+        };
+        TestRunner::new(ProptestConfig::with_cases(2000)).run(&answer, test).unwrap();
+    });
+}
