@@ -191,12 +191,12 @@ fn typed<Q: Request>(
 where
     Q::Response: 'static,
 {
-    let mut reader = Reader::new(body);
-    let request = match Q::decode(&mut reader, call.version) {
-        Ok(request) if reader.finish().is_ok() => request,
-        _ => return Reply::Close("malformed request"),
-    };
-    answer(header, handle(call, request))
+    // Bytes after the last field are ignored, as Kafka does: librdkafka leaves three of them behind
+    // a Metadata request for all topics.
+    match Q::decode(&mut Reader::new(body), call.version) {
+        Ok(request) => answer(header, handle(call, request)),
+        Err(_) => Reply::Close("malformed request"),
+    }
 }
 
 /// Encodes an outcome as the answer to the request of this header.

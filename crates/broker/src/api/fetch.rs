@@ -44,10 +44,8 @@ pub(crate) fn serve(
     header: &RequestHeader<'_>,
     body: &[u8],
 ) -> Reply<Later<Response>> {
-    let mut reader = Reader::new(body);
-    let request = match FetchRequest::decode(&mut reader, call.version) {
-        Ok(request) if reader.finish().is_ok() => request,
-        _ => return Reply::Close("malformed request"),
+    let Ok(request) = FetchRequest::decode(&mut Reader::new(body), call.version) else {
+        return Reply::Close("malformed request");
     };
     let answer = Answer { version: call.version, correlation_id: header.correlation_id };
     let limits = Limits::of(&request);

@@ -28,6 +28,7 @@ const EARLIEST_PENDING_UPLOAD: i64 = -6;
 
 pub(crate) fn handle(call: &Call<'_>, request: ListOffsetsRequest) -> Outcome<ListOffsetsResponse> {
     let state = Arc::clone(call.state);
+    let has_leader_epoch = call.version >= 4;
     // A lookup by time may read from disk, so it runs outside the network thread's turn.
     Outcome::Later(Box::pin(async move {
         let mut topics = Vec::with_capacity(request.topics.len());
@@ -40,10 +41,14 @@ pub(crate) fn handle(call: &Call<'_>, request: ListOffsetsRequest) -> Outcome<Li
                     asked.partition_index,
                     asked.current_leader_epoch,
                 );
-                partitions.push(match log {
+                let mut partition = match log {
                     Ok(log) => look_up(&log, asked).await,
                     Err(code) => refused(asked, code),
-                });
+                };
+                if !has_leader_epoch {
+                    partition.leader_epoch = -1;
+                }
+                partitions.push(partition);
             }
             topics.push(ListOffsetsTopicResponse {
                 name: topic.name,
