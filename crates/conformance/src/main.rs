@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::{Parser, ValueEnum};
 use moldau_conformance::client::{Library, Scenario};
 use moldau_conformance::matrix::{self, Cell, Outcome};
@@ -44,22 +44,23 @@ fn main() -> Result<ExitCode> {
     let peers = Peers::locate()?;
     peers.kafka_classpath()?;
     let cells = cells(&arguments);
-    anyhow::ensure!(!cells.is_empty(), "no program and scenario of these names");
+    ensure!(!cells.is_empty(), "no program and scenario of these names");
 
     let mut outcomes = Vec::new();
-    let mut faults = String::new();
+    let mut broken_targets = Vec::new();
     for &kind in &arguments.target {
-        match run_target(&arguments, &peers, kind, &cells, &mut outcomes) {
-            Ok(()) => {}
-            Err(error) => faults.push_str(&format!("{}: {error:#}\n", kind.name())),
+        if let Err(error) = run_target(&arguments, &peers, kind, &cells, &mut outcomes) {
+            broken_targets.push(format!("{}: {error:#}", kind.name()));
         }
     }
-    print!("\n{}{}{faults}", matrix::table(&outcomes), matrix::faults(&outcomes));
-    let failed = outcomes.iter().filter(|outcome| !outcome.passed()).count();
-    let broken_targets = faults.lines().filter(|line| !line.starts_with(' ')).count();
-    let passed = outcomes.len() - failed;
-    println!("{passed} passed, {} failed", failed + broken_targets);
-    Ok(if failed + broken_targets == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    println!("\n{}{}", matrix::table(&outcomes), matrix::faults(&outcomes));
+    for fault in &broken_targets {
+        println!("{fault}");
+    }
+    let passed = outcomes.iter().filter(|outcome| outcome.passed()).count();
+    let failed = outcomes.len() - passed + broken_targets.len();
+    println!("{passed} passed, {failed} failed");
+    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn run_target(

@@ -79,7 +79,8 @@ public final class ConformanceClient {
                 firstMisplaced = written.get(i).offset() == i ? -1 : i;
             }
         }
-        check("acknowledged offsets count from zero", firstMisplaced < 0, "record " + firstMisplaced);
+        check("acknowledged offsets count from zero", firstMisplaced < 0,
+            "record " + firstMisplaced);
         List<ConsumerRecord<byte[], byte[]>> got = readFromStart(sent.size());
         check("as many records are read as were sent", got.size() == sent.size(), "" + got.size());
         String difference = "";
@@ -205,9 +206,11 @@ public final class ConformanceClient {
         }
     }
 
-    /** Polls until `wanted` different records were seen, then once more for what should not come. */
+    /** Polls until `wanted` different records were seen, then once more for what should not be. */
     private static void pollUntil(
-            Collection<KafkaConsumer<byte[], byte[]>> members, Map<String, Integer> seen, int wanted) {
+            Collection<KafkaConsumer<byte[], byte[]>> members,
+            Map<String, Integer> seen,
+            int wanted) {
         long deadline = deadline();
         while (seen.size() < wanted && System.currentTimeMillis() < deadline) {
             poll(members, seen);
@@ -243,7 +246,8 @@ public final class ConformanceClient {
         for (int run = 0; run < 2; run++) {
             List<ProducerRecord<byte[], byte[]>> records = new ArrayList<>();
             for (int i = 0; i < 500; i++) {
-                records.add(new ProducerRecord<>(topic, 0, null, ("" + (500 * run + i)).getBytes()));
+                byte[] value = ("" + (500 * run + i)).getBytes();
+                records.add(new ProducerRecord<>(topic, 0, null, value));
             }
             try (var producer = producer(settings)) {
                 sendAll(producer, records);
@@ -266,7 +270,8 @@ public final class ConformanceClient {
         check("the topic has three partitions", description.partitions().size() == 3,
             description.toString());
         check("every partition has a leader and itself in sync",
-            description.partitions().stream().allMatch(p -> p.leader() != null && !p.isr().isEmpty()),
+            description.partitions().stream()
+                .allMatch(p -> p.leader() != null && p.isr().contains(p.leader())),
             description.toString());
         check("the list of topics has it", admin.listTopics().names().get().contains(topic), "");
         var resource = new ConfigResource(ConfigResource.Type.TOPIC, topic);
@@ -388,7 +393,8 @@ public final class ConformanceClient {
         Properties properties = properties();
         properties.put("acks", "all");
         properties.putAll(settings);
-        return new KafkaProducer<>(properties, new ByteArraySerializer(), new ByteArraySerializer());
+        return new KafkaProducer<>(
+            properties, new ByteArraySerializer(), new ByteArraySerializer());
     }
 
     private KafkaConsumer<byte[], byte[]> consumer(Map<String, String> settings) {

@@ -168,7 +168,8 @@ async function untilRead(seen, wanted) {
 }
 
 function exactly(seen, ...batches) {
-  const expected = batches.flatMap((name) => Array.from({ length: BATCH }, (_, i) => `${name}-${i}`))
+  const of = (name) => Array.from({ length: BATCH }, (_, i) => `${name}-${i}`)
+  const expected = batches.flatMap(of)
   return [...seen].sort().join() === expected.sort().join()
 }
 
@@ -297,7 +298,11 @@ async function until(condition) {
 
 async function main([bootstrap, scenario, topicName, codec]) {
   const scenarios = {
-    'produce-consume': () => produceConsume(codec), group, idempotent, admin: administration, offsets,
+    'produce-consume': () => produceConsume(codec),
+    group,
+    idempotent,
+    admin: administration,
+    offsets,
   }
   topic = topicName
   kafka = new Kafka({ clientId: 'conformance', brokers: [bootstrap], logLevel: logLevel.NOTHING })
