@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use moldau_records::{BatchView, iter_batches};
+use moldau_records::{BatchView, Decompressor, RecordView, iter_batches};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::JoinHandle;
 
@@ -115,6 +115,33 @@ impl Fetched {
     /// The batches, control batches of transactions included. Their CRC is not checked yet.
     pub fn batches(&self) -> impl Iterator<Item = Result<BatchView<'_>>> {
         iter_batches(&self.bytes).map(|batch| batch.map_err(Error::from))
+    }
+
+    /// Gives each record from [`position`](Self::position) on to `take`, after its batch's CRC was
+    /// checked. Control batches are left out. A batch may unpack to at most `bytes_max` bytes.
+    ///
+    /// # Errors
+    /// A batch is damaged or too large.
+    pub fn for_each_record(
+        &self,
+        decompressor: &mut Decompressor,
+        bytes_max: usize,
+        mut take: impl FnMut(&RecordView<'_>),
+    ) -> Result<()> {
+        for batch in self.batches() {
+            let batch = batch?;
+            batch.check_crc()?;
+            if batch.is_control() {
+                continue;
+            }
+            for record in batch.records(decompressor, bytes_max)? {
+                let record = record?;
+                if record.offset() >= self.position {
+                    take(&record);
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Topic and partition number as one key.
@@ -234,3 +261,6 @@ impl Drop for Fetcher {
         self.task.abort();
     }
 }
+
+#[cfg(test)]
+mod tests;

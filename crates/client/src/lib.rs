@@ -7,6 +7,7 @@
 //! | `metadata` | [`Metadata`]: brokers, topics, leaders |
 //! | `cluster` | [`Cluster`]: bootstrap, refresh, connections, coordinators |
 //! | `offsets` | offsets by time |
+//! | `partitioner` | the partition of a key |
 //! | `producer` | [`Producer`]: batches per partition, idempotence, retries in order |
 //! | `fetcher` | [`Fetcher`]: incremental sessions, read-ahead, shared buffers |
 //! | `group` | [`GroupConsumer`]: classic group membership |
@@ -29,6 +30,7 @@ mod fetcher;
 mod group;
 mod metadata;
 mod offsets;
+mod partitioner;
 mod producer;
 mod wire;
 
@@ -40,6 +42,7 @@ pub use fetcher::{Fetched, Fetcher, FetcherOptions, Reset, Start};
 pub use group::{GroupConsumer, GroupOptions};
 pub use metadata::{Leader, Metadata, Partition, Topic, TopicRef};
 pub use offsets::{ListedOffset, OffsetSpec, TopicPartition};
+pub use partitioner::partition_for_key;
 pub use producer::{
     Acks, Delivery, DeliverySink, PartitionHandle, Producer, ProducerOptions, Record,
 };

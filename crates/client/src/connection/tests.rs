@@ -7,7 +7,7 @@ use bytes::{BufMut, BytesMut};
 use moldau_net::{ConnectionLimits, Metrics, Reply, Response, Service, Shutdown, serve_connection};
 use moldau_protocol::messages::api_versions_response::ApiVersion;
 use moldau_protocol::messages::{HeartbeatRequest, HeartbeatResponse};
-use moldau_protocol::{ErrorCode, Message, Response as _};
+use moldau_protocol::{ErrorCode, Message};
 use tokio::net::TcpListener;
 use tokio::task::{LocalSet, spawn_local};
 
