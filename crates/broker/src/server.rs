@@ -66,9 +66,11 @@ impl Broker {
         self.admin_address
     }
 
-    /// The journal, for those who watch its health.
-    pub fn storage(&self) -> &Storage {
-        &self.state.storage
+    /// Resolves with the failure that stopped the journal, if ever. Nothing is acknowledged from
+    /// then on, and the process should end.
+    pub fn stopped(&self) -> impl Future<Output = String> + 'static {
+        let stopped = self.state.storage.stopped();
+        async move { stopped.await.to_string() }
     }
 
     /// Stops accepting, lets requests in flight finish for as long as the configuration allows,

@@ -18,6 +18,9 @@ use crate::error::read_code;
 use crate::partition;
 use crate::state::LEADER_EPOCH;
 
+/// From this version on an offset comes with its leader epoch (KIP-320).
+const LEADER_EPOCH_SINCE: i16 = 4;
+
 /// Timestamps that mean something else (`ListOffsetsRequest` of Kafka).
 const LATEST: i64 = -1;
 const EARLIEST: i64 = -2;
@@ -28,6 +31,7 @@ const EARLIEST_PENDING_UPLOAD: i64 = -6;
 
 pub(crate) fn handle(call: &Call<'_>, request: ListOffsetsRequest) -> Outcome<ListOffsetsResponse> {
     let state = Arc::clone(call.state);
+    let version = call.version;
     let has_leader_epoch = call.version >= 4;
     // A lookup by time may read from disk, so it runs outside the network thread's turn.
     Outcome::Later(Box::pin(async move {
@@ -42,7 +46,7 @@ pub(crate) fn handle(call: &Call<'_>, request: ListOffsetsRequest) -> Outcome<Li
                     asked.current_leader_epoch,
                 );
                 let mut partition = match log {
-                    Ok(log) => look_up(&log, asked).await,
+                    Ok(log) => with_epoch(version, look_up(&log, asked).await),
                     Err(code) => refused(asked, code),
                 };
                 if !has_leader_epoch {
@@ -58,6 +62,14 @@ pub(crate) fn handle(call: &Call<'_>, request: ListOffsetsRequest) -> Outcome<Li
         }
         ListOffsetsResponse { topics, ..ListOffsetsResponse::default() }
     }))
+}
+
+/// Versions without leader epochs cannot say one.
+fn with_epoch(version: i16, found: ListOffsetsPartitionResponse) -> ListOffsetsPartitionResponse {
+    match version {
+        LEADER_EPOCH_SINCE.. => found,
+        _ => ListOffsetsPartitionResponse { leader_epoch: -1, ..found },
+    }
 }
 
 async fn look_up(log: &Arc<Log>, asked: &ListOffsetsPartition) -> ListOffsetsPartitionResponse {
