@@ -115,10 +115,12 @@ struct Listed {
 
 impl Files {
     pub(crate) fn new(disk: Arc<dyn Disk>, setup: FilesSetup) -> Files {
+        let zero_bytes =
+            usize::try_from(setup.file_bytes).map_or(ZERO_BYTES, |n| n.min(ZERO_BYTES));
         Files {
             disk,
             setup,
-            pool: SegmentPool::new(ZERO_BYTES, 1),
+            pool: SegmentPool::new(zero_bytes, 1),
             creating: Mutex::default(),
             listed: Mutex::default(),
         }
@@ -134,6 +136,11 @@ impl Files {
 
     pub(crate) fn access(&self) -> Access {
         self.setup.access
+    }
+
+    /// Length of a file that this process creates.
+    pub(crate) fn file_bytes(&self) -> usize {
+        usize::try_from(self.setup.file_bytes).expect("checked to be at most 1 GiB")
     }
 
     /// Adds a file that was found on disk; files are added in order.
@@ -300,8 +307,8 @@ impl Files {
         let Zeroing::UpTo(from) = *zeroing else { return Ok(false) };
         let mut zeros = self.pool.take();
         zeros.as_mut().fill(0);
-        let count = (file.file_bytes - from).min(ZERO_BYTES as u64);
-        let zeros = zeros.split_to(usize::try_from(count).expect("at most ZERO_BYTES"));
+        let count = (file.file_bytes - from).min(zeros.len() as u64);
+        let zeros = zeros.split_to(usize::try_from(count).expect("at most the length of zeros"));
         let written = write_all(&*handle, &[zeros.as_slice()], from, BLOCK);
         written.map_err(|error| Error::io("write zeros to", &file.path, error))?;
         *zeroing = Zeroing::UpTo(from + count);

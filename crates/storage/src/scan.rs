@@ -48,7 +48,7 @@ pub(crate) struct Scan<'a> {
 
 impl Scan<'_> {
     pub(crate) fn new(files: &Files) -> Scan<'_> {
-        Scan { files, window: Window::new(READ_STEP) }
+        Scan { files, window: Window::new(READ_STEP.min(files.file_bytes())) }
     }
 
     fn bytes(&mut self, at: &Place, count: usize) -> Result<Option<&[u8]>, Error> {
@@ -165,7 +165,7 @@ fn entries_of<'a>(frame: &'a [u8], header: &FrameHeader) -> Result<Vec<Entry<'a>
     if headers_crc.value() != header.entries_crc {
         return damaged("the checksum of the entry headers does not hold");
     }
-    if rest.len() >= BLOCK || rest.iter().any(|byte| *byte != 0) {
+    if !ZEROS.starts_with(rest) {
         return damaged("the padding is not zero");
     }
     Ok(entries)
@@ -249,5 +249,7 @@ impl Window {
     }
 }
 
+/// What follows the last entry in its block is the start of this.
+const ZEROS: [u8; BLOCK - 1] = [0; BLOCK - 1];
 /// Large enough that the disk gives its sequential rate, small enough for a quick start.
 const READ_STEP: usize = 2 << 20;

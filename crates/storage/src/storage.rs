@@ -270,14 +270,15 @@ impl Storage {
             let first = log.with_state(|state| state.index.iter().next());
             live = first.map_or(live, |extent| live.min(extent.position));
         }
-        let dead: Vec<_> =
-            journal.files.all().into_iter().filter(|file| file.end() <= live).collect();
-        let Some(last) = dead.last() else { return Ok(0) };
-        let start = last.end();
+        let ends = journal.files.all().iter().map(|file| file.end()).collect::<Vec<_>>();
+        let dead = ends.iter().filter(|end| **end <= live).count();
+        let Some(start) = dead.checked_sub(1).and_then(|last| ends.get(last)) else {
+            return Ok(0);
+        };
         let mut writer = SnapshotWriter::new(journal);
         snapshot(&mut writer)?;
-        writer.finish(&self.logs(), start)?;
-        Ok(dead.len())
+        writer.finish(&self.logs(), *start)?;
+        Ok(dead)
     }
 
     /// Does one step of what the threads do: loads a chunk, flushes a frame, prepares the next

@@ -199,9 +199,8 @@ impl World {
         let at = self.rng.usize(..LOGS);
         let size = self.rng.usize(1..4);
         let length = if self.rng.u8(..8) == 0 { 9_000 } else { 300 };
-        let values: Vec<Vec<u8>> = (0..size)
-            .map(|_| (0..self.rng.usize(..length)).map(|_| self.rng.u8(..)).collect())
-            .collect();
+        let values: Vec<Vec<u8>> =
+            (0..size).map(|_| vec![self.rng.u8(..); self.rng.usize(..length)]).collect();
         let log = self.log(storage, at);
         let model = &mut self.model.logs[at];
         let producer = Producer { id: 5, epoch: 0, base_sequence: model.next_sequence() };
@@ -315,4 +314,4 @@ impl moldau_storage::Replay for Snapshots {
 }
 
 /// Enough to pass every operation of a short life many times, in a few seconds.
-const SCHEDULES: u64 = 2_000;
+const SCHEDULES: u64 = 1_000;

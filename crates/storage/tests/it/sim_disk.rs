@@ -280,7 +280,7 @@ impl DiskFile for SimFile {
     fn write_at(&self, buffers: &[IoSlice<'_>], offset: u64) -> io::Result<usize> {
         let mut state = self.disk.state();
         let outcome = state.operation("write");
-        let mut bytes: Vec<u8> = buffers.iter().flat_map(|buffer| buffer.iter().copied()).collect();
+        let mut bytes = buffers.iter().map(|buffer| &buffer[..]).collect::<Vec<_>>().concat();
         if state.has_short_writes && bytes.len() > 4096 {
             bytes.truncate((bytes.len() / 2).next_multiple_of(4096));
         }
@@ -315,8 +315,10 @@ impl DiskFile for SimFile {
             state.free_bytes -= bytes;
         }
         let contents = &mut state.files[self.file];
-        contents.seen.resize(bytes as usize, 0);
-        contents.durable.resize(bytes as usize, 0);
+        let mut allocated = vec![0; bytes as usize];
+        allocated[..contents.seen.len()].copy_from_slice(&contents.seen);
+        contents.seen.clone_from(&allocated);
+        contents.durable = allocated;
         Ok(())
     }
 

@@ -1,0 +1,231 @@
+//! Torn, flipped, stale and refused bytes.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use moldau_storage::{AppendError, Drive, Error, Options, Storage, block_on};
+
+use crate::sim_disk::SimDisk;
+use crate::world::{Owner, TOPIC, one, records, small};
+
+fn stepped() -> Options {
+    Options { drive: Drive::Stepped, tail_cache_bytes: 0, ..small("/data".as_ref()) }
+}
+
+fn try_open(disk: &SimDisk, options: Options) -> Result<(Storage, Owner), Error> {
+    let mut owner = Owner::default();
+    let storage = Storage::open_on(Arc::new(disk.clone()), options, &mut owner)?;
+    Ok((storage, owner))
+}
+
+fn open(disk: &SimDisk) -> (Storage, Owner) {
+    try_open(disk, stepped()).unwrap()
+}
+
+fn file(number: u32) -> PathBuf {
+    Path::new("/data/journal").join(format!("{number:010}.journal"))
+}
+
+/// Appends a batch and an entry of metadata in a frame of their own; returns where they end.
+fn append_frame(storage: &Storage, value: &[u8]) -> usize {
+    storage.log(TOPIC, 0).append(&one(value), 0).unwrap();
+    storage.append_metadata(value).unwrap();
+    assert!(storage.step());
+    storage.durable().0 as usize
+}
+
+#[test]
+fn a_frame_torn_at_any_byte_is_cut_and_what_was_before_stays() {
+    let disk = SimDisk::new(1);
+    let (storage, _) = open(&disk);
+    append_frame(&storage, b"first");
+    let start = storage.durable().0 as usize;
+    let before = disk.copy();
+    let end = append_frame(&storage, &[9; 4500]);
+    let whole = disk.bytes(&file(1));
+    drop(storage);
+    // The last byte that is not zero is the last that can be missed.
+    let last = whole[..end].iter().rposition(|byte| *byte != 0).unwrap();
+    for cut in start..=last {
+        let torn = before.copy();
+        torn.change(&file(1), |bytes| bytes[start..cut].copy_from_slice(&whole[start..cut]));
+        let (storage, owner) = open(&torn);
+        assert_eq!(owner.0, [b"first".to_vec()], "cut at {cut}");
+        let log = storage.log(TOPIC, 0);
+        assert_eq!((log.end_offset(), storage.info().end.0 as usize), (1, start));
+        if cut % 512 == 0 {
+            append_frame(&storage, b"second");
+            drop(storage);
+            let (storage, _) = open(&torn);
+            let expected = [(0, b"first".to_vec()), (1, b"second".to_vec())];
+            assert_eq!(records(&storage.log(TOPIC, 0), 100), expected);
+        }
+    }
+}
+
+#[test]
+fn a_flip_of_any_byte_of_a_frame_that_was_followed_is_reported() {
+    let disk = SimDisk::new(1);
+    let (storage, _) = open(&disk);
+    let start = storage.durable().0 as usize;
+    let end = append_frame(&storage, b"damaged");
+    append_frame(&storage, b"later");
+    drop(storage);
+    for at in start..end {
+        let flipped = disk.copy();
+        flipped.change(&file(1), |bytes| bytes[at] ^= 0x10);
+        match try_open(&flipped, stepped()) {
+            Err(Error::Corrupt { path, offset, .. }) => {
+                assert_eq!((path, offset as usize), (file(1), start), "flip at {at}");
+            }
+            other => panic!("flip at {at}: {:?}", other.map(|(_, owner)| owner)),
+        }
+    }
+}
+
+#[test]
+fn a_flip_in_a_header_of_a_file_is_reported() {
+    let disk = SimDisk::new(1);
+    drop(open(&disk));
+    for (path, bytes) in [(file(1), 64), (PathBuf::from("/data/moldau.meta"), 64)] {
+        for at in 0..bytes {
+            let flipped = disk.copy();
+            flipped.change(&path, |bytes| bytes[at] ^= 1);
+            let refused = try_open(&flipped, stepped()).err();
+            assert!(matches!(refused, Some(Error::Corrupt { path: named, .. }) if named == path));
+        }
+    }
+}
+
+#[test]
+fn a_missing_file_is_reported() {
+    let disk = SimDisk::new(1);
+    let (storage, _) = open(&disk);
+    while !disk.names().contains(&file(3)) {
+        append_frame(&storage, &[1; 9000]);
+    }
+    drop(storage);
+    for number in [1, 2] {
+        let lost = disk.copy();
+        moldau_storage::Disk::remove(&lost, &file(number)).unwrap();
+        assert!(matches!(try_open(&lost, stepped()), Err(Error::Corrupt { .. })));
+    }
+}
+
+#[test]
+fn damage_after_recovery_is_never_served() {
+    let disk = SimDisk::new(1);
+    let (storage, _) = open(&disk);
+    append_frame(&storage, b"hello, river");
+    let log = storage.log(TOPIC, 0);
+    let at = disk.bytes(&file(1)).windows(5).position(|bytes| bytes == b"river").unwrap();
+    disk.change(&file(1), |bytes| bytes[at] ^= 1);
+    let read = log.read(0, 100, true).unwrap().wait();
+    assert!(matches!(read, Err(Error::Corrupt { path, .. }) if path == file(1)));
+    assert_eq!(storage.metrics().corrupt_batches, 1);
+}
+
+#[test]
+fn stale_frames_of_a_recycled_file_are_not_replayed() {
+    let disk = SimDisk::new(1);
+    let (storage, _) = open(&disk);
+    let log = storage.log(TOPIC, 0);
+    while !disk.names().contains(&file(3)) {
+        append_frame(&storage, &[1; 9000]);
+    }
+    log.delete_records(-1).unwrap();
+    storage.step();
+    assert_eq!(storage.reclaim(|writer| writer.metadata(b"snapshot")).unwrap(), 2);
+    assert!(!disk.names().contains(&file(1)));
+    while !disk.names().contains(&file(5)) {
+        append_frame(&storage, &[2; 9000]);
+    }
+    let (start, end) = (log.start_offset(), log.end_offset());
+    drop((storage, log));
+    assert!(disk.bytes(&file(5)).windows(9).filter(|bytes| *bytes == [1; 9]).count() > 0);
+    let (storage, owner) = open(&disk);
+    let log = storage.log(TOPIC, 0);
+    assert_eq!((log.start_offset(), log.end_offset()), (start, end));
+    assert_eq!(owner.0[0], b"snapshot");
+    assert!(owner.0[1..].iter().all(|entry| *entry == [2; 9000]));
+    assert!(records(&log, 1 << 20).iter().all(|(_, value)| *value == [2; 9000]));
+}
+
+#[test]
+fn appends_after_a_failed_write_or_flush_are_refused() {
+    for operation in ["write", "sync"] {
+        let disk = SimDisk::new(1);
+        let (storage, _) = open(&disk);
+        append_frame(&storage, b"acknowledged");
+        let log = storage.log(TOPIC, 0);
+        let lost = log.append(&one(b"lost"), 0).unwrap();
+        disk.state().fault = Some((operation, 0));
+        assert!(!storage.step());
+        assert!(matches!(block_on(storage.wait_durable(lost.lsn)), Err(Error::Poisoned { .. })));
+        assert!(matches!(block_on(storage.stopped()), Error::Poisoned { .. }));
+        assert!(matches!(log.append(&one(b"x"), 0), Err(AppendError::Poisoned(_))));
+        assert!(matches!(storage.append_metadata(b"x"), Err(AppendError::Poisoned(_))));
+        assert_eq!((log.high_watermark(), storage.step()), (1, false));
+        assert!(storage.close().is_err());
+    }
+}
+
+#[test]
+fn a_short_write_is_continued() {
+    let disk = SimDisk::new(1);
+    disk.state().has_short_writes = true;
+    let (storage, _) = open(&disk);
+    append_frame(&storage, &[5; 9000]);
+    drop(storage);
+    let (storage, _) = open(&disk);
+    assert_eq!(records(&storage.log(TOPIC, 0), 100), [(0, vec![5; 9000])]);
+}
+
+#[test]
+fn a_full_disk_refuses_data_first_and_serves_again_when_space_returns() {
+    let disk = SimDisk::new(1);
+    let (kept, file_bytes) = (64 << 10, 64 << 10);
+    disk.state().free_bytes = 3 * file_bytes;
+    let (storage, _) = try_open(&disk, Options { reserve_bytes: kept, ..stepped() }).unwrap();
+    let log = storage.log(TOPIC, 0);
+    let refused = loop {
+        match log.append(&one(&[3; 9000]), 0) {
+            Ok(_) => assert!(storage.step()),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(refused, AppendError::DiskFull);
+    let end = log.end_offset();
+    for _ in 0..4 {
+        storage.append_metadata(&[4; 9000]).unwrap();
+        storage.step();
+    }
+    assert_eq!(log.append(&one(b"x"), 0), Err(AppendError::DiskFull));
+    assert_eq!(records(&log, 1 << 20).len() as i64, end);
+    disk.state().free_bytes = 3 * file_bytes;
+    assert_eq!(log.append(&one(b"x"), 0).unwrap().base_offset, end);
+    storage.step();
+    drop((storage, log));
+    let (storage, owner) = open(&disk);
+    assert_eq!((storage.log(TOPIC, 0).end_offset(), owner.0.len()), (end + 1, 4));
+}
+
+#[test]
+fn another_node_or_an_unknown_version_is_refused() {
+    let disk = SimDisk::new(1);
+    drop(open(&disk));
+    let other = try_open(&disk, Options { node_id: 5, ..stepped() });
+    assert!(matches!(other, Err(Error::WrongNode { found: 0, expected: 5, .. })));
+    for path in ["/data/moldau.meta".into(), file(1)] {
+        let newer = disk.copy();
+        newer.change(&path, |bytes| {
+            bytes[8] = 2;
+            let crc = moldau_records::crc32c(&bytes[..60]).to_le_bytes();
+            bytes[60..64].copy_from_slice(&crc);
+        });
+        let refused = try_open(&newer, stepped()).err();
+        assert!(
+            matches!(refused, Some(Error::UnknownVersion { found: 2, path: named, .. }) if named == path)
+        );
+    }
+}
