@@ -62,6 +62,14 @@ pub enum DecodeError {
         /// Where the integer starts.
         at: usize,
     },
+    /// A struct carries the same unknown tagged field twice.
+    #[error("tag {tag} occurs twice, again before byte {at}")]
+    DuplicateTag {
+        /// The tag.
+        tag: u32,
+        /// Where the second field ends.
+        at: usize,
+    },
     /// Bytes are left over after the last field.
     #[error("{remaining} bytes are left over at byte {at}")]
     Trailing {

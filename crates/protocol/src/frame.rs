@@ -186,15 +186,21 @@ fn framed(
     out.put_bytes(0, LENGTH_SIZE);
     let written = content(out).and_then(|()| {
         let length = out.len() - start - LENGTH_SIZE;
-        let prefix =
-            i32::try_from(length).map_err(|_| EncodeError::TooLong { what: "frame", length })?;
-        out[start..start + LENGTH_SIZE].copy_from_slice(&prefix.to_be_bytes());
+        out[start..start + LENGTH_SIZE].copy_from_slice(&length_prefix(length)?);
         Ok(())
     });
     if written.is_err() {
         out.truncate(start);
     }
     written
+}
+
+/// The bytes before a frame of this length.
+pub(crate) fn length_prefix(length: usize) -> Result<[u8; LENGTH_SIZE], EncodeError> {
+    match i32::try_from(length) {
+        Ok(prefix) => Ok(prefix.to_be_bytes()),
+        Err(_) => Err(EncodeError::TooLong { what: "frame", length }),
+    }
 }
 
 #[cfg(test)]

@@ -2,15 +2,18 @@
 //!
 //! # Layout
 //!
-//! - [`messages`]: every message of Kafka 4.3.1 as an owned struct, one module per message for the
-//!   structs within it. `cargo xtask codegen` writes them.
+//! - [`messages`]: every message of Kafka 4.3.1 as an owned struct, with a module per message for
+//!   the structs within it. `cargo xtask codegen` writes them.
 //! - [`Message`], [`Request`], [`Response`], [`Wire`]: what the messages implement.
 //! - [`Reader`] and [`Writer`]: the primitive types.
+//! - [`frame`]: lengths and headers. [`ApiKey`], [`ErrorCode`], [`Uuid`]: constants and ids.
+//! - [`produce`] and [`fetch`]: borrowed views and encoders that leave record bytes where they are.
+//! - [`walk`]: tells structure from records while a frame streams by.
 //!
 //! # Invariants
 //!
-//! - Bytes to decode are hostile: no decoder panics, and none allocates more than the bytes that are
-//!   left could justify.
+//! - Bytes to decode are hostile: no decoder panics, and none allocates more than the bytes that
+//!   are left could justify.
 //! - What a decoder accepts can be encoded again; tagged fields that are not known are kept.
 //! - A value that a version cannot express is an [`EncodeError`], never dropped, unless Kafka marks
 //!   the field as ignorable.

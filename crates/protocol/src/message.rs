@@ -11,7 +11,7 @@ use crate::writer::Writer;
 
 /// A value with a wire form: a message, a struct within one, or an element of an array.
 pub trait Wire: Sized {
-    /// The fewest bytes that a value takes, which bounds how many can be in what is left of a frame.
+    /// The fewest bytes that a value takes; it bounds how many can be in what is left of a frame.
     const SIZE_MIN: usize;
 
     /// Reads a value of a message of `version`, whose fields are compact if `flexible`.

@@ -16,11 +16,18 @@ pub(crate) struct Generator {
     state: u64,
     /// Elements that arrays may still have, so that nested arrays stay small.
     elements: usize,
+    /// Whether everything but numbers takes the form of the fewest bytes.
+    smallest: bool,
 }
 
 impl Generator {
     pub(crate) fn new(seed: u64) -> Self {
-        Self { state: seed, elements: 40 }
+        Self { state: seed, elements: 40, smallest: false }
+    }
+
+    /// A source of the smallest values, in arrays that are not empty.
+    pub(crate) fn smallest() -> Self {
+        Self { state: 0, elements: 40, smallest: true }
     }
 
     pub(crate) fn next(&mut self) -> u64 {
@@ -38,7 +45,7 @@ impl Generator {
     }
 
     pub(crate) fn bytes(&mut self, len_max: usize) -> Bytes {
-        let len = self.below(len_max + 1);
+        let len = if self.smallest { 0 } else { self.below(len_max + 1) };
         (0..len).map(|_| self.next().to_le_bytes()[0]).collect()
     }
 
@@ -48,13 +55,14 @@ impl Generator {
         version: i16,
         flexible: bool,
     ) -> Option<T> {
-        let null = nullable && self.below(4) == 0;
+        let null = nullable && !self.smallest && self.below(4) == 0;
         (!null).then(|| T::random(self, version, flexible))
     }
 
     /// Tags far above those that Kafka has given out.
     pub(crate) fn unknown_tagged_fields(&mut self) -> Vec<RawTaggedField> {
-        let count = if self.below(4) == 0 { self.below(3) } else { 0 };
+        let some = !self.smallest && self.below(4) == 0;
+        let count = if some { self.below(3) } else { 0 };
         let mut tag = 100;
         (0..count)
             .map(|_| {
@@ -104,7 +112,11 @@ impl Random for Uuid {
 impl Random for String {
     fn random(generator: &mut Generator, _: i16, _: bool) -> Self {
         // Longer than 127 bytes now and then, so that lengths of two bytes occur.
-        let len = if generator.below(16) == 0 { 130 } else { generator.below(12) };
+        let len = match generator.below(16) {
+            _ if generator.smallest => 0,
+            0 => 130,
+            _ => generator.below(12),
+        };
         (0..len).map(|_| ['a', 'Z', '0', '.', 'ž', '€'][generator.below(6)]).collect()
     }
 }
@@ -117,7 +129,8 @@ impl Random for Bytes {
 
 impl<T: Random> Random for Vec<T> {
     fn random(generator: &mut Generator, version: i16, flexible: bool) -> Self {
-        let count = generator.below(4).min(generator.elements);
+        let count = if generator.smallest { 2 } else { generator.below(4) };
+        let count = count.min(generator.elements);
         generator.elements -= count;
         (0..count).map(|_| T::random(generator, version, flexible)).collect()
     }

@@ -272,7 +272,7 @@ impl<'a> Reader<'a> {
     /// the others end up in `unknown`, by ascending tag.
     ///
     /// # Errors
-    /// A field is broken or does not fill its size.
+    /// A field is broken, does not fill its size, or is unknown and comes twice.
     pub fn tagged_fields(
         &mut self,
         unknown: &mut Vec<RawTaggedField>,
@@ -287,7 +287,10 @@ impl<'a> Reader<'a> {
             if known(&mut field, tag)? {
                 field.finish()?;
             } else {
-                let place = unknown.partition_point(|other| other.tag <= tag);
+                let place = unknown.partition_point(|other| other.tag < tag);
+                if unknown.get(place).is_some_and(|other| other.tag == tag) {
+                    return Err(DecodeError::DuplicateTag { tag, at: self.position() });
+                }
                 unknown.insert(place, RawTaggedField { tag, data: self.own(content) });
             }
         }
@@ -297,7 +300,7 @@ impl<'a> Reader<'a> {
     /// Reads the tagged fields of a struct that knows none.
     ///
     /// # Errors
-    /// The bytes end.
+    /// The bytes end, or a field comes twice.
     pub fn unknown_tagged_fields(
         &mut self,
         unknown: &mut Vec<RawTaggedField>,

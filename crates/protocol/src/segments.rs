@@ -3,7 +3,7 @@
 use bytes::{BufMut, Bytes, BytesMut};
 
 use crate::error::EncodeError;
-use crate::frame::LENGTH_SIZE;
+use crate::frame::{self, LENGTH_SIZE};
 use crate::writer::Writer;
 
 /// Collects a frame whose record bytes are not copied.
@@ -49,9 +49,7 @@ impl SegmentWriter {
     /// The frame, its length included.
     pub(crate) fn finish(mut self) -> Result<Vec<Bytes>, EncodeError> {
         let length = self.structure.len() - LENGTH_SIZE + self.records_size;
-        let prefix =
-            i32::try_from(length).map_err(|_| EncodeError::TooLong { what: "frame", length })?;
-        self.structure[..LENGTH_SIZE].copy_from_slice(&prefix.to_be_bytes());
+        self.structure[..LENGTH_SIZE].copy_from_slice(&frame::length_prefix(length)?);
         let mut segments = Vec::with_capacity(2 * self.records.len() + 1);
         let mut structure = self.structure.freeze();
         let mut taken = 0;

@@ -66,10 +66,7 @@ impl<'w, 'b> TaggedFieldsWriter<'w, 'b> {
 
     fn raw(&mut self, field: &RawTaggedField) -> Result<(), EncodeError> {
         self.start(field.tag)?;
-        let length = field.data.len();
-        let size = u32::try_from(length)
-            .map_err(|_| EncodeError::TooLong { what: "tagged field", length })?;
-        self.writer.unsigned_varint(size);
+        self.writer.tagged_field_size(field.data.len())?;
         self.writer.raw(&field.data);
         Ok(())
     }

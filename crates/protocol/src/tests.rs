@@ -1,4 +1,5 @@
 //! Properties of all messages.
 
 mod differential;
+mod golden;
 mod round_trip;

@@ -49,12 +49,12 @@ impl fmt::Display for Uuid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bits = u128::from_be_bytes(self.0);
         // 21 characters of six bits; the 22nd has the last two bits and four zeros.
-        let text: [u8; 22] = std::array::from_fn(|index| {
+        let letter = |index| {
             let six = if index == 21 { bits << 4 } else { bits >> (122 - 6 * index) };
             let [low, ..] = six.to_le_bytes();
-            ALPHABET[usize::from(low & 0x3f)]
-        });
-        f.pad(str::from_utf8(&text).map_err(|_| fmt::Error)?)
+            char::from(ALPHABET[usize::from(low & 0x3f)])
+        };
+        f.pad(&(0..22).map(letter).collect::<String>())
     }
 }
 

@@ -1,16 +1,16 @@
 //! Walks Fetch responses and Produce requests while they stream by.
 //!
-//! A proxy need not hold a frame to know where its records are. A [`Walker`] is fed the pieces of a
-//! frame as they arrive and says of each byte whether it is structure or belongs to records. It
+//! A proxy need not hold a frame to know where its records are. A [`Walker`] is fed the pieces of
+//! a frame as they arrive and says of each byte whether it is structure or belongs to records. It
 //! keeps a few integers, whatever the size of the frame, and never looks at record bytes.
 //!
 //! A streamed frame cannot change its length, so leader addresses that a Fetch response carries
 //! (`NodeEndpoints`, KIP-951) cannot be rewritten on the way. They can be hidden: the walker shows
-//! the byte that holds their tag, and whoever writes [`HIDING_TAG`] over it turns the field into one
-//! that no client knows.
+//! the byte that holds their tag, and whoever writes [`HIDING_TAG`] over it turns the field into
+//! one that no client knows.
 //!
-//! The layout of a frame is a short program ([`program`]) of operations, with one loop for each
-//! array; the walker can stop between any two bytes.
+//! The layout of a frame is a short program of operations, with one loop for each array; the
+//! walker can stop between any two bytes.
 
 mod program;
 

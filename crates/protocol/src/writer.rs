@@ -248,11 +248,16 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
+    /// Appends the size of a tagged field.
+    pub(crate) fn tagged_field_size(&mut self, length: usize) -> Result<(), EncodeError> {
+        self.unsigned_varint(field_size(length)?);
+        Ok(())
+    }
+
     /// Puts the size of what follows `start` before it.
     pub(crate) fn insert_size(&mut self, start: usize) -> Result<(), EncodeError> {
         let length = self.len().saturating_sub(start);
-        let size = u32::try_from(length)
-            .map_err(|_| EncodeError::TooLong { what: "tagged field", length })?;
+        let size = field_size(length)?;
         self.u8(0);
         self.out.copy_within(start..start + length, start + 1);
         self.replace_byte_by_varint(start, size);
@@ -267,6 +272,11 @@ impl<'a> Writer<'a> {
         self.out.copy_within(at + 1..end, at + len);
         self.out[at..at + len].copy_from_slice(&bytes[..len]);
     }
+}
+
+/// The size of a tagged field as it is written.
+fn field_size(length: usize) -> Result<u32, EncodeError> {
+    u32::try_from(length).map_err(|_| EncodeError::TooLong { what: "tagged field", length })
 }
 
 /// The bytes of a variable-length integer, and how many of them count.

@@ -39,14 +39,15 @@ pub(crate) fn modules(messages: &[Message]) -> String {
     for message in messages {
         out += &format!("pub use {}::{};\n", message.module, message.name);
     }
-    out += "\n/// Calls a macro with the type of every message.\n#[cfg(test)]\n\
-            macro_rules! with_every_message {\n($callback:ident) => {\n$callback! {\n";
+    out += "\n/// Calls a macro with the path of every message's type: for tests and fuzz targets.\n\
+            #[macro_export]\nmacro_rules! with_every_message {\n($callback:ident) => {\n\
+            $callback! {\n";
     for message in messages {
-        out += &format!("{},\n", message.name);
+        out += &format!("$crate::messages::{},\n", message.name);
     }
-    out += "}\n};\n}\n#[cfg(test)]\npub(crate) use with_every_message;\n";
-    out += "\n/// Calls a macro with the name of every API.\n#[cfg(test)]\n\
-            macro_rules! with_every_api {\n($callback:ident) => {\n$callback! {\n";
+    out += "}\n};\n}\n";
+    out += "\n/// Calls a macro with the name, request and response of every API: for tests.\n\
+            #[cfg(test)]\nmacro_rules! with_every_api {\n($callback:ident) => {\n$callback! {\n";
     for message in messages.iter().filter(|message| message.kind == MessageKind::Request) {
         let api = names::api(&message.name);
         out += &format!("{api} {api}Request {api}Response,\n");

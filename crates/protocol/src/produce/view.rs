@@ -93,16 +93,17 @@ impl<'a> ProduceRequestView<'a> {
         self.topics.clone()
     }
 
-    /// Checks the whole structure, after which no iteration over it fails.
+    /// Checks the whole structure, after which no iteration over it fails. Bytes that follow it are
+    /// ignored, as Kafka does.
     ///
     /// # Errors
-    /// A topic or partition is broken, or bytes are left over.
+    /// A topic or partition is broken.
     pub fn check(&self) -> Result<(), DecodeError> {
         let mut reader = self.topics.clone().end()?;
         if self.flexible {
             reader.skip_tagged_fields()?;
         }
-        reader.finish()
+        Ok(())
     }
 }
 

@@ -3,7 +3,6 @@
 use bytes::Bytes;
 
 use crate::error::DecodeError;
-use crate::generated::with_every_message;
 use crate::message::Message;
 use crate::random::{Generator, Random};
 use crate::reader::Reader;
@@ -45,27 +44,44 @@ fn truncation<M: Message + Random>() {
     });
 }
 
+/// An array is refused if the bytes that are left cannot hold its elements; the bound must not be
+/// too high for the smallest elements.
+fn smallest<M: Message + Random + PartialEq + std::fmt::Debug>() {
+    for version in M::VERSIONS.iter() {
+        let flexible = version >= M::FLEXIBLE_FROM;
+        let value = M::random(&mut Generator::smallest(), version, flexible);
+        let bytes = value.to_bytes(version).expect("valid");
+        assert!(bytes.len() >= M::SIZE_MIN, "{} v{version}", M::NAME);
+        assert_eq!(M::from_bytes(&bytes, version), Ok(value), "{} v{version}", M::NAME);
+    }
+}
+
 macro_rules! in_every_message {
-    ($($message:ident,)*) => {
+    ($($message:path,)*) => {
         #[test]
         fn every_message_decodes_to_what_was_encoded() {
-            $(round_trip::<crate::messages::$message>();)*
+            $(round_trip::<$message>();)*
+        }
+
+        #[test]
+        fn arrays_of_the_smallest_elements_decode() {
+            $(smallest::<$message>();)*
         }
 
         #[test]
         fn every_truncated_message_is_refused() {
-            $(truncation::<crate::messages::$message>();)*
+            $(truncation::<$message>();)*
         }
 
         #[test]
         fn unknown_versions_are_refused() {
             $(
-                let version = <crate::messages::$message as Message>::VERSIONS.max + 1;
-                let decoded = crate::messages::$message::decode(&mut Reader::new(&[]), version);
+                let version = <$message as Message>::VERSIONS.max + 1;
+                let decoded = <$message>::decode(&mut Reader::new(&[]), version);
                 assert!(matches!(decoded, Err(DecodeError::UnsupportedVersion { .. })));
             )*
         }
     };
 }
 
-with_every_message!(in_every_message);
+crate::with_every_message!(in_every_message);

@@ -20,8 +20,8 @@ pub(super) enum Op {
     String { nullable: bool },
     /// Records after their length, or null.
     Records,
-    /// The count of an array, whose elements' operations follow up to [`EndOfElement`](Op::EndOfElement)
-    /// just before `end`.
+    /// The count of an array. The operations of an element follow, up to an
+    /// [`EndOfElement`](Op::EndOfElement) just before `end`.
     Array { nullable: bool, end: usize },
     /// The end of an element of the innermost array.
     EndOfElement,

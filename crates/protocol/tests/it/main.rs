@@ -1,0 +1,4 @@
+//! Hostile bytes against the public decoders.
+
+mod decode;
+mod hostile;
