@@ -145,3 +145,19 @@ fn drain_cuts_off_what_does_not_end() {
     assert_eq!(network.drain(Duration::from_millis(10)), 1);
     assert_eq!(stream.read(&mut [0; 1]).unwrap(), 0);
 }
+
+#[test]
+fn listener_can_be_added_from_one_of_the_threads() {
+    let network = NetworkThreads::start("inner", 1).unwrap();
+    let handle = network.handle();
+    let (added, address) = std_mpsc::channel();
+    let start = move || async move {
+        let listener = loopback();
+        added.send(listener.local_addr()).unwrap();
+        let serve = |stream, _| async move { drop::<TcpStream>(stream) };
+        handle.serve_here(listener, ListenerLimits::default(), serve).await;
+    };
+    network.handle().spawn_on_blocking(0, start).unwrap();
+    let mut stream = StdStream::connect(address.recv().unwrap()).unwrap();
+    assert_eq!(stream.read(&mut [0; 1]).unwrap(), 0);
+}
