@@ -1,8 +1,9 @@
 //! Chunks of the journal that were read back from disk.
 //!
-//! Consumers that follow different logs at about the same place in the journal share the chunks, and
-//! a reader that walks forward finds the next chunks loaded. A chunk remembers how far the journal
-//! was durable when its read began: what lies beyond may have been written since and is not served.
+//! Consumers that follow different logs at about the same place in the journal share the chunks,
+//! and a reader that walks forward finds the next chunks loaded. A chunk remembers how far the
+//! journal was durable when its read began: what lies beyond may have been written since and is not
+//! served.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -93,7 +94,8 @@ impl Chunk {
         self.start + self.bytes as u64
     }
 
-    /// Whether what the chunk covers of the journal up to `position` was durable before it was read.
+    /// Whether what the chunk covers of the journal up to `position` was durable before it was
+    /// read.
     fn holds_to(&self, position: u64) -> bool {
         position.min(self.end()) <= self.durable
     }
@@ -305,8 +307,8 @@ impl ReadCache {
     }
 }
 
-/// Large enough that the disk gives its sequential rate, small enough that a reader of one log among
-/// many does not wait for much that it does not want.
+/// Large enough that the disk gives its sequential rate, small enough that a reader of one log
+/// among many does not wait for much that it does not want.
 const CHUNK_BYTES: u64 = 1 << 20;
 /// A read and what is read ahead for it fit into the smallest cache.
 const CHUNKS_MIN: usize = 8;

@@ -37,8 +37,8 @@ pub trait Disk: Send + Sync + 'static {
     fn sync_dir(&self, path: &Path) -> io::Result<()>;
     /// Bytes that can still be allocated on the disk of `path`.
     fn free_bytes(&self, path: &Path) -> io::Result<u64>;
-    /// Takes the exclusive lock on a file, creating it; `None` if another holder has it. The lock is
-    /// held until the returned value is dropped.
+    /// Takes the exclusive lock on a file, creating it; `None` if another holder has it. The lock
+    /// is held until the returned value is dropped.
     fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn Send + Sync>>>;
 }
 

@@ -92,7 +92,8 @@ pub(crate) struct Files {
     setup: FilesSetup,
     /// One block for headers, and the zeros for fresh files.
     pool: Arc<SegmentPool>,
-    /// Taken while a file is created, before `listed`; readers of `listed` do not wait for the disk.
+    /// Taken while a file is created, before `listed`; readers of `listed` do not wait for the
+    /// disk.
     creating: Mutex<Creating>,
     listed: Mutex<Listed>,
 }
@@ -296,8 +297,8 @@ impl Files {
     }
 
     /// Writes zeros to the next stretch of the file after the one that holds `position`, if that is
-    /// fresh, and says whether there is more to do. A file whose blocks were written once is flushed
-    /// without a change to the file system's own journal.
+    /// fresh, and says whether there is more to do. A file whose blocks were written once is
+    /// flushed without a change to the file system's own journal.
     pub(crate) fn zero_ahead(&self, position: u64) -> Result<bool, Error> {
         let Some(file) = self.at(position).and_then(|current| self.at(current.end())) else {
             return Ok(false);
@@ -321,8 +322,8 @@ impl Files {
         Ok(false)
     }
 
-    /// Retires the files that end at or before `position`: they can no longer be found, and are kept
-    /// for later use or removed. Returns how many.
+    /// Retires the files that end at or before `position`: they can no longer be found, and are
+    /// kept for later use or removed. Returns how many.
     pub(crate) fn retire_to(&self, position: u64) -> Result<usize, Error> {
         let retired: Vec<Arc<JournalFile>> = {
             let mut listed = lock(&self.listed);

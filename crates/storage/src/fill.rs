@@ -1,8 +1,8 @@
 //! The frame that fills while the one before it is being flushed.
 //!
 //! Offsets and journal positions are final from the moment an entry is pushed, so a log can index
-//! its batch at once. What only the journal thread knows (sequence number, link to the frame before)
-//! is written into the frame's header when the journal thread takes it.
+//! its batch at once. What only the journal thread knows (sequence number, link to the frame
+//! before) is written into the frame's header when the journal thread takes it.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -99,8 +99,8 @@ impl Fill {
         }
     }
 
-    /// Makes room for `entries` entries with `payload` bytes in all, in one frame: pushes up to that
-    /// size cannot fail.
+    /// Makes room for `entries` entries with `payload` bytes in all, in one frame: pushes up to
+    /// that size cannot fail.
     pub(crate) fn reserve(
         &mut self,
         entries: usize,

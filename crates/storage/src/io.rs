@@ -1,9 +1,9 @@
 //! Aligned memory for direct I/O, the only unsafe code of the crate.
 //!
 //! A [`Segment`] is one aligned allocation. A [`Region`] is exclusive ownership of a part of it, as
-//! `BytesMut` is of a buffer: it can be written, split in two disjoint regions, and frozen. A frozen
-//! region is immutable for as long as anyone holds its `Bytes`, so the bytes that were written to
-//! disk serve as the tail cache without a copy. When the last region and the last `Bytes` of a
+//! `BytesMut` is of a buffer: it can be written, split in two disjoint regions, and frozen. A
+//! frozen region is immutable for as long as anyone holds its `Bytes`, so the bytes that were written
+//! to disk serve as the tail cache without a copy. When the last region and the last `Bytes` of a
 //! segment are gone, its memory returns to the [`SegmentPool`] and is used again.
 
 #![expect(unsafe_code, reason = "aligned memory shared in disjoint parts")]
@@ -76,8 +76,8 @@ struct Segment {
 }
 
 // SAFETY: the bytes of a segment are reached only through `Region` (exclusive range, `&mut self` to
-// write) and `Frozen` (range that no region covers any more), so no two threads can write a byte, or
-// write and read it, at the same time.
+// write) and `Frozen` (range that no region covers any more), so no two threads can write a byte,
+// or write and read it, at the same time.
 unsafe impl Sync for Segment {}
 
 impl Segment {
@@ -99,8 +99,8 @@ impl Drop for Segment {
 
 /// Exclusive ownership of the bytes `start..end` of a segment.
 ///
-/// Invariant: the ranges of all regions and frozen slices of one segment are pairwise disjoint, apart
-/// from frozen slices among themselves.
+/// Invariant: the ranges of all regions and frozen slices of one segment are pairwise disjoint,
+/// apart from frozen slices among themselves.
 pub(crate) struct Region {
     segment: Arc<Segment>,
     start: usize,

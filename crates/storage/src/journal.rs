@@ -323,6 +323,6 @@ impl Journal {
     }
 }
 
-/// With 256 KiB at a time this bounds the writing of zeros to 128 MiB a second, a small part of what
-/// a disk takes that is fast enough for it to matter.
+/// With 256 KiB at a time this bounds the writing of zeros to 128 MiB a second, a small part of
+/// what a disk takes that is fast enough for it to matter.
 const ZERO_PAUSE: Duration = Duration::from_millis(2);

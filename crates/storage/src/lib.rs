@@ -2,8 +2,8 @@
 //!
 //! # Layout
 //! - [`Storage`] opens a data directory and is the handle to everything; [`Log`] is one partition.
-//! - `journal`, `fill`, `files`, `format`: the write path. Appends fill a frame while the one before
-//!   it is flushed; `docs/formats.md` draws the bytes.
+//! - `journal`, `fill`, `files`, `format`: the write path. Appends fill a frame while the one
+//!   before it is flushed; `docs/formats.md` draws the bytes.
 //! - `durable`, `waiter`, `admission`: who waits for what.
 //! - `tail`, `cache`, `read`: the read path, from memory just flushed or from chunks of the disk.
 //! - `index`, `producers`, `epochs`: what a log knows of its batches.
@@ -16,10 +16,10 @@
 //! - Offsets are assigned inside the ordered append, after all checks: no holes. Producer state
 //!   changes with the batch, in the same frame.
 //! - After a failed write or flush nothing is written or acknowledged any more.
-//! - Bytes from the disk are verified before they are served or replayed; damage to what was durable
-//!   is reported with file and offset, never skipped.
-//! - A journal position and a frame's sequence number are never used for two different contents that
-//!   could be confused: a frame names its position, its sequence number and the frame before it.
+//! - Bytes from the disk are verified before they are served or replayed; damage to what was
+//!   durable is reported with file and offset, never skipped.
+//! - A journal position and a frame's sequence number are never used for two different contents
+//!   that could be confused: a frame names its position, its number and the frame before it.
 //! - Lock order: a log, then the fill. No lock is held while waiting for the disk, but for the
 //!   creation of a file that could not be prepared in time.
 

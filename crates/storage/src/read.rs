@@ -113,7 +113,7 @@ impl Log {
             }
             let mut wanted = Vec::new();
             if from < high_watermark {
-                let extents = state.index.from_offset(from);
+                let extents = state.index.starting_at(from);
                 collect(extents, high_watermark, bytes_max, min_one, &mut wanted);
             }
             Ok((start, wanted))
@@ -156,7 +156,7 @@ impl Log {
                 if searched_to == i64::MIN {
                     return state.index.first_with_timestamp(timestamp);
                 }
-                let mut rest = state.index.from_offset(searched_to);
+                let mut rest = state.index.starting_at(searched_to);
                 rest.find(|extent| {
                     extent.base_offset >= searched_to && extent.max_timestamp >= timestamp
                 })
@@ -177,7 +177,8 @@ impl Log {
         }
     }
 
-    /// The first record with the largest timestamp of the log (KIP-734); `None` if the log is empty.
+    /// The first record with the largest timestamp of the log (KIP-734); `None` if the log is
+    /// empty.
     ///
     /// # Errors
     /// As [`PendingRead`].

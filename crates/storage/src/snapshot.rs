@@ -15,8 +15,8 @@ use crate::{Drive, Error, Log, LogId, Lsn};
 
 /// Takes the owner's metadata for a snapshot.
 ///
-/// The owner keeps its metadata locked from its first write until the last: an entry that it appends
-/// in between would be replayed in the wrong place.
+/// The owner keeps its metadata locked from its first write until the last: an entry that it
+/// appends in between would be replayed in the wrong place.
 pub struct SnapshotWriter<'a> {
     journal: &'a Journal,
     begun: Option<u64>,
@@ -28,7 +28,8 @@ impl SnapshotWriter<'_> {
         SnapshotWriter { journal, begun: None, unflushed: 0 }
     }
 
-    /// Writes one entry of the snapshot; it is handed to [`crate::Replay::metadata`] like any other.
+    /// Writes one entry of the snapshot; it is handed to [`crate::Replay::metadata`] like any
+    /// other.
     ///
     /// # Errors
     /// [`Error::DiskFull`], [`Error::Poisoned`], [`Error::Closed`].

@@ -201,7 +201,8 @@ impl Storage {
     /// gone from memory all the same.
     pub fn delete_topic(&self, topic: TopicId) -> Result<Lsn, AppendError> {
         let logs = lock(shard(&self.inner.topics, topic)).remove(&topic).unwrap_or_default();
-        // Each log is marked before the entry is appended, so that no state of it follows the entry.
+        // Each log is marked before the entry is appended, so that no state of it follows the
+        // entry.
         logs.values().for_each(|log| log.mark_deleted());
         let id = LogId { topic, partition: 0 };
         self.inner.journal.append_entry(Kind::DeleteTopic, id, &[])
@@ -352,7 +353,8 @@ fn shard(topics: &Topics, topic: TopicId) -> &Shard {
     topics.get(usize::from(last) % TOPIC_SHARDS).unwrap_or(first)
 }
 
-/// Whether the file system takes direct writes; without `fdatasync` the page cache is wanted anyway.
+/// Whether the file system takes direct writes; without `fdatasync` the page cache is wanted
+/// anyway.
 fn probe_access(disk: &dyn Disk, dir: &Path, options: &Options) -> Result<Access, Error> {
     if options.durability == crate::Durability::Os {
         return Ok(Access::Buffered);

@@ -46,8 +46,8 @@ impl Tail {
         drop(dropped);
     }
 
-    /// Adds to `out` the slices of each range, a journal position and a length, up to the first that
-    /// is not here. Returns the number of ranges that were found.
+    /// Adds to `out` the slices of each range, a journal position and a length, up to the first
+    /// that is not here. Returns the number of ranges that were found.
     pub(crate) fn find(
         &self,
         ranges: impl Iterator<Item = (u64, usize)>,
