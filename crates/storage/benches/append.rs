@@ -80,6 +80,7 @@ fn main() -> Outcome<()> {
     let dir = arguments.next().map_or_else(std::env::temp_dir, PathBuf::from);
     let mib: usize = arguments.next().map_or(Ok(1024), |text| text.parse())?;
     bare_flushes(&dir)?;
+    empty_start(&dir)?;
     for case in &CASES {
         let data_dir = dir.join(format!("moldau-bench-{}", std::process::id()));
         let measured = measure(case, &data_dir, mib << 20);
@@ -108,6 +109,21 @@ fn bare_flushes(dir: &Path) -> Outcome<()> {
     }
     std::fs::remove_file(&path)?;
     Ok(())
+}
+
+/// From nothing to the first durable record.
+fn empty_start(dir: &Path) -> Outcome<()> {
+    let data_dir = dir.join(format!("moldau-bench-{}", std::process::id()));
+    let mut builder = BatchBuilder::new(BatchOptions::default());
+    builder.append(0, None, Some(b"first"), [])?;
+    let batch = builder.finish(Compression::None, &mut Compressor::default())?.to_vec();
+    let started = Instant::now();
+    let storage = Storage::open(Options::new(&data_dir), &mut NoMetadata)?;
+    let appended = storage.log(TopicId([1; 16]), 0).append(&batch, 0)?;
+    block_on(storage.wait_durable(appended.lsn))?;
+    println!("empty start to the first durable record: {} us", started.elapsed().as_micros());
+    drop(storage);
+    Ok(std::fs::remove_dir_all(&data_dir)?)
 }
 
 fn measure(case: &Case, data_dir: &Path, bytes: usize) -> Outcome<()> {

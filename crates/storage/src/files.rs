@@ -6,8 +6,9 @@
 use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
+use bytes::Bytes;
 use rustix::io::Errno;
 
 use crate::Error;
@@ -90,8 +91,10 @@ pub(crate) struct FilesSetup {
 pub(crate) struct Files {
     disk: Arc<dyn Disk>,
     setup: FilesSetup,
-    /// One block for headers, and the zeros for fresh files.
+    /// Memory for headers and zeros.
     pool: Arc<SegmentPool>,
+    /// What fresh files are written with, made when first needed.
+    zeros: OnceLock<Bytes>,
     /// Taken while a file is created, before `listed`; readers of `listed` do not wait for the
     /// disk.
     creating: Mutex<Creating>,
@@ -122,6 +125,7 @@ impl Files {
             disk,
             setup,
             pool: SegmentPool::new(zero_bytes, 1),
+            zeros: OnceLock::new(),
             creating: Mutex::default(),
             listed: Mutex::default(),
         }
@@ -306,11 +310,14 @@ impl Files {
         let handle = self.handle(&file)?;
         let mut zeroing = lock(&file.zeroing);
         let Zeroing::UpTo(from) = *zeroing else { return Ok(false) };
-        let mut zeros = self.pool.take();
-        zeros.as_mut().fill(0);
+        let zeros = self.zeros.get_or_init(|| {
+            let mut zeros = self.pool.take();
+            zeros.as_mut().fill(0);
+            zeros.freeze()
+        });
         let count = (file.file_bytes - from).min(zeros.len() as u64);
-        let zeros = zeros.split_to(usize::try_from(count).expect("at most the length of zeros"));
-        let written = write_all(&*handle, &[zeros.as_slice()], from, BLOCK);
+        let zeros = zeros.slice(..usize::try_from(count).expect("at most the length of zeros"));
+        let written = write_all(&*handle, &[&zeros], from, BLOCK);
         written.map_err(|error| Error::io("write zeros to", &file.path, error))?;
         *zeroing = Zeroing::UpTo(from + count);
         if from + count < file.file_bytes {

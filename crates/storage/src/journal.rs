@@ -32,6 +32,8 @@ pub(crate) struct Journal {
     wanted: Condvar,
     /// Journal position of the newest frame, for the preparation of the next file.
     written: AtomicU64,
+    /// Journal position up to which files are ready for use.
+    prepared: AtomicU64,
 }
 
 /// What only the one who flushes touches.
@@ -75,6 +77,7 @@ impl Journal {
             preparation: Mutex::default(),
             wanted: Condvar::new(),
             written: AtomicU64::new(end),
+            prepared: AtomicU64::new(0),
             options,
         }
     }
@@ -205,7 +208,8 @@ impl Journal {
 
     fn want_preparation(&self, position: u64) {
         let Some(file) = self.files.at(position) else { return };
-        if position - file.base < file.file_bytes / 4 {
+        let is_early = position - file.base < file.file_bytes / 4;
+        if is_early || self.prepared.load(Ordering::Acquire) > file.end() {
             return;
         }
         let mut preparation = lock(&self.preparation);
@@ -302,12 +306,16 @@ impl Journal {
         if lock(&self.fill).is_stopped() {
             return false;
         }
-        let prepared = self
-            .files
-            .starting_at(file.end(), SpaceFor::Data)
-            .and_then(|_| self.files.zero_ahead(written - 1));
+        let prepared = self.files.starting_at(file.end(), SpaceFor::Data).and_then(|next| {
+            let more = self.files.zero_ahead(written - 1)?;
+            Ok((more, next.end()))
+        });
         match prepared {
-            Ok(more) => more,
+            Ok((true, _)) => true,
+            Ok((false, end)) => {
+                self.prepared.store(end, Ordering::Release);
+                false
+            }
             // The append that needs the file finds out and is refused.
             Err(Error::DiskFull) => false,
             Err(error) => {
