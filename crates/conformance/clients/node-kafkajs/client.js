@@ -196,7 +196,7 @@ async function administration() {
   const wanted = {
     topic, numPartitions: 3, configEntries: [{ name: 'retention.ms', value: '7200000' }],
   }
-  await admin.createTopics({ topics: [wanted] })
+  await admin.createTopics({ topics: [wanted], waitForLeaders: false })
   await awaitPartitions(3)
   const described = await partitions()
   check('the topic has three partitions', described.length === 3, described)
@@ -209,7 +209,7 @@ async function administration() {
   const retention = config.configEntries.find(({ configName }) => configName === 'retention.ms')
   check('the described config is the one given', retention?.configValue === '7200000', config)
   // KafkaJS answers false where the server says TOPIC_ALREADY_EXISTS.
-  const repeated = await admin.createTopics({ topics: [wanted] })
+  const repeated = await admin.createTopics({ topics: [wanted], waitForLeaders: false })
   check('a second creation is refused', repeated === false, repeated)
   await admin.createPartitions({ topicPartitions: [{ topic, count: 5 }] })
   await awaitPartitions(5)
@@ -253,7 +253,7 @@ async function offsets() {
 }
 
 async function createTopic(numPartitions) {
-  await admin.createTopics({ topics: [{ topic, numPartitions }] })
+  await admin.createTopics({ topics: [{ topic, numPartitions }], waitForLeaders: false })
   await awaitPartitions(numPartitions)
 }
 
