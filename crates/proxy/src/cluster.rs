@@ -1,6 +1,7 @@
 //! A virtual cluster at work: its table of brokers, their listeners, and the way to the real ones.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -9,12 +10,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use moldau_net::{Listener, ListenerLimits, NetworkHandle};
+use moldau_protocol::ApiKey;
 use tokio::net::TcpStream;
 
 use crate::config::VirtualCluster;
 use crate::log_limit::LogLimit;
 use crate::metrics::{Metrics, add};
-use crate::session;
 
 /// Brokers that one cluster may announce. Each takes a port, so a cluster must not be able to
 /// take them all.
@@ -33,16 +34,22 @@ pub(crate) enum Destination {
     Broker(i32),
 }
 
+/// Serves a client that came to the listener of a destination.
+pub(crate) type Serve =
+    fn(Arc<Cluster>, Destination, TcpStream, SocketAddr) -> Pin<Box<dyn Future<Output = ()>>>;
+
 /// A virtual cluster and what is known of the real one.
 #[derive(Debug)]
 pub(crate) struct Cluster {
     config: VirtualCluster,
+    serve: Serve,
     net: NetworkHandle,
     metrics: Arc<Metrics>,
     /// Guards the brokers that are known; held while a listener is bound, never across a wait.
     brokers: Mutex<Brokers>,
     port_errors: LogLimit,
     connect_errors: LogLimit,
+    broken_answers: LogLimit,
 }
 
 #[derive(Debug)]
@@ -63,17 +70,20 @@ struct Broker {
 impl Cluster {
     pub(crate) fn new(
         config: VirtualCluster,
+        serve: Serve,
         net: NetworkHandle,
         metrics: Arc<Metrics>,
     ) -> Arc<Self> {
         let brokers = Brokers { by_id: BTreeMap::new(), next_port: config.broker_port_start };
         Arc::new(Self {
             config,
+            serve,
             net,
             metrics,
             brokers: Mutex::new(brokers),
             port_errors: LogLimit::default(),
             connect_errors: LogLimit::default(),
+            broken_answers: LogLimit::default(),
         })
     }
 
@@ -133,24 +143,16 @@ impl Cluster {
         }
         drop(brokers);
         tracing::info!(cluster = self.name(), node_id, host, port, local_port, "broker found");
-        tokio::task::spawn_local(self.accept(listener, node_id));
+        tokio::task::spawn_local(Arc::clone(self).accept(listener, node_id));
         Some(local_port)
     }
 
-    /// Boxed, since sessions find brokers and brokers accept sessions.
-    fn accept(
-        self: &Arc<Self>,
-        listener: Listener,
-        node_id: i32,
-    ) -> Pin<Box<dyn Future<Output = ()>>> {
-        let cluster = Arc::clone(self);
-        Box::pin(async move {
-            let net = cluster.net.clone();
-            let serve = move |stream, peer| {
-                session::serve(Arc::clone(&cluster), Destination::Broker(node_id), stream, peer)
-            };
-            net.serve_here(listener, ListenerLimits::default(), serve).await;
-        })
+    async fn accept(self: Arc<Self>, listener: Listener, node_id: i32) {
+        let net = self.net.clone();
+        let serve = move |stream, peer| {
+            (self.serve)(Arc::clone(&self), Destination::Broker(node_id), stream, peer)
+        };
+        net.serve_here(listener, ListenerLimits::default(), serve).await;
     }
 
     /// Connects to `destination`; bootstrap servers are tried in turn. Failures are counted and
@@ -178,6 +180,14 @@ impl Cluster {
             }
         }
         None
+    }
+
+    /// Logs that an answer of the cluster was broken.
+    pub(crate) fn log_unreadable(&self, api: ApiKey, version: i16, refusal: &dyn fmt::Display) {
+        self.broken_answers.log(|unlogged| {
+            let cluster = self.name();
+            tracing::warn!(cluster, %api, version, error = %refusal, unlogged, "a broken answer");
+        });
     }
 
     fn lock(&self) -> MutexGuard<'_, Brokers> {

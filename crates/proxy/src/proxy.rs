@@ -1,9 +1,11 @@
 use std::fmt;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use moldau_net::{Listener, ListenerLimits, NetworkThreads, serve_admin};
+use tokio::net::TcpStream;
 
 use crate::cluster::{Cluster, Destination};
 use crate::config::Config;
@@ -51,11 +53,12 @@ impl Proxy {
         let mut bootstrap = Vec::new();
         for (listener, virtual_cluster) in listeners {
             bootstrap.push((virtual_cluster.name.clone(), listener.local_addr()));
-            let cluster = Cluster::new(virtual_cluster, handle.clone(), Arc::clone(&own_metrics));
+            let (net, own) = (handle.clone(), Arc::clone(&own_metrics));
+            let cluster = Cluster::new(virtual_cluster, serve, net, own);
             let discovered = Arc::clone(&cluster);
             handle.spawn_on_blocking(0, move || discovery::run(discovered))?;
             handle.serve(listener, ListenerLimits::default(), move |stream, peer| {
-                session::serve(Arc::clone(&cluster), Destination::Bootstrap, stream, peer)
+                serve(Arc::clone(&cluster), Destination::Bootstrap, stream, peer)
             })?;
         }
         let drain_timeout = config.drain_timeout;
@@ -80,4 +83,13 @@ impl Proxy {
     pub fn drain(self) -> usize {
         self.threads.drain(self.drain_timeout)
     }
+}
+
+fn serve(
+    cluster: Arc<Cluster>,
+    destination: Destination,
+    stream: TcpStream,
+    peer: SocketAddr,
+) -> Pin<Box<dyn Future<Output = ()>>> {
+    Box::pin(session::serve(cluster, destination, stream, peer))
 }

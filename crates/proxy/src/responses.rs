@@ -17,11 +17,14 @@ const PREFIX_BYTES: usize = 4;
 
 /// An answer up to this size that must be whole waits in the receive buffer, and a fetch answer is
 /// rewritten rather than walked: leader hints come with errors, which carry no records.
-pub(crate) const IN_PLACE_BYTES_MAX: usize = 16 * 1024;
+const IN_PLACE_BYTES_MAX: usize = 16 * 1024;
 
-/// The largest answer that is held: above the metadata of a million partitions. Its memory grows
-/// only as its bytes arrive.
-pub(crate) const HELD_BYTES_MAX: usize = 128 * 1024 * 1024;
+/// The largest answer that is held: above the 50 MiB that a share consumer fetches at most. Its
+/// memory grows only as its bytes arrive.
+const HELD_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Bytes within which a Metadata answer must have named all brokers: room for about a thousand.
+const BROKERS_WITHIN_BYTES: usize = 128 * 1024;
 
 /// An emptied store of held bytes that is larger than this gives its memory back.
 const HELD_BYTES_KEPT: usize = 64 * 1024;
@@ -115,14 +118,17 @@ impl ResponseScanner {
             return self.walk(bytes);
         }
         if let Some(frame) = bytes.get_mut(..total) {
-            let splice = self.rewriter.rewrite(api, version, frame)?;
-            let Some(splice) = splice else { return Ok(self.pass(total, available)) };
-            set_length(frame, &splice)?;
-            self.count_rewritten();
-            insert.extend_from_slice(&splice.with);
-            let (pass, skip) = (splice.range.start, splice.range.len());
-            self.set_passing(total - splice.range.end);
-            return Ok(Step::Replace { pass, skip });
+            return match self.rewriter.rewrite(api, version, frame)? {
+                Some(splice) => self.replace(frame, total, &splice, insert),
+                None => Ok(self.pass(total, available)),
+            };
+        }
+        if api == ApiKey::Metadata {
+            return match self.rewriter.rewrite_metadata(version, bytes)? {
+                Some(splice) => self.replace(bytes, total, &splice, insert),
+                None if available < BROKERS_WITHIN_BYTES => Ok(Step::Starved),
+                None => Err(Malformed("metadata of too many brokers")),
+            };
         }
         if total <= IN_PLACE_BYTES_MAX {
             return Ok(Step::Starved);
@@ -133,6 +139,21 @@ impl ResponseScanner {
         self.held.extend_from_slice(bytes);
         self.state = State::Holding { api, version, missing: total - available };
         Ok(Step::Replace { pass: 0, skip: available })
+    }
+
+    /// Splices an answer of `total` bytes where it lies; what follows the splice passes.
+    fn replace(
+        &mut self,
+        bytes: &mut [u8],
+        total: usize,
+        splice: &Splice,
+        insert: &mut Vec<u8>,
+    ) -> Result<Step, Malformed> {
+        set_length(bytes, total, splice)?;
+        self.count_rewritten();
+        insert.extend_from_slice(&splice.with);
+        self.set_passing(total - splice.range.end);
+        Ok(Step::Replace { pass: splice.range.start, skip: splice.range.len() })
     }
 
     fn hold(
@@ -155,7 +176,8 @@ impl ResponseScanner {
             add(&metrics.record_bytes_touched, self.held.len() as u64);
         }
         if let Some(splice) = self.rewriter.rewrite(api, version, &self.held)? {
-            set_length(&mut self.held, &splice)?;
+            let total = self.held.len();
+            set_length(&mut self.held, total, &splice)?;
             self.count_rewritten();
             self.held.splice(splice.range, splice.with);
         }
@@ -213,9 +235,9 @@ impl Scan for ResponseScanner {
     }
 }
 
-/// Writes the length that `frame` will have.
-fn set_length(frame: &mut [u8], splice: &Splice) -> Result<(), Malformed> {
-    let total = frame.len() - splice.range.len() + splice.with.len();
+/// Writes the length that a frame of `total` bytes, which `frame` begins, will have.
+fn set_length(frame: &mut [u8], total: usize, splice: &Splice) -> Result<(), Malformed> {
+    let total = total - splice.range.len() + splice.with.len();
     let length = i32::try_from(total - PREFIX_BYTES).map_err(|_| Malformed("answer too long"))?;
     if let Some(prefix) = frame.first_chunk_mut() {
         *prefix = length.to_be_bytes();

@@ -105,11 +105,26 @@ impl Rewriter {
         version: i16,
         frame: &[u8],
     ) -> Result<Option<Splice>, Malformed> {
-        self.splice(api, version, frame).map_err(|refusal| {
-            let cluster = self.cluster.name();
-            tracing::warn!(cluster, %api, version, error = %refusal, "an answer cannot be read");
-            Malformed("an answer with addresses cannot be read")
-        })
+        self.splice(api, version, frame).map_err(|refusal| self.unreadable(api, version, &refusal))
+    }
+
+    /// What is to be changed in a Metadata answer of which `bytes` have come; `None` if the brokers
+    /// are not among them yet. What follows the brokers need not be held.
+    pub(crate) fn rewrite_metadata(
+        &self,
+        version: i16,
+        bytes: &[u8],
+    ) -> Result<Option<Splice>, Malformed> {
+        match self.splice(ApiKey::Metadata, version, bytes) {
+            Err(Refusal::Decode(DecodeError::Truncated { .. })) => Ok(None),
+            Err(refusal) => Err(self.unreadable(ApiKey::Metadata, version, &refusal)),
+            Ok(splice) => Ok(splice),
+        }
+    }
+
+    fn unreadable(&self, api: ApiKey, version: i16, refusal: &Refusal) -> Malformed {
+        self.cluster.log_unreadable(api, version, refusal);
+        Malformed("an answer with addresses cannot be read")
     }
 
     fn splice(&self, api: ApiKey, version: i16, frame: &[u8]) -> Result<Option<Splice>, Refusal> {

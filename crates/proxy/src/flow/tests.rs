@@ -12,7 +12,8 @@ use moldau_protocol::messages::metadata_response::{MetadataResponseBroker, Metad
 use moldau_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use moldau_protocol::messages::produce_response::{PartitionProduceResponse, TopicProduceResponse};
 use moldau_protocol::messages::{
-    FetchResponse, MetadataResponse, ProduceRequest, ProduceResponse, produce_response,
+    FetchResponse, MetadataResponse, ProduceRequest, ProduceResponse, ShareFetchResponse,
+    produce_response, share_fetch_response,
 };
 use moldau_protocol::{Response, frame};
 use proptest::prelude::*;
@@ -119,7 +120,12 @@ fn with_rewriter(test: impl FnOnce(&dyn Fn() -> Rewriter)) {
         upstream: Vec::new(),
         broker_port_start: 0,
     };
-    let cluster = Cluster::new(config, threads.handle(), Arc::new(Metrics::default()));
+    let cluster = Cluster::new(
+        config,
+        |_, _, _, _| Box::pin(std::future::ready(())),
+        threads.handle(),
+        Arc::new(Metrics::default()),
+    );
     let local = std::net::IpAddr::from([127, 0, 0, 1]);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     LocalSet::new().block_on(&runtime, async {
@@ -192,6 +198,25 @@ fn metadata(topics: usize) -> Answer {
     answer(12, &response)
 }
 
+fn share_fetch(record_bytes: usize, hinted: bool) -> Answer {
+    let partition = share_fetch_response::PartitionData {
+        records: Bytes::from(vec![0xcd; record_bytes]),
+        ..Default::default()
+    };
+    let topic = share_fetch_response::ShareFetchableTopicResponse {
+        partitions: vec![partition],
+        ..Default::default()
+    };
+    let node = share_fetch_response::NodeEndpoint {
+        node_id: 2,
+        host: "b".to_owned(),
+        port: 9,
+        ..Default::default()
+    };
+    let node_endpoints = vec![node; usize::from(hinted)];
+    answer(2, &ShareFetchResponse { responses: vec![topic], node_endpoints, ..Default::default() })
+}
+
 fn any_answer() -> impl Strategy<Value = Answer> {
     prop_oneof![
         (prop::collection::vec(any::<u8>(), 0..3000), 8_i16..200)
@@ -199,7 +224,9 @@ fn any_answer() -> impl Strategy<Value = Answer> {
         (1_usize..50, any::<bool>()).prop_map(|(partitions, hinted)| produce(partitions, hinted)),
         (0_usize..4, 0_usize..30_000, any::<bool>())
             .prop_map(|(partitions, bytes, hinted)| fetch(partitions, bytes, hinted)),
-        (0_usize..1500).prop_map(metadata),
+        (0_usize..3000).prop_map(metadata),
+        (0_usize..40_000, any::<bool>())
+            .prop_map(|(record_bytes, hinted)| share_fetch(record_bytes, hinted)),
     ]
 }
 

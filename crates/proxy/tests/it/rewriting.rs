@@ -80,6 +80,21 @@ fn metadata_leads_back_in_every_version() {
 }
 
 #[test]
+fn metadata_of_many_topics_streams_behind_its_brokers() {
+    let topic = MetadataResponseTopic { name: Some("t".repeat(200)), ..Default::default() };
+    let mut broker = metadata_broker(NODE, "127.0.0.1:1".parse().unwrap());
+    (broker.host, broker.port) = (HOST.to_owned(), PORT);
+    let topics = vec![topic; 20_000];
+    let response = MetadataResponse { brokers: vec![broker], topics, ..Default::default() };
+    let request = MetadataRequest::default();
+    for mut got in through_proxy(12..=13, &request, response.clone()) {
+        assert_leads_to_proxy(&got.brokers[0].host, got.brokers[0].port);
+        (got.brokers[0].host, got.brokers[0].port) = (HOST.to_owned(), PORT);
+        assert!(got == response);
+    }
+}
+
+#[test]
 fn coordinators_lead_back_in_every_version() {
     let response = FindCoordinatorResponse {
         node_id: NODE,
