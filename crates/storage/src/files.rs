@@ -148,6 +148,11 @@ impl Files {
         usize::try_from(self.setup.file_bytes).expect("checked to be at most 1 GiB")
     }
 
+    /// Largest frame that this process writes.
+    pub(crate) fn frame_bytes_max(&self) -> u32 {
+        self.setup.frame_bytes_max
+    }
+
     /// Adds a file that was found on disk; files are added in order.
     pub(crate) fn add(&self, file: JournalFile) {
         lock(&self.listed).files.push_back(Arc::new(file));

@@ -129,7 +129,8 @@ impl Fill {
             self.seal_open();
         }
         let frame_bytes = round_up(FRAME_HEADER_BYTES + need) as u64;
-        if self.next + frame_bytes > self.file_end {
+        // A file that another process made may be shorter than this one's limits suppose.
+        while self.next + frame_bytes > self.file_end {
             self.enter_next_file(space, files)?;
         }
         self.open_frame();

@@ -74,11 +74,9 @@ impl Scan<'_> {
         if last.sequence != 0 && header.previous != last {
             return Ok(Err("the frame does not follow the one before it".to_owned()));
         }
-        let is_possible = header.frame_bytes <= at.file.frame_bytes_max
-            && (header.frame_bytes as usize).is_multiple_of(BLOCK)
-            && header.sequence > last.sequence;
-        if !is_possible {
-            return Ok(Err("the frame is longer than a frame can be".to_owned()));
+        let is_whole_blocks = (header.frame_bytes as usize).is_multiple_of(BLOCK);
+        if !is_whole_blocks || header.frame_bytes == 0 || header.sequence <= last.sequence {
+            return Ok(Err("the frame's length or sequence number cannot be".to_owned()));
         }
         let Some(bytes) = self.bytes(at, header.frame_bytes as usize)? else {
             return Ok(Err("the frame reaches beyond its file".to_owned()));
@@ -90,18 +88,23 @@ impl Scan<'_> {
         }))
     }
 
-    /// The start of the file after `file`, if the frame there follows `last`.
+    /// The start of the file after `file` that begins with the frame that follows `last`. Files in
+    /// between are empty: they were too short for that frame.
     pub(crate) fn continuation(
         &mut self,
         file: &JournalFile,
         last: FrameLink,
     ) -> Result<Option<Place>, Error> {
-        let Some(next) = self.files.at(file.end()) else { return Ok(None) };
-        let place = Place { base: next.base + FILE_HEADER_BYTES as u64, file: next };
-        let header = self.header(&place)?;
-        let follows =
-            header.is_some_and(|(header, _)| last.sequence != 0 && header.previous == last);
-        Ok(follows.then_some(place))
+        let mut end = file.end();
+        while let Some(next) = self.files.at(end) {
+            end = next.end();
+            let place = Place { base: next.base + FILE_HEADER_BYTES as u64, file: next };
+            let header = self.header(&place)?;
+            if header.is_some_and(|(header, _)| last.sequence != 0 && header.previous == last) {
+                return Ok(Some(place));
+            }
+        }
+        Ok(None)
     }
 
     /// Makes sure that nothing durable lies behind the end of the journal, and returns the highest
@@ -113,7 +116,8 @@ impl Scan<'_> {
         reason: String,
     ) -> Result<u64, Error> {
         let mut seen = sequence;
-        let stretch = u64::from(end.file.frame_bytes_max) + BLOCK as u64;
+        let frame_bytes_max = end.file.frame_bytes_max.max(self.files.frame_bytes_max());
+        let stretch = u64::from(frame_bytes_max) + BLOCK as u64;
         let stop = end.base.saturating_add(stretch);
         let mut places = Vec::new();
         for file in self.files.all().into_iter().filter(|file| file.end() > end.base) {

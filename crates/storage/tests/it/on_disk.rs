@@ -1,6 +1,6 @@
 //! Real files.
 
-use moldau_storage::{AppendError, Error, Options, Storage};
+use moldau_storage::{Access, AppendError, Drive, Durability, Error, Options, Storage};
 
 use crate::world::{Owner, TOPIC, append, one, open, records, small};
 
@@ -28,7 +28,7 @@ fn what_was_appended_is_read_back_before_and_after_reopening() {
 #[test]
 fn an_append_counts_only_when_it_is_flushed() {
     let dir = tempfile::tempdir().unwrap();
-    let options = Options { drive: moldau_storage::Drive::Stepped, ..small(dir.path()) };
+    let options = Options { drive: Drive::Stepped, ..small(dir.path()) };
     let (storage, _) = open(options);
     let log = storage.log(TOPIC, 0);
     let appended = log.append(&one(b"x"), 0).unwrap();
@@ -38,6 +38,41 @@ fn an_append_counts_only_when_it_is_flushed() {
     assert!(storage.step());
     assert!(storage.durable() >= appended.lsn);
     assert_eq!(log.high_watermark(), 1);
+}
+
+#[test]
+fn files_of_another_length_are_read_and_followed() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut expected = Vec::new();
+    for (file_bytes, length) in [(64 << 10, 20_000), (1 << 20, 300_000), (64 << 10, 20_000)] {
+        let options = Options { file_bytes, drive: Drive::Stepped, ..small(dir.path()) };
+        let (storage, _) = open(options);
+        let log = storage.log(TOPIC, 0);
+        assert_eq!(records(&log, 1 << 20), expected);
+        for _ in 0..4 {
+            let value = vec![1; length];
+            log.append(&one(&value), 0).unwrap();
+            expected.push((expected.len() as i64, value));
+            assert!(storage.step());
+            // The file after the current one exists before it is needed.
+            storage.step_preparation();
+        }
+    }
+    let (storage, _) = open(small(dir.path()));
+    assert_eq!(records(&storage.log(TOPIC, 0), 1 << 20), expected);
+}
+
+#[test]
+fn without_flushes_an_append_counts_when_it_is_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options { durability: Durability::Os, ..small(dir.path()) };
+    let (storage, _) = open(options.clone());
+    assert_eq!(storage.info().access, Access::Buffered);
+    append(&storage, &storage.log(TOPIC, 0), &one(b"x"));
+    assert_eq!(storage.metrics().flushes, 0);
+    drop(storage);
+    let (storage, _) = open(options);
+    assert_eq!(records(&storage.log(TOPIC, 0), 100), [(0, b"x".to_vec())]);
 }
 
 #[test]
