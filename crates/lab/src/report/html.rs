@@ -64,7 +64,10 @@ fn head(result: &RunResult) -> String {
         Verdict::Invalid => ("bad", "not valid"),
         Verdict::Environment => ("bad", "did not happen"),
     };
-    let cards: String = result.arms.get(1).map_or_else(String::new, |arm| cards(result, &arm.name));
+    // Figures that do not hold are not put in the window.
+    let holds = matches!(result.verdict, Verdict::Ok | Verdict::ObjectiveFailed);
+    let cards = result.arms.get(1).filter(|_| holds).map(|arm| cards(result, &arm.name));
+    let cards = cards.unwrap_or_default();
     format!(
         "<header><p class=\"kicker\">moldau lab, {} UTC, {} s{}</p>\
          <h1>{}<span class=\"badge {class}\">{word}</span></h1>\
