@@ -153,6 +153,12 @@ impl GroupConsumer {
         }
     }
 
+    /// Makes the next commit say `next` for a partition, for callers that did not take all of the
+    /// records that [`next`](Self::next) gave.
+    pub fn consumed_to(&mut self, partition: TopicPartition, next: i64) {
+        self.uncommitted.insert(partition, next);
+    }
+
     /// Commits the offsets after all that [`next`](Self::next) has returned.
     ///
     /// # Errors

@@ -1,3 +1,40 @@
-//! The `moldau` binary.
+//! The `moldau` binary: reads arguments and configuration files, wires the crates together, and
+//! decides the exit code.
+//!
+//! Results go to stdout, everything else to stderr. Exit codes: 0 done, 1 failed; `lab` adds
+//! 2 records lost or damaged, 3 the run is invalid, 4 the environment.
 
-fn main() {}
+mod arguments;
+mod commands;
+mod config;
+mod logging;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::arguments::{Arguments, Command};
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    logging::start(arguments.log_level);
+    let outcome = match arguments.command {
+        Command::Broker(options) => commands::broker::run(&options),
+        Command::Proxy(options) => commands::proxy::run(&options),
+        Command::Lab(question) => commands::lab::run(question),
+        Command::Topics(options) => commands::topics::run(options),
+        Command::Produce(options) => commands::produce::run(&options),
+        Command::Consume(options) => commands::consume::run(&options),
+        Command::Groups(options) => commands::groups::run(options),
+        Command::Config { action: arguments::ConfigAction::Check { file } } => {
+            commands::config_check::run(&file)
+        }
+    };
+    match outcome {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("moldau: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! The command line.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// A Kafka broker, a Kafka proxy and a laboratory that measures both.
+#[derive(Debug, Parser)]
+#[command(name = "moldau", version, about, arg_required_else_help = true)]
+pub(crate) struct Arguments {
+    /// Least important log lines to show on stderr.
+    #[arg(long, global = true, value_enum, default_value_t = LogLevel::Warn)]
+    pub(crate) log_level: LogLevel,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogLevel {
+    Error,
+    Warn,
+    Info,
+    Debug,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a Kafka-compatible broker that flushes every acknowledged record.
+    Broker(BrokerOptions),
+    /// Run a Kafka proxy in front of a cluster.
+    Proxy(ProxyOptions),
+    /// Ask a question and measure the answer.
+    #[command(subcommand)]
+    Lab(LabQuestion),
+    /// List, describe, create, grow and delete topics.
+    Topics(TopicsOptions),
+    /// Produce records from lines of stdin.
+    Produce(ProduceOptions),
+    /// Print records of a topic.
+    Consume(ConsumeOptions),
+    /// List, describe and delete consumer groups.
+    Groups(GroupsOptions),
+    /// Look at configuration files.
+    Config {
+        #[command(subcommand)]
+        action: ConfigAction,
+    },
+}
+
+/// Arguments replace what a configuration file says.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct BrokerOptions {
+    /// Configuration file (YAML).
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Directory of the journal, created if absent [default: ./moldau-data].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data_dir: Option<PathBuf>,
+    /// Where Kafka clients connect [default: 127.0.0.1:9092].
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) listen: Option<SocketAddr>,
+    /// What clients are told to connect to [default: the address that they came by].
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) advertised: Option<String>,
+    /// Where /metrics, /livez and /readyz are [default: 127.0.0.1:9644].
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) admin: Option<SocketAddr>,
+    /// When a record counts as stored [default: fsync].
+    #[arg(long, value_enum)]
+    pub(crate) durability: Option<DurabilityChoice>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum DurabilityChoice {
+    /// After fdatasync: it survives the loss of power.
+    Fsync,
+    /// After write: it survives the death of the process.
+    Os,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ProxyOptions {
+    /// Configuration file (YAML).
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: PathBuf,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum LabQuestion {
+    /// What does a proxy in front of a broker cost?
+    Overhead(OverheadOptions),
+    /// How do systems compare at full speed and at a fixed rate?
+    Ceiling(CeilingOptions),
+    /// Rebuild the report of a run from its result file.
+    Report {
+        /// Directory of the run.
+        dir: PathBuf,
+    },
+    /// List the questions that can be asked.
+    List,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct OverheadOptions {
+    /// Ask for an answer in under three minutes, with a wider interval.
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Records of 1 KiB per second at the fixed rate [default: a fifth of what the slower path can].
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) rate: Option<u64>,
+    /// Stop the broker for a second during the first run, to see that the report shows it.
+    #[arg(long)]
+    pub(crate) stall: bool,
+    /// Directory under which the run's own directory is made.
+    #[arg(long, value_name = "DIR", default_value = "lab-runs")]
+    pub(crate) out: PathBuf,
+    /// Print the result as one JSON document.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct CeilingOptions {
+    /// Fewer and shorter runs.
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Compare with this system, which `cargo xtask peers` fetches.
+    #[arg(long, value_enum)]
+    pub(crate) against: Option<Peer>,
+    /// File with the class path of Apache Kafka [default: kafka/classpath in the cache].
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kafka_classpath: Option<PathBuf>,
+    /// Java that runs Apache Kafka.
+    #[arg(long, value_name = "FILE", default_value = "java")]
+    pub(crate) java: PathBuf,
+    /// Directory under which the run's own directory is made.
+    #[arg(long, value_name = "DIR", default_value = "lab-runs")]
+    pub(crate) out: PathBuf,
+    /// Print the result as one JSON document.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Peer {
+    /// Apache Kafka.
+    Kafka,
+}
+
+/// How a client tool finds the cluster.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ClusterOptions {
+    /// Brokers to ask first.
+    #[arg(
+        short,
+        long,
+        global = true,
+        value_name = "HOST:PORT",
+        value_delimiter = ',',
+        default_value = "127.0.0.1:9092"
+    )]
+    pub(crate) bootstrap: Vec<String>,
+    /// Print one JSON document and nothing else on stdout.
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct TopicsOptions {
+    #[command(subcommand)]
+    pub(crate) action: Option<TopicsAction>,
+    #[command(flatten)]
+    pub(crate) cluster: ClusterOptions,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum TopicsAction {
+    /// List topics (what happens without an action).
+    List,
+    /// Show partitions, offsets and configuration of a topic.
+    Describe { topic: String },
+    /// Create a topic.
+    Create {
+        topic: String,
+        /// Number of partitions.
+        #[arg(short, long, default_value_t = 1)]
+        partitions: i32,
+        /// Configuration, such as retention.ms=3600000.
+        #[arg(short = 'c', long = "config", value_name = "KEY=VALUE")]
+        configs: Vec<String>,
+    },
+    /// Raise the number of partitions of a topic.
+    Grow {
+        topic: String,
+        /// Number of partitions afterwards.
+        #[arg(short, long)]
+        partitions: i32,
+    },
+    /// Delete a topic and its records.
+    Delete { topic: String },
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ProduceOptions {
+    /// Topic to produce to.
+    pub(crate) topic: String,
+    /// Split each line into key and value at this text.
+    #[arg(short, long, value_name = "TEXT")]
+    pub(crate) key_separator: Option<String>,
+    /// Codec of the batches.
+    #[arg(short = 'z', long, value_enum, default_value_t = Codec::None)]
+    pub(crate) compression: Codec,
+    #[command(flatten)]
+    pub(crate) cluster: ClusterOptions,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Codec {
+    None,
+    Gzip,
+    Snappy,
+    Lz4,
+    Zstd,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ConsumeOptions {
+    /// Topic to read.
+    pub(crate) topic: String,
+    /// Start at the first record that is kept instead of waiting for the next one.
+    #[arg(long)]
+    pub(crate) from_beginning: bool,
+    /// Stop after this many records.
+    #[arg(short = 'n', long, value_name = "COUNT")]
+    pub(crate) count: Option<u64>,
+    /// Stop at the end of the topic instead of waiting for more.
+    #[arg(short = 'e', long)]
+    pub(crate) exit_at_end: bool,
+    /// Take part in this consumer group and commit what was printed.
+    #[arg(short, long)]
+    pub(crate) group: Option<String>,
+    #[command(flatten)]
+    pub(crate) cluster: ClusterOptions,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct GroupsOptions {
+    #[command(subcommand)]
+    pub(crate) action: Option<GroupsAction>,
+    #[command(flatten)]
+    pub(crate) cluster: ClusterOptions,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum GroupsAction {
+    /// List groups (what happens without an action).
+    List,
+    /// Show members, committed offsets and lag of a group.
+    Describe { group: String },
+    /// Delete a group without members.
+    Delete { group: String },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigAction {
+    /// Check a configuration file of a broker or a proxy.
+    Check { file: PathBuf },
+}

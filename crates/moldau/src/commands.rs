@@ -1,0 +1,13 @@
+//! One module per subcommand.
+
+pub(crate) mod broker;
+pub(crate) mod config_check;
+pub(crate) mod consume;
+pub(crate) mod groups;
+pub(crate) mod lab;
+pub(crate) mod produce;
+pub(crate) mod proxy;
+pub(crate) mod topics;
+
+mod session;
+mod signals;

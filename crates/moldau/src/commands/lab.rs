@@ -1,0 +1,155 @@
+//! `moldau lab`: asks a question, draws a bar while it is measured, and answers.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use indicatif::{ProgressBar, ProgressStyle};
+use moldau_lab::experiments::overhead::{self, Stall};
+use moldau_lab::experiments::side_by_side::{self, System};
+use moldau_lab::experiments::{Progress, save};
+use moldau_lab::result::RunResult;
+use moldau_lab::systems::{Durability, KafkaInstallation};
+use moldau_lab::{checks::Verdict, report};
+
+use crate::arguments::{CeilingOptions, LabQuestion, OverheadOptions, Peer};
+
+/// The stall of `--stall` begins this long after the first run, in the middle of its window.
+const STALL_AFTER: Duration = Duration::from_secs(3);
+const STALL_LENGTH: Duration = Duration::from_secs(1);
+
+pub(crate) fn run(question: LabQuestion) -> anyhow::Result<ExitCode> {
+    let outcome = match question {
+        LabQuestion::Overhead(options) => overhead(&options),
+        LabQuestion::Ceiling(options) => ceiling(&options),
+        LabQuestion::Report { dir } => rebuild(&dir),
+        LabQuestion::List => {
+            println!("overhead   What does a proxy in front of a broker cost?");
+            println!("ceiling    How do systems compare at full speed and at a fixed rate?");
+            return Ok(ExitCode::SUCCESS);
+        }
+    };
+    // Whatever kept the experiment from its end is the environment's.
+    outcome.or_else(|error| {
+        eprintln!("moldau lab: {error:#}");
+        Ok(ExitCode::from(Verdict::Environment.exit_code()))
+    })
+}
+
+fn overhead(options: &OverheadOptions) -> anyhow::Result<ExitCode> {
+    let work = WorkDirectory::make(&options.out)?;
+    let make = if options.quick { overhead::Plan::quick } else { overhead::Plan::full };
+    let mut plan = make(std::env::current_exe()?, version(), work.path.clone());
+    plan.rate = options.rate;
+    plan.stall = options.stall.then_some(Stall { after: STALL_AFTER, length: STALL_LENGTH });
+    let result = overhead::run(&plan, &mut Bar::new())?;
+    answer(&result, &options.out, options.json)
+}
+
+fn ceiling(options: &CeilingOptions) -> anyhow::Result<ExitCode> {
+    let work = WorkDirectory::make(&options.out)?;
+    let ours = System::Moldau { program: std::env::current_exe()?, durability: Durability::Fsync };
+    let mut systems = vec![ours];
+    match options.against {
+        None => {}
+        Some(Peer::Kafka) => systems.push(System::Kafka(kafka(options)?)),
+    }
+    let plan = side_by_side::Plan::usual(systems, version(), work.path.clone(), options.quick);
+    let result = side_by_side::run(&plan, &mut Bar::new())?;
+    answer(&result, &options.out, options.json)
+}
+
+fn kafka(options: &CeilingOptions) -> anyhow::Result<KafkaInstallation> {
+    let class_path_file = match &options.kafka_classpath {
+        Some(file) => file.clone(),
+        None => cache_directory()?.join("moldau/kafka/classpath"),
+    };
+    anyhow::ensure!(
+        class_path_file.is_file(),
+        "Apache Kafka is not in {}; fetch it with: cargo xtask peers",
+        class_path_file.display()
+    );
+    Ok(KafkaInstallation { java: options.java.clone(), class_path_file })
+}
+
+fn cache_directory() -> anyhow::Result<PathBuf> {
+    if let Some(cache) = std::env::var_os("XDG_CACHE_HOME") {
+        return Ok(PathBuf::from(cache));
+    }
+    let home = std::env::var_os("HOME").context("HOME is not set; give --kafka-classpath")?;
+    Ok(PathBuf::from(home).join(".cache"))
+}
+
+fn rebuild(dir: &Path) -> anyhow::Result<ExitCode> {
+    let file = dir.join("result.json");
+    let text = std::fs::read_to_string(&file).with_context(|| file.display().to_string())?;
+    let result = RunResult::from_json(&text).with_context(|| file.display().to_string())?;
+    save(&result, dir)?;
+    println!("{}", report::text(&result));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn answer(result: &RunResult, out: &Path, json: bool) -> anyhow::Result<ExitCode> {
+    let directory = out.join(&result.id);
+    save(result, &directory)?;
+    if json {
+        println!("{}", result.to_json()?);
+    } else {
+        println!("{}", report::text(result));
+    }
+    eprintln!("report: {}", directory.join("report.html").display());
+    Ok(ExitCode::from(result.verdict.exit_code()))
+}
+
+fn version() -> String {
+    env!("CARGO_PKG_VERSION").to_owned()
+}
+
+/// Where the systems keep data and logs during a run; removed afterwards.
+struct WorkDirectory {
+    path: PathBuf,
+}
+
+impl WorkDirectory {
+    fn make(out: &Path) -> anyhow::Result<Self> {
+        let path = out.join(format!("work-{}", std::process::id()));
+        std::fs::create_dir_all(&path).with_context(|| path.display().to_string())?;
+        Ok(Self { path: path.canonicalize()? })
+    }
+}
+
+impl Drop for WorkDirectory {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_dir_all(&self.path) {
+            eprintln!("moldau lab: {} was not removed: {error}", self.path.display());
+        }
+    }
+}
+
+/// The progress bar on stderr.
+struct Bar(ProgressBar);
+
+impl Bar {
+    fn new() -> Self {
+        let style = ProgressStyle::with_template("{elapsed_precise} {bar:30} {pos}/{len} {msg}")
+            .expect("the template is constant");
+        let bar = ProgressBar::new(1).with_style(style);
+        bar.enable_steady_tick(Duration::from_millis(250));
+        Self(bar)
+    }
+}
+
+impl Progress for Bar {
+    fn step(&mut self, done: u32, total: u32, what: &str) {
+        self.0.set_length(u64::from(total));
+        self.0.set_position(u64::from(done));
+        self.0.set_message(what.to_owned());
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}

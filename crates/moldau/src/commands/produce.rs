@@ -1,0 +1,126 @@
+//! `moldau produce`: one record for each line of stdin, spread over the partitions by key, or in
+//! turn where there is no key.
+
+use std::io::BufRead;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, bail};
+use moldau_client::{Cluster, Delivery, Error, PartitionHandle, Producer, ProducerOptions, Record};
+use moldau_records::Compression;
+use serde::Serialize;
+
+use crate::arguments::{Codec, ProduceOptions};
+use crate::commands::session::{self, print_json};
+
+pub(crate) fn run(options: &ProduceOptions) -> anyhow::Result<ExitCode> {
+    session::run(&options.cluster, true, async |cluster| produce(&cluster, options).await)
+}
+
+/// What became of the lines.
+#[derive(Debug, Default, Serialize)]
+struct Outcome {
+    delivered: u64,
+    failed: u64,
+    first_error: Option<String>,
+}
+
+async fn produce(cluster: &Cluster, options: &ProduceOptions) -> anyhow::Result<()> {
+    let outcome = Arc::new(Mutex::new(Outcome::default()));
+    let sink = {
+        let outcome = Arc::clone(&outcome);
+        move |delivery: &Delivery<'_>| note(&outcome, delivery)
+    };
+    let settings =
+        ProducerOptions { compression: codec(options.compression), ..ProducerOptions::default() };
+    let producer = Producer::start(cluster, settings, sink).await?;
+    let partitions = partitions(cluster, &producer, &options.topic).await?;
+    let mut turn = 0;
+    for line in std::io::stdin().lock().lines() {
+        let line = line.context("stdin")?;
+        let (key, value) = match &options.key_separator {
+            Some(separator) => match line.split_once(separator.as_str()) {
+                Some((key, value)) => (Some(key), value),
+                None => bail!("a line has no {separator:?} between key and value: {line:?}"),
+            },
+            None => (None, line.as_str()),
+        };
+        let index = match key {
+            Some(key) => usize::try_from(moldau_records::crc32c(key.as_bytes()))?,
+            None => turn,
+        };
+        turn += 1;
+        let partition = partitions[index % partitions.len()];
+        send(&producer, partition, key, value).await?;
+    }
+    producer.close().await;
+    let outcome = std::mem::take(&mut *outcome.lock().unwrap_or_else(PoisonError::into_inner));
+    if options.cluster.json {
+        print_json(&outcome)?;
+    } else {
+        eprintln!("{} records delivered to {}", outcome.delivered, options.topic);
+    }
+    if let Some(problem) = outcome.first_error {
+        bail!("{} records were not delivered: {problem}", outcome.failed);
+    }
+    Ok(())
+}
+
+async fn partitions(
+    cluster: &Cluster,
+    producer: &Producer,
+    topic: &str,
+) -> anyhow::Result<Vec<PartitionHandle>> {
+    let known = cluster.topic(topic).await?;
+    let mut partitions = Vec::with_capacity(known.partitions.len());
+    for partition in &known.partitions {
+        partitions.push(producer.partition(topic, partition.index).await?);
+    }
+    anyhow::ensure!(!partitions.is_empty(), "topic {topic} has no partitions");
+    Ok(partitions)
+}
+
+async fn send(
+    producer: &Producer,
+    partition: PartitionHandle,
+    key: Option<&str>,
+    value: &str,
+) -> anyhow::Result<()> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis();
+    let record = Record {
+        token: 0,
+        timestamp: i64::try_from(now)?,
+        key: key.map(str::as_bytes),
+        value: Some(value.as_bytes()),
+        headers: &[],
+    };
+    loop {
+        match producer.send(partition, &record) {
+            Err(Error::BufferFull) => producer.room(value.len()).await,
+            sent => return Ok(sent?),
+        }
+    }
+}
+
+fn note(outcome: &Mutex<Outcome>, delivery: &Delivery<'_>) {
+    let mut outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner);
+    let records = delivery.tokens.len() as u64;
+    match delivery.error {
+        None => outcome.delivered += records,
+        Some(error) => {
+            outcome.failed += records;
+            outcome.first_error.get_or_insert_with(|| error.to_string());
+        }
+    }
+}
+
+fn codec(codec: Codec) -> Compression {
+    match codec {
+        Codec::None => Compression::None,
+        Codec::Gzip => Compression::Gzip,
+        Codec::Snappy => Compression::Snappy,
+        Codec::Lz4 => Compression::Lz4,
+        Codec::Zstd => Compression::Zstd,
+    }
+}

@@ -1,0 +1,26 @@
+//! `moldau proxy`: runs until SIGTERM or SIGINT, drains, and exits 0.
+
+use std::process::ExitCode;
+
+use anyhow::Context;
+use moldau_proxy::Proxy;
+
+use crate::arguments::ProxyOptions;
+use crate::commands::signals::Signals;
+use crate::config;
+
+pub(crate) fn run(options: &ProxyOptions) -> anyhow::Result<ExitCode> {
+    let config = config::proxy::load(&options.config)?;
+    let signals = Signals::watch()?;
+    let proxy = Proxy::start(config).with_context(|| "the proxy did not start")?;
+    for (name, address) in proxy.bootstrap_addresses() {
+        eprintln!("moldau proxy: clients of {name} connect to {address}");
+    }
+    if let Some(admin) = proxy.admin_address() {
+        eprintln!("moldau proxy: http://{admin}/metrics, /livez, /readyz");
+    }
+    signals.wait();
+    let cut_off = proxy.drain();
+    eprintln!("moldau proxy: drained, {cut_off} connections cut off");
+    Ok(ExitCode::SUCCESS)
+}

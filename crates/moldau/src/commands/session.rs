@@ -1,0 +1,74 @@
+//! What the client tools share: a runtime, a connection to the cluster, and output for programs.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use moldau_client::{Cluster, ClusterOptions as ClientOptions};
+use serde::Serialize;
+use tokio::runtime::Builder;
+
+use crate::arguments::ClusterOptions;
+
+/// How long a tool tries to reach the cluster: a person is waiting.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Runs a tool's work on a runtime of its own.
+///
+/// # Errors
+/// What the work says.
+pub(crate) fn run(
+    options: &ClusterOptions,
+    create_topics: bool,
+    work: impl AsyncFnOnce(Cluster) -> anyhow::Result<()>,
+) -> anyhow::Result<ExitCode> {
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let client =
+        ClientOptions { operation_timeout: PATIENCE, create_topics, ..ClientOptions::default() };
+    let bootstrap = &options.bootstrap;
+    runtime.block_on(async {
+        let cluster = Cluster::connect(bootstrap, client)
+            .await
+            .with_context(|| format!("no Kafka cluster at {}", bootstrap.join(", ")))?;
+        work(cluster).await
+    })?;
+    // What still runs in the background, such as a fetch that waits, ends with the process.
+    runtime.shutdown_background();
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints a document for programs.
+///
+/// # Errors
+/// Stdout is closed.
+pub(crate) fn print_json<T: Serialize>(document: &T) -> anyhow::Result<()> {
+    use std::io::Write;
+    let mut stdout = std::io::stdout().lock();
+    serde_json::to_writer(&mut stdout, document)?;
+    writeln!(stdout)?;
+    Ok(())
+}
+
+/// Prints rows under their headings, each column as wide as its widest cell.
+///
+/// # Errors
+/// Stdout is closed.
+pub(crate) fn print_table<const N: usize>(
+    headings: [&str; N],
+    rows: &[[String; N]],
+) -> anyhow::Result<()> {
+    use std::io::Write;
+    let width = |column: usize| {
+        let cells = rows.iter().map(|row| row[column].chars().count());
+        cells.chain([headings[column].len()]).max().unwrap_or(0)
+    };
+    let widths: [usize; N] = std::array::from_fn(width);
+    let mut stdout = std::io::stdout().lock();
+    let headings = headings.map(str::to_owned);
+    for row in std::iter::once(&headings).chain(rows) {
+        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}"));
+        let line = cells.collect::<Vec<_>>().join("  ");
+        writeln!(stdout, "{}", line.trim_end())?;
+    }
+    Ok(())
+}

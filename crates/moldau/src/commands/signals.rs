@@ -1,0 +1,48 @@
+//! Waiting for the end: SIGTERM, SIGINT, or a failure that the process watches for.
+
+use std::future::Future;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// The signals that ask the process to stop, watched from before the first connection.
+pub(crate) struct Signals {
+    runtime: Runtime,
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    /// Starts to watch. Between this and [`Signals::wait`] a signal is remembered.
+    ///
+    /// # Errors
+    /// The system refused a handler.
+    pub(crate) fn watch() -> std::io::Result<Self> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let guard = runtime.enter();
+        let terminate = signal(SignalKind::terminate())?;
+        let interrupt = signal(SignalKind::interrupt())?;
+        drop(guard);
+        Ok(Self { runtime, terminate, interrupt })
+    }
+
+    /// Waits for a signal.
+    pub(crate) fn wait(self) {
+        self.wait_or(std::future::pending::<()>());
+    }
+
+    /// Waits for a signal (`None`) or for something else (`Some`).
+    pub(crate) fn wait_or<T>(self, other: impl Future<Output = T>) -> Option<T> {
+        let Self { runtime, mut terminate, mut interrupt } = self;
+        let ended = runtime.block_on(async {
+            tokio::select! {
+                _ = terminate.recv() => None,
+                _ = interrupt.recv() => None,
+                ended = other => Some(ended),
+            }
+        });
+        runtime.shutdown_timeout(Duration::ZERO);
+        ended
+    }
+}

@@ -1,0 +1,111 @@
+//! Configuration files: one YAML file per process, parsed once into the plain structs of the crate
+//! that it configures.
+//!
+//! A key that is not known is refused, with the place and the nearest key that is.
+
+pub(crate) mod broker;
+pub(crate) mod proxy;
+
+use std::path::Path;
+
+use anyhow::{Context, anyhow, bail};
+use serde::de::DeserializeOwned;
+use serde_saphyr::Error;
+
+/// Largest configuration file that is read: a mistaken path must not fill the memory.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// Reads and parses a configuration file.
+///
+/// # Errors
+/// Names the file and the line.
+pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
+    let length = std::fs::metadata(path).with_context(|| format!("{}", path.display()))?.len();
+    if length > FILE_BYTES_MAX {
+        bail!("{}: larger than a configuration file can be", path.display());
+    }
+    let text = std::fs::read_to_string(path).with_context(|| format!("{}", path.display()))?;
+    parse(&text).map_err(|problem| anyhow!("{}{problem}", path.display()))
+}
+
+/// Parses a configuration; a problem is told as `:line:column: what`.
+pub(crate) fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    serde_saphyr::from_str(text).map_err(|error| {
+        let error = error.without_snippet();
+        let place = error
+            .location()
+            .map(|at| format!(":{}:{}", at.line(), at.column()))
+            .unwrap_or_default();
+        format!("{place}: {}", describe(error))
+    })
+}
+
+fn describe(error: &Error) -> String {
+    let Error::SerdeUnknownField { field, expected, .. } = error else {
+        return error.to_string();
+    };
+    match nearest(field, expected) {
+        Some(key) => format!("unknown key {field:?}; did you mean {key:?}?"),
+        None => format!("unknown key {field:?}; known are {}", expected.join(", ")),
+    }
+}
+
+/// The known key that differs least from `field`, if it is at all alike.
+fn nearest<'a>(field: &str, known: &[&'a str]) -> Option<&'a str> {
+    let (distance, key) =
+        known.iter().map(|key| (edit_distance(field, key), *key)).min_by_key(|(it, _)| *it)?;
+    (distance <= field.len().max(key.len()) / 2).then_some(key)
+}
+
+/// Levenshtein's distance in bytes, by rows.
+fn edit_distance(left: &str, right: &str) -> usize {
+    let mut row: Vec<usize> = (0..=right.len()).collect();
+    for (index, own) in left.bytes().enumerate() {
+        let mut diagonal = index;
+        let mut previous = index + 1;
+        if let Some(first) = row.first_mut() {
+            *first = previous;
+        }
+        for (cell, other) in row.iter_mut().skip(1).zip(right.bytes()) {
+            let substituted = diagonal + usize::from(own != other);
+            diagonal = *cell;
+            *cell = substituted.min(previous + 1).min(diagonal + 1);
+            previous = *cell;
+        }
+    }
+    row.last().copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Sample {
+        #[expect(dead_code, reason = "only parsed")]
+        data_dir: String,
+        #[expect(dead_code, reason = "only parsed")]
+        count: Option<u32>,
+    }
+
+    #[test]
+    fn an_unknown_key_is_refused_with_its_place_and_the_nearest_key() {
+        let problem = parse::<Sample>("data_dir: x\ncuont: 3\n").unwrap_err();
+        assert_eq!(problem, ":2:1: unknown key \"cuont\"; did you mean \"count\"?");
+    }
+
+    #[test]
+    fn a_wrong_type_is_refused_with_its_place() {
+        let problem = parse::<Sample>("data_dir: x\ncount: many\n").unwrap_err();
+        assert!(problem.starts_with(":2:8: "), "{problem}");
+    }
+
+    #[test]
+    fn distance_counts_edits() {
+        assert_eq!(edit_distance("listen", "listen"), 0);
+        assert_eq!(edit_distance("lisen", "listen"), 1);
+        assert_eq!(edit_distance("", "abc"), 3);
+        assert_eq!(edit_distance("kitten", "sitting"), 3);
+    }
+}

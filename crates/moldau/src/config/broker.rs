@@ -1,0 +1,162 @@
+//! The broker's configuration file and arguments.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context;
+use moldau_broker::{Advertised, Config, Durability};
+use serde::Deserialize;
+
+use crate::arguments::{BrokerOptions, DurabilityChoice};
+
+/// The keys of the file. Each may be left out.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct File {
+    /// Directory of the journal. Default `./moldau-data`.
+    data_dir: PathBuf,
+    /// Where Kafka clients connect. Default `127.0.0.1:9092`.
+    listen: SocketAddr,
+    /// `host:port` that clients are told. Default: the address that each came by.
+    advertised: Option<String>,
+    /// Where the admin pages are. Default `127.0.0.1:9644`.
+    admin: SocketAddr,
+    /// `fsync` or `os`. Default `fsync`.
+    durability: DurabilityChoice,
+    /// Milliseconds that a flush waits for more; for slow network disks. Default 0.
+    commit_delay_ms: u64,
+    /// MiB of recent data kept in memory for readers. Default 128.
+    tail_cache_mib: usize,
+    /// MiB of a journal file, 1 to 1024; space is allocated and given back in such pieces, and no
+    /// batch can be larger. Default 256.
+    journal_file_mib: u64,
+    /// MiB that records leave free on the disk, so that topics and committed offsets can still be
+    /// written when it is full; of use from the size of a journal file on. Default 256.
+    disk_reserve_mib: u64,
+    /// Threads that serve connections. Default: one for each core.
+    network_threads: Option<usize>,
+    /// Whether asking for a topic creates it. Default `true`.
+    auto_create_topics: bool,
+    /// Partitions of a topic that does not say how many. Default 1.
+    partitions_default: u32,
+    /// Milliseconds that the first member of a group waits for others. Default 500.
+    group_initial_rebalance_delay_ms: u64,
+    /// Milliseconds that requests in flight may take after SIGTERM. Default 10000.
+    drain_timeout_ms: u64,
+}
+
+impl Default for File {
+    fn default() -> Self {
+        Self {
+            data_dir: PathBuf::from("moldau-data"),
+            listen: SocketAddr::from(([127, 0, 0, 1], 9092)),
+            advertised: None,
+            admin: SocketAddr::from(([127, 0, 0, 1], 9644)),
+            durability: DurabilityChoice::Fsync,
+            commit_delay_ms: 0,
+            tail_cache_mib: 128,
+            journal_file_mib: 256,
+            disk_reserve_mib: 256,
+            network_threads: None,
+            auto_create_topics: true,
+            partitions_default: 1,
+            group_initial_rebalance_delay_ms: 500,
+            drain_timeout_ms: 10_000,
+        }
+    }
+}
+
+/// Reads the file, if there is one, and lets the arguments replace what it says.
+///
+/// # Errors
+/// What is wrong and where.
+pub(crate) fn load(options: &BrokerOptions) -> anyhow::Result<Config> {
+    let mut file = match &options.config {
+        Some(path) => super::read(path)?,
+        None => File::default(),
+    };
+    file.data_dir = options.data_dir.clone().unwrap_or(file.data_dir);
+    file.listen = options.listen.unwrap_or(file.listen);
+    file.advertised = options.advertised.clone().or(file.advertised);
+    file.admin = options.admin.unwrap_or(file.admin);
+    file.durability = options.durability.unwrap_or(file.durability);
+    config(file)
+}
+
+/// Turns the keys of a file into the broker's settings.
+///
+/// # Errors
+/// Names the key.
+pub(crate) fn config(file: File) -> anyhow::Result<Config> {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let advertised = file.advertised.as_deref().map(parse_advertised).transpose()?;
+    anyhow::ensure!(file.partitions_default > 0, "partitions_default: must be at least 1");
+    let journal_file_mib = 1..=1024;
+    anyhow::ensure!(
+        journal_file_mib.contains(&file.journal_file_mib),
+        "journal_file_mib: must lie between 1 and 1024"
+    );
+    anyhow::ensure!(file.network_threads != Some(0), "network_threads: must be at least 1");
+    Ok(Config {
+        data_dir: file.data_dir,
+        listen: file.listen,
+        advertised,
+        admin: Some(file.admin),
+        durability: match file.durability {
+            DurabilityChoice::Fsync => Durability::Fsync,
+            DurabilityChoice::Os => Durability::Os,
+        },
+        commit_delay: Duration::from_millis(file.commit_delay_ms),
+        tail_cache_bytes: file.tail_cache_mib.saturating_mul(1 << 20),
+        journal_file_bytes: file.journal_file_mib.saturating_mul(1 << 20),
+        disk_reserve_bytes: file.disk_reserve_mib.saturating_mul(1 << 20),
+        network_threads: file.network_threads.unwrap_or(cores),
+        auto_create_topics: file.auto_create_topics,
+        partitions_default: file.partitions_default,
+        group_initial_rebalance_delay: Duration::from_millis(file.group_initial_rebalance_delay_ms),
+        drain_timeout: Duration::from_millis(file.drain_timeout_ms),
+    })
+}
+
+fn parse_advertised(text: &str) -> anyhow::Result<Advertised> {
+    let wrong = || format!("advertised: {text:?} is not HOST:PORT");
+    let (host, port) = text.rsplit_once(':').with_context(wrong)?;
+    let port = port.parse().with_context(wrong)?;
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    anyhow::ensure!(!host.is_empty(), "{}", wrong());
+    Ok(Advertised { host: host.to_owned(), port })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_file_gives_the_defaults() {
+        let config = config(crate::config::parse("{}").unwrap()).unwrap();
+        assert_eq!(config.listen.to_string(), "127.0.0.1:9092");
+        assert_eq!(config.durability, Durability::Fsync);
+        assert_eq!(config.advertised, None);
+    }
+
+    #[test]
+    fn arguments_replace_what_the_file_says() {
+        let options = BrokerOptions {
+            durability: Some(DurabilityChoice::Os),
+            advertised: Some("kafka.example:19092".to_owned()),
+            ..BrokerOptions::default()
+        };
+        let config = load(&options).unwrap();
+        assert_eq!(config.durability, Durability::Os);
+        let advertised = Advertised { host: "kafka.example".to_owned(), port: 19_092 };
+        assert_eq!(config.advertised, Some(advertised));
+    }
+
+    #[test]
+    fn an_address_without_a_port_is_refused() {
+        for text in ["kafka", "kafka:", ":9092", "kafka:99999"] {
+            assert!(parse_advertised(text).is_err(), "{text}");
+        }
+    }
+}
