@@ -266,6 +266,7 @@ public final class ConformanceClient {
         NewTopic wanted = new NewTopic(topic, Optional.of(3), Optional.empty())
             .configs(Map.of("retention.ms", "7200000"));
         admin.createTopics(List.of(wanted)).all().get();
+        awaitPartitions(3);
         TopicDescription description = describe();
         check("the topic has three partitions", description.partitions().size() == 3,
             description.toString());

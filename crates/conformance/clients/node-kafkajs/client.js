@@ -260,8 +260,14 @@ async function createTopic(numPartitions) {
 /** The topic's partitions; empty where it does not exist. */
 async function partitions() {
   if (!(await admin.listTopics()).includes(topic)) return []
-  const { topics } = await admin.fetchTopicMetadata({ topics: [topic] })
-  return topics[0].partitions
+  return admin.fetchTopicMetadata({ topics: [topic] }).then(
+    ({ topics }) => topics[0].partitions,
+    (error) => {
+      // Deleted between the two requests.
+      if (error.type === 'UNKNOWN_TOPIC_OR_PARTITION') return []
+      throw error
+    },
+  )
 }
 
 /** A created topic is not yet in every broker's metadata when the answer arrives. */

@@ -212,7 +212,10 @@ class Client(Checks):
         """The partitions' descriptions; empty where the topic does not exist."""
         if self.topic not in self.admin_client.list_topics():
             return []
-        return self.admin_client.describe_topics([self.topic])[0]["partitions"]
+        try:
+            return self.admin_client.describe_topics([self.topic])[0]["partitions"]
+        except UnknownTopicOrPartitionError:  # Deleted between the two requests.
+            return []
 
     def await_partitions(self, count):
         """A created topic is not yet in every broker's metadata when the answer arrives."""
