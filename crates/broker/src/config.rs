@@ -23,6 +23,10 @@ pub struct Config {
     pub commit_delay: Duration,
     /// Bytes of journal buffers kept for reads of recent data.
     pub tail_cache_bytes: usize,
+    /// Bytes of a journal file, a multiple of 4096 from 64 KiB to 1 GiB.
+    pub journal_file_bytes: u64,
+    /// Bytes that records leave free on the disk, for metadata when it is full.
+    pub disk_reserve_bytes: u64,
     /// Threads that serve connections.
     pub network_threads: usize,
     /// Whether a topic is created when a client asks for its metadata (Kafka:

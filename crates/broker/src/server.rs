@@ -118,12 +118,15 @@ pub(crate) fn wall_clock_ms() -> i64 {
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
-fn options(config: &Config) -> Options {
+/// How the configuration wants the journal.
+pub(crate) fn options(config: &Config) -> Options {
     Options {
         node_id: NODE_ID,
         durability: config.durability,
         commit_delay: config.commit_delay,
         tail_cache_bytes: config.tail_cache_bytes,
+        file_bytes: config.journal_file_bytes,
+        reserve_bytes: config.disk_reserve_bytes,
         ..Options::new(&config.data_dir)
     }
 }
