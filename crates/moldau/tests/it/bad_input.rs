@@ -1,0 +1,84 @@
+//! Mistakes of an operator: one clear line that names the place, and an exit code that is not 0.
+
+use std::process::Output;
+
+use crate::world::{Process, run};
+
+fn problem(output: &Output) -> String {
+    assert!(!output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stderr.clone()).unwrap();
+    assert!(!text.contains("panicked"), "{text}");
+    assert_eq!(text.lines().count(), 1, "one line: {text}");
+    text
+}
+
+#[test]
+fn an_unknown_key_is_refused_with_file_line_and_nearest_key() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("broker.yaml");
+    std::fs::write(&file, "data_dir: data\nlissten: 127.0.0.1:9092\n").unwrap();
+    let line = problem(&run(["broker", "--config", file.to_str().unwrap()]));
+    assert!(line.contains("broker.yaml:2:1: unknown key \"lissten\""), "{line}");
+    assert!(line.contains("did you mean \"listen\""), "{line}");
+    let line = problem(&run(["config", "check", file.to_str().unwrap()]));
+    assert!(line.contains("did you mean \"listen\""), "{line}");
+}
+
+#[test]
+fn a_wrong_type_is_refused_with_its_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("broker.yaml");
+    std::fs::write(&file, "listen: 127.0.0.1:9092\npartitions_default: many\n").unwrap();
+    let line = problem(&run(["broker", "--config", file.to_str().unwrap()]));
+    assert!(line.contains("broker.yaml:2:21"), "{line}");
+}
+
+#[test]
+fn a_port_in_use_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let data = dir.path().join("data");
+    let line =
+        problem(&run(["broker", "--listen", &address, "--data-dir", data.to_str().unwrap()]));
+    assert!(line.contains(&address) && line.contains("in use"), "{line}");
+}
+
+#[test]
+fn a_data_directory_held_by_another_process_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let _broker = Process::broker(dir.path(), &[]);
+    let arguments = ["broker", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
+    let data = ["--data-dir", dir.path().to_str().unwrap()];
+    let line = problem(&run(arguments.into_iter().chain(data)));
+    assert!(line.contains(dir.path().to_str().unwrap()), "{line}");
+    assert!(line.contains("another process"), "{line}");
+}
+
+#[test]
+fn a_data_directory_of_an_unknown_format_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    Process::broker(dir.path(), &[]).terminate();
+    let meta = std::fs::read_dir(dir.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .find(|path| path.extension().is_some_and(|it| it == "meta"))
+        .expect("a data directory has a meta file");
+    let mut bytes = std::fs::read(&meta).unwrap();
+    bytes.iter_mut().take(16).for_each(|byte| *byte ^= 0x55);
+    std::fs::write(&meta, bytes).unwrap();
+    let arguments = ["broker", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
+    let data = ["--data-dir", dir.path().to_str().unwrap()];
+    let line = problem(&run(arguments.into_iter().chain(data)));
+    assert!(line.contains(meta.file_name().unwrap().to_str().unwrap()), "{line}");
+}
+
+#[test]
+fn sigterm_drains_and_exits_with_zero() {
+    let dir = tempfile::tempdir().unwrap();
+    let broker = Process::broker(dir.path(), &[]);
+    assert_eq!(broker.page("/readyz"), "ready\n");
+    assert_eq!(broker.page("/livez"), "ok\n");
+    assert!(broker.page("/metrics").ends_with("# EOF\n"));
+    assert_eq!(broker.terminate().code(), Some(0));
+}

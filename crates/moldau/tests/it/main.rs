@@ -1,0 +1,11 @@
+//! The binary as a whole: processes that are started, killed, starved and fed with rubbish.
+
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+mod bad_input;
+mod crash;
+mod disk_full;
+mod hostile_frames;
+mod ledger;
+mod traffic;
+mod world;
