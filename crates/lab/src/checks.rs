@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::ledger::{Audit, Detection};
-use crate::result::RunRecord;
+use crate::run::RunRecord;
 use crate::workload::Pace;
 
 /// Share of one processor that a generator thread may use: above it, a thread may have been late

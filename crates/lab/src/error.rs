@@ -1,8 +1,6 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::payload::HEADER_BYTES;
-
 /// Everything that can keep the laboratory from finishing a measurement. A run that finishes but
 /// cannot be trusted is a [`crate::checks::Verdict`], not an error.
 #[derive(Debug, thiserror::Error)]
@@ -11,10 +9,12 @@ pub enum Error {
     #[error("invalid plan: {0}")]
     Plan(String),
     /// The operator asked for records that cannot hold the payload header.
-    #[error("a record of {bytes} bytes cannot hold the {HEADER_BYTES}-byte payload header")]
+    #[error("a record of {bytes} bytes cannot hold the {bytes_min}-byte payload header")]
     RecordTooSmall {
         /// The size that was asked for.
         bytes: usize,
+        /// Size of the header.
+        bytes_min: usize,
     },
     /// The machine refused a file, a process or a socket.
     #[error("{action}: {source}")]

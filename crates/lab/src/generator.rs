@@ -20,7 +20,7 @@ use crate::cpu::{CpuMeter, HostUsage, ProcessUsage};
 use crate::error::Error;
 use crate::histograms::Latencies;
 use crate::ledger::{DeliveryLedger, SentLedger};
-use crate::result::Slot;
+use crate::run::Slot;
 use crate::workload::Workload;
 use clock::RunClock;
 pub(crate) use slots::slot_ms;
@@ -34,6 +34,9 @@ const READY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time between the last thread's readiness and the start of the schedule, so that every thread
 /// has learnt of the start before it comes.
 const LEAD: Duration = Duration::from_millis(20);
+
+/// Signals of threads that wait to be heard; each thread sends at most two in its life.
+const SIGNALS_MAX: usize = 8;
 
 /// One run against one target.
 #[derive(Clone, Debug)]
@@ -98,7 +101,7 @@ struct Shared<'a> {
 
 impl Shared<'_> {
     /// Tells the coordinator that this thread has finished and waits until it has measured that.
-    async fn finished(&self, ready: &mpsc::Sender<()>) {
+    async fn finished(&self, ready: &mpsc::SyncSender<()>) {
         let mut start = self.start.clone();
         start.mark_unchanged();
         if ready.send(()).is_ok() {
@@ -108,7 +111,7 @@ impl Shared<'_> {
     }
 
     /// Tells the coordinator that this thread is ready and waits for the clock.
-    async fn ready(&self, ready: &mpsc::Sender<()>) -> Result<RunClock, Error> {
+    async fn ready(&self, ready: &mpsc::SyncSender<()>) -> Result<RunClock, Error> {
         if ready.send(()).is_err() {
             tracing::debug!("the coordinator has given up, and the clock will not come");
         }
@@ -136,7 +139,7 @@ pub fn produce(setup: &Setup) -> Result<Measured, Error> {
         acked: AtomicU64::new(0),
     };
     thread::scope(|scope| {
-        let (ready, readiness) = mpsc::channel();
+        let (ready, readiness) = mpsc::sync_channel(SIGNALS_MAX);
         let shared = &shared;
         let mut producers = Vec::new();
         for producer in 0..setup.workload.producers {
@@ -185,7 +188,7 @@ pub fn read_back(setup: &Setup, sent: &[SentLedger]) -> Result<Measured, Error> 
         acked: AtomicU64::new(acked),
     };
     thread::scope(|scope| {
-        let (ready, readiness) = mpsc::channel();
+        let (ready, readiness) = mpsc::sync_channel(SIGNALS_MAX);
         let shared = &shared;
         let run = move || consuming::run(shared, &ready);
         let consumer = spawn(scope, "lab-consumer".into(), run)?;

@@ -10,7 +10,7 @@
 //! - [`metric`], [`statistics`], [`stall`]: figures, paired differences with intervals, and what a
 //!   stop of the target must look like.
 //! - [`checks`]: what the laboratory demands of itself, and the verdict.
-//! - [`result`], [`report`]: one JSON document, and everything that is made from it alone.
+//! - [`run`], [`result`], [`report`]: one JSON document, and everything that is made from it alone.
 //!
 //! # Invariants
 //! - An operation's intended time never moves; response times count from it.
@@ -33,6 +33,7 @@ pub mod metric;
 pub mod payload;
 pub mod report;
 pub mod result;
+pub mod run;
 pub mod schedule;
 pub mod stall;
 pub mod statistics;

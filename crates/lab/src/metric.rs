@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::histograms::Summary;
-use crate::result::RunRecord;
+use crate::run::RunRecord;
 use crate::statistics::{PairedEffect, differences, log_ratios, median, paired_effect};
 
 /// A figure of a run.

@@ -99,7 +99,7 @@ impl PayloadWriter {
     /// [`Error::RecordTooSmall`] when the header does not fit.
     pub fn new(filler: Filler, seed: u64, record_bytes: usize) -> Result<Self, Error> {
         if record_bytes < HEADER_BYTES {
-            return Err(Error::RecordTooSmall { bytes: record_bytes });
+            return Err(Error::RecordTooSmall { bytes: record_bytes, bytes_min: HEADER_BYTES });
         }
         let mut random = fastrand::Rng::with_seed(seed);
         let filler = match filler {
@@ -207,7 +207,11 @@ mod tests {
         }
 
         #[test]
-        fn any_flipped_bit_is_seen(header in header(), size in HEADER_BYTES..300, at in any::<u32>()) {
+        fn any_flipped_bit_is_seen(
+            header in header(),
+            size in HEADER_BYTES..300,
+            at in any::<u32>(),
+        ) {
             let writer = PayloadWriter::new(Filler::Text, 1, size).unwrap();
             let mut value = Vec::new();
             writer.write(header, &mut value);
@@ -226,7 +230,7 @@ mod tests {
     fn a_record_smaller_than_the_header_is_refused() {
         assert!(matches!(
             PayloadWriter::new(Filler::Random, 1, HEADER_BYTES - 1),
-            Err(Error::RecordTooSmall { bytes: 31 })
+            Err(Error::RecordTooSmall { bytes: 31, bytes_min: 32 })
         ));
     }
 

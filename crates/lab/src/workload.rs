@@ -69,7 +69,10 @@ impl Workload {
     pub fn check(&self) -> Result<(), Error> {
         let refuse = |text: &str| Err(Error::Plan(text.to_string()));
         if self.record_bytes < HEADER_BYTES {
-            return Err(Error::RecordTooSmall { bytes: self.record_bytes });
+            return Err(Error::RecordTooSmall {
+                bytes: self.record_bytes,
+                bytes_min: HEADER_BYTES,
+            });
         }
         if self.record_bytes > RECORD_BYTES_MAX || self.batch_bytes > RECORD_BYTES_MAX {
             return refuse("records and batches hold at most 1 MiB");

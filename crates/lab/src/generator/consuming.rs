@@ -36,11 +36,11 @@ pub(super) struct Outcome {
     pub(super) finished_ns: u64,
 }
 
-pub(super) fn run(shared: &Shared<'_>, ready: &mpsc::Sender<()>) -> Result<Outcome, Error> {
+pub(super) fn run(shared: &Shared<'_>, ready: &mpsc::SyncSender<()>) -> Result<Outcome, Error> {
     runtime()?.block_on(consume(shared, ready))
 }
 
-async fn consume(shared: &Shared<'_>, ready: &mpsc::Sender<()>) -> Result<Outcome, Error> {
+async fn consume(shared: &Shared<'_>, ready: &mpsc::SyncSender<()>) -> Result<Outcome, Error> {
     let setup = shared.setup;
     let bootstrap = [setup.bootstrap.as_str()];
     let connected = Cluster::connect(&bootstrap, ClusterOptions::default()).await;

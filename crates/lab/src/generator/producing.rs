@@ -50,7 +50,7 @@ pub(super) struct Outcome {
 pub(super) fn run(
     shared: &Shared<'_>,
     producer: u16,
-    ready: &std::sync::mpsc::Sender<()>,
+    ready: &std::sync::mpsc::SyncSender<()>,
 ) -> Result<Outcome, Error> {
     let outcome = runtime()?.block_on(produce(shared, producer, ready));
     // The consumer waits for all producers, and must not wait for one that failed.
@@ -62,7 +62,7 @@ pub(super) fn run(
 async fn produce(
     shared: &Shared<'_>,
     producer: u16,
-    ready: &std::sync::mpsc::Sender<()>,
+    ready: &std::sync::mpsc::SyncSender<()>,
 ) -> Result<Outcome, Error> {
     let setup = shared.setup;
     let workload = &setup.workload;

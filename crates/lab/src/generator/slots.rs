@@ -1,7 +1,7 @@
 //! The course of a run in slots of equal length.
 
 use crate::histograms::Durations;
-use crate::result::Slot;
+use crate::run::Slot;
 use crate::workload::Workload;
 
 /// Slots of a course, so that it stays readable and small whatever the window.

@@ -153,8 +153,9 @@ pub(super) fn intervals(comparisons: &[&Comparison]) -> String {
         let class = tendency(comparison.metric.unit(), effect.log_ratio.mean, low, high);
         svg += &format!(
             "<text x=\"0\" y=\"{:.1}\">{}</text>\
-             <line class=\"{class}\" x1=\"{:.1}\" x2=\"{:.1}\" y1=\"{y}\" y2=\"{y}\" stroke-width=\"3\" \
-             stroke-linecap=\"round\"/><circle class=\"{class}\" cx=\"{:.1}\" cy=\"{y}\" r=\"5\"/>\
+             <line class=\"{class}\" x1=\"{:.1}\" x2=\"{:.1}\" y1=\"{y}\" y2=\"{y}\" \
+             stroke-width=\"3\" stroke-linecap=\"round\"/>\
+             <circle class=\"{class}\" cx=\"{:.1}\" cy=\"{y}\" r=\"5\"/>\
              <text x=\"{WIDTH}\" y=\"{:.1}\" text-anchor=\"end\">{} [{}, {}]</text>",
             y + 4.0,
             escape(comparison.metric.label()),
@@ -197,8 +198,8 @@ pub(super) fn cpu_bars(result: &RunResult, case: &str) -> String {
         html += &format!("<span>{}</span><div class=\"stack\">", escape(arm));
         for (role, ms) in parts {
             html += &format!(
-                "<span class=\"role-{role}\" style=\"width:{:.2}%\" title=\"{role}: {ms:.3} CPU-ms/MB\">\
-                 {ms:.2}</span>",
+                "<span class=\"role-{role}\" style=\"width:{:.2}%\" \
+                 title=\"{role}: {ms:.3} CPU-ms/MB\">{ms:.2}</span>",
                 ms / widest * 100.0
             );
         }

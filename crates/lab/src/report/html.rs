@@ -246,7 +246,8 @@ fn course_and_cpu(result: &RunResult, case: &str, charts: &mut Vec<Chart>) -> St
             comparisons(result, case, &arm.name).filter(|c| c.effect.is_some()).collect();
         if !found.is_empty() {
             html += &format!(
-                "<div class=\"card\"><h3>{} against {}, in percent, with 95 % intervals</h3>{}</div>",
+                "<div class=\"card\"><h3>{} against {}, in percent, with 95 % intervals</h3>\
+                 {}</div>",
                 escape(&arm.name),
                 escape(result.arms.first().map_or("", |arm| arm.name.as_str())),
                 chart::intervals(&found)

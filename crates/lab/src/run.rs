@@ -1,0 +1,101 @@
+//! One measured run, as the result document holds it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::cpu::{HostUsage, ProcessUsage};
+use crate::error::Error;
+use crate::histograms::{HistogramRecord, Latencies};
+use crate::ledger::Audit;
+use crate::workload::Workload;
+
+/// One measured run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunRecord {
+    /// Runs of one case are comparable with each other.
+    pub case: String,
+    /// Name of the arm.
+    pub arm: String,
+    /// Which pair (or round of repetitions) it belongs to, from 0.
+    pub pair: u32,
+    /// What was offered.
+    pub workload: Workload,
+    /// Start of the measured window, ms since the start of the experiment.
+    pub window_start_ms: u64,
+    /// Length of the measured window, ns.
+    pub window_ns: u64,
+    /// Operations of the schedule inside the window; 0 for an unpaced run.
+    pub offered: u64,
+    /// Operations of the whole run that were never offered because the target was too far behind.
+    pub shed: u64,
+    /// Records acknowledged inside the window.
+    pub produced_records: u64,
+    /// Record batches acknowledged inside the window.
+    pub produced_batches: u64,
+    /// Operations of the window that were acknowledged in the end.
+    pub answered: u64,
+    /// Records delivered inside the window.
+    pub consumed_records: u64,
+    /// Latency histograms of the operations of the window; absent from unpaced runs, whose
+    /// operations have no intended time.
+    pub latency: Option<LatencyRecord>,
+    /// Length of a slot of the series, ms.
+    pub slot_ms: u64,
+    /// The course of the window, slot by slot.
+    pub series: Vec<Slot>,
+    /// What each process used inside the window.
+    pub processes: Vec<ProcessUsage>,
+    /// What the machine did inside the window.
+    pub host: HostUsage,
+    /// Records that the target says that it was given, asked after the run.
+    pub held_records: u64,
+    /// Every record of the run.
+    pub audit: Audit,
+}
+
+/// The four histograms of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LatencyRecord {
+    /// Intended time to the moment the generator took the operation up.
+    pub lag: HistogramRecord,
+    /// Hand-over to the target until its acknowledgement.
+    pub service: HistogramRecord,
+    /// Intended time to acknowledgement.
+    pub response: HistogramRecord,
+    /// Intended time to delivery.
+    pub end_to_end: HistogramRecord,
+}
+
+impl LatencyRecord {
+    /// The document form of the histograms.
+    ///
+    /// # Errors
+    /// None in practice, see [`crate::histograms::Durations::to_record`].
+    pub fn of(latencies: &Latencies) -> Result<Self, Error> {
+        Ok(Self {
+            lag: latencies.lag.to_record()?,
+            service: latencies.service.to_record()?,
+            response: latencies.response.to_record()?,
+            end_to_end: latencies.end_to_end.to_record()?,
+        })
+    }
+}
+
+/// A slot of the course of a run; durations are 0 where the slot has no sample.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Slot {
+    /// Records acknowledged.
+    pub produced_records: u64,
+    /// Records delivered.
+    pub consumed_records: u64,
+    /// Median response time of the operations intended in the slot, ns.
+    pub response_p50_ns: u64,
+    /// 99th percentile of it, ns.
+    pub response_p99_ns: u64,
+    /// Longest of it, ns.
+    pub response_max_ns: u64,
+    /// 99th percentile of the end-to-end time of the records intended in the slot, ns.
+    pub end_to_end_p99_ns: u64,
+}
