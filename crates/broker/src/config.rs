@@ -6,6 +6,9 @@ use std::time::Duration;
 
 use moldau_storage::Durability;
 
+/// The node id of the one broker.
+pub(crate) const NODE_ID: i32 = 0;
+
 /// Settings of one broker, complete when made.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -56,7 +59,7 @@ impl Config {
         let delay_ms = self.group_initial_rebalance_delay.as_millis();
         vec![
             ("auto.create.topics.enable", self.auto_create_topics.to_string()),
-            ("broker.id", crate::state::NODE_ID.to_string()),
+            ("broker.id", NODE_ID.to_string()),
             ("default.replication.factor", "1".to_owned()),
             ("group.initial.rebalance.delay.ms", delay_ms.to_string()),
             ("listeners", format!("PLAINTEXT://{}", self.listen)),

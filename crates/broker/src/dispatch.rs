@@ -2,79 +2,18 @@
 //! advertised and what is served cannot differ.
 
 use std::cell::Cell;
-use std::future::Future;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::Arc;
 
-use bytes::BytesMut;
-use moldau_net::{Reply, Response};
+use moldau_net::Reply;
 use moldau_protocol::frame::{self, RequestHeader};
-use moldau_protocol::messages::ApiVersionsResponse;
-use moldau_protocol::{ApiKey, Message, Reader, Request, VersionRange, messages};
-use moldau_storage::{Admission, Lsn};
+use moldau_protocol::messages::{ApiVersionsRequest, ApiVersionsResponse};
+use moldau_protocol::{ApiKey, Reader, Request, VersionRange, messages};
+use moldau_storage::Admission;
 
 use crate::api;
+use crate::call::{Call, Outcome, Served, answer, encoded};
 use crate::state::State;
-
-/// An answer that takes time.
-pub(crate) type Later<T> = Pin<Box<dyn Future<Output = T>>>;
-
-/// What a handler makes of a request.
-pub(crate) enum Outcome<R> {
-    /// The answer is there.
-    Now(R),
-    /// The answer waits for the disk, for data or for other members of a group.
-    Later(Later<R>),
-}
-
-/// A request and where it came from.
-pub(crate) struct Call<'a> {
-    pub(crate) state: &'a Arc<State>,
-    pub(crate) version: i16,
-    pub(crate) client_id: &'a str,
-    /// The client's address.
-    pub(crate) peer: SocketAddr,
-    /// The address that the client connected to.
-    pub(crate) local: SocketAddr,
-    /// Milliseconds since the epoch when the request arrived.
-    pub(crate) now_ms: i64,
-    /// The place of the request's bytes under the limit of unflushed bytes. Who appends them takes
-    /// it and keeps it until they are durable.
-    pub(crate) admission: Cell<Option<Admission>>,
-}
-
-/// Where clients reach the broker.
-pub(crate) struct Endpoint {
-    pub(crate) host: String,
-    pub(crate) port: i32,
-}
-
-impl Call<'_> {
-    /// The advertised address, or else the address over which this client came, since that one
-    /// certainly works for it.
-    pub(crate) fn endpoint(&self) -> Endpoint {
-        match &self.state.config.advertised {
-            Some(advertised) => {
-                Endpoint { host: advertised.host.clone(), port: i32::from(advertised.port) }
-            }
-            None => Endpoint {
-                host: self.local.ip().to_canonical().to_string(),
-                port: i32::from(self.local.port()),
-            },
-        }
-    }
-}
-
-/// Answers once the journal is durable up to `lsn`, told whether that came true.
-pub(crate) fn once_durable<R: 'static>(
-    call: &Call<'_>,
-    lsn: Lsn,
-    answer: impl FnOnce(bool) -> R + 'static,
-) -> Outcome<R> {
-    let durable = call.state.storage.wait_durable(lsn);
-    Outcome::Later(Box::pin(async move { answer(durable.await.is_ok()) }))
-}
 
 /// One row of the table.
 struct Api {
@@ -82,8 +21,6 @@ struct Api {
     versions: VersionRange,
     serve: fn(&Call<'_>, &RequestHeader<'_>, &[u8]) -> Served,
 }
-
-type Served = Reply<Later<Response>>;
 
 macro_rules! apis {
     ($($key:ident $min:literal ..= $max:literal $serve:expr;)*) => {
@@ -116,7 +53,7 @@ static APIS: &[Api] = apis! {
     SyncGroup 0..=5 typed!(SyncGroupRequest, api::membership::sync);
     DescribeGroups 0..=6 typed!(DescribeGroupsRequest, api::groups::describe);
     ListGroups 0..=5 typed!(ListGroupsRequest, api::groups::list);
-    ApiVersions 0..=4 typed!(ApiVersionsRequest, api::api_versions::handle);
+    ApiVersions 0..=4 typed!(ApiVersionsRequest, api_versions);
     CreateTopics 2..=7 typed!(CreateTopicsRequest, api::create_topics::handle);
     DeleteTopics 1..=6 typed!(DeleteTopicsRequest, api::delete_topics::handle);
     DeleteRecords 0..=2 typed!(DeleteRecordsRequest, api::delete_records::handle);
@@ -139,6 +76,10 @@ pub(crate) fn served_versions() -> impl Iterator<Item = (ApiKey, VersionRange)> 
     APIS.iter().map(|api| (api.key, api.versions))
 }
 
+fn api_versions(_call: &Call<'_>, request: ApiVersionsRequest) -> Outcome<ApiVersionsResponse> {
+    Outcome::Now(api::api_versions::respond(&request, served_versions()))
+}
+
 /// Answers one frame.
 pub(crate) fn dispatch(site: CallSite<'_>, bytes: &[u8]) -> Served {
     let Ok(peek) = frame::peek(bytes) else {
@@ -151,7 +92,7 @@ pub(crate) fn dispatch(site: CallSite<'_>, bytes: &[u8]) -> Served {
         // Any other API of an unknown version cannot be answered: its format is unknown.
         return match api.key {
             ApiKey::ApiVersions => {
-                let response = api::api_versions::unsupported();
+                let response = api::api_versions::unsupported(served_versions());
                 encoded::<ApiVersionsResponse>(api.key, 0, peek.correlation_id, &response)
             }
             _ => Reply::Close("unsupported API version"),
@@ -160,7 +101,7 @@ pub(crate) fn dispatch(site: CallSite<'_>, bytes: &[u8]) -> Served {
     let Ok((header, body)) = RequestHeader::parse(bytes) else {
         return Reply::Close("malformed request header");
     };
-    site.state.metrics.request(api.key);
+    site.state.counters.request(api.key);
     let call = Call {
         state: site.state,
         version: header.api_version,
@@ -196,44 +137,5 @@ where
     match Q::decode(&mut Reader::new(body), call.version) {
         Ok(request) => answer(header, handle(call, request)),
         Err(_) => Reply::Close("malformed request"),
-    }
-}
-
-/// Encodes an outcome as the answer to the request of this header.
-pub(crate) fn answer<R: Message + 'static>(
-    header: &RequestHeader<'_>,
-    outcome: Outcome<R>,
-) -> Served {
-    let (key, version, correlation) = (header.api_key, header.api_version, header.correlation_id);
-    match outcome {
-        Outcome::Now(response) => encoded(key, version, correlation, &response),
-        Outcome::Later(response) => Reply::Later(Box::pin(async move {
-            let response = response.await;
-            // A connection without this answer would wait for ever; the log line names the defect.
-            encode(key, version, correlation, &response).unwrap_or_default()
-        })),
-    }
-}
-
-fn encoded<R: Message>(key: ApiKey, version: i16, correlation_id: i32, response: &R) -> Served {
-    match encode(key, version, correlation_id, response) {
-        Some(response) => Reply::Ready(response),
-        None => Reply::Close("the answer cannot be encoded"),
-    }
-}
-
-fn encode<R: Message>(
-    key: ApiKey,
-    version: i16,
-    correlation_id: i32,
-    response: &R,
-) -> Option<Response> {
-    let mut out = BytesMut::new();
-    match frame::encode_response(&mut out, key, version, correlation_id, response) {
-        Ok(()) => Some(Response::single(out.freeze())),
-        Err(error) => {
-            tracing::error!(%key, version, %error, "an answer cannot be encoded");
-            None
-        }
     }
 }

@@ -2,6 +2,8 @@
 //! requests that wait in it and the timer that drives it.
 
 use std::collections::HashMap;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -10,7 +12,6 @@ use moldau_protocol::ErrorCode;
 use moldau_storage::{Lsn, Storage};
 use tokio::sync::{Notify, oneshot};
 
-use crate::dispatch::Later;
 use crate::error::{Refusal, append_refusal};
 use crate::fetch_session::lock;
 use crate::metadata_record::MetadataRecord;
@@ -82,7 +83,7 @@ impl GroupService {
         &self,
         storage: &Storage,
         request: impl FnOnce(&mut Groups, i64, Token) -> Effects,
-    ) -> Later<Result<Reply, ErrorCode>> {
+    ) -> Pin<Box<dyn Future<Output = Result<Reply, ErrorCode>>>> {
         let (sender, receiver) = oneshot::channel();
         {
             let mut inner = lock(&self.inner);

@@ -14,7 +14,8 @@
 //! | `fetch_session` | incremental fetch sessions |
 //! | `group_service` | the group coordinator, its journal records and its timer |
 //! | `partition`, `retention` | from names to logs; what leaves them |
-//! | `metrics` | what `/metrics` reports |
+//! | `call` | a request and its answer, as handlers see them |
+//! | `counters`, `metrics` | what handlers count; what `/metrics` reports |
 //!
 //! Invariants:
 //!
@@ -25,8 +26,11 @@
 //! - Nothing a client sends can panic; what cannot be answered closes its own connection.
 
 mod api;
+mod call;
 mod catalog;
+mod clock;
 mod config;
+mod counters;
 mod dispatch;
 mod error;
 mod fetch_session;
@@ -37,6 +41,8 @@ mod partition;
 mod retention;
 mod server;
 mod state;
+#[cfg(test)]
+mod tests;
 mod topic_config;
 
 pub use config::{Advertised, Config};

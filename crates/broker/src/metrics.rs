@@ -4,53 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use moldau_protocol::ApiKey;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
-use crate::dispatch;
 use crate::state::State;
-
-/// Counters that handlers add to.
-#[derive(Debug)]
-pub(crate) struct Metrics {
-    /// One counter for each API that is served, in the order of the table.
-    requests: Vec<(ApiKey, AtomicU64)>,
-    produced_bytes: AtomicU64,
-    produced_records: AtomicU64,
-    fetched_bytes: AtomicU64,
-}
-
-impl Metrics {
-    pub(crate) fn new() -> Self {
-        Self {
-            requests: dispatch::served_versions()
-                .map(|(key, _)| (key, AtomicU64::new(0)))
-                .collect(),
-            produced_bytes: AtomicU64::new(0),
-            produced_records: AtomicU64::new(0),
-            fetched_bytes: AtomicU64::new(0),
-        }
-    }
-
-    pub(crate) fn request(&self, key: ApiKey) {
-        if let Some((_, count)) = self.requests.iter().find(|(api, _)| *api == key) {
-            count.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    pub(crate) fn produced(&self, bytes: usize, records: u64) {
-        self.produced_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-        self.produced_records.fetch_add(records, Ordering::Relaxed);
-    }
-
-    pub(crate) fn fetched(&self, bytes: usize) {
-        self.fetched_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-    }
-}
 
 /// Everything in the OpenMetrics text format.
 ///
@@ -107,9 +67,13 @@ impl Reading {
         let kind = ConstCounter::new(0u64).metric_type();
         let help = "Requests served, by API";
         let mut family = encoder.encode_descriptor("requests", help, None, kind)?;
-        for (key, count) in &self.state.metrics.requests {
-            let labels = [("api", format!("{key:?}"))];
-            let counter = ConstCounter::new(count.load(Ordering::Relaxed));
+        for (key, count) in self.state.counters.by_api() {
+            let count = count.load(Ordering::Relaxed);
+            if count == 0 {
+                continue;
+            }
+            let labels = [("api", key.name())];
+            let counter = ConstCounter::new(count);
             counter.encode(family.encode_family(&labels)?)?;
         }
         Ok(())
@@ -117,7 +81,7 @@ impl Reading {
 
     fn counters(&self) -> Vec<Reported<u64>> {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let own = &self.state.metrics;
+        let own = &self.state.counters;
         let journal = self.state.storage.metrics();
         vec![
             ("produced_bytes", "Bytes of record batches appended", read(&own.produced_bytes)),

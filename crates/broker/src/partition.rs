@@ -7,7 +7,10 @@ use moldau_storage::{Log, TopicId};
 
 use crate::catalog::Topic;
 use crate::fetch_session::TopicRef;
-use crate::state::{LEADER_EPOCH, State};
+use crate::state::State;
+
+/// The leader epoch of every partition: the leader never changes.
+pub(crate) const LEADER_EPOCH: i32 = 0;
 
 /// The log of a partition that the topic has.
 pub(crate) fn log(state: &State, topic: &Topic, partition: i32) -> Arc<Log> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use moldau_protocol::Uuid;
 
-use crate::server::wall_clock_ms;
+use crate::clock::wall_clock_ms;
 use crate::state::State;
 
 /// How often retention is applied. Kafka's `log.retention.check.interval.ms` is five minutes; a

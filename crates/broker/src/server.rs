@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use moldau_net::{
     ConnectionLimits, Listener, ListenerLimits, NetworkThreads, Reply, Response, Service,
@@ -14,12 +13,14 @@ use moldau_net::{
 use moldau_storage::{Admission, Admit, Options, Replay, Storage};
 use tokio::net::TcpStream;
 
-use crate::config::Config;
-use crate::dispatch::{self, CallSite, Later};
+use crate::call::Later;
+use crate::clock::wall_clock_ms;
+use crate::config::{Config, NODE_ID};
+use crate::dispatch::{self, CallSite};
 use crate::error::Error;
 use crate::metrics;
 use crate::retention;
-use crate::state::{NODE_ID, Restored, State};
+use crate::state::{Restored, State};
 
 /// A running broker. Dropping it stops everything; [`Broker::drain`] does it gently.
 pub struct Broker {
@@ -112,13 +113,6 @@ impl Broker {
     }
 }
 
-/// Milliseconds since the epoch.
-pub(crate) fn wall_clock_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-}
-
-/// How the configuration wants the journal.
 pub(crate) fn options(config: &Config) -> Options {
     Options {
         node_id: NODE_ID,

@@ -9,17 +9,11 @@ use moldau_storage::{Lsn, Storage};
 
 use crate::catalog::Catalog;
 use crate::config::Config;
+use crate::counters::Counters;
 use crate::error::{Refusal, append_refusal};
 use crate::fetch_session::{FetchSessions, lock};
 use crate::group_service::GroupService;
 use crate::metadata_record::MetadataRecord;
-use crate::metrics::Metrics;
-
-/// The node id of the one broker.
-pub(crate) const NODE_ID: i32 = 0;
-
-/// The leader epoch of every partition: the leader never changes.
-pub(crate) const LEADER_EPOCH: i32 = 0;
 
 /// Topics, groups, sessions and the journal of one broker.
 pub(crate) struct State {
@@ -30,7 +24,7 @@ pub(crate) struct State {
     pub(crate) catalog: Catalog,
     pub(crate) sessions: FetchSessions,
     pub(crate) groups: GroupService,
-    pub(crate) metrics: Metrics,
+    pub(crate) counters: Counters,
     /// Guards the block of producer ids in use and the order of its records in the journal.
     producer_ids: Mutex<ReservedIds>,
 }
@@ -103,7 +97,7 @@ impl State {
             catalog: restored.catalog,
             sessions: FetchSessions::default(),
             groups,
-            metrics: Metrics::new(),
+            counters: Counters::default(),
             producer_ids: Mutex::new(ReservedIds { ids: restored.producer_ids, reserved: None }),
         })
     }

@@ -6,10 +6,10 @@ use moldau_protocol::messages::create_partitions_response::CreatePartitionsTopic
 use moldau_protocol::messages::{CreatePartitionsRequest, CreatePartitionsResponse};
 use moldau_storage::Lsn;
 
+use crate::call::{Call, Outcome, once_durable};
 use crate::catalog;
-use crate::dispatch::{Call, Outcome, once_durable};
+use crate::config::NODE_ID;
 use crate::error::Refusal;
-use crate::state::NODE_ID;
 
 pub(crate) fn handle(
     call: &Call<'_>,

@@ -11,10 +11,10 @@ use moldau_protocol::messages::create_topics_response::{
 use moldau_protocol::messages::{CreateTopicsRequest, CreateTopicsResponse};
 use moldau_storage::Lsn;
 
-use crate::dispatch::{Call, Outcome, once_durable};
+use crate::call::{Call, Outcome, once_durable};
+use crate::config::NODE_ID;
 use crate::error::Refusal;
 use crate::metadata_record::TopicOverrides;
-use crate::state::NODE_ID;
 use crate::topic_config::{TOPIC_KEYS, effective};
 
 /// Kafka's number for a value that the topic overrides, and for a default.

@@ -8,7 +8,7 @@ use moldau_protocol::messages::delete_records_response::{
 use moldau_protocol::messages::{DeleteRecordsRequest, DeleteRecordsResponse};
 use moldau_storage::Lsn;
 
-use crate::dispatch::{Call, Outcome, once_durable};
+use crate::call::{Call, Outcome, once_durable};
 use crate::error::read_code;
 use crate::partition;
 

@@ -8,8 +8,8 @@ use moldau_protocol::messages::{DeleteTopicsRequest, DeleteTopicsResponse};
 use moldau_protocol::{ErrorCode, Uuid};
 use moldau_storage::Lsn;
 
+use crate::call::{Call, Outcome, once_durable};
 use crate::catalog;
-use crate::dispatch::{Call, Outcome, once_durable};
 use crate::error::Refusal;
 
 pub(crate) fn handle(

@@ -6,8 +6,8 @@ use moldau_protocol::ErrorCode;
 use moldau_protocol::messages::describe_cluster_response::DescribeClusterBroker;
 use moldau_protocol::messages::{DescribeClusterRequest, DescribeClusterResponse};
 
-use crate::dispatch::{Call, Outcome};
-use crate::state::NODE_ID;
+use crate::call::{Call, Outcome};
+use crate::config::NODE_ID;
 
 /// Kafka's number for broker endpoints.
 const ENDPOINT_TYPE_BROKERS: i8 = 1;

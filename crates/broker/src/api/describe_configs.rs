@@ -9,10 +9,10 @@ use moldau_protocol::messages::describe_configs_response::{
 };
 use moldau_protocol::messages::{DescribeConfigsRequest, DescribeConfigsResponse};
 
+use crate::call::{Call, Outcome};
 use crate::catalog::{self, Topic};
-use crate::dispatch::{Call, Outcome};
+use crate::config::NODE_ID;
 use crate::error::Refusal;
-use crate::state::NODE_ID;
 use crate::topic_config::{TOPIC_KEYS, TopicKey, ValueType};
 
 /// Kafka's numbers of resource types.

@@ -9,9 +9,10 @@ use moldau_protocol::messages::describe_topic_partitions_response::{
 use moldau_protocol::messages::{DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse};
 use moldau_protocol::{ErrorCode, Uuid};
 
+use crate::call::{Call, Outcome};
 use crate::catalog::{self, Topic};
-use crate::dispatch::{Call, Outcome};
-use crate::state::{LEADER_EPOCH, NODE_ID};
+use crate::config::NODE_ID;
+use crate::partition::LEADER_EPOCH;
 
 /// Kafka's `max.request.partition.size.limit`.
 const PAGE_PARTITIONS_MAX: usize = 2_000;

@@ -19,7 +19,7 @@ use moldau_protocol::{ErrorCode, Message, Reader};
 use moldau_storage::{Log, Read, ReadOutcome, Registration, Waiter};
 use tokio::time::{Instant, timeout_at};
 
-use crate::dispatch::{Call, Later};
+use crate::call::{Call, Later};
 use crate::error::read_code;
 use crate::fetch_session::{
     FetchPartition, FetchScope, Noteworthy, Session, SessionRequest, Told, TopicRef, lock,
@@ -141,7 +141,7 @@ impl Fetch {
         if !self.is_enough(&gathered) && !partitions.is_empty() {
             gathered = self.wait(&partitions).await;
         }
-        self.state.metrics.fetched(gathered.bytes);
+        self.state.counters.fetched(gathered.bytes);
         self.respond(gathered)
     }
 

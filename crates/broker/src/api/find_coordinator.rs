@@ -7,8 +7,8 @@ use moldau_protocol::ErrorCode;
 use moldau_protocol::messages::find_coordinator_response::Coordinator;
 use moldau_protocol::messages::{FindCoordinatorRequest, FindCoordinatorResponse};
 
-use crate::dispatch::{Call, Outcome};
-use crate::state::NODE_ID;
+use crate::call::{Call, Outcome};
+use crate::config::NODE_ID;
 
 /// Kafka's number for the coordinator of a group.
 const KEY_TYPE_GROUP: i8 = 0;

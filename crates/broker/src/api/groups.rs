@@ -13,7 +13,7 @@ use moldau_protocol::messages::{
 };
 
 use crate::api::membership::failure;
-use crate::dispatch::{Call, Outcome};
+use crate::call::{Call, Outcome};
 
 /// The type of every group that exists here (KIP-848 calls it so).
 const GROUP_TYPE: &str = "classic";

@@ -11,7 +11,7 @@ use moldau_protocol::messages::{IncrementalAlterConfigsRequest, IncrementalAlter
 use moldau_storage::Lsn;
 
 use crate::api::describe_configs::RESOURCE_TOPIC;
-use crate::dispatch::{Call, Outcome, once_durable};
+use crate::call::{Call, Outcome, once_durable};
 use crate::error::Refusal;
 use crate::metadata_record::TopicOverrides;
 use crate::topic_config::{ValueType, effective, topic_key};

@@ -7,7 +7,7 @@ use moldau_coordinator::producer_ids::ProducerIdentity;
 use moldau_protocol::ErrorCode;
 use moldau_protocol::messages::{InitProducerIdRequest, InitProducerIdResponse};
 
-use crate::dispatch::{Call, Outcome, once_durable};
+use crate::call::{Call, Outcome, once_durable};
 
 pub(crate) fn handle(
     call: &Call<'_>,

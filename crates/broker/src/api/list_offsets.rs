@@ -13,10 +13,10 @@ use moldau_protocol::messages::{ListOffsetsRequest, ListOffsetsResponse};
 use moldau_storage::{Log, TimestampOffset};
 use std::sync::Arc;
 
-use crate::dispatch::{Call, Outcome};
+use crate::call::{Call, Outcome};
 use crate::error::read_code;
 use crate::partition;
-use crate::state::LEADER_EPOCH;
+use crate::partition::LEADER_EPOCH;
 
 /// From this version on an offset comes with its leader epoch (KIP-320).
 const LEADER_EPOCH_SINCE: i16 = 4;

@@ -14,7 +14,7 @@ use moldau_protocol::messages::{
     LeaveGroupResponse, SyncGroupRequest, SyncGroupResponse,
 };
 
-use crate::dispatch::{Call, Outcome};
+use crate::call::{Call, Outcome};
 
 /// From this version on a member without an id is told one before it joins (KIP-394).
 const MEMBER_ID_REQUIRED_SINCE: i16 = 4;

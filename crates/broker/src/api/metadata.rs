@@ -11,10 +11,11 @@ use moldau_protocol::messages::{MetadataRequest, MetadataResponse};
 use moldau_protocol::{ErrorCode, Uuid};
 use moldau_storage::Lsn;
 
+use crate::call::{Call, Outcome, once_durable};
 use crate::catalog::{self, Topic};
-use crate::dispatch::{Call, Outcome, once_durable};
+use crate::config::NODE_ID;
 use crate::metadata_record::TopicOverrides;
-use crate::state::{LEADER_EPOCH, NODE_ID};
+use crate::partition::LEADER_EPOCH;
 
 pub(crate) fn handle(call: &Call<'_>, request: MetadataRequest) -> Outcome<MetadataResponse> {
     let mut created = None;

@@ -1,5 +1,5 @@
 //! One handler per API. What an API is called, which versions of it are served and which handler
-//! answers stands in [`crate::dispatch`] alone.
+//! answers stands in `dispatch` alone.
 
 pub(crate) mod api_versions;
 pub(crate) mod create_partitions;

@@ -6,7 +6,7 @@ use moldau_protocol::messages::offset_for_leader_epoch_response::{
 };
 use moldau_protocol::messages::{OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse};
 
-use crate::dispatch::{Call, Outcome};
+use crate::call::{Call, Outcome};
 use crate::partition;
 
 pub(crate) fn handle(

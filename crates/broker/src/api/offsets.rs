@@ -27,7 +27,7 @@ use moldau_protocol::messages::{
 use moldau_protocol::{ErrorCode, Uuid};
 
 use crate::api::membership::failure;
-use crate::dispatch::{Call, Outcome, once_durable};
+use crate::call::{Call, Outcome, once_durable};
 
 /// From this version on topics are named by id.
 const TOPIC_IDS_SINCE: i16 = 10;

@@ -15,11 +15,11 @@ use moldau_protocol::{ErrorCode, Uuid};
 use moldau_records::{AppendInfo, AppendLimits, set_log_append_time, validate_for_append};
 use moldau_storage::Lsn;
 
+use crate::call::{Call, Later, Outcome, answer, once_durable};
 use crate::catalog::Topic;
-use crate::dispatch::{self, Call, Later, Outcome, once_durable};
 use crate::error::{Refusal, append_refusal, records_refusal};
 use crate::partition;
-use crate::state::LEADER_EPOCH;
+use crate::partition::LEADER_EPOCH;
 use crate::topic_config::{TimestampType, TopicConfig};
 
 /// From this version on a batch may be compressed by zstd (KIP-110).
@@ -64,7 +64,7 @@ pub(crate) fn serve(
             })
         }
     };
-    dispatch::answer(header, outcome)
+    answer(header, outcome)
 }
 
 /// Appends every partition; `None` if the request turns out to be malformed on the way, before
@@ -144,7 +144,7 @@ fn append(
         log.append(records, LEADER_EPOCH)
     };
     let appended = appended.map_err(|error| append_refusal(&error))?;
-    call.state.metrics.produced(records.len(), info.records_count);
+    call.state.counters.produced(records.len(), info.records_count);
     let response = PartitionProduceResponse {
         index: partition.index,
         base_offset: appended.base_offset,

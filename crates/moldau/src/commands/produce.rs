@@ -1,5 +1,5 @@
-//! `moldau produce`: one record for each line of stdin, spread over the partitions by key, or in
-//! turn where there is no key.
+//! `moldau produce`: one record for each line of stdin, put on a partition by its key as Kafka's own
+//! producers do, or in turn where there is no key.
 
 use std::io::BufRead;
 use std::process::ExitCode;
@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail};
-use moldau_client::{Cluster, Delivery, Error, PartitionHandle, Producer, ProducerOptions, Record};
+use moldau_client::{
+    Cluster, Delivery, Error, PartitionHandle, Producer, ProducerOptions, Record, partition_for_key,
+};
 use moldau_records::Compression;
 use serde::Serialize;
 
@@ -47,11 +49,11 @@ async fn produce(cluster: &Cluster, options: &ProduceOptions) -> anyhow::Result<
             None => (None, line.as_str()),
         };
         let index = match key {
-            Some(key) => usize::try_from(moldau_records::crc32c(key.as_bytes()))?,
-            None => turn,
+            Some(key) => usize::try_from(partition_for_key(key.as_bytes(), partitions.len()))?,
+            None => turn % partitions.len(),
         };
         turn += 1;
-        let partition = partitions[index % partitions.len()];
+        let partition = *partitions.get(index).context("the partitioner left the topic")?;
         send(&producer, partition, key, value).await?;
     }
     producer.close().await;

@@ -1,0 +1,123 @@
+//! A request on its way through a handler: where it came from, what the handler makes of it, and
+//! the bytes of the answer.
+
+use std::cell::Cell;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use bytes::BytesMut;
+use moldau_net::{Reply, Response};
+use moldau_protocol::frame::{self, RequestHeader};
+use moldau_protocol::{ApiKey, Message};
+use moldau_storage::{Admission, Lsn};
+
+use crate::state::State;
+
+/// An answer that takes time.
+pub(crate) type Later<T> = Pin<Box<dyn Future<Output = T>>>;
+
+/// What a handler makes of a request.
+pub(crate) enum Outcome<R> {
+    /// The answer is there.
+    Now(R),
+    /// The answer waits for the disk, for data or for other members of a group.
+    Later(Later<R>),
+}
+
+/// A request and where it came from.
+pub(crate) struct Call<'a> {
+    pub(crate) state: &'a Arc<State>,
+    pub(crate) version: i16,
+    pub(crate) client_id: &'a str,
+    /// The client's address.
+    pub(crate) peer: SocketAddr,
+    /// The address that the client connected to.
+    pub(crate) local: SocketAddr,
+    /// Milliseconds since the epoch when the request arrived.
+    pub(crate) now_ms: i64,
+    /// The place of the request's bytes under the limit of unflushed bytes. Who appends them takes
+    /// it and keeps it until they are durable.
+    pub(crate) admission: Cell<Option<Admission>>,
+}
+
+/// Where clients reach the broker.
+pub(crate) struct Endpoint {
+    pub(crate) host: String,
+    pub(crate) port: i32,
+}
+
+impl Call<'_> {
+    /// The advertised address, or else the address over which this client came, since that one
+    /// certainly works for it.
+    pub(crate) fn endpoint(&self) -> Endpoint {
+        match &self.state.config.advertised {
+            Some(advertised) => {
+                Endpoint { host: advertised.host.clone(), port: i32::from(advertised.port) }
+            }
+            None => Endpoint {
+                host: self.local.ip().to_canonical().to_string(),
+                port: i32::from(self.local.port()),
+            },
+        }
+    }
+}
+
+/// Answers once the journal is durable up to `lsn`, told whether that came true.
+pub(crate) fn once_durable<R: 'static>(
+    call: &Call<'_>,
+    lsn: Lsn,
+    answer: impl FnOnce(bool) -> R + 'static,
+) -> Outcome<R> {
+    let durable = call.state.storage.wait_durable(lsn);
+    Outcome::Later(Box::pin(async move { answer(durable.await.is_ok()) }))
+}
+
+/// What [`moldau_net::Service::call`] returns for a request.
+pub(crate) type Served = Reply<Later<Response>>;
+
+/// Encodes an outcome as the answer to the request of this header.
+pub(crate) fn answer<R: Message + 'static>(
+    header: &RequestHeader<'_>,
+    outcome: Outcome<R>,
+) -> Served {
+    let (key, version, correlation) = (header.api_key, header.api_version, header.correlation_id);
+    match outcome {
+        Outcome::Now(response) => encoded(key, version, correlation, &response),
+        Outcome::Later(response) => Reply::Later(Box::pin(async move {
+            let response = response.await;
+            // A connection without this answer would wait for ever; the log line names the defect.
+            encode(key, version, correlation, &response).unwrap_or_default()
+        })),
+    }
+}
+
+/// Encodes an answer that is there.
+pub(crate) fn encoded<R: Message>(
+    key: ApiKey,
+    version: i16,
+    correlation_id: i32,
+    response: &R,
+) -> Served {
+    match encode(key, version, correlation_id, response) {
+        Some(response) => Reply::Ready(response),
+        None => Reply::Close("the answer cannot be encoded"),
+    }
+}
+
+fn encode<R: Message>(
+    key: ApiKey,
+    version: i16,
+    correlation_id: i32,
+    response: &R,
+) -> Option<Response> {
+    let mut out = BytesMut::new();
+    match frame::encode_response(&mut out, key, version, correlation_id, response) {
+        Ok(()) => Some(Response::single(out.freeze())),
+        Err(error) => {
+            tracing::error!(%key, version, %error, "an answer cannot be encoded");
+            None
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! What handlers count.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use moldau_protocol::ApiKey;
+
+/// Counters that only grow.
+#[derive(Debug)]
+pub(crate) struct Counters {
+    /// One counter for each API of the protocol, in the order of [`ApiKey::ALL`].
+    requests: Vec<AtomicU64>,
+    pub(crate) produced_bytes: AtomicU64,
+    pub(crate) produced_records: AtomicU64,
+    pub(crate) fetched_bytes: AtomicU64,
+}
+
+impl Default for Counters {
+    fn default() -> Self {
+        Self {
+            requests: ApiKey::ALL.iter().map(|_| AtomicU64::new(0)).collect(),
+            produced_bytes: AtomicU64::new(0),
+            produced_records: AtomicU64::new(0),
+            fetched_bytes: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Counters {
+    pub(crate) fn request(&self, key: ApiKey) {
+        if let Some((_, count)) = self.by_api().find(|(api, _)| *api == key) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// The counter of requests of each API.
+    pub(crate) fn by_api(&self) -> impl Iterator<Item = (ApiKey, &AtomicU64)> {
+        ApiKey::ALL.iter().copied().zip(&self.requests)
+    }
+
+    pub(crate) fn produced(&self, bytes: usize, records: u64) {
+        self.produced_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.produced_records.fetch_add(records, Ordering::Relaxed);
+    }
+
+    pub(crate) fn fetched(&self, bytes: usize) {
+        self.fetched_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,8 @@
+//! Tests of the handlers, through [`crate::dispatch`] and a real journal in a temporary directory.
+//!
+//! [`world::World`] is a broker without sockets: a request is encoded as a client would, answered
+//! by the table, and its answer decoded in the same version to its last byte.
+
+mod requests;
+mod versions;
+mod world;

@@ -1,0 +1,236 @@
+//! What a producer is told.
+
+use bytes::Bytes;
+use moldau_net::Reply;
+use moldau_protocol::messages::ProduceRequest;
+use moldau_protocol::messages::produce_response::PartitionProduceResponse;
+use moldau_protocol::{ErrorCode, Uuid};
+use moldau_records::{Attributes, BatchOptions, BatchView, Compression, Producer, TimestampType};
+
+use super::requests::{PRODUCE_BY_NAME, fetch, fetch_topic, only, produce};
+use super::world::{
+    NOW_MS, World, base_offsets, batch, batch_of, code, request_frame, sequenced, unknown_id,
+};
+
+fn refusal(world: &World, topic: &str, partition: i32, records: Bytes) -> ErrorCode {
+    let response = world.produce(topic, partition, records);
+    assert_eq!(response.base_offset, -1);
+    assert!(response.error_message.is_some());
+    code(response.error_code)
+}
+
+fn ask(world: &World, version: i16, request: &ProduceRequest) -> PartitionProduceResponse {
+    let mut response = world.ask_in(version, request);
+    response.responses.pop().unwrap().partition_responses.pop().unwrap()
+}
+
+#[test]
+fn offsets_follow_one_another_in_each_partition() {
+    let world = World::new();
+    world.create("orders", 2);
+    assert_eq!(world.append("orders", 0, batch(NOW_MS, &["a", "b"])), 0);
+    assert_eq!(world.append("orders", 1, batch(NOW_MS, &["c"])), 0);
+    let response = world.produce("orders", 0, batch(NOW_MS, &["d"]));
+    assert_eq!((response.base_offset, response.log_start_offset), (2, 0));
+    assert_eq!(response.log_append_time_ms, -1);
+}
+
+#[test]
+fn a_topic_or_partition_that_does_not_exist_is_refused() {
+    let world = World::new();
+    let id = world.create("orders", 1);
+    let records = batch(NOW_MS, &["a"]);
+    for (topic, partition) in [("absent", 0), ("orders", 1), ("orders", -1)] {
+        let code = refusal(&world, topic, partition, records.clone());
+        assert_eq!(code, ErrorCode::UnknownTopicOrPartition);
+    }
+    let by_id = |topic_id: Uuid| {
+        let mut request = produce("", 0, records.clone());
+        request.topic_data[0].topic_id = topic_id;
+        code(ask(&world, 13, &request).error_code)
+    };
+    assert_eq!(by_id(unknown_id()), ErrorCode::UnknownTopicId);
+    assert_eq!(by_id(id), ErrorCode::None);
+}
+
+#[test]
+fn bytes_that_are_not_one_intact_batch_are_refused() {
+    let world = World::new();
+    world.create("orders", 1);
+    let intact = batch(NOW_MS, &["a"]);
+    let mut damaged = intact.to_vec();
+    *damaged.last_mut().unwrap() ^= 1;
+    assert_eq!(refusal(&world, "orders", 0, damaged.into()), ErrorCode::CorruptMessage);
+    let cut = intact.slice(..intact.len() - 1);
+    assert_eq!(refusal(&world, "orders", 0, cut), ErrorCode::CorruptMessage);
+    let twice = Bytes::from([&intact[..], &intact[..]].concat());
+    assert_eq!(refusal(&world, "orders", 0, twice), ErrorCode::InvalidRecord);
+    assert_eq!(world.fetch("orders", 0, 0).high_watermark, 0);
+}
+
+/// CORRUPT_MESSAGE is retriable: a client that sends nothing would send it for ever.
+#[test]
+fn no_records_at_all_are_refused_for_good() {
+    let world = World::new();
+    world.create("orders", 1);
+    assert_eq!(refusal(&world, "orders", 0, Bytes::new()), ErrorCode::InvalidRecord);
+    let mut request = produce("orders", 0, Bytes::new());
+    request.topic_data[0].partition_data[0].records = None;
+    let response = ask(&world, PRODUCE_BY_NAME, &request);
+    assert_eq!(code(response.error_code), ErrorCode::InvalidRecord);
+}
+
+#[test]
+fn a_control_batch_and_a_transactional_one_are_refused() {
+    let world = World::new();
+    world.create("orders", 1);
+    let with = |attributes| {
+        let producer = Some(Producer { id: 1, epoch: 0, base_sequence: 0 });
+        let options = BatchOptions { attributes, producer, ..BatchOptions::default() };
+        batch_of(options, Compression::None, &[(NOW_MS, "a")])
+    };
+    let plain = Attributes::default();
+    let control = with(plain.with_control(true));
+    assert_eq!(refusal(&world, "orders", 0, control), ErrorCode::InvalidRecord);
+    let transactional = with(plain.with_transactional(true));
+    assert_eq!(refusal(&world, "orders", 0, transactional), ErrorCode::InvalidTxnState);
+    let mut request = produce("orders", 0, batch(NOW_MS, &["a"]));
+    request.transactional_id = Some("transaction".to_owned());
+    let response = ask(&world, PRODUCE_BY_NAME, &request);
+    assert_eq!(code(response.error_code), ErrorCode::InvalidTxnState);
+}
+
+#[test]
+fn acks_other_than_none_one_and_all_are_refused() {
+    let world = World::new();
+    world.create("orders", 1);
+    for acks in [-2, 2] {
+        let request = ProduceRequest { acks, ..produce("orders", 0, batch(NOW_MS, &["a"])) };
+        let response = ask(&world, PRODUCE_BY_NAME, &request);
+        assert_eq!(code(response.error_code), ErrorCode::InvalidRequiredAcks);
+    }
+    let request = ProduceRequest { acks: 1, ..produce("orders", 0, batch(NOW_MS, &["a"])) };
+    assert_eq!(code(ask(&world, PRODUCE_BY_NAME, &request).error_code), ErrorCode::None);
+}
+
+#[test]
+fn a_batch_above_the_limit_of_its_topic_is_refused() {
+    let world = World::new();
+    let records = batch(NOW_MS, &["a"]);
+    let fits = records.len().to_string();
+    let too_small = (records.len() - 1).to_string();
+    world.create_with("fits", 1, &[("max.message.bytes", &fits)]);
+    world.create_with("small", 1, &[("max.message.bytes", &too_small)]);
+    assert_eq!(world.append("fits", 0, records.clone()), 0);
+    assert_eq!(refusal(&world, "small", 0, records), ErrorCode::MessageTooLarge);
+}
+
+#[test]
+fn zstd_is_accepted_from_the_version_that_knows_it() {
+    let world = World::new();
+    world.create("orders", 1);
+    let records = batch_of(BatchOptions::default(), Compression::Zstd, &[(NOW_MS, "a")]);
+    let request = produce("orders", 0, records);
+    let older = ask(&world, 6, &request);
+    assert_eq!(code(older.error_code), ErrorCode::UnsupportedCompressionType);
+    assert_eq!(code(ask(&world, 7, &request).error_code), ErrorCode::None);
+}
+
+#[test]
+fn a_timestamp_out_of_the_bounds_of_its_topic_is_refused() {
+    let world = World::new();
+    let bounds = [
+        ("message.timestamp.after.max.ms", "1000"),
+        ("message.timestamp.before.max.ms", "2000"),
+    ];
+    world.create_with("bounded", 1, &bounds);
+    for refused in [NOW_MS + 1_001, NOW_MS - 2_001] {
+        let code = refusal(&world, "bounded", 0, batch(refused, &["a"]));
+        assert_eq!(code, ErrorCode::InvalidTimestamp);
+    }
+    for accepted in [NOW_MS + 1_000, NOW_MS - 2_000, -1] {
+        world.append("bounded", 0, batch(accepted, &["a"]));
+    }
+}
+
+#[test]
+fn log_append_time_replaces_the_timestamp_of_the_producer() {
+    let world = World::new();
+    world.create_with("stamped", 1, &[("message.timestamp.type", "LogAppendTime")]);
+    let response = world.produce("stamped", 0, batch(5, &["a", "b"]));
+    assert_eq!(response.log_append_time_ms, NOW_MS);
+    let records = world.fetch("stamped", 0, 0).records.unwrap();
+    let stored = BatchView::parse(&records).unwrap();
+    stored.check_crc().unwrap();
+    assert_eq!(stored.timestamp_type(), TimestampType::LogAppendTime);
+    assert_eq!(stored.max_timestamp(), NOW_MS);
+}
+
+#[test]
+fn a_repeated_batch_gets_its_first_offset_and_is_stored_once() {
+    let world = World::new();
+    world.create("orders", 1);
+    let id = world.producer_id().producer_id;
+    for _ in 0..2 {
+        assert_eq!(world.append("orders", 0, sequenced(id, 0, 0, &["a", "b"])), 0);
+        assert_eq!(world.append("orders", 0, sequenced(id, 0, 2, &["c"])), 2);
+    }
+    assert_eq!(base_offsets(world.fetch("orders", 0, 0).records.as_ref()), [0, 2]);
+}
+
+#[test]
+fn a_gap_in_the_sequence_and_an_older_epoch_are_refused() {
+    let world = World::new();
+    world.create("orders", 1);
+    let id = world.producer_id().producer_id;
+    world.append("orders", 0, sequenced(id, 0, 0, &["a"]));
+    let gap = sequenced(id, 0, 2, &["c"]);
+    assert_eq!(refusal(&world, "orders", 0, gap), ErrorCode::OutOfOrderSequenceNumber);
+    let bumped = sequenced(id, 1, 1, &["b"]);
+    assert_eq!(refusal(&world, "orders", 0, bumped), ErrorCode::OutOfOrderSequenceNumber);
+    assert_eq!(world.append("orders", 0, sequenced(id, 1, 0, &["b"])), 1);
+    let older = sequenced(id, 0, 1, &["b"]);
+    assert_eq!(refusal(&world, "orders", 0, older), ErrorCode::InvalidProducerEpoch);
+}
+
+#[test]
+fn a_refused_partition_leaves_the_others_of_its_request_alone() {
+    let world = World::new();
+    world.create("orders", 1);
+    let mut request = produce("absent", 0, batch(NOW_MS, &["a"]));
+    request.topic_data.extend(produce("orders", 0, batch(NOW_MS, &["b"])).topic_data);
+    let response = world.ask_in(PRODUCE_BY_NAME, &request);
+    let codes = response.responses.iter().map(|topic| topic.partition_responses[0].error_code);
+    let codes: Vec<_> = codes.map(code).collect();
+    assert_eq!(codes, [ErrorCode::UnknownTopicOrPartition, ErrorCode::None]);
+}
+
+#[test]
+fn without_acks_nothing_is_answered_and_a_refusal_closes() {
+    let world = World::new();
+    world.create("orders", 1);
+    let silent = |topic: &str| ProduceRequest {
+        acks: 0,
+        ..produce(topic, 0, batch(NOW_MS, &["a"]))
+    };
+    let frame = request_frame(PRODUCE_BY_NAME, &silent("orders"));
+    assert!(matches!(world.send(&frame), Reply::NoResponse));
+    let frame = request_frame(PRODUCE_BY_NAME, &silent("absent"));
+    assert!(matches!(world.send(&frame), Reply::Close(_)));
+    // What follows is durable after it, so the first batch is there.
+    assert_eq!(world.append("orders", 0, batch(NOW_MS, &["b"])), 1);
+    let mut all = world.ask_in(11, &fetch(vec![fetch_topic("orders", &[(0, 0)])]));
+    assert_eq!(base_offsets(only(&mut all).records.as_ref()), [0, 1]);
+}
+
+#[test]
+fn a_produce_is_answered_after_the_flush_and_not_before() {
+    let world = World::stepped();
+    world.create("orders", 1);
+    let request = produce("orders", 0, batch(NOW_MS, &["a"]));
+    let mut pending = world.begin(PRODUCE_BY_NAME, &request);
+    assert!(!world.poll(&mut pending));
+    world.flush();
+    let response = world.finish::<ProduceRequest>(pending);
+    assert_eq!(code(response.responses[0].partition_responses[0].error_code), ErrorCode::None);
+}

@@ -1,0 +1,273 @@
+//! A broker without sockets, and the requests that most tests begin with.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use moldau_net::{Reply, Response};
+use moldau_protocol::{ApiKey, ErrorCode, Message, Reader, Request, Uuid, frame};
+use moldau_records::{BatchBuilder, BatchOptions, Compression, Compressor, Producer, iter_batches};
+use moldau_storage::{Drive, Durability, Options, Storage};
+use tempfile::TempDir;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::call::Later;
+use crate::config::Config;
+use crate::dispatch::{self, CallSite};
+use crate::server::options;
+use crate::state::{Restored, State};
+
+/// The time at which every request arrives.
+pub(super) const NOW_MS: i64 = 1_760_000_000_000;
+
+/// The id that requests carry in their header.
+pub(super) const CLIENT_ID: &str = "tester";
+
+const CORRELATION_ID: i32 = 77;
+
+/// One broker on a directory of its own.
+pub(super) struct World {
+    pub(super) state: Arc<State>,
+    runtime: Runtime,
+    drive: Drive,
+    /// Every API and version that was asked.
+    asked: RefCell<BTreeSet<(i16, i16)>>,
+    dir: TempDir,
+}
+
+/// A request whose answer has not been waited for.
+pub(super) struct Pending {
+    answer: Later<Response>,
+    key: ApiKey,
+    version: i16,
+}
+
+impl World {
+    /// A broker whose journal has its own threads.
+    pub(super) fn new() -> Self {
+        Self::with(Drive::Threads, |_| {})
+    }
+
+    /// A broker whose journal flushes only when [`World::flush`] says so.
+    pub(super) fn stepped() -> Self {
+        Self::with(Drive::Stepped, |_| {})
+    }
+
+    /// A broker with settings of its own.
+    pub(super) fn with(drive: Drive, change: impl FnOnce(&mut Config)) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let mut config = config(dir.path());
+        change(&mut config);
+        let state = open(config, drive);
+        Self { state, runtime: runtime(), drive, asked: RefCell::default(), dir }
+    }
+
+    /// The broker after a clean stop and a start on the same directory.
+    pub(super) fn restarted(self) -> Self {
+        let Self { state, runtime, drive, asked, dir } = self;
+        let config = state.config.clone();
+        state.storage.close().unwrap();
+        drop((state, runtime));
+        Self { state: open(config, drive), runtime: self::runtime(), drive, asked, dir }
+    }
+
+    /// What was asked since the world began, as API keys and versions.
+    pub(super) fn asked(&self) -> BTreeSet<(i16, i16)> {
+        self.asked.borrow().clone()
+    }
+
+    /// Asks in the newest version that is served.
+    pub(super) fn ask<Q: Request>(&self, request: &Q) -> Q::Response {
+        self.ask_in(newest(Q::KEY), request)
+    }
+
+    /// Asks, waits for the answer and decodes it.
+    pub(super) fn ask_in<Q: Request>(&self, version: i16, request: &Q) -> Q::Response {
+        let pending = self.begin::<Q>(version, request);
+        self.finish::<Q>(pending)
+    }
+
+    /// Asks without waiting.
+    pub(super) fn begin<Q: Request>(&self, version: i16, request: &Q) -> Pending {
+        let key = Q::KEY;
+        let answer: Later<Response> = match self.send(&request_frame(version, request)) {
+            Reply::Ready(response) => Box::pin(async move { response }),
+            Reply::Later(answer) => answer,
+            Reply::NoResponse => panic!("{key} {version} was not answered"),
+            Reply::Close(reason) => panic!("{key} {version} was refused: {reason}"),
+        };
+        self.asked.borrow_mut().insert((key.key(), version));
+        Pending { answer, key, version }
+    }
+
+    /// Waits for an answer and decodes it.
+    pub(super) fn finish<Q: Request>(&self, pending: Pending) -> Q::Response {
+        let Pending { answer, key, version } = pending;
+        let response = self.wait(answer);
+        assert!(!response.is_empty(), "the answer of {key} {version} could not be encoded");
+        decoded::<Q::Response>(key, version, &response)
+    }
+
+    /// Polls an answer once and says whether it has come.
+    pub(super) fn poll(&self, pending: &mut Pending) -> bool {
+        self.runtime.block_on(std::future::poll_fn(|cx| {
+            Poll::Ready(Pin::new(&mut pending.answer).poll(cx).is_ready())
+        }))
+    }
+
+    /// Flushes what a stepped journal holds.
+    pub(super) fn flush(&self) {
+        while self.state.storage.step() {}
+    }
+
+    /// Hands a frame to the table.
+    pub(super) fn send(&self, frame: &[u8]) -> Reply<Later<Response>> {
+        self.send_at(NOW_MS, frame)
+    }
+
+    /// Hands a frame to the table at a given time.
+    pub(super) fn send_at(&self, now_ms: i64, frame: &[u8]) -> Reply<Later<Response>> {
+        let site = CallSite {
+            state: &self.state,
+            peer: SocketAddr::from(([127, 0, 0, 1], 50_000)),
+            local: SocketAddr::from(([127, 0, 0, 1], 9_092)),
+            now_ms,
+            admission: None,
+        };
+        // Timers of a handler belong to the runtime, as they do on a network thread.
+        let _entered = self.runtime.enter();
+        dispatch::dispatch(site, frame)
+    }
+
+    /// Drives a future, and the groups' timer beside it.
+    pub(super) fn wait<T>(&self, future: impl Future<Output = T>) -> T {
+        let is_stepped = self.drive == Drive::Stepped;
+        let state = &self.state;
+        self.runtime.block_on(async move {
+            let mut future = std::pin::pin!(future);
+            let future = std::future::poll_fn(|cx| {
+                let first = future.as_mut().poll(cx);
+                if first.is_pending() && is_stepped {
+                    while state.storage.step() {}
+                    return future.as_mut().poll(cx);
+                }
+                first
+            });
+            tokio::select! {
+                value = future => value,
+                () = state.groups.run_timer(&state.storage) => unreachable!("it never ends"),
+            }
+        })
+    }
+}
+
+fn runtime() -> Runtime {
+    Builder::new_current_thread().enable_time().build().unwrap()
+}
+
+fn config(data_dir: &Path) -> Config {
+    Config {
+        data_dir: data_dir.to_owned(),
+        listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+        advertised: None,
+        admin: None,
+        durability: Durability::Fsync,
+        commit_delay: Duration::ZERO,
+        tail_cache_bytes: 8 << 20,
+        // Small, so that a test can fill several and free the first.
+        journal_file_bytes: 1 << 20,
+        disk_reserve_bytes: 0,
+        network_threads: 1,
+        auto_create_topics: true,
+        partitions_default: 3,
+        group_initial_rebalance_delay: Duration::ZERO,
+        drain_timeout: Duration::ZERO,
+    }
+}
+
+fn open(config: Config, drive: Drive) -> Arc<State> {
+    let options = Options { drive, ..options(&config) };
+    let mut restored = Restored::new(&config, NOW_MS);
+    let storage = Storage::open(options, &mut restored).unwrap();
+    let state = State::new(config, storage, restored, NOW_MS).unwrap();
+    state.delete_orphaned_logs().unwrap();
+    Arc::new(state)
+}
+
+/// The newest version that is served.
+pub(super) fn newest(key: ApiKey) -> i16 {
+    let mut served = dispatch::served_versions();
+    served.find(|(served, _)| *served == key).map(|(_, versions)| versions.max).unwrap()
+}
+
+/// A request as the broker gets it: without the length before it.
+pub(super) fn request_frame<Q: Request>(version: i16, request: &Q) -> BytesMut {
+    let mut out = BytesMut::new();
+    frame::encode_request(&mut out, version, CORRELATION_ID, Some(CLIENT_ID), request)
+        .unwrap_or_else(|error| panic!("{} {version}: {error}", Q::KEY));
+    out.split_off(frame::LENGTH_SIZE)
+}
+
+/// Decodes an answer, which must fill its frame.
+pub(super) fn decoded<R: Message>(key: ApiKey, version: i16, response: &Response) -> R {
+    let mut bytes = response.head.to_vec();
+    response.rest.iter().for_each(|segment| bytes.extend_from_slice(segment));
+    let (length, framed) = bytes.split_first_chunk::<4>().unwrap();
+    assert_eq!(u32::from_be_bytes(*length) as usize, framed.len(), "{key} {version}");
+    let (correlation_id, body) = frame::parse_response(framed, key, version).unwrap();
+    assert_eq!(correlation_id, CORRELATION_ID, "{key} {version}");
+    let mut reader = Reader::new(body);
+    let decoded = R::decode(&mut reader, version);
+    let decoded = decoded.unwrap_or_else(|error| panic!("{key} {version}: {error}"));
+    reader.finish().unwrap_or_else(|error| panic!("{key} {version}: {error}"));
+    decoded
+}
+
+/// Kafka's code as the enum.
+pub(super) fn code(code: i16) -> ErrorCode {
+    ErrorCode::try_from(code).unwrap()
+}
+
+/// A batch of records whose values are given, all with one timestamp.
+pub(super) fn batch(timestamp: i64, values: &[&str]) -> Bytes {
+    let records: Vec<_> = values.iter().map(|value| (timestamp, *value)).collect();
+    batch_of(BatchOptions::default(), Compression::None, &records)
+}
+
+/// A batch of an idempotent producer.
+pub(super) fn sequenced(id: i64, epoch: i16, base_sequence: i32, values: &[&str]) -> Bytes {
+    let producer = Some(Producer { id, epoch, base_sequence });
+    let records: Vec<_> = values.iter().map(|value| (NOW_MS, *value)).collect();
+    batch_of(BatchOptions { producer, ..BatchOptions::default() }, Compression::None, &records)
+}
+
+/// A batch of records given as timestamp and value.
+pub(super) fn batch_of(
+    options: BatchOptions,
+    compression: Compression,
+    records: &[(i64, &str)],
+) -> Bytes {
+    let mut builder = BatchBuilder::new(options);
+    for (timestamp, value) in records {
+        builder.append(*timestamp, Some(b"key"), Some(value.as_bytes()), []).unwrap();
+    }
+    builder.finish_bytes(compression, &mut Compressor::default()).unwrap()
+}
+
+/// The base offsets of the batches in fetched records.
+pub(super) fn base_offsets(records: Option<&Bytes>) -> Vec<i64> {
+    let batches = iter_batches(records.map_or(&[][..], |records| records));
+    batches.map(|batch| batch.unwrap().base_offset()).collect()
+}
+
+/// An id that no topic has.
+pub(super) fn unknown_id() -> Uuid {
+    Uuid::from_bytes([9; 16])
+}
