@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::ledger::Repeats;
-use crate::traffic::{Numbered, block_on, connect, soon};
+use crate::traffic::{Numbered, Reader, block_on, connect, soon};
 use crate::world::{Process, broker_command, free_port};
 
 /// Data directories, one after the other.
@@ -28,6 +28,13 @@ const START_MAX: Duration = Duration::from_millis(60);
 /// Bytes under way: several batches for each partition, so that a kill always meets some.
 const BUFFER_BYTES: usize = 1 << 20;
 
+/// How clients reach the broker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Direct,
+    Proxy,
+}
+
 #[test]
 fn a_hundred_kills_lose_nothing_and_repeat_nothing_of_an_idempotent_producer() {
     let seed = fastrand::u64(..);
@@ -36,7 +43,7 @@ fn a_hundred_kills_lose_nothing_and_repeat_nothing_of_an_idempotent_producer() {
     let (mut acknowledged, mut problems) = (0, Vec::new());
     for round in 0..ROUNDS {
         let options = ProducerOptions::default();
-        let outcome = kill_again_and_again(&mut random, KILLS_PER_ROUND, options, Repeats::Never);
+        let outcome = kill_again_and_again(&mut random, Way::Direct, options, Repeats::Never);
         acknowledged += outcome.0;
         problems.extend(outcome.1.into_iter().map(|problem| format!("round {round}: {problem}")));
     }
@@ -51,7 +58,19 @@ fn kills_lose_nothing_that_a_plain_producer_was_acknowledged() {
     let mut random = fastrand::Rng::with_seed(seed);
     let options = ProducerOptions { idempotent: false, ..ProducerOptions::default() };
     let (acknowledged, problems) =
-        kill_again_and_again(&mut random, KILLS_PER_ROUND, options, Repeats::Allowed);
+        kill_again_and_again(&mut random, Way::Direct, options, Repeats::Allowed);
+    println!("{acknowledged} records acknowledged");
+    assert_eq!(problems, Vec::<String>::new());
+}
+
+#[test]
+fn kills_lose_nothing_and_repeat_nothing_behind_a_proxy() {
+    let seed = fastrand::u64(..);
+    println!("seed {seed}");
+    let mut random = fastrand::Rng::with_seed(seed);
+    let options = ProducerOptions::default();
+    let (acknowledged, problems) =
+        kill_again_and_again(&mut random, Way::Proxy, options, Repeats::Never);
     println!("{acknowledged} records acknowledged");
     assert_eq!(problems, Vec::<String>::new());
 }
@@ -60,7 +79,7 @@ fn kills_lose_nothing_that_a_plain_producer_was_acknowledged() {
 /// how many records were acknowledged, and what was wrong in the end.
 fn kill_again_and_again(
     random: &mut fastrand::Rng,
-    kills: u32,
+    way: Way,
     options: ProducerOptions,
     repeats: Repeats,
 ) -> (u64, Vec<String>) {
@@ -68,13 +87,15 @@ fn kill_again_and_again(
     let listen = SocketAddr::from(([127, 0, 0, 1], free_port()));
     block_on(async {
         let mut broker = start(listen, dir.path()).await;
-        let cluster = connect(listen).await;
+        let proxy = (way == Way::Proxy).then(|| Process::proxy(dir.path(), listen));
+        let cluster = connect(proxy.as_ref().map_or(listen, |proxy| proxy.address)).await;
         let options = ProducerOptions { buffer_bytes_max: BUFFER_BYTES, ..options };
         let numbered = Numbered::start(&cluster, "crash", options).await;
         let mut acknowledged = numbered.acknowledged();
         let (stop, stopped) = watch::channel(false);
+        let reading = tokio::spawn(Reader::start(&numbered).await.read_until(stopped.clone()));
         let sending = tokio::spawn(numbered.send_until(stopped));
-        for _ in 0..kills {
+        for _ in 0..KILLS_PER_ROUND {
             let seen = *acknowledged.borrow();
             let progress = acknowledged.wait_for(|count| *count > seen);
             soon("an acknowledgement", progress).await.unwrap();
@@ -86,6 +107,7 @@ fn kill_again_and_again(
             broker = start(listen, dir.path()).await;
         }
         stop.send(true).unwrap();
+        reading.await.unwrap();
         sending.await.unwrap().verify(repeats).await
     })
 }

@@ -19,6 +19,9 @@ const ATTACKERS: u64 = 4;
 /// room of an ordinary load. A single believed length field would be twice as much.
 const RESIDENT_KIB_MAX: u64 = 1 << 20;
 
+/// The proxy's counter of frames of clients that ended their session.
+const MALFORMED_DOWNSTREAM: &str = "moldau_proxy_frames_malformed_total{side=\"downstream\"}";
+
 /// What a frame does wrong.
 fn frame(random: &mut fastrand::Rng) -> Vec<u8> {
     let api_key = if random.u8(..) < 16 { random.i16(..) } else { random.i16(0..93) };
@@ -102,7 +105,7 @@ fn rubbish_from_many_connections_disturbs_nobody() {
     assert!(broker.is_running() && proxy.is_running());
     assert!(sent.load(Ordering::Relaxed) > 1_000, "{sent:?} frames were sent");
     assert!(broker.metric("moldau_frames_malformed_total") > 0.0);
-    assert!(proxy.metric("moldau_proxy_frames_malformed_total") > 0.0);
+    assert!(proxy.metric(MALFORMED_DOWNSTREAM) > 0.0);
     assert!(traffic.acknowledged > 0);
     assert_eq!(traffic.problems, Vec::<String>::new());
     assert_eq!(traffic.consumed, traffic.acknowledged);
@@ -110,4 +113,6 @@ fn rubbish_from_many_connections_disturbs_nobody() {
         let resident = resident_kib_max(process);
         assert!(resident < RESIDENT_KIB_MAX, "{resident} KiB");
     }
+    assert_eq!(proxy.terminate().code(), Some(0));
+    assert_eq!(broker.terminate().code(), Some(0));
 }

@@ -37,6 +37,8 @@ struct Partition {
     acknowledged: Vec<Acknowledged>,
     /// Numbers by offset, from offset 0.
     found: Vec<u64>,
+    /// What earlier readers found.
+    found_before: Vec<u64>,
 }
 
 /// Consecutive records of one batch.
@@ -75,6 +77,16 @@ impl Ledger {
         let acknowledged =
             Acknowledged { first, count: tokens.len() as u64, base_offset: delivery.base_offset };
         self.partitions[usize::try_from(index).unwrap()].acknowledged.push(acknowledged);
+    }
+
+    /// A reader begins at the start of the partitions.
+    pub(crate) fn begin_reading(&mut self) {
+        for partition in &mut self.partitions {
+            let found = std::mem::take(&mut partition.found);
+            if found.len() > partition.found_before.len() {
+                partition.found_before = found;
+            }
+        }
     }
 
     /// Notes records that were read.
@@ -144,6 +156,10 @@ impl Partition {
                 problems.push(format!("{expected:?} acknowledged at {base}, there: {stands:?}"));
             }
         }
+        if !self.found.starts_with(&self.found_before) {
+            let (before, found) = (self.found_before.len(), self.found.len());
+            problems.push(format!("of {before} read before, not all are among the {found} found"));
+        }
         let mut times = vec![0u32; usize::try_from(self.sent).unwrap()];
         let mut strange = 0;
         for number in &self.found {
@@ -190,34 +206,40 @@ fn number(partition: i32, value: &[u8]) -> Option<u64> {
     (is_whole && i32::from_be_bytes(*own) == partition).then_some(u64::from_be_bytes(*number))
 }
 
-#[test]
-fn a_ledger_tells_lost_repeated_misplaced_and_unsent_records_apart() {
-    let run = |first, count, base| Acknowledged { first, count, base_offset: Some(base) };
-    let partition = |found: &[u64]| Partition {
-        sent: 4,
-        acknowledged: vec![run(0, 2, 0), run(2, 2, 2)],
-        found: found.to_vec(),
-    };
-    let problems = |found: &[u64], repeats| partition(found).problems(repeats).join("; ");
-    assert_eq!(problems(&[0, 1, 2, 3], Repeats::Never), "");
-    assert_eq!(problems(&[0, 1, 2, 3, 2, 3], Repeats::Allowed), "");
-    assert!(problems(&[0, 1, 2, 3, 2, 3], Repeats::Never).contains("0 lost, 2 again"));
-    assert!(problems(&[0, 1, 2], Repeats::Allowed).contains("1 lost"));
-    assert!(problems(&[0, 1, 1, 2, 3], Repeats::Allowed).contains("2..4 acknowledged at 2"));
-    assert!(problems(&[0, 1, 3, 2], Repeats::Never).contains("number 3 at offset 2"));
-    assert!(problems(&[0, 1, 2, 3, 9], Repeats::Allowed).contains("1 unsent"));
-}
+mod tests {
+    use super::*;
 
-#[test]
-fn a_damaged_value_has_no_number() {
-    let mut value = Vec::new();
-    write_value(&mut value, 2, 77, 40);
-    assert_eq!(number(2, &value), Some(77));
-    assert_eq!(number(1, &value), None);
-    for at in 0..value.len() {
-        let mut damaged = value.clone();
-        damaged[at] ^= 0x10;
-        assert_eq!(number(2, &damaged), None, "byte {at}");
-        assert_eq!(number(2, &value[..at]), None, "the first {at} bytes");
+    #[test]
+    fn a_ledger_tells_lost_repeated_misplaced_and_unsent_records_apart() {
+        let run = |first, count, base| Acknowledged { first, count, base_offset: Some(base) };
+        let partition = |found: &[u64]| Partition {
+            sent: 4,
+            acknowledged: vec![run(0, 2, 0), run(2, 2, 2)],
+            found: found.to_vec(),
+            found_before: vec![0, 1],
+        };
+        let problems = |found: &[u64], repeats| partition(found).problems(repeats).join("; ");
+        assert_eq!(problems(&[0, 1, 2, 3], Repeats::Never), "");
+        assert_eq!(problems(&[0, 1, 2, 3, 2, 3], Repeats::Allowed), "");
+        assert!(problems(&[0, 1, 2, 3, 2, 3], Repeats::Never).contains("0 lost, 2 again"));
+        assert!(problems(&[0, 1, 2], Repeats::Allowed).contains("1 lost"));
+        assert!(problems(&[0, 1, 1, 2, 3], Repeats::Allowed).contains("2..4 acknowledged at 2"));
+        assert!(problems(&[0, 1, 3, 2], Repeats::Never).contains("number 3 at offset 2"));
+        assert!(problems(&[1, 0, 2, 3], Repeats::Allowed).contains("2 read before"));
+        assert!(problems(&[0, 1, 2, 3, 9], Repeats::Allowed).contains("1 unsent"));
+    }
+
+    #[test]
+    fn a_damaged_value_has_no_number() {
+        let mut value = Vec::new();
+        write_value(&mut value, 2, 77, 40);
+        assert_eq!(number(2, &value), Some(77));
+        assert_eq!(number(1, &value), None);
+        for at in 0..value.len() {
+            let mut damaged = value.clone();
+            damaged[at] ^= 0x10;
+            assert_eq!(number(2, &damaged), None, "byte {at}");
+            assert_eq!(number(2, &value[..at]), None, "the first {at} bytes");
+        }
     }
 }

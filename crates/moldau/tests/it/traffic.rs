@@ -206,6 +206,7 @@ pub(crate) struct Reader {
 
 impl Reader {
     pub(crate) async fn start(numbered: &Numbered) -> Self {
+        lock(&numbered.ledger).begin_reading();
         let mut positions = HashMap::new();
         let fetcher = Fetcher::start(&numbered.cluster, FetcherOptions::default());
         for index in 0..i32::try_from(PARTITION_COUNT).unwrap() {
@@ -230,6 +231,18 @@ impl Reader {
                 lock(&self.ledger).note_fetched(&fetched, &mut self.decompressor);
             }
             Err(error) => panic!("topic {} can no longer be read: {error}", self.topic),
+        }
+    }
+
+    /// Reads until told to stop.
+    pub(crate) async fn read_until(mut self, mut stop: watch::Receiver<bool>) {
+        let stopped = async { stop.wait_for(|stop| *stop).await.is_ok() };
+        tokio::pin!(stopped);
+        loop {
+            tokio::select! {
+                _ = &mut stopped => return,
+                () = self.read_some() => {}
+            }
         }
     }
 

@@ -117,7 +117,7 @@ impl Process {
     /// SIGKILL, and waits for the end.
     pub(crate) fn kill(mut self) {
         self.child.kill().expect("the child is ours");
-        self.child.wait().expect("the child is ours");
+        self.ended();
     }
 
     /// SIGTERM, and waits for the end.
@@ -125,7 +125,16 @@ impl Process {
         let id = self.child.id().to_string();
         let sent = Command::new("kill").args(["-TERM", &id]).status().expect("kill can be run");
         assert!(sent.success());
-        self.child.wait().expect("the child is ours")
+        self.ended()
+    }
+
+    /// Waits for the end, and fails the test if any thread has panicked.
+    fn ended(&mut self) -> ExitStatus {
+        let status = self.child.wait().expect("the child is ours");
+        // The lines end with the process.
+        self.said.extend(self.lines.iter());
+        assert!(self.said.iter().all(|line| !line.contains("panicked")), "{:#?}", self.said);
+        status
     }
 
     /// A page of the admin port.
@@ -133,7 +142,7 @@ impl Process {
         http_get(self.admin, path)
     }
 
-    /// The value of a metric without labels.
+    /// The value of a metric, named with the labels that it has.
     pub(crate) fn metric(&self, name: &str) -> f64 {
         let page = self.page("/metrics");
         let value = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
