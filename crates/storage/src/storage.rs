@@ -376,8 +376,8 @@ fn probe_access(disk: &dyn Disk, dir: &Path, options: &Options) -> Result<Access
     }
 }
 
-/// Whether direct writes are refused, or cannot be tried since the disk is full: what is stored must
-/// be served all the same, and buffered writes work everywhere.
+/// Whether direct writes are refused, or cannot be tried since the disk is full: what is stored
+/// must be served all the same, and buffered writes work everywhere.
 fn is_refusal(kind: ErrorKind) -> bool {
     let full = matches!(kind, ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
     full || matches!(kind, ErrorKind::InvalidInput | ErrorKind::Unsupported)
