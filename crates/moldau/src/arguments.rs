@@ -107,7 +107,7 @@ pub(crate) struct OverheadOptions {
     /// Ask for an answer in under three minutes, with a wider interval.
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Records of 1 KiB per second at the fixed rate [default: a fifth of what the slower path can].
+    /// Records of 1 KiB per second at the fixed rate [default: a fifth of what both paths can].
     #[arg(long, value_name = "COUNT")]
     pub(crate) rate: Option<u64>,
     /// Stop the broker for a second during the first run, to see that the report shows it.

@@ -1,5 +1,5 @@
-//! `moldau produce`: one record for each line of stdin, put on a partition by its key as Kafka's own
-//! producers do, or in turn where there is no key.
+//! `moldau produce`: one record for each line of stdin, put on a partition by its key as Kafka's
+//! own producers do, or in turn where there is no key.
 
 use std::io::BufRead;
 use std::process::ExitCode;

@@ -170,7 +170,8 @@ async fn create(cluster: &Cluster, topic: &str) {
     created.into_iter().for_each(|created| created.unwrap());
 }
 
-/// Everything but records of data is served: metadata, offsets, reads, groups, topics, producer ids.
+/// Everything but records of data is served: metadata, offsets, reads, groups, topics and
+/// producer ids.
 async fn assert_the_rest_is_served(cluster: &Cluster, topic: &str, records: i64, new_topic: &str) {
     let topics = cluster.all_topics().await.unwrap().topics;
     assert!(topics.contains_key(topic));
