@@ -1,4 +1,5 @@
-//! Generates `crates/protocol/src/generated/` from the message definitions in Kafka's client jar.
+//! Generates the folders named `generated` in `crates/protocol/src` from the message definitions in
+//! Kafka's client jar.
 //!
 //! `definition` reads the JSON, `resolve` decides which structs and fields exist in which versions,
 //! `emit` writes the Rust of one message and `index` the files that cover all messages.
@@ -48,17 +49,23 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         })
         .collect::<Result<Vec<_>>>()?;
 
-    let mut files = BTreeMap::new();
-    for message in &messages {
-        files.insert(format!("{}.rs", message.module), emit::message(message));
-    }
+    let mut files: BTreeMap<_, _> = messages
+        .iter()
+        .map(|message| (format!("{}.rs", message.module), emit::message(message)))
+        .collect();
     files.insert("mod.rs".to_owned(), index::modules(&messages));
-    files.insert("api_key.rs".to_owned(), index::api_keys(&messages)?);
-
-    let fresh = scratch.join("generated");
-    write_formatted(root, &fresh, &files)?;
-    let checked_in = root.join("crates/protocol/src/generated");
-    if arguments.check { compare(&fresh, &checked_in) } else { replace(&fresh, &checked_in) }
+    let table = BTreeMap::from([("mod.rs".to_owned(), index::api_keys(&messages)?)]);
+    for (folder, files) in [("generated", files), ("api_key/generated", table)] {
+        let fresh = scratch.join(folder);
+        write_formatted(root, &fresh, &files)?;
+        let checked_in = root.join("crates/protocol/src").join(folder);
+        if arguments.check {
+            compare(&fresh, &checked_in)?;
+        } else {
+            replace(&fresh, &checked_in)?;
+        }
+    }
+    Ok(())
 }
 
 /// The definitions of the messages, in the order of their names.

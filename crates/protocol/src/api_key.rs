@@ -1,27 +1,20 @@
 //! What is known about each API besides its messages.
 
+mod generated;
+
 use std::fmt;
 
 use crate::error::DecodeError;
-use crate::message::{Message, Request, Response};
-use crate::messages::ApiKey;
 use crate::versions::VersionRange;
 
+pub use generated::ApiKey;
+
 /// One row of the table of APIs.
-pub(crate) struct ApiRow {
+struct ApiRow {
     name: &'static str,
     versions: VersionRange,
     request_flexible_from: i16,
     response_flexible_from: i16,
-}
-
-pub(crate) const fn row<Q: Request, A: Response>(name: &'static str) -> ApiRow {
-    ApiRow {
-        name,
-        versions: Q::VERSIONS,
-        request_flexible_from: <Q as Message>::FLEXIBLE_FROM,
-        response_flexible_from: <A as Message>::FLEXIBLE_FROM,
-    }
 }
 
 impl ApiKey {

@@ -9,9 +9,9 @@
 
 use bytes::{BufMut, BytesMut};
 
+use crate::api_key::ApiKey;
 use crate::error::{DecodeError, EncodeError};
 use crate::message::{Message, Request};
-use crate::messages::ApiKey;
 use crate::reader::Reader;
 use crate::writer::Writer;
 

@@ -4,8 +4,9 @@
 //!
 //! - [`messages`]: every message of Kafka 4.3.1 as an owned struct, with a module per message for
 //!   the structs within it. `cargo xtask codegen` writes them.
-//! - [`Message`], [`Request`], [`Response`], [`Wire`]: what the messages implement.
-//! - [`Reader`] and [`Writer`]: the primitive types.
+//! - [`Message`], [`Request`], [`Response`]: what the messages implement.
+//! - [`Reader`] and [`Writer`]: the primitive types, and values made of them ([`FromWire`],
+//!   [`ToWire`]).
 //! - [`frame`]: lengths and headers. [`ApiKey`], [`ErrorCode`], [`Uuid`]: constants and ids.
 //! - [`produce`] and [`fetch`]: borrowed views and encoders that leave record bytes where they are.
 //! - [`walk`]: tells structure from records while a frame streams by.
@@ -40,19 +41,19 @@ mod versions;
 pub mod walk;
 mod writer;
 
+pub use api_key::ApiKey;
 pub use elements::{Borrowed, Elements};
 pub use error::{DecodeError, EncodeError};
 pub use error_code::{ErrorCode, UnknownErrorCode};
-pub use message::{Message, Request, Response, Wire};
-pub use messages::ApiKey;
-pub use reader::Reader;
-pub use tagged::{RawTaggedField, TaggedFieldsWriter};
+pub use message::{Message, Request, Response};
+pub use reader::{FromWire, Reader};
+pub use tagged::RawTaggedField;
 pub use uuid::{ParseUuidError, Uuid};
 pub use versions::VersionRange;
-pub use writer::Writer;
+pub use writer::{TaggedFieldsWriter, ToWire, Writer};
 
 /// Kafka's messages; the structs within a message stand in the module of its name.
 pub mod messages {
-    pub use crate::generated::api_key::ApiKey;
+    pub use crate::api_key::ApiKey;
     pub use crate::generated::*;
 }

@@ -2,38 +2,14 @@
 
 use bytes::{Bytes, BytesMut};
 
+use crate::api_key::ApiKey;
 use crate::error::{DecodeError, EncodeError};
-use crate::messages::ApiKey;
-use crate::reader::Reader;
-use crate::uuid::Uuid;
+use crate::reader::{FromWire, Reader};
 use crate::versions::VersionRange;
-use crate::writer::Writer;
-
-/// A value with a wire form: a message, a struct within one, or an element of an array.
-pub trait Wire: Sized {
-    /// The fewest bytes that a value takes; it bounds how many can be in what is left of a frame.
-    const SIZE_MIN: usize;
-
-    /// Reads a value of a message of `version`, whose fields are compact if `flexible`.
-    ///
-    /// # Errors
-    /// The bytes are no such value.
-    fn read(reader: &mut Reader<'_>, version: i16, flexible: bool) -> Result<Self, DecodeError>;
-
-    /// Appends the value.
-    ///
-    /// # Errors
-    /// The version cannot express the value.
-    fn write(
-        &self,
-        writer: &mut Writer<'_>,
-        version: i16,
-        flexible: bool,
-    ) -> Result<(), EncodeError>;
-}
+use crate::writer::{ToWire, Writer};
 
 /// A message: the body of a request or response, a header, or a versioned record.
-pub trait Message: Wire + Default {
+pub trait Message: FromWire + ToWire + Default {
     /// Kafka's name of the message.
     const NAME: &'static str;
     /// The versions that exist, without unstable ones.
@@ -97,42 +73,4 @@ pub trait Request: Message {
 pub trait Response: Message {
     /// The API that is answered.
     const KEY: ApiKey;
-}
-
-/// Implements [`Wire`] for a type with a reader and an infallible writer of the same name.
-macro_rules! scalar {
-    ($($type:ty, $name:ident, $size:literal;)*) => {$(
-        impl Wire for $type {
-            const SIZE_MIN: usize = $size;
-
-            fn read(reader: &mut Reader<'_>, _: i16, _: bool) -> Result<Self, DecodeError> {
-                reader.$name()
-            }
-
-            fn write(&self, writer: &mut Writer<'_>, _: i16, _: bool) -> Result<(), EncodeError> {
-                writer.$name(*self);
-                Ok(())
-            }
-        }
-    )*};
-}
-
-scalar! {
-    i8, i8, 1;
-    i16, i16, 2;
-    i32, i32, 4;
-    i64, i64, 8;
-    Uuid, uuid, 16;
-}
-
-impl Wire for String {
-    const SIZE_MIN: usize = 1;
-
-    fn read(reader: &mut Reader<'_>, _: i16, flexible: bool) -> Result<Self, DecodeError> {
-        reader.string(flexible)
-    }
-
-    fn write(&self, writer: &mut Writer<'_>, _: i16, flexible: bool) -> Result<(), EncodeError> {
-        writer.string(self, flexible)
-    }
 }

@@ -6,10 +6,11 @@
 use bytes::Bytes;
 
 use crate::error::DecodeError;
-use crate::message::Wire;
 use crate::tagged::RawTaggedField;
 use crate::uuid::Uuid;
-use crate::writer::STRING_LENGTH_MAX;
+
+/// Strings are at most this long, in compact form too.
+pub(crate) const STRING_LENGTH_MAX: usize = 0x7fff;
 
 /// An array reserves at most this many bytes of memory before its elements are read. Elements may
 /// be far larger in memory than on the wire, so the count alone must not decide.
@@ -207,7 +208,11 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// An element is broken, or the array is null.
-    pub fn array<T: Wire>(&mut self, version: i16, flexible: bool) -> Result<Vec<T>, DecodeError> {
+    pub fn array<T: FromWire>(
+        &mut self,
+        version: i16,
+        flexible: bool,
+    ) -> Result<Vec<T>, DecodeError> {
         Ok(self.nullable_array(version, flexible, false)?.unwrap_or_default())
     }
 
@@ -215,7 +220,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// An element is broken, or the array is null without being `nullable`.
-    pub fn nullable_array<T: Wire>(
+    pub fn nullable_array<T: FromWire>(
         &mut self,
         version: i16,
         flexible: bool,
@@ -255,7 +260,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// The struct is broken, or null without being `nullable`.
-    pub fn nullable_struct<T: Wire>(
+    pub fn nullable_struct<T: FromWire>(
         &mut self,
         version: i16,
         flexible: bool,
@@ -369,5 +374,46 @@ impl<'a> Reader<'a> {
     #[cold]
     fn truncated(&self, what: &'static str, needed: usize) -> DecodeError {
         DecodeError::Truncated { what, at: self.position(), needed, remaining: self.rest.len() }
+    }
+}
+
+/// A value that can be read: a message, a struct within one, or an element of an array.
+pub trait FromWire: Sized {
+    /// The fewest bytes that a value takes; it bounds how many can be in what is left of a frame.
+    const SIZE_MIN: usize;
+
+    /// Reads a value of a message of `version`, whose fields are compact if `flexible`.
+    ///
+    /// # Errors
+    /// The bytes are no such value.
+    fn read(reader: &mut Reader<'_>, version: i16, flexible: bool) -> Result<Self, DecodeError>;
+}
+
+/// Implements [`FromWire`] for a type with a method of [`Reader`].
+macro_rules! from_wire {
+    ($($type:ty, $name:ident, $size:literal;)*) => {$(
+        impl FromWire for $type {
+            const SIZE_MIN: usize = $size;
+
+            fn read(reader: &mut Reader<'_>, _: i16, _: bool) -> Result<Self, DecodeError> {
+                reader.$name()
+            }
+        }
+    )*};
+}
+
+from_wire! {
+    i8, i8, 1;
+    i16, i16, 2;
+    i32, i32, 4;
+    i64, i64, 8;
+    Uuid, uuid, 16;
+}
+
+impl FromWire for String {
+    const SIZE_MIN: usize = 1;
+
+    fn read(reader: &mut Reader<'_>, _: i16, flexible: bool) -> Result<Self, DecodeError> {
+        reader.string(flexible)
     }
 }

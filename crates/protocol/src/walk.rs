@@ -20,7 +20,7 @@ mod tests;
 use crate::error::DecodeError;
 use crate::message::Message;
 use crate::messages::{FetchResponse, ProduceRequest};
-use crate::writer::STRING_LENGTH_MAX;
+use crate::reader::STRING_LENGTH_MAX;
 
 use program::{DEPTH_MAX, Op, Program};
 

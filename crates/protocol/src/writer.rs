@@ -1,14 +1,14 @@
 //! Appends Kafka's primitive types to a buffer. All integers are big-endian.
 
+mod tagged_fields;
+
 use bytes::{BufMut, BytesMut};
 
 use crate::error::EncodeError;
-use crate::message::Wire;
-use crate::tagged::{RawTaggedField, TaggedFieldsWriter};
+use crate::tagged::RawTaggedField;
 use crate::uuid::Uuid;
 
-/// Strings are at most this long, in compact form too.
-pub(crate) const STRING_LENGTH_MAX: usize = 0x7fff;
+pub use tagged_fields::TaggedFieldsWriter;
 
 /// Appends values to a [`BytesMut`].
 pub struct Writer<'a> {
@@ -142,7 +142,7 @@ impl<'a> Writer<'a> {
     ///
     /// # Errors
     /// An element cannot be written, or there are more than `i32::MAX`.
-    pub fn array<T: Wire>(
+    pub fn array<T: ToWire>(
         &mut self,
         values: &[T],
         version: i16,
@@ -156,7 +156,7 @@ impl<'a> Writer<'a> {
     ///
     /// # Errors
     /// As [`array`](Self::array), or null is not `nullable`.
-    pub fn nullable_array<T: Wire>(
+    pub fn nullable_array<T: ToWire>(
         &mut self,
         values: Option<&[T]>,
         version: i16,
@@ -174,7 +174,7 @@ impl<'a> Writer<'a> {
     ///
     /// # Errors
     /// The struct cannot be written, or null is not `nullable`.
-    pub fn nullable_struct<T: Wire>(
+    pub fn nullable_struct<T: ToWire>(
         &mut self,
         value: Option<&T>,
         version: i16,
@@ -249,13 +249,13 @@ impl<'a> Writer<'a> {
     }
 
     /// Appends the size of a tagged field.
-    pub(crate) fn tagged_field_size(&mut self, length: usize) -> Result<(), EncodeError> {
+    fn tagged_field_size(&mut self, length: usize) -> Result<(), EncodeError> {
         self.unsigned_varint(field_size(length)?);
         Ok(())
     }
 
     /// Puts the size of what follows `start` before it.
-    pub(crate) fn insert_size(&mut self, start: usize) -> Result<(), EncodeError> {
+    fn insert_size(&mut self, start: usize) -> Result<(), EncodeError> {
         let length = self.len().saturating_sub(start);
         let size = field_size(length)?;
         self.u8(0);
@@ -265,12 +265,52 @@ impl<'a> Writer<'a> {
     }
 
     /// Overwrites the byte at `at` with an integer, making room if it takes more than one byte.
-    pub(crate) fn replace_byte_by_varint(&mut self, at: usize, value: u32) {
+    fn replace_byte_by_varint(&mut self, at: usize, value: u32) {
         let (bytes, len) = varint(value);
         let end = self.len();
         self.out.put_bytes(0, len - 1);
         self.out.copy_within(at + 1..end, at + len);
         self.out[at..at + len].copy_from_slice(&bytes[..len]);
+    }
+}
+
+/// A value that can be written: a message, a struct within one, or an element of an array.
+pub trait ToWire {
+    /// Appends the value to a message of `version`, whose fields are compact if `flexible`.
+    ///
+    /// # Errors
+    /// The version cannot express the value.
+    fn write(
+        &self,
+        writer: &mut Writer<'_>,
+        version: i16,
+        flexible: bool,
+    ) -> Result<(), EncodeError>;
+}
+
+/// Implements [`ToWire`] for a type with an infallible method of [`Writer`].
+macro_rules! to_wire {
+    ($($type:ty, $name:ident;)*) => {$(
+        impl ToWire for $type {
+            fn write(&self, writer: &mut Writer<'_>, _: i16, _: bool) -> Result<(), EncodeError> {
+                writer.$name(*self);
+                Ok(())
+            }
+        }
+    )*};
+}
+
+to_wire! {
+    i8, i8;
+    i16, i16;
+    i32, i32;
+    i64, i64;
+    Uuid, uuid;
+}
+
+impl ToWire for String {
+    fn write(&self, writer: &mut Writer<'_>, _: i16, flexible: bool) -> Result<(), EncodeError> {
+        writer.string(self, flexible)
     }
 }
 

@@ -27,11 +27,7 @@ pub(crate) fn message(message: &Message) -> String {
 fn traits(out: &mut String, message: &Message) {
     let Versions { first, last } = message.versions;
     let name = &message.name;
-    let flexible_from = if message.flexible.is_empty() {
-        "i16::MAX".to_owned()
-    } else {
-        message.flexible.first.to_string()
-    };
+    let flexible_from = message.flexible_from();
     *out += &format!(
         "\nimpl Message for {name} {{\nconst NAME: &'static str = {name:?};\n\
          const VERSIONS: VersionRange = VersionRange::new({first}, {last});\n\
@@ -128,7 +124,7 @@ fn defaults(out: &mut String, message: &Message, structure: &Struct) {
 fn codec(out: &mut String, message: &Message, structure: &Struct) {
     let name = &structure.name;
     *out += &format!(
-        "\nimpl Wire for {name} {{\nconst SIZE_MIN: usize = {};\n\n\
+        "\nimpl FromWire for {name} {{\nconst SIZE_MIN: usize = {};\n\n\
          fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {{\n\
          let mut m = Self::default();\n",
         structure.size_min
@@ -138,8 +134,11 @@ fn codec(out: &mut String, message: &Message, structure: &Struct) {
         guarded(out, field.versions.condition(structure.reach), &statement);
     }
     read_tags(out, message, structure);
-    *out += "Ok(m)\n}\n\n\
-             fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {\n";
+    *out += "Ok(m)\n}\n}\n";
+    *out += &format!(
+        "\nimpl ToWire for {name} {{\n\
+         fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {{\n"
+    );
     for field in &structure.fields {
         write_field(out, structure, field);
     }

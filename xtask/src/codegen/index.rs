@@ -19,18 +19,17 @@ pub(crate) fn modules(messages: &[Message]) -> String {
          /// What every message needs.\n\
          mod prelude {\n\
          pub(super) use bytes::Bytes;\n\n\
-         pub(super) use super::api_key::ApiKey;\n\
+         pub(super) use crate::api_key::ApiKey;\n\
          pub(super) use crate::error::{DecodeError, EncodeError};\n\
-         pub(super) use crate::message::{Message, Request, Response, Wire};\n\
+         pub(super) use crate::message::{Message, Request, Response};\n\
          #[cfg(test)]\n\
          pub(super) use crate::random::{Generator, Random};\n\
-         pub(super) use crate::reader::Reader;\n\
+         pub(super) use crate::reader::{FromWire, Reader};\n\
          pub(super) use crate::tagged::RawTaggedField;\n\
          pub(super) use crate::uuid::Uuid;\n\
          pub(super) use crate::versions::VersionRange;\n\
-         pub(super) use crate::writer::Writer;\n\
-         }\n\n\
-         pub(crate) mod api_key;\n",
+         pub(super) use crate::writer::{ToWire, Writer};\n\
+         }\n\n",
     );
     for message in messages {
         out += &format!("pub mod {};\n", message.module);
@@ -39,8 +38,8 @@ pub(crate) fn modules(messages: &[Message]) -> String {
     for message in messages {
         out += &format!("pub use {}::{};\n", message.module, message.name);
     }
-    out += "\n/// Calls a macro with the path of every message's type: for tests and fuzz targets.\n\
-            #[macro_export]\nmacro_rules! with_every_message {\n($callback:ident) => {\n\
+    out += "\n/// Calls a macro with the path of every message's type: for tests and fuzz targets.";
+    out += "\n#[macro_export]\nmacro_rules! with_every_message {\n($callback:ident) => {\n\
             $callback! {\n";
     for message in messages {
         out += &format!("$crate::messages::{},\n", message.name);
@@ -55,7 +54,7 @@ pub(crate) fn modules(messages: &[Message]) -> String {
     out + "}\n};\n}\n#[cfg(test)]\npub(crate) use with_every_api;\n"
 }
 
-/// `api_key.rs`.
+/// The table of API keys. It names no message, since the messages name their keys.
 pub(crate) fn api_keys(messages: &[Message]) -> Result<String> {
     let mut requests: Vec<_> =
         messages.iter().filter(|message| message.kind == MessageKind::Request).collect();
@@ -74,14 +73,16 @@ pub(crate) fn api_keys(messages: &[Message]) -> Result<String> {
         variants += &format!("/// `{api}`, key {key}.\n{api} = {key},\n");
         all += &format!("Self::{api},\n");
         keys += &format!("{key} => Self::{api},\n");
+        let flexible_from = [request, response].map(|message| message.flexible_from());
         rows += &format!(
-            "Self::{api} => row::<super::{api}Request, super::{}>({api:?}),\n",
-            response.name
+            "Self::{api} => ApiRow {{\nname: {api:?},\nversions: VersionRange::new({}, {}),\n\
+             request_flexible_from: {},\nresponse_flexible_from: {},\n}},\n",
+            request.versions.first, request.versions.last, flexible_from[0], flexible_from[1]
         );
     }
     Ok(format!(
-        "//! The table of API keys.\n\n\
-         use crate::api_key::{{ApiRow, row}};\n\n\
+        "//! The table of API keys, written by `cargo xtask codegen`; not to be edited.\n\n\
+         use super::ApiRow;\nuse crate::versions::VersionRange;\n\n\
          /// The kind of a request, as its header's first two bytes give it.\n\
          #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]\n\
          #[repr(i16)]\npub enum ApiKey {{\n{variants}}}\n\n\
@@ -92,6 +93,6 @@ pub(crate) fn api_keys(messages: &[Message]) -> Result<String> {
          #[must_use]\n\
          pub const fn from_key(key: i16) -> Option<Self> {{\n\
          Some(match key {{\n{keys}_ => return None,\n}})\n}}\n\n\
-         pub(crate) const fn row(self) -> ApiRow {{\nmatch self {{\n{rows}}}\n}}\n}}\n"
+         pub(super) const fn row(self) -> ApiRow {{\nmatch self {{\n{rows}}}\n}}\n}}\n"
     ))
 }

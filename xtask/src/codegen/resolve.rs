@@ -23,6 +23,17 @@ pub(crate) struct Message {
     pub(crate) structs: Vec<Struct>,
 }
 
+impl Message {
+    /// The Rust of the first flexible version.
+    pub(crate) fn flexible_from(&self) -> String {
+        if self.flexible.is_empty() {
+            "i16::MAX".to_owned()
+        } else {
+            self.flexible.first.to_string()
+        }
+    }
+}
+
 /// The message or a struct in it.
 pub(crate) struct Struct {
     pub(crate) name: String,

@@ -4,13 +4,14 @@ use bytes::Bytes;
 
 use crate::error::EncodeError;
 use crate::frame;
-use crate::message::{Message, Response, Wire};
+use crate::message::{Message, Response};
 use crate::messages::FetchResponse;
 use crate::messages::fetch_response::{
     EpochEndOffset, LeaderIdAndEpoch, NodeEndpoint, PartitionData, SnapshotId,
 };
 use crate::segments::SegmentWriter;
 use crate::uuid::Uuid;
+use crate::writer::ToWire;
 
 use super::{
     LOG_START_OFFSET_SINCE, NODE_ENDPOINTS_SINCE, PREFERRED_READ_REPLICA_SINCE, SESSION_SINCE,

@@ -2,13 +2,13 @@
 
 use crate::elements::{Borrowed, Elements};
 use crate::error::DecodeError;
-use crate::message::{Message, Wire};
+use crate::message::Message;
 use crate::messages::FetchResponse;
 use crate::messages::fetch_response::{
     AbortedTransaction, EpochEndOffset, FetchableTopicResponse, LeaderIdAndEpoch, NodeEndpoint,
     PartitionData,
 };
-use crate::reader::Reader;
+use crate::reader::{FromWire, Reader};
 use crate::uuid::Uuid;
 
 use super::{
@@ -151,8 +151,8 @@ impl<'a> Borrowed<'a> for PartitionView<'a> {
         if flexible {
             reader.tagged_fields(&mut Vec::new(), |reader, tag| {
                 match tag {
-                    0 => view.diverging_epoch = Wire::read(reader, version, flexible)?,
-                    1 => view.current_leader = Wire::read(reader, version, flexible)?,
+                    0 => view.diverging_epoch = FromWire::read(reader, version, flexible)?,
+                    1 => view.current_leader = FromWire::read(reader, version, flexible)?,
                     _ => return Ok(false),
                 }
                 Ok(true)

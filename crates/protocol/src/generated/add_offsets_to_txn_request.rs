@@ -17,7 +17,7 @@ pub struct AddOffsetsToTxnRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for AddOffsetsToTxnRequest {
+impl FromWire for AddOffsetsToTxnRequest {
     const SIZE_MIN: usize = 13;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -31,7 +31,9 @@ impl Wire for AddOffsetsToTxnRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for AddOffsetsToTxnRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.transactional_id, f)?;
         w.i64(self.producer_id);

@@ -13,7 +13,7 @@ pub struct AddOffsetsToTxnResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for AddOffsetsToTxnResponse {
+impl FromWire for AddOffsetsToTxnResponse {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -25,7 +25,9 @@ impl Wire for AddOffsetsToTxnResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for AddOffsetsToTxnResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         w.i16(self.error_code);

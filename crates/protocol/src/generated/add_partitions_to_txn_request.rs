@@ -19,7 +19,7 @@ pub struct AddPartitionsToTxnRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for AddPartitionsToTxnRequest {
+impl FromWire for AddPartitionsToTxnRequest {
     const SIZE_MIN: usize = 2;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -44,7 +44,9 @@ impl Wire for AddPartitionsToTxnRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for AddPartitionsToTxnRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         if v >= 4 {
             w.array(&self.transactions, v, f)?;
@@ -129,7 +131,7 @@ pub struct AddPartitionsToTxnTransaction {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for AddPartitionsToTxnTransaction {
+impl FromWire for AddPartitionsToTxnTransaction {
     const SIZE_MIN: usize = 14;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -144,7 +146,9 @@ impl Wire for AddPartitionsToTxnTransaction {
         }
         Ok(m)
     }
+}
 
+impl ToWire for AddPartitionsToTxnTransaction {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.transactional_id, f)?;
         w.i64(self.producer_id);
@@ -185,7 +189,7 @@ pub struct AddPartitionsToTxnTopic {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for AddPartitionsToTxnTopic {
+impl FromWire for AddPartitionsToTxnTopic {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -197,7 +201,9 @@ impl Wire for AddPartitionsToTxnTopic {
         }
         Ok(m)
     }
+}
 
+impl ToWire for AddPartitionsToTxnTopic {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.name, f)?;
         w.array(&self.partitions, v, f)?;

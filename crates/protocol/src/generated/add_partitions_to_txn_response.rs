@@ -17,7 +17,7 @@ pub struct AddPartitionsToTxnResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for AddPartitionsToTxnResponse {
+impl FromWire for AddPartitionsToTxnResponse {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -37,7 +37,9 @@ impl Wire for AddPartitionsToTxnResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for AddPartitionsToTxnResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         if v >= 4 {
@@ -97,7 +99,7 @@ pub struct AddPartitionsToTxnResult {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for AddPartitionsToTxnResult {
+impl FromWire for AddPartitionsToTxnResult {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -109,7 +111,9 @@ impl Wire for AddPartitionsToTxnResult {
         }
         Ok(m)
     }
+}
 
+impl ToWire for AddPartitionsToTxnResult {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.transactional_id, f)?;
         w.array(&self.topic_results, v, f)?;
@@ -144,7 +148,7 @@ pub struct AddPartitionsToTxnTopicResult {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for AddPartitionsToTxnTopicResult {
+impl FromWire for AddPartitionsToTxnTopicResult {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -156,7 +160,9 @@ impl Wire for AddPartitionsToTxnTopicResult {
         }
         Ok(m)
     }
+}
 
+impl ToWire for AddPartitionsToTxnTopicResult {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.name, f)?;
         w.array(&self.results_by_partition, v, f)?;
@@ -196,7 +202,7 @@ pub struct AddPartitionsToTxnPartitionResult {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for AddPartitionsToTxnPartitionResult {
+impl FromWire for AddPartitionsToTxnPartitionResult {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -208,7 +214,9 @@ impl Wire for AddPartitionsToTxnPartitionResult {
         }
         Ok(m)
     }
+}
 
+impl ToWire for AddPartitionsToTxnPartitionResult {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.partition_index);
         w.i16(self.partition_error_code);

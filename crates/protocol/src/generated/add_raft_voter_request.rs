@@ -35,7 +35,7 @@ impl Default for AddRaftVoterRequest {
     }
 }
 
-impl Wire for AddRaftVoterRequest {
+impl FromWire for AddRaftVoterRequest {
     const SIZE_MIN: usize = 27;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -53,7 +53,9 @@ impl Wire for AddRaftVoterRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for AddRaftVoterRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.nullable_string(self.cluster_id.as_deref(), f, true, "ClusterId")?;
         w.i32(self.timeout_ms);
@@ -104,7 +106,7 @@ pub struct Listener {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for Listener {
+impl FromWire for Listener {
     const SIZE_MIN: usize = 5;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -117,7 +119,9 @@ impl Wire for Listener {
         }
         Ok(m)
     }
+}
 
+impl ToWire for Listener {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.name, f)?;
         w.string(&self.host, f)?;

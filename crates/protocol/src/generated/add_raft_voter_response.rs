@@ -26,7 +26,7 @@ impl Default for AddRaftVoterResponse {
     }
 }
 
-impl Wire for AddRaftVoterResponse {
+impl FromWire for AddRaftVoterResponse {
     const SIZE_MIN: usize = 8;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -39,7 +39,9 @@ impl Wire for AddRaftVoterResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for AddRaftVoterResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         w.i16(self.error_code);

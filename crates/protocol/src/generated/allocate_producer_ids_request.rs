@@ -19,7 +19,7 @@ impl Default for AllocateProducerIdsRequest {
     }
 }
 
-impl Wire for AllocateProducerIdsRequest {
+impl FromWire for AllocateProducerIdsRequest {
     const SIZE_MIN: usize = 13;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -31,7 +31,9 @@ impl Wire for AllocateProducerIdsRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for AllocateProducerIdsRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.broker_id);
         w.i64(self.broker_epoch);

@@ -17,7 +17,7 @@ pub struct AllocateProducerIdsResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for AllocateProducerIdsResponse {
+impl FromWire for AllocateProducerIdsResponse {
     const SIZE_MIN: usize = 19;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -31,7 +31,9 @@ impl Wire for AllocateProducerIdsResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for AllocateProducerIdsResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         w.i16(self.error_code);

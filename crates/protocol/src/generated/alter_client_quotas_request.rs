@@ -13,7 +13,7 @@ pub struct AlterClientQuotasRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for AlterClientQuotasRequest {
+impl FromWire for AlterClientQuotasRequest {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -25,7 +25,9 @@ impl Wire for AlterClientQuotasRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for AlterClientQuotasRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.array(&self.entries, v, f)?;
         w.bool(self.validate_only);
@@ -62,7 +64,7 @@ pub struct EntryData {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for EntryData {
+impl FromWire for EntryData {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -74,7 +76,9 @@ impl Wire for EntryData {
         }
         Ok(m)
     }
+}
 
+impl ToWire for EntryData {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.array(&self.entity, v, f)?;
         w.array(&self.ops, v, f)?;
@@ -121,7 +125,7 @@ impl Default for EntityData {
     }
 }
 
-impl Wire for EntityData {
+impl FromWire for EntityData {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -133,7 +137,9 @@ impl Wire for EntityData {
         }
         Ok(m)
     }
+}
 
+impl ToWire for EntityData {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.entity_type, f)?;
         w.nullable_string(self.entity_name.as_deref(), f, true, "EntityName")?;
@@ -172,7 +178,7 @@ pub struct OpData {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for OpData {
+impl FromWire for OpData {
     const SIZE_MIN: usize = 11;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -185,7 +191,9 @@ impl Wire for OpData {
         }
         Ok(m)
     }
+}
 
+impl ToWire for OpData {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.key, f)?;
         w.f64(self.value);

@@ -13,7 +13,7 @@ pub struct AlterClientQuotasResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for AlterClientQuotasResponse {
+impl FromWire for AlterClientQuotasResponse {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -25,7 +25,9 @@ impl Wire for AlterClientQuotasResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for AlterClientQuotasResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         w.array(&self.entries, v, f)?;
@@ -75,7 +77,7 @@ impl Default for EntryData {
     }
 }
 
-impl Wire for EntryData {
+impl FromWire for EntryData {
     const SIZE_MIN: usize = 5;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -88,7 +90,9 @@ impl Wire for EntryData {
         }
         Ok(m)
     }
+}
 
+impl ToWire for EntryData {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i16(self.error_code);
         w.nullable_string(self.error_message.as_deref(), f, true, "ErrorMessage")?;
@@ -137,7 +141,7 @@ impl Default for EntityData {
     }
 }
 
-impl Wire for EntityData {
+impl FromWire for EntityData {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -149,7 +153,9 @@ impl Wire for EntityData {
         }
         Ok(m)
     }
+}
 
+impl ToWire for EntityData {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.entity_type, f)?;
         w.nullable_string(self.entity_name.as_deref(), f, true, "EntityName")?;

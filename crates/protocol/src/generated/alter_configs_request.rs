@@ -13,7 +13,7 @@ pub struct AlterConfigsRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for AlterConfigsRequest {
+impl FromWire for AlterConfigsRequest {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -25,7 +25,9 @@ impl Wire for AlterConfigsRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for AlterConfigsRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.array(&self.resources, v, f)?;
         w.bool(self.validate_only);
@@ -64,7 +66,7 @@ pub struct AlterConfigsResource {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for AlterConfigsResource {
+impl FromWire for AlterConfigsResource {
     const SIZE_MIN: usize = 4;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -77,7 +79,9 @@ impl Wire for AlterConfigsResource {
         }
         Ok(m)
     }
+}
 
+impl ToWire for AlterConfigsResource {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i8(self.resource_type);
         w.string(&self.resource_name, f)?;
@@ -126,7 +130,7 @@ impl Default for AlterableConfig {
     }
 }
 
-impl Wire for AlterableConfig {
+impl FromWire for AlterableConfig {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -138,7 +142,9 @@ impl Wire for AlterableConfig {
         }
         Ok(m)
     }
+}
 
+impl ToWire for AlterableConfig {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.name, f)?;
         w.nullable_string(self.value.as_deref(), f, true, "Value")?;

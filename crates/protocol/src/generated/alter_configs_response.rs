@@ -13,7 +13,7 @@ pub struct AlterConfigsResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for AlterConfigsResponse {
+impl FromWire for AlterConfigsResponse {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -25,7 +25,9 @@ impl Wire for AlterConfigsResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for AlterConfigsResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         w.array(&self.responses, v, f)?;
@@ -78,7 +80,7 @@ impl Default for AlterConfigsResourceResponse {
     }
 }
 
-impl Wire for AlterConfigsResourceResponse {
+impl FromWire for AlterConfigsResourceResponse {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -92,7 +94,9 @@ impl Wire for AlterConfigsResourceResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for AlterConfigsResourceResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i16(self.error_code);
         w.nullable_string(self.error_message.as_deref(), f, true, "ErrorMessage")?;

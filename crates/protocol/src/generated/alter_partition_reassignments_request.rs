@@ -26,7 +26,7 @@ impl Default for AlterPartitionReassignmentsRequest {
     }
 }
 
-impl Wire for AlterPartitionReassignmentsRequest {
+impl FromWire for AlterPartitionReassignmentsRequest {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -41,7 +41,9 @@ impl Wire for AlterPartitionReassignmentsRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for AlterPartitionReassignmentsRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.timeout_ms);
         if v >= 1 {
@@ -87,7 +89,7 @@ pub struct ReassignableTopic {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for ReassignableTopic {
+impl FromWire for ReassignableTopic {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -99,7 +101,9 @@ impl Wire for ReassignableTopic {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ReassignableTopic {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.name, f)?;
         w.array(&self.partitions, v, f)?;
@@ -134,7 +138,7 @@ pub struct ReassignablePartition {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for ReassignablePartition {
+impl FromWire for ReassignablePartition {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -146,7 +150,9 @@ impl Wire for ReassignablePartition {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ReassignablePartition {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.partition_index);
         w.nullable_array(self.replicas.as_deref(), v, f, true, "Replicas")?;

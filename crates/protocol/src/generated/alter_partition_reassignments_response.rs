@@ -32,7 +32,7 @@ impl Default for AlterPartitionReassignmentsResponse {
     }
 }
 
-impl Wire for AlterPartitionReassignmentsResponse {
+impl FromWire for AlterPartitionReassignmentsResponse {
     const SIZE_MIN: usize = 9;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -49,7 +49,9 @@ impl Wire for AlterPartitionReassignmentsResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for AlterPartitionReassignmentsResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         if v >= 1 {
@@ -94,7 +96,7 @@ pub struct ReassignableTopicResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for ReassignableTopicResponse {
+impl FromWire for ReassignableTopicResponse {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -106,7 +108,9 @@ impl Wire for ReassignableTopicResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ReassignableTopicResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.name, f)?;
         w.array(&self.partitions, v, f)?;
@@ -154,7 +158,7 @@ impl Default for ReassignablePartitionResponse {
     }
 }
 
-impl Wire for ReassignablePartitionResponse {
+impl FromWire for ReassignablePartitionResponse {
     const SIZE_MIN: usize = 8;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -167,7 +171,9 @@ impl Wire for ReassignablePartitionResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ReassignablePartitionResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.partition_index);
         w.i16(self.error_code);

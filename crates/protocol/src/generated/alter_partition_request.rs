@@ -26,7 +26,7 @@ impl Default for AlterPartitionRequest {
     }
 }
 
-impl Wire for AlterPartitionRequest {
+impl FromWire for AlterPartitionRequest {
     const SIZE_MIN: usize = 14;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -39,7 +39,9 @@ impl Wire for AlterPartitionRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for AlterPartitionRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.broker_id);
         w.i64(self.broker_epoch);
@@ -76,7 +78,7 @@ pub struct TopicData {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for TopicData {
+impl FromWire for TopicData {
     const SIZE_MIN: usize = 18;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -88,7 +90,9 @@ impl Wire for TopicData {
         }
         Ok(m)
     }
+}
 
+impl ToWire for TopicData {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.uuid(self.topic_id);
         w.array(&self.partitions, v, f)?;
@@ -131,7 +135,7 @@ pub struct PartitionData {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for PartitionData {
+impl FromWire for PartitionData {
     const SIZE_MIN: usize = 15;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -151,7 +155,9 @@ impl Wire for PartitionData {
         }
         Ok(m)
     }
+}
 
+impl ToWire for PartitionData {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.partition_index);
         w.i32(self.leader_epoch);
@@ -212,7 +218,7 @@ impl Default for BrokerState {
     }
 }
 
-impl Wire for BrokerState {
+impl FromWire for BrokerState {
     const SIZE_MIN: usize = 13;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -224,7 +230,9 @@ impl Wire for BrokerState {
         }
         Ok(m)
     }
+}
 
+impl ToWire for BrokerState {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.broker_id);
         w.i64(self.broker_epoch);

@@ -11,7 +11,7 @@ pub struct AlterReplicaLogDirsRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for AlterReplicaLogDirsRequest {
+impl FromWire for AlterReplicaLogDirsRequest {
     const SIZE_MIN: usize = 2;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -22,7 +22,9 @@ impl Wire for AlterReplicaLogDirsRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for AlterReplicaLogDirsRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.array(&self.dirs, v, f)?;
         if f {
@@ -57,7 +59,7 @@ pub struct AlterReplicaLogDir {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for AlterReplicaLogDir {
+impl FromWire for AlterReplicaLogDir {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -69,7 +71,9 @@ impl Wire for AlterReplicaLogDir {
         }
         Ok(m)
     }
+}
 
+impl ToWire for AlterReplicaLogDir {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.path, f)?;
         w.array(&self.topics, v, f)?;
@@ -106,7 +110,7 @@ pub struct AlterReplicaLogDirTopic {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for AlterReplicaLogDirTopic {
+impl FromWire for AlterReplicaLogDirTopic {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -118,7 +122,9 @@ impl Wire for AlterReplicaLogDirTopic {
         }
         Ok(m)
     }
+}
 
+impl ToWire for AlterReplicaLogDirTopic {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.name, f)?;
         w.array(&self.partitions, v, f)?;

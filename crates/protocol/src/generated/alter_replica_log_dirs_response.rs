@@ -13,7 +13,7 @@ pub struct AlterReplicaLogDirsResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for AlterReplicaLogDirsResponse {
+impl FromWire for AlterReplicaLogDirsResponse {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -25,7 +25,9 @@ impl Wire for AlterReplicaLogDirsResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for AlterReplicaLogDirsResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         w.array(&self.results, v, f)?;
@@ -65,7 +67,7 @@ pub struct AlterReplicaLogDirTopicResult {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for AlterReplicaLogDirTopicResult {
+impl FromWire for AlterReplicaLogDirTopicResult {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -77,7 +79,9 @@ impl Wire for AlterReplicaLogDirTopicResult {
         }
         Ok(m)
     }
+}
 
+impl ToWire for AlterReplicaLogDirTopicResult {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.topic_name, f)?;
         w.array(&self.partitions, v, f)?;
@@ -117,7 +121,7 @@ pub struct AlterReplicaLogDirPartitionResult {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for AlterReplicaLogDirPartitionResult {
+impl FromWire for AlterReplicaLogDirPartitionResult {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -129,7 +133,9 @@ impl Wire for AlterReplicaLogDirPartitionResult {
         }
         Ok(m)
     }
+}
 
+impl ToWire for AlterReplicaLogDirPartitionResult {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.partition_index);
         w.i16(self.error_code);

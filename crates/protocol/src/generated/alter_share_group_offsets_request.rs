@@ -13,7 +13,7 @@ pub struct AlterShareGroupOffsetsRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for AlterShareGroupOffsetsRequest {
+impl FromWire for AlterShareGroupOffsetsRequest {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -25,7 +25,9 @@ impl Wire for AlterShareGroupOffsetsRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for AlterShareGroupOffsetsRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.group_id, f)?;
         w.array(&self.topics, v, f)?;
@@ -60,7 +62,7 @@ pub struct AlterShareGroupOffsetsRequestTopic {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for AlterShareGroupOffsetsRequestTopic {
+impl FromWire for AlterShareGroupOffsetsRequestTopic {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -72,7 +74,9 @@ impl Wire for AlterShareGroupOffsetsRequestTopic {
         }
         Ok(m)
     }
+}
 
+impl ToWire for AlterShareGroupOffsetsRequestTopic {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.topic_name, f)?;
         w.array(&self.partitions, v, f)?;
@@ -107,7 +111,7 @@ pub struct AlterShareGroupOffsetsRequestPartition {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for AlterShareGroupOffsetsRequestPartition {
+impl FromWire for AlterShareGroupOffsetsRequestPartition {
     const SIZE_MIN: usize = 13;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -119,7 +123,9 @@ impl Wire for AlterShareGroupOffsetsRequestPartition {
         }
         Ok(m)
     }
+}
 
+impl ToWire for AlterShareGroupOffsetsRequestPartition {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.partition_index);
         w.i64(self.start_offset);

@@ -17,7 +17,7 @@ pub struct AlterShareGroupOffsetsResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for AlterShareGroupOffsetsResponse {
+impl FromWire for AlterShareGroupOffsetsResponse {
     const SIZE_MIN: usize = 9;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -31,7 +31,9 @@ impl Wire for AlterShareGroupOffsetsResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for AlterShareGroupOffsetsResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         w.i16(self.error_code);
@@ -72,7 +74,7 @@ pub struct AlterShareGroupOffsetsResponseTopic {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for AlterShareGroupOffsetsResponseTopic {
+impl FromWire for AlterShareGroupOffsetsResponseTopic {
     const SIZE_MIN: usize = 19;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -85,7 +87,9 @@ impl Wire for AlterShareGroupOffsetsResponseTopic {
         }
         Ok(m)
     }
+}
 
+impl ToWire for AlterShareGroupOffsetsResponseTopic {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.topic_name, f)?;
         w.uuid(self.topic_id);
@@ -124,7 +128,7 @@ pub struct AlterShareGroupOffsetsResponsePartition {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for AlterShareGroupOffsetsResponsePartition {
+impl FromWire for AlterShareGroupOffsetsResponsePartition {
     const SIZE_MIN: usize = 8;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -137,7 +141,9 @@ impl Wire for AlterShareGroupOffsetsResponsePartition {
         }
         Ok(m)
     }
+}
 
+impl ToWire for AlterShareGroupOffsetsResponsePartition {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.partition_index);
         w.i16(self.error_code);

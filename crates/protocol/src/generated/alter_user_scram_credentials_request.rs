@@ -13,7 +13,7 @@ pub struct AlterUserScramCredentialsRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for AlterUserScramCredentialsRequest {
+impl FromWire for AlterUserScramCredentialsRequest {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -25,7 +25,9 @@ impl Wire for AlterUserScramCredentialsRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for AlterUserScramCredentialsRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.array(&self.deletions, v, f)?;
         w.array(&self.upsertions, v, f)?;
@@ -60,7 +62,7 @@ pub struct ScramCredentialDeletion {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for ScramCredentialDeletion {
+impl FromWire for ScramCredentialDeletion {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -72,7 +74,9 @@ impl Wire for ScramCredentialDeletion {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ScramCredentialDeletion {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.name, f)?;
         w.i8(self.mechanism);
@@ -113,7 +117,7 @@ pub struct ScramCredentialUpsertion {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for ScramCredentialUpsertion {
+impl FromWire for ScramCredentialUpsertion {
     const SIZE_MIN: usize = 9;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -128,7 +132,9 @@ impl Wire for ScramCredentialUpsertion {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ScramCredentialUpsertion {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.name, f)?;
         w.i8(self.mechanism);

@@ -13,7 +13,7 @@ pub struct AlterUserScramCredentialsResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for AlterUserScramCredentialsResponse {
+impl FromWire for AlterUserScramCredentialsResponse {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -25,7 +25,9 @@ impl Wire for AlterUserScramCredentialsResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for AlterUserScramCredentialsResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         w.array(&self.results, v, f)?;
@@ -73,7 +75,7 @@ impl Default for AlterUserScramCredentialsResult {
     }
 }
 
-impl Wire for AlterUserScramCredentialsResult {
+impl FromWire for AlterUserScramCredentialsResult {
     const SIZE_MIN: usize = 5;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -86,7 +88,9 @@ impl Wire for AlterUserScramCredentialsResult {
         }
         Ok(m)
     }
+}
 
+impl ToWire for AlterUserScramCredentialsResult {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.user, f)?;
         w.i16(self.error_code);

@@ -13,7 +13,7 @@ pub struct ApiVersionsRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for ApiVersionsRequest {
+impl FromWire for ApiVersionsRequest {
     const SIZE_MIN: usize = 0;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -29,7 +29,9 @@ impl Wire for ApiVersionsRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ApiVersionsRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         if v >= 3 {
             w.string(&self.client_software_name, f)?;

@@ -38,7 +38,7 @@ impl Default for ApiVersionsResponse {
     }
 }
 
-impl Wire for ApiVersionsResponse {
+impl FromWire for ApiVersionsResponse {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -62,7 +62,9 @@ impl Wire for ApiVersionsResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ApiVersionsResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i16(self.error_code);
         w.array(&self.api_keys, v, f)?;
@@ -138,7 +140,7 @@ pub struct ApiVersion {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for ApiVersion {
+impl FromWire for ApiVersion {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -151,7 +153,9 @@ impl Wire for ApiVersion {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ApiVersion {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i16(self.api_key);
         w.i16(self.min_version);
@@ -192,7 +196,7 @@ pub struct SupportedFeatureKey {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for SupportedFeatureKey {
+impl FromWire for SupportedFeatureKey {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -205,7 +209,9 @@ impl Wire for SupportedFeatureKey {
         }
         Ok(m)
     }
+}
 
+impl ToWire for SupportedFeatureKey {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.name, f)?;
         w.i16(self.min_version);
@@ -244,7 +250,7 @@ pub struct FinalizedFeatureKey {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for FinalizedFeatureKey {
+impl FromWire for FinalizedFeatureKey {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -257,7 +263,9 @@ impl Wire for FinalizedFeatureKey {
         }
         Ok(m)
     }
+}
 
+impl ToWire for FinalizedFeatureKey {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.name, f)?;
         w.i16(self.max_version_level);

@@ -26,7 +26,7 @@ impl Default for AssignReplicasToDirsRequest {
     }
 }
 
-impl Wire for AssignReplicasToDirsRequest {
+impl FromWire for AssignReplicasToDirsRequest {
     const SIZE_MIN: usize = 14;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -39,7 +39,9 @@ impl Wire for AssignReplicasToDirsRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for AssignReplicasToDirsRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.broker_id);
         w.i64(self.broker_epoch);
@@ -76,7 +78,7 @@ pub struct DirectoryData {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for DirectoryData {
+impl FromWire for DirectoryData {
     const SIZE_MIN: usize = 18;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -88,7 +90,9 @@ impl Wire for DirectoryData {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DirectoryData {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.uuid(self.id);
         w.array(&self.topics, v, f)?;
@@ -123,7 +127,7 @@ pub struct TopicData {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for TopicData {
+impl FromWire for TopicData {
     const SIZE_MIN: usize = 18;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -135,7 +139,9 @@ impl Wire for TopicData {
         }
         Ok(m)
     }
+}
 
+impl ToWire for TopicData {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.uuid(self.topic_id);
         w.array(&self.partitions, v, f)?;
@@ -168,7 +174,7 @@ pub struct PartitionData {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for PartitionData {
+impl FromWire for PartitionData {
     const SIZE_MIN: usize = 5;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -179,7 +185,9 @@ impl Wire for PartitionData {
         }
         Ok(m)
     }
+}
 
+impl ToWire for PartitionData {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.partition_index);
         if f {

@@ -15,7 +15,7 @@ pub struct AssignReplicasToDirsResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for AssignReplicasToDirsResponse {
+impl FromWire for AssignReplicasToDirsResponse {
     const SIZE_MIN: usize = 8;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -28,7 +28,9 @@ impl Wire for AssignReplicasToDirsResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for AssignReplicasToDirsResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         w.i16(self.error_code);
@@ -65,7 +67,7 @@ pub struct DirectoryData {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for DirectoryData {
+impl FromWire for DirectoryData {
     const SIZE_MIN: usize = 18;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -77,7 +79,9 @@ impl Wire for DirectoryData {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DirectoryData {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.uuid(self.id);
         w.array(&self.topics, v, f)?;
@@ -112,7 +116,7 @@ pub struct TopicData {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for TopicData {
+impl FromWire for TopicData {
     const SIZE_MIN: usize = 18;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -124,7 +128,9 @@ impl Wire for TopicData {
         }
         Ok(m)
     }
+}
 
+impl ToWire for TopicData {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.uuid(self.topic_id);
         w.array(&self.partitions, v, f)?;
@@ -159,7 +165,7 @@ pub struct PartitionData {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for PartitionData {
+impl FromWire for PartitionData {
     const SIZE_MIN: usize = 7;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -171,7 +177,9 @@ impl Wire for PartitionData {
         }
         Ok(m)
     }
+}
 
+impl ToWire for PartitionData {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.partition_index);
         w.i16(self.error_code);

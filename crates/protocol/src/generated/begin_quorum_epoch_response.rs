@@ -15,7 +15,7 @@ pub struct BeginQuorumEpochResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for BeginQuorumEpochResponse {
+impl FromWire for BeginQuorumEpochResponse {
     const SIZE_MIN: usize = 4;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -33,7 +33,9 @@ impl Wire for BeginQuorumEpochResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for BeginQuorumEpochResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i16(self.error_code);
         w.array(&self.topics, v, f)?;
@@ -80,7 +82,7 @@ pub struct TopicData {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for TopicData {
+impl FromWire for TopicData {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -92,7 +94,9 @@ impl Wire for TopicData {
         }
         Ok(m)
     }
+}
 
+impl ToWire for TopicData {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.topic_name, f)?;
         w.array(&self.partitions, v, f)?;
@@ -133,7 +137,7 @@ pub struct PartitionData {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for PartitionData {
+impl FromWire for PartitionData {
     const SIZE_MIN: usize = 14;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -147,7 +151,9 @@ impl Wire for PartitionData {
         }
         Ok(m)
     }
+}
 
+impl ToWire for PartitionData {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.partition_index);
         w.i16(self.error_code);
@@ -190,7 +196,7 @@ pub struct NodeEndpoint {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for NodeEndpoint {
+impl FromWire for NodeEndpoint {
     const SIZE_MIN: usize = 8;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -203,7 +209,9 @@ impl Wire for NodeEndpoint {
         }
         Ok(m)
     }
+}
 
+impl ToWire for NodeEndpoint {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.node_id);
         w.string(&self.host, f)?;

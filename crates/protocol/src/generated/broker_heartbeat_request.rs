@@ -38,7 +38,7 @@ impl Default for BrokerHeartbeatRequest {
     }
 }
 
-impl Wire for BrokerHeartbeatRequest {
+impl FromWire for BrokerHeartbeatRequest {
     const SIZE_MIN: usize = 23;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -60,7 +60,9 @@ impl Wire for BrokerHeartbeatRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for BrokerHeartbeatRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.broker_id);
         w.i64(self.broker_epoch);

@@ -32,7 +32,7 @@ impl Default for BrokerHeartbeatResponse {
     }
 }
 
-impl Wire for BrokerHeartbeatResponse {
+impl FromWire for BrokerHeartbeatResponse {
     const SIZE_MIN: usize = 10;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -47,7 +47,9 @@ impl Wire for BrokerHeartbeatResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for BrokerHeartbeatResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         w.i16(self.error_code);

@@ -44,7 +44,7 @@ impl Default for BrokerRegistrationRequest {
     }
 }
 
-impl Wire for BrokerRegistrationRequest {
+impl FromWire for BrokerRegistrationRequest {
     const SIZE_MIN: usize = 25;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -69,7 +69,9 @@ impl Wire for BrokerRegistrationRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for BrokerRegistrationRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.broker_id);
         w.string(&self.cluster_id, f)?;
@@ -136,7 +138,7 @@ pub struct Listener {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for Listener {
+impl FromWire for Listener {
     const SIZE_MIN: usize = 7;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -150,7 +152,9 @@ impl Wire for Listener {
         }
         Ok(m)
     }
+}
 
+impl ToWire for Listener {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.name, f)?;
         w.string(&self.host, f)?;
@@ -191,7 +195,7 @@ pub struct Feature {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for Feature {
+impl FromWire for Feature {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -204,7 +208,9 @@ impl Wire for Feature {
         }
         Ok(m)
     }
+}
 
+impl ToWire for Feature {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.name, f)?;
         w.i16(self.min_supported_version);

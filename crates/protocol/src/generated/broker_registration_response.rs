@@ -26,7 +26,7 @@ impl Default for BrokerRegistrationResponse {
     }
 }
 
-impl Wire for BrokerRegistrationResponse {
+impl FromWire for BrokerRegistrationResponse {
     const SIZE_MIN: usize = 15;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -39,7 +39,9 @@ impl Wire for BrokerRegistrationResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for BrokerRegistrationResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         w.i16(self.error_code);

@@ -13,7 +13,7 @@ pub struct ConsumerGroupDescribeRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for ConsumerGroupDescribeRequest {
+impl FromWire for ConsumerGroupDescribeRequest {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -25,7 +25,9 @@ impl Wire for ConsumerGroupDescribeRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ConsumerGroupDescribeRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.array(&self.group_ids, v, f)?;
         w.bool(self.include_authorized_operations);

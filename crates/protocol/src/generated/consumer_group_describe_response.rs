@@ -13,7 +13,7 @@ pub struct ConsumerGroupDescribeResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for ConsumerGroupDescribeResponse {
+impl FromWire for ConsumerGroupDescribeResponse {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -25,7 +25,9 @@ impl Wire for ConsumerGroupDescribeResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ConsumerGroupDescribeResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         w.array(&self.groups, v, f)?;
@@ -91,7 +93,7 @@ impl Default for DescribedGroup {
     }
 }
 
-impl Wire for DescribedGroup {
+impl FromWire for DescribedGroup {
     const SIZE_MIN: usize = 20;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -110,7 +112,9 @@ impl Wire for DescribedGroup {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DescribedGroup {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i16(self.error_code);
         w.nullable_string(self.error_message.as_deref(), f, true, "ErrorMessage")?;
@@ -196,7 +200,7 @@ impl Default for Member {
     }
 }
 
-impl Wire for Member {
+impl FromWire for Member {
     const SIZE_MIN: usize = 16;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -219,7 +223,9 @@ impl Wire for Member {
         }
         Ok(m)
     }
+}
 
+impl ToWire for Member {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.member_id, f)?;
         w.nullable_string(self.instance_id.as_deref(), f, true, "InstanceId")?;
@@ -274,7 +280,7 @@ pub struct Assignment {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for Assignment {
+impl FromWire for Assignment {
     const SIZE_MIN: usize = 2;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -285,7 +291,9 @@ impl Wire for Assignment {
         }
         Ok(m)
     }
+}
 
+impl ToWire for Assignment {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.array(&self.topic_partitions, v, f)?;
         if f {
@@ -320,7 +328,7 @@ pub struct TopicPartitions {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for TopicPartitions {
+impl FromWire for TopicPartitions {
     const SIZE_MIN: usize = 19;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -333,7 +341,9 @@ impl Wire for TopicPartitions {
         }
         Ok(m)
     }
+}
 
+impl ToWire for TopicPartitions {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.uuid(self.topic_id);
         w.string(&self.topic_name, f)?;

@@ -47,7 +47,7 @@ impl Default for ConsumerGroupHeartbeatRequest {
     }
 }
 
-impl Wire for ConsumerGroupHeartbeatRequest {
+impl FromWire for ConsumerGroupHeartbeatRequest {
     const SIZE_MIN: usize = 16;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -69,7 +69,9 @@ impl Wire for ConsumerGroupHeartbeatRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ConsumerGroupHeartbeatRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.group_id, f)?;
         w.string(&self.member_id, f)?;
@@ -140,7 +142,7 @@ pub struct TopicPartitions {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for TopicPartitions {
+impl FromWire for TopicPartitions {
     const SIZE_MIN: usize = 18;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -152,7 +154,9 @@ impl Wire for TopicPartitions {
         }
         Ok(m)
     }
+}
 
+impl ToWire for TopicPartitions {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.uuid(self.topic_id);
         w.array(&self.partitions, v, f)?;

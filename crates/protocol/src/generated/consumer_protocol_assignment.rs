@@ -11,7 +11,7 @@ pub struct ConsumerProtocolAssignment {
     pub user_data: Option<Bytes>,
 }
 
-impl Wire for ConsumerProtocolAssignment {
+impl FromWire for ConsumerProtocolAssignment {
     const SIZE_MIN: usize = 8;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -20,7 +20,9 @@ impl Wire for ConsumerProtocolAssignment {
         m.user_data = r.nullable_bytes(f, true)?;
         Ok(m)
     }
+}
 
+impl ToWire for ConsumerProtocolAssignment {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.array(&self.assigned_partitions, v, f)?;
         w.nullable_bytes(self.user_data.as_deref(), f, true, "UserData")?;
@@ -47,7 +49,7 @@ pub struct TopicPartition {
     pub partitions: Vec<i32>,
 }
 
-impl Wire for TopicPartition {
+impl FromWire for TopicPartition {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -56,7 +58,9 @@ impl Wire for TopicPartition {
         m.partitions = r.array(v, f)?;
         Ok(m)
     }
+}
 
+impl ToWire for TopicPartition {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.topic, f)?;
         w.array(&self.partitions, v, f)?;

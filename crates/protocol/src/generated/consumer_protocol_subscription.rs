@@ -29,7 +29,7 @@ impl Default for ConsumerProtocolSubscription {
     }
 }
 
-impl Wire for ConsumerProtocolSubscription {
+impl FromWire for ConsumerProtocolSubscription {
     const SIZE_MIN: usize = 8;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -47,7 +47,9 @@ impl Wire for ConsumerProtocolSubscription {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ConsumerProtocolSubscription {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.array(&self.topics, v, f)?;
         w.nullable_bytes(self.user_data.as_deref(), f, true, "UserData")?;
@@ -92,7 +94,7 @@ pub struct TopicPartition {
     pub partitions: Vec<i32>,
 }
 
-impl Wire for TopicPartition {
+impl FromWire for TopicPartition {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -101,7 +103,9 @@ impl Wire for TopicPartition {
         m.partitions = r.array(v, f)?;
         Ok(m)
     }
+}
 
+impl ToWire for TopicPartition {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.topic, f)?;
         w.array(&self.partitions, v, f)?;

@@ -9,7 +9,7 @@ pub struct ControlRecordTypeSchema {
     pub r#type: i16,
 }
 
-impl Wire for ControlRecordTypeSchema {
+impl FromWire for ControlRecordTypeSchema {
     const SIZE_MIN: usize = 2;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -17,7 +17,9 @@ impl Wire for ControlRecordTypeSchema {
         m.r#type = r.i16()?;
         Ok(m)
     }
+}
 
+impl ToWire for ControlRecordTypeSchema {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i16(self.r#type);
         Ok(())

@@ -19,7 +19,7 @@ pub struct ControllerRegistrationRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for ControllerRegistrationRequest {
+impl FromWire for ControllerRegistrationRequest {
     const SIZE_MIN: usize = 24;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -34,7 +34,9 @@ impl Wire for ControllerRegistrationRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ControllerRegistrationRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.controller_id);
         w.uuid(self.incarnation_id);
@@ -79,7 +81,7 @@ pub struct Listener {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for Listener {
+impl FromWire for Listener {
     const SIZE_MIN: usize = 7;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -93,7 +95,9 @@ impl Wire for Listener {
         }
         Ok(m)
     }
+}
 
+impl ToWire for Listener {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.name, f)?;
         w.string(&self.host, f)?;
@@ -134,7 +138,7 @@ pub struct Feature {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for Feature {
+impl FromWire for Feature {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -147,7 +151,9 @@ impl Wire for Feature {
         }
         Ok(m)
     }
+}
 
+impl ToWire for Feature {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.name, f)?;
         w.i16(self.min_supported_version);

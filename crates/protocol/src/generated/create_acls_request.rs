@@ -11,7 +11,7 @@ pub struct CreateAclsRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for CreateAclsRequest {
+impl FromWire for CreateAclsRequest {
     const SIZE_MIN: usize = 2;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -22,7 +22,9 @@ impl Wire for CreateAclsRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for CreateAclsRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.array(&self.creations, v, f)?;
         if f {
@@ -82,7 +84,7 @@ impl Default for AclCreation {
     }
 }
 
-impl Wire for AclCreation {
+impl FromWire for AclCreation {
     const SIZE_MIN: usize = 8;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -99,7 +101,9 @@ impl Wire for AclCreation {
         }
         Ok(m)
     }
+}
 
+impl ToWire for AclCreation {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i8(self.resource_type);
         w.string(&self.resource_name, f)?;

@@ -13,7 +13,7 @@ pub struct CreateAclsResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for CreateAclsResponse {
+impl FromWire for CreateAclsResponse {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -25,7 +25,9 @@ impl Wire for CreateAclsResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for CreateAclsResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         w.array(&self.results, v, f)?;
@@ -72,7 +74,7 @@ impl Default for AclCreationResult {
     }
 }
 
-impl Wire for AclCreationResult {
+impl FromWire for AclCreationResult {
     const SIZE_MIN: usize = 4;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -84,7 +86,9 @@ impl Wire for AclCreationResult {
         }
         Ok(m)
     }
+}
 
+impl ToWire for AclCreationResult {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i16(self.error_code);
         w.nullable_string(self.error_message.as_deref(), f, true, "ErrorMessage")?;

@@ -29,7 +29,7 @@ impl Default for CreateDelegationTokenRequest {
     }
 }
 
-impl Wire for CreateDelegationTokenRequest {
+impl FromWire for CreateDelegationTokenRequest {
     const SIZE_MIN: usize = 10;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -47,7 +47,9 @@ impl Wire for CreateDelegationTokenRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for CreateDelegationTokenRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         if v >= 3 {
             w.nullable_string(self.owner_principal_type.as_deref(), f, true, "OwnerPrincipalType")?;
@@ -103,7 +105,7 @@ pub struct CreatableRenewers {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for CreatableRenewers {
+impl FromWire for CreatableRenewers {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -115,7 +117,9 @@ impl Wire for CreatableRenewers {
         }
         Ok(m)
     }
+}
 
+impl ToWire for CreatableRenewers {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.principal_type, f)?;
         w.string(&self.principal_name, f)?;

@@ -31,7 +31,7 @@ pub struct CreateDelegationTokenResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for CreateDelegationTokenResponse {
+impl FromWire for CreateDelegationTokenResponse {
     const SIZE_MIN: usize = 35;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -56,7 +56,9 @@ impl Wire for CreateDelegationTokenResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for CreateDelegationTokenResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i16(self.error_code);
         w.string(&self.principal_type, f)?;

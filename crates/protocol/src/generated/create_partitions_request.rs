@@ -15,7 +15,7 @@ pub struct CreatePartitionsRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for CreatePartitionsRequest {
+impl FromWire for CreatePartitionsRequest {
     const SIZE_MIN: usize = 7;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -28,7 +28,9 @@ impl Wire for CreatePartitionsRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for CreatePartitionsRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.array(&self.topics, v, f)?;
         w.i32(self.timeout_ms);
@@ -80,7 +82,7 @@ impl Default for CreatePartitionsTopic {
     }
 }
 
-impl Wire for CreatePartitionsTopic {
+impl FromWire for CreatePartitionsTopic {
     const SIZE_MIN: usize = 7;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -93,7 +95,9 @@ impl Wire for CreatePartitionsTopic {
         }
         Ok(m)
     }
+}
 
+impl ToWire for CreatePartitionsTopic {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.name, f)?;
         w.i32(self.count);
@@ -130,7 +134,7 @@ pub struct CreatePartitionsAssignment {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for CreatePartitionsAssignment {
+impl FromWire for CreatePartitionsAssignment {
     const SIZE_MIN: usize = 2;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -141,7 +145,9 @@ impl Wire for CreatePartitionsAssignment {
         }
         Ok(m)
     }
+}
 
+impl ToWire for CreatePartitionsAssignment {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.array(&self.broker_ids, v, f)?;
         if f {

@@ -13,7 +13,7 @@ pub struct CreatePartitionsResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for CreatePartitionsResponse {
+impl FromWire for CreatePartitionsResponse {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -25,7 +25,9 @@ impl Wire for CreatePartitionsResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for CreatePartitionsResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         w.array(&self.results, v, f)?;
@@ -64,7 +66,7 @@ pub struct CreatePartitionsTopicResult {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for CreatePartitionsTopicResult {
+impl FromWire for CreatePartitionsTopicResult {
     const SIZE_MIN: usize = 5;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -77,7 +79,9 @@ impl Wire for CreatePartitionsTopicResult {
         }
         Ok(m)
     }
+}
 
+impl ToWire for CreatePartitionsTopicResult {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.name, f)?;
         w.i16(self.error_code);

@@ -26,7 +26,7 @@ impl Default for CreateTopicsRequest {
     }
 }
 
-impl Wire for CreateTopicsRequest {
+impl FromWire for CreateTopicsRequest {
     const SIZE_MIN: usize = 7;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -39,7 +39,9 @@ impl Wire for CreateTopicsRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for CreateTopicsRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.array(&self.topics, v, f)?;
         w.i32(self.timeout_ms);
@@ -84,7 +86,7 @@ pub struct CreatableTopic {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for CreatableTopic {
+impl FromWire for CreatableTopic {
     const SIZE_MIN: usize = 10;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -99,7 +101,9 @@ impl Wire for CreatableTopic {
         }
         Ok(m)
     }
+}
 
+impl ToWire for CreatableTopic {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.name, f)?;
         w.i32(self.num_partitions);
@@ -142,7 +146,7 @@ pub struct CreatableReplicaAssignment {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for CreatableReplicaAssignment {
+impl FromWire for CreatableReplicaAssignment {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -154,7 +158,9 @@ impl Wire for CreatableReplicaAssignment {
         }
         Ok(m)
     }
+}
 
+impl ToWire for CreatableReplicaAssignment {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.partition_index);
         w.array(&self.broker_ids, v, f)?;
@@ -201,7 +207,7 @@ impl Default for CreatableTopicConfig {
     }
 }
 
-impl Wire for CreatableTopicConfig {
+impl FromWire for CreatableTopicConfig {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -213,7 +219,9 @@ impl Wire for CreatableTopicConfig {
         }
         Ok(m)
     }
+}
 
+impl ToWire for CreatableTopicConfig {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.name, f)?;
         w.nullable_string(self.value.as_deref(), f, true, "Value")?;

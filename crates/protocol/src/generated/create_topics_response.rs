@@ -13,7 +13,7 @@ pub struct CreateTopicsResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for CreateTopicsResponse {
+impl FromWire for CreateTopicsResponse {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -25,7 +25,9 @@ impl Wire for CreateTopicsResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for CreateTopicsResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         w.array(&self.topics, v, f)?;
@@ -90,7 +92,7 @@ impl Default for CreatableTopicResult {
     }
 }
 
-impl Wire for CreatableTopicResult {
+impl FromWire for CreatableTopicResult {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -121,7 +123,9 @@ impl Wire for CreatableTopicResult {
         }
         Ok(m)
     }
+}
 
+impl ToWire for CreatableTopicResult {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.name, f)?;
         if v >= 7 {
@@ -213,7 +217,7 @@ impl Default for CreatableTopicConfigs {
     }
 }
 
-impl Wire for CreatableTopicConfigs {
+impl FromWire for CreatableTopicConfigs {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -228,7 +232,9 @@ impl Wire for CreatableTopicConfigs {
         }
         Ok(m)
     }
+}
 
+impl ToWire for CreatableTopicConfigs {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.name, f)?;
         w.nullable_string(self.value.as_deref(), f, true, "Value")?;

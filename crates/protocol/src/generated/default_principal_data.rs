@@ -15,7 +15,7 @@ pub struct DefaultPrincipalData {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for DefaultPrincipalData {
+impl FromWire for DefaultPrincipalData {
     const SIZE_MIN: usize = 4;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -28,7 +28,9 @@ impl Wire for DefaultPrincipalData {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DefaultPrincipalData {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.r#type, f)?;
         w.string(&self.name, f)?;

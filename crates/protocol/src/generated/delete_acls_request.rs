@@ -11,7 +11,7 @@ pub struct DeleteAclsRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for DeleteAclsRequest {
+impl FromWire for DeleteAclsRequest {
     const SIZE_MIN: usize = 2;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -22,7 +22,9 @@ impl Wire for DeleteAclsRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DeleteAclsRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.array(&self.filters, v, f)?;
         if f {
@@ -82,7 +84,7 @@ impl Default for DeleteAclsFilter {
     }
 }
 
-impl Wire for DeleteAclsFilter {
+impl FromWire for DeleteAclsFilter {
     const SIZE_MIN: usize = 8;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -99,7 +101,9 @@ impl Wire for DeleteAclsFilter {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DeleteAclsFilter {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i8(self.resource_type_filter);
         w.nullable_string(self.resource_name_filter.as_deref(), f, true, "ResourceNameFilter")?;

@@ -13,7 +13,7 @@ pub struct DeleteAclsResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for DeleteAclsResponse {
+impl FromWire for DeleteAclsResponse {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -25,7 +25,9 @@ impl Wire for DeleteAclsResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DeleteAclsResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         w.array(&self.filter_results, v, f)?;
@@ -75,7 +77,7 @@ impl Default for DeleteAclsFilterResult {
     }
 }
 
-impl Wire for DeleteAclsFilterResult {
+impl FromWire for DeleteAclsFilterResult {
     const SIZE_MIN: usize = 5;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -88,7 +90,9 @@ impl Wire for DeleteAclsFilterResult {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DeleteAclsFilterResult {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i16(self.error_code);
         w.nullable_string(self.error_message.as_deref(), f, true, "ErrorMessage")?;
@@ -158,7 +162,7 @@ impl Default for DeleteAclsMatchingAcl {
     }
 }
 
-impl Wire for DeleteAclsMatchingAcl {
+impl FromWire for DeleteAclsMatchingAcl {
     const SIZE_MIN: usize = 11;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -177,7 +181,9 @@ impl Wire for DeleteAclsMatchingAcl {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DeleteAclsMatchingAcl {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i16(self.error_code);
         w.nullable_string(self.error_message.as_deref(), f, true, "ErrorMessage")?;

@@ -11,7 +11,7 @@ pub struct DeleteGroupsRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for DeleteGroupsRequest {
+impl FromWire for DeleteGroupsRequest {
     const SIZE_MIN: usize = 2;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -22,7 +22,9 @@ impl Wire for DeleteGroupsRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DeleteGroupsRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.array(&self.groups_names, v, f)?;
         if f {

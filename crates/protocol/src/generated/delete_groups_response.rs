@@ -13,7 +13,7 @@ pub struct DeleteGroupsResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for DeleteGroupsResponse {
+impl FromWire for DeleteGroupsResponse {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -25,7 +25,9 @@ impl Wire for DeleteGroupsResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DeleteGroupsResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         w.array(&self.results, v, f)?;
@@ -62,7 +64,7 @@ pub struct DeletableGroupResult {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for DeletableGroupResult {
+impl FromWire for DeletableGroupResult {
     const SIZE_MIN: usize = 4;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -74,7 +76,9 @@ impl Wire for DeletableGroupResult {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DeletableGroupResult {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.group_id, f)?;
         w.i16(self.error_code);

@@ -13,7 +13,7 @@ pub struct DeleteRecordsRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for DeleteRecordsRequest {
+impl FromWire for DeleteRecordsRequest {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -25,7 +25,9 @@ impl Wire for DeleteRecordsRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DeleteRecordsRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.array(&self.topics, v, f)?;
         w.i32(self.timeout_ms);
@@ -62,7 +64,7 @@ pub struct DeleteRecordsTopic {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for DeleteRecordsTopic {
+impl FromWire for DeleteRecordsTopic {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -74,7 +76,9 @@ impl Wire for DeleteRecordsTopic {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DeleteRecordsTopic {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.name, f)?;
         w.array(&self.partitions, v, f)?;
@@ -111,7 +115,7 @@ pub struct DeleteRecordsPartition {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for DeleteRecordsPartition {
+impl FromWire for DeleteRecordsPartition {
     const SIZE_MIN: usize = 12;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -123,7 +127,9 @@ impl Wire for DeleteRecordsPartition {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DeleteRecordsPartition {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.partition_index);
         w.i64(self.offset);

@@ -13,7 +13,7 @@ pub struct DeleteRecordsResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for DeleteRecordsResponse {
+impl FromWire for DeleteRecordsResponse {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -25,7 +25,9 @@ impl Wire for DeleteRecordsResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DeleteRecordsResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         w.array(&self.topics, v, f)?;
@@ -62,7 +64,7 @@ pub struct DeleteRecordsTopicResult {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for DeleteRecordsTopicResult {
+impl FromWire for DeleteRecordsTopicResult {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -74,7 +76,9 @@ impl Wire for DeleteRecordsTopicResult {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DeleteRecordsTopicResult {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.name, f)?;
         w.array(&self.partitions, v, f)?;
@@ -113,7 +117,7 @@ pub struct DeleteRecordsPartitionResult {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for DeleteRecordsPartitionResult {
+impl FromWire for DeleteRecordsPartitionResult {
     const SIZE_MIN: usize = 14;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -126,7 +130,9 @@ impl Wire for DeleteRecordsPartitionResult {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DeleteRecordsPartitionResult {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.partition_index);
         w.i64(self.low_watermark);

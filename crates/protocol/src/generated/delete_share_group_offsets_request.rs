@@ -13,7 +13,7 @@ pub struct DeleteShareGroupOffsetsRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for DeleteShareGroupOffsetsRequest {
+impl FromWire for DeleteShareGroupOffsetsRequest {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -25,7 +25,9 @@ impl Wire for DeleteShareGroupOffsetsRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DeleteShareGroupOffsetsRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.group_id, f)?;
         w.array(&self.topics, v, f)?;
@@ -58,7 +60,7 @@ pub struct DeleteShareGroupOffsetsRequestTopic {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for DeleteShareGroupOffsetsRequestTopic {
+impl FromWire for DeleteShareGroupOffsetsRequestTopic {
     const SIZE_MIN: usize = 2;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -69,7 +71,9 @@ impl Wire for DeleteShareGroupOffsetsRequestTopic {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DeleteShareGroupOffsetsRequestTopic {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.topic_name, f)?;
         if f {

@@ -17,7 +17,7 @@ pub struct DeleteShareGroupOffsetsResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for DeleteShareGroupOffsetsResponse {
+impl FromWire for DeleteShareGroupOffsetsResponse {
     const SIZE_MIN: usize = 9;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -31,7 +31,9 @@ impl Wire for DeleteShareGroupOffsetsResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DeleteShareGroupOffsetsResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         w.i16(self.error_code);
@@ -74,7 +76,7 @@ pub struct DeleteShareGroupOffsetsResponseTopic {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for DeleteShareGroupOffsetsResponseTopic {
+impl FromWire for DeleteShareGroupOffsetsResponseTopic {
     const SIZE_MIN: usize = 21;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -88,7 +90,9 @@ impl Wire for DeleteShareGroupOffsetsResponseTopic {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DeleteShareGroupOffsetsResponseTopic {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.topic_name, f)?;
         w.uuid(self.topic_id);

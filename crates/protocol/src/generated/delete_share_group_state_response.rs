@@ -11,7 +11,7 @@ pub struct DeleteShareGroupStateResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for DeleteShareGroupStateResponse {
+impl FromWire for DeleteShareGroupStateResponse {
     const SIZE_MIN: usize = 2;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -22,7 +22,9 @@ impl Wire for DeleteShareGroupStateResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DeleteShareGroupStateResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.array(&self.results, v, f)?;
         if f {
@@ -55,7 +57,7 @@ pub struct DeleteStateResult {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for DeleteStateResult {
+impl FromWire for DeleteStateResult {
     const SIZE_MIN: usize = 18;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -67,7 +69,9 @@ impl Wire for DeleteStateResult {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DeleteStateResult {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.uuid(self.topic_id);
         w.array(&self.partitions, v, f)?;
@@ -104,7 +108,7 @@ pub struct PartitionResult {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for PartitionResult {
+impl FromWire for PartitionResult {
     const SIZE_MIN: usize = 8;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -117,7 +121,9 @@ impl Wire for PartitionResult {
         }
         Ok(m)
     }
+}
 
+impl ToWire for PartitionResult {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.partition);
         w.i16(self.error_code);

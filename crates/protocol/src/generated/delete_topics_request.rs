@@ -15,7 +15,7 @@ pub struct DeleteTopicsRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for DeleteTopicsRequest {
+impl FromWire for DeleteTopicsRequest {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -32,7 +32,9 @@ impl Wire for DeleteTopicsRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DeleteTopicsRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         if v >= 6 {
             w.array(&self.topics, v, f)?;
@@ -81,7 +83,7 @@ pub struct DeleteTopicState {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for DeleteTopicState {
+impl FromWire for DeleteTopicState {
     const SIZE_MIN: usize = 18;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -93,7 +95,9 @@ impl Wire for DeleteTopicState {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DeleteTopicState {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.nullable_string(self.name.as_deref(), f, true, "Name")?;
         w.uuid(self.topic_id);

@@ -13,7 +13,7 @@ pub struct DeleteTopicsResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for DeleteTopicsResponse {
+impl FromWire for DeleteTopicsResponse {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -25,7 +25,9 @@ impl Wire for DeleteTopicsResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DeleteTopicsResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         w.array(&self.responses, v, f)?;
@@ -78,7 +80,7 @@ impl Default for DeletableTopicResult {
     }
 }
 
-impl Wire for DeletableTopicResult {
+impl FromWire for DeletableTopicResult {
     const SIZE_MIN: usize = 4;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -96,7 +98,9 @@ impl Wire for DeletableTopicResult {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DeletableTopicResult {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.nullable_string(self.name.as_deref(), f, v >= 6, "Name")?;
         if v >= 6 {

@@ -38,7 +38,7 @@ impl Default for DescribeAclsRequest {
     }
 }
 
-impl Wire for DescribeAclsRequest {
+impl FromWire for DescribeAclsRequest {
     const SIZE_MIN: usize = 8;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -55,7 +55,9 @@ impl Wire for DescribeAclsRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DescribeAclsRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i8(self.resource_type_filter);
         w.nullable_string(self.resource_name_filter.as_deref(), f, true, "ResourceNameFilter")?;

@@ -29,7 +29,7 @@ impl Default for DescribeAclsResponse {
     }
 }
 
-impl Wire for DescribeAclsResponse {
+impl FromWire for DescribeAclsResponse {
     const SIZE_MIN: usize = 9;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -43,7 +43,9 @@ impl Wire for DescribeAclsResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DescribeAclsResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         w.i16(self.error_code);
@@ -100,7 +102,7 @@ impl Default for DescribeAclsResource {
     }
 }
 
-impl Wire for DescribeAclsResource {
+impl FromWire for DescribeAclsResource {
     const SIZE_MIN: usize = 5;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -114,7 +116,9 @@ impl Wire for DescribeAclsResource {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DescribeAclsResource {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i8(self.resource_type);
         w.string(&self.resource_name, f)?;
@@ -159,7 +163,7 @@ pub struct AclDescription {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for AclDescription {
+impl FromWire for AclDescription {
     const SIZE_MIN: usize = 5;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -173,7 +177,9 @@ impl Wire for AclDescription {
         }
         Ok(m)
     }
+}
 
+impl ToWire for AclDescription {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.principal, f)?;
         w.string(&self.host, f)?;

@@ -13,7 +13,7 @@ pub struct DescribeClientQuotasRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for DescribeClientQuotasRequest {
+impl FromWire for DescribeClientQuotasRequest {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -25,7 +25,9 @@ impl Wire for DescribeClientQuotasRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DescribeClientQuotasRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.array(&self.components, v, f)?;
         w.bool(self.strict);
@@ -78,7 +80,7 @@ impl Default for ComponentData {
     }
 }
 
-impl Wire for ComponentData {
+impl FromWire for ComponentData {
     const SIZE_MIN: usize = 4;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -91,7 +93,9 @@ impl Wire for ComponentData {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ComponentData {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.entity_type, f)?;
         w.i8(self.match_type);

@@ -29,7 +29,7 @@ impl Default for DescribeClientQuotasResponse {
     }
 }
 
-impl Wire for DescribeClientQuotasResponse {
+impl FromWire for DescribeClientQuotasResponse {
     const SIZE_MIN: usize = 9;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -43,7 +43,9 @@ impl Wire for DescribeClientQuotasResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DescribeClientQuotasResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         w.i16(self.error_code);
@@ -87,7 +89,7 @@ pub struct EntryData {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for EntryData {
+impl FromWire for EntryData {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -99,7 +101,9 @@ impl Wire for EntryData {
         }
         Ok(m)
     }
+}
 
+impl ToWire for EntryData {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.array(&self.entity, v, f)?;
         w.array(&self.values, v, f)?;
@@ -146,7 +150,7 @@ impl Default for EntityData {
     }
 }
 
-impl Wire for EntityData {
+impl FromWire for EntityData {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -158,7 +162,9 @@ impl Wire for EntityData {
         }
         Ok(m)
     }
+}
 
+impl ToWire for EntityData {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.entity_type, f)?;
         w.nullable_string(self.entity_name.as_deref(), f, true, "EntityName")?;
@@ -195,7 +201,7 @@ pub struct ValueData {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for ValueData {
+impl FromWire for ValueData {
     const SIZE_MIN: usize = 10;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -207,7 +213,9 @@ impl Wire for ValueData {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ValueData {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.key, f)?;
         w.f64(self.value);

@@ -26,7 +26,7 @@ impl Default for DescribeClusterRequest {
     }
 }
 
-impl Wire for DescribeClusterRequest {
+impl FromWire for DescribeClusterRequest {
     const SIZE_MIN: usize = 2;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -43,7 +43,9 @@ impl Wire for DescribeClusterRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DescribeClusterRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.bool(self.include_cluster_authorized_operations);
         if v >= 1 {

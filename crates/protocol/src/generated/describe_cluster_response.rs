@@ -41,7 +41,7 @@ impl Default for DescribeClusterResponse {
     }
 }
 
-impl Wire for DescribeClusterResponse {
+impl FromWire for DescribeClusterResponse {
     const SIZE_MIN: usize = 18;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -61,7 +61,9 @@ impl Wire for DescribeClusterResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DescribeClusterResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         w.i16(self.error_code);
@@ -120,7 +122,7 @@ pub struct DescribeClusterBroker {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for DescribeClusterBroker {
+impl FromWire for DescribeClusterBroker {
     const SIZE_MIN: usize = 11;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -137,7 +139,9 @@ impl Wire for DescribeClusterBroker {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DescribeClusterBroker {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.broker_id);
         w.string(&self.host, f)?;

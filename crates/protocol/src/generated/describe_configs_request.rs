@@ -15,7 +15,7 @@ pub struct DescribeConfigsRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for DescribeConfigsRequest {
+impl FromWire for DescribeConfigsRequest {
     const SIZE_MIN: usize = 4;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -30,7 +30,9 @@ impl Wire for DescribeConfigsRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DescribeConfigsRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.array(&self.resources, v, f)?;
         w.bool(self.include_synonyms);
@@ -88,7 +90,7 @@ impl Default for DescribeConfigsResource {
     }
 }
 
-impl Wire for DescribeConfigsResource {
+impl FromWire for DescribeConfigsResource {
     const SIZE_MIN: usize = 4;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -101,7 +103,9 @@ impl Wire for DescribeConfigsResource {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DescribeConfigsResource {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i8(self.resource_type);
         w.string(&self.resource_name, f)?;

@@ -13,7 +13,7 @@ pub struct DescribeConfigsResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for DescribeConfigsResponse {
+impl FromWire for DescribeConfigsResponse {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -25,7 +25,9 @@ impl Wire for DescribeConfigsResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DescribeConfigsResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         w.array(&self.results, v, f)?;
@@ -81,7 +83,7 @@ impl Default for DescribeConfigsResult {
     }
 }
 
-impl Wire for DescribeConfigsResult {
+impl FromWire for DescribeConfigsResult {
     const SIZE_MIN: usize = 7;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -96,7 +98,9 @@ impl Wire for DescribeConfigsResult {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DescribeConfigsResult {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i16(self.error_code);
         w.nullable_string(self.error_message.as_deref(), f, true, "ErrorMessage")?;
@@ -167,7 +171,7 @@ impl Default for DescribeConfigsResourceResult {
     }
 }
 
-impl Wire for DescribeConfigsResourceResult {
+impl FromWire for DescribeConfigsResourceResult {
     const SIZE_MIN: usize = 9;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -189,7 +193,9 @@ impl Wire for DescribeConfigsResourceResult {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DescribeConfigsResourceResult {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.name, f)?;
         w.nullable_string(self.value.as_deref(), f, true, "Value")?;
@@ -262,7 +268,7 @@ impl Default for DescribeConfigsSynonym {
     }
 }
 
-impl Wire for DescribeConfigsSynonym {
+impl FromWire for DescribeConfigsSynonym {
     const SIZE_MIN: usize = 4;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -275,7 +281,9 @@ impl Wire for DescribeConfigsSynonym {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DescribeConfigsSynonym {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.name, f)?;
         w.nullable_string(self.value.as_deref(), f, true, "Value")?;

@@ -17,7 +17,7 @@ impl Default for DescribeDelegationTokenRequest {
     }
 }
 
-impl Wire for DescribeDelegationTokenRequest {
+impl FromWire for DescribeDelegationTokenRequest {
     const SIZE_MIN: usize = 2;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -28,7 +28,9 @@ impl Wire for DescribeDelegationTokenRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DescribeDelegationTokenRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.nullable_array(self.owners.as_deref(), v, f, true, "Owners")?;
         if f {
@@ -66,7 +68,7 @@ pub struct DescribeDelegationTokenOwner {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for DescribeDelegationTokenOwner {
+impl FromWire for DescribeDelegationTokenOwner {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -78,7 +80,9 @@ impl Wire for DescribeDelegationTokenOwner {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DescribeDelegationTokenOwner {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.principal_type, f)?;
         w.string(&self.principal_name, f)?;

@@ -15,7 +15,7 @@ pub struct DescribeDelegationTokenResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for DescribeDelegationTokenResponse {
+impl FromWire for DescribeDelegationTokenResponse {
     const SIZE_MIN: usize = 8;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -28,7 +28,9 @@ impl Wire for DescribeDelegationTokenResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DescribeDelegationTokenResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i16(self.error_code);
         w.array(&self.tokens, v, f)?;
@@ -86,7 +88,7 @@ pub struct DescribedDelegationToken {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for DescribedDelegationToken {
+impl FromWire for DescribedDelegationToken {
     const SIZE_MIN: usize = 30;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -110,7 +112,9 @@ impl Wire for DescribedDelegationToken {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DescribedDelegationToken {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.principal_type, f)?;
         w.string(&self.principal_name, f)?;
@@ -181,7 +185,7 @@ pub struct DescribedDelegationTokenRenewer {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for DescribedDelegationTokenRenewer {
+impl FromWire for DescribedDelegationTokenRenewer {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -193,7 +197,9 @@ impl Wire for DescribedDelegationTokenRenewer {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DescribedDelegationTokenRenewer {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.principal_type, f)?;
         w.string(&self.principal_name, f)?;

@@ -13,7 +13,7 @@ pub struct DescribeGroupsRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for DescribeGroupsRequest {
+impl FromWire for DescribeGroupsRequest {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -27,7 +27,9 @@ impl Wire for DescribeGroupsRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DescribeGroupsRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.array(&self.groups, v, f)?;
         if v >= 3 {

@@ -13,7 +13,7 @@ pub struct DescribeGroupsResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for DescribeGroupsResponse {
+impl FromWire for DescribeGroupsResponse {
     const SIZE_MIN: usize = 4;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -27,7 +27,9 @@ impl Wire for DescribeGroupsResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DescribeGroupsResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         if v >= 1 {
             w.i32(self.throttle_time_ms);
@@ -96,7 +98,7 @@ impl Default for DescribedGroup {
     }
 }
 
-impl Wire for DescribedGroup {
+impl FromWire for DescribedGroup {
     const SIZE_MIN: usize = 12;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -118,7 +120,9 @@ impl Wire for DescribedGroup {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DescribedGroup {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i16(self.error_code);
         if v >= 6 {
@@ -187,7 +191,7 @@ pub struct DescribedGroupMember {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for DescribedGroupMember {
+impl FromWire for DescribedGroupMember {
     const SIZE_MIN: usize = 7;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -205,7 +209,9 @@ impl Wire for DescribedGroupMember {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DescribedGroupMember {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.member_id, f)?;
         if v >= 4 {

@@ -17,7 +17,7 @@ impl Default for DescribeLogDirsRequest {
     }
 }
 
-impl Wire for DescribeLogDirsRequest {
+impl FromWire for DescribeLogDirsRequest {
     const SIZE_MIN: usize = 2;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -28,7 +28,9 @@ impl Wire for DescribeLogDirsRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DescribeLogDirsRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.nullable_array(self.topics.as_deref(), v, f, true, "Topics")?;
         if f {
@@ -63,7 +65,7 @@ pub struct DescribableLogDirTopic {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for DescribableLogDirTopic {
+impl FromWire for DescribableLogDirTopic {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -75,7 +77,9 @@ impl Wire for DescribableLogDirTopic {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DescribableLogDirTopic {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.topic, f)?;
         w.array(&self.partitions, v, f)?;

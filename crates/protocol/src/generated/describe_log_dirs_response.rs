@@ -15,7 +15,7 @@ pub struct DescribeLogDirsResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for DescribeLogDirsResponse {
+impl FromWire for DescribeLogDirsResponse {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -30,7 +30,9 @@ impl Wire for DescribeLogDirsResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DescribeLogDirsResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         if v >= 3 {
@@ -95,7 +97,7 @@ impl Default for DescribeLogDirsResult {
     }
 }
 
-impl Wire for DescribeLogDirsResult {
+impl FromWire for DescribeLogDirsResult {
     const SIZE_MIN: usize = 5;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -117,7 +119,9 @@ impl Wire for DescribeLogDirsResult {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DescribeLogDirsResult {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i16(self.error_code);
         w.string(&self.log_dir, f)?;
@@ -174,7 +178,7 @@ pub struct DescribeLogDirsTopic {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for DescribeLogDirsTopic {
+impl FromWire for DescribeLogDirsTopic {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -186,7 +190,9 @@ impl Wire for DescribeLogDirsTopic {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DescribeLogDirsTopic {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.name, f)?;
         w.array(&self.partitions, v, f)?;
@@ -227,7 +233,7 @@ pub struct DescribeLogDirsPartition {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for DescribeLogDirsPartition {
+impl FromWire for DescribeLogDirsPartition {
     const SIZE_MIN: usize = 21;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -241,7 +247,9 @@ impl Wire for DescribeLogDirsPartition {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DescribeLogDirsPartition {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.partition_index);
         w.i64(self.partition_size);

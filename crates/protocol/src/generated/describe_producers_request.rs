@@ -11,7 +11,7 @@ pub struct DescribeProducersRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for DescribeProducersRequest {
+impl FromWire for DescribeProducersRequest {
     const SIZE_MIN: usize = 2;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -22,7 +22,9 @@ impl Wire for DescribeProducersRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DescribeProducersRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.array(&self.topics, v, f)?;
         if f {
@@ -55,7 +57,7 @@ pub struct TopicRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for TopicRequest {
+impl FromWire for TopicRequest {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -67,7 +69,9 @@ impl Wire for TopicRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for TopicRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.name, f)?;
         w.array(&self.partition_indexes, v, f)?;

@@ -13,7 +13,7 @@ pub struct DescribeProducersResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for DescribeProducersResponse {
+impl FromWire for DescribeProducersResponse {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -25,7 +25,9 @@ impl Wire for DescribeProducersResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DescribeProducersResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         w.array(&self.topics, v, f)?;
@@ -60,7 +62,7 @@ pub struct TopicResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for TopicResponse {
+impl FromWire for TopicResponse {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -72,7 +74,9 @@ impl Wire for TopicResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for TopicResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.name, f)?;
         w.array(&self.partitions, v, f)?;
@@ -111,7 +115,7 @@ pub struct PartitionResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for PartitionResponse {
+impl FromWire for PartitionResponse {
     const SIZE_MIN: usize = 9;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -125,7 +129,9 @@ impl Wire for PartitionResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for PartitionResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.partition_index);
         w.i16(self.error_code);
@@ -186,7 +192,7 @@ impl Default for ProducerState {
     }
 }
 
-impl Wire for ProducerState {
+impl FromWire for ProducerState {
     const SIZE_MIN: usize = 37;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -202,7 +208,9 @@ impl Wire for ProducerState {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ProducerState {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i64(self.producer_id);
         w.i32(self.producer_epoch);

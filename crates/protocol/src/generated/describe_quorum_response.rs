@@ -29,7 +29,7 @@ impl Default for DescribeQuorumResponse {
     }
 }
 
-impl Wire for DescribeQuorumResponse {
+impl FromWire for DescribeQuorumResponse {
     const SIZE_MIN: usize = 4;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -47,7 +47,9 @@ impl Wire for DescribeQuorumResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DescribeQuorumResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i16(self.error_code);
         if v >= 2 {
@@ -96,7 +98,7 @@ pub struct TopicData {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for TopicData {
+impl FromWire for TopicData {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -108,7 +110,9 @@ impl Wire for TopicData {
         }
         Ok(m)
     }
+}
 
+impl ToWire for TopicData {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.topic_name, f)?;
         w.array(&self.partitions, v, f)?;
@@ -171,7 +175,7 @@ impl Default for PartitionData {
     }
 }
 
-impl Wire for PartitionData {
+impl FromWire for PartitionData {
     const SIZE_MIN: usize = 25;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -191,7 +195,9 @@ impl Wire for PartitionData {
         }
         Ok(m)
     }
+}
 
+impl ToWire for PartitionData {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.partition_index);
         w.i16(self.error_code);
@@ -261,7 +267,7 @@ impl Default for ReplicaState {
     }
 }
 
-impl Wire for ReplicaState {
+impl FromWire for ReplicaState {
     const SIZE_MIN: usize = 13;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -282,7 +288,9 @@ impl Wire for ReplicaState {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ReplicaState {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.replica_id);
         if v >= 2 {
@@ -337,7 +345,7 @@ pub struct Node {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for Node {
+impl FromWire for Node {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -349,7 +357,9 @@ impl Wire for Node {
         }
         Ok(m)
     }
+}
 
+impl ToWire for Node {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.node_id);
         w.array(&self.listeners, v, f)?;
@@ -386,7 +396,7 @@ pub struct Listener {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for Listener {
+impl FromWire for Listener {
     const SIZE_MIN: usize = 5;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -399,7 +409,9 @@ impl Wire for Listener {
         }
         Ok(m)
     }
+}
 
+impl ToWire for Listener {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.name, f)?;
         w.string(&self.host, f)?;

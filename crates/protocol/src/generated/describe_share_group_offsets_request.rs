@@ -11,7 +11,7 @@ pub struct DescribeShareGroupOffsetsRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for DescribeShareGroupOffsetsRequest {
+impl FromWire for DescribeShareGroupOffsetsRequest {
     const SIZE_MIN: usize = 2;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -22,7 +22,9 @@ impl Wire for DescribeShareGroupOffsetsRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DescribeShareGroupOffsetsRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.array(&self.groups, v, f)?;
         if f {
@@ -65,7 +67,7 @@ impl Default for DescribeShareGroupOffsetsRequestGroup {
     }
 }
 
-impl Wire for DescribeShareGroupOffsetsRequestGroup {
+impl FromWire for DescribeShareGroupOffsetsRequestGroup {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -77,7 +79,9 @@ impl Wire for DescribeShareGroupOffsetsRequestGroup {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DescribeShareGroupOffsetsRequestGroup {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.group_id, f)?;
         w.nullable_array(self.topics.as_deref(), v, f, true, "Topics")?;
@@ -112,7 +116,7 @@ pub struct DescribeShareGroupOffsetsRequestTopic {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for DescribeShareGroupOffsetsRequestTopic {
+impl FromWire for DescribeShareGroupOffsetsRequestTopic {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -124,7 +128,9 @@ impl Wire for DescribeShareGroupOffsetsRequestTopic {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DescribeShareGroupOffsetsRequestTopic {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.topic_name, f)?;
         w.array(&self.partitions, v, f)?;

@@ -13,7 +13,7 @@ pub struct DescribeShareGroupOffsetsResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for DescribeShareGroupOffsetsResponse {
+impl FromWire for DescribeShareGroupOffsetsResponse {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -25,7 +25,9 @@ impl Wire for DescribeShareGroupOffsetsResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DescribeShareGroupOffsetsResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         w.array(&self.groups, v, f)?;
@@ -64,7 +66,7 @@ pub struct DescribeShareGroupOffsetsResponseGroup {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for DescribeShareGroupOffsetsResponseGroup {
+impl FromWire for DescribeShareGroupOffsetsResponseGroup {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -78,7 +80,9 @@ impl Wire for DescribeShareGroupOffsetsResponseGroup {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DescribeShareGroupOffsetsResponseGroup {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.group_id, f)?;
         w.array(&self.topics, v, f)?;
@@ -119,7 +123,7 @@ pub struct DescribeShareGroupOffsetsResponseTopic {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for DescribeShareGroupOffsetsResponseTopic {
+impl FromWire for DescribeShareGroupOffsetsResponseTopic {
     const SIZE_MIN: usize = 19;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -132,7 +136,9 @@ impl Wire for DescribeShareGroupOffsetsResponseTopic {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DescribeShareGroupOffsetsResponseTopic {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.topic_name, f)?;
         w.uuid(self.topic_id);
@@ -191,7 +197,7 @@ impl Default for DescribeShareGroupOffsetsResponsePartition {
     }
 }
 
-impl Wire for DescribeShareGroupOffsetsResponsePartition {
+impl FromWire for DescribeShareGroupOffsetsResponsePartition {
     const SIZE_MIN: usize = 20;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -209,7 +215,9 @@ impl Wire for DescribeShareGroupOffsetsResponsePartition {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DescribeShareGroupOffsetsResponsePartition {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.partition_index);
         w.i64(self.start_offset);

@@ -26,7 +26,7 @@ impl Default for DescribeTopicPartitionsRequest {
     }
 }
 
-impl Wire for DescribeTopicPartitionsRequest {
+impl FromWire for DescribeTopicPartitionsRequest {
     const SIZE_MIN: usize = 7;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -39,7 +39,9 @@ impl Wire for DescribeTopicPartitionsRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DescribeTopicPartitionsRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.array(&self.topics, v, f)?;
         w.i32(self.response_partition_limit);
@@ -74,7 +76,7 @@ pub struct TopicRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for TopicRequest {
+impl FromWire for TopicRequest {
     const SIZE_MIN: usize = 2;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -85,7 +87,9 @@ impl Wire for TopicRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for TopicRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.name, f)?;
         if f {
@@ -118,7 +122,7 @@ pub struct Cursor {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for Cursor {
+impl FromWire for Cursor {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -130,7 +134,9 @@ impl Wire for Cursor {
         }
         Ok(m)
     }
+}
 
+impl ToWire for Cursor {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.topic_name, f)?;
         w.i32(self.partition_index);

@@ -15,7 +15,7 @@ pub struct DescribeTopicPartitionsResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for DescribeTopicPartitionsResponse {
+impl FromWire for DescribeTopicPartitionsResponse {
     const SIZE_MIN: usize = 7;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -28,7 +28,9 @@ impl Wire for DescribeTopicPartitionsResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DescribeTopicPartitionsResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         w.array(&self.topics, v, f)?;
@@ -87,7 +89,7 @@ impl Default for DescribeTopicPartitionsResponseTopic {
     }
 }
 
-impl Wire for DescribeTopicPartitionsResponseTopic {
+impl FromWire for DescribeTopicPartitionsResponseTopic {
     const SIZE_MIN: usize = 26;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -103,7 +105,9 @@ impl Wire for DescribeTopicPartitionsResponseTopic {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DescribeTopicPartitionsResponseTopic {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i16(self.error_code);
         w.nullable_string(self.name.as_deref(), f, true, "Name")?;
@@ -177,7 +181,7 @@ impl Default for DescribeTopicPartitionsResponsePartition {
     }
 }
 
-impl Wire for DescribeTopicPartitionsResponsePartition {
+impl FromWire for DescribeTopicPartitionsResponsePartition {
     const SIZE_MIN: usize = 20;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -196,7 +200,9 @@ impl Wire for DescribeTopicPartitionsResponsePartition {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DescribeTopicPartitionsResponsePartition {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i16(self.error_code);
         w.i32(self.partition_index);
@@ -251,7 +257,7 @@ pub struct Cursor {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for Cursor {
+impl FromWire for Cursor {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -263,7 +269,9 @@ impl Wire for Cursor {
         }
         Ok(m)
     }
+}
 
+impl ToWire for Cursor {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.topic_name, f)?;
         w.i32(self.partition_index);

@@ -11,7 +11,7 @@ pub struct DescribeTransactionsRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for DescribeTransactionsRequest {
+impl FromWire for DescribeTransactionsRequest {
     const SIZE_MIN: usize = 2;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -22,7 +22,9 @@ impl Wire for DescribeTransactionsRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DescribeTransactionsRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.array(&self.transactional_ids, v, f)?;
         if f {

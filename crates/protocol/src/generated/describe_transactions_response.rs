@@ -13,7 +13,7 @@ pub struct DescribeTransactionsResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for DescribeTransactionsResponse {
+impl FromWire for DescribeTransactionsResponse {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -25,7 +25,9 @@ impl Wire for DescribeTransactionsResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DescribeTransactionsResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         w.array(&self.transaction_states, v, f)?;
@@ -72,7 +74,7 @@ pub struct TransactionState {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for TransactionState {
+impl FromWire for TransactionState {
     const SIZE_MIN: usize = 28;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -90,7 +92,9 @@ impl Wire for TransactionState {
         }
         Ok(m)
     }
+}
 
+impl ToWire for TransactionState {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i16(self.error_code);
         w.string(&self.transactional_id, f)?;
@@ -137,7 +141,7 @@ pub struct TopicData {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for TopicData {
+impl FromWire for TopicData {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -149,7 +153,9 @@ impl Wire for TopicData {
         }
         Ok(m)
     }
+}
 
+impl ToWire for TopicData {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.topic, f)?;
         w.array(&self.partitions, v, f)?;

@@ -17,7 +17,7 @@ impl Default for DescribeUserScramCredentialsRequest {
     }
 }
 
-impl Wire for DescribeUserScramCredentialsRequest {
+impl FromWire for DescribeUserScramCredentialsRequest {
     const SIZE_MIN: usize = 2;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -28,7 +28,9 @@ impl Wire for DescribeUserScramCredentialsRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DescribeUserScramCredentialsRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.nullable_array(self.users.as_deref(), v, f, true, "Users")?;
         if f {
@@ -59,7 +61,7 @@ pub struct UserName {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for UserName {
+impl FromWire for UserName {
     const SIZE_MIN: usize = 2;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -70,7 +72,9 @@ impl Wire for UserName {
         }
         Ok(m)
     }
+}
 
+impl ToWire for UserName {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.name, f)?;
         if f {

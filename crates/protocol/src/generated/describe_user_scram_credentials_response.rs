@@ -29,7 +29,7 @@ impl Default for DescribeUserScramCredentialsResponse {
     }
 }
 
-impl Wire for DescribeUserScramCredentialsResponse {
+impl FromWire for DescribeUserScramCredentialsResponse {
     const SIZE_MIN: usize = 9;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -43,7 +43,9 @@ impl Wire for DescribeUserScramCredentialsResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DescribeUserScramCredentialsResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         w.i16(self.error_code);
@@ -98,7 +100,7 @@ impl Default for DescribeUserScramCredentialsResult {
     }
 }
 
-impl Wire for DescribeUserScramCredentialsResult {
+impl FromWire for DescribeUserScramCredentialsResult {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -112,7 +114,9 @@ impl Wire for DescribeUserScramCredentialsResult {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DescribeUserScramCredentialsResult {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.user, f)?;
         w.i16(self.error_code);
@@ -151,7 +155,7 @@ pub struct CredentialInfo {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for CredentialInfo {
+impl FromWire for CredentialInfo {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -163,7 +167,9 @@ impl Wire for CredentialInfo {
         }
         Ok(m)
     }
+}
 
+impl ToWire for CredentialInfo {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i8(self.mechanism);
         w.i32(self.iterations);

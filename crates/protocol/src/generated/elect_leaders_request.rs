@@ -26,7 +26,7 @@ impl Default for ElectLeadersRequest {
     }
 }
 
-impl Wire for ElectLeadersRequest {
+impl FromWire for ElectLeadersRequest {
     const SIZE_MIN: usize = 7;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -41,7 +41,9 @@ impl Wire for ElectLeadersRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ElectLeadersRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         if v >= 1 {
             w.i8(self.election_type);
@@ -86,7 +88,7 @@ pub struct TopicPartitions {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for TopicPartitions {
+impl FromWire for TopicPartitions {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -98,7 +100,9 @@ impl Wire for TopicPartitions {
         }
         Ok(m)
     }
+}
 
+impl ToWire for TopicPartitions {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.topic, f)?;
         w.array(&self.partitions, v, f)?;

@@ -15,7 +15,7 @@ pub struct ElectLeadersResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for ElectLeadersResponse {
+impl FromWire for ElectLeadersResponse {
     const SIZE_MIN: usize = 8;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -30,7 +30,9 @@ impl Wire for ElectLeadersResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ElectLeadersResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         if v >= 1 {
@@ -75,7 +77,7 @@ pub struct ReplicaElectionResult {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for ReplicaElectionResult {
+impl FromWire for ReplicaElectionResult {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -87,7 +89,9 @@ impl Wire for ReplicaElectionResult {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ReplicaElectionResult {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.topic, f)?;
         w.array(&self.partition_result, v, f)?;
@@ -137,7 +141,7 @@ impl Default for PartitionResult {
     }
 }
 
-impl Wire for PartitionResult {
+impl FromWire for PartitionResult {
     const SIZE_MIN: usize = 8;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -150,7 +154,9 @@ impl Wire for PartitionResult {
         }
         Ok(m)
     }
+}
 
+impl ToWire for PartitionResult {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.partition_id);
         w.i16(self.error_code);

@@ -15,7 +15,7 @@ pub struct EndQuorumEpochRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for EndQuorumEpochRequest {
+impl FromWire for EndQuorumEpochRequest {
     const SIZE_MIN: usize = 4;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -30,7 +30,9 @@ impl Wire for EndQuorumEpochRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for EndQuorumEpochRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.nullable_string(self.cluster_id.as_deref(), f, true, "ClusterId")?;
         w.array(&self.topics, v, f)?;
@@ -73,7 +75,7 @@ pub struct TopicData {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for TopicData {
+impl FromWire for TopicData {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -85,7 +87,9 @@ impl Wire for TopicData {
         }
         Ok(m)
     }
+}
 
+impl ToWire for TopicData {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.topic_name, f)?;
         w.array(&self.partitions, v, f)?;
@@ -128,7 +132,7 @@ pub struct PartitionData {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for PartitionData {
+impl FromWire for PartitionData {
     const SIZE_MIN: usize = 14;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -147,7 +151,9 @@ impl Wire for PartitionData {
         }
         Ok(m)
     }
+}
 
+impl ToWire for PartitionData {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.partition_index);
         w.i32(self.leader_id);
@@ -198,7 +204,7 @@ pub struct ReplicaInfo {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for ReplicaInfo {
+impl FromWire for ReplicaInfo {
     const SIZE_MIN: usize = 21;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -210,7 +216,9 @@ impl Wire for ReplicaInfo {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ReplicaInfo {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.candidate_id);
         w.uuid(self.candidate_directory_id);
@@ -247,7 +255,7 @@ pub struct LeaderEndpoint {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for LeaderEndpoint {
+impl FromWire for LeaderEndpoint {
     const SIZE_MIN: usize = 5;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -260,7 +268,9 @@ impl Wire for LeaderEndpoint {
         }
         Ok(m)
     }
+}
 
+impl ToWire for LeaderEndpoint {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.name, f)?;
         w.string(&self.host, f)?;

@@ -9,7 +9,7 @@ pub struct EndTxnMarker {
     pub coordinator_epoch: i32,
 }
 
-impl Wire for EndTxnMarker {
+impl FromWire for EndTxnMarker {
     const SIZE_MIN: usize = 4;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -17,7 +17,9 @@ impl Wire for EndTxnMarker {
         m.coordinator_epoch = r.i32()?;
         Ok(m)
     }
+}
 
+impl ToWire for EndTxnMarker {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.coordinator_epoch);
         Ok(())

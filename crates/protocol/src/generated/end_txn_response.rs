@@ -29,7 +29,7 @@ impl Default for EndTxnResponse {
     }
 }
 
-impl Wire for EndTxnResponse {
+impl FromWire for EndTxnResponse {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -47,7 +47,9 @@ impl Wire for EndTxnResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for EndTxnResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         w.i16(self.error_code);

@@ -26,7 +26,7 @@ impl Default for EnvelopeRequest {
     }
 }
 
-impl Wire for EnvelopeRequest {
+impl FromWire for EnvelopeRequest {
     const SIZE_MIN: usize = 4;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -39,7 +39,9 @@ impl Wire for EnvelopeRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for EnvelopeRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.bytes(&self.request_data, f)?;
         w.nullable_bytes(self.request_principal.as_deref(), f, true, "RequestPrincipal")?;

@@ -13,7 +13,7 @@ pub struct EnvelopeResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for EnvelopeResponse {
+impl FromWire for EnvelopeResponse {
     const SIZE_MIN: usize = 4;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -25,7 +25,9 @@ impl Wire for EnvelopeResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for EnvelopeResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.nullable_bytes(self.response_data.as_deref(), f, true, "ResponseData")?;
         w.i16(self.error_code);

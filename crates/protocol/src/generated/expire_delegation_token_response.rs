@@ -15,7 +15,7 @@ pub struct ExpireDelegationTokenResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for ExpireDelegationTokenResponse {
+impl FromWire for ExpireDelegationTokenResponse {
     const SIZE_MIN: usize = 14;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -28,7 +28,9 @@ impl Wire for ExpireDelegationTokenResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ExpireDelegationTokenResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i16(self.error_code);
         w.i64(self.expiry_timestamp_ms);

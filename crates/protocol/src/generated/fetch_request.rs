@@ -53,7 +53,7 @@ impl Default for FetchRequest {
     }
 }
 
-impl Wire for FetchRequest {
+impl FromWire for FetchRequest {
     const SIZE_MIN: usize = 21;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -90,7 +90,9 @@ impl Wire for FetchRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for FetchRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         if v <= 14 {
             w.i32(self.replica_id);
@@ -191,7 +193,7 @@ impl Default for ReplicaState {
     }
 }
 
-impl Wire for ReplicaState {
+impl FromWire for ReplicaState {
     const SIZE_MIN: usize = 13;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -203,7 +205,9 @@ impl Wire for ReplicaState {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ReplicaState {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.replica_id);
         w.i64(self.replica_epoch);
@@ -240,7 +244,7 @@ pub struct FetchTopic {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for FetchTopic {
+impl FromWire for FetchTopic {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -257,7 +261,9 @@ impl Wire for FetchTopic {
         }
         Ok(m)
     }
+}
 
+impl ToWire for FetchTopic {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         if v <= 12 {
             w.string(&self.topic, f)?;
@@ -332,7 +338,7 @@ impl Default for FetchPartition {
     }
 }
 
-impl Wire for FetchPartition {
+impl FromWire for FetchPartition {
     const SIZE_MIN: usize = 16;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -361,7 +367,9 @@ impl Wire for FetchPartition {
         }
         Ok(m)
     }
+}
 
+impl ToWire for FetchPartition {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.partition);
         if v >= 9 {
@@ -441,7 +449,7 @@ pub struct ForgottenTopic {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for ForgottenTopic {
+impl FromWire for ForgottenTopic {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -458,7 +466,9 @@ impl Wire for ForgottenTopic {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ForgottenTopic {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         if v <= 12 {
             w.string(&self.topic, f)?;

@@ -19,7 +19,7 @@ pub struct FetchResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for FetchResponse {
+impl FromWire for FetchResponse {
     const SIZE_MIN: usize = 8;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -43,7 +43,9 @@ impl Wire for FetchResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for FetchResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         if v >= 7 {
@@ -106,7 +108,7 @@ pub struct FetchableTopicResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for FetchableTopicResponse {
+impl FromWire for FetchableTopicResponse {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -123,7 +125,9 @@ impl Wire for FetchableTopicResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for FetchableTopicResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         if v <= 12 {
             w.string(&self.topic, f)?;
@@ -207,7 +211,7 @@ impl Default for PartitionData {
     }
 }
 
-impl Wire for PartitionData {
+impl FromWire for PartitionData {
     const SIZE_MIN: usize = 30;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -237,7 +241,9 @@ impl Wire for PartitionData {
         }
         Ok(m)
     }
+}
 
+impl ToWire for PartitionData {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.partition_index);
         w.i16(self.error_code);
@@ -330,7 +336,7 @@ impl Default for EpochEndOffset {
     }
 }
 
-impl Wire for EpochEndOffset {
+impl FromWire for EpochEndOffset {
     const SIZE_MIN: usize = 13;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -342,7 +348,9 @@ impl Wire for EpochEndOffset {
         }
         Ok(m)
     }
+}
 
+impl ToWire for EpochEndOffset {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.epoch);
         w.i64(self.end_offset);
@@ -383,7 +391,7 @@ impl Default for LeaderIdAndEpoch {
     }
 }
 
-impl Wire for LeaderIdAndEpoch {
+impl FromWire for LeaderIdAndEpoch {
     const SIZE_MIN: usize = 9;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -395,7 +403,9 @@ impl Wire for LeaderIdAndEpoch {
         }
         Ok(m)
     }
+}
 
+impl ToWire for LeaderIdAndEpoch {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.leader_id);
         w.i32(self.leader_epoch);
@@ -436,7 +446,7 @@ impl Default for SnapshotId {
     }
 }
 
-impl Wire for SnapshotId {
+impl FromWire for SnapshotId {
     const SIZE_MIN: usize = 13;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -448,7 +458,9 @@ impl Wire for SnapshotId {
         }
         Ok(m)
     }
+}
 
+impl ToWire for SnapshotId {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i64(self.end_offset);
         w.i32(self.epoch);
@@ -483,7 +495,7 @@ pub struct AbortedTransaction {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for AbortedTransaction {
+impl FromWire for AbortedTransaction {
     const SIZE_MIN: usize = 16;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -495,7 +507,9 @@ impl Wire for AbortedTransaction {
         }
         Ok(m)
     }
+}
 
+impl ToWire for AbortedTransaction {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i64(self.producer_id);
         w.i64(self.first_offset);
@@ -536,7 +550,7 @@ pub struct NodeEndpoint {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for NodeEndpoint {
+impl FromWire for NodeEndpoint {
     const SIZE_MIN: usize = 11;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -550,7 +564,9 @@ impl Wire for NodeEndpoint {
         }
         Ok(m)
     }
+}
 
+impl ToWire for NodeEndpoint {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.node_id);
         w.string(&self.host, f)?;

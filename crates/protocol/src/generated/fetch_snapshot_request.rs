@@ -29,7 +29,7 @@ impl Default for FetchSnapshotRequest {
     }
 }
 
-impl Wire for FetchSnapshotRequest {
+impl FromWire for FetchSnapshotRequest {
     const SIZE_MIN: usize = 10;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -48,7 +48,9 @@ impl Wire for FetchSnapshotRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for FetchSnapshotRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.replica_id);
         w.i32(self.max_bytes);
@@ -92,7 +94,7 @@ pub struct TopicSnapshot {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for TopicSnapshot {
+impl FromWire for TopicSnapshot {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -104,7 +106,9 @@ impl Wire for TopicSnapshot {
         }
         Ok(m)
     }
+}
 
+impl ToWire for TopicSnapshot {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.name, f)?;
         w.array(&self.partitions, v, f)?;
@@ -145,7 +149,7 @@ pub struct PartitionSnapshot {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for PartitionSnapshot {
+impl FromWire for PartitionSnapshot {
     const SIZE_MIN: usize = 30;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -165,7 +169,9 @@ impl Wire for PartitionSnapshot {
         }
         Ok(m)
     }
+}
 
+impl ToWire for PartitionSnapshot {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.partition);
         w.i32(self.current_leader_epoch);
@@ -214,7 +220,7 @@ pub struct SnapshotId {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for SnapshotId {
+impl FromWire for SnapshotId {
     const SIZE_MIN: usize = 13;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -226,7 +232,9 @@ impl Wire for SnapshotId {
         }
         Ok(m)
     }
+}
 
+impl ToWire for SnapshotId {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i64(self.end_offset);
         w.i32(self.epoch);

@@ -17,7 +17,7 @@ pub struct FetchSnapshotResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for FetchSnapshotResponse {
+impl FromWire for FetchSnapshotResponse {
     const SIZE_MIN: usize = 8;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -36,7 +36,9 @@ impl Wire for FetchSnapshotResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for FetchSnapshotResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         w.i16(self.error_code);
@@ -83,7 +85,7 @@ pub struct TopicSnapshot {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for TopicSnapshot {
+impl FromWire for TopicSnapshot {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -95,7 +97,9 @@ impl Wire for TopicSnapshot {
         }
         Ok(m)
     }
+}
 
+impl ToWire for TopicSnapshot {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.name, f)?;
         w.array(&self.partitions, v, f)?;
@@ -140,7 +144,7 @@ pub struct PartitionSnapshot {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for PartitionSnapshot {
+impl FromWire for PartitionSnapshot {
     const SIZE_MIN: usize = 37;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -162,7 +166,9 @@ impl Wire for PartitionSnapshot {
         }
         Ok(m)
     }
+}
 
+impl ToWire for PartitionSnapshot {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.index);
         w.i16(self.error_code);
@@ -210,7 +216,7 @@ pub struct SnapshotId {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for SnapshotId {
+impl FromWire for SnapshotId {
     const SIZE_MIN: usize = 13;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -222,7 +228,9 @@ impl Wire for SnapshotId {
         }
         Ok(m)
     }
+}
 
+impl ToWire for SnapshotId {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i64(self.end_offset);
         w.i32(self.epoch);
@@ -257,7 +265,7 @@ pub struct LeaderIdAndEpoch {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for LeaderIdAndEpoch {
+impl FromWire for LeaderIdAndEpoch {
     const SIZE_MIN: usize = 9;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -269,7 +277,9 @@ impl Wire for LeaderIdAndEpoch {
         }
         Ok(m)
     }
+}
 
+impl ToWire for LeaderIdAndEpoch {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.leader_id);
         w.i32(self.leader_epoch);
@@ -306,7 +316,7 @@ pub struct NodeEndpoint {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for NodeEndpoint {
+impl FromWire for NodeEndpoint {
     const SIZE_MIN: usize = 8;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -319,7 +329,9 @@ impl Wire for NodeEndpoint {
         }
         Ok(m)
     }
+}
 
+impl ToWire for NodeEndpoint {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.node_id);
         w.string(&self.host, f)?;

@@ -15,7 +15,7 @@ pub struct FindCoordinatorRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for FindCoordinatorRequest {
+impl FromWire for FindCoordinatorRequest {
     const SIZE_MIN: usize = 2;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -34,7 +34,9 @@ impl Wire for FindCoordinatorRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for FindCoordinatorRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         if v <= 3 {
             w.string(&self.key, f)?;

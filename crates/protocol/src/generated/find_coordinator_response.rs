@@ -38,7 +38,7 @@ impl Default for FindCoordinatorResponse {
     }
 }
 
-impl Wire for FindCoordinatorResponse {
+impl FromWire for FindCoordinatorResponse {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -69,7 +69,9 @@ impl Wire for FindCoordinatorResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for FindCoordinatorResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         if v >= 1 {
             w.i32(self.throttle_time_ms);
@@ -176,7 +178,7 @@ impl Default for Coordinator {
     }
 }
 
-impl Wire for Coordinator {
+impl FromWire for Coordinator {
     const SIZE_MIN: usize = 14;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -192,7 +194,9 @@ impl Wire for Coordinator {
         }
         Ok(m)
     }
+}
 
+impl ToWire for Coordinator {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.key, f)?;
         w.i32(self.node_id);

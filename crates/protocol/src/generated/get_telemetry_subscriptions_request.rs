@@ -11,7 +11,7 @@ pub struct GetTelemetrySubscriptionsRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for GetTelemetrySubscriptionsRequest {
+impl FromWire for GetTelemetrySubscriptionsRequest {
     const SIZE_MIN: usize = 17;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -22,7 +22,9 @@ impl Wire for GetTelemetrySubscriptionsRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for GetTelemetrySubscriptionsRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.uuid(self.client_instance_id);
         if f {

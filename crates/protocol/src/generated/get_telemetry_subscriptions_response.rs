@@ -27,7 +27,7 @@ pub struct GetTelemetrySubscriptionsResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for GetTelemetrySubscriptionsResponse {
+impl FromWire for GetTelemetrySubscriptionsResponse {
     const SIZE_MIN: usize = 38;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -46,7 +46,9 @@ impl Wire for GetTelemetrySubscriptionsResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for GetTelemetrySubscriptionsResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         w.i16(self.error_code);

@@ -17,7 +17,7 @@ pub struct HeartbeatRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for HeartbeatRequest {
+impl FromWire for HeartbeatRequest {
     const SIZE_MIN: usize = 8;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -33,7 +33,9 @@ impl Wire for HeartbeatRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for HeartbeatRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.group_id, f)?;
         w.i32(self.generation_id);

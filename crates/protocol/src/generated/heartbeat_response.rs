@@ -13,7 +13,7 @@ pub struct HeartbeatResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for HeartbeatResponse {
+impl FromWire for HeartbeatResponse {
     const SIZE_MIN: usize = 2;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -27,7 +27,9 @@ impl Wire for HeartbeatResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for HeartbeatResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         if v >= 1 {
             w.i32(self.throttle_time_ms);

@@ -13,7 +13,7 @@ pub struct IncrementalAlterConfigsResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for IncrementalAlterConfigsResponse {
+impl FromWire for IncrementalAlterConfigsResponse {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -25,7 +25,9 @@ impl Wire for IncrementalAlterConfigsResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for IncrementalAlterConfigsResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         w.array(&self.responses, v, f)?;
@@ -81,7 +83,7 @@ impl Default for AlterConfigsResourceResponse {
     }
 }
 
-impl Wire for AlterConfigsResourceResponse {
+impl FromWire for AlterConfigsResourceResponse {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -95,7 +97,9 @@ impl Wire for AlterConfigsResourceResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for AlterConfigsResourceResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i16(self.error_code);
         w.nullable_string(self.error_message.as_deref(), f, true, "ErrorMessage")?;

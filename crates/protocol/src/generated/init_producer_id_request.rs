@@ -29,7 +29,7 @@ impl Default for InitProducerIdRequest {
     }
 }
 
-impl Wire for InitProducerIdRequest {
+impl FromWire for InitProducerIdRequest {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -47,7 +47,9 @@ impl Wire for InitProducerIdRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for InitProducerIdRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.nullable_string(self.transactional_id.as_deref(), f, true, "TransactionalId")?;
         w.i32(self.transaction_timeout_ms);

@@ -35,7 +35,7 @@ impl Default for InitProducerIdResponse {
     }
 }
 
-impl Wire for InitProducerIdResponse {
+impl FromWire for InitProducerIdResponse {
     const SIZE_MIN: usize = 16;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -55,7 +55,9 @@ impl Wire for InitProducerIdResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for InitProducerIdResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         w.i16(self.error_code);

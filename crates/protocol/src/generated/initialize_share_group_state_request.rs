@@ -13,7 +13,7 @@ pub struct InitializeShareGroupStateRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for InitializeShareGroupStateRequest {
+impl FromWire for InitializeShareGroupStateRequest {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -25,7 +25,9 @@ impl Wire for InitializeShareGroupStateRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for InitializeShareGroupStateRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.group_id, f)?;
         w.array(&self.topics, v, f)?;
@@ -60,7 +62,7 @@ pub struct InitializeStateData {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for InitializeStateData {
+impl FromWire for InitializeStateData {
     const SIZE_MIN: usize = 18;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -72,7 +74,9 @@ impl Wire for InitializeStateData {
         }
         Ok(m)
     }
+}
 
+impl ToWire for InitializeStateData {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.uuid(self.topic_id);
         w.array(&self.partitions, v, f)?;
@@ -109,7 +113,7 @@ pub struct PartitionData {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for PartitionData {
+impl FromWire for PartitionData {
     const SIZE_MIN: usize = 17;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -122,7 +126,9 @@ impl Wire for PartitionData {
         }
         Ok(m)
     }
+}
 
+impl ToWire for PartitionData {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.partition);
         w.i32(self.state_epoch);

@@ -41,7 +41,7 @@ impl Default for JoinGroupRequest {
     }
 }
 
-impl Wire for JoinGroupRequest {
+impl FromWire for JoinGroupRequest {
     const SIZE_MIN: usize = 14;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -65,7 +65,9 @@ impl Wire for JoinGroupRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for JoinGroupRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.group_id, f)?;
         w.i32(self.session_timeout_ms);
@@ -128,7 +130,7 @@ pub struct JoinGroupRequestProtocol {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for JoinGroupRequestProtocol {
+impl FromWire for JoinGroupRequestProtocol {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -140,7 +142,9 @@ impl Wire for JoinGroupRequestProtocol {
         }
         Ok(m)
     }
+}
 
+impl ToWire for JoinGroupRequestProtocol {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.name, f)?;
         w.bytes(&self.metadata, f)?;

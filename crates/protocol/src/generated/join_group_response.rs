@@ -44,7 +44,7 @@ impl Default for JoinGroupResponse {
     }
 }
 
-impl Wire for JoinGroupResponse {
+impl FromWire for JoinGroupResponse {
     const SIZE_MIN: usize = 15;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -69,7 +69,9 @@ impl Wire for JoinGroupResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for JoinGroupResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         if v >= 2 {
             w.i32(self.throttle_time_ms);
@@ -136,7 +138,7 @@ pub struct JoinGroupResponseMember {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for JoinGroupResponseMember {
+impl FromWire for JoinGroupResponseMember {
     const SIZE_MIN: usize = 4;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -151,7 +153,9 @@ impl Wire for JoinGroupResponseMember {
         }
         Ok(m)
     }
+}
 
+impl ToWire for JoinGroupResponseMember {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.member_id, f)?;
         if v >= 5 {

@@ -13,7 +13,7 @@ pub struct KRaftVersionRecord {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for KRaftVersionRecord {
+impl FromWire for KRaftVersionRecord {
     const SIZE_MIN: usize = 5;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -25,7 +25,9 @@ impl Wire for KRaftVersionRecord {
         }
         Ok(m)
     }
+}
 
+impl ToWire for KRaftVersionRecord {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i16(self.version);
         w.i16(self.kraft_version);

@@ -17,7 +17,7 @@ pub struct LeaderChangeMessage {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for LeaderChangeMessage {
+impl FromWire for LeaderChangeMessage {
     const SIZE_MIN: usize = 9;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -31,7 +31,9 @@ impl Wire for LeaderChangeMessage {
         }
         Ok(m)
     }
+}
 
+impl ToWire for LeaderChangeMessage {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i16(self.version);
         w.i32(self.leader_id);
@@ -70,7 +72,7 @@ pub struct Voter {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for Voter {
+impl FromWire for Voter {
     const SIZE_MIN: usize = 5;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -84,7 +86,9 @@ impl Wire for Voter {
         }
         Ok(m)
     }
+}
 
+impl ToWire for Voter {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.voter_id);
         if v >= 1 {

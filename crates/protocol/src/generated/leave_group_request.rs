@@ -15,7 +15,7 @@ pub struct LeaveGroupRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for LeaveGroupRequest {
+impl FromWire for LeaveGroupRequest {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -32,7 +32,9 @@ impl Wire for LeaveGroupRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for LeaveGroupRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.group_id, f)?;
         if v <= 2 {
@@ -85,7 +87,7 @@ pub struct MemberIdentity {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for MemberIdentity {
+impl FromWire for MemberIdentity {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -100,7 +102,9 @@ impl Wire for MemberIdentity {
         }
         Ok(m)
     }
+}
 
+impl ToWire for MemberIdentity {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.member_id, f)?;
         w.nullable_string(self.group_instance_id.as_deref(), f, true, "GroupInstanceId")?;

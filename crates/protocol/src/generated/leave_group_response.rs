@@ -15,7 +15,7 @@ pub struct LeaveGroupResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for LeaveGroupResponse {
+impl FromWire for LeaveGroupResponse {
     const SIZE_MIN: usize = 2;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -32,7 +32,9 @@ impl Wire for LeaveGroupResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for LeaveGroupResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         if v >= 1 {
             w.i32(self.throttle_time_ms);
@@ -94,7 +96,7 @@ impl Default for MemberResponse {
     }
 }
 
-impl Wire for MemberResponse {
+impl FromWire for MemberResponse {
     const SIZE_MIN: usize = 5;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -107,7 +109,9 @@ impl Wire for MemberResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for MemberResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.member_id, f)?;
         w.nullable_string(self.group_instance_id.as_deref(), f, true, "GroupInstanceId")?;

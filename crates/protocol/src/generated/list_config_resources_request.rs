@@ -11,7 +11,7 @@ pub struct ListConfigResourcesRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for ListConfigResourcesRequest {
+impl FromWire for ListConfigResourcesRequest {
     const SIZE_MIN: usize = 1;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -24,7 +24,9 @@ impl Wire for ListConfigResourcesRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ListConfigResourcesRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         if v >= 1 {
             w.array(&self.resource_types, v, f)?;

@@ -15,7 +15,7 @@ pub struct ListConfigResourcesResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for ListConfigResourcesResponse {
+impl FromWire for ListConfigResourcesResponse {
     const SIZE_MIN: usize = 8;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -28,7 +28,9 @@ impl Wire for ListConfigResourcesResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ListConfigResourcesResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         w.i16(self.error_code);
@@ -75,7 +77,7 @@ impl Default for ConfigResource {
     }
 }
 
-impl Wire for ConfigResource {
+impl FromWire for ConfigResource {
     const SIZE_MIN: usize = 2;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -89,7 +91,9 @@ impl Wire for ConfigResource {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ConfigResource {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.resource_name, f)?;
         if v >= 1 {

@@ -13,7 +13,7 @@ pub struct ListGroupsRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for ListGroupsRequest {
+impl FromWire for ListGroupsRequest {
     const SIZE_MIN: usize = 0;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -29,7 +29,9 @@ impl Wire for ListGroupsRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ListGroupsRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         if v >= 4 {
             w.array(&self.states_filter, v, f)?;

@@ -15,7 +15,7 @@ pub struct ListGroupsResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for ListGroupsResponse {
+impl FromWire for ListGroupsResponse {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -30,7 +30,9 @@ impl Wire for ListGroupsResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ListGroupsResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         if v >= 1 {
             w.i32(self.throttle_time_ms);
@@ -77,7 +79,7 @@ pub struct ListedGroup {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for ListedGroup {
+impl FromWire for ListedGroup {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -95,7 +97,9 @@ impl Wire for ListedGroup {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ListedGroup {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.group_id, f)?;
         w.string(&self.protocol_type, f)?;

@@ -17,7 +17,7 @@ pub struct ListOffsetsRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for ListOffsetsRequest {
+impl FromWire for ListOffsetsRequest {
     const SIZE_MIN: usize = 7;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -35,7 +35,9 @@ impl Wire for ListOffsetsRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ListOffsetsRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.replica_id);
         if v >= 2 {
@@ -86,7 +88,7 @@ pub struct ListOffsetsTopic {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for ListOffsetsTopic {
+impl FromWire for ListOffsetsTopic {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -98,7 +100,9 @@ impl Wire for ListOffsetsTopic {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ListOffsetsTopic {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.name, f)?;
         w.array(&self.partitions, v, f)?;
@@ -148,7 +152,7 @@ impl Default for ListOffsetsPartition {
     }
 }
 
-impl Wire for ListOffsetsPartition {
+impl FromWire for ListOffsetsPartition {
     const SIZE_MIN: usize = 12;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -163,7 +167,9 @@ impl Wire for ListOffsetsPartition {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ListOffsetsPartition {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.partition_index);
         if v >= 4 {

@@ -13,7 +13,7 @@ pub struct ListOffsetsResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for ListOffsetsResponse {
+impl FromWire for ListOffsetsResponse {
     const SIZE_MIN: usize = 4;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -27,7 +27,9 @@ impl Wire for ListOffsetsResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ListOffsetsResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         if v >= 2 {
             w.i32(self.throttle_time_ms);
@@ -68,7 +70,7 @@ pub struct ListOffsetsTopicResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for ListOffsetsTopicResponse {
+impl FromWire for ListOffsetsTopicResponse {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -80,7 +82,9 @@ impl Wire for ListOffsetsTopicResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ListOffsetsTopicResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.name, f)?;
         w.array(&self.partitions, v, f)?;
@@ -136,7 +140,7 @@ impl Default for ListOffsetsPartitionResponse {
     }
 }
 
-impl Wire for ListOffsetsPartitionResponse {
+impl FromWire for ListOffsetsPartitionResponse {
     const SIZE_MIN: usize = 22;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -153,7 +157,9 @@ impl Wire for ListOffsetsPartitionResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ListOffsetsPartitionResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.partition_index);
         w.i16(self.error_code);

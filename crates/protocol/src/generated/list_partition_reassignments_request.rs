@@ -19,7 +19,7 @@ impl Default for ListPartitionReassignmentsRequest {
     }
 }
 
-impl Wire for ListPartitionReassignmentsRequest {
+impl FromWire for ListPartitionReassignmentsRequest {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -31,7 +31,9 @@ impl Wire for ListPartitionReassignmentsRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ListPartitionReassignmentsRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.timeout_ms);
         w.nullable_array(self.topics.as_deref(), v, f, true, "Topics")?;
@@ -66,7 +68,7 @@ pub struct ListPartitionReassignmentsTopics {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for ListPartitionReassignmentsTopics {
+impl FromWire for ListPartitionReassignmentsTopics {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -78,7 +80,9 @@ impl Wire for ListPartitionReassignmentsTopics {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ListPartitionReassignmentsTopics {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.name, f)?;
         w.array(&self.partition_indexes, v, f)?;

@@ -29,7 +29,7 @@ impl Default for ListPartitionReassignmentsResponse {
     }
 }
 
-impl Wire for ListPartitionReassignmentsResponse {
+impl FromWire for ListPartitionReassignmentsResponse {
     const SIZE_MIN: usize = 9;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -43,7 +43,9 @@ impl Wire for ListPartitionReassignmentsResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ListPartitionReassignmentsResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         w.i16(self.error_code);
@@ -82,7 +84,7 @@ pub struct OngoingTopicReassignment {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for OngoingTopicReassignment {
+impl FromWire for OngoingTopicReassignment {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -94,7 +96,9 @@ impl Wire for OngoingTopicReassignment {
         }
         Ok(m)
     }
+}
 
+impl ToWire for OngoingTopicReassignment {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.name, f)?;
         w.array(&self.partitions, v, f)?;
@@ -133,7 +137,7 @@ pub struct OngoingPartitionReassignment {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for OngoingPartitionReassignment {
+impl FromWire for OngoingPartitionReassignment {
     const SIZE_MIN: usize = 8;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -147,7 +151,9 @@ impl Wire for OngoingPartitionReassignment {
         }
         Ok(m)
     }
+}
 
+impl ToWire for OngoingPartitionReassignment {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.partition_index);
         w.array(&self.replicas, v, f)?;

@@ -29,7 +29,7 @@ impl Default for ListTransactionsRequest {
     }
 }
 
-impl Wire for ListTransactionsRequest {
+impl FromWire for ListTransactionsRequest {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -47,7 +47,9 @@ impl Wire for ListTransactionsRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ListTransactionsRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.array(&self.state_filters, v, f)?;
         w.array(&self.producer_id_filters, v, f)?;

@@ -17,7 +17,7 @@ pub struct ListTransactionsResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for ListTransactionsResponse {
+impl FromWire for ListTransactionsResponse {
     const SIZE_MIN: usize = 9;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -31,7 +31,9 @@ impl Wire for ListTransactionsResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ListTransactionsResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         w.i16(self.error_code);
@@ -72,7 +74,7 @@ pub struct TransactionState {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for TransactionState {
+impl FromWire for TransactionState {
     const SIZE_MIN: usize = 11;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -85,7 +87,9 @@ impl Wire for TransactionState {
         }
         Ok(m)
     }
+}
 
+impl ToWire for TransactionState {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.transactional_id, f)?;
         w.i64(self.producer_id);

@@ -29,7 +29,7 @@ impl Default for MetadataRequest {
     }
 }
 
-impl Wire for MetadataRequest {
+impl FromWire for MetadataRequest {
     const SIZE_MIN: usize = 4;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -49,7 +49,9 @@ impl Wire for MetadataRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for MetadataRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.nullable_array(self.topics.as_deref(), v, f, v >= 1, "Topics")?;
         if v >= 4 {
@@ -121,7 +123,7 @@ impl Default for MetadataRequestTopic {
     }
 }
 
-impl Wire for MetadataRequestTopic {
+impl FromWire for MetadataRequestTopic {
     const SIZE_MIN: usize = 2;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -135,7 +137,9 @@ impl Wire for MetadataRequestTopic {
         }
         Ok(m)
     }
+}
 
+impl ToWire for MetadataRequestTopic {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         if v >= 10 {
             w.uuid(self.topic_id);

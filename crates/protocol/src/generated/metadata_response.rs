@@ -38,7 +38,7 @@ impl Default for MetadataResponse {
     }
 }
 
-impl Wire for MetadataResponse {
+impl FromWire for MetadataResponse {
     const SIZE_MIN: usize = 8;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -65,7 +65,9 @@ impl Wire for MetadataResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for MetadataResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         if v >= 3 {
             w.i32(self.throttle_time_ms);
@@ -138,7 +140,7 @@ pub struct MetadataResponseBroker {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for MetadataResponseBroker {
+impl FromWire for MetadataResponseBroker {
     const SIZE_MIN: usize = 10;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -154,7 +156,9 @@ impl Wire for MetadataResponseBroker {
         }
         Ok(m)
     }
+}
 
+impl ToWire for MetadataResponseBroker {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.node_id);
         w.string(&self.host, f)?;
@@ -221,7 +225,7 @@ impl Default for MetadataResponseTopic {
     }
 }
 
-impl Wire for MetadataResponseTopic {
+impl FromWire for MetadataResponseTopic {
     const SIZE_MIN: usize = 8;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -243,7 +247,9 @@ impl Wire for MetadataResponseTopic {
         }
         Ok(m)
     }
+}
 
+impl ToWire for MetadataResponseTopic {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i16(self.error_code);
         w.nullable_string(self.name.as_deref(), f, v >= 12, "Name")?;
@@ -327,7 +333,7 @@ impl Default for MetadataResponsePartition {
     }
 }
 
-impl Wire for MetadataResponsePartition {
+impl FromWire for MetadataResponsePartition {
     const SIZE_MIN: usize = 18;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -348,7 +354,9 @@ impl Wire for MetadataResponsePartition {
         }
         Ok(m)
     }
+}
 
+impl ToWire for MetadataResponsePartition {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i16(self.error_code);
         w.i32(self.partition_index);

@@ -10,16 +10,16 @@
 mod prelude {
     pub(super) use bytes::Bytes;
 
-    pub(super) use super::api_key::ApiKey;
+    pub(super) use crate::api_key::ApiKey;
     pub(super) use crate::error::{DecodeError, EncodeError};
-    pub(super) use crate::message::{Message, Request, Response, Wire};
+    pub(super) use crate::message::{Message, Request, Response};
     #[cfg(test)]
     pub(super) use crate::random::{Generator, Random};
-    pub(super) use crate::reader::Reader;
+    pub(super) use crate::reader::{FromWire, Reader};
     pub(super) use crate::tagged::RawTaggedField;
     pub(super) use crate::uuid::Uuid;
     pub(super) use crate::versions::VersionRange;
-    pub(super) use crate::writer::Writer;
+    pub(super) use crate::writer::{ToWire, Writer};
 }
 
 pub mod add_offsets_to_txn_request;
@@ -44,7 +44,6 @@ pub mod alter_share_group_offsets_request;
 pub mod alter_share_group_offsets_response;
 pub mod alter_user_scram_credentials_request;
 pub mod alter_user_scram_credentials_response;
-pub(crate) mod api_key;
 pub mod api_versions_request;
 pub mod api_versions_response;
 pub mod assign_replicas_to_dirs_request;

@@ -35,7 +35,7 @@ impl Default for OffsetCommitRequest {
     }
 }
 
-impl Wire for OffsetCommitRequest {
+impl FromWire for OffsetCommitRequest {
     const SIZE_MIN: usize = 9;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -55,7 +55,9 @@ impl Wire for OffsetCommitRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for OffsetCommitRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.group_id, f)?;
         w.i32(self.generation_id_or_member_epoch);
@@ -112,7 +114,7 @@ pub struct OffsetCommitRequestTopic {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for OffsetCommitRequestTopic {
+impl FromWire for OffsetCommitRequestTopic {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -129,7 +131,9 @@ impl Wire for OffsetCommitRequestTopic {
         }
         Ok(m)
     }
+}
 
+impl ToWire for OffsetCommitRequestTopic {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         if v <= 9 {
             w.string(&self.name, f)?;
@@ -192,7 +196,7 @@ impl Default for OffsetCommitRequestPartition {
     }
 }
 
-impl Wire for OffsetCommitRequestPartition {
+impl FromWire for OffsetCommitRequestPartition {
     const SIZE_MIN: usize = 14;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -208,7 +212,9 @@ impl Wire for OffsetCommitRequestPartition {
         }
         Ok(m)
     }
+}
 
+impl ToWire for OffsetCommitRequestPartition {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.partition_index);
         w.i64(self.committed_offset);

@@ -13,7 +13,7 @@ pub struct OffsetCommitResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for OffsetCommitResponse {
+impl FromWire for OffsetCommitResponse {
     const SIZE_MIN: usize = 4;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -27,7 +27,9 @@ impl Wire for OffsetCommitResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for OffsetCommitResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         if v >= 3 {
             w.i32(self.throttle_time_ms);
@@ -70,7 +72,7 @@ pub struct OffsetCommitResponseTopic {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for OffsetCommitResponseTopic {
+impl FromWire for OffsetCommitResponseTopic {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -87,7 +89,9 @@ impl Wire for OffsetCommitResponseTopic {
         }
         Ok(m)
     }
+}
 
+impl ToWire for OffsetCommitResponseTopic {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         if v <= 9 {
             w.string(&self.name, f)?;
@@ -134,7 +138,7 @@ pub struct OffsetCommitResponsePartition {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for OffsetCommitResponsePartition {
+impl FromWire for OffsetCommitResponsePartition {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -146,7 +150,9 @@ impl Wire for OffsetCommitResponsePartition {
         }
         Ok(m)
     }
+}
 
+impl ToWire for OffsetCommitResponsePartition {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.partition_index);
         w.i16(self.error_code);

@@ -11,7 +11,7 @@ pub struct OffsetDeleteRequest {
     pub topics: Vec<OffsetDeleteRequestTopic>,
 }
 
-impl Wire for OffsetDeleteRequest {
+impl FromWire for OffsetDeleteRequest {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -20,7 +20,9 @@ impl Wire for OffsetDeleteRequest {
         m.topics = r.array(v, f)?;
         Ok(m)
     }
+}
 
+impl ToWire for OffsetDeleteRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.group_id, f)?;
         w.array(&self.topics, v, f)?;
@@ -47,7 +49,7 @@ pub struct OffsetDeleteRequestTopic {
     pub partitions: Vec<OffsetDeleteRequestPartition>,
 }
 
-impl Wire for OffsetDeleteRequestTopic {
+impl FromWire for OffsetDeleteRequestTopic {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -56,7 +58,9 @@ impl Wire for OffsetDeleteRequestTopic {
         m.partitions = r.array(v, f)?;
         Ok(m)
     }
+}
 
+impl ToWire for OffsetDeleteRequestTopic {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.name, f)?;
         w.array(&self.partitions, v, f)?;
@@ -81,7 +85,7 @@ pub struct OffsetDeleteRequestPartition {
     pub partition_index: i32,
 }
 
-impl Wire for OffsetDeleteRequestPartition {
+impl FromWire for OffsetDeleteRequestPartition {
     const SIZE_MIN: usize = 4;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -89,7 +93,9 @@ impl Wire for OffsetDeleteRequestPartition {
         m.partition_index = r.i32()?;
         Ok(m)
     }
+}
 
+impl ToWire for OffsetDeleteRequestPartition {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.partition_index);
         Ok(())

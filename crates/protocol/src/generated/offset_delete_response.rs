@@ -13,7 +13,7 @@ pub struct OffsetDeleteResponse {
     pub topics: Vec<OffsetDeleteResponseTopic>,
 }
 
-impl Wire for OffsetDeleteResponse {
+impl FromWire for OffsetDeleteResponse {
     const SIZE_MIN: usize = 10;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -23,7 +23,9 @@ impl Wire for OffsetDeleteResponse {
         m.topics = r.array(v, f)?;
         Ok(m)
     }
+}
 
+impl ToWire for OffsetDeleteResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i16(self.error_code);
         w.i32(self.throttle_time_ms);
@@ -52,7 +54,7 @@ pub struct OffsetDeleteResponseTopic {
     pub partitions: Vec<OffsetDeleteResponsePartition>,
 }
 
-impl Wire for OffsetDeleteResponseTopic {
+impl FromWire for OffsetDeleteResponseTopic {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -61,7 +63,9 @@ impl Wire for OffsetDeleteResponseTopic {
         m.partitions = r.array(v, f)?;
         Ok(m)
     }
+}
 
+impl ToWire for OffsetDeleteResponseTopic {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.name, f)?;
         w.array(&self.partitions, v, f)?;
@@ -88,7 +92,7 @@ pub struct OffsetDeleteResponsePartition {
     pub error_code: i16,
 }
 
-impl Wire for OffsetDeleteResponsePartition {
+impl FromWire for OffsetDeleteResponsePartition {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -97,7 +101,9 @@ impl Wire for OffsetDeleteResponsePartition {
         m.error_code = r.i16()?;
         Ok(m)
     }
+}
 
+impl ToWire for OffsetDeleteResponsePartition {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.partition_index);
         w.i16(self.error_code);

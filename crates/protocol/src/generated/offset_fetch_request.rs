@@ -29,7 +29,7 @@ impl Default for OffsetFetchRequest {
     }
 }
 
-impl Wire for OffsetFetchRequest {
+impl FromWire for OffsetFetchRequest {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -51,7 +51,9 @@ impl Wire for OffsetFetchRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for OffsetFetchRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         if v <= 7 {
             w.string(&self.group_id, f)?;
@@ -116,7 +118,7 @@ pub struct OffsetFetchRequestTopic {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for OffsetFetchRequestTopic {
+impl FromWire for OffsetFetchRequestTopic {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -128,7 +130,9 @@ impl Wire for OffsetFetchRequestTopic {
         }
         Ok(m)
     }
+}
 
+impl ToWire for OffsetFetchRequestTopic {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.name, f)?;
         w.array(&self.partition_indexes, v, f)?;
@@ -181,7 +185,7 @@ impl Default for OffsetFetchRequestGroup {
     }
 }
 
-impl Wire for OffsetFetchRequestGroup {
+impl FromWire for OffsetFetchRequestGroup {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -199,7 +203,9 @@ impl Wire for OffsetFetchRequestGroup {
         }
         Ok(m)
     }
+}
 
+impl ToWire for OffsetFetchRequestGroup {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.group_id, f)?;
         if v >= 9 {
@@ -248,7 +254,7 @@ pub struct OffsetFetchRequestTopics {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for OffsetFetchRequestTopics {
+impl FromWire for OffsetFetchRequestTopics {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -265,7 +271,9 @@ impl Wire for OffsetFetchRequestTopics {
         }
         Ok(m)
     }
+}
 
+impl ToWire for OffsetFetchRequestTopics {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         if v <= 9 {
             w.string(&self.name, f)?;

@@ -17,7 +17,7 @@ pub struct OffsetFetchResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for OffsetFetchResponse {
+impl FromWire for OffsetFetchResponse {
     const SIZE_MIN: usize = 4;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -39,7 +39,9 @@ impl Wire for OffsetFetchResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for OffsetFetchResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         if v >= 3 {
             w.i32(self.throttle_time_ms);
@@ -100,7 +102,7 @@ pub struct OffsetFetchResponseTopic {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for OffsetFetchResponseTopic {
+impl FromWire for OffsetFetchResponseTopic {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -112,7 +114,9 @@ impl Wire for OffsetFetchResponseTopic {
         }
         Ok(m)
     }
+}
 
+impl ToWire for OffsetFetchResponseTopic {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.name, f)?;
         w.array(&self.partitions, v, f)?;
@@ -168,7 +172,7 @@ impl Default for OffsetFetchResponsePartition {
     }
 }
 
-impl Wire for OffsetFetchResponsePartition {
+impl FromWire for OffsetFetchResponsePartition {
     const SIZE_MIN: usize = 16;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -185,7 +189,9 @@ impl Wire for OffsetFetchResponsePartition {
         }
         Ok(m)
     }
+}
 
+impl ToWire for OffsetFetchResponsePartition {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.partition_index);
         w.i64(self.committed_offset);
@@ -237,7 +243,7 @@ pub struct OffsetFetchResponseGroup {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for OffsetFetchResponseGroup {
+impl FromWire for OffsetFetchResponseGroup {
     const SIZE_MIN: usize = 5;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -250,7 +256,9 @@ impl Wire for OffsetFetchResponseGroup {
         }
         Ok(m)
     }
+}
 
+impl ToWire for OffsetFetchResponseGroup {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.group_id, f)?;
         w.array(&self.topics, v, f)?;
@@ -289,7 +297,7 @@ pub struct OffsetFetchResponseTopics {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for OffsetFetchResponseTopics {
+impl FromWire for OffsetFetchResponseTopics {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -306,7 +314,9 @@ impl Wire for OffsetFetchResponseTopics {
         }
         Ok(m)
     }
+}
 
+impl ToWire for OffsetFetchResponseTopics {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         if v <= 9 {
             w.string(&self.name, f)?;
@@ -370,7 +380,7 @@ impl Default for OffsetFetchResponsePartitions {
     }
 }
 
-impl Wire for OffsetFetchResponsePartitions {
+impl FromWire for OffsetFetchResponsePartitions {
     const SIZE_MIN: usize = 20;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -385,7 +395,9 @@ impl Wire for OffsetFetchResponsePartitions {
         }
         Ok(m)
     }
+}
 
+impl ToWire for OffsetFetchResponsePartitions {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.partition_index);
         w.i64(self.committed_offset);

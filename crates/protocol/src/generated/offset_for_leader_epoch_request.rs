@@ -19,7 +19,7 @@ impl Default for OffsetForLeaderEpochRequest {
     }
 }
 
-impl Wire for OffsetForLeaderEpochRequest {
+impl FromWire for OffsetForLeaderEpochRequest {
     const SIZE_MIN: usize = 4;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -33,7 +33,9 @@ impl Wire for OffsetForLeaderEpochRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for OffsetForLeaderEpochRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         if v >= 3 {
             w.i32(self.replica_id);
@@ -77,7 +79,7 @@ pub struct OffsetForLeaderTopic {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for OffsetForLeaderTopic {
+impl FromWire for OffsetForLeaderTopic {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -89,7 +91,9 @@ impl Wire for OffsetForLeaderTopic {
         }
         Ok(m)
     }
+}
 
+impl ToWire for OffsetForLeaderTopic {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.topic, f)?;
         w.array(&self.partitions, v, f)?;
@@ -139,7 +143,7 @@ impl Default for OffsetForLeaderPartition {
     }
 }
 
-impl Wire for OffsetForLeaderPartition {
+impl FromWire for OffsetForLeaderPartition {
     const SIZE_MIN: usize = 12;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -152,7 +156,9 @@ impl Wire for OffsetForLeaderPartition {
         }
         Ok(m)
     }
+}
 
+impl ToWire for OffsetForLeaderPartition {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.partition);
         w.i32(self.current_leader_epoch);

@@ -13,7 +13,7 @@ pub struct OffsetForLeaderEpochResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for OffsetForLeaderEpochResponse {
+impl FromWire for OffsetForLeaderEpochResponse {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -25,7 +25,9 @@ impl Wire for OffsetForLeaderEpochResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for OffsetForLeaderEpochResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         w.array(&self.topics, v, f)?;
@@ -65,7 +67,7 @@ pub struct OffsetForLeaderTopicResult {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for OffsetForLeaderTopicResult {
+impl FromWire for OffsetForLeaderTopicResult {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -77,7 +79,9 @@ impl Wire for OffsetForLeaderTopicResult {
         }
         Ok(m)
     }
+}
 
+impl ToWire for OffsetForLeaderTopicResult {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.topic, f)?;
         w.array(&self.partitions, v, f)?;
@@ -130,7 +134,7 @@ impl Default for EpochEndOffset {
     }
 }
 
-impl Wire for EpochEndOffset {
+impl FromWire for EpochEndOffset {
     const SIZE_MIN: usize = 18;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -144,7 +148,9 @@ impl Wire for EpochEndOffset {
         }
         Ok(m)
     }
+}
 
+impl ToWire for EpochEndOffset {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i16(self.error_code);
         w.i32(self.partition);

@@ -17,7 +17,7 @@ pub struct ProduceRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for ProduceRequest {
+impl FromWire for ProduceRequest {
     const SIZE_MIN: usize = 9;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -31,7 +31,9 @@ impl Wire for ProduceRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ProduceRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.nullable_string(self.transactional_id.as_deref(), f, true, "TransactionalId")?;
         w.i16(self.acks);
@@ -74,7 +76,7 @@ pub struct TopicProduceData {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for TopicProduceData {
+impl FromWire for TopicProduceData {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -91,7 +93,9 @@ impl Wire for TopicProduceData {
         }
         Ok(m)
     }
+}
 
+impl ToWire for TopicProduceData {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         if v <= 12 {
             w.string(&self.name, f)?;
@@ -138,7 +142,7 @@ pub struct PartitionProduceData {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for PartitionProduceData {
+impl FromWire for PartitionProduceData {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -150,7 +154,9 @@ impl Wire for PartitionProduceData {
         }
         Ok(m)
     }
+}
 
+impl ToWire for PartitionProduceData {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.index);
         w.nullable_bytes(self.records.as_deref(), f, true, "Records")?;

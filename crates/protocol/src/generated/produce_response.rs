@@ -15,7 +15,7 @@ pub struct ProduceResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for ProduceResponse {
+impl FromWire for ProduceResponse {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -33,7 +33,9 @@ impl Wire for ProduceResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ProduceResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.array(&self.responses, v, f)?;
         w.i32(self.throttle_time_ms);
@@ -82,7 +84,7 @@ pub struct TopicProduceResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for TopicProduceResponse {
+impl FromWire for TopicProduceResponse {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -99,7 +101,9 @@ impl Wire for TopicProduceResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for TopicProduceResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         if v <= 12 {
             w.string(&self.name, f)?;
@@ -174,7 +178,7 @@ impl Default for PartitionProduceResponse {
     }
 }
 
-impl Wire for PartitionProduceResponse {
+impl FromWire for PartitionProduceResponse {
     const SIZE_MIN: usize = 22;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -203,7 +207,9 @@ impl Wire for PartitionProduceResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for PartitionProduceResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.index);
         w.i16(self.error_code);
@@ -272,7 +278,7 @@ pub struct BatchIndexAndErrorMessage {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for BatchIndexAndErrorMessage {
+impl FromWire for BatchIndexAndErrorMessage {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -284,7 +290,9 @@ impl Wire for BatchIndexAndErrorMessage {
         }
         Ok(m)
     }
+}
 
+impl ToWire for BatchIndexAndErrorMessage {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.batch_index);
         w.nullable_string(
@@ -332,7 +340,7 @@ impl Default for LeaderIdAndEpoch {
     }
 }
 
-impl Wire for LeaderIdAndEpoch {
+impl FromWire for LeaderIdAndEpoch {
     const SIZE_MIN: usize = 9;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -344,7 +352,9 @@ impl Wire for LeaderIdAndEpoch {
         }
         Ok(m)
     }
+}
 
+impl ToWire for LeaderIdAndEpoch {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.leader_id);
         w.i32(self.leader_epoch);
@@ -383,7 +393,7 @@ pub struct NodeEndpoint {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for NodeEndpoint {
+impl FromWire for NodeEndpoint {
     const SIZE_MIN: usize = 11;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -397,7 +407,9 @@ impl Wire for NodeEndpoint {
         }
         Ok(m)
     }
+}
 
+impl ToWire for NodeEndpoint {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.node_id);
         w.string(&self.host, f)?;

@@ -19,7 +19,7 @@ pub struct PushTelemetryRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for PushTelemetryRequest {
+impl FromWire for PushTelemetryRequest {
     const SIZE_MIN: usize = 24;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -34,7 +34,9 @@ impl Wire for PushTelemetryRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for PushTelemetryRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.uuid(self.client_instance_id);
         w.i32(self.subscription_id);

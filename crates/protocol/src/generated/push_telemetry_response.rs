@@ -13,7 +13,7 @@ pub struct PushTelemetryResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for PushTelemetryResponse {
+impl FromWire for PushTelemetryResponse {
     const SIZE_MIN: usize = 7;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -25,7 +25,9 @@ impl Wire for PushTelemetryResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for PushTelemetryResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         w.i16(self.error_code);

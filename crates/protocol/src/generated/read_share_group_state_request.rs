@@ -13,7 +13,7 @@ pub struct ReadShareGroupStateRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for ReadShareGroupStateRequest {
+impl FromWire for ReadShareGroupStateRequest {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -25,7 +25,9 @@ impl Wire for ReadShareGroupStateRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ReadShareGroupStateRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.group_id, f)?;
         w.array(&self.topics, v, f)?;
@@ -60,7 +62,7 @@ pub struct ReadStateData {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for ReadStateData {
+impl FromWire for ReadStateData {
     const SIZE_MIN: usize = 18;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -72,7 +74,9 @@ impl Wire for ReadStateData {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ReadStateData {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.uuid(self.topic_id);
         w.array(&self.partitions, v, f)?;
@@ -107,7 +111,7 @@ pub struct PartitionData {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for PartitionData {
+impl FromWire for PartitionData {
     const SIZE_MIN: usize = 9;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -119,7 +123,9 @@ impl Wire for PartitionData {
         }
         Ok(m)
     }
+}
 
+impl ToWire for PartitionData {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.partition);
         w.i32(self.leader_epoch);

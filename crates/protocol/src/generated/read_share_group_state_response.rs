@@ -11,7 +11,7 @@ pub struct ReadShareGroupStateResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for ReadShareGroupStateResponse {
+impl FromWire for ReadShareGroupStateResponse {
     const SIZE_MIN: usize = 2;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -22,7 +22,9 @@ impl Wire for ReadShareGroupStateResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ReadShareGroupStateResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.array(&self.results, v, f)?;
         if f {
@@ -55,7 +57,7 @@ pub struct ReadStateResult {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for ReadStateResult {
+impl FromWire for ReadStateResult {
     const SIZE_MIN: usize = 18;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -67,7 +69,9 @@ impl Wire for ReadStateResult {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ReadStateResult {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.uuid(self.topic_id);
         w.array(&self.partitions, v, f)?;
@@ -110,7 +114,7 @@ pub struct PartitionResult {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for PartitionResult {
+impl FromWire for PartitionResult {
     const SIZE_MIN: usize = 21;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -126,7 +130,9 @@ impl Wire for PartitionResult {
         }
         Ok(m)
     }
+}
 
+impl ToWire for PartitionResult {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.partition);
         w.i16(self.error_code);
@@ -173,7 +179,7 @@ pub struct StateBatch {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for StateBatch {
+impl FromWire for StateBatch {
     const SIZE_MIN: usize = 20;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -187,7 +193,9 @@ impl Wire for StateBatch {
         }
         Ok(m)
     }
+}
 
+impl ToWire for StateBatch {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i64(self.first_offset);
         w.i64(self.last_offset);

@@ -13,7 +13,7 @@ pub struct ReadShareGroupStateSummaryRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for ReadShareGroupStateSummaryRequest {
+impl FromWire for ReadShareGroupStateSummaryRequest {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -25,7 +25,9 @@ impl Wire for ReadShareGroupStateSummaryRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ReadShareGroupStateSummaryRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.group_id, f)?;
         w.array(&self.topics, v, f)?;
@@ -60,7 +62,7 @@ pub struct ReadStateSummaryData {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for ReadStateSummaryData {
+impl FromWire for ReadStateSummaryData {
     const SIZE_MIN: usize = 18;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -72,7 +74,9 @@ impl Wire for ReadStateSummaryData {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ReadStateSummaryData {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.uuid(self.topic_id);
         w.array(&self.partitions, v, f)?;
@@ -107,7 +111,7 @@ pub struct PartitionData {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for PartitionData {
+impl FromWire for PartitionData {
     const SIZE_MIN: usize = 9;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -119,7 +123,9 @@ impl Wire for PartitionData {
         }
         Ok(m)
     }
+}
 
+impl ToWire for PartitionData {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.partition);
         w.i32(self.leader_epoch);

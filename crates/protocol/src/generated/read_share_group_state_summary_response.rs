@@ -11,7 +11,7 @@ pub struct ReadShareGroupStateSummaryResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for ReadShareGroupStateSummaryResponse {
+impl FromWire for ReadShareGroupStateSummaryResponse {
     const SIZE_MIN: usize = 2;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -22,7 +22,9 @@ impl Wire for ReadShareGroupStateSummaryResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ReadShareGroupStateSummaryResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.array(&self.results, v, f)?;
         if f {
@@ -55,7 +57,7 @@ pub struct ReadStateSummaryResult {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for ReadStateSummaryResult {
+impl FromWire for ReadStateSummaryResult {
     const SIZE_MIN: usize = 18;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -67,7 +69,9 @@ impl Wire for ReadStateSummaryResult {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ReadStateSummaryResult {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.uuid(self.topic_id);
         w.array(&self.partitions, v, f)?;
@@ -127,7 +131,7 @@ impl Default for PartitionResult {
     }
 }
 
-impl Wire for PartitionResult {
+impl FromWire for PartitionResult {
     const SIZE_MIN: usize = 24;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -146,7 +150,9 @@ impl Wire for PartitionResult {
         }
         Ok(m)
     }
+}
 
+impl ToWire for PartitionResult {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.partition);
         w.i16(self.error_code);

@@ -26,7 +26,7 @@ impl Default for RemoveRaftVoterRequest {
     }
 }
 
-impl Wire for RemoveRaftVoterRequest {
+impl FromWire for RemoveRaftVoterRequest {
     const SIZE_MIN: usize = 22;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -39,7 +39,9 @@ impl Wire for RemoveRaftVoterRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for RemoveRaftVoterRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.nullable_string(self.cluster_id.as_deref(), f, true, "ClusterId")?;
         w.i32(self.voter_id);

@@ -26,7 +26,7 @@ impl Default for RemoveRaftVoterResponse {
     }
 }
 
-impl Wire for RemoveRaftVoterResponse {
+impl FromWire for RemoveRaftVoterResponse {
     const SIZE_MIN: usize = 8;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -39,7 +39,9 @@ impl Wire for RemoveRaftVoterResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for RemoveRaftVoterResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         w.i16(self.error_code);

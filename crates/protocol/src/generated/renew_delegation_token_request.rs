@@ -13,7 +13,7 @@ pub struct RenewDelegationTokenRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for RenewDelegationTokenRequest {
+impl FromWire for RenewDelegationTokenRequest {
     const SIZE_MIN: usize = 10;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -25,7 +25,9 @@ impl Wire for RenewDelegationTokenRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for RenewDelegationTokenRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.bytes(&self.hmac, f)?;
         w.i64(self.renew_period_ms);

@@ -29,7 +29,7 @@ impl Default for RequestHeader {
     }
 }
 
-impl Wire for RequestHeader {
+impl FromWire for RequestHeader {
     const SIZE_MIN: usize = 10;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -43,7 +43,9 @@ impl Wire for RequestHeader {
         }
         Ok(m)
     }
+}
 
+impl ToWire for RequestHeader {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i16(self.request_api_key);
         w.i16(self.request_api_version);

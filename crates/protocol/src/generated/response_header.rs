@@ -11,7 +11,7 @@ pub struct ResponseHeader {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for ResponseHeader {
+impl FromWire for ResponseHeader {
     const SIZE_MIN: usize = 4;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -22,7 +22,9 @@ impl Wire for ResponseHeader {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ResponseHeader {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.correlation_id);
         if f {

@@ -11,7 +11,7 @@ pub struct SaslAuthenticateRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for SaslAuthenticateRequest {
+impl FromWire for SaslAuthenticateRequest {
     const SIZE_MIN: usize = 2;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -22,7 +22,9 @@ impl Wire for SaslAuthenticateRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for SaslAuthenticateRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.bytes(&self.auth_bytes, f)?;
         if f {

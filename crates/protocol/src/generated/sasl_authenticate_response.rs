@@ -29,7 +29,7 @@ impl Default for SaslAuthenticateResponse {
     }
 }
 
-impl Wire for SaslAuthenticateResponse {
+impl FromWire for SaslAuthenticateResponse {
     const SIZE_MIN: usize = 8;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -45,7 +45,9 @@ impl Wire for SaslAuthenticateResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for SaslAuthenticateResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i16(self.error_code);
         w.nullable_string(self.error_message.as_deref(), f, true, "ErrorMessage")?;

@@ -9,7 +9,7 @@ pub struct SaslHandshakeRequest {
     pub mechanism: String,
 }
 
-impl Wire for SaslHandshakeRequest {
+impl FromWire for SaslHandshakeRequest {
     const SIZE_MIN: usize = 2;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -17,7 +17,9 @@ impl Wire for SaslHandshakeRequest {
         m.mechanism = r.string(f)?;
         Ok(m)
     }
+}
 
+impl ToWire for SaslHandshakeRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.mechanism, f)?;
         Ok(())

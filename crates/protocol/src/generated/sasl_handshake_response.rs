@@ -11,7 +11,7 @@ pub struct SaslHandshakeResponse {
     pub mechanisms: Vec<String>,
 }
 
-impl Wire for SaslHandshakeResponse {
+impl FromWire for SaslHandshakeResponse {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -20,7 +20,9 @@ impl Wire for SaslHandshakeResponse {
         m.mechanisms = r.array(v, f)?;
         Ok(m)
     }
+}
 
+impl ToWire for SaslHandshakeResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i16(self.error_code);
         w.array(&self.mechanisms, v, f)?;

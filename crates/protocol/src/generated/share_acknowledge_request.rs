@@ -32,7 +32,7 @@ impl Default for ShareAcknowledgeRequest {
     }
 }
 
-impl Wire for ShareAcknowledgeRequest {
+impl FromWire for ShareAcknowledgeRequest {
     const SIZE_MIN: usize = 8;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -49,7 +49,9 @@ impl Wire for ShareAcknowledgeRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ShareAcknowledgeRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.nullable_string(self.group_id.as_deref(), f, true, "GroupId")?;
         w.nullable_string(self.member_id.as_deref(), f, true, "MemberId")?;
@@ -96,7 +98,7 @@ pub struct AcknowledgeTopic {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for AcknowledgeTopic {
+impl FromWire for AcknowledgeTopic {
     const SIZE_MIN: usize = 18;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -108,7 +110,9 @@ impl Wire for AcknowledgeTopic {
         }
         Ok(m)
     }
+}
 
+impl ToWire for AcknowledgeTopic {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.uuid(self.topic_id);
         w.array(&self.partitions, v, f)?;
@@ -143,7 +147,7 @@ pub struct AcknowledgePartition {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for AcknowledgePartition {
+impl FromWire for AcknowledgePartition {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -155,7 +159,9 @@ impl Wire for AcknowledgePartition {
         }
         Ok(m)
     }
+}
 
+impl ToWire for AcknowledgePartition {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.partition_index);
         w.array(&self.acknowledgement_batches, v, f)?;
@@ -192,7 +198,7 @@ pub struct AcknowledgementBatch {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for AcknowledgementBatch {
+impl FromWire for AcknowledgementBatch {
     const SIZE_MIN: usize = 18;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -205,7 +211,9 @@ impl Wire for AcknowledgementBatch {
         }
         Ok(m)
     }
+}
 
+impl ToWire for AcknowledgementBatch {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i64(self.first_offset);
         w.i64(self.last_offset);

@@ -21,7 +21,7 @@ pub struct ShareAcknowledgeResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for ShareAcknowledgeResponse {
+impl FromWire for ShareAcknowledgeResponse {
     const SIZE_MIN: usize = 10;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -39,7 +39,9 @@ impl Wire for ShareAcknowledgeResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ShareAcknowledgeResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         w.i16(self.error_code);
@@ -86,7 +88,7 @@ pub struct ShareAcknowledgeTopicResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for ShareAcknowledgeTopicResponse {
+impl FromWire for ShareAcknowledgeTopicResponse {
     const SIZE_MIN: usize = 18;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -98,7 +100,9 @@ impl Wire for ShareAcknowledgeTopicResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ShareAcknowledgeTopicResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.uuid(self.topic_id);
         w.array(&self.partitions, v, f)?;
@@ -137,7 +141,7 @@ pub struct PartitionData {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for PartitionData {
+impl FromWire for PartitionData {
     const SIZE_MIN: usize = 17;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -151,7 +155,9 @@ impl Wire for PartitionData {
         }
         Ok(m)
     }
+}
 
+impl ToWire for PartitionData {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.partition_index);
         w.i16(self.error_code);
@@ -190,7 +196,7 @@ pub struct LeaderIdAndEpoch {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for LeaderIdAndEpoch {
+impl FromWire for LeaderIdAndEpoch {
     const SIZE_MIN: usize = 9;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -202,7 +208,9 @@ impl Wire for LeaderIdAndEpoch {
         }
         Ok(m)
     }
+}
 
+impl ToWire for LeaderIdAndEpoch {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.leader_id);
         w.i32(self.leader_epoch);
@@ -241,7 +249,7 @@ pub struct NodeEndpoint {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for NodeEndpoint {
+impl FromWire for NodeEndpoint {
     const SIZE_MIN: usize = 11;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -255,7 +263,9 @@ impl Wire for NodeEndpoint {
         }
         Ok(m)
     }
+}
 
+impl ToWire for NodeEndpoint {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.node_id);
         w.string(&self.host, f)?;

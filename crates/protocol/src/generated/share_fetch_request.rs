@@ -53,7 +53,7 @@ impl Default for ShareFetchRequest {
     }
 }
 
-impl Wire for ShareFetchRequest {
+impl FromWire for ShareFetchRequest {
     const SIZE_MIN: usize = 29;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -79,7 +79,9 @@ impl Wire for ShareFetchRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ShareFetchRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.nullable_string(self.group_id.as_deref(), f, true, "GroupId")?;
         w.nullable_string(self.member_id.as_deref(), f, true, "MemberId")?;
@@ -144,7 +146,7 @@ pub struct FetchTopic {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for FetchTopic {
+impl FromWire for FetchTopic {
     const SIZE_MIN: usize = 18;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -156,7 +158,9 @@ impl Wire for FetchTopic {
         }
         Ok(m)
     }
+}
 
+impl ToWire for FetchTopic {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.uuid(self.topic_id);
         w.array(&self.partitions, v, f)?;
@@ -191,7 +195,7 @@ pub struct FetchPartition {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for FetchPartition {
+impl FromWire for FetchPartition {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -203,7 +207,9 @@ impl Wire for FetchPartition {
         }
         Ok(m)
     }
+}
 
+impl ToWire for FetchPartition {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.partition_index);
         w.array(&self.acknowledgement_batches, v, f)?;
@@ -240,7 +246,7 @@ pub struct AcknowledgementBatch {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for AcknowledgementBatch {
+impl FromWire for AcknowledgementBatch {
     const SIZE_MIN: usize = 18;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -253,7 +259,9 @@ impl Wire for AcknowledgementBatch {
         }
         Ok(m)
     }
+}
 
+impl ToWire for AcknowledgementBatch {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i64(self.first_offset);
         w.i64(self.last_offset);
@@ -290,7 +298,7 @@ pub struct ForgottenTopic {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for ForgottenTopic {
+impl FromWire for ForgottenTopic {
     const SIZE_MIN: usize = 18;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -302,7 +310,9 @@ impl Wire for ForgottenTopic {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ForgottenTopic {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.uuid(self.topic_id);
         w.array(&self.partitions, v, f)?;

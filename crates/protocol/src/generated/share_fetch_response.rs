@@ -21,7 +21,7 @@ pub struct ShareFetchResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for ShareFetchResponse {
+impl FromWire for ShareFetchResponse {
     const SIZE_MIN: usize = 14;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -37,7 +37,9 @@ impl Wire for ShareFetchResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ShareFetchResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         w.i16(self.error_code);
@@ -80,7 +82,7 @@ pub struct ShareFetchableTopicResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for ShareFetchableTopicResponse {
+impl FromWire for ShareFetchableTopicResponse {
     const SIZE_MIN: usize = 18;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -92,7 +94,9 @@ impl Wire for ShareFetchableTopicResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ShareFetchableTopicResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.uuid(self.topic_id);
         w.array(&self.partitions, v, f)?;
@@ -139,7 +143,7 @@ pub struct PartitionData {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for PartitionData {
+impl FromWire for PartitionData {
     const SIZE_MIN: usize = 22;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -157,7 +161,9 @@ impl Wire for PartitionData {
         }
         Ok(m)
     }
+}
 
+impl ToWire for PartitionData {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.partition_index);
         w.i16(self.error_code);
@@ -209,7 +215,7 @@ pub struct LeaderIdAndEpoch {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for LeaderIdAndEpoch {
+impl FromWire for LeaderIdAndEpoch {
     const SIZE_MIN: usize = 9;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -221,7 +227,9 @@ impl Wire for LeaderIdAndEpoch {
         }
         Ok(m)
     }
+}
 
+impl ToWire for LeaderIdAndEpoch {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.leader_id);
         w.i32(self.leader_epoch);
@@ -258,7 +266,7 @@ pub struct AcquiredRecords {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for AcquiredRecords {
+impl FromWire for AcquiredRecords {
     const SIZE_MIN: usize = 19;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -271,7 +279,9 @@ impl Wire for AcquiredRecords {
         }
         Ok(m)
     }
+}
 
+impl ToWire for AcquiredRecords {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i64(self.first_offset);
         w.i64(self.last_offset);
@@ -312,7 +322,7 @@ pub struct NodeEndpoint {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for NodeEndpoint {
+impl FromWire for NodeEndpoint {
     const SIZE_MIN: usize = 11;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -326,7 +336,9 @@ impl Wire for NodeEndpoint {
         }
         Ok(m)
     }
+}
 
+impl ToWire for NodeEndpoint {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.node_id);
         w.string(&self.host, f)?;

@@ -13,7 +13,7 @@ pub struct ShareGroupDescribeResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for ShareGroupDescribeResponse {
+impl FromWire for ShareGroupDescribeResponse {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -25,7 +25,9 @@ impl Wire for ShareGroupDescribeResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ShareGroupDescribeResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         w.array(&self.groups, v, f)?;
@@ -91,7 +93,7 @@ impl Default for DescribedGroup {
     }
 }
 
-impl Wire for DescribedGroup {
+impl FromWire for DescribedGroup {
     const SIZE_MIN: usize = 20;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -110,7 +112,9 @@ impl Wire for DescribedGroup {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DescribedGroup {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i16(self.error_code);
         w.nullable_string(self.error_message.as_deref(), f, true, "ErrorMessage")?;
@@ -169,7 +173,7 @@ pub struct Member {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for Member {
+impl FromWire for Member {
     const SIZE_MIN: usize = 12;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -186,7 +190,9 @@ impl Wire for Member {
         }
         Ok(m)
     }
+}
 
+impl ToWire for Member {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.member_id, f)?;
         w.nullable_string(self.rack_id.as_deref(), f, true, "RackId")?;
@@ -229,7 +235,7 @@ pub struct Assignment {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for Assignment {
+impl FromWire for Assignment {
     const SIZE_MIN: usize = 2;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -240,7 +246,9 @@ impl Wire for Assignment {
         }
         Ok(m)
     }
+}
 
+impl ToWire for Assignment {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.array(&self.topic_partitions, v, f)?;
         if f {
@@ -275,7 +283,7 @@ pub struct TopicPartitions {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for TopicPartitions {
+impl FromWire for TopicPartitions {
     const SIZE_MIN: usize = 19;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -288,7 +296,9 @@ impl Wire for TopicPartitions {
         }
         Ok(m)
     }
+}
 
+impl ToWire for TopicPartitions {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.uuid(self.topic_id);
         w.string(&self.topic_name, f)?;

@@ -19,7 +19,7 @@ pub struct ShareGroupHeartbeatRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for ShareGroupHeartbeatRequest {
+impl FromWire for ShareGroupHeartbeatRequest {
     const SIZE_MIN: usize = 9;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -34,7 +34,9 @@ impl Wire for ShareGroupHeartbeatRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ShareGroupHeartbeatRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.group_id, f)?;
         w.string(&self.member_id, f)?;

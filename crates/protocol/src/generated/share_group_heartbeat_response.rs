@@ -23,7 +23,7 @@ pub struct ShareGroupHeartbeatResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for ShareGroupHeartbeatResponse {
+impl FromWire for ShareGroupHeartbeatResponse {
     const SIZE_MIN: usize = 18;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -40,7 +40,9 @@ impl Wire for ShareGroupHeartbeatResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for ShareGroupHeartbeatResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         w.i16(self.error_code);
@@ -83,7 +85,7 @@ pub struct Assignment {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for Assignment {
+impl FromWire for Assignment {
     const SIZE_MIN: usize = 2;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -94,7 +96,9 @@ impl Wire for Assignment {
         }
         Ok(m)
     }
+}
 
+impl ToWire for Assignment {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.array(&self.topic_partitions, v, f)?;
         if f {
@@ -127,7 +131,7 @@ pub struct TopicPartitions {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for TopicPartitions {
+impl FromWire for TopicPartitions {
     const SIZE_MIN: usize = 18;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -139,7 +143,9 @@ impl Wire for TopicPartitions {
         }
         Ok(m)
     }
+}
 
+impl ToWire for TopicPartitions {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.uuid(self.topic_id);
         w.array(&self.partitions, v, f)?;

@@ -11,7 +11,7 @@ pub struct SnapshotFooterRecord {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for SnapshotFooterRecord {
+impl FromWire for SnapshotFooterRecord {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -22,7 +22,9 @@ impl Wire for SnapshotFooterRecord {
         }
         Ok(m)
     }
+}
 
+impl ToWire for SnapshotFooterRecord {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i16(self.version);
         if f {

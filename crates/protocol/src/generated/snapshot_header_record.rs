@@ -13,7 +13,7 @@ pub struct SnapshotHeaderRecord {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for SnapshotHeaderRecord {
+impl FromWire for SnapshotHeaderRecord {
     const SIZE_MIN: usize = 11;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -25,7 +25,9 @@ impl Wire for SnapshotHeaderRecord {
         }
         Ok(m)
     }
+}
 
+impl ToWire for SnapshotHeaderRecord {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i16(self.version);
         w.i64(self.last_contained_log_timestamp);

@@ -13,7 +13,7 @@ pub struct StreamsGroupDescribeResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for StreamsGroupDescribeResponse {
+impl FromWire for StreamsGroupDescribeResponse {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -25,7 +25,9 @@ impl Wire for StreamsGroupDescribeResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for StreamsGroupDescribeResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         w.array(&self.groups, v, f)?;
@@ -91,7 +93,7 @@ impl Default for DescribedGroup {
     }
 }
 
-impl Wire for DescribedGroup {
+impl FromWire for DescribedGroup {
     const SIZE_MIN: usize = 20;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -110,7 +112,9 @@ impl Wire for DescribedGroup {
         }
         Ok(m)
     }
+}
 
+impl ToWire for DescribedGroup {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i16(self.error_code);
         w.nullable_string(self.error_message.as_deref(), f, true, "ErrorMessage")?;
@@ -159,7 +163,7 @@ pub struct Topology {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for Topology {
+impl FromWire for Topology {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -171,7 +175,9 @@ impl Wire for Topology {
         }
         Ok(m)
     }
+}
 
+impl ToWire for Topology {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.epoch);
         w.nullable_array(self.subtopologies.as_deref(), v, f, true, "Subtopologies")?;
@@ -212,7 +218,7 @@ pub struct Subtopology {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for Subtopology {
+impl FromWire for Subtopology {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -227,7 +233,9 @@ impl Wire for Subtopology {
         }
         Ok(m)
     }
+}
 
+impl ToWire for Subtopology {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.subtopology_id, f)?;
         w.array(&self.source_topics, v, f)?;
@@ -272,7 +280,7 @@ pub struct TopicInfo {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for TopicInfo {
+impl FromWire for TopicInfo {
     const SIZE_MIN: usize = 9;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -286,7 +294,9 @@ impl Wire for TopicInfo {
         }
         Ok(m)
     }
+}
 
+impl ToWire for TopicInfo {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.name, f)?;
         w.i32(self.partitions);
@@ -325,7 +335,7 @@ pub struct KeyValue {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for KeyValue {
+impl FromWire for KeyValue {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -337,7 +347,9 @@ impl Wire for KeyValue {
         }
         Ok(m)
     }
+}
 
+impl ToWire for KeyValue {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.key, f)?;
         w.string(&self.value, f)?;
@@ -398,7 +410,7 @@ pub struct Member {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for Member {
+impl FromWire for Member {
     const SIZE_MIN: usize = 28;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -423,7 +435,9 @@ impl Wire for Member {
         }
         Ok(m)
     }
+}
 
+impl ToWire for Member {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.member_id, f)?;
         w.i32(self.member_epoch);
@@ -484,7 +498,7 @@ pub struct Endpoint {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for Endpoint {
+impl FromWire for Endpoint {
     const SIZE_MIN: usize = 4;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -496,7 +510,9 @@ impl Wire for Endpoint {
         }
         Ok(m)
     }
+}
 
+impl ToWire for Endpoint {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.host, f)?;
         w.u16(self.port);
@@ -533,7 +549,7 @@ pub struct TaskOffset {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for TaskOffset {
+impl FromWire for TaskOffset {
     const SIZE_MIN: usize = 14;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -546,7 +562,9 @@ impl Wire for TaskOffset {
         }
         Ok(m)
     }
+}
 
+impl ToWire for TaskOffset {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.subtopology_id, f)?;
         w.i32(self.partition);
@@ -585,7 +603,7 @@ pub struct Assignment {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for Assignment {
+impl FromWire for Assignment {
     const SIZE_MIN: usize = 4;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -598,7 +616,9 @@ impl Wire for Assignment {
         }
         Ok(m)
     }
+}
 
+impl ToWire for Assignment {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.array(&self.active_tasks, v, f)?;
         w.array(&self.standby_tasks, v, f)?;
@@ -635,7 +655,7 @@ pub struct TaskIds {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for TaskIds {
+impl FromWire for TaskIds {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -647,7 +667,9 @@ impl Wire for TaskIds {
         }
         Ok(m)
     }
+}
 
+impl ToWire for TaskIds {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.subtopology_id, f)?;
         w.array(&self.partitions, v, f)?;

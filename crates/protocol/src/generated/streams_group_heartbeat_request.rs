@@ -68,7 +68,7 @@ impl Default for StreamsGroupHeartbeatRequest {
     }
 }
 
-impl Wire for StreamsGroupHeartbeatRequest {
+impl FromWire for StreamsGroupHeartbeatRequest {
     const SIZE_MIN: usize = 27;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -95,7 +95,9 @@ impl Wire for StreamsGroupHeartbeatRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for StreamsGroupHeartbeatRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.group_id, f)?;
         w.string(&self.member_id, f)?;
@@ -160,7 +162,7 @@ pub struct Topology {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for Topology {
+impl FromWire for Topology {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -172,7 +174,9 @@ impl Wire for Topology {
         }
         Ok(m)
     }
+}
 
+impl ToWire for Topology {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.epoch);
         w.array(&self.subtopologies, v, f)?;
@@ -217,7 +221,7 @@ pub struct Subtopology {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for Subtopology {
+impl FromWire for Subtopology {
     const SIZE_MIN: usize = 8;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -234,7 +238,9 @@ impl Wire for Subtopology {
         }
         Ok(m)
     }
+}
 
+impl ToWire for Subtopology {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.subtopology_id, f)?;
         w.array(&self.source_topics, v, f)?;
@@ -283,7 +289,7 @@ pub struct TopicInfo {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for TopicInfo {
+impl FromWire for TopicInfo {
     const SIZE_MIN: usize = 9;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -297,7 +303,9 @@ impl Wire for TopicInfo {
         }
         Ok(m)
     }
+}
 
+impl ToWire for TopicInfo {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.name, f)?;
         w.i32(self.partitions);
@@ -336,7 +344,7 @@ pub struct KeyValue {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for KeyValue {
+impl FromWire for KeyValue {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -348,7 +356,9 @@ impl Wire for KeyValue {
         }
         Ok(m)
     }
+}
 
+impl ToWire for KeyValue {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.key, f)?;
         w.string(&self.value, f)?;
@@ -385,7 +395,7 @@ pub struct CopartitionGroup {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for CopartitionGroup {
+impl FromWire for CopartitionGroup {
     const SIZE_MIN: usize = 4;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -398,7 +408,9 @@ impl Wire for CopartitionGroup {
         }
         Ok(m)
     }
+}
 
+impl ToWire for CopartitionGroup {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.array(&self.source_topics, v, f)?;
         w.array(&self.source_topic_regex, v, f)?;
@@ -435,7 +447,7 @@ pub struct TaskIds {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for TaskIds {
+impl FromWire for TaskIds {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -447,7 +459,9 @@ impl Wire for TaskIds {
         }
         Ok(m)
     }
+}
 
+impl ToWire for TaskIds {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.subtopology_id, f)?;
         w.array(&self.partitions, v, f)?;
@@ -482,7 +496,7 @@ pub struct Endpoint {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for Endpoint {
+impl FromWire for Endpoint {
     const SIZE_MIN: usize = 4;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -494,7 +508,9 @@ impl Wire for Endpoint {
         }
         Ok(m)
     }
+}
 
+impl ToWire for Endpoint {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.host, f)?;
         w.u16(self.port);
@@ -531,7 +547,7 @@ pub struct TaskOffset {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for TaskOffset {
+impl FromWire for TaskOffset {
     const SIZE_MIN: usize = 14;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -544,7 +560,9 @@ impl Wire for TaskOffset {
         }
         Ok(m)
     }
+}
 
+impl ToWire for TaskOffset {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.subtopology_id, f)?;
         w.i32(self.partition);

@@ -59,7 +59,7 @@ impl Default for StreamsGroupHeartbeatResponse {
     }
 }
 
-impl Wire for StreamsGroupHeartbeatResponse {
+impl FromWire for StreamsGroupHeartbeatResponse {
     const SIZE_MIN: usize = 34;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -83,7 +83,9 @@ impl Wire for StreamsGroupHeartbeatResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for StreamsGroupHeartbeatResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         w.i16(self.error_code);
@@ -148,7 +150,7 @@ pub struct Status {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for Status {
+impl FromWire for Status {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -160,7 +162,9 @@ impl Wire for Status {
         }
         Ok(m)
     }
+}
 
+impl ToWire for Status {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i8(self.status_code);
         w.string(&self.status_detail, f)?;
@@ -195,7 +199,7 @@ pub struct TaskIds {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for TaskIds {
+impl FromWire for TaskIds {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -207,7 +211,9 @@ impl Wire for TaskIds {
         }
         Ok(m)
     }
+}
 
+impl ToWire for TaskIds {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.subtopology_id, f)?;
         w.array(&self.partitions, v, f)?;
@@ -244,7 +250,7 @@ pub struct EndpointToPartitions {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for EndpointToPartitions {
+impl FromWire for EndpointToPartitions {
     const SIZE_MIN: usize = 7;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -257,7 +263,9 @@ impl Wire for EndpointToPartitions {
         }
         Ok(m)
     }
+}
 
+impl ToWire for EndpointToPartitions {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         self.user_endpoint.write(w, v, f)?;
         w.array(&self.active_partitions, v, f)?;
@@ -294,7 +302,7 @@ pub struct Endpoint {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for Endpoint {
+impl FromWire for Endpoint {
     const SIZE_MIN: usize = 4;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -306,7 +314,9 @@ impl Wire for Endpoint {
         }
         Ok(m)
     }
+}
 
+impl ToWire for Endpoint {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.host, f)?;
         w.u16(self.port);
@@ -341,7 +351,7 @@ pub struct TopicPartition {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for TopicPartition {
+impl FromWire for TopicPartition {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -353,7 +363,9 @@ impl Wire for TopicPartition {
         }
         Ok(m)
     }
+}
 
+impl ToWire for TopicPartition {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.topic, f)?;
         w.array(&self.partitions, v, f)?;

@@ -23,7 +23,7 @@ pub struct SyncGroupRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for SyncGroupRequest {
+impl FromWire for SyncGroupRequest {
     const SIZE_MIN: usize = 9;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -46,7 +46,9 @@ impl Wire for SyncGroupRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for SyncGroupRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.group_id, f)?;
         w.i32(self.generation_id);
@@ -107,7 +109,7 @@ pub struct SyncGroupRequestAssignment {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for SyncGroupRequestAssignment {
+impl FromWire for SyncGroupRequestAssignment {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -119,7 +121,9 @@ impl Wire for SyncGroupRequestAssignment {
         }
         Ok(m)
     }
+}
 
+impl ToWire for SyncGroupRequestAssignment {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.member_id, f)?;
         w.bytes(&self.assignment, f)?;

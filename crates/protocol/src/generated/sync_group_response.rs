@@ -19,7 +19,7 @@ pub struct SyncGroupResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for SyncGroupResponse {
+impl FromWire for SyncGroupResponse {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -40,7 +40,9 @@ impl Wire for SyncGroupResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for SyncGroupResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         if v >= 1 {
             w.i32(self.throttle_time_ms);

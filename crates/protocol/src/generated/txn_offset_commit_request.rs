@@ -41,7 +41,7 @@ impl Default for TxnOffsetCommitRequest {
     }
 }
 
-impl Wire for TxnOffsetCommitRequest {
+impl FromWire for TxnOffsetCommitRequest {
     const SIZE_MIN: usize = 18;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -65,7 +65,9 @@ impl Wire for TxnOffsetCommitRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for TxnOffsetCommitRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.transactional_id, f)?;
         w.string(&self.group_id, f)?;
@@ -132,7 +134,7 @@ pub struct TxnOffsetCommitRequestTopic {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for TxnOffsetCommitRequestTopic {
+impl FromWire for TxnOffsetCommitRequestTopic {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -144,7 +146,9 @@ impl Wire for TxnOffsetCommitRequestTopic {
         }
         Ok(m)
     }
+}
 
+impl ToWire for TxnOffsetCommitRequestTopic {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.name, f)?;
         w.array(&self.partitions, v, f)?;
@@ -200,7 +204,7 @@ impl Default for TxnOffsetCommitRequestPartition {
     }
 }
 
-impl Wire for TxnOffsetCommitRequestPartition {
+impl FromWire for TxnOffsetCommitRequestPartition {
     const SIZE_MIN: usize = 14;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -216,7 +220,9 @@ impl Wire for TxnOffsetCommitRequestPartition {
         }
         Ok(m)
     }
+}
 
+impl ToWire for TxnOffsetCommitRequestPartition {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.partition_index);
         w.i64(self.committed_offset);

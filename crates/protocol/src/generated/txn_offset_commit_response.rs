@@ -13,7 +13,7 @@ pub struct TxnOffsetCommitResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for TxnOffsetCommitResponse {
+impl FromWire for TxnOffsetCommitResponse {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -25,7 +25,9 @@ impl Wire for TxnOffsetCommitResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for TxnOffsetCommitResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         w.array(&self.topics, v, f)?;
@@ -62,7 +64,7 @@ pub struct TxnOffsetCommitResponseTopic {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for TxnOffsetCommitResponseTopic {
+impl FromWire for TxnOffsetCommitResponseTopic {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -74,7 +76,9 @@ impl Wire for TxnOffsetCommitResponseTopic {
         }
         Ok(m)
     }
+}
 
+impl ToWire for TxnOffsetCommitResponseTopic {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.name, f)?;
         w.array(&self.partitions, v, f)?;
@@ -114,7 +118,7 @@ pub struct TxnOffsetCommitResponsePartition {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for TxnOffsetCommitResponsePartition {
+impl FromWire for TxnOffsetCommitResponsePartition {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -126,7 +130,9 @@ impl Wire for TxnOffsetCommitResponsePartition {
         }
         Ok(m)
     }
+}
 
+impl ToWire for TxnOffsetCommitResponsePartition {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.partition_index);
         w.i16(self.error_code);

@@ -11,7 +11,7 @@ pub struct UnregisterBrokerRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for UnregisterBrokerRequest {
+impl FromWire for UnregisterBrokerRequest {
     const SIZE_MIN: usize = 5;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -22,7 +22,9 @@ impl Wire for UnregisterBrokerRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for UnregisterBrokerRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.broker_id);
         if f {

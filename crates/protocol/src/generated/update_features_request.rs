@@ -26,7 +26,7 @@ impl Default for UpdateFeaturesRequest {
     }
 }
 
-impl Wire for UpdateFeaturesRequest {
+impl FromWire for UpdateFeaturesRequest {
     const SIZE_MIN: usize = 6;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -41,7 +41,9 @@ impl Wire for UpdateFeaturesRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for UpdateFeaturesRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.timeout_ms);
         w.array(&self.feature_updates, v, f)?;
@@ -100,7 +102,7 @@ impl Default for FeatureUpdateKey {
     }
 }
 
-impl Wire for FeatureUpdateKey {
+impl FromWire for FeatureUpdateKey {
     const SIZE_MIN: usize = 5;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -118,7 +120,9 @@ impl Wire for FeatureUpdateKey {
         }
         Ok(m)
     }
+}
 
+impl ToWire for FeatureUpdateKey {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.feature, f)?;
         w.i16(self.max_version_level);

@@ -29,7 +29,7 @@ impl Default for UpdateFeaturesResponse {
     }
 }
 
-impl Wire for UpdateFeaturesResponse {
+impl FromWire for UpdateFeaturesResponse {
     const SIZE_MIN: usize = 8;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -45,7 +45,9 @@ impl Wire for UpdateFeaturesResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for UpdateFeaturesResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         w.i16(self.error_code);
@@ -101,7 +103,7 @@ impl Default for UpdatableFeatureResult {
     }
 }
 
-impl Wire for UpdatableFeatureResult {
+impl FromWire for UpdatableFeatureResult {
     const SIZE_MIN: usize = 5;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -114,7 +116,9 @@ impl Wire for UpdatableFeatureResult {
         }
         Ok(m)
     }
+}
 
+impl ToWire for UpdatableFeatureResult {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.feature, f)?;
         w.i16(self.error_code);

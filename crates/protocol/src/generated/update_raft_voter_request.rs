@@ -35,7 +35,7 @@ impl Default for UpdateRaftVoterRequest {
     }
 }
 
-impl Wire for UpdateRaftVoterRequest {
+impl FromWire for UpdateRaftVoterRequest {
     const SIZE_MIN: usize = 32;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -51,7 +51,9 @@ impl Wire for UpdateRaftVoterRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for UpdateRaftVoterRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.nullable_string(self.cluster_id.as_deref(), f, true, "ClusterId")?;
         w.i32(self.current_leader_epoch);
@@ -96,7 +98,7 @@ pub struct Listener {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for Listener {
+impl FromWire for Listener {
     const SIZE_MIN: usize = 5;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -109,7 +111,9 @@ impl Wire for Listener {
         }
         Ok(m)
     }
+}
 
+impl ToWire for Listener {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.name, f)?;
         w.string(&self.host, f)?;
@@ -146,7 +150,7 @@ pub struct KRaftVersionFeature {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for KRaftVersionFeature {
+impl FromWire for KRaftVersionFeature {
     const SIZE_MIN: usize = 5;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -158,7 +162,9 @@ impl Wire for KRaftVersionFeature {
         }
         Ok(m)
     }
+}
 
+impl ToWire for KRaftVersionFeature {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i16(self.min_supported_version);
         w.i16(self.max_supported_version);

@@ -15,7 +15,7 @@ pub struct UpdateRaftVoterResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for UpdateRaftVoterResponse {
+impl FromWire for UpdateRaftVoterResponse {
     const SIZE_MIN: usize = 7;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -33,7 +33,9 @@ impl Wire for UpdateRaftVoterResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for UpdateRaftVoterResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         w.i16(self.error_code);
@@ -89,7 +91,7 @@ impl Default for CurrentLeader {
     }
 }
 
-impl Wire for CurrentLeader {
+impl FromWire for CurrentLeader {
     const SIZE_MIN: usize = 14;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -103,7 +105,9 @@ impl Wire for CurrentLeader {
         }
         Ok(m)
     }
+}
 
+impl ToWire for CurrentLeader {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.leader_id);
         w.i32(self.leader_epoch);

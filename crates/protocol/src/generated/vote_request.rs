@@ -26,7 +26,7 @@ impl Default for VoteRequest {
     }
 }
 
-impl Wire for VoteRequest {
+impl FromWire for VoteRequest {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -41,7 +41,9 @@ impl Wire for VoteRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for VoteRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.nullable_string(self.cluster_id.as_deref(), f, true, "ClusterId")?;
         if v >= 1 {
@@ -82,7 +84,7 @@ pub struct TopicData {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for TopicData {
+impl FromWire for TopicData {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -94,7 +96,9 @@ impl Wire for TopicData {
         }
         Ok(m)
     }
+}
 
+impl ToWire for TopicData {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.topic_name, f)?;
         w.array(&self.partitions, v, f)?;
@@ -141,7 +145,7 @@ pub struct PartitionData {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for PartitionData {
+impl FromWire for PartitionData {
     const SIZE_MIN: usize = 25;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -165,7 +169,9 @@ impl Wire for PartitionData {
         }
         Ok(m)
     }
+}
 
+impl ToWire for PartitionData {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.partition_index);
         w.i32(self.replica_epoch);

@@ -13,7 +13,7 @@ pub struct VotersRecord {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for VotersRecord {
+impl FromWire for VotersRecord {
     const SIZE_MIN: usize = 4;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -25,7 +25,9 @@ impl Wire for VotersRecord {
         }
         Ok(m)
     }
+}
 
+impl ToWire for VotersRecord {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i16(self.version);
         w.array(&self.voters, v, f)?;
@@ -64,7 +66,7 @@ pub struct Voter {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for Voter {
+impl FromWire for Voter {
     const SIZE_MIN: usize = 27;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -78,7 +80,9 @@ impl Wire for Voter {
         }
         Ok(m)
     }
+}
 
+impl ToWire for Voter {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.voter_id);
         w.uuid(self.voter_directory_id);
@@ -119,7 +123,7 @@ pub struct Endpoint {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for Endpoint {
+impl FromWire for Endpoint {
     const SIZE_MIN: usize = 5;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -132,7 +136,9 @@ impl Wire for Endpoint {
         }
         Ok(m)
     }
+}
 
+impl ToWire for Endpoint {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.name, f)?;
         w.string(&self.host, f)?;
@@ -169,7 +175,7 @@ pub struct KRaftVersionFeature {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for KRaftVersionFeature {
+impl FromWire for KRaftVersionFeature {
     const SIZE_MIN: usize = 5;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -181,7 +187,9 @@ impl Wire for KRaftVersionFeature {
         }
         Ok(m)
     }
+}
 
+impl ToWire for KRaftVersionFeature {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i16(self.min_supported_version);
         w.i16(self.max_supported_version);

@@ -13,7 +13,7 @@ pub struct WriteShareGroupStateRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for WriteShareGroupStateRequest {
+impl FromWire for WriteShareGroupStateRequest {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -25,7 +25,9 @@ impl Wire for WriteShareGroupStateRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for WriteShareGroupStateRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.group_id, f)?;
         w.array(&self.topics, v, f)?;
@@ -60,7 +62,7 @@ pub struct WriteStateData {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for WriteStateData {
+impl FromWire for WriteStateData {
     const SIZE_MIN: usize = 18;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -72,7 +74,9 @@ impl Wire for WriteStateData {
         }
         Ok(m)
     }
+}
 
+impl ToWire for WriteStateData {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.uuid(self.topic_id);
         w.array(&self.partitions, v, f)?;
@@ -129,7 +133,7 @@ impl Default for PartitionData {
     }
 }
 
-impl Wire for PartitionData {
+impl FromWire for PartitionData {
     const SIZE_MIN: usize = 22;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -147,7 +151,9 @@ impl Wire for PartitionData {
         }
         Ok(m)
     }
+}
 
+impl ToWire for PartitionData {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.partition);
         w.i32(self.state_epoch);
@@ -198,7 +204,7 @@ pub struct StateBatch {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for StateBatch {
+impl FromWire for StateBatch {
     const SIZE_MIN: usize = 20;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -212,7 +218,9 @@ impl Wire for StateBatch {
         }
         Ok(m)
     }
+}
 
+impl ToWire for StateBatch {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i64(self.first_offset);
         w.i64(self.last_offset);

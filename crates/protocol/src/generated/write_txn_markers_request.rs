@@ -11,7 +11,7 @@ pub struct WriteTxnMarkersRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for WriteTxnMarkersRequest {
+impl FromWire for WriteTxnMarkersRequest {
     const SIZE_MIN: usize = 2;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -22,7 +22,9 @@ impl Wire for WriteTxnMarkersRequest {
         }
         Ok(m)
     }
+}
 
+impl ToWire for WriteTxnMarkersRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.array(&self.markers, v, f)?;
         if f {
@@ -63,7 +65,7 @@ pub struct WritableTxnMarker {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for WritableTxnMarker {
+impl FromWire for WritableTxnMarker {
     const SIZE_MIN: usize = 17;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -81,7 +83,9 @@ impl Wire for WritableTxnMarker {
         }
         Ok(m)
     }
+}
 
+impl ToWire for WritableTxnMarker {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i64(self.producer_id);
         w.i16(self.producer_epoch);
@@ -128,7 +132,7 @@ pub struct WritableTxnMarkerTopic {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for WritableTxnMarkerTopic {
+impl FromWire for WritableTxnMarkerTopic {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -140,7 +144,9 @@ impl Wire for WritableTxnMarkerTopic {
         }
         Ok(m)
     }
+}
 
+impl ToWire for WritableTxnMarkerTopic {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.name, f)?;
         w.array(&self.partition_indexes, v, f)?;

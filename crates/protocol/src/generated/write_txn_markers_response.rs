@@ -11,7 +11,7 @@ pub struct WriteTxnMarkersResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for WriteTxnMarkersResponse {
+impl FromWire for WriteTxnMarkersResponse {
     const SIZE_MIN: usize = 2;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -22,7 +22,9 @@ impl Wire for WriteTxnMarkersResponse {
         }
         Ok(m)
     }
+}
 
+impl ToWire for WriteTxnMarkersResponse {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.array(&self.markers, v, f)?;
         if f {
@@ -55,7 +57,7 @@ pub struct WritableTxnMarkerResult {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for WritableTxnMarkerResult {
+impl FromWire for WritableTxnMarkerResult {
     const SIZE_MIN: usize = 10;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -67,7 +69,9 @@ impl Wire for WritableTxnMarkerResult {
         }
         Ok(m)
     }
+}
 
+impl ToWire for WritableTxnMarkerResult {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i64(self.producer_id);
         w.array(&self.topics, v, f)?;
@@ -102,7 +106,7 @@ pub struct WritableTxnMarkerTopicResult {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for WritableTxnMarkerTopicResult {
+impl FromWire for WritableTxnMarkerTopicResult {
     const SIZE_MIN: usize = 3;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -114,7 +118,9 @@ impl Wire for WritableTxnMarkerTopicResult {
         }
         Ok(m)
     }
+}
 
+impl ToWire for WritableTxnMarkerTopicResult {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.name, f)?;
         w.array(&self.partitions, v, f)?;
@@ -149,7 +155,7 @@ pub struct WritableTxnMarkerPartitionResult {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
-impl Wire for WritableTxnMarkerPartitionResult {
+impl FromWire for WritableTxnMarkerPartitionResult {
     const SIZE_MIN: usize = 7;
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
@@ -161,7 +167,9 @@ impl Wire for WritableTxnMarkerPartitionResult {
         }
         Ok(m)
     }
+}
 
+impl ToWire for WritableTxnMarkerPartitionResult {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.i32(self.partition_index);
         w.i16(self.error_code);

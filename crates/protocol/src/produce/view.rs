@@ -12,10 +12,10 @@
 
 use crate::elements::{Borrowed, Elements};
 use crate::error::DecodeError;
-use crate::message::{Message, Wire};
+use crate::message::Message;
 use crate::messages::ProduceRequest;
 use crate::messages::produce_request::{PartitionProduceData, TopicProduceData};
-use crate::reader::Reader;
+use crate::reader::{FromWire, Reader};
 use crate::uuid::Uuid;
 
 /// The first version that names topics by id (KIP-516).
