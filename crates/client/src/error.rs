@@ -1,3 +1,5 @@
+//! What can go wrong between a caller and a cluster, and whether trying again may help.
+
 use std::io;
 use std::sync::Arc;
 

@@ -1,3 +1,5 @@
+//! A connection to a listener of this process that answers, stays silent or goes away.
+
 use std::cell::Cell;
 use std::future::Future;
 use std::pin::Pin;

@@ -1,3 +1,5 @@
+//! What a fetcher makes of answers, without a connection.
+
 use moldau_protocol::Uuid;
 use moldau_records::{BatchBuilder, BatchOptions, Compression, Compressor};
 

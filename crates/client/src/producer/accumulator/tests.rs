@@ -1,3 +1,5 @@
+//! The accumulator step by step: time is an argument and answers are made by hand.
+
 use moldau_protocol::Uuid;
 use moldau_records::BatchView;
 
