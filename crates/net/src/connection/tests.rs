@@ -1,3 +1,5 @@
+//! Connections over a stream in memory, whose service answers as each frame asks.
+
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::atomic::Ordering;

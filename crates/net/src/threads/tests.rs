@@ -1,3 +1,5 @@
+//! Network threads with an echo service behind real sockets of the loopback interface.
+
 use std::io::{Read, Write};
 use std::net::TcpStream as StdStream;
 use std::sync::mpsc as std_mpsc;
