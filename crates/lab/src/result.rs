@@ -40,6 +40,9 @@ pub struct RunResult {
     pub arms: Vec<Arm>,
     /// Every measured run, in the order in which they happened.
     pub runs: Vec<RunRecord>,
+    /// Runs that were repeated because the generator was late in them or in their partner; their
+    /// records are in the audit, their figures nowhere.
+    pub set_aside: Vec<RunRecord>,
     /// Differences of the arms from the baseline.
     pub comparisons: Vec<Comparison>,
     /// What the laboratory checked about itself.

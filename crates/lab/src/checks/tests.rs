@@ -8,7 +8,7 @@ fn verdict_after(change: impl Fn(&mut RunRecord)) -> Verdict {
     let mut result = sample::result();
     result.runs.iter_mut().take(1).for_each(change);
     let audit = result.runs.iter().fold(Audit::default(), |sum, run| sum.plus(run.audit));
-    Verdict::of(&all(&result.runs, &audit, &self_test(1, 20).unwrap()))
+    Verdict::of(&all(&result.runs, &result.set_aside, &audit, &self_test(1, 20).unwrap()))
 }
 
 #[test]
@@ -77,6 +77,19 @@ fn unanswered_and_shed_operations_are_refused() {
 
 #[test]
 fn an_experiment_without_records_proves_nothing() {
-    let checks = all(&[], &Audit::default(), &self_test(1, 20).unwrap());
+    let checks = all(&[], &[], &Audit::default(), &self_test(1, 20).unwrap());
     assert_eq!(Verdict::of(&checks), Verdict::RecordsLost);
+}
+
+#[test]
+fn a_run_is_late_exactly_when_the_schedule_check_says_so() {
+    let mut result = sample::result();
+    let run = result.runs.first_mut().unwrap();
+    assert!(!is_late(run));
+    let latency = run.latency.as_mut().unwrap();
+    latency.lag.summary.p99_ns = 20 * latency.response.summary.p99_ns.max(LAG_NS_MIN);
+    assert!(is_late(run));
+    let checks = all(&result.runs, &[], &result.audit, &self_test(1, 20).unwrap());
+    let check = checks.iter().find(|check| check.name.starts_with("the schedule")).unwrap();
+    assert!(!check.passed);
 }

@@ -18,6 +18,10 @@ use crate::workload::{Pace, Workload};
 /// Faults of the ledger's self-test before every experiment.
 const SELF_TEST_FAULTS: u64 = 1_000;
 
+/// Pairs that an experiment repeats because the generator was late, as happens when something else
+/// takes the processors for a moment. A machine that needs more is not quiet enough to measure on.
+const REPEATS_MAX: u32 = 4;
+
 /// One path to one system.
 pub(super) struct Path {
     /// Name of the arm.
@@ -44,6 +48,9 @@ pub(super) struct Bench<'a> {
     started_unix_ms: u64,
     seed: u64,
     runs: Vec<RunRecord>,
+    set_aside: Vec<RunRecord>,
+    /// Pairs that may still be repeated.
+    repeats_left: u32,
     next_run: u32,
     progress: &'a mut dyn Progress,
     steps_done: u32,
@@ -65,6 +72,8 @@ impl<'a> Bench<'a> {
             started_unix_ms: unix_ms(),
             seed,
             runs: Vec::new(),
+            set_aside: Vec::new(),
+            repeats_left: REPEATS_MAX,
             next_run: 1,
             progress,
             steps_done: 0,
@@ -121,6 +130,23 @@ impl<'a> Bench<'a> {
         let named = Named { case: read_case, path, pair };
         self.record(named, &setup.workload, &read, audit, held)?;
         path.control.delete_topic(&setup.topic)
+    }
+
+    /// Sets the runs of a pair aside if the generator was late in any of them; whether the pair is to
+    /// be measured again. Their figures are dropped whatever they were, so this favours no arm.
+    pub(super) fn must_repeat(&mut self, case: &str, pair: u32) -> bool {
+        let is_of_pair = |run: &RunRecord| run.case == case && run.pair == pair;
+        let is_late = self.runs.iter().filter(|run| is_of_pair(run)).any(checks::is_late);
+        if !is_late || self.repeats_left == 0 {
+            return false;
+        }
+        self.repeats_left -= 1;
+        let (set_aside, kept): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.runs).into_iter().partition(is_of_pair);
+        self.steps += u32::try_from(set_aside.len()).unwrap_or(0);
+        self.set_aside.extend(set_aside);
+        self.runs = kept;
+        true
     }
 
     /// Records per second that a path takes at full speed, for choosing a rate; not recorded.
@@ -186,9 +212,10 @@ impl<'a> Bench<'a> {
 
     /// Closes the experiment: comparisons, checks, verdict.
     pub(super) fn finish(self, frame: Frame) -> Result<RunResult, Error> {
-        let audit = self.runs.iter().fold(Audit::default(), |sum, run| sum.plus(run.audit));
+        let all = self.runs.iter().chain(&self.set_aside);
+        let audit = all.fold(Audit::default(), |sum, run| sum.plus(run.audit));
         let self_test = self_test(self.seed, SELF_TEST_FAULTS)?;
-        let checks = checks::all(&self.runs, &audit, &self_test);
+        let checks = checks::all(&self.runs, &self.set_aside, &audit, &self_test);
         let mut result = RunResult {
             format_version: FORMAT_VERSION,
             id: result_id(self.started_unix_ms),
@@ -200,6 +227,7 @@ impl<'a> Bench<'a> {
             environment: frame.environment,
             arms: frame.arms,
             runs: self.runs,
+            set_aside: self.set_aside,
             comparisons: Vec::new(),
             verdict: Verdict::of(&checks),
             checks,

@@ -186,9 +186,14 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
     for workload in &plan.fixed_rate {
         let case = format!("Fixed rate, {}", shape_name(workload));
         for round in 0..plan.rounds {
-            for system in in_order(&mut running, round) {
-                bench.produce(&system.path, &case, round, workload)?;
-                system.check()?;
+            loop {
+                for system in in_order(&mut running, round) {
+                    bench.produce(&system.path, &case, round, workload)?;
+                    system.check()?;
+                }
+                if !bench.must_repeat(&case, round) {
+                    break;
+                }
             }
         }
     }

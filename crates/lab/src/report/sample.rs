@@ -31,7 +31,7 @@ pub(crate) fn result() -> RunResult {
         }
     }
     let audit = runs.iter().fold(Audit::default(), |sum, run| sum.plus(run.audit));
-    let checks = checks::all(&runs, &audit, &self_test(1, 50).unwrap());
+    let checks = checks::all(&runs, &[], &audit, &self_test(1, 50).unwrap());
     let comparisons =
         [FIXED, "Produce at full speed"].map(|case| compare(&runs, case, "direct", "proxy", 1));
     RunResult {
@@ -45,6 +45,7 @@ pub(crate) fn result() -> RunResult {
         environment: Environment::inspect("0.1.0", std::path::Path::new("/")),
         arms: arms.to_vec(),
         runs,
+        set_aside: Vec::new(),
         comparisons: comparisons.concat(),
         verdict: Verdict::of(&checks),
         checks,
