@@ -15,8 +15,9 @@ use crate::{Drive, Error, Log, LogId, Lsn};
 
 /// Takes the owner's metadata for a snapshot.
 ///
-/// The owner keeps its metadata locked from its first write until the last: an entry that it
-/// appends in between would be replayed in the wrong place.
+/// The owner keeps its metadata locked from [`SnapshotWriter::begin`] until its last write: an
+/// entry that it appends in between would be replayed in the wrong place, and one that it appends
+/// after looking at its metadata and before the beginning would be forgotten.
 pub struct SnapshotWriter<'a> {
     journal: &'a Journal,
     begun: Option<u64>,
@@ -28,18 +29,28 @@ impl SnapshotWriter<'_> {
         SnapshotWriter { journal, begun: None, unflushed: 0 }
     }
 
+    /// Begins the snapshot, which replaces all metadata before this point. The first write and the
+    /// end do so too, which is too late for an owner that may have nothing to write.
+    ///
+    /// # Errors
+    /// As [`SnapshotWriter::metadata`].
+    pub fn begin(&mut self) -> Result<(), Error> {
+        self.position().map(drop)
+    }
+
     /// Writes one entry of the snapshot; it is handed to [`crate::Replay::metadata`] like any
     /// other.
     ///
     /// # Errors
     /// [`Error::DiskFull`], [`Error::Poisoned`], [`Error::Closed`].
     pub fn metadata(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.begin()?;
+        self.position()?;
         let lsn = self.journal.append_entry(Kind::SnapshotMetadata, LogId::default(), bytes)?;
         self.throttle(bytes.len(), lsn)
     }
 
-    fn begin(&mut self) -> Result<u64, Error> {
+    /// Where the snapshot begins.
+    fn position(&mut self) -> Result<u64, Error> {
         if let Some(position) = self.begun {
             return Ok(position);
         }
@@ -77,7 +88,7 @@ impl SnapshotWriter<'_> {
     /// Adds the logs, makes the snapshot durable and puts it into effect for a journal that starts
     /// with the file at `start`.
     pub(crate) fn finish(mut self, logs: &[Arc<Log>], start: u64) -> Result<(), Error> {
-        let snapshot = self.begin()?;
+        let snapshot = self.position()?;
         for log in logs {
             self.log(log)?;
         }
