@@ -231,8 +231,8 @@ impl Catalog {
         Ok(Some(lsn))
     }
 
-    /// The records that rebuild the catalog.
-    pub(crate) fn snapshot(&self) -> Vec<MetadataRecord> {
+    /// Hands over the records that rebuild the catalog, which does not change meanwhile.
+    pub(crate) fn with_snapshot<T>(&self, take: impl FnOnce(Vec<MetadataRecord>) -> T) -> T {
         let topics = self.read();
         let records = topics.by_name.values().map(|topic| MetadataRecord::TopicCreated {
             id: topic.id.into_bytes(),
@@ -240,7 +240,7 @@ impl Catalog {
             partitions: topic.partitions,
             overrides: topic.overrides.clone(),
         });
-        records.collect()
+        take(records.collect())
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Topics> {

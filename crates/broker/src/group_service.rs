@@ -118,9 +118,10 @@ impl GroupService {
         lock(&self.inner).written
     }
 
-    /// The records that rebuild all groups.
-    pub(crate) fn snapshot(&self) -> Vec<MetadataRecord> {
-        lock(&self.inner).groups.snapshot().map(|record| metadata_record(&record)).collect()
+    /// Hands over the records that rebuild all groups, which do not change meanwhile.
+    pub(crate) fn with_snapshot<T>(&self, take: impl FnOnce(Vec<MetadataRecord>) -> T) -> T {
+        let inner = lock(&self.inner);
+        take(inner.groups.snapshot().map(|record| metadata_record(&record)).collect())
     }
 
     /// Forgets the offsets that groups committed for a deleted topic.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use moldau_protocol::Uuid;
+use moldau_storage::Error;
 
 use crate::clock::wall_clock_ms;
 use crate::state::State;
@@ -22,19 +23,17 @@ const LOGS_PER_TURN: usize = 1_000;
 pub(crate) async fn run(state: &Arc<State>) {
     loop {
         tokio::time::sleep(CHECK_INTERVAL).await;
-        apply(state).await;
+        apply(state, wall_clock_ms()).await;
         reclaim(state).await;
     }
 }
 
 /// Gives the space of wholly dead journal files back. Off the network thread, since it waits for
 /// the disk.
-async fn reclaim(state: &Arc<State>) {
+pub(crate) async fn reclaim(state: &Arc<State>) {
     let state = Arc::clone(state);
     let reclaimed = tokio::task::spawn_blocking(move || {
-        state.storage.reclaim(|writer| {
-            state.snapshot().iter().try_for_each(|record| writer.metadata(&record.encode()))
-        })
+        state.storage.reclaim(|writer| state.write_snapshot(writer))
     });
     match reclaimed.await {
         Ok(Ok(0)) => {}
@@ -44,8 +43,11 @@ async fn reclaim(state: &Arc<State>) {
     }
 }
 
-async fn apply(state: &Arc<State>) {
-    let now_ms = wall_clock_ms();
+/// Applies retention to every log, and deletes those whose topic is gone.
+pub(crate) async fn apply(state: &State, now_ms: i64) {
+    if let Err(refusal) = state.delete_orphaned_logs() {
+        tracing::warn!(problem = refusal.message, "logs without a topic were not deleted");
+    }
     for (looked_at, log) in state.storage.logs().into_iter().enumerate() {
         if looked_at % LOGS_PER_TURN == LOGS_PER_TURN - 1 {
             tokio::task::yield_now().await;
@@ -54,9 +56,13 @@ async fn apply(state: &Arc<State>) {
         let config = &topic.config;
         let applied = log.apply_retention(now_ms, config.retention_ms, config.retention_bytes);
         log.expire_producers(now_ms, PRODUCER_EXPIRATION_MS);
-        if let Err(error) = applied {
-            tracing::warn!(topic = %topic.name, %error, "retention was not applied");
-            return;
+        match applied {
+            // The topic was deleted a moment ago, and its data with it.
+            Ok(_) | Err(Error::Deleted) => {}
+            Err(error) => {
+                tracing::warn!(topic = %topic.name, %error, "retention was not applied");
+                return;
+            }
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use moldau_coordinator::producer_ids::{ProducerIdBlock, ProducerIdentity, ProducerIds};
 use moldau_coordinator::{GroupRecord, Groups};
 use moldau_protocol::{ErrorCode, Uuid};
-use moldau_storage::{Lsn, Storage};
+use moldau_storage::{Lsn, SnapshotWriter, Storage};
 
 use crate::catalog::Catalog;
 use crate::config::Config;
@@ -33,6 +33,8 @@ struct ReservedIds {
     ids: ProducerIds,
     /// Position of the block in use: an id goes out only once this is durable.
     reserved: Option<Lsn>,
+    /// The block in use, if the journal did not take its record. It must before an id goes out.
+    unrecorded: Option<ProducerIdBlock>,
 }
 
 /// What the journal tells a starting broker.
@@ -98,12 +100,17 @@ impl State {
             sessions: FetchSessions::default(),
             groups,
             counters: Counters::default(),
-            producer_ids: Mutex::new(ReservedIds { ids: restored.producer_ids, reserved: None }),
+            producer_ids: Mutex::new(ReservedIds {
+                ids: restored.producer_ids,
+                reserved: None,
+                unrecorded: None,
+            }),
         })
     }
 
     /// Deletes the logs of topics that are not in the catalog: the process ended between the two
-    /// records of a deletion.
+    /// records of a deletion, or a produce found its topic just before another connection deleted
+    /// it.
     ///
     /// # Errors
     /// A journal that takes nothing.
@@ -128,19 +135,34 @@ impl State {
         let allocated = guard.ids.init(current).ok_or_else(|| {
             Refusal::new(ErrorCode::UnknownServerError, "all producer ids are used up")
         })?;
-        if let Some(block) = allocated.record {
+        guard.unrecorded = allocated.record.or(guard.unrecorded);
+        if let Some(block) = guard.unrecorded {
             guard.reserved = Some(append_block(&self.storage, block)?);
+            guard.unrecorded = None;
         }
         Ok((allocated.identity, guard.reserved))
     }
 
-    /// The metadata records that rebuild everything but the logs.
-    pub(crate) fn snapshot(&self) -> Vec<MetadataRecord> {
-        let mut records = self.catalog.snapshot();
-        records.extend(self.groups.snapshot());
-        let block = lock(&self.producer_ids).ids.snapshot();
-        records.extend(block.map(block_record));
-        records
+    /// Writes the records that rebuild everything but the logs.
+    ///
+    /// All of it is locked from the beginning to the last record: what entered the journal in
+    /// between would be forgotten, or undone by an older state that is replayed after it.
+    ///
+    /// # Errors
+    /// A journal that takes nothing.
+    pub(crate) fn write_snapshot(
+        &self,
+        writer: &mut SnapshotWriter<'_>,
+    ) -> Result<(), moldau_storage::Error> {
+        self.catalog.with_snapshot(|topics| {
+            self.groups.with_snapshot(|groups| {
+                let producer_ids = lock(&self.producer_ids);
+                let block = producer_ids.ids.snapshot().map(block_record);
+                writer.begin()?;
+                let mut records = topics.into_iter().chain(groups).chain(block);
+                records.try_for_each(|record| writer.metadata(&record.encode()))
+            })
+        })
     }
 }
 

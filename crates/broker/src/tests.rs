@@ -3,6 +3,16 @@
 //! [`world::World`] is a broker without sockets: a request is encoded as a client would, answered
 //! by the table, and its answer decoded in the same version to its last byte.
 
+mod configs;
+mod fetch;
+mod fetch_limits;
+mod groups;
+mod hostile;
+mod lookups;
+mod produce;
 mod requests;
+mod restart;
+mod space;
+mod topics;
 mod versions;
 mod world;

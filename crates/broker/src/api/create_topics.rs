@@ -3,6 +3,8 @@
 //! A topic is one frame in the journal, whatever its number of partitions. There is one broker:
 //! a replication factor of 1 or -1 is accepted, and a manual assignment that names only it.
 
+use std::collections::HashMap;
+
 use moldau_protocol::ErrorCode;
 use moldau_protocol::messages::create_topics_request::CreatableTopic;
 use moldau_protocol::messages::create_topics_response::{
@@ -27,9 +29,12 @@ pub(crate) fn handle(
 ) -> Outcome<CreateTopicsResponse> {
     let mut last = None;
     let mut results = Vec::with_capacity(request.topics.len());
+    let mut mentions = HashMap::new();
     for topic in &request.topics {
-        let twice = request.topics.iter().filter(|other| other.name == topic.name).count() > 1;
-        let outcome = if twice {
+        *mentions.entry(topic.name.as_str()).or_insert(0) += 1;
+    }
+    for topic in &request.topics {
+        let outcome = if mentions.get(topic.name.as_str()).is_some_and(|count| *count > 1) {
             let message = format!("topic {} stands twice in the request", topic.name);
             Err(Refusal::new(ErrorCode::InvalidRequest, message))
         } else {

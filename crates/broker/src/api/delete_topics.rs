@@ -65,6 +65,10 @@ fn try_delete(call: &Call<'_>, asked: &DeleteTopicState) -> Result<(String, Uuid
             return Err(Refusal::new(ErrorCode::InvalidRequest, message));
         }
         Some(name) => state.catalog.by_name(name).ok_or_else(|| catalog::unknown_name(name))?.id,
+        None if asked.topic_id == Uuid::ZERO => {
+            let message = "neither the name nor the id of a topic is given";
+            return Err(Refusal::new(ErrorCode::InvalidRequest, message));
+        }
         None => asked.topic_id,
     };
     let (topic, deleted) = state.catalog.delete(&state.storage, id)?;

@@ -2,6 +2,8 @@
 //!
 //! Broker configuration is read at the start of the process and cannot be altered.
 
+use std::collections::HashSet;
+
 use moldau_protocol::ErrorCode;
 use moldau_protocol::messages::incremental_alter_configs_request::{
     AlterConfigsResource, AlterableConfig,
@@ -55,6 +57,11 @@ fn alter(
         let message = "only the configuration of topics can be altered";
         return Err(Refusal::new(ErrorCode::InvalidRequest, message));
     }
+    let mut keys = HashSet::new();
+    if let Some(twice) = resource.configs.iter().find(|config| !keys.insert(&config.name)) {
+        let message = format!("{} stands twice in the request", twice.name);
+        return Err(Refusal::new(ErrorCode::InvalidRequest, message));
+    }
     let name = &resource.resource_name;
     call.state.catalog.configure(&call.state.storage, name, validate_only, |overrides| {
         resource.configs.iter().try_for_each(|config| apply(overrides, config))
@@ -65,7 +72,10 @@ fn alter(
 fn apply(overrides: &mut TopicOverrides, config: &AlterableConfig) -> Result<(), Refusal> {
     let invalid = |message: String| Refusal::new(ErrorCode::InvalidConfig, message);
     let name = &config.name;
-    let value = || config.value.clone().ok_or_else(|| invalid(format!("{name} has no value")));
+    let value = || {
+        let absent = || Refusal::new(ErrorCode::InvalidRequest, format!("{name} has no value"));
+        config.value.clone().ok_or_else(absent)
+    };
     match config.config_operation {
         0 => {
             overrides.insert(name.clone(), value()?);

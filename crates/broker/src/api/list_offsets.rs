@@ -32,27 +32,23 @@ const EARLIEST_PENDING_UPLOAD: i64 = -6;
 pub(crate) fn handle(call: &Call<'_>, request: ListOffsetsRequest) -> Outcome<ListOffsetsResponse> {
     let state = Arc::clone(call.state);
     let version = call.version;
-    let has_leader_epoch = call.version >= 4;
     // A lookup by time may read from disk, so it runs outside the network thread's turn.
     Outcome::Later(Box::pin(async move {
         let mut topics = Vec::with_capacity(request.topics.len());
         for topic in request.topics {
             let mut partitions = Vec::with_capacity(topic.partitions.len());
             for asked in &topic.partitions {
-                let log = partition::by_name(
-                    &state,
-                    &topic.name,
-                    asked.partition_index,
-                    asked.current_leader_epoch,
-                );
-                let mut partition = match log {
+                let log = match is_known(asked.timestamp, version) {
+                    true => {
+                        let epoch = asked.current_leader_epoch;
+                        partition::by_name(&state, &topic.name, asked.partition_index, epoch)
+                    }
+                    false => Err(ErrorCode::UnsupportedVersion),
+                };
+                partitions.push(match log {
                     Ok(log) => with_epoch(version, look_up(&log, asked).await),
                     Err(code) => refused(asked, code),
-                };
-                if !has_leader_epoch {
-                    partition.leader_epoch = -1;
-                }
-                partitions.push(partition);
+                });
             }
             topics.push(ListOffsetsTopicResponse {
                 name: topic.name,
@@ -62,6 +58,18 @@ pub(crate) fn handle(call: &Call<'_>, request: ListOffsetsRequest) -> Outcome<Li
         }
         ListOffsetsResponse { topics, ..ListOffsetsResponse::default() }
     }))
+}
+
+/// Whether the version has a meaning for the timestamp; the special ones came one after the other.
+fn is_known(timestamp: i64, version: i16) -> bool {
+    match timestamp {
+        0.. | LATEST | EARLIEST => true,
+        MAX_TIMESTAMP => version >= 7,
+        EARLIEST_LOCAL => version >= 8,
+        LATEST_TIERED => version >= 9,
+        EARLIEST_PENDING_UPLOAD => version >= 11,
+        _ => false,
+    }
 }
 
 /// Versions without leader epochs cannot say one.

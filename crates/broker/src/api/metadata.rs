@@ -3,6 +3,8 @@
 //! There is one broker, so it leads and holds every partition. Authorised operations are reported
 //! as not asked for, since there is no authoriser.
 
+use std::collections::HashSet;
+
 use moldau_protocol::messages::metadata_request::MetadataRequestTopic;
 use moldau_protocol::messages::metadata_response::{
     MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic,
@@ -17,18 +19,22 @@ use crate::config::NODE_ID;
 use crate::metadata_record::TopicOverrides;
 use crate::partition::LEADER_EPOCH;
 
+/// From this version on the name of a topic can be null.
+const NULL_NAME_SINCE: i16 = 12;
+
 pub(crate) fn handle(call: &Call<'_>, request: MetadataRequest) -> Outcome<MetadataResponse> {
     let mut created = None;
     let topics = match &request.topics {
         // Version 0 had no null: an empty list asks for all topics there, for none later.
         None => all_topics(call),
         Some(asked) if asked.is_empty() && call.version == 0 => all_topics(call),
-        Some(asked) => asked
-            .iter()
-            .map(|topic| {
-                find_or_create(call, topic, request.allow_auto_topic_creation, &mut created)
-            })
-            .collect(),
+        Some(asked) => {
+            // Each is described once, so that an answer is bounded by the topics that exist.
+            let mut seen = HashSet::new();
+            let asked = asked.iter().filter(|topic| seen.insert((&topic.name, topic.topic_id)));
+            let may_create = request.allow_auto_topic_creation;
+            asked.map(|topic| find_or_create(call, topic, may_create, &mut created)).collect()
+        }
     };
     let endpoint = call.endpoint();
     let response = MetadataResponse {
@@ -66,17 +72,17 @@ fn find_or_create(
     let Some(name) = &asked.name else {
         return match catalog.by_id(asked.topic_id) {
             Some(topic) => describe(&topic),
-            None => unknown(None, asked.topic_id, ErrorCode::UnknownTopicId),
+            None => unknown_id(call, asked.topic_id),
         };
     };
     if let Some(topic) = catalog.by_name(name) {
         return describe(&topic);
     }
     if let Err(refusal) = catalog::check_name(name) {
-        return unknown(Some(name), Uuid::ZERO, refusal.code);
+        return unknown(name, refusal.code);
     }
     if !(may_create && call.state.config.auto_create_topics) {
-        return unknown(Some(name), Uuid::ZERO, ErrorCode::UnknownTopicOrPartition);
+        return unknown(name, ErrorCode::UnknownTopicOrPartition);
     }
     let partitions = call.state.config.partitions_default;
     match catalog.create(&call.state.storage, name, partitions, TopicOverrides::new()) {
@@ -88,10 +94,10 @@ fn find_or_create(
         Err(refusal) if refusal.code == ErrorCode::TopicAlreadyExists => {
             match catalog.by_name(name) {
                 Some(topic) => describe(&topic),
-                None => unknown(Some(name), Uuid::ZERO, ErrorCode::UnknownTopicOrPartition),
+                None => unknown(name, ErrorCode::UnknownTopicOrPartition),
             }
         }
-        Err(refusal) => unknown(Some(name), Uuid::ZERO, refusal.code),
+        Err(refusal) => unknown(name, refusal.code),
     }
 }
 
@@ -116,12 +122,19 @@ fn call_partitions(count: u32) -> impl Iterator<Item = i32> {
     0..i32::try_from(count).expect("bounded by TOPIC_PARTITIONS_MAX")
 }
 
-fn unknown(name: Option<&String>, id: Uuid, code: ErrorCode) -> MetadataResponseTopic {
+fn unknown(name: &str, code: ErrorCode) -> MetadataResponseTopic {
     MetadataResponseTopic {
         error_code: code.into(),
-        // Versions below 12 cannot say null.
-        name: Some(name.cloned().unwrap_or_default()),
-        topic_id: id,
+        name: Some(name.to_owned()),
+        ..MetadataResponseTopic::default()
+    }
+}
+
+fn unknown_id(call: &Call<'_>, topic_id: Uuid) -> MetadataResponseTopic {
+    MetadataResponseTopic {
+        error_code: ErrorCode::UnknownTopicId.into(),
+        name: if call.version >= NULL_NAME_SINCE { None } else { Some(String::new()) },
+        topic_id,
         ..MetadataResponseTopic::default()
     }
 }

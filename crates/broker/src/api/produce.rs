@@ -25,6 +25,8 @@ use crate::topic_config::{TimestampType, TopicConfig};
 /// From this version on a batch may be compressed by zstd (KIP-110).
 const ZSTD_SINCE: i16 = 7;
 
+const ONE_BATCH: &str = "a produce request carries exactly one record batch per partition";
+
 /// What a produce does to the partitions of its request.
 struct Appends {
     response: ProduceResponse,
@@ -131,6 +133,10 @@ fn append(
         return Err(Refusal::new(ErrorCode::UnknownTopicOrPartition, message));
     }
     let records = partition.records.unwrap_or_default();
+    if records.is_empty() {
+        // Not the code of a damaged batch, which clients would send again.
+        return Err(Refusal::new(ErrorCode::InvalidRecord, ONE_BATCH));
+    }
     let limits = AppendLimits { batch_bytes_max: topic.config.message_bytes_max };
     let info = validate_for_append(records, &limits).map_err(|it| records_refusal(&it))?;
     check(call, request, &topic.config, &info)?;
@@ -163,8 +169,7 @@ fn check(
     info: &AppendInfo,
 ) -> Result<(), Refusal> {
     if info.batches_count != 1 {
-        let message = "a produce request carries exactly one record batch per partition";
-        return Err(Refusal::new(ErrorCode::InvalidRecord, message));
+        return Err(Refusal::new(ErrorCode::InvalidRecord, ONE_BATCH));
     }
     if info.has_zstd && call.version < ZSTD_SINCE {
         let message = "zstd needs Produce version 7 or later";

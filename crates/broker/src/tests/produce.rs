@@ -139,10 +139,8 @@ fn zstd_is_accepted_from_the_version_that_knows_it() {
 #[test]
 fn a_timestamp_out_of_the_bounds_of_its_topic_is_refused() {
     let world = World::new();
-    let bounds = [
-        ("message.timestamp.after.max.ms", "1000"),
-        ("message.timestamp.before.max.ms", "2000"),
-    ];
+    let bounds =
+        [("message.timestamp.after.max.ms", "1000"), ("message.timestamp.before.max.ms", "2000")];
     world.create_with("bounded", 1, &bounds);
     for refused in [NOW_MS + 1_001, NOW_MS - 2_001] {
         let code = refusal(&world, "bounded", 0, batch(refused, &["a"]));
@@ -209,10 +207,8 @@ fn a_refused_partition_leaves_the_others_of_its_request_alone() {
 fn without_acks_nothing_is_answered_and_a_refusal_closes() {
     let world = World::new();
     world.create("orders", 1);
-    let silent = |topic: &str| ProduceRequest {
-        acks: 0,
-        ..produce(topic, 0, batch(NOW_MS, &["a"]))
-    };
+    let silent =
+        |topic: &str| ProduceRequest { acks: 0, ..produce(topic, 0, batch(NOW_MS, &["a"])) };
     let frame = request_frame(PRODUCE_BY_NAME, &silent("orders"));
     assert!(matches!(world.send(&frame), Reply::NoResponse));
     let frame = request_frame(PRODUCE_BY_NAME, &silent("absent"));

@@ -97,7 +97,9 @@ impl World {
 
     /// Asks for a producer id.
     pub(super) fn producer_id(&self) -> InitProducerIdResponse {
-        let response = self.ask(&InitProducerIdRequest::default());
+        let request =
+            InitProducerIdRequest { transactional_id: None, ..InitProducerIdRequest::default() };
+        let response = self.ask(&request);
         assert_eq!(code(response.error_code), ErrorCode::None);
         response
     }

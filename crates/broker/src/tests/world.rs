@@ -1,11 +1,9 @@
 //! A broker without sockets, and the requests that most tests begin with.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -37,8 +35,8 @@ pub(super) struct World {
     pub(super) state: Arc<State>,
     runtime: Runtime,
     drive: Drive,
-    /// Every API and version that was asked.
-    asked: RefCell<BTreeSet<(i16, i16)>>,
+    /// Every frame that was sent.
+    frames: RefCell<Vec<BytesMut>>,
     dir: TempDir,
 }
 
@@ -66,21 +64,21 @@ impl World {
         let mut config = config(dir.path());
         change(&mut config);
         let state = open(config, drive);
-        Self { state, runtime: runtime(), drive, asked: RefCell::default(), dir }
+        Self { state, runtime: runtime(), drive, frames: RefCell::default(), dir }
     }
 
     /// The broker after a clean stop and a start on the same directory.
     pub(super) fn restarted(self) -> Self {
-        let Self { state, runtime, drive, asked, dir } = self;
+        let Self { state, runtime, drive, frames, dir } = self;
         let config = state.config.clone();
         state.storage.close().unwrap();
         drop((state, runtime));
-        Self { state: open(config, drive), runtime: self::runtime(), drive, asked, dir }
+        Self { state: open(config, drive), runtime: self::runtime(), drive, frames, dir }
     }
 
-    /// What was asked since the world began, as API keys and versions.
-    pub(super) fn asked(&self) -> BTreeSet<(i16, i16)> {
-        self.asked.borrow().clone()
+    /// The frames of all requests that were asked.
+    pub(super) fn frames(&self) -> Vec<BytesMut> {
+        self.frames.borrow().clone()
     }
 
     /// Asks in the newest version that is served.
@@ -97,13 +95,14 @@ impl World {
     /// Asks without waiting.
     pub(super) fn begin<Q: Request>(&self, version: i16, request: &Q) -> Pending {
         let key = Q::KEY;
-        let answer: Later<Response> = match self.send(&request_frame(version, request)) {
+        let frame = request_frame(version, request);
+        let answer: Later<Response> = match self.send(&frame) {
             Reply::Ready(response) => Box::pin(async move { response }),
             Reply::Later(answer) => answer,
             Reply::NoResponse => panic!("{key} {version} was not answered"),
             Reply::Close(reason) => panic!("{key} {version} was refused: {reason}"),
         };
-        self.asked.borrow_mut().insert((key.key(), version));
+        self.frames.borrow_mut().push(frame);
         Pending { answer, key, version }
     }
 
@@ -117,8 +116,16 @@ impl World {
 
     /// Polls an answer once and says whether it has come.
     pub(super) fn poll(&self, pending: &mut Pending) -> bool {
+        self.poll_answer(&mut pending.answer).is_some()
+    }
+
+    /// Polls an answer once.
+    pub(super) fn poll_answer(&self, answer: &mut Later<Response>) -> Option<Response> {
         self.runtime.block_on(std::future::poll_fn(|cx| {
-            Poll::Ready(Pin::new(&mut pending.answer).poll(cx).is_ready())
+            Poll::Ready(match answer.as_mut().poll(cx) {
+                Poll::Ready(response) => Some(response),
+                Poll::Pending => None,
+            })
         }))
     }
 

@@ -1,0 +1,265 @@
+//! Groups over the handlers; the rules themselves are tested in the coordinator.
+
+use bytes::Bytes;
+use moldau_protocol::ErrorCode;
+use moldau_protocol::messages::find_coordinator_response::Coordinator;
+use moldau_protocol::messages::leave_group_request::MemberIdentity;
+use moldau_protocol::messages::offset_delete_request::{
+    OffsetDeleteRequestPartition, OffsetDeleteRequestTopic,
+};
+use moldau_protocol::messages::{
+    DeleteGroupsRequest, DescribeGroupsRequest, FindCoordinatorRequest, HeartbeatRequest,
+    JoinGroupRequest, JoinGroupResponse, LeaveGroupRequest, ListGroupsRequest, OffsetCommitRequest,
+    OffsetDeleteRequest, SyncGroupRequest,
+};
+
+use super::requests::{commit, join, sync};
+use super::world::{CLIENT_ID, World, code};
+
+const GROUP: &str = "readers";
+
+/// The newest version that commits by name.
+const COMMIT_BY_NAME: i16 = 9;
+
+fn heartbeat(world: &World, member: &JoinGroupResponse) -> ErrorCode {
+    let request = HeartbeatRequest {
+        group_id: GROUP.to_owned(),
+        generation_id: member.generation_id,
+        member_id: member.member_id.clone(),
+        ..HeartbeatRequest::default()
+    };
+    code(world.ask(&request).error_code)
+}
+
+/// A group of two: the leader, then the follower, both in the same generation and synced.
+fn of_two(world: &World) -> (JoinGroupResponse, JoinGroupResponse) {
+    let first = world.lead(GROUP);
+    let told = world.ask(&join(GROUP, ""));
+    let second = world.begin(9, &join(GROUP, &told.member_id));
+    assert_eq!(heartbeat(world, &first), ErrorCode::RebalanceInProgress);
+    let first = world.begin(9, &join(GROUP, &first.member_id));
+    let first = world.finish::<JoinGroupRequest>(first);
+    let second = world.finish::<JoinGroupRequest>(second);
+    assert_eq!(first.generation_id, second.generation_id);
+    assert_eq!((&first.leader, &second.leader), (&first.member_id, &first.member_id));
+    assert_eq!((first.members.len(), second.members.len()), (2, 0));
+    let waiting = world.begin(5, &in_protocol(sync(GROUP, &second, &second.member_id, &[])));
+    let shares =
+        [(first.member_id.as_str(), "share one"), (second.member_id.as_str(), "share two")];
+    let one = world.ask(&in_protocol(sync(GROUP, &first, &first.member_id, &shares)));
+    let two = world.finish::<SyncGroupRequest>(waiting);
+    assert_eq!((one.assignment, two.assignment), ("share one".into(), "share two".into()));
+    (first, second)
+}
+
+fn in_protocol(request: SyncGroupRequest) -> SyncGroupRequest {
+    SyncGroupRequest {
+        protocol_type: Some("consumer".to_owned()),
+        protocol_name: Some("range".to_owned()),
+        ..request
+    }
+}
+
+fn leave(world: &World, member: &JoinGroupResponse) -> ErrorCode {
+    let leaving = MemberIdentity {
+        member_id: member.member_id.clone(),
+        group_instance_id: None,
+        ..MemberIdentity::default()
+    };
+    let request = LeaveGroupRequest {
+        group_id: GROUP.to_owned(),
+        members: vec![leaving],
+        ..LeaveGroupRequest::default()
+    };
+    let response = world.ask(&request);
+    assert_eq!(code(response.error_code), ErrorCode::None);
+    code(response.members[0].error_code)
+}
+
+fn state_of(world: &World, group: &str) -> String {
+    let request = DescribeGroupsRequest { groups: vec![group.to_owned()], ..Default::default() };
+    world.ask_in(5, &request).groups.remove(0).group_state
+}
+
+fn delete(world: &World, group: &str) -> ErrorCode {
+    let request =
+        DeleteGroupsRequest { groups_names: vec![group.to_owned()], ..Default::default() };
+    code(world.ask(&request).results[0].error_code)
+}
+
+#[test]
+fn two_members_share_a_group_until_one_leaves() {
+    let world = World::new();
+    let (first, second) = of_two(&world);
+    assert_eq!(heartbeat(&world, &first), ErrorCode::None);
+    assert_eq!(heartbeat(&world, &second), ErrorCode::None);
+    assert_eq!(state_of(&world, GROUP), "Stable");
+    assert_eq!(leave(&world, &second), ErrorCode::None);
+    assert_eq!(heartbeat(&world, &second), ErrorCode::UnknownMemberId);
+    assert_eq!(heartbeat(&world, &first), ErrorCode::RebalanceInProgress);
+    assert_eq!(leave(&world, &second), ErrorCode::UnknownMemberId);
+    assert_eq!(leave(&world, &first), ErrorCode::None);
+    assert_eq!(state_of(&world, GROUP), "Empty");
+}
+
+#[test]
+fn a_group_is_described_with_its_members() {
+    let world = World::new();
+    let (first, _) = of_two(&world);
+    let request = DescribeGroupsRequest { groups: vec![GROUP.to_owned()], ..Default::default() };
+    let group = world.ask(&request).groups.remove(0);
+    assert_eq!((code(group.error_code), group.protocol_data.as_str()), (ErrorCode::None, "range"));
+    let member = group.members.iter().find(|it| it.member_id == first.member_id).unwrap();
+    assert_eq!(member.client_id, CLIENT_ID);
+    assert_eq!(member.client_host, "/127.0.0.1");
+    assert_eq!(member.member_metadata, Bytes::from_static(b"subscription"));
+    assert_eq!(member.member_assignment, Bytes::from_static(b"share one"));
+}
+
+#[test]
+fn an_absent_group_is_dead_and_from_version_6_on_an_error() {
+    let world = World::new();
+    assert_eq!(state_of(&world, "absent"), "Dead");
+    let request = DescribeGroupsRequest { groups: vec!["absent".to_owned()], ..Default::default() };
+    let group = world.ask(&request).groups.remove(0);
+    assert_eq!(code(group.error_code), ErrorCode::GroupIdNotFound);
+}
+
+#[test]
+fn groups_are_listed_by_state_and_type() {
+    let world = World::new();
+    world.create("orders", 1);
+    of_two(&world);
+    world.commit("tools", "orders", 0, 0);
+    let listed = |states: &[&str], types: &[&str]| {
+        let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        let request = ListGroupsRequest {
+            states_filter: words(states),
+            types_filter: words(types),
+            ..ListGroupsRequest::default()
+        };
+        let mut ids: Vec<_> =
+            world.ask(&request).groups.into_iter().map(|it| it.group_id).collect();
+        ids.sort_unstable();
+        ids
+    };
+    assert_eq!(listed(&[], &[]), [GROUP, "tools"]);
+    assert_eq!(listed(&["stable"], &[]), [GROUP]);
+    assert_eq!(listed(&["Empty", "Dead"], &["Classic"]), ["tools"]);
+    assert!(listed(&[], &["consumer"]).is_empty());
+}
+
+#[test]
+fn a_commit_comes_back_with_its_epoch_and_its_note() {
+    let world = World::new();
+    world.create("orders", 1);
+    let mut request = commit("tools", "orders", 0, 7);
+    request.topics[0].partitions[0].committed_leader_epoch = 3;
+    let response = world.ask_in(COMMIT_BY_NAME, &request);
+    assert_eq!(code(response.topics[0].partitions[0].error_code), ErrorCode::None);
+    let found = world.committed("tools", "orders", 0);
+    assert_eq!((found.committed_offset, found.committed_leader_epoch), (7, 3));
+    assert_eq!(found.metadata.as_deref(), Some("note"));
+}
+
+#[test]
+fn an_offset_that_was_never_committed_is_minus_one() {
+    let world = World::new();
+    world.create("orders", 1);
+    for (topic, partition) in [("orders", 0), ("orders", 9), ("absent", 0)] {
+        let found = world.committed("tools", topic, partition);
+        assert_eq!((found.committed_offset, found.committed_leader_epoch), (-1, -1));
+        assert_eq!(
+            (found.metadata.as_deref(), code(found.error_code)),
+            (Some(""), ErrorCode::None)
+        );
+    }
+}
+
+#[test]
+fn a_commit_to_what_does_not_exist_is_refused_beside_one_that_does() {
+    let world = World::new();
+    world.create("orders", 1);
+    let mut request = commit("tools", "absent", 0, 1);
+    request.topics.extend(commit("tools", "orders", 9, 2).topics);
+    request.topics.extend(commit("tools", "orders", 0, 3).topics);
+    let response = world.ask_in(COMMIT_BY_NAME, &request);
+    let codes = response.topics.iter().map(|topic| code(topic.partitions[0].error_code));
+    let unknown = ErrorCode::UnknownTopicOrPartition;
+    assert_eq!(codes.collect::<Vec<_>>(), [unknown, unknown, ErrorCode::None]);
+    assert_eq!(world.committed("tools", "orders", 0).committed_offset, 3);
+}
+
+#[test]
+fn only_members_of_the_generation_commit_to_a_group_that_has_members() {
+    let world = World::new();
+    world.create("orders", 1);
+    let member = world.lead(GROUP);
+    assert_eq!(world.commit(GROUP, "orders", 0, 1), ErrorCode::UnknownMemberId);
+    let by_member = |generation| {
+        let request = OffsetCommitRequest {
+            generation_id_or_member_epoch: generation,
+            member_id: member.member_id.clone(),
+            ..commit(GROUP, "orders", 0, 2)
+        };
+        let response = world.ask_in(COMMIT_BY_NAME, &request);
+        code(response.topics[0].partitions[0].error_code)
+    };
+    assert_eq!(by_member(member.generation_id + 1), ErrorCode::IllegalGeneration);
+    assert_eq!(by_member(member.generation_id), ErrorCode::None);
+    assert_eq!(world.committed(GROUP, "orders", 0).committed_offset, 2);
+}
+
+#[test]
+fn a_group_is_deleted_with_its_offsets_once_it_is_empty() {
+    let world = World::new();
+    world.create("orders", 1);
+    world.commit(GROUP, "orders", 0, 1);
+    let member = world.lead(GROUP);
+    assert_eq!(delete(&world, GROUP), ErrorCode::NonEmptyGroup);
+    assert_eq!(delete(&world, "absent"), ErrorCode::GroupIdNotFound);
+    leave(&world, &member);
+    assert_eq!(delete(&world, GROUP), ErrorCode::None);
+    assert_eq!(world.committed(GROUP, "orders", 0).committed_offset, -1);
+    assert_eq!(state_of(&world, GROUP), "Dead");
+}
+
+#[test]
+fn one_offset_of_a_group_can_be_deleted() {
+    let world = World::new();
+    world.create("orders", 2);
+    for partition in [0, 1] {
+        world.commit("tools", "orders", partition, 5);
+    }
+    let topic = OffsetDeleteRequestTopic {
+        name: "orders".to_owned(),
+        partitions: vec![OffsetDeleteRequestPartition { partition_index: 0 }],
+    };
+    let request = OffsetDeleteRequest { group_id: "tools".to_owned(), topics: vec![topic] };
+    let response = world.ask(&request);
+    assert_eq!(code(response.topics[0].partitions[0].error_code), ErrorCode::None);
+    assert_eq!(world.committed("tools", "orders", 0).committed_offset, -1);
+    assert_eq!(world.committed("tools", "orders", 1).committed_offset, 5);
+    let absent = OffsetDeleteRequest { group_id: "absent".to_owned(), ..request };
+    assert_eq!(code(world.ask(&absent).error_code), ErrorCode::GroupIdNotFound);
+}
+
+#[test]
+fn this_broker_coordinates_groups_and_nothing_else() {
+    let world = World::new();
+    let find = |key_type| -> Vec<Coordinator> {
+        let request = FindCoordinatorRequest {
+            key_type,
+            coordinator_keys: vec!["a".to_owned(), "b".to_owned()],
+            ..FindCoordinatorRequest::default()
+        };
+        world.ask(&request).coordinators
+    };
+    let groups = find(0);
+    assert!(groups.iter().all(|it| (it.node_id, it.port) == (0, 9_092)));
+    assert_eq!((groups[0].key.as_str(), groups[1].key.as_str()), ("a", "b"));
+    for refused in find(1).iter().chain(&find(2)) {
+        assert_eq!(code(refused.error_code), ErrorCode::InvalidRequest);
+        assert!(refused.error_message.is_some());
+    }
+}

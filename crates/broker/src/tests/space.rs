@@ -1,0 +1,134 @@
+//! Retention, and journal files that are given back.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use moldau_protocol::ErrorCode;
+use moldau_storage::{Drive, TopicId};
+
+use super::world::{NOW_MS, World, base_offsets, batch, code};
+use crate::metadata_record::TopicOverrides;
+use crate::retention;
+
+/// A world whose journal files are as small as they can be.
+fn of_small_files() -> World {
+    World::with(Drive::Threads, |config| config.journal_file_bytes = 64 << 10)
+}
+
+/// Fills more than one journal file.
+fn fill(world: &World, topic: &str) {
+    let value = "v".repeat(10_000);
+    for _ in 0..20 {
+        world.append(topic, 0, batch(NOW_MS, &[&value]));
+    }
+}
+
+#[test]
+fn retention_by_time_drops_old_batches_and_keeps_those_of_other_topics() {
+    let world = World::new();
+    world.create_with("short", 1, &[("retention.ms", "60000")]);
+    world.create_with("ever", 1, &[("retention.ms", "-1")]);
+    for topic in ["short", "ever"] {
+        world.append(topic, 0, batch(1_000, &["old"]));
+        world.append(topic, 0, batch(NOW_MS, &["recent"]));
+    }
+    world.wait(retention::apply(&world.state, NOW_MS));
+    assert_eq!(world.fetch("short", 0, 1).log_start_offset, 1);
+    assert_eq!(base_offsets(world.fetch("ever", 0, 0).records.as_ref()), [0, 1]);
+    let world = world.restarted();
+    assert_eq!(code(world.fetch("short", 0, 0).error_code), ErrorCode::OffsetOutOfRange);
+}
+
+#[test]
+fn retention_by_size_keeps_at_least_what_it_says() {
+    let world = World::new();
+    let records = batch(NOW_MS, &["a"]);
+    let two = (2 * records.len()).to_string();
+    world.create_with("orders", 1, &[("retention.bytes", &two)]);
+    for _ in 0..5 {
+        world.append("orders", 0, records.clone());
+    }
+    world.wait(retention::apply(&world.state, NOW_MS));
+    assert_eq!(base_offsets(world.fetch("orders", 0, 3).records.as_ref()), [3, 4]);
+    assert_eq!(world.fetch("orders", 0, 3).log_start_offset, 3);
+}
+
+/// A produce that found its topic just before another connection deleted it leaves a log that
+/// nobody can read, whose batches would keep journal files until the next start.
+#[test]
+fn the_log_of_a_topic_that_is_gone_is_deleted() {
+    let world = World::new();
+    world.create("orders", 1);
+    world.append("orders", 0, batch(NOW_MS, &["a"]));
+    let gone = TopicId([7; 16]);
+    world.state.storage.log(gone, 0).append(&batch(NOW_MS, &["late"]), 0).unwrap();
+    world.wait(retention::apply(&world.state, NOW_MS));
+    assert!(!world.state.storage.topics().contains(&gone));
+    assert_eq!(base_offsets(world.fetch("orders", 0, 0).records.as_ref()), [0]);
+}
+
+#[test]
+fn giving_files_back_keeps_everything_readable() {
+    let world = of_small_files();
+    let id = world.create_with("kept", 2, &[("retention.ms", "-1")]);
+    world.create("filler", 1);
+    world.commit("tools", "kept", 1, 5);
+    let given = world.producer_id().producer_id;
+    fill(&world, "filler");
+    world.delete("filler");
+    world.append("kept", 1, batch(NOW_MS, &["a", "b"]));
+    let retired = |world: &World| world.state.storage.metrics().files_retired;
+    world.wait(retention::reclaim(&world.state));
+    assert!(retired(&world) > 0, "nothing was given back");
+    world.append("kept", 1, batch(NOW_MS, &["c"]));
+
+    let world = world.restarted();
+    assert_eq!(world.state.catalog.all().len(), 1);
+    assert_eq!(world.state.catalog.by_name("kept").unwrap().id, id);
+    assert_eq!(base_offsets(world.fetch("kept", 1, 0).records.as_ref()), [0, 2]);
+    assert_eq!(world.committed("tools", "kept", 1).committed_offset, 5);
+    assert!(world.producer_id().producer_id > given);
+}
+
+/// A record appended between the taking of the snapshot and its writing would be forgotten with
+/// the files: an acknowledged topic or commit, or a deletion, would be undone by the next start.
+#[test]
+fn what_changes_while_files_are_given_back_is_kept() {
+    let world = of_small_files();
+    world.create("kept", 1);
+    for name in ["first", "second", "third", "fourth"] {
+        world.create(name, 1);
+        fill(&world, name);
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    let changes = {
+        let (state, stop) = (Arc::clone(&world.state), Arc::clone(&stop));
+        std::thread::spawn(move || {
+            let mut names = Vec::new();
+            while !stop.load(Ordering::Acquire) {
+                let name = format!("topic-{}", names.len());
+                let create = |name: &str| {
+                    state.catalog.create(&state.storage, name, 1, TopicOverrides::new()).unwrap().0
+                };
+                create(&name);
+                let short_lived = create("short-lived").id;
+                state.catalog.delete(&state.storage, short_lived).unwrap();
+                names.push(name);
+            }
+            names
+        })
+    };
+    for name in ["first", "second", "third", "fourth"] {
+        world.delete(name);
+        world.wait(retention::reclaim(&world.state));
+    }
+    stop.store(true, Ordering::Release);
+    let mut expected = changes.join().unwrap();
+    assert!(world.state.storage.metrics().files_retired > 0, "nothing was given back");
+    let world = world.restarted();
+    expected.push("kept".to_owned());
+    expected.sort_unstable();
+    let found: Vec<_> =
+        world.state.catalog.all().iter().map(|topic| topic.name.to_string()).collect();
+    assert_eq!(found, expected);
+}
