@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use moldau_client::{Admin, ConfigResource, ProducerOptions, TopicPartition, TopicSpec};
+use moldau_client::{Admin, Cluster, ConfigResource, ProducerOptions, TopicPartition, TopicSpec};
+use moldau_protocol::ErrorCode;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -134,6 +135,61 @@ async fn kill_while_it_starts(random: &mut fastrand::Rng, listen: SocketAddr, da
 async fn moment(random: &mut fastrand::Rng, longest: Duration) {
     let at = Instant::now() + longest.mul_f64(random.f64());
     tokio::time::interval_at(at, longest).tick().await;
+}
+
+#[test]
+fn acknowledged_topics_and_commits_survive_kills_at_any_moment() {
+    let seed = fastrand::u64(..);
+    println!("seed {seed}");
+    let mut random = fastrand::Rng::with_seed(seed);
+    let dir = tempfile::tempdir().unwrap();
+    let listen = SocketAddr::from(([127, 0, 0, 1], free_port()));
+    block_on(async {
+        let mut broker = start(listen, dir.path()).await;
+        let cluster = connect(listen).await;
+        let (count, mut changes) = watch::channel(0);
+        let (stop, stopped) = watch::channel(false);
+        let changing = tokio::spawn(change_until(cluster.clone(), count, stopped));
+        for _ in 0..KILLS_PER_ROUND {
+            let seen = *changes.borrow();
+            soon("a change", changes.wait_for(|count| *count > seen)).await.unwrap();
+            moment(&mut random, LIFETIME_MAX).await;
+            let acknowledged = *changes.borrow();
+            broker.kill();
+            broker = start(listen, dir.path()).await;
+            let topics = cluster.all_topics().await.unwrap().topics;
+            let missing = (0..acknowledged).find(|number| !topics.contains_key(&*name(*number)));
+            assert_eq!(missing, None, "of {acknowledged} topics");
+            let offsets = cluster.committed_offsets("readers").await.unwrap();
+            let committed = offsets.get(&TopicPartition::of(&name(0), 0)).copied();
+            assert!(committed >= Some(acknowledged - 1), "{committed:?} of {acknowledged}");
+        }
+        stop.send(true).unwrap();
+        soon("the last change", changing).await.unwrap();
+    });
+}
+
+/// Creates one topic after the other and commits the number of each. A repeated attempt may find
+/// that the first had created the topic.
+async fn change_until(cluster: Cluster, count: watch::Sender<i64>, stop: watch::Receiver<bool>) {
+    let admin = Admin::new(&cluster);
+    for number in 0.. {
+        let spec = TopicSpec::new(&name(number), 1);
+        let created = admin.create_topics(&[spec], false).await.unwrap();
+        for error in created.into_iter().filter_map(Result::err) {
+            assert_eq!(error.code(), Some(ErrorCode::TopicAlreadyExists), "{error}");
+        }
+        let offset = HashMap::from([(TopicPartition::of(&name(0), 0), number)]);
+        cluster.commit_offsets("readers", &offset).await.unwrap();
+        count.send_replace(number + 1);
+        if *stop.borrow() {
+            return;
+        }
+    }
+}
+
+fn name(number: i64) -> String {
+    format!("topic-{number}")
 }
 
 #[test]

@@ -66,16 +66,17 @@ impl Ledger {
     /// Notes what the producer was told of a batch; the tokens are the numbers.
     pub(crate) fn note_delivery(&mut self, delivery: &Delivery<'_>) {
         let (index, tokens) = (delivery.partition, delivery.tokens);
+        let Some(first) = tokens.first().copied() else { return };
+        let count = tokens.len();
         if let Some(error) = delivery.error {
-            self.problem(format!("partition {index}: {tokens:?} not delivered: {error}"));
+            self.problem(format!("partition {index}: {count} from {first} not delivered: {error}"));
             return;
         }
         if tokens.windows(2).any(|pair| pair[0] + 1 != pair[1]) {
-            self.problem(format!("partition {index}: a batch out of order: {tokens:?}"));
+            self.problem(format!("partition {index}: {count} from {first} are out of order"));
         }
-        let Some(first) = tokens.first().copied() else { return };
         let acknowledged =
-            Acknowledged { first, count: tokens.len() as u64, base_offset: delivery.base_offset };
+            Acknowledged { first, count: count as u64, base_offset: delivery.base_offset };
         self.partitions[usize::try_from(index).unwrap()].acknowledged.push(acknowledged);
     }
 
@@ -153,7 +154,9 @@ impl Partition {
             let place = base..base + usize::try_from(run.count).unwrap();
             let stands = self.found.get(place).unwrap_or_default();
             if !expected.clone().eq(stands.iter().copied()) {
-                problems.push(format!("{expected:?} acknowledged at {base}, there: {stands:?}"));
+                let (from, to) = (stands.first(), stands.last());
+                let there = format!("{} there, from {from:?} to {to:?}", stands.len());
+                problems.push(format!("{expected:?} acknowledged at {base}; {there}"));
             }
         }
         if !self.found.starts_with(&self.found_before) {
