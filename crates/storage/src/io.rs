@@ -3,8 +3,8 @@
 //! A [`Segment`] is one aligned allocation. A [`Region`] is exclusive ownership of a part of it, as
 //! `BytesMut` is of a buffer: it can be written, split in two disjoint regions, and frozen. A
 //! frozen region is immutable for as long as anyone holds its `Bytes`, so the bytes that were
-//! written to disk serve as the tail cache without a copy. When the last region and the last `Bytes` of a
-//! segment are gone, its memory returns to the [`SegmentPool`] and is used again.
+//! written to disk serve as the tail cache without a copy. When the last region and the last
+//! `Bytes` of a segment are gone, its memory returns to the [`SegmentPool`] and is used again.
 
 #![expect(unsafe_code, reason = "aligned memory shared in disjoint parts")]
 
