@@ -57,7 +57,8 @@ impl Process {
         let start = free_port();
         let text = format!(
             "admin: 127.0.0.1:0\nvirtual_clusters:\n  - name: main\n    \
-             bootstrap: 127.0.0.1:0\n    upstream: [\"{upstream}\"]\n    broker_port_start: {start}\n"
+             bootstrap: 127.0.0.1:0\n    upstream: [\"{upstream}\"]\n    \
+             broker_port_start: {start}\n"
         );
         std::fs::write(&config, text).expect("the directory is writable");
         let mut command = Command::new(moldau());
