@@ -132,8 +132,8 @@ impl<'a> Bench<'a> {
         path.control.delete_topic(&setup.topic)
     }
 
-    /// Sets the runs of a pair aside if the generator was late in any of them; whether the pair is to
-    /// be measured again. Their figures are dropped whatever they were, so this favours no arm.
+    /// Sets the runs of a pair aside if the generator was late in any of them; whether the pair is
+    /// to be measured again. Their figures are dropped whatever they were, so this favours no arm.
     pub(super) fn must_repeat(&mut self, case: &str, pair: u32) -> bool {
         let is_of_pair = |run: &RunRecord| run.case == case && run.pair == pair;
         let is_late = self.runs.iter().filter(|run| is_of_pair(run)).any(checks::is_late);
