@@ -11,11 +11,9 @@ pub(crate) fn modules(messages: &[Message]) -> String {
     let mut out = String::from(
         "//! Kafka's messages, written by `cargo xtask codegen` from the definitions in\n\
          //! `kafka-clients`; not to be edited.\n\n\
-         #![allow(unused_variables, reason = \"not every message looks at its version\")]\n\
-         #![allow(clippy::too_many_lines, reason = \"one line for each field\")]\n\
-         #![allow(clippy::field_reassign_with_default, \
-         reason = \"fields depend on the version\")]\n\
-         #![allow(clippy::collapsible_if, reason = \"generated conditions nest\")]\n\n\
+         #![expect(unused_variables, reason = \"not every message looks at its version\")]\n\
+         #![expect(clippy::field_reassign_with_default, \
+         reason = \"fields depend on the version\")]\n\n\
          /// What every message needs.\n\
          mod prelude {\n\
          pub(super) use bytes::Bytes;\n\n\

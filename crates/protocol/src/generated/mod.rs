@@ -1,10 +1,8 @@
 //! Kafka's messages, written by `cargo xtask codegen` from the definitions in
 //! `kafka-clients`; not to be edited.
 
-#![allow(unused_variables, reason = "not every message looks at its version")]
-#![allow(clippy::too_many_lines, reason = "one line for each field")]
-#![allow(clippy::field_reassign_with_default, reason = "fields depend on the version")]
-#![allow(clippy::collapsible_if, reason = "generated conditions nest")]
+#![expect(unused_variables, reason = "not every message looks at its version")]
+#![expect(clippy::field_reassign_with_default, reason = "fields depend on the version")]
 
 /// What every message needs.
 mod prelude {
