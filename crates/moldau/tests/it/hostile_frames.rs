@@ -109,8 +109,10 @@ fn rubbish_from_many_connections_disturbs_nobody() {
     assert!(traffic.acknowledged > 0);
     assert_eq!(traffic.problems, Vec::<String>::new());
     assert_eq!(traffic.consumed, traffic.acknowledged);
+    println!("{sent:?} frames of rubbish, {} records", traffic.acknowledged);
     for process in [&broker, &proxy] {
         let resident = resident_kib_max(process);
+        println!("{resident} KiB resident at most");
         assert!(resident < RESIDENT_KIB_MAX, "{resident} KiB");
     }
     assert_eq!(proxy.terminate().code(), Some(0));
