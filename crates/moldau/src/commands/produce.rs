@@ -38,8 +38,7 @@ async fn produce(cluster: &Cluster, options: &ProduceOptions) -> anyhow::Result<
         ProducerOptions { compression: codec(options.compression), ..ProducerOptions::default() };
     let producer = Producer::start(cluster, settings, sink).await?;
     let partitions = partitions(cluster, &producer, &options.topic).await?;
-    let mut turn = 0;
-    for line in std::io::stdin().lock().lines() {
+    for (turn, line) in std::io::stdin().lock().lines().enumerate() {
         let line = line.context("stdin")?;
         let (key, value) = match &options.key_separator {
             Some(separator) => match line.split_once(separator.as_str()) {
@@ -52,7 +51,6 @@ async fn produce(cluster: &Cluster, options: &ProduceOptions) -> anyhow::Result<
             Some(key) => usize::try_from(partition_for_key(key.as_bytes(), partitions.len()))?,
             None => turn % partitions.len(),
         };
-        turn += 1;
         let partition = *partitions.get(index).context("the partitioner left the topic")?;
         send(&producer, partition, key, value).await?;
     }
