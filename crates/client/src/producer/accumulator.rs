@@ -82,6 +82,19 @@ struct Node {
     in_flight: usize,
 }
 
+/// What callers wait for: room, or that all they appended has its outcome.
+#[derive(Debug, Default)]
+struct Backlog {
+    /// Records without an outcome, before compression.
+    bytes: usize,
+    /// Outcomes that the sink has not been told yet.
+    reports_undelivered: usize,
+    /// Callers that wait for all outcomes, so that no batch lingers.
+    flushes: usize,
+    /// Whether the producer closes and takes no more records.
+    refusing: bool,
+}
+
 pub(super) struct Accumulator {
     options: ProducerOptions,
     cluster_options: ClusterOptions,
@@ -96,13 +109,9 @@ pub(super) struct Accumulator {
     /// A sequence number is lost: go on with a fresh epoch once nothing is in flight.
     renewing_producer: bool,
     metadata_generation: u64,
-    buffered_bytes: usize,
     in_flight: usize,
-    /// Outcomes that the sink has not been told yet.
-    reports_undelivered: usize,
     next_serial: u64,
-    flushes: usize,
-    refusing: bool,
+    backlog: Backlog,
     needs_metadata: bool,
 }
 
@@ -120,12 +129,9 @@ impl Accumulator {
             producer: None,
             renewing_producer: false,
             metadata_generation: 0,
-            buffered_bytes: 0,
             in_flight: 0,
-            reports_undelivered: 0,
             next_serial: 0,
-            flushes: 0,
-            refusing: false,
+            backlog: Backlog::default(),
             needs_metadata: false,
         }
     }
@@ -145,27 +151,27 @@ impl Accumulator {
     }
 
     pub(super) fn buffered_bytes(&self) -> usize {
-        self.buffered_bytes
+        self.backlog.bytes
     }
 
     pub(super) fn has_room(&self, bytes: usize) -> bool {
-        self.buffered_bytes == 0 || self.buffered_bytes + bytes <= self.options.buffer_bytes_max
+        self.backlog.bytes == 0 || self.backlog.bytes + bytes <= self.options.buffer_bytes_max
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        self.buffered_bytes == 0 && self.reports_undelivered == 0
+        self.backlog.bytes == 0 && self.backlog.reports_undelivered == 0
     }
 
     pub(super) fn begin_flush(&mut self) {
-        self.flushes += 1;
+        self.backlog.flushes += 1;
     }
 
     pub(super) fn end_flush(&mut self) {
-        self.flushes -= 1;
+        self.backlog.flushes -= 1;
     }
 
     pub(super) fn refuse_records(&mut self) {
-        self.refusing = true;
+        self.backlog.refusing = true;
     }
 
     pub(super) fn set_connected(&mut self, node: i32, connected: bool) {
@@ -181,7 +187,7 @@ impl Accumulator {
             let bytes_max = self.options.request_bytes_max;
             return Err(Error::RecordTooLarge { record_bytes: size, bytes_max });
         }
-        if self.refusing {
+        if self.backlog.refusing {
             return Err(Error::Closed);
         }
         if !self.has_room(size + BATCH_HEADER_LEN) {
@@ -197,7 +203,7 @@ impl Accumulator {
         let queue = self.partitions.get_mut(partition).ok_or(Error::Closed)?;
         if queue.opened_at.is_none() {
             queue.open(self.producer, Instant::now());
-            self.buffered_bytes += queue.builder.estimated_size();
+            self.backlog.bytes += queue.builder.estimated_size();
             wake |= !queue.listed;
             if !queue.listed {
                 queue.listed = true;
@@ -207,7 +213,7 @@ impl Accumulator {
         let before = queue.builder.estimated_size();
         queue.builder.append(record.timestamp, record.key, record.value, headers)?;
         queue.tokens.push(record.token);
-        self.buffered_bytes += queue.builder.estimated_size() - before;
+        self.backlog.bytes += queue.builder.estimated_size() - before;
         Ok(wake)
     }
 
@@ -275,7 +281,7 @@ impl Accumulator {
         }
         let ready_at = match (queue.sealed.is_empty(), queue.opened_at) {
             (false, _) => now,
-            (true, Some(_)) if self.flushes > 0 || self.is_tight() => now,
+            (true, Some(_)) if self.backlog.flushes > 0 || self.is_tight() => now,
             (true, Some(opened_at)) => opened_at + self.options.linger,
             (true, None) => return false,
         };
@@ -343,7 +349,7 @@ impl Accumulator {
 
     /// Whether little of the buffer is left, so that lingering would stop the caller.
     fn is_tight(&self) -> bool {
-        self.buffered_bytes + self.options.batch_bytes > self.options.buffer_bytes_max
+        self.backlog.bytes + self.options.batch_bytes > self.options.buffer_bytes_max
     }
 
     fn follow_metadata(&mut self, metadata: &Metadata) {
@@ -378,8 +384,8 @@ impl Accumulator {
         let Some(queue) = self.partitions.get_mut(partition) else { return };
         queue.opened_at = None;
         let tokens = std::mem::take(&mut queue.tokens);
-        self.buffered_bytes -= queue.builder.estimated_size();
-        self.reports_undelivered += 1;
+        self.backlog.bytes -= queue.builder.estimated_size();
+        self.backlog.reports_undelivered += 1;
         plan.reports.push(Report {
             topic: queue.topic.name.clone(),
             partition: queue.index,
@@ -412,15 +418,15 @@ impl Accumulator {
         out: &mut Vec<Report>,
     ) {
         let Some(queue) = self.partitions.get(partition) else { return };
-        self.buffered_bytes -= batch.buffered_bytes;
-        self.reports_undelivered += 1;
+        self.backlog.bytes -= batch.buffered_bytes;
+        self.backlog.reports_undelivered += 1;
         let (topic, partition) = (queue.topic.name.clone(), queue.index);
         out.push(Report { topic, partition, tokens: batch.tokens, outcome });
     }
 
     /// Takes back the token lists of reports that were delivered.
     pub(super) fn recycle(&mut self, reports: Vec<Report>) {
-        self.reports_undelivered -= reports.len();
+        self.backlog.reports_undelivered -= reports.len();
         for mut report in reports {
             if self.spare_tokens.len() < SPARE_TOKENS_MAX {
                 report.tokens.clear();
