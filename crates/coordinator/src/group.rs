@@ -70,14 +70,24 @@ enum Phase {
     Stable,
 }
 
+/// How the members agree on what they do.
+#[derive(Debug, Default)]
+struct Protocols {
+    /// The protocol type, such as `consumer`; none before the first member.
+    kind: Option<String>,
+    /// The protocol of this generation.
+    chosen: Option<String>,
+    /// How many members offer each protocol.
+    offers: HashMap<String, usize>,
+}
+
 /// One classic group.
 #[derive(Debug)]
 pub(crate) struct Group {
     id: String,
     phase: Phase,
     generation: i32,
-    protocol_type: Option<String>,
-    protocol_name: Option<String>,
+    protocols: Protocols,
     leader: Option<String>,
     state_timestamp_ms: i64,
     members: BTreeMap<String, Member>,
@@ -87,8 +97,6 @@ pub(crate) struct Group {
     pending_members: BTreeSet<String>,
     /// Members of this generation that did not sync yet.
     pending_syncs: BTreeSet<String>,
-    /// How many members offer each protocol.
-    protocol_counts: HashMap<String, usize>,
     joins_waiting: usize,
     /// `None` where the topics cannot be told: not a consumer group, or unreadable metadata.
     subscribed_topics: Option<BTreeSet<String>>,
@@ -104,15 +112,13 @@ impl Group {
             id,
             phase: Phase::Empty,
             generation: 0,
-            protocol_type: None,
-            protocol_name: None,
+            protocols: Protocols::default(),
             leader: None,
             state_timestamp_ms: now_ms,
             members: BTreeMap::new(),
             static_members: BTreeMap::new(),
             pending_members: BTreeSet::new(),
             pending_syncs: BTreeSet::new(),
-            protocol_counts: HashMap::new(),
             joins_waiting: 0,
             subscribed_topics: None,
             offsets: Offsets::default(),
@@ -165,12 +171,12 @@ impl Group {
 
     /// As ListGroups and DescribeGroups show it.
     pub(crate) fn protocol_type(&self) -> &str {
-        self.protocol_type.as_deref().unwrap_or_default()
+        self.protocols.kind.as_deref().unwrap_or_default()
     }
 
     pub(crate) fn describe(&self) -> GroupDescription {
         let stable = matches!(self.phase, Phase::Stable);
-        let chosen = self.protocol_name.as_deref().filter(|_| stable);
+        let chosen = self.protocols.chosen.as_deref().filter(|_| stable);
         let members = self.members.iter().map(|(id, member)| MemberDescription {
             member_id: id.clone(),
             instance_id: member.instance_id.clone(),
@@ -205,12 +211,12 @@ impl Group {
         if self.members.is_empty() {
             return !protocol_type.is_empty() && !protocols.is_empty();
         }
-        self.protocol_type.as_deref() == Some(protocol_type)
+        self.protocols.kind.as_deref() == Some(protocol_type)
             && protocols.iter().any(|protocol| self.offered_by_all(&protocol.name))
     }
 
     fn offered_by_all(&self, name: &str) -> bool {
-        self.protocol_counts.get(name) == Some(&self.members.len())
+        self.protocols.offers.get(name) == Some(&self.members.len())
     }
 
     /// Each member votes for the first of its protocols that all members offer. Equal votes go to
@@ -299,7 +305,7 @@ impl Group {
         self.generation = self.generation.checked_add(1).unwrap_or(0);
         self.pending_syncs.clear();
         if self.members.is_empty() {
-            self.protocol_name = None;
+            self.protocols.chosen = None;
             self.leader = None;
             self.enter(step, Phase::Empty);
             self.update_subscribed_topics();
@@ -310,7 +316,7 @@ impl Group {
     }
 
     fn begin_generation(&mut self, step: &mut Step<'_>) {
-        self.protocol_name = self.select_protocol();
+        self.protocols.chosen = self.select_protocol();
         self.enter(step, Phase::Completing);
         self.update_subscribed_topics();
         let leader = self.leader.clone().unwrap_or_default();

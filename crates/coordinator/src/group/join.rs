@@ -136,7 +136,7 @@ impl Group {
         self.update_member(step, request, id, token);
         self.extend_session(step, id);
         match self.phase {
-            Phase::Stable if self.select_protocol() == self.protocol_name => {
+            Phase::Stable if self.select_protocol() == self.protocols.chosen => {
                 self.update_subscribed_topics();
                 self.write(step);
                 let leads = self.leader.as_deref() == Some(id);

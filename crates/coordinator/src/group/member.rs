@@ -96,7 +96,7 @@ impl Group {
     /// Adds a member, whose join waits under `token`.
     pub(super) fn add_member(&mut self, request: &JoinRequest, id: &str, token: Token) {
         if self.members.is_empty() {
-            self.protocol_type = Some(request.protocol_type.clone());
+            self.protocols.kind = Some(request.protocol_type.clone());
         }
         let mut member = Member::from_request(request);
         member.join = Some(token);
@@ -175,16 +175,16 @@ impl Group {
 
     fn count_protocols(&mut self, protocols: &[Protocol]) {
         for protocol in protocols {
-            *self.protocol_counts.entry(protocol.name.clone()).or_default() += 1;
+            *self.protocols.offers.entry(protocol.name.clone()).or_default() += 1;
         }
     }
 
     fn uncount_protocols(&mut self, protocols: &[Protocol]) {
         for protocol in protocols {
-            if let Some(count) = self.protocol_counts.get_mut(&protocol.name) {
+            if let Some(count) = self.protocols.offers.get_mut(&protocol.name) {
                 *count -= 1;
                 if *count == 0 {
-                    self.protocol_counts.remove(&protocol.name);
+                    self.protocols.offers.remove(&protocol.name);
                 }
             }
         }
@@ -226,8 +226,8 @@ impl Group {
         JoinReply {
             error: ErrorCode::None,
             generation: self.generation,
-            protocol_type: self.protocol_type.clone(),
-            protocol_name: self.protocol_name.clone(),
+            protocol_type: self.protocols.kind.clone(),
+            protocol_name: self.protocols.chosen.clone(),
             leader: leader.to_owned(),
             skip_assignment: skip,
             member_id: id.to_owned(),
@@ -236,7 +236,7 @@ impl Group {
     }
 
     fn joined_members(&self) -> Vec<JoinedMember> {
-        let name = self.protocol_name.as_deref().unwrap_or_default();
+        let name = self.protocols.chosen.as_deref().unwrap_or_default();
         let members = self.members.iter().map(|(id, member)| JoinedMember {
             member_id: id.clone(),
             instance_id: member.instance_id.clone(),
@@ -266,7 +266,7 @@ impl Group {
     }
 
     pub(super) fn is_consumer_group(&self) -> bool {
-        self.protocol_type.as_deref() == Some(CONSUMER_PROTOCOL_TYPE)
+        self.protocols.kind.as_deref() == Some(CONSUMER_PROTOCOL_TYPE)
     }
 
     pub(super) fn update_subscribed_topics(&mut self) {
@@ -274,7 +274,7 @@ impl Group {
         if !self.is_consumer_group() {
             return;
         }
-        let name = self.protocol_name.as_deref().unwrap_or_default();
+        let name = self.protocols.chosen.as_deref().unwrap_or_default();
         let subscriptions = self.members.values().map(|member| member.metadata(name));
         let topics: Result<Vec<_>, _> =
             subscriptions.map(|bytes| subscription::topics(&bytes)).collect();

@@ -151,7 +151,7 @@ impl Group {
     /// when the last member left (KIP-211).
     pub(crate) fn expire_offsets(&mut self, step: &mut Step<'_>) {
         let (now_ms, retention_ms) = (step.now_ms, step.config.offsets_retention_ms);
-        let simple = self.protocol_type.is_none();
+        let simple = self.protocols.kind.is_none();
         let empty = matches!(self.phase, Phase::Empty);
         let unused_since_ms = (empty && !simple).then_some(self.state_timestamp_ms);
         // The members of an active group read their topics, if it is known which those are.

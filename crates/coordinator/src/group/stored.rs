@@ -25,8 +25,8 @@ impl Group {
         GroupMetadata {
             group_id: self.id.clone(),
             generation: self.generation,
-            protocol_type: self.protocol_type.clone(),
-            protocol_name: self.protocol_name.clone(),
+            protocol_type: self.protocols.kind.clone(),
+            protocol_name: self.protocols.chosen.clone(),
             leader: self.leader.clone(),
             state_timestamp_ms: self.state_timestamp_ms,
             members: members.collect(),
@@ -39,8 +39,8 @@ impl Group {
         *self = Self::new(std::mem::take(&mut self.id), metadata.state_timestamp_ms);
         self.offsets = offsets;
         self.generation = metadata.generation;
-        self.protocol_type.clone_from(&metadata.protocol_type);
-        self.protocol_name.clone_from(&metadata.protocol_name);
+        self.protocols.kind.clone_from(&metadata.protocol_type);
+        self.protocols.chosen.clone_from(&metadata.protocol_name);
         for record in &metadata.members {
             self.insert_member(record.member_id.clone(), Member::from_record(record));
         }

@@ -38,8 +38,8 @@ impl Group {
         self.check_generation(request.generation)?;
         let differs =
             |given: &Option<String>, own: &Option<String>| given.is_some() && given != own;
-        if differs(&request.protocol_type, &self.protocol_type)
-            || differs(&request.protocol_name, &self.protocol_name)
+        if differs(&request.protocol_type, &self.protocols.kind)
+            || differs(&request.protocol_name, &self.protocols.chosen)
         {
             return Err(ErrorCode::InconsistentGroupProtocol);
         }
@@ -71,8 +71,8 @@ impl Group {
     fn synced(&self, id: &str) -> SyncReply {
         SyncReply {
             error: ErrorCode::None,
-            protocol_type: self.protocol_type.clone(),
-            protocol_name: self.protocol_name.clone(),
+            protocol_type: self.protocols.kind.clone(),
+            protocol_name: self.protocols.chosen.clone(),
             assignment: self.members.get(id).map(|m| m.assignment.clone()).unwrap_or_default(),
         }
     }
