@@ -22,8 +22,11 @@ const LOGS_PER_TURN: usize = 1_000;
 /// Applies retention for as long as the returned future is polled.
 pub(crate) async fn run(state: &Arc<State>) {
     loop {
-        tokio::time::sleep(CHECK_INTERVAL).await;
-        apply(state, wall_clock_ms()).await;
+        tokio::select! {
+            () = tokio::time::sleep(CHECK_INTERVAL) => apply(state, wall_clock_ms()).await,
+            // Whoever deletes wants the space, so it is given back at once.
+            () = state.deleted.notified() => {}
+        }
         reclaim(state).await;
     }
 }

@@ -6,6 +6,7 @@ use moldau_coordinator::producer_ids::{ProducerIdBlock, ProducerIdentity, Produc
 use moldau_coordinator::{GroupRecord, Groups};
 use moldau_protocol::{ErrorCode, Uuid};
 use moldau_storage::{Lsn, SnapshotWriter, Storage};
+use tokio::sync::Notify;
 
 use crate::catalog::Catalog;
 use crate::config::Config;
@@ -25,6 +26,8 @@ pub(crate) struct State {
     pub(crate) sessions: FetchSessions,
     pub(crate) groups: GroupService,
     pub(crate) counters: Counters,
+    /// Told when a client deleted a topic or records.
+    pub(crate) deleted: Notify,
     /// Guards the block of producer ids in use and the order of its records in the journal.
     producer_ids: Mutex<ReservedIds>,
 }
@@ -100,6 +103,7 @@ impl State {
             sessions: FetchSessions::default(),
             groups,
             counters: Counters::default(),
+            deleted: Notify::new(),
             producer_ids: Mutex::new(ReservedIds {
                 ids: restored.producer_ids,
                 reserved: None,

@@ -33,8 +33,19 @@ fn main() -> ExitCode {
     match outcome {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("moldau: {error:#}");
+            eprintln!("moldau: {}", one_line(&error));
             ExitCode::FAILURE
         }
     }
+}
+
+/// The error and its causes, leaving out a cause that the text before it already tells.
+fn one_line(error: &anyhow::Error) -> String {
+    let mut line = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !line.ends_with(&cause) {
+            line = format!("{line}: {cause}");
+        }
+    }
+    line
 }

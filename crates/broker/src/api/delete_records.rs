@@ -1,5 +1,7 @@
 //! DeleteRecords, versions 0-2 (KIP-107): raises the log start offset.
 
+use std::sync::Arc;
+
 use moldau_protocol::ErrorCode;
 use moldau_protocol::messages::delete_records_request::DeleteRecordsPartition;
 use moldau_protocol::messages::delete_records_response::{
@@ -37,8 +39,12 @@ pub(crate) fn handle(
     }
     let response = DeleteRecordsResponse { topics, ..DeleteRecordsResponse::default() };
     let Some(lsn) = last else { return Outcome::Now(response) };
+    let state = Arc::clone(call.state);
     once_durable(call, lsn, move |durable| match durable {
-        true => response,
+        true => {
+            state.deleted.notify_one();
+            response
+        }
         false => storage_failed(response),
     })
 }

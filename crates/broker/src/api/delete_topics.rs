@@ -2,6 +2,8 @@
 //!
 //! The topic's data leaves with it, and so do the offsets that groups committed for it.
 
+use std::sync::Arc;
+
 use moldau_protocol::messages::delete_topics_request::DeleteTopicState;
 use moldau_protocol::messages::delete_topics_response::DeletableTopicResult;
 use moldau_protocol::messages::{DeleteTopicsRequest, DeleteTopicsResponse};
@@ -27,8 +29,12 @@ pub(crate) fn handle(
     }
     let response = DeleteTopicsResponse { responses, ..DeleteTopicsResponse::default() };
     let Some(lsn) = last else { return Outcome::Now(response) };
+    let state = Arc::clone(call.state);
     once_durable(call, lsn, move |durable| match durable {
-        true => response,
+        true => {
+            state.deleted.notify_one();
+            response
+        }
         false => storage_failed(response),
     })
 }

@@ -146,10 +146,10 @@ pub(crate) fn fetch(call: &Call<'_>, request: OffsetFetchRequest) -> Outcome<Off
 }
 
 fn storage_failed(mut response: OffsetFetchResponse) -> OffsetFetchResponse {
-    response.error_code = ErrorCode::KafkaStorageError.into();
+    response.error_code = ErrorCode::CoordinatorNotAvailable.into();
     response.topics.clear();
     for group in &mut response.groups {
-        group.error_code = ErrorCode::KafkaStorageError.into();
+        group.error_code = ErrorCode::CoordinatorNotAvailable.into();
         group.topics.clear();
     }
     response
