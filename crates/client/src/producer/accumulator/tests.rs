@@ -1,4 +1,4 @@
-//! The accumulator step by step: time is an argument and answers are made by hand.
+//! The accumulator step by step: plans are made for chosen times, and answers by hand.
 
 use moldau_protocol::Uuid;
 use moldau_records::BatchView;
