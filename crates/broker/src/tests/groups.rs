@@ -7,14 +7,15 @@ use moldau_protocol::messages::leave_group_request::MemberIdentity;
 use moldau_protocol::messages::offset_delete_request::{
     OffsetDeleteRequestPartition, OffsetDeleteRequestTopic,
 };
+use moldau_protocol::messages::offset_fetch_request::OffsetFetchRequestGroup;
 use moldau_protocol::messages::{
     DeleteGroupsRequest, DescribeGroupsRequest, FindCoordinatorRequest, HeartbeatRequest,
     JoinGroupRequest, JoinGroupResponse, LeaveGroupRequest, ListGroupsRequest, OffsetCommitRequest,
-    OffsetDeleteRequest, SyncGroupRequest,
+    OffsetDeleteRequest, OffsetFetchRequest, SyncGroupRequest,
 };
 
 use super::requests::{commit, join, sync};
-use super::world::{CLIENT_ID, World, code};
+use super::world::{CLIENT_ID, World, code, unknown_id};
 
 const GROUP: &str = "readers";
 
@@ -160,6 +161,30 @@ fn a_commit_comes_back_with_its_epoch_and_its_note() {
     let found = world.committed("tools", "orders", 0);
     assert_eq!((found.committed_offset, found.committed_leader_epoch), (7, 3));
     assert_eq!(found.metadata.as_deref(), Some("note"));
+}
+
+#[test]
+fn offsets_are_committed_and_fetched_by_topic_id() {
+    let world = World::new();
+    let id = world.create("orders", 1);
+    let mut request = commit("tools", "", 0, 7);
+    request.topics.extend(request.topics.clone());
+    request.topics[0].topic_id = id;
+    request.topics[1].topic_id = unknown_id();
+    let response = world.ask(&request);
+    let told = response.topics.iter().map(|it| (it.topic_id, code(it.partitions[0].error_code)));
+    let unknown = (unknown_id(), ErrorCode::UnknownTopicId);
+    assert_eq!(told.collect::<Vec<_>>(), [(id, ErrorCode::None), unknown]);
+    assert_eq!(world.committed("tools", "orders", 0).committed_offset, 7);
+    let all = OffsetFetchRequestGroup {
+        group_id: "tools".to_owned(),
+        topics: None,
+        ..OffsetFetchRequestGroup::default()
+    };
+    let request = OffsetFetchRequest { groups: vec![all], ..OffsetFetchRequest::default() };
+    let topics = world.ask(&request).groups.remove(0).topics;
+    assert_eq!((topics.len(), topics[0].topic_id), (1, id));
+    assert_eq!(topics[0].partitions[0].committed_offset, 7);
 }
 
 #[test]

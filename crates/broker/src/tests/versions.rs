@@ -72,6 +72,19 @@ fn every_served_version_of_every_api_answers() {
     assert!(left_out.is_empty(), "not asked: {left_out:?}");
 }
 
+/// librdkafka takes a broker whose Produce begins above 0 for one that cannot compress.
+#[test]
+fn what_is_advertised_is_what_is_served_but_for_the_first_versions_of_produce() {
+    let told = World::new().ask(&ApiVersionsRequest::default());
+    let told: Vec<_> =
+        told.api_keys.iter().map(|it| (it.api_key, it.min_version, it.max_version)).collect();
+    let served = served_versions().map(|(key, versions)| match key {
+        ApiKey::Produce => (key.key(), 0, versions.max),
+        _ => (key.key(), versions.min, versions.max),
+    });
+    assert_eq!(told, served.collect::<Vec<_>>());
+}
+
 /// Asks every API in every version, for what exists and for what does not.
 pub(super) fn ask_everything(world: &World) {
     let orders = world.create_with("orders", 3, &[("retention.bytes", "1000000")]);
