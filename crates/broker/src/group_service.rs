@@ -98,8 +98,8 @@ impl GroupService {
         self.rescheduled.notify_one();
         let storage = storage.clone();
         Box::pin(async move {
-            // A dropped sender means that a record could not be written. Consumers take this code as
-            // a reason to try again, and a storage error as a reason to give up.
+            // A dropped sender means that a record could not be written. This code makes consumers
+            // try again; a storage error would make them give up.
             let parked = receiver.await.map_err(|_dropped| ErrorCode::CoordinatorNotAvailable)?;
             if let Some(lsn) = parked.after {
                 let durable = storage.wait_durable(lsn).await;

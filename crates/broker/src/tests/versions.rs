@@ -99,6 +99,7 @@ pub(super) fn ask_everything(world: &World) {
     ask_for_groups(world);
     ask_for_offsets(world, orders);
     ask_for_changes(world);
+    ask_for_deletions(world);
 }
 
 fn ask_for_data(world: &World, orders: Uuid) {
@@ -431,6 +432,9 @@ fn ask_for_changes(world: &World) {
         transactional_id: (version % 2 == 1).then(|| "transaction".to_owned()),
         ..InitProducerIdRequest::default()
     });
+}
+
+fn ask_for_deletions(world: &World) {
     each(world, |_| DeleteRecordsRequest {
         topics: ["orders", "absent"]
             .map(|name| DeleteRecordsTopic {
