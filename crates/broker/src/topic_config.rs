@@ -234,6 +234,15 @@ mod tests {
     }
 
     #[test]
+    fn the_page_on_configuration_lists_every_key_with_its_default() {
+        let page = include_str!("../../../docs/configuration.md");
+        let (_, section) = page.split_once("## Topics").expect("the page has the heading");
+        let rows: Vec<_> = section.lines().filter(|line| line.starts_with("| `")).collect();
+        let keys = TOPIC_KEYS.iter().map(|key| format!("| `{}` | `{}` |", key.name, key.default));
+        assert_eq!(rows, keys.collect::<Vec<_>>());
+    }
+
+    #[test]
     fn keys_stand_in_alphabetical_order() {
         assert!(TOPIC_KEYS.is_sorted_by_key(|key| key.name));
     }

@@ -101,6 +101,34 @@ mod tests {
         assert!(problem.starts_with(":2:8: "), "{problem}");
     }
 
+    /// The keys that a file may have, from the refusal of one that is like none of them.
+    fn known_keys<T: DeserializeOwned + std::fmt::Debug>(text: &str) -> Vec<String> {
+        let problem = parse::<T>(text).unwrap_err();
+        let (_, keys) = problem.split_once("known are ").expect("nothing is like this key");
+        keys.split(", ").map(str::to_owned).collect()
+    }
+
+    /// The keys of the tables under a heading of the page that describes them.
+    fn documented_keys(heading: &str) -> Vec<String> {
+        let page = include_str!("../../../docs/configuration.md");
+        let (_, section) = page.split_once(heading).expect("the page has the heading");
+        let section = section.split("\n## ").next().unwrap_or_default();
+        let keys = section.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+        keys.map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn every_key_is_documented_and_every_documented_key_exists() {
+        let broker = known_keys::<broker::File>("'0': 1");
+        assert_eq!(broker, documented_keys("## `moldau broker"));
+        let mut proxy = known_keys::<proxy::File>("'0': 1");
+        proxy.extend(known_keys::<proxy::File>("virtual_clusters: [{'0': 1}]"));
+        let mut documented = documented_keys("## `moldau proxy");
+        proxy.sort();
+        documented.sort();
+        assert_eq!(proxy, documented);
+    }
+
     #[test]
     fn distance_counts_edits() {
         assert_eq!(edit_distance("listen", "listen"), 0);

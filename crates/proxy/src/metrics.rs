@@ -197,7 +197,7 @@ impl Reading {
             ),
             (
                 "record_bytes_passed",
-                "Bytes of produce bodies and of fetched records, relayed unread",
+                "Bytes of produce requests and of fetched records, relayed unread",
                 &own.record_bytes_passed,
             ),
             (

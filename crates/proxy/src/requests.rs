@@ -29,6 +29,8 @@ const VERSION_UNSERVED: [u8; 2] = i16::MAX.to_be_bytes();
 pub(crate) struct RequestScanner {
     /// Bytes of the current frame that have not been passed; 0 between frames.
     left: usize,
+    /// The current frame is a produce request.
+    carries_records: bool,
     /// No further request is taken.
     closing: bool,
     metrics: Arc<Metrics>,
@@ -36,7 +38,7 @@ pub(crate) struct RequestScanner {
 
 impl RequestScanner {
     pub(crate) fn new(metrics: Arc<Metrics>) -> Self {
-        Self { left: 0, closing: false, metrics }
+        Self { left: 0, carries_records: false, closing: false, metrics }
     }
 
     /// Lets the current request end and takes no further one.
@@ -68,13 +70,13 @@ impl RequestScanner {
         let mut answered = true;
         if api == Some(ApiKey::Produce) {
             let frame = bytes.get(..total).unwrap_or(bytes);
-            let Some((acks, at)) = acks(frame, expected.api_version) else {
+            let Some(acks) = acks(frame, expected.api_version) else {
                 let whole = frame.len() == total || frame.len() >= ACKS_WITHIN_BYTES;
                 return if whole { Err(Malformed("produce without acks")) } else { Ok(None) };
             };
             answered = acks != 0;
-            add(&self.metrics.record_bytes_passed, (total - at) as u64);
         }
+        self.carries_records = api == Some(ApiKey::Produce);
         if api == Some(ApiKey::ApiVersions)
             && expected.api_version > ApiKey::ApiVersions.valid_versions().max
             && let Some(version) = bytes.get_mut(6..8)
@@ -108,6 +110,9 @@ impl Scan for RequestScanner {
         }
         let passed = self.left.min(bytes.len());
         self.left -= passed;
+        if self.carries_records {
+            add(&self.metrics.record_bytes_passed, passed as u64);
+        }
         Ok(Step::Pass(passed))
     }
 }
@@ -126,9 +131,9 @@ fn check_length(bytes: &[u8]) -> Result<Option<usize>, Malformed> {
     Ok(Some(prefix.len() + length))
 }
 
-/// The `acks` of a produce request and where what follows them begins; `None` if the bytes end
-/// before. The transactional id stands before `acks` from version 3 on.
-fn acks(frame: &[u8], version: i16) -> Option<(i16, usize)> {
+/// The `acks` of a produce request; `None` if the bytes end before. The transactional id stands
+/// before them from version 3 on.
+fn acks(frame: &[u8], version: i16) -> Option<i16> {
     let mut rest = Rest(frame.get(HEAD_BYTES..)?);
     let flexible = ApiKey::Produce.is_flexible(version);
     rest.string(false)?;
@@ -142,8 +147,7 @@ fn acks(frame: &[u8], version: i16) -> Option<(i16, usize)> {
     if version >= 3 {
         rest.string(flexible)?;
     }
-    let acks = i16::from_be_bytes(*rest.take(2)?.first_chunk()?);
-    Some((acks, frame.len() - rest.0.len()))
+    Some(i16::from_be_bytes(*rest.take(2)?.first_chunk()?))
 }
 
 /// Bytes that have not been read. Texts are skipped, whatever is in them.

@@ -84,7 +84,11 @@ pub(crate) fn config(file: File) -> anyhow::Result<Config> {
 fn virtual_cluster(cluster: Cluster) -> anyhow::Result<VirtualCluster> {
     let name = &cluster.name;
     anyhow::ensure!(!cluster.upstream.is_empty(), "virtual cluster {name}: upstream: is empty");
-    let next_port = cluster.bootstrap.port().checked_add(1);
+    // A port that the system chooses has no known successor, so the others are its choice too.
+    let next_port = match cluster.bootstrap.port() {
+        0 => Some(0),
+        port => port.checked_add(1),
+    };
     let broker_port_start = cluster.broker_port_start.or(next_port);
     let broker_port_start = broker_port_start
         .ok_or_else(|| anyhow::anyhow!("virtual cluster {name}: broker_port_start: is needed"))?;
