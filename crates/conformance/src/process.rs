@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -148,13 +149,15 @@ pub fn last_lines(text: &str, count: usize) -> String {
     lines[lines.len().saturating_sub(count)..].join("\n")
 }
 
+/// Ports below those that outgoing connections get, which may lie closed for a minute and cannot
+/// be listened on meanwhile.
+const PORTS: Range<u16> = 10_000..30_000;
+
 /// The first of `count` neighbouring loopback ports that nothing listens on.
 pub fn free_ports(count: u16) -> Result<u16> {
     for _ in 0..100 {
-        let first = TcpListener::bind(loopback(0))?.local_addr()?.port();
-        let last = first.checked_add(count).unwrap_or(first);
-        let all_free = (first..last).all(|port| TcpListener::bind(loopback(port)).is_ok());
-        if last > first && all_free {
+        let first = fastrand::u16(PORTS);
+        if (first..first + count).all(|port| TcpListener::bind(loopback(port)).is_ok()) {
             return Ok(first);
         }
     }
