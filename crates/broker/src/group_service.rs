@@ -1,7 +1,7 @@
 //! The group coordinator as the handlers use it: the state machine, its place in the journal, the
 //! requests that wait in it and the timer that drives it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Mutex;
@@ -19,6 +19,9 @@ use crate::metadata_record::MetadataRecord;
 /// Longest sleep of the timer, so that expired offsets are looked for now and then.
 const TIMER_SLEEP_MAX: Duration = Duration::from_secs(60);
 
+/// How long the timer waits before it tries a journal again that takes nothing.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
+
 /// All groups of the broker.
 pub(crate) struct GroupService {
     /// Guards the state machine, the requests parked in it, and the order in which its records
@@ -33,6 +36,10 @@ struct Inner {
     groups: Groups,
     parked: HashMap<Token, oneshot::Sender<Parked>>,
     next_token: u64,
+    /// Records that the journal refused, for want of space, with those behind them. Until they are
+    /// written the state is ahead of the journal: it is neither shown nor changed, so these are the
+    /// records of one step at most.
+    unwritten: VecDeque<GroupRecord>,
     /// Position of the last record; a reply is delivered when this is durable.
     written: Option<Lsn>,
 }
@@ -59,22 +66,20 @@ impl Clock {
 
 impl GroupService {
     /// Groups restored by replay, from `now_ms` on.
-    ///
-    /// # Errors
-    /// A journal that takes nothing.
-    pub(crate) fn start(
-        mut groups: Groups,
-        storage: &Storage,
-        now_ms: i64,
-    ) -> Result<Self, Refusal> {
+    pub(crate) fn start(mut groups: Groups, now_ms: i64) -> Self {
         let effects = groups.recovered(now_ms);
-        let mut inner = Inner { groups, parked: HashMap::new(), next_token: 0, written: None };
-        inner.settle(storage, effects)?;
-        Ok(Self {
+        let inner = Inner {
+            groups,
+            parked: HashMap::new(),
+            next_token: 0,
+            unwritten: effects.records.into(),
+            written: None,
+        };
+        Self {
             inner: Mutex::new(inner),
             rescheduled: Notify::new(),
             clock: Clock { started: Instant::now(), started_ms: now_ms },
-        })
+        }
     }
 
     /// Hands a request to the state machine. The reply comes once it is decided and whatever it
@@ -89,10 +94,13 @@ impl GroupService {
             let mut inner = lock(&self.inner);
             let token = Token(inner.next_token);
             inner.next_token += 1;
-            inner.parked.insert(token, sender);
-            let effects = request(&mut inner.groups, self.clock.now_ms(), token);
-            if inner.settle(storage, effects).is_err() {
-                inner.parked.remove(&token);
+            // A sender that is dropped here tells the request that the journal takes nothing.
+            if inner.catch_up(storage).is_ok() {
+                inner.parked.insert(token, sender);
+                let effects = request(&mut inner.groups, self.clock.now_ms(), token);
+                if inner.settle(storage, effects).is_err() {
+                    inner.parked.remove(&token);
+                }
             }
         }
         self.rescheduled.notify_one();
@@ -115,8 +123,13 @@ impl GroupService {
     }
 
     /// Position of the last record that is part of what [`GroupService::view`] shows.
-    pub(crate) fn written(&self) -> Option<Lsn> {
-        lock(&self.inner).written
+    ///
+    /// # Errors
+    /// The state is ahead of a journal that takes nothing, and must not be shown.
+    pub(crate) fn written(&self, storage: &Storage) -> Result<Option<Lsn>, Refusal> {
+        let mut inner = lock(&self.inner);
+        inner.catch_up(storage)?;
+        Ok(inner.written)
     }
 
     /// Hands over the records that rebuild all groups, which do not change meanwhile.
@@ -150,12 +163,18 @@ impl GroupService {
                 () = tokio::time::sleep(left.min(TIMER_SLEEP_MAX)) => {}
                 () = self.rescheduled.notified() => continue,
             }
-            let mut inner = lock(&self.inner);
-            let effects = inner.groups.tick(self.clock.now_ms());
-            if let Err(refusal) = inner.settle(storage, effects) {
+            if let Err(refusal) = self.tick(storage) {
                 tracing::error!(problem = refusal.message, "group records cannot be written");
+                tokio::time::sleep(RETRY_PAUSE).await;
             }
         }
+    }
+
+    fn tick(&self, storage: &Storage) -> Result<(), Refusal> {
+        let mut inner = lock(&self.inner);
+        inner.catch_up(storage)?;
+        let effects = inner.groups.tick(self.clock.now_ms());
+        inner.settle(storage, effects)
     }
 }
 
@@ -163,7 +182,8 @@ impl Inner {
     /// Writes the records, then answers. If a record cannot be written, none of the replies is
     /// given: those who wait for one are told of the journal instead.
     fn settle(&mut self, storage: &Storage, effects: Effects) -> Result<(), Refusal> {
-        let written = self.write(storage, &effects.records);
+        self.unwritten.extend(effects.records);
+        let written = self.catch_up(storage);
         for (token, reply) in effects.replies {
             let sender = self.parked.remove(&token);
             if let (Some(sender), Ok(())) = (sender, &written) {
@@ -174,11 +194,12 @@ impl Inner {
         written
     }
 
-    fn write(&mut self, storage: &Storage, records: &[GroupRecord]) -> Result<(), Refusal> {
-        for record in records {
-            let record = metadata_record(record).encode();
-            let appended = storage.append_metadata(&record);
+    /// Writes what is not written yet.
+    fn catch_up(&mut self, storage: &Storage) -> Result<(), Refusal> {
+        while let Some(record) = self.unwritten.front() {
+            let appended = storage.append_metadata(&metadata_record(record).encode());
             self.written = Some(appended.map_err(|error| append_refusal(&error))?);
+            self.unwritten.pop_front();
         }
         Ok(())
     }

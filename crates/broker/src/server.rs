@@ -43,9 +43,8 @@ impl Broker {
         let now_ms = wall_clock_ms();
         let mut restored = Restored::new(&config, now_ms);
         let storage = Storage::open(options(&config), &mut restored)?;
-        let state = State::new(config, storage, restored, now_ms)
-            .and_then(|state| state.delete_orphaned_logs().map(|()| Arc::new(state)))
-            .map_err(|refusal| Error::Metadata(refusal.message))?;
+        let state = Arc::new(State::new(config, storage, restored, now_ms));
+        state.delete_orphaned_logs().map_err(|refusal| Error::Metadata(refusal.message))?;
         let address = listener.local_addr();
         let admin_address = admin_listener.as_ref().map(Listener::local_addr);
         let broker = Self { state, threads, address, admin_address };

@@ -85,17 +85,9 @@ impl Restored {
 
 impl State {
     /// Takes over what was restored.
-    ///
-    /// # Errors
-    /// A journal that takes nothing.
-    pub(crate) fn new(
-        config: Config,
-        storage: Storage,
-        restored: Restored,
-        now_ms: i64,
-    ) -> Result<Self, Refusal> {
-        let groups = GroupService::start(restored.groups, &storage, now_ms)?;
-        Ok(Self {
+    pub(crate) fn new(config: Config, storage: Storage, restored: Restored, now_ms: i64) -> Self {
+        let groups = GroupService::start(restored.groups, now_ms);
+        Self {
             config,
             cluster_id: Uuid::from_bytes(storage.info().cluster_id).to_string(),
             storage,
@@ -109,7 +101,7 @@ impl State {
                 reserved: None,
                 unrecorded: None,
             }),
-        })
+        }
     }
 
     /// Deletes the logs of topics that are not in the catalog: the process ended between the two

@@ -138,7 +138,11 @@ pub(crate) fn fetch(call: &Call<'_>, request: OffsetFetchRequest) -> Outcome<Off
         fetch_older(call, request)
     };
     // What was just read may be part of a commit that is on its way to the disk.
-    let Some(lsn) = call.state.groups.written() else { return Outcome::Now(response) };
+    let lsn = match call.state.groups.written(&call.state.storage) {
+        Ok(Some(lsn)) => lsn,
+        Ok(None) => return Outcome::Now(response),
+        Err(_refused) => return Outcome::Now(storage_failed(response)),
+    };
     once_durable(call, lsn, move |durable| match durable {
         true => response,
         false => storage_failed(response),

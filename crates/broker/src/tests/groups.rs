@@ -288,3 +288,25 @@ fn this_broker_coordinates_groups_and_nothing_else() {
         assert!(refused.error_message.is_some());
     }
 }
+
+/// A commit that was refused must not be shown: after a restart it would be gone, and whoever had
+/// read it would have skipped records.
+#[test]
+fn a_commit_that_the_journal_refused_is_not_shown() {
+    let world = World::new();
+    world.create("orders", 1);
+    let committed = |offset| world.commit(GROUP, "orders", 0, offset);
+    assert_eq!(committed(3), ErrorCode::None);
+    world.state.storage.close().unwrap();
+    assert_eq!(committed(5), ErrorCode::CoordinatorNotAvailable);
+    assert_eq!(committed(6), ErrorCode::CoordinatorNotAvailable);
+    let asked = OffsetFetchRequestGroup {
+        group_id: GROUP.to_owned(),
+        topics: None,
+        ..OffsetFetchRequestGroup::default()
+    };
+    let request = OffsetFetchRequest { groups: vec![asked], ..OffsetFetchRequest::default() };
+    let shown = world.ask_in(9, &request);
+    assert_eq!(code(shown.groups[0].error_code), ErrorCode::CoordinatorNotAvailable);
+    assert!(shown.groups[0].topics.is_empty());
+}

@@ -203,7 +203,7 @@ fn open(config: Config, drive: Drive) -> Arc<State> {
     let options = Options { drive, ..options(&config) };
     let mut restored = Restored::new(&config, NOW_MS);
     let storage = Storage::open(options, &mut restored).unwrap();
-    let state = State::new(config, storage, restored, NOW_MS).unwrap();
+    let state = State::new(config, storage, restored, NOW_MS);
     state.delete_orphaned_logs().unwrap();
     Arc::new(state)
 }
