@@ -172,12 +172,6 @@ impl Storage {
         Arc::clone(log)
     }
 
-    /// The log of a partition, if it was written to or asked for before.
-    pub fn existing_log(&self, topic: TopicId, partition: i32) -> Option<Arc<Log>> {
-        let topics = lock(shard(&self.inner.topics, topic));
-        topics.get(&topic)?.get(&partition).cloned()
-    }
-
     /// The topics that have logs. After a crash there may be some that the owner's metadata does
     /// not know any more, which the owner then deletes.
     pub fn topics(&self) -> Vec<TopicId> {
