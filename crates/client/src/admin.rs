@@ -5,6 +5,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use moldau_protocol::messages::alter_partition_reassignments_request::{
+    ReassignablePartition, ReassignableTopic,
+};
 use moldau_protocol::messages::create_partitions_request::CreatePartitionsTopic;
 use moldau_protocol::messages::create_topics_request::{CreatableTopic, CreatableTopicConfig};
 use moldau_protocol::messages::delete_records_request::{
@@ -17,10 +20,12 @@ use moldau_protocol::messages::incremental_alter_configs_request::{
     AlterConfigsResource, AlterableConfig,
 };
 use moldau_protocol::messages::list_groups_response::ListedGroup;
+use moldau_protocol::messages::list_partition_reassignments_request::ListPartitionReassignmentsTopics;
 use moldau_protocol::messages::{
-    CreatePartitionsRequest, CreateTopicsRequest, DeleteGroupsRequest, DeleteRecordsRequest,
-    DeleteTopicsRequest, DescribeClusterRequest, DescribeClusterResponse, DescribeConfigsRequest,
-    DescribeGroupsRequest, IncrementalAlterConfigsRequest, ListGroupsRequest,
+    AlterPartitionReassignmentsRequest, CreatePartitionsRequest, CreateTopicsRequest,
+    DeleteGroupsRequest, DeleteRecordsRequest, DeleteTopicsRequest, DescribeClusterRequest,
+    DescribeClusterResponse, DescribeConfigsRequest, DescribeGroupsRequest,
+    IncrementalAlterConfigsRequest, ListGroupsRequest, ListPartitionReassignmentsRequest,
 };
 use moldau_protocol::{ErrorCode, Request, VersionRange};
 
@@ -168,6 +173,54 @@ impl Admin {
             Error::check(result.error_code, &what, result.error_message.as_deref())?;
         }
         Ok(())
+    }
+
+    /// Begins to move partitions of a topic, given as partition and replicas, to other brokers.
+    ///
+    /// # Errors
+    /// The cluster refuses the request or any of the partitions, or does not answer.
+    pub async fn reassign_partitions(&self, topic: &str, to: &[(i32, Vec<i32>)]) -> Result<()> {
+        let partition = |(index, replicas): &(i32, Vec<i32>)| ReassignablePartition {
+            partition_index: *index,
+            replicas: Some(replicas.clone()),
+            ..Default::default()
+        };
+        let request = AlterPartitionReassignmentsRequest {
+            timeout_ms: self.timeout_ms(),
+            topics: vec![ReassignableTopic {
+                name: topic.to_owned(),
+                partitions: to.iter().map(partition).collect(),
+                ..Default::default()
+            }],
+            ..Default::default()
+        };
+        let answer = self.cluster.send_any(&request).await?;
+        let what = format!("reassign partitions of {topic}");
+        Error::check(answer.error_code, &what, answer.error_message.as_deref())?;
+        for part in answer.responses.into_iter().flat_map(|topic| topic.partitions) {
+            Error::check(part.error_code, &what, part.error_message.as_deref())?;
+        }
+        Ok(())
+    }
+
+    /// How many of the partitions `0..partitions` of a topic are still being moved.
+    ///
+    /// # Errors
+    /// The cluster refuses, or does not answer.
+    pub async fn reassignments_left(&self, topic: &str, partitions: i32) -> Result<usize> {
+        let request = ListPartitionReassignmentsRequest {
+            timeout_ms: self.timeout_ms(),
+            topics: Some(vec![ListPartitionReassignmentsTopics {
+                name: topic.to_owned(),
+                partition_indexes: (0..partitions).collect(),
+                ..Default::default()
+            }]),
+            ..Default::default()
+        };
+        let answer = self.cluster.send_any(&request).await?;
+        let message = answer.error_message.as_deref();
+        Error::check(answer.error_code, "list reassignments", message)?;
+        Ok(answer.topics.iter().map(|topic| topic.partitions.len()).sum())
     }
 
     /// Deletes the records before the given offsets; the oldest offsets that are left.

@@ -125,14 +125,14 @@ impl Cluster {
     ///
     /// # Errors
     /// [`Error::UnknownTopicOrPartition`], or whatever keeps the cluster from answering.
-    pub async fn topic(&self, name: &str) -> Result<Topic> {
+    pub async fn topic(&self, name: &str) -> Result<Arc<Topic>> {
         lock(&self.inner.topics).insert(name.into());
         let mut retry = self.retry();
         let mut unknown_until = self.retry_for(UNKNOWN_TOPIC_PATIENCE);
         let mut metadata = self.refresh_unless_known(name).await?;
         loop {
             if let Some(topic) = metadata.topics.get(name) {
-                return Ok(topic.clone());
+                return Ok(Arc::clone(topic));
             }
             let code = metadata.refused.get(name).copied();
             let code = code.unwrap_or(ErrorCode::UnknownTopicOrPartition);
@@ -169,7 +169,7 @@ impl Cluster {
                 return Ok(leader);
             }
             let known = self.topic(topic).await?;
-            if known.partitions.iter().all(|known| known.index != partition) {
+            if !known.has_partition(partition) {
                 let name = format!("{topic}-{partition}").into();
                 return Err(Error::UnknownTopicOrPartition { name });
             }

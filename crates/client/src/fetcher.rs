@@ -206,11 +206,11 @@ impl Fetcher {
     /// The topic or partition does not exist, or the cluster does not answer.
     pub async fn assign(&self, topic: &str, partition: i32, start: Start) -> Result<()> {
         let known = self.shared.cluster.topic(topic).await?;
-        if known.partitions.iter().all(|known| known.index != partition) {
+        if !known.has_partition(partition) {
             let name = format!("{topic}-{partition}").into();
             return Err(Error::UnknownTopicOrPartition { name });
         }
-        self.shared.lock().assign(known.topic, partition, start);
+        self.shared.lock().assign(known.topic.clone(), partition, start);
         self.shared.changed();
         Ok(())
     }

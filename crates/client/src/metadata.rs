@@ -50,6 +50,15 @@ pub struct Topic {
     pub partitions: Vec<Partition>,
 }
 
+impl Topic {
+    /// Whether it has this partition.
+    #[must_use]
+    pub fn has_partition(&self, partition: i32) -> bool {
+        // The numbers of a snapshot's partitions are 0, 1, 2, ...
+        usize::try_from(partition).is_ok_and(|index| index < self.partitions.len())
+    }
+}
+
 /// A snapshot of what the cluster said.
 #[derive(Clone, Debug, Default)]
 pub struct Metadata {
@@ -61,8 +70,8 @@ pub struct Metadata {
     pub controller: Option<i32>,
     /// Addresses by node id.
     pub brokers: HashMap<i32, Address>,
-    /// Topics by name.
-    pub topics: HashMap<Arc<str>, Topic>,
+    /// Topics by name, shared between snapshots: one may have a million partitions.
+    pub topics: HashMap<Arc<str>, Arc<Topic>>,
     /// Error codes of topics that were asked for and are not in `topics`.
     pub refused: HashMap<Arc<str>, ErrorCode>,
 }
@@ -124,9 +133,39 @@ impl Metadata {
             if numbered {
                 let topic_ref = TopicRef { name: name.clone(), id: topic.topic_id };
                 let internal = topic.is_internal;
-                next.topics.insert(name, Topic { topic: topic_ref, internal, partitions });
+                let topic = Topic { topic: topic_ref, internal, partitions };
+                next.topics.insert(name, Arc::new(topic));
             }
         }
         next
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use moldau_protocol::messages::metadata_response::{
+        MetadataResponsePartition, MetadataResponseTopic,
+    };
+
+    use super::*;
+
+    fn answer(name: &str, partitions: i32) -> MetadataResponse {
+        let partition =
+            |partition_index| MetadataResponsePartition { partition_index, ..Default::default() };
+        let topic = MetadataResponseTopic {
+            name: Some(name.to_owned()),
+            partitions: (0..partitions).map(partition).collect(),
+            ..Default::default()
+        };
+        MetadataResponse { topics: vec![topic], ..Default::default() }
+    }
+
+    #[test]
+    fn snapshots_share_the_topics_that_an_answer_does_not_list() {
+        let first = Metadata::default().updated(answer("large", 3));
+        let second = first.updated(answer("other", 1));
+        assert!(Arc::ptr_eq(&first.topics["large"], &second.topics["large"]));
+        let has = [-1, 0, 2, 3].map(|partition| second.topics["large"].has_partition(partition));
+        assert_eq!(has, [false, true, true, false]);
     }
 }

@@ -217,7 +217,7 @@ impl Producer {
     /// The topic or partition does not exist, or the cluster does not answer.
     pub async fn partition(&self, topic: &str, partition: i32) -> Result<PartitionHandle> {
         let known = self.shared.cluster.topic(topic).await?;
-        if known.partitions.iter().all(|known| known.index != partition) {
+        if !known.has_partition(partition) {
             let name = format!("{topic}-{partition}").into();
             return Err(Error::UnknownTopicOrPartition { name });
         }
@@ -237,6 +237,23 @@ impl Producer {
             self.shared.work.notify_one();
         }
         Ok(())
+    }
+
+    /// Ends the open batch of a partition, which is then sent without lingering: for callers that
+    /// decide themselves what makes a batch.
+    ///
+    /// # Errors
+    /// [`Error::Records`]: the batch cannot be compressed, and its records are reported so later.
+    pub fn seal(&self, partition: PartitionHandle) -> Result<()> {
+        self.shared.lock().seal(partition.0)?;
+        self.shared.work.notify_one();
+        Ok(())
+    }
+
+    /// Produce requests made so far, retries included.
+    #[must_use]
+    pub fn requests_made(&self) -> u64 {
+        self.shared.lock().requests_made()
     }
 
     /// Waits until `bytes` more of records fit the buffer.

@@ -28,7 +28,8 @@ fn metadata(generation: u64) -> Metadata {
     let partitions = (0..2)
         .map(|index| Partition { index, leader, replicas: vec![1], in_sync: vec![1] })
         .collect();
-    metadata.topics.insert("t".into(), Topic { topic: topic(), internal: false, partitions });
+    let known = Topic { topic: topic(), internal: false, partitions };
+    metadata.topics.insert("t".into(), Arc::new(known));
     metadata
 }
 

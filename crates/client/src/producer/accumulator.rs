@@ -110,6 +110,7 @@ pub(super) struct Accumulator {
     renewing_producer: bool,
     metadata_generation: u64,
     in_flight: usize,
+    requests_made: u64,
     next_serial: u64,
     backlog: Backlog,
     needs_metadata: bool,
@@ -130,6 +131,7 @@ impl Accumulator {
             renewing_producer: false,
             metadata_generation: 0,
             in_flight: 0,
+            requests_made: 0,
             next_serial: 0,
             backlog: Backlog::default(),
             needs_metadata: false,
@@ -160,6 +162,10 @@ impl Accumulator {
 
     pub(super) fn is_idle(&self) -> bool {
         self.backlog.bytes == 0 && self.backlog.reports_undelivered == 0
+    }
+
+    pub(super) fn requests_made(&self) -> u64 {
+        self.requests_made
     }
 
     pub(super) fn begin_flush(&mut self) {
@@ -217,7 +223,7 @@ impl Accumulator {
         Ok(wake)
     }
 
-    fn seal(&mut self, partition: usize) -> Result<()> {
+    pub(super) fn seal(&mut self, partition: usize) -> Result<()> {
         let Some(queue) = self.partitions.get_mut(partition) else { return Ok(()) };
         let spare = self.spare_tokens.pop().unwrap_or_default();
         self.next_serial += 1;
@@ -264,6 +270,7 @@ impl Accumulator {
 
     fn request(&mut self, node: i32, batches: Vec<Outbound>, plan: &mut Plan) {
         self.nodes.entry(node).or_default().in_flight += 1;
+        self.requests_made += 1;
         plan.requests.push((node, batches));
     }
 

@@ -35,7 +35,7 @@ impl World {
         };
         let partitions = vec![partition(0), partition(1)];
         let known = Topic { topic: topic.clone(), internal: false, partitions };
-        metadata.topics.insert("t".into(), known);
+        metadata.topics.insert("t".into(), Arc::new(known));
         assert_eq!(accumulator.partition(&topic, 0), 0);
         assert_eq!(accumulator.partition(&topic, 1), 1);
         Self { accumulator, metadata, now: Instant::now(), reports: Vec::new() }
@@ -148,6 +148,21 @@ fn full_batch_and_flush_do_not_linger() {
     world.append(1, 100).unwrap();
     world.accumulator.begin_flush();
     assert_eq!(batches(&world.plan()).iter().filter(|batch| batch.index == 1).count(), 1);
+}
+
+#[test]
+fn sealed_batch_does_not_linger_and_takes_no_more() {
+    let options = ProducerOptions { linger: Duration::from_mins(1), ..ProducerOptions::default() };
+    let mut world = World::new(false, options);
+    world.append(0, 1).unwrap();
+    assert!(world.plan().requests.is_empty());
+    world.accumulator.seal(0).unwrap();
+    world.append(0, 2).unwrap();
+    let plan = world.plan();
+    assert_eq!(batches(&plan).len(), 1);
+    assert_eq!(world.accumulator.requests_made(), 1);
+    world.ok(&plan.requests[0].1[0]);
+    assert_eq!(world.take_tokens(), [(1, true)]);
 }
 
 #[test]
