@@ -20,7 +20,7 @@ use moldau_protocol::messages::incremental_alter_configs_request::{
     AlterConfigsResource, AlterableConfig,
 };
 use moldau_protocol::messages::list_groups_response::ListedGroup;
-use moldau_protocol::messages::list_partition_reassignments_request::ListPartitionReassignmentsTopics;
+use moldau_protocol::messages::list_partition_reassignments_request as reassignments_request;
 use moldau_protocol::messages::{
     AlterPartitionReassignmentsRequest, CreatePartitionsRequest, CreateTopicsRequest,
     DeleteGroupsRequest, DeleteRecordsRequest, DeleteTopicsRequest, DescribeClusterRequest,
@@ -210,7 +210,7 @@ impl Admin {
     pub async fn reassignments_left(&self, topic: &str, partitions: i32) -> Result<usize> {
         let request = ListPartitionReassignmentsRequest {
             timeout_ms: self.timeout_ms(),
-            topics: Some(vec![ListPartitionReassignmentsTopics {
+            topics: Some(vec![reassignments_request::ListPartitionReassignmentsTopics {
                 name: topic.to_owned(),
                 partition_indexes: (0..partitions).collect(),
                 ..Default::default()

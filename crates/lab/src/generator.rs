@@ -38,6 +38,41 @@ const LEAD: Duration = Duration::from_millis(20);
 /// Signals of threads that wait to be heard; each thread sends at most two in its life.
 const SIGNALS_MAX: usize = 8;
 
+/// How the partitions of a workload lie in their topic, and what ends a batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Layout {
+    /// They are the first of the topic, and the client ends batches by size and linger.
+    #[default]
+    Dense,
+    /// They are every `stride`-th of the topic, and the generator ends each batch after the same
+    /// number of records, so that batches are the same whatever the number of partitions.
+    Spread {
+        /// Distance from one to the next, at least 1.
+        stride: u32,
+    },
+}
+
+impl Layout {
+    /// The number in its topic of the workload's partition `lane`.
+    pub(crate) fn partition(self, lane: u16) -> i32 {
+        i32::try_from(u32::from(lane).saturating_mul(self.stride())).unwrap_or(i32::MAX)
+    }
+
+    /// The workload's partition that a partition of the topic is; `None` for one of no run.
+    pub(crate) fn lane(self, partition: i32) -> Option<u16> {
+        let partition = u32::try_from(partition).ok()?;
+        let lane = partition.is_multiple_of(self.stride()).then(|| partition / self.stride())?;
+        u16::try_from(lane).ok()
+    }
+
+    fn stride(self) -> u32 {
+        match self {
+            Self::Dense => 1,
+            Self::Spread { stride } => stride.max(1),
+        }
+    }
+}
+
 /// One run against one target.
 #[derive(Clone, Debug)]
 pub struct Setup {
@@ -51,6 +86,10 @@ pub struct Setup {
     pub seed: u64,
     /// What to offer.
     pub workload: Workload,
+    /// Which partitions it goes to.
+    pub layout: Layout,
+    /// Id of the first producer thread; those of several runs over one topic must not meet.
+    pub first_producer: u16,
     /// Processes to measure, by role and process id; the generator adds itself.
     pub processes: Vec<(String, u32)>,
 }
@@ -72,6 +111,12 @@ pub struct Measured {
     pub produced_records: u64,
     /// Batches acknowledged inside the window.
     pub produced_batches: u64,
+    /// Records acknowledged in the whole run.
+    pub acked_records: u64,
+    /// Batches acknowledged in the whole run.
+    pub acked_batches: u64,
+    /// Produce requests of the whole run.
+    pub requests: u64,
     /// Records delivered inside the window.
     pub consumed_records: u64,
     /// Histograms of the operations of the window.
@@ -142,7 +187,8 @@ pub fn produce(setup: &Setup) -> Result<Measured, Error> {
         let (ready, readiness) = mpsc::sync_channel(SIGNALS_MAX);
         let shared = &shared;
         let mut producers = Vec::new();
-        for producer in 0..setup.workload.producers {
+        let ids = (setup.first_producer..).take(setup.workload.producers.into());
+        for producer in ids {
             let ready = ready.clone();
             let run = move || producing::run(shared, producer, &ready);
             producers.push(spawn(scope, format!("lab-producer-{producer}"), run)?);
@@ -222,6 +268,9 @@ impl Measured {
             answered: 0,
             produced_records: 0,
             produced_batches: 0,
+            acked_records: 0,
+            acked_batches: 0,
+            requests: 0,
             consumed_records: 0,
             latencies: Latencies::default(),
             series: Vec::new(),
@@ -240,6 +289,9 @@ impl Measured {
             self.answered += outcome.answered;
             self.produced_records += outcome.produced_records;
             self.produced_batches += outcome.produced_batches;
+            self.acked_records += outcome.ledger.acked_count();
+            self.acked_batches += outcome.acked_batches;
+            self.requests += outcome.requests;
             self.latencies.merge(&outcome.latencies);
             slots::merge(&mut slots, outcome.slots);
             self.sent.push(outcome.ledger);
@@ -339,5 +391,19 @@ impl Shared<'_> {
         let done = self.producers_done.load(Ordering::SeqCst);
         (done >= u32::from(self.setup.workload.producers))
             .then(|| self.acked.load(Ordering::SeqCst))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lanes_of_a_spread_are_every_stride_th_partition() {
+        let spread = Layout::Spread { stride: 100 };
+        assert_eq!([0, 1, 9_999].map(|lane| spread.partition(lane)), [0, 100, 999_900]);
+        assert_eq!([0, 100, 150, -100].map(|p| spread.lane(p)), [Some(0), Some(1), None, None]);
+        assert_eq!((Layout::Dense.partition(7), Layout::Dense.lane(7)), (7, Some(7)));
+        assert_eq!(Layout::Dense.lane(70_000), None);
     }
 }

@@ -16,7 +16,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::error::Error;
 
-pub use kafka::{KafkaInstallation, kafka_broker, prepare_kafka};
+pub use kafka::{KafkaInstallation, KafkaNode, kafka_broker, prepare_kafka, prepare_kafka_node};
 pub use moldau::{Durability, moldau_broker, moldau_proxy};
 
 /// How long a system may take to become ready; a JVM on a busy machine takes a few seconds.
@@ -97,6 +97,16 @@ impl Process {
     /// [`Error::Machine`] when it cannot be started, [`Error::Ended`] when it ends at once,
     /// [`Error::NotReady`] after a minute.
     pub fn start(spec: &ProcessSpec, log_directory: &Path) -> Result<Self, Error> {
+        let mut process = Self::launch(spec, log_directory)?;
+        process.wait_until_ready(&spec.ready, READY_TIMEOUT)?;
+        Ok(process)
+    }
+
+    /// Starts a system as [`Process::start`] does, without waiting.
+    ///
+    /// # Errors
+    /// [`Error::Machine`] when it cannot be started.
+    pub fn launch(spec: &ProcessSpec, log_directory: &Path) -> Result<Self, Error> {
         let log = log_directory.join(format!("{}.log", spec.role));
         let open = |path: &Path| {
             File::create(path).map_err(Error::machine(format!("writing {}", path.display())))
@@ -111,19 +121,21 @@ impl Process {
             .stderr(errors)
             .spawn()
             .map_err(Error::machine(format!("starting {}", spec.program.display())))?;
-        let mut process = Self { role: spec.role.clone(), child, log };
-        process.wait_until_ready(&spec.ready)?;
-        Ok(process)
+        Ok(Self { role: spec.role.clone(), child, log })
     }
 
-    fn wait_until_ready(&mut self, ready: &Ready) -> Result<(), Error> {
-        let end = Instant::now() + READY_TIMEOUT;
+    /// Waits until the system is ready.
+    ///
+    /// # Errors
+    /// [`Error::Ended`] when it ends, [`Error::NotReady`] after `timeout`.
+    pub fn wait_until_ready(&mut self, ready: &Ready, timeout: Duration) -> Result<(), Error> {
+        let end = Instant::now() + timeout;
         while !ready.is_met() {
             self.check_alive()?;
             if Instant::now() > end {
                 return Err(Error::NotReady {
                     system: self.role.clone(),
-                    seconds: READY_TIMEOUT.as_secs(),
+                    seconds: timeout.as_secs(),
                     log: self.log.clone(),
                 });
             }
@@ -136,6 +148,12 @@ impl Process {
     #[must_use]
     pub fn role(&self) -> &str {
         &self.role
+    }
+
+    /// The file that holds its output.
+    #[must_use]
+    pub fn log(&self) -> &Path {
+        &self.log
     }
 
     /// Its process id.
@@ -182,6 +200,15 @@ impl Process {
     /// [`Error::Machine`] when the operating system refuses.
     pub fn stop(mut self) -> Result<ExitStatus, Error> {
         self.end()
+    }
+
+    /// Kills the process with SIGKILL, which leaves it no time for anything.
+    ///
+    /// # Errors
+    /// [`Error::Machine`] when the operating system refuses.
+    pub fn kill(mut self) -> Result<ExitStatus, Error> {
+        self.child.kill().map_err(Error::machine(format!("killing {}", self.role)))?;
+        self.child.wait().map_err(Error::machine("waiting for a process"))
     }
 
     fn end(&mut self) -> Result<ExitStatus, Error> {
@@ -253,16 +280,21 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let ready = Ready::Tcp(listener.local_addr().unwrap());
+        let killed = Process::launch(&shell("exec sleep 1000", ready.clone()), directory.path());
+        assert!(!killed.unwrap().kill().unwrap().success());
         let spec = shell("echo $WORD; exec sleep 1000", ready);
         let mut process = Process::start(&spec, directory.path()).unwrap();
-        process.check_alive().unwrap();
+        let said = || std::fs::read_to_string(directory.path().join("shell.log")).unwrap();
+        while said().is_empty() {
+            process.check_alive().unwrap();
+            thread::sleep(POLL_INTERVAL);
+        }
         process.suspend().unwrap();
         process.resume().unwrap();
         let pid = process.pid();
         drop(process);
         assert!(!Path::new(&format!("/proc/{pid}")).exists());
-        let log = std::fs::read_to_string(directory.path().join("shell.log")).unwrap();
-        assert_eq!(log.trim(), "hello");
+        assert_eq!(said().trim(), "hello");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::control::Control;
 use crate::checks::{self, Verdict};
 use crate::environment::Environment;
 use crate::error::Error;
-use crate::generator::{self, Measured, Setup, slot_ms};
+use crate::generator::{self, Layout, Measured, Setup, slot_ms};
 use crate::ledger::{Audit, audit, self_test};
 use crate::metric::{Comparison, compare};
 use crate::result::{
@@ -171,6 +171,8 @@ impl<'a> Bench<'a> {
             run,
             seed: self.seed.wrapping_add(pair.into()),
             workload: workload.clone(),
+            layout: Layout::Dense,
+            first_producer: 0,
             processes: path.processes.clone(),
         }
     }

@@ -8,7 +8,7 @@ use moldau_records::Decompressor;
 
 use super::clock::RunClock;
 use super::slots::{SlotSamples, Slots};
-use super::{Shared, nanos, runtime, target};
+use super::{Layout, Shared, nanos, runtime, target};
 use crate::error::Error;
 use crate::histograms::Durations;
 use crate::ledger::DeliveryLedger;
@@ -76,9 +76,9 @@ async fn consume(shared: &Shared<'_>, ready: &mpsc::SyncSender<()>) -> Result<Ou
 }
 
 async fn assign(fetcher: &Fetcher, shared: &Shared<'_>) -> Result<(), Error> {
-    for partition in 0..shared.setup.workload.partitions {
-        let topic = &shared.setup.topic;
-        let assigned = fetcher.assign(topic, partition.into(), Start::Earliest).await;
+    for lane in 0..shared.setup.workload.partitions {
+        let (topic, partition) = (&shared.setup.topic, shared.setup.layout.partition(lane));
+        let assigned = fetcher.assign(topic, partition, Start::Earliest).await;
         assigned.map_err(target("assigning a partition"))?;
     }
     Ok(())
@@ -86,6 +86,7 @@ async fn assign(fetcher: &Fetcher, shared: &Shared<'_>) -> Result<(), Error> {
 
 struct Reading {
     clock: RunClock,
+    layout: Layout,
     from_ns: u64,
     to_ns: u64,
     is_scheduled: bool,
@@ -110,6 +111,7 @@ impl Reading {
         };
         Self {
             clock,
+            layout: setup.layout,
             from_ns,
             to_ns,
             is_scheduled: matches!(workload.pace, Pace::Scheduled { .. }),
@@ -124,7 +126,7 @@ impl Reading {
 
     fn take(&mut self, fetched: &Fetched) -> Result<(), Error> {
         let now_ns = self.clock.now_ns();
-        let partition = u16::try_from(fetched.partition).unwrap_or(u16::MAX);
+        let partition = self.layout.lane(fetched.partition).unwrap_or(u16::MAX);
         let broken = |error: moldau_records::Error| Error::Target {
             action: "reading a fetched batch".into(),
             reason: error.to_string(),

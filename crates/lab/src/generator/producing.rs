@@ -12,7 +12,7 @@ use moldau_client::{
 
 use super::clock::{RunClock, Timer};
 use super::slots::SlotSamples;
-use super::{Shared, nanos, runtime, target};
+use super::{Layout, Setup, Shared, nanos, runtime, target};
 use crate::error::Error;
 use crate::histograms::Latencies;
 use crate::ledger::SentLedger;
@@ -35,6 +35,14 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
 /// Bytes that may wait for acknowledgement: a second of 64 MB/s, Kafka's default being half.
 const BUFFER_BYTES_MAX: usize = 64 << 20;
 
+/// The same over spread partitions: three times what may be in flight, since the client looks at
+/// every partition that waits whenever it makes a request.
+const SPREAD_BUFFER_BYTES_MAX: usize = 16 << 20;
+
+/// How long a batch is tried over spread partitions. A broker of many partitions may stand still
+/// for most of a minute and is alive, while one that has ended must not hold up the experiment.
+const SPREAD_DELIVERY_TIMEOUT: Duration = Duration::from_mins(1);
+
 /// What a producer thread brings home.
 pub(super) struct Outcome {
     pub(super) ledger: SentLedger,
@@ -45,6 +53,10 @@ pub(super) struct Outcome {
     pub(super) answered: u64,
     pub(super) produced_records: u64,
     pub(super) produced_batches: u64,
+    /// Batches acknowledged in the whole run.
+    pub(super) acked_batches: u64,
+    /// Requests of the whole run.
+    pub(super) requests: u64,
 }
 
 pub(super) fn run(
@@ -70,15 +82,15 @@ async fn produce(
     let bootstrap = [setup.bootstrap.as_str()];
     let connected = Cluster::connect(&bootstrap, ClusterOptions::default()).await;
     let cluster = connected.map_err(target("connecting a producer"))?;
-    let books = Arc::new(Books { book: Mutex::new(Book::new(workload, producer)) });
+    let books = Arc::new(Books { book: Mutex::new(Book::new(setup, producer)) });
     let sink = Arc::clone(&books);
-    let started = Producer::start(&cluster, options(workload), move |delivery: &Delivery<'_>| {
+    let started = Producer::start(&cluster, options(setup), move |delivery: &Delivery<'_>| {
         sink.lock().settle(delivery);
     });
     let client = started.await.map_err(target("starting a producer"))?;
     let mut handles = Vec::new();
-    for partition in 0..workload.partitions {
-        let found = client.partition(&setup.topic, i32::from(partition)).await;
+    for lane in 0..workload.partitions {
+        let found = client.partition(&setup.topic, setup.layout.partition(lane)).await;
         handles.push(found.map_err(target("finding a partition"))?);
     }
     let clock = shared.ready(ready).await?;
@@ -87,6 +99,8 @@ async fn produce(
         workload,
         run: setup.run,
         producer,
+        slice: producer.saturating_sub(setup.first_producer),
+        seals: matches!(setup.layout, Layout::Spread { .. }),
         payloads,
         client,
         handles,
@@ -105,15 +119,26 @@ async fn produce(
     }
     let mut book = books.lock();
     book.check()?;
-    Ok(book.take_outcome(shed))
+    Ok(book.take_outcome(shed, sending.client.requests_made()))
 }
 
-fn options(workload: &Workload) -> ProducerOptions {
-    ProducerOptions {
+fn options(setup: &Setup) -> ProducerOptions {
+    let workload = &setup.workload;
+    let options = ProducerOptions {
         linger: Duration::from_micros(workload.linger_us),
         batch_bytes: workload.batch_bytes,
         buffer_bytes_max: BUFFER_BYTES_MAX,
         ..ProducerOptions::default()
+    };
+    match setup.layout {
+        Layout::Dense => options,
+        Layout::Spread { .. } => ProducerOptions {
+            // Twice the size leaves the end of a batch to the generator.
+            batch_bytes: 2 * workload.batch_bytes,
+            buffer_bytes_max: SPREAD_BUFFER_BYTES_MAX,
+            delivery_timeout: SPREAD_DELIVERY_TIMEOUT,
+            ..options
+        },
     }
 }
 
@@ -133,6 +158,10 @@ struct Sending<'a> {
     workload: &'a Workload,
     run: u32,
     producer: u16,
+    /// Which slice of the schedule it offers.
+    slice: u16,
+    /// Whether it ends batches itself.
+    seals: bool,
     payloads: PayloadWriter,
     client: Producer,
     handles: Vec<PartitionHandle>,
@@ -163,8 +192,7 @@ impl Sending<'_> {
         match self.workload.pace {
             Pace::Scheduled { per_second, arrivals } => {
                 let producers = u32::from(self.workload.producers);
-                let slice =
-                    Slice::new(arrivals, per_second, self.producer.into(), producers, end_ns);
+                let slice = Slice::new(arrivals, per_second, self.slice.into(), producers, end_ns);
                 self.follow(LagQueue::new(slice, BACKLOG_OPERATIONS_MAX)).await
             }
             Pace::Unpaced => self.flood(end_ns).await.map(|()| 0),
@@ -227,6 +255,9 @@ impl Sending<'_> {
             }
             book.sent(partition, intended_ns, now_ns);
             self.turn.advance(now_ns);
+            if self.seals && self.turn.is_full() {
+                self.seal(partition)?;
+            }
         }
         Ok((Burst::Long, None))
     }
@@ -260,6 +291,12 @@ impl Sending<'_> {
         }
     }
 
+    fn seal(&self, partition: u16) -> Result<(), Error> {
+        let handle = self.handles.get(usize::from(partition));
+        let handle = handle.expect("the turn keeps to the partitions of the workload");
+        self.client.seal(*handle).map_err(target("ending a batch"))
+    }
+
     async fn sleep_until(&self, at_ns: u64) -> Result<(), Error> {
         let until = self.clock.instant(at_ns);
         self.timer.sleep(until.saturating_duration_since(std::time::Instant::now())).await
@@ -290,13 +327,17 @@ impl Turn {
     }
 
     fn partition(&mut self, now_ns: u64) -> u16 {
-        let is_full = self.records >= self.records_per_batch;
+        let is_full = self.is_full();
         let is_old = self.records > 0 && now_ns.saturating_sub(self.opened_ns) >= self.linger_ns;
         if is_full || is_old {
             self.partition = (self.partition + 1) % self.partitions;
             self.records = 0;
         }
         self.partition
+    }
+
+    fn is_full(&self) -> bool {
+        self.records >= self.records_per_batch
     }
 
     fn advance(&mut self, now_ns: u64) {

@@ -29,31 +29,67 @@ impl KafkaInstallation {
     }
 }
 
-/// Writes the configuration and formats the data directory, as `kafka-storage.sh format` does.
+/// One node of a cluster whose first node is the controller.
+#[derive(Clone, Copy, Debug)]
+pub struct KafkaNode {
+    /// Its node id; that of the controller is 1.
+    pub id: u16,
+    /// Where its clients connect.
+    pub listen: SocketAddr,
+    /// Where the controller is.
+    pub controller: SocketAddr,
+}
+
+impl KafkaNode {
+    /// Its configuration. A node that is no controller listens to clients alone.
+    fn properties(&self, data: &Path) -> String {
+        let Self { id, listen, controller } = self;
+        let (roles, more) = match id {
+            1 => ("broker,controller", format!(",CONTROLLER://{controller}")),
+            _ => ("broker", String::new()),
+        };
+        format!(
+            "process.roles={roles}\nnode.id={id}\n\
+             controller.quorum.voters=1@{controller}\n\
+             listeners=PLAINTEXT://{listen}{more}\n\
+             advertised.listeners=PLAINTEXT://{listen}\n\
+             controller.listener.names=CONTROLLER\n\
+             listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT\n\
+             inter.broker.listener.name=PLAINTEXT\n\
+             log.dirs={}\n\
+             offsets.topic.replication.factor=1\n\
+             transaction.state.log.replication.factor=1\ntransaction.state.log.min.isr=1\n",
+            data.display()
+        )
+    }
+}
+
+/// Writes the configuration and formats the data directory of a cluster of one node, as
+/// `kafka-storage.sh format` does.
 ///
 /// # Errors
-/// [`Error::Machine`] when a file or the process cannot be made, [`Error::Ended`] when the
-/// formatting fails.
+/// As [`prepare_kafka_node`].
 pub fn prepare_kafka(
     installation: &KafkaInstallation,
     directory: &Path,
     listen: SocketAddr,
     controller: SocketAddr,
 ) -> Result<(), Error> {
+    prepare_kafka_node(installation, directory, KafkaNode { id: 1, listen, controller })
+}
+
+/// As [`prepare_kafka`], for one node of several, each with a directory of its own.
+///
+/// # Errors
+/// [`Error::Machine`] when a file or the process cannot be made, [`Error::Ended`] when the
+/// formatting fails.
+pub fn prepare_kafka_node(
+    installation: &KafkaInstallation,
+    directory: &Path,
+    node: KafkaNode,
+) -> Result<(), Error> {
     let properties = directory.join("server.properties");
-    let text = format!(
-        "process.roles=broker,controller\nnode.id=1\n\
-         controller.quorum.voters=1@{controller}\n\
-         listeners=PLAINTEXT://{listen},CONTROLLER://{controller}\n\
-         advertised.listeners=PLAINTEXT://{listen}\n\
-         controller.listener.names=CONTROLLER\n\
-         listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT\n\
-         inter.broker.listener.name=PLAINTEXT\n\
-         log.dirs={}\n\
-         offsets.topic.replication.factor=1\n\
-         transaction.state.log.replication.factor=1\ntransaction.state.log.min.isr=1\n",
-        directory.join("data").display()
-    );
+    let text = node.properties(&directory.join("data"));
     fs::write(&properties, text)
         .map_err(Error::machine(format!("writing {}", properties.display())))?;
     let log = directory.join("format.log");
@@ -102,4 +138,19 @@ pub fn kafka_broker(
         env: Vec::new(),
         ready: Ready::Tcp(listen),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_first_node_is_a_controller() {
+        let [listen, controller] = ["127.0.0.1:9092", "127.0.0.1:9093"].map(|a| a.parse().unwrap());
+        let of = |id| KafkaNode { id, listen, controller }.properties(Path::new("/data"));
+        assert!(of(1).contains("process.roles=broker,controller\n"));
+        assert!(of(1).contains("listeners=PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093"));
+        assert!(of(2).contains("process.roles=broker\nnode.id=2\n"));
+        assert!(of(2).contains("listeners=PLAINTEXT://127.0.0.1:9092\n"));
+    }
 }

@@ -7,13 +7,14 @@ use moldau_client::Delivery;
 use super::Outcome;
 use crate::error::Error;
 use crate::generator::clock::RunClock;
-use crate::generator::nanos;
 use crate::generator::slots::Slots;
+use crate::generator::{Layout, Setup, nanos};
 use crate::histograms::Latencies;
 use crate::ledger::SentLedger;
-use crate::workload::{Pace, Workload};
+use crate::workload::Pace;
 
 pub(super) struct Book {
+    layout: Layout,
     clock: Option<RunClock>,
     from_ns: u64,
     to_ns: u64,
@@ -27,6 +28,7 @@ pub(super) struct Book {
     answered: u64,
     produced_records: u64,
     produced_batches: u64,
+    acked_batches: u64,
     /// The first answer that no run can go on after.
     failure: Option<String>,
 }
@@ -46,9 +48,11 @@ struct Waiting {
 }
 
 impl Book {
-    pub(super) fn new(workload: &Workload, producer: u16) -> Self {
+    pub(super) fn new(setup: &Setup, producer: u16) -> Self {
+        let workload = &setup.workload;
         let from_ns = nanos(workload.warmup());
         Self {
+            layout: setup.layout,
             clock: None,
             from_ns,
             to_ns: from_ns + nanos(workload.window()),
@@ -61,6 +65,7 @@ impl Book {
             answered: 0,
             produced_records: 0,
             produced_batches: 0,
+            acked_batches: 0,
             failure: None,
         }
     }
@@ -93,8 +98,8 @@ impl Book {
     pub(super) fn settle(&mut self, delivery: &Delivery<'_>) {
         let now_ns = self.clock.map_or(0, |clock| clock.now_ns());
         let count = u64::try_from(delivery.tokens.len()).unwrap_or(u64::MAX);
-        let (Ok(partition), Some(first)) =
-            (u16::try_from(delivery.partition), delivery.tokens.first())
+        let (Some(partition), Some(first)) =
+            (self.layout.lane(delivery.partition), delivery.tokens.first())
         else {
             return;
         };
@@ -110,6 +115,7 @@ impl Book {
             Some(offset) => self.ledger.acked(partition, *first, count, offset),
             None => self.failure = Some("an acknowledgement without an offset".into()),
         }
+        self.acked_batches += 1;
         if self.is_in_window(now_ns) {
             self.produced_records += count;
             self.produced_batches += 1;
@@ -160,7 +166,7 @@ impl Book {
     }
 
     /// Everything booked; the book is empty afterwards.
-    pub(super) fn take_outcome(&mut self, shed: u64) -> Outcome {
+    pub(super) fn take_outcome(&mut self, shed: u64, requests: u64) -> Outcome {
         Outcome {
             ledger: std::mem::replace(&mut self.ledger, SentLedger::new(0, 0)),
             latencies: std::mem::take(&mut self.latencies),
@@ -170,6 +176,8 @@ impl Book {
             answered: self.answered,
             produced_records: self.produced_records,
             produced_batches: self.produced_batches,
+            acked_batches: self.acked_batches,
+            requests,
         }
     }
 }
