@@ -9,7 +9,8 @@
 //! - [`experiments`]: the questions, as plans and functions that run them.
 //! - [`metric`], [`statistics`], [`stall`]: figures, paired differences with intervals, and what a
 //!   stop of the target must look like.
-//! - [`checks`]: what the laboratory demands of itself, and the verdict.
+//! - [`checks`], [`objective`]: what the laboratory demands of itself and of a target, and the
+//!   verdict.
 //! - [`run`], [`result`], [`report`]: one JSON document, and everything that is made from it alone.
 //!
 //! # Invariants
@@ -30,6 +31,7 @@ pub mod generator;
 pub mod histograms;
 pub mod ledger;
 pub mod metric;
+pub mod objective;
 pub mod payload;
 pub mod report;
 pub mod result;

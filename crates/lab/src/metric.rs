@@ -21,7 +21,9 @@ pub enum Metric {
     ProduceRecords,
     ConsumeThroughput,
     ConsumeRecords,
+    FanOut,
     BrokerCpu,
+    BrokerCpuDelivered,
     ProxyCpu,
     GeneratorCpu,
 }
@@ -37,6 +39,8 @@ pub enum Unit {
     RecordsPerSecond,
     /// ms of processor time per MB produced and consumed.
     CpuMillisecondsPerMegabyte,
+    /// A multiple.
+    Times,
 }
 
 impl Unit {
@@ -48,6 +52,7 @@ impl Unit {
             Self::MegabytesPerSecond => "MB/s",
             Self::RecordsPerSecond => "records/s",
             Self::CpuMillisecondsPerMegabyte => "CPU-ms/MB",
+            Self::Times => "x",
         }
     }
 
@@ -60,7 +65,7 @@ impl Unit {
 
 impl Metric {
     /// All of them, in the order of tables.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::ResponseP50,
         Self::ResponseP99,
         Self::ResponseP999,
@@ -71,7 +76,9 @@ impl Metric {
         Self::ProduceRecords,
         Self::ConsumeThroughput,
         Self::ConsumeRecords,
+        Self::FanOut,
         Self::BrokerCpu,
+        Self::BrokerCpuDelivered,
         Self::ProxyCpu,
         Self::GeneratorCpu,
     ];
@@ -90,7 +97,9 @@ impl Metric {
             Self::ProduceRecords => "produced records",
             Self::ConsumeThroughput => "consumed",
             Self::ConsumeRecords => "consumed records",
+            Self::FanOut => "consumed of produced",
             Self::BrokerCpu => "broker CPU",
+            Self::BrokerCpuDelivered => "broker CPU, delivered MB",
             Self::ProxyCpu => "proxy CPU",
             Self::GeneratorCpu => "client CPU",
         }
@@ -108,7 +117,8 @@ impl Metric {
             | Self::EndToEndP999 => Unit::Milliseconds,
             Self::ProduceThroughput | Self::ConsumeThroughput => Unit::MegabytesPerSecond,
             Self::ProduceRecords | Self::ConsumeRecords => Unit::RecordsPerSecond,
-            Self::BrokerCpu | Self::ProxyCpu | Self::GeneratorCpu => {
+            Self::FanOut => Unit::Times,
+            Self::BrokerCpu | Self::BrokerCpuDelivered | Self::ProxyCpu | Self::GeneratorCpu => {
                 Unit::CpuMillisecondsPerMegabyte
             }
         }
@@ -135,9 +145,17 @@ impl Metric {
                 per_second(run, run.workload.megabytes(run.consumed_records))
             }
             Self::ConsumeRecords => per_second(run, float(run.consumed_records)),
-            Self::BrokerCpu => cpu_per_megabyte(run, "broker"),
-            Self::ProxyCpu => cpu_per_megabyte(run, "proxy"),
-            Self::GeneratorCpu => cpu_per_megabyte(run, "generator"),
+            Self::FanOut => {
+                let is_shown = run.workload.tails > 0 && run.produced_records > 0;
+                is_shown.then(|| float(run.consumed_records) / float(run.produced_records))
+            }
+            Self::BrokerCpu => cpu_per_megabyte(run, "broker", moved(run)),
+            Self::BrokerCpuDelivered if run.workload.consume && run.produced_records > 0 => {
+                cpu_per_megabyte(run, "broker", run.consumed_records)
+            }
+            Self::BrokerCpuDelivered => None,
+            Self::ProxyCpu => cpu_per_megabyte(run, "proxy", moved(run)),
+            Self::GeneratorCpu => cpu_per_megabyte(run, "generator", moved(run)),
         }
     }
 }
@@ -172,6 +190,26 @@ pub struct Comparison {
     pub effect: Option<Effect>,
 }
 
+/// Compares the arms of every case with the first of them in the order of `arms`.
+#[must_use]
+pub fn compare_all(
+    runs: &[RunRecord],
+    cases: &[&str],
+    arms: &[&str],
+    seed: u64,
+) -> Vec<Comparison> {
+    let mut comparisons = Vec::new();
+    for case in cases {
+        let has_runs = |arm: &&Arm| runs.iter().any(|run| run.case == *case && run.arm == arm.name);
+        let mut present = arms.iter().filter(has_runs);
+        let Some(baseline) = present.next() else { continue };
+        for arm in present {
+            comparisons.extend(compare(runs, case, baseline, arm, seed));
+        }
+    }
+    comparisons
+}
+
 /// Compares `arm` with `baseline` in every figure that the runs of `case` have.
 #[must_use]
 pub fn compare(
@@ -181,37 +219,43 @@ pub fn compare(
     arm: &str,
     seed: u64,
 ) -> Vec<Comparison> {
-    let of = |name: &str, metric: Metric| -> Vec<(u32, f64)> {
+    let all = Metric::ALL.iter().map(|m| compare_one(runs, case, baseline, arm, *m, seed));
+    all.filter(|c| c.baseline_median.is_some() || c.arm_median.is_some()).collect()
+}
+
+/// Compares `arm` with `baseline` in one figure.
+pub(crate) fn compare_one(
+    runs: &[RunRecord],
+    case: &str,
+    baseline: &str,
+    arm: &str,
+    metric: Metric,
+    seed: u64,
+) -> Comparison {
+    let of = |name: &str| -> Vec<(u32, f64)> {
         let runs = runs.iter().filter(|run| run.case == case && run.arm == name);
         runs.filter_map(|run| Some((run.pair, metric.of(run)?))).collect()
     };
-    let mut comparisons = Vec::new();
-    for metric in Metric::ALL {
-        let (first, second) = (of(baseline, metric), of(arm, metric));
-        if first.is_empty() && second.is_empty() {
-            continue;
-        }
-        let pairs: Vec<(f64, f64)> = first
-            .iter()
-            .filter_map(|(pair, a)| Some((*a, second.iter().find(|(p, _)| p == pair)?.1)))
-            .collect();
-        let effect = || {
-            Some(Effect {
-                difference: paired_effect(&differences(&pairs), seed)?,
-                log_ratio: paired_effect(&log_ratios(&pairs), seed)?,
-            })
-        };
-        comparisons.push(Comparison {
-            case: case.to_string(),
-            metric,
-            baseline: baseline.to_string(),
-            arm: arm.to_string(),
-            baseline_median: median_of(&first),
-            arm_median: median_of(&second),
-            effect: effect(),
-        });
+    let (first, second) = (of(baseline), of(arm));
+    let pairs: Vec<(f64, f64)> = first
+        .iter()
+        .filter_map(|(pair, a)| Some((*a, second.iter().find(|(p, _)| p == pair)?.1)))
+        .collect();
+    let effect = || {
+        Some(Effect {
+            difference: paired_effect(&differences(&pairs), seed)?,
+            log_ratio: paired_effect(&log_ratios(&pairs), seed)?,
+        })
+    };
+    Comparison {
+        case: case.to_string(),
+        metric,
+        baseline: baseline.to_string(),
+        arm: arm.to_string(),
+        baseline_median: median_of(&first),
+        arm_median: median_of(&second),
+        effect: effect(),
     }
-    comparisons
 }
 
 fn median_of(values: &[(u32, f64)]) -> Option<f64> {
@@ -227,8 +271,12 @@ fn per_second(run: &RunRecord, amount: f64) -> Option<f64> {
     (amount > 0.0 && run.window_ns > 0).then(|| amount / (float(run.window_ns) / 1e9))
 }
 
-fn cpu_per_megabyte(run: &RunRecord, role: &str) -> Option<f64> {
-    let megabytes = run.workload.megabytes(run.produced_records + run.consumed_records);
+fn moved(run: &RunRecord) -> u64 {
+    run.produced_records + run.consumed_records
+}
+
+fn cpu_per_megabyte(run: &RunRecord, role: &str, records: u64) -> Option<f64> {
+    let megabytes = run.workload.megabytes(records);
     let usage = run.processes.iter().find(|usage| usage.role == role)?;
     (megabytes > 0.0).then(|| float(usage.cpu_ns) / 1e6 / megabytes)
 }

@@ -14,6 +14,9 @@ pub const PARTITIONS_MAX: u16 = u16::MAX;
 /// Largest record of a run: Kafka's own default limit of a message, 1 MiB.
 pub const RECORD_BYTES_MAX: usize = 1 << 20;
 
+/// Most further consumers of a run: each is a thread, and a machine runs only so many at once.
+pub const TAILS_MAX: u16 = 64;
+
 /// Bytes of one MB in every figure of the laboratory.
 pub const BYTES_PER_MB: f64 = 1_048_576.0;
 
@@ -37,6 +40,10 @@ pub struct Workload {
     pub linger_us: u64,
     /// Whether a consumer reads meanwhile.
     pub consume: bool,
+    /// Further consumers that read meanwhile, each everything over a connection of its own; they
+    /// check offsets, not payloads.
+    #[serde(default)]
+    pub tails: u16,
     /// Time before the measured window, ms.
     pub warmup_ms: u64,
     /// The measured window, ms.
@@ -79,6 +86,9 @@ impl Workload {
         }
         if self.partitions == 0 || self.producers == 0 {
             return refuse("a run needs a partition and a producer");
+        }
+        if self.tails > TAILS_MAX {
+            return refuse("a run has at most 64 further consumers");
         }
         if self.window_ms == 0 {
             return refuse("the measured window is empty");
@@ -123,6 +133,7 @@ mod tests {
             batch_bytes: 16_384,
             linger_us: 1_000,
             consume: true,
+            tails: 0,
             warmup_ms: 0,
             window_ms: 1,
         }
@@ -137,6 +148,7 @@ mod tests {
             Workload { record_bytes: 2 << 20, ..workload() },
             Workload { partitions: 0, ..workload() },
             Workload { producers: 0, ..workload() },
+            Workload { tails: 65, ..workload() },
             Workload { window_ms: 0, ..workload() },
             Workload { pace: scheduled, ..workload() },
         ] {

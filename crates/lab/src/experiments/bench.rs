@@ -9,7 +9,8 @@ use crate::environment::Environment;
 use crate::error::Error;
 use crate::generator::{self, Layout, Measured, Setup, slot_ms};
 use crate::ledger::{Audit, audit, self_test};
-use crate::metric::{Comparison, compare};
+use crate::metric::compare_all;
+use crate::objective::Objective;
 use crate::result::{
     Arm, Experiment, FORMAT_VERSION, LatencyRecord, RunRecord, RunResult, result_id,
 };
@@ -63,6 +64,8 @@ pub(super) struct Frame {
     pub(super) quick: bool,
     pub(super) environment: Environment,
     pub(super) arms: Vec<Arm>,
+    /// What the runs should show; the checks judge it.
+    pub(super) objectives: Vec<Objective>,
 }
 
 impl<'a> Bench<'a> {
@@ -217,7 +220,9 @@ impl<'a> Bench<'a> {
         let all = self.runs.iter().chain(&self.set_aside);
         let audit = all.fold(Audit::default(), |sum, run| sum.plus(run.audit));
         let self_test = self_test(self.seed, SELF_TEST_FAULTS)?;
-        let checks = checks::all(&self.runs, &self.set_aside, &audit, &self_test);
+        let mut checks = checks::all(&self.runs, &self.set_aside, &audit, &self_test);
+        let judged = frame.objectives.iter().map(|wish| wish.check(&self.runs, self.seed));
+        checks.extend(judged);
         let mut result = RunResult {
             format_version: FORMAT_VERSION,
             id: result_id(self.started_unix_ms),
@@ -235,21 +240,9 @@ impl<'a> Bench<'a> {
             checks,
             audit,
         };
-        result.comparisons = comparisons(&result);
+        result.comparisons = compare_all(&result.runs, &result.cases(), &result.arms, result.seed);
         Ok(result)
     }
-}
-
-fn comparisons(result: &RunResult) -> Vec<Comparison> {
-    let Some((baseline, others)) = result.arms.split_first() else { return Vec::new() };
-    let mut comparisons = Vec::new();
-    for case in result.cases() {
-        for arm in others {
-            let found = compare(&result.runs, case, &baseline.name, &arm.name, result.seed);
-            comparisons.extend(found);
-        }
-    }
-    comparisons
 }
 
 fn unix_ms() -> u64 {

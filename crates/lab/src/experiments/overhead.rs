@@ -96,6 +96,7 @@ impl Plan {
                 batch_bytes: 16 * 1024,
                 linger_us: 1_000,
                 consume: true,
+                tails: 0,
                 warmup_ms: 1_000,
                 window_ms: 5_000,
             },
@@ -193,6 +194,7 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
         quick: plan.quick,
         environment,
         arms: arms(plan),
+        objectives: Vec::new(),
     })
 }
 

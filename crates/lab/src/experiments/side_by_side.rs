@@ -115,6 +115,7 @@ impl Plan {
             batch_bytes: 128 * 1024,
             linger_us: 5_000,
             consume: false,
+            tails: 0,
             warmup_ms,
             window_ms,
         };
@@ -205,6 +206,7 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
         quick: plan.quick,
         environment,
         arms: plan.systems.iter().map(System::arm).collect(),
+        objectives: Vec::new(),
     })
 }
 

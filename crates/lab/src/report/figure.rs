@@ -6,9 +6,10 @@ use crate::metric::Unit;
 pub(super) fn number(value: f64, unit: Unit) -> String {
     match unit {
         Unit::RecordsPerSecond => thousands(whole(value)),
-        Unit::Milliseconds | Unit::MegabytesPerSecond | Unit::CpuMillisecondsPerMegabyte => {
-            digits(value)
-        }
+        Unit::Milliseconds
+        | Unit::MegabytesPerSecond
+        | Unit::CpuMillisecondsPerMegabyte
+        | Unit::Times => digits(value),
     }
 }
 

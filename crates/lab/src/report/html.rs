@@ -3,7 +3,7 @@
 use super::chart::{self, Chart};
 use super::figure::{bytes, number, thousands};
 use super::sentence;
-use super::table::{NONE, Row, comparisons, offered};
+use super::table::{Contrast, NONE, Row, comparisons, contrasts, offered};
 use crate::checks::{Verdict, Weight};
 use crate::error::Error;
 use crate::metric::{Comparison, Metric};
@@ -152,8 +152,8 @@ fn case_section(
     };
     let mut html =
         format!("<h2>{}</h2><p class=\"about\">{}.</p>", escape(case), escape(&offered(run)));
-    for arm in result.arms.iter().skip(1) {
-        html += &table(result, case, &arm.name);
+    for contrast in contrasts(result, case) {
+        html += &table(result, case, contrast);
     }
     if is_first {
         html += "<p class=\"soft\">Publish: from the intended time of an operation, which never \
@@ -167,8 +167,7 @@ fn case_section(
     Ok(html)
 }
 
-fn table(result: &RunResult, case: &str, arm: &str) -> String {
-    let baseline = result.arms.first().map_or("", |arm| arm.name.as_str());
+fn table(result: &RunResult, case: &str, Contrast { baseline, arm }: Contrast<'_>) -> String {
     let mut html = format!(
         "<div class=\"card table\"><table><tr><th>median of {} runs</th><th>{}</th><th>{}</th>\
          <th>difference</th><th>95 % interval</th><th>ratio</th></tr>",
@@ -241,15 +240,15 @@ fn course_and_cpu(result: &RunResult, case: &str, charts: &mut Vec<Chart>) -> St
          <span><i class=\"role-generator\"></i>client</span></div></div></div>",
         chart::cpu_bars(result, case)
     );
-    for arm in result.arms.iter().skip(1) {
+    for Contrast { baseline, arm } in contrasts(result, case) {
         let found: Vec<&Comparison> =
-            comparisons(result, case, &arm.name).filter(|c| c.effect.is_some()).collect();
+            comparisons(result, case, arm).filter(|c| c.effect.is_some()).collect();
         if !found.is_empty() {
             html += &format!(
                 "<div class=\"card\"><h3>{} against {}, in percent, with 95 % intervals</h3>\
                  {}</div>",
-                escape(&arm.name),
-                escape(result.arms.first().map_or("", |arm| arm.name.as_str())),
+                escape(arm),
+                escape(baseline),
                 chart::intervals(&found)
             );
         }

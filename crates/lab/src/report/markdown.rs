@@ -2,7 +2,7 @@
 
 use super::figure::{bytes, thousands};
 use super::sentence;
-use super::table::{Row, comparisons, offered};
+use super::table::{Contrast, Row, comparisons, contrasts, offered};
 use crate::result::RunResult;
 
 /// A page with the answer, the tables, the checks, the audit and the environment.
@@ -11,8 +11,8 @@ pub fn markdown(result: &RunResult) -> String {
     let mut lines = vec![format!("# {}", super::html::title(result)), String::new()];
     lines.push(sentence(result));
     for case in result.cases() {
-        for arm in result.arms.iter().skip(1) {
-            append_case(&mut lines, result, case, &arm.name);
+        for contrast in contrasts(result, case) {
+            append_case(&mut lines, result, case, contrast);
         }
     }
     append_checks(&mut lines, result);
@@ -21,17 +21,14 @@ pub fn markdown(result: &RunResult) -> String {
     lines.join("\n")
 }
 
-fn append_case(lines: &mut Vec<String>, result: &RunResult, case: &str, arm: &str) {
-    let (Some(run), Some(baseline)) = (result.runs_of(case, arm).next(), result.arms.first())
-    else {
-        return;
-    };
+fn append_case(lines: &mut Vec<String>, result: &RunResult, case: &str, contrast: Contrast<'_>) {
+    let Contrast { baseline, arm } = contrast;
+    let Some(run) = result.runs_of(case, arm).next() else { return };
     lines.extend([String::new(), format!("## {case}"), String::new(), offered(run)]);
     lines.push(String::new());
     let count = result.runs_of(case, arm).count();
     lines.push(format!(
-        "| median of {count} runs | {} | {arm} | difference | 95 % interval | ratio |",
-        baseline.name
+        "| median of {count} runs | {baseline} | {arm} | difference | 95 % interval | ratio |"
     ));
     lines.push("|---|---:|---:|---:|---:|---:|".into());
     for row in comparisons(result, case, arm).map(Row::of) {

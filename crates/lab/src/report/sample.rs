@@ -63,6 +63,7 @@ fn workload(pace: Pace) -> Workload {
         batch_bytes: 16_384,
         linger_us: 1_000,
         consume: true,
+        tails: 0,
         warmup_ms: 1_000,
         window_ms: 6_000,
     }

@@ -48,6 +48,25 @@ impl Row {
     }
 }
 
+/// Two arms of a case that are compared.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Contrast<'a> {
+    pub(super) baseline: &'a str,
+    pub(super) arm: &'a str,
+}
+
+/// The arms of a case that are compared, in the order of the comparisons.
+pub(super) fn contrasts<'a>(result: &'a RunResult, case: &str) -> Vec<Contrast<'a>> {
+    let mut contrasts = Vec::new();
+    for comparison in result.comparisons.iter().filter(|c| c.case == case) {
+        let contrast = Contrast { baseline: &comparison.baseline, arm: &comparison.arm };
+        if !contrasts.contains(&contrast) {
+            contrasts.push(contrast);
+        }
+    }
+    contrasts
+}
+
 /// The comparisons of a case with one arm.
 pub(super) fn comparisons<'a>(
     result: &'a RunResult,

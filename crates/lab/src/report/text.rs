@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::sentence;
-use super::table::{Row, comparisons, offered};
+use super::table::{Contrast, Row, comparisons, contrasts, offered};
 use crate::checks::Weight;
 use crate::result::RunResult;
 
@@ -12,14 +12,14 @@ use crate::result::RunResult;
 pub fn text(result: &RunResult) -> String {
     let mut text = format!("{}\n", wrapped(&sentence(result), 96));
     for case in result.cases() {
-        for arm in result.arms.iter().skip(1) {
-            let rows: Vec<Row> = comparisons(result, case, &arm.name).map(Row::of).collect();
-            let runs = result.runs_of(case, &arm.name);
+        for Contrast { baseline, arm } in contrasts(result, case) {
+            let rows: Vec<Row> = comparisons(result, case, arm).map(Row::of).collect();
+            let runs = result.runs_of(case, arm);
             let (count, first) =
                 runs.fold((0, None), |(n, first), run| (n + 1, first.or(Some(run))));
-            let (Some(run), Some(baseline)) = (first, result.arms.first()) else { continue };
+            let Some(run) = first else { continue };
             append(&mut text, format_args!("\n{case}\n  {}, {count} pairs\n\n", offered(run)));
-            append_table(&mut text, &baseline.name, &arm.name, &rows);
+            append_table(&mut text, baseline, arm, &rows);
         }
     }
     text.push('\n');
