@@ -200,7 +200,7 @@ pub fn compare_all(
 ) -> Vec<Comparison> {
     let mut comparisons = Vec::new();
     for case in cases {
-        let has_runs = |arm: &&Arm| runs.iter().any(|run| run.case == *case && run.arm == arm.name);
+        let has_runs = |arm: &&&str| runs.iter().any(|run| run.case == *case && run.arm == **arm);
         let mut present = arms.iter().filter(has_runs);
         let Some(baseline) = present.next() else { continue };
         for arm in present {

@@ -240,7 +240,8 @@ impl<'a> Bench<'a> {
             checks,
             audit,
         };
-        result.comparisons = compare_all(&result.runs, &result.cases(), &result.arms, result.seed);
+        let arms: Vec<&str> = result.arms.iter().map(|arm| arm.name.as_str()).collect();
+        result.comparisons = compare_all(&result.runs, &result.cases(), &arms, result.seed);
         Ok(result)
     }
 }
