@@ -9,6 +9,7 @@
 //!   [`ToWire`]).
 //! - [`frame`]: lengths and headers. [`ApiKey`], [`ErrorCode`], [`Uuid`]: constants and ids.
 //! - [`produce`] and [`fetch`]: borrowed views and encoders that leave record bytes where they are.
+//! - [`metadata`]: an encoder of responses that share the bytes of their partitions.
 //! - [`walk`]: tells structure from records while a frame streams by.
 //!
 //! # Invariants
@@ -28,6 +29,7 @@ pub mod fetch;
 pub mod frame;
 mod generated;
 mod message;
+pub mod metadata;
 pub mod produce;
 #[cfg(test)]
 mod random;

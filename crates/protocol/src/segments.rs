@@ -6,10 +6,13 @@ use crate::error::EncodeError;
 use crate::frame::{self, LENGTH_SIZE};
 use crate::writer::Writer;
 
-/// Collects a frame whose record bytes are not copied.
+/// Most bytes of a piece that is copied.
+const COPIED_PIECE_BYTES_MAX: usize = 4 * 1024;
+
+/// Collects a frame whose record bytes, and large pieces of structure, are not copied.
 pub(crate) struct SegmentWriter {
     structure: BytesMut,
-    /// Record bytes, each with the length of the structure before it.
+    /// What is not copied, each with the length of the structure before it.
     records: Vec<(usize, Bytes)>,
     records_size: usize,
 }
@@ -44,6 +47,19 @@ impl SegmentWriter {
         self.records.extend(pieces.filter(|piece| !piece.is_empty()).map(|it| (at, it.clone())));
         self.records_size += size;
         Ok(())
+    }
+
+    /// Appends encoded structure as it is. What is small is copied, since a segment of its own
+    /// would cost the kernel more than that.
+    pub(crate) fn pieces<'p>(&mut self, pieces: impl Iterator<Item = &'p Bytes>) {
+        for piece in pieces {
+            if piece.len() <= COPIED_PIECE_BYTES_MAX {
+                self.structure.extend_from_slice(piece);
+            } else {
+                self.records.push((self.structure.len(), piece.clone()));
+                self.records_size += piece.len();
+            }
+        }
     }
 
     /// The frame, its length included.
