@@ -80,7 +80,14 @@ struct World {
 
 impl World {
     fn start(script: Script, limits: ConnectionLimits) -> Self {
-        let (peer, stream) = duplex(64 * 1024);
+        Self::start_over(duplex(64 * 1024), script, limits)
+    }
+
+    fn start_over(
+        (peer, stream): (DuplexStream, DuplexStream),
+        script: Script,
+        limits: ConnectionLimits,
+    ) -> Self {
         let (shutdown, metrics) = (Shutdown::new(), Arc::new(Metrics::default()));
         let (service, signal, counters) = (script.clone(), shutdown.clone(), metrics.clone());
         let served = spawn_local(async move {
@@ -300,5 +307,23 @@ fn connection_waiting_for_its_answer_is_not_idle() {
         }
         open.send(()).unwrap();
         assert_eq!(read_frame(&mut world.peer).await, b"l1");
+    });
+}
+
+#[test]
+fn a_large_answer_gives_other_tasks_their_turn() {
+    run(async {
+        let frame = vec![b'r'; 6 * WRITE_BYTES_PER_TURN];
+        let pipe = duplex(4 * frame.len());
+        let mut world = World::start_over(pipe, Script::default(), ConnectionLimits::default());
+        world.send(&[&frame]).await;
+        let mut before = 0;
+        while before < framed(&frame).len() as u64 {
+            tokio::task::yield_now().await;
+            let written = world.metrics.bytes_out.load(Ordering::Relaxed);
+            assert!(written - before <= WRITE_BYTES_PER_TURN as u64, "{before} to {written}");
+            before = written;
+        }
+        assert_eq!(read_frame(&mut world.peer).await, frame);
     });
 }
