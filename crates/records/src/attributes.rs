@@ -173,6 +173,12 @@ impl Attributes {
         self.with_bit(CONTROL, is_control)
     }
 
+    /// The same bits, with or without a delete horizon in the base timestamp.
+    #[must_use]
+    pub const fn with_delete_horizon(self, has_delete_horizon: bool) -> Self {
+        self.with_bit(DELETE_HORIZON, has_delete_horizon)
+    }
+
     const fn with_bit(self, bit: u16, set: bool) -> Self {
         Self(if set { self.0 | bit } else { self.0 & !bit })
     }

@@ -183,6 +183,13 @@ impl<'a> BatchView<'a> {
         self.base_timestamp
     }
 
+    /// Time from which the tombstones of the batch may go, in ms since 1970, once a cleaning has
+    /// set it (KIP-534). It is the base timestamp then.
+    #[must_use]
+    pub fn delete_horizon(&self) -> Option<i64> {
+        self.attributes.has_delete_horizon().then_some(self.base_timestamp)
+    }
+
     /// Largest timestamp of the records, in ms since 1970; under LogAppendTime that of all records.
     /// As the producer claims it: no one compares it with the records.
     #[must_use]

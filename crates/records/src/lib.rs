@@ -7,6 +7,7 @@
 //! - [`patch_base_offset`], [`patch_partition_leader_epoch`], [`set_log_append_time`] and
 //!   [`set_producer`] change a finished batch in place.
 //! - [`validate_for_append`] is the broker's check of produced bytes; it never decompresses.
+//! - [`Cleaner`] filters the batches of a compacted log by the [`KeyMap`] of its last offsets.
 //! - [`Decompressor`] and [`Compressor`] hold the state of the five codecs for reuse.
 //! - [`crc32c`] and [`varint`] serve the crates above too.
 //!
@@ -20,6 +21,7 @@
 mod attributes;
 mod batch;
 mod builder;
+mod clean;
 mod compression;
 mod crc;
 mod error;
@@ -34,6 +36,7 @@ pub use batch::{
     NO_TIMESTAMP, iter_batches,
 };
 pub use builder::{BatchBuilder, BatchOptions, Producer};
+pub use clean::{CleanCounts, CleanPolicy, Cleaned, Cleaner, Full, KeyMap, Mapped};
 pub use compression::{Compressor, Decompressor};
 pub use crc::{Crc32c, crc32c};
 pub use error::Error;

@@ -1,8 +1,8 @@
 //! Reading and writing allocate nothing once their buffers have grown.
 
 use moldau_records::{
-    AppendLimits, BatchBuilder, BatchOptions, BatchView, Compression, Compressor, Decompressor,
-    HeaderView, iter_batches, validate_for_append,
+    AppendLimits, BatchBuilder, BatchOptions, BatchView, CleanPolicy, Cleaned, Cleaner,
+    Compression, Compressor, Decompressor, HeaderView, KeyMap, iter_batches, validate_for_append,
 };
 
 use crate::sample::{BYTES_MAX, Sample, plain};
@@ -81,5 +81,31 @@ fn a_builder_used_again_allocates_nothing_with_any_codec() {
         };
         write();
         assert_eq!(allocation_counter::measure(write).count_total, 0, "{codec}");
+    }
+}
+
+#[test]
+fn cleaning_batches_of_every_codec_allocates_nothing_after_the_first_round() {
+    let policy =
+        CleanPolicy { now_ms: 0, delete_retention_ms: 1, first_uncleanable_offset: RECORDS as i64 };
+    let mut map = KeyMap::new(1 << 16, 3);
+    let mut cleaner = Cleaner::new(BYTES_MAX, policy);
+    for codec in Compression::ALL {
+        let bytes = batch(codec);
+        let batch = BatchView::parse(&bytes).unwrap();
+        let mut round = || {
+            cleaner.start(policy);
+            map.start(0, RECORDS as i64);
+            cleaner.map_batch(&batch, &mut map).unwrap();
+            map.insert(b"key-7", RECORDS as i64).unwrap();
+            let cleaned = cleaner.clean_batch(&batch, &map, false).unwrap();
+            let Cleaned::Rewritten(cleaned) = cleaned else { panic!("{cleaned:?}") };
+            BatchView::parse(cleaned).unwrap().records_count()
+        };
+        assert_eq!(round(), RECORDS as i32 - 1);
+        let measured = allocation_counter::measure(|| {
+            round();
+        });
+        assert_eq!(measured.count_total, 0, "{codec}");
     }
 }

@@ -9,6 +9,8 @@
 
 mod allocations;
 mod append_check;
+mod cleaning;
+mod cleaning_model;
 mod codecs;
 mod golden;
 mod hostile;
