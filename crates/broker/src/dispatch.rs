@@ -61,6 +61,8 @@ static APIS: &[Api] = apis! {
     OffsetForLeaderEpoch 2..=4
         typed!(OffsetForLeaderEpochRequest, api::offset_for_leader_epoch::handle);
     DescribeConfigs 1..=4 typed!(DescribeConfigsRequest, api::describe_configs::handle);
+    AlterConfigs 0..=2 typed!(AlterConfigsRequest, api::alter_configs::handle);
+    DescribeLogDirs 1..=5 typed!(DescribeLogDirsRequest, api::describe_log_dirs::handle);
     CreatePartitions 0..=3 typed!(CreatePartitionsRequest, api::create_partitions::handle);
     DeleteGroups 0..=2 typed!(DeleteGroupsRequest, api::groups::delete);
     IncrementalAlterConfigs 0..=1

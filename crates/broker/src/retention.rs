@@ -57,7 +57,11 @@ pub(crate) async fn apply(state: &State, now_ms: i64) {
         }
         let Some(topic) = state.catalog.by_id(Uuid::from_bytes(log.id().topic.0)) else { continue };
         let config = &topic.config;
-        let applied = log.apply_retention(now_ms, config.retention_ms, config.retention_bytes);
+        let (age, bytes) = match config.deletes {
+            true => (config.retention_ms, config.retention_bytes),
+            false => (None, None),
+        };
+        let applied = log.apply_retention(now_ms, age, bytes);
         log.expire_producers(now_ms, PRODUCER_EXPIRATION_MS);
         match applied {
             // The topic was deleted a moment ago, and its data with it.

@@ -8,6 +8,8 @@ mod fetch;
 mod fetch_limits;
 mod groups;
 mod hostile;
+mod keyed;
+mod log_dirs;
 mod lookups;
 mod produce;
 mod requests;

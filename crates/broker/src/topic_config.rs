@@ -1,12 +1,21 @@
-//! Topic configuration: the keys that are in force, their defaults and what they accept.
+//! Topic configuration: every key of Kafka, what it accepts, and what follows from it.
 //!
-//! A key that Kafka knows and that has no effect here is refused by name rather than stored and
-//! ignored: see [`TopicConfig::parse`].
+//! A key is in force, or stored as a hint because the layout of the data makes it moot, or not
+//! supported: then only its default is accepted, so that a tool that spells out defaults works and
+//! one that asks for more is told. [`keys`] is the one table; `DescribeConfigs` shows its texts.
+
+mod keys;
+#[cfg(test)]
+mod tests;
+mod value;
+
+pub(crate) use keys::{TOPIC_KEYS, TopicKey};
+pub(crate) use value::{list, shown};
 
 use crate::metadata_record::TopicOverrides;
 
 /// The configuration of one topic, defaults filled in.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct TopicConfig {
     /// `max.message.bytes`: the largest record batch accepted, in bytes.
     pub(crate) message_bytes_max: usize,
@@ -20,6 +29,24 @@ pub(crate) struct TopicConfig {
     pub(crate) retention_ms: Option<i64>,
     /// `retention.bytes` of each partition; `None` sets no bound.
     pub(crate) retention_bytes: Option<u64>,
+    /// Whether retention applies: `cleanup.policy` has `delete`.
+    pub(crate) deletes: bool,
+    /// How logs are compacted; `None` unless `cleanup.policy` has `compact`.
+    pub(crate) compaction: Option<Compaction>,
+}
+
+/// When and how the logs of a compacted topic are cleaned.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Compaction {
+    /// `min.compaction.lag.ms`: how long a record stays out of reach of the cleaning.
+    pub(crate) min_lag_ms: i64,
+    /// `max.compaction.lag.ms`: the age of an uncleaned record that makes its log due.
+    pub(crate) max_lag_ms: i64,
+    /// `delete.retention.ms`: how long a tombstone stays once it was cleaned.
+    pub(crate) delete_retention_ms: i64,
+    /// `min.cleanable.dirty.ratio`: the uncleaned part of the bytes, from 0 to 1, that makes a log
+    /// due.
+    pub(crate) min_dirty_ratio: f64,
 }
 
 /// Who sets the timestamp of a record (`message.timestamp.type`).
@@ -31,121 +58,29 @@ pub(crate) enum TimestampType {
     LogAppendTime,
 }
 
-/// Kafka's type of a configuration value, as `DescribeConfigs` reports it (`ConfigType`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ValueType {
-    /// Free text or one of several words.
-    String,
-    /// 32-bit integer.
-    Int,
-    /// 64-bit integer.
-    Long,
-    /// Comma-separated words.
-    List,
-}
+impl TopicKey {
+    /// Kafka's number for the type of the value (`ConfigType`).
+    pub(crate) const fn type_code(&self) -> i8 {
+        self.form.type_code()
+    }
 
-impl ValueType {
-    /// The number that stands for the type on the wire.
-    pub(crate) const fn code(self) -> i8 {
-        match self {
-            Self::String => 2,
-            Self::Int => 3,
-            Self::Long => 5,
-            Self::List => 7,
+    /// Whether words can be appended and subtracted.
+    pub(crate) const fn is_list(&self) -> bool {
+        self.form.is_list()
+    }
+
+    fn canonical(&self, text: &str) -> Result<String, String> {
+        let problem = |problem: &str| format!("{}={}: {problem}", self.name, shown(text));
+        let canonical = self.form.canonical(text).map_err(|it| problem(&it))?;
+        if canonical.len() > value::VALUE_BYTES_MAX {
+            return Err(problem(&format!("longer than {} bytes", value::VALUE_BYTES_MAX)));
+        }
+        match self.default_only {
+            Some(reason) if canonical != self.default => Err(problem(reason)),
+            _ => Ok(canonical),
         }
     }
 }
-
-/// One key that a topic can override.
-pub(crate) struct TopicKey {
-    /// Kafka's name.
-    pub(crate) name: &'static str,
-    /// The value in force where a topic does not override it.
-    pub(crate) default: &'static str,
-    /// Kafka's type.
-    pub(crate) value_type: ValueType,
-    /// The broker-level key that Kafka reports as its synonym.
-    pub(crate) broker_synonym: &'static str,
-    /// What the key does.
-    pub(crate) documentation: &'static str,
-    check: fn(&str) -> Result<(), String>,
-}
-
-/// Every key that is in force, in alphabetical order.
-pub(crate) static TOPIC_KEYS: [TopicKey; 9] = [
-    TopicKey {
-        name: "cleanup.policy",
-        default: "delete",
-        value_type: ValueType::List,
-        broker_synonym: "log.cleanup.policy",
-        documentation: "How old records leave a partition; `delete` is the policy in force.",
-        check: |value| one_of(value, &["delete"]),
-    },
-    TopicKey {
-        name: "compression.type",
-        default: "producer",
-        value_type: ValueType::String,
-        broker_synonym: "compression.type",
-        documentation: "Batches are stored with the codec that the producer chose.",
-        check: |value| one_of(value, &["producer"]),
-    },
-    TopicKey {
-        name: "max.message.bytes",
-        default: "1048588",
-        value_type: ValueType::Int,
-        broker_synonym: "message.max.bytes",
-        documentation: "Largest record batch that is accepted, in bytes, after compression.",
-        check: |value| integer(value, 0, i64::from(i32::MAX)).map(drop),
-    },
-    TopicKey {
-        name: "message.timestamp.after.max.ms",
-        default: "3600000",
-        value_type: ValueType::Long,
-        broker_synonym: "log.message.timestamp.after.max.ms",
-        documentation: "How far ahead of the broker's clock a record's timestamp may lie.",
-        check: |value| integer(value, 0, i64::MAX).map(drop),
-    },
-    TopicKey {
-        name: "message.timestamp.before.max.ms",
-        default: "9223372036854775807",
-        value_type: ValueType::Long,
-        broker_synonym: "log.message.timestamp.before.max.ms",
-        documentation: "How far behind the broker's clock a record's timestamp may lie.",
-        check: |value| integer(value, 0, i64::MAX).map(drop),
-    },
-    TopicKey {
-        name: "message.timestamp.type",
-        default: "CreateTime",
-        value_type: ValueType::String,
-        broker_synonym: "log.message.timestamp.type",
-        documentation: "Whether a record keeps its producer's timestamp or takes the append time.",
-        check: |value| one_of(value, &["CreateTime", "LogAppendTime"]),
-    },
-    TopicKey {
-        name: "min.insync.replicas",
-        default: "1",
-        value_type: ValueType::Int,
-        broker_synonym: "min.insync.replicas",
-        documentation: "Replicas that must have a record before acks=all succeeds; there is one.",
-        check: |value| integer(value, 1, 1).map(drop),
-    },
-    TopicKey {
-        name: "retention.bytes",
-        default: "-1",
-        value_type: ValueType::Long,
-        broker_synonym: "log.retention.bytes",
-        documentation: "Bytes that a partition keeps before its oldest batches go; -1 for all.",
-        check: |value| integer(value, -1, i64::MAX).map(drop),
-    },
-    TopicKey {
-        name: "retention.ms",
-        default: "604800000",
-        value_type: ValueType::Long,
-        broker_synonym: "log.retention.ms",
-        documentation: "Milliseconds that a record is kept; -1 for ever.",
-        check: |value| integer(value, -1, i64::MAX).map(drop),
-    },
-];
 
 impl TopicConfig {
     /// Checks the overrides and fills in the defaults.
@@ -154,14 +89,15 @@ impl TopicConfig {
     /// Names the key and what it accepts, or says that the key has no effect in this broker.
     pub(crate) fn parse(overrides: &TopicOverrides) -> Result<Self, String> {
         for (name, value) in overrides {
-            let key = topic_key(name).ok_or_else(|| unsupported(name))?;
-            (key.check)(value).map_err(|problem| format!("{name}={value}: {problem}"))?;
+            canonical(name, value)?;
         }
         let number = |name| number_of(overrides, name);
         let timestamp_type = match effective(overrides, "message.timestamp.type") {
             "LogAppendTime" => TimestampType::LogAppendTime,
             _ => TimestampType::CreateTime,
         };
+        let compaction = compaction(overrides)?;
+        let has = |policy| list(effective(overrides, "cleanup.policy")).any(|word| word == policy);
         Ok(Self {
             message_bytes_max: usize::try_from(number("max.message.bytes")).unwrap_or(usize::MAX),
             timestamp_type,
@@ -169,11 +105,41 @@ impl TopicConfig {
             timestamp_after_ms_max: number("message.timestamp.after.max.ms"),
             retention_ms: Some(number("retention.ms")).filter(|ms| *ms >= 0),
             retention_bytes: u64::try_from(number("retention.bytes")).ok(),
+            deletes: has("delete"),
+            compaction: has("compact").then_some(compaction),
         })
     }
 }
 
-/// The entry of a key that is in force.
+fn compaction(overrides: &TopicOverrides) -> Result<Compaction, String> {
+    let number = |name| number_of(overrides, name);
+    let ratio = effective(overrides, "min.cleanable.dirty.ratio");
+    let compaction = Compaction {
+        min_lag_ms: number("min.compaction.lag.ms"),
+        max_lag_ms: number("max.compaction.lag.ms"),
+        delete_retention_ms: number("delete.retention.ms"),
+        min_dirty_ratio: ratio.trim().parse().expect("checked against the key's form"),
+    };
+    if compaction.min_lag_ms > compaction.max_lag_ms {
+        return Err(format!(
+            "min.compaction.lag.ms={} exceeds max.compaction.lag.ms={}",
+            compaction.min_lag_ms, compaction.max_lag_ms
+        ));
+    }
+    Ok(compaction)
+}
+
+/// The value of a key in the spelling in which it is stored.
+///
+/// # Errors
+/// Names the key and what it accepts, or says why it is not supported.
+pub(crate) fn canonical(name: &str, value: &str) -> Result<String, String> {
+    let key = topic_key(name)
+        .ok_or_else(|| format!("{} is not a configuration of a topic", shown(name)))?;
+    key.canonical(value)
+}
+
+/// The entry of a key.
 pub(crate) fn topic_key(name: &str) -> Option<&'static TopicKey> {
     TOPIC_KEYS.iter().find(|key| key.name == name)
 }
@@ -187,95 +153,5 @@ pub(crate) fn effective<'a>(overrides: &'a TopicOverrides, name: &str) -> &'a st
 }
 
 fn number_of(overrides: &TopicOverrides, name: &str) -> i64 {
-    effective(overrides, name).parse().expect("checked against the key's bounds")
-}
-
-fn unsupported(name: &str) -> String {
-    let known: Vec<_> = TOPIC_KEYS.iter().map(|key| key.name).collect();
-    format!("{name} is not supported; the keys in force are {}", known.join(", "))
-}
-
-fn one_of(value: &str, words: &[&str]) -> Result<(), String> {
-    if words.contains(&value) {
-        return Ok(());
-    }
-    Err(format!("must be {}", words.join(" or ")))
-}
-
-fn integer(value: &str, least: i64, most: i64) -> Result<i64, String> {
-    match value.parse::<i64>() {
-        Ok(number) if (least..=most).contains(&number) => Ok(number),
-        _ => Err(format!("must be an integer from {least} to {most}")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn overrides(pairs: &[(&str, &str)]) -> TopicOverrides {
-        pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
-    }
-
-    #[test]
-    fn defaults_are_those_of_kafka() {
-        let config = TopicConfig::parse(&TopicOverrides::new()).unwrap();
-        assert_eq!(config.message_bytes_max, 1_048_588);
-        assert_eq!(config.retention_ms, Some(604_800_000));
-        assert_eq!(config.retention_bytes, None);
-        assert_eq!(config.timestamp_type, TimestampType::CreateTime);
-    }
-
-    #[test]
-    fn every_default_passes_its_own_check() {
-        for key in &TOPIC_KEYS {
-            assert_eq!((key.check)(key.default), Ok(()), "{}", key.name);
-        }
-    }
-
-    #[test]
-    fn the_page_on_configuration_lists_every_key_with_its_default() {
-        let page = include_str!("../../../docs/configuration.md");
-        let (_, section) = page.split_once("## Topics").expect("the page has the heading");
-        let rows: Vec<_> = section.lines().filter(|line| line.starts_with("| `")).collect();
-        let keys = TOPIC_KEYS.iter().map(|key| format!("| `{}` | `{}` |", key.name, key.default));
-        assert_eq!(rows, keys.collect::<Vec<_>>());
-    }
-
-    #[test]
-    fn keys_stand_in_alphabetical_order() {
-        assert!(TOPIC_KEYS.is_sorted_by_key(|key| key.name));
-    }
-
-    #[test]
-    fn an_override_replaces_the_default() {
-        let config = TopicConfig::parse(&overrides(&[
-            ("retention.ms", "-1"),
-            ("retention.bytes", "1000"),
-            ("message.timestamp.type", "LogAppendTime"),
-        ]))
-        .unwrap();
-        assert_eq!(config.retention_ms, None);
-        assert_eq!(config.retention_bytes, Some(1000));
-        assert_eq!(config.timestamp_type, TimestampType::LogAppendTime);
-    }
-
-    #[test]
-    fn a_key_without_effect_is_refused_by_name() {
-        let problem = TopicConfig::parse(&overrides(&[("segment.bytes", "1")])).unwrap_err();
-        assert!(problem.starts_with("segment.bytes is not supported"), "{problem}");
-    }
-
-    #[test]
-    fn a_value_out_of_bounds_is_refused_with_the_bounds() {
-        for (key, value) in [
-            ("max.message.bytes", "-1"),
-            ("max.message.bytes", "2147483648"),
-            ("retention.ms", "week"),
-            ("cleanup.policy", "compact"),
-            ("min.insync.replicas", "2"),
-        ] {
-            assert!(TopicConfig::parse(&overrides(&[(key, value)])).is_err(), "{key}={value}");
-        }
-    }
+    effective(overrides, name).trim().parse().expect("checked against the key's form")
 }

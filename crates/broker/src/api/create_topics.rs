@@ -17,7 +17,7 @@ use crate::call::{Call, Outcome, once_durable};
 use crate::config::NODE_ID;
 use crate::error::Refusal;
 use crate::metadata_record::TopicOverrides;
-use crate::topic_config::{TOPIC_KEYS, effective};
+use crate::topic_config::{TOPIC_KEYS, canonical, effective, shown};
 
 /// Kafka's number for a value that the topic overrides, and for a default.
 const SOURCE_TOPIC: i8 = 1;
@@ -108,12 +108,14 @@ fn assigned_partitions(topic: &CreatableTopic) -> Result<u32, Refusal> {
 }
 
 fn overrides_wanted(topic: &CreatableTopic) -> Result<TopicOverrides, Refusal> {
-    let pairs = topic.configs.iter().map(|config| match &config.value {
-        Some(value) => Ok((config.name.clone(), value.clone())),
-        None => {
-            let message = format!("config {} has no value", config.name);
-            Err(Refusal::new(ErrorCode::InvalidConfig, message))
-        }
+    let pairs = topic.configs.iter().map(|config| {
+        let name = &config.name;
+        let value = match &config.value {
+            Some(value) => canonical(name, value),
+            None => Err(format!("config {} has no value", shown(name))),
+        };
+        let value = value.map_err(|problem| Refusal::new(ErrorCode::InvalidConfig, problem))?;
+        Ok((name.clone(), value))
     });
     pairs.collect()
 }

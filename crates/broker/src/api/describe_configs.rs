@@ -1,6 +1,10 @@
 //! DescribeConfigs, versions 1-4 (KIP-133, KIP-226 synonyms, KIP-569 documentation).
 //!
-//! Shows the keys that are in force, of topics and of the broker, with value, source and default.
+//! A topic shows every key of Kafka; its documentation says what the key does here, and whether it
+//! is stored only or not supported. Sources are the topic and the built-in default. The broker
+//! shows the settings of its own that Kafka knows by another name. There are no defaults for the
+//! whole cluster (the broker of the empty name), and no groups, loggers or client metrics with a
+//! configuration.
 
 use moldau_protocol::ErrorCode;
 use moldau_protocol::messages::describe_configs_request::DescribeConfigsResource;
@@ -13,7 +17,7 @@ use crate::call::{Call, Outcome};
 use crate::catalog::{self, Topic};
 use crate::config::NODE_ID;
 use crate::error::Refusal;
-use crate::topic_config::{TOPIC_KEYS, TopicKey, ValueType};
+use crate::topic_config::{TOPIC_KEYS, TopicKey, shown};
 
 /// Kafka's numbers of resource types.
 pub(crate) const RESOURCE_TOPIC: i8 = 2;
@@ -23,6 +27,9 @@ const RESOURCE_BROKER: i8 = 4;
 const SOURCE_TOPIC: i8 = 1;
 const SOURCE_STATIC_BROKER: i8 = 4;
 const SOURCE_DEFAULT: i8 = 5;
+
+/// Kafka's number for free text; the broker's settings are shown as such.
+const TYPE_STRING: i8 = 2;
 
 pub(crate) fn handle(
     call: &Call<'_>,
@@ -62,18 +69,20 @@ fn describe(
     };
     match resource.resource_type {
         RESOURCE_TOPIC => {
+            catalog::check_name(name)?;
             let topic =
                 call.state.catalog.by_name(name).ok_or_else(|| catalog::unknown_name(name))?;
             let keys = TOPIC_KEYS.iter().filter(|key| wanted(key.name));
             Ok(keys.map(|key| of_topic(&topic, key, request)).collect())
         }
-        RESOURCE_BROKER if name.is_empty() || *name == NODE_ID.to_string() => {
+        RESOURCE_BROKER if name.is_empty() => Ok(Vec::new()),
+        RESOURCE_BROKER if *name == NODE_ID.to_string() => {
             let values = call.state.config.broker_configs();
             let values = values.into_iter().filter(|(key, _)| wanted(key));
             Ok(values.map(|(key, value)| of_broker(key, value)).collect())
         }
         RESOURCE_BROKER => {
-            let message = format!("broker {name} is not this one, which is {NODE_ID}");
+            let message = format!("broker {} is not this one, which is {NODE_ID}", shown(name));
             Err(Refusal::new(ErrorCode::InvalidRequest, message))
         }
         other => {
@@ -99,14 +108,15 @@ fn of_topic(
             ..DescribeConfigsSynonym::default()
         };
         synonyms.extend(own.map(|value| synonym(key.name, value, SOURCE_TOPIC)));
-        synonyms.push(synonym(key.broker_synonym, key.default, SOURCE_DEFAULT));
+        let default = |name| synonym(name, key.default, SOURCE_DEFAULT);
+        synonyms.extend(key.broker_synonym.map(default));
     }
     DescribeConfigsResourceResult {
         name: key.name.to_owned(),
         value: Some(own.map_or(key.default, String::as_str).to_owned()),
         config_source: source,
         synonyms,
-        config_type: key.value_type.code(),
+        config_type: key.type_code(),
         documentation: request.include_documentation.then(|| key.documentation.to_owned()),
         ..DescribeConfigsResourceResult::default()
     }
@@ -118,7 +128,7 @@ fn of_broker(key: &str, value: String) -> DescribeConfigsResourceResult {
         value: Some(value),
         read_only: true,
         config_source: SOURCE_STATIC_BROKER,
-        config_type: ValueType::String.code(),
+        config_type: TYPE_STRING,
         ..DescribeConfigsResourceResult::default()
     }
 }

@@ -14,9 +14,10 @@ use moldau_storage::Lsn;
 
 use crate::api::describe_configs::RESOURCE_TOPIC;
 use crate::call::{Call, Outcome, once_durable};
+use crate::catalog;
 use crate::error::Refusal;
 use crate::metadata_record::TopicOverrides;
-use crate::topic_config::{ValueType, effective, topic_key};
+use crate::topic_config::{canonical, effective, list, shown, topic_key};
 
 pub(crate) fn handle(
     call: &Call<'_>,
@@ -53,19 +54,41 @@ fn alter(
     resource: &AlterConfigsResource,
     validate_only: bool,
 ) -> Result<Option<Lsn>, Refusal> {
-    if resource.resource_type != RESOURCE_TOPIC {
-        let message = "only the configuration of topics can be altered";
-        return Err(Refusal::new(ErrorCode::InvalidRequest, message));
-    }
-    let mut keys = HashSet::new();
-    if let Some(twice) = resource.configs.iter().find(|config| !keys.insert(&config.name)) {
-        let message = format!("{} stands twice in the request", twice.name);
-        return Err(Refusal::new(ErrorCode::InvalidRequest, message));
-    }
-    let name = &resource.resource_name;
+    let name = topic_name(resource.resource_type, &resource.resource_name)?;
+    check_distinct(resource.configs.iter().map(|config| config.name.as_str()))?;
     call.state.catalog.configure(&call.state.storage, name, validate_only, |overrides| {
         resource.configs.iter().try_for_each(|config| apply(overrides, config))
     })
+}
+
+/// The topic that a resource names.
+///
+/// # Errors
+/// `INVALID_REQUEST` for any other resource, `INVALID_TOPIC_EXCEPTION` for what names no topic.
+pub(crate) fn topic_name(resource_type: i8, name: &str) -> Result<&str, Refusal> {
+    if resource_type != RESOURCE_TOPIC {
+        let message = "only the configuration of topics can be altered";
+        return Err(Refusal::new(ErrorCode::InvalidRequest, message));
+    }
+    if name.is_empty() {
+        let message = "there is no configuration for all topics";
+        return Err(Refusal::new(ErrorCode::InvalidRequest, message));
+    }
+    catalog::check_name(name)?;
+    Ok(name)
+}
+
+/// # Errors
+/// `INVALID_REQUEST` where a key stands twice, since the two could contradict each other.
+pub(crate) fn check_distinct<'a>(names: impl Iterator<Item = &'a str>) -> Result<(), Refusal> {
+    let mut seen = HashSet::new();
+    for name in names {
+        if !seen.insert(name) {
+            let message = format!("{} stands twice in the request", shown(name));
+            return Err(Refusal::new(ErrorCode::InvalidRequest, message));
+        }
+    }
+    Ok(())
 }
 
 /// Applies one operation: 0 set, 1 delete, 2 append to a list, 3 subtract from a list.
@@ -73,36 +96,44 @@ fn apply(overrides: &mut TopicOverrides, config: &AlterableConfig) -> Result<(),
     let invalid = |message: String| Refusal::new(ErrorCode::InvalidConfig, message);
     let name = &config.name;
     let value = || {
-        let absent = || Refusal::new(ErrorCode::InvalidRequest, format!("{name} has no value"));
-        config.value.clone().ok_or_else(absent)
+        let absent =
+            || Refusal::new(ErrorCode::InvalidRequest, format!("{} has no value", shown(name)));
+        config.value.as_deref().ok_or_else(absent)
     };
-    match config.config_operation {
-        0 => {
-            overrides.insert(name.clone(), value()?);
-        }
+    let altered = match config.config_operation {
+        0 => value()?.to_owned(),
         1 => {
             overrides.remove(name);
+            return Ok(());
         }
         operation @ (2 | 3) => {
-            let is_list = topic_key(name).is_some_and(|key| key.value_type == ValueType::List);
-            if !is_list {
-                return Err(invalid(format!("{name} is not a list")));
-            }
             let value = value()?;
-            let mut words: Vec<&str> = effective(overrides, name).split(',').collect();
-            words.retain(|word| !word.is_empty() && !value.split(',').any(|other| other == *word));
-            if operation == 2 {
-                words.extend(value.split(','));
+            if !topic_key(name).is_some_and(|key| key.is_list()) {
+                return Err(invalid(format!("{} is not a list", shown(name))));
             }
-            let words = words.join(",");
-            overrides.insert(name.clone(), words);
+            altered_list(effective(overrides, name), value, operation == 2)
         }
         other => {
             let message = format!("there is no configuration operation {other}");
             return Err(Refusal::new(ErrorCode::InvalidRequest, message));
         }
-    }
+    };
+    let altered = canonical(name, &altered).map_err(invalid)?;
+    overrides.insert(name.clone(), altered);
     Ok(())
+}
+
+/// A list with the words of another appended, where they are absent, or subtracted.
+fn altered_list(current: &str, words: &str, is_append: bool) -> String {
+    let mut altered: Vec<&str> = list(current).collect();
+    if is_append {
+        let present: HashSet<&str> = altered.iter().copied().collect();
+        altered.extend(words.split(',').map(str::trim).filter(|word| !present.contains(word)));
+    } else {
+        let subtracted: HashSet<&str> = list(words).collect();
+        altered.retain(|word| !subtracted.contains(word));
+    }
+    altered.join(",")
 }
 
 fn storage_failed(

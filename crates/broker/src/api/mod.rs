@@ -1,6 +1,7 @@
 //! One handler per API. What an API is called, which versions of it are served and which handler
 //! answers stands in `dispatch` alone.
 
+pub(crate) mod alter_configs;
 pub(crate) mod api_versions;
 pub(crate) mod create_partitions;
 pub(crate) mod create_topics;
@@ -8,6 +9,7 @@ pub(crate) mod delete_records;
 pub(crate) mod delete_topics;
 pub(crate) mod describe_cluster;
 pub(crate) mod describe_configs;
+pub(crate) mod describe_log_dirs;
 pub(crate) mod describe_topic_partitions;
 pub(crate) mod fetch;
 pub(crate) mod find_coordinator;

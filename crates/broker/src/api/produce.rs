@@ -2,14 +2,20 @@
 //!
 //! Every partition is validated and appended on its own, in the order of the request, before this
 //! returns; the answer waits for the flush that covers all of them. Unlike Kafka, records are not
-//! walked: a batch whose CRC holds is stored as it is. Exactly one batch per partition is allowed,
-//! as in Kafka. `acks=1` and `acks=all` are the same with one replica; `acks=0` is answered by
-//! nothing, or by a closed connection where Kafka closes it too: after an error.
+//! walked: a batch whose CRC holds is stored as it is. Only those of a compacted topic are, since
+//! each needs a key and the cleaning relies on their offsets. Exactly one batch per partition is
+//! allowed, as in Kafka. `acks=1` and `acks=all` are the same with one replica, whatever
+//! `min.insync.replicas` says: Kafka asks for no more replicas than there are. `acks=0` is answered
+//! by nothing, or by a closed connection where Kafka closes it too: after an error.
+
+mod keyed;
 
 use moldau_net::Reply;
 use moldau_protocol::frame::RequestHeader;
 use moldau_protocol::messages::ProduceResponse;
-use moldau_protocol::messages::produce_response::{PartitionProduceResponse, TopicProduceResponse};
+use moldau_protocol::messages::produce_response::{
+    BatchIndexAndErrorMessage, PartitionProduceResponse, TopicProduceResponse,
+};
 use moldau_protocol::produce::{PartitionRecords, ProduceRequestView, TopicRecords};
 use moldau_protocol::{ErrorCode, Uuid};
 use moldau_records::{AppendInfo, AppendLimits, set_log_append_time, validate_for_append};
@@ -26,6 +32,19 @@ use crate::topic_config::{TimestampType, TopicConfig};
 const ZSTD_SINCE: i16 = 7;
 
 const ONE_BATCH: &str = "a produce request carries exactly one record batch per partition";
+
+/// Why a batch was not appended.
+struct Refused {
+    refusal: Refusal,
+    /// The records at fault, where the batch is refused for some of them (KIP-467).
+    records: Vec<BatchIndexAndErrorMessage>,
+}
+
+impl From<Refusal> for Refused {
+    fn from(refusal: Refusal) -> Self {
+        Self { refusal, records: Vec::new() }
+    }
+}
 
 /// What a produce does to the partitions of its request.
 struct Appends {
@@ -85,7 +104,7 @@ fn append_all(call: &Call<'_>, request: &ProduceRequestView<'_>) -> Option<Appen
             let partition = partition.ok()?;
             let outcome = match &found {
                 Ok(found) => append(call, request, found, &partition),
-                Err(refusal) => Err(refusal.clone()),
+                Err(refusal) => Err(refusal.clone().into()),
             };
             refused |= outcome.is_err();
             partition_responses.push(match outcome {
@@ -93,7 +112,7 @@ fn append_all(call: &Call<'_>, request: &ProduceRequestView<'_>) -> Option<Appen
                     last = last.max(Some(lsn));
                     response
                 }
-                Err(refusal) => refused_partition(partition.index, refusal),
+                Err(refused) => refused_partition(partition.index, refused),
             });
         }
         responses.push(TopicProduceResponse {
@@ -123,23 +142,26 @@ fn append(
     request: &ProduceRequestView<'_>,
     topic: &Topic,
     partition: &PartitionRecords<'_>,
-) -> Result<(PartitionProduceResponse, Lsn), Refusal> {
+) -> Result<(PartitionProduceResponse, Lsn), Refused> {
     if !matches!(request.acks(), -1..=1) {
         let message = format!("acks is -1, 0 or 1, not {}", request.acks());
-        return Err(Refusal::new(ErrorCode::InvalidRequiredAcks, message));
+        return Err(Refusal::new(ErrorCode::InvalidRequiredAcks, message).into());
     }
     if !topic.has(partition.index) {
         let message = format!("topic {} has no partition {}", topic.name, partition.index);
-        return Err(Refusal::new(ErrorCode::UnknownTopicOrPartition, message));
+        return Err(Refusal::new(ErrorCode::UnknownTopicOrPartition, message).into());
     }
     let records = partition.records.unwrap_or_default();
     if records.is_empty() {
         // Not the code of a damaged batch, which clients would send again.
-        return Err(Refusal::new(ErrorCode::InvalidRecord, ONE_BATCH));
+        return Err(Refusal::new(ErrorCode::InvalidRecord, ONE_BATCH).into());
     }
     let limits = AppendLimits { batch_bytes_max: topic.config.message_bytes_max };
     let info = validate_for_append(records, &limits).map_err(|it| records_refusal(&it))?;
     check(call, request, &topic.config, &info)?;
+    if topic.config.compaction.is_some() {
+        keyed::check(records)?;
+    }
     let log = partition::log(call.state, topic, partition.index);
     let stamped = topic.config.timestamp_type == TimestampType::LogAppendTime;
     let appended = if stamped {
@@ -195,12 +217,13 @@ fn check(
     Ok(())
 }
 
-fn refused_partition(index: i32, refusal: Refusal) -> PartitionProduceResponse {
+fn refused_partition(index: i32, refused: Refused) -> PartitionProduceResponse {
     PartitionProduceResponse {
         index,
-        error_code: refusal.code.into(),
+        error_code: refused.refusal.code.into(),
         base_offset: -1,
-        error_message: Some(refusal.message),
+        record_errors: refused.records,
+        error_message: Some(refused.refusal.message),
         ..PartitionProduceResponse::default()
     }
 }

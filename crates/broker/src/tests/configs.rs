@@ -8,7 +8,10 @@ use moldau_protocol::messages::describe_configs_response::{
 use moldau_protocol::messages::incremental_alter_configs_request::{
     AlterConfigsResource, AlterableConfig,
 };
-use moldau_protocol::messages::{DescribeConfigsRequest, IncrementalAlterConfigsRequest};
+use moldau_protocol::messages::{
+    AlterConfigsRequest, DescribeConfigsRequest, IncrementalAlterConfigsRequest,
+    alter_configs_request,
+};
 
 use super::world::{NOW_MS, World, batch, code};
 
@@ -79,12 +82,12 @@ fn a_topic_shows_each_key_with_its_source_and_its_default() {
     assert_eq!((own.value.as_deref(), own.config_source, own.config_type), (Some("1000"), 1, 5));
     let synonyms: Vec<_> =
         own.synonyms.iter().map(|it| (it.name.as_str(), it.value.as_deref(), it.source)).collect();
-    assert_eq!(
-        synonyms,
-        [("retention.ms", Some("1000"), 1), ("log.retention.ms", Some("604800000"), 5)]
-    );
+    // Kafka's broker has its default under another key, log.retention.hours.
+    assert_eq!(synonyms, [("retention.ms", Some("1000"), 1)]);
     let default = of_orders(&world, "retention.bytes");
     assert_eq!((default.value.as_deref(), default.config_source), (Some("-1"), 5));
+    let synonym = &default.synonyms[0];
+    assert_eq!((synonym.name.as_str(), synonym.source), ("log.retention.bytes", 5));
 }
 
 #[test]
@@ -93,17 +96,18 @@ fn an_empty_list_of_keys_asks_for_all_and_an_unknown_key_for_none() {
     world.create("orders", 1);
     let all = describe(&world, TOPIC, "orders", None).configs.len();
     assert_eq!(describe(&world, TOPIC, "orders", Some(&[])).configs.len(), all);
-    assert!(describe(&world, TOPIC, "orders", Some(&["segment.bytes"])).configs.is_empty());
+    assert!(describe(&world, TOPIC, "orders", Some(&["no.such.key"])).configs.is_empty());
 }
 
 #[test]
 fn the_broker_shows_its_own_configuration_as_read_only() {
     let world = World::new();
-    for name in ["", "0"] {
-        let configs = describe(&world, BROKER, name, None).configs;
-        let partitions = configs.iter().find(|config| config.name == "num.partitions").unwrap();
-        assert_eq!((partitions.value.as_deref(), partitions.read_only), (Some("3"), true));
-    }
+    let configs = describe(&world, BROKER, "0", None).configs;
+    let partitions = configs.iter().find(|config| config.name == "num.partitions").unwrap();
+    assert_eq!((partitions.value.as_deref(), partitions.read_only), (Some("3"), true));
+    let defaults_of_the_cluster = describe(&world, BROKER, "", None);
+    assert_eq!(code(defaults_of_the_cluster.error_code), ErrorCode::None);
+    assert!(defaults_of_the_cluster.configs.is_empty());
 }
 
 #[test]
@@ -111,6 +115,7 @@ fn what_has_no_configuration_is_refused() {
     let world = World::new();
     let refused = |kind, name| code(describe(&world, kind, name, None).error_code);
     assert_eq!(refused(TOPIC, "absent"), ErrorCode::UnknownTopicOrPartition);
+    assert_eq!(refused(TOPIC, "not a name"), ErrorCode::InvalidTopicException);
     assert_eq!(refused(BROKER, "1"), ErrorCode::InvalidRequest);
     assert_eq!(refused(32, "readers"), ErrorCode::InvalidRequest);
 }
@@ -130,15 +135,84 @@ fn a_value_is_set_and_deleted() {
 fn words_are_appended_to_a_list_once_and_subtracted() {
     let world = World::new();
     world.create("orders", 1);
-    assert_eq!(alter(&world, &[(APPEND, "cleanup.policy", Some("delete"))]), ErrorCode::None);
-    assert_eq!(value(&world, "cleanup.policy"), "delete");
-    assert_eq!(alter(&world, &[(SUBTRACT, "cleanup.policy", Some("compact"))]), ErrorCode::None);
-    assert_eq!(value(&world, "cleanup.policy"), "delete");
-    let compact = [(APPEND, "cleanup.policy", Some("compact"))];
-    assert_eq!(alter(&world, &compact), ErrorCode::InvalidConfig);
-    let nothing_left = [(SUBTRACT, "cleanup.policy", Some("delete"))];
-    assert_eq!(alter(&world, &nothing_left), ErrorCode::InvalidConfig);
-    assert_eq!(value(&world, "cleanup.policy"), "delete");
+    for (operation, words, left) in [
+        (APPEND, "compact", "delete,compact"),
+        (APPEND, "compact", "delete,compact"),
+        (SUBTRACT, "delete", "compact"),
+        (APPEND, "delete , compact", "compact,delete"),
+        (SUBTRACT, "absent", "compact,delete"),
+        (SUBTRACT, "", "compact,delete"),
+        (SUBTRACT, "compact,delete", ""),
+        (APPEND, "delete", "delete"),
+    ] {
+        let change = [(operation, "cleanup.policy", Some(words))];
+        assert_eq!(alter(&world, &change), ErrorCode::None, "{change:?}");
+        assert_eq!(value(&world, "cleanup.policy"), left, "{change:?}");
+    }
+    for words in ["absent", ""] {
+        let change = [(APPEND, "cleanup.policy", Some(words))];
+        assert_eq!(alter(&world, &change), ErrorCode::InvalidConfig, "{words}");
+        assert_eq!(value(&world, "cleanup.policy"), "delete");
+    }
+}
+
+/// Each step alone is short enough; the journal's record could not hold the third.
+#[test]
+fn a_list_does_not_grow_beyond_what_is_stored() {
+    let world = World::new();
+    world.create("orders", 1);
+    let key = "leader.replication.throttled.replicas";
+    let of_broker = |broker: usize| vec![format!("10000000:{broker}"); 2_900].join(",");
+    assert_eq!(alter(&world, &[(SET, key, Some(&of_broker(0)))]), ErrorCode::None);
+    let more = of_broker(1);
+    assert_eq!(alter(&world, &[(APPEND, key, Some(&more))]), ErrorCode::InvalidConfig);
+    assert_eq!(value(&world, key), of_broker(0));
+}
+
+#[test]
+fn a_value_is_shown_in_one_spelling() {
+    let world = World::new();
+    world.create_with("orders", 1, &[("retention.ms", " 005 ")]);
+    assert_eq!(value(&world, "retention.ms"), "5");
+    assert_eq!(alter(&world, &[(SET, "retention.ms", Some("+6"))]), ErrorCode::None);
+    assert_eq!(value(&world, "retention.ms"), "6");
+}
+
+#[test]
+fn the_older_alteration_replaces_the_whole_configuration() {
+    let world = World::new();
+    world.create_with("orders", 1, &[("retention.bytes", "7")]);
+    let replace = |kind, name: &str, configs: &[(&str, Option<&str>)]| {
+        let configs = configs.iter().map(|(name, value)| alter_configs_request::AlterableConfig {
+            name: (*name).to_owned(),
+            value: value.map(str::to_owned),
+            ..Default::default()
+        });
+        let resource = alter_configs_request::AlterConfigsResource {
+            resource_type: kind,
+            resource_name: name.to_owned(),
+            configs: configs.collect(),
+            ..Default::default()
+        };
+        let request = AlterConfigsRequest { resources: vec![resource], ..Default::default() };
+        code(world.ask(&request).responses[0].error_code)
+    };
+    let shown = || (value(&world, "retention.ms"), value(&world, "retention.bytes"));
+    let both = |ms: &str, bytes: &str| (ms.to_owned(), bytes.to_owned());
+    assert_eq!(replace(TOPIC, "orders", &[("retention.ms", Some("5"))]), ErrorCode::None);
+    assert_eq!(shown(), both("5", "-1"));
+    for (configs, refusal) in [
+        ([("retention.ms", Some("week"))], ErrorCode::InvalidConfig),
+        ([("retention.ms", None)], ErrorCode::InvalidConfig),
+        ([("no.such.key", Some("1"))], ErrorCode::InvalidConfig),
+    ] {
+        assert_eq!(replace(TOPIC, "orders", &configs), refusal, "{configs:?}");
+        assert_eq!(shown(), both("5", "-1"));
+    }
+    assert_eq!(replace(TOPIC, "orders", &[]), ErrorCode::None);
+    assert_eq!(shown(), both("604800000", "-1"));
+    assert_eq!(replace(TOPIC, "absent", &[]), ErrorCode::UnknownTopicOrPartition);
+    assert_eq!(replace(BROKER, "0", &[]), ErrorCode::InvalidRequest);
 }
 
 #[test]
@@ -147,7 +221,8 @@ fn an_alteration_that_cannot_be_is_refused_and_changes_nothing() {
     world.create("orders", 1);
     let good = (SET, "retention.bytes", Some("5"));
     for (change, expected) in [
-        ((SET, "segment.bytes", Some("1")), ErrorCode::InvalidConfig),
+        ((SET, "no.such.key", Some("1")), ErrorCode::InvalidConfig),
+        ((SET, "compression.type", Some("gzip")), ErrorCode::InvalidConfig),
         ((SET, "retention.ms", Some("week")), ErrorCode::InvalidConfig),
         ((SET, "retention.ms", None), ErrorCode::InvalidRequest),
         ((APPEND, "retention.ms", Some("1")), ErrorCode::InvalidConfig),
@@ -160,6 +235,8 @@ fn an_alteration_that_cannot_be_is_refused_and_changes_nothing() {
     }
     let of = |kind, name| code(world.ask(&altering(kind, name, &[good])).responses[0].error_code);
     assert_eq!(of(TOPIC, "absent"), ErrorCode::UnknownTopicOrPartition);
+    assert_eq!(of(TOPIC, "not a name"), ErrorCode::InvalidTopicException);
+    assert_eq!(of(TOPIC, ""), ErrorCode::InvalidRequest);
     assert_eq!(of(BROKER, "0"), ErrorCode::InvalidRequest);
 }
 
@@ -171,6 +248,30 @@ fn validating_an_alteration_changes_nothing() {
     let validating = IncrementalAlterConfigsRequest { validate_only: true, ..request };
     assert_eq!(code(world.ask(&validating).responses[0].error_code), ErrorCode::None);
     assert_eq!(value(&world, "retention.ms"), "604800000");
+}
+
+/// Kafka Streams, Connect and Schema Registry cannot start where one of these is refused.
+#[test]
+fn the_topics_of_common_tools_are_created() {
+    let world = World::new();
+    let repartition = [
+        ("cleanup.policy", "delete"),
+        ("segment.bytes", "52428800"),
+        ("retention.ms", "-1"),
+        ("message.timestamp.type", "CreateTime"),
+    ];
+    world.create_with("repartition", 1, &repartition);
+    let changelog = [("cleanup.policy", "compact"), ("message.timestamp.type", "CreateTime")];
+    world.create_with("changelog", 1, &changelog);
+    let windowed = [
+        ("cleanup.policy", "compact,delete"),
+        ("retention.ms", "86460000"),
+        ("message.timestamp.type", "CreateTime"),
+    ];
+    world.create_with("windowed-changelog", 1, &windowed);
+    let connect = [("cleanup.policy", "compact"), ("min.insync.replicas", "1")];
+    world.create_with("connect-offsets", 1, &connect);
+    world.create_with("schemas", 1, &[("cleanup.policy", "compact")]);
 }
 
 #[test]

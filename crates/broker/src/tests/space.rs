@@ -55,6 +55,21 @@ fn retention_by_size_keeps_at_least_what_it_says() {
     assert_eq!(world.fetch("orders", 0, 3).log_start_offset, 3);
 }
 
+/// A compacted topic keeps its newest record of each key, however old it is.
+#[test]
+fn retention_leaves_a_topic_alone_whose_policy_is_not_to_delete() {
+    let world = World::new();
+    let small = [("retention.ms", "1"), ("retention.bytes", "1")];
+    for (topic, policy, start) in
+        [("compacted", "compact", 0), ("neither", "", 0), ("both", "compact,delete", 1)]
+    {
+        world.create_with(topic, 1, &[small[0], small[1], ("cleanup.policy", policy)]);
+        world.append(topic, 0, batch(1_000, &["old"]));
+        world.wait(retention::apply(&world.state, NOW_MS));
+        assert_eq!(world.fetch(topic, 0, 1).log_start_offset, start, "{topic}");
+    }
+}
+
 /// A produce that found its topic just before another connection deleted it leaves a log that
 /// nobody can read, whose batches would keep journal files until the next start.
 #[test]

@@ -13,6 +13,7 @@ use moldau_protocol::messages::delete_records_request::{
 };
 use moldau_protocol::messages::delete_topics_request::DeleteTopicState;
 use moldau_protocol::messages::describe_configs_request::DescribeConfigsResource;
+use moldau_protocol::messages::describe_log_dirs_request::DescribableLogDirTopic;
 use moldau_protocol::messages::describe_topic_partitions_request::{Cursor, TopicRequest};
 use moldau_protocol::messages::fetch_request::ForgottenTopic;
 use moldau_protocol::messages::incremental_alter_configs_request::{
@@ -30,12 +31,13 @@ use moldau_protocol::messages::offset_for_leader_epoch_request::{
     OffsetForLeaderPartition, OffsetForLeaderTopic,
 };
 use moldau_protocol::messages::{
-    ApiKey, ApiVersionsRequest, CreatePartitionsRequest, CreateTopicsRequest, DeleteGroupsRequest,
-    DeleteRecordsRequest, DeleteTopicsRequest, DescribeClusterRequest, DescribeConfigsRequest,
-    DescribeGroupsRequest, DescribeTopicPartitionsRequest, FetchRequest, FindCoordinatorRequest,
-    HeartbeatRequest, IncrementalAlterConfigsRequest, InitProducerIdRequest, LeaveGroupRequest,
-    ListGroupsRequest, MetadataRequest, OffsetDeleteRequest, OffsetFetchRequest,
-    OffsetForLeaderEpochRequest, SyncGroupRequest,
+    AlterConfigsRequest, ApiKey, ApiVersionsRequest, CreatePartitionsRequest, CreateTopicsRequest,
+    DeleteGroupsRequest, DeleteRecordsRequest, DeleteTopicsRequest, DescribeClusterRequest,
+    DescribeConfigsRequest, DescribeGroupsRequest, DescribeLogDirsRequest,
+    DescribeTopicPartitionsRequest, FetchRequest, FindCoordinatorRequest, HeartbeatRequest,
+    IncrementalAlterConfigsRequest, InitProducerIdRequest, LeaveGroupRequest, ListGroupsRequest,
+    MetadataRequest, OffsetDeleteRequest, OffsetFetchRequest, OffsetForLeaderEpochRequest,
+    SyncGroupRequest, alter_configs_request,
 };
 use moldau_protocol::{ErrorCode, Request, Uuid, frame};
 
@@ -243,6 +245,19 @@ fn ask_for_descriptions(world: &World, orders: Uuid) {
         include_documentation: version >= 3,
         ..DescribeConfigsRequest::default()
     });
+    each(world, |_| DescribeLogDirsRequest::default());
+    each(world, |_| DescribeLogDirsRequest {
+        topics: Some(
+            ["orders", "absent"]
+                .map(|topic| DescribableLogDirTopic {
+                    topic: topic.to_owned(),
+                    partitions: vec![0, 2, 9, -1],
+                    ..DescribableLogDirTopic::default()
+                })
+                .into(),
+        ),
+        ..DescribeLogDirsRequest::default()
+    });
     each(world, |_| DescribeTopicPartitionsRequest {
         topics: ["orders", "absent", "not a name"]
             .map(|name| TopicRequest { name: name.to_owned(), ..TopicRequest::default() })
@@ -427,6 +442,16 @@ fn ask_for_changes(world: &World) {
             })
             .into(),
         ..IncrementalAlterConfigsRequest::default()
+    });
+    each(world, |_| AlterConfigsRequest {
+        resources: [(2, "orders"), (2, "absent"), (4, "0")]
+            .map(|(resource_type, name)| alter_configs_request::AlterConfigsResource {
+                resource_type,
+                resource_name: name.to_owned(),
+                ..Default::default()
+            })
+            .into(),
+        ..AlterConfigsRequest::default()
     });
     each(world, |version| InitProducerIdRequest {
         transactional_id: (version % 2 == 1).then(|| "transaction".to_owned()),

@@ -6,7 +6,8 @@ use crate::check::Check;
 
 /// The APIs that the broker serves, by Kafka's names. Nothing else may be advertised: a client
 /// chooses its way by what it sees here.
-const SERVED: [&str; 26] = [
+const SERVED: [&str; 28] = [
+    "AlterConfigs",
     "ApiVersions",
     "CreatePartitions",
     "CreateTopics",
@@ -16,6 +17,7 @@ const SERVED: [&str; 26] = [
     "DescribeCluster",
     "DescribeConfigs",
     "DescribeGroups",
+    "DescribeLogDirs",
     "DescribeTopicPartitions",
     "Fetch",
     "FindCoordinator",

@@ -1,0 +1,72 @@
+//! AlterConfigs, versions 0-2 (KIP-133), of topics.
+//!
+//! The configuration of the request replaces the whole of what the topic overrides. Kafka's own
+//! clients and tools use IncrementalAlterConfigs; KafkaJS and older clients know this one only.
+
+use moldau_protocol::ErrorCode;
+use moldau_protocol::messages::alter_configs_request::AlterConfigsResource;
+use moldau_protocol::messages::alter_configs_response::AlterConfigsResourceResponse;
+use moldau_protocol::messages::{AlterConfigsRequest, AlterConfigsResponse};
+use moldau_storage::Lsn;
+
+use crate::api::incremental_alter_configs::{check_distinct, topic_name};
+use crate::call::{Call, Outcome, once_durable};
+use crate::error::Refusal;
+use crate::topic_config::{canonical, shown};
+
+pub(crate) fn handle(
+    call: &Call<'_>,
+    request: AlterConfigsRequest,
+) -> Outcome<AlterConfigsResponse> {
+    let mut last = None;
+    let mut responses = Vec::with_capacity(request.resources.len());
+    for resource in &request.resources {
+        let mut response = AlterConfigsResourceResponse {
+            resource_type: resource.resource_type,
+            resource_name: resource.resource_name.clone(),
+            ..AlterConfigsResourceResponse::default()
+        };
+        match replace(call, resource, request.validate_only) {
+            Ok(lsn) => last = lsn.or(last),
+            Err(refusal) => {
+                response.error_code = refusal.code.into();
+                response.error_message = Some(refusal.message);
+            }
+        }
+        responses.push(response);
+    }
+    let response = AlterConfigsResponse { responses, ..AlterConfigsResponse::default() };
+    let Some(lsn) = last else { return Outcome::Now(response) };
+    once_durable(call, lsn, move |durable| match durable {
+        true => response,
+        false => storage_failed(response),
+    })
+}
+
+fn replace(
+    call: &Call<'_>,
+    resource: &AlterConfigsResource,
+    validate_only: bool,
+) -> Result<Option<Lsn>, Refusal> {
+    let name = topic_name(resource.resource_type, &resource.resource_name)?;
+    check_distinct(resource.configs.iter().map(|config| config.name.as_str()))?;
+    call.state.catalog.configure(&call.state.storage, name, validate_only, |overrides| {
+        overrides.clear();
+        for config in &resource.configs {
+            let value = match &config.value {
+                Some(value) => canonical(&config.name, value),
+                None => Err(format!("{} has no value", shown(&config.name))),
+            };
+            let value = value.map_err(|it| Refusal::new(ErrorCode::InvalidConfig, it))?;
+            overrides.insert(config.name.clone(), value);
+        }
+        Ok(())
+    })
+}
+
+fn storage_failed(mut response: AlterConfigsResponse) -> AlterConfigsResponse {
+    for resource in &mut response.responses {
+        resource.error_code = ErrorCode::KafkaStorageError.into();
+    }
+    response
+}

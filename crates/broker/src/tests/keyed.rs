@@ -1,0 +1,109 @@
+//! What a producer to a compacted topic is told.
+
+use bytes::Bytes;
+use moldau_protocol::ErrorCode;
+use moldau_records::{BatchBuilder, BatchOptions, BatchView, Compression, Compressor};
+
+use super::world::{NOW_MS, World, batch, code};
+
+/// A batch of records that have these keys.
+fn keyed(compression: Compression, keys: &[Option<&str>]) -> Bytes {
+    let mut builder = BatchBuilder::new(BatchOptions::default());
+    for key in keys {
+        builder.append(NOW_MS, key.map(str::as_bytes), Some(b"value"), []).unwrap();
+    }
+    builder.finish_bytes(compression, &mut Compressor::default()).unwrap()
+}
+
+fn world_with(policy: &str) -> World {
+    let world = World::new();
+    world.create_with("table", 1, &[("cleanup.policy", policy)]);
+    world
+}
+
+#[test]
+fn a_record_without_a_key_is_refused_and_named_in_every_codec() {
+    let world = world_with("compact");
+    for compression in Compression::ALL {
+        let records = keyed(compression, &[Some("a"), None, Some(""), None]);
+        let response = world.produce("table", 0, records);
+        assert_eq!(code(response.error_code), ErrorCode::InvalidRecord, "{compression:?}");
+        assert_eq!(response.base_offset, -1);
+        let named: Vec<_> = response.record_errors.iter().map(|it| it.batch_index).collect();
+        assert_eq!(named, [1, 3]);
+        let told = |text: &Option<String>| text.as_ref().is_some_and(|it| it.contains("key"));
+        assert!(told(&response.error_message));
+        assert!(response.record_errors.iter().all(|it| told(&it.batch_index_error_message)));
+    }
+    assert_eq!(world.fetch("table", 0, 0).high_watermark, 0);
+}
+
+#[test]
+fn records_with_keys_are_appended_in_every_codec() {
+    let world = world_with("compact");
+    for (offset, compression) in (0..).step_by(2).zip(Compression::ALL) {
+        let records = keyed(compression, &[Some("a"), Some("")]);
+        assert_eq!(world.append("table", 0, records), offset);
+    }
+}
+
+#[test]
+fn the_policy_of_the_topic_decides_whether_a_key_is_needed() {
+    for (policy, expected) in [
+        ("compact,delete", ErrorCode::InvalidRecord),
+        ("delete", ErrorCode::None),
+        ("", ErrorCode::None),
+    ] {
+        let world = world_with(policy);
+        let response = world.produce("table", 0, keyed(Compression::None, &[None]));
+        assert_eq!(code(response.error_code), expected, "{policy}");
+    }
+}
+
+#[test]
+fn not_every_one_of_very_many_records_is_named() {
+    let world = world_with("compact");
+    let response = world.produce("table", 0, keyed(Compression::Zstd, &[None; 5_000]));
+    assert_eq!(code(response.error_code), ErrorCode::InvalidRecord);
+    assert_eq!(response.record_errors.len(), 1_000);
+}
+
+/// Such a batch unpacks to a thousand times its size; the code makes Kafka's producer split it.
+#[test]
+fn a_batch_that_unpacks_to_too_much_is_refused_as_too_large() {
+    let world = world_with("compact");
+    let value = "v".repeat(65 << 20);
+    let mut builder = BatchBuilder::new(BatchOptions::default());
+    builder.append(NOW_MS, Some(b"key"), Some(value.as_bytes()), []).unwrap();
+    let records = builder.finish_bytes(Compression::Zstd, &mut Compressor::default()).unwrap();
+    assert!(records.len() < 1 << 20);
+    let response = world.produce("table", 0, records);
+    assert_eq!(code(response.error_code), ErrorCode::MessageTooLarge);
+}
+
+#[test]
+fn records_that_cannot_be_walked_are_refused() {
+    let world = world_with("compact");
+    let mut wrong_offset = keyed(Compression::None, &[Some("a"), Some("b")]).to_vec();
+    let view = BatchView::parse(&wrong_offset).unwrap();
+    let header = view.bytes().len() - view.payload().len();
+    // Length, attributes and timestamp take a byte each; the offset of the first record follows.
+    wrong_offset[header + 3] = 2;
+    let mut torn = keyed(Compression::None, &[Some("a")]).to_vec();
+    let last = torn.len() - 1;
+    torn[last] = 0x7f;
+    for mut records in [wrong_offset, torn] {
+        reseal(&mut records);
+        let response = world.produce("table", 0, records.into());
+        assert_eq!(code(response.error_code), ErrorCode::InvalidRecord);
+    }
+    world.create("stream", 1);
+    world.append("stream", 0, batch(NOW_MS, &["a"]));
+}
+
+/// Writes the checksum that belongs to what a test has changed.
+fn reseal(records: &mut [u8]) {
+    const CRC: std::ops::Range<usize> = 17..21;
+    let crc = moldau_records::crc32c(&records[CRC.end..]);
+    records[CRC].copy_from_slice(&crc.to_be_bytes());
+}
