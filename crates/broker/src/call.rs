@@ -74,6 +74,27 @@ pub(crate) fn once_durable<R: 'static>(
     Outcome::Later(Box::pin(async move { answer(durable.await.is_ok()) }))
 }
 
+/// Elements of a request or an answer, such as partitions, that are gone through before other
+/// connections of the thread get their turn: some tens to hundreds of microseconds of work.
+const ELEMENTS_PER_TURN: usize = 4096;
+
+/// Shares the network thread while something long is gone through.
+#[derive(Default)]
+pub(crate) struct Turns {
+    done: usize,
+}
+
+impl Turns {
+    /// Counts elements that were dealt with, and gives way once there were enough of them.
+    pub(crate) async fn step(&mut self, elements: usize) {
+        self.done = self.done.saturating_add(elements);
+        if self.done >= ELEMENTS_PER_TURN {
+            self.done = 0;
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
 /// What [`moldau_net::Service::call`] returns for a request.
 pub(crate) type Served = Reply<Later<Response>>;
 

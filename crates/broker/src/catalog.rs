@@ -17,8 +17,12 @@ use crate::topic_config::TopicConfig;
 /// Longest topic name, since Kafka's own limit keeps `<topic>-<partition>` a file name.
 const TOPIC_NAME_BYTES_MAX: usize = 249;
 
-/// Most partitions of one topic: a response that lists them must fit a frame.
+/// Most partitions of one topic: clients keep some hundred bytes for each, all at once.
 pub(crate) const TOPIC_PARTITIONS_MAX: u32 = 2_000_000;
+
+/// Most partitions of all topics. Metadata can be asked for all of them, at up to 34 bytes each,
+/// and the length of a frame is an `i32`.
+pub(crate) const PARTITIONS_MAX: u64 = 32_000_000;
 
 /// One topic at one moment; a change makes another value.
 #[derive(Clone, Debug)]
@@ -35,6 +39,11 @@ impl Topic {
     pub(crate) fn has(&self, partition: i32) -> bool {
         u32::try_from(partition).is_ok_and(|partition| partition < self.partitions)
     }
+
+    /// The index after the last partition.
+    pub(crate) fn partitions_end(&self) -> i32 {
+        i32::try_from(self.partitions).expect("bounded by TOPIC_PARTITIONS_MAX")
+    }
 }
 
 /// All topics.
@@ -48,25 +57,31 @@ pub(crate) struct Catalog {
 struct Topics {
     by_name: BTreeMap<Arc<str>, Arc<Topic>>,
     by_id: HashMap<Uuid, Arc<Topic>>,
+    /// Partitions of all topics.
+    partitions: u64,
 }
 
 impl Topics {
     fn put(&mut self, topic: Topic) -> Arc<Topic> {
         let topic = Arc::new(topic);
         self.by_name.insert(Arc::clone(&topic.name), Arc::clone(&topic));
-        self.by_id.insert(topic.id, Arc::clone(&topic));
+        let before = self.by_id.insert(topic.id, Arc::clone(&topic));
+        self.partitions -= before.map_or(0, |before| u64::from(before.partitions));
+        self.partitions += u64::from(topic.partitions);
         topic
     }
 
     fn remove(&mut self, id: Uuid) -> Option<Arc<Topic>> {
         let topic = self.by_id.remove(&id)?;
         self.by_name.remove(&topic.name);
+        self.partitions -= u64::from(topic.partitions);
         Some(topic)
     }
 
     fn apply(&mut self, record: MetadataRecord) -> Result<(), String> {
         match record {
             MetadataRecord::TopicCreated { id, name, partitions, overrides } => {
+                check_stored(partitions)?;
                 let config = TopicConfig::parse(&overrides)?;
                 let id = Uuid::from_bytes(id);
                 self.put(Topic { id, name: name.into(), partitions, overrides, config });
@@ -75,6 +90,7 @@ impl Topics {
                 self.remove(Uuid::from_bytes(id));
             }
             MetadataRecord::PartitionsGrown { id, partitions } => {
+                check_stored(partitions)?;
                 let topic = self.existing(Uuid::from_bytes(id))?;
                 self.put(Topic { partitions, ..topic });
             }
@@ -86,6 +102,32 @@ impl Topics {
             MetadataRecord::Group(_) | MetadataRecord::ProducerIds(_) => {}
         }
         Ok(())
+    }
+
+    fn check_growth(&self, topic: &Topic, partitions: u32) -> Result<(), Refusal> {
+        if partitions <= topic.partitions {
+            let message = format!(
+                "topic {} has {} partitions; {partitions} would not be an increase",
+                topic.name, topic.partitions
+            );
+            return Err(Refusal::new(ErrorCode::InvalidPartitions, message));
+        }
+        self.check_room(partitions, partitions - topic.partitions)
+    }
+
+    /// Whether a topic can have `partitions` partitions, of which `added` are not there yet.
+    fn check_room(&self, partitions: u32, added: u32) -> Result<(), Refusal> {
+        if partitions <= TOPIC_PARTITIONS_MAX
+            && self.partitions + u64::from(added) <= PARTITIONS_MAX
+        {
+            return Ok(());
+        }
+        let message = format!(
+            "a topic has at most {TOPIC_PARTITIONS_MAX} partitions, and all topics together have \
+             at most {PARTITIONS_MAX}, of which {} are there",
+            self.partitions
+        );
+        Err(Refusal::new(ErrorCode::PolicyViolation, message))
     }
 
     fn existing(&self, id: Uuid) -> Result<Topic, String> {
@@ -140,7 +182,7 @@ impl Catalog {
     ) -> Result<(Arc<Topic>, Lsn), Refusal> {
         let mut topics = self.write();
         check_absent(&topics, name)?;
-        let config = check_topic(name, partitions, &overrides)?;
+        let config = check_topic(&topics, name, partitions, &overrides)?;
         let id = fresh_id(&topics);
         let record = MetadataRecord::TopicCreated {
             id: id.into_bytes(),
@@ -163,8 +205,9 @@ impl Catalog {
         partitions: u32,
         overrides: &TopicOverrides,
     ) -> Result<TopicConfig, Refusal> {
-        check_absent(&self.read(), name)?;
-        check_topic(name, partitions, overrides)
+        let topics = self.read();
+        check_absent(&topics, name)?;
+        check_topic(&topics, name, partitions, overrides)
     }
 
     /// Deletes a topic and its data.
@@ -187,7 +230,8 @@ impl Catalog {
     /// Raises the number of partitions of a topic to `partitions`.
     ///
     /// # Errors
-    /// `UNKNOWN_TOPIC_OR_PARTITION`, `INVALID_PARTITIONS`, or a journal that takes nothing.
+    /// `UNKNOWN_TOPIC_OR_PARTITION`, `INVALID_PARTITIONS` for a count that is no increase,
+    /// `POLICY_VIOLATION` for one over the limits, or a journal that takes nothing.
     pub(crate) fn grow(
         &self,
         storage: &Storage,
@@ -196,11 +240,22 @@ impl Catalog {
     ) -> Result<Lsn, Refusal> {
         let mut topics = self.write();
         let topic = topics.by_name.get(name).cloned().ok_or_else(|| unknown_name(name))?;
-        check_growth(&topic, partitions)?;
+        topics.check_growth(&topic, partitions)?;
         let id = topic.id.into_bytes();
         let lsn = append(storage, &MetadataRecord::PartitionsGrown { id, partitions })?;
         topics.put(Topic { partitions, ..Topic::clone(&topic) });
         Ok(lsn)
+    }
+
+    /// What [`Catalog::grow`] would say, without changing anything; returns the topic.
+    ///
+    /// # Errors
+    /// As [`Catalog::grow`].
+    pub(crate) fn check_growth(&self, name: &str, partitions: u32) -> Result<Arc<Topic>, Refusal> {
+        let topics = self.read();
+        let topic = topics.by_name.get(name).cloned().ok_or_else(|| unknown_name(name))?;
+        topics.check_growth(&topic, partitions)?;
+        Ok(topic)
     }
 
     /// Replaces the overrides of a topic by what `change` makes of them.
@@ -252,22 +307,6 @@ impl Catalog {
     }
 }
 
-/// Checks a partition count against the one that a topic has.
-///
-/// # Errors
-/// `INVALID_PARTITIONS`: the count can only grow, within bounds.
-pub(crate) fn check_growth(topic: &Topic, partitions: u32) -> Result<(), Refusal> {
-    if partitions > topic.partitions && partitions <= TOPIC_PARTITIONS_MAX {
-        return Ok(());
-    }
-    let message = format!(
-        "topic {} has {} partitions; the count can be raised to at most {TOPIC_PARTITIONS_MAX}, \
-         not set to {partitions}",
-        topic.name, topic.partitions
-    );
-    Err(Refusal::new(ErrorCode::InvalidPartitions, message))
-}
-
 /// `UNKNOWN_TOPIC_OR_PARTITION` for a name.
 pub(crate) fn unknown_name(name: &str) -> Refusal {
     Refusal::new(ErrorCode::UnknownTopicOrPartition, format!("there is no topic {name}"))
@@ -282,6 +321,13 @@ fn append(storage: &Storage, record: &MetadataRecord) -> Result<Lsn, Refusal> {
     storage.append_metadata(&record.encode()).map_err(|error| append_refusal(&error))
 }
 
+fn check_stored(partitions: u32) -> Result<(), String> {
+    match partitions <= TOPIC_PARTITIONS_MAX {
+        true => Ok(()),
+        false => Err(format!("a topic of {partitions} partitions")),
+    }
+}
+
 fn check_absent(topics: &Topics, name: &str) -> Result<(), Refusal> {
     if topics.by_name.contains_key(name) {
         let message = format!("topic {name} already exists");
@@ -291,15 +337,17 @@ fn check_absent(topics: &Topics, name: &str) -> Result<(), Refusal> {
 }
 
 fn check_topic(
+    topics: &Topics,
     name: &str,
     partitions: u32,
     overrides: &TopicOverrides,
 ) -> Result<TopicConfig, Refusal> {
     check_name(name)?;
-    if partitions == 0 || partitions > TOPIC_PARTITIONS_MAX {
-        let message = format!("a topic has 1 to {TOPIC_PARTITIONS_MAX} partitions");
+    if partitions == 0 {
+        let message = "a topic has at least one partition";
         return Err(Refusal::new(ErrorCode::InvalidPartitions, message));
     }
+    topics.check_room(partitions, partitions)?;
     TopicConfig::parse(overrides).map_err(|problem| Refusal::new(ErrorCode::InvalidConfig, problem))
 }
 

@@ -14,6 +14,7 @@
 //! | `fetch_session` | incremental fetch sessions |
 //! | `group_service` | the group coordinator, its journal records and its timer |
 //! | `partition`, `retention` | from names to logs; what leaves them |
+//! | `partition_runs` | the encoded partitions that Metadata answers share |
 //! | `call` | a request and its answer, as handlers see them |
 //! | `counters`, `metrics` | what handlers count; what `/metrics` reports |
 //!
@@ -38,6 +39,7 @@ mod group_service;
 mod metadata_record;
 mod metrics;
 mod partition;
+mod partition_runs;
 mod retention;
 mod server;
 mod state;

@@ -15,6 +15,7 @@ use crate::error::{Refusal, append_refusal};
 use crate::fetch_session::{FetchSessions, lock};
 use crate::group_service::GroupService;
 use crate::metadata_record::MetadataRecord;
+use crate::partition_runs::PartitionRuns;
 
 /// Topics, groups, sessions and the journal of one broker.
 pub(crate) struct State {
@@ -25,6 +26,7 @@ pub(crate) struct State {
     pub(crate) catalog: Catalog,
     pub(crate) sessions: FetchSessions,
     pub(crate) groups: GroupService,
+    pub(crate) partition_runs: PartitionRuns,
     pub(crate) counters: Counters,
     /// Told when a client deleted a topic or records.
     pub(crate) deleted: Notify,
@@ -94,6 +96,7 @@ impl State {
             catalog: restored.catalog,
             sessions: FetchSessions::default(),
             groups,
+            partition_runs: PartitionRuns::default(),
             counters: Counters::default(),
             deleted: Notify::new(),
             producer_ids: Mutex::new(ReservedIds {

@@ -9,6 +9,7 @@ mod fetch_limits;
 mod groups;
 mod hostile;
 mod keyed;
+mod large_topics;
 mod log_dirs;
 mod lookups;
 mod produce;

@@ -27,9 +27,9 @@ use crate::shutdown::{Phase, Shutdown, ShutdownListener};
 /// stack; 64 segments of a fetch answer are a megabyte and more.
 const WRITE_SEGMENTS_MAX: usize = 64;
 
-/// Most bytes written before other connections of the thread get their turn. The kernel copies them
-/// in a fraction of a millisecond, against which the turn costs nothing; an answer of many megabytes
-/// to a peer that reads as fast would else keep everyone waiting.
+/// Most bytes written before other connections of the thread get their turn. The kernel copies
+/// them in a fraction of a millisecond, against which the turn costs nothing; an answer of many
+/// megabytes to a peer that reads as fast would else keep everyone waiting.
 const WRITE_BYTES_PER_TURN: usize = 512 * 1024;
 
 /// The idle timeout is measured in this many steps.

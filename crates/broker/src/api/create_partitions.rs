@@ -7,7 +7,6 @@ use moldau_protocol::messages::{CreatePartitionsRequest, CreatePartitionsRespons
 use moldau_storage::Lsn;
 
 use crate::call::{Call, Outcome, once_durable};
-use crate::catalog;
 use crate::config::NODE_ID;
 use crate::error::Refusal;
 
@@ -43,9 +42,8 @@ fn grow(
     validate_only: bool,
 ) -> Result<Option<Lsn>, Refusal> {
     let catalog = &call.state.catalog;
-    let topic = catalog.by_name(&asked.name).ok_or_else(|| catalog::unknown_name(&asked.name))?;
     let partitions = u32::try_from(asked.count).unwrap_or(0);
-    catalog::check_growth(&topic, partitions)?;
+    let topic = catalog.check_growth(&asked.name, partitions)?;
     if let Some(assignments) = &asked.assignments {
         let added = usize::try_from(partitions - topic.partitions).unwrap_or(usize::MAX);
         let fits = assignments.len() == added

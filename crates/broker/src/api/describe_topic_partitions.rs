@@ -65,7 +65,7 @@ struct Page {
 impl Page {
     /// Adds a topic from a partition on; returns where the next page begins if this one is full.
     fn add(&mut self, topic: &Topic, first: i32) -> Option<Cursor> {
-        let end = i32::try_from(topic.partitions).expect("bounded by TOPIC_PARTITIONS_MAX");
+        let end = topic.partitions_end();
         if self.room == 0 {
             return Some(cursor(topic, first));
         }

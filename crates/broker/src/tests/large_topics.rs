@@ -1,0 +1,183 @@
+//! Topics of very many partitions, which cost nothing until they are written to.
+
+use moldau_net::{Reply, Response};
+use moldau_protocol::messages::create_partitions_request::CreatePartitionsTopic;
+use moldau_protocol::messages::describe_topic_partitions_request::{Cursor, TopicRequest};
+use moldau_protocol::messages::metadata_request::MetadataRequestTopic;
+use moldau_protocol::messages::metadata_response::MetadataResponsePartition;
+use moldau_protocol::messages::{
+    CreatePartitionsRequest, DescribeTopicPartitionsRequest, MetadataRequest,
+};
+use moldau_protocol::metadata::encode_partitions;
+use moldau_protocol::{ApiKey, ErrorCode};
+use moldau_storage::Drive;
+
+use super::requests::{creatable, create};
+use super::world::{NOW_MS, World, batch, code, newest, request_frame};
+use crate::catalog::{PARTITIONS_MAX, TOPIC_PARTITIONS_MAX};
+
+const MILLION: i32 = 1_000_000;
+
+fn about(name: &str) -> MetadataRequest {
+    let topic =
+        MetadataRequestTopic { name: Some(name.to_owned()), ..MetadataRequestTopic::default() };
+    MetadataRequest { topics: Some(vec![topic]), ..MetadataRequest::default() }
+}
+
+fn raw_answer(world: &World, version: i16, request: &MetadataRequest) -> Response {
+    match world.send(&request_frame(version, request)) {
+        Reply::Later(answer) => world.wait(answer),
+        _ => panic!("metadata is answered later"),
+    }
+}
+
+fn whole(response: &Response) -> Vec<u8> {
+    let segments = std::iter::once(&response.head).chain(&response.rest);
+    segments.map(|segment| &segment[..]).collect::<Vec<_>>().concat()
+}
+
+fn try_create(world: &World, name: &str, partitions: i32) -> ErrorCode {
+    code(world.ask(&create(vec![creatable(name, partitions)])).topics[0].error_code)
+}
+
+fn grow(world: &World, name: &str, count: i32) -> ErrorCode {
+    let name = name.to_owned();
+    let topic = CreatePartitionsTopic { name, count, assignments: None, ..Default::default() };
+    let topics = vec![topic];
+    let request = CreatePartitionsRequest { topics, ..CreatePartitionsRequest::default() };
+    code(world.ask(&request).results[0].error_code)
+}
+
+#[test]
+fn metadata_describes_a_million_partitions_in_every_version() {
+    let world = World::new();
+    world.create("orders", MILLION);
+    let template = MetadataResponsePartition {
+        leader_epoch: 0,
+        replica_nodes: vec![0],
+        isr_nodes: vec![0],
+        ..MetadataResponsePartition::default()
+    };
+    for version in 0..=newest(ApiKey::Metadata) {
+        let answer = whole(&raw_answer(&world, version, &about("orders")));
+        let partitions = encode_partitions(0..MILLION, &template, version).unwrap();
+        // Behind them are at most the operations, an error and the ends of two structs.
+        let ends_with = |behind| answer[..answer.len() - behind].ends_with(&partitions);
+        assert!((0..=10).any(ends_with), "version {version}");
+    }
+    let topic = world.ask(&about("orders")).topics.remove(0);
+    assert!(topic.partitions.iter().map(|it| it.partition_index).eq(0..MILLION));
+    assert!(topic.partitions.iter().all(|it| it.leader_id == 0 && it.isr_nodes == [0]));
+    assert_eq!(world.state.partition_runs.bytes(), 0, "no answer is under way");
+}
+
+#[test]
+fn an_answer_for_many_partitions_is_made_in_turns() {
+    let world = World::new();
+    world.create("orders", 200_000);
+    world.create("small", 1);
+    let mut large = world.begin(newest(ApiKey::Metadata), &about("orders"));
+    assert!(!world.poll(&mut large));
+    assert!(!world.poll(&mut large));
+    world.append("small", 0, batch(NOW_MS, &["a"]));
+    assert_eq!(world.ask(&about("small")).topics[0].partitions.len(), 1);
+    let answer = world.finish::<MetadataRequest>(large);
+    assert_eq!(answer.topics[0].partitions.len(), 200_000);
+}
+
+#[test]
+fn answers_under_way_share_their_bytes() {
+    let world = World::new();
+    for name in ["orders", "others"] {
+        world.create(name, 100_000);
+    }
+    let all = MetadataRequest { topics: None, ..MetadataRequest::default() };
+    let version = newest(ApiKey::Metadata);
+    let one = raw_answer(&world, version, &about("orders"));
+    let held = world.state.partition_runs.bytes();
+    assert!(held >= one.len() - 1_000, "{held}");
+    let both = raw_answer(&world, version, &all);
+    assert!(both.len() > 2 * one.len() - 1_000);
+    assert_eq!(world.state.partition_runs.bytes(), held);
+    drop((one, both));
+    assert_eq!(world.state.partition_runs.bytes(), 0);
+}
+
+#[test]
+fn pages_of_a_large_topic_name_every_partition_once() {
+    let world = World::new();
+    for (name, partitions) in [("a", 3), ("b", 100_000), ("c", 5)] {
+        world.create(name, partitions);
+    }
+    for (limit, most) in [(1_999, 1_999), (i32::MAX, 2_000)] {
+        let (mut seen, mut cursor) = (Vec::new(), None);
+        loop {
+            let asked =
+                |name: &str| TopicRequest { name: name.to_owned(), ..TopicRequest::default() };
+            let request = DescribeTopicPartitionsRequest {
+                topics: ["c", "a", "b"].map(asked).to_vec(),
+                response_partition_limit: limit,
+                cursor,
+                ..DescribeTopicPartitionsRequest::default()
+            };
+            let page = world.ask(&request);
+            let before = seen.len();
+            for topic in page.topics {
+                let name = topic.name.unwrap();
+                seen.extend(topic.partitions.iter().map(|it| (name.clone(), it.partition_index)));
+            }
+            assert!((1..=most).contains(&(seen.len() - before)));
+            let Some(next) = page.next_cursor else { break };
+            cursor = Some(Cursor {
+                topic_name: next.topic_name,
+                partition_index: next.partition_index,
+                ..Cursor::default()
+            });
+        }
+        let all = [("a", 3), ("b", 100_000), ("c", 5)];
+        let all = all.iter().flat_map(|(name, end)| (0..*end).map(|at| ((*name).to_owned(), at)));
+        assert!(seen.into_iter().eq(all), "a limit of {limit}");
+    }
+}
+
+#[test]
+fn an_increment_costs_the_same_however_large_the_topic_is() {
+    let world = World::with(Drive::Stepped, |_| {});
+    world.create("orders", 1_000);
+    let journal_bytes = || world.state.storage.metrics().frame_bytes;
+    let mut costs = Vec::new();
+    for count in (2..=100).map(|thousands| thousands * 1_000) {
+        let before = journal_bytes();
+        assert_eq!(grow(&world, "orders", count), ErrorCode::None);
+        costs.push(journal_bytes() - before);
+    }
+    assert!(costs.iter().all(|cost| cost == &costs[0]), "{costs:?}");
+    assert_eq!(world.ask(&about("orders")).topics[0].partitions.len(), 100_000);
+    let world = world.restarted();
+    assert_eq!(world.ask(&about("orders")).topics[0].partitions.len(), 100_000);
+}
+
+#[test]
+fn counts_over_the_limits_are_refused_as_a_policy() {
+    let world = World::new();
+    let most = i32::try_from(TOPIC_PARTITIONS_MAX).unwrap();
+    for partitions in [i32::MAX, most + 1] {
+        assert_eq!(try_create(&world, "orders", partitions), ErrorCode::PolicyViolation);
+    }
+    assert_eq!(try_create(&world, "orders", 1), ErrorCode::None);
+    for partitions in [i32::MAX, most + 1] {
+        assert_eq!(grow(&world, "orders", partitions), ErrorCode::PolicyViolation);
+    }
+    assert_eq!(grow(&world, "orders", most), ErrorCode::None);
+    let topics = PARTITIONS_MAX / u64::from(TOPIC_PARTITIONS_MAX);
+    for index in 1..topics {
+        assert_eq!(try_create(&world, &format!("t{index}"), most), ErrorCode::None);
+    }
+    assert_eq!(try_create(&world, "straw", 1), ErrorCode::PolicyViolation);
+    world.delete("t1");
+    assert_eq!(try_create(&world, "straw", 1), ErrorCode::None);
+    assert_eq!(grow(&world, "straw", most), ErrorCode::None);
+    assert_eq!(grow(&world, "straw", most + 1), ErrorCode::PolicyViolation);
+    let world = world.restarted();
+    assert_eq!(try_create(&world, "last", 1), ErrorCode::PolicyViolation);
+}
