@@ -8,7 +8,7 @@
 //! the odds that any two collide are 2^-65. The seed keeps producers from preparing collisions;
 //! one who could would only hide a record that overwriting its key hides as well.
 //!
-//! Probing is linear, and an entry far from its home takes the place of one that is closer (Robin
+//! Probing is linear, and entries that follow one another are in the order of their homes (Robin
 //! Hood hashing): a search ends at the first entry that is closer to its home than the key would
 //! be, so looking up keys that are absent, the usual case in a log cleaned before, stays short at
 //! full load.
@@ -24,6 +24,9 @@ const LOAD_DENOMINATOR: usize = 10;
 /// High and low half of the hash, then the offset + 1. Zeros are an empty slot, so a large table
 /// costs no memory until it is used.
 type Slot = [u64; 3];
+
+/// High and low half.
+pub(super) type KeyHash = [u64; 2];
 
 /// The table holds as many keys as its size allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -113,24 +116,26 @@ impl KeyMap {
     /// # Errors
     /// [`Full`] when the key is not there and no slot is left; nothing is changed then.
     pub fn insert(&mut self, key: &[u8], offset: i64) -> Result<(), Full> {
+        self.insert_hash(self.hash(key), offset)
+    }
+
+    /// As [`Self::insert`]. Hashing the keys of a batch before the first search lets the processor
+    /// fetch the slots of several at once, which a record to be parsed in between prevents.
+    #[inline]
+    pub(super) fn insert_hash(&mut self, hash: KeyHash, offset: i64) -> Result<(), Full> {
         assert!(offset >= 0, "a log has no negative offsets");
-        let hash = self.hash(key);
         let mut entry: Slot = [hash[0], hash[1], offset.unsigned_abs() + 1];
-        let (mut at, mut distance, found) = self.find(hash);
+        let (mut at, found) = self.find(hash);
         if found {
             let slot = &mut self.slots[at];
             slot[2] = slot[2].max(entry[2]);
         } else if self.len >= self.capacity() {
             return Err(Full);
         } else {
+            // Those that follow are no farther from their homes: each moves on by a slot.
             while self.slots[at][2] != 0 {
-                let resident = self.distance(at);
-                if resident < distance {
-                    std::mem::swap(&mut self.slots[at], &mut entry);
-                    distance = resident;
-                }
+                std::mem::swap(&mut self.slots[at], &mut entry);
                 at = self.next(at);
-                distance += 1;
             }
             self.slots[at] = entry;
             self.len += 1;
@@ -142,23 +147,25 @@ impl KeyMap {
     /// The largest offset of `key` in the range, `None` where the range does not hold it.
     #[must_use]
     pub fn latest(&self, key: &[u8]) -> Option<i64> {
-        if self.len == 0 {
-            return None;
-        }
-        let (at, _, found) = self.find(self.hash(key));
+        self.latest_hash(self.hash(key))
+    }
+
+    /// As [`Self::latest`].
+    #[inline]
+    pub(super) fn latest_hash(&self, hash: KeyHash) -> Option<i64> {
+        let (at, found) = self.find(hash);
         let offset = self.slots.get(at).filter(|_| found)?[2] - 1;
         i64::try_from(offset).ok()
     }
 
-    /// The slot of a hash and whether it holds it; else the slot where it belongs and how far that
-    /// is from its home.
+    /// The slot of a hash and whether it holds it; else the slot where it belongs.
     #[inline]
-    fn find(&self, hash: [u64; 2]) -> (usize, usize, bool) {
+    fn find(&self, hash: KeyHash) -> (usize, bool) {
         let mut at = self.home(hash[0]);
         let mut distance = 0;
         while let Some(slot) = self.slots.get(at) {
             if slot[..2] == hash && slot[2] != 0 {
-                return (at, distance, true);
+                return (at, true);
             }
             if slot[2] == 0 || self.distance(at) < distance {
                 break;
@@ -166,11 +173,11 @@ impl KeyMap {
             at = self.next(at);
             distance += 1;
         }
-        (at, distance, false)
+        (at, false)
     }
 
     #[inline]
-    fn hash(&self, key: &[u8]) -> [u64; 2] {
+    pub(super) fn hash(&self, key: &[u8]) -> KeyHash {
         let hash = XxHash3_128::oneshot_with_seed(self.seed, key);
         let half = |bits: u128| u64::try_from(bits).unwrap_or(u64::MAX);
         [half(hash >> u64::BITS), half(hash & u128::from(u64::MAX))]

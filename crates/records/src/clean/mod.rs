@@ -27,6 +27,7 @@
 
 mod key_map;
 
+use key_map::KeyHash;
 pub use key_map::{Full, KeyMap};
 
 use crate::{
@@ -121,8 +122,10 @@ pub struct Cleaner {
     decompressor: Decompressor,
     compressor: Compressor,
     builder: BatchBuilder,
-    /// Of each record of a batch, whether it stays.
-    retained: Vec<bool>,
+    /// The keys of a batch that the map is to take, and their offsets.
+    keys: Vec<(KeyHash, i64)>,
+    /// The records of a batch.
+    judged: Vec<Judged>,
 }
 
 impl Cleaner {
@@ -138,7 +141,8 @@ impl Cleaner {
             decompressor: Decompressor::default(),
             compressor: Compressor::default(),
             builder: BatchBuilder::new(BatchOptions::default()),
-            retained: Vec::new(),
+            keys: Vec::new(),
+            judged: Vec::new(),
         }
     }
 
@@ -167,10 +171,9 @@ impl Cleaner {
         if !batch.is_control() && batch.last_offset() >= map.from_offset() {
             match batch.records(&mut self.decompressor, self.unpacked_bytes_max) {
                 Ok(records) => {
-                    for record in in_order(batch, records) {
-                        if !map_record(&record?, map) {
-                            return Ok(Mapped::Full);
-                        }
+                    hash_keys(batch, records, map, &mut self.keys)?;
+                    if !insert_keys(&self.keys, map) {
+                        return Ok(Mapped::Full);
                     }
                 }
                 // The second pass counts it.
@@ -237,7 +240,7 @@ impl Cleaner {
             removes_tombstones: !self.keeps_tombstones
                 && batch.delete_horizon().is_some_and(|horizon| self.policy.now_ms >= horizon),
         };
-        let sifted = sift(batch, records.clone(), &rules, &mut self.retained)?;
+        let sifted = sift(batch, records.clone(), &rules, &mut self.judged)?;
         self.counts.records_read += sifted.read;
         self.counts.records_retained += sifted.retained;
         self.counts.records_without_key += sifted.without_key;
@@ -260,7 +263,7 @@ impl Cleaner {
             batch.delete_horizon()
         };
         self.builder.start(options_with_records(batch, horizon));
-        for (record, _) in records.zip(&self.retained).filter(|(_, retained)| **retained) {
+        for (record, _) in records.zip(&self.judged).filter(|(_, judged)| judged.is_retained) {
             let record = record?;
             self.builder.append_at(
                 record.offset_delta(),
@@ -282,6 +285,16 @@ enum Outcome {
     Removed,
 }
 
+/// A record and whether it stays.
+#[derive(Debug)]
+struct Judged {
+    /// Zeros for no key.
+    hash: KeyHash,
+    offset: i64,
+    is_tombstone: bool,
+    is_retained: bool,
+}
+
 /// What decides over the records of a batch.
 struct Rules<'m> {
     map: &'m KeyMap,
@@ -289,16 +302,23 @@ struct Rules<'m> {
 }
 
 impl Rules<'_> {
+    /// All but the search for later records of the key.
     #[inline]
-    fn retain(&self, record: &RecordView<'_>) -> bool {
-        if record.offset() >= self.map.end_offset() {
-            return true;
+    fn judge(&self, record: &RecordView<'_>) -> Judged {
+        let is_tombstone = record.value().is_none();
+        let may_stay = record.key().is_some() && !(is_tombstone && self.removes_tombstones);
+        Judged {
+            hash: record.key().map_or([0; 2], |key| self.map.hash(key)),
+            offset: record.offset(),
+            is_tombstone,
+            is_retained: may_stay || record.offset() >= self.map.end_offset(),
         }
-        let Some(key) = record.key() else { return false };
-        if record.value().is_none() && self.removes_tombstones {
-            return false;
-        }
-        self.map.latest(key).is_none_or(|latest| record.offset() >= latest)
+    }
+
+    /// A record at or after the map's end stays whatever the search finds, which lies before it.
+    #[inline]
+    fn is_superseded(&self, judged: &Judged) -> bool {
+        self.map.latest_hash(judged.hash).is_some_and(|latest| judged.offset < latest)
     }
 }
 
@@ -311,39 +331,56 @@ struct Sifted {
     has_tombstone: bool,
 }
 
-/// Decides over each record, in `retained`, before anything is written: a tombstone at the end of a
-/// batch changes the timestamp deltas from its first record on.
+/// Judges each record before anything is written: a tombstone at the end of a batch changes the
+/// timestamp deltas from its first record on.
 fn sift(
     batch: &BatchView<'_>,
     records: Records<'_>,
     rules: &Rules<'_>,
-    retained: &mut Vec<bool>,
+    judged: &mut Vec<Judged>,
 ) -> Result<Sifted, Error> {
-    retained.clear();
+    judged.clear();
     let mut sifted = Sifted::default();
     for record in in_order(batch, records) {
         let record = record?;
-        let is_retained = rules.retain(&record);
-        retained.push(is_retained);
+        judged.push(rules.judge(&record));
         sifted.read += 1;
-        sifted.retained += u64::from(is_retained);
         sifted.without_key += u64::from(record.key().is_none());
-        sifted.has_tombstone |= is_retained && record.value().is_none();
+    }
+    for record in judged {
+        record.is_retained = record.is_retained && !rules.is_superseded(record);
+        sifted.retained += u64::from(record.is_retained);
+        sifted.has_tombstone |= record.is_retained && record.is_tombstone;
     }
     Ok(sifted)
 }
 
-/// Whether the record found room in the map; one that needs none has.
-#[inline]
-fn map_record(record: &RecordView<'_>, map: &mut KeyMap) -> bool {
-    let Some(key) = record.key().filter(|_| record.offset() >= map.from_offset()) else {
-        return true;
-    };
-    let mapped = map.insert(key, record.offset());
-    if mapped.is_err() {
-        map.advance_to(record.offset());
+/// The keys of a batch that the map is to take.
+fn hash_keys(
+    batch: &BatchView<'_>,
+    records: Records<'_>,
+    map: &KeyMap,
+    keys: &mut Vec<(KeyHash, i64)>,
+) -> Result<(), Error> {
+    keys.clear();
+    for record in in_order(batch, records) {
+        let record = record?;
+        if let Some(key) = record.key().filter(|_| record.offset() >= map.from_offset()) {
+            keys.push((map.hash(key), record.offset()));
+        }
     }
-    mapped.is_ok()
+    Ok(())
+}
+
+/// Whether all keys found room in the map.
+fn insert_keys(keys: &[(KeyHash, i64)], map: &mut KeyMap) -> bool {
+    for &(hash, offset) in keys {
+        if map.insert_hash(hash, offset).is_err() {
+            map.advance_to(offset);
+            return false;
+        }
+    }
+    true
 }
 
 /// Rewriting gives damaged bytes a right CRC, and mapping them removes the records of a wrong key.

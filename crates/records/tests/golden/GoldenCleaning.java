@@ -256,6 +256,8 @@ public final class GoldenCleaning {
         new Round("nothing-to-remove", new Batch(0).of("a=1", "b=2"), new Batch(2).of("c=3")).run();
         new Round("first-batch-goes", new Batch(0).of("a=1", "b=1"),
             new Batch(2).of("a=2", "b=2")).run();
+        new Round("only-the-tombstone-goes", new Batch(0).of("a", "b=1"),
+            new Batch(2).of("a=1")).run();
         byte[] withHorizon = new Round("only-a-tombstone", new Batch(0).of("a")).run();
         new Round("only-a-tombstone-goes", withHorizon).now(NOW + RETENTION + 1).run();
     }
@@ -269,6 +271,8 @@ public final class GoldenCleaning {
             new Round("empty-stays-" + codec.type().name, empty).last(9, 12).run();
             new Round("empty-goes-" + codec.type().name, empty).last(9, 70).run();
         }
+        new Round("no-producer-keeps-no-batch", new Batch(0).of("a=1"), new Batch(1).of("a=2"))
+            .last(RecordBatch.NO_PRODUCER_ID, 0).run();
         MemoryRecords log = new Batch(0).producer(1, 0, 0, true).of("a", "b");
         byte[] withHorizon = new Round("transactional-tombstones", log).last(1, 1).run();
         new Round("transactional-tombstones-go", withHorizon).now(NOW + RETENTION)
@@ -345,6 +349,10 @@ public final class GoldenCleaning {
         MemoryRecords data = new Batch(0).codec(CODECS.get(3)).producer(9, 1, 0, true)
             .of("a=1", "b=1", "c=1");
         new Round("transaction", data, marker, new Batch(4).of("b=2")).run();
+        MemoryRecords other =
+            MemoryRecords.withEndTransactionMarker(4, TIME, 5, 9, (short) 1, commit);
+        MemoryRecords keyOfAMarker = new Batch(0).of("\0\0\0\1=1", "a=1", "a=2");
+        new Round("markers-have-no-keys", keyOfAMarker, marker, other).run();
     }
 
     private static byte[] key(String record) {

@@ -205,6 +205,7 @@ impl Log {
 }
 
 fn check_place(before: &BatchView<'_>, after: &[u8]) {
+    assert_ne!(before.bytes(), after, "it is unchanged");
     let after = BatchView::parse(after).unwrap();
     let place = |batch: &BatchView<'_>| {
         let options = BatchOptions::of(batch);
