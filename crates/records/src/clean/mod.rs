@@ -122,15 +122,21 @@ pub struct Cleaner {
     decompressor: Decompressor,
     compressor: Compressor,
     builder: BatchBuilder,
-    /// The keys of a batch that the map is to take, and their offsets.
+    /// Keys that the map is to take, and their offsets.
     keys: Vec<(KeyHash, i64)>,
-    /// The records of a batch.
+    /// Records that are yet to be searched for in the map.
     judged: Vec<Judged>,
+    /// Of each record of a batch, whether it stays.
+    retained: Vec<bool>,
 }
+
+/// Records that are hashed before the first of them is searched for: more than the accesses that
+/// a processor has under way, and few enough for its nearest cache.
+const SEARCHES_AT_ONCE: usize = 128;
 
 impl Cleaner {
     /// A cleaner that unpacks at most `unpacked_bytes_max` bytes of a batch, at the begin of a
-    /// round. Its buffers grow to about twice that.
+    /// round. Its buffers grow to twice that, where records are of a few bytes to six times.
     #[must_use]
     pub fn new(unpacked_bytes_max: usize, policy: CleanPolicy) -> Self {
         Self {
@@ -143,6 +149,7 @@ impl Cleaner {
             builder: BatchBuilder::new(BatchOptions::default()),
             keys: Vec::new(),
             judged: Vec::new(),
+            retained: Vec::new(),
         }
     }
 
@@ -171,8 +178,7 @@ impl Cleaner {
         if !batch.is_control() && batch.last_offset() >= map.from_offset() {
             match batch.records(&mut self.decompressor, self.unpacked_bytes_max) {
                 Ok(records) => {
-                    hash_keys(batch, records, map, &mut self.keys)?;
-                    if !insert_keys(&self.keys, map) {
+                    if map_records(batch, records, map, &mut self.keys)? == Mapped::Full {
                         return Ok(Mapped::Full);
                     }
                 }
@@ -240,7 +246,13 @@ impl Cleaner {
             removes_tombstones: !self.keeps_tombstones
                 && batch.delete_horizon().is_some_and(|horizon| self.policy.now_ms >= horizon),
         };
-        let sifted = sift(batch, records.clone(), &rules, &mut self.judged)?;
+        let sift = Sift {
+            rules,
+            judged: &mut self.judged,
+            retained: &mut self.retained,
+            counts: Sifted::default(),
+        };
+        let sifted = sift.all(in_order(batch, records.clone()))?;
         self.counts.records_read += sifted.read;
         self.counts.records_retained += sifted.retained;
         self.counts.records_without_key += sifted.without_key;
@@ -263,7 +275,7 @@ impl Cleaner {
             batch.delete_horizon()
         };
         self.builder.start(options_with_records(batch, horizon));
-        for (record, _) in records.zip(&self.judged).filter(|(_, judged)| judged.is_retained) {
+        for (record, _) in records.zip(&self.retained).filter(|(_, retained)| **retained) {
             let record = record?;
             self.builder.append_at(
                 record.offset_delta(),
@@ -285,14 +297,14 @@ enum Outcome {
     Removed,
 }
 
-/// A record and whether it stays.
+/// A record, judged by all but the later records of its key.
 #[derive(Debug)]
 struct Judged {
     /// Zeros for no key.
     hash: KeyHash,
     offset: i64,
     is_tombstone: bool,
-    is_retained: bool,
+    may_stay: bool,
 }
 
 /// What decides over the records of a batch.
@@ -302,16 +314,16 @@ struct Rules<'m> {
 }
 
 impl Rules<'_> {
-    /// All but the search for later records of the key.
     #[inline]
     fn judge(&self, record: &RecordView<'_>) -> Judged {
         let is_tombstone = record.value().is_none();
-        let may_stay = record.key().is_some() && !(is_tombstone && self.removes_tombstones);
+        let is_expired = is_tombstone && self.removes_tombstones;
+        let is_beyond_map = record.offset() >= self.map.end_offset();
         Judged {
             hash: record.key().map_or([0; 2], |key| self.map.hash(key)),
             offset: record.offset(),
             is_tombstone,
-            is_retained: may_stay || record.offset() >= self.map.end_offset(),
+            may_stay: is_beyond_map || record.key().is_some() && !is_expired,
         }
     }
 
@@ -331,56 +343,73 @@ struct Sifted {
     has_tombstone: bool,
 }
 
-/// Judges each record before anything is written: a tombstone at the end of a batch changes the
-/// timestamp deltas from its first record on.
-fn sift(
-    batch: &BatchView<'_>,
-    records: Records<'_>,
-    rules: &Rules<'_>,
-    judged: &mut Vec<Judged>,
-) -> Result<Sifted, Error> {
-    judged.clear();
-    let mut sifted = Sifted::default();
-    for record in in_order(batch, records) {
-        let record = record?;
-        judged.push(rules.judge(&record));
-        sifted.read += 1;
-        sifted.without_key += u64::from(record.key().is_none());
-    }
-    for record in judged {
-        record.is_retained = record.is_retained && !rules.is_superseded(record);
-        sifted.retained += u64::from(record.is_retained);
-        sifted.has_tombstone |= record.is_retained && record.is_tombstone;
-    }
-    Ok(sifted)
+/// Judges each record of a batch before anything is written: a tombstone at the end of it changes
+/// the timestamp deltas from its first record on.
+struct Sift<'s> {
+    rules: Rules<'s>,
+    judged: &'s mut Vec<Judged>,
+    retained: &'s mut Vec<bool>,
+    counts: Sifted,
 }
 
-/// The keys of a batch that the map is to take.
-fn hash_keys(
+impl Sift<'_> {
+    fn all<'p>(
+        mut self,
+        records: impl Iterator<Item = Result<RecordView<'p>, Error>>,
+    ) -> Result<Sifted, Error> {
+        self.judged.clear();
+        self.retained.clear();
+        for record in records {
+            let record = record?;
+            self.counts.read += 1;
+            self.counts.without_key += u64::from(record.key().is_none());
+            self.judged.push(self.rules.judge(&record));
+            if self.judged.len() == SEARCHES_AT_ONCE {
+                self.search();
+            }
+        }
+        self.search();
+        Ok(self.counts)
+    }
+
+    fn search(&mut self) {
+        for judged in self.judged.drain(..) {
+            let is_retained = judged.may_stay && !self.rules.is_superseded(&judged);
+            self.retained.push(is_retained);
+            self.counts.retained += u64::from(is_retained);
+            self.counts.has_tombstone |= is_retained && judged.is_tombstone;
+        }
+    }
+}
+
+/// Puts all keys of the map's range into the map, or those for which it has room.
+fn map_records(
     batch: &BatchView<'_>,
     records: Records<'_>,
-    map: &KeyMap,
+    map: &mut KeyMap,
     keys: &mut Vec<(KeyHash, i64)>,
-) -> Result<(), Error> {
+) -> Result<Mapped, Error> {
     keys.clear();
     for record in in_order(batch, records) {
         let record = record?;
         if let Some(key) = record.key().filter(|_| record.offset() >= map.from_offset()) {
             keys.push((map.hash(key), record.offset()));
         }
-    }
-    Ok(())
-}
-
-/// Whether all keys found room in the map.
-fn insert_keys(keys: &[(KeyHash, i64)], map: &mut KeyMap) -> bool {
-    for &(hash, offset) in keys {
-        if map.insert_hash(hash, offset).is_err() {
-            map.advance_to(offset);
-            return false;
+        if keys.len() == SEARCHES_AT_ONCE && insert(keys, map) == Mapped::Full {
+            return Ok(Mapped::Full);
         }
     }
-    true
+    Ok(insert(keys, map))
+}
+
+fn insert(keys: &mut Vec<(KeyHash, i64)>, map: &mut KeyMap) -> Mapped {
+    for (hash, offset) in keys.drain(..) {
+        if map.insert_hash(hash, offset).is_err() {
+            map.advance_to(offset);
+            return Mapped::Full;
+        }
+    }
+    Mapped::Whole
 }
 
 /// Rewriting gives damaged bytes a right CRC, and mapping them removes the records of a wrong key.
@@ -421,8 +450,6 @@ fn in_order<'p>(
 /// of them; under LogAppendTime all have the timestamp of the batch.
 fn options_with_records(batch: &BatchView<'_>, horizon: Option<i64>) -> BatchOptions {
     let is_log_append_time = batch.timestamp_type() == TimestampType::LogAppendTime;
-    // Kafka takes a negative horizon, which no cleaning has set, for none.
-    let horizon = horizon.filter(|&horizon| horizon >= 0);
     BatchOptions {
         attributes: batch.attributes().with_delete_horizon(horizon.is_some()),
         base_timestamp: horizon,

@@ -353,6 +353,7 @@ public final class GoldenCleaning {
             MemoryRecords.withEndTransactionMarker(4, TIME, 5, 9, (short) 1, commit);
         MemoryRecords keyOfAMarker = new Batch(0).of("\0\0\0\1=1", "a=1", "a=2");
         new Round("markers-have-no-keys", keyOfAMarker, marker, other).run();
+        new Round("markers-are-not-superseded", marker, other, new Batch(5).of("\0\0\0\1=1")).run();
     }
 
     private static byte[] key(String record) {

@@ -96,7 +96,7 @@ fn every_log_is_cleaned_as_kafka_cleans_it() {
             }
         }
     }
-    assert_eq!(identical, 91);
+    assert_eq!(identical, 94);
 }
 
 #[test]
