@@ -1,4 +1,6 @@
 //! DeleteRecords, versions 0-2 (KIP-107): raises the log start offset.
+//!
+//! As in Kafka not of a topic that is compacted and nothing else: its newest records would go.
 
 use std::sync::Arc;
 
@@ -55,6 +57,10 @@ fn delete(
     asked: &DeleteRecordsPartition,
 ) -> Result<(i64, Lsn), ErrorCode> {
     let log = partition::by_name(call.state, topic, asked.partition_index, -1)?;
+    let config = call.state.catalog.by_name(topic).map(|topic| topic.config.clone());
+    if config.is_some_and(|config| config.compaction.is_some() && !config.deletes) {
+        return Err(ErrorCode::PolicyViolation);
+    }
     let trimmed = log.delete_records(asked.offset).map_err(|error| read_code(&error))?;
     Ok((trimmed.start_offset, trimmed.lsn))
 }

@@ -158,6 +158,20 @@ fn deleting_records_raises_the_start_of_the_log() {
 }
 
 #[test]
+fn records_are_not_deleted_where_the_policy_is_to_compact_alone() {
+    let world = World::new();
+    for (topic, policy, expected) in [
+        ("compacted", "compact", ErrorCode::PolicyViolation),
+        ("both", "compact,delete", ErrorCode::None),
+        ("neither", "", ErrorCode::None),
+    ] {
+        world.create_with(topic, 1, &[("cleanup.policy", policy)]);
+        world.append(topic, 0, batch(NOW_MS, &["a"]));
+        assert_eq!(code(delete(&world, topic, 1).error_code), expected, "{topic}");
+    }
+}
+
+#[test]
 fn records_that_do_not_exist_cannot_be_deleted() {
     let world = World::new();
     world.create("orders", 1);
