@@ -87,11 +87,42 @@
     }, [chart.x, ...chart.arms.map((arm) => arm.y)]];
   };
 
+  const over = (place, chart) => {
+    const colours = arms();
+    const value = (_plot, y) => (y == null ? "" : chart.unit === "ms" ? short(y)
+      : `${+y.toPrecision(3)} ${chart.unit}`);
+    const count = (x) => (x == null ? "" : x.toLocaleString("en-US"));
+    const series = [{ label: "partitions", value: (_plot, x) => count(x) }];
+    chart.arms.forEach((arm, index) => series.push({
+      label: arm.name, stroke: colours[index], width: 2, value, spanGaps: true,
+      points: { show: true, size: 6, fill: colours[index] },
+    }));
+    const decades = (_plot, ticks) => ticks.map((x) =>
+      (x != null && Math.abs(Math.log10(x) % 1) < 1e-9 ? count(x) : ""));
+    const plain = axis({ size: 66 });
+    const log = chart.unit === "ms" ? logAxis() : axis({
+      size: 66,
+      values: (_plot, ticks) => ticks.map((y) =>
+        (y != null && /^[125]/.test(String(+y.toPrecision(2)).replace(/^0\.0*/, ""))
+          ? (+y.toPrecision(3)).toLocaleString("en-US") : "")),
+    });
+    return [place, {
+      height: 280,
+      series,
+      scales: {
+        x: { time: false, distr: 3, range: (_plot, low, high) => [low * 0.8, high * 1.25] },
+        y: chart.is_log ? logScale : { range: (_p, _l, high) => [0, (high || 1) * 1.1] },
+      },
+      axes: [axis({ values: decades }), chart.is_log ? log : plain],
+    }, [chart.x, ...chart.arms.map((arm) => arm.y)]];
+  };
+
+  const kinds = { curve, course, over };
   const draw = () => {
     while (plots.length) plots.pop().destroy();
     document.querySelectorAll("[data-chart]").forEach((place) => {
       const chart = data.charts[Number(place.dataset.chart)];
-      const [where, options, columns] = chart.kind === "curve" ? curve(place, chart) : course(place, chart);
+      const [where, options, columns] = kinds[chart.kind](place, chart);
       options.width = where.clientWidth;
       const hidden = [];
       options.series.forEach((entry, index) => {

@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::histograms::Latencies;
 use crate::ledger::{Audit, Detection};
 use crate::run::RunRecord;
 use crate::workload::Pace;
@@ -135,6 +136,32 @@ pub fn all(
     checks
 }
 
+/// The checks of an experiment that drives systems to their limits: points that were not
+/// sustained, and those whose generator was late, are marked one by one and not shown as figures.
+#[must_use]
+pub fn of_limits(
+    runs: &[RunRecord],
+    _set_aside: &[RunRecord],
+    audit: &Audit,
+    self_test: &Detection,
+) -> Vec<Check> {
+    let unpaced: Vec<&RunRecord> = runs.iter().filter(|run| !is_scheduled(run)).collect();
+    let mut checks =
+        vec![records_come_back(audit), totals_agree(runs), ledger_finds_faults(self_test)];
+    if runs.is_empty() {
+        // An experiment may make partitions only, and then no record is missing.
+        checks.retain(|check| check.weight != Weight::Records);
+    } else {
+        checks.push(generator_has_room(
+            &unpaced,
+            "client thread at full speed (above it, throughput is a lower bound)",
+            Weight::Note,
+        ));
+        checks.push(nothing_is_stolen(runs));
+    }
+    checks
+}
+
 fn is_scheduled(run: &RunRecord) -> bool {
     matches!(run.workload.pace, Pace::Scheduled { .. })
 }
@@ -182,6 +209,13 @@ fn ledger_finds_faults(self_test: &Detection) -> Check {
 /// Whether the generator itself was late in a run, so that its latencies say nothing of the target.
 pub(crate) fn is_late(run: &RunRecord) -> bool {
     lag_and_limit(run).is_some_and(|(lag, allowed)| lag >= allowed)
+}
+
+/// As [`is_late`], of a run that is not recorded yet.
+pub(crate) fn lag_is_late(latencies: &Latencies) -> bool {
+    let [lag, response] =
+        [&latencies.lag, &latencies.response].map(|durations| float(durations.quantile_ns(0.99)));
+    lag >= (LAG_SHARE_MAX * response).max(float(LAG_NS_MIN))
 }
 
 /// The 99th percentile of the schedule lag and what is allowed, in ns.

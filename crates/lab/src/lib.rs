@@ -4,14 +4,16 @@
 //! - [`workload`], [`schedule`], [`payload`]: what is offered, when, and what a record holds.
 //! - [`generator`]: the threads that offer it through the `client` crate and read it back.
 //! - [`ledger`]: every record sent, acknowledged and delivered, and what went wrong with it.
-//! - [`histograms`], [`cpu`], [`environment`]: latencies, processor time, the machine.
+//! - [`histograms`], [`cpu`], [`resources`], [`environment`]: latencies, processor time, what a
+//!   process holds, the machine.
 //! - [`systems`]: the processes under test.
 //! - [`experiments`]: the questions, as plans and functions that run them.
 //! - [`metric`], [`statistics`], [`stall`]: figures, paired differences with intervals, and what a
 //!   stop of the target must look like.
 //! - [`checks`], [`objective`]: what the laboratory demands of itself and of a target, and the
 //!   verdict.
-//! - [`run`], [`result`], [`report`]: one JSON document, and everything that is made from it alone.
+//! - [`run`], [`partitions`], [`result`], [`report`]: one JSON document, and everything that is
+//!   made from it alone.
 //!
 //! # Invariants
 //! - An operation's intended time never moves; response times count from it.
@@ -32,8 +34,10 @@ pub mod histograms;
 pub mod ledger;
 pub mod metric;
 pub mod objective;
+pub mod partitions;
 pub mod payload;
 pub mod report;
+pub mod resources;
 pub mod result;
 pub mod run;
 pub mod schedule;

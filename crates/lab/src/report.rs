@@ -5,6 +5,7 @@ mod chart;
 mod figure;
 mod html;
 mod markdown;
+mod partitions;
 mod sentence;
 mod table;
 mod text;

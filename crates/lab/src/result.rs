@@ -10,6 +10,7 @@ use crate::environment::Environment;
 use crate::error::Error;
 use crate::ledger::Audit;
 use crate::metric::Comparison;
+use crate::partitions::PartitionsRecord;
 
 pub use crate::run::{LatencyRecord, RunRecord, Slot};
 
@@ -51,6 +52,9 @@ pub struct RunResult {
     pub audit: Audit,
     /// What follows from the checks and the audit.
     pub verdict: Verdict,
+    /// What the partition experiment found beside its runs; absent from all others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partitions: Option<PartitionsRecord>,
 }
 
 /// The question that an experiment answers.
@@ -61,6 +65,8 @@ pub enum Experiment {
     Overhead,
     /// How do whole systems compare?
     SideBySide,
+    /// What does a number of partitions cost?
+    Partitions,
 }
 
 /// One of the systems or paths that are compared.

@@ -16,7 +16,9 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::error::Error;
 
-pub use kafka::{KafkaInstallation, KafkaNode, kafka_broker, prepare_kafka, prepare_kafka_node};
+pub use kafka::{
+    KAFKA_HEAP_BYTES, KafkaInstallation, KafkaNode, kafka_broker, prepare_kafka, prepare_kafka_node,
+};
 pub use moldau::{Durability, moldau_broker, moldau_proxy};
 
 /// How long a system may take to become ready; a JVM on a busy machine takes a few seconds.
@@ -56,7 +58,9 @@ pub enum Ready {
 }
 
 impl Ready {
-    fn is_met(&self) -> bool {
+    /// Whether that is so.
+    #[must_use]
+    pub fn is_met(&self) -> bool {
         match self {
             Self::Tcp(address) => TcpStream::connect_timeout(address, PROBE_TIMEOUT).is_ok(),
             Self::Http(address, path) => http_get(*address, path)
@@ -287,7 +291,7 @@ mod tests {
         let said = || std::fs::read_to_string(directory.path().join("shell.log")).unwrap();
         while said().is_empty() {
             process.check_alive().unwrap();
-            thread::sleep(POLL_INTERVAL);
+            thread::yield_now();
         }
         process.suspend().unwrap();
         process.resume().unwrap();

@@ -93,6 +93,8 @@ pub(crate) enum LabQuestion {
     Overhead(OverheadOptions),
     /// How do systems compare at full speed and at a fixed rate?
     Ceiling(CeilingOptions),
+    /// What does a number of partitions cost, and where does a system end?
+    Partitions(PartitionsOptions),
     /// Rebuild the report of a run from its result file.
     Report {
         /// Directory of the run.
@@ -141,6 +143,47 @@ pub(crate) struct CeilingOptions {
     /// Print the result as one JSON document.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct PartitionsOptions {
+    /// Fewer points and shorter runs: an answer in six minutes instead of 45.
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// What to put beside this broker: `kafka` (which `cargo xtask peers` fetches), the HOST:PORT
+    /// of a cluster that runs already, or `none`.
+    #[arg(long, value_name = "SYSTEM", value_delimiter = ',', default_value = "kafka")]
+    pub(crate) against: Vec<String>,
+    /// Parts to run [default: all].
+    #[arg(long, value_enum, value_delimiter = ',')]
+    pub(crate) parts: Vec<PartChoice>,
+    /// Numbers of partitions of the curve and of topics made at once, rising.
+    #[arg(long, value_name = "COUNT", value_delimiter = ',')]
+    pub(crate) partitions: Vec<u32>,
+    /// File with the class path of Apache Kafka [default: kafka/classpath in the cache].
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kafka_classpath: Option<PathBuf>,
+    /// Java that runs Apache Kafka.
+    #[arg(long, value_name = "FILE", default_value = "java")]
+    pub(crate) java: PathBuf,
+    /// Directory under which the run's own directory is made.
+    #[arg(long, value_name = "DIR", default_value = "lab-runs")]
+    pub(crate) out: PathBuf,
+    /// Print the result as one JSON document.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PartChoice {
+    /// Throughput, latency and cost over the number of partitions.
+    Curve,
+    /// Partitions made at once, in increments, and as topics.
+    Creation,
+    /// Killed with data and started again.
+    Restart,
+    /// Partitions moved between brokers.
+    Reassignment,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

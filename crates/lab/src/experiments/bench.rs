@@ -4,11 +4,11 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::Progress;
 use super::control::Control;
-use crate::checks::{self, Verdict};
+use crate::checks::{self, Check, Verdict};
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::generator::{self, Layout, Measured, Setup, slot_ms};
-use crate::ledger::{Audit, audit, self_test};
+use crate::ledger::{Audit, Detection, audit, self_test};
 use crate::metric::compare_all;
 use crate::objective::Objective;
 use crate::result::{
@@ -37,10 +37,10 @@ pub(super) struct Path {
 
 /// Which run a record is of.
 #[derive(Clone, Copy)]
-struct Named<'a> {
-    case: &'a str,
-    path: &'a Path,
-    pair: u32,
+pub(super) struct Named<'a> {
+    pub(super) case: &'a str,
+    pub(super) path: &'a Path,
+    pub(super) pair: u32,
 }
 
 /// What an experiment has collected.
@@ -57,6 +57,9 @@ pub(super) struct Bench<'a> {
     steps_done: u32,
     steps: u32,
 }
+
+/// What is demanded of the runs, those set aside, the audit of all, and the ledger's self-test.
+type Checks = fn(&[RunRecord], &[RunRecord], &Audit, &Detection) -> Vec<Check>;
 
 /// What an experiment knows about itself in the end.
 pub(super) struct Frame {
@@ -86,8 +89,19 @@ impl<'a> Bench<'a> {
 
     /// Announces the next step.
     pub(super) fn step(&mut self, what: &str) {
+        self.weighted_step(what, 1);
+    }
+
+    /// Announces a step that counts as `weight` steps.
+    pub(super) fn weighted_step(&mut self, what: &str, weight: u32) {
         self.progress.step(self.steps_done, self.steps, what);
-        self.steps_done += 1;
+        self.steps_done += weight;
+    }
+
+    /// Share of the steps that are done, 0 to 1, and the time that they took.
+    pub(super) fn pace(&self) -> (f64, Duration) {
+        let share = f64::from(self.steps_done) / f64::from(self.steps.max(1));
+        (share.min(1.0), self.started.elapsed())
     }
 
     /// One run that produces, and consumes if the workload says so.
@@ -165,7 +179,7 @@ impl<'a> Bench<'a> {
     }
 
     /// The runs of a pair take the same seed, so that they offer the same bytes.
-    fn setup(&mut self, path: &Path, pair: u32, workload: &Workload) -> Setup {
+    pub(super) fn setup(&mut self, path: &Path, pair: u32, workload: &Workload) -> Setup {
         let run = self.next_run;
         self.next_run += 1;
         Setup {
@@ -180,7 +194,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    fn record(
+    pub(super) fn record(
         &mut self,
         Named { case, path, pair }: Named<'_>,
         workload: &Workload,
@@ -217,10 +231,15 @@ impl<'a> Bench<'a> {
 
     /// Closes the experiment: comparisons, checks, verdict.
     pub(super) fn finish(self, frame: Frame) -> Result<RunResult, Error> {
+        self.finish_with(frame, checks::all)
+    }
+
+    /// As [`Bench::finish`], with other checks.
+    pub(super) fn finish_with(self, frame: Frame, checks: Checks) -> Result<RunResult, Error> {
         let all = self.runs.iter().chain(&self.set_aside);
         let audit = all.fold(Audit::default(), |sum, run| sum.plus(run.audit));
         let self_test = self_test(self.seed, SELF_TEST_FAULTS)?;
-        let mut checks = checks::all(&self.runs, &self.set_aside, &audit, &self_test);
+        let mut checks = checks(&self.runs, &self.set_aside, &audit, &self_test);
         let judged = frame.objectives.iter().map(|wish| wish.check(&self.runs, self.seed));
         checks.extend(judged);
         let mut result = RunResult {
@@ -239,6 +258,7 @@ impl<'a> Bench<'a> {
             verdict: Verdict::of(&checks),
             checks,
             audit,
+            partitions: None,
         };
         let arms: Vec<&str> = result.arms.iter().map(|arm| arm.name.as_str()).collect();
         result.comparisons = compare_all(&result.runs, &result.cases(), &arms, result.seed);

@@ -51,7 +51,9 @@ impl System {
         }
     }
 
-    fn arm(&self) -> Arm {
+    /// Its arm.
+    #[must_use]
+    pub(super) fn arm(&self) -> Arm {
         let description = match self {
             Self::Moldau { durability: Durability::Fsync, .. } => {
                 "moldau broker, acknowledging after the flush to the disk".to_string()

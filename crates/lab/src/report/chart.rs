@@ -23,6 +23,14 @@ pub(super) enum Chart {
     Curve { x: Vec<f64>, arms: Vec<CurveArm> },
     /// A figure over the time of the experiment.
     Course { unit: &'static str, x: Vec<f64>, arms: Vec<CourseArm> },
+    /// A figure over a number of partitions, which has a logarithmic axis.
+    Over { unit: &'static str, is_log: bool, x: Vec<f64>, arms: Vec<OverLine> },
+}
+
+#[derive(Serialize)]
+pub(super) struct OverLine {
+    pub(super) name: String,
+    pub(super) y: Vec<Option<f64>>,
 }
 
 #[derive(Serialize)]

@@ -2,6 +2,7 @@
 
 use super::chart::{self, Chart};
 use super::figure::{bytes, number, thousands};
+use super::partitions;
 use super::sentence;
 use super::table::{Contrast, NONE, Row, comparisons, contrasts, offered};
 use crate::checks::{Verdict, Weight};
@@ -25,8 +26,12 @@ const PLOT_LICENSE: &str = include_str!("../../assets/uplot/LICENSE");
 pub fn html(result: &RunResult) -> Result<String, Error> {
     let mut charts = Vec::new();
     let mut body = head(result);
-    for (index, case) in result.cases().into_iter().enumerate() {
-        body += &case_section(result, case, index == 0, &mut charts)?;
+    if result.experiment == Experiment::Partitions {
+        body += &partitions::html(result, &mut charts);
+    } else {
+        for (index, case) in result.cases().into_iter().enumerate() {
+            body += &case_section(result, case, index == 0, &mut charts)?;
+        }
     }
     body += &checks(result);
     body += &audit(result);
@@ -53,6 +58,7 @@ pub(super) fn title(result: &RunResult) -> &'static str {
     match result.experiment {
         Experiment::Overhead => "What does the proxy cost?",
         Experiment::SideBySide => "Side by side",
+        Experiment::Partitions => "What does a number of partitions cost?",
     }
 }
 
@@ -256,7 +262,7 @@ fn course_and_cpu(result: &RunResult, case: &str, charts: &mut Vec<Chart>) -> St
     html
 }
 
-fn plot(name: &str, chart: Chart, charts: &mut Vec<Chart>) -> String {
+pub(super) fn plot(name: &str, chart: Chart, charts: &mut Vec<Chart>) -> String {
     charts.push(chart);
     format!(
         "<div class=\"card\"><h3>{}</h3><div class=\"plot\" data-chart=\"{}\"></div></div>",

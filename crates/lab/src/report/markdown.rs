@@ -10,6 +10,7 @@ use crate::result::RunResult;
 pub fn markdown(result: &RunResult) -> String {
     let mut lines = vec![format!("# {}", super::html::title(result)), String::new()];
     lines.push(sentence(result));
+    lines.extend(super::partitions::markdown(result));
     for case in result.cases() {
         for contrast in contrasts(result, case) {
             append_case(&mut lines, result, case, contrast);

@@ -50,6 +50,7 @@ pub(crate) fn result() -> RunResult {
         verdict: Verdict::of(&checks),
         checks,
         audit,
+        partitions: None,
     }
 }
 

@@ -33,6 +33,7 @@ pub fn sentence(result: &RunResult) -> String {
             let answer = match result.experiment {
                 Experiment::Overhead => overhead(result),
                 Experiment::SideBySide => side_by_side(result),
+                Experiment::Partitions => super::partitions::sentence(result),
             };
             format!(
                 "{answer} All {} acknowledged records were read back.",

@@ -11,6 +11,7 @@ use crate::result::RunResult;
 #[must_use]
 pub fn text(result: &RunResult) -> String {
     let mut text = format!("{}\n", wrapped(&sentence(result), 96));
+    text += &super::partitions::text(result);
     for case in result.cases() {
         for Contrast { baseline, arm } in contrasts(result, case) {
             let rows: Vec<Row> = comparisons(result, case, arm).map(Row::of).collect();

@@ -11,6 +11,9 @@ use crate::error::Error;
 /// Any cluster id will do, as the cluster lives for one experiment.
 const CLUSTER_ID: &str = "bW9sZGF1LWxhYi1ydW5zMQ";
 
+/// Heap of a node, bytes: that of Kafka's own start script.
+pub const KAFKA_HEAP_BYTES: u64 = 1 << 30;
+
 /// Where a Kafka distribution lies.
 #[derive(Clone, Debug)]
 pub struct KafkaInstallation {

@@ -7,13 +7,16 @@ use std::time::Duration;
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use moldau_lab::experiments::overhead::{self, Stall};
+use moldau_lab::experiments::partitions;
 use moldau_lab::experiments::side_by_side::{self, System};
 use moldau_lab::experiments::{Progress, save};
 use moldau_lab::result::RunResult;
 use moldau_lab::systems::{Durability, KafkaInstallation};
 use moldau_lab::{checks::Verdict, report};
 
-use crate::arguments::{CeilingOptions, LabQuestion, OverheadOptions, Peer};
+use crate::arguments::{
+    CeilingOptions, LabQuestion, OverheadOptions, PartChoice, PartitionsOptions, Peer,
+};
 
 /// The stall of `--stall` begins this long after the first run, in the middle of its window.
 const STALL_AFTER: Duration = Duration::from_secs(3);
@@ -23,10 +26,12 @@ pub(crate) fn run(question: LabQuestion) -> anyhow::Result<ExitCode> {
     let outcome = match question {
         LabQuestion::Overhead(options) => overhead(&options),
         LabQuestion::Ceiling(options) => ceiling(&options),
+        LabQuestion::Partitions(options) => partitions(&options),
         LabQuestion::Report { dir } => rebuild(&dir),
         LabQuestion::List => {
             println!("overhead   What does a proxy in front of a broker cost?");
             println!("ceiling    How do systems compare at full speed and at a fixed rate?");
+            println!("partitions What does a number of partitions cost, and where does it end?");
             return Ok(ExitCode::SUCCESS);
         }
     };
@@ -53,16 +58,55 @@ fn ceiling(options: &CeilingOptions) -> anyhow::Result<ExitCode> {
     let mut systems = vec![ours];
     match options.against {
         None => {}
-        Some(Peer::Kafka) => systems.push(System::Kafka(kafka(options)?)),
+        Some(Peer::Kafka) => {
+            systems.push(System::Kafka(kafka(options.kafka_classpath.as_deref(), &options.java)?));
+        }
     }
     let plan = side_by_side::Plan::usual(systems, version(), work.path.clone(), options.quick);
     let result = side_by_side::run(&plan, &mut Bar::new())?;
     answer(&result, &options.out, options.json)
 }
 
-fn kafka(options: &CeilingOptions) -> anyhow::Result<KafkaInstallation> {
-    let class_path_file = match &options.kafka_classpath {
-        Some(file) => file.clone(),
+fn partitions(options: &PartitionsOptions) -> anyhow::Result<ExitCode> {
+    let work = WorkDirectory::make(&options.out)?;
+    let ours = System::Moldau { program: std::env::current_exe()?, durability: Durability::Fsync };
+    let mut systems = vec![ours];
+    for against in options.against.iter().filter(|against| *against != "none") {
+        systems.push(match against.as_str() {
+            "kafka" => System::Kafka(kafka(options.kafka_classpath.as_deref(), &options.java)?),
+            address => {
+                anyhow::ensure!(address.contains(':'), "{address} is not kafka, none or HOST:PORT");
+                System::External { name: address.to_owned(), bootstrap: address.to_owned() }
+            }
+        });
+    }
+    let make = if options.quick { partitions::Plan::quick } else { partitions::Plan::full };
+    let mut plan = make(systems, version(), work.path.clone());
+    keep_parts(&mut plan, &options.parts);
+    if !options.partitions.is_empty() {
+        if let Some(curve) = &mut plan.curve {
+            curve.partitions.clone_from(&options.partitions);
+        }
+        if let Some(creation) = &mut plan.creation {
+            creation.at_once.clone_from(&options.partitions);
+        }
+    }
+    let result = partitions::run(&plan, &mut Bar::new())?;
+    answer(&result, &options.out, options.json)
+}
+
+/// Takes the parts that were not chosen out of the plan; none chosen is all.
+fn keep_parts(plan: &mut partitions::Plan, chosen: &[PartChoice]) {
+    let keeps = |part| chosen.is_empty() || chosen.contains(&part);
+    plan.curve = plan.curve.take().filter(|_| keeps(PartChoice::Curve));
+    plan.creation = plan.creation.take().filter(|_| keeps(PartChoice::Creation));
+    plan.restart = plan.restart.take().filter(|_| keeps(PartChoice::Restart));
+    plan.reassignment = plan.reassignment.filter(|_| keeps(PartChoice::Reassignment));
+}
+
+fn kafka(class_path: Option<&Path>, java: &Path) -> anyhow::Result<KafkaInstallation> {
+    let class_path_file = match class_path {
+        Some(file) => file.to_owned(),
         None => cache_directory()?.join("moldau/kafka/classpath"),
     };
     anyhow::ensure!(
@@ -70,7 +114,7 @@ fn kafka(options: &CeilingOptions) -> anyhow::Result<KafkaInstallation> {
         "Apache Kafka is not in {}; fetch it with: cargo xtask peers",
         class_path_file.display()
     );
-    Ok(KafkaInstallation { java: options.java.clone(), class_path_file })
+    Ok(KafkaInstallation { java: java.to_owned(), class_path_file })
 }
 
 fn cache_directory() -> anyhow::Result<PathBuf> {

@@ -1,0 +1,479 @@
+//! What does a number of partitions cost, and where does a system end?
+//!
+//! Parts: throughput and latency over the number of partitions of one topic at the same batch
+//! size; making partitions at once, in increments and as topics; a kill and a start with data;
+//! moving partitions between brokers. Every point starts its system over an empty directory. A
+//! system that fails is a result: the point says how it failed and at which limit, larger points
+//! of the same system are left out, and the others go on.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `subject` | a system under test: started, looked at, killed, diagnosed |
+//! | `operator` | topics made, grown, probed and moved through the client |
+//! | `wall` | which limit a failure ran into |
+//! | `curve`, `creation`, `restart`, `reassignment` | the parts |
+
+mod creation;
+mod curve;
+mod operator;
+mod reassignment;
+
+mod restart;
+mod subject;
+mod wall;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::Progress;
+use super::bench::{Bench, Frame};
+use super::side_by_side::System;
+use crate::checks;
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::generator::Layout;
+use crate::partitions::{ArmLimits, Creation, Omitted, Part, PartitionsRecord};
+use crate::payload::Filler;
+use crate::result::{Experiment, RunResult};
+use crate::schedule::Arrivals;
+use crate::workload::{Pace, Workload};
+use operator::Trouble;
+use subject::Subject;
+
+/// Partitions of a topic that runs write to at most, evenly spread over it.
+pub const WRITTEN_MAX: u16 = 10_000;
+
+/// Largest number of partitions of a plan: what signed 32 bits of the protocol leave room for is
+/// far more, and a million is what the answers of clients are sized for.
+pub const PARTITIONS_MAX: u32 = 1_000_000;
+
+/// Partitions that a topic is grown by when its system refuses to make all at once.
+const INCREMENT_AFTER_REFUSAL: u32 = 5_000;
+
+/// Everything that an experiment needs to know.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The systems; the first is the baseline.
+    pub systems: Vec<System>,
+    /// Version of the binary, for the report.
+    pub version: String,
+    /// Where the systems keep their data and logs; must exist. The caller removes it.
+    pub work_directory: PathBuf,
+    /// Seed of payloads and statistics.
+    pub seed: u64,
+    /// Whether this is the short form.
+    pub quick: bool,
+    /// How long one administrative call may take, and the wait for what it began.
+    pub call_limit: Duration,
+    /// Throughput and latency over the number of partitions.
+    pub curve: Option<CurvePlan>,
+    /// Making partitions.
+    pub creation: Option<CreationPlan>,
+    /// Killing and starting again.
+    pub restart: Option<RestartPlan>,
+    /// Moving partitions.
+    pub reassignment: Option<ReassignmentPlan>,
+}
+
+/// Plan of the curve.
+#[derive(Clone, Debug)]
+pub struct CurvePlan {
+    /// Numbers of partitions, rising.
+    pub partitions: Vec<u32>,
+    /// Records per second of the fixed rate.
+    pub per_second: u64,
+    /// Size of a record, bytes.
+    pub record_bytes: usize,
+    /// Bytes of record values in a batch.
+    pub batch_bytes: usize,
+    /// Warming up at full speed, ms.
+    pub warmup_ms: u64,
+    /// Window at full speed, ms.
+    pub full_speed_ms: u64,
+    /// Window at the fixed rate, ms.
+    pub fixed_rate_ms: u64,
+    /// How long an idle broker is watched, ms.
+    pub idle_ms: u64,
+    /// Whether a topic that is refused at once is grown instead.
+    pub grows_when_refused: bool,
+}
+
+/// Plan of the making of partitions.
+#[derive(Clone, Debug)]
+pub struct CreationPlan {
+    /// Partitions of topics that are made at once, rising.
+    pub at_once: Vec<u32>,
+    /// Partitions that one topic grows by.
+    pub increment: u32,
+    /// Partitions that it grows to.
+    pub grown_to: u32,
+    /// Topics of one partition.
+    pub topics: u32,
+    /// Those of one request.
+    pub topics_per_request: u32,
+    /// Time of the growing, and of the topics, per system.
+    pub limit: Duration,
+}
+
+/// Plan of kills and starts.
+#[derive(Clone, Debug)]
+pub struct RestartPlan {
+    /// Partitions of the topic and bytes of record values in it, rising.
+    pub points: Vec<(u32, u64)>,
+    /// How long a start may take.
+    pub limit: Duration,
+}
+
+/// Plan of the moving of partitions.
+#[derive(Clone, Copy, Debug)]
+pub struct ReassignmentPlan {
+    /// Partitions to move.
+    pub partitions: u32,
+    /// Those of one request.
+    pub per_request: u32,
+    /// Brokers of a cluster that the laboratory starts itself.
+    pub brokers: u16,
+    /// How long the moving may take.
+    pub limit: Duration,
+}
+
+impl Plan {
+    /// The short form: some six minutes for two systems.
+    #[must_use]
+    pub fn quick(systems: Vec<System>, version: String, work_directory: PathBuf) -> Self {
+        Self {
+            systems,
+            version,
+            work_directory,
+            seed: 1,
+            quick: true,
+            call_limit: Duration::from_secs(40),
+            curve: Some(CurvePlan {
+                partitions: vec![1, 10, 1_000, 10_000, 1_000_000],
+                per_second: 20 * 1024,
+                record_bytes: 1024,
+                batch_bytes: 16 * 1024,
+                warmup_ms: 1_500,
+                full_speed_ms: 2_500,
+                fixed_rate_ms: 3_000,
+                idle_ms: 1_500,
+                grows_when_refused: false,
+            }),
+            creation: Some(CreationPlan {
+                at_once: vec![1, 1_000, 10_000, 1_000_000],
+                increment: 1_000,
+                grown_to: 100_000,
+                topics: 1_000,
+                topics_per_request: 100,
+                limit: Duration::from_secs(15),
+            }),
+            restart: Some(RestartPlan {
+                points: vec![(1_000, 256 << 20), (1_000_000, 1 << 30)],
+                limit: Duration::from_secs(40),
+            }),
+            reassignment: Some(ReassignmentPlan {
+                partitions: 500,
+                per_request: 250,
+                brokers: 3,
+                limit: Duration::from_secs(30),
+            }),
+        }
+    }
+
+    /// The long form: up to 45 minutes for two systems.
+    #[must_use]
+    pub fn full(systems: Vec<System>, version: String, work_directory: PathBuf) -> Self {
+        let decades = vec![1, 10, 100, 1_000, 10_000, 100_000, 1_000_000];
+        let quick = Self::quick(systems, version, work_directory);
+        Self {
+            quick: false,
+            call_limit: Duration::from_mins(2),
+            curve: quick.curve.map(|curve| CurvePlan {
+                partitions: decades.clone(),
+                warmup_ms: 5_000,
+                full_speed_ms: 8_000,
+                fixed_rate_ms: 10_000,
+                idle_ms: 5_000,
+                grows_when_refused: true,
+                ..curve
+            }),
+            creation: quick.creation.map(|creation| CreationPlan {
+                at_once: decades,
+                topics: 10_000,
+                limit: Duration::from_mins(3),
+                ..creation
+            }),
+            restart: Some(RestartPlan {
+                points: vec![(1_000, 1 << 30), (10_000, 4 << 30), (1_000_000, 10 << 30)],
+                limit: Duration::from_mins(3),
+            }),
+            reassignment: Some(ReassignmentPlan {
+                partitions: 10_000,
+                per_request: 1_000,
+                brokers: 3,
+                limit: Duration::from_mins(5),
+            }),
+            ..quick
+        }
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let refuse = |text: &str| Err(Error::Plan(text.to_string()));
+        if self.systems.is_empty() {
+            return refuse("at least one system");
+        }
+        let curve = self.curve.iter().flat_map(|curve| &curve.partitions);
+        let at_once = self.creation.iter().flat_map(|creation| &creation.at_once);
+        let restart = self.restart.iter().flat_map(|restart| &restart.points);
+        let mut counts = curve.chain(at_once).chain(restart.map(|(partitions, _)| partitions));
+        if counts.any(|count| !(1..=PARTITIONS_MAX).contains(count)) {
+            return refuse("topics have between 1 and 1,000,000 partitions");
+        }
+        if let Some(creation) = &self.creation
+            && (creation.increment == 0 || creation.topics_per_request == 0)
+        {
+            return refuse("a step adds at least one partition or topic");
+        }
+        if self.reassignment.is_some_and(|plan| plan.per_request == 0 || plan.brokers == 0) {
+            return refuse("a reassignment needs brokers, and partitions in a request");
+        }
+        let Some(curve) = &self.curve else { return Ok(()) };
+        self.full_speed(curve, 1).check().and_then(|()| self.fixed_rate(curve, 1).check())
+    }
+
+    /// What is produced at full speed.
+    fn full_speed(&self, curve: &CurvePlan, written: u16) -> Workload {
+        Workload {
+            pace: Pace::Unpaced,
+            record_bytes: curve.record_bytes,
+            filler: Filler::Text,
+            partitions: written,
+            producers: 1,
+            batch_bytes: curve.batch_bytes,
+            // The generator ends each batch itself; this only keeps the last one from waiting.
+            linger_us: 1_000_000,
+            consume: false,
+            tails: 0,
+            warmup_ms: curve.warmup_ms,
+            window_ms: curve.full_speed_ms,
+        }
+    }
+
+    /// What is produced at the fixed rate.
+    fn fixed_rate(&self, curve: &CurvePlan, written: u16) -> Workload {
+        let pace = Pace::Scheduled { per_second: curve.per_second, arrivals: Arrivals::Constant };
+        let (warmup_ms, window_ms) = (1_000, curve.fixed_rate_ms);
+        Workload { pace, warmup_ms, window_ms, ..self.full_speed(curve, written) }
+    }
+
+    /// Seconds that the whole plan is expected to take; the unit of its progress.
+    fn seconds(&self) -> u32 {
+        let systems = u32::try_from(self.systems.len()).unwrap_or(u32::MAX);
+        let curve =
+            self.curve.as_ref().map_or(0, |curve| curve.seconds() * count(&curve.partitions));
+        let creation = self.creation.as_ref().map_or(0, CreationPlan::seconds);
+        let restart = self.restart.as_ref().map_or(0, |restart| {
+            restart.points.iter().map(|point| RestartPlan::seconds(*point)).sum()
+        });
+        let reassignment = self.reassignment.map_or(0, ReassignmentPlan::seconds);
+        systems.saturating_mul(curve + creation + restart + reassignment)
+    }
+}
+
+fn count<T>(list: &[T]) -> u32 {
+    u32::try_from(list.len()).unwrap_or(u32::MAX)
+}
+
+fn whole_seconds(ms: u64) -> u32 {
+    u32::try_from(ms.div_ceil(1_000)).unwrap_or(u32::MAX)
+}
+
+impl CurvePlan {
+    /// Seconds of one point: the load, its reading back, and starting and making the topic.
+    fn seconds(&self) -> u32 {
+        /// Starting, making the topic, reading back.
+        const AROUND: u32 = 8;
+        let load = self.warmup_ms + self.full_speed_ms + self.fixed_rate_ms + self.idle_ms;
+        AROUND + whole_seconds(load)
+    }
+}
+
+impl CreationPlan {
+    fn seconds(&self) -> u32 {
+        /// A system may be done before the limit, and most are with the topics.
+        const AT_ONCE: u32 = 3;
+        let limit = whole_seconds(u64::try_from(self.limit.as_millis()).unwrap_or(u64::MAX));
+        AT_ONCE * count(&self.at_once) + limit + limit / 3
+    }
+}
+
+impl RestartPlan {
+    fn seconds((_, bytes): (u32, u64)) -> u32 {
+        /// Writing at some 150 MB/s and reading back at some 500 MB/s.
+        const BYTES_PER_SECOND: u64 = 100 << 20;
+        10 + u32::try_from(bytes / BYTES_PER_SECOND).unwrap_or(u32::MAX)
+    }
+}
+
+impl ReassignmentPlan {
+    fn seconds(self) -> u32 {
+        10 + whole_seconds(u64::try_from(self.limit.as_millis()).unwrap_or(u64::MAX)) / 2
+    }
+}
+
+/// How many partitions of a topic a run writes to, and their distance.
+fn spread(partitions: u32) -> (u16, Layout) {
+    let written = u16::try_from(partitions).unwrap_or(WRITTEN_MAX).min(WRITTEN_MAX);
+    (written, Layout::Spread { stride: partitions / u32::from(written.max(1)) })
+}
+
+/// Runs the experiment.
+///
+/// # Errors
+/// [`Error::Plan`] for an impossible plan; otherwise when a system does not even start empty, or
+/// the machine fails the laboratory. A system that fails under its load is a result.
+pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error> {
+    plan.check()?;
+    let environment = Environment::inspect(&plan.version, &plan.work_directory);
+    let mut bench = Bench::new(plan.seed, plan.seconds(), progress);
+    let mut record = PartitionsRecord::default();
+    if let Some(curve) = &plan.curve {
+        curve::run(plan, curve, &mut bench, &mut record)?;
+    }
+    if let Some(creation) = &plan.creation {
+        creation::run(plan, creation, &mut bench, &mut record)?;
+    }
+    if let Some(restart) = &plan.restart {
+        restart::run(plan, restart, &mut bench, &mut record)?;
+    }
+    if let Some(reassignment) = plan.reassignment {
+        reassignment::run(plan, reassignment, &mut bench, &mut record)?;
+    }
+    let frame = Frame {
+        experiment: Experiment::Partitions,
+        quick: plan.quick,
+        environment,
+        arms: plan.systems.iter().map(System::arm).collect(),
+        objectives: Vec::new(),
+    };
+    let mut result = bench.finish_with(frame, checks::of_limits)?;
+    // One run of each case and system: there are no pairs to compare.
+    result.comparisons.clear();
+    result.partitions = Some(record);
+    Ok(result)
+}
+
+/// Announces a step of `seconds` with what is left of the whole.
+fn announce(bench: &mut Bench<'_>, what: &str, seconds: u32) {
+    let (share, elapsed) = bench.pace();
+    // Before a tenth is done, the plan's own seconds are the better guess.
+    let left = if share > 0.1 { elapsed.mul_f64((1.0 - share) / share).as_secs() } else { 0 };
+    let text = match left {
+        0 => what.to_string(),
+        1..=90 => format!("{what}; about {left} s left"),
+        _ => format!("{what}; about {} min left", left.div_ceil(60)),
+    };
+    bench.weighted_step(&text, seconds);
+}
+
+/// Starts a system and notes its limits, the first time.
+fn start(system: &System, plan: &Plan, record: &mut PartitionsRecord) -> Result<Subject, Error> {
+    let subject = Subject::start(system, plan)?;
+    let arm = system.name();
+    if subject.is_ours() && record.limits.iter().all(|known| known.arm != arm) {
+        record.limits.push(ArmLimits { arm: arm.to_string(), limits: subject.limits });
+    }
+    Ok(subject)
+}
+
+/// Makes a topic at once, or by growing it where that is refused and the plan says so.
+fn make_topic(
+    subject: &mut Subject,
+    topic: &str,
+    partitions: u32,
+    grows_when_refused: bool,
+) -> Result<Creation, Trouble> {
+    let refusal = match subject.operate(|operator, alive| operator.create(topic, partitions, alive))
+    {
+        Err(Trouble::Client(error)) if error.code().is_some() && grows_when_refused => error,
+        other => return other,
+    };
+    tracing::debug!(%refusal, partitions, "a topic is grown instead");
+    let mut total = INCREMENT_AFTER_REFUSAL.min(partitions);
+    let mut made = subject.operate(|operator, alive| operator.create(topic, total, alive))?;
+    while total < partitions {
+        // What the broker holds before it fails names the wall afterwards.
+        subject.look();
+        total = (total + INCREMENT_AFTER_REFUSAL).min(partitions);
+        let step = subject.operate(|operator, alive| operator.grow(topic, total, alive))?;
+        made.answered_ns += step.answered_ns;
+        made.usable_ns += step.usable_ns;
+        made.requests += 1;
+    }
+    Ok(made)
+}
+
+/// Notes that a part was left out.
+fn omit(record: &mut PartitionsRecord, arm: &str, part: Part, reason: &str) {
+    let (arm, reason) = (arm.to_string(), reason.to_string());
+    record.omitted.push(Omitted { arm, part, reason });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plans() -> [Plan; 2] {
+        let systems = || {
+            ["a", "b"].map(|name| System::External { name: name.into(), bootstrap: String::new() })
+        };
+        let of = |make: fn(Vec<System>, String, PathBuf) -> Plan| {
+            make(systems().to_vec(), "0".into(), PathBuf::new())
+        };
+        [of(Plan::quick), of(Plan::full)]
+    }
+
+    #[test]
+    fn written_partitions_are_spread_over_the_whole_topic() {
+        assert_eq!(spread(1), (1, Layout::Spread { stride: 1 }));
+        assert_eq!(spread(9_999), (9_999, Layout::Spread { stride: 1 }));
+        assert_eq!(spread(10_000), (10_000, Layout::Spread { stride: 1 }));
+        assert_eq!(spread(65_536), (10_000, Layout::Spread { stride: 6 }));
+        assert_eq!(spread(1_000_000), (10_000, Layout::Spread { stride: 100 }));
+    }
+
+    #[test]
+    fn the_plans_are_possible_and_keep_their_promised_length() {
+        let [quick, full] = plans();
+        quick.check().unwrap();
+        full.check().unwrap();
+        assert!(quick.seconds() <= 6 * 60, "{} s", quick.seconds());
+        assert!(full.seconds() <= 45 * 60, "{} s", full.seconds());
+    }
+
+    #[test]
+    fn impossible_plans_are_refused() {
+        let [plan, _] = plans();
+        let curve = plan.curve.clone().unwrap();
+        let creation = plan.creation.clone().unwrap();
+        let broken = [
+            Plan { systems: Vec::new(), ..plan.clone() },
+            Plan {
+                curve: Some(CurvePlan { partitions: vec![0], ..curve.clone() }),
+                ..plan.clone()
+            },
+            Plan { curve: Some(CurvePlan { record_bytes: 8, ..curve }), ..plan.clone() },
+            Plan { creation: Some(CreationPlan { increment: 0, ..creation }), ..plan.clone() },
+            Plan {
+                restart: Some(RestartPlan {
+                    points: vec![(2_000_000, 1)],
+                    limit: Duration::from_secs(1),
+                }),
+                ..plan
+            },
+        ];
+        for plan in broken {
+            assert!(plan.check().is_err(), "{plan:?}");
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Throughput, latency, memory and descriptors over the number of partitions of one topic.
+
+use std::thread;
+use std::time::Duration;
+
+use super::operator::{Trouble, nanos};
+use super::subject::Subject;
+use super::{CurvePlan, Plan, announce, make_topic, spread, start};
+use crate::checks;
+use crate::cpu::CpuMeter;
+use crate::error::Error;
+use crate::experiments::bench::{Bench, Named};
+use crate::experiments::side_by_side::System;
+use crate::generator::{self, Layout, Measured, Setup};
+use crate::ledger::{Audit, SentLedger, audit};
+use crate::partitions::{
+    Batching, CurvePoint, IdleCpu, PartitionsRecord, fixed_rate_case, full_speed_case,
+};
+use crate::workload::{Pace, Workload};
+
+/// The topic of a point.
+pub(super) const TOPIC: &str = "large";
+
+/// Runs at the fixed rate of one point at most: another is made when the generator was late.
+const FIXED_RATE_RUNS_MAX: u16 = 2;
+
+pub(super) fn run(
+    plan: &Plan,
+    curve: &CurvePlan,
+    bench: &mut Bench<'_>,
+    record: &mut PartitionsRecord,
+) -> Result<(), Error> {
+    for partitions in &curve.partitions {
+        for system in &plan.systems {
+            let what = format!("Curve: {}, {partitions} partitions", system.name());
+            announce(bench, &what, curve.seconds());
+            let has_failed =
+                |point: &CurvePoint| point.arm == system.name() && point.failure.is_some();
+            if record.curve.iter().any(has_failed) {
+                continue;
+            }
+            let mut subject = start(system, plan, record)?;
+            let mut point = point_of(system, *partitions);
+            let measured = measure(plan, curve, bench, &mut subject, &mut point);
+            if let Err(trouble) = measured {
+                point.failure = Some(subject.failure(during(&point), &trouble));
+            }
+            record.curve.push(point);
+            subject.remove()?;
+        }
+    }
+    Ok(())
+}
+
+fn point_of(system: &System, partitions: u32) -> CurvePoint {
+    let (written, _) = spread(partitions);
+    CurvePoint { arm: system.name().to_string(), partitions, written, ..CurvePoint::default() }
+}
+
+/// What a point that failed was about to do.
+fn during(point: &CurvePoint) -> &'static str {
+    match point {
+        CurvePoint { creation: None, .. } => "creating the topic",
+        CurvePoint { full_speed: None, .. } => "producing at full speed",
+        CurvePoint { fixed_rate: None, .. } => "producing at the fixed rate",
+        _ => "reading everything back",
+    }
+}
+
+fn measure(
+    plan: &Plan,
+    curve: &CurvePlan,
+    bench: &mut Bench<'_>,
+    subject: &mut Subject,
+    point: &mut CurvePoint,
+) -> Result<(), Trouble> {
+    let creation = make_topic(subject, TOPIC, point.partitions, curve.grows_when_refused)?;
+    point.creation = Some(creation);
+    point.fresh = subject.look();
+    let mut sent = Vec::new();
+
+    let workload = plan.full_speed(curve, point.written);
+    let setup = setup(bench, subject, point.partitions, &workload, 0);
+    let measured = generator::produce(&setup)?;
+    point.full_speed = Some(batching(&measured, &workload));
+    let case = full_speed_case(point.partitions);
+    let named = Named { case: &case, path: &subject.path, pair: 0 };
+    bench.record(named, &workload, &measured, Audit::default(), 0)?;
+    sent.extend(measured.sent);
+
+    let (workload, measured) = fixed_rate(plan, curve, subject, &setup, point, &mut sent)?;
+    point.loaded = subject.look();
+    watch_idle(curve, subject, point)?;
+    point.disk_bytes = subject.disk_bytes();
+    let audited = read_back(subject, &setup, &sent);
+    let (audit, held) = *audited.as_ref().unwrap_or(&(Audit::default(), 0));
+    let case = fixed_rate_case(point.partitions);
+    let named = Named { case: &case, path: &subject.path, pair: 0 };
+    bench.record(named, &workload, &measured, audit, held)?;
+    audited.map(|_| ())
+}
+
+/// Produces at the fixed rate, again while the generator itself was late.
+fn fixed_rate(
+    plan: &Plan,
+    curve: &CurvePlan,
+    subject: &mut Subject,
+    full_speed: &Setup,
+    point: &mut CurvePoint,
+    sent: &mut Vec<SentLedger>,
+) -> Result<(Workload, Measured), Trouble> {
+    let workload = plan.fixed_rate(curve, point.written);
+    let mut run = 1;
+    loop {
+        let setup = Setup { workload: workload.clone(), first_producer: run, ..full_speed.clone() };
+        let mut measured = generator::produce(&setup)?;
+        sent.append(&mut measured.sent);
+        point.is_late = checks::lag_is_late(&measured.latencies);
+        point.is_unsustained = measured.shed > 0 || measured.answered * 100 < measured.offered * 99;
+        point.fixed_rate = Some(batching(&measured, &workload));
+        if !point.is_late || run == FIXED_RATE_RUNS_MAX {
+            return Ok((workload, measured));
+        }
+        run += 1;
+        subject.operate(|_, alive| Ok(alive()?))?;
+    }
+}
+
+/// A run over the partitions of a topic that are written to.
+pub(super) fn setup(
+    bench: &mut Bench<'_>,
+    subject: &Subject,
+    partitions: u32,
+    workload: &Workload,
+    first_producer: u16,
+) -> Setup {
+    let setup = bench.setup(&subject.path, 0, workload);
+    let (_, layout) = spread(partitions);
+    Setup { topic: TOPIC.into(), layout, first_producer, ..setup }
+}
+
+/// Reads back what all runs of a topic wrote; their audit, and the system's own count.
+pub(super) fn read_back(
+    subject: &mut Subject,
+    setup: &Setup,
+    sent: &[SentLedger],
+) -> Result<(Audit, u64), Trouble> {
+    subject.operate(|_, alive| Ok(alive()?))?;
+    let producers = u16::try_from(sent.len()).unwrap_or(u16::MAX);
+    let workload =
+        Workload { pace: Pace::ReadBack, warmup_ms: 0, producers, ..setup.workload.clone() };
+    let lanes = 0..workload.partitions;
+    let setup = Setup {
+        workload,
+        first_producer: 0,
+        processes: subject.path.processes.clone(),
+        ..setup.clone()
+    };
+    let read = generator::read_back(&setup, sent)?;
+    let delivered = read.delivered.as_ref().expect("a reading delivers");
+    let layout: Layout = setup.layout;
+    let held = subject.operator.records_held(TOPIC, lanes.map(|lane| layout.partition(lane)))?;
+    Ok((audit(sent, delivered), held))
+}
+
+fn batching(measured: &Measured, workload: &Workload) -> Batching {
+    let bytes = u64::try_from(workload.record_bytes).unwrap_or(u64::MAX);
+    Batching {
+        records: measured.acked_records,
+        batches: measured.acked_batches,
+        requests: measured.requests,
+        bytes: measured.acked_records.saturating_mul(bytes),
+    }
+}
+
+fn watch_idle(
+    curve: &CurvePlan,
+    subject: &mut Subject,
+    point: &mut CurvePoint,
+) -> Result<(), Trouble> {
+    if !subject.is_ours() {
+        return Ok(());
+    }
+    let window = Duration::from_millis(curve.idle_ms);
+    let meter = CpuMeter::start(&subject.path.processes)?;
+    thread::sleep(window);
+    let (usage, _) = meter.stop()?;
+    let cpu_ns = usage.iter().map(|usage| usage.cpu_ns).sum();
+    point.idle_cpu = Some(IdleCpu { cpu_ns, window_ns: nanos(window) });
+    point.idle = subject.look();
+    Ok(())
+}

@@ -1,0 +1,149 @@
+//! Killed with SIGKILL while it holds data, and started again.
+
+use std::time::{Duration, Instant};
+
+use super::curve::{TOPIC, read_back, setup};
+use super::operator::{Trouble, nanos};
+use super::subject::Subject;
+use super::{Plan, RestartPlan, announce, make_topic, omit, spread, start};
+use crate::error::Error;
+use crate::experiments::bench::{Bench, Named};
+use crate::generator;
+use crate::partitions::{Part, PartitionsRecord, Restart};
+use crate::payload::Filler;
+use crate::workload::{Pace, Workload};
+
+/// The topic of one partition whose first record after the start is waited for.
+const PROBE_TOPIC: &str = "probe";
+
+/// Length of one run of the writing, ms; runs follow until the bytes are there.
+const RUN_MS: u64 = 2_500;
+
+/// Runs of the writing at most. A system that takes less than some 45 MB/s at full speed holds
+/// less than what was intended, and the record says how much.
+const RUNS_MAX: u16 = 96;
+
+pub(super) fn run(
+    plan: &Plan,
+    restart: &RestartPlan,
+    bench: &mut Bench<'_>,
+    record: &mut PartitionsRecord,
+) -> Result<(), Error> {
+    for system in &plan.systems {
+        let mut has_failed = false;
+        for (partitions, bytes) in &restart.points {
+            let what = format!("Restart: {}, {partitions} partitions", system.name());
+            announce(bench, &what, RestartPlan::seconds((*partitions, *bytes)));
+            if has_failed {
+                continue;
+            }
+            let mut subject = start(system, plan, record)?;
+            if !subject.is_ours() {
+                omit(record, system.name(), Part::Restart, "the cluster is not the laboratory's");
+                break;
+            }
+            let mut point = Restart {
+                arm: system.name().to_string(),
+                partitions: *partitions,
+                written: spread(*partitions).0,
+                ..Restart::default()
+            };
+            let outcome = measure(restart, *bytes, bench, &mut subject, &mut point);
+            if let Err(trouble) = outcome {
+                point.failure = Some(subject.failure(during(&point), &trouble));
+                has_failed = true;
+            }
+            record.restarts.push(point);
+            subject.remove()?;
+        }
+    }
+    Ok(())
+}
+
+fn during(point: &Restart) -> &'static str {
+    match point {
+        Restart { before: None, .. } => "writing the data",
+        Restart { port_ns: None, .. } => "starting again",
+        Restart { produced_ns: None, .. } => "producing after the start",
+        _ => "reading the data after the start",
+    }
+}
+
+fn measure(
+    plan: &RestartPlan,
+    bytes: u64,
+    bench: &mut Bench<'_>,
+    subject: &mut Subject,
+    point: &mut Restart,
+) -> Result<(), Trouble> {
+    make_topic(subject, TOPIC, point.partitions, false)?;
+    subject.operate(|operator, alive| operator.create(PROBE_TOPIC, 1, alive))?;
+    let workload = Workload {
+        pace: Pace::Unpaced,
+        record_bytes: 4 * 1024,
+        filler: Filler::Text,
+        partitions: point.written,
+        producers: 1,
+        batch_bytes: 64 * 1024,
+        linger_us: 1_000_000,
+        consume: false,
+        tails: 0,
+        warmup_ms: 0,
+        window_ms: RUN_MS,
+    };
+    let mut setup = setup(bench, subject, point.partitions, &workload, 0);
+    let mut sent = Vec::new();
+    let mut last = None;
+    while point.bytes < bytes && setup.first_producer < RUNS_MAX {
+        let left = bytes - point.bytes;
+        setup.workload.window_ms = run_ms(point.bytes, setup.first_producer, left);
+        let mut measured = generator::produce(&setup)?;
+        point.bytes += measured.acked_records * 4 * 1024;
+        sent.append(&mut measured.sent);
+        last = Some((setup.workload.clone(), measured));
+        setup.first_producer += 1;
+    }
+    point.before = subject.look();
+
+    let (started, port) = subject.kill_and_launch(plan.limit)?;
+    point.port_ns = Some(nanos(port));
+    point.produced_ns = Some(nanos(first_produce(subject, PROBE_TOPIC, started)?));
+    point.after = subject.look();
+    let (audit, held) = read_back(subject, &setup, &sent)?;
+    point.audit = Some(audit);
+    if let Some((workload, measured)) = last {
+        let case = format!("Data of {} partitions, killed and started", point.partitions);
+        let named = Named { case: &case, path: &subject.path, pair: 0 };
+        bench.record(named, &workload, &measured, audit, held)?;
+    }
+    // The record is none of the ledger's, so it comes after the reading.
+    point.produced_large_ns = Some(nanos(first_produce(subject, TOPIC, Instant::now())?));
+    Ok(())
+}
+
+fn first_produce(subject: &mut Subject, topic: &str, since: Instant) -> Result<Duration, Trouble> {
+    subject.operate(|operator, alive| operator.first_produce(topic, since, alive))
+}
+
+/// Length of the next run, ms, so that the last one does not write far more than is `left`.
+fn run_ms(written: u64, runs: u16, left: u64) -> u64 {
+    let per_run = written / u64::from(runs.max(1));
+    match left.saturating_mul(RUN_MS).checked_div(per_run) {
+        // A run of a few records has nothing to measure.
+        Some(ms) => ms.clamp(100, RUN_MS),
+        None => RUN_MS,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_run_writes_about_what_is_left() {
+        assert_eq!(run_ms(0, 0, 1 << 30), RUN_MS);
+        assert_eq!(run_ms(400 << 20, 1, 1 << 30), RUN_MS);
+        assert_eq!(run_ms(800 << 20, 2, 80 << 20), RUN_MS / 5);
+        assert_eq!(run_ms(800 << 20, 2, 1), 100);
+    }
+}
