@@ -15,8 +15,8 @@
 //! | any other | always |
 //!
 //! A batch keeps its place: base offset, last offset delta, leader epoch, producer id, epoch and
-//! sequence, codec, timestamp type and the offsets of the records that stay. The first batch
-//! that keeps a tombstone through a cleaning gets a delete horizon in its base timestamp.
+//! sequence, codec, timestamp type and the offsets of the records that stay. The first time that
+//! a batch with a tombstone is cleaned, its base timestamp becomes the delete horizon.
 //!
 //! Kafka drops the records of aborted transactions, and the markers of transactions of which no
 //! record is left. Here records of transactions are cleaned like others, and control batches stay.

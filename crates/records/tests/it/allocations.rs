@@ -109,3 +109,27 @@ fn cleaning_batches_of_every_codec_allocates_nothing_after_the_first_round() {
         assert_eq!(measured.count_total, 0, "{codec}");
     }
 }
+
+#[test]
+fn a_pass_over_tiny_records_takes_less_than_twice_their_bytes() {
+    let mut builder = BatchBuilder::new(BatchOptions::default());
+    for _ in 0..400_000 {
+        builder.append(0, Some(b""), Some(b""), []).unwrap();
+    }
+    let unpacked = builder.estimated_size();
+    let bytes = builder.finish(Compression::Zstd, &mut Compressor::default()).unwrap();
+    let batch = BatchView::parse(bytes).unwrap();
+    let policy =
+        CleanPolicy { now_ms: 0, delete_retention_ms: 1, first_uncleanable_offset: i64::MAX };
+    let measured = allocation_counter::measure(|| {
+        let mut map = KeyMap::new(240, 3);
+        Cleaner::new(BYTES_MAX, policy).map_batch(&batch, &mut map).unwrap();
+    });
+    assert!(measured.bytes_max < 2 * unpacked as u64, "{measured:?}");
+    let measured = allocation_counter::measure(|| {
+        let mut cleaner = Cleaner::new(BYTES_MAX, policy);
+        let cleaned = cleaner.clean_batch(&batch, &KeyMap::new(0, 3), false);
+        assert_eq!(cleaned, Ok(Cleaned::Unchanged));
+    });
+    assert!(measured.bytes_max < 2 * unpacked as u64, "{measured:?}");
+}
