@@ -122,9 +122,10 @@ fn wanted(call: &Call<'_>, name: String, topic: OffsetCommitRequestTopic) -> Top
 
 /// Copies the outcome of each partition; one that was not handed on does not exist.
 fn tell(answer: &mut OffsetCommitResponseTopic, result: &TopicResult) {
+    let mut outcomes = result.partitions.iter().peekable();
     for partition in &mut answer.partitions {
-        let outcome =
-            result.partitions.iter().find(|(index, _)| *index == partition.partition_index);
+        // The outcomes come in the order of the request.
+        let outcome = outcomes.next_if(|(index, _)| *index == partition.partition_index);
         let code = outcome.map_or(ErrorCode::UnknownTopicOrPartition, |(_, code)| *code);
         partition.error_code = code.into();
     }
