@@ -13,6 +13,7 @@ use moldau_storage::{Lsn, Storage, TopicId};
 use crate::error::{Refusal, append_refusal};
 use crate::metadata_record::{MetadataRecord, TopicOverrides};
 use crate::topic_config::TopicConfig;
+use crate::topic_logs::TopicLogs;
 
 /// Longest topic name, since Kafka's own limit keeps `<topic>-<partition>` a file name.
 const TOPIC_NAME_BYTES_MAX: usize = 249;
@@ -32,6 +33,7 @@ pub(crate) struct Topic {
     pub(crate) partitions: u32,
     pub(crate) overrides: TopicOverrides,
     pub(crate) config: TopicConfig,
+    pub(crate) logs: Arc<TopicLogs>,
 }
 
 impl Topic {
@@ -84,7 +86,8 @@ impl Topics {
                 check_stored(partitions)?;
                 let config = TopicConfig::parse(&overrides)?;
                 let id = Uuid::from_bytes(id);
-                self.put(Topic { id, name: name.into(), partitions, overrides, config });
+                let logs = Arc::default();
+                self.put(Topic { id, name: name.into(), partitions, overrides, config, logs });
             }
             MetadataRecord::TopicDeleted { id } => {
                 self.remove(Uuid::from_bytes(id));
@@ -191,7 +194,8 @@ impl Catalog {
             overrides: overrides.clone(),
         };
         let lsn = append(storage, &record)?;
-        let topic = Topic { id, name: name.into(), partitions, overrides, config };
+        let logs = Arc::default();
+        let topic = Topic { id, name: name.into(), partitions, overrides, config, logs };
         Ok((topics.put(topic), lsn))
     }
 
@@ -216,10 +220,10 @@ impl Catalog {
     /// `UNKNOWN_TOPIC_ID`, or a journal that takes nothing.
     pub(crate) fn delete(&self, storage: &Storage, id: Uuid) -> Result<(Arc<Topic>, Lsn), Refusal> {
         let mut topics = self.write();
-        if !topics.by_id.contains_key(&id) {
-            return Err(unknown_id(id));
-        }
+        let logs = topics.by_id.get(&id).map(|topic| Arc::clone(&topic.logs));
+        let logs = logs.ok_or_else(|| unknown_id(id))?;
         append(storage, &MetadataRecord::TopicDeleted { id: id.into_bytes() })?;
+        logs.delete();
         let lsn = storage
             .delete_topic(TopicId(id.into_bytes()))
             .map_err(|error| append_refusal(&error))?;

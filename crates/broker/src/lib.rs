@@ -13,7 +13,7 @@
 //! | `metadata_record` | what the broker writes into the journal beside the data |
 //! | `fetch_session` | incremental fetch sessions |
 //! | `group_service` | the group coordinator, its journal records and its timer |
-//! | `partition`, `retention` | from names to logs; what leaves them |
+//! | `partition`, `topic_logs`, `retention` | from names to logs; which exist; what leaves them |
 //! | `partition_runs` | the encoded partitions that Metadata answers share |
 //! | `call` | a request and its answer, as handlers see them |
 //! | `counters`, `metrics` | what handlers count; what `/metrics` reports |
@@ -46,6 +46,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 mod topic_config;
+mod topic_logs;
 
 pub use config::{Advertised, Config};
 pub use error::Error;

@@ -3,21 +3,79 @@
 use std::sync::Arc;
 
 use moldau_protocol::ErrorCode;
-use moldau_storage::{Log, TopicId};
+use moldau_storage::{Log, Registration, TopicId, Waiter};
 
-use crate::catalog::Topic;
+use crate::catalog::{self, Topic};
+use crate::error::Refusal;
 use crate::fetch_session::TopicRef;
 use crate::state::State;
+use crate::topic_logs::FirstAppend;
 
 /// The leader epoch of every partition: the leader never changes.
 pub(crate) const LEADER_EPOCH: i32 = 0;
 
-/// The log of a partition that the topic has.
-pub(crate) fn log(state: &State, topic: &Topic, partition: i32) -> Arc<Log> {
-    state.storage.log(TopicId(topic.id.into_bytes()), partition)
+/// A partition that a topic has.
+pub(crate) enum Partition {
+    /// It was written.
+    Written(Arc<Log>),
+    /// It is empty and has no state: its log starts and ends at offset 0, and has no epoch.
+    Unwritten { topic: Arc<Topic>, index: i32 },
 }
 
-/// The log of a partition of a topic given by name.
+impl Partition {
+    fn of(topic: Arc<Topic>, index: i32) -> Self {
+        match topic.logs.find(index) {
+            Some(log) => Self::Written(log),
+            None => Self::Unwritten { topic, index },
+        }
+    }
+
+    /// Wakes the waiter when the partition's high watermark moves, for as long as the watch lives.
+    pub(crate) fn watch(&self, waiter: &Arc<Waiter>) -> Watch {
+        match self {
+            Self::Written(log) => Watch::Appends { _held: log.register(waiter) },
+            Self::Unwritten { topic, index } => {
+                match topic.logs.await_first_append(*index, waiter) {
+                    Ok(first) => Watch::FirstAppend(first),
+                    Err(log) => Watch::Appends { _held: log.register(waiter) },
+                }
+            }
+        }
+    }
+}
+
+/// Keeps a waiter registered with a partition until dropped.
+pub(crate) enum Watch {
+    Appends { _held: Registration },
+    FirstAppend(FirstAppend),
+}
+
+impl Watch {
+    /// Goes over to the log of a partition that was first written meanwhile. To be called after
+    /// each wake, before the partition is read: a first append becomes readable only later.
+    pub(crate) fn follow(&mut self, waiter: &Arc<Waiter>) {
+        if let Self::FirstAppend(first) = self
+            && let Some(log) = first.log()
+        {
+            *self = Self::Appends { _held: log.register(waiter) };
+        }
+    }
+}
+
+/// The log of a partition that the topic has, to append to.
+///
+/// # Errors
+/// `UNKNOWN_TOPIC_OR_PARTITION`: the topic was deleted a moment ago.
+pub(crate) fn for_append(
+    state: &State,
+    topic: &Topic,
+    partition: i32,
+) -> Result<Arc<Log>, Refusal> {
+    let log = topic.logs.for_append(&state.storage, TopicId(topic.id.into_bytes()), partition);
+    log.ok_or_else(|| catalog::unknown_name(&topic.name))
+}
+
+/// The partition of a topic given by name.
 ///
 /// # Errors
 /// `UNKNOWN_TOPIC_OR_PARTITION`, or the answer to a leader epoch that is not the current one.
@@ -26,12 +84,12 @@ pub(crate) fn by_name(
     topic: &str,
     partition: i32,
     leader_epoch: i32,
-) -> Result<Arc<Log>, ErrorCode> {
+) -> Result<Partition, ErrorCode> {
     let topic = state.catalog.by_name(topic).ok_or(ErrorCode::UnknownTopicOrPartition)?;
-    of_topic(state, &topic, partition, leader_epoch)
+    of_topic(topic, partition, leader_epoch)
 }
 
-/// The log of a partition of a topic given by name or id.
+/// The partition of a topic given by name or id.
 ///
 /// # Errors
 /// As [`by_name`]; `UNKNOWN_TOPIC_ID` for an id.
@@ -40,28 +98,23 @@ pub(crate) fn by_ref(
     topic: &TopicRef,
     partition: i32,
     leader_epoch: i32,
-) -> Result<Arc<Log>, ErrorCode> {
+) -> Result<Partition, ErrorCode> {
     match topic {
         TopicRef::Name(name) => by_name(state, name, partition, leader_epoch),
         TopicRef::Id(id) => {
             let topic = state.catalog.by_id(*id).ok_or(ErrorCode::UnknownTopicId)?;
-            of_topic(state, &topic, partition, leader_epoch)
+            of_topic(topic, partition, leader_epoch)
         }
     }
 }
 
 /// KIP-320: an older epoch is fenced, a newer one is not known here.
-fn of_topic(
-    state: &State,
-    topic: &Topic,
-    partition: i32,
-    leader_epoch: i32,
-) -> Result<Arc<Log>, ErrorCode> {
+fn of_topic(topic: Arc<Topic>, partition: i32, leader_epoch: i32) -> Result<Partition, ErrorCode> {
     if !topic.has(partition) {
         return Err(ErrorCode::UnknownTopicOrPartition);
     }
     match leader_epoch {
-        -1 | LEADER_EPOCH => Ok(log(state, topic, partition)),
+        -1 | LEADER_EPOCH => Ok(Partition::of(topic, partition)),
         older if older < LEADER_EPOCH => Err(ErrorCode::FencedLeaderEpoch),
         _ => Err(ErrorCode::UnknownLeaderEpoch),
     }

@@ -88,6 +88,11 @@ impl Restored {
 impl State {
     /// Takes over what was restored.
     pub(crate) fn new(config: Config, storage: Storage, restored: Restored, now_ms: i64) -> Self {
+        for log in storage.logs() {
+            if let Some(topic) = restored.catalog.by_id(Uuid::from_bytes(log.id().topic.0)) {
+                topic.logs.restore(log);
+            }
+        }
         let groups = GroupService::start(restored.groups, now_ms);
         Self {
             config,

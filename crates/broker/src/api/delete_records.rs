@@ -14,7 +14,7 @@ use moldau_storage::Lsn;
 
 use crate::call::{Call, Outcome, once_durable};
 use crate::error::read_code;
-use crate::partition;
+use crate::partition::{self, Partition};
 
 pub(crate) fn handle(
     call: &Call<'_>,
@@ -56,13 +56,20 @@ fn delete(
     topic: &str,
     asked: &DeleteRecordsPartition,
 ) -> Result<(i64, Lsn), ErrorCode> {
-    let log = partition::by_name(call.state, topic, asked.partition_index, -1)?;
+    let found = partition::by_name(call.state, topic, asked.partition_index, -1)?;
     let config = call.state.catalog.by_name(topic).map(|topic| topic.config.clone());
     if config.is_some_and(|config| config.compaction.is_some() && !config.deletes) {
         return Err(ErrorCode::PolicyViolation);
     }
-    let trimmed = log.delete_records(asked.offset).map_err(|error| read_code(&error))?;
-    Ok((trimmed.start_offset, trimmed.lsn))
+    match found {
+        Partition::Written(log) => {
+            let trimmed = log.delete_records(asked.offset).map_err(|error| read_code(&error))?;
+            Ok((trimmed.start_offset, trimmed.lsn))
+        }
+        // The first offset and the high watermark are 0.
+        Partition::Unwritten { .. } if matches!(asked.offset, -1 | 0) => Ok((0, Lsn::default())),
+        Partition::Unwritten { .. } => Err(ErrorCode::OffsetOutOfRange),
+    }
 }
 
 fn answer(

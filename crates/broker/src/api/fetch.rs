@@ -3,8 +3,8 @@
 //! The answer holds the stored batches as they are: whole batches, the first of which may begin
 //! before the offset asked for and may be larger than every limit. Nothing above the high watermark
 //! is served, and the last stable offset is the high watermark, since there are no transactions. A
-//! fetch that finds less than `min_bytes` waits: one waiter is registered with every log, then the
-//! logs are read again whenever one has moved, until `max_wait_ms` is over.
+//! fetch that finds less than `min_bytes` waits: one waiter is registered with every partition,
+//! then all are read again whenever one has moved, until `max_wait_ms` is over.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -16,15 +16,15 @@ use moldau_protocol::messages::FetchRequest;
 use moldau_protocol::messages::fetch_request::FetchTopic;
 use moldau_protocol::messages::fetch_response::{EpochEndOffset, PartitionData};
 use moldau_protocol::{ErrorCode, Message, Reader};
-use moldau_storage::{Log, Read, ReadOutcome, Registration, Waiter};
+use moldau_storage::{Log, Read, ReadOutcome, Waiter};
 use tokio::time::{Instant, timeout_at};
 
-use crate::call::{Call, Later};
+use crate::call::{Call, Later, Turns};
 use crate::error::read_code;
 use crate::fetch_session::{
     FetchPartition, FetchScope, Noteworthy, Session, SessionRequest, Told, TopicRef, lock,
 };
-use crate::partition;
+use crate::partition::{self, Partition, Watch};
 use crate::state::State;
 
 /// From this version on there are sessions.
@@ -153,24 +153,25 @@ impl Fetch {
     async fn wait(&self, partitions: &[FetchPartition]) -> Gathered {
         let deadline = Instant::now() + self.limits.wait;
         let waiter = Waiter::new();
-        let _registered = self.register(partitions, &waiter);
+        let mut watches = self.watch(partitions, &waiter);
         loop {
             let gathered = self.gather(partitions).await;
             if self.is_enough(&gathered) || timeout_at(deadline, waiter.moved()).await.is_err() {
                 return gathered;
             }
+            watches.iter_mut().for_each(|watch| watch.follow(&waiter));
         }
     }
 
-    fn register(&self, partitions: &[FetchPartition], waiter: &Arc<Waiter>) -> Vec<Registration> {
-        let logs = partitions.iter().filter_map(|asked| {
-            // A partition without a log is an error, which does not wait.
-            self.log(asked).ok()
+    fn watch(&self, partitions: &[FetchPartition], waiter: &Arc<Waiter>) -> Vec<Watch> {
+        let found = partitions.iter().filter_map(|asked| {
+            // A partition that does not exist is an error, which does not wait.
+            self.find(asked).ok()
         });
-        logs.map(|log| log.register(waiter)).collect()
+        found.map(|partition| partition.watch(waiter)).collect()
     }
 
-    fn log(&self, asked: &FetchPartition) -> Result<Arc<Log>, ErrorCode> {
+    fn find(&self, asked: &FetchPartition) -> Result<Partition, ErrorCode> {
         let epoch = asked.current_leader_epoch;
         partition::by_ref(&self.state, &asked.topic, asked.partition, epoch)
     }
@@ -181,9 +182,12 @@ impl Fetch {
             bytes: 0,
             has_error: false,
         };
+        let mut turns = Turns::default();
         for asked in partitions {
-            let served = match self.log(asked) {
-                Ok(log) => self.serve_log(asked, &log, gathered.bytes).await,
+            turns.step(1).await;
+            let served = match self.find(asked) {
+                Ok(Partition::Written(log)) => self.serve_log(asked, &log, gathered.bytes).await,
+                Ok(Partition::Unwritten { .. }) => serve_unwritten(asked),
                 Err(code) => refused(asked, code),
             };
             gathered.bytes += served.bytes();
@@ -269,6 +273,19 @@ fn diverged(asked: &FetchPartition, log: &Arc<Log>) -> Option<Served> {
     served.fetched.data.high_watermark = log.high_watermark();
     served.fetched.data.log_start_offset = log.start_offset();
     Some(served)
+}
+
+/// There is nothing but the offset 0, at which the first record will be.
+fn serve_unwritten(asked: &FetchPartition) -> Served {
+    if asked.fetch_offset == 0 {
+        let (high_watermark, start_offset) = (0, 0);
+        let (batches, bytes, next_offset) = (Vec::new(), 0, 0);
+        let read = Read { batches, bytes, next_offset, high_watermark, start_offset };
+        return served(asked, read);
+    }
+    let mut served = refused(asked, ErrorCode::OffsetOutOfRange);
+    served.fetched.data.log_start_offset = 0;
+    served
 }
 
 fn served(asked: &FetchPartition, read: Read) -> Served {

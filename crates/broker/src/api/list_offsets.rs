@@ -10,13 +10,12 @@ use moldau_protocol::messages::list_offsets_response::{
     ListOffsetsPartitionResponse, ListOffsetsTopicResponse,
 };
 use moldau_protocol::messages::{ListOffsetsRequest, ListOffsetsResponse};
-use moldau_storage::{Log, TimestampOffset};
+use moldau_storage::TimestampOffset;
 use std::sync::Arc;
 
-use crate::call::{Call, Outcome};
+use crate::call::{Call, Outcome, Turns};
 use crate::error::read_code;
-use crate::partition;
-use crate::partition::LEADER_EPOCH;
+use crate::partition::{self, LEADER_EPOCH, Partition};
 
 /// From this version on an offset comes with its leader epoch (KIP-320).
 const LEADER_EPOCH_SINCE: i16 = 4;
@@ -34,19 +33,21 @@ pub(crate) fn handle(call: &Call<'_>, request: ListOffsetsRequest) -> Outcome<Li
     let version = call.version;
     // A lookup by time may read from disk, so it runs outside the network thread's turn.
     Outcome::Later(Box::pin(async move {
+        let mut turns = Turns::default();
         let mut topics = Vec::with_capacity(request.topics.len());
         for topic in request.topics {
             let mut partitions = Vec::with_capacity(topic.partitions.len());
             for asked in &topic.partitions {
-                let log = match is_known(asked.timestamp, version) {
+                turns.step(1).await;
+                let found = match is_known(asked.timestamp, version) {
                     true => {
                         let epoch = asked.current_leader_epoch;
                         partition::by_name(&state, &topic.name, asked.partition_index, epoch)
                     }
                     false => Err(ErrorCode::UnsupportedVersion),
                 };
-                partitions.push(match log {
-                    Ok(log) => with_epoch(version, look_up(&log, asked).await),
+                partitions.push(match found {
+                    Ok(found) => with_epoch(version, look_up(&found, asked).await),
                     Err(code) => refused(asked, code),
                 });
             }
@@ -80,15 +81,20 @@ fn with_epoch(version: i16, found: ListOffsetsPartitionResponse) -> ListOffsetsP
     }
 }
 
-async fn look_up(log: &Arc<Log>, asked: &ListOffsetsPartition) -> ListOffsetsPartitionResponse {
+async fn look_up(
+    partition: &Partition,
+    asked: &ListOffsetsPartition,
+) -> ListOffsetsPartitionResponse {
     let at =
         |offset| Ok(Some(TimestampOffset { offset, timestamp: -1, leader_epoch: LEADER_EPOCH }));
-    let found = match asked.timestamp {
-        LATEST => at(log.high_watermark()),
-        EARLIEST | EARLIEST_LOCAL => at(log.start_offset()),
-        LATEST_TIERED | EARLIEST_PENDING_UPLOAD => Ok(None),
-        MAX_TIMESTAMP => log.offset_of_max_timestamp().await,
-        timestamp => log.offset_for_timestamp(timestamp).await,
+    let found = match (partition, asked.timestamp) {
+        (_, LATEST_TIERED | EARLIEST_PENDING_UPLOAD) => Ok(None),
+        (Partition::Unwritten { .. }, LATEST | EARLIEST | EARLIEST_LOCAL) => at(0),
+        (Partition::Unwritten { .. }, _) => Ok(None),
+        (Partition::Written(log), LATEST) => at(log.high_watermark()),
+        (Partition::Written(log), EARLIEST | EARLIEST_LOCAL) => at(log.start_offset()),
+        (Partition::Written(log), MAX_TIMESTAMP) => log.offset_of_max_timestamp().await,
+        (Partition::Written(log), timestamp) => log.offset_for_timestamp(timestamp).await,
     };
     match found {
         Ok(Some(found)) => ListOffsetsPartitionResponse {

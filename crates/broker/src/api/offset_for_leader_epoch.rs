@@ -7,7 +7,7 @@ use moldau_protocol::messages::offset_for_leader_epoch_response::{
 use moldau_protocol::messages::{OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse};
 
 use crate::call::{Call, Outcome};
-use crate::partition;
+use crate::partition::{self, Partition};
 
 pub(crate) fn handle(
     call: &Call<'_>,
@@ -31,7 +31,9 @@ fn end_of(call: &Call<'_>, topic: &str, asked: &OffsetForLeaderPartition) -> Epo
     let mut answer = EpochEndOffset { partition: asked.partition, ..EpochEndOffset::default() };
     let epoch = asked.current_leader_epoch;
     match partition::by_name(call.state, topic, asked.partition, epoch) {
-        Ok(log) => {
+        // It has no epoch, which the default says.
+        Ok(Partition::Unwritten { .. }) => {}
+        Ok(Partition::Written(log)) => {
             let end = log.end_of_epoch(asked.leader_epoch);
             answer.leader_epoch = end.leader_epoch;
             answer.end_offset = end.end_offset;

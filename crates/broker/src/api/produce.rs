@@ -162,7 +162,7 @@ fn append(
     if topic.config.compaction.is_some() {
         keyed::check(records)?;
     }
-    let log = partition::log(call.state, topic, partition.index);
+    let log = partition::for_append(call.state, topic, partition.index)?;
     let stamped = topic.config.timestamp_type == TimestampType::LogAppendTime;
     let appended = if stamped {
         let mut copy = records.to_vec();

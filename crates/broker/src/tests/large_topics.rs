@@ -2,17 +2,21 @@
 
 use moldau_net::{Reply, Response};
 use moldau_protocol::messages::create_partitions_request::CreatePartitionsTopic;
+use moldau_protocol::messages::delete_records_request::{
+    DeleteRecordsPartition, DeleteRecordsTopic,
+};
 use moldau_protocol::messages::describe_topic_partitions_request::{Cursor, TopicRequest};
 use moldau_protocol::messages::metadata_request::MetadataRequestTopic;
 use moldau_protocol::messages::metadata_response::MetadataResponsePartition;
 use moldau_protocol::messages::{
-    CreatePartitionsRequest, DescribeTopicPartitionsRequest, MetadataRequest,
+    CreatePartitionsRequest, DeleteRecordsRequest, DescribeTopicPartitionsRequest, FetchRequest,
+    MetadataRequest,
 };
 use moldau_protocol::metadata::encode_partitions;
 use moldau_protocol::{ApiKey, ErrorCode};
 use moldau_storage::Drive;
 
-use super::requests::{creatable, create};
+use super::requests::{creatable, create, fetch, fetch_topic, produce};
 use super::world::{NOW_MS, World, batch, code, newest, request_frame};
 use crate::catalog::{PARTITIONS_MAX, TOPIC_PARTITIONS_MAX};
 
@@ -38,6 +42,18 @@ fn whole(response: &Response) -> Vec<u8> {
 
 fn try_create(world: &World, name: &str, partitions: i32) -> ErrorCode {
     code(world.ask(&create(vec![creatable(name, partitions)])).topics[0].error_code)
+}
+
+fn delete_records(world: &World, name: &str, partition_index: i32, offset: i64) -> ErrorCode {
+    let asked =
+        DeleteRecordsPartition { partition_index, offset, ..DeleteRecordsPartition::default() };
+    let topic = DeleteRecordsTopic {
+        name: name.to_owned(),
+        partitions: vec![asked],
+        ..DeleteRecordsTopic::default()
+    };
+    let request = DeleteRecordsRequest { topics: vec![topic], ..DeleteRecordsRequest::default() };
+    code(world.ask(&request).topics[0].partitions[0].error_code)
 }
 
 fn grow(world: &World, name: &str, count: i32) -> ErrorCode {
@@ -180,4 +196,97 @@ fn counts_over_the_limits_are_refused_as_a_policy() {
     assert_eq!(grow(&world, "straw", most + 1), ErrorCode::PolicyViolation);
     let world = world.restarted();
     assert_eq!(try_create(&world, "last", 1), ErrorCode::PolicyViolation);
+}
+
+#[test]
+fn reading_an_unwritten_partition_leaves_it_without_a_log() {
+    let world = World::new();
+    world.create("orders", MILLION);
+    let last = MILLION - 1;
+    for (timestamp, offset) in [(-1, 0), (-2, 0), (-3, -1), (-4, 0), (-5, -1), (NOW_MS, -1)] {
+        let found = world.offset_at("orders", last, timestamp);
+        assert_eq!((code(found.error_code), found.offset), (ErrorCode::None, offset));
+    }
+    let fetched = world.fetch("orders", last, 0);
+    assert_eq!((code(fetched.error_code), fetched.high_watermark), (ErrorCode::None, 0));
+    assert_eq!((fetched.last_stable_offset, fetched.log_start_offset), (0, 0));
+    let beyond = world.fetch("orders", last, 1);
+    assert_eq!(code(beyond.error_code), ErrorCode::OffsetOutOfRange);
+    for (before, expected) in
+        [(-1, ErrorCode::None), (0, ErrorCode::None), (1, ErrorCode::OffsetOutOfRange)]
+    {
+        assert_eq!(delete_records(&world, "orders", last, before), expected, "{before}");
+    }
+    assert!(world.state.storage.logs().is_empty());
+    world.append("orders", last, batch(NOW_MS, &["a"]));
+    assert_eq!(world.state.storage.logs().len(), 1);
+    let world = world.restarted();
+    assert_eq!(world.fetch("orders", last, 0).high_watermark, 1);
+    assert_eq!(world.offset_at("orders", last, -1).offset, 1);
+}
+
+#[test]
+fn a_fetch_waits_for_the_first_record_of_a_partition() {
+    let world = World::stepped();
+    world.create("orders", MILLION);
+    let asked = fetch_topic("orders", &[(MILLION - 1, 0), (7, 0)]);
+    let request = FetchRequest { max_wait_ms: 60_000, min_bytes: 1, ..fetch(vec![asked]) };
+    let mut waiting = world.begin(12, &request);
+    assert!(!world.poll(&mut waiting));
+    let mut produced = world.begin(9, &produce("orders", 7, batch(NOW_MS, &["a"])));
+    assert!(!world.poll(&mut waiting), "nothing is served before it is durable");
+    world.flush();
+    assert!(world.poll(&mut produced));
+    let mut response = world.finish::<FetchRequest>(waiting);
+    let partitions = response.responses.remove(0).partitions;
+    let offsets = partitions.iter().find(|it| it.partition_index == 7).unwrap();
+    assert_eq!(offsets.high_watermark, 1);
+    assert_eq!(world.state.storage.logs().len(), 1);
+}
+
+#[test]
+fn a_fetch_that_waits_for_a_first_record_learns_that_the_topic_is_deleted() {
+    let world = World::new();
+    world.create("orders", MILLION);
+    let asked = fetch_topic("orders", &[(MILLION - 1, 0)]);
+    let request = FetchRequest { max_wait_ms: 60_000, min_bytes: 1, ..fetch(vec![asked]) };
+    let mut waiting = world.begin(12, &request);
+    assert!(!world.poll(&mut waiting));
+    world.delete("orders");
+    let mut response = world.finish::<FetchRequest>(waiting);
+    let unknown = ErrorCode::UnknownTopicOrPartition;
+    assert_eq!(code(response.responses.remove(0).partitions.remove(0).error_code), unknown);
+}
+
+#[test]
+fn topics_created_and_deleted_in_turns_leave_nothing_behind() {
+    let world = World::new();
+    for round in 0..50 {
+        world.create("orders", MILLION);
+        for partition in [0, MILLION / 2, MILLION - 1] {
+            world.append("orders", partition, batch(NOW_MS, &["a"]));
+        }
+        assert_eq!(world.state.storage.logs().len(), 3, "round {round}");
+        world.delete("orders");
+        assert!(world.state.storage.topics().is_empty(), "round {round}");
+        assert!(world.state.catalog.all().is_empty(), "round {round}");
+    }
+    assert_eq!(try_create(&world, "orders", MILLION), ErrorCode::None);
+}
+
+#[test]
+fn a_session_over_ten_thousand_partitions_tells_only_what_changed() {
+    let world = World::new();
+    world.create("orders", 10_000);
+    let places: Vec<(i32, i64)> = (0..10_000).map(|index| (index, 0)).collect();
+    let full = FetchRequest { session_epoch: 0, ..fetch(vec![fetch_topic("orders", &places)]) };
+    let opened = world.ask_in(12, &full);
+    assert_eq!(opened.responses[0].partitions.len(), 10_000);
+    world.append("orders", 4_321, batch(NOW_MS, &["a"]));
+    let session_id = opened.session_id;
+    let next = FetchRequest { session_id, session_epoch: 1, ..fetch(Vec::new()) };
+    let told = world.ask_in(12, &next).responses.remove(0).partitions;
+    let told: Vec<i32> = told.iter().map(|it| it.partition_index).collect();
+    assert_eq!(told, [4_321]);
+    assert_eq!(world.state.storage.logs().len(), 1);
 }
