@@ -1,4 +1,7 @@
-//! Chunks of the journal that were read back from disk.
+//! Chunks of the journal, and blocks of sorted segments, that were read back from disk.
+//!
+//! A block is verified when it is loaded, by the thread that loads it; a chunk of the journal has
+//! no checksum of its own.
 //!
 //! Consumers that follow different logs at about the same place in the journal share the chunks,
 //! and a reader that walks forward finds the next chunks loaded. A chunk remembers how far the
@@ -12,18 +15,24 @@ use std::task::Waker;
 
 use bytes::Bytes;
 
-use crate::disk::read_full;
+use moldau_records::crc32c;
+
+use crate::disk::{DiskFile, read_full};
 use crate::files::Files;
-use crate::io::SegmentPool;
+use crate::format::round_up;
+use crate::io::{Region, SegmentPool};
 use crate::metrics::Metrics;
+use crate::segment::{Block, Segment, of_address};
+use crate::segments::Segments;
 use crate::sync::lock;
 use crate::{Error, Options};
 
-/// Chunks by journal position, and those that wait to be loaded.
+/// Chunks by journal position, blocks by address, and those that wait to be loaded.
 pub(crate) struct ReadCache {
     chunk_bytes: u64,
-    chunks_max: usize,
+    bytes_max: usize,
     files: Arc<Files>,
+    segments: Arc<Segments>,
     metrics: Arc<Metrics>,
     pool: Arc<SegmentPool>,
     chunks: Mutex<Chunks>,
@@ -36,6 +45,8 @@ struct Chunks {
     by_start: HashMap<u64, Arc<Chunk>>,
     /// Order of arrival, for eviction with a second chance.
     order: VecDeque<Arc<Chunk>>,
+    /// Memory of all in `order`.
+    bytes: usize,
 }
 
 #[derive(Default)]
@@ -44,12 +55,16 @@ struct Queue {
     closed: bool,
 }
 
-/// A stretch of one journal file.
+/// A stretch of one journal file, or a block of a segment.
 pub(crate) struct Chunk {
     pub(crate) start: u64,
     bytes: usize,
+    /// Memory that the chunk takes.
+    memory: usize,
     /// Durable position when the chunk was asked for: what lies before it is in the chunk.
     durable: u64,
+    /// Checksum of a block.
+    crc: Option<u32>,
     used: AtomicBool,
     state: Mutex<State>,
 }
@@ -73,11 +88,7 @@ pub(crate) enum Loaded {
 }
 
 impl Chunk {
-    pub(crate) fn loaded(&self) -> Result<Loaded, Error> {
-        self.poll(None)
-    }
-
-    /// As [`Chunk::loaded`]; wakes `waker` when loading ends.
+    /// The bytes, if they are there; otherwise wakes `waker` when they are.
     pub(crate) fn poll(&self, waker: Option<&Waker>) -> Result<Loaded, Error> {
         match &mut *lock(&self.state) {
             State::Loaded(bytes) => Ok(Loaded::Bytes(bytes.clone())),
@@ -109,20 +120,87 @@ impl Chunk {
 }
 
 impl ReadCache {
-    pub(crate) fn new(options: &Options, files: Arc<Files>, metrics: Arc<Metrics>) -> ReadCache {
+    pub(crate) fn new(
+        options: &Options,
+        (files, segments): (Arc<Files>, Arc<Segments>),
+        metrics: Arc<Metrics>,
+    ) -> ReadCache {
         let chunk_bytes = CHUNK_BYTES.min(options.file_bytes);
-        let segment_bytes = usize::try_from(chunk_bytes).expect("at most CHUNK_BYTES");
-        let chunks_max = (options.read_cache_bytes / segment_bytes).max(CHUNKS_MIN);
+        let memory = usize::try_from(chunk_bytes).expect("at most CHUNK_BYTES");
+        let bytes_max = options.read_cache_bytes.max(CHUNKS_MIN * memory);
         ReadCache {
             chunk_bytes,
-            chunks_max,
+            bytes_max,
             files,
+            segments,
             metrics,
-            pool: SegmentPool::new(segment_bytes, chunks_max),
+            pool: SegmentPool::new(memory, bytes_max / memory),
             chunks: Mutex::default(),
             queue: Mutex::default(),
             queued: Condvar::new(),
         }
+    }
+
+    /// The chunks of the blocks, in order. Loading begins for those that are not here, and for the
+    /// blocks of `ahead`.
+    pub(crate) fn blocks_of<'a>(
+        &self,
+        blocks: impl Iterator<Item = (&'a Segment, &'a Block)>,
+        ahead: impl Iterator<Item = (&'a Segment, &'a Block)>,
+    ) -> Vec<Arc<Chunk>> {
+        let mut wanted = Vec::new();
+        let mut chunks = lock(&self.chunks);
+        let found = blocks.map(|block| self.block(&mut chunks, block, &mut wanted)).collect();
+        for (segment, block) in ahead {
+            if !chunks.by_start.contains_key(&segment.address(block)) {
+                self.block(&mut chunks, (segment, block), &mut wanted);
+            }
+        }
+        drop(chunks);
+        self.enqueue(wanted);
+        found
+    }
+
+    fn block(
+        &self,
+        chunks: &mut Chunks,
+        (segment, block): (&Segment, &Block),
+        wanted: &mut Vec<Arc<Chunk>>,
+    ) -> Arc<Chunk> {
+        let start = segment.address(block);
+        if let Some(chunk) = self.known(chunks, start, start) {
+            return chunk;
+        }
+        let bytes = block.bytes as usize;
+        // A block does not change, so all of it is durable.
+        let chunk = self.fresh(start, bytes, u64::MAX, Some(block.crc));
+        self.insert(chunks, &chunk);
+        wanted.push(Arc::clone(&chunk));
+        chunk
+    }
+
+    fn known(&self, chunks: &Chunks, start: u64, needed_to: u64) -> Option<Arc<Chunk>> {
+        let chunk = chunks.by_start.get(&start)?;
+        let is_fresh = chunk.holds_to(needed_to);
+        if !is_fresh || matches!(*lock(&chunk.state), State::Failed(_) | State::Gone) {
+            return None;
+        }
+        chunk.used.store(true, Ordering::Relaxed);
+        self.metrics.chunk_hits.add(1);
+        Some(Arc::clone(chunk))
+    }
+
+    fn fresh(&self, start: u64, bytes: usize, durable: u64, crc: Option<u32>) -> Arc<Chunk> {
+        let usual = usize::try_from(self.chunk_bytes).expect("at most CHUNK_BYTES");
+        Arc::new(Chunk {
+            start,
+            bytes,
+            memory: usual.max(round_up(bytes)),
+            durable,
+            crc,
+            used: AtomicBool::new(false),
+            state: Mutex::new(State::Loading(Vec::new())),
+        })
     }
 
     /// The chunks that hold the ranges (journal position and length), in order and each once, and
@@ -173,39 +251,31 @@ impl ReadCache {
     ) -> Option<Arc<Chunk>> {
         let file = self.files.at(position)?;
         let start = position - (position - file.base) % self.chunk_bytes;
-        if let Some(chunk) = chunks.by_start.get(&start) {
-            let is_fresh = chunk.holds_to(needed_to);
-            let is_failed = matches!(*lock(&chunk.state), State::Failed(_));
-            if is_fresh && !is_failed {
-                chunk.used.store(true, Ordering::Relaxed);
-                self.metrics.chunk_hits.add(1);
-                return Some(Arc::clone(chunk));
-            }
+        if let Some(chunk) = self.known(chunks, start, needed_to) {
+            return Some(chunk);
         }
         let bytes = self.chunk_bytes.min(file.end() - start);
-        let chunk = Arc::new(Chunk {
-            start,
-            bytes: usize::try_from(bytes).expect("at most CHUNK_BYTES"),
-            durable,
-            used: AtomicBool::new(false),
-            state: Mutex::new(State::Loading(Vec::new())),
-        });
+        let bytes = usize::try_from(bytes).expect("at most CHUNK_BYTES");
+        let chunk = self.fresh(start, bytes, durable, None);
         self.insert(chunks, &chunk);
         wanted.push(Arc::clone(&chunk));
         Some(chunk)
     }
 
     fn insert(&self, chunks: &mut Chunks, chunk: &Arc<Chunk>) {
-        while chunks.order.len() >= self.chunks_max {
+        while chunks.bytes + chunk.memory > self.bytes_max {
             let Some(oldest) = chunks.order.pop_front() else { break };
+            chunks.bytes -= oldest.memory;
             let is_listed = chunks.by_start.get(&oldest.start);
             let is_listed = is_listed.is_some_and(|listed| Arc::ptr_eq(listed, &oldest));
             if is_listed && oldest.used.swap(false, Ordering::Relaxed) {
+                chunks.bytes += oldest.memory;
                 chunks.order.push_back(oldest);
             } else if is_listed {
                 chunks.by_start.remove(&oldest.start);
             }
         }
+        chunks.bytes += chunk.memory;
         chunks.order.push_back(Arc::clone(chunk));
         chunks.by_start.insert(chunk.start, Arc::clone(chunk));
     }
@@ -255,22 +325,49 @@ impl ReadCache {
     }
 
     fn load(&self, chunk: &Chunk) {
-        let Some(file) = self.files.at(chunk.start) else {
-            chunk.finish(State::Gone);
-            return;
-        };
-        let mut region = self.pool.take().split_to(chunk.bytes);
-        let read = self.files.handle(&file).and_then(|handle| {
-            read_full(&*handle, region.as_mut(), chunk.start - file.base)
-                .map_err(|error| Error::io("read", &file.path, error))
-        });
+        let loaded = self.read(chunk);
         self.metrics.chunk_reads.add(1);
         self.metrics.chunk_read_bytes.add(chunk.bytes);
-        chunk.finish(match read {
-            Ok(()) => State::Loaded(region.freeze()),
-            Err(_) if self.files.at(chunk.start).is_none() => State::Gone,
+        chunk.finish(match loaded {
+            Ok(Some(bytes)) => State::Loaded(bytes),
+            Ok(None) => State::Gone,
+            Err(_) if self.is_gone(chunk) => State::Gone,
             Err(error) => State::Failed(error),
         });
+    }
+
+    fn is_gone(&self, chunk: &Chunk) -> bool {
+        match of_address(chunk.start) {
+            Some((number, _)) => self.segments.get(number).is_none(),
+            None => self.files.at(chunk.start).is_none(),
+        }
+    }
+
+    /// The bytes of a chunk, or `None` if its file is gone.
+    fn read(&self, chunk: &Chunk) -> Result<Option<Bytes>, Error> {
+        let region = || match chunk.memory > self.pool.segment_bytes() {
+            true => SegmentPool::new(chunk.memory, 0).take(),
+            false => self.pool.take(),
+        };
+        let Some((number, offset)) = of_address(chunk.start) else {
+            let Some(file) = self.files.at(chunk.start) else { return Ok(None) };
+            let handle = self.files.handle(&file)?;
+            let region = region().split_to(chunk.bytes);
+            let read = fill(region, &*handle, chunk.start - file.base);
+            return read.map(Some).map_err(|error| Error::io("read", &file.path, error));
+        };
+        let Some(segment) = self.segments.get(number) else { return Ok(None) };
+        let handle = self.segments.handle(&segment)?;
+        let region = region().split_to(round_up(chunk.bytes));
+        let read = fill(region, &*handle, offset);
+        let bytes = read.map_err(|error| Error::io("read", &segment.path, error))?;
+        let bytes = bytes.slice(..chunk.bytes);
+        if chunk.crc != Some(crc32c(&bytes)) {
+            self.metrics.corrupt_batches.add(1);
+            let reason = "the checksum of a block does not hold";
+            return Err(Error::corrupt(&segment.path, offset, reason));
+        }
+        Ok(Some(bytes))
     }
 
     /// A reader thread.
@@ -305,6 +402,11 @@ impl ReadCache {
         self.queued.notify_all();
         waiting.iter().for_each(|chunk| chunk.finish(State::Failed(Error::Closed)));
     }
+}
+
+fn fill(mut region: Region, file: &dyn DiskFile, offset: u64) -> std::io::Result<Bytes> {
+    read_full(file, region.as_mut(), offset)?;
+    Ok(region.freeze())
 }
 
 /// Large enough that the disk gives its sequential rate, small enough that a reader of one log

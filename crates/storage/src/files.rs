@@ -15,6 +15,7 @@ use crate::Error;
 use crate::disk::{Access, Disk, DiskFile, write_all};
 use crate::format::{FILE_HEADER_BYTES, FileHeader};
 use crate::io::{BLOCK, SegmentPool};
+use crate::paged::TEMPORARY_SUFFIX;
 use crate::sync::lock;
 
 /// A file of the journal.
@@ -334,12 +335,23 @@ impl Files {
         Ok(false)
     }
 
-    /// Retires the files that end at or before `position`: they can no longer be found, and are
-    /// kept for later use or removed. Returns how many.
+    /// Makes all files durable, which those that were written without a flush may not be.
+    pub(crate) fn sync_all(&self) -> Result<(), Error> {
+        for file in self.all() {
+            let synced = self.handle(&file)?.sync_data();
+            synced.map_err(|error| Error::io("flush", &file.path, error))?;
+        }
+        Ok(())
+    }
+
+    /// Retires the files that end at or before `position`, but for the last one: they can no longer
+    /// be found, and are kept for later use or removed. Returns how many.
     pub(crate) fn retire_to(&self, position: u64) -> Result<usize, Error> {
         let retired: Vec<Arc<JournalFile>> = {
             let mut listed = lock(&self.listed);
-            let count = listed.files.partition_point(|file| file.end() <= position);
+            let dead = listed.files.partition_point(|file| file.end() <= position);
+            // The journal's numbers go on from the last file.
+            let count = dead.min(listed.files.len().saturating_sub(1));
             let retired: Vec<_> = listed.files.drain(..count).collect();
             listed.handles.retain(|(open, _)| retired.iter().all(|file| file.number != *open));
             retired
@@ -372,7 +384,6 @@ fn is_disk_full(error: &io::Error) -> bool {
 
 pub(crate) const JOURNAL_SUFFIX: &str = "journal";
 pub(crate) const SPARE_SUFFIX: &str = "spare";
-pub(crate) const TEMPORARY_SUFFIX: &str = "tmp";
 /// Descriptors stay few however large the journal is.
 const HANDLES_MAX: usize = 16;
 /// Used files kept for the next use: one is in preparation while another is waited for.

@@ -185,6 +185,12 @@ impl Fill {
         self.open.as_ref().map_or(self.next, |frame| frame.position + frame.bytes as u64)
     }
 
+    /// Journal position of the oldest frame that is not with the journal thread, or of the next.
+    pub(crate) fn first_position(&self) -> u64 {
+        let oldest = self.sealed.front().or(self.open.as_ref());
+        oldest.map_or(self.next, |frame| frame.position)
+    }
+
     /// Notes where a log ends with the entries pushed so far.
     pub(crate) fn touch(&mut self, log: &Arc<Log>, end_offset: i64, noted: &mut TouchedSlot) {
         let opened = self.frames_opened;

@@ -50,8 +50,8 @@ use moldau_records::crc32c;
 use crate::io::BLOCK;
 use crate::{LogId, TopicId};
 
-/// Version of file headers, frames, the meta file and the anchor.
-pub(crate) const FORMAT_VERSION: u32 = 1;
+/// Version of all files and of frames.
+pub(crate) const FORMAT_VERSION: u32 = 2;
 pub(crate) const FILE_HEADER_BYTES: usize = BLOCK;
 pub(crate) const FRAME_HEADER_BYTES: usize = 64;
 pub(crate) const ENTRY_HEADER_BYTES: usize = 48;
@@ -74,14 +74,9 @@ pub(crate) enum Kind {
     LogStart,
     /// A topic and all its logs are gone; no payload.
     DeleteTopic,
-    /// The whole state of a log apart from its batches, see `snapshot`.
-    LogState,
-    /// What follows up to `SnapshotEnd` replaces all earlier metadata and log states; no payload.
-    SnapshotBegin,
-    /// The snapshot is whole; no payload.
-    SnapshotEnd,
-    /// Bytes of the owner that are part of a snapshot.
-    SnapshotMetadata,
+    /// Which sorted segments count changed: payload is the number of those added, u32, and the
+    /// numbers of those added and removed, u64 each.
+    Segments,
 }
 
 impl Kind {
@@ -91,10 +86,7 @@ impl Kind {
             Kind::Metadata => 2,
             Kind::LogStart => 3,
             Kind::DeleteTopic => 4,
-            Kind::LogState => 5,
-            Kind::SnapshotBegin => 6,
-            Kind::SnapshotEnd => 7,
-            Kind::SnapshotMetadata => 8,
+            Kind::Segments => 5,
         }
     }
 
@@ -104,10 +96,7 @@ impl Kind {
             2 => Kind::Metadata,
             3 => Kind::LogStart,
             4 => Kind::DeleteTopic,
-            5 => Kind::LogState,
-            6 => Kind::SnapshotBegin,
-            7 => Kind::SnapshotEnd,
-            8 => Kind::SnapshotMetadata,
+            5 => Kind::Segments,
             _ => return None,
         })
     }

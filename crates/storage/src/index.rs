@@ -4,7 +4,18 @@
 //! are 16 bytes: a chunk keeps the full values of its first batch and rows hold distances from
 //! them. A distance that does not fit begins another chunk, so nothing is ever rounded.
 
+//!
+//! In a checkpoint an index is: offset of the first batch, or the end offset if there is none, i64;
+//! number of batches, u64; and for each batch, as variable-length integers, the number of offsets
+//! it takes, the distance of its journal position from the batch before, its length, and the
+//! zigzag distance of its timestamp from the batch before. The batch before the first is at
+//! position 0 and time 0.
+
 use std::collections::VecDeque;
+
+use moldau_records::varint;
+
+use crate::format::Fields;
 
 /// One batch of a log in the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,10 +150,47 @@ impl Index {
         None
     }
 
-    /// Largest timestamp of all batches that end at or before `end_offset`.
-    pub(crate) fn max_timestamp(&self, end_offset: i64) -> Option<i64> {
+    /// Largest timestamp below `bound` of all batches that end at or before `end_offset`.
+    pub(crate) fn max_timestamp(&self, end_offset: i64, bound: i64) -> Option<i64> {
         let within = self.iter().take_while(|extent| extent.next_offset <= end_offset);
-        within.map(|extent| extent.max_timestamp).max()
+        within.map(|extent| extent.max_timestamp).filter(|timestamp| *timestamp < bound).max()
+    }
+
+    /// Appends all batches to `out`.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        let first = self.iter().next().map_or(self.end_offset, |first| first.base_offset);
+        out.extend_from_slice(&first.to_le_bytes());
+        let skipped = self.skipped as u64;
+        let count = self.chunks.iter().map(|chunk| chunk.rows.len() as u64).sum::<u64>() - skipped;
+        out.extend_from_slice(&count.to_le_bytes());
+        let (mut position, mut timestamp) = (0u64, 0i64);
+        for extent in self.iter() {
+            varint::write_u64(out, extent.next_offset.abs_diff(extent.base_offset));
+            varint::write_u64(out, extent.position - position);
+            varint::write_u32(out, extent.bytes);
+            varint::write_i64(out, extent.max_timestamp.wrapping_sub(timestamp));
+            (position, timestamp) = (extent.position, extent.max_timestamp);
+        }
+    }
+
+    /// Reads what [`Index::encode`] wrote.
+    pub(crate) fn decode(fields: &mut Fields<'_>) -> Option<Index> {
+        let mut index = Index::default();
+        let first = fields.i64().filter(|first| *first >= 0)?;
+        index.start_at(first);
+        let count = fields.u64()?;
+        let (mut position, mut timestamp) = (0u64, 0i64);
+        for _ in 0..count {
+            let offsets = i64::try_from(varint::read_u64(&mut fields.0).ok()?).ok()?;
+            let base_offset = index.end_offset;
+            position = position.checked_add(varint::read_u64(&mut fields.0).ok()?)?;
+            let bytes = varint::read_u32(&mut fields.0).ok()?;
+            timestamp = timestamp.wrapping_add(varint::read_i64(&mut fields.0).ok()?);
+            let next_offset = base_offset.checked_add(offsets).filter(|_| offsets > 0)?;
+            let max_timestamp = timestamp;
+            index.push(Extent { base_offset, next_offset, position, bytes, max_timestamp });
+        }
+        Some(index)
     }
 
     /// Drops the batches that end at or before `offset`.
@@ -244,6 +292,12 @@ mod tests {
             index.trim_to(at(trim));
             list.retain(|extent| extent.next_offset > at(trim));
             prop_assert_eq!(index.iter().collect::<Vec<_>>(), list.clone());
+            let mut encoded = Vec::new();
+            index.encode(&mut encoded);
+            let decoded = Index::decode(&mut Fields(&encoded)).unwrap();
+            prop_assert_eq!(decoded.iter().collect::<Vec<_>>(), list.clone());
+            prop_assert_eq!(decoded.end_offset(), index.end_offset());
+            prop_assert!(Index::decode(&mut Fields(&encoded[..encoded.len() - 1])).is_none());
             prop_assert_eq!(index.bytes(), list.iter().map(|e| u64::from(e.bytes)).sum::<u64>());
             let offset = at(probe).max(at(trim));
             let expected: Vec<_> =

@@ -51,6 +51,11 @@ impl SegmentPool {
         Arc::new(SegmentPool { layout, unused_max, unused: Mutex::new(Vec::new()) })
     }
 
+    /// Length of a segment.
+    pub(crate) fn segment_bytes(&self) -> usize {
+        self.layout.size()
+    }
+
     /// A whole segment, exclusively owned. Its bytes are initialised, their values are arbitrary.
     pub(crate) fn take(self: &Arc<Self>) -> Region {
         let reused = self.unused.lock().unwrap_or_else(PoisonError::into_inner).pop();

@@ -13,9 +13,12 @@ use crate::fill::{Fill, SealedFrame};
 use crate::format::{EntryHeader, FrameLink, Kind};
 use crate::io::BLOCK;
 use crate::metrics::Metrics;
+use crate::pace::Pace;
+use crate::segments::Segments;
 use crate::sync::lock;
 use crate::tail::Tail;
-use crate::{AppendError, Drive, Durability, Error, LogId, Options};
+use crate::upkeep::Upkeep;
+use crate::{AppendError, Drive, Durability, Error, LogId, Options, Waiter};
 
 /// Shared by the storage handle, its threads and all logs.
 pub(crate) struct Journal {
@@ -25,6 +28,13 @@ pub(crate) struct Journal {
     pub(crate) tail: Tail,
     pub(crate) cache: ReadCache,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) segments: Arc<Segments>,
+    pub(crate) pace: Pace,
+    pub(crate) upkeep: Upkeep,
+    /// Woken when the journal enters another file.
+    pub(crate) file_begun: Arc<Waiter>,
+    /// Journal position before which everything was sorted, or deleted, once.
+    sorted_to: AtomicU64,
     fill: Mutex<Fill>,
     filled: Condvar,
     writer: Mutex<Writer>,
@@ -47,6 +57,14 @@ pub(crate) struct Writer {
     pub(crate) file: Option<(Arc<JournalFile>, Arc<dyn DiskFile>)>,
 }
 
+/// A place between two frames.
+pub(crate) struct Cut {
+    /// Every frame before this position is written, none after it is.
+    pub(crate) position: u64,
+    /// The frame before it.
+    pub(crate) last: FrameLink,
+}
+
 #[derive(Debug, Default, PartialEq, Eq)]
 enum Preparation {
     #[default]
@@ -59,13 +77,21 @@ impl Journal {
     pub(crate) fn new(
         options: Options,
         files: Arc<Files>,
+        segments: Arc<Segments>,
         fill: Fill,
         writer: Writer,
-        metrics: Arc<Metrics>,
     ) -> Journal {
         let end = fill.end();
-        let cache = ReadCache::new(&options, Arc::clone(&files), Arc::clone(&metrics));
+        let metrics = Arc::new(Metrics::default());
+        let sources = (Arc::clone(&files), Arc::clone(&segments));
+        let cache = ReadCache::new(&options, sources, Arc::clone(&metrics));
+        let background_rate = match options.drive {
+            Drive::Threads => options.background_rate,
+            Drive::Stepped => 0,
+        };
         Journal {
+            pace: Pace::new(Arc::clone(&metrics), background_rate),
+            segments,
             durable: Durable::new(end),
             tail: Tail::new(options.tail_cache_bytes),
             cache,
@@ -76,6 +102,9 @@ impl Journal {
             writer: Mutex::new(writer),
             preparation: Mutex::default(),
             wanted: Condvar::new(),
+            upkeep: Upkeep::default(),
+            file_begun: Waiter::new(),
+            sorted_to: AtomicU64::new(0),
             written: AtomicU64::new(end),
             prepared: AtomicU64::new(0),
             options,
@@ -176,6 +205,8 @@ impl Journal {
                 let file = self.files.at(frame.position).ok_or(Error::Closed)?;
                 file.begin_use();
                 self.metrics.files_started.add(1);
+                self.upkeep.want();
+                self.file_begun.wake();
                 let handle = self.files.handle(&file)?;
                 (file, handle)
             }
@@ -233,6 +264,8 @@ impl Journal {
         self.filled.notify_all();
         *lock(&self.preparation) = Preparation::Stopped;
         self.wanted.notify_all();
+        self.pace.stop();
+        self.upkeep.stop();
         self.cache.close();
         if self.options.drive == Drive::Stepped {
             while self.flush_one() {}
@@ -240,11 +273,19 @@ impl Journal {
         }
     }
 
-    /// Makes all that was written durable, whatever the durability of appends.
-    pub(crate) fn sync(&self) -> Result<(), Error> {
+    pub(crate) fn sorted_to(&self) -> u64 {
+        self.sorted_to.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_sorted_to(&self, position: u64) {
+        self.sorted_to.store(position, Ordering::Release);
+    }
+
+    /// The place between what is written and what is not.
+    pub(crate) fn cut(&self) -> Cut {
         let writer = lock(&self.writer);
-        let Some((file, handle)) = &writer.file else { return Ok(()) };
-        handle.sync_data().map_err(|error| Error::io("flush", &file.path, error))
+        let position = lock(&self.fill).first_position();
+        Cut { position, last: writer.last }
     }
 
     /// The journal thread.

@@ -5,9 +5,12 @@
 //! - `journal`, `fill`, `files`, `format`: the write path. Appends fill a frame while the one
 //!   before it is flushed; `docs/formats.md` draws the bytes.
 //! - `durable`, `waiter`, `admission`: who waits for what.
-//! - `tail`, `cache`, `read`: the read path, from memory just flushed or from chunks of the disk.
+//! - `segment`, `segments`, `sorted`: batches in order of log and offset, and a log's share of them.
+//! - `sort`, `merge`, `upkeep`, `pace`: writing segments from the journal and from each other, in
+//!   the background; `paged`: files that are written once.
+//! - `tail`, `cache`, `read`, `lookup`: the read path, from memory just flushed or from the disk.
 //! - `index`, `producers`, `epochs`: what a log knows of its batches.
-//! - `scan`, `recovery`, `snapshot`, `meta`: opening a directory, and giving space back.
+//! - `checkpoint`, `scan`, `recovery`, `meta`: opening a directory, and giving space back.
 //! - `disk`: every file operation, behind a trait; `io`: aligned memory, the only unsafe code.
 //!
 //! # Invariants
@@ -20,11 +23,14 @@
 //!   durable is reported with file and offset, never skipped.
 //! - A journal position and a frame's sequence number are never used for two different contents
 //!   that could be confused: a frame names its position, its number and the frame before it.
+//! - A segment never changes and its number is never used again. Where two of them account for the
+//!   same offsets of a log, the one with the higher number counts.
 //! - Lock order: a log, then the fill. No lock is held while waiting for the disk, but for the
 //!   creation of a file that could not be prepared in time.
 
 mod admission;
 mod cache;
+mod checkpoint;
 mod disk;
 mod durable;
 mod epochs;
@@ -36,30 +42,40 @@ mod index;
 mod io;
 mod journal;
 mod log;
+mod lookup;
+mod merge;
 mod meta;
 mod metrics;
 mod options;
+mod pace;
+mod paged;
 mod producers;
 mod read;
 mod recovery;
 mod scan;
-mod snapshot;
+mod segment;
+mod segments;
+mod sort;
+mod sorted;
 mod storage;
 mod sync;
 mod tail;
+mod topics;
+mod upkeep;
 mod waiter;
 
 pub use admission::{Admission, Admit};
+pub use checkpoint::CheckpointWriter;
 pub use disk::{Access, Disk, DiskFile, RealDisk};
 pub use durable::{Lsn, WaitDurable, WaitFailure};
 pub use epochs::EpochEnd;
 pub use error::{AppendError, Error};
 pub use log::{Appended, Log, Trimmed};
+pub use lookup::TimestampOffset;
 pub use metrics::MetricsSnapshot;
 pub use options::{Drive, Durability, Options};
-pub use read::{PendingRead, Read, ReadOutcome, TimestampOffset};
+pub use read::{PendingRead, Read, ReadOutcome};
 pub use recovery::Replay;
-pub use snapshot::SnapshotWriter;
 pub use storage::{Info, Storage};
 pub use sync::block_on;
 pub use waiter::{Moved, Registration, Waiter};

@@ -1,4 +1,5 @@
-//! One partition's log: offsets, producers and epochs over batches that lie in the journal.
+//! One partition's log: offsets, producers and epochs over batches that lie in sorted segments and,
+//! after them, in the journal.
 //!
 //! A log's lock is taken before the journal's fill lock, never after, and never while waiting for
 //! the disk. The journal thread moves the high watermark without it.
@@ -18,6 +19,8 @@ use crate::index::{Extent, Index};
 use crate::journal::Journal;
 use crate::options::BATCHES_PER_APPEND_MAX;
 use crate::producers::{Duplicate, Producers};
+use crate::segment::Segment;
+use crate::sorted::Sorted;
 use crate::sync::lock;
 use crate::waiter::{Registration, Waiter, Waiters};
 use crate::{AppendError, Error, LogId};
@@ -35,6 +38,9 @@ pub struct Log {
 #[derive(Debug, Default)]
 pub(crate) struct LogState {
     pub(crate) start_offset: i64,
+    /// The batches that lie in sorted segments.
+    pub(crate) sorted: Sorted,
+    /// The batches after those, which lie in the journal.
     pub(crate) index: Index,
     pub(crate) epochs: LeaderEpochs,
     pub(crate) producers: Producers,
@@ -107,7 +113,7 @@ impl Log {
 
     /// Bytes of the batches that the log holds.
     pub fn bytes(&self) -> u64 {
-        lock(&self.state).index.bytes()
+        lock(&self.state).bytes()
     }
 
     /// Newest leader epoch in the log.
@@ -207,7 +213,7 @@ impl Log {
 
     /// Deletes whole batches from the start of the log: those whose newest record is older than
     /// `retention_ms`, and as many as can go while at least `retention_bytes` remain, as
-    /// `retention.ms` and `retention.bytes` ask.
+    /// `retention.ms` and `retention.bytes` ask. Of what is sorted, whole blocks of up to 1 MiB.
     ///
     /// # Errors
     /// As [`Log::delete_records`].
@@ -219,18 +225,18 @@ impl Log {
     ) -> Result<Trimmed, Error> {
         let high_watermark = self.high_watermark();
         let mut state = lock(&self.state);
-        let mut bytes = state.index.bytes();
+        let mut bytes = state.bytes();
         let mut start_offset = state.start_offset;
-        for extent in state.index.iter() {
-            let is_old = retention_ms
-                .is_some_and(|limit| now_ms.saturating_sub(extent.max_timestamp) > limit);
-            let rest = bytes - u64::from(extent.bytes);
+        for step in state.steps_from(start_offset) {
+            let is_old =
+                retention_ms.is_some_and(|limit| now_ms.saturating_sub(step.max_timestamp) > limit);
+            let rest = bytes.saturating_sub(step.bytes);
             let is_over = retention_bytes.is_some_and(|limit| rest >= limit);
-            if !(is_old || is_over) || extent.next_offset > high_watermark {
+            if !(is_old || is_over) || step.next_offset > high_watermark {
                 break;
             }
             bytes = rest;
-            start_offset = extent.next_offset;
+            start_offset = step.next_offset;
         }
         self.trim(&mut state, start_offset)
     }
@@ -255,9 +261,29 @@ impl Log {
 
     /// Refuses all further appends and reads.
     pub(crate) fn mark_deleted(&self) {
-        lock(&self.state).is_deleted = true;
+        let mut state = lock(&self.state);
+        state.is_deleted = true;
+        state.sorted.clear();
+        drop(state);
         self.waiters.wake();
     }
+
+    /// Takes up a run of a segment in place of what it was made from.
+    pub(crate) fn install(&self, segment: &Arc<Segment>, at: usize) {
+        let mut state = lock(&self.state);
+        if !state.is_deleted {
+            state.install(segment, at);
+            let start_offset = state.start_offset;
+            state.sorted.trim_to(start_offset);
+        }
+    }
+}
+
+/// A part of a log that retention deletes as a whole.
+pub(crate) struct Step {
+    pub(crate) next_offset: i64,
+    pub(crate) bytes: u64,
+    pub(crate) max_timestamp: i64,
 }
 
 impl LogState {
@@ -299,8 +325,51 @@ impl LogState {
     /// Drops what lies below a start offset.
     pub(crate) fn trim_to(&mut self, start_offset: i64) {
         self.start_offset = start_offset;
+        self.sorted.trim_to(start_offset);
         self.index.trim_to(start_offset);
         self.epochs.trim_to(start_offset);
+    }
+
+    pub(crate) fn install(&mut self, segment: &Arc<Segment>, at: usize) {
+        let end = self.sorted.install(segment, at);
+        self.index.trim_to(end);
+    }
+
+    /// Where the journal's batches begin.
+    pub(crate) fn sorted_end(&self) -> i64 {
+        self.sorted.end_offset().unwrap_or(0)
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.sorted.bytes_from(self.start_offset) + self.index.bytes()
+    }
+
+    fn steps_from(&self, offset: i64) -> impl Iterator<Item = Step> {
+        let sorted = self.sorted.pieces_from(offset).map(|piece| Step {
+            next_offset: piece.next_offset,
+            bytes: piece.bytes() as u64,
+            max_timestamp: piece.max_timestamp,
+        });
+        sorted.chain(self.index.iter().map(|extent| Step {
+            next_offset: extent.next_offset,
+            bytes: u64::from(extent.bytes),
+            max_timestamp: extent.max_timestamp,
+        }))
+    }
+
+    /// Whether every offset from the log start to the log end is accounted for.
+    pub(crate) fn is_whole(&self) -> bool {
+        let sorted_end = self.sorted.end_offset().unwrap_or(self.start_offset);
+        let end = self.index.end_offset();
+        let first = self.index.iter().next().map_or(end, |first| first.base_offset);
+        self.sorted.is_gapless(self.start_offset)
+            && first <= sorted_end.max(self.start_offset)
+            && sorted_end <= end
+    }
+
+    /// Whether nothing was ever written to the log.
+    pub(crate) fn is_pristine(&self) -> bool {
+        self.index.end_offset() == 0
     }
 
     fn duplicate(&self, duplicate: Duplicate) -> Appended {
@@ -313,30 +382,21 @@ impl LogState {
         }
     }
 
-    /// The payload of a log state entry: start offset, end offset, epochs, producers.
-    pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::new();
+    /// Appends to `out` what `checkpoint` says of a log, apart from its name.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.start_offset.to_le_bytes());
-        out.extend_from_slice(&self.index.end_offset().to_le_bytes());
-        self.epochs.encode(&mut out);
-        self.producers.encode(&mut out);
-        out
+        self.index.encode(out);
+        self.epochs.encode(out);
+        self.producers.encode(out);
     }
 
-    /// Takes over what [`LogState::encode`] wrote; the batches found so far stay, apart from those
-    /// below the start offset.
-    pub(crate) fn replace(&mut self, payload: &[u8]) -> Option<()> {
-        let mut fields = Fields(payload);
+    /// Reads what [`LogState::encode`] wrote.
+    pub(crate) fn decode(fields: &mut Fields<'_>) -> Option<LogState> {
         let start_offset = fields.i64()?;
-        let end_offset = fields.i64()?;
-        self.epochs = LeaderEpochs::decode(&mut fields)?;
-        self.producers = Producers::decode(&mut fields)?;
-        self.start_offset = start_offset;
-        self.index.trim_to(start_offset);
-        if self.index.iter().next().is_none() {
-            self.index.start_at(end_offset);
-        }
-        (fields.0.is_empty() && self.index.end_offset() == end_offset).then_some(())
+        let index = Index::decode(fields)?;
+        let epochs = LeaderEpochs::decode(fields)?;
+        let producers = Producers::decode(fields)?;
+        Some(LogState { start_offset, index, epochs, producers, ..LogState::default() })
     }
 }
 

@@ -1,8 +1,5 @@
-//! The identity of a data directory, and which part of the journal counts.
-//!
-//! Both files are 64 bytes with a CRC, replaced as a whole by rename. Integers are little-endian.
-//!
-//! `moldau.meta`:
+//! The identity of a data directory: `moldau.meta`, 64 bytes, made as a whole by rename. Integers
+//! are little-endian.
 //!
 //! | bytes | field |
 //! |---|---|
@@ -12,17 +9,6 @@
 //! | 16..32 | cluster id |
 //! | 32..60 | zero |
 //! | 60..64 | CRC32C of bytes 0..60 |
-//!
-//! `journal/anchor`, absent until files were retired for the first time:
-//!
-//! | bytes | field |
-//! |---|---|
-//! | 0..8 | magic `MOLDAUAN` |
-//! | 8..12 | format version, u32 |
-//! | 12..20 | journal position at which the first file that counts begins, u64 |
-//! | 20..28 | journal position of the snapshot that replaces what came before it, u64 |
-//! | 28..60 | zero |
-//! | 60..64 | CRC32C of bytes 0..60 |
 
 use std::path::Path;
 
@@ -31,18 +17,7 @@ use crate::disk::{Access, Disk, read_full, write_all};
 use crate::format::{FORMAT_VERSION, Fields, open_header, seal_header};
 
 const META_MAGIC: [u8; 8] = *b"MOLDAUMT";
-const ANCHOR_MAGIC: [u8; 8] = *b"MOLDAUAN";
 const META_NAME: &str = "moldau.meta";
-pub(crate) const ANCHOR_NAME: &str = "anchor";
-
-/// Which part of the journal counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Anchor {
-    /// Files before this position are retired.
-    pub(crate) start: u64,
-    /// Metadata and log states before this position are replaced by the snapshot there.
-    pub(crate) snapshot: u64,
-}
 
 /// Reads the cluster id of a data directory, or gives a new directory one.
 pub(crate) fn open_identity(
@@ -66,33 +41,6 @@ pub(crate) fn open_identity(
         [&META_MAGIC, &FORMAT_VERSION.to_le_bytes(), &node_id.to_le_bytes(), &cluster_id];
     write_small(disk, data_dir, META_NAME, &seal_header(&fields))?;
     Ok(cluster_id)
-}
-
-pub(crate) fn read_anchor(disk: &dyn Disk, journal_dir: &Path) -> Result<Anchor, Error> {
-    let Some(bytes) = read_small(disk, journal_dir, ANCHOR_NAME)? else {
-        return Ok(Anchor::default());
-    };
-    let path = journal_dir.join(ANCHOR_NAME);
-    let mut fields = open_small(&path, &bytes, ANCHOR_MAGIC)?;
-    let damaged = || Error::corrupt(&path, 0, "shorter than its fields");
-    let start = fields.u64().ok_or_else(damaged)?;
-    let snapshot = fields.u64().ok_or_else(damaged)?;
-    Ok(Anchor { start, snapshot })
-}
-
-/// Makes the anchor durable.
-pub(crate) fn write_anchor(
-    disk: &dyn Disk,
-    journal_dir: &Path,
-    anchor: Anchor,
-) -> Result<(), Error> {
-    let fields: [&[u8]; 4] = [
-        &ANCHOR_MAGIC,
-        &FORMAT_VERSION.to_le_bytes(),
-        &anchor.start.to_le_bytes(),
-        &anchor.snapshot.to_le_bytes(),
-    ];
-    write_small(disk, journal_dir, ANCHOR_NAME, &seal_header(&fields))
 }
 
 fn open_small<'a>(path: &Path, bytes: &'a [u8], magic: [u8; 8]) -> Result<Fields<'a>, Error> {

@@ -59,6 +59,14 @@ counters! {
     corrupt_batches,
     /// Appends refused because the disk is full.
     disk_full,
+    /// Checkpoints written.
+    checkpoints,
+    /// Sorted segments written.
+    segments_written,
+    /// Bytes of sorted segments written.
+    segment_bytes_written,
+    /// Sorted segments removed.
+    segments_removed,
 }
 
 /// One counter.
@@ -68,5 +76,9 @@ pub(crate) struct Counter(AtomicU64);
 impl Counter {
     pub(crate) fn add(&self, count: usize) {
         self.0.fetch_add(count as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn value(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
     }
 }

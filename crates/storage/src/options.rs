@@ -52,6 +52,11 @@ pub struct Options {
     /// Time that the journal thread waits for company before each flush. Default zero: what arrives
     /// during one flush makes up the next. For slow network disks.
     pub commit_delay: Duration,
+    /// Bytes a second that sorting, merging, cleaning and checkpoints together read and write while
+    /// the journal is in use; zero for no limit. Default 256 MiB.
+    pub background_rate: u64,
+    /// Memory for sorting, in bytes. Default 64 MiB.
+    pub sort_memory_bytes: usize,
     /// Who drives the journal. Default: threads.
     pub drive: Drive,
 }
@@ -70,6 +75,8 @@ impl Options {
             read_cache_bytes: 64 << 20,
             reserve_bytes: 256 << 20,
             commit_delay: Duration::ZERO,
+            background_rate: 256 << 20,
+            sort_memory_bytes: 64 << 20,
             drive: Drive::Threads,
         }
     }

@@ -2,18 +2,23 @@
 //!
 //! [`Log::read`] answers at once with what is in memory. Where the first batch is not, it gives a
 //! [`PendingRead`], a future that needs no runtime: the reader threads load the chunks and wake it.
-//! Batches that come from disk are verified each time they are handed out.
+//!
+//! What is sorted is verified block by block when it is loaded; a batch of the journal is verified
+//! each time it is handed out. While a read waits, its batches may move from the journal to a
+//! segment or from one segment to another: it then looks again.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use moldau_records::{BatchView, Crc32c, Decompressor};
+use moldau_records::{BATCH_HEADER_LEN, BatchView, Crc32c};
 
 use crate::cache::{Chunk, Loaded};
 use crate::index::Extent;
+use crate::log::LogState;
+use crate::sorted::Piece;
 use crate::sync::block_on;
 use crate::tail::slice_parts;
 use crate::{Drive, Error, Log};
@@ -21,13 +26,14 @@ use crate::{Drive, Error, Log};
 /// Batches of a log from an offset on.
 #[derive(Debug, Clone)]
 pub struct Read {
-    /// Whole batches in offset order, with their offsets and leader epochs: the bytes of one batch
-    /// are one slice, or several that follow each other. The first batch may begin before the
-    /// offset asked for.
+    /// Whole batches in offset order, with their offsets and leader epochs: a slice holds several
+    /// batches, or a batch takes several slices that follow each other. The first batch may begin
+    /// before the offset asked for.
     pub batches: Vec<Bytes>,
     /// Bytes of `batches`.
     pub bytes: usize,
-    /// Offset after the last record of `batches`, or the offset asked for if there is none.
+    /// Offset after the last that was read, or the offset asked for if nothing was. Where records
+    /// were cleaned away it may lie above the last record of `batches`.
     pub next_offset: i64,
     /// Offset after the last durable record at the time of the read.
     pub high_watermark: i64,
@@ -57,34 +63,52 @@ impl ReadOutcome {
     }
 }
 
-/// Answer to a lookup by timestamp.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TimestampOffset {
-    /// Offset of the record.
-    pub offset: i64,
-    /// Its timestamp in ms since 1970.
-    pub timestamp: i64,
-    /// Leader epoch of its batch.
-    pub leader_epoch: i32,
-}
-
 /// A read that waits for the disk. Resolves with the batches.
 ///
 /// # Errors
 /// [`Error::Corrupt`] if a batch is not what was written, [`Error::Io`] if the disk refuses,
-/// [`Error::OffsetOutOfRange`] if the batches were deleted in the meantime.
+/// [`Error::OffsetOutOfRange`] if the batches were deleted in the meantime, [`Error::Deleted`].
 pub struct PendingRead {
     log: Arc<Log>,
+    request: Request,
+    cold: Cold,
+}
+
+/// What is asked of a log.
+#[derive(Debug, Clone, Copy)]
+struct Request {
     from: i64,
-    extents: Vec<Extent>,
-    chunks: Vec<Arc<Chunk>>,
+    bytes_max: usize,
+    min_one: bool,
     high_watermark: i64,
     start_offset: i64,
 }
 
+/// Where the batches lie.
+enum Plan {
+    Nothing,
+    Journal(Vec<Extent>),
+    Sorted { pieces: Vec<Piece>, ahead: Vec<Piece> },
+}
+
+/// What must be loaded.
+enum Cold {
+    Journal { extents: Vec<Extent>, chunks: Vec<Arc<Chunk>> },
+    Sorted { pieces: Vec<Piece>, chunks: Vec<Arc<Chunk>> },
+}
+
+/// How far a read has come.
+enum Progress {
+    Done(Read),
+    Loading(Cold),
+    /// The batches have moved, or all of them were cleaned away: look from this offset on.
+    Again(i64),
+}
+
 impl std::fmt::Debug for PendingRead {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PendingRead").field("log", &self.log).field("from", &self.from).finish()
+        let from = &self.request.from;
+        f.debug_struct("PendingRead").field("log", &self.log).field("from", from).finish()
     }
 }
 
@@ -103,156 +127,103 @@ impl Log {
         min_one: bool,
     ) -> Result<ReadOutcome, Error> {
         let high_watermark = self.high_watermark();
-        let (start_offset, extents) = self.with_state(|state| {
-            if state.is_deleted {
-                return Err(Error::Deleted);
-            }
-            let (start, end) = (state.start_offset, state.index.end_offset());
-            if from < start || from > end {
-                return Err(Error::OffsetOutOfRange { start, end: high_watermark });
-            }
-            let mut wanted = Vec::new();
-            if from < high_watermark {
-                let extents = state.index.starting_at(from);
-                collect(extents, high_watermark, bytes_max, min_one, &mut wanted);
-            }
-            Ok((start, wanted))
-        })?;
-        let mut read = PendingRead {
-            log: Arc::clone(self),
-            from,
-            extents,
-            chunks: Vec::new(),
-            high_watermark,
-            start_offset,
-        };
-        if read.extents.is_empty() {
-            return Ok(ReadOutcome::Ready(read.finish(Vec::new())));
-        }
-        let mut slices = Vec::with_capacity(read.extents.len());
-        let found = self.journal().tail.find(read.extents.iter().map(range), &mut slices);
-        if found > 0 {
-            self.journal().metrics.tail_batches.add(found);
-            read.extents.truncate(found);
-            return Ok(ReadOutcome::Ready(read.finish(slices)));
-        }
-        read.start_cold()
-    }
-
-    /// The first record with a timestamp of at least `timestamp`, as ListOffsets asks; `None` if
-    /// there is none below the high watermark.
-    ///
-    /// # Errors
-    /// As [`PendingRead`].
-    pub async fn offset_for_timestamp(
-        self: &Arc<Self>,
-        timestamp: i64,
-    ) -> Result<Option<TimestampOffset>, Error> {
-        let mut searched_to = i64::MIN;
+        let mut request = Request { from, bytes_max, min_one, high_watermark, start_offset: 0 };
         loop {
-            // The batch's header may claim a later timestamp than its records have: then the search
-            // goes on behind it.
-            let found = self.with_state(|state| {
-                if searched_to == i64::MIN {
-                    return state.index.first_with_timestamp(timestamp);
+            let plan = self.with_state(|state| request.plan(state))?;
+            match self.start(&request, plan)? {
+                Progress::Done(read) => return Ok(ReadOutcome::Ready(read)),
+                Progress::Loading(cold) => {
+                    let log = Arc::clone(self);
+                    return Ok(ReadOutcome::Pending(PendingRead { log, request, cold }));
                 }
-                let mut rest = state.index.starting_at(searched_to);
-                rest.find(|extent| {
-                    extent.base_offset >= searched_to && extent.max_timestamp >= timestamp
-                })
-            });
-            let Some(extent) = found.filter(|found| found.next_offset <= self.high_watermark())
-            else {
-                return Ok(None);
-            };
-            let start_offset = self.start_offset();
-            let batch = self.batch_at(&extent).await?;
-            let matching = record_of(&batch, |offset, record_timestamp| {
-                offset >= start_offset && record_timestamp >= timestamp
-            });
-            if let Some(found) = matching {
-                return Ok(Some(found));
+                Progress::Again(from) => request.from = from,
             }
-            searched_to = extent.next_offset;
         }
     }
 
-    /// The first record with the largest timestamp of the log (KIP-734); `None` if the log is
-    /// empty.
-    ///
-    /// # Errors
-    /// As [`PendingRead`].
-    pub async fn offset_of_max_timestamp(
-        self: &Arc<Self>,
-    ) -> Result<Option<TimestampOffset>, Error> {
-        let high_watermark = self.high_watermark();
-        let largest = self.with_state(|state| state.index.max_timestamp(high_watermark));
-        match largest {
-            Some(largest) => self.offset_for_timestamp(largest).await,
-            None => Ok(None),
+    fn start(&self, request: &Request, plan: Plan) -> Result<Progress, Error> {
+        match plan {
+            Plan::Nothing => Ok(Progress::Done(request.nothing())),
+            Plan::Journal(extents) => self.start_journal(request, extents),
+            Plan::Sorted { pieces, ahead } => {
+                let ahead = ahead.iter().map(|piece| (&*piece.segment, &piece.block));
+                let blocks = pieces.iter().map(|piece| (&*piece.segment, &piece.block));
+                let chunks = self.journal().cache.blocks_of(blocks, ahead);
+                self.advance(request, Cold::Sorted { pieces, chunks }, None)
+            }
         }
     }
 
-    async fn batch_at(self: &Arc<Self>, extent: &Extent) -> Result<Vec<u8>, Error> {
-        let from = extent.base_offset.max(self.start_offset());
-        let read = match self.read(from, 0, true)? {
-            ReadOutcome::Ready(read) => read,
-            ReadOutcome::Pending(pending) => pending.await?,
-        };
-        Ok(read.batches.concat())
-    }
-}
-
-impl PendingRead {
-    /// Waits on this thread.
-    ///
-    /// # Errors
-    /// As the future.
-    pub fn wait(self) -> Result<Read, Error> {
-        let journal = Arc::clone(self.log.journal());
-        if journal.options.drive == Drive::Stepped {
-            while journal.cache.load_one() {}
+    fn start_journal(
+        &self,
+        request: &Request,
+        mut extents: Vec<Extent>,
+    ) -> Result<Progress, Error> {
+        let journal = self.journal();
+        let mut slices = Vec::with_capacity(extents.len());
+        let found = journal.tail.find(extents.iter().map(range), &mut slices);
+        if found > 0 {
+            journal.metrics.tail_batches.add(found);
+            extents.truncate(found);
+            return Ok(Progress::Done(request.of_extents(slices, &extents)));
         }
-        block_on(self)
-    }
-
-    fn start_cold(mut self) -> Result<ReadOutcome, Error> {
-        let journal = Arc::clone(self.log.journal());
         let tail_start = journal.tail.start().unwrap_or(u64::MAX);
-        let cold = self.extents.iter().take_while(|extent| extent.position < tail_start).count();
+        let cold = extents.iter().take_while(|extent| extent.position < tail_start).count();
         // The first batch was in neither place a moment ago; it is on disk in any case.
-        self.extents.truncate(cold.max(1));
+        extents.truncate(cold.max(1));
         let durable = journal.durable.position();
-        let ranges = self.extents.iter().map(range);
-        let Some((chunks, covered)) = journal.cache.chunks_of(ranges, durable) else {
-            return Err(self.gone());
+        let Some((chunks, covered)) = journal.cache.chunks_of(extents.iter().map(range), durable)
+        else {
+            return Ok(Progress::Again(request.from));
         };
-        self.chunks = chunks;
-        self.extents.truncate(covered);
-        let mut loaded = Vec::with_capacity(self.chunks.len());
-        for chunk in &self.chunks {
-            match chunk.loaded()? {
+        extents.truncate(covered);
+        self.advance(request, Cold::Journal { extents, chunks }, None)
+    }
+
+    /// Hands out what is loaded, if the first batch is.
+    fn advance(
+        &self,
+        request: &Request,
+        mut cold: Cold,
+        waker: Option<&Waker>,
+    ) -> Result<Progress, Error> {
+        let chunks = match &cold {
+            Cold::Journal { chunks, .. } | Cold::Sorted { chunks, .. } => chunks,
+        };
+        let mut loaded = Vec::with_capacity(chunks.len());
+        for chunk in chunks {
+            match chunk.poll(waker)? {
                 Loaded::Bytes(bytes) => loaded.push((chunk.start, bytes)),
+                Loaded::Loading if waker.is_some() => return Ok(Progress::Loading(cold)),
                 Loaded::Loading => break,
-                Loaded::Gone => return Err(self.gone()),
+                Loaded::Gone => return Ok(Progress::Again(request.from)),
             }
         }
         if loaded.is_empty() {
-            return Ok(ReadOutcome::Pending(self));
+            return Ok(Progress::Loading(cold));
         }
-        let (slices, count) = self.verified(&loaded)?;
-        if count == 0 {
-            return Ok(ReadOutcome::Pending(self));
+        match &mut cold {
+            Cold::Journal { extents, .. } => {
+                let (slices, count) = self.verified(&loaded, extents)?;
+                if count == 0 {
+                    return Ok(Progress::Loading(cold));
+                }
+                extents.truncate(count);
+                Ok(Progress::Done(request.of_extents(slices, extents)))
+            }
+            Cold::Sorted { pieces, .. } => self.of_pieces(request, pieces, &loaded),
         }
-        self.extents.truncate(count);
-        Ok(ReadOutcome::Ready(self.finish(slices)))
     }
 
     /// The slices of the batches that the loaded chunks hold, each batch verified.
-    fn verified(&self, loaded: &[(u64, Bytes)]) -> Result<(Vec<Bytes>, usize), Error> {
-        let mut slices = Vec::with_capacity(self.extents.len());
+    fn verified(
+        &self,
+        loaded: &[(u64, Bytes)],
+        extents: &[Extent],
+    ) -> Result<(Vec<Bytes>, usize), Error> {
+        let mut slices = Vec::with_capacity(extents.len());
         let mut count = 0;
-        for extent in &self.extents {
+        for extent in extents {
             let mark = slices.len();
             let (position, bytes) = range(extent);
             let after = loaded.partition_point(|(start, _)| *start <= position);
@@ -262,39 +233,182 @@ impl PendingRead {
             }
             let batch = slices.get(mark..).unwrap_or_default();
             if let Err(reason) = verify(batch, extent) {
-                self.log.journal().metrics.corrupt_batches.add(1);
+                self.journal().metrics.corrupt_batches.add(1);
                 return Err(self.corrupt(extent, reason));
             }
             count += 1;
         }
-        self.log.journal().metrics.cold_batches.add(count);
+        self.journal().metrics.cold_batches.add(count);
         Ok((slices, count))
     }
 
     fn corrupt(&self, extent: &Extent, reason: &str) -> Error {
-        let id = self.log.id();
-        match self.log.journal().files.at(extent.position) {
-            Some(file) => Error::corrupt(
-                &file.path,
-                extent.position - file.base,
-                format!("batch at offset {} of {id:?}: {reason}", extent.base_offset),
-            ),
-            None => self.gone(),
+        let id = self.id();
+        let reason = format!("batch at offset {} of {id:?}: {reason}", extent.base_offset);
+        match self.journal().files.at(extent.position) {
+            Some(file) => Error::corrupt(&file.path, extent.position - file.base, reason),
+            None => Error::corrupt(self.journal().files.dir(), extent.position, reason),
         }
     }
 
-    /// The journal holds the batches no more, as the log start has passed them.
-    fn gone(&self) -> Error {
-        Error::OffsetOutOfRange { start: self.log.start_offset(), end: self.high_watermark }
+    /// The batches of the pieces that are loaded; each piece lies in one block, one slice of it.
+    fn of_pieces(
+        &self,
+        request: &Request,
+        pieces: &[Piece],
+        loaded: &[(u64, Bytes)],
+    ) -> Result<Progress, Error> {
+        let mut read = request.nothing();
+        let mut count = 0;
+        for (piece, (_, block)) in pieces.iter().zip(loaded) {
+            let damaged = || {
+                let reason = format!("batches of {:?} are not where the footer says", self.id());
+                Error::corrupt(&piece.segment.path, piece.block.offset(), reason)
+            };
+            let batches = block.get(piece.within.clone()).ok_or_else(damaged)?;
+            let taken = request.take(batches, &read).ok_or_else(damaged)?;
+            count += taken.batches;
+            if taken.batches > 0 {
+                let at = piece.within.start;
+                let slice = block.slice(at + taken.begin..at + taken.end);
+                read.bytes += slice.len();
+                read.batches.push(slice);
+                read.next_offset = taken.next_offset;
+            }
+            if !taken.is_all {
+                break;
+            }
+            read.next_offset = piece.next_offset.max(read.next_offset);
+        }
+        self.journal().metrics.cold_batches.add(count);
+        if read.batches.is_empty() && read.next_offset > request.from {
+            return Ok(Progress::Again(read.next_offset));
+        }
+        Ok(Progress::Done(read))
+    }
+}
+
+/// What is taken of some batches that follow each other.
+struct Taken {
+    begin: usize,
+    end: usize,
+    batches: usize,
+    next_offset: i64,
+    /// Nothing was left out behind what was taken.
+    is_all: bool,
+}
+
+impl Request {
+    fn plan(&mut self, state: &LogState) -> Result<Plan, Error> {
+        if state.is_deleted {
+            return Err(Error::Deleted);
+        }
+        let (start, end) = (state.start_offset, state.index.end_offset());
+        if self.from < start || self.from > end {
+            return Err(Error::OffsetOutOfRange { start, end: self.high_watermark });
+        }
+        self.start_offset = start;
+        if self.from >= self.high_watermark {
+            return Ok(Plan::Nothing);
+        }
+        let mut pieces = Vec::new();
+        let mut bytes = 0usize;
+        let mut rest = state.sorted.pieces_from(self.from);
+        for piece in rest.by_ref() {
+            bytes = bytes.saturating_add(piece.bytes());
+            pieces.push(piece);
+            // The first piece may hold little from the offset on.
+            if (bytes > self.bytes_max && pieces.len() > 1) || pieces.len() >= PIECES_PER_READ {
+                break;
+            }
+        }
+        if !pieces.is_empty() {
+            let ahead = rest.take(PIECES_AHEAD).collect();
+            return Ok(Plan::Sorted { pieces, ahead });
+        }
+        self.from = self.from.max(state.sorted_end());
+        let mut extents = Vec::new();
+        self.collect(state.index.starting_at(self.from), &mut extents);
+        Ok(if extents.is_empty() { Plan::Nothing } else { Plan::Journal(extents) })
     }
 
-    fn finish(&self, batches: Vec<Bytes>) -> Read {
+    fn collect(&self, extents: impl Iterator<Item = Extent>, wanted: &mut Vec<Extent>) {
+        let mut bytes = 0usize;
+        for extent in extents.take(BATCHES_PER_READ_MAX) {
+            let (_, length) = range(&extent);
+            bytes = bytes.saturating_add(length);
+            let is_allowed = bytes <= self.bytes_max || (self.min_one && wanted.is_empty());
+            if extent.next_offset > self.high_watermark || !is_allowed {
+                return;
+            }
+            wanted.push(extent);
+        }
+    }
+
+    /// Which of `batches`, the part of a run in one block, belong to the read; `None` if they are
+    /// not batches.
+    fn take(&self, batches: &[u8], read: &Read) -> Option<Taken> {
+        let next_offset = read.next_offset;
+        let mut taken = Taken { begin: 0, end: 0, batches: 0, next_offset, is_all: true };
+        let mut at = 0;
+        while at < batches.len() {
+            let (next_offset, length) = next_and_length(batches.get(at..)?)?;
+            let end = at.checked_add(length).filter(|end| *end <= batches.len())?;
+            if next_offset > self.from {
+                if taken.batches == 0 {
+                    (taken.begin, taken.end) = (at, at);
+                }
+                let bytes = read.bytes + (end - taken.begin);
+                let is_first = read.bytes == 0 && taken.batches == 0;
+                if bytes > self.bytes_max && !(self.min_one && is_first) {
+                    taken.is_all = false;
+                    break;
+                }
+                taken.batches += 1;
+                taken.end = end;
+                taken.next_offset = next_offset;
+            }
+            at = end;
+        }
+        Some(taken)
+    }
+
+    fn nothing(&self) -> Read {
+        Read {
+            batches: Vec::new(),
+            bytes: 0,
+            next_offset: self.from,
+            high_watermark: self.high_watermark,
+            start_offset: self.start_offset,
+        }
+    }
+
+    fn of_extents(&self, batches: Vec<Bytes>, extents: &[Extent]) -> Read {
         Read {
             bytes: batches.iter().map(Bytes::len).sum(),
             batches,
-            next_offset: self.extents.last().map_or(self.from, |extent| extent.next_offset),
-            high_watermark: self.high_watermark,
-            start_offset: self.start_offset,
+            next_offset: extents.last().map_or(self.from, |extent| extent.next_offset),
+            ..self.nothing()
+        }
+    }
+}
+
+impl PendingRead {
+    /// Waits on this thread.
+    ///
+    /// # Errors
+    /// As the future.
+    pub fn wait(mut self) -> Result<Read, Error> {
+        let journal = Arc::clone(self.log.journal());
+        if journal.options.drive != Drive::Stepped {
+            return block_on(self);
+        }
+        loop {
+            while journal.cache.load_one() {}
+            let polled = Pin::new(&mut self).poll(&mut Context::from_waker(Waker::noop()));
+            if let Poll::Ready(read) = polled {
+                return read;
+            }
         }
     }
 }
@@ -304,17 +418,27 @@ impl Future for PendingRead {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
-        let mut loaded = Vec::with_capacity(this.chunks.len());
-        for chunk in &this.chunks {
-            match chunk.poll(Some(context.waker()))? {
-                Loaded::Bytes(bytes) => loaded.push((chunk.start, bytes)),
-                Loaded::Loading => return Poll::Pending,
-                Loaded::Gone => return Poll::Ready(Err(this.gone())),
+        let empty = Cold::Journal { extents: Vec::new(), chunks: Vec::new() };
+        let mut cold = std::mem::replace(&mut this.cold, empty);
+        loop {
+            match this.log.advance(&this.request, cold, Some(context.waker()))? {
+                Progress::Done(read) => return Poll::Ready(Ok(read)),
+                Progress::Loading(waiting) => {
+                    this.cold = waiting;
+                    return Poll::Pending;
+                }
+                Progress::Again(from) => {
+                    let Request { bytes_max, min_one, .. } = this.request;
+                    match this.log.read(from, bytes_max, min_one)? {
+                        ReadOutcome::Ready(read) => return Poll::Ready(Ok(read)),
+                        ReadOutcome::Pending(again) => {
+                            this.request = again.request;
+                            cold = again.cold;
+                        }
+                    }
+                }
             }
         }
-        let (slices, count) = this.verified(&loaded)?;
-        this.extents.truncate(count);
-        Poll::Ready(Ok(this.finish(slices)))
     }
 }
 
@@ -323,23 +447,16 @@ fn range(extent: &Extent) -> (u64, usize) {
     (extent.position, usize::try_from(extent.bytes).unwrap_or(usize::MAX))
 }
 
-fn collect(
-    extents: impl Iterator<Item = Extent>,
-    high_watermark: i64,
-    bytes_max: usize,
-    min_one: bool,
-    wanted: &mut Vec<Extent>,
-) {
-    let mut bytes = 0usize;
-    for extent in extents.take(BATCHES_PER_READ_MAX) {
-        let (_, length) = range(&extent);
-        bytes = bytes.saturating_add(length);
-        let is_allowed = bytes <= bytes_max || (min_one && wanted.is_empty());
-        if extent.next_offset > high_watermark || !is_allowed {
-            return;
-        }
-        wanted.push(extent);
-    }
+/// Offset after the first batch of `bytes`, and the batch's length.
+fn next_and_length(bytes: &[u8]) -> Option<(i64, usize)> {
+    let header: &[u8; BATCH_HEADER_LEN] = bytes.first_chunk()?;
+    let (base_offset, rest) = header.split_first_chunk()?;
+    let (length, rest) = rest.split_first_chunk()?;
+    let (last_offset_delta, _) = rest.get(11..)?.split_first_chunk()?;
+    let delta = i64::from(i32::from_be_bytes(*last_offset_delta));
+    let next_offset = i64::from_be_bytes(*base_offset).checked_add(delta)?.checked_add(1)?;
+    let length = usize::try_from(i32::from_be_bytes(*length)).ok()?;
+    Some((next_offset, length.checked_add(LENGTH_END as usize)?))
 }
 
 /// Whether the slices are the batch that the index means, as it was written.
@@ -370,19 +487,14 @@ fn verify(slices: &[Bytes], extent: &Extent) -> Result<(), &'static str> {
     Ok(())
 }
 
-fn record_of(batch: &[u8], mut matches: impl FnMut(i64, i64) -> bool) -> Option<TimestampOffset> {
-    let view = BatchView::parse(batch).ok()?;
-    let mut decompressor = Decompressor::default();
-    let records = view.records(&mut decompressor, DECOMPRESSED_BYTES_MAX).ok()?;
-    for record in records {
-        let record = record.ok()?;
-        if matches(record.offset(), record.timestamp()) {
-            let (offset, timestamp) = (record.offset(), record.timestamp());
-            let leader_epoch = view.partition_leader_epoch();
-            return Some(TimestampOffset { offset, timestamp, leader_epoch });
-        }
-    }
-    None
+/// Whether `bytes` are the one batch that the index means, as it was written.
+pub(crate) fn is_batch_of(bytes: &[u8], extent: &Extent) -> bool {
+    BatchView::parse(bytes).is_ok_and(|batch| {
+        batch.bytes().len() == bytes.len()
+            && batch.base_offset() == extent.base_offset
+            && batch.next_offset() == extent.next_offset
+            && batch.check_crc().is_ok()
+    })
 }
 
 /// First byte of a batch that its CRC covers.
@@ -391,5 +503,7 @@ const CRC_START: usize = 21;
 const LENGTH_END: u32 = 12;
 /// Slices that one vectored write to a socket takes (Linux `UIO_MAXIOV`).
 const BATCHES_PER_READ_MAX: usize = 1024;
-/// A batch that unpacks to more than this is not searched for a timestamp.
-const DECOMPRESSED_BYTES_MAX: usize = 256 << 20;
+/// Bounds what one fetch can ask of the disk before it gets an answer.
+const PIECES_PER_READ: usize = 8;
+/// Pieces loaded ahead of a reader: the reader threads stay busy while it sends what it has.
+const PIECES_AHEAD: usize = 4;

@@ -6,21 +6,28 @@
 //! lies behind the end was never acknowledged and cannot come back: a frame counts only if it names
 //! the frame before it, and the sequence numbers that follow were never used.
 //!
+//! It begins where the checkpoint was taken. What the checkpoint says of a log, or of the owner's
+//! metadata, is complete up to a position of its own, and entries before that are skipped. Then the
+//! sorted segments that count are laid over the logs: a run takes the place of everything older
+//! that it accounts for, so it does not matter which of it the journal still names.
+//!
 //! Recovery writes nothing to journal files, so that it can be repeated after a crash at any point.
 
-use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
 
 use moldau_records::BatchView;
 
-use crate::files::{Files, JOURNAL_SUFFIX, JournalFile, SPARE_SUFFIX, SpaceFor, TEMPORARY_SUFFIX};
+use crate::checkpoint::Checkpoint;
+use crate::files::{Files, JOURNAL_SUFFIX, JournalFile, SPARE_SUFFIX, SpaceFor};
 use crate::format::{
     FILE_HEADER_BYTES, FORMAT_VERSION, Fields, FileHeader, FileHeaderRead, FrameLink, Kind,
 };
 use crate::io::BLOCK;
 use crate::log::LogState;
-use crate::meta::Anchor;
+use crate::paged::TEMPORARY_SUFFIX;
 use crate::scan::{Entry, Place, Scan, Window};
+use crate::segments::Segments;
 use crate::{Error, LogId, TopicId};
 
 /// Takes the owner's metadata back during [`crate::Storage::open`].
@@ -35,6 +42,10 @@ pub trait Replay {
 /// What a journal held.
 pub(crate) struct Recovered {
     pub(crate) logs: Logs,
+    /// The sorted segments that count.
+    pub(crate) segments: BTreeSet<u64>,
+    /// Greater than every segment number that was ever used.
+    pub(crate) next_segment: u64,
     pub(crate) last: FrameLink,
     /// Highest sequence number that may have been used.
     pub(crate) sequence: u64,
@@ -44,11 +55,20 @@ pub(crate) struct Recovered {
     pub(crate) frames: u64,
 }
 
-pub(crate) type Logs = HashMap<TopicId, HashMap<i32, LogState>>;
+/// A log as far as it has been recovered.
+#[derive(Default)]
+pub(crate) struct RecoveredLog {
+    pub(crate) state: LogState,
+    /// Entries of the journal before this position are part of the state.
+    pub(crate) complete_to: u64,
+    /// Its first batches are missing, as they may be if the log is found to be deleted later.
+    pub(crate) starts_late: bool,
+}
 
-/// Lists the files of a journal that count, retires those before the anchor, removes what a crash
-/// left half made.
-pub(crate) fn list_files(files: &Files, cluster_id: [u8; 16], anchor: Anchor) -> Result<(), Error> {
+pub(crate) type Logs = HashMap<TopicId, HashMap<i32, RecoveredLog>>;
+
+/// Lists the files of a journal and removes what a crash left half made.
+pub(crate) fn list_files(files: &Files, cluster_id: [u8; 16]) -> Result<(), Error> {
     let dir = files.dir();
     let names = files.disk().list(dir).map_err(|error| Error::io("list", dir, error))?;
     let mut found = Vec::new();
@@ -67,16 +87,16 @@ pub(crate) fn list_files(files: &Files, cluster_id: [u8; 16], anchor: Anchor) ->
         }
     }
     found.sort_by_key(|file| file.base);
-    let mut base = 0;
+    let mut end = None;
     for file in found {
-        if file.end() > anchor.start && file.base != base.max(anchor.start) {
+        // The journal begins with whichever file was not retired.
+        if let Some(base) = end.filter(|end| *end != file.base) {
             let reason = format!("the file before it, at journal position {base}, is missing");
             return Err(Error::corrupt(&file.path, 0, reason));
         }
-        base = file.end();
+        end = Some(file.end());
         files.add(file);
     }
-    files.retire_to(anchor.start)?;
     Ok(())
 }
 
@@ -106,19 +126,18 @@ fn read_file_header(
     }
 }
 
-/// Reads the journal and replays it; the files are listed already, the first is created if there is
-/// none.
+/// Reads the journal from the checkpoint on and replays it; the files are listed already, the first
+/// is created if there is none.
 pub(crate) fn recover(
     files: &Files,
-    anchor: Anchor,
+    checkpoint: Checkpoint,
     replay: &mut dyn Replay,
 ) -> Result<Recovered, Error> {
-    let first = files.starting_at(anchor.start, SpaceFor::Metadata)?;
+    let mut last = checkpoint.last;
+    let mut at = first_place(files, checkpoint.position)?;
     let mut scan = Scan::new(files);
-    let mut rebuild = Rebuild::new(anchor, replay);
-    let mut last = FrameLink::default();
+    let mut rebuild = Rebuild { checkpoint, replay };
     let mut frames = 0;
-    let mut at = Place { base: first.base + FILE_HEADER_BYTES as u64, file: first };
     loop {
         let reason = match scan.frame(&at, last)? {
             Ok(frame) => {
@@ -137,27 +156,78 @@ pub(crate) fn recover(
         let seen = scan.check_end(&at, last.sequence, reason)?;
         let sequence = last.sequence.max(seen).saturating_add(SEQUENCE_GAP);
         let (next, file_end) = (at.base, at.file.end());
-        return Ok(Recovered { logs: rebuild.logs, last, sequence, next, file_end, frames });
+        let Checkpoint { logs, segments, next_segment, .. } = rebuild.checkpoint;
+        return Ok(Recovered {
+            logs,
+            segments,
+            next_segment,
+            last,
+            sequence,
+            next,
+            file_end,
+            frames,
+        });
     }
 }
 
-/// The logs as far as the journal has been read.
+/// Where the journal is read from: the checkpoint's position, or the first frame if there is none.
+fn first_place(files: &Files, position: u64) -> Result<Place, Error> {
+    if position == 0 {
+        let file = match files.all().into_iter().next() {
+            Some(first) if first.base > 0 => {
+                let reason = "the checkpoint that stands for what came before it is missing";
+                return Err(Error::corrupt(&first.path, 0, reason));
+            }
+            _ => files.starting_at(0, SpaceFor::Metadata)?,
+        };
+        return Ok(Place { base: FILE_HEADER_BYTES as u64, file });
+    }
+    // The journal's end may lie behind the last byte of its last file.
+    let file = files.at(position).or_else(|| files.at(position - 1));
+    let file = file.ok_or_else(|| {
+        let reason = format!("the file that holds journal position {position} is missing");
+        Error::corrupt(files.dir(), 0, reason)
+    })?;
+    let first = file.base + FILE_HEADER_BYTES as u64;
+    Ok(Place { base: position.max(first), file })
+}
+
+/// Lays the sorted segments over the logs, and makes sure that no log has a hole.
+pub(crate) fn lay_segments(
+    logs: &mut Logs,
+    segments: &Segments,
+    journal_dir: &Path,
+) -> Result<(), Error> {
+    // In order of number, so that a run replaces what it was made from.
+    for segment in segments.all() {
+        for (at, run) in segment.runs.iter().enumerate() {
+            let logs = logs.get_mut(&run.log.topic);
+            if let Some(log) = logs.and_then(|logs| logs.get_mut(&run.log.partition)) {
+                log.state.install(&segment, at);
+            }
+        }
+    }
+    for (topic, logs) in logs {
+        for (partition, log) in logs {
+            let state = &mut log.state;
+            state.sorted.trim_to(state.start_offset);
+            if log.starts_late || !state.is_whole() {
+                let id = LogId { topic: *topic, partition: *partition };
+                let reason = format!("batches of {id:?} are missing");
+                return Err(Error::corrupt(journal_dir, 0, reason));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The state as far as the journal has been read.
 struct Rebuild<'a> {
-    anchor: Anchor,
-    logs: Logs,
-    /// Position of the snapshot whose entries are being read.
-    snapshot: Option<u64>,
-    /// Logs that the snapshot in effect must name, or else they were deleted before it.
-    unconfirmed: HashSet<LogId>,
+    checkpoint: Checkpoint,
     replay: &'a mut dyn Replay,
 }
 
-impl<'a> Rebuild<'a> {
-    fn new(anchor: Anchor, replay: &'a mut dyn Replay) -> Rebuild<'a> {
-        let (logs, unconfirmed) = (Logs::new(), HashSet::new());
-        Rebuild { anchor, logs, snapshot: None, unconfirmed, replay }
-    }
-
+impl Rebuild<'_> {
     fn apply(&mut self, at: &Place, entries: &[Entry<'_>]) -> Result<(), Error> {
         for entry in entries {
             let offset = entry.position - at.file.base;
@@ -173,76 +243,67 @@ impl<'a> Rebuild<'a> {
     }
 
     fn entry(&mut self, entry: &Entry<'_>) -> Result<(), Refusal> {
-        let log = entry.header.log;
-        let counts = entry.position >= self.anchor.snapshot;
-        let in_effect = self.snapshot == Some(self.anchor.snapshot);
+        let id = entry.header.log;
         match entry.header.kind {
-            Kind::Batch => self.batch(entry)?,
+            Kind::Metadata if entry.position >= self.checkpoint.metadata_from => {
+                self.replay.metadata(entry.payload).map_err(Refusal::Owner)?;
+            }
+            // Part of the checkpoint.
+            Kind::Metadata => {}
             Kind::DeleteTopic => {
-                self.logs.remove(&log.topic);
+                self.checkpoint.logs.remove(&id.topic);
             }
-            Kind::Metadata if counts => {
-                self.replay.metadata(entry.payload).map_err(Refusal::Owner)?;
+            Kind::Segments => {
+                let changed = self.segments(entry.payload);
+                changed.ok_or(Refusal::Damaged("segments that cannot be read"))?;
             }
-            Kind::LogStart if counts => {
-                let start = Fields(entry.payload).i64();
-                let start = start.ok_or(Refusal::Damaged("a log start without an offset"))?;
-                self.log(log).trim_to(start);
-            }
-            Kind::SnapshotBegin => {
-                self.snapshot = Some(entry.position);
-                if entry.position == self.anchor.snapshot {
-                    self.unconfirmed = self.ids().collect();
+            Kind::Batch | Kind::LogStart => {
+                let log = self.log(id);
+                if entry.position < log.complete_to {
+                } else if entry.header.kind == Kind::Batch {
+                    log.batch(entry)?;
+                } else {
+                    let start = Fields(entry.payload).i64();
+                    let start = start.ok_or(Refusal::Damaged("a log start without an offset"))?;
+                    log.state.trim_to(start);
                 }
             }
-            Kind::SnapshotMetadata if in_effect => {
-                self.replay.metadata(entry.payload).map_err(Refusal::Owner)?;
-            }
-            Kind::LogState if in_effect => {
-                let replaced = self.log(log).replace(entry.payload);
-                replaced.ok_or(Refusal::Damaged("a log state that contradicts its batches"))?;
-                self.unconfirmed.remove(&log);
-            }
-            Kind::SnapshotEnd if in_effect => {
-                for LogId { topic, partition } in std::mem::take(&mut self.unconfirmed) {
-                    if let Some(logs) = self.logs.get_mut(&topic) {
-                        logs.remove(&partition);
-                    }
-                }
-            }
-            // Replaced by the snapshot, or part of one that never came into effect.
-            Kind::Metadata
-            | Kind::LogStart
-            | Kind::LogState
-            | Kind::SnapshotEnd
-            | Kind::SnapshotMetadata => {}
         }
         Ok(())
     }
 
-    fn ids(&self) -> impl Iterator<Item = LogId> {
-        self.logs.iter().flat_map(|(topic, logs)| {
-            let topic = *topic;
-            logs.keys().map(move |partition| LogId { topic, partition: *partition })
-        })
+    fn log(&mut self, id: LogId) -> &mut RecoveredLog {
+        self.checkpoint.logs.entry(id.topic).or_default().entry(id.partition).or_default()
     }
 
-    fn log(&mut self, id: LogId) -> &mut LogState {
-        self.logs.entry(id.topic).or_default().entry(id.partition).or_default()
+    fn segments(&mut self, payload: &[u8]) -> Option<()> {
+        let mut fields = Fields(payload);
+        for _ in 0..fields.u32()? {
+            let number = fields.u64()?;
+            self.checkpoint.segments.insert(number);
+            self.checkpoint.next_segment = self.checkpoint.next_segment.max(number + 1);
+        }
+        while !fields.0.is_empty() {
+            self.checkpoint.segments.remove(&fields.u64()?);
+        }
+        Some(())
     }
+}
 
+impl RecoveredLog {
     fn batch(&mut self, entry: &Entry<'_>) -> Result<(), Refusal> {
-        let is_whole = entry.position >= self.anchor.snapshot;
         let batch = BatchView::parse(entry.payload)
             .map_err(|_| Refusal::Damaged("a batch that cannot be read"))?;
-        let state = self.log(entry.header.log);
-        let (base_offset, end_offset) = (batch.base_offset(), state.index.end_offset());
-        // Before the snapshot the first batches of a log may be gone.
-        let may_start_here = !is_whole && state.index.bytes() == 0;
-        if base_offset < 0 || base_offset != end_offset && !may_start_here {
-            return Err(Refusal::Damaged("a batch that does not follow the log's last"));
+        let (base_offset, end_offset) = (batch.base_offset(), self.state.index.end_offset());
+        if base_offset != end_offset {
+            // The checkpoint leaves out a log that was deleted while it was taken.
+            if base_offset < 0 || !self.state.is_pristine() {
+                return Err(Refusal::Damaged("a batch that does not follow the log's last"));
+            }
+            self.starts_late = true;
+            self.state.index.start_at(base_offset);
         }
-        state.note(&batch, base_offset, batch.partition_leader_epoch(), entry.position);
+        self.state.note(&batch, base_offset, batch.partition_leader_epoch(), entry.position);
         Ok(())
     }
 }

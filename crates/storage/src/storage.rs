@@ -1,6 +1,5 @@
 //! The handle to a data directory.
 
-use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -10,18 +9,23 @@ use crate::admission::{Admission, Admissions, Admit};
 use crate::cache::READER_THREADS;
 use crate::disk::{Access, Disk, RealDisk, write_all};
 use crate::durable::{Lsn, WaitDurable, WaitFailure};
-use crate::files::{Files, FilesSetup, TEMPORARY_SUFFIX};
+use crate::files::{Files, FilesSetup};
 use crate::fill::Fill;
 use crate::format::{FILE_HEADER_BYTES, Kind};
 use crate::io::{BLOCK, SegmentPool};
 use crate::journal::{Journal, Writer};
 use crate::log::LogState;
 use crate::meta;
-use crate::metrics::{Metrics, MetricsSnapshot};
+use crate::metrics::MetricsSnapshot;
+use crate::paged::TEMPORARY_SUFFIX;
 use crate::recovery::{self, Recovered, Replay};
-use crate::snapshot::SnapshotWriter;
+use crate::segments::Segments;
 use crate::sync::lock;
-use crate::{AppendError, Drive, Error, Log, LogId, Options, TopicId};
+use crate::topics::Topics;
+use crate::{
+    AppendError, CheckpointWriter, Drive, Error, Log, LogId, Options, TopicId, Waiter, checkpoint,
+    upkeep,
+};
 
 /// An open data directory. Clones share it; the last one that is dropped flushes and closes it.
 #[derive(Clone)]
@@ -44,18 +48,15 @@ pub struct Info {
 
 struct Inner {
     journal: Arc<Journal>,
-    topics: Topics,
+    topics: Arc<Topics>,
     admissions: Arc<Admissions>,
     info: Info,
-    /// Held during a reclaim, of which there is one at a time.
-    reclaiming: Mutex<()>,
+    /// Held during a checkpoint, of which there is one at a time; position of the last.
+    checkpointed: Mutex<u64>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Keeps other processes out until all else is gone.
     _lock: Box<dyn Send + Sync>,
 }
-
-type Shard = Mutex<HashMap<TopicId, HashMap<i32, Arc<Log>>>>;
-type Topics = [Shard; TOPIC_SHARDS];
 
 impl Storage {
     /// Opens a data directory, creates it if need be, and replays its journal.
@@ -78,14 +79,15 @@ impl Storage {
     ) -> Result<Storage, Error> {
         options.check()?;
         let data_dir = &options.data_dir;
-        let journal_dir = data_dir.join("journal");
-        let created = disk.create_dir(&journal_dir).and_then(|()| disk.sync_dir(data_dir));
-        created.map_err(|error| Error::io("create", &journal_dir, error))?;
+        let (journal_dir, segment_dir) = (data_dir.join("journal"), data_dir.join("segments"));
+        for dir in [&journal_dir, &segment_dir] {
+            let created = disk.create_dir(dir).and_then(|()| disk.sync_dir(data_dir));
+            created.map_err(|error| Error::io("create", dir, error))?;
+        }
         let lock_path = data_dir.join("lock");
         let lock = disk.lock(&lock_path).map_err(|error| Error::io("lock", &lock_path, error))?;
         let lock = lock.ok_or_else(|| Error::Locked { path: data_dir.clone() })?;
         let cluster_id = meta::open_identity(&*disk, data_dir, options.node_id)?;
-        let anchor = meta::read_anchor(&*disk, &journal_dir)?;
         let access = probe_access(&*disk, &journal_dir, &options)?;
         let setup = FilesSetup {
             access,
@@ -96,23 +98,31 @@ impl Storage {
             reserve_bytes: options.reserve_bytes,
             dir: journal_dir,
         };
+        let segments = Segments::new(Arc::clone(&disk), segment_dir, access, cluster_id);
+        let read = checkpoint::read(&*disk, data_dir, access, cluster_id, replay)?;
         let files = Arc::new(Files::new(disk, setup));
-        recovery::list_files(&files, cluster_id, anchor)?;
-        let recovered = recovery::recover(&files, anchor, replay)?;
-        sync_files(&files)?;
+        recovery::list_files(&files, cluster_id)?;
+        let position = read.position;
+        let mut recovered = recovery::recover(&files, read, replay)?;
+        // What recovery read may be in the page cache only, written by a process that did not
+        // flush. Nothing is removed on the strength of it before it is durable.
+        files.sync_all()?;
+        segments.load(&recovered.segments, recovered.next_segment)?;
+        recovery::lay_segments(&mut recovered.logs, &segments, files.dir())?;
         let info = Info {
             access,
             cluster_id,
             recovered_frames: recovered.frames,
             end: Lsn(recovered.next),
         };
-        Storage::start(options, files, recovered, info, lock)
+        let parts = (files, Arc::new(segments), recovered);
+        Storage::start(options, parts, position, info, lock)
     }
 
     fn start(
         options: Options,
-        files: Arc<Files>,
-        recovered: Recovered,
+        (files, segments, recovered): (Arc<Files>, Arc<Segments>, Recovered),
+        checkpointed: u64,
         info: Info,
         lock: Box<dyn Send + Sync>,
     ) -> Result<Storage, Error> {
@@ -124,15 +134,13 @@ impl Storage {
         let writer = Writer { last, sequence, flushed: last.sequence, file: None };
         let admissions = Admissions::new(options.unflushed_bytes_max);
         let drive = options.drive;
-        let metrics = Arc::new(Metrics::default());
-        let journal = Arc::new(Journal::new(options, files, fill, writer, metrics));
-        let topics: Topics = std::array::from_fn(|_| Mutex::default());
+        let journal = Arc::new(Journal::new(options, files, segments, fill, writer));
+        let topics = Arc::new(Topics::default());
         for (topic, logs) in recovered.logs {
-            let opened = logs.into_iter().map(|(partition, state)| {
+            for (partition, log) in logs {
                 let id = LogId { topic, partition };
-                (partition, Log::new(id, Arc::clone(&journal), state))
-            });
-            self::lock(shard(&topics, topic)).insert(topic, opened.collect());
+                topics.log(id, || Log::new(id, Arc::clone(&journal), log.state));
+            }
         }
         let storage = Storage {
             inner: Arc::new(Inner {
@@ -140,13 +148,14 @@ impl Storage {
                 topics,
                 admissions,
                 info,
-                reclaiming: Mutex::default(),
+                checkpointed: Mutex::new(checkpointed),
                 threads: Mutex::default(),
                 _lock: lock,
             }),
         };
         if drive == Drive::Threads {
             storage.inner.start_threads()?;
+            storage.inner.journal.upkeep.want();
         }
         Ok(storage)
     }
@@ -164,28 +173,21 @@ impl Storage {
     /// The log of a partition, made in memory if there is none. It reaches the disk with its first
     /// batch.
     pub fn log(&self, topic: TopicId, partition: i32) -> Arc<Log> {
-        let mut topics = lock(shard(&self.inner.topics, topic));
-        let log = topics.entry(topic).or_default().entry(partition).or_insert_with(|| {
-            let id = LogId { topic, partition };
-            Log::new(id, Arc::clone(&self.inner.journal), LogState::default())
-        });
-        Arc::clone(log)
+        let id = LogId { topic, partition };
+        let journal = &self.inner.journal;
+        let make = || Log::new(id, Arc::clone(journal), LogState::default());
+        self.inner.topics.log(id, make)
     }
 
     /// The topics that have logs. After a crash there may be some that the owner's metadata does
     /// not know any more, which the owner then deletes.
     pub fn topics(&self) -> Vec<TopicId> {
-        let of_shard = |shard: &Shard| -> Vec<TopicId> { lock(shard).keys().copied().collect() };
-        self.inner.topics.iter().flat_map(of_shard).collect()
+        self.inner.topics.ids()
     }
 
     /// All logs.
     pub fn logs(&self) -> Vec<Arc<Log>> {
-        let of_shard = |shard: &Shard| -> Vec<Arc<Log>> {
-            let topics = lock(shard);
-            topics.values().flat_map(HashMap::values).cloned().collect()
-        };
-        self.inner.topics.iter().flat_map(of_shard).collect()
+        self.inner.topics.all()
     }
 
     /// Deletes a topic: its logs take no further append and serve no read.
@@ -194,7 +196,7 @@ impl Storage {
     /// [`AppendError::DiskFull`], [`AppendError::Poisoned`], [`AppendError::Closed`]; the logs are
     /// gone from memory all the same.
     pub fn delete_topic(&self, topic: TopicId) -> Result<Lsn, AppendError> {
-        let logs = lock(shard(&self.inner.topics, topic)).remove(&topic).unwrap_or_default();
+        let logs = self.inner.topics.remove(topic);
         // Each log is marked before the entry is appended, so that no state of it follows the
         // entry.
         logs.values().for_each(|log| log.mark_deleted());
@@ -248,32 +250,56 @@ impl Storage {
         self.inner.admissions.wait(bytes)
     }
 
-    /// Retires the journal files that hold no live batch, if there are any, and returns how many.
-    /// `snapshot` must write the whole of the owner's metadata. Waits for the disk.
+    /// Woken each time the journal enters another file, when a checkpoint is worth its while:
+    /// recovery reads what was written since the last one.
+    pub fn checkpoint_due(&self) -> &Arc<Waiter> {
+        &self.inner.journal.file_begun
+    }
+
+    /// Whether the journal has grown since the last checkpoint by enough for another, or has files
+    /// that one would free.
+    pub fn is_checkpoint_due(&self) -> bool {
+        let last = *lock(&self.inner.checkpointed);
+        let journal = &self.inner.journal;
+        let grown = journal.durable.position().saturating_sub(last);
+        if grown >= journal.options.file_bytes {
+            return true;
+        }
+        let live = self.inner.live_from();
+        let files = journal.files.all();
+        files.split_last().is_some_and(|(_, full)| full.iter().any(|file| file.end() <= live))
+    }
+
+    /// Writes a checkpoint, retires the journal files that nothing needs any more, and returns how
+    /// many. `snapshot` must write the whole of the owner's metadata. Waits for the disk.
     ///
     /// # Errors
     /// What `snapshot` returns; [`Error::DiskFull`], [`Error::Poisoned`], [`Error::Io`].
-    pub fn reclaim(
+    pub fn checkpoint(
         &self,
-        snapshot: impl FnOnce(&mut SnapshotWriter<'_>) -> Result<(), Error>,
+        snapshot: impl FnOnce(&mut CheckpointWriter<'_>) -> Result<(), Error>,
     ) -> Result<usize, Error> {
-        let _one_at_a_time = lock(&self.inner.reclaiming);
+        let mut checkpointed = lock(&self.inner.checkpointed);
         let journal = &self.inner.journal;
-        // What is appended from here on lies behind the durable position.
-        let mut live = journal.durable.position();
-        for log in self.logs() {
-            let first = log.with_state(|state| state.index.iter().next());
-            live = first.map_or(live, |extent| live.min(extent.position));
-        }
-        let ends = journal.files.all().iter().map(|file| file.end()).collect::<Vec<_>>();
-        let dead = ends.iter().filter(|end| **end <= live).count();
-        let Some(start) = dead.checked_sub(1).and_then(|last| ends.get(last)) else {
-            return Ok(0);
-        };
-        let mut writer = SnapshotWriter::new(journal);
-        snapshot(&mut writer)?;
-        writer.finish(&self.logs(), *start)?;
-        Ok(dead)
+        let (dir, cluster_id) = (&journal.options.data_dir, self.inner.info.cluster_id);
+        let written = checkpoint::write(journal, dir, cluster_id, &self.logs(), snapshot);
+        *checkpointed = written.map_err(disk_full)?;
+        journal.metrics.checkpoints.add(1);
+        let retired = journal.files.retire_to(self.inner.live_from().min(*checkpointed))?;
+        journal.metrics.files_retired.add(retired);
+        drop(checkpointed);
+        journal.upkeep.want();
+        Ok(retired)
+    }
+
+    /// Does one piece of what is done in the background: sorts a file of the journal, merges
+    /// segments or removes dead ones. Says whether there was anything to do. For
+    /// [`Drive::Stepped`].
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`], [`Error::Io`], [`Error::DiskFull`], [`Error::Poisoned`].
+    pub fn step_upkeep(&self) -> Result<bool, Error> {
+        upkeep::step(&self.inner.journal, &self.inner.topics)
     }
 
     /// Does one step of what the threads do: loads a chunk, flushes a frame, prepares the next
@@ -305,24 +331,36 @@ impl Storage {
 
 impl Inner {
     fn start_threads(&self) -> Result<(), Error> {
-        type Loop = fn(&Journal);
+        type Loop = fn(&Journal, &Topics);
         let mut loops: Vec<(&str, Loop)> = vec![
-            ("moldau-journal", Journal::run_flushes),
-            ("moldau-files", Journal::run_preparations),
+            ("moldau-journal", |journal, _| journal.run_flushes()),
+            ("moldau-files", |journal, _| journal.run_preparations()),
+            ("moldau-upkeep", upkeep::run),
         ];
         for _ in 0..READER_THREADS {
-            loops.push(("moldau-reader", |journal| journal.cache.run_loads()));
+            loops.push(("moldau-reader", |journal, _| journal.cache.run_loads()));
         }
         let mut threads = lock(&self.threads);
         for (name, run) in loops {
-            let journal = Arc::clone(&self.journal);
+            let (journal, topics) = (Arc::clone(&self.journal), Arc::clone(&self.topics));
             let thread = thread::Builder::new().name(name.to_owned());
-            let thread = thread.spawn(move || run(&journal)).map_err(|error| {
+            let thread = thread.spawn(move || run(&journal, &topics)).map_err(|error| {
                 Error::io("start a thread for", self.journal.files.dir(), error)
             })?;
             threads.push(thread);
         }
         Ok(())
+    }
+
+    /// Journal position before which there is no batch of a log.
+    fn live_from(&self) -> u64 {
+        // What is appended from here on lies behind the durable position.
+        let mut live = self.journal.durable.position();
+        for log in self.topics.all() {
+            let first = log.with_state(|state| state.index.iter().next());
+            live = first.map_or(live, |extent| live.min(extent.position));
+        }
+        live
     }
 
     fn close(&self) {
@@ -339,12 +377,6 @@ impl Drop for Inner {
     fn drop(&mut self) {
         self.close();
     }
-}
-
-fn shard(topics: &Topics, topic: TopicId) -> &Shard {
-    let TopicId([.., last]) = topic;
-    let [first, ..] = topics;
-    topics.get(usize::from(last) % TOPIC_SHARDS).unwrap_or(first)
 }
 
 /// Whether the file system takes direct writes; without `fdatasync` the page cache is wanted
@@ -373,18 +405,17 @@ fn probe_access(disk: &dyn Disk, dir: &Path, options: &Options) -> Result<Access
 /// Whether direct writes are refused, or cannot be tried since the disk is full: what is stored
 /// must be served all the same, and buffered writes work everywhere.
 fn is_refusal(kind: ErrorKind) -> bool {
-    let full = matches!(kind, ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
-    full || matches!(kind, ErrorKind::InvalidInput | ErrorKind::Unsupported)
+    is_full(kind) || matches!(kind, ErrorKind::InvalidInput | ErrorKind::Unsupported)
 }
 
-/// What recovery read may be in the page cache only, written by a process that did not flush.
-fn sync_files(files: &Files) -> Result<(), Error> {
-    for file in files.all() {
-        let synced = files.handle(&file)?.sync_data();
-        synced.map_err(|error| Error::io("flush", &file.path, error))?;
+/// A full disk is told apart from a broken one, which is worth another attempt.
+fn disk_full(error: Error) -> Error {
+    match error {
+        Error::Io { source, .. } if is_full(source.kind()) => Error::DiskFull,
+        error => error,
     }
-    Ok(())
 }
 
-/// Logs are found by many threads; topic ids are random, so any of their bytes spreads them.
-const TOPIC_SHARDS: usize = 16;
+fn is_full(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
+}

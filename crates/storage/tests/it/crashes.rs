@@ -165,7 +165,7 @@ impl World {
     }
 
     fn act(&mut self, storage: &Storage) -> Result<(), Error> {
-        match self.rng.u8(..16) {
+        match self.rng.u8(..18) {
             0..5 => self.append(storage)?,
             5..9 => {
                 storage.step();
@@ -181,9 +181,12 @@ impl World {
                 storage.step_preparation();
             }
             11 => self.delete_records(storage)?,
-            12 => self.reclaim(storage)?,
+            12 => self.checkpoint(storage)?,
             13 => self.delete_topic(storage)?,
             14 => self.send_again(storage),
+            15 | 16 => {
+                storage.step_upkeep()?;
+            }
             _ => {
                 let at = self.rng.usize(..LOGS);
                 if let Some(found) = read_all(&self.log(storage, at), &self.disk) {
@@ -251,13 +254,14 @@ impl World {
         Ok(())
     }
 
-    fn reclaim(&mut self, storage: &Storage) -> Result<(), Error> {
+    fn checkpoint(&mut self, storage: &Storage) -> Result<(), Error> {
         let all = self.model.metadata.clone();
         let count = all.len();
-        storage.reclaim(|writer| {
+        storage.checkpoint(|writer| {
             let joined = all.iter().flat_map(|entry| [entry.as_slice(), b"\n"]);
             let snapshot = [&b"snapshot\n"[..]].into_iter().chain(joined).collect::<Vec<_>>();
-            writer.metadata(&snapshot.concat())
+            writer.metadata(&snapshot.concat());
+            Ok(())
         })?;
         assert!(self.model.metadata.len() == count);
         Ok(())

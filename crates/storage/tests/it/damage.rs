@@ -135,7 +135,11 @@ fn stale_frames_of_a_recycled_file_are_not_replayed() {
     }
     log.delete_records(-1).unwrap();
     storage.step();
-    assert_eq!(storage.reclaim(|writer| writer.metadata(b"snapshot")).unwrap(), 2);
+    let retired = storage.checkpoint(|writer| {
+        writer.metadata(b"snapshot");
+        Ok(())
+    });
+    assert_eq!(retired.unwrap(), 2);
     assert!(!disk.names().contains(&file(1)));
     while !disk.names().contains(&file(5)) {
         append_frame(&storage, &[2; 9000]);
@@ -219,13 +223,13 @@ fn another_node_or_an_unknown_version_is_refused() {
     for path in ["/data/moldau.meta".into(), file(1)] {
         let newer = disk.copy();
         newer.change(&path, |bytes| {
-            bytes[8] = 2;
+            bytes[8] = 3;
             let crc = moldau_records::crc32c(&bytes[..60]).to_le_bytes();
             bytes[60..64].copy_from_slice(&crc);
         });
         let refused = try_open(&newer, stepped()).err();
         match refused {
-            Some(Error::UnknownVersion { found: 2, path: named, .. }) => assert_eq!(named, path),
+            Some(Error::UnknownVersion { found: 3, path: named, .. }) => assert_eq!(named, path),
             other => panic!("{other:?}"),
         }
     }

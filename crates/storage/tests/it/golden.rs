@@ -30,7 +30,7 @@ fn a_frame_has_the_documented_bytes() {
     assert_eq!(frame, expected);
     assert!(rest.iter().all(|byte| *byte == 0));
     let header = &bytes[..64];
-    assert_eq!(&header[..16], b"MOLDAUJF\x01\0\0\0\0\0\0\0");
+    assert_eq!(&header[..16], b"MOLDAUJF\x02\0\0\0\0\0\0\0");
     assert_eq!(header[16..32], storage.info().cluster_id);
     assert_eq!(header[32..56], [&[1][..], &[0; 17], &[1], &[0; 5]].concat());
     assert_eq!(header[60..], moldau_records::crc32c(&header[..60]).to_le_bytes());

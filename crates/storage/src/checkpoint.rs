@@ -1,0 +1,278 @@
+//! The checkpoint: all state but the batches, so that recovery reads little of the journal.
+//!
+//! It is written to a file of its own and replaces the one before by a rename, so that a crash at
+//! any point leaves one of the two. It is taken while everything goes on: each log's state and the
+//! owner's metadata name the journal position up to which they are complete, and recovery skips
+//! what the journal says of them before it.
+//!
+//! Header, the first block of the file, padded with zeros to 4096 bytes:
+//!
+//! | bytes | field |
+//! |---|---|
+//! | 0..8 | magic `MOLDAUCP` |
+//! | 8..12 | format version, u32 |
+//! | 12..16 | header CRC of the frame before the position at 32, u32 |
+//! | 16..32 | cluster id |
+//! | 32..40 | journal position at which recovery begins, a frame's or the journal's end, u64 |
+//! | 40..48 | sequence number of the frame before that position, u64 |
+//! | 48..56 | length of the file in bytes, u64 |
+//! | 56..60 | zero |
+//! | 60..64 | CRC32C of bytes 0..60 |
+//!
+//! Pages follow (see `paged`) of entries: kind, u8; length of the payload, u32; payload.
+//!
+//! | kind | meaning | payload |
+//! |---|---|---|
+//! | 1 | segments | next segment number, u64; numbers of those that count, u64 each |
+//! | 2 | position | journal position up to which the metadata is complete, u64 |
+//! | 3 | metadata | opaque to storage |
+//! | 4 | log state | topic id; partition, i32; position up to which it is complete, u64; state |
+//!
+//! The state of a log: start offset, i64; the journal's batches of the log (see `index`); leader
+//! epochs: count, u32, then epoch, i32, and start offset, i64, each; producers: count, u32, then id,
+//! i64, epoch, i16, number of batches, u8, last timestamp, i64, each, and for each of its batches
+//! first and last sequence, i32, base and last offset, i64.
+
+use std::collections::BTreeSet;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use crate::disk::{Access, Disk};
+use crate::format::{FORMAT_VERSION, Fields, FrameLink, open_header, seal_header};
+use crate::io::BLOCK;
+use crate::journal::{Cut, Journal};
+use crate::log::LogState;
+use crate::paged::{FileWriter, PageBuffer, Pages};
+use crate::recovery::{Logs, RecoveredLog, Replay};
+use crate::scan::Window;
+use crate::sync::block_on;
+use crate::{Drive, Durability, Error, Log, LogId, Lsn, TopicId};
+
+/// Takes the owner's metadata for a checkpoint.
+///
+/// The owner keeps its metadata locked from [`CheckpointWriter::begin`] until its last write: an
+/// entry that it appends in between would be replayed twice or not at all.
+pub struct CheckpointWriter<'a> {
+    journal: &'a Journal,
+    begun: Option<u64>,
+    /// Encoded entries. The owner's locks must not wait for the disk, and the metadata is in memory
+    /// once already.
+    entries: Vec<u8>,
+}
+
+impl CheckpointWriter<'_> {
+    /// Begins: what is written stands for all metadata that was appended before this point. The
+    /// first write does so too, which is too late for an owner that may have nothing to write.
+    pub fn begin(&mut self) {
+        self.begun.get_or_insert_with(|| self.journal.end().0);
+    }
+
+    /// Writes one entry; it is handed to [`crate::Replay::metadata`] like any other.
+    pub fn metadata(&mut self, bytes: &[u8]) {
+        self.begin();
+        self.entries.extend_from_slice(&entry_head(METADATA, bytes.len()));
+        self.entries.extend_from_slice(bytes);
+    }
+}
+
+/// Writes a checkpoint and returns the position at which recovery begins with it.
+pub(crate) fn write(
+    journal: &Journal,
+    dir: &Path,
+    cluster_id: [u8; 16],
+    logs: &[std::sync::Arc<Log>],
+    snapshot: impl FnOnce(&mut CheckpointWriter<'_>) -> Result<(), Error>,
+) -> Result<u64, Error> {
+    let Cut { position, last } = journal.cut();
+    let mut metadata = CheckpointWriter { journal, begun: None, entries: Vec::new() };
+    snapshot(&mut metadata)?;
+    metadata.begin();
+    let mut complete_to = metadata.begun.unwrap_or_default();
+    let disk = journal.files.disk();
+    let access = journal.files.access();
+    let mut file = FileWriter::create(disk, &journal.pace, dir, CHECKPOINT_NAME, access)?;
+    let mut pages = PageBuffer::default();
+    let (numbers, next) = journal.segments.numbers();
+    let numbers: Vec<u8> =
+        std::iter::once(next).chain(numbers).flat_map(u64::to_le_bytes).collect();
+    pages.entry(&[&entry_head(SEGMENTS, numbers.len()), &numbers], &mut file)?;
+    let from = complete_to.to_le_bytes();
+    pages.entry(&[&entry_head(POSITION, from.len()), &from], &mut file)?;
+    let mut rest = metadata.entries.as_slice();
+    while !rest.is_empty() {
+        let (entry, further) = split_entry(rest).expect("encoded by this process");
+        pages.entry(&[entry], &mut file)?;
+        rest = further;
+    }
+    drop(metadata);
+    let mut state_bytes = Vec::new();
+    for log in logs {
+        // The journal's end is taken under the log's lock: batches before it are part of the
+        // state, batches after it are not.
+        let is_written = log.with_state(|state| {
+            state_bytes.clear();
+            if state.is_deleted || state.is_pristine() {
+                return false;
+            }
+            let end = journal.end().0;
+            complete_to = complete_to.max(end);
+            state_bytes.extend_from_slice(&log.id().topic.0);
+            state_bytes.extend_from_slice(&log.id().partition.to_le_bytes());
+            state_bytes.extend_from_slice(&end.to_le_bytes());
+            state.encode(&mut state_bytes);
+            true
+        });
+        if is_written {
+            pages.entry(&[&entry_head(LOG_STATE, state_bytes.len()), &state_bytes], &mut file)?;
+        }
+    }
+    pages.end(&mut file)?;
+    // What the states name must be there before they count.
+    wait(journal, Lsn(complete_to))?;
+    if journal.options.durability == Durability::Os {
+        journal.files.sync_all()?;
+    }
+    let header = seal_header(&[
+        &MAGIC,
+        &FORMAT_VERSION.to_le_bytes(),
+        &last.header_crc.to_le_bytes(),
+        &cluster_id,
+        &position.to_le_bytes(),
+        &last.sequence.to_le_bytes(),
+        &file.position().to_le_bytes(),
+    ]);
+    file.finish(&header)?;
+    Ok(position)
+}
+
+/// Waits until the journal is durable up to a position.
+pub(crate) fn wait(journal: &Journal, lsn: Lsn) -> Result<(), Error> {
+    if journal.options.drive == Drive::Stepped {
+        while journal.flush_one() {}
+        // Nobody else flushes: what is not durable now never will be.
+        if journal.durable.position() < lsn.0 {
+            let cause = journal.poisoned();
+            return Err(cause.map_or(Error::Closed, |cause| Error::Poisoned { cause }));
+        }
+    }
+    block_on(journal.durable.wait(lsn))
+}
+
+/// What a checkpoint says.
+#[derive(Default)]
+pub(crate) struct Checkpoint {
+    /// Where recovery begins.
+    pub(crate) position: u64,
+    /// The frame before that.
+    pub(crate) last: FrameLink,
+    pub(crate) segments: BTreeSet<u64>,
+    pub(crate) next_segment: u64,
+    /// Metadata before this position is part of the checkpoint.
+    pub(crate) metadata_from: u64,
+    pub(crate) logs: Logs,
+}
+
+/// Reads the checkpoint of a data directory, if there is one, and replays its metadata.
+pub(crate) fn read(
+    disk: &dyn Disk,
+    dir: &Path,
+    access: Access,
+    cluster_id: [u8; 16],
+    replay: &mut dyn Replay,
+) -> Result<Checkpoint, Error> {
+    let path = dir.join(CHECKPOINT_NAME);
+    let file = match disk.open(&path, access, false) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Checkpoint::default()),
+        Err(error) => return Err(Error::io("open", &path, error)),
+    };
+    let length = file.length().map_err(|error| Error::io("open", &path, error))?;
+    let damaged = |reason: &str| Error::corrupt(&path, 0, reason);
+    let mut window = Window::new(BLOCK);
+    let header = window.get(&*file, &path, 0, BLOCK, length)?.unwrap_or_default();
+    let mut fields = open_header(header, MAGIC)
+        .ok_or_else(|| damaged("the header's magic or checksum does not hold"))?;
+    let found = fields.u32().unwrap_or_default();
+    if found != FORMAT_VERSION {
+        return Err(Error::UnknownVersion { path, found, known: FORMAT_VERSION });
+    }
+    let header_crc = fields.u32().unwrap_or_default();
+    if fields.take() != Some(cluster_id) {
+        return Err(damaged("the checkpoint belongs to another data directory"));
+    }
+    let position = fields.u64().unwrap_or_default();
+    let sequence = fields.u64().unwrap_or_default();
+    if fields.u64() != Some(length) {
+        return Err(damaged("the checkpoint is not as long as its header says"));
+    }
+    let last = FrameLink { sequence, header_crc };
+    let mut checkpoint = Checkpoint { position, last, ..Checkpoint::default() };
+    let mut pages = Pages::new(&*file, &path, BLOCK as u64, length);
+    let mut offset = pages.offset();
+    while let Some(mut rest) = pages.next()? {
+        while !rest.is_empty() {
+            let damaged = |reason: &str| Error::corrupt(&path, offset, reason);
+            let (entry, further) =
+                split_entry(rest).ok_or_else(|| damaged("an entry that is not whole"))?;
+            let (head, payload) = entry.split_at(ENTRY_HEAD_BYTES);
+            match head.first() {
+                Some(&METADATA) => replay.metadata(payload).map_err(|reason| Error::Replay {
+                    path: path.clone(),
+                    offset,
+                    reason,
+                })?,
+                _ => checkpoint
+                    .take(head, payload)
+                    .ok_or_else(|| damaged("an entry that cannot be read"))?,
+            }
+            rest = further;
+        }
+        offset = pages.offset();
+    }
+    Ok(checkpoint)
+}
+
+impl Checkpoint {
+    fn take(&mut self, head: &[u8], payload: &[u8]) -> Option<()> {
+        let mut fields = Fields(payload);
+        match *head.first()? {
+            SEGMENTS => {
+                self.next_segment = fields.u64()?;
+                while !fields.0.is_empty() {
+                    self.segments.insert(fields.u64()?);
+                }
+            }
+            POSITION => self.metadata_from = fields.u64()?,
+            LOG_STATE => {
+                let id = LogId { topic: TopicId(fields.take()?), partition: fields.i32()? };
+                let complete_to = fields.u64()?;
+                let state = LogState::decode(&mut fields)?;
+                let log = RecoveredLog { state, complete_to, starts_late: false };
+                self.logs.entry(id.topic).or_default().insert(id.partition, log);
+            }
+            _ => return None,
+        }
+        fields.0.is_empty().then_some(())
+    }
+}
+
+fn entry_head(kind: u8, payload_bytes: usize) -> [u8; ENTRY_HEAD_BYTES] {
+    let mut head = [kind; ENTRY_HEAD_BYTES];
+    let bytes = u32::try_from(payload_bytes).expect("an entry is far below 4 GiB");
+    head[1..].copy_from_slice(&bytes.to_le_bytes());
+    head
+}
+
+/// The first entry with its head, and what follows it.
+fn split_entry(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let payload_bytes = Fields(bytes.get(1..)?).u32()? as usize;
+    bytes.split_at_checked(ENTRY_HEAD_BYTES + payload_bytes)
+}
+
+const CHECKPOINT_NAME: &str = "checkpoint";
+const MAGIC: [u8; 8] = *b"MOLDAUCP";
+const ENTRY_HEAD_BYTES: usize = 5;
+const SEGMENTS: u8 = 1;
+const POSITION: u8 = 2;
+const METADATA: u8 = 3;
+const LOG_STATE: u8 = 4;

@@ -1,0 +1,148 @@
+//! Merging: several segments rewritten as one, so that a log's batches lie together and what is
+//! dead takes no space.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use moldau_records::crc32c;
+
+use crate::disk::read_full;
+use crate::format::round_up;
+use crate::io::SegmentPool;
+use crate::journal::Journal;
+use crate::segment::{Run, Segment};
+use crate::sorted::Piece;
+use crate::{Error, Log, LogId};
+
+/// Which segments are to become one, and its level.
+pub(crate) struct Merge {
+    pub(crate) inputs: Vec<Arc<Segment>>,
+    pub(crate) level: u32,
+}
+
+/// The merge that is due, if any: a level with enough segments whose runs are short, or a segment
+/// most of which is dead.
+pub(crate) fn due(segments: &[Arc<Segment>]) -> Option<Merge> {
+    let mut levels: BTreeMap<u32, Vec<Arc<Segment>>> = BTreeMap::new();
+    for segment in segments.iter().filter(|segment| segment.live_runs() > 0) {
+        if segment.live_bytes() < segment.file_bytes / 2 && segment.live_bytes() > 0 {
+            return Some(Merge { inputs: vec![Arc::clone(segment)], level: segment.level });
+        }
+        let is_short = segment.live_bytes() / segment.live_runs() < RUN_BYTES_ENOUGH;
+        if is_short && segment.live_bytes() <= INPUT_BYTES_MAX {
+            levels.entry(segment.level).or_default().push(Arc::clone(segment));
+        }
+    }
+    let (level, mut inputs) = levels.into_iter().find(|(_, found)| found.len() >= FAN_IN)?;
+    inputs.truncate(FAN_IN);
+    Some(Merge { inputs, level: level + 1 })
+}
+
+/// Writes the live batches of the inputs to one segment; `None` if there are none.
+pub(crate) fn merge(
+    journal: &Journal,
+    plan: &Merge,
+    find: impl Fn(LogId) -> Option<Arc<Log>>,
+) -> Result<Option<Segment>, Error> {
+    let mut writer = journal.segments.create(&journal.pace, plan.level)?;
+    let mut blocks = Blocks::new(journal);
+    let mut next = vec![0; plan.inputs.len()];
+    let mut is_empty = true;
+    while let Some(id) = first_of(&plan.inputs, &next) {
+        for (input, next) in plan.inputs.iter().zip(&mut next) {
+            *next += usize::from(input.runs.get(*next).is_some_and(|run| run.log == id));
+        }
+        let Some(log) = find(id) else { continue };
+        let share = log.with_state(|state| {
+            let start_offset = state.start_offset;
+            state
+                .sorted
+                .share_of(&plan.inputs)
+                .filter(|_| !state.is_deleted)
+                .map(|share| (share, start_offset))
+        });
+        let Some((share, start_offset)) = share else { continue };
+        writer.begin_run(id, share.base_offset);
+        for piece in &share.pieces {
+            let bytes = blocks.piece(piece)?;
+            for batch in moldau_records::iter_batches(&bytes).flatten() {
+                if batch.next_offset() > start_offset {
+                    let (base_offset, timestamp) = (batch.base_offset(), batch.max_timestamp());
+                    writer.push(batch.bytes(), base_offset, timestamp)?;
+                }
+            }
+        }
+        writer.end_run(share.next_offset);
+        is_empty = false;
+    }
+    if is_empty { Ok(None) } else { writer.finish().map(Some) }
+}
+
+fn first_of(inputs: &[Arc<Segment>], next: &[usize]) -> Option<LogId> {
+    let runs = inputs.iter().zip(next).filter_map(|(input, next)| input.runs.get(*next));
+    runs.map(|run: &Run| run.log).min()
+}
+
+/// What a log has in the inputs of a merge.
+pub(crate) struct Share {
+    pub(crate) base_offset: i64,
+    pub(crate) next_offset: i64,
+    pub(crate) pieces: Vec<Piece>,
+}
+
+/// Reads the blocks of segments, each verified, and keeps the last of each segment: the runs of one
+/// segment are asked for in their order.
+pub(crate) struct Blocks<'a> {
+    journal: &'a Journal,
+    last: BTreeMap<u64, (u64, Bytes)>,
+}
+
+impl<'a> Blocks<'a> {
+    pub(crate) fn new(journal: &'a Journal) -> Blocks<'a> {
+        Blocks { journal, last: BTreeMap::new() }
+    }
+
+    /// The batches of a piece.
+    pub(crate) fn piece(&mut self, piece: &Piece) -> Result<Bytes, Error> {
+        let (segment, offset) = (&piece.segment, piece.block.offset());
+        let known = self.last.get(&segment.number).filter(|(known, _)| *known == offset);
+        let block = match known {
+            Some((_, block)) => block.clone(),
+            None => {
+                let block = self.read(piece)?;
+                self.last.insert(segment.number, (offset, block.clone()));
+                block
+            }
+        };
+        if piece.within.end > block.len() {
+            let reason = "the footer and the block contradict each other";
+            return Err(Error::corrupt(&segment.path, offset, reason));
+        }
+        Ok(block.slice(piece.within.clone()))
+    }
+
+    fn read(&self, piece: &Piece) -> Result<Bytes, Error> {
+        let (segment, offset) = (&piece.segment, piece.block.offset());
+        let handle = self.journal.segments.handle(segment)?;
+        let count = piece.block.bytes as usize;
+        let mut region = SegmentPool::new(round_up(count), 0).take();
+        let pace = &self.journal.pace;
+        pace.work(count, || read_full(&*handle, region.as_mut(), offset))
+            .map_err(|error| Error::io("read", &segment.path, error))?;
+        let block = region.freeze().slice(..count);
+        if crc32c(&block) != piece.block.crc {
+            self.journal.metrics.corrupt_batches.add(1);
+            let reason = "the checksum of a block does not hold";
+            return Err(Error::corrupt(&segment.path, offset, reason));
+        }
+        Ok(block)
+    }
+}
+
+/// Segments of one level that become one of the next.
+const FAN_IN: usize = 4;
+/// Runs of this length are read sequentially as they are.
+const RUN_BYTES_ENOUGH: u64 = 4 << 20;
+/// A merge needs the space of its inputs once more; larger segments stay as they are.
+const INPUT_BYTES_MAX: u64 = 4 << 30;

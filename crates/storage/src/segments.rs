@@ -1,0 +1,151 @@
+//! The sorted segments of a data directory: which count, and their open descriptors.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io::ErrorKind;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use crate::Error;
+use crate::disk::{Access, Disk, DiskFile};
+use crate::pace::Pace;
+use crate::paged::TEMPORARY_SUFFIX;
+use crate::segment::{SEGMENT_SUFFIX, Segment, SegmentWriter, file_name};
+use crate::sync::lock;
+
+/// The segments that count, by number.
+pub(crate) struct Segments {
+    disk: Arc<dyn Disk>,
+    dir: PathBuf,
+    access: Access,
+    cluster_id: [u8; 16],
+    listed: Mutex<Listed>,
+}
+
+#[derive(Default)]
+struct Listed {
+    by_number: BTreeMap<u64, Arc<Segment>>,
+    /// Greater than every number that was ever used.
+    next: u64,
+    /// Open descriptors by segment number, used last at the back.
+    handles: VecDeque<(u64, Arc<dyn DiskFile>)>,
+}
+
+impl Segments {
+    pub(crate) fn new(
+        disk: Arc<dyn Disk>,
+        dir: PathBuf,
+        access: Access,
+        cluster_id: [u8; 16],
+    ) -> Segments {
+        Segments { disk, dir, access, cluster_id, listed: Mutex::default() }
+    }
+
+    /// Opens the segments that count and removes all other files that a crash left behind.
+    pub(crate) fn load(&self, numbers: &BTreeSet<u64>, next: u64) -> Result<(), Error> {
+        let failed = |error| Error::io("list", &self.dir, error);
+        for name in self.disk.list(&self.dir).map_err(failed)? {
+            let (stem, suffix) = name.rsplit_once('.').unwrap_or((&name, ""));
+            let is_stray = match suffix {
+                TEMPORARY_SUFFIX => true,
+                SEGMENT_SUFFIX => stem.parse().is_ok_and(|number| !numbers.contains(&number)),
+                _ => false,
+            };
+            if is_stray {
+                self.remove_file(&name)?;
+            }
+        }
+        for number in numbers {
+            let path = self.dir.join(file_name(*number));
+            let segment = Segment::open(&*self.disk, path, self.access, self.cluster_id);
+            let segment = segment.map_err(|error| match error {
+                Error::Io { path, source, .. } if source.kind() == ErrorKind::NotFound => {
+                    Error::corrupt(&path, 0, "the segment is missing")
+                }
+                error => error,
+            })?;
+            if segment.number != *number {
+                return Err(Error::corrupt(&segment.path, 0, "the segment has another's name"));
+            }
+            lock(&self.listed).by_number.insert(*number, Arc::new(segment));
+        }
+        let last = numbers.last().map_or(0, |last| last + 1);
+        lock(&self.listed).next = next.max(last).max(1);
+        Ok(())
+    }
+
+    /// Begins a segment under a number of its own.
+    pub(crate) fn create<'a>(
+        &'a self,
+        pace: &'a Pace,
+        level: u32,
+    ) -> Result<SegmentWriter<'a>, Error> {
+        let number = {
+            let mut listed = lock(&self.listed);
+            listed.next += 1;
+            listed.next - 1
+        };
+        let identity = (number, level, self.cluster_id);
+        SegmentWriter::create(&*self.disk, pace, &self.dir, self.access, identity)
+    }
+
+    pub(crate) fn add(&self, segment: Segment) -> Arc<Segment> {
+        let segment = Arc::new(segment);
+        lock(&self.listed).by_number.insert(segment.number, Arc::clone(&segment));
+        segment
+    }
+
+    /// Takes a segment off the list; its file stays.
+    pub(crate) fn drop_from_list(&self, number: u64) {
+        let mut listed = lock(&self.listed);
+        listed.by_number.remove(&number);
+        listed.handles.retain(|(open, _)| *open != number);
+    }
+
+    /// Removes the file of a segment that counts no more.
+    pub(crate) fn remove_file(&self, name: &str) -> Result<(), Error> {
+        let path = self.dir.join(name);
+        match self.disk.remove(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(Error::io("remove", &path, error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn get(&self, number: u64) -> Option<Arc<Segment>> {
+        lock(&self.listed).by_number.get(&number).cloned()
+    }
+
+    pub(crate) fn all(&self) -> Vec<Arc<Segment>> {
+        lock(&self.listed).by_number.values().cloned().collect()
+    }
+
+    /// The numbers that count, and the next to be used.
+    pub(crate) fn numbers(&self) -> (Vec<u64>, u64) {
+        let listed = lock(&self.listed);
+        (listed.by_number.keys().copied().collect(), listed.next)
+    }
+
+    /// An open descriptor of a segment. A bounded number of them is kept open.
+    pub(crate) fn handle(&self, segment: &Segment) -> Result<Arc<dyn DiskFile>, Error> {
+        let mut listed = lock(&self.listed);
+        let known = listed.handles.iter().position(|(number, _)| *number == segment.number);
+        if let Some(known) = known.and_then(|at| listed.handles.remove(at)) {
+            let handle = Arc::clone(&known.1);
+            listed.handles.push_back(known);
+            return Ok(handle);
+        }
+        let opened = self.disk.open(&segment.path, self.access, false);
+        let handle = opened.map_err(|error| Error::io("open", &segment.path, error))?;
+        if listed.handles.len() == HANDLES_MAX {
+            listed.handles.pop_front();
+        }
+        if listed.by_number.contains_key(&segment.number) {
+            listed.handles.push_back((segment.number, Arc::clone(&handle)));
+        }
+        Ok(handle)
+    }
+}
+
+/// Descriptors stay few however many segments there are.
+const HANDLES_MAX: usize = 16;
