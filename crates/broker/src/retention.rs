@@ -1,4 +1,4 @@
-//! Retention by time and by size, applied to every log now and then.
+//! Retention by time and by size, applied to every log now and then, and checkpoints.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,30 +19,29 @@ const PRODUCER_EXPIRATION_MS: i64 = 86_400_000;
 /// Logs looked at before other work of the thread gets its turn.
 const LOGS_PER_TURN: usize = 1_000;
 
-/// Applies retention for as long as the returned future is polled.
+/// Applies retention and writes checkpoints for as long as the returned future is polled.
 pub(crate) async fn run(state: &Arc<State>) {
     loop {
         tokio::select! {
             () = tokio::time::sleep(CHECK_INTERVAL) => apply(state, wall_clock_ms()).await,
             // Whoever deletes wants the space, so it is given back at once.
             () = state.deleted.notified() => {}
+            () = state.storage.checkpoint_due().moved() => {}
         }
-        reclaim(state).await;
+        if state.storage.is_checkpoint_due() {
+            checkpoint(state).await;
+        }
     }
 }
 
-/// Gives the space of wholly dead journal files back. Off the network thread, since it waits for
-/// the disk.
-pub(crate) async fn reclaim(state: &Arc<State>) {
+/// Writes a checkpoint. Off the network thread, since it waits for the disk.
+pub(crate) async fn checkpoint(state: &Arc<State>) {
     let state = Arc::clone(state);
-    let reclaimed = tokio::task::spawn_blocking(move || {
-        state.storage.reclaim(|writer| state.write_snapshot(writer))
-    });
-    match reclaimed.await {
+    match tokio::task::spawn_blocking(move || state.checkpoint()).await {
         Ok(Ok(0)) => {}
         Ok(Ok(files)) => tracing::info!(files, "journal files were given back"),
-        Ok(Err(error)) => tracing::warn!(%error, "journal files were not given back"),
-        Err(error) => tracing::error!(%error, "giving journal files back ended by a panic"),
+        Ok(Err(error)) => tracing::warn!(%error, "no checkpoint was written"),
+        Err(error) => tracing::error!(%error, "a checkpoint ended by a panic"),
     }
 }
 

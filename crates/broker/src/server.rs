@@ -77,6 +77,10 @@ impl Broker {
     /// and flushes. Returns the number of connections that had to be cut off.
     pub fn drain(self) -> usize {
         let cut_off = self.threads.drain(self.state.config.drain_timeout);
+        // The next start then has next to nothing to read.
+        if let Err(error) = self.state.checkpoint() {
+            tracing::warn!(%error, "no checkpoint was written");
+        }
         if let Err(error) = self.state.storage.close() {
             tracing::error!(%error, "the journal was not closed cleanly");
         }

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use moldau_coordinator::producer_ids::{ProducerIdBlock, ProducerIdentity, ProducerIds};
 use moldau_coordinator::{GroupRecord, Groups};
 use moldau_protocol::{ErrorCode, Uuid};
-use moldau_storage::{Lsn, SnapshotWriter, Storage};
+use moldau_storage::{CheckpointWriter, Lsn, Storage};
 use tokio::sync::Notify;
 
 use crate::catalog::Catalog;
@@ -147,26 +147,32 @@ impl State {
         Ok((allocated.identity, guard.reserved))
     }
 
+    /// Writes a checkpoint, gives back the journal files that it makes superfluous and returns how
+    /// many. Waits for the disk.
+    ///
+    /// # Errors
+    /// A journal or a disk that takes nothing.
+    pub(crate) fn checkpoint(&self) -> Result<usize, moldau_storage::Error> {
+        self.storage.checkpoint(|writer| {
+            self.write_metadata(writer);
+            Ok(())
+        })
+    }
+
     /// Writes the records that rebuild everything but the logs.
     ///
     /// All of it is locked from the beginning to the last record: what entered the journal in
-    /// between would be forgotten, or undone by an older state that is replayed after it.
-    ///
-    /// # Errors
-    /// A journal that takes nothing.
-    pub(crate) fn write_snapshot(
-        &self,
-        writer: &mut SnapshotWriter<'_>,
-    ) -> Result<(), moldau_storage::Error> {
+    /// between would be replayed on top of a state that has it already, or be missing from both.
+    fn write_metadata(&self, writer: &mut CheckpointWriter<'_>) {
         self.catalog.with_snapshot(|topics| {
             self.groups.with_snapshot(|groups| {
                 let producer_ids = lock(&self.producer_ids);
                 let block = producer_ids.ids.snapshot().map(block_record);
-                writer.begin()?;
-                let mut records = topics.into_iter().chain(groups).chain(block);
-                records.try_for_each(|record| writer.metadata(&record.encode()))
-            })
-        })
+                writer.begin();
+                let records = topics.into_iter().chain(groups).chain(block);
+                records.for_each(|record| writer.metadata(&record.encode()));
+            });
+        });
     }
 }
 

@@ -250,6 +250,7 @@ impl Log {
             let lsn = self.journal.append_entry(Kind::LogStart, self.id, &payload)?;
             state.last_lsn = lsn;
             state.trim_to(start_offset);
+            self.journal.upkeep.want();
         }
         Ok(Trimmed { start_offset: state.start_offset, lsn: state.last_lsn })
     }

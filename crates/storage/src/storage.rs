@@ -201,7 +201,9 @@ impl Storage {
         // entry.
         logs.values().for_each(|log| log.mark_deleted());
         let id = LogId { topic, partition: 0 };
-        self.inner.journal.append_entry(Kind::DeleteTopic, id, &[])
+        let lsn = self.inner.journal.append_entry(Kind::DeleteTopic, id, &[])?;
+        self.inner.journal.upkeep.want();
+        Ok(lsn)
     }
 
     /// Appends bytes of the owner, which [`Replay::metadata`] gets back.

@@ -95,7 +95,7 @@ fn giving_files_back_keeps_everything_readable() {
     world.delete("filler");
     world.append("kept", 1, batch(NOW_MS, &["a", "b"]));
     let retired = |world: &World| world.state.storage.metrics().files_retired;
-    world.wait(retention::reclaim(&world.state));
+    world.wait(retention::checkpoint(&world.state));
     assert!(retired(&world) > 0, "nothing was given back");
     world.append("kept", 1, batch(NOW_MS, &["c"]));
 
@@ -139,7 +139,7 @@ fn what_changes_while_files_are_given_back_is_kept() {
     };
     for name in fillers {
         world.delete(name);
-        world.wait(retention::reclaim(&world.state));
+        world.wait(retention::checkpoint(&world.state));
     }
     stop.store(true, Ordering::Release);
     expected.extend(changes.join().unwrap());
