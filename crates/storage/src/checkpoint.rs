@@ -29,11 +29,11 @@
 //! | 4 | log state | topic id; partition, i32; position up to which it is complete, u64; state |
 //!
 //! The state of a log: start offset, i64; the journal's batches of the log (see `index`); leader
-//! epochs: count, u32, then epoch, i32, and start offset, i64, each; producers: count, u32, then id,
-//! i64, epoch, i16, number of batches, u8, last timestamp, i64, each, and for each of its batches
-//! first and last sequence, i32, base and last offset, i64.
+//! epochs: count, u32, then epoch, i32, and start offset, i64, each; producers: count, u32, then
+//! id, i64, epoch, i16, number of batches, u8, last timestamp, i64, each, and for each of its
+//! batches first and last sequence, i32, base and last offset, i64.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -43,10 +43,9 @@ use crate::io::BLOCK;
 use crate::journal::{Cut, Journal};
 use crate::log::LogState;
 use crate::paged::{FileWriter, PageBuffer, Pages};
-use crate::recovery::{Logs, RecoveredLog, Replay};
-use crate::scan::Window;
 use crate::sync::block_on;
-use crate::{Drive, Durability, Error, Log, LogId, Lsn, TopicId};
+use crate::window::Window;
+use crate::{Drive, Durability, Error, Log, LogId, Lsn, Replay, TopicId};
 
 /// Takes the owner's metadata for a checkpoint.
 ///
@@ -157,6 +156,18 @@ pub(crate) fn wait(journal: &Journal, lsn: Lsn) -> Result<(), Error> {
     }
     block_on(journal.durable.wait(lsn))
 }
+
+/// A log as far as it has been recovered.
+#[derive(Default)]
+pub(crate) struct RecoveredLog {
+    pub(crate) state: LogState,
+    /// Entries of the journal before this position are part of the state.
+    pub(crate) complete_to: u64,
+    /// Its first batches are missing, as they may be if the log is found to be deleted later.
+    pub(crate) starts_late: bool,
+}
+
+pub(crate) type Logs = HashMap<TopicId, HashMap<i32, RecoveredLog>>;
 
 /// What a checkpoint says.
 #[derive(Default)]

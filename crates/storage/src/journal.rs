@@ -15,9 +15,9 @@ use crate::io::BLOCK;
 use crate::metrics::Metrics;
 use crate::pace::Pace;
 use crate::segments::Segments;
+use crate::signal::Signal;
 use crate::sync::lock;
 use crate::tail::Tail;
-use crate::upkeep::Upkeep;
 use crate::{AppendError, Drive, Durability, Error, LogId, Options, Waiter};
 
 /// Shared by the storage handle, its threads and all logs.
@@ -30,7 +30,10 @@ pub(crate) struct Journal {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) segments: Arc<Segments>,
     pub(crate) pace: Pace,
-    pub(crate) upkeep: Upkeep,
+    /// Wanted upkeep, see `upkeep`.
+    pub(crate) upkeep: Signal,
+    /// Held while segments are written or removed, so that each is made from what counts.
+    pub(crate) rewriting: Mutex<()>,
     /// Woken when the journal enters another file.
     pub(crate) file_begun: Arc<Waiter>,
     /// Journal position before which everything was sorted, or deleted, once.
@@ -38,8 +41,7 @@ pub(crate) struct Journal {
     fill: Mutex<Fill>,
     filled: Condvar,
     writer: Mutex<Writer>,
-    preparation: Mutex<Preparation>,
-    wanted: Condvar,
+    preparation: Signal,
     /// Journal position of the newest frame, for the preparation of the next file.
     written: AtomicU64,
     /// Journal position up to which files are ready for use.
@@ -63,14 +65,6 @@ pub(crate) struct Cut {
     pub(crate) position: u64,
     /// The frame before it.
     pub(crate) last: FrameLink,
-}
-
-#[derive(Debug, Default, PartialEq, Eq)]
-enum Preparation {
-    #[default]
-    Resting,
-    Wanted,
-    Stopped,
 }
 
 impl Journal {
@@ -100,9 +94,9 @@ impl Journal {
             fill: Mutex::new(fill),
             filled: Condvar::new(),
             writer: Mutex::new(writer),
-            preparation: Mutex::default(),
-            wanted: Condvar::new(),
-            upkeep: Upkeep::default(),
+            preparation: Signal::default(),
+            upkeep: Signal::default(),
+            rewriting: Mutex::default(),
             file_begun: Waiter::new(),
             sorted_to: AtomicU64::new(0),
             written: AtomicU64::new(end),
@@ -243,11 +237,7 @@ impl Journal {
         if is_early || self.prepared.load(Ordering::Acquire) > file.end() {
             return;
         }
-        let mut preparation = lock(&self.preparation);
-        if *preparation == Preparation::Resting {
-            *preparation = Preparation::Wanted;
-            self.wanted.notify_one();
-        }
+        self.preparation.want();
     }
 
     /// Stops everything: nothing more is written, everyone who waits gets the cause.
@@ -262,8 +252,7 @@ impl Journal {
     pub(crate) fn close(&self) {
         lock(&self.fill).close();
         self.filled.notify_all();
-        *lock(&self.preparation) = Preparation::Stopped;
-        self.wanted.notify_all();
+        self.preparation.stop();
         self.pace.stop();
         self.upkeep.stop();
         self.cache.close();
@@ -316,22 +305,10 @@ impl Journal {
 
     /// The thread that prepares the next file.
     pub(crate) fn run_preparations(&self) {
-        loop {
-            let mut preparation = lock(&self.preparation);
-            while *preparation == Preparation::Resting {
-                preparation = self
-                    .wanted
-                    .wait(preparation)
-                    .expect("a thread that panicked under the lock left it half changed");
-            }
-            if *preparation == Preparation::Stopped {
-                return;
-            }
-            *preparation = Preparation::Resting;
-            drop(preparation);
+        while self.preparation.wait() {
             while self.prepare_one() {
                 thread::sleep(ZERO_PAUSE);
-                if *lock(&self.preparation) == Preparation::Stopped {
+                if self.preparation.is_stopped() {
                     return;
                 }
             }

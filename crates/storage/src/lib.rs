@@ -5,7 +5,7 @@
 //! - `journal`, `fill`, `files`, `format`: the write path. Appends fill a frame while the one
 //!   before it is flushed; `docs/formats.md` draws the bytes.
 //! - `durable`, `waiter`, `admission`: who waits for what.
-//! - `segment`, `segments`, `sorted`: batches in order of log and offset, and a log's share of them.
+//! - `segment`, `segments`, `sorted`: batches in order of log and offset, and a log's share.
 //! - `sort`, `merge`, `upkeep`, `pace`: writing segments from the journal and from each other, in
 //!   the background; `paged`: files that are written once.
 //! - `tail`, `cache`, `read`, `lookup`: the read path, from memory just flushed or from the disk.
@@ -55,6 +55,7 @@ mod recovery;
 mod scan;
 mod segment;
 mod segments;
+mod signal;
 mod sort;
 mod sorted;
 mod storage;
@@ -63,6 +64,7 @@ mod tail;
 mod topics;
 mod upkeep;
 mod waiter;
+mod window;
 
 pub use admission::{Admission, Admit};
 pub use checkpoint::CheckpointWriter;

@@ -84,13 +84,6 @@ fn first_of(inputs: &[Arc<Segment>], next: &[usize]) -> Option<LogId> {
     runs.map(|run: &Run| run.log).min()
 }
 
-/// What a log has in the inputs of a merge.
-pub(crate) struct Share {
-    pub(crate) base_offset: i64,
-    pub(crate) next_offset: i64,
-    pub(crate) pieces: Vec<Piece>,
-}
-
 /// Reads the blocks of segments, each verified, and keeps the last of each segment: the runs of one
 /// segment are asked for in their order.
 pub(crate) struct Blocks<'a> {

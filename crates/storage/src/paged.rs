@@ -20,7 +20,7 @@ use crate::disk::{Access, Disk, DiskFile, write_all};
 use crate::format::{Fields, round_up};
 use crate::io::{BLOCK, Region, SegmentPool};
 use crate::pace::Pace;
-use crate::scan::Window;
+use crate::window::Window;
 
 /// Writes a file under a temporary name and gives it its own when it is whole.
 pub(crate) struct FileWriter<'a> {

@@ -13,22 +13,22 @@
 //!
 //! Recovery writes nothing to journal files, so that it can be repeated after a crash at any point.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use moldau_records::BatchView;
 
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{Checkpoint, Logs, RecoveredLog};
 use crate::files::{Files, JOURNAL_SUFFIX, JournalFile, SPARE_SUFFIX, SpaceFor};
 use crate::format::{
     FILE_HEADER_BYTES, FORMAT_VERSION, Fields, FileHeader, FileHeaderRead, FrameLink, Kind,
 };
 use crate::io::BLOCK;
-use crate::log::LogState;
 use crate::paged::TEMPORARY_SUFFIX;
-use crate::scan::{Entry, Place, Scan, Window};
+use crate::scan::{Entry, Place, Scan};
 use crate::segments::Segments;
-use crate::{Error, LogId, TopicId};
+use crate::window::Window;
+use crate::{Error, LogId};
 
 /// Takes the owner's metadata back during [`crate::Storage::open`].
 pub trait Replay {
@@ -54,18 +54,6 @@ pub(crate) struct Recovered {
     pub(crate) file_end: u64,
     pub(crate) frames: u64,
 }
-
-/// A log as far as it has been recovered.
-#[derive(Default)]
-pub(crate) struct RecoveredLog {
-    pub(crate) state: LogState,
-    /// Entries of the journal before this position are part of the state.
-    pub(crate) complete_to: u64,
-    /// Its first batches are missing, as they may be if the log is found to be deleted later.
-    pub(crate) starts_late: bool,
-}
-
-pub(crate) type Logs = HashMap<TopicId, HashMap<i32, RecoveredLog>>;
 
 /// Lists the files of a journal and removes what a crash left half made.
 pub(crate) fn list_files(files: &Files, cluster_id: [u8; 16]) -> Result<(), Error> {

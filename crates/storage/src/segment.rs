@@ -16,9 +16,9 @@
 //! | 56..60 | zero |
 //! | 60..64 | CRC32C of bytes 0..60 |
 //!
-//! Data blocks follow, each at a multiple of 4096 and padded with zeros: whole batches without gaps,
-//! those of one log together. The footer is pages (see `paged`) of rows of one kind; the first four
-//! bytes of a page's payload name the kind, 1 for blocks, 2 for runs.
+//! Data blocks follow, each at a multiple of 4096 and padded with zeros: whole batches without
+//! gaps, those of one log together. The footer is pages (see `paged`) of rows of one kind; the
+//! first four bytes of a page's payload name the kind, 1 for blocks, 2 for runs.
 //!
 //! | bytes of a block row | field |
 //! |---|---|
@@ -52,7 +52,7 @@ use crate::format::{FORMAT_VERSION, Fields, open_header, round_up, seal_header};
 use crate::io::BLOCK;
 use crate::pace::Pace;
 use crate::paged::{FileWriter, PageBuffer, Pages};
-use crate::scan::Window;
+use crate::window::Window;
 use crate::{Error, LogId, TopicId};
 
 /// A stretch of a segment that is read and verified as a whole.

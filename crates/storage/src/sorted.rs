@@ -8,7 +8,6 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::merge::Share;
 use crate::segment::{Block, Run, Segment};
 
 /// A run of a log, which counts in its segment for as long as this exists.
@@ -115,6 +114,13 @@ impl Piece {
     pub(crate) fn bytes(&self) -> usize {
         self.within.len()
     }
+}
+
+/// What a log has in some segments, as far as it follows each other.
+pub(crate) struct Share {
+    pub(crate) base_offset: i64,
+    pub(crate) next_offset: i64,
+    pub(crate) pieces: Vec<Piece>,
 }
 
 /// All runs of one log, by offset.

@@ -1,8 +1,6 @@
 //! What is done in the background: sorting what the journal has filled, merging, removing what is
 //! dead. One piece of it at a time.
 
-use std::sync::{Condvar, Mutex};
-
 use crate::checkpoint::wait;
 use crate::format::Kind;
 use crate::journal::Journal;
@@ -10,54 +8,6 @@ use crate::segment::{Segment, file_name};
 use crate::sync::lock;
 use crate::topics::Topics;
 use crate::{Error, LogId, Lsn, merge, sort};
-
-/// Wakes the thread that does it.
-#[derive(Default)]
-pub(crate) struct Upkeep {
-    /// Held while segments are written or removed, so that each is made from what counts.
-    pub(crate) rewriting: Mutex<()>,
-    state: Mutex<State>,
-    changed: Condvar,
-}
-
-#[derive(Default, PartialEq, Eq)]
-enum State {
-    #[default]
-    Resting,
-    Wanted,
-    Stopped,
-}
-
-impl Upkeep {
-    pub(crate) fn want(&self) {
-        let mut state = lock(&self.state);
-        if *state == State::Resting {
-            *state = State::Wanted;
-            self.changed.notify_one();
-        }
-    }
-
-    pub(crate) fn stop(&self) {
-        *lock(&self.state) = State::Stopped;
-        self.changed.notify_all();
-    }
-
-    /// Waits until there may be something to do; false at the end.
-    pub(crate) fn wait(&self) -> bool {
-        let mut state = lock(&self.state);
-        while *state == State::Resting {
-            state = self
-                .changed
-                .wait(state)
-                .expect("a thread that panicked under the lock left it half changed");
-        }
-        if *state == State::Stopped {
-            return false;
-        }
-        *state = State::Resting;
-        true
-    }
-}
 
 /// The thread that does it.
 pub(crate) fn run(journal: &Journal, topics: &Topics) {
@@ -77,7 +27,7 @@ pub(crate) fn run(journal: &Journal, topics: &Topics) {
 
 /// Does one piece of work, and says whether there was any.
 pub(crate) fn step(journal: &Journal, topics: &Topics) -> Result<bool, Error> {
-    let _alone = lock(&journal.upkeep.rewriting);
+    let _alone = lock(&journal.rewriting);
     if remove_dead(journal)? {
         return Ok(true);
     }
