@@ -7,7 +7,7 @@
 //! - `durable`, `waiter`, `admission`: who waits for what.
 //! - `segment`, `segments`, `sorted`: batches in order of log and offset, and a log's share.
 //! - `sort`, `merge`, `upkeep`, `pace`: writing segments from the journal and from each other, in
-//!   the background; `paged`: files that are written once.
+//!   the background; `clean`: compaction; `paged`: files that are written once.
 //! - `tail`, `cache`, `read`, `lookup`: the read path, from memory just flushed or from the disk.
 //! - `index`, `producers`, `epochs`: what a log knows of its batches.
 //! - `checkpoint`, `scan`, `recovery`, `meta`: opening a directory, and giving space back.
@@ -31,6 +31,7 @@
 mod admission;
 mod cache;
 mod checkpoint;
+mod clean;
 mod disk;
 mod durable;
 mod epochs;
@@ -68,6 +69,7 @@ mod window;
 
 pub use admission::{Admission, Admit};
 pub use checkpoint::CheckpointWriter;
+pub use clean::{Compacted, Compaction};
 pub use disk::{Access, Disk, DiskFile, RealDisk};
 pub use durable::{Lsn, WaitDurable, WaitFailure};
 pub use epochs::EpochEnd;

@@ -47,7 +47,11 @@ pub(crate) struct LogState {
     /// Makes everything that was appended to the log durable.
     last_lsn: Lsn,
     noted: TouchedSlot,
+    /// First offset that was never cleaned, where the log is compacted.
+    pub(crate) dirty_offset: i64,
     pub(crate) is_deleted: bool,
+    /// A batch could not be read when it was to be sorted or cleaned: the log stays as it is.
+    pub(crate) is_damaged: bool,
 }
 
 /// What an append did.
@@ -336,6 +340,13 @@ impl LogState {
         self.index.trim_to(end);
     }
 
+    /// First offset that the log's runs and batches account for.
+    pub(crate) fn base_offset(&self) -> i64 {
+        self.sorted.base_offset().unwrap_or_else(|| {
+            self.index.iter().next().map_or(self.start_offset, |first| first.base_offset)
+        })
+    }
+
     /// Where the journal's batches begin.
     pub(crate) fn sorted_end(&self) -> i64 {
         self.sorted.end_offset().unwrap_or(0)
@@ -345,7 +356,7 @@ impl LogState {
         self.sorted.bytes_from(self.start_offset) + self.index.bytes()
     }
 
-    fn steps_from(&self, offset: i64) -> impl Iterator<Item = Step> {
+    pub(crate) fn steps_from(&self, offset: i64) -> impl Iterator<Item = Step> {
         let sorted = self.sorted.pieces_from(offset).map(|piece| Step {
             next_offset: piece.next_offset,
             bytes: piece.bytes() as u64,
@@ -386,6 +397,7 @@ impl LogState {
     /// Appends to `out` what `checkpoint` says of a log, apart from its name.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.start_offset.to_le_bytes());
+        out.extend_from_slice(&self.dirty_offset.to_le_bytes());
         self.index.encode(out);
         self.epochs.encode(out);
         self.producers.encode(out);
@@ -394,10 +406,12 @@ impl LogState {
     /// Reads what [`LogState::encode`] wrote.
     pub(crate) fn decode(fields: &mut Fields<'_>) -> Option<LogState> {
         let start_offset = fields.i64()?;
+        let dirty_offset = fields.i64()?;
         let index = Index::decode(fields)?;
         let epochs = LeaderEpochs::decode(fields)?;
         let producers = Producers::decode(fields)?;
-        Some(LogState { start_offset, index, epochs, producers, ..LogState::default() })
+        let state = LogState::default();
+        Some(LogState { start_offset, dirty_offset, index, epochs, producers, ..state })
     }
 }
 

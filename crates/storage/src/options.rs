@@ -57,6 +57,9 @@ pub struct Options {
     pub background_rate: u64,
     /// Memory for sorting, in bytes. Default 64 MiB.
     pub sort_memory_bytes: usize,
+    /// Memory for the keys of a log that is compacted, in bytes, 24 a key: where they do not fit,
+    /// the log is cleaned in several rounds. Default 32 MiB.
+    pub clean_memory_bytes: usize,
     /// Who drives the journal. Default: threads.
     pub drive: Drive,
 }
@@ -77,6 +80,7 @@ impl Options {
             commit_delay: Duration::ZERO,
             background_rate: 256 << 20,
             sort_memory_bytes: 64 << 20,
+            clean_memory_bytes: 32 << 20,
             drive: Drive::Threads,
         }
     }

@@ -74,6 +74,13 @@ impl Producers {
         if follows { Ok(None) } else { Err(out_of_order(last)) }
     }
 
+    /// Whether the batch is the last of its producer: with it the producer's sequence would go.
+    pub(crate) fn ends_with(&self, batch: &BatchView<'_>) -> bool {
+        let entry = self.entries.get(&batch.producer_id());
+        let last = entry.and_then(|entry| entry.batches.last());
+        last.is_some_and(|mark| mark.base_offset == batch.base_offset())
+    }
+
     /// Remembers a batch that was appended with this base offset.
     pub(crate) fn record(&mut self, batch: &BatchView<'_>, base_offset: i64) {
         if !batch.has_producer_id() || batch.is_control() {

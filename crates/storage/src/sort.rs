@@ -25,6 +25,7 @@ struct Share {
 }
 
 /// A batch and where it goes in the window.
+#[derive(Clone, Copy)]
 struct Placed {
     extent: Extent,
     share: usize,
@@ -57,7 +58,7 @@ pub(crate) fn sort(
     let mut open: Option<usize> = None;
     while windows.fill() {
         bytes.resize(windows.bytes, 0);
-        source.read(&windows, &mut bytes)?;
+        source.read(&mut windows, &mut bytes)?;
         for placed in &windows.placed {
             if open != Some(placed.share) {
                 end_run(&mut writer, &shares, open);
@@ -80,7 +81,7 @@ fn share_of(log: Arc<Log>, to: u64) -> Option<Share> {
         let (first, last) = before.fold((None, None), |(first, _), extent| {
             (first.or(Some(extent.base_offset)), Some(extent.next_offset))
         });
-        first.zip(last).filter(|_| !state.is_deleted)
+        first.zip(last).filter(|_| !state.is_deleted && !state.is_damaged)
     });
     range.map(|(base_offset, next_offset)| Share { log, base_offset, next_offset })
 }
@@ -142,7 +143,7 @@ impl Windows<'_> {
 }
 
 /// Reads the journal forward.
-struct Source<'a> {
+pub(crate) struct Source<'a> {
     journal: &'a Journal,
     region: Region,
     file: Option<(Arc<JournalFile>, Arc<dyn DiskFile>)>,
@@ -152,49 +153,65 @@ struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    fn new(journal: &'a Journal) -> Source<'a> {
+    pub(crate) fn new(journal: &'a Journal) -> Source<'a> {
         let region = SegmentPool::new(READ_BYTES, 0).take();
         Source { journal, region, file: None, start: 0, filled: 0 }
     }
 
-    /// Brings the batches of a window to their places, each verified.
-    fn read(&mut self, windows: &Windows<'_>, window: &mut [u8]) -> Result<(), Error> {
-        let mut by_position: Vec<&Placed> = windows.placed.iter().collect();
-        by_position.sort_unstable_by_key(|placed| placed.extent.position);
-        for Placed { extent, share, target } in by_position {
-            let log = windows.shares[*share].log.id();
-            let position = extent.position - ENTRY_HEADER_BYTES as u64;
-            let entry = self.bytes(position, ENTRY_HEADER_BYTES + extent.bytes as usize)?;
-            let (header, batch) = entry.split_at(ENTRY_HEADER_BYTES);
-            if !is_entry_of(header, batch, log, extent) {
-                return Err(self.corrupt(log, extent));
+    /// Brings the batches of a window to their places, and leaves out those that were deleted.
+    fn read(&mut self, windows: &mut Windows<'_>, window: &mut [u8]) -> Result<(), Error> {
+        let mut by_position: Vec<usize> = (0..windows.placed.len()).collect();
+        by_position.sort_unstable_by_key(|at| windows.placed[*at].extent.position);
+        let mut has_gone = false;
+        for at in by_position {
+            let Placed { extent, share, target } = windows.placed[at];
+            let log = &windows.shares[share].log;
+            match self.batch(log.id(), &extent) {
+                Ok(Some(batch)) => window[target..target + batch.len()].copy_from_slice(batch),
+                Ok(None) => {
+                    windows.placed[at].share = GONE;
+                    has_gone = true;
+                }
+                Err(error) => {
+                    if matches!(error, Error::Corrupt { .. }) {
+                        log.with_state(|state| state.is_damaged = true);
+                    }
+                    return Err(error);
+                }
             }
-            window[*target..target + batch.len()].copy_from_slice(batch);
+        }
+        if has_gone {
+            windows.placed.retain(|placed| placed.share != GONE);
         }
         Ok(())
     }
 
-    fn bytes(&mut self, position: u64, count: usize) -> Result<&[u8], Error> {
+    /// The batch that the index means, verified; `None` if its file is gone, which is only so when
+    /// the batch was deleted.
+    pub(crate) fn batch(&mut self, log: LogId, extent: &Extent) -> Result<Option<&[u8]>, Error> {
+        let position = extent.position - ENTRY_HEADER_BYTES as u64;
+        let count = ENTRY_HEADER_BYTES + extent.bytes as usize;
         let is_here =
             position >= self.start && position + count as u64 <= self.start + self.filled as u64;
-        if !is_here {
-            self.load(position, count)?;
+        if !is_here && !self.load(position, count)? {
+            return Ok(None);
         }
         let at = usize::try_from(position - self.start).unwrap_or(usize::MAX);
-        Ok(&self.region.as_slice()[at..at + count])
+        let entry = self.region.as_slice()[..self.filled].get(at..at + count).unwrap_or_default();
+        match entry.split_at_checked(ENTRY_HEADER_BYTES) {
+            Some((header, batch)) if is_entry_of(header, batch, log, extent) => Ok(Some(batch)),
+            _ => Err(corrupt(self.journal, log, extent)),
+        }
     }
 
-    fn load(&mut self, position: u64, count: usize) -> Result<(), Error> {
+    fn load(&mut self, position: u64, count: usize) -> Result<bool, Error> {
         let files = &self.journal.files;
         let known =
             self.file.take().filter(|(file, _)| file.base <= position && position < file.end());
         let (file, handle) = match known {
             Some(known) => known,
             None => {
-                let file = files.at(position).ok_or_else(|| {
-                    let reason = format!("journal position {position} is in no file");
-                    Error::corrupt(files.dir(), 0, reason)
-                })?;
+                let Some(file) = files.at(position) else { return Ok(false) };
                 let handle = files.handle(&file)?;
                 (file, handle)
             }
@@ -212,16 +229,16 @@ impl<'a> Source<'a> {
         let read = self.journal.pace.work(buffer.len(), || read_full(&*handle, buffer, offset));
         read.map_err(|error| Error::io("read", &file.path, error))?;
         self.file = Some((file, handle));
-        Ok(())
+        Ok(true)
     }
+}
 
-    fn corrupt(&self, log: LogId, extent: &Extent) -> Error {
-        self.journal.metrics.corrupt_batches.add(1);
-        let reason = format!("batch at offset {} of {log:?}", extent.base_offset);
-        match self.journal.files.at(extent.position) {
-            Some(file) => Error::corrupt(&file.path, extent.position - file.base, reason),
-            None => Error::corrupt(self.journal.files.dir(), extent.position, reason),
-        }
+fn corrupt(journal: &Journal, log: LogId, extent: &Extent) -> Error {
+    journal.metrics.corrupt_batches.add(1);
+    let reason = format!("the batch at offset {} of {log:?} is not there", extent.base_offset);
+    match journal.files.at(extent.position) {
+        Some(file) => Error::corrupt(&file.path, extent.position - file.base, reason),
+        None => Error::corrupt(journal.files.dir(), extent.position, reason),
     }
 }
 
@@ -236,6 +253,8 @@ fn is_entry_of(header: &[u8], batch: &[u8], log: LogId, extent: &Extent) -> bool
     }) && is_batch_of(batch, extent)
 }
 
+/// The share of a batch that was deleted.
+const GONE: usize = usize::MAX;
 /// What is known of a batch in a window takes about 60 bytes.
 const BATCHES_PER_WINDOW: usize = 1 << 18;
 const READ_BYTES: usize = 1 << 20;

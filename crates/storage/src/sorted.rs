@@ -137,6 +137,13 @@ impl Sorted {
         self.runs.back().map(|last| last.run().next_offset)
     }
 
+    /// Where the run ends that accounts for `offset`, if one does.
+    pub(crate) fn end_of_run(&self, offset: i64) -> Option<i64> {
+        let at = partition(0..self.runs.len(), |at| self.runs[at].run().next_offset <= offset);
+        let run = self.runs.get(at)?.run();
+        (run.base_offset <= offset).then_some(run.next_offset)
+    }
+
     /// Offset of the first that the runs account for.
     pub(crate) fn base_offset(&self) -> Option<i64> {
         self.runs.front().map(|first| first.run().base_offset)

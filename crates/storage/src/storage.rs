@@ -23,8 +23,8 @@ use crate::segments::Segments;
 use crate::sync::lock;
 use crate::topics::Topics;
 use crate::{
-    AppendError, CheckpointWriter, Drive, Error, Log, LogId, Options, TopicId, Waiter, checkpoint,
-    upkeep,
+    AppendError, CheckpointWriter, Compacted, Compaction, Drive, Error, Log, LogId, Options,
+    TopicId, Waiter, checkpoint, upkeep,
 };
 
 /// An open data directory. Clones share it; the last one that is dropped flushes and closes it.
@@ -302,6 +302,20 @@ impl Storage {
     /// [`Error::Corrupt`], [`Error::Io`], [`Error::DiskFull`], [`Error::Poisoned`].
     pub fn step_upkeep(&self) -> Result<bool, Error> {
         upkeep::step(&self.inner.journal, &self.inner.topics)
+    }
+
+    /// Cleans those of `logs` that are due: of each key only the last record stays. Waits for the
+    /// disk, and for sorting and merging that is under way.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if a batch cannot be read, whose log is then left out of later calls;
+    /// [`Error::DiskFull`], [`Error::Io`], [`Error::Poisoned`]. Nothing was cleaned then.
+    pub fn compact(
+        &self,
+        logs: &[(Arc<Log>, Compaction)],
+        now_ms: i64,
+    ) -> Result<Compacted, Error> {
+        upkeep::compact(&self.inner.journal, &self.inner.topics, logs, now_ms).map_err(disk_full)
     }
 
     /// Does one step of what the threads do: loads a chunk, flushes a frame, prepares the next

@@ -1,13 +1,15 @@
 //! What is done in the background: sorting what the journal has filled, merging, removing what is
 //! dead. One piece of it at a time.
 
+use std::sync::Arc;
+
 use crate::checkpoint::wait;
 use crate::format::Kind;
 use crate::journal::Journal;
 use crate::segment::{Segment, file_name};
 use crate::sync::lock;
 use crate::topics::Topics;
-use crate::{Error, LogId, Lsn, merge, sort};
+use crate::{Compacted, Compaction, Error, Log, LogId, Lsn, clean, merge, sort};
 
 /// The thread that does it.
 pub(crate) fn run(journal: &Journal, topics: &Topics) {
@@ -48,6 +50,31 @@ pub(crate) fn step(journal: &Journal, topics: &Topics) -> Result<bool, Error> {
         publish(journal, segment, topics)?;
     }
     Ok(true)
+}
+
+/// Cleans the compacted logs among `logs` that are due.
+pub(crate) fn compact(
+    journal: &Journal,
+    topics: &Topics,
+    logs: &[(Arc<Log>, Compaction)],
+    now_ms: i64,
+) -> Result<Compacted, Error> {
+    let _alone = lock(&journal.rewriting);
+    let bytes = logs.iter().map(|(log, _)| log.bytes()).sum();
+    if !has_space(journal, bytes) {
+        return Err(Error::DiskFull);
+    }
+    let mut writer = journal.segments.create(&journal.pace, 0)?;
+    let written = clean::clean(journal, &mut writer, logs, now_ms)?;
+    if written.compacted.logs == 0 {
+        return Ok(written.compacted);
+    }
+    publish(journal, writer.finish()?, topics)?;
+    for (log, dirty_offset) in written.dirty_offsets {
+        log.with_state(|state| state.dirty_offset = dirty_offset);
+    }
+    journal.upkeep.want();
+    Ok(written.compacted)
 }
 
 /// The end of the oldest file that is full and not sorted, if its segment has space. What is still

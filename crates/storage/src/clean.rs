@@ -1,0 +1,295 @@
+//! Compaction: of each key of a log only the last record stays (Kafka's `cleanup.policy=compact`).
+//!
+//! A round maps the keys of the dirty part of a log to their last offsets, as far as the memory
+//! goes, and writes the log anew up to there without what is superseded. Offsets stay what they
+//! were. Where the round ends inside a run of a segment the rest of that run is copied, so that one
+//! run takes the place of others as a whole. `moldau_records::Cleaner` decides what stays of a batch.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use moldau_records::{BatchView, CleanPolicy, Cleaned, Cleaner, KeyMap, Mapped};
+
+use crate::index::Extent;
+use crate::journal::Journal;
+use crate::log::LogState;
+use crate::merge::Blocks;
+use crate::segment::SegmentWriter;
+use crate::sort::Source;
+use crate::sorted::Piece;
+use crate::{Error, Log};
+
+/// When and how a log is compacted, by Kafka's topic configuration.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Compaction {
+    /// `min.compaction.lag.ms`: younger records stay.
+    pub min_lag_ms: i64,
+    /// `max.compaction.lag.ms`: a dirty record of this age makes its log due.
+    pub max_lag_ms: i64,
+    /// `delete.retention.ms`: how long a tombstone stays from its first cleaning on.
+    pub delete_retention_ms: i64,
+    /// `min.cleanable.dirty.ratio`: share of dirty bytes that makes a log due.
+    pub min_dirty_ratio: f64,
+}
+
+/// What a call of [`crate::Storage::compact`] did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Compacted {
+    /// Logs that were cleaned.
+    pub logs: usize,
+    /// Records read and retained.
+    pub records_read: u64,
+    /// Those of them that stayed.
+    pub records_retained: u64,
+}
+
+/// A round of one log.
+struct Round {
+    log: Arc<Log>,
+    compaction: Compaction,
+    /// First offset that the log's runs account for, and that the log has.
+    base_offset: i64,
+    start_offset: i64,
+    /// First offset that was not cleaned before.
+    dirty_offset: i64,
+    /// Where cleaning must end.
+    uncleanable_offset: i64,
+}
+
+/// What was written: the logs with their first dirty offsets, and the counts.
+pub(crate) struct Written {
+    pub(crate) dirty_offsets: Vec<(Arc<Log>, i64)>,
+    pub(crate) compacted: Compacted,
+}
+
+/// Writes what stays of those logs that are due; says nothing of the logs yet.
+pub(crate) fn clean(
+    journal: &Journal,
+    writer: &mut SegmentWriter<'_>,
+    logs: &[(Arc<Log>, Compaction)],
+    now_ms: i64,
+) -> Result<Written, Error> {
+    let mut due: Vec<Round> =
+        logs.iter().filter_map(|(log, compaction)| round_of(log, *compaction, now_ms)).collect();
+    due.sort_unstable_by_key(|round| round.log.id());
+    let mut written = Written { dirty_offsets: Vec::new(), compacted: Compacted::default() };
+    let mut map = KeyMap::new(journal.options.clean_memory_bytes, fastrand::u64(..));
+    for round in due {
+        let policy = CleanPolicy {
+            now_ms,
+            delete_retention_ms: round.compaction.delete_retention_ms,
+            first_uncleanable_offset: round.uncleanable_offset,
+        };
+        let mut cleaner = Cleaner::new(UNPACKED_BYTES_MAX, policy);
+        let cleaned = round.map(journal, &mut cleaner, &mut map).and_then(|()| {
+            if map.end_offset() <= round.dirty_offset {
+                return Ok(());
+            }
+            round.write(journal, &mut cleaner, &map, writer)
+        });
+        if let Err(error) = cleaned {
+            if matches!(error, Error::Corrupt { .. }) {
+                tracing::error!(%error, "a log is not compacted any more");
+                round.log.with_state(|state| state.is_damaged = true);
+            }
+            return Err(error);
+        }
+        if map.end_offset() > round.dirty_offset {
+            let counts = cleaner.counts();
+            written.compacted.logs += 1;
+            written.compacted.records_read += counts.records_read;
+            written.compacted.records_retained += counts.records_retained;
+            written.dirty_offsets.push((round.log, map.end_offset()));
+        }
+    }
+    Ok(written)
+}
+
+fn round_of(log: &Arc<Log>, compaction: Compaction, now_ms: i64) -> Option<Round> {
+    let high_watermark = log.high_watermark();
+    log.with_state(|state| {
+        if state.is_deleted || state.is_damaged {
+            return None;
+        }
+        let dirty_offset = state.dirty_offset.max(state.start_offset);
+        let due = Due::of(state, dirty_offset, high_watermark, compaction, now_ms);
+        due.is_due(compaction, now_ms).then(|| Round {
+            log: Arc::clone(log),
+            compaction,
+            base_offset: state.base_offset(),
+            start_offset: state.start_offset,
+            dirty_offset,
+            uncleanable_offset: due.uncleanable_offset,
+        })
+    })
+}
+
+/// How dirty a log is.
+struct Due {
+    clean_bytes: u64,
+    dirty_bytes: u64,
+    uncleanable_offset: i64,
+    /// Smallest of the largest timestamps of the dirty parts.
+    dirty_timestamp: i64,
+}
+
+impl Due {
+    fn of(
+        state: &LogState,
+        dirty_offset: i64,
+        high_watermark: i64,
+        compaction: Compaction,
+        now_ms: i64,
+    ) -> Due {
+        let youngest = match compaction.min_lag_ms {
+            ..=0 => i64::MAX,
+            lag => now_ms.saturating_sub(lag),
+        };
+        let mut due = Due {
+            clean_bytes: 0,
+            dirty_bytes: 0,
+            uncleanable_offset: state.start_offset,
+            dirty_timestamp: i64::MAX,
+        };
+        for step in state.steps_from(state.start_offset) {
+            if step.next_offset <= dirty_offset {
+                due.clean_bytes += step.bytes;
+            } else if step.next_offset <= high_watermark && step.max_timestamp <= youngest {
+                due.dirty_bytes += step.bytes;
+                due.dirty_timestamp = due.dirty_timestamp.min(step.max_timestamp);
+            } else {
+                break;
+            }
+            due.uncleanable_offset = step.next_offset;
+        }
+        due
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "a share needs no exact bytes")]
+    fn is_due(&self, compaction: Compaction, now_ms: i64) -> bool {
+        if self.dirty_bytes == 0 {
+            return false;
+        }
+        let share = self.dirty_bytes as f64 / (self.clean_bytes + self.dirty_bytes) as f64;
+        let age = now_ms.saturating_sub(self.dirty_timestamp);
+        share >= compaction.min_dirty_ratio || age > compaction.max_lag_ms
+    }
+}
+
+impl Round {
+    fn map(&self, journal: &Journal, cleaner: &mut Cleaner, map: &mut KeyMap) -> Result<(), Error> {
+        let (from, to) = (self.dirty_offset, self.uncleanable_offset);
+        map.start(from, to);
+        let mut is_full = false;
+        walk(journal, &self.log, from, to, |batch, _| {
+            // A batch that cannot be unpacked stays as it is, and what it holds of a key with it.
+            is_full = matches!(cleaner.map_batch(batch, map), Ok(Mapped::Full));
+            Ok(if is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        })?;
+        if !is_full {
+            map.advance_to(to);
+        }
+        Ok(())
+    }
+
+    fn write(
+        &self,
+        journal: &Journal,
+        cleaner: &mut Cleaner,
+        map: &KeyMap,
+        writer: &mut SegmentWriter<'_>,
+    ) -> Result<(), Error> {
+        let end = map.end_offset();
+        // What lies behind the end of the round belongs to the same run or batch.
+        let run_end = self.log.with_state(|state| state.sorted.end_of_run(end - 1));
+        let to = run_end.unwrap_or(end);
+        writer.begin_run(self.log.id(), self.base_offset);
+        let from = self.start_offset.max(self.base_offset);
+        let next_offset = walk(journal, &self.log, from, to, |batch, state| {
+            let kept = |writer: &mut SegmentWriter<'_>, batch: &BatchView<'_>| {
+                writer.push(batch.bytes(), batch.base_offset(), batch.max_timestamp())
+            };
+            if batch.base_offset() >= end {
+                kept(writer, batch)?;
+                return Ok(ControlFlow::Continue(()));
+            }
+            let is_last = state.with_state(|state| state.producers.ends_with(batch));
+            match cleaner.clean_batch(batch, map, is_last) {
+                Ok(Cleaned::Removed) => {}
+                Ok(Cleaned::Unchanged) | Err(_) => kept(writer, batch)?,
+                Ok(Cleaned::Rewritten(bytes) | Cleaned::Emptied(bytes)) => {
+                    let batch = BatchView::parse(bytes).expect("written by the cleaner");
+                    kept(writer, &batch)?;
+                }
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        writer.end_run(next_offset.max(to));
+        Ok(())
+    }
+}
+
+/// Where the next batches of a walk lie.
+enum Next {
+    Pieces(Vec<Piece>),
+    Extents(Vec<Extent>),
+}
+
+/// Gives the batches of a log from the one that holds `from` to the one that holds the offset
+/// before `to`, and returns the offset after the last that was walked. What retention deletes in
+/// the meantime is left out.
+fn walk(
+    journal: &Journal,
+    log: &Log,
+    from: i64,
+    to: i64,
+    mut visit: impl FnMut(&BatchView<'_>, &Log) -> Result<ControlFlow<()>, Error>,
+) -> Result<i64, Error> {
+    let (mut blocks, mut source) = (Blocks::new(journal), Source::new(journal));
+    let mut at = from;
+    while at < to {
+        let next = log.with_state(|state| {
+            let pieces: Vec<_> = state.sorted.pieces_from(at).take(PIECES_AT_ONCE).collect();
+            if pieces.is_empty() {
+                let extents = state.index.starting_at(at.max(state.sorted_end()));
+                Next::Extents(extents.take(EXTENTS_AT_ONCE).collect())
+            } else {
+                Next::Pieces(pieces)
+            }
+        });
+        let before = at;
+        match next {
+            Next::Pieces(pieces) => {
+                for piece in pieces.iter().filter(|piece| piece.base_offset < to) {
+                    for batch in moldau_records::iter_batches(&blocks.piece(piece)?).flatten() {
+                        let is_wanted = batch.next_offset() > from && batch.base_offset() < to;
+                        if is_wanted && visit(&batch, log)?.is_break() {
+                            return Ok(batch.next_offset());
+                        }
+                    }
+                    at = piece.next_offset;
+                }
+            }
+            Next::Extents(extents) => {
+                for extent in extents.iter().take_while(|extent| extent.base_offset < to) {
+                    at = extent.next_offset;
+                    let Some(batch) = source.batch(log.id(), extent)? else { continue };
+                    let batch = BatchView::parse(batch).expect("verified by the source");
+                    if visit(&batch, log)?.is_break() {
+                        return Ok(at);
+                    }
+                }
+            }
+        }
+        if at == before {
+            break;
+        }
+    }
+    Ok(at)
+}
+
+/// A batch that unpacks to more than this stays as it is.
+const UNPACKED_BYTES_MAX: usize = 64 << 20;
+/// Bounds the memory of a walk.
+const PIECES_AT_ONCE: usize = 64;
+const EXTENTS_AT_ONCE: usize = 1 << 16;
