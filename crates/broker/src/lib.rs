@@ -30,6 +30,7 @@ mod api;
 mod call;
 mod catalog;
 mod clock;
+mod compaction;
 mod config;
 mod counters;
 mod dispatch;

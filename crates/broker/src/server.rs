@@ -19,8 +19,8 @@ use crate::config::{Config, NODE_ID};
 use crate::dispatch::{self, CallSite};
 use crate::error::Error;
 use crate::metrics;
-use crate::retention;
 use crate::state::{Restored, State};
+use crate::{compaction, retention};
 
 /// A running broker. Dropping it stops everything; [`Broker::drain`] does it gently.
 pub struct Broker {
@@ -112,6 +112,8 @@ impl Broker {
         })?;
         let state = Arc::clone(&self.state);
         handle.spawn_on_blocking(0, move || async move { retention::run(&state).await })?;
+        let state = Arc::clone(&self.state);
+        handle.spawn_on_blocking(0, move || async move { compaction::run(&state).await })?;
         Ok(())
     }
 }

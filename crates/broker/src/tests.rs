@@ -3,6 +3,7 @@
 //! [`world::World`] is a broker without sockets: a request is encoded as a client would, answered
 //! by the table, and its answer decoded in the same version to its last byte.
 
+mod compaction;
 mod configs;
 mod fetch;
 mod fetch_limits;

@@ -12,6 +12,8 @@ mod value;
 pub(crate) use keys::{TOPIC_KEYS, TopicKey};
 pub(crate) use value::{list, shown};
 
+use moldau_storage::Compaction;
+
 use crate::metadata_record::TopicOverrides;
 
 /// The configuration of one topic, defaults filled in.
@@ -33,20 +35,6 @@ pub(crate) struct TopicConfig {
     pub(crate) deletes: bool,
     /// How logs are compacted; `None` unless `cleanup.policy` has `compact`.
     pub(crate) compaction: Option<Compaction>,
-}
-
-/// When and how the logs of a compacted topic are cleaned.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Compaction {
-    /// `min.compaction.lag.ms`: how long a record stays out of reach of the cleaning.
-    pub(crate) min_lag_ms: i64,
-    /// `max.compaction.lag.ms`: the age of an uncleaned record that makes its log due.
-    pub(crate) max_lag_ms: i64,
-    /// `delete.retention.ms`: how long a tombstone stays once it was cleaned.
-    pub(crate) delete_retention_ms: i64,
-    /// `min.cleanable.dirty.ratio`: the uncleaned part of the bytes, from 0 to 1, that makes a log
-    /// due.
-    pub(crate) min_dirty_ratio: f64,
 }
 
 /// Who sets the timestamp of a record (`message.timestamp.type`).

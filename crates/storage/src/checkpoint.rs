@@ -29,9 +29,10 @@
 //! | 4 | log state | topic id; partition, i32; position up to which it is complete, u64; state |
 //!
 //! The state of a log: start offset, i64; first offset that was never cleaned, i64; the journal's
-//! batches of the log (see `index`); leader epochs: count, u32, then epoch, i32, and start offset, i64, each; producers: count, u32, then
-//! id, i64, epoch, i16, number of batches, u8, last timestamp, i64, each, and for each of its
-//! batches first and last sequence, i32, base and last offset, i64.
+//! batches of the log (see `index`); leader epochs: count, u32, then epoch, i32, and start offset,
+//! i64, each; producers: count, u32, then id, i64, epoch, i16, number of batches, u8, last
+//! timestamp, i64, each, and for each of its batches first and last sequence, i32, base and last
+//! offset, i64.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::ErrorKind;

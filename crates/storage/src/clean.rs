@@ -3,7 +3,7 @@
 //! A round maps the keys of the dirty part of a log to their last offsets, as far as the memory
 //! goes, and writes the log anew up to there without what is superseded. Offsets stay what they
 //! were. Where the round ends inside a run of a segment the rest of that run is copied, so that one
-//! run takes the place of others as a whole. `moldau_records::Cleaner` decides what stays of a batch.
+//! run takes the place of others as a whole. `moldau_records::Cleaner` decides what stays.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;

@@ -26,7 +26,7 @@ pub(crate) struct Merge {
 pub(crate) fn due(segments: &[Arc<Segment>]) -> Option<Merge> {
     let mut levels: BTreeMap<u32, Vec<Arc<Segment>>> = BTreeMap::new();
     for segment in segments.iter().filter(|segment| segment.live_runs() > 0) {
-        if segment.live_bytes() < segment.file_bytes / 2 && segment.live_bytes() > 0 {
+        if segment.live_bytes() < segment.bytes() / 2 && segment.live_bytes() > 0 {
             return Some(Merge { inputs: vec![Arc::clone(segment)], level: segment.level });
         }
         let is_short = segment.live_bytes() / segment.live_runs() < RUN_BYTES_ENOUGH;

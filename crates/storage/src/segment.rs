@@ -113,6 +113,11 @@ impl Segment {
         address_of(self.number, block.offset())
     }
 
+    /// Bytes of all runs, as written.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.runs.iter().map(|run| run.bytes).sum()
+    }
+
     pub(crate) fn live_bytes(&self) -> u64 {
         self.live_bytes.load(Ordering::Acquire)
     }

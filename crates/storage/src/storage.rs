@@ -190,6 +190,11 @@ impl Storage {
         self.inner.topics.all()
     }
 
+    /// The logs of a topic to which something was written, or that were asked for.
+    pub fn logs_of(&self, topic: TopicId) -> Vec<Arc<Log>> {
+        self.inner.topics.of(topic)
+    }
+
     /// Deletes a topic: its logs take no further append and serve no read.
     ///
     /// # Errors

@@ -40,6 +40,11 @@ impl Topics {
         self.0.iter().flat_map(of_shard).collect()
     }
 
+    pub(crate) fn of(&self, topic: TopicId) -> Vec<Arc<Log>> {
+        let topics = lock(self.shard(topic));
+        topics.get(&topic).into_iter().flat_map(HashMap::values).cloned().collect()
+    }
+
     pub(crate) fn all(&self) -> Vec<Arc<Log>> {
         let of_shard = |shard: &Mutex<Shard>| -> Vec<_> {
             lock(shard).values().flat_map(HashMap::values).cloned().collect()

@@ -13,5 +13,6 @@ mod damage;
 mod golden;
 mod logs;
 mod on_disk;
+mod segments;
 mod sim_disk;
 mod world;

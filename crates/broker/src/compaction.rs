@@ -1,0 +1,46 @@
+//! Compaction of the topics whose `cleanup.policy` has `compact`, now and then.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::clock::wall_clock_ms;
+use crate::state::State;
+
+/// Kafka's `log.cleaner.backoff.ms`.
+const CHECK_INTERVAL: Duration = Duration::from_secs(15);
+
+/// Compacts for as long as the returned future is polled.
+pub(crate) async fn run(state: &Arc<State>) {
+    loop {
+        tokio::time::sleep(CHECK_INTERVAL).await;
+        apply(state, wall_clock_ms()).await;
+    }
+}
+
+/// Cleans the logs that are due. Off the network thread, since it reads and writes the disk.
+pub(crate) async fn apply(state: &Arc<State>, now_ms: i64) {
+    let topics = state.catalog.all().into_iter();
+    let compacted = topics.filter_map(|topic| Some((topic.config.compaction?, topic.id)));
+    let logs: Vec<_> = compacted
+        .flat_map(|(compaction, id)| {
+            let logs = state.storage.logs_of(moldau_storage::TopicId(id.into_bytes()));
+            logs.into_iter().map(move |log| (log, compaction))
+        })
+        .collect();
+    if logs.is_empty() {
+        return;
+    }
+    let state = Arc::clone(state);
+    let cleaned = tokio::task::spawn_blocking(move || state.storage.compact(&logs, now_ms)).await;
+    match cleaned {
+        Ok(Ok(compacted)) if compacted.logs == 0 => {}
+        Ok(Ok(compacted)) => tracing::info!(
+            logs = compacted.logs,
+            read = compacted.records_read,
+            retained = compacted.records_retained,
+            "logs were compacted"
+        ),
+        Ok(Err(error)) => tracing::warn!(%error, "nothing was compacted"),
+        Err(error) => tracing::error!(%error, "a compaction ended by a panic"),
+    }
+}

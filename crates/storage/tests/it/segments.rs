@@ -1,0 +1,369 @@
+//! Sorted segments: what was sorted, merged and compacted is read as if it had stayed.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use moldau_records::{
+    BatchBuilder, BatchOptions, BatchView, Compression, Compressor, Decompressor,
+};
+use moldau_storage::{Compaction, Drive, Error, Log, Options, Storage};
+
+use crate::sim_disk::SimDisk;
+use crate::world::{Owner, TOPIC, one, records, small};
+
+fn options() -> Options {
+    Options { drive: Drive::Stepped, tail_cache_bytes: 0, ..small("/data".as_ref()) }
+}
+
+fn open(disk: &SimDisk) -> Storage {
+    Storage::open_on(Arc::new(disk.clone()), options(), &mut Owner::default()).unwrap()
+}
+
+/// Appends until the journal has entered `files` further files; returns what each log got.
+fn fill(storage: &Storage, logs: i32, files: u64) -> BTreeMap<i32, Vec<(i64, Vec<u8>)>> {
+    let mut expected: BTreeMap<i32, Vec<_>> = BTreeMap::new();
+    let until = storage.metrics().files_started + files;
+    let mut at = 0usize;
+    while storage.metrics().files_started < until {
+        let partition = i32::try_from(at * at % 7).unwrap() % logs;
+        let value = vec![at as u8; (at * 7919) % 5000];
+        let log = storage.log(TOPIC, partition);
+        let appended = log.append(&one(&value), 3).unwrap();
+        assert!(storage.step());
+        expected.entry(partition).or_default().push((appended.base_offset, value));
+        at += 1;
+    }
+    expected
+}
+
+fn upkeep(storage: &Storage) {
+    while storage.step_upkeep().unwrap() {}
+}
+
+fn segments(disk: &SimDisk) -> usize {
+    let names = disk.names();
+    names.iter().filter(|name| name.extension().is_some_and(|suffix| suffix == "segment")).count()
+}
+
+fn assert_holds(storage: &Storage, expected: &BTreeMap<i32, Vec<(i64, Vec<u8>)>>) {
+    for (partition, expected) in expected {
+        for bytes_max in [1, 5_000, 1 << 20] {
+            assert_eq!(&records(&storage.log(TOPIC, *partition), bytes_max), expected);
+        }
+    }
+}
+
+#[test]
+fn sorted_logs_are_read_from_every_offset_and_survive_a_restart() {
+    let disk = SimDisk::new(1);
+    let storage = open(&disk);
+    let expected = fill(&storage, 5, 4);
+    upkeep(&storage);
+    assert!(segments(&disk) > 0);
+    assert_holds(&storage, &expected);
+    for (partition, expected) in &expected {
+        let log = storage.log(TOPIC, *partition);
+        for (offset, _) in expected {
+            let read = log.read(*offset, 1, true).unwrap().wait().unwrap();
+            assert_eq!(BatchView::parse(&read.batches.concat()).unwrap().base_offset(), *offset);
+            assert_eq!(read.next_offset, offset + 1);
+        }
+    }
+    drop(storage);
+    assert_holds(&open(&disk), &expected);
+}
+
+#[test]
+fn a_checkpoint_frees_the_journal_of_what_is_sorted() {
+    let disk = SimDisk::new(1);
+    let storage = open(&disk);
+    let expected = fill(&storage, 3, 5);
+    upkeep(&storage);
+    assert!(storage.is_checkpoint_due());
+    assert!(storage.checkpoint(|_| Ok(())).unwrap() >= 3);
+    assert!(!disk.names().contains(&Path::new("/data/journal/0000000001.journal").into()));
+    assert_holds(&storage, &expected);
+    let frames = storage.metrics().frames;
+    drop(storage);
+    let storage = open(&disk);
+    assert!(storage.info().recovered_frames < frames / 2);
+    assert_holds(&storage, &expected);
+}
+
+#[test]
+fn segments_of_short_runs_become_one_and_dead_ones_go() {
+    let disk = SimDisk::new(1);
+    let storage = open(&disk);
+    let expected = fill(&storage, 4, 12);
+    upkeep(&storage);
+    let metrics = storage.metrics();
+    assert!(metrics.segments_removed > 0 && segments(&disk) < 8, "{metrics:?}");
+    assert_holds(&storage, &expected);
+    for partition in 0..4 {
+        storage.log(TOPIC, partition).delete_records(-1).unwrap();
+    }
+    storage.step();
+    upkeep(&storage);
+    assert_eq!(segments(&disk), 0);
+    drop(storage);
+    let storage = open(&disk);
+    for (partition, expected) in expected {
+        let log = storage.log(TOPIC, partition);
+        assert_eq!(log.start_offset(), expected.last().unwrap().0 + 1);
+        assert_eq!((log.end_offset(), log.bytes()), (log.start_offset(), 0));
+    }
+}
+
+#[test]
+fn a_deleted_topic_frees_its_segments_and_stays_deleted() {
+    let disk = SimDisk::new(1);
+    let storage = open(&disk);
+    fill(&storage, 4, 4);
+    upkeep(&storage);
+    storage.delete_topic(TOPIC).unwrap();
+    storage.step();
+    drop(storage);
+    let storage = open(&disk);
+    assert!(storage.topics().is_empty());
+    upkeep(&storage);
+    assert_eq!(segments(&disk), 0);
+}
+
+#[test]
+fn retention_and_lookups_by_time_see_what_is_sorted() {
+    let disk = SimDisk::new(1);
+    let storage = open(&disk);
+    let log = storage.log(TOPIC, 0);
+    let until = storage.metrics().files_started + 4;
+    let mut end = 0;
+    while storage.metrics().files_started < until {
+        let record = crate::world::batch(&[(10 * end, &[7; 700])], None);
+        end = log.append(&record, 0).unwrap().last_offset + 1;
+        storage.step();
+    }
+    upkeep(&storage);
+    for offset in [0, 1, end / 3, end / 2, end - 1] {
+        let found = block_on_stepped(&storage, log.offset_for_timestamp(10 * offset - 5)).unwrap();
+        assert_eq!(found.unwrap().offset, offset);
+    }
+    let latest = block_on_stepped(&storage, log.offset_of_max_timestamp()).unwrap().unwrap();
+    assert_eq!(latest.offset, end - 1);
+    let bytes = log.bytes();
+    log.apply_retention(10 * end, None, Some(bytes / 2)).unwrap();
+    assert!(log.start_offset() > 0 && log.bytes() >= bytes / 2 && log.bytes() < bytes);
+    let start = log.start_offset();
+    assert!(matches!(log.read(start - 1, 1, true), Err(Error::OffsetOutOfRange { .. })));
+    assert_eq!(records(&log, 1 << 20).first().unwrap().0, start);
+    log.apply_retention(20 * end, Some(1), None).unwrap();
+    assert_eq!((log.start_offset(), log.bytes()), (end, 0));
+}
+
+/// Runs a future whose reads nobody else serves.
+fn block_on_stepped<F: Future>(storage: &Storage, future: F) -> F::Output {
+    let mut future = std::pin::pin!(future);
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    loop {
+        if let std::task::Poll::Ready(output) = future.as_mut().poll(&mut context) {
+            return output;
+        }
+        assert!(storage.step());
+    }
+}
+
+const EVERYTHING: Compaction = Compaction {
+    min_lag_ms: 0,
+    max_lag_ms: i64::MAX,
+    delete_retention_ms: 0,
+    min_dirty_ratio: 0.0,
+};
+
+/// A batch of records with keys; no value is a tombstone.
+fn keyed(records: &[(&str, Option<&str>)], compression: Compression) -> Vec<u8> {
+    let mut builder = BatchBuilder::new(BatchOptions::default());
+    for (key, value) in records {
+        let value = value.map(str::as_bytes);
+        builder.append(1_000, Some(key.as_bytes()), value, []).unwrap();
+    }
+    builder.finish(compression, &mut Compressor::default()).unwrap().to_vec()
+}
+
+/// Offset, key and value of all records; every read gets on.
+fn entries(log: &Arc<Log>) -> Vec<(i64, String, Option<String>)> {
+    let mut found = Vec::new();
+    let mut from = log.start_offset();
+    while from < log.high_watermark() {
+        let read = log.read(from, 3_000, true).unwrap().wait().unwrap();
+        assert!(read.next_offset > from);
+        from = read.next_offset;
+        for batch in moldau_records::iter_batches(&read.batches.concat()) {
+            let batch = batch.unwrap();
+            batch.check_crc().unwrap();
+            for record in batch.records(&mut Decompressor::default(), 1 << 20).unwrap() {
+                let record = record.unwrap();
+                let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+                let key = text(record.key().unwrap());
+                found.push((record.offset(), key, record.value().map(text)));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn compaction_keeps_the_last_value_of_each_key_in_journal_and_segments() {
+    let disk = SimDisk::new(1);
+    let storage = open(&disk);
+    let log = storage.log(TOPIC, 0);
+    let mut rng = fastrand::Rng::with_seed(4);
+    let mut model: BTreeMap<String, (i64, String)> = BTreeMap::new();
+    for round in 0..6 {
+        for at in 0..120 {
+            let codec = [Compression::None, Compression::Lz4, Compression::Zstd][at % 3];
+            let values: Vec<(String, String)> = (0..rng.usize(1..6))
+                .map(|_| (format!("key-{}", rng.u8(..40)), format!("{round}-{at}-{}", rng.u64(..))))
+                .collect();
+            let batch: Vec<_> =
+                values.iter().map(|(key, value)| (key.as_str(), Some(value.as_str()))).collect();
+            let base = log.append(&keyed(&batch, codec), 0).unwrap().base_offset;
+            storage.step();
+            for (offset, (key, value)) in (base..).zip(values) {
+                model.insert(key, (offset, value));
+            }
+        }
+        if round % 2 == 0 {
+            upkeep(&storage);
+        }
+        let compacted = storage.compact(&[(Arc::clone(&log), EVERYTHING)], 5_000).unwrap();
+        assert_eq!(compacted.logs, 1);
+        let mut expected: Vec<_> = model
+            .iter()
+            .map(|(key, (offset, value))| (*offset, key.clone(), Some(value.clone())))
+            .collect();
+        expected.sort();
+        assert_eq!(entries(&log), expected);
+        let again = storage.compact(&[(Arc::clone(&log), EVERYTHING)], 5_000).unwrap();
+        assert_eq!(again.logs, 0, "nothing is dirty");
+        if round == 3 {
+            storage.checkpoint(|_| Ok(())).unwrap();
+        }
+        assert_eq!(entries(&open(&disk.copy()).log(TOPIC, 0)), expected);
+    }
+}
+
+#[test]
+fn a_tombstone_goes_with_its_key_and_the_end_of_the_log_stays() {
+    let disk = SimDisk::new(1);
+    let storage = open(&disk);
+    let log = storage.log(TOPIC, 0);
+    let append = |records: &[(&str, Option<&str>)]| {
+        log.append(&keyed(records, Compression::None), 0).unwrap();
+        storage.step();
+    };
+    append(&[("a", Some("1")), ("b", Some("1"))]);
+    append(&[("a", None)]);
+    let compact = |now_ms| storage.compact(&[(Arc::clone(&log), EVERYTHING)], now_ms).unwrap();
+    compact(2_000);
+    let left = |log: &Arc<Log>| -> Vec<_> {
+        entries(log).into_iter().map(|(offset, key, _)| (offset, key)).collect()
+    };
+    assert_eq!(left(&log), [(1, "b".to_owned()), (2, "a".to_owned())]);
+    append(&[("c", None)]);
+    compact(3_000);
+    append(&[("c", None)]);
+    compact(4_000);
+    let found = left(&log);
+    assert!(!found.iter().any(|(_, key)| key == "a"), "{found:?}");
+    assert_eq!(log.high_watermark(), 5);
+    let read = log.read(4, 100, true).unwrap().wait().unwrap();
+    assert_eq!(read.next_offset, 5);
+}
+
+#[test]
+fn young_records_are_not_compacted() {
+    let disk = SimDisk::new(1);
+    let storage = open(&disk);
+    let log = storage.log(TOPIC, 0);
+    for value in ["1", "2", "3"] {
+        log.append(&keyed(&[("a", Some(value))], Compression::None), 0).unwrap();
+        storage.step();
+    }
+    let compact = |compaction, now_ms| {
+        storage.compact(&[(Arc::clone(&log), compaction)], now_ms).unwrap().logs
+    };
+    assert_eq!(compact(Compaction { min_lag_ms: 100, ..EVERYTHING }, 1_050), 0);
+    assert_eq!(
+        compact(Compaction { min_dirty_ratio: 1.1, max_lag_ms: 50, ..EVERYTHING }, 1_050),
+        0
+    );
+    assert_eq!(entries(&log).len(), 3);
+    assert_eq!(
+        compact(Compaction { min_dirty_ratio: 1.1, max_lag_ms: 50, ..EVERYTHING }, 1_051),
+        1
+    );
+    assert_eq!(entries(&log).len(), 1);
+}
+
+#[test]
+fn a_flip_anywhere_in_a_segment_is_reported_and_never_served() {
+    let disk = SimDisk::new(1);
+    let storage = open(&disk);
+    let expected = fill(&storage, 3, 3);
+    upkeep(&storage);
+    storage.checkpoint(|_| Ok(())).unwrap();
+    drop(storage);
+    let path = Path::new("/data/segments/0000000001.segment");
+    let length = disk.bytes(path).len();
+    let padding = |at: usize| disk.bytes(path)[at] == 0;
+    let mut detected = 0;
+    for at in (0..length).step_by(97).filter(|at| !padding(*at)) {
+        let flipped = disk.copy();
+        flipped.change(path, |bytes| bytes[at] ^= 0x10);
+        let mut owner = Owner::default();
+        match Storage::open_on(Arc::new(flipped), options(), &mut owner) {
+            Err(Error::Corrupt { path: named, .. }) => assert_eq!(named, path),
+            Err(error) => panic!("{error}"),
+            Ok(storage) => {
+                let mut errors = 0;
+                for (partition, expected) in &expected {
+                    match crate::world::try_records(&storage.log(TOPIC, *partition), 2_000) {
+                        Ok(found) => assert_eq!(&found, expected),
+                        Err(Error::Corrupt { path: named, .. }) => {
+                            assert_eq!(named, path);
+                            errors += 1;
+                        }
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+                assert!(errors > 0, "flip at {at} was not noticed");
+            }
+        }
+        detected += 1;
+    }
+    assert!(detected > 100);
+}
+
+#[test]
+fn a_missing_or_swapped_file_is_reported() {
+    let disk = SimDisk::new(1);
+    let storage = open(&disk);
+    fill(&storage, 3, 4);
+    upkeep(&storage);
+    storage.checkpoint(|_| Ok(())).unwrap();
+    drop(storage);
+    let mut names = disk.names();
+    names.retain(|name| name.extension().is_some_and(|suffix| suffix == "segment"));
+    let (one, other) = (names.first().unwrap(), names.last().unwrap());
+    assert_ne!(one, other);
+    for change in ["lost", "swapped", "truncated", "checkpoint"] {
+        let copy = disk.copy();
+        match change {
+            "lost" => moldau_storage::Disk::remove(&copy, one).unwrap(),
+            "swapped" => copy.change(one, |bytes| *bytes = disk.bytes(other)),
+            "truncated" => copy.change(one, |bytes| bytes.truncate(bytes.len() / 2)),
+            _ => moldau_storage::Disk::remove(&copy, "/data/checkpoint".as_ref()).unwrap(),
+        }
+        let opened = Storage::open_on(Arc::new(copy), options(), &mut Owner::default());
+        assert!(matches!(opened.map(drop), Err(Error::Corrupt { .. })), "{change}");
+    }
+}
