@@ -53,7 +53,7 @@ pub(crate) fn install(peers: &Peers) -> Result<()> {
         },
         Peer {
             name: "Java client",
-            inputs: vec![manifests.join("pom.xml"), clients.join("java/ConformanceClient.java")],
+            inputs: [vec![manifests.join("pom.xml")], java_sources(&clients)?].concat(),
             directory: peers.java_classes(),
             install: java,
             verify: verify_java,
@@ -77,9 +77,16 @@ pub(crate) fn install(peers: &Peers) -> Result<()> {
         },
         Peer {
             name: "franz-go",
-            inputs: ["go.mod", "go.sum", "main.go", "group.go", "produce_consume.go"]
-                .map(|file| clients.join("go-franz").join(file))
-                .to_vec(),
+            inputs: [
+                "go.mod",
+                "go.sum",
+                "main.go",
+                "compacted.go",
+                "group.go",
+                "produce_consume.go",
+            ]
+            .map(|file| clients.join("go-franz").join(file))
+            .to_vec(),
             directory: peers.root().join("go"),
             install: go,
             verify: verify_go,
@@ -168,20 +175,33 @@ fn jar_exists(peers: &Peers, artifact: &str) -> bool {
     peers.kafka_jars().join(format!("{artifact}-{KAFKA_VERSION}.jar")).is_file()
 }
 
+/// The Java programs, in the order of their names.
+fn java_sources(clients: &Path) -> Result<Vec<PathBuf>> {
+    let mut sources = fs::read_dir(clients.join("java"))?
+        .map(|entry| Ok(entry?.path()))
+        .collect::<Result<Vec<PathBuf>>>()?;
+    sources.retain(|source| source.extension().is_some_and(|extension| extension == "java"));
+    sources.sort();
+    Ok(sources)
+}
+
 fn java(peers: &Peers, inputs: &[PathBuf]) -> Result<()> {
     let mut compiler = Command::new("javac");
     compiler
         .args(["-Xlint:all,-processing,-classfile", "-Werror", "-cp", &peers.kafka_classpath()?])
         .arg("-d")
         .arg(peers.java_classes())
-        .arg(&inputs[1]);
+        .args(&inputs[1..]);
     finish(compiler).map(drop)
 }
 
 fn verify_java(peers: &Peers) -> Result<String> {
-    let class = peers.java_classes().join("ConformanceClient.class");
-    ensure!(class.is_file(), "{} is missing", class.display());
-    Ok(format!("kafka-clients {KAFKA_VERSION}"))
+    for program in ["ConfigSession", "ConformanceClient", "StreamsCount"] {
+        let class = peers.java_classes().join(format!("{program}.class"));
+        ensure!(class.is_file(), "{} is missing", class.display());
+    }
+    ensure!(jar_exists(peers, "kafka-streams"), "the jar of Kafka Streams is missing");
+    Ok(format!("kafka-clients and kafka-streams {KAFKA_VERSION}"))
 }
 
 fn python(peers: &Peers, inputs: &[PathBuf]) -> Result<()> {

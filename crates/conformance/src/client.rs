@@ -42,11 +42,15 @@ pub enum Scenario {
     Admin,
     /// Offsets by time.
     Offsets,
+    /// A compacted topic, read once it is cleaned.
+    Compacted,
+    /// Kafka Streams loses its local state and restores it from a changelog.
+    Streams,
 }
 
 impl Scenario {
     /// Every scenario, `produce-consume` once per codec.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::ProduceConsume("none"),
         Self::ProduceConsume("gzip"),
         Self::ProduceConsume("snappy"),
@@ -56,6 +60,8 @@ impl Scenario {
         Self::Idempotent,
         Self::Admin,
         Self::Offsets,
+        Self::Compacted,
+        Self::Streams,
     ];
 
     /// The short name: the codec, or the scenario's word on the command line.
@@ -66,6 +72,20 @@ impl Scenario {
             Self::Idempotent => "idempotent",
             Self::Admin => "admin",
             Self::Offsets => "offsets",
+            Self::Compacted => "compacted",
+            Self::Streams => "streams",
+        }
+    }
+
+    /// Whether the library has a program for it. What a cleaned batch looks like to a reader is
+    /// asked of the three readers that others are built on; Streams is Java.
+    pub fn is_for(self, library: Library) -> bool {
+        match self {
+            Self::Compacted => {
+                matches!(library, Library::Java | Library::Librdkafka | Library::Franz)
+            }
+            Self::Streams => library == Library::Java,
+            _ => true,
         }
     }
 }
@@ -91,7 +111,10 @@ impl Library {
         topic: &str,
         directory: &Path,
     ) -> Result<Vec<Check>> {
-        let mut command = self.command(peers)?;
+        let mut command = match scenario {
+            Scenario::Streams => peers.java_tool("StreamsCount")?,
+            _ => self.command(peers)?,
+        };
         match scenario {
             Scenario::ProduceConsume(codec) => {
                 command.args([bootstrap, "produce-consume", topic, codec]);

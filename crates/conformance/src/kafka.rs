@@ -63,7 +63,8 @@ impl Kafka {
     }
 }
 
-/// The internal topics are kept small and the first rebalance immediate, so that tests are short.
+/// The internal topics are kept small, and the first rebalance and the cleaning of compacted topics
+/// come at once, so that tests are short.
 fn server_properties(port: u16, controller_port: u16, data: &Path) -> String {
     format!(
         "process.roles=broker,controller
@@ -76,6 +77,7 @@ listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
 log.dirs={}
 auto.create.topics.enable=false
 group.initial.rebalance.delay.ms=0
+log.cleaner.backoff.ms=200
 offsets.topic.num.partitions=4
 offsets.topic.replication.factor=1
 transaction.state.log.num.partitions=4

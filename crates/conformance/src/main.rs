@@ -22,7 +22,8 @@ struct Arguments {
     #[arg(long)]
     program: Vec<String>,
 
-    /// Only these scenarios: a codec, group, idempotent, admin, offsets, or a family of tools.
+    /// Only these scenarios: a codec, group, idempotent, admin, offsets, compacted, streams, or a
+    /// family of tools.
     #[arg(long)]
     scenario: Vec<String>,
 
@@ -79,7 +80,8 @@ fn run_target(
             Target::start(kind, &binary, peers, directory.path())?
         }
     };
-    let found = matrix::run(peers, &target, cells, arguments.jobs, directory.path(), report);
+    let cells: Vec<Cell> = cells.iter().copied().filter(|cell| cell.is_for(kind)).collect();
+    let found = matrix::run(peers, &target, &cells, arguments.jobs, directory.path(), report);
     if found.iter().any(|outcome| !outcome.passed()) {
         eprintln!("the last words of the {}:\n{}", kind.name(), target.tail());
     }
@@ -104,12 +106,18 @@ fn cells(arguments: &Arguments) -> Vec<Cell> {
     let tools = Family::value_variants().iter().map(|&family| Cell::Tools(family));
     let clients = Library::value_variants()
         .iter()
-        .flat_map(|&library| Scenario::ALL.map(|scenario| Cell::Client(library, scenario)));
-    let (groups, rest): (Vec<Cell>, Vec<Cell>) =
-        clients.partition(|cell| cell.scenario() == Scenario::Group.name());
+        .flat_map(|&library| Scenario::ALL.map(|scenario| (library, scenario)))
+        .filter(|(library, scenario)| scenario.is_for(*library))
+        .map(|(library, scenario)| Cell::Client(library, scenario));
+    let is_long = |cell: &Cell| {
+        [Scenario::Group, Scenario::Compacted, Scenario::Streams]
+            .iter()
+            .any(|scenario| cell.scenario() == scenario.name())
+    };
+    let (long, rest): (Vec<Cell>, Vec<Cell>) = clients.partition(is_long);
     let chosen = |names: &[String], name: &str| names.is_empty() || names.iter().any(|n| n == name);
     tools
-        .chain(groups)
+        .chain(long)
         .chain(rest)
         .filter(|cell| chosen(&arguments.program, cell.program()))
         .filter(|cell| chosen(&arguments.scenario, cell.scenario()))

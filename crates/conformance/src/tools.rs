@@ -1,6 +1,7 @@
 //! Kafka's command-line tools, with what their output must show.
 
 mod api_versions;
+mod config_session;
 
 use std::fs;
 use std::path::Path;
@@ -17,6 +18,9 @@ use crate::target::Kind;
 /// A tool is a JVM that starts, asks and ends.
 const TOOL_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// Some hundred requests one after the other; Kafka's broker learns of each change a moment later.
+const SESSION_TIMEOUT: Duration = Duration::from_secs(150);
+
 const TOPICS: &str = "org.apache.kafka.tools.TopicCommand";
 const CONFIGS: &str = "kafka.admin.ConfigCommand";
 const GROUPS: &str = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand";
@@ -25,6 +29,7 @@ const DELETE_RECORDS: &str = "org.apache.kafka.tools.DeleteRecordsCommand";
 const CONSOLE_PRODUCER: &str = "org.apache.kafka.tools.ConsoleProducer";
 const CONSOLE_CONSUMER: &str = "org.apache.kafka.tools.consumer.ConsoleConsumer";
 const API_VERSIONS: &str = "org.apache.kafka.tools.BrokerApiVersionsCommand";
+const LOG_DIRS: &str = "org.apache.kafka.tools.LogDirsCommand";
 const PRODUCER_PERFORMANCE: &str = "org.apache.kafka.tools.ProducerPerformance";
 
 /// A family of tools.
@@ -34,6 +39,10 @@ pub enum Family {
     Topics,
     /// kafka-configs: alter and describe the configs of a topic.
     Configs,
+    /// A session with every topic config, compared with what Apache Kafka answers.
+    ConfigSession,
+    /// kafka-log-dirs.
+    LogDirs,
     /// kafka-consumer-groups: list, describe, reset and delete offsets, delete.
     Groups,
     /// kafka-get-offsets and kafka-delete-records.
@@ -52,6 +61,8 @@ impl Family {
         match self {
             Self::Topics => "topics",
             Self::Configs => "configs",
+            Self::ConfigSession => "config-steps",
+            Self::LogDirs => "log-dirs",
             Self::Groups => "groups",
             Self::Records => "records",
             Self::Console => "console",
@@ -90,6 +101,8 @@ impl<'a> Tools<'a> {
         match family {
             Family::Topics => self.topics()?,
             Family::Configs => self.configs()?,
+            Family::ConfigSession => self.config_session()?,
+            Family::LogDirs => self.log_dirs()?,
             Family::Groups => self.groups()?,
             Family::Records => self.records()?,
             Family::Console => self.console()?,
@@ -140,6 +153,40 @@ impl<'a> Tools<'a> {
         let unknown = ["--alter", "--add-config", "no.such.config=1"];
         let refused = self.tool(CONFIGS, &[&unknown[..], &entity].concat())?;
         self.check("an unknown config is refused", !refused.success(), &refused.stdout);
+        Ok(())
+    }
+
+    /// Steps that each show what came of a configuration; see [`config_session`].
+    fn config_session(&mut self) -> Result<()> {
+        let mut command = self.peers.java_tool("ConfigSession")?;
+        command.args([self.bootstrap, self.topic]);
+        let session = Process::run(command, self.topic, self.directory, "", SESSION_TIMEOUT)?;
+        self.check("the session ends well", session.success(), &session.explanation());
+        let name = format!("{}-windowed-changelog", self.topic);
+        let entity = ["--entity-type", "topics", "--entity-name", &name];
+        let configs = self.tool(CONFIGS, &[&["--describe", "--all"][..], &entity].concat())?;
+        let name = format!("{}-two-replicas-in-sync", self.topic);
+        let topics = self.tool(TOPICS, &["--describe", "--topic", &name])?;
+        let transcript =
+            config_session::transcript(&session.stdout, &configs.stdout, &topics.stdout);
+        let differences = config_session::differences(&transcript, self.kind.is_ours());
+        self.check("every step ends as it is written down", differences.is_empty(), &differences);
+        Ok(())
+    }
+
+    fn log_dirs(&mut self) -> Result<()> {
+        let topic = self.topic;
+        self.create_topic(2)?;
+        self.produce("a:1\n")?;
+        let named = self.tool(LOG_DIRS, &["--describe", "--topic-list", topic])?;
+        let all = self.tool(LOG_DIRS, &["--describe"])?;
+        for (name, shown) in [("a named topic", &named), ("every topic", &all)] {
+            let sizes = [0, 1].map(|partition| log_dir_size(&shown.stdout, topic, partition));
+            let mut sizes = sizes.map(|size| size.unwrap_or(-1));
+            sizes.sort_unstable();
+            let ok = sizes[0] == 0 && sizes[1] > 0;
+            self.check(&format!("{name} has the size of its record"), ok, &both_outputs(shown));
+        }
         Ok(())
     }
 
@@ -275,6 +322,17 @@ impl<'a> Tools<'a> {
     fn check(&mut self, name: &str, ok: bool, detail: &str) {
         self.checks.push(Check::new(name, ok, detail));
     }
+}
+
+/// The size of a partition in the JSON that kafka-log-dirs prints.
+fn log_dir_size(output: &str, topic: &str, partition: u32) -> Option<i64> {
+    let json = output.lines().find(|line| line.starts_with('{'))?;
+    let json: serde_json::Value = serde_json::from_str(json).ok()?;
+    let dirs = json["brokers"].as_array()?.iter().flat_map(|broker| broker["logDirs"].as_array());
+    let mut partitions = dirs.flatten().filter_map(|dir| dir["partitions"].as_array()).flatten();
+    let name = format!("{topic}-{partition}");
+    let found = partitions.find(|found| found["partition"] == name)?;
+    (found["offsetLag"] == 0 && found["isFuture"] == false).then(|| found["size"].as_i64())?
 }
 
 fn both_outputs(finished: &Finished) -> String {

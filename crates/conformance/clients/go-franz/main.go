@@ -61,6 +61,8 @@ func run(args []string) error {
 		err = p.administration()
 	case "offsets":
 		err = p.offsets()
+	case "compacted":
+		err = p.compacted()
 	default:
 		err = fmt.Errorf("unknown scenario %s", args[1])
 	}

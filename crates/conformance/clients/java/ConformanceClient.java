@@ -35,13 +35,13 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /** The Java client's conformance program; ../README.md describes its interface and scenarios. */
 public final class ConformanceClient {
-    private static final Duration POLL = Duration.ofMillis(100);
+    static final Duration POLL = Duration.ofMillis(100);
     private static final long DEADLINE_MS = 40_000;
     private static final int BATCH = 80;
 
     private final String bootstrap;
     private final String topic;
-    private final Admin admin;
+    final Admin admin;
     private int checks = 0;
     private int failures = 0;
 
@@ -59,6 +59,7 @@ public final class ConformanceClient {
             case "idempotent" -> client.idempotent();
             case "admin" -> client.admin();
             case "offsets" -> client.offsets();
+            case "compacted" -> new CompactedTopic(client, args[2]).run();
             default -> throw new IllegalArgumentException("unknown scenario " + args[1]);
         }
         client.admin.close();
@@ -345,7 +346,7 @@ public final class ConformanceClient {
     }
 
     /** A created topic is not yet in every broker's metadata when the answer arrives. */
-    private void awaitPartitions(int partitions) throws Exception {
+    void awaitPartitions(int partitions) throws Exception {
         long deadline = deadline();
         while (System.currentTimeMillis() < deadline) {
             try {
@@ -360,7 +361,7 @@ public final class ConformanceClient {
         }
     }
 
-    private static List<RecordMetadata> sendAll(
+    static List<RecordMetadata> sendAll(
             KafkaProducer<byte[], byte[]> producer, List<ProducerRecord<byte[], byte[]>> records)
             throws Exception {
         List<Future<RecordMetadata>> pending = new ArrayList<>();
@@ -390,7 +391,7 @@ public final class ConformanceClient {
         return got;
     }
 
-    private KafkaProducer<byte[], byte[]> producer(Map<String, String> settings) {
+    KafkaProducer<byte[], byte[]> producer(Map<String, String> settings) {
         Properties properties = properties();
         properties.put("acks", "all");
         properties.putAll(settings);
@@ -398,7 +399,7 @@ public final class ConformanceClient {
             properties, new ByteArraySerializer(), new ByteArraySerializer());
     }
 
-    private KafkaConsumer<byte[], byte[]> consumer(Map<String, String> settings) {
+    KafkaConsumer<byte[], byte[]> consumer(Map<String, String> settings) {
         Properties properties = properties();
         properties.put("auto.offset.reset", "earliest");
         properties.putAll(settings);
@@ -412,11 +413,11 @@ public final class ConformanceClient {
         return properties;
     }
 
-    private static long deadline() {
+    static long deadline() {
         return System.currentTimeMillis() + DEADLINE_MS;
     }
 
-    private void check(String name, boolean ok, String detail) {
+    void check(String name, boolean ok, String detail) {
         checks++;
         String line = "{\"check\": \"" + name + "\", \"ok\": " + ok;
         if (!ok) {

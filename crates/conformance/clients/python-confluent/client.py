@@ -12,6 +12,7 @@ from confluent_kafka.admin import (AdminClient, ConfigResource, NewPartitions, N
 POLL_S = 0.1
 DEADLINE_S = 40
 BATCH = 80
+CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 
 
 class Checks:
@@ -172,9 +173,91 @@ class Client(Checks):
             found = self.admin_client.list_offsets({partition: spec})[partition].result().offset
             self.check(name, found == offset, found)
 
-    def create_topic(self, partitions):
-        self.admin_client.create_topics(
-            [NewTopic(self.topic, num_partitions=partitions)])[self.topic].result()
+    def compacted(self):
+        self.create_topic(1, {
+            "cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.01",
+            "delete.retention.ms": "100"})
+        newest = {}
+        for codec in CODECS:
+            self.produce_updates(codec, newest)
+        end = self.end_offset()
+        got = self.await_cleaned(end, len(newest))
+        kept = [(m.key().decode(), (m.value() or b"").decode()) for m in got if m.offset() < end]
+        self.check("every key has its newest value, once", sorted(kept) == sorted(newest.items()),
+                   kept[:40])
+        offsets = [message.offset() for message in got]
+        self.check("offsets ascend", offsets == sorted(set(offsets)), offsets[:40])
+        self.check("a deleted key is gone", all(key != "deleted" for key, _ in kept), kept[:40])
+        stuck = []
+        for start in sorted({0, 1, end - 2, end - 1, end, *range(0, end, 37)}):
+            read = self.read_to_end(start)
+            offsets = [message.offset() for message in read or []]
+            ascend = offsets == sorted(set(offsets)) and all(offset >= start for offset in offsets)
+            if read is None or not ascend:
+                stuck.append(start)
+        self.check("a reader goes on from every offset, kept or not", not stuck, stuck)
+
+    def produce_updates(self, codec, newest):
+        """Many updates of few keys in batches of 50, so that of a batch little or nothing stays."""
+        updates = [("deleted", codec)]
+        for i in range(200):
+            updates.append((f"key-{i % 10}", f"{codec}-{i}-".ljust(50, "x")))
+        # The newest value of this key stands before the end of its batch, whose tail goes.
+        updates.insert(len(updates) - 5, ("early", codec))
+        newest.update(updates[1:])
+        updates.append(("deleted", None))
+        producer = self.producer({"compression.type": codec, "linger.ms": 1000})
+        for start in range(0, len(updates), 50):
+            for key, value in updates[start:start + 50]:
+                producer.produce(self.topic, value, key, partition=0)
+            producer.flush(DEADLINE_S)
+
+    def await_cleaned(self, end, wanted):
+        """Reads the topic until only the newest record of each key is left below `end`. Kafka
+        cleans a segment only once a later record has closed it, so one more is sent each time."""
+        producer = self.producer({})
+        got = []
+
+        def cleaned():
+            producer.produce(self.topic, b"tick", b"tick", partition=0)
+            producer.flush(DEADLINE_S)
+            read = self.read_to_end(0)
+            got[:] = read or []
+            return read is not None and sum(m.offset() < end for m in got) <= wanted
+
+        until(cleaned)
+        return got
+
+    def end_offset(self):
+        partition = TopicPartition(self.topic, 0)
+        latest = self.admin_client.list_offsets({partition: OffsetSpec.latest()})
+        return latest[partition].result().offset
+
+    def read_to_end(self, start):
+        """What stands at or after an offset; nothing where the end is not reached in time."""
+        end = self.end_offset()
+        consumer = self.consumer({"group.id": "unused", "enable.partition.eof": True,
+                                  "fetch.wait.max.ms": 100})
+        consumer.assign([TopicPartition(self.topic, 0, start)])
+        got, reached = [], []
+
+        def at_end():
+            for message in consumer.consume(500, POLL_S):
+                if message.error() and message.error().code() == KafkaError._PARTITION_EOF:
+                    reached.append(message.offset())
+                elif message.error():
+                    raise KafkaException(message.error())
+                else:
+                    got.append(message)
+            return bool(reached) and reached[-1] >= end
+
+        until(at_end)
+        consumer.close()
+        return got if reached and reached[-1] >= end else None
+
+    def create_topic(self, partitions, config=None):
+        topic = NewTopic(self.topic, num_partitions=partitions, config=config or {})
+        self.admin_client.create_topics([topic])[self.topic].result()
         self.await_partitions(partitions)
 
     def partitions(self):
