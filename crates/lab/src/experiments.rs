@@ -5,9 +5,11 @@
 
 mod bench;
 mod control;
+pub mod file;
 pub mod overhead;
 pub mod partitions;
 pub mod side_by_side;
+pub mod storage;
 
 use std::path::Path;
 

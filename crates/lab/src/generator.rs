@@ -7,7 +7,8 @@
 mod clock;
 mod consuming;
 mod producing;
-mod slots;
+mod skimming;
+pub(crate) mod slots;
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc;
@@ -22,7 +23,8 @@ use crate::histograms::Latencies;
 use crate::ledger::{DeliveryLedger, SentLedger};
 use crate::run::Slot;
 use crate::workload::Workload;
-use clock::RunClock;
+pub(crate) use clock::{BlockingTimer, RunClock};
+pub use skimming::{Scan, Scanned, scan};
 pub(crate) use slots::slot_ms;
 
 /// Name of this process among the measured ones.
@@ -199,8 +201,14 @@ pub fn produce(setup: &Setup) -> Result<Measured, Error> {
             let run = move || consuming::run(shared, &ready);
             consumers.push(spawn(scope, "lab-consumer".into(), run)?);
         }
+        let mut tails = Vec::new();
+        for tail in 0..setup.workload.tails {
+            let ready = ready.clone();
+            let run = move || skimming::run(shared, &ready);
+            tails.push(spawn(scope, format!("lab-tail-{tail}"), run)?);
+        }
         drop(ready);
-        let threads = producers.len() + consumers.len();
+        let threads = producers.len() + consumers.len() + tails.len();
         let clock = wait_until_ready(&readiness, threads).inspect(|clock| {
             start.send_replace(Some(*clock));
         });
@@ -209,9 +217,11 @@ pub fn produce(setup: &Setup) -> Result<Measured, Error> {
         drop(start);
         let produced = producers.into_iter().map(join).collect::<Result<Vec<_>, _>>()?;
         let consumed = consumers.into_iter().map(join).collect::<Result<Vec<_>, _>>()?;
+        let tailed = tails.into_iter().map(join).collect::<Result<Vec<_>, _>>()?;
         let (window_start, processes, host) = usage?;
         let mut measured = Measured::empty(window_start, processes, host);
         measured.window_ns = nanos(setup.workload.window());
+        measured.consumed_records = tailed.iter().sum();
         let slots = measured.take_produced(produced);
         measured.take_consumed(consumed, slots);
         Ok(measured)

@@ -6,7 +6,7 @@
 //! - [`ledger`]: every record sent, acknowledged and delivered, and what went wrong with it.
 //! - [`histograms`], [`cpu`], [`resources`], [`environment`]: latencies, processor time, what a
 //!   process holds, the machine.
-//! - [`systems`]: the processes under test.
+//! - [`systems`], [`bare_disk`]: the processes under test, and what the disk gives without them.
 //! - [`experiments`]: the questions, as plans and functions that run them.
 //! - [`metric`], [`statistics`], [`stall`]: figures, paired differences with intervals, and what a
 //!   stop of the target must look like.
@@ -24,6 +24,7 @@
 //! - A result whose run fails a check carries the verdict that says so, and its sentence does too.
 //! - Nothing here prints or reads arguments and the environment.
 
+pub mod bare_disk;
 pub mod checks;
 pub mod cpu;
 pub mod environment;

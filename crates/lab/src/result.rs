@@ -58,7 +58,7 @@ pub struct RunResult {
 }
 
 /// The question that an experiment answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Experiment {
     /// What does the proxy cost?
@@ -67,6 +67,20 @@ pub enum Experiment {
     SideBySide,
     /// What does a number of partitions cost?
     Partitions,
+    /// What does the broker take off what the disk gives?
+    Storage,
+    /// What an experiment file asks.
+    File(Question),
+}
+
+/// What an experiment file says of itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Question {
+    /// The question.
+    pub question: String,
+    /// What was expected and why, before anything was measured.
+    pub hypothesis: String,
 }
 
 /// One of the systems or paths that are compared.

@@ -19,7 +19,7 @@ use crate::error::Error;
 pub use kafka::{
     KAFKA_HEAP_BYTES, KafkaInstallation, KafkaNode, kafka_broker, prepare_kafka, prepare_kafka_node,
 };
-pub use moldau::{Durability, moldau_broker, moldau_proxy};
+pub use moldau::{Durability, moldau_broker, moldau_broker_configured, moldau_proxy};
 
 /// How long a system may take to become ready; a JVM on a busy machine takes a few seconds.
 const READY_TIMEOUT: Duration = Duration::from_secs(60);

@@ -95,6 +95,10 @@ pub(crate) enum LabQuestion {
     Ceiling(CeilingOptions),
     /// What does a number of partitions cost, and where does a system end?
     Partitions(PartitionsOptions),
+    /// What does the broker take off what the disk gives?
+    Storage(StorageOptions),
+    /// Run an experiment file: one key of the broker's configuration at several levels.
+    Run(RunOptions),
     /// Rebuild the report of a run from its result file.
     Report {
         /// Directory of the run.
@@ -102,6 +106,43 @@ pub(crate) enum LabQuestion {
     },
     /// List the questions that can be asked.
     List,
+    /// A loop over one file, which the laboratory starts to see what the disk gives.
+    #[command(hide = true)]
+    BareDisk {
+        /// What to do, as JSON.
+        task: String,
+    },
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct RunOptions {
+    /// The experiment file (YAML).
+    pub(crate) file: PathBuf,
+    /// Half the rounds and a quarter of the windows.
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Directory under which the run's own directory is made.
+    #[arg(long, value_name = "DIR", default_value = "lab-runs")]
+    pub(crate) out: PathBuf,
+    /// Print the result as one JSON document.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct StorageOptions {
+    /// Ask for an answer in under four minutes, with wider intervals.
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Bytes of the cold scan [default: 5 GiB, with --quick 1 GiB].
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) bytes: Option<u64>,
+    /// Directory under which the run's own directory is made, on the disk that is measured.
+    #[arg(long, value_name = "DIR", default_value = "lab-runs")]
+    pub(crate) out: PathBuf,
+    /// Print the result as one JSON document.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Args, Clone, Debug)]

@@ -3,6 +3,7 @@
 pub(crate) mod broker;
 pub(crate) mod config_check;
 pub(crate) mod consume;
+mod experiment_file;
 pub(crate) mod groups;
 pub(crate) mod lab;
 pub(crate) mod produce;

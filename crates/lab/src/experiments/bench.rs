@@ -53,6 +53,8 @@ pub(super) struct Bench<'a> {
     /// Pairs that may still be repeated.
     repeats_left: u32,
     next_run: u32,
+    /// Checks that the experiment made itself.
+    notes: Vec<Check>,
     progress: &'a mut dyn Progress,
     steps_done: u32,
     steps: u32,
@@ -81,6 +83,7 @@ impl<'a> Bench<'a> {
             set_aside: Vec::new(),
             repeats_left: REPEATS_MAX,
             next_run: 1,
+            notes: Vec::new(),
             progress,
             steps_done: 0,
             steps,
@@ -149,6 +152,58 @@ impl<'a> Bench<'a> {
         path.control.delete_topic(&setup.topic)
     }
 
+    /// One run that produces without a consumer, audited by a reading that is not measured. Gives
+    /// the topic and its records; the topic stays.
+    pub(super) fn produce_and_audit(
+        &mut self,
+        path: &Path,
+        case: &str,
+        pair: u32,
+        workload: &Workload,
+    ) -> Result<(String, u64), Error> {
+        self.step(&format!("{case}: {}, {}", path.arm, pair + 1));
+        let mut setup = self.setup(path, pair, workload);
+        path.control.create_topic(&setup.topic, workload.partitions)?;
+        let produced = generator::produce(&setup)?;
+        setup.workload = Workload { pace: Pace::ReadBack, warmup_ms: 0, ..workload.clone() };
+        let read = generator::read_back(&setup, &produced.sent)?;
+        let delivered = read.delivered.as_ref().expect("a reading delivers");
+        let audit = audit(&produced.sent, delivered);
+        let held = path.control.records_held(&setup.topic, workload.partitions)?;
+        self.record(Named { case, path, pair }, workload, &produced, audit, held)?;
+        Ok((setup.topic, held))
+    }
+
+    /// The runs so far, without those set aside.
+    pub(super) fn runs(&self) -> &[RunRecord] {
+        &self.runs
+    }
+
+    /// Adds a run that this bench did not carry out.
+    pub(super) fn add(&mut self, run: RunRecord) {
+        self.runs.push(run);
+    }
+
+    /// Adds a check that the experiment made itself.
+    pub(super) fn note(&mut self, check: Check) {
+        self.notes.push(check);
+    }
+
+    /// Time of the experiment, ms since its start.
+    pub(super) fn at_ms(&self, instant: Instant) -> u64 {
+        millis(instant.saturating_duration_since(self.started))
+    }
+
+    /// What a path does with a workload, for choosing a rate; not recorded.
+    pub(super) fn probe(&mut self, path: &Path, workload: &Workload) -> Result<Measured, Error> {
+        self.step(&format!("Calibrate: {}", path.arm));
+        let setup = self.setup(path, 0, workload);
+        path.control.create_topic(&setup.topic, workload.partitions)?;
+        let measured = generator::produce(&setup)?;
+        path.control.delete_topic(&setup.topic)?;
+        Ok(measured)
+    }
+
     /// Sets the runs of a pair aside if the generator was late in any of them; whether the pair is
     /// to be measured again. Their figures are dropped whatever they were, so this favours no arm.
     pub(super) fn must_repeat(&mut self, case: &str, pair: u32) -> bool {
@@ -168,12 +223,8 @@ impl<'a> Bench<'a> {
 
     /// Records per second that a path takes at full speed, for choosing a rate; not recorded.
     pub(super) fn calibrate(&mut self, path: &Path, workload: &Workload) -> Result<f64, Error> {
-        self.step(&format!("Calibrate: {}", path.arm));
         let workload = Workload { pace: Pace::Unpaced, consume: true, ..workload.clone() };
-        let setup = self.setup(path, 0, &workload);
-        path.control.create_topic(&setup.topic, workload.partitions)?;
-        let measured = generator::produce(&setup)?;
-        path.control.delete_topic(&setup.topic)?;
+        let measured = self.probe(path, &workload)?;
         let records = u32::try_from(measured.produced_records).unwrap_or(u32::MAX);
         Ok(f64::from(records) / workload.window().as_secs_f64())
     }
@@ -242,6 +293,7 @@ impl<'a> Bench<'a> {
         let mut checks = checks(&self.runs, &self.set_aside, &audit, &self_test);
         let judged = frame.objectives.iter().map(|wish| wish.check(&self.runs, self.seed));
         checks.extend(judged);
+        checks.extend(self.notes);
         let mut result = RunResult {
             format_version: FORMAT_VERSION,
             id: result_id(self.started_unix_ms),

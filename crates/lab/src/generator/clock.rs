@@ -61,10 +61,7 @@ impl Timer {
             tokio::task::yield_now().await;
             return Ok(());
         }
-        let value = Timespec::try_from(duration).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 });
-        let none = Timespec { tv_sec: 0, tv_nsec: 0 };
-        let when = Itimerspec { it_interval: none, it_value: value };
-        timerfd_settime(self.fd.get_ref(), TimerfdTimerFlags::empty(), &when)
+        timerfd_settime(self.fd.get_ref(), TimerfdTimerFlags::empty(), &once_after(duration))
             .map_err(|errno| Error::machine(action)(errno.into()))?;
         loop {
             let mut ready = self.fd.readable().await.map_err(Error::machine(action))?;
@@ -76,4 +73,41 @@ impl Timer {
             }
         }
     }
+}
+/// Waits on a thread with the same precision, so that a bare loop is woken as the generator is.
+#[derive(Debug)]
+pub(crate) struct BlockingTimer {
+    fd: OwnedFd,
+}
+
+impl BlockingTimer {
+    pub(crate) fn new() -> Result<Self, Error> {
+        let fd = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)
+            .map_err(|errno| Error::machine("making a timer")(errno.into()))?;
+        Ok(Self { fd })
+    }
+
+    /// Waits until `instant`; not at all if it has passed.
+    pub(crate) fn sleep_until(&self, instant: Instant) -> Result<(), Error> {
+        let duration = instant.saturating_duration_since(Instant::now());
+        if duration.is_zero() {
+            return Ok(());
+        }
+        let refused = |errno: Errno| Error::machine("waiting on a timer")(errno.into());
+        timerfd_settime(&self.fd, TimerfdTimerFlags::empty(), &once_after(duration))
+            .map_err(refused)?;
+        let mut expirations = [0; 8];
+        loop {
+            match rustix::io::read(&self.fd, &mut expirations) {
+                Ok(_) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(refused(errno)),
+            }
+        }
+    }
+}
+
+fn once_after(duration: Duration) -> Itimerspec {
+    let it_value = Timespec::try_from(duration).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 });
+    Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value }
 }

@@ -15,11 +15,11 @@ const SLOTS_MAX: u64 = 1_000;
 
 /// Samples of one slot.
 #[derive(Clone, Debug, Default)]
-pub(super) struct SlotSamples {
-    pub(super) produced_records: u64,
-    pub(super) consumed_records: u64,
-    pub(super) response: Option<Box<Durations>>,
-    pub(super) end_to_end: Option<Box<Durations>>,
+pub(crate) struct SlotSamples {
+    pub(crate) produced_records: u64,
+    pub(crate) consumed_records: u64,
+    pub(crate) response: Option<Box<Durations>>,
+    pub(crate) end_to_end: Option<Box<Durations>>,
 }
 
 /// Length of a slot, ms.
@@ -29,19 +29,19 @@ pub(crate) fn slot_ms(workload: &Workload) -> u64 {
 
 /// The slots of a window, found by time.
 #[derive(Debug)]
-pub(super) struct Slots {
+pub(crate) struct Slots {
     from_ns: u64,
     slot_ns: u64,
     samples: Vec<SlotSamples>,
 }
 
 impl Slots {
-    pub(super) fn new(workload: &Workload, from_ns: u64) -> Self {
+    pub(crate) fn new(workload: &Workload, from_ns: u64) -> Self {
         Self { from_ns, slot_ns: slot_ms(workload) * 1_000_000, samples: Vec::new() }
     }
 
     /// The slot that holds `at_ns`; `None` before the window and beyond the last possible slot.
-    pub(super) fn at(&mut self, at_ns: u64) -> Option<&mut SlotSamples> {
+    pub(crate) fn at(&mut self, at_ns: u64) -> Option<&mut SlotSamples> {
         let index = at_ns.checked_sub(self.from_ns)? / self.slot_ns;
         if index >= SLOTS_MAX {
             return None;
@@ -53,21 +53,25 @@ impl Slots {
         self.samples.get_mut(index)
     }
 
-    pub(super) fn take_samples(&mut self) -> Vec<SlotSamples> {
+    pub(crate) fn summaries(&self) -> Vec<Slot> {
+        self.samples.iter().map(SlotSamples::summary).collect()
+    }
+
+    pub(crate) fn take_samples(&mut self) -> Vec<SlotSamples> {
         std::mem::take(&mut self.samples)
     }
 }
 
 impl SlotSamples {
-    pub(super) fn response(&mut self) -> &mut Durations {
+    pub(crate) fn response(&mut self) -> &mut Durations {
         self.response.get_or_insert_default()
     }
 
-    pub(super) fn end_to_end(&mut self) -> &mut Durations {
+    pub(crate) fn end_to_end(&mut self) -> &mut Durations {
         self.end_to_end.get_or_insert_default()
     }
 
-    pub(super) fn summary(&self) -> Slot {
+    pub(crate) fn summary(&self) -> Slot {
         let response = self.response.as_ref().map(|samples| samples.summary()).unwrap_or_default();
         let end_to_end =
             self.end_to_end.as_ref().map(|samples| samples.summary()).unwrap_or_default();
@@ -83,7 +87,7 @@ impl SlotSamples {
 }
 
 /// Adds the slots of another thread, one by one.
-pub(super) fn merge(into: &mut Vec<SlotSamples>, from: Vec<SlotSamples>) {
+pub(crate) fn merge(into: &mut Vec<SlotSamples>, from: Vec<SlotSamples>) {
     if into.len() < from.len() {
         into.resize_with(from.len(), SlotSamples::default);
     }

@@ -54,11 +54,13 @@ pub fn html(result: &RunResult) -> Result<String, Error> {
 }
 
 /// The question.
-pub(super) fn title(result: &RunResult) -> &'static str {
-    match result.experiment {
+pub(super) fn title(result: &RunResult) -> &str {
+    match &result.experiment {
         Experiment::Overhead => "What does the proxy cost?",
         Experiment::SideBySide => "Side by side",
         Experiment::Partitions => "What does a number of partitions cost?",
+        Experiment::Storage => "What does the broker take off what the disk gives?",
+        Experiment::File(file) => &file.question,
     }
 }
 
@@ -72,8 +74,11 @@ fn head(result: &RunResult) -> String {
     };
     // Figures that do not hold are not put in the window.
     let holds = matches!(result.verdict, Verdict::Ok | Verdict::ObjectiveFailed);
-    let cards = result.arms.get(1).filter(|_| holds).map(|arm| cards(result, &arm.name));
-    let cards = cards.unwrap_or_default();
+    let cards = match result.arms.get(1).filter(|_| holds) {
+        Some(_) if has_objectives(result) => objective_cards(result),
+        Some(arm) => cards(result, &arm.name),
+        None => String::new(),
+    };
     format!(
         "<header><p class=\"kicker\">moldau lab, {} UTC, {} s{}</p>\
          <h1>{}<span class=\"badge {class}\">{word}</span></h1>\
@@ -84,6 +89,26 @@ fn head(result: &RunResult) -> String {
         escape(title(result)),
         escape(&sentence(result)),
     )
+}
+
+fn has_objectives(result: &RunResult) -> bool {
+    result.checks.iter().any(|check| check.weight == Weight::Objective)
+}
+
+/// What the experiment was to show, and what it found.
+fn objective_cards(result: &RunResult) -> String {
+    let mut html = String::from("<div class=\"cards\">");
+    for check in result.checks.iter().filter(|check| check.weight == Weight::Objective) {
+        let class = if check.passed { "good" } else { "bad" };
+        html += &format!(
+            "<div class=\"card\"><div class=\"name\">{}</div>\
+             <div class=\"value {class}\">{}</div><div class=\"detail\">{}</div></div>",
+            escape(&check.name),
+            escape(&check.found),
+            escape(&check.demanded)
+        );
+    }
+    html + "</div>"
 }
 
 /// The figures that matter most, each from the first case that has it.

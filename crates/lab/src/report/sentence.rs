@@ -30,10 +30,14 @@ pub fn sentence(result: &RunResult) -> String {
             format!("The figures do not hold: {}.", failures(result).join("; "))
         }
         Verdict::Ok | Verdict::ObjectiveFailed => {
-            let answer = match result.experiment {
+            let answer = match &result.experiment {
                 Experiment::Overhead => overhead(result),
                 Experiment::SideBySide => side_by_side(result),
                 Experiment::Partitions => super::partitions::sentence(result),
+                Experiment::Storage => objectives(result),
+                Experiment::File(file) => {
+                    format!("Expected: {} Found: {}", file.hypothesis.trim(), objectives(result))
+                }
             };
             format!(
                 "{answer} All {} acknowledged records were read back.",
@@ -41,6 +45,18 @@ pub fn sentence(result: &RunResult) -> String {
             )
         }
     }
+}
+
+/// What was to be shown, each with what was found.
+fn objectives(result: &RunResult) -> String {
+    let wishes = result.checks.iter().filter(|check| check.weight == Weight::Objective);
+    let parts: Vec<String> = wishes
+        .map(|check| {
+            let word = if check.passed { "as demanded" } else { "missed" };
+            format!("{}: {} ({word}, {})", check.name, check.found, check.demanded)
+        })
+        .collect();
+    if parts.is_empty() { "There was nothing to show.".into() } else { parts.join("; ") + "." }
 }
 
 fn failures(result: &RunResult) -> Vec<String> {

@@ -49,6 +49,26 @@ pub fn moldau_broker(
     }
 }
 
+/// `moldau broker` with an empty data directory below `directory` and further keys of its
+/// configuration, given as YAML lines; the file is written to `directory`.
+///
+/// # Errors
+/// [`Error::Machine`] when the configuration cannot be written.
+pub fn moldau_broker_configured(
+    program: &Path,
+    directory: &Path,
+    listen: SocketAddr,
+    admin: SocketAddr,
+    lines: &str,
+) -> Result<ProcessSpec, Error> {
+    let path = directory.join("broker.yaml");
+    fs::write(&path, lines).map_err(Error::machine(format!("writing {}", path.display())))?;
+    let data = directory.join("data");
+    let mut spec = moldau_broker(program, &data, listen, admin, Durability::Fsync);
+    spec.args.extend(["--config".into(), path.into()]);
+    Ok(spec)
+}
+
 /// `moldau proxy` with one virtual cluster in front of `upstream`, whose only broker is reached at
 /// `broker`; its configuration is written to `directory`.
 ///

@@ -9,13 +9,15 @@ use indicatif::{ProgressBar, ProgressStyle};
 use moldau_lab::experiments::overhead::{self, Stall};
 use moldau_lab::experiments::partitions;
 use moldau_lab::experiments::side_by_side::{self, System};
-use moldau_lab::experiments::{Progress, save};
+use moldau_lab::experiments::{Progress, file, save, storage};
 use moldau_lab::result::RunResult;
 use moldau_lab::systems::{Durability, KafkaInstallation};
-use moldau_lab::{checks::Verdict, report};
+use moldau_lab::{bare_disk, checks::Verdict, report};
 
+use super::experiment_file;
 use crate::arguments::{
-    CeilingOptions, LabQuestion, OverheadOptions, PartChoice, PartitionsOptions, Peer,
+    CeilingOptions, LabQuestion, OverheadOptions, PartChoice, PartitionsOptions, Peer, RunOptions,
+    StorageOptions,
 };
 
 /// The stall of `--stall` begins this long after the first run, in the middle of its window.
@@ -27,11 +29,18 @@ pub(crate) fn run(question: LabQuestion) -> anyhow::Result<ExitCode> {
         LabQuestion::Overhead(options) => overhead(&options),
         LabQuestion::Ceiling(options) => ceiling(&options),
         LabQuestion::Partitions(options) => partitions(&options),
+        LabQuestion::Storage(options) => storage(&options),
+        LabQuestion::Run(options) => run_file(&options),
+        LabQuestion::BareDisk { task } => bare_disk(&task),
         LabQuestion::Report { dir } => rebuild(&dir),
         LabQuestion::List => {
             println!("overhead   What does a proxy in front of a broker cost?");
             println!("ceiling    How do systems compare at full speed and at a fixed rate?");
             println!("partitions What does a number of partitions cost, and where does it end?");
+            println!("storage    What does the broker take off what the disk gives?");
+            for (path, question) in experiment_file::list() {
+                println!("run {}   {question}", path.display());
+            }
             return Ok(ExitCode::SUCCESS);
         }
     };
@@ -102,6 +111,36 @@ fn keep_parts(plan: &mut partitions::Plan, chosen: &[PartChoice]) {
     plan.creation = plan.creation.take().filter(|_| keeps(PartChoice::Creation));
     plan.restart = plan.restart.take().filter(|_| keeps(PartChoice::Restart));
     plan.reassignment = plan.reassignment.filter(|_| keeps(PartChoice::Reassignment));
+}
+
+fn storage(options: &StorageOptions) -> anyhow::Result<ExitCode> {
+    let work = WorkDirectory::make(&options.out)?;
+    let make = if options.quick { storage::Plan::quick } else { storage::Plan::full };
+    let mut plan = make(std::env::current_exe()?, version(), work.path.clone());
+    plan.scan_bytes = options.bytes.unwrap_or(plan.scan_bytes);
+    let result = storage::run(&plan, &mut Bar::new())?;
+    answer(&result, &options.out, options.json)
+}
+
+fn run_file(options: &RunOptions) -> anyhow::Result<ExitCode> {
+    let file = experiment_file::read(&options.file)?;
+    let work = WorkDirectory::make(&options.out)?;
+    let plan = file::Plan {
+        file,
+        moldau: std::env::current_exe()?,
+        version: version(),
+        work_directory: work.path.clone(),
+        seed: 1,
+        quick: options.quick,
+    };
+    let result = file::run(&plan, &mut Bar::new())?;
+    answer(&result, &options.out, options.json)
+}
+
+fn bare_disk(task: &str) -> anyhow::Result<ExitCode> {
+    let outcome = bare_disk::run(&bare_disk::Task::from_json(task)?)?;
+    println!("{}", serde_json::to_string(&outcome)?);
+    Ok(ExitCode::SUCCESS)
 }
 
 fn kafka(class_path: Option<&Path>, java: &Path) -> anyhow::Result<KafkaInstallation> {
