@@ -6,6 +6,7 @@
 mod compaction;
 mod configs;
 mod fetch;
+mod fetch_cold;
 mod fetch_limits;
 mod groups;
 mod hostile;

@@ -16,7 +16,7 @@ use moldau_protocol::messages::FetchRequest;
 use moldau_protocol::messages::fetch_request::FetchTopic;
 use moldau_protocol::messages::fetch_response::{EpochEndOffset, PartitionData};
 use moldau_protocol::{ErrorCode, Message, Reader};
-use moldau_storage::{Log, Read, ReadOutcome, Waiter};
+use moldau_storage::{Log, PendingRead, Read, ReadOutcome, Waiter};
 use tokio::time::{Instant, timeout_at};
 
 use crate::call::{Call, Later, Turns};
@@ -35,6 +35,10 @@ const TOPIC_IDS_SINCE: i16 = 13;
 
 /// Longest wait that a client can ask for, so that a lost one does not hold its place for ever.
 const WAIT_MAX: Duration = Duration::from_mins(5);
+
+/// Reads of one fetch that wait for the disk at a time. Each holds at most eight chunks of 1 MiB,
+/// so that together they hold no more than the read cache does.
+const COLD_READS_MAX: usize = 8;
 
 /// Most bytes in one answer: Kafka's `fetch.max.bytes` of the broker.
 const ANSWER_BYTES_MAX: usize = 55 << 20;
@@ -177,48 +181,18 @@ impl Fetch {
     }
 
     async fn gather(&self, partitions: &[FetchPartition]) -> Gathered {
-        let mut gathered = Gathered {
-            partitions: Vec::with_capacity(partitions.len()),
-            bytes: 0,
-            has_error: false,
-        };
+        let mut gathering = Gathering::new(self.limits.bytes_max, partitions.len());
         let mut turns = Turns::default();
         for asked in partitions {
             turns.step(1).await;
-            let served = match self.find(asked) {
-                Ok(Partition::Written(log)) => self.serve_log(asked, &log, gathered.bytes).await,
-                Ok(Partition::Unwritten { .. }) => serve_unwritten(asked),
-                Err(code) => refused(asked, code),
-            };
-            gathered.bytes += served.bytes();
-            gathered.has_error |= served.noteworthy == Noteworthy::Error;
-            gathered.partitions.push(served);
-        }
-        gathered
-    }
-
-    async fn serve_log(&self, asked: &FetchPartition, log: &Arc<Log>, used: usize) -> Served {
-        if let Some(served) = diverged(asked, log) {
-            return served;
-        }
-        let room = self.limits.bytes_max.saturating_sub(used);
-        let bytes_max = usize::try_from(asked.bytes_max).unwrap_or(0).min(room);
-        // The first batch of the answer is returned whatever its size (KIP-74).
-        let min_one = used == 0;
-        let read = match log.read(asked.fetch_offset, bytes_max, min_one) {
-            Ok(ReadOutcome::Ready(read)) => Ok(read),
-            Ok(ReadOutcome::Pending(pending)) => pending.await,
-            Err(error) => Err(error),
-        };
-        match read {
-            Ok(read) => served(asked, read),
-            Err(error) => {
-                tracing::debug!(?asked, %error, "fetch refused");
-                let mut served = refused(asked, read_code(&error));
-                served.fetched.data.log_start_offset = log.start_offset();
-                served
+            match self.find(asked) {
+                Ok(Partition::Written(log)) => gathering.read(asked, log).await,
+                Ok(Partition::Unwritten { .. }) => gathering.add(serve_unwritten(asked)),
+                Err(code) => gathering.add(refused(asked, code)),
             }
         }
+        gathering.settle().await;
+        gathering.gathered
     }
 
     fn respond(&self, gathered: Gathered) -> Response {
@@ -236,6 +210,99 @@ impl Fetch {
             }
         };
         self.answer.encode(ErrorCode::None, session_id, told)
+    }
+}
+
+/// Partitions in the order of the request. Reads that wait for the disk are under way together, up
+/// to a number; what follows the first of them is settled after it.
+struct Gathering<'a> {
+    bytes_max: usize,
+    /// What is settled.
+    gathered: Gathered,
+    /// What follows, the first of it being a read that waits for the disk.
+    open: Vec<Open<'a>>,
+    /// Reads in `open` that wait for the disk.
+    cold: usize,
+    /// Bytes that `open` comes to at most.
+    open_bytes: usize,
+}
+
+/// A partition that is not settled.
+enum Open<'a> {
+    Served(Served),
+    Cold { asked: &'a FetchPartition, log: Arc<Log>, read: PendingRead },
+}
+
+impl<'a> Gathering<'a> {
+    fn new(bytes_max: usize, partitions: usize) -> Self {
+        let gathered =
+            Gathered { partitions: Vec::with_capacity(partitions), bytes: 0, has_error: false };
+        Self { bytes_max, gathered, open: Vec::new(), cold: 0, open_bytes: 0 }
+    }
+
+    fn add(&mut self, served: Served) {
+        if self.open.is_empty() {
+            self.gathered.add(served);
+        } else {
+            self.open_bytes += served.bytes();
+            self.open.push(Open::Served(served));
+        }
+    }
+
+    async fn read(&mut self, asked: &'a FetchPartition, log: Arc<Log>) {
+        if let Some(served) = diverged(asked, &log) {
+            return self.add(served);
+        }
+        let wanted = usize::try_from(asked.bytes_max).unwrap_or(0);
+        // Where the reads under way may take what this one is allowed, their true size counts.
+        if !self.open.is_empty() && (wanted > self.room() || self.cold >= COLD_READS_MAX) {
+            self.settle().await;
+        }
+        let bytes_max = wanted.min(self.room());
+        // The first batch of the answer is returned whatever its size (KIP-74).
+        let min_one = self.gathered.bytes == 0 && self.open.is_empty();
+        match log.read(asked.fetch_offset, bytes_max, min_one) {
+            Ok(ReadOutcome::Ready(read)) => self.add(served(asked, read)),
+            Ok(ReadOutcome::Pending(read)) => {
+                self.cold += 1;
+                self.open_bytes += bytes_max;
+                self.open.push(Open::Cold { asked, log, read });
+            }
+            Err(error) => self.add(failed(asked, &log, &error)),
+        }
+    }
+
+    fn room(&self) -> usize {
+        self.bytes_max.saturating_sub(self.gathered.bytes + self.open_bytes)
+    }
+
+    /// Waits for the reads under way.
+    async fn settle(&mut self) {
+        for open in self.open.drain(..) {
+            let mut served = match open {
+                Open::Served(served) => served,
+                Open::Cold { asked, log, read } => match read.await {
+                    Ok(read) => served(asked, read),
+                    Err(error) => failed(asked, &log, &error),
+                },
+            };
+            let room = self.bytes_max.saturating_sub(self.gathered.bytes);
+            if self.gathered.bytes > 0 && served.bytes() > room {
+                // The first batch was larger than the limit; the next fetch gets what is left out.
+                served.leave_out_records();
+            }
+            self.gathered.add(served);
+        }
+        self.cold = 0;
+        self.open_bytes = 0;
+    }
+}
+
+impl Gathered {
+    fn add(&mut self, served: Served) {
+        self.bytes += served.bytes();
+        self.has_error |= served.noteworthy == Noteworthy::Error;
+        self.partitions.push(served);
     }
 }
 
@@ -304,6 +371,13 @@ fn served(asked: &FetchPartition, read: Read) -> Served {
     }
 }
 
+fn failed(asked: &FetchPartition, log: &Arc<Log>, error: &moldau_storage::Error) -> Served {
+    tracing::debug!(?asked, %error, "fetch refused");
+    let mut served = refused(asked, read_code(error));
+    served.fetched.data.log_start_offset = log.start_offset();
+    served
+}
+
 fn refused(asked: &FetchPartition, code: ErrorCode) -> Served {
     let data = PartitionData {
         partition_index: asked.partition,
@@ -321,6 +395,13 @@ fn refused(asked: &FetchPartition, code: ErrorCode) -> Served {
 impl Served {
     fn bytes(&self) -> usize {
         self.fetched.records.iter().map(bytes::Bytes::len).sum()
+    }
+
+    fn leave_out_records(&mut self) {
+        self.fetched.records.clear();
+        if self.noteworthy == Noteworthy::Records {
+            self.noteworthy = Noteworthy::Nothing;
+        }
     }
 }
 

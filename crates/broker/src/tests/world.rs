@@ -119,6 +119,12 @@ impl World {
         self.poll_answer(&mut pending.answer).is_some()
     }
 
+    /// Polls an answer once and decodes it if it has come.
+    pub(super) fn poll_decoded<Q: Request>(&self, pending: &mut Pending) -> Option<Q::Response> {
+        let response = self.poll_answer(&mut pending.answer)?;
+        Some(decoded::<Q::Response>(pending.key, pending.version, &response))
+    }
+
     /// Polls an answer once.
     pub(super) fn poll_answer(&self, answer: &mut Later<Response>) -> Option<Response> {
         self.runtime.block_on(std::future::poll_fn(|cx| {
