@@ -7,8 +7,6 @@
 //! or where all are asked for and the topics have at most [`LISTED_MAX`] partitions together;
 //! beyond that only partitions that have a log are listed.
 
-use std::collections::HashMap;
-
 use moldau_protocol::ErrorCode;
 use moldau_protocol::messages::describe_log_dirs_response::{
     DescribeLogDirsPartition, DescribeLogDirsResult, DescribeLogDirsTopic,
@@ -25,22 +23,18 @@ use crate::state::State;
 /// take 25 MB to say nothing.
 const LISTED_MAX: u64 = 100_000;
 
-/// Bytes of each partition that has a log.
-type Sizes = HashMap<TopicId, HashMap<i32, u64>>;
-
 pub(crate) fn handle(
     call: &Call<'_>,
     request: DescribeLogDirsRequest,
 ) -> Outcome<DescribeLogDirsResponse> {
     let state = call.state;
-    let sizes = sizes(state);
     let topics = match &request.topics {
-        None => all_topics(state, &sizes),
+        None => all_topics(state),
         Some(asked) => {
             let found = asked.iter().filter_map(|asked| {
                 let topic = state.catalog.by_name(&asked.topic)?;
                 let partitions = asked.partitions.iter().filter(|index| topic.has(**index));
-                Some(described(&topic, partitions.copied(), &sizes))
+                Some(described(&topic, partitions.copied()))
             });
             found.collect()
         }
@@ -70,55 +64,34 @@ pub(crate) fn handle(
     })
 }
 
-fn sizes(state: &State) -> Sizes {
-    let mut sizes = Sizes::new();
-    for log in state.storage.logs() {
-        let id = log.id();
-        sizes.entry(id.topic).or_default().insert(id.partition, log.bytes());
-    }
-    sizes
-}
-
-fn all_topics(state: &State, sizes: &Sizes) -> Vec<DescribeLogDirsTopic> {
+fn all_topics(state: &State) -> Vec<DescribeLogDirsTopic> {
     let topics = state.catalog.all();
     let partitions_count: u64 = topics.iter().map(|topic| u64::from(topic.partitions)).sum();
     let described = topics.iter().map(|topic| {
         if partitions_count <= LISTED_MAX {
             let count = usize::try_from(topic.partitions).unwrap_or(usize::MAX);
-            return described(topic, (0..).take(count), sizes);
+            return described(topic, (0..).take(count));
         }
-        let mut written: Vec<i32> =
-            logs_of(topic, sizes).map_or_else(Vec::new, |logs| logs.keys().copied().collect());
+        let logs = state.storage.logs_of(TopicId(topic.id.into_bytes()));
+        let mut written: Vec<i32> = logs.iter().map(|log| log.id().partition).collect();
         written.retain(|index| topic.has(*index));
         written.sort_unstable();
-        described(topic, written.into_iter(), sizes)
+        described(topic, written.into_iter())
     });
     described.filter(|topic| !topic.partitions.is_empty()).collect()
 }
 
-fn described(
-    topic: &Topic,
-    partitions: impl Iterator<Item = i32>,
-    sizes: &Sizes,
-) -> DescribeLogDirsTopic {
-    let logs = logs_of(topic, sizes);
-    let partitions = partitions.map(|partition_index| {
-        let bytes = logs.and_then(|logs| logs.get(&partition_index)).copied().unwrap_or(0);
-        DescribeLogDirsPartition {
-            partition_index,
-            partition_size: signed(bytes),
-            ..DescribeLogDirsPartition::default()
-        }
+fn described(topic: &Topic, partitions: impl Iterator<Item = i32>) -> DescribeLogDirsTopic {
+    let partitions = partitions.map(|partition_index| DescribeLogDirsPartition {
+        partition_index,
+        partition_size: topic.logs.find(partition_index).map_or(0, |log| signed(log.bytes())),
+        ..DescribeLogDirsPartition::default()
     });
     DescribeLogDirsTopic {
         name: topic.name.to_string(),
         partitions: partitions.collect(),
         ..DescribeLogDirsTopic::default()
     }
-}
-
-fn logs_of<'a>(topic: &Topic, sizes: &'a Sizes) -> Option<&'a HashMap<i32, u64>> {
-    sizes.get(&TopicId(topic.id.into_bytes()))
 }
 
 fn signed(bytes: u64) -> i64 {
