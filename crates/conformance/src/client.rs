@@ -11,8 +11,9 @@ use crate::check::Check;
 use crate::peers::Peers;
 use crate::process::Process;
 
-/// A program gives up its own waits after 40 s each; this ends one that hangs elsewhere.
-const PROGRAM_TIMEOUT: Duration = Duration::from_secs(150);
+/// A program gives up its own waits after 40 s each, and 90 s for a cleaning; this ends one that
+/// hangs elsewhere.
+const PROGRAM_TIMEOUT: Duration = Duration::from_secs(200);
 
 /// A client library with its program.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]

@@ -9,6 +9,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
+// A deleted key goes with the second cleaning, and a server may clean four times a minute.
+const cleaningTime = 90 * time.Second
+
 func (p *program) compacted() error {
 	policy, age, ratio := "compact", "100", "0.01"
 	settings := map[string]*string{
@@ -90,7 +93,7 @@ func (p *program) produceUpdates(codec string, newest map[string]string) error {
 // awaitCleaned reads the topic until only the newest record of each key is left below the end.
 // Kafka cleans a segment only once a later record has closed it, so one more is sent each time.
 func (p *program) awaitCleaned(end int64, wanted int) (got []*kgo.Record, err error) {
-	p.until(func() bool {
+	p.untilWithin(cleaningTime, func() bool {
 		tick := &kgo.Record{Key: []byte("tick"), Value: []byte("tick")}
 		if err = p.produce([]*kgo.Record{tick}); err != nil {
 			return true

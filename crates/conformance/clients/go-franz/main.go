@@ -41,7 +41,7 @@ func run(args []string) error {
 	if len(args) < 3 {
 		return errors.New("usage: client BOOTSTRAP SCENARIO TOPIC [CODEC]")
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 3*deadline)
+	ctx, cancel := context.WithTimeout(context.Background(), 4*deadline)
 	defer cancel()
 	p := &program{ctx: ctx, bootstrap: args[0], topic: args[2]}
 	client, err := p.client()
@@ -234,7 +234,11 @@ func (p *program) awaitPartitions(count int) {
 }
 
 func (p *program) until(condition func() bool) {
-	end := time.Now().Add(deadline)
+	p.untilWithin(deadline, condition)
+}
+
+func (p *program) untilWithin(most time.Duration, condition func() bool) {
+	end := time.Now().Add(most)
 	for !condition() && time.Now().Before(end) && p.ctx.Err() == nil {
 	}
 }

@@ -11,6 +11,8 @@ from confluent_kafka.admin import (AdminClient, ConfigResource, NewPartitions, N
 
 POLL_S = 0.1
 DEADLINE_S = 40
+# A deleted key goes with the second cleaning, and a server may clean four times a minute.
+CLEANING_S = 90
 BATCH = 80
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 
@@ -225,7 +227,7 @@ class Client(Checks):
             got[:] = read or []
             return read is not None and sum(m.offset() < end for m in got) <= wanted
 
-        until(cleaned)
+        until(cleaned, CLEANING_S)
         return got
 
     def end_offset(self):
@@ -361,8 +363,8 @@ def refusal(future):
         return error.args[0].code()
 
 
-def until(condition):
-    deadline = time.monotonic() + DEADLINE_S
+def until(condition, seconds=DEADLINE_S):
+    deadline = time.monotonic() + seconds
     while not condition() and time.monotonic() < deadline:
         pass
 
