@@ -196,7 +196,7 @@ fn java(peers: &Peers, inputs: &[PathBuf]) -> Result<()> {
 }
 
 fn verify_java(peers: &Peers) -> Result<String> {
-    for program in ["ConfigSession", "ConformanceClient", "StreamsCount"] {
+    for program in ["ConfigSession", "ConformanceClient", "LargeTopic", "StreamsCount"] {
         let class = peers.java_classes().join(format!("{program}.class"));
         ensure!(class.is_file(), "{} is missing", class.display());
     }

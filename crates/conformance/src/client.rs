@@ -15,6 +15,9 @@ use crate::process::Process;
 /// hangs elsewhere.
 const PROGRAM_TIMEOUT: Duration = Duration::from_secs(200);
 
+/// Partitions of the large topic, as an argument.
+const LARGE_TOPIC_PARTITIONS: &str = "1000000";
+
 /// A client library with its program.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub enum Library {
@@ -47,11 +50,13 @@ pub enum Scenario {
     Compacted,
     /// Kafka Streams loses its local state and restores it from a changelog.
     Streams,
+    /// A topic of [`LARGE_TOPIC_PARTITIONS`], created, described, written to, read and deleted.
+    LargeTopic,
 }
 
 impl Scenario {
     /// Every scenario, `produce-consume` once per codec.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::ProduceConsume("none"),
         Self::ProduceConsume("gzip"),
         Self::ProduceConsume("snappy"),
@@ -63,6 +68,7 @@ impl Scenario {
         Self::Offsets,
         Self::Compacted,
         Self::Streams,
+        Self::LargeTopic,
     ];
 
     /// The short name: the codec, or the scenario's word on the command line.
@@ -75,17 +81,19 @@ impl Scenario {
             Self::Offsets => "offsets",
             Self::Compacted => "compacted",
             Self::Streams => "streams",
+            Self::LargeTopic => "large-topic",
         }
     }
 
     /// Whether the library has a program for it. What a cleaned batch looks like to a reader is
-    /// asked of the three readers that others are built on; Streams is Java.
+    /// asked of the three readers that others are built on; Streams is Java, and so is the program
+    /// that measures a large topic.
     pub fn is_for(self, library: Library) -> bool {
         match self {
             Self::Compacted => {
                 matches!(library, Library::Java | Library::Librdkafka | Library::Franz)
             }
-            Self::Streams => library == Library::Java,
+            Self::Streams | Self::LargeTopic => library == Library::Java,
             _ => true,
         }
     }
@@ -114,11 +122,15 @@ impl Library {
     ) -> Result<Vec<Check>> {
         let mut command = match scenario {
             Scenario::Streams => peers.java_tool("StreamsCount")?,
+            Scenario::LargeTopic => peers.large_java_tool("LargeTopic")?,
             _ => self.command(peers)?,
         };
         match scenario {
             Scenario::ProduceConsume(codec) => {
                 command.args([bootstrap, "produce-consume", topic, codec]);
+            }
+            Scenario::LargeTopic => {
+                command.args([bootstrap, topic, LARGE_TOPIC_PARTITIONS]);
             }
             other => {
                 command.args([bootstrap, other.name(), topic]);

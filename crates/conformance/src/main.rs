@@ -22,8 +22,8 @@ struct Arguments {
     #[arg(long)]
     program: Vec<String>,
 
-    /// Only these scenarios: a codec, group, idempotent, admin, offsets, compacted, streams, or a
-    /// family of tools.
+    /// Only these scenarios: a codec, group, idempotent, admin, offsets, compacted, streams,
+    /// large-topic, or a family of tools.
     #[arg(long)]
     scenario: Vec<String>,
 
@@ -110,7 +110,7 @@ fn cells(arguments: &Arguments) -> Vec<Cell> {
         .filter(|(library, scenario)| scenario.is_for(*library))
         .map(|(library, scenario)| Cell::Client(library, scenario));
     let is_long = |cell: &Cell| {
-        [Scenario::Group, Scenario::Compacted, Scenario::Streams]
+        [Scenario::Group, Scenario::Compacted, Scenario::Streams, Scenario::LargeTopic]
             .iter()
             .any(|scenario| cell.scenario() == scenario.name())
     };

@@ -15,12 +15,17 @@ use std::{env, fs};
 
 use anyhow::{Context, Result, bail};
 
-/// Flags for a JVM that lives for seconds: the fast compiler only, a small heap, warnings only.
-const SHORT_LIVED_JVM: [&str; 5] = [
+/// Enough for the programs that keep a few records.
+const SMALL_HEAP: &str = "-Xmx256m";
+
+/// Enough for the client's own metadata of a million partitions.
+const LARGE_HEAP: &str = "-Xmx2g";
+
+/// Flags for a JVM that lives for seconds: the fast compiler only, warnings only.
+const SHORT_LIVED_JVM: [&str; 4] = [
     "-XX:TieredStopAtLevel=1",
     "-XX:+UseSerialGC",
     "-Xshare:auto",
-    "-Xmx256m",
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
 ];
 
@@ -98,9 +103,18 @@ impl Peers {
 
     /// A `java` command with Kafka's jars, for a class that runs for seconds.
     pub fn java_tool(&self, class: &str) -> Result<Command> {
+        self.java(SMALL_HEAP, class)
+    }
+
+    /// [`java_tool`](Self::java_tool) for a class that keeps a million partitions in memory.
+    pub fn large_java_tool(&self, class: &str) -> Result<Command> {
+        self.java(LARGE_HEAP, class)
+    }
+
+    fn java(&self, heap: &str, class: &str) -> Result<Command> {
         let classpath = format!("{}:{}", self.java_classes().display(), self.kafka_classpath()?);
         let mut command = Command::new("java");
-        command.args(SHORT_LIVED_JVM).arg("-cp").arg(classpath).arg(class);
+        command.args(SHORT_LIVED_JVM).arg(heap).arg("-cp").arg(classpath).arg(class);
         Ok(command)
     }
 }
