@@ -14,7 +14,7 @@ use crate::index::Extent;
 use crate::journal::Journal;
 use crate::log::LogState;
 use crate::merge::Blocks;
-use crate::segment::SegmentWriter;
+use crate::segment::{SEGMENT_BYTES_MAX, SegmentWriter};
 use crate::sort::Source;
 use crate::sorted::Piece;
 use crate::{Error, Log};
@@ -75,6 +75,9 @@ pub(crate) fn clean(
     let mut written = Written { dirty_offsets: Vec::new(), compacted: Compacted::default() };
     let mut map = KeyMap::new(journal.options.clean_memory_bytes, fastrand::u64(..));
     for round in due {
+        if writer.bytes() > WRITTEN_BYTES_MAX {
+            break;
+        }
         let policy = CleanPolicy {
             now_ms,
             delete_retention_ms: round.compaction.delete_retention_ms,
@@ -113,7 +116,8 @@ fn round_of(log: &Arc<Log>, compaction: Compaction, now_ms: i64) -> Option<Round
         }
         let dirty_offset = state.dirty_offset.max(state.start_offset);
         let due = Due::of(state, dirty_offset, high_watermark, compaction, now_ms);
-        due.is_due(compaction, now_ms).then(|| Round {
+        let is_due = due.is_due(compaction, now_ms) && state.bytes() < LOG_BYTES_MAX;
+        is_due.then(|| Round {
             log: Arc::clone(log),
             compaction,
             base_offset: state.base_offset(),
@@ -290,6 +294,10 @@ fn walk(
 
 /// A batch that unpacks to more than this stays as it is.
 const UNPACKED_BYTES_MAX: usize = 64 << 20;
+/// What is due beyond this is cleaned by the next call.
+const WRITTEN_BYTES_MAX: u64 = 4 << 30;
+/// A log is written to one segment. A larger one stays as it is.
+const LOG_BYTES_MAX: u64 = SEGMENT_BYTES_MAX / 2;
 /// Bounds the memory of a walk.
 const PIECES_AT_ONCE: usize = 64;
 const EXTENTS_AT_ONCE: usize = 1 << 16;

@@ -25,7 +25,8 @@ pub(crate) struct Merge {
 /// most of which is dead.
 pub(crate) fn due(segments: &[Arc<Segment>]) -> Option<Merge> {
     let mut levels: BTreeMap<u32, Vec<Arc<Segment>>> = BTreeMap::new();
-    for segment in segments.iter().filter(|segment| segment.live_runs() > 0) {
+    let is_fit = |segment: &&Arc<Segment>| segment.live_runs() > 0 && !segment.is_damaged();
+    for segment in segments.iter().filter(is_fit) {
         if segment.live_bytes() < segment.bytes() / 2 && segment.live_bytes() > 0 {
             return Some(Merge { inputs: vec![Arc::clone(segment)], level: segment.level });
         }
@@ -125,6 +126,7 @@ impl<'a> Blocks<'a> {
             .map_err(|error| Error::io("read", &segment.path, error))?;
         let block = region.freeze().slice(..count);
         if crc32c(&block) != piece.block.crc {
+            segment.mark_damaged();
             self.journal.metrics.corrupt_batches.add(1);
             let reason = "the checksum of a block does not hold";
             return Err(Error::corrupt(&segment.path, offset, reason));

@@ -232,7 +232,8 @@ impl Log {
                 break;
             }
             let batch = slices.get(mark..).unwrap_or_default();
-            if let Err(reason) = verify(batch, extent) {
+            let leader_epoch = self.epoch_at(extent.base_offset);
+            if let Err(reason) = verify(batch, extent, leader_epoch) {
                 self.journal().metrics.corrupt_batches.add(1);
                 return Err(self.corrupt(extent, reason));
             }
@@ -460,14 +461,22 @@ fn next_and_length(bytes: &[u8]) -> Option<(i64, usize)> {
 }
 
 /// Whether the slices are the batch that the index means, as it was written.
-fn verify(slices: &[Bytes], extent: &Extent) -> Result<(), &'static str> {
+fn verify(
+    slices: &[Bytes],
+    extent: &Extent,
+    leader_epoch: Option<i32>,
+) -> Result<(), &'static str> {
     let mut header = [0; CRC_START];
     let bytes = slices.iter().flat_map(|slice| slice.iter());
     header.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
     let (base_offset, rest) = header.split_at(8);
     let (length, rest) = rest.split_at(4);
-    let (_leader_epoch, rest) = rest.split_at(4);
+    let (epoch, rest) = rest.split_at(4);
     let (magic, crc) = rest.split_at(1);
+    // The batch's own checksum leaves out what the broker assigns.
+    if leader_epoch.is_some_and(|known| epoch != known.to_be_bytes()) {
+        return Err("its leader epoch is another");
+    }
     if base_offset != extent.base_offset.to_be_bytes() {
         return Err("its base offset is another");
     }

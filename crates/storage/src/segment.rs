@@ -43,7 +43,7 @@
 //! A run without batches says that nothing of these offsets is left.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use moldau_records::Crc32c;
 
@@ -101,9 +101,19 @@ pub(crate) struct Segment {
     /// Bytes of the runs that logs refer to.
     live_bytes: AtomicU64,
     live_runs: AtomicU64,
+    is_damaged: AtomicBool,
 }
 
 impl Segment {
+    /// Whether a block could not be read when it was to be merged: the segment stays as it is.
+    pub(crate) fn is_damaged(&self) -> bool {
+        self.is_damaged.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn mark_damaged(&self) {
+        self.is_damaged.store(true, Ordering::Release);
+    }
+
     pub(crate) fn run(&self, at: usize) -> &Run {
         &self.runs[at]
     }
@@ -183,6 +193,7 @@ impl Segment {
             runs,
             live_bytes: AtomicU64::new(0),
             live_runs: AtomicU64::new(0),
+            is_damaged: AtomicBool::new(false),
         })
     }
 }
@@ -325,6 +336,11 @@ impl<'a> SegmentWriter<'a> {
         })
     }
 
+    /// Bytes written so far.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.file.position()
+    }
+
     /// Begins the run of a log, which must come after the one before in order, and whose offsets it
     /// accounts for from `base_offset` on.
     pub(crate) fn begin_run(&mut self, log: LogId, base_offset: i64) {
@@ -432,6 +448,7 @@ impl<'a> SegmentWriter<'a> {
             runs: self.runs,
             live_bytes: AtomicU64::new(0),
             live_runs: AtomicU64::new(0),
+            is_damaged: AtomicBool::new(false),
         })
     }
 }
@@ -483,6 +500,6 @@ const NO_TIMESTAMP: i64 = -1;
 const BLOCK_BYTES: u32 = 1 << 20;
 /// The largest segment: an address has this many bits for the offset.
 pub(crate) const SEGMENT_BYTES_MAX: u64 = 1 << OFFSET_BITS;
-const OFFSET_BITS: u32 = 36;
+const OFFSET_BITS: u32 = 38;
 const SEGMENT_BIT: u64 = 1 << 63;
 const NUMBER_MAX: u64 = 1 << (63 - OFFSET_BITS);

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use moldau_storage::{AppendError, Drive, Error, Options, Storage, block_on};
+use moldau_storage::{AppendError, Drive, Error, Options, ReadOutcome, Storage, block_on};
 
 use crate::sim_disk::SimDisk;
 use crate::world::{Owner, TOPIC, one, records, small};
@@ -117,12 +117,19 @@ fn damage_after_recovery_is_never_served() {
     let disk = SimDisk::new(1);
     let (storage, _) = open(&disk);
     append_frame(&storage, b"hello, river");
-    let log = storage.log(TOPIC, 0);
-    let at = disk.bytes(&file(1)).windows(5).position(|bytes| bytes == b"river").unwrap();
-    disk.change(&file(1), |bytes| bytes[at] ^= 1);
-    let read = log.read(0, 100, true).unwrap().wait();
-    assert!(matches!(read, Err(Error::Corrupt { path, .. }) if path == file(1)));
-    assert_eq!(storage.metrics().corrupt_batches, 1);
+    drop(storage);
+    let value = disk.bytes(&file(1)).windows(5).position(|bytes| bytes == b"river").unwrap();
+    // The batch follows the headers of file, frame and entry; its checksum leaves out its first 16
+    // bytes: base offset, length and leader epoch.
+    let batch = 4096 + 64 + 48;
+    for at in (batch..batch + 16).chain([value]) {
+        let disk = disk.copy();
+        let (storage, _) = open(&disk);
+        disk.change(&file(1), |bytes| bytes[at] ^= 1);
+        let read = storage.log(TOPIC, 0).read(0, 100, true).and_then(ReadOutcome::wait);
+        assert!(matches!(read, Err(Error::Corrupt { path, .. }) if path == file(1)), "{at}");
+        assert_eq!(storage.metrics().corrupt_batches, 1);
+    }
 }
 
 #[test]
