@@ -233,15 +233,23 @@ pub fn produce(setup: &Setup) -> Result<Measured, Error> {
 /// # Errors
 /// As [`produce`].
 pub fn read_back(setup: &Setup, sent: &[SentLedger]) -> Result<Measured, Error> {
+    read_back_records(setup, sent.iter().map(SentLedger::acked_count).sum())
+}
+
+/// Reads a topic from its start until this many distinct records are there. Records that were
+/// never acknowledged may be among them, so a caller that knows of such gives the target's count.
+///
+/// # Errors
+/// As [`produce`].
+pub fn read_back_records(setup: &Setup, records: u64) -> Result<Measured, Error> {
     setup.workload.check()?;
     let (start, started) = watch::channel(None);
-    let acked = sent.iter().map(SentLedger::acked_count).sum();
     let producers = u32::from(setup.workload.producers);
     let shared = Shared {
         setup,
         start: started,
         producers_done: AtomicU32::new(producers),
-        acked: AtomicU64::new(acked),
+        acked: AtomicU64::new(records),
     };
     thread::scope(|scope| {
         let (ready, readiness) = mpsc::sync_channel(SIGNALS_MAX);

@@ -1,3 +1,5 @@
+//! Verdicts of made-up experiments, good ones and broken ones.
+
 use super::*;
 use crate::histograms::Latencies;
 use crate::ledger::self_test;
@@ -92,4 +94,15 @@ fn a_run_is_late_exactly_when_the_schedule_check_says_so() {
     let checks = all(&result.runs, &[], &result.audit, &self_test(1, 20).unwrap());
     let check = checks.iter().find(|check| check.name.starts_with("the schedule")).unwrap();
     assert!(!check.passed);
+}
+
+#[test]
+fn limits_may_be_found_without_a_record_but_no_figures() {
+    let detection = self_test(1, 20).unwrap();
+    let nothing = Audit::default();
+    assert_eq!(Verdict::of(&of_limits(&[], &[], &nothing, &detection)), Verdict::Ok);
+    let runs = sample::result().runs;
+    assert_eq!(Verdict::of(&of_limits(&runs, &[], &nothing, &detection)), Verdict::Invalid);
+    let lost = Audit { sent: 2, acked: 2, delivered: 1, lost: 1, ..nothing };
+    assert_eq!(Verdict::of(&of_limits(&runs, &[], &lost, &detection)), Verdict::RecordsLost);
 }

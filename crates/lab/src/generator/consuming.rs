@@ -20,6 +20,9 @@ const POLL_TIMEOUT: Duration = Duration::from_millis(20);
 /// How long acknowledged records may stay away after the last that came; then they are lost.
 const SILENCE_MAX: Duration = Duration::from_secs(15);
 
+/// The same over spread partitions, whose batches lie far apart on the disk.
+const SPREAD_SILENCE_MAX: Duration = Duration::from_secs(30);
+
 /// Largest batch after decompression; the generator's own are far smaller.
 const BATCH_BYTES_MAX: usize = 64 << 20;
 
@@ -59,13 +62,17 @@ async fn consume(shared: &Shared<'_>, ready: &mpsc::SyncSender<()>) -> Result<Ou
     }
     let mut reading = Reading::new(shared, clock);
     let mut heard = Instant::now();
+    let silence_max = match setup.layout {
+        Layout::Dense => SILENCE_MAX,
+        Layout::Spread { .. } => SPREAD_SILENCE_MAX,
+    };
     while shared.acked_in_all().is_none_or(|acked| reading.ledger.delivered_count() < acked) {
         match tokio::time::timeout(POLL_TIMEOUT, fetcher.next()).await {
             Ok(fetched) => {
                 reading.take(&fetched.map_err(target("fetching"))?)?;
                 heard = Instant::now();
             }
-            Err(_) if shared.acked_in_all().is_some() && heard.elapsed() > SILENCE_MAX => break,
+            Err(_) if shared.acked_in_all().is_some() && heard.elapsed() > silence_max => break,
             Err(_) => {}
         }
     }

@@ -7,5 +7,6 @@ mod crash;
 mod disk_full;
 mod hostile_frames;
 mod ledger;
+mod partitions;
 mod traffic;
 mod world;

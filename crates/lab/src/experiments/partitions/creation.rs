@@ -41,13 +41,13 @@ pub(super) fn run(
 /// the attempts.
 fn at_once(subject: &mut Subject, plan: &CreationPlan, found: &mut Vec<Created>) {
     for partitions in &plan.at_once {
-        let (arm, topic) = (subject.path.arm.clone(), format!("at-once-{partitions}"));
+        let (arm, topic) = (subject.path.arm.clone(), subject.topic("at-once"));
         let mut created = Created { arm, partitions: *partitions, ..Created::default() };
         match subject.operate(|operator, alive| operator.create(&topic, *partitions, alive)) {
             Ok(creation) => {
                 created.creation = Some(creation);
                 created.after = subject.look();
-                if let Err(trouble) = subject.operator.delete(&topic) {
+                if let Err(trouble) = subject.operator.delete(&[topic]) {
                     created.failure = Some(subject.failure("deleting the topic", &trouble));
                 }
             }
@@ -64,7 +64,7 @@ fn at_once(subject: &mut Subject, plan: &CreationPlan, found: &mut Vec<Created>)
 }
 
 fn increments(subject: &mut Subject, plan: &CreationPlan) -> Growth {
-    let topic = "in-increments";
+    let topic = &subject.topic("in-increments");
     let growth = growth(subject, plan.increment, plan.grown_to);
     climb(subject, growth, plan, "growing the topic", |subject, total, is_first| {
         let make = subject.operate(|operator, alive| {
@@ -83,7 +83,7 @@ fn topics(subject: &mut Subject, plan: &CreationPlan) -> Growth {
     let growth = growth(subject, plan.topics_per_request, plan.topics);
     let mut next = 0;
     climb(subject, growth, plan, "creating topics", |subject, total, _| {
-        let names: Vec<String> = (next..total).map(|number| format!("single-{number}")).collect();
+        let names: Vec<String> = (next..total).map(|_| subject.topic("single")).collect();
         next = total;
         let made = subject.operate(|operator, alive| operator.create_many(&names, alive))?;
         let (answered_ns, usable_ns) = (made.answered_ns, made.usable_ns);

@@ -11,15 +11,12 @@ use crate::cpu::CpuMeter;
 use crate::error::Error;
 use crate::experiments::bench::{Bench, Named};
 use crate::experiments::side_by_side::System;
-use crate::generator::{self, Layout, Measured, Setup};
+use crate::generator::{self, Measured, Setup};
 use crate::ledger::{Audit, SentLedger, audit};
 use crate::partitions::{
     Batching, CurvePoint, IdleCpu, PartitionsRecord, fixed_rate_case, full_speed_case,
 };
 use crate::workload::{Pace, Workload};
-
-/// The topic of a point.
-pub(super) const TOPIC: &str = "large";
 
 /// Runs at the fixed rate of one point at most: another is made when the generator was late.
 const FIXED_RATE_RUNS_MAX: u16 = 2;
@@ -74,13 +71,14 @@ fn measure(
     subject: &mut Subject,
     point: &mut CurvePoint,
 ) -> Result<(), Trouble> {
-    let creation = make_topic(subject, TOPIC, point.partitions, curve.grows_when_refused)?;
+    let topic = subject.topic("large");
+    let creation = make_topic(subject, &topic, point.partitions, curve.grows_when_refused)?;
     point.creation = Some(creation);
     point.fresh = subject.look();
     let mut sent = Vec::new();
 
     let workload = plan.full_speed(curve, point.written);
-    let setup = setup(bench, subject, point.partitions, &workload, 0);
+    let setup = setup(bench, subject, &topic, point.partitions, &workload);
     let measured = generator::produce(&setup)?;
     point.full_speed = Some(batching(&measured, &workload));
     let case = full_speed_case(point.partitions);
@@ -130,13 +128,13 @@ fn fixed_rate(
 pub(super) fn setup(
     bench: &mut Bench<'_>,
     subject: &Subject,
+    topic: &str,
     partitions: u32,
     workload: &Workload,
-    first_producer: u16,
 ) -> Setup {
     let setup = bench.setup(&subject.path, 0, workload);
     let (_, layout) = spread(partitions);
-    Setup { topic: TOPIC.into(), layout, first_producer, ..setup }
+    Setup { topic: topic.into(), layout, ..setup }
 }
 
 /// Reads back what all runs of a topic wrote; their audit, and the system's own count.
@@ -156,11 +154,19 @@ pub(super) fn read_back(
         processes: subject.path.processes.clone(),
         ..setup.clone()
     };
-    let read = generator::read_back(&setup, sent)?;
+    let partitions = lanes.map(|lane| setup.layout.partition(lane));
+    let held = subject.operator.records_held(&setup.topic, partitions)?;
+    let read = generator::read_back_records(&setup, held)?;
     let delivered = read.delivered.as_ref().expect("a reading delivers");
-    let layout: Layout = setup.layout;
-    let held = subject.operator.records_held(TOPIC, lanes.map(|lane| layout.partition(lane)))?;
-    Ok((audit(sent, delivered), held))
+    let audit = audit(sent, delivered);
+    // Less than the system says to hold, and nothing that would be a fault: it has not served all
+    // in time, which loses nothing that is known.
+    let is_whole = audit.delivered >= held || audit.faults() > audit.lost;
+    if !is_whole {
+        let last = format!("{} of {held} records were served", audit.delivered);
+        return Err(Trouble::Slow { seconds: read.window_ns / 1_000_000_000, last });
+    }
+    Ok((audit, held))
 }
 
 fn batching(measured: &Measured, workload: &Workload) -> Batching {

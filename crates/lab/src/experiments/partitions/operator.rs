@@ -125,12 +125,15 @@ impl Operator {
         })
     }
 
-    pub(super) fn delete(&self, topic: &str) -> Result<(), Trouble> {
+    /// Deletes topics; one that is not there is as good as deleted.
+    pub(super) fn delete(&self, topics: &[String]) -> Result<(), Trouble> {
         self.runtime.block_on(async {
             let cluster = self.connect(self.limit).await?;
-            let answers = Admin::new(&cluster).delete_topics(&[topic.to_string()]).await?;
-            for answer in answers {
-                answer?;
+            for answer in Admin::new(&cluster).delete_topics(topics).await? {
+                match answer {
+                    Err(error) if is_absent(&error) => {}
+                    answer => answer?,
+                }
             }
             Ok(())
         })
@@ -284,6 +287,10 @@ impl Operator {
         };
         Cluster::connect(&[self.bootstrap.as_str()], options).await
     }
+}
+
+fn is_absent(error: &moldau_client::Error) -> bool {
+    error.code().is_some_and(|code| code.name() == "UNKNOWN_TOPIC_OR_PARTITION")
 }
 
 /// Evenly spread partitions of a topic, with the first and the last.

@@ -10,9 +10,6 @@ use crate::experiments::bench::Bench;
 use crate::experiments::side_by_side::System;
 use crate::partitions::{Part, PartitionsRecord, Reassignment};
 
-/// The topic whose partitions are moved.
-const TOPIC: &str = "moved";
-
 /// Pause between two questions how many are left.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -58,17 +55,18 @@ fn measure(
     if brokers.len() < 2 {
         return Ok(());
     }
-    make_topic(subject, TOPIC, moving.partitions, true)?;
+    let topic = &subject.topic("moved");
+    make_topic(subject, topic, moving.partitions, true)?;
     point.partitions = moving.partitions;
-    let moves = moves(&subject.operator.placement(TOPIC)?, &brokers);
+    let moves = moves(&subject.operator.placement(topic)?, &brokers);
     let begun = Instant::now();
     for request in moves.chunks(usize::try_from(moving.per_request).unwrap_or(usize::MAX)) {
-        subject.operator.reassign(TOPIC, request)?;
+        subject.operator.reassign(topic, request)?;
         point.requests += 1;
     }
     point.answered_ns = Some(nanos(begun.elapsed()));
     loop {
-        let left = subject.operator.reassignments_left(TOPIC, moving.partitions)?;
+        let left = subject.operator.reassignments_left(topic, moving.partitions)?;
         point.left = u64::try_from(left).unwrap_or(u64::MAX);
         if left == 0 {
             point.moved_ns = Some(nanos(begun.elapsed()));

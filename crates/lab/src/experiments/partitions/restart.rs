@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::curve::{TOPIC, read_back, setup};
+use super::curve::{read_back, setup};
 use super::operator::{Trouble, nanos};
 use super::subject::Subject;
 use super::{Plan, RestartPlan, announce, make_topic, omit, spread, start};
@@ -13,15 +13,15 @@ use crate::partitions::{Part, PartitionsRecord, Restart};
 use crate::payload::Filler;
 use crate::workload::{Pace, Workload};
 
-/// The topic of one partition whose first record after the start is waited for.
-const PROBE_TOPIC: &str = "probe";
-
 /// Length of one run of the writing, ms; runs follow until the bytes are there.
 const RUN_MS: u64 = 2_500;
 
 /// Runs of the writing at most. A system that takes less than some 45 MB/s at full speed holds
 /// less than what was intended, and the record says how much.
 const RUNS_MAX: u16 = 96;
+
+/// What the data of one system may occupy on the disk; the record says how much was written.
+const DISK_BYTES_MAX: u64 = 25 << 30;
 
 pub(super) fn run(
     plan: &Plan,
@@ -76,8 +76,11 @@ fn measure(
     subject: &mut Subject,
     point: &mut Restart,
 ) -> Result<(), Trouble> {
-    make_topic(subject, TOPIC, point.partitions, false)?;
-    subject.operate(|operator, alive| operator.create(PROBE_TOPIC, 1, alive))?;
+    let topic = subject.topic("large");
+    make_topic(subject, &topic, point.partitions, false)?;
+    // The topic of one partition whose first record after the start is waited for.
+    let probe = subject.topic("probe");
+    subject.operate(|operator, alive| operator.create(&probe, 1, alive))?;
     let workload = Workload {
         pace: Pace::Unpaced,
         record_bytes: 4 * 1024,
@@ -91,7 +94,7 @@ fn measure(
         warmup_ms: 0,
         window_ms: RUN_MS,
     };
-    let mut setup = setup(bench, subject, point.partitions, &workload, 0);
+    let mut setup = setup(bench, subject, &topic, point.partitions, &workload);
     let mut sent = Vec::new();
     let mut last = None;
     while point.bytes < bytes && setup.first_producer < RUNS_MAX {
@@ -102,12 +105,15 @@ fn measure(
         sent.append(&mut measured.sent);
         last = Some((setup.workload.clone(), measured));
         setup.first_producer += 1;
+        if subject.disk_bytes().is_some_and(|bytes| bytes > DISK_BYTES_MAX) {
+            break;
+        }
     }
     point.before = subject.look();
 
     let (started, port) = subject.kill_and_launch(plan.limit)?;
     point.port_ns = Some(nanos(port));
-    point.produced_ns = Some(nanos(first_produce(subject, PROBE_TOPIC, started)?));
+    point.produced_ns = Some(nanos(first_produce(subject, &probe, started)?));
     point.after = subject.look();
     let (audit, held) = read_back(subject, &setup, &sent)?;
     point.audit = Some(audit);
@@ -117,7 +123,7 @@ fn measure(
         bench.record(named, &workload, &measured, audit, held)?;
     }
     // The record is none of the ledger's, so it comes after the reading.
-    point.produced_large_ns = Some(nanos(first_produce(subject, TOPIC, Instant::now())?));
+    point.produced_large_ns = Some(nanos(first_produce(subject, &topic, Instant::now())?));
     Ok(())
 }
 
@@ -127,12 +133,16 @@ fn first_produce(subject: &mut Subject, topic: &str, since: Instant) -> Result<D
 
 /// Length of the next run, ms, so that the last one does not write far more than is `left`.
 fn run_ms(written: u64, runs: u16, left: u64) -> u64 {
-    let per_run = written / u64::from(runs.max(1));
-    match left.saturating_mul(RUN_MS).checked_div(per_run) {
-        // A run of a few records has nothing to measure.
-        Some(ms) => ms.clamp(100, RUN_MS),
-        None => RUN_MS,
-    }
+    /// What a system is taken to write per second before it has shown it.
+    const BYTES_PER_SECOND: u64 = 400 << 20;
+    let ms = if runs == 0 {
+        left.saturating_mul(1_000) / BYTES_PER_SECOND
+    } else {
+        // A system that wrote nothing at all gets a whole run.
+        left.saturating_mul(RUN_MS) / (written / u64::from(runs)).max(1)
+    };
+    // A run of a few records would be all warming up.
+    ms.clamp(100, RUN_MS)
 }
 
 #[cfg(test)]
@@ -142,6 +152,8 @@ mod tests {
     #[test]
     fn the_last_run_writes_about_what_is_left() {
         assert_eq!(run_ms(0, 0, 1 << 30), RUN_MS);
+        assert_eq!(run_ms(0, 0, 1), 100);
+        assert_eq!(run_ms(0, 1, 1), RUN_MS);
         assert_eq!(run_ms(400 << 20, 1, 1 << 30), RUN_MS);
         assert_eq!(run_ms(800 << 20, 2, 80 << 20), RUN_MS / 5);
         assert_eq!(run_ms(800 << 20, 2, 1), 100);

@@ -21,11 +21,14 @@ use crate::systems::{
 };
 
 /// The end of a system's output that is searched for the reason of a failure.
-const LOG_BYTES_MAX: u64 = 1 << 20;
+const LOG_BYTES_MAX: u64 = 8 << 20;
 
 /// How long a failing process may take to end before it counts as running: a JVM that halts
 /// writes out what it knows first.
 const END_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Topics that are deleted by one request.
+const TOPICS_PER_DELETION: usize = 100;
 
 /// Pause between two looks at a process.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
@@ -43,6 +46,8 @@ pub(super) struct Subject {
     others: Vec<Process>,
     admin: Option<SocketAddr>,
     held: Option<Resources>,
+    /// Topics that were made, which a cluster of somebody else must not keep.
+    topics: Vec<String>,
 }
 
 impl Subject {
@@ -117,6 +122,7 @@ impl Subject {
             others: Vec::new(),
             admin: None,
             held: None,
+            topics: Vec::new(),
         })
     }
 
@@ -133,6 +139,13 @@ impl Subject {
         let process = &mut self.process;
         let mut alive = || process.as_mut().map_or(Ok(()), Process::check_alive);
         work(&self.operator, &mut alive)
+    }
+
+    /// A name for a topic that no other run uses; the topic is deleted in the end.
+    pub(super) fn topic(&mut self, name: &str) -> String {
+        let topic = format!("lab-{name}-{:08x}", fastrand::u32(..));
+        self.topics.push(topic.clone());
+        topic
     }
 
     /// What it holds; `None` where that cannot be seen.
@@ -209,8 +222,16 @@ impl Subject {
         }
     }
 
-    /// Ends it and removes its data.
+    /// Ends it and removes its data, or the topics where it is not ours to end.
     pub(super) fn remove(mut self) -> Result<(), Error> {
+        if self.spec.is_none() {
+            for topics in self.topics.chunks(TOPICS_PER_DELETION) {
+                if let Err(trouble) = self.operator.delete(topics) {
+                    tracing::warn!(reason = words(&trouble), "topics may be left");
+                }
+            }
+            return Ok(());
+        }
         for node in self.others.drain(..) {
             node.kill()?;
         }

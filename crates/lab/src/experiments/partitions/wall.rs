@@ -15,7 +15,8 @@ const CONTROLLER_BATCH_RECORDS_MAX: u64 = 10_000;
 
 /// Phrases of systems and the limits that they speak of; the first found counts. A map that
 /// cannot be made is reported as a lack of memory, so it stands before the heap.
-const PHRASES: [(&str, LimitKind); 9] = [
+const PHRASES: [(&str, LimitKind); 10] = [
+    ("xcessively large number of partitions", LimitKind::ControllerBatch),
     ("excessively large batch", LimitKind::ControllerBatch),
     ("Too many open files", LimitKind::Descriptors),
     ("Map failed", LimitKind::Maps),
