@@ -28,16 +28,18 @@ pub(crate) async fn run(state: &Arc<State>) {
             () = state.deleted.notified() => {}
             () = state.storage.checkpoint_due().moved() => {}
         }
-        if state.storage.is_checkpoint_due() {
-            checkpoint(state).await;
-        }
+        checkpoint(state).await;
     }
 }
 
-/// Writes a checkpoint. Off the network thread, since it waits for the disk.
+/// Writes a checkpoint if one is due. Off the network thread, since it looks at every log and waits
+/// for the disk.
 pub(crate) async fn checkpoint(state: &Arc<State>) {
     let state = Arc::clone(state);
-    match tokio::task::spawn_blocking(move || state.checkpoint()).await {
+    let written = tokio::task::spawn_blocking(move || {
+        if state.storage.is_checkpoint_due() { state.checkpoint() } else { Ok(0) }
+    });
+    match written.await {
         Ok(Ok(0)) => {}
         Ok(Ok(files)) => tracing::info!(files, "journal files were given back"),
         Ok(Err(error)) => tracing::warn!(%error, "no checkpoint was written"),
