@@ -30,8 +30,12 @@ const BROKER: &str = "broker";
 /// Largest scan: the bare loops need a file of the same size beside the broker's.
 const SCAN_BYTES_MAX: u64 = 1 << 40;
 
-/// Size of the bare loops' file at least, so that a writing loop seldom begins again at its start.
-const BARE_FILE_BYTES_MIN: u64 = 1 << 30;
+/// Size of the bare loops' file at least, that of a file of the broker's journal: a writing loop
+/// that comes to its end begins again at its start.
+const BARE_FILE_BYTES_MIN: u64 = 256 << 20;
+
+/// Longest window of a run that only chooses a rate or a length, ms.
+const PROBE_WINDOW_MS_MAX: u64 = 2_000;
 
 /// Everything that an experiment needs to know.
 #[derive(Clone, Debug)]

@@ -1,6 +1,8 @@
+//! The reports of a made-up result: what they say, and what they leave out.
+
 use super::*;
 use crate::checks::{Check, Verdict, Weight};
-use crate::result::RunResult;
+use crate::result::{Experiment, Question, RunResult};
 
 /// Set to a path, this is where the page of the sample is written, to be looked at.
 const PAGE: &str = "MOLDAU_LAB_SAMPLE_PAGE";
@@ -77,4 +79,27 @@ fn the_tables_hold_every_case() {
             assert!(report.contains(part), "{part} in {report}");
         }
     }
+}
+
+#[test]
+fn an_objective_is_told_with_what_was_found() {
+    let mut result = sample::result();
+    result.experiment = Experiment::File(Question {
+        question: "Is <it> fast?".into(),
+        hypothesis: "It is.".into(),
+    });
+    result.verdict = Verdict::ObjectiveFailed;
+    result.checks.push(Check {
+        name: "p50 against the timer".into(),
+        passed: false,
+        weight: Weight::Objective,
+        found: "1.30 x [1.20, 1.40]".into(),
+        demanded: "not worse by 5 %".into(),
+    });
+    let text = sentence(&result);
+    assert!(text.starts_with("Expected: It is. Found: p50 against the timer: 1.30 x"), "{text}");
+    assert!(text.contains("(missed, not worse by 5 %)"), "{text}");
+    let page = html(&result).unwrap();
+    assert!(page.contains("Is &lt;it&gt; fast?") && page.contains("objective missed"));
+    assert!(page.contains("<div class=\"value bad\">1.30 x [1.20, 1.40]</div>"));
 }

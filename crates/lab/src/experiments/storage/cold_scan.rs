@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Instant;
 
 use super::durable::{megabytes_per_second, record};
-use super::{BROKER, Plan, System, in_order};
+use super::{BROKER, PROBE_WINDOW_MS_MAX, Plan, System, in_order};
 use crate::bare_disk::{self, STEP_BYTES, Work};
 use crate::checks::{Check, Weight};
 use crate::error::Error;
@@ -46,7 +46,8 @@ pub(super) fn run(
     let cold = format!("Cold scan of {gigabytes:.1} GiB");
     // What was written last lies in the broker's memory; a run without records of the scan's takes
     // its place there.
-    bench.calibrate(&path, &Workload { warmup_ms: 0, window_ms: 2_000, ..workload.clone() })?;
+    let window_ms = plan.durable.window_ms.min(PROBE_WINDOW_MS_MAX);
+    bench.calibrate(&path, &Workload { warmup_ms: 0, window_ms, ..workload.clone() })?;
     for round in 0..plan.scan_rounds {
         run_round(plan, bench, system, (&scan, &workload), (&cold, round))?;
         system.broker.check_alive()?;
@@ -89,7 +90,7 @@ fn fill(plan: &Plan, bench: &mut Bench<'_>, path: &Path) -> Result<(Scan, Worklo
         linger_us: 5_000,
         consume: false,
         warmup_ms: 0,
-        window_ms: 2_000,
+        window_ms: plan.durable.window_ms.min(PROBE_WINDOW_MS_MAX),
         ..plan.durable.clone()
     };
     let measured = bench.probe(path, &shape)?;

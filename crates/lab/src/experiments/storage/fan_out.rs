@@ -1,7 +1,7 @@
 //! Ten consumers at the tail against one, at a given rate and at the highest that ten sustain.
 
 use super::durable::megabytes_per_second;
-use super::{Plan, System, in_order};
+use super::{PROBE_WINDOW_MS_MAX, Plan, System, in_order};
 use crate::error::Error;
 use crate::experiments::bench::Bench;
 use crate::generator::Measured;
@@ -89,7 +89,8 @@ fn highest_sustained(
         let Pace::Scheduled { per_second, arrivals } = sustained.pace else { break };
         let pace = Pace::Scheduled { per_second: per_second * 5 / 4, arrivals };
         let faster = Workload { pace, ..sustained.clone() };
-        let tried = Workload { tails: FURTHER, window_ms: 2_000, ..faster.clone() };
+        let window_ms = faster.window_ms.min(PROBE_WINDOW_MS_MAX);
+        let tried = Workload { tails: FURTHER, window_ms, ..faster.clone() };
         if !is_sustained(&bench.probe(&path, &tried)?, &tried) {
             break;
         }

@@ -1,0 +1,86 @@
+//! The laboratory's experiments with plans of seconds, against brokers that they start themselves.
+//! What they measure here says nothing; that they end, lose nothing and can be told does.
+
+use moldau_lab::bare_disk::{Task, Work, measure};
+use moldau_lab::checks::Verdict;
+use moldau_lab::experiments::file::{self, ExperimentFile};
+use moldau_lab::experiments::{Silent, save, storage};
+use moldau_lab::report::{markdown, text};
+use moldau_lab::result::RunResult;
+use moldau_lab::workload::Workload;
+
+use crate::world::{moldau, run};
+
+/// Rebuilds all reports from the document alone, and looks for faults in the records.
+fn told(result: &RunResult, parts: &[&str]) {
+    let directory = tempfile::tempdir().unwrap();
+    save(result, directory.path()).unwrap();
+    let read = std::fs::read_to_string(directory.path().join("result.json")).unwrap();
+    let read = RunResult::from_json(&read).unwrap();
+    for report in [text(&read), markdown(&read)] {
+        for part in parts {
+            assert!(report.contains(part), "{part} in {report}");
+        }
+    }
+    assert!(read.audit.is_clean() && read.audit.acked > 0, "{:?}", read.audit);
+    assert_ne!(read.verdict, Verdict::RecordsLost);
+}
+
+#[test]
+fn the_storage_experiment_ends_and_loses_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let plan = storage::Plan::quick(moldau().into(), "0".into(), directory.path().into());
+    let short =
+        |workload: &Workload| Workload { warmup_ms: 20, window_ms: 200, ..workload.clone() };
+    let plan = storage::Plan {
+        durable: short(&plan.durable),
+        durable_pairs: 2,
+        scan_bytes: 4 << 20,
+        scan_rounds: 2,
+        scanned_pairs: 1,
+        fan_out: short(&plan.fan_out),
+        fan_out_pairs: 1,
+        ..plan
+    };
+    let result = storage::run(&plan, &mut Silent).unwrap();
+    told(&result, &["bare loop", "disk, 16 reads", "Cold scan of", "ten consumers"]);
+    let tails = result.runs.iter().filter(|run| run.workload.tails == 9);
+    assert_eq!(tails.count(), 2);
+}
+
+#[test]
+fn an_experiment_file_ends_and_loses_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = r#"{
+        "question": "Does it end?", "hypothesis": "It does.", "rounds": 3,
+        "factor": {"key": "commit_delay_ms", "levels": [
+            {"name": "natural", "value": 0}, {"name": "timer", "value": 5}]},
+        "cases": [{"name": "Slowly", "figure": "response_p50", "expected": "rises", "load": {
+            "records_per_second": 200, "record_bytes": 64, "partitions": 2, "producers": 1,
+            "batch_bytes": 4096, "linger_us": 0, "warmup_ms": 20, "window_ms": 200}}],
+        "objective": {"level": "natural", "margin_percent": 5}}"#;
+    let plan = file::Plan {
+        file: serde_json::from_str::<ExperimentFile>(text).unwrap(),
+        moldau: moldau().into(),
+        version: "0".into(),
+        work_directory: directory.path().into(),
+        seed: 1,
+        quick: false,
+    };
+    let result = file::run(&plan, &mut Silent).unwrap();
+    told(&result, &["Slowly, publish p50: natural against timer", "over the levels"]);
+    assert_eq!(result.runs.len(), 6);
+}
+
+#[test]
+fn a_bare_loop_is_a_process_of_its_own() {
+    let directory = tempfile::tempdir().unwrap();
+    let task = |work| Task { path: directory.path().join("bare"), file_bytes: 2 << 20, work };
+    measure(moldau().as_ref(), &task(Work::Prepare)).unwrap();
+    let read = measure(moldau().as_ref(), &task(Work::Read { depth: 2 })).unwrap();
+    assert_eq!(read.answered, 2);
+    let refused = run(["lab", "bare-disk", "{\"path\":\"x\"}"]);
+    assert_eq!(refused.status.code(), Some(4));
+    let help = String::from_utf8(run(["lab", "--help"]).stdout).unwrap();
+    assert!(help.contains("storage") && !help.contains("bare-disk"), "{help}");
+}
