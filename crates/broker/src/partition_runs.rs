@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use moldau_protocol::EncodeError;
@@ -27,20 +27,44 @@ const RUN_PARTITIONS: i32 = 4096;
 /// `TOPIC_PARTITIONS_MAX` partitions in it.
 #[derive(Debug, Default)]
 pub(crate) struct PartitionRuns {
-    /// Guards the runs, by the bytes of partition 0 and then by their place.
-    forms: Mutex<HashMap<Bytes, Vec<Weak<Run>>>>,
+    runs: Arc<Runs>,
 }
 
+/// Guards the runs, by the bytes of partition 0 and their first partition. Nothing of a run stays
+/// behind: a remnant between its neighbours' memory would keep that from the system.
+type Runs = Mutex<HashMap<(Bytes, i32), Run>>;
+
 #[derive(Debug)]
-struct Run(Bytes);
+struct Run {
+    bytes: Bytes,
+    /// Pieces of answers that hold the bytes.
+    holders: usize,
+}
 
-/// Owns its part of a run as the memory of [`Bytes`].
-struct InUse(Arc<Run>);
+/// Owns a run as the memory of a piece of an answer.
+struct Held {
+    bytes: Bytes,
+    key: (Bytes, i32),
+    runs: Arc<Runs>,
+}
 
-impl AsRef<[u8]> for InUse {
+impl AsRef<[u8]> for Held {
     fn as_ref(&self) -> &[u8] {
-        let Self(run) = self;
-        &run.0
+        &self.bytes
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let mut runs = lock(&self.runs);
+        let Some(run) = runs.get_mut(&self.key) else { return };
+        run.holders -= 1;
+        if run.holders == 0 {
+            runs.remove(&self.key);
+        }
+        if runs.is_empty() {
+            *runs = HashMap::new();
+        }
     }
 }
 
@@ -65,34 +89,37 @@ impl PartitionRuns {
         }
         let form = encode(0..1)?;
         let one = form.len();
-        let place = usize::try_from(first / RUN_PARTITIONS).unwrap_or_default();
-        let run = {
-            let mut forms = lock(&self.forms);
-            let runs = forms.entry(form).or_default();
-            if runs.len() <= place {
-                runs.resize(place + 1, Weak::new());
-            }
-            match runs.get(place).and_then(Weak::upgrade) {
-                Some(run) => run,
-                None => {
-                    let run = Arc::new(Run(encode(first..first + RUN_PARTITIONS)?));
-                    if let Some(entry) = runs.get_mut(place) {
-                        *entry = Arc::downgrade(&run);
-                    }
-                    run
-                }
-            }
-        };
+        let held = self.hold((form, first), || encode(first..first + RUN_PARTITIONS))?;
         let taken = left.min(RUN_PARTITIONS);
         let bytes = one * usize::try_from(taken).unwrap_or_default();
-        Ok((taken, Bytes::from_owner(InUse(run)).slice(..bytes)))
+        Ok((taken, Bytes::from_owner(held).slice(..bytes)))
+    }
+
+    /// The run of a key, which `encode` makes if it is in no answer.
+    fn hold(
+        &self,
+        key: (Bytes, i32),
+        encode: impl FnOnce() -> Result<Bytes, EncodeError>,
+    ) -> Result<Held, EncodeError> {
+        let mut runs = lock(&self.runs);
+        let bytes = match runs.get_mut(&key) {
+            Some(run) => {
+                run.holders += 1;
+                run.bytes.clone()
+            }
+            None => {
+                let bytes = encode()?;
+                runs.insert(key.clone(), Run { bytes: bytes.clone(), holders: 1 });
+                bytes
+            }
+        };
+        Ok(Held { bytes, key, runs: Arc::clone(&self.runs) })
     }
 
     /// Bytes of all runs that are in use.
     #[cfg(test)]
     pub(crate) fn bytes(&self) -> usize {
-        let forms = lock(&self.forms);
-        forms.values().flatten().filter_map(Weak::upgrade).map(|run| run.0.len()).sum()
+        lock(&self.runs).values().map(|run| run.bytes.len()).sum()
     }
 }
 
