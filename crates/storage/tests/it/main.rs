@@ -15,4 +15,5 @@ mod logs;
 mod on_disk;
 mod segments;
 mod sim_disk;
+mod together;
 mod world;
