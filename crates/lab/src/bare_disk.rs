@@ -44,6 +44,9 @@ const WRITE_BYTES_MAX: usize = 64 << 20;
 /// Most reads at a time: each is a thread.
 const DEPTH_MAX: u16 = 64;
 
+/// Most bytes of one write when the loop is late: what the broker puts into one flush.
+const GATHERED_BYTES_MAX: usize = 4 << 20;
+
 /// How far a loop may be behind its schedule before it gives up.
 const LATE_MAX: Duration = Duration::from_secs(10);
 
@@ -65,8 +68,8 @@ pub struct Task {
 pub enum Work {
     /// Allocate the file, fill it, flush it.
     Prepare,
-    /// Write and flush at the intended times of the workload, `record_bytes` each; a multiple of
-    /// [`BLOCK`].
+    /// Write and flush at the intended times of the workload, `record_bytes` each, a multiple of
+    /// [`BLOCK`]; what falls due during a flush is written at once after it, as a broker does.
     Write(Workload),
     /// Read it from start to end, that many reads of [`STEP_BYTES`] at a time.
     Read {
@@ -229,6 +232,8 @@ struct Writing<'a> {
     file: &'a File,
     file_bytes: u64,
     workload: &'a Workload,
+    /// Most operations of one write.
+    gathered_max: usize,
     buffer: Aligned,
     position: u64,
     latencies: Latencies,
@@ -239,11 +244,14 @@ struct Writing<'a> {
 
 impl<'a> Writing<'a> {
     fn new(file: &'a File, file_bytes: u64, workload: &'a Workload) -> Self {
+        let room = GATHERED_BYTES_MAX.min(usize::try_from(file_bytes).unwrap_or(usize::MAX));
+        let gathered_max = (room / workload.record_bytes).max(1);
         Self {
             file,
             file_bytes,
             workload,
-            buffer: Aligned::random(workload.record_bytes),
+            gathered_max,
+            buffer: Aligned::random(gathered_max * workload.record_bytes),
             position: 0,
             latencies: Latencies::default(),
             slots: Slots::new(workload, nanos(workload.warmup())),
@@ -262,23 +270,27 @@ impl<'a> Writing<'a> {
         let clock = RunClock::starting_in(Duration::ZERO);
         let mut meter = None;
         let mut free_at_ns = 0;
-        for intended_ns in Slice::new(arrivals, per_second, 0, 1, end_ns) {
-            let is_measured = intended_ns >= from_ns;
-            self.offered += u64::from(is_measured);
-            if is_measured && meter.is_none() {
+        let mut slice = Slice::new(arrivals, per_second, 0, 1, end_ns);
+        let mut due = Vec::with_capacity(self.gathered_max);
+        while let Some(first_ns) = slice.next() {
+            if first_ns >= from_ns && meter.is_none() {
                 meter = Some(CpuMeter::start(&me())?);
             }
+            self.offered += u64::from(first_ns >= from_ns);
             if clock.now_ns() > end_ns + nanos(LATE_MAX) {
                 continue;
             }
-            timer.sleep_until(clock.instant(intended_ns))?;
+            timer.sleep_until(clock.instant(first_ns))?;
             let start_ns = clock.now_ns();
-            self.write_and_flush()?;
+            gather(&mut slice, first_ns, start_ns, self.gathered_max, &mut due);
+            let further = due.iter().skip(1).filter(|at_ns| **at_ns >= from_ns).count();
+            self.offered += u64::try_from(further).unwrap_or(0);
+            self.write_and_flush(due.len())?;
             let done_ns = clock.now_ns();
-            if is_measured {
+            for intended_ns in due.iter().filter(|at_ns| **at_ns >= from_ns) {
                 // Waiting for the flush before is the disk's; only waking up late is the loop's.
-                let ready_ns = intended_ns.max(free_at_ns);
-                self.book(intended_ns, ready_ns, start_ns, done_ns);
+                let ready_ns = (*intended_ns).max(free_at_ns);
+                self.book(*intended_ns, ready_ns, start_ns, done_ns);
             }
             free_at_ns = done_ns;
         }
@@ -294,13 +306,14 @@ impl<'a> Writing<'a> {
         })
     }
 
-    fn write_and_flush(&mut self) -> Result<(), Error> {
-        let length = self.workload.record_bytes as u64;
-        if self.position + length > self.file_bytes {
+    fn write_and_flush(&mut self, operations: usize) -> Result<(), Error> {
+        let length = operations * self.workload.record_bytes;
+        if self.position + length as u64 > self.file_bytes {
             self.position = 0;
         }
-        self.file.write(self.buffer.bytes(), self.position)?;
-        self.position += length;
+        let bytes = self.buffer.bytes().get(..length).expect("no more than are gathered");
+        self.file.write(bytes, self.position)?;
+        self.position += length as u64;
         self.file.flush()
     }
 
@@ -313,6 +326,15 @@ impl<'a> Writing<'a> {
             slot.produced_records += 1;
             slot.response().record(intended_ns, done_ns, 1);
         }
+    }
+}
+
+/// Replaces `due` by the first operation and those that are due at `now_ns`, up to `due_max`.
+fn gather(slice: &mut Slice, first_ns: u64, now_ns: u64, due_max: usize, due: &mut Vec<u64>) {
+    due.clear();
+    due.push(first_ns);
+    while due.len() < due_max && slice.peek().is_some_and(|at_ns| at_ns <= now_ns) {
+        due.extend(slice.next());
     }
 }
 
@@ -451,6 +473,21 @@ mod tests {
         assert!(latency.response.summary.p50_ns >= latency.service.summary.p50_ns / 2);
         assert_eq!(outcome.series.iter().map(|slot| slot.produced_records).sum::<u64>(), 50);
         assert_eq!(outcome.before_window_ns, 10_000_000);
+    }
+
+    #[test]
+    fn what_falls_due_during_a_flush_goes_into_the_next_up_to_a_limit() {
+        let mut slice = Slice::new(Arrivals::Constant, 1_000, 0, 1, 10_000_000);
+        let mut due = vec![7];
+        let first = slice.next().unwrap();
+        gather(&mut slice, first, 2_500_000, 10, &mut due);
+        assert_eq!(due, [0, 1_000_000, 2_000_000]);
+        let first = slice.next().unwrap();
+        gather(&mut slice, first, 9_500_000, 4, &mut due);
+        assert_eq!(due, [3_000_000, 4_000_000, 5_000_000, 6_000_000]);
+        let first = slice.next().unwrap();
+        gather(&mut slice, first, 7_000_000, 4, &mut due);
+        assert_eq!(due, [7_000_000]);
     }
 
     #[test]

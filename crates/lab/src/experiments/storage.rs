@@ -198,7 +198,8 @@ fn arms() -> Vec<Arm> {
         arm(
             durable::LOOP,
             "a process that writes and flushes (O_DIRECT, fdatasync) as many bytes at a time, as \
-             many times a second, as the broker does; into a file that was written before",
+             many times a second, as the broker does, and all at once that fell due during a \
+             flush; into a file that was written before",
         ),
         arm(
             cold_scan::DISK_16,
