@@ -80,8 +80,7 @@ fn run_target(
             Target::start(kind, &binary, peers, directory.path())?
         }
     };
-    let cells: Vec<Cell> = cells.iter().copied().filter(|cell| cell.is_for(kind)).collect();
-    let found = matrix::run(peers, &target, &cells, arguments.jobs, directory.path(), report);
+    let found = matrix::run(peers, &target, cells, arguments.jobs, directory.path(), report);
     if found.iter().any(|outcome| !outcome.passed()) {
         eprintln!("the last words of the {}:\n{}", kind.name(), target.tail());
     }

@@ -15,10 +15,6 @@ use crate::peers::Peers;
 use crate::target::{Kind, Target};
 use crate::tools::{Family, Tools};
 
-/// Scenarios that our broker is not asked for, each with its reason.
-const NOT_FOR_OUR_BROKER: &[(Scenario, &str)] =
-    &[(Scenario::Compacted, "nothing cleans the logs of compacted topics")];
-
 /// One run of a program: a line of the results.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Cell {
@@ -42,18 +38,6 @@ impl Cell {
         match self {
             Self::Client(_, scenario) => scenario.name(),
             Self::Tools(family) => family.name(),
-        }
-    }
-
-    /// Whether it is asked of a target.
-    pub fn is_for(self, kind: Kind) -> bool {
-        match self {
-            Self::Client(_, scenario) if kind.is_ours() => {
-                NOT_FOR_OUR_BROKER.iter().all(|(left_out, _)| *left_out != scenario)
-            }
-            // It refuses more than 10,000 partitions at once.
-            Self::Client(_, Scenario::LargeTopic) => false,
-            _ => true,
         }
     }
 
@@ -219,16 +203,6 @@ mod tests {
             sample(Ok(vec![Check::new("holds", true, ""), Check::new("breaks", false, "found 2")]));
         assert!(!failed.passed());
         assert_eq!(faults(&[failed]), "broker java group:\n  breaks: found 2\n");
-    }
-
-    #[test]
-    fn what_our_broker_is_not_asked_for_is_asked_of_kafka() {
-        for (scenario, reason) in NOT_FOR_OUR_BROKER {
-            let cell = Cell::Client(Library::Java, *scenario);
-            assert!(!cell.is_for(Kind::Broker) && !cell.is_for(Kind::Proxy), "{reason}");
-            assert!(cell.is_for(Kind::Kafka) && cell.is_for(Kind::KafkaProxy));
-        }
-        assert!(Cell::Client(Library::Java, Scenario::Group).is_for(Kind::Broker));
     }
 
     #[test]
