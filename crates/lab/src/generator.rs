@@ -198,7 +198,7 @@ pub fn produce(setup: &Setup) -> Result<Measured, Error> {
         let mut consumers = Vec::new();
         if setup.workload.consume {
             let ready = ready.clone();
-            let run = move || consuming::run(shared, &ready);
+            let run = move || consuming::run(shared, Duration::MAX, &ready);
             consumers.push(spawn(scope, "lab-consumer".into(), run)?);
         }
         let mut tails = Vec::new();
@@ -233,15 +233,17 @@ pub fn produce(setup: &Setup) -> Result<Measured, Error> {
 /// # Errors
 /// As [`produce`].
 pub fn read_back(setup: &Setup, sent: &[SentLedger]) -> Result<Measured, Error> {
-    read_back_records(setup, sent.iter().map(SentLedger::acked_count).sum())
+    let records = sent.iter().map(SentLedger::acked_count).sum();
+    read_back_records(setup, records, Duration::MAX)
 }
 
-/// Reads a topic from its start until this many distinct records are there. Records that were
-/// never acknowledged may be among them, so a caller that knows of such gives the target's count.
+/// Reads a topic from its start until this many distinct records are there, or for `limit`.
+/// Records that were never acknowledged may be among them, so a caller that knows of such gives
+/// the target's count.
 ///
 /// # Errors
 /// As [`produce`].
-pub fn read_back_records(setup: &Setup, records: u64) -> Result<Measured, Error> {
+pub fn read_back_records(setup: &Setup, records: u64, limit: Duration) -> Result<Measured, Error> {
     setup.workload.check()?;
     let (start, started) = watch::channel(None);
     let producers = u32::from(setup.workload.producers);
@@ -254,7 +256,7 @@ pub fn read_back_records(setup: &Setup, records: u64) -> Result<Measured, Error>
     thread::scope(|scope| {
         let (ready, readiness) = mpsc::sync_channel(SIGNALS_MAX);
         let shared = &shared;
-        let run = move || consuming::run(shared, &ready);
+        let run = move || consuming::run(shared, limit, &ready);
         let consumer = spawn(scope, "lab-consumer".into(), run)?;
         let begun = wait_until_ready(&readiness, 1).and_then(|clock| {
             let meter = CpuMeter::start(&measured_processes(setup))?;

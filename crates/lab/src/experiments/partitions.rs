@@ -65,6 +65,8 @@ pub struct Plan {
     pub quick: bool,
     /// How long one administrative call may take, and the wait for what it began.
     pub call_limit: Duration,
+    /// How long the reading back of one point may take.
+    pub read_limit: Duration,
     /// Throughput and latency over the number of partitions.
     pub curve: Option<CurvePlan>,
     /// Making partitions.
@@ -148,6 +150,7 @@ impl Plan {
             seed: 1,
             quick: true,
             call_limit: Duration::from_secs(40),
+            read_limit: Duration::from_secs(20),
             curve: Some(CurvePlan {
                 partitions: vec![1, 10, 1_000, 10_000, 1_000_000],
                 per_second: 20 * 1024,
@@ -188,6 +191,7 @@ impl Plan {
         Self {
             quick: false,
             call_limit: Duration::from_mins(2),
+            read_limit: Duration::from_mins(2),
             curve: quick.curve.map(|curve| CurvePlan {
                 partitions: decades.clone(),
                 warmup_ms: 5_000,

@@ -39,11 +39,20 @@ pub(super) struct Outcome {
     pub(super) finished_ns: u64,
 }
 
-pub(super) fn run(shared: &Shared<'_>, ready: &mpsc::SyncSender<()>) -> Result<Outcome, Error> {
-    runtime()?.block_on(consume(shared, ready))
+/// Reads until everything is there, nothing comes any more, or `limit` has passed.
+pub(super) fn run(
+    shared: &Shared<'_>,
+    limit: Duration,
+    ready: &mpsc::SyncSender<()>,
+) -> Result<Outcome, Error> {
+    runtime()?.block_on(consume(shared, limit, ready))
 }
 
-async fn consume(shared: &Shared<'_>, ready: &mpsc::SyncSender<()>) -> Result<Outcome, Error> {
+async fn consume(
+    shared: &Shared<'_>,
+    limit: Duration,
+    ready: &mpsc::SyncSender<()>,
+) -> Result<Outcome, Error> {
     let setup = shared.setup;
     let bootstrap = [setup.bootstrap.as_str()];
     let connected = Cluster::connect(&bootstrap, ClusterOptions::default()).await;
@@ -61,12 +70,15 @@ async fn consume(shared: &Shared<'_>, ready: &mpsc::SyncSender<()>) -> Result<Ou
         assign(&fetcher, shared).await?;
     }
     let mut reading = Reading::new(shared, clock);
-    let mut heard = Instant::now();
+    let begun = Instant::now();
+    let mut heard = begun;
     let silence_max = match setup.layout {
         Layout::Dense => SILENCE_MAX,
         Layout::Spread { .. } => SPREAD_SILENCE_MAX,
     };
-    while shared.acked_in_all().is_none_or(|acked| reading.ledger.delivered_count() < acked) {
+    while shared.acked_in_all().is_none_or(|acked| reading.ledger.delivered_count() < acked)
+        && begun.elapsed() < limit
+    {
         match tokio::time::timeout(POLL_TIMEOUT, fetcher.next()).await {
             Ok(fetched) => {
                 reading.take(&fetched.map_err(target("fetching"))?)?;

@@ -14,7 +14,7 @@ use crate::experiments::side_by_side::System;
 use crate::generator::{self, Measured, Setup};
 use crate::ledger::{Audit, SentLedger, audit};
 use crate::partitions::{
-    Batching, CurvePoint, IdleCpu, PartitionsRecord, fixed_rate_case, full_speed_case,
+    Batching, CurvePoint, How, IdleCpu, PartitionsRecord, fixed_rate_case, full_speed_case,
 };
 use crate::workload::{Pace, Workload};
 
@@ -31,8 +31,7 @@ pub(super) fn run(
         for system in &plan.systems {
             let what = format!("Curve: {}, {partitions} partitions", system.name());
             announce(bench, &what, curve.seconds());
-            let has_failed =
-                |point: &CurvePoint| point.arm == system.name() && point.failure.is_some();
+            let has_failed = |point: &CurvePoint| point.arm == system.name() && is_the_end(point);
             if record.curve.iter().any(has_failed) {
                 continue;
             }
@@ -52,6 +51,14 @@ pub(super) fn run(
 fn point_of(system: &System, partitions: u32) -> CurvePoint {
     let (written, _) = spread(partitions);
     CurvePoint { arm: system.name().to_string(), partitions, written, ..CurvePoint::default() }
+}
+
+/// Whether larger points of the same system are pointless. A system that took its load and only
+/// serves it too slowly goes on.
+fn is_the_end(point: &CurvePoint) -> bool {
+    point.failure.as_ref().is_some_and(|failure| {
+        point.fixed_rate.is_none() || matches!(failure.how, How::Ended { .. })
+    })
 }
 
 /// What a point that failed was about to do.
@@ -90,7 +97,7 @@ fn measure(
     point.loaded = subject.look();
     watch_idle(curve, subject, point)?;
     point.disk_bytes = subject.disk_bytes();
-    let audited = read_back(subject, &setup, &sent);
+    let audited = read_back(subject, &setup, &sent, plan.read_limit);
     let (audit, held) = *audited.as_ref().unwrap_or(&(Audit::default(), 0));
     let case = fixed_rate_case(point.partitions);
     let named = Named { case: &case, path: &subject.path, pair: 0 };
@@ -142,6 +149,7 @@ pub(super) fn read_back(
     subject: &mut Subject,
     setup: &Setup,
     sent: &[SentLedger],
+    limit: Duration,
 ) -> Result<(Audit, u64), Trouble> {
     subject.operate(|_, alive| Ok(alive()?))?;
     let producers = u16::try_from(sent.len()).unwrap_or(u16::MAX);
@@ -156,7 +164,7 @@ pub(super) fn read_back(
     };
     let partitions = lanes.map(|lane| setup.layout.partition(lane));
     let held = subject.operator.records_held(&setup.topic, partitions)?;
-    let read = generator::read_back_records(&setup, held)?;
+    let read = generator::read_back_records(&setup, held, limit)?;
     let delivered = read.delivered.as_ref().expect("a reading delivers");
     let audit = audit(sent, delivered);
     // Less than the system says to hold, and nothing that would be a fault: it has not served all

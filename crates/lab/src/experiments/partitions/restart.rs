@@ -115,7 +115,7 @@ fn measure(
     point.port_ns = Some(nanos(port));
     point.produced_ns = Some(nanos(first_produce(subject, &probe, started)?));
     point.after = subject.look();
-    let (audit, held) = read_back(subject, &setup, &sent)?;
+    let (audit, held) = read_back(subject, &setup, &sent, plan.limit)?;
     point.audit = Some(audit);
     if let Some((workload, measured)) = last {
         let case = format!("Data of {} partitions, killed and started", point.partitions);
