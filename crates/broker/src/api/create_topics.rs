@@ -35,7 +35,7 @@ pub(crate) fn handle(
     }
     for topic in &request.topics {
         let outcome = if mentions.get(topic.name.as_str()).is_some_and(|count| *count > 1) {
-            let message = format!("topic {} stands twice in the request", topic.name);
+            let message = format!("topic {} stands twice in the request", shown(&topic.name));
             Err(Refusal::new(ErrorCode::InvalidRequest, message))
         } else {
             create(call, topic, request.validate_only, &mut last)

@@ -126,6 +126,17 @@ fn a_topic_that_stands_twice_is_refused_and_the_others_are_created() {
     assert_eq!(names(&world), ["once"]);
 }
 
+/// An answer that holds the whole name and a word more could not be encoded.
+#[test]
+fn a_name_as_long_as_a_string_can_be_is_refused_with_an_answer() {
+    let world = World::new();
+    let longest = "t".repeat(32_767);
+    let response = world.ask(&create(vec![creatable(&longest, 1), creatable(&longest, 1)]));
+    assert_eq!(code(response.topics[1].error_code), ErrorCode::InvalidRequest);
+    let refused = try_create(&world, creatable(&longest, 1));
+    assert_eq!(code(refused.error_code), ErrorCode::InvalidTopicException);
+}
+
 #[test]
 fn a_manual_assignment_must_fit_the_one_broker() {
     let world = World::new();
