@@ -266,7 +266,7 @@ impl Plan {
     /// What is produced at the fixed rate.
     fn fixed_rate(&self, curve: &CurvePlan, written: u16) -> Workload {
         let pace = Pace::Scheduled { per_second: curve.per_second, arrivals: Arrivals::Constant };
-        let (warmup_ms, window_ms) = (1_000, curve.fixed_rate_ms);
+        let (warmup_ms, window_ms) = (curve.warmup_ms.min(1_000), curve.fixed_rate_ms);
         Workload { pace, warmup_ms, window_ms, ..self.full_speed(curve, written) }
     }
 

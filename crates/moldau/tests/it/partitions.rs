@@ -28,7 +28,7 @@ fn plan(work: &std::path::Path, other: &Process) -> Plan {
             partitions: vec![1, 40, 25_000],
             per_second: 500,
             warmup_ms: 50,
-            full_speed_ms: 200,
+            full_speed_ms: 100,
             fixed_rate_ms: 300,
             idle_ms: 50,
             ..curve
