@@ -25,7 +25,7 @@ const P50_RATIO_MAX: f64 = 1.2;
 const P99_RATIO_MAX: f64 = 2.0;
 
 /// Largest ratio of the loop's response time to its write and flush alone, as medians: above it
-/// the loop's own queue is measured, and a broker looks good beside it without being so.
+/// the disk is still at work when the next write falls due, for the broker as for the loop.
 const QUEUE_RATIO_MAX: f64 = 1.5;
 
 pub(super) fn run(
@@ -61,7 +61,7 @@ pub(super) fn run(
         arm: BROKER.into(),
         bound: Bound::RatioAtMost { baseline: LOOP.into(), ratio },
     };
-    bench.note(keeps_up(&queues));
+    bench.note(has_room(&queues));
     Ok(vec![
         objective("p50", Metric::ResponseP50, P50_RATIO_MAX),
         objective("p99", Metric::ResponseP99, P99_RATIO_MAX),
@@ -110,12 +110,12 @@ fn run_loop(
     Ok(queue)
 }
 
-fn keeps_up(queues: &[f64]) -> Check {
+fn has_room(queues: &[f64]) -> Check {
     let middle = median(queues);
     Check {
-        name: "the bare loop keeps up with its schedule: response of write and flush, p50".into(),
+        name: "the disk has room at this rate: the bare loop's response of its flush, p50".into(),
         passed: middle <= QUEUE_RATIO_MAX,
-        weight: Weight::Validity,
+        weight: Weight::Note,
         found: format!("{middle:.2} x, median over its runs"),
         demanded: format!("<= {QUEUE_RATIO_MAX} x"),
     }
@@ -225,9 +225,9 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_that_queues_is_told_apart() {
-        assert!(keeps_up(&[1.0, 1.1, 40.0]).passed);
-        assert!(!keeps_up(&[1.0, 1.6, 40.0]).passed);
+    fn a_disk_without_room_is_told() {
+        assert!(has_room(&[1.0, 1.1, 40.0]).passed);
+        assert!(!has_room(&[1.0, 1.6, 40.0]).passed);
     }
 
     #[test]
