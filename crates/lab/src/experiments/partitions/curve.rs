@@ -172,7 +172,7 @@ pub(super) fn read_back(
     let is_whole = audit.delivered >= held || audit.faults() > audit.lost;
     if !is_whole {
         let last = format!("{} of {held} records were served", audit.delivered);
-        return Err(Trouble::Slow { seconds: read.window_ns / 1_000_000_000, last });
+        return Err(Trouble::Slow { seconds: limit.as_secs(), last });
     }
     Ok((audit, held))
 }
