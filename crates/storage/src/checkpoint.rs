@@ -45,8 +45,9 @@ use crate::journal::{Cut, Journal};
 use crate::log::LogState;
 use crate::paged::{FileWriter, PageBuffer, Pages};
 use crate::sync::block_on;
+use crate::topics::Topics;
 use crate::window::Window;
-use crate::{Drive, Durability, Error, Log, LogId, Lsn, Replay, TopicId};
+use crate::{Drive, Durability, Error, LogId, Lsn, Replay, TopicId};
 
 /// Takes the owner's metadata for a checkpoint.
 ///
@@ -80,7 +81,7 @@ pub(crate) fn write(
     journal: &Journal,
     dir: &Path,
     cluster_id: [u8; 16],
-    logs: &[std::sync::Arc<Log>],
+    topics: &Topics,
     snapshot: impl FnOnce(&mut CheckpointWriter<'_>) -> Result<(), Error>,
 ) -> Result<u64, Error> {
     let Cut { position, last } = journal.cut();
@@ -106,7 +107,8 @@ pub(crate) fn write(
     }
     drop(metadata);
     let mut state_bytes = Vec::new();
-    for log in logs {
+    // Logs that appear after the cut may be missing from this: the journal has all of them.
+    for log in topics.all() {
         // The journal's end is taken under the log's lock: batches before it are part of the
         // state, batches after it are not.
         let is_written = log.with_state(|state| {

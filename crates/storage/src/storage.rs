@@ -289,7 +289,7 @@ impl Storage {
         let mut checkpointed = lock(&self.inner.checkpointed);
         let journal = &self.inner.journal;
         let (dir, cluster_id) = (&journal.options.data_dir, self.inner.info.cluster_id);
-        let written = checkpoint::write(journal, dir, cluster_id, &self.logs(), snapshot);
+        let written = checkpoint::write(journal, dir, cluster_id, &self.inner.topics, snapshot);
         *checkpointed = written.map_err(disk_full)?;
         journal.metrics.checkpoints.add(1);
         let retired = journal.files.retire_to(self.inner.live_from().min(*checkpointed))?;

@@ -10,6 +10,8 @@ use moldau_storage::{Compaction, Log, Options, Storage, TopicId, block_on};
 use crate::world::{TOPIC, append, one, open, records, small};
 
 const APPENDS: i64 = 1_000;
+/// Logs that get a first batch, so many that some do in each step of a checkpoint.
+const BEGINNINGS: i32 = 2_000;
 const TABLE: TopicId = TopicId([9; 16]);
 const SHORT_LIVED: TopicId = TopicId([11; 16]);
 const EVERYTHING: Compaction = Compaction {
@@ -103,6 +105,33 @@ fn readers_and_writers_go_on_while_everything_is_rewritten() {
     let (storage, _) = open(options);
     let of = |topic| (0..3).map(|partition| storage.log(topic, partition)).collect::<Vec<_>>();
     check(&of(TOPIC), &of(TABLE));
+}
+
+/// A log that was left out of a checkpoint taken while its first batch came in was empty after the
+/// next start, or kept the broker from starting.
+#[test]
+fn a_log_that_begins_while_checkpoints_are_taken_is_found_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let (storage, _) = open(small(dir.path()));
+    let is_written = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let taking = scope.spawn(|| {
+            while !is_written.load(Ordering::Acquire) {
+                storage.checkpoint(|_| Ok(())).unwrap();
+            }
+        });
+        for partition in 0..BEGINNINGS {
+            append(&storage, &storage.log(TOPIC, partition), &one(&partition.to_be_bytes()));
+        }
+        is_written.store(true, Ordering::Release);
+        taking.join().unwrap();
+    });
+    drop(storage);
+    let (storage, _) = open(small(dir.path()));
+    for partition in 0..BEGINNINGS {
+        let found = records(&storage.log(TOPIC, partition), 50_000);
+        assert_eq!(found, [(0, partition.to_be_bytes().to_vec())], "log {partition}");
+    }
 }
 
 fn check(logs: &[Arc<Log>], tables: &[Arc<Log>]) {
