@@ -39,11 +39,12 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use crate::disk::{Access, Disk};
-use crate::format::{FORMAT_VERSION, Fields, FrameLink, open_header, seal_header};
+use crate::format::{FORMAT_VERSION, Fields, FrameLink, POSITION_MAX, open_header, seal_header};
 use crate::io::BLOCK;
 use crate::journal::{Cut, Journal};
 use crate::log::LogState;
 use crate::paged::{FileWriter, PageBuffer, Pages};
+use crate::segment::NUMBER_MAX;
 use crate::sync::block_on;
 use crate::topics::Topics;
 use crate::window::Window;
@@ -219,6 +220,12 @@ pub(crate) fn read(
     if fields.u64() != Some(length) {
         return Err(damaged("the checkpoint is not as long as its header says"));
     }
+    if position >= POSITION_MAX
+        || sequence >= POSITION_MAX
+        || !position.is_multiple_of(BLOCK as u64)
+    {
+        return Err(damaged("the checkpoint names a journal position that cannot be"));
+    }
     let last = FrameLink { sequence, header_crc };
     let mut checkpoint = Checkpoint { position, last, ..Checkpoint::default() };
     let mut pages = Pages::new(&*file, &path, BLOCK as u64, length);
@@ -247,13 +254,19 @@ pub(crate) fn read(
 }
 
 impl Checkpoint {
+    /// The journal is at least this long.
+    pub(crate) fn stands_for(&self) -> u64 {
+        let logs = self.logs.values().flat_map(HashMap::values);
+        logs.map(|log| log.complete_to).max().unwrap_or(0).max(self.metadata_from)
+    }
+
     fn take(&mut self, head: &[u8], payload: &[u8]) -> Option<()> {
         let mut fields = Fields(payload);
         match *head.first()? {
             SEGMENTS => {
-                self.next_segment = fields.u64()?;
+                self.next_segment = fields.u64().filter(|next| *next <= NUMBER_MAX)?;
                 while !fields.0.is_empty() {
-                    self.segments.insert(fields.u64()?);
+                    self.segments.insert(fields.u64().filter(|number| *number < NUMBER_MAX)?);
                 }
             }
             POSITION => self.metadata_from = fields.u64()?,

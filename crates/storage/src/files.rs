@@ -250,7 +250,7 @@ impl Files {
             file_bytes: self.setup.file_bytes,
             frame_bytes_max: self.setup.frame_bytes_max,
         };
-        let path = self.setup.dir.join(format!("{number:010}.{JOURNAL_SUFFIX}"));
+        let path = self.setup.dir.join(file_name(number));
         let mut file = JournalFile::existing(&header, path);
         let from = match creating.spares.pop() {
             Some(spare) => spare,
@@ -335,13 +335,19 @@ impl Files {
         Ok(false)
     }
 
-    /// Makes all files durable, which those that were written without a flush may not be.
+    /// Makes all files and their names durable, which those that a process left behind when it was
+    /// killed may not be.
     pub(crate) fn sync_all(&self) -> Result<(), Error> {
         for file in self.all() {
             let synced = self.handle(&file)?.sync_data();
             synced.map_err(|error| Error::io("flush", &file.path, error))?;
         }
-        Ok(())
+        self.sync_names()
+    }
+
+    fn sync_names(&self) -> Result<(), Error> {
+        let synced = self.disk.sync_dir(&self.setup.dir);
+        synced.map_err(|error| Error::io("flush", &self.setup.dir, error))
     }
 
     /// Retires the files that end at or before `position`, but for the last one: they can no longer
@@ -369,11 +375,14 @@ impl Files {
             }
         }
         if count > 0 {
-            let synced = self.disk.sync_dir(&self.setup.dir);
-            synced.map_err(|error| Error::io("flush", &self.setup.dir, error))?;
+            self.sync_names()?;
         }
         Ok(count)
     }
+}
+
+pub(crate) fn file_name(number: u64) -> String {
+    format!("{number:010}.{JOURNAL_SUFFIX}")
 }
 
 fn is_disk_full(error: &io::Error) -> bool {

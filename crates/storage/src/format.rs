@@ -53,6 +53,8 @@ use crate::{LogId, TopicId};
 /// Version of all files and of frames.
 pub(crate) const FORMAT_VERSION: u32 = 2;
 pub(crate) const FILE_HEADER_BYTES: usize = BLOCK;
+/// No journal position reaches this, nor does a sequence number: a sum of two does not overflow.
+pub(crate) const POSITION_MAX: u64 = 1 << 62;
 pub(crate) const FRAME_HEADER_BYTES: usize = 64;
 pub(crate) const ENTRY_HEADER_BYTES: usize = 48;
 /// Leading bytes of a batch that its CRC does not cover: base offset, length, leader epoch.

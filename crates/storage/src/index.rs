@@ -15,7 +15,8 @@ use std::collections::VecDeque;
 
 use moldau_records::varint;
 
-use crate::format::Fields;
+use crate::format::{Fields, POSITION_MAX};
+use crate::io::BLOCK;
 
 /// One batch of a log in the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -187,6 +188,11 @@ impl Index {
             let bytes = varint::read_u32(&mut fields.0).ok()?;
             timestamp = timestamp.wrapping_add(varint::read_i64(&mut fields.0).ok()?);
             let next_offset = base_offset.checked_add(offsets).filter(|_| offsets > 0)?;
+            // A file header, a frame header and the entry's header lie before a batch.
+            let is_place = position > BLOCK as u64 && position < POSITION_MAX;
+            if !is_place {
+                return None;
+            }
             let max_timestamp = timestamp;
             index.push(Extent { base_offset, next_offset, position, bytes, max_timestamp });
         }

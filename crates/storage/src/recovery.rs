@@ -19,13 +19,15 @@ use std::path::{Path, PathBuf};
 use moldau_records::BatchView;
 
 use crate::checkpoint::{Checkpoint, Logs, RecoveredLog};
-use crate::files::{Files, JOURNAL_SUFFIX, JournalFile, SPARE_SUFFIX, SpaceFor};
+use crate::files::{Files, JOURNAL_SUFFIX, JournalFile, SPARE_SUFFIX, SpaceFor, file_name};
 use crate::format::{
     FILE_HEADER_BYTES, FORMAT_VERSION, Fields, FileHeader, FileHeaderRead, FrameLink, Kind,
+    POSITION_MAX,
 };
 use crate::io::BLOCK;
 use crate::paged::TEMPORARY_SUFFIX;
 use crate::scan::{Entry, Place, Scan};
+use crate::segment::NUMBER_MAX;
 use crate::segments::Segments;
 use crate::window::Window;
 use crate::{Error, LogId};
@@ -110,8 +112,20 @@ fn read_file_header(
         FileHeaderRead::Known(header) if header.file_bytes != length => {
             damaged("the file is not as long as its header says")
         }
+        FileHeaderRead::Known(header)
+            if header.base >= POSITION_MAX || !header.base.is_multiple_of(BLOCK as u64) =>
+        {
+            damaged("the file begins at a journal position that cannot be")
+        }
+        FileHeaderRead::Known(header) if !is_named(&path, header.number) => {
+            damaged("the file has another's name")
+        }
         FileHeaderRead::Known(header) => Ok(JournalFile::existing(&header, path)),
     }
+}
+
+fn is_named(path: &Path, number: u64) -> bool {
+    path.file_name().is_some_and(|name| name == file_name(number).as_str())
 }
 
 /// Reads the journal from the checkpoint on and replays it; the files are listed already, the first
@@ -144,6 +158,10 @@ pub(crate) fn recover(
         let seen = scan.check_end(&at, last.sequence, reason)?;
         let sequence = last.sequence.max(seen).saturating_add(SEQUENCE_GAP);
         let (next, file_end) = (at.base, at.file.end());
+        if rebuild.checkpoint.stands_for() > next {
+            let reason = "the journal ends before what the checkpoint stands for";
+            return Err(Error::corrupt(&at.file.path, at.offset(), reason));
+        }
         let Checkpoint { logs, segments, next_segment, .. } = rebuild.checkpoint;
         return Ok(Recovered {
             logs,
@@ -267,7 +285,7 @@ impl Rebuild<'_> {
     fn segments(&mut self, payload: &[u8]) -> Option<()> {
         let mut fields = Fields(payload);
         for _ in 0..fields.u32()? {
-            let number = fields.u64()?;
+            let number = fields.u64().filter(|number| *number < NUMBER_MAX)?;
             self.checkpoint.segments.insert(number);
             self.checkpoint.next_segment = self.checkpoint.next_segment.max(number + 1);
         }
@@ -283,6 +301,10 @@ impl RecoveredLog {
         let batch = BatchView::parse(entry.payload)
             .map_err(|_| Refusal::Damaged("a batch that cannot be read"))?;
         let (base_offset, end_offset) = (batch.base_offset(), self.state.index.end_offset());
+        let last_offset = base_offset.checked_add(i64::from(batch.last_offset_delta()));
+        if last_offset.is_none_or(|last| last == i64::MAX) {
+            return Err(Refusal::Damaged("a batch whose offsets cannot be"));
+        }
         if base_offset != end_offset {
             // The checkpoint leaves out a log that was deleted while it was taken.
             if base_offset < 0 || !self.state.is_pristine() {

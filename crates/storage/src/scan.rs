@@ -8,7 +8,7 @@ use crate::Error;
 use crate::files::{Files, JournalFile};
 use crate::format::{
     ENTRY_HEADER_BYTES, EntryHeader, FILE_HEADER_BYTES, FRAME_HEADER_BYTES, FrameHeader, FrameLink,
-    Kind,
+    Kind, POSITION_MAX,
 };
 use crate::io::BLOCK;
 use crate::window::Window;
@@ -58,7 +58,9 @@ impl Scan<'_> {
     fn header(&mut self, at: &Place) -> Result<Option<(FrameHeader, u32)>, Error> {
         let bytes = self.bytes(at, BLOCK)?;
         let header = bytes.and_then(FrameHeader::decode);
-        Ok(header.filter(|(header, _)| header.position == at.base))
+        let is_here =
+            |header: &FrameHeader| header.position == at.base && header.sequence < POSITION_MAX;
+        Ok(header.filter(|(header, _)| is_here(header)))
     }
 
     /// The frame at a place that follows `last`, or why there is none.

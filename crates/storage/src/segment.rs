@@ -166,7 +166,8 @@ impl Segment {
         if header.cluster_id != cluster_id {
             return Err(damaged("the segment belongs to another data directory"));
         }
-        if header.file_bytes != length || header.footer < BLOCK as u64 || header.footer > length {
+        let is_in_file = (BLOCK as u64..=length).contains(&header.footer);
+        if header.file_bytes != length || !is_in_file || !is_of_blocks(header.footer) {
             return Err(damaged("the segment is not as long as its header says"));
         }
         let mut pages = Pages::new(&*file, &path, header.footer, header.file_bytes);
@@ -299,11 +300,24 @@ fn holds(run: &Run, blocks: &[Block]) -> bool {
         return false;
     };
     let bytes = of_run.iter().map(|block| u64::from(block.bytes)).sum::<u64>();
-    let within = of_run.iter().skip(1).is_sorted_by_key(|block| block.first_offset);
+    let last = of_run.last().map_or(0, |last| u64::from(last.bytes));
+    // A reader gets on from block to block, so that offsets must too.
+    let mut before = run.base_offset;
+    let within = of_run.iter().skip(1).all(|block| {
+        let follows = before < block.first_offset && block.first_offset < run.next_offset;
+        before = block.first_offset;
+        follows
+    });
     within
-        && of_run.first().is_some_and(|first| {
-            run.start < first.bytes && run.bytes + u64::from(run.start) <= bytes
-        })
+        && of_run.first().is_some_and(|first| run.start < first.bytes)
+        && run
+            .bytes
+            .checked_add(u64::from(run.start))
+            .is_some_and(|end| (bytes - last + 1..=bytes).contains(&end))
+}
+
+fn is_of_blocks(offset: u64) -> bool {
+    offset.is_multiple_of(BLOCK as u64)
 }
 
 /// Writes a segment, log by log in order.
@@ -502,4 +516,4 @@ const BLOCK_BYTES: u32 = 1 << 20;
 pub(crate) const SEGMENT_BYTES_MAX: u64 = 1 << OFFSET_BITS;
 const OFFSET_BITS: u32 = 38;
 const SEGMENT_BIT: u64 = 1 << 63;
-const NUMBER_MAX: u64 = 1 << (63 - OFFSET_BITS);
+pub(crate) const NUMBER_MAX: u64 = 1 << (63 - OFFSET_BITS);

@@ -3,10 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use moldau_storage::{AppendError, Drive, Error, Options, ReadOutcome, Storage, block_on};
+use moldau_storage::{
+    AppendError, CheckpointWriter, Compaction, Drive, Error, Options, ReadOutcome, Storage,
+    block_on,
+};
 
 use crate::sim_disk::SimDisk;
-use crate::world::{Owner, TOPIC, one, records, small};
+use crate::world::{Owner, TOPIC, keyed, one, records, small, try_records};
 
 fn stepped() -> Options {
     Options { drive: Drive::Stepped, tail_cache_bytes: 0, ..small("/data".as_ref()) }
@@ -223,11 +226,10 @@ fn a_full_disk_refuses_data_first_and_serves_again_when_space_returns() {
 
 #[test]
 fn another_node_or_an_unknown_version_is_refused() {
-    let disk = SimDisk::new(1);
-    drop(open(&disk));
+    let disk = kept();
     let other = try_open(&disk, Options { node_id: 5, ..stepped() });
     assert!(matches!(other, Err(Error::WrongNode { found: 0, expected: 5, .. })));
-    for path in ["/data/moldau.meta".into(), file(1)] {
+    for path in ["/data/moldau.meta".into(), file(1), checkpoint(), segment(1)] {
         let newer = disk.copy();
         newer.change(&path, |bytes| {
             bytes[8] = 3;
@@ -239,5 +241,153 @@ fn another_node_or_an_unknown_version_is_refused() {
             Some(Error::UnknownVersion { found: 3, path: named, .. }) => assert_eq!(named, path),
             other => panic!("{other:?}"),
         }
+    }
+}
+
+fn checkpoint() -> PathBuf {
+    "/data/checkpoint".into()
+}
+
+fn segment(number: u32) -> PathBuf {
+    Path::new("/data/segments").join(format!("{number:010}.segment"))
+}
+
+/// A directory with a checkpoint, a segment and batches behind it in the journal.
+fn kept() -> SimDisk {
+    let disk = SimDisk::new(1);
+    let (storage, _) = open(&disk);
+    let log = storage.log(TOPIC, 0);
+    for (key, value) in [(&b"a"[..], &b"sorted"[..]), (b"b", &[5; 4500])] {
+        log.append(&keyed(1_000, key, value), 0).unwrap();
+        storage.step();
+    }
+    let compaction = Compaction {
+        min_lag_ms: 0,
+        max_lag_ms: i64::MAX,
+        delete_retention_ms: 0,
+        min_dirty_ratio: 0.0,
+    };
+    assert_eq!(storage.compact(&[(log, compaction)], 5_000).unwrap().logs, 1);
+    append_frame(&storage, b"in the journal");
+    let metadata = |writer: &mut CheckpointWriter<'_>| {
+        writer.metadata(b"all");
+        Ok(())
+    };
+    storage.checkpoint(metadata).unwrap();
+    disk
+}
+
+/// Opens a changed directory: what is damaged is named, or everything is served as it was.
+fn assert_reported_or_whole(changed: &SimDisk, path: &Path, what: &str) {
+    let named = |error: Error| match error {
+        Error::Corrupt { path: named, .. } => assert_eq!(named, path, "{what}"),
+        other => panic!("{what}: {other}"),
+    };
+    match try_open(changed, stepped()) {
+        Err(error) => named(error),
+        Ok((storage, owner)) => {
+            assert_eq!(owner.0, [b"all".to_vec()], "{what}");
+            match try_records(&storage.log(TOPIC, 0), 1 << 20) {
+                Ok(found) => {
+                    let values = found.into_iter().map(|(_, value)| value);
+                    let expected = [b"sorted".to_vec(), vec![5; 4500], b"in the journal".to_vec()];
+                    assert!(values.eq(expected), "{what}");
+                }
+                Err(error) => named(error),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_flip_of_any_byte_of_checkpoint_or_segment_is_reported_or_means_nothing() {
+    let disk = kept();
+    for path in [checkpoint(), segment(1)] {
+        let bytes = disk.bytes(&path);
+        let mut flips = 0;
+        // Most zeros are padding, all alike.
+        for at in (0..bytes.len()).filter(|at| bytes[*at] != 0 || at % 512 == 0) {
+            let flipped = disk.copy();
+            flipped.change(&path, |bytes| bytes[at] ^= 0x40);
+            assert_reported_or_whole(&flipped, &path, &format!("flip at {at}"));
+            flips += 1;
+        }
+        assert!(flips > 90, "{flips}");
+    }
+}
+
+#[test]
+fn a_checkpoint_or_segment_cut_or_grown_by_any_block_is_reported() {
+    let disk = kept();
+    for path in [checkpoint(), segment(1), file(1)] {
+        let length = disk.bytes(&path).len();
+        for cut in (0..length).step_by(4096).chain([length - 1, length + 4096]) {
+            let changed = disk.copy();
+            changed.change(&path, |bytes| bytes.resize(cut, 0));
+            match try_open(&changed, stepped()) {
+                Err(Error::Corrupt { path: named, .. }) => assert_eq!(named, path, "{cut}"),
+                other => panic!("{path:?} of {cut} bytes: {:?}", other.map(|(_, owner)| owner)),
+            }
+        }
+    }
+}
+
+#[test]
+fn files_of_another_kind_place_or_directory_are_reported() {
+    let disk = kept();
+    let (storage, _) = open(&disk);
+    let moved = disk.copy();
+    while !disk.names().contains(&file(2)) {
+        append_frame(&storage, &[6; 9000]);
+    }
+    let paths = [checkpoint(), segment(1), file(1), "/data/moldau.meta".into()];
+    for path in &paths {
+        for other in paths.iter().filter(|other| *other != path) {
+            let changed = disk.copy();
+            changed.change(path, |bytes| *bytes = disk.bytes(other));
+            let refused = try_open(&changed, stepped()).err();
+            assert!(
+                matches!(&refused, Some(Error::Corrupt { path: named, .. }) if named == path),
+                "{other:?} as {path:?}: {refused:?}"
+            );
+        }
+    }
+    let stranger = kept();
+    for path in [checkpoint(), segment(1), file(1)] {
+        moved.change(&path, |bytes| *bytes = stranger.bytes(&path));
+        let refused = try_open(&moved, stepped()).err();
+        assert!(matches!(refused, Some(Error::Corrupt { path: named, .. }) if named == path));
+        moved.change(&path, |bytes| *bytes = disk.bytes(&path));
+    }
+    let renamed = disk.copy();
+    moldau_storage::Disk::rename(&renamed, &file(2), &file(7)).unwrap();
+    let refused = try_open(&renamed, stepped()).err();
+    assert!(matches!(refused, Some(Error::Corrupt { path, .. }) if path == file(7)));
+}
+
+#[test]
+fn a_journal_that_ends_before_its_checkpoint_is_reported() {
+    let disk = kept();
+    let (storage, _) = open(&disk);
+    let start = storage.durable().0 as usize;
+    let end = append_frame(&storage, b"later");
+    storage.checkpoint(|_| Ok(())).unwrap();
+    drop(storage);
+    let journal = disk.bytes(&file(1));
+    disk.change(&checkpoint(), |bytes| {
+        // As if recovery began one frame earlier.
+        bytes[12..16].copy_from_slice(&journal[start + 48..start + 52]);
+        bytes[32..40].copy_from_slice(&(start as u64).to_le_bytes());
+        bytes[40..48].copy_from_slice(&journal[start + 32..start + 40]);
+        let crc = moldau_records::crc32c(&bytes[..60]).to_le_bytes();
+        bytes[60..64].copy_from_slice(&crc);
+    });
+    assert!(try_open(&disk.copy(), stepped()).is_ok());
+    disk.change(&file(1), |bytes| bytes[start..end].fill(0));
+    match try_open(&disk, stepped()).err() {
+        Some(Error::Corrupt { path, offset, .. }) => {
+            assert_eq!((path, offset as usize), (file(1), start))
+        }
+        other => panic!("{other:?}"),
     }
 }

@@ -48,6 +48,13 @@ pub(crate) fn batch(records: &[(i64, &[u8])], producer: Option<Producer>) -> Vec
     builder.finish(Compression::None, &mut Compressor::default()).unwrap().to_vec()
 }
 
+/// A batch of one record with a key.
+pub(crate) fn keyed(timestamp: i64, key: &[u8], value: &[u8]) -> Vec<u8> {
+    let mut builder = BatchBuilder::new(BatchOptions::default());
+    builder.append(timestamp, Some(key), Some(value), []).unwrap();
+    builder.finish(Compression::None, &mut Compressor::default()).unwrap().to_vec()
+}
+
 /// A batch of one record.
 pub(crate) fn one(value: &[u8]) -> Vec<u8> {
     batch(&[(1_000, value)], None)
