@@ -152,9 +152,9 @@ pub fn of_limits(
         // Partitions may be made only, and systems may fail before anything is read back: neither
         // loses a record, but without any the figures of runs would hold by nothing.
         checks.retain(|check| check.weight != Weight::Records);
-        checks.push(something_is_read_back(runs));
     }
     if !runs.is_empty() {
+        checks.push(something_is_read_back(runs, audit));
         checks.push(generator_has_room(
             &unpaced,
             "client thread at full speed (above it, throughput is a lower bound)",
@@ -169,12 +169,12 @@ fn is_scheduled(run: &RunRecord) -> bool {
     matches!(run.workload.pace, Pace::Scheduled { .. })
 }
 
-fn something_is_read_back(runs: &[RunRecord]) -> Check {
+fn something_is_read_back(runs: &[RunRecord], audit: &Audit) -> Check {
     Check {
         name: "the records of at least one run are read back".into(),
-        passed: runs.is_empty(),
+        passed: audit.acked > 0,
         weight: Weight::Validity,
-        found: format!("{} runs, no record read back", runs.len()),
+        found: format!("{} runs, {} records audited", runs.len(), audit.acked),
         demanded: "a record of any run".into(),
     }
 }

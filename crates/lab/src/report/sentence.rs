@@ -39,6 +39,9 @@ pub fn sentence(result: &RunResult) -> String {
                     format!("Expected: {} Found: {}", file.hypothesis.trim(), objectives(result))
                 }
             };
+            if result.audit.acked == 0 {
+                return answer;
+            }
             format!(
                 "{answer} All {} acknowledged records were read back.",
                 thousands(result.audit.acked)
