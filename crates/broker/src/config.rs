@@ -30,6 +30,8 @@ pub struct Config {
     pub journal_file_bytes: u64,
     /// Bytes that records leave free on the disk, for metadata when it is full.
     pub disk_reserve_bytes: u64,
+    /// Bytes a second that are read back to find damage, once a day; zero for none.
+    pub scrub_rate: u64,
     /// Threads that serve connections.
     pub network_threads: usize,
     /// Whether a topic is created when a client asks for its metadata (Kafka:

@@ -102,6 +102,8 @@ impl Reading {
             ("cold_batches", "Batches served from disk", journal.cold_batches),
             ("disk_read_bytes", "Bytes read back from disk", journal.chunk_read_bytes),
             ("appends_disk_full", "Appends refused for want of space", journal.disk_full),
+            ("scrubbed_bytes", "Bytes read back to find damage", journal.scrubbed_bytes),
+            ("scrub_damaged", "Blocks and frames found damaged", journal.scrub_damaged),
         ]
     }
 

@@ -126,6 +126,7 @@ pub(crate) fn options(config: &Config) -> Options {
         tail_cache_bytes: config.tail_cache_bytes,
         file_bytes: config.journal_file_bytes,
         reserve_bytes: config.disk_reserve_bytes,
+        scrub_rate: config.scrub_rate,
         ..Options::new(&config.data_dir)
     }
 }

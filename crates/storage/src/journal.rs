@@ -32,8 +32,12 @@ pub(crate) struct Journal {
     pub(crate) pace: Pace,
     /// Wanted upkeep, see `upkeep`.
     pub(crate) upkeep: Signal,
+    /// Ends the rests of `scrub`.
+    pub(crate) scrub: Signal,
     /// Held while segments are written or removed, so that each is made from what counts.
     pub(crate) rewriting: Mutex<()>,
+    /// Held from when a topic is taken away until the entry that says so is appended.
+    pub(crate) deleting: Mutex<()>,
     /// Woken when the journal enters another file.
     pub(crate) file_begun: Arc<Waiter>,
     /// Journal position before which everything was sorted, or deleted, once.
@@ -96,7 +100,9 @@ impl Journal {
             writer: Mutex::new(writer),
             preparation: Signal::default(),
             upkeep: Signal::default(),
+            scrub: Signal::default(),
             rewriting: Mutex::default(),
+            deleting: Mutex::default(),
             file_begun: Waiter::new(),
             sorted_to: AtomicU64::new(0),
             written: AtomicU64::new(end),
@@ -255,6 +261,7 @@ impl Journal {
         self.preparation.stop();
         self.pace.stop();
         self.upkeep.stop();
+        self.scrub.stop();
         self.cache.close();
         if self.options.drive == Drive::Stepped {
             while self.flush_one() {}

@@ -11,6 +11,7 @@
 //! - `tail`, `cache`, `read`, `lookup`: the read path, from memory just flushed or from the disk.
 //! - `index`, `producers`, `epochs`: what a log knows of its batches.
 //! - `checkpoint`, `scan`, `recovery`, `meta`: opening a directory, and giving space back.
+//! - `scrub`: verifying all of it, slowly.
 //! - `disk`: every file operation, behind a trait; `io`: aligned memory, the only unsafe code.
 //!
 //! # Invariants
@@ -54,6 +55,7 @@ mod producers;
 mod read;
 mod recovery;
 mod scan;
+mod scrub;
 mod segment;
 mod segments;
 mod signal;

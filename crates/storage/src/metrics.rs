@@ -67,6 +67,10 @@ counters! {
     segment_bytes_written,
     /// Sorted segments removed.
     segments_removed,
+    /// Bytes of segments and frames that scrubbing has verified.
+    scrubbed_bytes,
+    /// Blocks and frames that scrubbing found damaged, in each pass again.
+    scrub_damaged,
 }
 
 /// One counter.

@@ -55,6 +55,9 @@ pub struct Options {
     /// Bytes a second that sorting, merging, cleaning and checkpoints together read and write while
     /// the journal is in use; zero for no limit. Default 256 MiB.
     pub background_rate: u64,
+    /// Bytes a second that are read back to find damage, in passes that begin at least a day apart;
+    /// zero for none. Default 4 MiB.
+    pub scrub_rate: u64,
     /// Memory for sorting, in bytes. Default 64 MiB.
     pub sort_memory_bytes: usize,
     /// Memory for the keys of a log that is compacted, in bytes, 24 a key: where they do not fit,
@@ -79,6 +82,7 @@ impl Options {
             reserve_bytes: 256 << 20,
             commit_delay: Duration::ZERO,
             background_rate: 256 << 20,
+            scrub_rate: 4 << 20,
             sort_memory_bytes: 64 << 20,
             clean_memory_bytes: 32 << 20,
             drive: Drive::Threads,

@@ -108,6 +108,27 @@ impl Scan<'_> {
         Ok(None)
     }
 
+    /// The next place before `end` and behind a damaged one where a frame begins that was written
+    /// later than `sequence`.
+    pub(crate) fn resumption(
+        &mut self,
+        damaged: &Place,
+        sequence: u64,
+        end: u64,
+    ) -> Result<Option<Place>, Error> {
+        for file in self.files.all().into_iter().filter(|file| file.end() > damaged.base) {
+            let first = file.base + FILE_HEADER_BYTES as u64;
+            let mut place = Place { base: first.max(damaged.base + BLOCK as u64), file };
+            while place.base < end.min(place.file.end()) {
+                if self.header(&place)?.is_some_and(|(header, _)| header.sequence > sequence) {
+                    return Ok(Some(place));
+                }
+                place.base += BLOCK as u64;
+            }
+        }
+        Ok(None)
+    }
+
     /// Makes sure that nothing durable lies behind the end of the journal, and returns the highest
     /// sequence number that was found there.
     pub(crate) fn check_end(

@@ -73,6 +73,11 @@ impl Segments {
         Ok(())
     }
 
+    /// Reads header and footer of a segment that is open once more.
+    pub(crate) fn reopen(&self, segment: &Segment) -> Result<Segment, Error> {
+        Segment::open(&*self.disk, segment.path.clone(), self.access, self.cluster_id)
+    }
+
     /// Begins a segment under a number of its own.
     pub(crate) fn create<'a>(
         &'a self,

@@ -1,6 +1,7 @@
 //! Wakes a thread that has something to do now and then.
 
 use std::sync::{Condvar, Mutex};
+use std::time::Duration;
 
 use crate::sync::lock;
 
@@ -35,6 +36,15 @@ impl Signal {
 
     pub(crate) fn is_stopped(&self) -> bool {
         *lock(&self.state) == State::Stopped
+    }
+
+    /// Waits for this long, or until the end; whether that has come.
+    pub(crate) fn stops_within(&self, time: Duration) -> bool {
+        let state = lock(&self.state);
+        let waited = self.changed.wait_timeout_while(state, time, |state| *state != State::Stopped);
+        let (state, _) =
+            waited.expect("a thread that panicked under the lock left it half changed");
+        *state == State::Stopped
     }
 
     /// Waits until there may be something to do; false at the end.

@@ -24,7 +24,7 @@ use crate::sync::lock;
 use crate::topics::Topics;
 use crate::{
     AppendError, CheckpointWriter, Compacted, Compaction, Drive, Error, Log, LogId, Options,
-    TopicId, Waiter, checkpoint, upkeep,
+    TopicId, Waiter, checkpoint, scrub, upkeep,
 };
 
 /// An open data directory. Clones share it; the last one that is dropped flushes and closes it.
@@ -201,12 +201,14 @@ impl Storage {
     /// [`AppendError::DiskFull`], [`AppendError::Poisoned`], [`AppendError::Closed`]; the logs are
     /// gone from memory all the same.
     pub fn delete_topic(&self, topic: TopicId) -> Result<Lsn, AppendError> {
+        let deleting = lock(&self.inner.journal.deleting);
         let logs = self.inner.topics.remove(topic);
         // Each log is marked before the entry is appended, so that no state of it follows the
         // entry.
         logs.values().for_each(|log| log.mark_deleted());
         let id = LogId { topic, partition: 0 };
         let lsn = self.inner.journal.append_entry(Kind::DeleteTopic, id, &[])?;
+        drop(deleting);
         self.inner.journal.upkeep.want();
         Ok(lsn)
     }
@@ -323,6 +325,16 @@ impl Storage {
         upkeep::compact(&self.inner.journal, &self.inner.topics, logs, now_ms).map_err(disk_full)
     }
 
+    /// Reads everything back that is sorted or durable in the journal, and returns how many damaged
+    /// blocks and frames were found; each is logged with the offsets in it. The threads do this
+    /// once a day at `Options::scrub_rate`, so does this.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if a file cannot be read, [`Error::Closed`].
+    pub fn scrub(&self) -> Result<usize, Error> {
+        scrub::pass(&self.inner.journal, &self.inner.topics)
+    }
+
     /// Does one step of what the threads do: loads a chunk, flushes a frame, prepares the next
     /// file. Says whether there was anything to do. For [`Drive::Stepped`].
     pub fn step(&self) -> bool {
@@ -357,6 +369,7 @@ impl Inner {
             ("moldau-journal", |journal, _| journal.run_flushes()),
             ("moldau-files", |journal, _| journal.run_preparations()),
             ("moldau-upkeep", upkeep::run),
+            ("moldau-scrub", scrub::run),
         ];
         for _ in 0..READER_THREADS {
             loops.push(("moldau-reader", |journal, _| journal.cache.run_loads()));

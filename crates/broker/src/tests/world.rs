@@ -197,6 +197,7 @@ fn config(data_dir: &Path) -> Config {
         // Small, so that a test can fill several and free the first.
         journal_file_bytes: 1 << 20,
         disk_reserve_bytes: 0,
+        scrub_rate: 0,
         network_threads: 1,
         auto_create_topics: true,
         partitions_default: 3,

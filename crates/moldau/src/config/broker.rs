@@ -34,6 +34,9 @@ pub(crate) struct File {
     /// MiB that records leave free on the disk, so that topics and committed offsets can still be
     /// written when it is full; of use from the size of a journal file on. Default 256.
     disk_reserve_mib: u64,
+    /// MiB a second that are read back to find damage on the disk, once a day; 0 for none. Default
+    /// 4.
+    scrub_mib_per_second: u64,
     /// Threads that serve connections. Default: one for each core.
     network_threads: Option<usize>,
     /// Whether asking for a topic creates it. Default `true`.
@@ -58,6 +61,7 @@ impl Default for File {
             tail_cache_mib: 128,
             journal_file_mib: 256,
             disk_reserve_mib: 256,
+            scrub_mib_per_second: 4,
             network_threads: None,
             auto_create_topics: true,
             partitions_default: 1,
@@ -111,6 +115,7 @@ pub(crate) fn config(file: File) -> anyhow::Result<Config> {
         tail_cache_bytes: file.tail_cache_mib.saturating_mul(1 << 20),
         journal_file_bytes: file.journal_file_mib.saturating_mul(1 << 20),
         disk_reserve_bytes: file.disk_reserve_mib.saturating_mul(1 << 20),
+        scrub_rate: file.scrub_mib_per_second.saturating_mul(1 << 20),
         network_threads: file.network_threads.unwrap_or(cores),
         auto_create_topics: file.auto_create_topics,
         partitions_default: file.partitions_default,

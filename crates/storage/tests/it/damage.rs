@@ -391,3 +391,30 @@ fn a_journal_that_ends_before_its_checkpoint_is_reported() {
         other => panic!("{other:?}"),
     }
 }
+
+#[test]
+fn scrubbing_finds_what_was_damaged_since_it_was_written() {
+    let disk = SimDisk::new(1);
+    let (storage, _) = open(&disk);
+    let mut starts = Vec::new();
+    while storage.metrics().files_started < 4 {
+        starts.push(storage.durable().0 as usize);
+        append_frame(&storage, &[1; 3000]);
+    }
+    while storage.step_upkeep().unwrap() {}
+    let mut names = disk.names().into_iter();
+    let segment = names.rfind(|name| name.starts_with("/data/segments")).unwrap();
+    assert_eq!(storage.scrub().unwrap(), 0);
+    let (bytes, read) = (storage.metrics().frame_bytes, storage.metrics().scrubbed_bytes);
+    assert!(read > bytes, "{read} of {bytes} and what was sorted");
+    // A block of data, the footer, and three frames: one by itself and two that are neighbours.
+    disk.change(&segment, |bytes| bytes[4096 + 700] ^= 1);
+    assert_eq!(storage.scrub().unwrap(), 1);
+    disk.change(&segment, |bytes| *bytes.iter_mut().rfind(|byte| **byte != 0).unwrap() ^= 1);
+    assert_eq!(storage.scrub().unwrap(), 2);
+    for frame in [1, 3, 4] {
+        disk.change(&file(1), |bytes| bytes[starts[frame] + 200] ^= 1);
+    }
+    assert_eq!(storage.scrub().unwrap(), 5);
+    assert_eq!(storage.metrics().scrub_damaged, 8);
+}
