@@ -20,7 +20,7 @@ use moldau_records::crc32c;
 use crate::disk::{DiskFile, read_full};
 use crate::files::Files;
 use crate::format::round_up;
-use crate::io::{Region, SegmentPool};
+use crate::io::{BLOCK, Region, SegmentPool};
 use crate::metrics::Metrics;
 use crate::segment::{Block, Segment, of_address};
 use crate::segments::Segments;
@@ -168,10 +168,10 @@ impl ReadCache {
         wanted: &mut Vec<Arc<Chunk>>,
     ) -> Arc<Chunk> {
         let start = segment.address(block);
-        if let Some(chunk) = self.known(chunks, start, start) {
+        let bytes = block.bytes as usize;
+        if let Some(chunk) = self.known(chunks, start, start + bytes as u64) {
             return chunk;
         }
-        let bytes = block.bytes as usize;
         // A block does not change, so all of it is durable.
         let chunk = self.fresh(start, bytes, u64::MAX, Some(block.crc));
         self.insert(chunks, &chunk);
@@ -179,10 +179,11 @@ impl ReadCache {
         chunk
     }
 
+    /// The chunk that begins at `start`, if it reaches to `needed_to` and is of use.
     fn known(&self, chunks: &Chunks, start: u64, needed_to: u64) -> Option<Arc<Chunk>> {
         let chunk = chunks.by_start.get(&start)?;
-        let is_fresh = chunk.holds_to(needed_to);
-        if !is_fresh || matches!(*lock(&chunk.state), State::Failed(_) | State::Gone) {
+        let is_fit = chunk.end() >= needed_to && chunk.holds_to(needed_to);
+        if !is_fit || matches!(*lock(&chunk.state), State::Failed(_) | State::Gone) {
             return None;
         }
         chunk.used.store(true, Ordering::Relaxed);
@@ -191,11 +192,13 @@ impl ReadCache {
     }
 
     fn fresh(&self, start: u64, bytes: usize, durable: u64, crc: Option<u32>) -> Arc<Chunk> {
-        let usual = usize::try_from(self.chunk_bytes).expect("at most CHUNK_BYTES");
+        // What nearly fills a segment of the pool takes one.
+        let (usual, exact) = (self.pool.segment_bytes(), round_up(bytes));
+        let is_usual = exact <= usual && exact > usual / 2;
         Arc::new(Chunk {
             start,
             bytes,
-            memory: usual.max(round_up(bytes)),
+            memory: if is_usual { usual } else { exact },
             durable,
             crc,
             used: AtomicBool::new(false),
@@ -203,15 +206,21 @@ impl ReadCache {
         })
     }
 
-    /// The chunks that hold the ranges (journal position and length), in order and each once, and
-    /// the number of ranges they cover. Loading begins for those that are not here, and for a few
-    /// that follow. At least the first range is covered, then as many as a bounded number of chunks
-    /// holds. `None` if a file is not part of the journal any more.
+    /// The chunks that hold the ranges (journal position and length), in order, and the number of
+    /// ranges they cover. Loading begins for those that are not here. At least the first range is
+    /// covered, then as many as a bounded number of chunks holds. `None` if a file is not part of
+    /// the journal any more.
+    ///
+    /// Ranges that lie close together are read in whole chunks, and a few that follow with them;
+    /// ranges that are spread, as those of one log among thousands, are read each for itself.
     pub(crate) fn chunks_of(
         &self,
-        ranges: impl Iterator<Item = (u64, usize)>,
+        ranges: &[(u64, usize)],
         durable: u64,
     ) -> Option<(Vec<Arc<Chunk>>, usize)> {
+        if is_spread(ranges, self.chunk_bytes) {
+            return self.exact_chunks_of(ranges, durable);
+        }
         let mut found: Vec<Arc<Chunk>> = Vec::new();
         let mut wanted = Vec::new();
         let mut covered = 0;
@@ -220,13 +229,13 @@ impl ReadCache {
             if covered > 0 && found.len() >= CHUNKS_PER_READ {
                 break;
             }
-            let end = position + bytes as u64;
+            let end = position + *bytes as u64;
             // A chunk may hold the ranges before and have been read too early for this one, which
             // the next read then asks for alone.
-            if found.last().is_some_and(|last| position < last.end() && !last.holds_to(end)) {
+            if found.last().is_some_and(|last| *position < last.end() && !last.holds_to(end)) {
                 break;
             }
-            let mut at = found.last().map_or(position, |chunk| chunk.end().max(position));
+            let mut at = found.last().map_or(*position, |chunk| chunk.end().max(*position));
             while at < end {
                 let chunk = self.chunk(&mut chunks, at, end, durable, &mut wanted)?;
                 at = chunk.end();
@@ -241,6 +250,35 @@ impl ReadCache {
         Some((found, covered))
     }
 
+    fn exact_chunks_of(
+        &self,
+        ranges: &[(u64, usize)],
+        durable: u64,
+    ) -> Option<(Vec<Arc<Chunk>>, usize)> {
+        let mut found = Vec::new();
+        let mut wanted = Vec::new();
+        let mut chunks = lock(&self.chunks);
+        for (position, bytes) in ranges.iter().take(EXACT_CHUNKS_PER_READ) {
+            let file = self.files.at(*position)?;
+            let (skip, end) = (position - file.base, position + *bytes as u64);
+            let whole = position - skip % self.chunk_bytes;
+            let start = position - skip % BLOCK as u64;
+            let known = self.known(&chunks, whole, end);
+            let known = known.or_else(|| self.known(&chunks, start, end));
+            found.push(known.unwrap_or_else(|| {
+                let bytes = usize::try_from(end - start).unwrap_or(usize::MAX);
+                let chunk = self.fresh(start, round_up(bytes), durable, None);
+                self.insert(&mut chunks, &chunk);
+                wanted.push(Arc::clone(&chunk));
+                chunk
+            }));
+        }
+        drop(chunks);
+        self.enqueue(wanted);
+        let covered = found.len();
+        Some((found, covered))
+    }
+
     fn chunk(
         &self,
         chunks: &mut Chunks,
@@ -251,10 +289,10 @@ impl ReadCache {
     ) -> Option<Arc<Chunk>> {
         let file = self.files.at(position)?;
         let start = position - (position - file.base) % self.chunk_bytes;
-        if let Some(chunk) = self.known(chunks, start, needed_to) {
+        let bytes = self.chunk_bytes.min(file.end() - start);
+        if let Some(chunk) = self.known(chunks, start, needed_to.min(start + bytes)) {
             return Some(chunk);
         }
-        let bytes = self.chunk_bytes.min(file.end() - start);
         let bytes = usize::try_from(bytes).expect("at most CHUNK_BYTES");
         let chunk = self.fresh(start, bytes, durable, None);
         self.insert(chunks, &chunk);
@@ -345,9 +383,9 @@ impl ReadCache {
 
     /// The bytes of a chunk, or `None` if its file is gone.
     fn read(&self, chunk: &Chunk) -> Result<Option<Bytes>, Error> {
-        let region = || match chunk.memory > self.pool.segment_bytes() {
-            true => SegmentPool::new(chunk.memory, 0).take(),
-            false => self.pool.take(),
+        let region = || match chunk.memory == self.pool.segment_bytes() {
+            true => self.pool.take(),
+            false => SegmentPool::new(chunk.memory, 0).take(),
         };
         let Some((number, offset)) = of_address(chunk.start) else {
             let Some(file) = self.files.at(chunk.start) else { return Ok(None) };
@@ -404,6 +442,12 @@ impl ReadCache {
     }
 }
 
+/// Whether whole chunks would hold less than one of the ranges each.
+fn is_spread(ranges: &[(u64, usize)], chunk_bytes: u64) -> bool {
+    let [(first, _), .., (last, _)] = ranges else { return true };
+    last - first > ranges.len() as u64 * chunk_bytes
+}
+
 fn fill(mut region: Region, file: &dyn DiskFile, offset: u64) -> std::io::Result<Bytes> {
     read_full(file, region.as_mut(), offset)?;
     Ok(region.freeze())
@@ -416,7 +460,9 @@ const CHUNK_BYTES: u64 = 1 << 20;
 const CHUNKS_MIN: usize = 8;
 /// Bounds what one fetch can ask of the disk before it gets an answer.
 const CHUNKS_PER_READ: usize = 8;
+/// The same where a chunk is one batch.
+const EXACT_CHUNKS_PER_READ: usize = 64;
 /// Chunks loaded ahead of a reader: two threads stay busy while the reader sends what it has.
 const READ_AHEAD: usize = 4;
 /// Threads that read chunks: the device needs more than one request at a time for its full rate.
-pub(crate) const READER_THREADS: usize = 2;
+pub(crate) const READER_THREADS: usize = 4;

@@ -19,7 +19,7 @@ pub enum Durability {
 /// Who drives the journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Drive {
-    /// Threads of storage's own: one journal thread, one that prepares files, two readers.
+    /// Threads of storage's own: for the journal, for its next file, for upkeep, and for reading.
     Threads,
     /// The caller, by [`crate::Storage::step`]: nothing happens in the background, so that a test
     /// decides the order of everything.

@@ -172,8 +172,8 @@ impl Log {
         // The first batch was in neither place a moment ago; it is on disk in any case.
         extents.truncate(cold.max(1));
         let durable = journal.durable.position();
-        let Some((chunks, covered)) = journal.cache.chunks_of(extents.iter().map(range), durable)
-        else {
+        let ranges: Vec<_> = extents.iter().map(range).collect();
+        let Some((chunks, covered)) = journal.cache.chunks_of(&ranges, durable) else {
             return Ok(Progress::Again(request.from));
         };
         extents.truncate(covered);

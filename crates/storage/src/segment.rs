@@ -379,8 +379,10 @@ impl<'a> SegmentWriter<'a> {
         max_timestamp: i64,
     ) -> Result<(), Error> {
         let bytes = u32::try_from(batch.len()).expect("a batch length is an i32");
+        let begins_run = self.runs.last().is_some_and(|run| run.bytes == 0);
+        let limit = if begins_run { SHARED_BLOCK_BYTES } else { BLOCK_BYTES };
         let open = self.blocks.last().filter(|_| self.block_is_open);
-        if open.is_some_and(|block| block.bytes.saturating_add(bytes) > BLOCK_BYTES) {
+        if open.is_some_and(|block| block.bytes.saturating_add(bytes) > limit) {
             self.end_block()?;
         }
         if !self.block_is_open {
@@ -512,6 +514,9 @@ const NO_TIMESTAMP: i64 = -1;
 /// What one read of the disk brings, and what is verified at once: long enough for the disk's
 /// sequential rate, short enough for a reader of one small log.
 const BLOCK_BYTES: u32 = 1 << 20;
+/// A block of several short runs takes no further run from here on, as a reader of one of them
+/// reads all.
+const SHARED_BLOCK_BYTES: u32 = 128 << 10;
 /// The largest segment: an address has this many bits for the offset.
 pub(crate) const SEGMENT_BYTES_MAX: u64 = 1 << OFFSET_BITS;
 const OFFSET_BITS: u32 = 38;

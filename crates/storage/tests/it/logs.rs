@@ -185,6 +185,25 @@ fn a_read_keeps_to_its_limit_but_for_the_first_batch() {
     assert_eq!(read(0, true), (1, 2));
 }
 
+/// A consumer of one log among thousands once had a chunk read for each of its batches.
+#[test]
+fn a_log_whose_batches_lie_far_apart_is_read_without_what_lies_between() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options { drive: Drive::Stepped, tail_cache_bytes: 0, ..small(dir.path()) };
+    let (storage, _) = open(options);
+    let (log, other) = (storage.log(TOPIC, 0), storage.log(TOPIC, 1));
+    for _ in 0..10 {
+        log.append(&one(b"far apart"), 0).unwrap();
+        for _ in 0..4 {
+            other.append(&one(&[1; 40_000]), 0).unwrap();
+            while storage.step() {}
+        }
+    }
+    assert_eq!(records(&log, 1 << 20).len(), 10);
+    let read = storage.metrics().chunk_read_bytes;
+    assert!(read <= 10 * 2 * 4096, "{read} bytes for ten small batches");
+}
+
 #[test]
 fn a_waiter_of_many_logs_is_woken_once_by_a_flush() {
     let (_dir, storage, _) = stepped();
