@@ -1,18 +1,14 @@
 //! Compaction of the topics whose `cleanup.policy` has `compact`, now and then.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::clock::wall_clock_ms;
 use crate::state::State;
 
-/// Kafka's `log.cleaner.backoff.ms`.
-const CHECK_INTERVAL: Duration = Duration::from_secs(15);
-
 /// Compacts for as long as the returned future is polled.
 pub(crate) async fn run(state: &Arc<State>) {
     loop {
-        tokio::time::sleep(CHECK_INTERVAL).await;
+        tokio::time::sleep(state.config.log_cleaner_backoff).await;
         apply(state, wall_clock_ms()).await;
     }
 }
@@ -30,8 +26,11 @@ pub(crate) async fn apply(state: &Arc<State>, now_ms: i64) {
     if logs.is_empty() {
         return;
     }
-    let state = Arc::clone(state);
-    let cleaned = tokio::task::spawn_blocking(move || state.storage.compact(&logs, now_ms)).await;
+    let storage = state.storage.clone();
+    let cleaned = tokio::task::spawn_blocking(move || storage.compact(&logs, now_ms)).await;
+    if let Ok(Ok(compacted)) = &cleaned {
+        state.counters.compacted(compacted);
+    }
     match cleaned {
         Ok(Ok(compacted)) if compacted.logs == 0 => {}
         Ok(Ok(compacted)) => tracing::info!(

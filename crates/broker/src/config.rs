@@ -42,6 +42,11 @@ pub struct Config {
     /// How long the first member of an empty group waits for others (Kafka:
     /// `group.initial.rebalance.delay.ms`).
     pub group_initial_rebalance_delay: Duration,
+    /// How often retention is applied (Kafka: `log.retention.check.interval.ms`).
+    pub log_retention_check_interval: Duration,
+    /// How long compaction waits between two looks for logs that are due (Kafka:
+    /// `log.cleaner.backoff.ms`).
+    pub log_cleaner_backoff: Duration,
     /// How long requests in flight may take after a stop was asked for.
     pub drain_timeout: Duration,
 }
@@ -58,14 +63,16 @@ pub struct Advertised {
 impl Config {
     /// The broker's configuration under Kafka's names, as DescribeConfigs shows it.
     pub(crate) fn broker_configs(&self) -> Vec<(&'static str, String)> {
-        let delay_ms = self.group_initial_rebalance_delay.as_millis();
+        let milliseconds = |time: Duration| time.as_millis().to_string();
         vec![
             ("auto.create.topics.enable", self.auto_create_topics.to_string()),
             ("broker.id", NODE_ID.to_string()),
             ("default.replication.factor", "1".to_owned()),
-            ("group.initial.rebalance.delay.ms", delay_ms.to_string()),
+            ("group.initial.rebalance.delay.ms", milliseconds(self.group_initial_rebalance_delay)),
             ("listeners", format!("PLAINTEXT://{}", self.listen)),
+            ("log.cleaner.backoff.ms", milliseconds(self.log_cleaner_backoff)),
             ("log.dirs", self.data_dir.display().to_string()),
+            ("log.retention.check.interval.ms", milliseconds(self.log_retention_check_interval)),
             ("num.network.threads", self.network_threads.to_string()),
             ("num.partitions", self.partitions_default.to_string()),
         ]

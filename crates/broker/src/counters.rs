@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use moldau_protocol::ApiKey;
+use moldau_storage::Compacted;
 
 /// Counters that only grow.
 #[derive(Debug)]
@@ -12,6 +13,8 @@ pub(crate) struct Counters {
     pub(crate) produced_bytes: AtomicU64,
     pub(crate) produced_records: AtomicU64,
     pub(crate) fetched_bytes: AtomicU64,
+    pub(crate) compacted_logs: AtomicU64,
+    pub(crate) compacted_records: AtomicU64,
 }
 
 impl Default for Counters {
@@ -21,6 +24,8 @@ impl Default for Counters {
             produced_bytes: AtomicU64::new(0),
             produced_records: AtomicU64::new(0),
             fetched_bytes: AtomicU64::new(0),
+            compacted_logs: AtomicU64::new(0),
+            compacted_records: AtomicU64::new(0),
         }
     }
 }
@@ -40,6 +45,12 @@ impl Counters {
     pub(crate) fn produced(&self, bytes: usize, records: u64) {
         self.produced_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         self.produced_records.fetch_add(records, Ordering::Relaxed);
+    }
+
+    pub(crate) fn compacted(&self, compacted: &Compacted) {
+        let cleaned_away = compacted.records_read.saturating_sub(compacted.records_retained);
+        self.compacted_logs.fetch_add(compacted.logs as u64, Ordering::Relaxed);
+        self.compacted_records.fetch_add(cleaned_away, Ordering::Relaxed);
     }
 
     pub(crate) fn fetched(&self, bytes: usize) {

@@ -104,6 +104,12 @@ impl Reading {
             ("appends_disk_full", "Appends refused for want of space", journal.disk_full),
             ("scrubbed_bytes", "Bytes read back to find damage", journal.scrubbed_bytes),
             ("scrub_damaged", "Blocks and frames found damaged", journal.scrub_damaged),
+            ("journal_files_retired", "Journal files given back", journal.files_retired),
+            ("checkpoints", "Checkpoints written", journal.checkpoints),
+            ("segments_written", "Sorted segments written", journal.segments_written),
+            ("segments_removed", "Sorted segments removed", journal.segments_removed),
+            ("compacted_logs", "Cleanings of a compacted log", read(&own.compacted_logs)),
+            ("compacted_records", "Records cleaned away", read(&own.compacted_records)),
         ]
     }
 

@@ -1,17 +1,12 @@
 //! Retention by time and by size, applied to every log now and then, and checkpoints.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use moldau_protocol::Uuid;
 use moldau_storage::Error;
 
 use crate::clock::wall_clock_ms;
 use crate::state::State;
-
-/// How often retention is applied. Kafka's `log.retention.check.interval.ms` is five minutes; a
-/// look at an index in memory is cheap, and space comes back sooner.
-const CHECK_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Kafka's `producer.id.expiration.ms`.
 const PRODUCER_EXPIRATION_MS: i64 = 86_400_000;
@@ -21,9 +16,10 @@ const LOGS_PER_TURN: usize = 1_000;
 
 /// Applies retention and writes checkpoints for as long as the returned future is polled.
 pub(crate) async fn run(state: &Arc<State>) {
+    let interval = state.config.log_retention_check_interval;
     loop {
         tokio::select! {
-            () = tokio::time::sleep(CHECK_INTERVAL) => apply(state, wall_clock_ms()).await,
+            () = tokio::time::sleep(interval) => apply(state, wall_clock_ms()).await,
             // Whoever deletes wants the space, so it is given back at once.
             () = state.deleted.notified() => {}
             () = state.storage.checkpoint_due().moved() => {}

@@ -202,6 +202,8 @@ fn config(data_dir: &Path) -> Config {
         auto_create_topics: true,
         partitions_default: 3,
         group_initial_rebalance_delay: Duration::ZERO,
+        log_retention_check_interval: Duration::from_secs(30),
+        log_cleaner_backoff: Duration::from_secs(15),
         drain_timeout: Duration::ZERO,
     }
 }

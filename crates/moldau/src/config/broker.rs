@@ -45,6 +45,11 @@ pub(crate) struct File {
     partitions_default: u32,
     /// Milliseconds that the first member of a group waits for others. Default 500.
     group_initial_rebalance_delay_ms: u64,
+    /// Milliseconds between two looks for records that retention deletes. Kafka waits five minutes;
+    /// a look at an index in memory is cheap, and space comes back sooner. Default 30000.
+    log_retention_check_interval_ms: u64,
+    /// Milliseconds between two looks for compacted logs that are due. Default 15000.
+    log_cleaner_backoff_ms: u64,
     /// Milliseconds that requests in flight may take after SIGTERM. Default 10000.
     drain_timeout_ms: u64,
 }
@@ -66,6 +71,8 @@ impl Default for File {
             auto_create_topics: true,
             partitions_default: 1,
             group_initial_rebalance_delay_ms: 500,
+            log_retention_check_interval_ms: 30_000,
+            log_cleaner_backoff_ms: 15_000,
             drain_timeout_ms: 10_000,
         }
     }
@@ -102,6 +109,14 @@ pub(crate) fn config(file: File) -> anyhow::Result<Config> {
         "journal_file_mib: must lie between 1 and 1024"
     );
     anyhow::ensure!(file.network_threads != Some(0), "network_threads: must be at least 1");
+    // Without a pause a look would follow a look.
+    let pauses = [
+        ("log_retention_check_interval_ms", file.log_retention_check_interval_ms),
+        ("log_cleaner_backoff_ms", file.log_cleaner_backoff_ms),
+    ];
+    for (key, pause_ms) in pauses {
+        anyhow::ensure!(pause_ms > 0, "{key}: must be at least 1");
+    }
     Ok(Config {
         data_dir: file.data_dir,
         listen: file.listen,
@@ -120,6 +135,8 @@ pub(crate) fn config(file: File) -> anyhow::Result<Config> {
         auto_create_topics: file.auto_create_topics,
         partitions_default: file.partitions_default,
         group_initial_rebalance_delay: Duration::from_millis(file.group_initial_rebalance_delay_ms),
+        log_retention_check_interval: Duration::from_millis(file.log_retention_check_interval_ms),
+        log_cleaner_backoff: Duration::from_millis(file.log_cleaner_backoff_ms),
         drain_timeout: Duration::from_millis(file.drain_timeout_ms),
     })
 }
@@ -156,6 +173,16 @@ mod tests {
         assert_eq!(config.durability, Durability::Os);
         let advertised = Advertised { host: "kafka.example".to_owned(), port: 19_092 };
         assert_eq!(config.advertised, Some(advertised));
+    }
+
+    #[test]
+    fn a_look_for_old_records_that_never_pauses_is_refused() {
+        for key in ["log_retention_check_interval_ms", "log_cleaner_backoff_ms"] {
+            let with =
+                |value: u64| config(crate::config::parse(&format!("{key}: {value}")).unwrap());
+            assert_eq!(with(0).unwrap_err().to_string(), format!("{key}: must be at least 1"));
+            assert!(with(1).is_ok());
+        }
     }
 
     #[test]
