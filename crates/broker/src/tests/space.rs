@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use moldau_protocol::{ErrorCode, Uuid};
 use moldau_storage::{Drive, TopicId};
@@ -11,6 +12,9 @@ use super::world::{NOW_MS, World, base_offsets, batch, code};
 use crate::metadata_record::TopicOverrides;
 use crate::retention;
 use crate::state::State;
+
+/// How long something may take that should come about. Generous, since machines are shared.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A world whose journal files are as small as they can be.
 fn of_small_files() -> World {
@@ -53,6 +57,31 @@ fn retention_by_size_keeps_at_least_what_it_says() {
     world.wait(retention::apply(&world.state, NOW_MS));
     assert_eq!(base_offsets(world.fetch("orders", 0, 3).records.as_ref()), [3, 4]);
     assert_eq!(world.fetch("orders", 0, 3).log_start_offset, 3);
+}
+
+/// A broker that filled a journal file within each interval never applied retention, and its disk
+/// ran full.
+#[test]
+fn retention_is_applied_while_journal_files_fill_and_topics_are_deleted() {
+    let interval = Duration::from_millis(20);
+    let world =
+        World::with(Drive::Threads, |config| config.log_retention_check_interval = interval);
+    world.create_with("orders", 1, &[("retention.ms", "1000")]);
+    world.append("orders", 0, batch(1_000, &["old"]));
+    let deleting = async {
+        let mut ticks = tokio::time::interval(interval / 20);
+        while world.state.storage.logs().iter().all(|log| log.start_offset() == 0) {
+            world.state.deleted.notify_one();
+            ticks.tick().await;
+        }
+    };
+    let applied = world.wait(async {
+        tokio::select! {
+            () = retention::run(&world.state) => unreachable!("it never ends"),
+            applied = tokio::time::timeout(PATIENCE, deleting) => applied,
+        }
+    });
+    assert!(applied.is_ok(), "nothing was deleted in {PATIENCE:?}");
 }
 
 /// A compacted topic keeps its newest record of each key, however old it is.
