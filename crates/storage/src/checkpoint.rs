@@ -45,7 +45,7 @@ use crate::journal::{Cut, Journal};
 use crate::log::LogState;
 use crate::paged::{FileWriter, PageBuffer, Pages};
 use crate::segment::NUMBER_MAX;
-use crate::sync::block_on;
+use crate::sync::{block_on, lock};
 use crate::topics::Topics;
 use crate::window::Window;
 use crate::{Drive, Durability, Error, LogId, Lsn, Replay, TopicId};
@@ -77,14 +77,20 @@ impl CheckpointWriter<'_> {
     }
 }
 
-/// Writes a checkpoint and returns the position at which recovery begins with it.
+/// Where recovery begins with a checkpoint, and the first batch in the journal of which it speaks.
+pub(crate) struct Written {
+    pub(crate) position: u64,
+    pub(crate) live_from: u64,
+}
+
+/// Writes a checkpoint.
 pub(crate) fn write(
     journal: &Journal,
     dir: &Path,
     cluster_id: [u8; 16],
     topics: &Topics,
     snapshot: impl FnOnce(&mut CheckpointWriter<'_>) -> Result<(), Error>,
-) -> Result<u64, Error> {
+) -> Result<Written, Error> {
     let Cut { position, last } = journal.cut();
     let mut metadata = CheckpointWriter { journal, begun: None, entries: Vec::new() };
     snapshot(&mut metadata)?;
@@ -107,30 +113,15 @@ pub(crate) fn write(
         rest = further;
     }
     drop(metadata);
-    let mut state_bytes = Vec::new();
-    // Logs that appear after the cut may be missing from this: the journal has all of them.
-    for log in topics.all() {
-        // The journal's end is taken under the log's lock: batches before it are part of the
-        // state, batches after it are not.
-        let is_written = log.with_state(|state| {
-            state_bytes.clear();
-            if state.is_deleted || state.is_pristine() {
-                return false;
-            }
-            let end = journal.end().0;
-            complete_to = complete_to.max(end);
-            state_bytes.extend_from_slice(&log.id().topic.0);
-            state_bytes.extend_from_slice(&log.id().partition.to_le_bytes());
-            state_bytes.extend_from_slice(&end.to_le_bytes());
-            state.encode(&mut state_bytes);
-            true
-        });
-        if is_written {
-            pages.entry(&[&entry_head(LOG_STATE, state_bytes.len()), &state_bytes], &mut file)?;
-        }
-    }
+    let states = write_states(journal, topics, &mut pages, &mut file)?;
+    complete_to = complete_to.max(states.complete_to);
     pages.end(&mut file)?;
-    // What the states name must be there before they count.
+    // What the states name must be there before they count, and so must the deletion of topics
+    // that are left out.
+    complete_to = {
+        let _none = lock(&journal.deleting);
+        complete_to.max(journal.end().0)
+    };
     wait(journal, Lsn(complete_to))?;
     if journal.options.durability == Durability::Os {
         journal.files.sync_all()?;
@@ -145,7 +136,50 @@ pub(crate) fn write(
         &file.position().to_le_bytes(),
     ]);
     file.finish(&header)?;
-    Ok(position)
+    Ok(Written { position, live_from: states.live_from.min(position) })
+}
+
+/// What the states of the logs need of the journal.
+struct States {
+    /// They are complete up to here, at most.
+    complete_to: u64,
+    /// The first batch of which they speak.
+    live_from: u64,
+}
+
+fn write_states(
+    journal: &Journal,
+    topics: &Topics,
+    pages: &mut PageBuffer,
+    file: &mut FileWriter<'_>,
+) -> Result<States, Error> {
+    let mut states = States { complete_to: 0, live_from: u64::MAX };
+    let mut state_bytes = Vec::new();
+    // Logs that appear after the cut may be missing from this: the journal has all of them.
+    for log in topics.all() {
+        // The journal's end is taken under the log's lock: batches before it are part of the
+        // state, batches after it are not.
+        let is_written = log.with_state(|state| {
+            state_bytes.clear();
+            if state.is_deleted || state.is_pristine() {
+                return false;
+            }
+            let end = journal.end().0;
+            states.complete_to = states.complete_to.max(end);
+            state_bytes.extend_from_slice(&log.id().topic.0);
+            state_bytes.extend_from_slice(&log.id().partition.to_le_bytes());
+            state_bytes.extend_from_slice(&end.to_le_bytes());
+            state.encode(&mut state_bytes);
+            let first = state.index.iter().next();
+            let first = first.map_or(u64::MAX, |first| first.position);
+            states.live_from = states.live_from.min(first);
+            true
+        });
+        if is_written {
+            pages.entry(&[&entry_head(LOG_STATE, state_bytes.len()), &state_bytes], file)?;
+        }
+    }
+    Ok(states)
 }
 
 /// Waits until the journal is durable up to a position.

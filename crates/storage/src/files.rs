@@ -369,13 +369,14 @@ impl Files {
             if Arc::strong_count(&file) == 1 {
                 let spare = file.path.with_extension(SPARE_SUFFIX);
                 self.disk.rename(&file.path, &spare).map_err(failed)?;
+                // One after the other: a crash must not leave a hole between two files, nor the old
+                // name to a file that is in use again.
+                self.sync_names()?;
                 self.add_spare(spare, file.file_bytes).map_err(failed)?;
             } else {
                 self.disk.remove(&file.path).map_err(failed)?;
+                self.sync_names()?;
             }
-        }
-        if count > 0 {
-            self.sync_names()?;
         }
         Ok(count)
     }

@@ -36,6 +36,22 @@ impl Log {
         self: &Arc<Self>,
         timestamp: i64,
     ) -> Result<Option<TimestampOffset>, Error> {
+        let mut first = None;
+        self.search(timestamp, |found| {
+            first = Some(found);
+            true
+        })
+        .await?;
+        Ok(first)
+    }
+
+    /// Gives the records with a timestamp of at least `timestamp` in order of offset, until `take`
+    /// says that it is enough.
+    async fn search(
+        self: &Arc<Self>,
+        timestamp: i64,
+        mut take: impl FnMut(TimestampOffset) -> bool,
+    ) -> Result<(), Error> {
         let mut searched_to = i64::MIN;
         loop {
             // A header may claim a later timestamp than its records have, and a block than those of
@@ -43,7 +59,7 @@ impl Log {
             let found = self.with_state(|state| candidate(state, searched_to, timestamp));
             let Some(found) = found.filter(|found| found.next_offset <= self.high_watermark())
             else {
-                return Ok(None);
+                return Ok(());
             };
             let start_offset = self.start_offset();
             let outcome = self.read(found.from.max(start_offset), found.bytes, true)?;
@@ -51,11 +67,11 @@ impl Log {
                 ReadOutcome::Ready(read) => read,
                 ReadOutcome::Pending(pending) => pending.await?,
             };
-            let matching = record_of(&read.batches, |offset, record_timestamp| {
-                offset >= start_offset && record_timestamp >= timestamp
+            let is_enough = any_record(&read.batches, |found| {
+                found.offset >= start_offset && found.timestamp >= timestamp && take(found)
             });
-            if let Some(found) = matching {
-                return Ok(Some(found));
+            if is_enough {
+                return Ok(());
             }
             searched_to = read.next_offset.max(found.from + 1);
         }
@@ -76,10 +92,25 @@ impl Log {
                 let sorted = state.sorted.max_timestamp(state.start_offset, bound);
                 sorted.max(state.index.max_timestamp(high_watermark, bound))
             });
-            // What claimed the largest timestamp may have been deleted from the front of a block.
-            let Some(largest) = largest else { return Ok(None) };
-            if let Some(found) = self.offset_for_timestamp(largest).await? {
-                return Ok(Some(found));
+            let (largest, latest_possible) = match (largest, bound) {
+                (Some(largest), i64::MAX) => (largest, largest),
+                // No record is as late as the claims that were found to be false.
+                (Some(largest), _) => (largest, bound - 1),
+                (None, i64::MAX | i64::MIN) => return Ok(None),
+                // All claims were false: the records are older than any of them.
+                (None, _) => (i64::MIN, bound - 1),
+            };
+            let mut latest: Option<TimestampOffset> = None;
+            self.search(largest, |found| {
+                if latest.is_none_or(|latest| found.timestamp > latest.timestamp) {
+                    latest = Some(found);
+                }
+                found.timestamp >= latest_possible
+            })
+            .await?;
+            // What claimed the largest timestamp may have been deleted or cleaned away.
+            if latest.is_some() {
+                return Ok(latest);
             }
             bound = largest;
         }
@@ -105,24 +136,22 @@ fn candidate(state: &LogState, searched_to: i64, timestamp: i64) -> Option<Candi
     Some(Candidate { from: found.base_offset, next_offset: found.next_offset, bytes: 0 })
 }
 
-fn record_of(
-    batches: &[Bytes],
-    mut matches: impl FnMut(i64, i64) -> bool,
-) -> Option<TimestampOffset> {
+/// Whether `is_enough` says so of a record.
+fn any_record(batches: &[Bytes], mut is_enough: impl FnMut(TimestampOffset) -> bool) -> bool {
     let bytes = batches.concat();
     for view in moldau_records::iter_batches(&bytes).flatten() {
         let mut decompressor = Decompressor::default();
         let Ok(records) = view.records(&mut decompressor, DECOMPRESSED_BYTES_MAX) else { continue };
         for record in records {
             let Ok(record) = record else { break };
-            if matches(record.offset(), record.timestamp()) {
-                let (offset, timestamp) = (record.offset(), record.timestamp());
-                let leader_epoch = view.partition_leader_epoch();
-                return Some(TimestampOffset { offset, timestamp, leader_epoch });
+            let (offset, timestamp) = (record.offset(), record.timestamp());
+            let leader_epoch = view.partition_leader_epoch();
+            if is_enough(TimestampOffset { offset, timestamp, leader_epoch }) {
+                return true;
             }
         }
     }
-    None
+    false
 }
 
 /// A batch that unpacks to more than this is not searched for a timestamp.

@@ -202,7 +202,7 @@ fn first_place(files: &Files, position: u64) -> Result<Place, Error> {
 pub(crate) fn lay_segments(
     logs: &mut Logs,
     segments: &Segments,
-    journal_dir: &Path,
+    files: &Files,
 ) -> Result<(), Error> {
     // In order of number, so that a run replaces what it was made from.
     for segment in segments.all() {
@@ -217,10 +217,13 @@ pub(crate) fn lay_segments(
         for (partition, log) in logs {
             let state = &mut log.state;
             state.sorted.trim_to(state.start_offset);
-            if log.starts_late || !state.is_whole() {
+            // The journal may begin too late for what the checkpoint says of the log.
+            let first = state.index.iter().next();
+            let is_there = first.is_none_or(|first| files.at(first.position).is_some());
+            if log.starts_late || !is_there || !state.is_whole() {
                 let id = LogId { topic: *topic, partition: *partition };
                 let reason = format!("batches of {id:?} are missing");
-                return Err(Error::corrupt(journal_dir, 0, reason));
+                return Err(Error::corrupt(files.dir(), 0, reason));
             }
         }
     }

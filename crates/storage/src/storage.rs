@@ -108,7 +108,7 @@ impl Storage {
         // flush. Nothing is removed on the strength of it before it is durable.
         files.sync_all()?;
         segments.load(&recovered.segments, recovered.next_segment)?;
-        recovery::lay_segments(&mut recovered.logs, &segments, files.dir())?;
+        recovery::lay_segments(&mut recovered.logs, &segments, &files)?;
         let info = Info {
             access,
             cluster_id,
@@ -292,9 +292,11 @@ impl Storage {
         let journal = &self.inner.journal;
         let (dir, cluster_id) = (&journal.options.data_dir, self.inner.info.cluster_id);
         let written = checkpoint::write(journal, dir, cluster_id, &self.inner.topics, snapshot);
-        *checkpointed = written.map_err(disk_full)?;
+        let written = written.map_err(disk_full)?;
+        *checkpointed = written.position;
         journal.metrics.checkpoints.add(1);
-        let retired = journal.files.retire_to(self.inner.live_from().min(*checkpointed))?;
+        // What was deleted since the checkpoint was taken is there again after a crash.
+        let retired = journal.files.retire_to(written.live_from)?;
         journal.metrics.files_retired.add(retired);
         drop(checkpointed);
         journal.upkeep.want();
