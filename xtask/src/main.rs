@@ -3,6 +3,7 @@
 mod codegen;
 mod maven;
 mod peers;
+mod simulate;
 mod test;
 mod tidy;
 mod workspace;
@@ -22,6 +23,8 @@ enum Task {
     Codegen(codegen::Arguments),
     /// Installs Apache Kafka and the client libraries that the tests need, outside the checkout.
     Peers(peers::Arguments),
+    /// Runs the simulation of storage on many seeds.
+    Simulate(simulate::Arguments),
     /// Checks the rules of the house: crate edges, import circles, sizes, comments, names.
     Tidy,
     /// Runs every check that a change must pass, in order, up to the first that fails.
@@ -32,6 +35,7 @@ fn main() -> anyhow::Result<()> {
     match Arguments::parse().task {
         Task::Codegen(arguments) => codegen::run(&arguments),
         Task::Peers(arguments) => peers::run(&arguments),
+        Task::Simulate(arguments) => simulate::run(&arguments),
         Task::Tidy => tidy::run(),
         Task::Test => test::run(),
     }

@@ -8,12 +8,12 @@
     reason = "the numbers of a test are small, and what is unexpected ends it"
 )]
 
-mod crashes;
 mod damage;
 mod golden;
 mod logs;
 mod on_disk;
 mod segments;
 mod sim_disk;
+mod simulation;
 mod together;
 mod world;

@@ -1,6 +1,11 @@
-//! A disk in memory that forgets, tears and reorders what was not flushed, and dies on command.
+//! A disk in memory that forgets, tears and reorders what was not flushed, fails on command, runs
+//! full, and dies at any operation.
+//!
+//! Names are kept apart from contents: a name that was made, changed or removed since the last
+//! flush of its directory may be lost with the power, alone or with all that came later. Between
+//! two operations of storage's background work a test may do something else, as other threads do.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, IoSlice};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,11 +28,55 @@ pub(crate) struct State {
     pub(crate) dies_at: Option<u64>,
     /// An operation of this name fails when the count before it has run out.
     pub(crate) fault: Option<(&'static str, u32)>,
+    /// Trouble that comes within this many operations.
+    pub(crate) trouble: Option<(u64, Trouble)>,
+    /// Whether trouble has come since this was last set.
+    pub(crate) has_failed: bool,
     pub(crate) free_bytes: u64,
     /// Takes half of each write of more than a block.
     pub(crate) has_short_writes: bool,
+    /// What is done between two operations of work in the background, one time in so many.
+    pub(crate) interrupt: Option<(fn(), u32)>,
+    /// What was done since this was last cleared: operation and kind of file.
+    pub(crate) done: Vec<(&'static str, Kind)>,
     is_dead: bool,
     locked: Arc<AtomicBool>,
+}
+
+/// How an operation fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    Error,
+    NoSpace,
+    ShortWrite,
+}
+
+/// What a file is to storage, by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Journal,
+    Spare,
+    Segment,
+    Checkpoint,
+    Other,
+}
+
+impl Kind {
+    fn of(path: &Path) -> Kind {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let is_in = |dir| path.parent().is_some_and(|parent| parent.ends_with(dir));
+        if name.ends_with(".spare") {
+            Kind::Spare
+        } else if is_in("journal") {
+            Kind::Journal
+        } else if is_in("segments") {
+            Kind::Segment
+        } else if name.starts_with("checkpoint") {
+            Kind::Checkpoint
+        } else {
+            Kind::Other
+        }
+    }
 }
 
 #[derive(Default)]
@@ -38,9 +87,33 @@ struct Contents {
     unflushed: Vec<(usize, Vec<u8>)>,
 }
 
+impl Contents {
+    /// Some of what was not flushed reaches the disk, whole or in sectors.
+    fn lose(&mut self, rng: &mut fastrand::Rng) {
+        for (offset, bytes) in std::mem::take(&mut self.unflushed) {
+            match rng.u8(..4) {
+                0 => {}
+                1 => {
+                    let end = bytes.len().min(rng.usize(..=BLOCK / SECTOR) * SECTOR);
+                    put(&mut self.durable, offset, &bytes[..end]);
+                }
+                2 => {
+                    for (at, sector) in bytes.chunks(SECTOR).enumerate() {
+                        if rng.bool() {
+                            put(&mut self.durable, offset + at * SECTOR, sector);
+                        }
+                    }
+                }
+                _ => put(&mut self.durable, offset, &bytes),
+            }
+        }
+    }
+}
+
+#[derive(Debug)]
 enum NameChange {
     Create(PathBuf, usize),
-    Rename(PathBuf, PathBuf),
+    Rename(PathBuf, PathBuf, usize),
     Remove(PathBuf),
 }
 
@@ -50,14 +123,31 @@ impl NameChange {
             NameChange::Create(path, file) => {
                 names.insert(path.clone(), *file);
             }
-            NameChange::Rename(from, to) => {
-                if let Some(file) = names.remove(from) {
-                    names.insert(to.clone(), file);
+            // The file keeps what it is, whatever else was lost.
+            NameChange::Rename(from, to, file) => {
+                if names.get(from) == Some(file) {
+                    names.remove(from);
                 }
+                names.insert(to.clone(), *file);
             }
             NameChange::Remove(path) => {
                 names.remove(path);
             }
+        }
+    }
+
+    fn file(&self) -> Option<usize> {
+        match self {
+            NameChange::Create(_, file) | NameChange::Rename(_, _, file) => Some(*file),
+            NameChange::Remove(_) => None,
+        }
+    }
+
+    fn path(&self) -> &Path {
+        match self {
+            NameChange::Create(path, _)
+            | NameChange::Rename(_, path, _)
+            | NameChange::Remove(path) => path,
         }
     }
 }
@@ -73,8 +163,12 @@ impl SimDisk {
             operations: 0,
             dies_at: None,
             fault: None,
+            trouble: None,
+            has_failed: false,
             free_bytes: u64::MAX,
             has_short_writes: false,
+            interrupt: None,
+            done: Vec::new(),
             is_dead: false,
             locked: Arc::default(),
         })))
@@ -99,23 +193,32 @@ impl SimDisk {
         let mut state = self.state();
         state.is_dead = false;
         state.dies_at = None;
-        if !is_power_lost {
-            return;
-        }
+        state.trouble = None;
+        state.has_failed = false;
         let State { rng, files, names, durable_names, name_changes, .. } = &mut *state;
-        let kept = rng.usize(..=name_changes.len());
-        name_changes.drain(..).take(kept).for_each(|change| change.apply(durable_names));
-        names.clone_from(durable_names);
-        for file in files {
-            for (offset, mut bytes) in std::mem::take(&mut file.unflushed) {
-                match rng.u8(..4) {
-                    0 => continue,
-                    1 => bytes.truncate(bytes.len().min(rng.usize(..=8) * 512)),
-                    _ => {}
-                }
-                put(&mut file.durable, offset, &bytes);
+        if is_power_lost {
+            let changes = std::mem::take(name_changes);
+            if rng.bool() {
+                let kept = rng.usize(..=changes.len());
+                changes.iter().take(kept).for_each(|change| change.apply(durable_names));
+            } else {
+                let kept = changes.iter().filter(|_| rng.bool());
+                kept.for_each(|change| change.apply(durable_names));
             }
-            file.seen.clone_from(&file.durable);
+            names.clone_from(durable_names);
+            for file in files.iter_mut() {
+                file.lose(rng);
+                file.seen.clone_from(&file.durable);
+            }
+        }
+        // A file without a name is gone: there is no process left that has it open.
+        let mut named: BTreeSet<usize> =
+            names.values().chain(durable_names.values()).copied().collect();
+        named.extend(name_changes.iter().filter_map(NameChange::file));
+        for (at, file) in files.iter_mut().enumerate() {
+            if !named.contains(&at) {
+                *file = Contents::default();
+            }
         }
     }
 
@@ -132,6 +235,7 @@ impl SimDisk {
         let contents = &mut state.files[file];
         change(&mut contents.seen);
         contents.durable.clone_from(&contents.seen);
+        contents.unflushed.clear();
     }
 
     pub(crate) fn names(&self) -> Vec<PathBuf> {
@@ -153,32 +257,98 @@ impl SimDisk {
         }
         copy
     }
+
+    /// Lets others do something before an operation that holds no lock.
+    fn pause(&self, operation: &'static str, kind: Kind) {
+        let is_free = match operation {
+            // Readers of the journal in the background hold no lock, its writers do.
+            "read" => matches!(kind, Kind::Journal | Kind::Segment),
+            "rename" => matches!(kind, Kind::Spare | Kind::Segment | Kind::Checkpoint),
+            _ => matches!(kind, Kind::Segment | Kind::Checkpoint),
+        };
+        let mut state = self.state();
+        let Some((interrupt, one_in)) = state.interrupt.filter(|_| is_free) else { return };
+        if !state.is_dead && state.rng.u32(..one_in) == 0 {
+            drop(state);
+            interrupt();
+        }
+    }
 }
 
 impl State {
-    fn operation(&mut self, name: &'static str) -> io::Result<()> {
+    fn operation(&mut self, name: &'static str, kind: Kind) -> io::Result<()> {
         self.operations += 1;
-        if self.dies_at == Some(self.operations) {
+        assert!(self.operations < OPERATIONS_MAX, "storage does not come to an end");
+        if self.dies_at.is_some_and(|at| at <= self.operations) {
             self.is_dead = true;
         }
         if self.is_dead {
             return Err(io::Error::other("the disk is dead"));
+        }
+        if !self.done.contains(&(name, kind)) {
+            self.done.push((name, kind));
         }
         if let Some((operation, count)) = &mut self.fault
             && *operation == name
         {
             if *count == 0 {
                 self.fault = None;
-                return Err(io::Error::from_raw_os_error(5));
+                return Err(io::Error::from_raw_os_error(EIO));
             }
             *count -= 1;
         }
-        Ok(())
+        let takes_space = matches!(name, "write" | "allocate" | "create" | "rename");
+        match &mut self.trouble {
+            Some((0, Trouble::Error)) => {}
+            Some((0, Trouble::NoSpace)) if takes_space => {}
+            Some((left, _)) => {
+                *left = left.saturating_sub(1);
+                return Ok(());
+            }
+            None => return Ok(()),
+        }
+        self.has_failed = true;
+        let trouble = self.trouble.take().map(|(_, trouble)| trouble);
+        let number = if trouble == Some(Trouble::NoSpace) { ENOSPC } else { EIO };
+        Err(io::Error::from_raw_os_error(number))
     }
 
     fn change_names(&mut self, change: NameChange) {
+        let gone = match &change {
+            NameChange::Create(..) => None,
+            NameChange::Rename(_, path, _) | NameChange::Remove(path) => self.names.get(path),
+        };
+        let gone = gone.map_or(0, |gone| self.files[*gone].seen.len());
+        self.give_back(gone);
         change.apply(&mut self.names);
         self.name_changes.push(change);
+    }
+
+    fn give_back(&mut self, bytes: usize) {
+        if self.free_bytes != u64::MAX {
+            self.free_bytes += bytes as u64;
+        }
+    }
+
+    /// How many of `bytes` bytes written at `offset` there is space for.
+    fn take_space(&mut self, file: usize, offset: usize, bytes: usize) -> usize {
+        let length = self.files[file].seen.len();
+        let growth = (offset + bytes).saturating_sub(length) as u64;
+        if self.free_bytes == u64::MAX {
+            return bytes;
+        }
+        let granted = growth.min(self.free_bytes);
+        self.free_bytes -= granted;
+        bytes - (growth - granted) as usize
+    }
+
+    /// Writes the first blocks of what dies or fails half way, or all of it.
+    fn write(&mut self, file: usize, offset: usize, bytes: &[u8]) {
+        let contents = &mut self.files[file];
+        put(&mut contents.seen, offset, bytes);
+        for (at, block) in bytes.chunks(BLOCK).enumerate() {
+            contents.unflushed.push((offset + at * BLOCK, block.to_vec()));
+        }
     }
 }
 
@@ -198,20 +368,21 @@ impl Drop for Unlock {
 }
 
 impl Disk for SimDisk {
-    fn create_dir(&self, _path: &Path) -> io::Result<()> {
-        self.state().operation("create_dir")
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        self.state().operation("create_dir", Kind::of(path))
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<String>> {
         let mut state = self.state();
-        state.operation("list")?;
+        state.operation("list", Kind::Other)?;
         let names = state.names.keys().filter(|name| name.parent() == Some(path));
         Ok(names.map(|name| name.file_name().unwrap().to_str().unwrap().to_owned()).collect())
     }
 
-    fn open(&self, path: &Path, _access: Access, create: bool) -> io::Result<Arc<dyn DiskFile>> {
+    fn open(&self, path: &Path, access: Access, create: bool) -> io::Result<Arc<dyn DiskFile>> {
+        let kind = Kind::of(path);
         let mut state = self.state();
-        state.operation("open")?;
+        state.operation(if create { "create" } else { "open" }, kind)?;
         let file = match state.names.get(path) {
             Some(file) => *file,
             None if create => {
@@ -222,40 +393,56 @@ impl Disk for SimDisk {
             }
             None => return Err(io::ErrorKind::NotFound.into()),
         };
-        Ok(Arc::new(SimFile { disk: self.clone(), file }))
+        Ok(Arc::new(SimFile { disk: self.clone(), file, kind, access }))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.pause("rename", Kind::of(to));
         let mut state = self.state();
-        state.operation("rename")?;
-        state.change_names(NameChange::Rename(from.to_owned(), to.to_owned()));
+        state.operation("rename", Kind::of(to))?;
+        let file = *state.names.get(from).ok_or(io::ErrorKind::NotFound)?;
+        state.change_names(NameChange::Rename(from.to_owned(), to.to_owned(), file));
         Ok(())
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
+        self.pause("remove", Kind::of(path));
         let mut state = self.state();
-        state.operation("remove")?;
+        state.operation("remove", Kind::of(path))?;
+        if !state.names.contains_key(path) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
         state.change_names(NameChange::Remove(path.to_owned()));
         Ok(())
     }
 
-    fn sync_dir(&self, _path: &Path) -> io::Result<()> {
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        let kind = Kind::of(&path.join("any"));
+        // The data directory is flushed for the checkpoint.
+        let kind = if kind == Kind::Other { Kind::Checkpoint } else { kind };
+        self.pause("sync_dir", kind);
         let mut state = self.state();
-        state.operation("sync_dir")?;
-        state.name_changes.clear();
-        state.durable_names = state.names.clone();
+        state.operation("sync_dir", kind)?;
+        let State { durable_names, name_changes, .. } = &mut *state;
+        name_changes.retain(|change| {
+            let is_here = change.path().parent() == Some(path);
+            if is_here {
+                change.apply(durable_names);
+            }
+            !is_here
+        });
         Ok(())
     }
 
     fn free_bytes(&self, _path: &Path) -> io::Result<u64> {
         let mut state = self.state();
-        state.operation("free_bytes")?;
+        state.operation("free_bytes", Kind::Other)?;
         Ok(state.free_bytes)
     }
 
     fn lock(&self, _path: &Path) -> io::Result<Option<Box<dyn Send + Sync>>> {
         let mut state = self.state();
-        state.operation("lock")?;
+        state.operation("lock", Kind::Other)?;
         let was_locked = state.locked.swap(true, Ordering::AcqRel);
         Ok((!was_locked).then(|| Box::new(Unlock(Arc::clone(&state.locked))) as Box<_>))
     }
@@ -264,12 +451,15 @@ impl Disk for SimDisk {
 struct SimFile {
     disk: SimDisk,
     file: usize,
+    kind: Kind,
+    access: Access,
 }
 
 impl DiskFile for SimFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.disk.pause("read", self.kind);
         let mut state = self.disk.state();
-        state.operation("read")?;
+        state.operation("read", self.kind)?;
         let seen = &state.files[self.file].seen;
         let from = (offset as usize).min(seen.len());
         let count = buffer.len().min(seen.len() - from);
@@ -278,53 +468,84 @@ impl DiskFile for SimFile {
     }
 
     fn write_at(&self, buffers: &[IoSlice<'_>], offset: u64) -> io::Result<usize> {
+        self.disk.pause("write", self.kind);
         let mut state = self.disk.state();
-        let outcome = state.operation("write");
+        let was_dead = state.is_dead;
+        let outcome = state.operation("write", self.kind);
         let mut bytes = buffers.iter().map(|buffer| &buffer[..]).collect::<Vec<_>>().concat();
-        if state.has_short_writes && bytes.len() > 4096 {
-            bytes.truncate((bytes.len() / 2).next_multiple_of(4096));
-        }
-        let contents = &mut state.files[self.file];
-        // A write during which the disk dies may have happened as well.
-        for (at, block) in bytes.chunks(4096).enumerate() {
-            let offset = offset as usize + at * 4096;
-            if outcome.is_ok() {
-                put(&mut contents.seen, offset, block);
+        let (offset, asked) = (offset as usize, bytes.len());
+        if outcome.is_err() {
+            // What dies or fails may have happened, or its first blocks.
+            let blocks = state.rng.usize(..=asked.div_ceil(BLOCK));
+            bytes.truncate(blocks * BLOCK);
+            if !was_dead {
+                state.write(self.file, offset, &bytes);
             }
-            contents.unflushed.push((offset, block.to_vec()));
+            return outcome.map(|()| 0);
         }
-        outcome.map(|()| bytes.len())
+        if state.has_short_writes && asked > BLOCK {
+            bytes.truncate((asked / 2).next_multiple_of(BLOCK));
+        }
+        if matches!(state.trouble, Some((0, Trouble::ShortWrite))) {
+            (state.trouble, state.has_failed) = (None, true);
+            bytes.truncate(state.rng.usize(..=asked / SECTOR) * SECTOR);
+        }
+        let granted = state.take_space(self.file, offset, bytes.len());
+        if granted == 0 && !bytes.is_empty() {
+            return Err(io::Error::from_raw_os_error(ENOSPC));
+        }
+        bytes.truncate(granted);
+        state.write(self.file, offset, &bytes);
+        Ok(bytes.len())
     }
 
     fn sync_data(&self) -> io::Result<()> {
+        self.disk.pause("sync", self.kind);
         let mut state = self.disk.state();
-        state.operation("sync")?;
-        let contents = &mut state.files[self.file];
-        contents.unflushed.clear();
-        contents.durable.clone_from(&contents.seen);
-        Ok(())
+        let was_dead = state.is_dead;
+        let outcome = state.operation("sync", self.kind);
+        let State { rng, files, .. } = &mut *state;
+        let contents = &mut files[self.file];
+        if outcome.is_ok() {
+            let Contents { durable, unflushed, .. } = contents;
+            unflushed.drain(..).for_each(|(offset, bytes)| put(durable, offset, &bytes));
+            durable.resize(contents.seen.len(), 0);
+        } else if !was_dead && self.access == Access::Buffered {
+            // The page cache forgets that what could not be written is missing on the disk.
+            contents.lose(rng);
+        }
+        outcome
     }
 
     fn allocate(&self, bytes: u64) -> io::Result<()> {
         let mut state = self.disk.state();
-        state.operation("allocate")?;
-        if state.free_bytes < bytes {
-            return Err(io::Error::from_raw_os_error(28));
+        state.operation("allocate", self.kind)?;
+        let length = state.files[self.file].seen.len() as u64;
+        let growth = bytes.saturating_sub(length);
+        if state.free_bytes < growth {
+            return Err(io::Error::from_raw_os_error(ENOSPC));
         }
         if state.free_bytes != u64::MAX {
-            state.free_bytes -= bytes;
+            state.free_bytes -= growth;
         }
         let contents = &mut state.files[self.file];
-        let mut allocated = vec![0; bytes as usize];
-        allocated[..contents.seen.len()].copy_from_slice(&contents.seen);
-        contents.seen.clone_from(&allocated);
-        contents.durable = allocated;
+        let length = contents.seen.len().max(bytes as usize);
+        contents.seen.resize(length, 0);
+        contents.durable.resize(length, 0);
         Ok(())
     }
 
     fn length(&self) -> io::Result<u64> {
         let mut state = self.disk.state();
-        state.operation("length")?;
+        state.operation("length", self.kind)?;
         Ok(state.files[self.file].seen.len() as u64)
     }
 }
+
+const BLOCK: usize = 4096;
+/// What a disk writes as a whole.
+const SECTOR: usize = 512;
+const EIO: i32 = 5;
+const ENOSPC: i32 = 28;
+/// Far more than a test needs.
+const OPERATIONS_MAX: u64 = 20_000_000;

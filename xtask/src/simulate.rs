@@ -1,0 +1,66 @@
+//! `cargo xtask simulate`: the seeded simulation of storage for as long as is wanted.
+//!
+//! The seeds run in portions on all processors; the test prints those that fail.
+
+use std::env;
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+
+use crate::workspace;
+
+/// Which seeds, and for how long.
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// First seed.
+    #[arg(long, default_value_t = 0)]
+    from: u64,
+    /// Number of seeds.
+    #[arg(long, default_value_t = 10_000)]
+    count: u64,
+    /// Ends after this time, however many seeds are left.
+    #[arg(long)]
+    seconds: Option<u64>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let started = Instant::now();
+    let mut build = test_of_storage();
+    if !build.arg("--no-run").status().context("cannot start cargo")?.success() {
+        bail!("the simulation does not build");
+    }
+    let end = arguments.from.saturating_add(arguments.count);
+    let mut failed = Vec::new();
+    let mut from = arguments.from;
+    let is_late = || arguments.seconds.is_some_and(|limit| started.elapsed().as_secs() >= limit);
+    while from < end && !is_late() {
+        let count = PORTION.min(end - from);
+        let mut portion = test_of_storage();
+        portion.args([TEST, "--", "--nocapture"]);
+        portion.env(SEED, from.to_string()).env("MOLDAU_SIMULATION_COUNT", count.to_string());
+        println!("seeds {from} to {}", from + count - 1);
+        if !portion.status().context("cannot start the simulation")?.success() {
+            failed.push(from..from + count);
+        }
+        from += count;
+    }
+    let (lived, seconds) = (from - arguments.from, started.elapsed().as_secs());
+    println!("{lived} schedules in {seconds} s, portions with failures: {failed:?}");
+    if !failed.is_empty() {
+        bail!("the seeds that failed are printed above; {SEED} runs one again");
+    }
+    Ok(())
+}
+
+fn test_of_storage() -> Command {
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(workspace::root());
+    command.args(["test", "--quiet", "--package", "moldau-storage", "--test", "it"]);
+    command
+}
+
+const TEST: &str = "storage_keeps_its_word_whatever_the_disk_does";
+const SEED: &str = "MOLDAU_SIMULATION_SEED";
+/// Some seconds of work.
+const PORTION: u64 = 1_000;
