@@ -93,6 +93,7 @@ impl Ledger {
     /// Notes records that were read.
     pub(crate) fn note_fetched(&mut self, fetched: &Fetched, decompressor: &mut Decompressor) {
         let partition = fetched.partition;
+        let own = u32::try_from(partition).unwrap();
         let mut problems = Vec::new();
         let found = &mut self.partitions[usize::try_from(partition).unwrap()].found;
         let walked = fetched.for_each_record(decompressor, BATCH_BYTES_MAX, |record| {
@@ -100,7 +101,7 @@ impl Ledger {
                 let expected = found.len();
                 problems.push(format!("{partition}@{}: expected {expected}", record.offset()));
             }
-            match number(partition, record.value().unwrap_or_default()) {
+            match number(own, record.value().unwrap_or_default()) {
                 Some(number) => found.push(number),
                 None => problems.push(format!("{partition}@{}: damaged", record.offset())),
             }
@@ -201,12 +202,12 @@ pub(crate) fn write_value(value: &mut Vec<u8>, partition: u32, number: u64, leng
 }
 
 /// The number in a value of this partition; `None` if it is damaged or belongs elsewhere.
-fn number(partition: i32, value: &[u8]) -> Option<u64> {
+pub(crate) fn number(partition: u32, value: &[u8]) -> Option<u64> {
     let (crc, rest) = value.split_first_chunk()?;
     let (own, filled) = rest.split_first_chunk()?;
     let (number, _) = filled.split_first_chunk()?;
     let is_whole = u32::from_be_bytes(*crc) == crc32c(rest);
-    (is_whole && i32::from_be_bytes(*own) == partition).then_some(u64::from_be_bytes(*number))
+    (is_whole && u32::from_be_bytes(*own) == partition).then_some(u64::from_be_bytes(*number))
 }
 
 mod tests {

@@ -263,7 +263,8 @@ fn lock(ledger: &Mutex<Ledger>) -> MutexGuard<'_, Ledger> {
     ledger.lock().expect("no panic under the lock")
 }
 
-fn now_ms() -> i64 {
+/// Milliseconds since 1970.
+pub(crate) fn now_ms() -> i64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     i64::try_from(now.as_millis()).unwrap()
 }

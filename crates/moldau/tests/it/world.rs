@@ -145,11 +145,15 @@ impl Process {
 
     /// The value of a metric, named with the labels that it has.
     pub(crate) fn metric(&self, name: &str) -> f64 {
-        let page = self.page("/metrics");
-        let value = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-        let value = value.unwrap_or_else(|| panic!("no metric {name} in {page}"));
-        value.trim().parse().expect("a metric is a number")
+        metric_of(&self.page("/metrics"), name)
     }
+}
+
+/// The value of a metric on the page of them.
+pub(crate) fn metric_of(page: &str, name: &str) -> f64 {
+    let value = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    let value = value.unwrap_or_else(|| panic!("no metric {name} in {page}"));
+    value.trim().parse().expect("a metric is a number")
 }
 
 impl Drop for Process {
