@@ -237,7 +237,12 @@ impl ReadCache {
             }
             let mut at = found.last().map_or(*position, |chunk| chunk.end().max(*position));
             while at < end {
-                let chunk = self.chunk(&mut chunks, at, end, durable, &mut wanted)?;
+                let chunk = match self.chunk(&mut chunks, at, end, durable, &mut wanted) {
+                    Some(chunk) => chunk,
+                    // A batch that reaches beyond the journal is found out when it is verified.
+                    None if at > *position => break,
+                    None => return None,
+                };
                 at = chunk.end();
                 found.push(chunk);
             }
@@ -260,7 +265,7 @@ impl ReadCache {
         let mut chunks = lock(&self.chunks);
         for (position, bytes) in ranges.iter().take(EXACT_CHUNKS_PER_READ) {
             let file = self.files.at(*position)?;
-            let (skip, end) = (position - file.base, position + *bytes as u64);
+            let (skip, end) = (position - file.base, file.end().min(position + *bytes as u64));
             let whole = position - skip % self.chunk_bytes;
             let start = position - skip % BLOCK as u64;
             let known = self.known(&chunks, whole, end);

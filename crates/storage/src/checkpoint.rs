@@ -308,6 +308,9 @@ impl Checkpoint {
                 let id = LogId { topic: TopicId(fields.take()?), partition: fields.i32()? };
                 let complete_to = fields.u64()?;
                 let state = LogState::decode(&mut fields)?;
+                if state.index.end_position() > complete_to {
+                    return None;
+                }
                 let log = RecoveredLog { state, complete_to, starts_late: false };
                 self.logs.entry(id.topic).or_default().insert(id.partition, log);
             }

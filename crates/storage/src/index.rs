@@ -13,7 +13,7 @@
 
 use std::collections::VecDeque;
 
-use moldau_records::varint;
+use moldau_records::{BATCH_HEADER_LEN, varint};
 
 use crate::format::{Fields, POSITION_MAX};
 use crate::io::BLOCK;
@@ -93,6 +93,12 @@ impl Index {
     /// Bytes of all batches.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Journal position after the last batch, 0 if there is none.
+    pub(crate) fn end_position(&self) -> u64 {
+        let last = self.starting_at(self.end_offset).next();
+        last.map_or(0, |last| last.position + u64::from(last.bytes))
     }
 
     /// Sets the end of a log that holds no batch.
@@ -190,7 +196,7 @@ impl Index {
             let next_offset = base_offset.checked_add(offsets).filter(|_| offsets > 0)?;
             // A file header, a frame header and the entry's header lie before a batch.
             let is_place = position > BLOCK as u64 && position < POSITION_MAX;
-            if !is_place {
+            if !is_place || (bytes as usize) < BATCH_HEADER_LEN {
                 return None;
             }
             let max_timestamp = timestamp;

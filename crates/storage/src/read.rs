@@ -199,14 +199,20 @@ impl Log {
                 Loaded::Gone => return Ok(Progress::Again(request.from)),
             }
         }
-        if loaded.is_empty() {
+        let is_all = loaded.len() == chunks.len();
+        if loaded.is_empty() && !is_all {
             return Ok(Progress::Loading(cold));
         }
         match &mut cold {
             Cold::Journal { extents, .. } => {
                 let (slices, count) = self.verified(&loaded, extents)?;
-                if count == 0 {
-                    return Ok(Progress::Loading(cold));
+                match extents.first() {
+                    // There is nothing to wait for.
+                    Some(first) if count == 0 && is_all => {
+                        return Err(self.corrupt(first, "it reaches beyond its file"));
+                    }
+                    _ if count == 0 => return Ok(Progress::Loading(cold)),
+                    _ => {}
                 }
                 extents.truncate(count);
                 Ok(Progress::Done(request.of_extents(slices, extents)))

@@ -418,3 +418,47 @@ fn scrubbing_finds_what_was_damaged_since_it_was_written() {
     assert_eq!(storage.scrub().unwrap(), 5);
     assert_eq!(storage.metrics().scrub_damaged, 8);
 }
+
+#[test]
+fn a_checkpoint_that_says_anything_else_is_refused_or_read_to_an_end() {
+    let disk = kept();
+    let (storage, _) = open(&disk);
+    append_frame(&storage, &[4; 20_000]);
+    storage.checkpoint(|_| Ok(())).unwrap();
+    drop(storage);
+    let length = disk.bytes(&checkpoint())[4096] as usize;
+    let mut opened = 0;
+    for at in 4096 + 16..4096 + 16 + length {
+        for value in [0, 0x7f, 0x80, 0xff] {
+            let changed = disk.copy();
+            changed.change(&checkpoint(), |bytes| {
+                bytes[at] = value;
+                let crc = moldau_records::crc32c(&bytes[4096 + 8..4096 + 16 + length]);
+                bytes[4096 + 4..4096 + 8].copy_from_slice(&crc.to_le_bytes());
+            });
+            let Ok((storage, _)) = try_open(&changed, stepped()) else { continue };
+            opened += 1;
+            for log in storage.logs() {
+                match try_records(&log, 1 << 20) {
+                    // A read of a batch of no bytes once waited for ever.
+                    Ok(_) | Err(Error::Corrupt { .. }) => {}
+                    Err(error) => panic!("{value} at {at}: {error}"),
+                }
+            }
+        }
+    }
+    assert!(opened > 20, "{opened}");
+}
+
+#[test]
+fn a_lost_file_before_the_checkpoint_is_reported() {
+    let disk = SimDisk::new(1);
+    let (storage, _) = open(&disk);
+    while !disk.names().contains(&file(3)) {
+        append_frame(&storage, &[1; 9000]);
+    }
+    storage.checkpoint(|_| Ok(())).unwrap();
+    drop(storage);
+    moldau_storage::Disk::remove(&disk, &file(1)).unwrap();
+    assert!(matches!(try_open(&disk, stepped()), Err(Error::Corrupt { .. })));
+}
