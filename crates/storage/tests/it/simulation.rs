@@ -99,5 +99,5 @@ const PLACES: [&str; 24] = [
     "sort",
 ];
 /// Enough to reach every place many times, within a minute on two processors.
-const SCHEDULES: u64 = 2_000;
+const SCHEDULES: u64 = 3_000;
 const FAILURES_MAX: usize = 20;
