@@ -353,32 +353,46 @@ impl Files {
     /// Retires the files that end at or before `position`, but for the last one: they can no longer
     /// be found, and are kept for later use or removed. Returns how many.
     pub(crate) fn retire_to(&self, position: u64) -> Result<usize, Error> {
-        let retired: Vec<Arc<JournalFile>> = {
-            let mut listed = lock(&self.listed);
-            let dead = listed.files.partition_point(|file| file.end() <= position);
-            // The journal's numbers go on from the last file.
-            let count = dead.min(listed.files.len().saturating_sub(1));
-            let retired: Vec<_> = listed.files.drain(..count).collect();
-            listed.handles.retain(|(open, _)| retired.iter().all(|file| file.number != *open));
-            retired
-        };
-        let count = retired.len();
-        for file in retired {
-            let failed = |error| Error::io("retire", &file.path, error);
-            // A reader that still has the file keeps it from being written again.
-            if Arc::strong_count(&file) == 1 {
-                let spare = file.path.with_extension(SPARE_SUFFIX);
-                self.disk.rename(&file.path, &spare).map_err(failed)?;
-                // One after the other: a crash must not leave a hole between two files, nor the old
-                // name to a file that is in use again.
-                self.sync_names()?;
-                self.add_spare(spare, file.file_bytes).map_err(failed)?;
-            } else {
-                self.disk.remove(&file.path).map_err(failed)?;
-                self.sync_names()?;
+        let mut count = 0;
+        while let Some(file) = self.take_first(position) {
+            // One after the other, and a failure ends it: there must never be a hole between two
+            // files, nor the old name to a file that is in use again.
+            if let Err(error) = self.sync_names().and_then(|()| self.retire(&file)) {
+                lock(&self.listed).files.push_front(file);
+                return Err(error);
             }
+            count += 1;
+        }
+        if count > 0 {
+            self.sync_names()?;
         }
         Ok(count)
+    }
+
+    /// Takes the first file off the list if it ends at or before `position` and is not the last:
+    /// the journal's numbers go on from that.
+    fn take_first(&self, position: u64) -> Option<Arc<JournalFile>> {
+        let mut listed = lock(&self.listed);
+        let has_more = listed.files.len() > 1;
+        listed.files.front().filter(|first| has_more && first.end() <= position)?;
+        let first = listed.files.pop_front()?;
+        listed.handles.retain(|(open, _)| first.number != *open);
+        Some(first)
+    }
+
+    fn retire(&self, file: &Arc<JournalFile>) -> Result<(), Error> {
+        let failed = |error| Error::io("retire", &file.path, error);
+        // A reader that still has the file keeps it from being written again.
+        if Arc::strong_count(file) > 1 {
+            return self.disk.remove(&file.path).map_err(failed);
+        }
+        let spare = file.path.with_extension(SPARE_SUFFIX);
+        self.disk.rename(&file.path, &spare).map_err(failed)?;
+        // The file has gone, and what fails from here on costs no more than a spare.
+        if self.sync_names().is_ok() {
+            self.add_spare(spare, file.file_bytes).map_err(failed).ok();
+        }
+        Ok(())
     }
 }
 
