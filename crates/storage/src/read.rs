@@ -115,7 +115,7 @@ impl std::fmt::Debug for PendingRead {
 impl Log {
     /// Reads durable batches from the one that holds `from` on, up to `bytes_max` bytes; with
     /// `min_one` the first batch is returned even if it is larger (KIP-74). What is in memory is
-    /// returned at once, even if it is less.
+    /// returned at once, even if more lies on disk.
     ///
     /// # Errors
     /// [`Error::OffsetOutOfRange`] below the log start or above the log end, [`Error::Deleted`],
@@ -180,7 +180,7 @@ impl Log {
         self.advance(request, Cold::Journal { extents, chunks }, None)
     }
 
-    /// Hands out what is loaded, if the first batch is.
+    /// Hands out the batches, if all that was asked for is loaded.
     fn advance(
         &self,
         request: &Request,
@@ -194,8 +194,9 @@ impl Log {
         for chunk in chunks {
             match chunk.poll(waker)? {
                 Loaded::Bytes(bytes) => loaded.push((chunk.start, bytes)),
-                Loaded::Loading if waker.is_some() => return Ok(Progress::Loading(cold)),
-                Loaded::Loading => break,
+                // What was asked of the disk is waited for: it may be gone from the cache before
+                // the reader comes back.
+                Loaded::Loading => return Ok(Progress::Loading(cold)),
                 Loaded::Gone => return Ok(Progress::Again(request.from)),
             }
         }
@@ -330,7 +331,9 @@ impl Request {
             }
         }
         if !pieces.is_empty() {
-            let ahead = rest.take(PIECES_AHEAD).collect();
+            // Blocks that several logs share are read by the one that asks.
+            let is_whole = |piece: &Piece| piece.bytes() == piece.block.bytes as usize;
+            let ahead = rest.take(PIECES_AHEAD).take_while(is_whole).collect();
             return Ok(Plan::Sorted { pieces, ahead });
         }
         self.from = self.from.max(state.sorted_end());

@@ -515,8 +515,8 @@ const NO_TIMESTAMP: i64 = -1;
 /// sequential rate, short enough for a reader of one small log.
 const BLOCK_BYTES: u32 = 1 << 20;
 /// A block of several short runs takes no further run from here on, as a reader of one of them
-/// reads all.
-const SHARED_BLOCK_BYTES: u32 = 128 << 10;
+/// reads all. A row of the footer costs a thousandth of this.
+const SHARED_BLOCK_BYTES: u32 = 32 << 10;
 /// The largest segment: an address has this many bits for the offset.
 pub(crate) const SEGMENT_BYTES_MAX: u64 = 1 << OFFSET_BITS;
 const OFFSET_BITS: u32 = 38;
