@@ -187,6 +187,8 @@ impl Index {
         index.start_at(first);
         let count = fields.u64()?;
         let (mut position, mut timestamp) = (0u64, 0i64);
+        // A file header, a frame header and the entry's header lie before a batch.
+        let mut end = BLOCK as u64 + 1;
         for _ in 0..count {
             let offsets = i64::try_from(varint::read_u64(&mut fields.0).ok()?).ok()?;
             let base_offset = index.end_offset;
@@ -194,11 +196,11 @@ impl Index {
             let bytes = varint::read_u32(&mut fields.0).ok()?;
             timestamp = timestamp.wrapping_add(varint::read_i64(&mut fields.0).ok()?);
             let next_offset = base_offset.checked_add(offsets).filter(|_| offsets > 0)?;
-            // A file header, a frame header and the entry's header lie before a batch.
-            let is_place = position > BLOCK as u64 && position < POSITION_MAX;
+            let is_place = position >= end && position < POSITION_MAX;
             if !is_place || (bytes as usize) < BATCH_HEADER_LEN {
                 return None;
             }
+            end = position + u64::from(bytes);
             let max_timestamp = timestamp;
             index.push(Extent { base_offset, next_offset, position, bytes, max_timestamp });
         }
@@ -264,11 +266,11 @@ mod tests {
     use proptest::prelude::*;
 
     fn extents(steps: &[(u16, u32, i64)]) -> Vec<Extent> {
-        let (mut offset, mut position) = (0, 4096);
+        let (mut offset, mut end) = (0, 4097);
         let mut extents = Vec::new();
         for &(records, gap, timestamp) in steps {
             let next_offset = offset + i64::from(records) + 1;
-            position += u64::from(gap) * 4096;
+            let position = end + u64::from(gap) * 4096;
             extents.push(Extent {
                 base_offset: offset,
                 next_offset,
@@ -277,6 +279,7 @@ mod tests {
                 max_timestamp: timestamp,
             });
             offset = next_offset;
+            end = position + u64::from(records) + 61;
         }
         extents
     }
