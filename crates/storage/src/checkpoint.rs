@@ -116,6 +116,10 @@ pub(crate) fn write(
     let states = write_states(journal, topics, &mut pages, &mut file)?;
     complete_to = complete_to.max(states.complete_to);
     pages.end(&mut file)?;
+    // A journal that has stopped has dropped what was not written, which the states may speak of.
+    if let Some(cause) = journal.poisoned() {
+        return Err(Error::Poisoned { cause });
+    }
     // What the states name must be there before they count, and so must the deletion of topics
     // that are left out.
     complete_to = {
