@@ -9,7 +9,7 @@ use crate::journal::Journal;
 use crate::segment::{Segment, file_name};
 use crate::sync::lock;
 use crate::topics::Topics;
-use crate::{Compacted, Compaction, Error, Log, LogId, Lsn, clean, merge, sort};
+use crate::{Compacted, Compaction, Durability, Error, Log, LogId, Lsn, clean, merge, sort};
 
 /// The thread that does it.
 pub(crate) fn run(journal: &Journal, topics: &Topics) {
@@ -128,6 +128,9 @@ fn remove_dead(journal: &Journal) -> Result<bool, Error> {
     numbers.iter().for_each(|number| journal.segments.drop_from_list(*number));
     let lsn = append_change(journal, &[], &numbers)?;
     wait(journal, lsn)?;
+    if journal.options.durability == Durability::Os {
+        journal.files.sync_all()?;
+    }
     for number in &numbers {
         journal.segments.remove_file(&file_name(*number))?;
     }
