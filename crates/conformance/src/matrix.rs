@@ -41,6 +41,12 @@ impl Cell {
         }
     }
 
+    /// Whether other programs cannot do their work meanwhile: librdkafka refuses a Metadata answer
+    /// in which a topic has more than 100,000 partitions, and it asks for all topics.
+    fn is_alone(self) -> bool {
+        matches!(self, Self::Client(_, Scenario::LargeTopic))
+    }
+
     fn run(self, peers: &Peers, target: &Target, directory: &Path) -> Result<Vec<Check>> {
         let (kind, bootstrap) = (target.kind(), target.bootstrap());
         // The process id keeps runs apart that meet the same server.
@@ -79,7 +85,8 @@ impl Outcome {
     }
 }
 
-/// Runs `cells` against `target`, `jobs` at a time, calling `report` after each.
+/// Runs `cells` against `target`, `jobs` at a time after those that must be alone, calling `report`
+/// after each.
 pub fn run(
     peers: &Peers,
     target: &Target,
@@ -88,19 +95,24 @@ pub fn run(
     directory: &Path,
     report: impl Fn(&Outcome) + Sync,
 ) -> Vec<Outcome> {
-    let queue = Mutex::new(cells.iter().copied().collect::<VecDeque<Cell>>());
+    let outcomes = Mutex::new(Vec::new());
+    let run = |cell: Cell| {
+        let started = Instant::now();
+        let result = cell.run(peers, target, directory);
+        let outcome = outcome(target.kind(), cell, result, started.elapsed());
+        report(&outcome);
+        lock(&outcomes).push(outcome);
+    };
+    cells.iter().copied().filter(|cell| cell.is_alone()).for_each(run);
+    let together = cells.iter().copied().filter(|cell| !cell.is_alone());
+    let queue = Mutex::new(together.collect::<VecDeque<Cell>>());
     // A closure, so that the lock is let go of before the cell runs.
     let next = || lock(&queue).pop_front();
-    let outcomes = Mutex::new(Vec::new());
     thread::scope(|scope| {
         for _ in 0..jobs {
             scope.spawn(|| {
                 while let Some(cell) = next() {
-                    let started = Instant::now();
-                    let result = cell.run(peers, target, directory);
-                    let outcome = outcome(target.kind(), cell, result, started.elapsed());
-                    report(&outcome);
-                    lock(&outcomes).push(outcome);
+                    run(cell);
                 }
             });
         }
