@@ -218,7 +218,7 @@ impl ReadCache {
         ranges: &[(u64, usize)],
         durable: u64,
     ) -> Option<(Vec<Arc<Chunk>>, usize)> {
-        if is_spread(ranges, self.chunk_bytes) {
+        if is_spread(ranges) {
             return self.exact_chunks_of(ranges, durable);
         }
         let mut found: Vec<Arc<Chunk>> = Vec::new();
@@ -447,10 +447,13 @@ impl ReadCache {
     }
 }
 
-/// Whether whole chunks would hold less than one of the ranges each.
-fn is_spread(ranges: &[(u64, usize)], chunk_bytes: u64) -> bool {
-    let [(first, _), .., (last, _)] = ranges else { return true };
-    last - first > ranges.len() as u64 * chunk_bytes
+/// Whether so little of whole chunks is wanted that reading the ranges alone costs less, even if
+/// readers of other logs could use the rest.
+fn is_spread(ranges: &[(u64, usize)]) -> bool {
+    let [(first, _), .., (last, bytes)] = ranges else { return true };
+    let span = last - first + *bytes as u64;
+    let wanted: u64 = ranges.iter().map(|(_, bytes)| *bytes as u64).sum();
+    wanted.saturating_mul(SPAN_PER_WANTED_MAX) < span
 }
 
 fn fill(mut region: Region, file: &dyn DiskFile, offset: u64) -> std::io::Result<Bytes> {
@@ -463,11 +466,13 @@ fn fill(mut region: Region, file: &dyn DiskFile, offset: u64) -> std::io::Result
 const CHUNK_BYTES: u64 = 1 << 20;
 /// A read and what is read ahead for it fit into the smallest cache.
 const CHUNKS_MIN: usize = 8;
+/// The disk gives about this many times more bytes a second in whole chunks than in batches.
+const SPAN_PER_WANTED_MAX: u64 = 32;
 /// Bounds what one fetch can ask of the disk before it gets an answer.
 const CHUNKS_PER_READ: usize = 8;
 /// The same where a chunk is one batch.
 const EXACT_CHUNKS_PER_READ: usize = 64;
-/// Chunks loaded ahead of a reader: two threads stay busy while the reader sends what it has.
-const READ_AHEAD: usize = 4;
+/// Chunks loaded ahead of a reader, so that its next read finds all that it wants.
+const READ_AHEAD: usize = CHUNKS_PER_READ;
 /// Threads that read chunks: the device needs more than one request at a time for its full rate.
 pub(crate) const READER_THREADS: usize = 4;

@@ -1,7 +1,8 @@
 //! How fast work in the background may use the disk.
 //!
 //! Sorting, merging, cleaning and checkpoints share the disk with the journal, whose flushes
-//! producers wait for. While the journal is in use they keep to a rate; while it rests they do not.
+//! producers wait for, and with cold reads. While either is in use they keep to a rate; while both
+//! rest they do not.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -14,7 +15,7 @@ use crate::sync::lock;
 /// The rate that all background work of one storage keeps to.
 pub(crate) struct Pace {
     metrics: Arc<Metrics>,
-    /// Bytes a second while the journal is in use; zero for no limit.
+    /// Bytes a second while the disk is in use; zero for no limit.
     rate: u64,
     state: Mutex<State>,
     stopped: AtomicBool,
@@ -23,8 +24,8 @@ pub(crate) struct Pace {
 struct State {
     /// Times the rate that may be used, since work has piled up.
     urgency: u64,
-    /// Frames of the journal when it was last seen in use, and when that was.
-    frames: u64,
+    /// Frames and cold reads when the disk was last seen in use, and when that was.
+    uses: u64,
     used: Option<Instant>,
     /// Rest that is owed.
     debt: Duration,
@@ -32,7 +33,7 @@ struct State {
 
 impl Pace {
     pub(crate) fn new(metrics: Arc<Metrics>, rate: u64) -> Pace {
-        let state = State { urgency: 1, frames: 0, used: None, debt: Duration::ZERO };
+        let state = State { urgency: 1, uses: 0, used: None, debt: Duration::ZERO };
         Pace { metrics, rate, state: Mutex::new(state), stopped: AtomicBool::new(false) }
     }
 
@@ -56,17 +57,18 @@ impl Pace {
         }
         let started = Instant::now();
         let done = work();
-        let rest = self.rest(bytes, started, self.metrics.frames.value());
+        let uses = self.metrics.frames.value() + self.metrics.chunk_reads.value();
+        let rest = self.rest(bytes, started, uses);
         if !rest.is_zero() {
             thread::sleep(rest);
         }
         done
     }
 
-    fn rest(&self, bytes: usize, started: Instant, frames: u64) -> Duration {
+    fn rest(&self, bytes: usize, started: Instant, uses: u64) -> Duration {
         let mut state = lock(&self.state);
-        if state.frames != frames {
-            (state.frames, state.used) = (frames, Some(started));
+        if state.uses != uses {
+            (state.uses, state.used) = (uses, Some(started));
         }
         let is_used = state.used.is_some_and(|used| used.elapsed() < IN_USE);
         if !is_used {
@@ -84,7 +86,7 @@ impl Pace {
     }
 }
 
-/// The journal is in use for as long as there was a frame within this time.
+/// The disk is in use for as long as there was a frame or a read within this time.
 const IN_USE: Duration = Duration::from_millis(200);
 /// A sleep is not exact; short ones are saved up.
 const REST_MIN: Duration = Duration::from_millis(2);
@@ -96,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn work_rests_only_while_the_journal_is_in_use() {
+    fn work_rests_only_while_others_use_the_disk() {
         let pace = Pace::new(Arc::default(), 1 << 20);
         let begun = Instant::now();
         assert_eq!(pace.rest(1 << 30, begun, 0), Duration::ZERO);

@@ -524,4 +524,4 @@ const BATCHES_PER_READ_MAX: usize = 1024;
 /// Bounds what one fetch can ask of the disk before it gets an answer.
 const PIECES_PER_READ: usize = 8;
 /// Pieces loaded ahead of a reader: the reader threads stay busy while it sends what it has.
-const PIECES_AHEAD: usize = 4;
+const PIECES_AHEAD: usize = 2;
