@@ -50,7 +50,7 @@ pub enum Scenario {
     Compacted,
     /// Kafka Streams loses its local state and restores it from a changelog.
     Streams,
-    /// A topic of [`LARGE_TOPIC_PARTITIONS`], created, described, written to, read and deleted.
+    /// A topic of a million partitions, created, described, written to, read and deleted.
     LargeTopic,
 }
 
