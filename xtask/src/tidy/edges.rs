@@ -14,18 +14,20 @@ use super::Finding;
 /// (broker, proxy, lab) never name each other.
 const EDGES: &[(&str, &[&str])] = &[
     ("records", &[]),
+    ("encryption", &["records"]),
     ("protocol", &[]),
     ("storage", &["records"]),
     ("coordinator", &["protocol"]),
     ("net", &["protocol"]),
     ("client", &["net", "protocol", "records"]),
     ("broker", &["net", "protocol", "records", "storage", "coordinator"]),
-    ("proxy", &["net", "protocol", "records"]),
+    ("proxy", &["net", "protocol", "records", "encryption"]),
     ("lab", &["client", "records"]),
     (
         "moldau",
         &[
             "records",
+            "encryption",
             "protocol",
             "storage",
             "coordinator",
