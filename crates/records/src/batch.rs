@@ -103,6 +103,11 @@ impl<'a> BatchView<'a> {
         self.bytes
     }
 
+    /// What lies before the records.
+    pub(crate) fn header(&self) -> &'a [u8; BATCH_HEADER_LEN] {
+        self.bytes.first_chunk().expect("a view is made of a whole header at least")
+    }
+
     /// The records as stored: compressed if [`Self::compression`] says so.
     #[must_use]
     pub fn payload(&self) -> &'a [u8] {

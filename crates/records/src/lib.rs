@@ -3,7 +3,8 @@
 //! # Layout
 //! - [`BatchView`] and [`iter_batches`] read batches where they lie, [`Records`] walks the records
 //!   of one without a heap allocation per record.
-//! - [`BatchBuilder`] writes batches, for producers and for filters that change records.
+//! - [`BatchBuilder`] writes batches, for producers and for filters that choose among records.
+//! - [`RawRecords`] and [`write_header_like`] serve filters that change a field of each record.
 //! - [`patch_base_offset`], [`patch_partition_leader_epoch`], [`set_log_append_time`] and
 //!   [`set_producer`] change a finished batch in place.
 //! - [`validate_for_append`] is the broker's check of produced bytes; it never decompresses.
@@ -26,6 +27,7 @@ mod compression;
 mod crc;
 mod error;
 mod patch;
+mod raw;
 mod record;
 mod validate;
 pub mod varint;
@@ -42,6 +44,8 @@ pub use crc::{Crc32c, crc32c};
 pub use error::Error;
 pub use patch::{
     patch_base_offset, patch_partition_leader_epoch, set_log_append_time, set_producer,
+    write_header_like,
 };
-pub use record::{HeaderView, Headers, RecordView, Records};
+pub use raw::{HeaderView, RawRecord, RawRecords, read_header};
+pub use record::{Headers, RecordView, Records};
 pub use validate::{AppendInfo, AppendLimits, validate_for_append};

@@ -1,7 +1,7 @@
 //! Changes to a finished batch in place.
 
-use crate::batch::{BATCH_HEADER_LEN, CRC_START};
-use crate::{Attributes, BatchView, Error, Producer, TimestampType, crc32c};
+use crate::batch::{BATCH_HEADER_LEN, CRC_START, LENGTH_OVERHEAD};
+use crate::{Attributes, BatchView, Compression, Error, Producer, TimestampType, crc32c};
 
 /// Writes the base offset. It lies outside the CRC.
 ///
@@ -47,6 +47,27 @@ pub fn set_producer(bytes: &mut [u8], producer: Producer) -> Result<(), Error> {
     header[43..51].copy_from_slice(&producer.id.to_be_bytes());
     header[51..53].copy_from_slice(&producer.epoch.to_be_bytes());
     header[53..57].copy_from_slice(&producer.base_sequence.to_be_bytes());
+    write_crc(batch)
+}
+
+/// Completes a batch whose records stand anew behind the room for its header: the header is that of
+/// `original`, but for the length, the codec and the CRC.
+///
+/// # Errors
+/// [`Error::Truncated`] when `batch` is shorter than a batch header, [`Error::FormatOverflow`] when
+/// it is longer than a length field can say.
+pub fn write_header_like(
+    batch: &mut [u8],
+    original: &BatchView<'_>,
+    compression: Compression,
+) -> Result<(), Error> {
+    let length = i32::try_from(batch.len().saturating_sub(LENGTH_OVERHEAD))
+        .map_err(|_| Error::FormatOverflow)?;
+    let attributes = original.attributes().with_compression(compression);
+    let header = header_of(batch)?;
+    *header = *original.header();
+    header[8..12].copy_from_slice(&length.to_be_bytes());
+    header[21..23].copy_from_slice(&attributes.bits().to_be_bytes());
     write_crc(batch)
 }
 

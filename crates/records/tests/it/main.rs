@@ -15,5 +15,6 @@ mod codecs;
 mod golden;
 mod hostile;
 mod in_place;
+mod raw;
 mod round_trip;
 mod sample;
