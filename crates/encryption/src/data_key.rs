@@ -1,5 +1,6 @@
 //! Data encryption keys, in clear and wrapped.
 
+use aws_lc_rs::rand;
 use zeroize::Zeroizing;
 
 /// Bytes of a data encryption key: AES-256.
@@ -12,6 +13,14 @@ impl DataKey {
     /// Takes the key's bytes.
     #[must_use]
     pub fn new(bytes: Zeroizing<[u8; DATA_KEY_BYTES]>) -> Self {
+        Self(bytes)
+    }
+
+    /// A key from the cipher library's random generator.
+    #[must_use]
+    pub fn random() -> Self {
+        let mut bytes = Zeroizing::new([0; DATA_KEY_BYTES]);
+        rand::fill(&mut bytes[..]).expect("the generator is seeded before it is reachable");
         Self(bytes)
     }
 

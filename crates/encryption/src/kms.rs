@@ -1,13 +1,21 @@
-//! What a key management service (KMS) must do.
+//! What a key management service (KMS) must do, and those that are built in.
+
+mod key_file;
+mod local_kek;
+mod memory;
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
+
+pub use self::key_file::{KeyFile, KeyFileEntry};
+pub use self::memory::{MemoryKek, MemoryKms};
 
 use crate::{DataKey, Edek, KmsError};
 
 /// The service's own name of a key encryption key (KEK), which an alias leads to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct KekId(pub Box<str>);
+pub struct KekId(pub Arc<str>);
 
 /// A data key and the same key wrapped.
 pub struct WrappedDataKey {
@@ -21,7 +29,8 @@ pub struct WrappedDataKey {
 pub type KmsFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, KmsError>> + Send + 'a>>;
 
 /// A key management service. One call is one request to the service: whoever calls keeps what it
-/// answers and asks again after [`KmsError::Unavailable`].
+/// answers and asks again after [`KmsError::Unavailable`]. A call that is dropped leaves nothing
+/// behind. Calls may come from several threads and runtimes at once.
 pub trait Kms: Send + Sync {
     /// The key encryption key that `alias` names.
     ///
@@ -40,4 +49,13 @@ pub trait Kms: Send + Sync {
     /// # Errors
     /// [`KmsError`], [`KmsError::DamagedEdek`] before anything is asked where the layout shows it.
     fn decrypt_edek<'a>(&'a self, edek: &'a Edek) -> KmsFuture<'a, DataKey>;
+
+    /// Does what is due although nothing is asked, such as renewing a token. Whoever holds the
+    /// service calls it about once a minute.
+    ///
+    /// # Errors
+    /// [`KmsError`]: the next call of any kind tries again.
+    fn maintain(&self) -> KmsFuture<'_, ()> {
+        Box::pin(async { Ok(()) })
+    }
 }

@@ -2,7 +2,8 @@
 //!
 //! # Layout
 //! - [`DataKey`] and [`Edek`]: a data encryption key, and the same key as the service wrapped it.
-//! - [`Kms`]: what a key management service must do.
+//! - [`Kms`]: what a key management service must do; [`KeyFile`] is the one that needs nothing
+//!   installed, [`MemoryKms`] the one of Kroxylicious's own tests.
 //!
 //! # Invariants
 //! - Key material is zeroised and has no `Debug`, `Clone` or serialisation.
@@ -11,7 +12,8 @@
 mod data_key;
 mod error;
 mod kms;
+mod utc;
 
 pub use data_key::{DATA_KEY_BYTES, DataKey, Edek};
 pub use error::{Error, KmsError};
-pub use kms::{KekId, Kms, KmsFuture, WrappedDataKey};
+pub use kms::{KekId, KeyFile, KeyFileEntry, Kms, KmsFuture, MemoryKek, MemoryKms, WrappedDataKey};
