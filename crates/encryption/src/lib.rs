@@ -4,16 +4,34 @@
 //! - [`DataKey`] and [`Edek`]: a data encryption key, and the same key as the service wrapped it.
 //! - [`Kms`]: what a key management service must do; [`KeyFile`] is the one that needs nothing
 //!   installed, [`MemoryKms`] the one of Kroxylicious's own tests.
+//! - [`SealingKey`] and [`OpeningKey`]: a data key made ready for many records.
+//! - [`Sealer`] and [`Opener`] rewrite batches; [`Wrapper`] and [`Parcel`] are what they write into
+//!   and read from the value of a record, beside the header with [`MARKER_KEY`].
 //!
 //! # Invariants
 //! - Key material is zeroised and has no `Debug`, `Clone` or serialisation.
+//! - What is not the value of a record, or the marker, is copied as it stands.
 //! - No key, no bytes: nothing that was to be encrypted leaves in clear because of an error.
 
+mod cipher;
+mod damage;
 mod data_key;
 mod error;
 mod kms;
+mod marker;
+mod open;
+mod parcel;
+mod seal;
 mod utc;
+mod wrapper;
 
+pub use cipher::{OpeningKey, SealingKey};
+pub use damage::Damage;
 pub use data_key::{DATA_KEY_BYTES, DataKey, Edek};
 pub use error::{Error, KmsError};
 pub use kms::{KekId, KeyFile, KeyFileEntry, Kms, KmsFuture, MemoryKek, MemoryKms, WrappedDataKey};
+pub use marker::MARKER_KEY;
+pub use open::{KeyLookup, OnDamage, OpenCounts, OpenOptions, Opened, Opener};
+pub use parcel::{Field, Parcel, ParcelHeaders};
+pub use seal::{Recompression, SealOptions, Sealer};
+pub use wrapper::{EDEK_BYTES_MAX, Wrapper};

@@ -1,0 +1,135 @@
+//! Data keys made ready: AES-256-GCM with its round keys and hash keys expanded once.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
+use moldau_records::varint::LEN_32_MAX;
+
+use crate::damage::Damage;
+use crate::marker::MARKER_HEADER;
+use crate::wrapper::{self, NONCE_BYTES, TAG_BYTES, Wrapper};
+use crate::{DataKey, Edek, KmsError};
+
+/// A data key that seals values, from any number of threads.
+///
+/// Nonces count up from a random start, so that any number of these objects may be made of one
+/// data key. The library overwrites the expanded key when it is dropped.
+pub struct SealingKey {
+    cipher: LessSafeKey,
+    /// What precedes the nonce in every value.
+    wrapper_head: Box<[u8]>,
+    nonce_start: u128,
+    nonces_taken: AtomicU64,
+}
+
+impl SealingKey {
+    /// Expands `key`, whose wrapped form is `edek`.
+    ///
+    /// # Errors
+    /// [`KmsError::DamagedEdek`] if the EDEK is longer than [`crate::EDEK_BYTES_MAX`].
+    pub fn new(key: &DataKey, edek: &Edek) -> Result<Self, KmsError> {
+        let wrapper_head =
+            wrapper::head(&edek.0).ok_or(KmsError::DamagedEdek("it is too long for a record"))?;
+        let mut start = [0; NONCE_BYTES];
+        aws_lc_rs::rand::fill(&mut start).expect("AWS-LC ends the process if it has no randomness");
+        Ok(Self::starting_at(key, wrapper_head, start))
+    }
+
+    fn starting_at(key: &DataKey, wrapper_head: Box<[u8]>, start: [u8; NONCE_BYTES]) -> Self {
+        let [s0, s1, s2, s3, s4, s5, s6, s7, s8, s9, s10, s11] = start;
+        let nonce_start =
+            u128::from_be_bytes([0, 0, 0, 0, s0, s1, s2, s3, s4, s5, s6, s7, s8, s9, s10, s11]);
+        Self { cipher: expand(key), wrapper_head, nonce_start, nonces_taken: AtomicU64::new(0) }
+    }
+
+    /// Records for which nonces were taken so far, each batch's at once. A key should seal no more
+    /// than some millions before another takes its place.
+    #[must_use]
+    pub fn records_taken(&self) -> u64 {
+        self.nonces_taken.load(Ordering::Relaxed)
+    }
+
+    /// Bytes by which a record with a value grows at most, apart from compression: the marker, the
+    /// wrapper around its value, and longer lengths.
+    #[must_use]
+    pub fn record_growth_max(&self) -> usize {
+        self.wrapper_head.len() + RECORD_GROWTH_MAX
+    }
+
+    pub(crate) fn wrapper_head(&self) -> &[u8] {
+        &self.wrapper_head
+    }
+
+    /// Nonces for `count` records, which no one else gets.
+    pub(crate) fn take_nonces(&self, count: u32) -> Nonces {
+        let first = self.nonces_taken.fetch_add(u64::from(count), Ordering::Relaxed);
+        Nonces { next: self.nonce_start + u128::from(first), remaining: count }
+    }
+
+    #[inline]
+    pub(crate) fn seal(&self, nonce: [u8; NONCE_BYTES], parcel: &mut [u8]) -> [u8; TAG_BYTES] {
+        let nonce = Nonce::assume_unique_for_key(nonce);
+        let tag = self
+            .cipher
+            .seal_in_place_separate_tag(nonce, Aad::empty(), parcel)
+            .expect("a parcel is far below the 64 GB that a nonce is good for");
+        tag.as_ref().try_into().expect("the tag of AES-GCM has 16 bytes")
+    }
+}
+
+/// Nonces of one batch. Every one differs from all that its key has given out.
+pub(crate) struct Nonces {
+    next: u128,
+    remaining: u32,
+}
+
+impl Nonces {
+    /// The next nonce.
+    ///
+    /// # Panics
+    /// Beyond the number that was taken: a nonce that is used twice gives the key away.
+    #[inline]
+    pub(crate) fn next(&mut self) -> [u8; NONCE_BYTES] {
+        self.remaining = self.remaining.checked_sub(1).expect("a nonce was taken for each record");
+        let [_, _, _, _, nonce @ ..] = self.next.to_be_bytes();
+        self.next += 1;
+        nonce
+    }
+}
+
+/// A data key that opens values, from any number of threads. The library overwrites the expanded
+/// key when it is dropped.
+pub struct OpeningKey {
+    cipher: LessSafeKey,
+}
+
+impl OpeningKey {
+    /// Expands `key`.
+    #[must_use]
+    pub fn new(key: &DataKey) -> Self {
+        Self { cipher: expand(key) }
+    }
+
+    /// Opens the ciphertext of `wrapper`, of which `parcel` is a copy, in place.
+    ///
+    /// # Errors
+    /// [`Damage::Authentication`]; `parcel` means nothing then.
+    #[inline]
+    pub(crate) fn open(&self, wrapper: &Wrapper<'_>, parcel: &mut [u8]) -> Result<(), Damage> {
+        let nonce = Nonce::assume_unique_for_key(*wrapper.nonce);
+        self.cipher
+            .open_in_place_separate_tag(nonce, Aad::empty(), wrapper.tag, parcel)
+            .map(|_| ())
+            .map_err(|_| Damage::Authentication)
+    }
+}
+
+fn expand(key: &DataKey) -> LessSafeKey {
+    let key = UnboundKey::new(&AES_256_GCM, key.bytes()).expect("a data key has 32 bytes");
+    LessSafeKey::new(key)
+}
+
+/// The marker, nonce, tag, end of the parcel, length of the wrapper, and the bytes by which the
+/// length of the record and the count of its headers grow at most.
+const RECORD_GROWTH_MAX: usize =
+    MARKER_HEADER.len() + NONCE_BYTES + TAG_BYTES + 1 + LEN_32_MAX + (LEN_32_MAX - 1) + 1;
