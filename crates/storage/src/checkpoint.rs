@@ -1,9 +1,13 @@
 //! The checkpoint: all state but the batches, so that recovery reads little of the journal.
 //!
-//! It is written to a file of its own and replaces the one before by a rename, so that a crash at
-//! any point leaves one of the two. It is taken while everything goes on: each log's state and the
-//! owner's metadata name the journal position up to which they are complete, and recovery skips
-//! what the journal says of them before it.
+//! It is written to a file of its own, `checkpoint`, and the one before stays as
+//! `checkpoint.previous`, together with the journal from its position on: where the newest is
+//! damaged, recovery reads more of the journal and loses nothing. Both change their names by
+//! renames, so that a crash at any point leaves one that is whole.
+//!
+//! It is taken while everything goes on: each log's state and the owner's metadata name the journal
+//! position up to which they are complete, and recovery skips what the journal says of them before
+//! it.
 //!
 //! Header, the first block of the file, padded with zeros to 4096 bytes:
 //!
@@ -36,9 +40,10 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use crate::disk::{Access, Disk};
+use crate::disk::{Access, Disk, DiskFile};
 use crate::format::{FORMAT_VERSION, Fields, FrameLink, POSITION_MAX, open_header, seal_header};
 use crate::io::BLOCK;
 use crate::journal::{Cut, Journal};
@@ -77,20 +82,24 @@ impl CheckpointWriter<'_> {
     }
 }
 
-/// Where recovery begins with a checkpoint, and the first batch in the journal of which it speaks.
-pub(crate) struct Written {
+/// The newest checkpoint that is whole.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Newest {
+    /// Where recovery begins with it; 0 if there is none.
     pub(crate) position: u64,
-    pub(crate) live_from: u64,
+    /// Whether it is the file of that name, and not the one before.
+    has_name: bool,
 }
 
-/// Writes a checkpoint.
+/// Writes a checkpoint and keeps the one before. Returns the journal position before which neither
+/// needs anything.
 pub(crate) fn write(
     journal: &Journal,
-    dir: &Path,
+    newest: &mut Newest,
     cluster_id: [u8; 16],
     topics: &Topics,
     snapshot: impl FnOnce(&mut CheckpointWriter<'_>) -> Result<(), Error>,
-) -> Result<Written, Error> {
+) -> Result<u64, Error> {
     let Cut { position, last } = journal.cut();
     let mut metadata = CheckpointWriter { journal, begun: None, entries: Vec::new() };
     snapshot(&mut metadata)?;
@@ -98,6 +107,7 @@ pub(crate) fn write(
     let mut complete_to = metadata.begun.unwrap_or_default();
     let disk = journal.files.disk();
     let access = journal.files.access();
+    let dir = &journal.options.data_dir;
     let mut file = FileWriter::create(disk, &journal.pace, dir, CHECKPOINT_NAME, access)?;
     let mut pages = PageBuffer::default();
     let (numbers, next) = journal.segments.numbers();
@@ -139,8 +149,19 @@ pub(crate) fn write(
         &last.sequence.to_le_bytes(),
         &file.position().to_le_bytes(),
     ]);
-    file.finish(&header)?;
-    Ok(Written { position, live_from: states.live_from.min(position) })
+    file.finish_after(&header, |path| {
+        // One that is damaged must not take the place of the one before.
+        if newest.has_name {
+            disk.rename(path, &path.with_file_name(PREVIOUS_NAME))?;
+            newest.has_name = false;
+        }
+        Ok(())
+    })?;
+    // Of the batches before its own position that the one before names, those that this one does
+    // not name any more are sorted or deleted, which the journal behind that position says.
+    let needed_from = states.live_from.min(newest.position);
+    *newest = Newest { position, has_name: true };
+    Ok(needed_from)
 }
 
 /// What the states of the logs need of the journal.
@@ -222,32 +243,75 @@ pub(crate) struct Checkpoint {
     pub(crate) next_segment: u64,
     /// Metadata before this position is part of the checkpoint.
     pub(crate) metadata_from: u64,
+    /// What the owner wrote, with the offset of its page each.
+    pub(crate) metadata: Vec<(u64, Vec<u8>)>,
     pub(crate) logs: Logs,
+    /// The file that it was read from.
+    pub(crate) path: PathBuf,
+    /// What is wrong with a newer one, or with all of them if this one is empty.
+    pub(crate) damage: Option<Error>,
 }
 
-/// Reads the checkpoint of a data directory, if there is one, and replays its metadata.
+/// Reads the newest checkpoint of a data directory that is whole. Without one it is empty.
+///
+/// # Errors
+/// [`Error::UnknownVersion`], and what is not damage.
 pub(crate) fn read(
     disk: &dyn Disk,
     dir: &Path,
     access: Access,
     cluster_id: [u8; 16],
-    replay: &mut dyn Replay,
-) -> Result<Checkpoint, Error> {
-    let path = dir.join(CHECKPOINT_NAME);
-    let file = match disk.open(&path, access, false) {
+) -> Result<(Checkpoint, Newest), Error> {
+    let mut damage = None;
+    for name in CHECKPOINT_NAMES {
+        match read_file(disk, dir.join(name), access, cluster_id) {
+            Ok(Some(checkpoint)) => {
+                let has_name = name == CHECKPOINT_NAME;
+                let newest = Newest { position: checkpoint.position, has_name };
+                return Ok((Checkpoint { damage, ..checkpoint }, newest));
+            }
+            Ok(None) => {}
+            Err(error) if is_damage(&error) => damage = damage.or(Some(error)),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok((Checkpoint { damage, ..Checkpoint::default() }, Newest::default()))
+}
+
+/// Whether the file cannot be what was written. A block that the disk cannot read is no better.
+fn is_damage(error: &Error) -> bool {
+    matches!(error, Error::Corrupt { .. } | Error::Io { operation: "read", .. })
+}
+
+/// The header of a checkpoint and the file behind it.
+struct Opened {
+    file: Arc<dyn DiskFile>,
+    length: u64,
+    position: u64,
+    last: FrameLink,
+}
+
+fn open(
+    disk: &dyn Disk,
+    path: &Path,
+    access: Access,
+    cluster_id: [u8; 16],
+) -> Result<Option<Opened>, Error> {
+    let file = match disk.open(path, access, false) {
         Ok(file) => file,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Checkpoint::default()),
-        Err(error) => return Err(Error::io("open", &path, error)),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(Error::io("open", path, error)),
     };
-    let length = file.length().map_err(|error| Error::io("open", &path, error))?;
-    let damaged = |reason: &str| Error::corrupt(&path, 0, reason);
+    let length = file.length().map_err(|error| Error::io("open", path, error))?;
+    let damaged = |reason: &str| Error::corrupt(path, 0, reason);
     let mut window = Window::new(BLOCK);
-    let header = window.get(&*file, &path, 0, BLOCK, length)?.unwrap_or_default();
+    let header = window.get(&*file, path, 0, BLOCK, length)?.unwrap_or_default();
     let mut fields = open_header(header, MAGIC)
         .ok_or_else(|| damaged("the header's magic or checksum does not hold"))?;
     let found = fields.u32().unwrap_or_default();
     if found != FORMAT_VERSION {
-        return Err(Error::UnknownVersion { path, found, known: FORMAT_VERSION });
+        let (path, known) = (path.to_owned(), FORMAT_VERSION);
+        return Err(Error::UnknownVersion { path, found, known });
     }
     let header_crc = fields.u32().unwrap_or_default();
     if fields.take() != Some(cluster_id) {
@@ -265,30 +329,41 @@ pub(crate) fn read(
         return Err(damaged("the checkpoint names a journal position that cannot be"));
     }
     let last = FrameLink { sequence, header_crc };
+    Ok(Some(Opened { file, length, position, last }))
+}
+
+/// Reads one checkpoint, if it is there.
+pub(crate) fn read_file(
+    disk: &dyn Disk,
+    path: PathBuf,
+    access: Access,
+    cluster_id: [u8; 16],
+) -> Result<Option<Checkpoint>, Error> {
+    let Some(opened) = open(disk, &path, access, cluster_id)? else { return Ok(None) };
+    let Opened { file, length, position, last } = opened;
     let mut checkpoint = Checkpoint { position, last, ..Checkpoint::default() };
     let mut pages = Pages::new(&*file, &path, BLOCK as u64, length);
     let mut offset = pages.offset();
-    while let Some(mut rest) = pages.next()? {
-        while !rest.is_empty() {
-            let damaged = |reason: &str| Error::corrupt(&path, offset, reason);
-            let (entry, further) =
-                split_entry(rest).ok_or_else(|| damaged("an entry that is not whole"))?;
-            let (head, payload) = entry.split_at(ENTRY_HEAD_BYTES);
-            match head.first() {
-                Some(&METADATA) => replay.metadata(payload).map_err(|reason| Error::Replay {
-                    path: path.clone(),
-                    offset,
-                    reason,
-                })?,
-                _ => checkpoint
-                    .take(head, payload)
-                    .ok_or_else(|| damaged("an entry that cannot be read"))?,
-            }
-            rest = further;
-        }
+    while let Some(page) = pages.next()? {
+        let taken = checkpoint.take_page(offset, page);
+        taken.ok_or_else(|| Error::corrupt(&path, offset, "an entry that cannot be read"))?;
         offset = pages.offset();
     }
-    Ok(checkpoint)
+    checkpoint.path = path;
+    Ok(Some(checkpoint))
+}
+
+/// Verifies the checksums of one checkpoint. Returns its length, or `None` if it is not there.
+pub(crate) fn verify(
+    disk: &dyn Disk,
+    path: &Path,
+    access: Access,
+    cluster_id: [u8; 16],
+) -> Result<Option<u64>, Error> {
+    let Some(opened) = open(disk, path, access, cluster_id)? else { return Ok(None) };
+    let mut pages = Pages::new(&*opened.file, path, BLOCK as u64, opened.length);
+    while pages.next()?.is_some() {}
+    Ok(Some(opened.length))
 }
 
 impl Checkpoint {
@@ -296,6 +371,32 @@ impl Checkpoint {
     pub(crate) fn stands_for(&self) -> u64 {
         let logs = self.logs.values().flat_map(HashMap::values);
         logs.map(|log| log.complete_to).max().unwrap_or(0).max(self.metadata_from)
+    }
+
+    /// Hands the owner's metadata over.
+    pub(crate) fn replay(&mut self, replay: &mut dyn Replay) -> Result<(), Error> {
+        for (offset, bytes) in std::mem::take(&mut self.metadata) {
+            let path = &self.path;
+            replay.metadata(&bytes).map_err(|reason| {
+                let path = path.clone();
+                Error::Replay { path, offset, reason }
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Takes up the entries of the page at `offset`.
+    fn take_page(&mut self, offset: u64, mut page: &[u8]) -> Option<()> {
+        while !page.is_empty() {
+            let (entry, further) = split_entry(page)?;
+            let (head, payload) = entry.split_at(ENTRY_HEAD_BYTES);
+            match head.first() {
+                Some(&METADATA) => self.metadata.push((offset, payload.to_vec())),
+                _ => self.take(head, payload)?,
+            }
+            page = further;
+        }
+        Some(())
     }
 
     fn take(&mut self, head: &[u8], payload: &[u8]) -> Option<()> {
@@ -337,7 +438,10 @@ fn split_entry(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     bytes.split_at_checked(ENTRY_HEAD_BYTES + payload_bytes)
 }
 
+/// The newest first.
+pub(crate) const CHECKPOINT_NAMES: [&str; 2] = [CHECKPOINT_NAME, PREVIOUS_NAME];
 const CHECKPOINT_NAME: &str = "checkpoint";
+const PREVIOUS_NAME: &str = "checkpoint.previous";
 const MAGIC: [u8; 8] = *b"MOLDAUCP";
 const ENTRY_HEAD_BYTES: usize = 5;
 const SEGMENTS: u8 = 1;

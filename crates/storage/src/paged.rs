@@ -110,7 +110,16 @@ impl<'a> FileWriter<'a> {
     }
 
     /// Writes the first block and makes the file durable under its name, replacing what had it.
-    pub(crate) fn finish(mut self, header: &[u8; 64]) -> Result<PathBuf, Error> {
+    pub(crate) fn finish(self, header: &[u8; 64]) -> Result<PathBuf, Error> {
+        self.finish_after(header, |_| Ok(()))
+    }
+
+    /// As [`FileWriter::finish`]; `make_way` gets the name before the file does.
+    pub(crate) fn finish_after(
+        mut self,
+        header: &[u8; 64],
+        make_way: impl FnOnce(&Path) -> std::io::Result<()>,
+    ) -> Result<PathBuf, Error> {
         self.align()?;
         self.write_buffer()?;
         let block = &mut self.buffer.as_mut()[..BLOCK];
@@ -120,6 +129,7 @@ impl<'a> FileWriter<'a> {
         let dir = path.parent().unwrap_or(Path::new("."));
         let finished = write_all(&*self.file, &[block], 0, BLOCK)
             .and_then(|()| self.file.sync_data())
+            .and_then(|()| make_way(&path))
             .and_then(|()| self.disk.rename(&self.temporary, &path))
             .and_then(|()| {
                 self.is_finished = true;

@@ -132,11 +132,16 @@ fn is_named(path: &Path, number: u64) -> bool {
 /// is created if there is none.
 pub(crate) fn recover(
     files: &Files,
-    checkpoint: Checkpoint,
+    mut checkpoint: Checkpoint,
     replay: &mut dyn Replay,
 ) -> Result<Recovered, Error> {
     let mut last = checkpoint.last;
-    let mut at = first_place(files, checkpoint.position)?;
+    let mut at = first_place(files, &checkpoint)?;
+    if let Some(damage) = &checkpoint.damage {
+        tracing::warn!(%damage, position = checkpoint.position,
+            "the newest checkpoint is not used; the one before it and the journal say all it did");
+    }
+    checkpoint.replay(replay)?;
     let mut scan = Scan::new(files);
     let mut rebuild = Rebuild { checkpoint, replay };
     let mut frames = 0;
@@ -177,12 +182,14 @@ pub(crate) fn recover(
 }
 
 /// Where the journal is read from: the checkpoint's position, or the first frame if there is none.
-fn first_place(files: &Files, position: u64) -> Result<Place, Error> {
+fn first_place(files: &Files, checkpoint: &Checkpoint) -> Result<Place, Error> {
+    let position = checkpoint.position;
     if position == 0 {
         let file = match files.all().into_iter().next() {
             Some(first) if first.base > 0 => {
                 let reason = "the checkpoint that stands for what came before it is missing";
-                return Err(Error::corrupt(&first.path, 0, reason));
+                let missing = || Error::corrupt(&first.path, 0, reason);
+                return Err(checkpoint.damage.clone().unwrap_or_else(missing));
             }
             _ => files.starting_at(0, SpaceFor::Metadata)?,
         };

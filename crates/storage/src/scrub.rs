@@ -1,7 +1,8 @@
 //! Scrubbing: what was written is read back now and then, so that damage is found while there is
 //! still another copy of the data.
 //!
-//! A pass verifies every block and footer of the segments and every durable frame of the journal.
+//! A pass verifies every block and footer of the segments, every durable frame of the journal, and
+//! the checkpoints.
 //! It changes nothing: damage is counted and logged with the offsets that it affects.
 
 use std::io::ErrorKind;
@@ -10,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use moldau_records::crc32c;
 
+use crate::checkpoint::{self, CHECKPOINT_NAMES};
 use crate::disk::read_full;
 use crate::format::{FILE_HEADER_BYTES, FrameLink, round_up};
 use crate::io::{Region, SegmentPool};
@@ -36,7 +38,7 @@ pub(crate) fn run(journal: &Journal, topics: &Topics) {
     }
 }
 
-/// Reads everything once; returns how many damaged blocks and frames there are.
+/// Reads everything once; returns how many damaged blocks, frames and checkpoints there are.
 pub(crate) fn pass(journal: &Journal, topics: &Topics) -> Result<usize, Error> {
     let mut pass = Pass { journal, topics, damaged: 0 };
     let mut region = SegmentPool::new(BLOCK_BYTES, 0).take();
@@ -50,6 +52,7 @@ pub(crate) fn pass(journal: &Journal, topics: &Topics) -> Result<usize, Error> {
         }
     }
     pass.frames()?;
+    pass.checkpoints()?;
     Ok(pass.damaged)
 }
 
@@ -129,6 +132,21 @@ impl Pass<'_> {
                 self.report(&at.file.path, at.offset(), &reason, lost);
             }
             last = FrameLink::default();
+        }
+        Ok(())
+    }
+
+    fn checkpoints(&mut self) -> Result<(), Error> {
+        let (files, cluster_id) = (&self.journal.files, self.journal.segments.cluster_id());
+        for name in CHECKPOINT_NAMES {
+            let path = self.journal.options.data_dir.join(name);
+            match checkpoint::verify(files.disk(), &path, files.access(), cluster_id) {
+                Ok(length) => self.rest(usize::try_from(length.unwrap_or(0)).unwrap_or(0))?,
+                Err(Error::Corrupt { path, offset, reason }) => {
+                    self.report(&path, offset, &reason, Vec::new());
+                }
+                Err(error) => return Err(error),
+            }
         }
         Ok(())
     }

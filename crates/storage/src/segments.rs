@@ -40,6 +40,10 @@ impl Segments {
         Segments { disk, dir, access, cluster_id, listed: Mutex::default() }
     }
 
+    pub(crate) fn cluster_id(&self) -> [u8; 16] {
+        self.cluster_id
+    }
+
     /// Opens the segments that count and removes all other files that a crash left behind.
     pub(crate) fn load(&self, numbers: &BTreeSet<u64>, next: u64) -> Result<(), Error> {
         let failed = |error| Error::io("list", &self.dir, error);

@@ -7,6 +7,7 @@ use std::thread::{self, JoinHandle};
 
 use crate::admission::{Admission, Admissions, Admit};
 use crate::cache::READER_THREADS;
+use crate::checkpoint::Newest;
 use crate::disk::{Access, Disk, RealDisk, write_all};
 use crate::durable::{Lsn, WaitDurable, WaitFailure};
 use crate::files::{Files, FilesSetup};
@@ -51,8 +52,8 @@ struct Inner {
     topics: Arc<Topics>,
     admissions: Arc<Admissions>,
     info: Info,
-    /// Held during a checkpoint, of which there is one at a time; position of the last.
-    checkpointed: Mutex<u64>,
+    /// Held during a checkpoint, of which there is one at a time.
+    checkpointed: Mutex<Newest>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Keeps other processes out until all else is gone.
     _lock: Box<dyn Send + Sync>,
@@ -99,10 +100,9 @@ impl Storage {
             dir: journal_dir,
         };
         let segments = Segments::new(Arc::clone(&disk), segment_dir, access, cluster_id);
-        let read = checkpoint::read(&*disk, data_dir, access, cluster_id, replay)?;
+        let (read, newest) = checkpoint::read(&*disk, data_dir, access, cluster_id)?;
         let files = Arc::new(Files::new(disk, setup));
         recovery::list_files(&files, cluster_id)?;
-        let position = read.position;
         let mut recovered = recovery::recover(&files, read, replay)?;
         // What recovery read may be in the page cache only, written by a process that did not
         // flush. Nothing is removed on the strength of it before it is durable.
@@ -116,13 +116,13 @@ impl Storage {
             end: Lsn(recovered.next),
         };
         let parts = (files, Arc::new(segments), recovered);
-        Storage::start(options, parts, position, info, lock)
+        Storage::start(options, parts, newest, info, lock)
     }
 
     fn start(
         options: Options,
         (files, segments, recovered): (Arc<Files>, Arc<Segments>, Recovered),
-        checkpointed: u64,
+        newest: Newest,
         info: Info,
         lock: Box<dyn Send + Sync>,
     ) -> Result<Storage, Error> {
@@ -148,7 +148,7 @@ impl Storage {
                 topics,
                 admissions,
                 info,
-                checkpointed: Mutex::new(checkpointed),
+                checkpointed: Mutex::new(newest),
                 threads: Mutex::default(),
                 _lock: lock,
             }),
@@ -266,9 +266,9 @@ impl Storage {
     }
 
     /// Whether the journal has grown since the last checkpoint by enough for another, or has files
-    /// that one would free.
+    /// that one would free, or two: the last but one keeps those that it needs.
     pub fn is_checkpoint_due(&self) -> bool {
-        let last = *lock(&self.inner.checkpointed);
+        let last = lock(&self.inner.checkpointed).position;
         let journal = &self.inner.journal;
         let grown = journal.durable.position().saturating_sub(last);
         if grown >= journal.options.file_bytes {
@@ -279,8 +279,8 @@ impl Storage {
         files.split_last().is_some_and(|(_, full)| full.iter().any(|file| file.end() <= live))
     }
 
-    /// Writes a checkpoint, retires the journal files that nothing needs any more, and returns how
-    /// many. `snapshot` must write the whole of the owner's metadata. Waits for the disk.
+    /// Writes a checkpoint, retires the journal files that neither it nor the one before needs, and
+    /// returns how many. `snapshot` must write the whole of the owner's metadata. Waits for the disk.
     ///
     /// # Errors
     /// What `snapshot` returns; [`Error::DiskFull`], [`Error::Poisoned`], [`Error::Io`].
@@ -290,13 +290,12 @@ impl Storage {
     ) -> Result<usize, Error> {
         let mut checkpointed = lock(&self.inner.checkpointed);
         let journal = &self.inner.journal;
-        let (dir, cluster_id) = (&journal.options.data_dir, self.inner.info.cluster_id);
-        let written = checkpoint::write(journal, dir, cluster_id, &self.inner.topics, snapshot);
-        let written = written.map_err(disk_full)?;
-        *checkpointed = written.position;
+        let (newest, cluster_id) = (&mut *checkpointed, self.inner.info.cluster_id);
+        let written = checkpoint::write(journal, newest, cluster_id, &self.inner.topics, snapshot);
+        let needed_from = written.map_err(disk_full)?;
         journal.metrics.checkpoints.add(1);
         // What was deleted since the checkpoint was taken is there again after a crash.
-        let retired = journal.files.retire_to(written.live_from)?;
+        let retired = journal.files.retire_to(needed_from)?;
         journal.metrics.files_retired.add(retired);
         drop(checkpointed);
         journal.upkeep.want();

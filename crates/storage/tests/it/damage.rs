@@ -145,11 +145,15 @@ fn stale_frames_of_a_recycled_file_are_not_replayed() {
     }
     log.delete_records(-1).unwrap();
     storage.step();
-    let retired = storage.checkpoint(|writer| {
-        writer.metadata(b"snapshot");
-        Ok(())
-    });
-    assert_eq!(retired.unwrap(), 2);
+    let checkpoint = || {
+        let retired = storage.checkpoint(|writer| {
+            writer.metadata(b"snapshot");
+            Ok(())
+        });
+        retired.unwrap()
+    };
+    // The second makes the journal before the first needless.
+    assert_eq!((checkpoint(), checkpoint()), (0, 2));
     assert!(!disk.names().contains(&file(1)));
     while !disk.names().contains(&file(5)) {
         append_frame(&storage, &[2; 9000]);
@@ -300,24 +304,84 @@ fn assert_reported_or_whole(changed: &SimDisk, path: &Path, what: &str) {
 }
 
 #[test]
-fn a_flip_of_any_byte_of_checkpoint_or_segment_is_reported_or_means_nothing() {
+fn a_flip_of_any_byte_of_a_segment_is_reported_or_means_nothing() {
     let disk = kept();
-    for path in [checkpoint(), segment(1)] {
-        let bytes = disk.bytes(&path);
-        let mut flips = 0;
-        // Most zeros are padding, all alike.
-        for at in (0..bytes.len()).filter(|at| bytes[*at] != 0 || at % 512 == 0) {
-            let flipped = disk.copy();
-            flipped.change(&path, |bytes| bytes[at] ^= 0x40);
-            assert_reported_or_whole(&flipped, &path, &format!("flip at {at}"));
-            flips += 1;
-        }
-        assert!(flips > 90, "{flips}");
+    let bytes = disk.bytes(&segment(1));
+    let mut flips = 0;
+    // Most zeros are padding, all alike.
+    for at in (0..bytes.len()).filter(|at| bytes[*at] != 0 || at % 512 == 0) {
+        let flipped = disk.copy();
+        flipped.change(&segment(1), |bytes| bytes[at] ^= 0x40);
+        assert_reported_or_whole(&flipped, &segment(1), &format!("flip at {at}"));
+        flips += 1;
+    }
+    assert!(flips > 90, "{flips}");
+}
+
+/// A directory with two checkpoints, whose journal does not begin at its beginning any more.
+fn kept_twice() -> SimDisk {
+    let disk = SimDisk::new(1);
+    let (storage, _) = open(&disk);
+    while !disk.names().contains(&file(3)) {
+        append_frame(&storage, &[1; 9000]);
+    }
+    storage.log(TOPIC, 0).delete_records(-1).unwrap();
+    for value in [&b"first"[..], b"second", b"third"] {
+        append_frame(&storage, value);
+        let metadata = |writer: &mut CheckpointWriter<'_>| {
+            writer.metadata(value);
+            Ok(())
+        };
+        storage.checkpoint(metadata).unwrap();
+    }
+    append_frame(&storage, b"fourth");
+    assert!(!disk.names().contains(&file(1)));
+    disk
+}
+
+/// A checkpoint of one flipped bit once cost all topics, since the journal before it was gone.
+#[test]
+fn a_flip_of_any_byte_of_the_newest_checkpoint_loses_nothing() {
+    let disk = kept_twice();
+    let bytes = disk.bytes(&checkpoint());
+    for at in (0..bytes.len()).filter(|at| bytes[*at] != 0 || at % 512 == 0) {
+        let flipped = disk.copy();
+        flipped.change(&checkpoint(), |bytes| bytes[at] ^= 0x40);
+        assert_whole(&flipped, &format!("flip at {at}"));
+        // Nor does the next checkpoint put it in the place of the one before.
+        let (storage, _) = open(&flipped);
+        storage.checkpoint(|_| Ok(())).unwrap();
+        drop(storage);
+        flipped.change(&checkpoint(), |bytes| bytes.truncate(100));
+        assert_whole(&flipped, &format!("flip at {at}, and another"));
     }
 }
 
+fn assert_whole(disk: &SimDisk, what: &str) {
+    let (storage, owner) = open(disk);
+    // Entries come after the snapshot that stands for all before them.
+    assert_eq!(owner.0.last().map(Vec::as_slice), Some(&b"fourth"[..]), "{what}");
+    let values = records(&storage.log(TOPIC, 0), 1 << 20).into_iter().map(|(_, value)| value);
+    let expected = [&b"first"[..], b"second", b"third", b"fourth"].map(<[u8]>::to_vec);
+    assert!(values.eq(expected), "{what}");
+}
+
 #[test]
-fn a_checkpoint_or_segment_cut_or_grown_by_any_block_is_reported() {
+fn two_damaged_checkpoints_are_reported_and_one_that_is_missing_is_none() {
+    let disk = kept_twice();
+    let missing = disk.copy();
+    moldau_storage::Disk::remove(&missing, &checkpoint()).unwrap();
+    assert_whole(&missing, "missing");
+    for path in [checkpoint(), "/data/checkpoint.previous".into()] {
+        assert_whole(&disk, "one of them");
+        disk.change(&path, |bytes| bytes[4096 + 20] ^= 1);
+    }
+    let refused = try_open(&disk, stepped()).err();
+    assert!(matches!(refused, Some(Error::Corrupt { path, .. }) if path == checkpoint()));
+}
+
+#[test]
+fn a_file_cut_or_grown_by_any_block_is_reported() {
     let disk = kept();
     for path in [checkpoint(), segment(1), file(1)] {
         let length = disk.bytes(&path).len();
@@ -326,6 +390,10 @@ fn a_checkpoint_or_segment_cut_or_grown_by_any_block_is_reported() {
             changed.change(&path, |bytes| bytes.resize(cut, 0));
             match try_open(&changed, stepped()) {
                 Err(Error::Corrupt { path: named, .. }) => assert_eq!(named, path, "{cut}"),
+                // The journal has all that the checkpoint says.
+                Ok((storage, owner)) if path == checkpoint() => {
+                    assert_eq!((owner.0.len(), storage.log(TOPIC, 0).end_offset()), (1, 3));
+                }
                 other => panic!("{path:?} of {cut} bytes: {:?}", other.map(|(_, owner)| owner)),
             }
         }
@@ -340,8 +408,8 @@ fn files_of_another_kind_place_or_directory_are_reported() {
     while !disk.names().contains(&file(2)) {
         append_frame(&storage, &[6; 9000]);
     }
-    let paths = [checkpoint(), segment(1), file(1), "/data/moldau.meta".into()];
-    for path in &paths {
+    let paths = [segment(1), file(1), "/data/moldau.meta".into(), checkpoint()];
+    for path in &paths[..3] {
         for other in paths.iter().filter(|other| *other != path) {
             let changed = disk.copy();
             changed.change(path, |bytes| *bytes = disk.bytes(other));
@@ -353,7 +421,7 @@ fn files_of_another_kind_place_or_directory_are_reported() {
         }
     }
     let stranger = kept();
-    for path in [checkpoint(), segment(1), file(1)] {
+    for path in [segment(1), file(1)] {
         moved.change(&path, |bytes| *bytes = stranger.bytes(&path));
         let refused = try_open(&moved, stepped()).err();
         assert!(matches!(refused, Some(Error::Corrupt { path: named, .. }) if named == path));
@@ -417,6 +485,14 @@ fn scrubbing_finds_what_was_damaged_since_it_was_written() {
     }
     assert_eq!(storage.scrub().unwrap(), 5);
     assert_eq!(storage.metrics().scrub_damaged, 8);
+    for _ in 0..2 {
+        storage.checkpoint(|_| Ok(())).unwrap();
+    }
+    let found = storage.scrub().unwrap();
+    for (path, more) in [(checkpoint(), 1), ("/data/checkpoint.previous".into(), 2)] {
+        disk.change(&path, |bytes| bytes[4096 + 20] ^= 1);
+        assert_eq!(storage.scrub().unwrap(), found + more);
+    }
 }
 
 #[test]

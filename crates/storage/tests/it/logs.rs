@@ -80,6 +80,7 @@ fn producers_are_known_after_reopening_and_after_a_snapshot() {
         append(&storage, &log, &one(&[1; 9000]));
     }
     log.delete_records(-1).unwrap();
+    storage.checkpoint(|_| Ok(())).unwrap();
     assert!(storage.checkpoint(|_| Ok(())).unwrap() > 0);
     drop((storage, log));
     for _ in 0..2 {

@@ -81,6 +81,7 @@ fn a_checkpoint_frees_the_journal_of_what_is_sorted() {
     let expected = fill(&storage, 3, 5);
     upkeep(&storage);
     assert!(storage.is_checkpoint_due());
+    storage.checkpoint(|_| Ok(())).unwrap();
     assert!(storage.checkpoint(|_| Ok(())).unwrap() >= 3);
     assert!(!disk.names().contains(&Path::new("/data/journal/0000000001.journal").into()));
     assert_holds(&storage, &expected);
@@ -349,19 +350,23 @@ fn a_missing_or_swapped_file_is_reported() {
     let storage = open(&disk);
     fill(&storage, 3, 4);
     upkeep(&storage);
-    storage.checkpoint(|_| Ok(())).unwrap();
+    for _ in 0..2 {
+        storage.checkpoint(|_| Ok(())).unwrap();
+    }
     drop(storage);
     let mut names = disk.names();
     names.retain(|name| name.extension().is_some_and(|suffix| suffix == "segment"));
     let (one, other) = (names.first().unwrap(), names.last().unwrap());
     assert_ne!(one, other);
-    for change in ["lost", "swapped", "truncated", "checkpoint"] {
+    for change in ["lost", "swapped", "truncated", "checkpoints"] {
         let copy = disk.copy();
         match change {
             "lost" => moldau_storage::Disk::remove(&copy, one).unwrap(),
             "swapped" => copy.change(one, |bytes| *bytes = disk.bytes(other)),
             "truncated" => copy.change(one, |bytes| bytes.truncate(bytes.len() / 2)),
-            _ => moldau_storage::Disk::remove(&copy, "/data/checkpoint".as_ref()).unwrap(),
+            _ => ["/data/checkpoint", "/data/checkpoint.previous"]
+                .into_iter()
+                .for_each(|path| moldau_storage::Disk::remove(&copy, path.as_ref()).unwrap()),
         }
         let opened = Storage::open_on(Arc::new(copy), options(), &mut Owner::default());
         assert!(matches!(opened.map(drop), Err(Error::Corrupt { .. })), "{change}");

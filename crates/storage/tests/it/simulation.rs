@@ -72,7 +72,7 @@ fn simulate(from: u64, count: u64) -> (Coverage, Vec<u64>) {
 }
 
 /// What the seeds together must have reached.
-const PLACES: [&str; 24] = [
+const PLACES: [&str; 25] = [
     "burst over 500 partitions of a topic",
     "checkpoint",
     "checkpoint beside upkeep",
@@ -92,6 +92,7 @@ const PLACES: [&str; 24] = [
     "disk runs full",
     "lookup by time",
     "merge",
+    "newest checkpoint damaged",
     "read that went on",
     "removal",
     "retention",

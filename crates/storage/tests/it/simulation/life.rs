@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::panic::Location;
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -175,6 +176,26 @@ impl World {
             self.model.borrow_mut().acknowledge(storage.durable());
         }
         self.disk.restart(is_power_lost);
+        if self.one_in(4) {
+            self.damage_checkpoint();
+        }
+    }
+
+    /// The newest checkpoint is not what was written; the one before and the journal say as much.
+    fn damage_checkpoint(&self) {
+        let path = Path::new("/data/checkpoint");
+        if !self.disk.names().iter().any(|name| name == path) {
+            return;
+        }
+        self.disk.change(path, |bytes| match self.below(4) {
+            0 => bytes.truncate(self.below(bytes.len() + 1)),
+            1 => bytes.fill(0),
+            _ => {
+                let at = self.below(bytes.len().max(1));
+                bytes.get_mut(at).into_iter().for_each(|byte| *byte ^= 1 << self.below(8));
+            }
+        });
+        self.count("newest checkpoint damaged");
     }
 
     /// Where in storage's work the disk died.
