@@ -198,6 +198,7 @@ fn proxy(upstream: SocketAddr) -> Proxy {
             advertised_host: None,
             upstream: vec![upstream.to_string()],
             broker_port_start: 0,
+            filters: Vec::new(),
         }],
     })
     .expect("it starts")

@@ -13,6 +13,7 @@ use moldau_net::{Listener, ListenerLimits, NetworkHandle};
 use moldau_protocol::ApiKey;
 use tokio::net::TcpStream;
 
+use crate::chain::Chain;
 use crate::config::VirtualCluster;
 use crate::log_limit::LogLimit;
 use crate::metrics::{Metrics, add};
@@ -42,6 +43,7 @@ pub(crate) type Serve =
 #[derive(Debug)]
 pub(crate) struct Cluster {
     config: VirtualCluster,
+    chain: Arc<Chain>,
     serve: Serve,
     net: NetworkHandle,
     metrics: Arc<Metrics>,
@@ -70,6 +72,7 @@ struct Broker {
 impl Cluster {
     pub(crate) fn new(
         config: VirtualCluster,
+        chain: Arc<Chain>,
         serve: Serve,
         net: NetworkHandle,
         metrics: Arc<Metrics>,
@@ -77,6 +80,7 @@ impl Cluster {
         let brokers = Brokers { by_id: BTreeMap::new(), next_port: config.broker_port_start };
         Arc::new(Self {
             config,
+            chain,
             serve,
             net,
             metrics,
@@ -93,6 +97,11 @@ impl Cluster {
 
     pub(crate) fn net(&self) -> &NetworkHandle {
         &self.net
+    }
+
+    /// The filters of the cluster.
+    pub(crate) fn chain(&self) -> &Arc<Chain> {
+        &self.chain
     }
 
     pub(crate) fn metrics(&self) -> &Arc<Metrics> {

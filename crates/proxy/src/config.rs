@@ -1,5 +1,8 @@
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
+
+use crate::filter::Filter;
 
 /// What a proxy is to do.
 #[derive(Clone, Debug)]
@@ -28,4 +31,6 @@ pub struct VirtualCluster {
     /// Brokers get consecutive ports from here on, in the order in which they are discovered;
     /// 0 lets the system choose every port.
     pub broker_port_start: u16,
+    /// What looks at messages or changes them; the first stands next to the client.
+    pub filters: Vec<Arc<dyn Filter>>,
 }

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Bytes that pass are written from the buffer into which they were read. Only where an answer is
-//! rewritten does an insert take the place of the bytes that are dropped.
+//! rewritten, or a filter has its say, does an insert take the place of the bytes that are dropped.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -15,6 +15,7 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use crate::chain::FilterFailed;
 use crate::error::Malformed;
 use crate::in_flight::InFlight;
 use crate::pool::{self, BUFFER_BYTES};
@@ -37,6 +38,15 @@ pub(crate) enum Step {
 
 /// Finds the frames in the bytes of one direction.
 pub(crate) trait Scan {
+    /// Fills the empty `insert` with what must be written before any further byte is looked at, if
+    /// anything. Pending while a filter is at work, which wakes the task.
+    fn poll_insert(
+        &mut self,
+        cx: &mut Context<'_>,
+        insert: &mut Vec<u8>,
+        in_flight: &mut InFlight,
+    ) -> Poll<Result<(), Broken>>;
+
     /// Looks at bytes that are not empty and follow those of the previous step. May change them,
     /// and fills the empty `insert` for a [`Step::Replace`]. Asked again with more bytes after
     /// [`Step::Starved`].
@@ -55,7 +65,7 @@ pub(crate) enum Still {
     Idle,
     /// The receiver takes no more yet.
     Blocked,
-    /// The scanner takes no more; all that it passed was written.
+    /// The scanner takes no more, or waits for a filter; all that it passed was written.
     Held,
     /// The sender has ended; all that could be passed on was.
     Ended {
@@ -68,6 +78,7 @@ pub(crate) enum Still {
 #[derive(Debug)]
 pub(crate) enum Broken {
     Malformed(Malformed),
+    Filter(FilterFailed),
     Read(io::Error),
     Write(io::Error),
 }
@@ -76,6 +87,17 @@ impl From<Malformed> for Broken {
     fn from(malformed: Malformed) -> Self {
         Self::Malformed(malformed)
     }
+}
+
+/// Why a scan came to an end.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Scanned {
+    /// More bytes must arrive.
+    Dry,
+    /// The scanner takes no more.
+    Held,
+    /// What was found must be written before the scan can go on.
+    Full,
 }
 
 /// Bytes on their way from one socket to the other.
@@ -127,15 +149,18 @@ impl Flow {
         W: AsyncWrite + Unpin,
     {
         loop {
-            let held = self.scan(scanner, in_flight)?;
+            let scanned = self.scan(cx, scanner, in_flight)?;
             if self.poll_write(cx, to)?.is_pending() {
                 return Ok(Still::Blocked);
             }
-            if self.settle() {
-                continue;
-            }
-            if held {
-                return Ok(Still::Held);
+            self.settle();
+            match scanned {
+                Scanned::Full => continue,
+                Scanned::Held => {
+                    self.give_back();
+                    return Ok(Still::Held);
+                }
+                Scanned::Dry => {}
             }
             if self.ended {
                 return Ok(Still::Ended { truncated: self.end > 0 });
@@ -146,19 +171,30 @@ impl Flow {
         }
     }
 
-    /// Scans up to the first insert or gap, or as far as the scanner takes bytes. True if the
-    /// scanner takes no more although bytes are there.
-    fn scan(&mut self, scanner: &mut impl Scan, in_flight: &mut InFlight) -> Result<bool, Broken> {
-        let Some(buffer) = self.buffer.as_deref_mut() else { return Ok(false) };
+    /// Scans up to the first insert or gap, or as far as the scanner takes bytes.
+    fn scan(
+        &mut self,
+        cx: &mut Context<'_>,
+        scanner: &mut impl Scan,
+        in_flight: &mut InFlight,
+    ) -> Result<Scanned, Broken> {
         while self.pass_end == self.resume && self.insert.is_empty() {
-            let Some(bytes) = buffer.get_mut(self.resume..self.end) else { break };
-            if bytes.is_empty() {
+            match scanner.poll_insert(cx, &mut self.insert, in_flight) {
+                Poll::Pending => return Ok(Scanned::Held),
+                Poll::Ready(polled) => polled?,
+            }
+            if !self.insert.is_empty() {
                 break;
+            }
+            let buffer = self.buffer.as_deref_mut().unwrap_or_default();
+            let bytes = buffer.get_mut(self.resume..self.end).unwrap_or_default();
+            if bytes.is_empty() {
+                return Ok(Scanned::Dry);
             }
             let available = bytes.len();
             match scanner.scan(bytes, &mut self.insert, in_flight)? {
-                Step::Starved => break,
-                Step::Held => return Ok(true),
+                Step::Starved => return Ok(Scanned::Dry),
+                Step::Held => return Ok(Scanned::Held),
                 Step::Pass(count) => {
                     assert!(0 < count && count <= available, "a scanner passes what it saw");
                     self.pass_end += count;
@@ -171,7 +207,7 @@ impl Flow {
                 }
             }
         }
-        Ok(false)
+        Ok(Scanned::Full)
     }
 
     /// Ready once all that may be written was written.
@@ -214,16 +250,22 @@ impl Flow {
         }
     }
 
-    /// After everything was written: closes the gap. True if bytes lie behind it that were not
-    /// scanned for the gap's sake.
-    fn settle(&mut self) -> bool {
-        let had_gap = self.resume > self.pass_end;
+    /// Gives the buffer back if no bytes are in it.
+    fn give_back(&mut self) {
+        if self.end == 0
+            && let Some(buffer) = self.buffer.take()
+        {
+            pool::give(buffer);
+        }
+    }
+
+    /// After everything was written: closes the gap.
+    fn settle(&mut self) {
         if self.resume == self.end {
             (self.start, self.pass_end, self.resume, self.end) = (0, 0, 0, 0);
-            return false;
+        } else {
+            (self.start, self.pass_end) = (self.resume, self.resume);
         }
-        (self.start, self.pass_end) = (self.resume, self.resume);
-        had_gap
     }
 
     fn poll_read<R: AsyncRead + Unpin>(
@@ -253,11 +295,7 @@ impl Flow {
             Poll::Ready(Err(error)) => return Err(Broken::Read(error)),
             Poll::Pending => {}
         }
-        if self.end == 0
-            && let Some(buffer) = self.buffer.take()
-        {
-            pool::give(buffer);
-        }
+        self.give_back();
         Ok(if self.ended { Poll::Ready(()) } else { Poll::Pending })
     }
 }

@@ -12,7 +12,9 @@
 //! | `discovery` | the first look at a cluster |
 //! | `session` | one client's connection and its connection upstream |
 //! | `flow`, `pool` | one direction of a session, and its buffer |
-//! | `requests` | headers of requests: which answers will come |
+//! | `filter`, `frame` | [`Filter`]: what it claims, is given and says; [`RequestFrame`] |
+//! | `chain`, `upstream` | the filters of a cluster at work; requests of their own |
+//! | `requests` | headers of requests: which answers will come; requests for filters |
 //! | `in_flight` | requests that wait for their answers |
 //! | `responses` | answers: passed on, held or walked |
 //! | `rewrite`, `shape` | what is changed in an answer, and where it stands |
@@ -21,19 +23,23 @@
 //!
 //! Invariants:
 //!
-//! - Bytes pass as they came but for addresses of brokers and offered versions; no record byte is
-//!   read, changed or copied on its way from socket to socket.
+//! - Bytes pass as they came but for addresses of brokers, offered versions and what a filter claims;
+//!   no other record byte is read, changed or copied on its way from socket to socket.
 //! - A session stays on one thread, with one connection upstream, and holds a receive buffer only
 //!   while bytes are in it. What a session holds is bounded, and no length field allocates.
 //! - A broker's listener accepts before a client is told its address.
 //! - What either peer sends can end its own session at most, and that is counted.
-//! - An API or a version that is not known here is never offered, and passes unread if used.
+//! - An API or a version that is not known here is never offered, and passes unread if used. A
+//!   version of an API that a filter claims never passes unread.
 
+mod chain;
 mod cluster;
 mod config;
 mod discovery;
 mod error;
+mod filter;
 mod flow;
+mod frame;
 mod in_flight;
 mod log_limit;
 mod metrics;
@@ -44,8 +50,12 @@ mod responses;
 mod rewrite;
 mod session;
 mod shape;
+mod upstream;
 mod walk;
 
 pub use config::{Config, VirtualCluster};
 pub use error::Error;
+pub use filter::{Direction, Filter, FilterFuture, FilterMetric, RequestOutcome, SessionFilter};
+pub use frame::{RequestFrame, ResponseFrame};
 pub use proxy::Proxy;
+pub use upstream::{FilterError, Upstream};

@@ -1,5 +1,6 @@
 //! What the admin port reports.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,6 +11,8 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
+
+use crate::filter::FilterMetric;
 
 /// API keys with a counter of their own; Kafka 4.3 ends at 92.
 const API_KEYS: usize = 128;
@@ -92,9 +95,10 @@ impl Metrics {
 pub(crate) fn open_metrics(
     own: &Arc<Metrics>,
     net: &Arc<moldau_net::Metrics>,
+    filters: Vec<(String, FilterMetric)>,
 ) -> Result<String, fmt::Error> {
     let mut registry = Registry::with_prefix("moldau_proxy");
-    let reading = Reading { own: Arc::clone(own), net: Arc::clone(net) };
+    let reading = Reading { own: Arc::clone(own), net: Arc::clone(net), filters };
     registry.register_collector(Box::new(reading));
     let mut text = String::new();
     prometheus_client::encoding::text::encode(&mut text, &registry)?;
@@ -106,12 +110,15 @@ pub(crate) fn open_metrics(
 struct Reading {
     own: Arc<Metrics>,
     net: Arc<moldau_net::Metrics>,
+    /// What filters counted, each with the name of its virtual cluster.
+    filters: Vec<(String, FilterMetric)>,
 }
 
 impl Collector for Reading {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         self.encode_requests(&mut encoder)?;
         self.encode_sides(&mut encoder)?;
+        self.encode_filters(&mut encoder)?;
         for (name, help, counter) in self.counters() {
             let counter = ConstCounter::new(counter.load(Ordering::Relaxed));
             counter.encode(encoder.encode_descriptor(
@@ -168,6 +175,25 @@ impl Reading {
             for (label, side) in sides {
                 let counter = ConstCounter::new(pick(side).load(Ordering::Relaxed));
                 counter.encode(family.encode_family(&[("side", label)])?)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Filters of one kind in several virtual clusters share their families.
+    fn encode_filters(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let kind = ConstCounter::new(0_u64).metric_type();
+        let mut families: BTreeMap<&str, Vec<(&str, &FilterMetric)>> = BTreeMap::new();
+        for (cluster, metric) in &self.filters {
+            families.entry(metric.name).or_default().push((cluster, metric));
+        }
+        for (name, metrics) in families {
+            let help = metrics.first().map_or("", |(_, metric)| metric.help);
+            let mut family = encoder.encode_descriptor(name, help, None, kind)?;
+            for (cluster, metric) in metrics {
+                let mut labels = vec![("virtual_cluster", cluster)];
+                labels.extend(metric.labels.iter().map(|(name, value)| (*name, value.as_str())));
+                ConstCounter::new(metric.value).encode(family.encode_family(&&labels[..])?)?;
             }
         }
         Ok(())

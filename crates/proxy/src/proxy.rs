@@ -7,6 +7,7 @@ use std::time::Duration;
 use moldau_net::{Listener, ListenerLimits, NetworkThreads, serve_admin};
 use tokio::net::TcpStream;
 
+use crate::chain::Chain;
 use crate::cluster::{Cluster, Destination};
 use crate::config::Config;
 use crate::error::Error;
@@ -36,10 +37,12 @@ impl Proxy {
     pub fn start(config: Config) -> Result<Self, Error> {
         let admin = config.admin.map(Listener::bind).transpose()?;
         let mut listeners = Vec::new();
-        for cluster in config.virtual_clusters {
+        let mut chains = Vec::new();
+        for mut cluster in config.virtual_clusters {
             if cluster.upstream.is_empty() {
                 return Err(Error::NoUpstream { cluster: cluster.name });
             }
+            chains.push(Chain::new(&cluster.name, std::mem::take(&mut cluster.filters)));
             listeners.push((Listener::bind(cluster.bootstrap)?, cluster));
         }
         let threads = NetworkThreads::start("moldau-proxy", config.network_threads)?;
@@ -48,13 +51,17 @@ impl Proxy {
         let admin_address = admin.as_ref().map(Listener::local_addr);
         if let Some(listener) = admin {
             let (own, net) = (Arc::clone(&own_metrics), Arc::clone(handle.metrics()));
-            serve_admin(&handle, listener, move || metrics::open_metrics(&own, &net))?;
+            let chains = chains.clone();
+            serve_admin(&handle, listener, move || {
+                let of_filters = chains.iter().flat_map(|chain: &Arc<Chain>| chain.metrics());
+                metrics::open_metrics(&own, &net, of_filters.collect())
+            })?;
         }
         let mut bootstrap = Vec::new();
-        for (listener, virtual_cluster) in listeners {
+        for ((listener, virtual_cluster), chain) in listeners.into_iter().zip(chains) {
             bootstrap.push((virtual_cluster.name.clone(), listener.local_addr()));
             let (net, own) = (handle.clone(), Arc::clone(&own_metrics));
-            let cluster = Cluster::new(virtual_cluster, serve, net, own);
+            let cluster = Cluster::new(virtual_cluster, chain, serve, net, own);
             let discovered = Arc::clone(&cluster);
             handle.spawn_on_blocking(0, move || discovery::run(discovered))?;
             handle.serve(listener, ListenerLimits::default(), move |stream, peer| {

@@ -1,12 +1,19 @@
-//! The client's direction: only headers are read, to know which answers will come.
+//! The client's direction: only headers are read, to know which answers will come, but for requests
+//! that a filter claims. These are held whole, and what the filters make of them is sent on.
 
+use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
 use moldau_net::FRAME_BYTES_MAX_DEFAULT;
 use moldau_protocol::messages::ApiKey;
 
+use crate::chain::{FilterFailed, Filtered, SessionChain, Verdict};
 use crate::error::Malformed;
-use crate::flow::{Scan, Step};
+use crate::filter::Direction;
+use crate::flow::{Broken, Scan, Step};
+use crate::frame::RequestFrame;
 use crate::in_flight::{Expected, InFlight};
 use crate::metrics::{Metrics, add};
 
@@ -24,21 +31,41 @@ const ACKS_WITHIN_BYTES: usize = 96 * 1024;
 /// 0 which versions it does serve (KIP-511).
 const VERSION_UNSERVED: [u8; 2] = i16::MAX.to_be_bytes();
 
+enum State {
+    /// Between requests.
+    Between,
+    /// So many bytes of a request pass on unread.
+    Passing { left: usize, carries_records: bool },
+    /// A request that a filter claims is collected; so many bytes of it are missing.
+    Holding { head: Head, missing: usize },
+    /// Filters are at work on a request.
+    Filtering(Expected, Pin<Box<dyn Future<Output = Result<Filtered, FilterFailed>>>>),
+}
+
+/// What the first bytes of a request tell.
+#[derive(Clone, Copy)]
+struct Head {
+    expected: Expected,
+    api: Option<ApiKey>,
+    /// Bytes of the request with its length.
+    total: usize,
+    expects_response: bool,
+}
+
 /// Follows the requests of one session.
-#[derive(Debug)]
 pub(crate) struct RequestScanner {
-    /// Bytes of the current frame that have not been passed; 0 between frames.
-    left: usize,
-    /// The current frame is a produce request.
-    carries_records: bool,
+    state: State,
+    /// The bytes of a request that have come, while it is held.
+    held: Vec<u8>,
     /// No further request is taken.
     closing: bool,
+    filters: Rc<SessionChain>,
     metrics: Arc<Metrics>,
 }
 
 impl RequestScanner {
-    pub(crate) fn new(metrics: Arc<Metrics>) -> Self {
-        Self { left: 0, carries_records: false, closing: false, metrics }
+    pub(crate) fn new(filters: Rc<SessionChain>, metrics: Arc<Metrics>) -> Self {
+        Self { state: State::Between, held: Vec::new(), closing: false, filters, metrics }
     }
 
     /// Lets the current request end and takes no further one.
@@ -46,37 +73,24 @@ impl RequestScanner {
         self.closing = true;
     }
 
-    /// Whether no request is under way.
-    pub(crate) fn is_between_frames(&self) -> bool {
-        self.left == 0
+    /// Whether no further request will be taken.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing
     }
 
-    fn begin(
-        &mut self,
-        bytes: &mut [u8],
-        in_flight: &mut InFlight,
-    ) -> Result<Option<usize>, Malformed> {
-        let Some(head) = bytes.first_chunk::<HEAD_BYTES>() else {
-            return check_length(bytes).map(|_| None);
-        };
-        let total = check_length(head)?.unwrap_or_default();
-        let [_, _, _, _, key0, key1, version0, version1, correlation_id @ ..] = *head;
-        let expected = Expected {
-            api_key: i16::from_be_bytes([key0, key1]),
-            api_version: i16::from_be_bytes([version0, version1]),
-            correlation_id: i32::from_be_bytes(correlation_id),
-        };
-        let api = ApiKey::try_from(expected.api_key).ok();
-        let mut answered = true;
-        if api == Some(ApiKey::Produce) {
-            let frame = bytes.get(..total).unwrap_or(bytes);
-            let Some(acks) = acks(frame, expected.api_version) else {
-                let whole = frame.len() == total || frame.len() >= ACKS_WITHIN_BYTES;
-                return if whole { Err(Malformed("produce without acks")) } else { Ok(None) };
-            };
-            answered = acks != 0;
-        }
-        self.carries_records = api == Some(ApiKey::Produce);
+    /// Whether no request is under way.
+    pub(crate) fn is_between_frames(&self) -> bool {
+        matches!(self.state, State::Between)
+    }
+
+    /// Whether filters are at work on a request.
+    pub(crate) fn is_filtering(&self) -> bool {
+        matches!(self.state, State::Filtering(..))
+    }
+
+    fn begin(&mut self, bytes: &mut [u8], in_flight: &mut InFlight) -> Result<Step, Malformed> {
+        let Some(head) = head(bytes)? else { return Ok(Step::Starved) };
+        let Head { expected, api, total, .. } = head;
         if api == Some(ApiKey::ApiVersions)
             && expected.api_version > ApiKey::ApiVersions.valid_versions().max
             && let Some(version) = bytes.get_mut(6..8)
@@ -84,37 +98,144 @@ impl RequestScanner {
             // An answer that cannot be read could not be intersected with what is known here.
             version.copy_from_slice(&VERSION_UNSERVED);
         }
-        if answered {
+        self.metrics.request(expected.api_key);
+        if let Some(api) = api
+            && self.filters.claims(expected.api_key, Direction::Request)
+        {
+            if !api.valid_versions().contains(expected.api_version) {
+                return Err(Malformed("request for a filter in a version that is not known"));
+            }
+            self.state = State::Holding { head, missing: total };
+            return self.hold(bytes);
+        }
+        if head.expects_response {
             in_flight.push(expected);
         }
-        self.metrics.request(expected.api_key);
-        Ok(Some(total))
+        let carries_records = api == Some(ApiKey::Produce);
+        self.state = State::Passing { left: total, carries_records };
+        Ok(self.pass(bytes.len()))
+    }
+
+    fn pass(&mut self, available: usize) -> Step {
+        let State::Passing { left, carries_records } = &mut self.state else {
+            return Step::Starved;
+        };
+        let passed = available.min(*left);
+        *left -= passed;
+        if *carries_records {
+            add(&self.metrics.record_bytes_passed, passed as u64);
+        }
+        if *left == 0 {
+            self.state = State::Between;
+        }
+        Step::Pass(passed)
+    }
+
+    fn hold(&mut self, bytes: &[u8]) -> Result<Step, Malformed> {
+        let State::Holding { head, missing } = &mut self.state else { return Ok(Step::Starved) };
+        let taken = bytes.get(..*missing).unwrap_or(bytes);
+        self.held.extend_from_slice(taken);
+        *missing -= taken.len();
+        if *missing == 0 {
+            let head = *head;
+            if head.api == Some(ApiKey::Produce) {
+                add(&self.metrics.record_bytes_touched, head.total as u64);
+            }
+            let frame = std::mem::take(&mut self.held);
+            let request = RequestFrame::parse(frame, head.expects_response)
+                .map_err(|_| Malformed("request for a filter has a broken header"))?;
+            let filtered = Box::pin(Rc::clone(&self.filters).request(request));
+            self.state = State::Filtering(head.expected, filtered);
+        }
+        Ok(Step::Replace { pass: 0, skip: taken.len() })
+    }
+
+    /// Carries out what the filters decided.
+    fn conclude(
+        &mut self,
+        expected: Expected,
+        filtered: Filtered,
+        insert: &mut Vec<u8>,
+        in_flight: &mut InFlight,
+    ) {
+        self.state = State::Between;
+        self.closing |= filtered.closes;
+        match filtered.verdict {
+            Verdict::Forward(request) => {
+                if request.expects_response() {
+                    in_flight.push(expected);
+                }
+                *insert = request.into_bytes();
+            }
+            Verdict::Answer(answered) => in_flight.push_answered(expected, answered),
+            Verdict::Drop => {}
+        }
     }
 }
 
 impl Scan for RequestScanner {
+    fn poll_insert(
+        &mut self,
+        cx: &mut Context<'_>,
+        insert: &mut Vec<u8>,
+        in_flight: &mut InFlight,
+    ) -> Poll<Result<(), Broken>> {
+        let State::Filtering(expected, filtering) = &mut self.state else {
+            return Poll::Ready(Ok(()));
+        };
+        let expected = *expected;
+        match filtering.as_mut().poll(cx) {
+            Poll::Ready(Ok(filtered)) => self.conclude(expected, filtered, insert, in_flight),
+            Poll::Ready(Err(failed)) => return Poll::Ready(Err(Broken::Filter(failed))),
+            Poll::Pending => {
+                let Some(own) = self.filters.take_own_request() else { return Poll::Pending };
+                in_flight.push_own(own.expected, own.answer);
+                *insert = own.frame;
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
     fn scan(
         &mut self,
         bytes: &mut [u8],
         _insert: &mut Vec<u8>,
         in_flight: &mut InFlight,
     ) -> Result<Step, Malformed> {
-        if self.left == 0 {
-            if self.closing || in_flight.is_full() {
-                return Ok(Step::Held);
-            }
-            match self.begin(bytes, in_flight)? {
-                None => return Ok(Step::Starved),
-                Some(total) => self.left = total,
-            }
+        match self.state {
+            State::Between if self.closing || in_flight.is_full() => Ok(Step::Held),
+            State::Between => self.begin(bytes, in_flight),
+            State::Passing { .. } => Ok(self.pass(bytes.len())),
+            State::Holding { .. } => self.hold(bytes),
+            // Nothing is scanned while the insert is pending.
+            State::Filtering(..) => Ok(Step::Held),
         }
-        let passed = self.left.min(bytes.len());
-        self.left -= passed;
-        if self.carries_records {
-            add(&self.metrics.record_bytes_passed, passed as u64);
-        }
-        Ok(Step::Pass(passed))
     }
+}
+
+/// Reads the first bytes of a request; `None` if too few have come.
+fn head(bytes: &[u8]) -> Result<Option<Head>, Malformed> {
+    let Some(head) = bytes.first_chunk::<HEAD_BYTES>() else {
+        return check_length(bytes).map(|_| None);
+    };
+    let total = check_length(head)?.unwrap_or_default();
+    let [_, _, _, _, key0, key1, version0, version1, correlation_id @ ..] = *head;
+    let expected = Expected {
+        api_key: i16::from_be_bytes([key0, key1]),
+        api_version: i16::from_be_bytes([version0, version1]),
+        correlation_id: i32::from_be_bytes(correlation_id),
+    };
+    let api = ApiKey::try_from(expected.api_key).ok();
+    let mut expects_response = true;
+    if api == Some(ApiKey::Produce) {
+        let frame = bytes.get(..total).unwrap_or(bytes);
+        let Some(acks) = acks(frame, expected.api_version) else {
+            let whole = frame.len() == total || frame.len() >= ACKS_WITHIN_BYTES;
+            return if whole { Err(Malformed("produce without acks")) } else { Ok(None) };
+        };
+        expects_response = acks != 0;
+    }
+    Ok(Some(Head { expected, api, total, expects_response }))
 }
 
 /// Bytes of the frame with its length prefix, once that has arrived.

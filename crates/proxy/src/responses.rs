@@ -1,10 +1,19 @@
 //! The cluster's direction: answers in the order of the requests, most of them passed on unread.
 
-use moldau_protocol::messages::ApiKey;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
 
+use moldau_net::FRAME_BYTES_MAX_DEFAULT;
+use moldau_protocol::messages::ApiKey;
+use tokio::sync::oneshot;
+
+use crate::chain::{FilterFailed, SessionChain};
 use crate::error::Malformed;
-use crate::flow::{Scan, Step};
-use crate::in_flight::{Expected, InFlight};
+use crate::filter::Direction;
+use crate::flow::{Broken, Scan, Step};
+use crate::frame::ResponseFrame;
+use crate::in_flight::{Expected, InFlight, Source};
 use crate::metrics::add;
 use crate::rewrite::{Rewriter, Splice, Treatment, treatment};
 use crate::walk::FetchWalk;
@@ -23,13 +32,19 @@ const IN_PLACE_BYTES_MAX: usize = 16 * 1024;
 /// memory grows only as its bytes arrive.
 const HELD_BYTES_MAX: usize = 64 * 1024 * 1024;
 
+/// The largest answer that is held for filters: what a broker takes as a request at most, and thus
+/// more than any batch that it may have to return beyond the limits of the client.
+const FILTERED_BYTES_MAX: usize = FRAME_BYTES_MAX_DEFAULT;
+
+/// The largest answer to a filter's own request: brokers, and what is told of one topic.
+const OWN_ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
+
 /// Bytes within which a Metadata answer must have named all brokers: room for about a thousand.
 const BROKERS_WITHIN_BYTES: usize = 128 * 1024;
 
 /// An emptied store of held bytes that is larger than this gives its memory back.
 const HELD_BYTES_KEPT: usize = 64 * 1024;
 
-#[derive(Debug)]
 #[expect(
     clippy::large_enum_variant,
     reason = "there is one for each session, and a box would allocate for each fetch answer"
@@ -39,23 +54,35 @@ enum State {
     Between,
     /// So many bytes of an answer pass on unread.
     Passing(usize),
-    /// A large answer is collected; so many bytes of it are missing.
-    Holding { api: ApiKey, version: i16, missing: usize },
+    /// An answer is collected; so many bytes of it are missing.
+    Holding { held_for: HeldFor, missing: usize },
     /// A fetch answer is walked as it passes.
     Walking(FetchWalk),
+    /// Filters are at work on an answer.
+    Filtering(Pin<Box<dyn Future<Output = Result<ResponseFrame, FilterFailed>>>>),
+}
+
+/// Who needs an answer whole.
+enum HeldFor {
+    /// The rewriter.
+    Rewriter { api: ApiKey, version: i16 },
+    /// The rewriter, then the filters.
+    Filters { api: ApiKey, version: i16 },
+    /// The filter that asked for it.
+    Asker(oneshot::Sender<Vec<u8>>),
 }
 
 /// Follows the answers of one session.
-#[derive(Debug)]
 pub(crate) struct ResponseScanner {
     state: State,
     held: Vec<u8>,
+    filters: Rc<SessionChain>,
     rewriter: Rewriter,
 }
 
 impl ResponseScanner {
-    pub(crate) fn new(rewriter: Rewriter) -> Self {
-        Self { state: State::Between, held: Vec::new(), rewriter }
+    pub(crate) fn new(filters: Rc<SessionChain>, rewriter: Rewriter) -> Self {
+        Self { state: State::Between, held: Vec::new(), filters, rewriter }
     }
 
     /// Whether no answer is under way.
@@ -83,6 +110,9 @@ impl ResponseScanner {
         if i32::from_be_bytes([c0, c1, c2, c3]) != expected.correlation_id {
             return Err(Malformed("answer to another request than the next"));
         }
+        if let Some(step) = self.begin_held(expected, total, bytes, insert, in_flight)? {
+            return Ok(step);
+        }
         let step = match self.treat(expected) {
             None => self.pass(total, bytes.len()),
             Some((api, treatment)) => {
@@ -93,6 +123,38 @@ impl ResponseScanner {
             in_flight.pop();
         }
         Ok(step)
+    }
+
+    /// Begins an answer that a filter asked for or that filters claim.
+    fn begin_held(
+        &mut self,
+        expected: Expected,
+        total: usize,
+        bytes: &[u8],
+        insert: &mut Vec<u8>,
+        in_flight: &mut InFlight,
+    ) -> Result<Option<Step>, Malformed> {
+        let claimed = self.filters.claims(expected.api_key, Direction::Response);
+        if !claimed && !in_flight.next_is_own() {
+            return Ok(None);
+        }
+        let held_for = match in_flight.pop() {
+            Some(Source::Own(asker)) if total <= OWN_ANSWER_BYTES_MAX => HeldFor::Asker(asker),
+            Some(Source::Own(_)) => return Err(Malformed("answer to a filter above the limit")),
+            _ if total > FILTERED_BYTES_MAX => {
+                return Err(Malformed("answer for a filter above the limit"));
+            }
+            _ => {
+                let version = expected.api_version;
+                let api = ApiKey::try_from(expected.api_key).ok();
+                let api = api
+                    .filter(|api| api.valid_versions().contains(version))
+                    .ok_or(Malformed("answer for a filter in a version that is not known"))?;
+                HeldFor::Filters { api, version }
+            }
+        };
+        self.state = State::Holding { held_for, missing: total };
+        self.hold(bytes, insert).map(Some)
     }
 
     fn treat(&self, expected: Expected) -> Option<(ApiKey, Treatment)> {
@@ -136,9 +198,9 @@ impl ResponseScanner {
         if total > HELD_BYTES_MAX {
             return Err(Malformed("answer with addresses above the limit"));
         }
-        self.held.extend_from_slice(bytes);
-        self.state = State::Holding { api, version, missing: total - available };
-        Ok(Step::Replace { pass: 0, skip: available })
+        let held_for = HeldFor::Rewriter { api, version };
+        self.state = State::Holding { held_for, missing: total };
+        self.hold(bytes, insert)
     }
 
     /// Splices an answer of `total` bytes where it lies; what follows the splice passes.
@@ -156,36 +218,61 @@ impl ResponseScanner {
         Ok(Step::Replace { pass: splice.range.start, skip: splice.range.len() })
     }
 
-    fn hold(
-        &mut self,
-        api: ApiKey,
-        version: i16,
-        missing: usize,
-        bytes: &[u8],
-        insert: &mut Vec<u8>,
-    ) -> Result<Step, Malformed> {
-        let taken = bytes.get(..missing).unwrap_or(bytes);
+    fn hold(&mut self, bytes: &[u8], insert: &mut Vec<u8>) -> Result<Step, Malformed> {
+        let State::Holding { missing, .. } = &mut self.state else { return Ok(Step::Starved) };
+        let taken = bytes.get(..*missing).unwrap_or(bytes);
         self.held.extend_from_slice(taken);
-        if taken.len() < missing {
-            self.state = State::Holding { api, version, missing: missing - taken.len() };
-            return Ok(Step::Replace { pass: 0, skip: taken.len() });
-        }
-        self.state = State::Between;
-        if api == ApiKey::ShareFetch {
-            let metrics = self.rewriter.cluster().metrics();
-            add(&metrics.record_bytes_touched, self.held.len() as u64);
-        }
-        if let Some(splice) = self.rewriter.rewrite(api, version, &self.held)? {
-            let total = self.held.len();
-            set_length(&mut self.held, total, &splice)?;
-            self.count_rewritten();
-            self.held.splice(splice.range, splice.with);
-        }
-        std::mem::swap(insert, &mut self.held);
-        if self.held.capacity() > HELD_BYTES_KEPT {
-            self.held = Vec::new();
+        *missing -= taken.len();
+        if *missing == 0 {
+            self.release(insert)?;
         }
         Ok(Step::Replace { pass: 0, skip: taken.len() })
+    }
+
+    /// Hands on what was held, which is whole.
+    fn release(&mut self, insert: &mut Vec<u8>) -> Result<(), Malformed> {
+        let state = std::mem::replace(&mut self.state, State::Between);
+        let State::Holding { held_for, .. } = state else { return Ok(()) };
+        match held_for {
+            HeldFor::Rewriter { api, version } => {
+                if api == ApiKey::ShareFetch {
+                    self.count_touched();
+                }
+                self.rewrite_held(api, version)?;
+                std::mem::swap(insert, &mut self.held);
+                if self.held.capacity() > HELD_BYTES_KEPT {
+                    self.held = Vec::new();
+                }
+            }
+            HeldFor::Filters { api, version } => {
+                if matches!(api, ApiKey::Fetch | ApiKey::ShareFetch) {
+                    self.count_touched();
+                }
+                if treatment(api, version) != Treatment::Opaque {
+                    self.rewrite_held(api, version)?;
+                }
+                let frame = std::mem::take(&mut self.held);
+                let response = ResponseFrame::parse(frame, api, version)
+                    .map_err(|_| Malformed("answer for a filter has a broken header"))?;
+                let count = self.filters.len();
+                let filtering = Rc::clone(&self.filters).response(response, count);
+                self.state = State::Filtering(Box::pin(filtering));
+            }
+            HeldFor::Asker(asker) => {
+                // A filter that no longer waits needs no answer.
+                drop(asker.send(std::mem::take(&mut self.held)));
+            }
+        }
+        Ok(())
+    }
+
+    fn rewrite_held(&mut self, api: ApiKey, version: i16) -> Result<(), Malformed> {
+        let Some(splice) = self.rewriter.rewrite(api, version, &self.held)? else { return Ok(()) };
+        let total = self.held.len();
+        set_length(&mut self.held, total, &splice)?;
+        self.count_rewritten();
+        self.held.splice(splice.range, splice.with);
+        Ok(())
     }
 
     fn walk(&mut self, bytes: &mut [u8]) -> Result<Step, Malformed> {
@@ -212,12 +299,47 @@ impl ResponseScanner {
         self.state = if left == 0 { State::Between } else { State::Passing(left) };
     }
 
+    fn count_touched(&self) {
+        let metrics = self.rewriter.cluster().metrics();
+        add(&metrics.record_bytes_touched, self.held.len() as u64);
+    }
+
     fn count_rewritten(&self) {
         add(&self.rewriter.cluster().metrics().answers_rewritten, 1);
     }
 }
 
 impl Scan for ResponseScanner {
+    fn poll_insert(
+        &mut self,
+        cx: &mut Context<'_>,
+        insert: &mut Vec<u8>,
+        in_flight: &mut InFlight,
+    ) -> Poll<Result<(), Broken>> {
+        if matches!(self.state, State::Between)
+            && let Some(answered) = in_flight.pop_answered()
+        {
+            let api_key = answered.response.api_key().key();
+            let (response, count) = (answered.response, answered.filters);
+            if !self.filters.first_claim(count, api_key, Direction::Response) {
+                *insert = response.into_bytes();
+                return Poll::Ready(Ok(()));
+            }
+            let filtering = Rc::clone(&self.filters).response(response, count);
+            self.state = State::Filtering(Box::pin(filtering));
+        }
+        let State::Filtering(filtering) = &mut self.state else { return Poll::Ready(Ok(())) };
+        match filtering.as_mut().poll(cx) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Ok(response)) => {
+                self.state = State::Between;
+                *insert = response.into_bytes();
+                Poll::Ready(Ok(()))
+            }
+            Poll::Ready(Err(failed)) => Poll::Ready(Err(Broken::Filter(failed))),
+        }
+    }
+
     fn scan(
         &mut self,
         bytes: &mut [u8],
@@ -227,10 +349,10 @@ impl Scan for ResponseScanner {
         match self.state {
             State::Between => self.begin(bytes, insert, in_flight),
             State::Passing(left) => Ok(self.pass(left, bytes.len())),
-            State::Holding { api, version, missing } => {
-                self.hold(api, version, missing, bytes, insert)
-            }
+            State::Holding { .. } => self.hold(bytes, insert),
             State::Walking(_) => self.walk(bytes),
+            // Nothing is scanned while the insert is pending.
+            State::Filtering(_) => Ok(Step::Held),
         }
     }
 }

@@ -19,6 +19,7 @@ use moldau_protocol::{DecodeError, EncodeError, ErrorCode, Message, Reader, Vers
 
 use crate::cluster::Cluster;
 use crate::error::Malformed;
+use crate::filter::Direction;
 use crate::metrics::add;
 use crate::shape::{self, Field};
 
@@ -137,7 +138,7 @@ impl Rewriter {
             ApiKey::Metadata => self.metadata(reader, version),
             ApiKey::FindCoordinator => self.find_coordinator(reader, version),
             ApiKey::DescribeCluster => self.describe_cluster(reader, version),
-            ApiKey::ApiVersions => api_versions(reader, version),
+            ApiKey::ApiVersions => self.api_versions(reader, version),
             ApiKey::Produce if version >= 13 => self.produce(reader, shape::PRODUCE_BY_ID),
             ApiKey::Produce => self.produce(reader, shape::PRODUCE_BY_NAME),
             ApiKey::Fetch => self.fetch(frame, version),
@@ -206,6 +207,22 @@ impl Rewriter {
         })
     }
 
+    /// Offers only what is known here: a later version of any API may carry addresses, as Produce
+    /// did from version 10 on, and filters must be able to read what they claim.
+    fn api_versions(&self, reader: Reader<'_>, version: i16) -> Result<Option<Splice>, Refusal> {
+        let unsupported = i16::from(ErrorCode::UnsupportedVersion).to_be_bytes();
+        // A broker that does not serve the version of the request answers in version 0 (KIP-511).
+        let version = if reader.rest().starts_with(&unsupported) { 0 } else { version };
+        replace_body(reader, version, |answer: &mut ApiVersionsResponse| {
+            answer.api_keys.retain_mut(|offered| {
+                let chain = self.cluster.chain();
+                let directions = [Direction::Request, Direction::Response];
+                let filtered = directions.iter().any(|it| chain.claims(offered.api_key, *it));
+                intersect(offered, filtered).is_some()
+            });
+        })
+    }
+
     /// NodeEndpoints among the tagged fields at the end.
     fn produce(&self, mut reader: Reader<'_>, body: &[Field]) -> Result<Option<Splice>, Refusal> {
         shape::skip(&mut reader, body)?;
@@ -239,7 +256,9 @@ impl Rewriter {
         if !walker.is_complete() {
             return Err(Refusal::Unfinished);
         }
-        add(&self.cluster.metrics().record_bytes_passed, walker.record_bytes());
+        if !self.cluster.chain().claims(ApiKey::Fetch.key(), Direction::Response) {
+            add(&self.cluster.metrics().record_bytes_passed, walker.record_bytes());
+        }
         Ok(splice)
     }
 
@@ -311,21 +330,12 @@ fn replace_body<M: Message>(
     Ok(Some(Splice { range: start..reader.position(), with }))
 }
 
-/// Offers only what is known here: a later version of any API may carry addresses, as Produce did
-/// from version 10 on.
-fn api_versions(reader: Reader<'_>, version: i16) -> Result<Option<Splice>, Refusal> {
-    let unsupported = i16::from(ErrorCode::UnsupportedVersion).to_be_bytes();
-    // A broker that does not serve the version of the request answers in version 0 (KIP-511).
-    let version = if reader.rest().starts_with(&unsupported) { 0 } else { version };
-    replace_body(reader, version, |answer: &mut ApiVersionsResponse| {
-        answer.api_keys.retain_mut(|offered| intersect(offered).is_some());
-    })
-}
-
-fn intersect(offered: &mut ApiVersion) -> Option<()> {
+/// The versions of an API that are both offered by the cluster and relayed here.
+fn intersect(offered: &mut ApiVersion, filtered: bool) -> Option<()> {
     let api = ApiKey::try_from(offered.api_key).ok()?;
     let min = match api {
         ApiKey::SaslHandshake => SASL_HANDSHAKE_VERSION_MIN,
+        _ if filtered => api.valid_versions().min,
         // What is older than the versions known here carries no addresses of brokers but in the
         // APIs that are known from version 0 on.
         _ => 0,

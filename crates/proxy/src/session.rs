@@ -1,11 +1,13 @@
 //! One client's connection and its connection to the cluster, served by one task.
 //!
 //! Both directions move in one turn: what was read is scanned and written before more is read. A
-//! receiver that takes no more thus stops the sender, and no byte waits for another task.
+//! receiver that takes no more thus stops the sender, and so does a filter that waits; no byte waits
+//! for another task.
 
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::task::{Context, Poll};
@@ -16,6 +18,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
+use crate::chain::FilterFailed;
 use crate::cluster::{Cluster, Destination};
 use crate::error::Malformed;
 use crate::flow::{Broken, Flow, Still};
@@ -40,6 +43,10 @@ pub(crate) enum Ended {
     Abandoned,
     #[error("the proxy is draining")]
     Drained,
+    #[error("a filter closed it and all requests were answered")]
+    ByFilter,
+    #[error(transparent)]
+    Filter(FilterFailed),
     #[error("{0:?} socket: {1}")]
     Io(Side, io::Error),
     #[error("{0:?} broke the protocol: {1}")]
@@ -66,7 +73,6 @@ pub(crate) async fn serve(
 }
 
 /// The state of both directions.
-#[derive(Debug)]
 pub(crate) struct Session<D, U> {
     downstream: D,
     upstream: U,
@@ -88,13 +94,14 @@ where
 {
     pub(crate) fn new(downstream: D, upstream: U, rewriter: Rewriter) -> Self {
         let metrics = Arc::clone(rewriter.cluster().metrics());
+        let filters = rewriter.cluster().chain().session();
         Self {
             downstream,
             upstream,
             requests: Flow::default(),
             responses: Flow::default(),
-            request_scanner: RequestScanner::new(Arc::clone(&metrics)),
-            response_scanner: ResponseScanner::new(rewriter),
+            request_scanner: RequestScanner::new(Rc::clone(&filters), Arc::clone(&metrics)),
+            response_scanner: ResponseScanner::new(filters, rewriter),
             in_flight: InFlight::default(),
             metrics,
             half_closed: None,
@@ -140,8 +147,11 @@ where
                 return Ok(Some(Ended::ByUpstream));
             }
             if self.is_finished(requests) {
-                let by_client = self.half_closed.is_some();
-                return Ok(Some(if by_client { Ended::ByClient } else { Ended::Drained }));
+                return Ok(Some(match self.half_closed {
+                    Some(_) => Ended::ByClient,
+                    None if self.draining => Ended::Drained,
+                    None => Ended::ByFilter,
+                }));
             }
             if let Some(patience) = &mut self.half_closed
                 && patience.as_mut().poll(cx).is_ready()
@@ -155,8 +165,7 @@ where
     }
 
     fn relay_requests(&mut self, cx: &mut Context<'_>) -> Result<Still, Ended> {
-        let closed = self.draining && self.request_scanner.is_between_frames();
-        if closed && self.requests.is_written() {
+        if self.takes_no_more() {
             return Ok(Still::Held);
         }
         let (from, to) = (&mut self.downstream, &mut self.upstream);
@@ -186,16 +195,19 @@ where
 
     /// Whether no request will come and all that came were answered.
     fn is_finished(&self, requests: Still) -> bool {
-        let last_came = match requests {
-            Still::Ended { .. } => true,
-            Still::Held => self.draining,
-            Still::Idle | Still::Blocked => false,
-        };
+        let last_came = matches!(requests, Still::Ended { .. }) || self.takes_no_more();
         let cut_short = !self.request_scanner.is_between_frames();
         last_came
+            && !self.request_scanner.is_filtering()
             && (cut_short || self.in_flight.is_empty())
             && self.response_scanner.is_between_frames()
             && self.responses.is_written()
+    }
+
+    /// Whether the requests that were taken are sent, and none will be taken.
+    fn takes_no_more(&self) -> bool {
+        let scanner = &self.request_scanner;
+        scanner.is_closing() && scanner.is_between_frames() && self.requests.is_written()
     }
 
     fn count_bytes(&mut self) {
@@ -226,7 +238,11 @@ fn add_some(counter: &AtomicU64, amount: u64) {
 fn ended(broken: Broken, from: Side, to: Side) -> Ended {
     match broken {
         Broken::Malformed(malformed) => Ended::Malformed(from, malformed),
+        Broken::Filter(failed) => Ended::Filter(failed),
         Broken::Read(error) => Ended::Io(from, error),
         Broken::Write(error) => Ended::Io(to, error),
     }
 }
+
+#[cfg(test)]
+mod tests;

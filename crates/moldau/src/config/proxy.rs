@@ -98,5 +98,6 @@ fn virtual_cluster(cluster: Cluster) -> anyhow::Result<VirtualCluster> {
         bootstrap: cluster.bootstrap,
         advertised_host: cluster.advertised_host,
         upstream: cluster.upstream,
+        filters: Vec::new(),
     })
 }

@@ -1,5 +1,6 @@
 //! Both directions over sockets that take and give bytes in any portions.
 
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Waker;
 
@@ -21,6 +22,7 @@ use proptest::test_runner::{TestCaseResult, TestRunner};
 use tokio::task::LocalSet;
 
 use super::*;
+use crate::chain::{Chain, SessionChain};
 use crate::cluster::Cluster;
 use crate::config::VirtualCluster;
 use crate::in_flight::Expected;
@@ -119,9 +121,11 @@ fn with_rewriter(test: impl FnOnce(&dyn Fn() -> Rewriter)) {
         advertised_host: Some("proxy.example".to_owned()),
         upstream: Vec::new(),
         broker_port_start: 0,
+        filters: Vec::new(),
     };
     let cluster = Cluster::new(
         config,
+        Chain::new("main", Vec::new()),
         |_, _, _, _| Box::pin(std::future::ready(())),
         threads.handle(),
         Arc::new(Metrics::default()),
@@ -131,6 +135,14 @@ fn with_rewriter(test: impl FnOnce(&dyn Fn() -> Rewriter)) {
     LocalSet::new().block_on(&runtime, async {
         test(&|| Rewriter::new(Arc::clone(&cluster), local));
     });
+}
+
+fn no_filters() -> Rc<SessionChain> {
+    Chain::new("main", Vec::new()).session()
+}
+
+fn response_scanner(rewriter: Rewriter) -> ResponseScanner {
+    ResponseScanner::new(no_filters(), rewriter)
 }
 
 /// An answer and what it belongs to.
@@ -245,7 +257,7 @@ fn answers_relayed(
     portions: (&[usize], &[usize]),
 ) -> Vec<u8> {
     let mut in_flight = InFlight::default();
-    let mut scanner = ResponseScanner::new(rewriter);
+    let mut scanner = response_scanner(rewriter);
     answers.iter().for_each(|answer| in_flight.push(answer.expected));
     let bytes: Vec<u8> = answers.iter().flat_map(|answer| answer.bytes.clone()).collect();
     let relayed = relayed(&bytes, &mut scanner, &mut in_flight, portions);
@@ -287,7 +299,7 @@ fn relaying_allocates_nothing_once_it_runs() {
     with_rewriter(|rewriter| {
         let answers = [opaque(12, b"body"), produce(3, false), fetch(2, 50, false)];
         let answers = vec![[&answers[..], &[fetch(9, 100_000, false)]].concat(); 50].concat();
-        let mut scanner = ResponseScanner::new(rewriter());
+        let mut scanner = response_scanner(rewriter());
         let mut in_flight = InFlight::default();
         let bytes: Vec<u8> = answers.iter().flat_map(|answer| answer.bytes.clone()).collect();
         let mut flow = Flow::default();
@@ -348,7 +360,7 @@ proptest! {
         write in any_portions(),
     ) {
         let bytes: Vec<u8> = requests.iter().flat_map(|(bytes, _)| bytes.clone()).collect();
-        let mut scanner = RequestScanner::new(Arc::new(Metrics::default()));
+        let mut scanner = RequestScanner::new(no_filters(), Arc::new(Metrics::default()));
         let mut in_flight = InFlight::default();
         let relayed = relayed(&bytes, &mut scanner, &mut in_flight, (&read, &write));
         prop_assert!(relayed == bytes);
@@ -370,7 +382,7 @@ proptest! {
         version in 0_i16..20,
     ) {
         let mut cx = Context::from_waker(Waker::noop());
-        let mut requests = RequestScanner::new(Arc::new(Metrics::default()));
+        let mut requests = RequestScanner::new(no_filters(), Arc::new(Metrics::default()));
         let mut framed = i32::try_from(bytes.len()).unwrap().to_be_bytes().to_vec();
         framed.extend(key.to_be_bytes());
         framed.extend(version.to_be_bytes());
@@ -393,7 +405,7 @@ fn random_answers_never_panic() {
     with_rewriter(|rewriter| {
         let answer = (0_i16..93, 0_i16..20, prop::collection::vec(any::<u8>(), 0..2000));
         let test = |(api_key, api_version, body): (i16, i16, Vec<u8>)| {
-            let mut scanner = ResponseScanner::new(rewriter());
+            let mut scanner = response_scanner(rewriter());
             let mut in_flight = InFlight::default();
             in_flight.push(Expected { correlation_id: 5, api_key, api_version });
             let mut from = Socket::new(opaque(api_key, &body).bytes, &[300]);

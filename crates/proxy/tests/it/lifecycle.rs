@@ -96,6 +96,7 @@ fn a_cluster_without_upstream_servers_is_refused() {
             advertised_host: None,
             upstream: Vec::new(),
             broker_port_start: 0,
+            filters: Vec::new(),
         }],
     });
     assert!(matches!(refused, Err(Error::NoUpstream { cluster }) if cluster == "empty"));

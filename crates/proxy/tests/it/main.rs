@@ -3,6 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod broken_input;
+#[path = "../../examples/client_id.rs"]
+#[expect(dead_code, reason = "the example's own main")]
+mod client_id;
+mod filtering;
 mod lifecycle;
 mod relaying;
 mod rewriting;

@@ -10,7 +10,7 @@ use bytes::BytesMut;
 use moldau_protocol::messages::metadata_response::MetadataResponseBroker;
 use moldau_protocol::messages::{ApiKey, MetadataResponse};
 use moldau_protocol::{Message, Reader, Request, frame};
-use moldau_proxy::{Config, Proxy, VirtualCluster};
+use moldau_proxy::{Config, Filter, Proxy, VirtualCluster};
 
 /// Longer than anything takes, so that a hang fails a test instead of blocking it.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -87,6 +87,20 @@ pub(crate) fn proxy(upstream: &[SocketAddr]) -> Proxy {
 }
 
 pub(crate) fn proxy_at(bootstrap: SocketAddr, ports: u16, upstream: &[SocketAddr]) -> Proxy {
+    start(bootstrap, ports, upstream, Vec::new())
+}
+
+/// A proxy with filters before `upstream`, on addresses of its own.
+pub(crate) fn proxy_with(upstream: &[SocketAddr], filters: Vec<Arc<dyn Filter>>) -> Proxy {
+    start("127.0.0.1:0".parse().unwrap(), 0, upstream, filters)
+}
+
+fn start(
+    bootstrap: SocketAddr,
+    ports: u16,
+    upstream: &[SocketAddr],
+    filters: Vec<Arc<dyn Filter>>,
+) -> Proxy {
     Proxy::start(Config {
         admin: Some("127.0.0.1:0".parse().unwrap()),
         network_threads: 2,
@@ -97,6 +111,7 @@ pub(crate) fn proxy_at(bootstrap: SocketAddr, ports: u16, upstream: &[SocketAddr
             advertised_host: None,
             upstream: upstream.iter().map(SocketAddr::to_string).collect(),
             broker_port_start: ports,
+            filters,
         }],
     })
     .unwrap()

@@ -1,0 +1,95 @@
+//! What a filter is: the interface between the proxy and whatever looks at messages or changes
+//! them.
+//!
+//! A virtual cluster has a list of filters. Requests go through them in the order of the list, and
+//! answers in the reverse order, so that the first filter stands next to the client. A filter says
+//! once which messages it needs; all others pass it unread.
+
+use std::fmt;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use moldau_protocol::ApiKey;
+
+use crate::frame::{RequestFrame, ResponseFrame};
+use crate::upstream::{FilterError, Upstream};
+
+/// Which way a message goes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Direction {
+    /// From the client to the cluster.
+    Request,
+    /// From the cluster to the client.
+    Response,
+}
+
+/// What a filter gives, at once or later. Whatever it waits for, order on its connection is kept,
+/// what else comes on it waits in the sockets, and other connections go on.
+pub type FilterFuture<T> = Pin<Box<dyn Future<Output = Result<T, FilterError>>>>;
+
+/// A filter of a virtual cluster, shared by all its sessions.
+pub trait Filter: fmt::Debug + Send + Sync {
+    /// Names the kind of filter in logs and metrics.
+    fn name(&self) -> &'static str;
+
+    /// Whether the filter needs these messages; asked once for each when the proxy starts. They
+    /// are held whole until it has seen them. A version that is not known to the proxy cannot pass
+    /// by a filter: it is not offered, and ends the session that uses it.
+    fn claims(&self, api: ApiKey, direction: Direction) -> bool;
+
+    /// What handles the messages of one session, on one thread.
+    fn session(self: Arc<Self>) -> Rc<dyn SessionFilter>;
+
+    /// What the filter has counted, for the metrics page.
+    fn metrics(&self) -> Vec<FilterMetric> {
+        Vec::new()
+    }
+}
+
+/// A filter at work on one session. It sees requests one at a time and in order, and answers
+/// likewise, but an answer may come while a request waits. For each request that it forwarded and
+/// that expects a response, it sees exactly one answer if it claims that.
+///
+/// An error ends the session; it is logged and counted.
+pub trait SessionFilter {
+    /// Handles a request that the filter claims.
+    fn request(
+        self: Rc<Self>,
+        request: RequestFrame,
+        upstream: Upstream,
+    ) -> FilterFuture<RequestOutcome> {
+        drop(upstream);
+        Box::pin(std::future::ready(Ok(RequestOutcome::Forward(request))))
+    }
+
+    /// Handles an answer that the filter claims.
+    fn response(self: Rc<Self>, response: ResponseFrame) -> FilterFuture<ResponseFrame> {
+        Box::pin(std::future::ready(Ok(response)))
+    }
+}
+
+/// What becomes of a request.
+#[derive(Debug)]
+pub enum RequestOutcome {
+    /// It goes on to the next filter, and at last to the cluster.
+    Forward(RequestFrame),
+    /// It is answered, in its turn; the cluster never sees it. A client that expects no answer is
+    /// disconnected instead, so that it learns of the trouble, as Kafka does.
+    Respond(ResponseFrame),
+    /// The session ends once this request was sent, if there is one, and all answers have come.
+    Close(Option<RequestFrame>),
+}
+
+/// One value of a counter. Metrics of one name should have the same help and labels.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct FilterMetric {
+    /// The name without the prefix of the proxy and the suffix of counters.
+    pub name: &'static str,
+    /// What is counted.
+    pub help: &'static str,
+    /// Further labels beside the virtual cluster's.
+    pub labels: Vec<(&'static str, String)>,
+    /// How much was counted.
+    pub value: u64,
+}
