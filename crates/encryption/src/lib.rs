@@ -4,6 +4,8 @@
 //! - [`DataKey`] and [`Edek`]: a data encryption key, and the same key as the service wrapped it.
 //! - [`Kms`]: what a key management service must do; [`KeyFile`] is the one that needs nothing
 //!   installed, [`MemoryKms`] the one of Kroxylicious's own tests.
+//! - [`DataKeys`]: which data key seals and which opens, and when the service is asked;
+//!   [`KekTemplate`]: which key encryption key a topic has.
 //! - [`SealingKey`] and [`OpeningKey`]: a data key made ready for many records.
 //! - [`Sealer`] and [`Opener`] rewrite batches; [`Wrapper`] and [`Parcel`] are what they write into
 //!   and read from the value of a record, beside the header with [`MARKER_KEY`].
@@ -17,6 +19,7 @@ mod cipher;
 mod damage;
 mod data_key;
 mod error;
+mod keys;
 mod kms;
 mod marker;
 mod open;
@@ -29,6 +32,7 @@ pub use cipher::{OpeningKey, SealingKey};
 pub use damage::Damage;
 pub use data_key::{DATA_KEY_BYTES, DataKey, Edek};
 pub use error::{Error, KmsError};
+pub use keys::{DataKeys, KekTemplate, KeyCache, KeyCounters, KeySettings, Operation, Outcome};
 pub use kms::{KekId, KeyFile, KeyFileEntry, Kms, KmsFuture, MemoryKek, MemoryKms, WrappedDataKey};
 pub use marker::MARKER_KEY;
 pub use open::{KeyLookup, OnDamage, OpenCounts, OpenOptions, Opened, Opener};
