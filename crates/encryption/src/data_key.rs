@@ -1,6 +1,8 @@
 //! Data encryption keys, in clear and wrapped.
 
 use aws_lc_rs::rand;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use zeroize::Zeroizing;
 
 /// Bytes of a data encryption key: AES-256.
@@ -22,6 +24,13 @@ impl DataKey {
         let mut bytes = Zeroizing::new([0; DATA_KEY_BYTES]);
         rand::fill(&mut bytes[..]).expect("the generator is seeded before it is reachable");
         Self(bytes)
+    }
+
+    /// A key from its 32 bytes in base64, as services send it.
+    pub(crate) fn from_base64(text: &str) -> Option<Self> {
+        let bytes = Zeroizing::new(BASE64.decode(text).ok()?);
+        let key = <[u8; DATA_KEY_BYTES]>::try_from(bytes.as_slice()).ok()?;
+        Some(Self(Zeroizing::new(key)))
     }
 
     /// The key's bytes, for the cipher and for wrapping only.

@@ -1,15 +1,25 @@
 //! What a key management service (KMS) must do, and those that are built in.
 
+mod aws;
+#[cfg(test)]
+mod fake_http;
+mod http;
 mod key_file;
+mod lease;
 mod local_kek;
 mod memory;
+mod secret_file;
+mod stamp;
+mod vault;
 
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+pub use self::aws::{AwsAuth, AwsKms, AwsSettings};
 pub use self::key_file::{KeyFile, KeyFileEntry};
 pub use self::memory::{MemoryKek, MemoryKms};
+pub use self::vault::{Vault, VaultAuth, VaultSettings};
 
 use crate::{DataKey, Edek, KmsError};
 

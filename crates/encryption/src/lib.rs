@@ -3,7 +3,8 @@
 //! # Layout
 //! - [`DataKey`] and [`Edek`]: a data encryption key, and the same key as the service wrapped it.
 //! - [`Kms`]: what a key management service must do; [`KeyFile`] is the one that needs nothing
-//!   installed, [`MemoryKms`] the one of Kroxylicious's own tests.
+//!   installed, [`Vault`] and [`AwsKms`] are those of others, [`MemoryKms`] that of Kroxylicious's
+//!   own tests.
 //! - [`DataKeys`]: which data key seals and which opens, and when the service is asked;
 //!   [`KekTemplate`]: which key encryption key a topic has.
 //! - [`SealingKey`] and [`OpeningKey`]: a data key made ready for many records.
@@ -33,7 +34,10 @@ pub use damage::Damage;
 pub use data_key::{DATA_KEY_BYTES, DataKey, Edek};
 pub use error::{Error, KmsError};
 pub use keys::{DataKeys, KekTemplate, KeyCache, KeyCounters, KeySettings, Operation, Outcome};
-pub use kms::{KekId, KeyFile, KeyFileEntry, Kms, KmsFuture, MemoryKek, MemoryKms, WrappedDataKey};
+pub use kms::{
+    AwsAuth, AwsKms, AwsSettings, KekId, KeyFile, KeyFileEntry, Kms, KmsFuture, MemoryKek,
+    MemoryKms, Vault, VaultAuth, VaultSettings, WrappedDataKey,
+};
 pub use marker::MARKER_KEY;
 pub use open::{KeyLookup, OnDamage, OpenCounts, OpenOptions, Opened, Opener};
 pub use parcel::{Field, Parcel, ParcelHeaders};

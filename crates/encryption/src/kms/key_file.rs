@@ -32,6 +32,7 @@ use self::document::{
     Document, KEYS_MAX, KeyVersion, NAME_BYTES_MAX, NamedKey, VERSIONS_MAX, is_name,
 };
 use super::local_kek::{KEK_BYTES, LocalKek, WRAPPED_BYTES, random_iv};
+use super::stamp::Stamp;
 use super::{KekId, Kms, KmsFuture, WrappedDataKey};
 use crate::{DataKey, Edek, Error, KmsError};
 
@@ -59,16 +60,6 @@ struct Held {
     /// What the file was when it was last looked at; `None` where it could not be.
     stamp: Option<Stamp>,
     keys: HashMap<Box<str>, BTreeMap<u32, LocalKek>>,
-}
-
-/// What changes when a file does.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Stamp {
-    device: u64,
-    inode: u64,
-    length: u64,
-    modified: (i64, i64),
-    mode: u32,
 }
 
 impl KeyFile {
@@ -216,18 +207,6 @@ impl Kms for KeyFile {
 
     fn decrypt_edek<'a>(&'a self, edek: &'a Edek) -> KmsFuture<'a, DataKey> {
         Box::pin(async move { self.decrypt(edek) })
-    }
-}
-
-impl Stamp {
-    fn of(metadata: &fs::Metadata) -> Self {
-        Self {
-            device: metadata.dev(),
-            inode: metadata.ino(),
-            length: metadata.len(),
-            modified: (metadata.mtime(), metadata.mtime_nsec()),
-            mode: metadata.mode(),
-        }
     }
 }
 
