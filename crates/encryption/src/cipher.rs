@@ -133,3 +133,59 @@ fn expand(key: &DataKey) -> LessSafeKey {
 /// length of the record and the count of its headers grow at most.
 const RECORD_GROWTH_MAX: usize =
     MARKER_HEADER.len() + NONCE_BYTES + TAG_BYTES + 1 + LEN_32_MAX + (LEN_32_MAX - 1) + 1;
+
+#[cfg(test)]
+mod tests {
+    use zeroize::Zeroizing;
+
+    use super::*;
+
+    fn ascending<const N: usize>(first: u8) -> [u8; N] {
+        let mut bytes = [0; N];
+        bytes.iter_mut().zip(first..).for_each(|(byte, value)| *byte = value);
+        bytes
+    }
+
+    #[test]
+    fn sealing_writes_the_bytes_of_the_published_record() {
+        let key = DataKey::new(Zeroizing::new(ascending(0x20)));
+        let key = SealingKey::starting_at(&key, Box::default(), ascending(0));
+        let nonce = key.take_nonces(1).next();
+        assert_eq!(nonce, ascending(0));
+        let mut parcel = *b"\x0ahello\x03";
+        let tag = key.seal(nonce, &mut parcel);
+        assert_eq!(parcel, [0x56, 0x3a, 0x38, 0xcb, 0x26, 0x5a, 0xe8]);
+        let published = [
+            0x27, 0xc6, 0x10, 0x5d, 0xe8, 0x00, 0x23, 0xad, 0x47, 0x53, 0x47, 0xf4, 0x63, 0x77,
+            0xe6, 0x7a,
+        ];
+        assert_eq!(tag, published);
+    }
+
+    #[test]
+    fn nonces_count_on_from_batch_to_batch_and_past_their_end() {
+        let mut start = [0xff; NONCE_BYTES];
+        start[NONCE_BYTES - 1] = 0xfd;
+        let key = DataKey::new(Zeroizing::new([1; 32]));
+        let key = SealingKey::starting_at(&key, Box::default(), start);
+        let mut lasts = Vec::new();
+        for count in [2, 3] {
+            let mut nonces = key.take_nonces(count);
+            lasts.extend((0..count).map(|_| nonces.next()));
+        }
+        let ends = lasts.iter().map(|nonce| (nonce[0], nonce[NONCE_BYTES - 1]));
+        let expected = [(0xff, 0xfd), (0xff, 0xfe), (0xff, 0xff), (0, 0), (0, 1)];
+        assert_eq!(ends.collect::<Vec<_>>(), expected);
+        assert_eq!(key.records_taken(), 5);
+    }
+
+    #[test]
+    #[should_panic(expected = "a nonce was taken for each record")]
+    fn no_batch_gets_more_nonces_than_it_took() {
+        let key = DataKey::new(Zeroizing::new([1; 32]));
+        let key = SealingKey::starting_at(&key, Box::default(), [0; NONCE_BYTES]);
+        let mut nonces = key.take_nonces(1);
+        nonces.next();
+        nonces.next();
+    }
+}
