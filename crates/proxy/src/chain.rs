@@ -83,6 +83,13 @@ impl Chain {
         Rc::new(SessionChain { chain, filters: filters.collect(), outbox })
     }
 
+    /// What filters do beside the sessions.
+    pub(crate) async fn background(self: Arc<Self>) {
+        for link in &self.filters {
+            tokio::task::spawn_local(Arc::clone(&link.filter).background());
+        }
+    }
+
     /// What all filters have counted, with the name of the virtual cluster.
     pub(crate) fn metrics(&self) -> Vec<(String, FilterMetric)> {
         let errors = self.filters.iter().map(|link| FilterMetric {

@@ -41,6 +41,11 @@ pub trait Filter: fmt::Debug + Send + Sync {
     /// What handles the messages of one session, on one thread.
     fn session(self: Arc<Self>) -> Rc<dyn SessionFilter>;
 
+    /// Work beside the sessions, started once and stopped with the proxy.
+    fn background(self: Arc<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(std::future::ready(()))
+    }
+
     /// What the filter has counted, for the metrics page.
     fn metrics(&self) -> Vec<FilterMetric> {
         Vec::new()

@@ -109,6 +109,21 @@ impl RequestFrame {
         Ok(Self { frame: self.frame.with_body(write)?, ..self })
     }
 
+    /// The frame up to its body, with room for that. For a body that is written piece by piece, and
+    /// given to [`with_bytes`](Self::with_bytes) together with this.
+    #[must_use]
+    pub fn header_bytes(&self) -> Vec<u8> {
+        self.frame.header_bytes()
+    }
+
+    /// A frame of these bytes, which begin as [`header_bytes`](Self::header_bytes) do.
+    ///
+    /// # Errors
+    /// The frame is too long.
+    pub fn with_bytes(self, bytes: Vec<u8>) -> Result<Self, EncodeError> {
+        Ok(Self { frame: self.frame.with_bytes(bytes)?, ..self })
+    }
+
     /// The same body behind a header that names another client.
     ///
     /// # Errors
@@ -206,6 +221,26 @@ impl ResponseFrame {
         Ok(Self { frame: self.frame.with_body(write)?, ..self })
     }
 
+    /// The frame up to its body, with room for that. For a body that is written piece by piece, and
+    /// given to [`with_bytes`](Self::with_bytes) together with this.
+    #[must_use]
+    pub fn header_bytes(&self) -> Vec<u8> {
+        self.frame.header_bytes()
+    }
+
+    /// A frame of these bytes, which begin as [`header_bytes`](Self::header_bytes) do.
+    ///
+    /// # Errors
+    /// The frame is too long.
+    pub fn with_bytes(self, bytes: Vec<u8>) -> Result<Self, EncodeError> {
+        Ok(Self { frame: self.frame.with_bytes(bytes)?, ..self })
+    }
+
+    /// The frame with its length.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.frame.bytes
+    }
+
     /// Bytes of the frame with its length.
     pub(crate) fn size(&self) -> usize {
         self.frame.bytes.len()
@@ -222,20 +257,31 @@ impl Frame {
         self.bytes.get(self.body_at..).unwrap_or_default()
     }
 
-    fn with_body<E: From<EncodeError>>(
-        &self,
-        write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
-    ) -> Result<Self, E> {
+    fn header_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.bytes.len());
         bytes.extend_from_slice(self.bytes.get(..self.body_at).unwrap_or_default());
-        write(&mut bytes)?;
+        bytes
+    }
+
+    fn with_bytes(&self, mut bytes: Vec<u8>) -> Result<Self, EncodeError> {
+        let header = LENGTH_SIZE..self.body_at;
+        assert!(bytes.get(header.clone()) == self.bytes.get(header), "a frame keeps its header");
         let length = bytes.len().saturating_sub(LENGTH_SIZE);
-        let prefix = i32::try_from(length)
-            .map_err(|_| E::from(EncodeError::TooLong { what: "frame", length }))?;
+        let prefix =
+            i32::try_from(length).map_err(|_| EncodeError::TooLong { what: "frame", length })?;
         if let Some(place) = bytes.first_chunk_mut() {
             *place = prefix.to_be_bytes();
         }
         Ok(Self { bytes, body_at: self.body_at })
+    }
+
+    fn with_body<E: From<EncodeError>>(
+        &self,
+        write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<Self, E> {
+        let mut bytes = self.header_bytes();
+        write(&mut bytes)?;
+        Ok(self.with_bytes(bytes)?)
     }
 }
 

@@ -14,6 +14,7 @@
 //! | `flow`, `pool` | one direction of a session, and its buffer |
 //! | `filter`, `frame` | [`Filter`]: what it claims, is given and says; [`RequestFrame`] |
 //! | `chain`, `upstream` | the filters of a cluster at work; requests of their own |
+//! | `record_encryption` | [`RecordEncryption`]: the filter that seals and opens values |
 //! | `requests` | headers of requests: which answers will come; requests for filters |
 //! | `in_flight` | requests that wait for their answers |
 //! | `responses` | answers: passed on, held or walked |
@@ -45,6 +46,7 @@ mod log_limit;
 mod metrics;
 mod pool;
 mod proxy;
+mod record_encryption;
 mod requests;
 mod responses;
 mod rewrite;
@@ -58,4 +60,5 @@ pub use error::Error;
 pub use filter::{Direction, Filter, FilterFuture, FilterMetric, RequestOutcome, SessionFilter};
 pub use frame::{RequestFrame, ResponseFrame};
 pub use proxy::Proxy;
+pub use record_encryption::{RecordEncryption, RecordEncryptionSettings, UnresolvedKey};
 pub use upstream::{FilterError, Upstream};

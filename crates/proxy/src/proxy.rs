@@ -61,6 +61,8 @@ impl Proxy {
         for ((listener, virtual_cluster), chain) in listeners.into_iter().zip(chains) {
             bootstrap.push((virtual_cluster.name.clone(), listener.local_addr()));
             let (net, own) = (handle.clone(), Arc::clone(&own_metrics));
+            let background = Arc::clone(&chain).background();
+            handle.spawn_on_blocking(0, move || background)?;
             let cluster = Cluster::new(virtual_cluster, chain, serve, net, own);
             let discovered = Arc::clone(&cluster);
             handle.spawn_on_blocking(0, move || discovery::run(discovered))?;

@@ -6,6 +6,7 @@ mod broken_input;
 #[path = "../../examples/client_id.rs"]
 #[expect(dead_code, reason = "the example's own main")]
 mod client_id;
+mod encrypting;
 mod filtering;
 mod lifecycle;
 mod relaying;

@@ -40,7 +40,7 @@ pub(crate) struct Broker {
 }
 
 impl Broker {
-    /// Metadata that the proxy asks for of its own accord is answered with no brokers.
+    /// Metadata that the proxy asks for of its own accord at its start is answered with no brokers.
     pub(crate) fn start(script: impl Fn(&Seen) -> Act + Send + Sync + 'static) -> Self {
         Self::start_with(|_| move |seen: &Seen| script(seen))
     }
@@ -68,7 +68,8 @@ fn serve(mut stream: TcpStream, script: &dyn Fn(&Seen) -> Act) {
         let peek = frame::peek(&frame).unwrap();
         let (api_key, api_version) = (peek.api_key, peek.api_version);
         let correlation_id = peek.correlation_id;
-        let act = if peek.client_id == Some("moldau-proxy") {
+        let discovery = peek.client_id == Some("moldau-proxy") && api_version == 7;
+        let act = if discovery {
             Act::Send(answer(ApiKey::Metadata, 7, correlation_id, &MetadataResponse::default()))
         } else {
             script(&Seen { api_key, api_version, correlation_id, frame })

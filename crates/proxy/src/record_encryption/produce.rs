@@ -1,0 +1,380 @@
+//! Produce: values are sealed straight into the frame that is sent on. Partitions that cannot be
+//! sealed are left out of it, and their errors are added to the answer.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use moldau_encryption::{Error, KekId, KmsError, Recompression, SealOptions, Sealer, SealingKey};
+use moldau_protocol::messages::produce_response::{PartitionProduceResponse, TopicProduceResponse};
+use moldau_protocol::messages::{ProduceRequest, ProduceResponse};
+use moldau_protocol::produce::{PartitionRecords, ProduceRequestView, TopicRecords};
+use moldau_protocol::{ErrorCode, Message, Uuid};
+use moldau_records::iter_batches;
+
+use super::counters::Cause;
+use super::{BATCH_BYTES_MAX, RecordEncryption, UnresolvedKey, lengths};
+use crate::filter::RequestOutcome;
+use crate::frame::{RequestFrame, ResponseFrame};
+use crate::upstream::{FilterError, Upstream};
+
+/// Bytes that are sealed before other connections of the thread get their turn.
+const BYTES_PER_TURN: usize = 1024 * 1024;
+
+/// Partitions of a topic that were not sent.
+#[derive(Debug)]
+pub(super) struct Unsent {
+    name: String,
+    topic_id: Uuid,
+    partitions: Vec<PartitionProduceResponse>,
+}
+
+/// What becomes of the records of a topic.
+enum Plan {
+    Plain,
+    Seal(KekId),
+    Refuse(Refusal),
+}
+
+/// Why a partition is not sent.
+#[derive(Clone, Debug)]
+struct Refusal {
+    cause: Cause,
+    code: ErrorCode,
+    /// For the client, without anything of the proxy's own.
+    message: &'static str,
+    /// For the log.
+    detail: String,
+}
+
+struct Topic<'a> {
+    records: TopicRecords<'a>,
+    name: Arc<str>,
+    plan: Plan,
+}
+
+impl RecordEncryption {
+    /// Seals the records of a produce request; the partitions for which that fails come back.
+    pub(super) async fn seal(
+        &self,
+        request: RequestFrame,
+        mut upstream: Upstream,
+    ) -> Result<(RequestOutcome, Vec<Unsent>), FilterError> {
+        let view = ProduceRequestView::parse(request.body(), request.api_version())?;
+        view.check()?;
+        let ids = view.topics().filter_map(|topic| topic.ok()?.id);
+        self.topic_names.learn(ids, &mut upstream).await?;
+        let mut topics = Vec::with_capacity(view.topics().left());
+        for records in view.topics() {
+            topics.push(self.plan(records?).await);
+        }
+        if topics.iter().all(|topic| matches!(topic.plan, Plan::Plain)) {
+            topics.iter().for_each(|topic| self.count_plain(&topic.records));
+            return Ok((RequestOutcome::Forward(request), Vec::new()));
+        }
+        let (bytes, sent, unsent) = self.rewrite(&request, &view, &topics).await;
+        drop(topics);
+        if unsent.is_empty() {
+            return Ok((RequestOutcome::Forward(request.with_bytes(bytes)?), unsent));
+        }
+        if sent == 0 {
+            let mut answer = ProduceResponse::default();
+            add(&mut answer, unsent, request.api_version());
+            return Ok((RequestOutcome::Respond(request.respond(&answer)?), Vec::new()));
+        }
+        let expects_response = request.expects_response();
+        let request = request.with_bytes(bytes)?;
+        Ok(match expects_response {
+            true => (RequestOutcome::Forward(request), unsent),
+            // Kafka too closes the connection of a producer that cannot be told of an error.
+            false => (RequestOutcome::Close(Some(request)), Vec::new()),
+        })
+    }
+
+    async fn plan<'a>(&self, records: TopicRecords<'a>) -> Topic<'a> {
+        let name = match (records.name, records.id) {
+            (Some(name), _) => Some(name.into()),
+            (None, Some(id)) => self.topic_names.get(id),
+            (None, None) => None,
+        };
+        let Some(name) = name else {
+            let (cause, code) = (Cause::TopicId, ErrorCode::UnknownTopicId);
+            let message = "the cluster does not know the topic id";
+            let detail = message.to_owned();
+            let plan = Plan::Refuse(Refusal { cause, code, message, detail });
+            return Topic { records, name: "".into(), plan };
+        };
+        let alias = self.settings.template.alias(&name);
+        let kek = match self.keys.kek_now(&alias) {
+            Some(kek) => kek,
+            None => self.keys.kek(&alias).await,
+        };
+        let plan = match kek {
+            Ok(kek) => Plan::Seal(kek),
+            Err(KmsError::UnknownKey(_))
+                if self.settings.unresolved_key == UnresolvedKey::Passthrough =>
+            {
+                Plan::Plain
+            }
+            Err(error) => Plan::Refuse(Refusal::of_service(&error)),
+        };
+        Topic { records, name, plan }
+    }
+
+    /// The frame with what could be sealed, how many topics that are, and what could not.
+    async fn rewrite(
+        &self,
+        request: &RequestFrame,
+        view: &ProduceRequestView<'_>,
+        topics: &[Topic<'_>],
+    ) -> (Vec<u8>, usize, Vec<Unsent>) {
+        let flexible = request.api_version() >= ProduceRequest::FLEXIBLE_FROM;
+        let mut out = request.header_bytes();
+        lengths::write_text(&mut out, view.transactional_id(), flexible);
+        out.extend_from_slice(&view.acks().to_be_bytes());
+        out.extend_from_slice(&view.timeout_ms().to_be_bytes());
+        let count_at = out.len();
+        lengths::write(&mut out, topics.len(), flexible);
+        let (mut sent, mut unsent) = (0, Vec::new());
+        for topic in topics {
+            let refused = self.rewrite_topic(topic, flexible, &mut out).await;
+            if refused.len() < topic.records.partitions().left() || refused.is_empty() {
+                sent += 1;
+            }
+            if !refused.is_empty() {
+                let name = topic.records.name.unwrap_or_default().to_owned();
+                let topic_id = topic.records.id.unwrap_or_default();
+                unsent.push(Unsent { name, topic_id, partitions: refused });
+            }
+        }
+        lengths::correct(&mut out, count_at, topics.len(), sent, flexible);
+        if flexible {
+            out.push(0);
+        }
+        (out, sent, unsent)
+    }
+
+    /// Appends a topic without the partitions that are refused, or nothing if all are.
+    async fn rewrite_topic(
+        &self,
+        topic: &Topic<'_>,
+        flexible: bool,
+        out: &mut Vec<u8>,
+    ) -> Vec<PartitionProduceResponse> {
+        let topic_at = out.len();
+        match topic.records.id {
+            Some(id) => out.extend_from_slice(id.as_bytes()),
+            None => lengths::write_text(out, topic.records.name, flexible),
+        }
+        let count_at = out.len();
+        let count = topic.records.partitions().left();
+        lengths::write(out, count, flexible);
+        let mut refused = Vec::new();
+        let mut turn_at = out.len();
+        // The request was checked as a whole, so that no partition is an error.
+        for partition in topic.records.partitions().flatten() {
+            let partition_at = out.len();
+            if let Err(refusal) = self.seal_partition(&topic.plan, partition, flexible, out).await {
+                out.truncate(partition_at);
+                self.tell_refusal(&topic.name, partition.index, &refusal);
+                refused.push(refusal.answer(partition.index));
+            }
+            if out.len() > turn_at + BYTES_PER_TURN {
+                turn_at = out.len();
+                tokio::task::yield_now().await;
+            }
+        }
+        if count > 0 && refused.len() == count {
+            out.truncate(topic_at);
+            return refused;
+        }
+        lengths::correct(out, count_at, count, count - refused.len(), flexible);
+        if flexible {
+            out.push(0);
+        }
+        refused
+    }
+
+    /// Appends a partition; `out` is anything after an error.
+    async fn seal_partition(
+        &self,
+        plan: &Plan,
+        partition: PartitionRecords<'_>,
+        flexible: bool,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Refusal> {
+        out.extend_from_slice(&partition.index.to_be_bytes());
+        match (plan, partition.records) {
+            (Plan::Refuse(refusal), _) => return Err(refusal.clone()),
+            (_, None) if flexible => out.push(0),
+            (_, None) => out.extend_from_slice(&(-1_i32).to_be_bytes()),
+            (Plan::Plain, Some(records)) => {
+                self.counters.passed_plain(count(records));
+                lengths::write(out, records.len(), flexible);
+                out.extend_from_slice(records);
+            }
+            (Plan::Seal(kek), Some(records)) => {
+                let length_at = out.len();
+                lengths::write(out, records.len(), flexible);
+                let records_at = out.len();
+                self.seal_batches(kek, records, out).await?;
+                let sealed = out.len() - records_at;
+                lengths::correct(out, length_at, records.len(), sealed, flexible);
+            }
+        }
+        if flexible {
+            out.push(0);
+        }
+        Ok(())
+    }
+
+    async fn seal_batches(
+        &self,
+        kek: &KekId,
+        records: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), Refusal> {
+        let mut batches = iter_batches(records);
+        for batch in batches.by_ref() {
+            let batch = batch.map_err(|error| Refusal::of_batch(&error.into()))?;
+            batch.check_count().map_err(|error| Refusal::of_batch(&error.into()))?;
+            let count = u32::try_from(batch.records_count()).unwrap_or_default();
+            let key = self.sealing_key(kek, count).await;
+            let key = key.map_err(|error| Refusal::of_service(&error))?;
+            let recompression = self.settings.recompression;
+            let sealed = with_sealer(recompression, |sealer| sealer.seal(&batch, &key, out));
+            self.counters.sealed(sealed.map_err(|error| Refusal::of_batch(&error))?);
+        }
+        if batches.remainder().is_empty() {
+            return Ok(());
+        }
+        Err(Refusal::damaged("the records end within a batch".to_owned()))
+    }
+
+    async fn sealing_key(&self, kek: &KekId, records: u32) -> Result<Arc<SealingKey>, KmsError> {
+        match self.keys.sealing_key_now(kek, records) {
+            Some(key) => key,
+            None => self.keys.sealing_key(kek, records).await,
+        }
+    }
+
+    fn count_plain(&self, topic: &TopicRecords<'_>) {
+        for records in topic.partitions().flatten().filter_map(|partition| partition.records) {
+            self.counters.passed_plain(count(records));
+        }
+    }
+
+    fn tell_refusal(&self, topic: &str, partition: i32, refusal: &Refusal) {
+        self.counters.not_sealed(refusal.cause);
+        self.not_sealed.log(|unlogged| {
+            let (error, code) = (&*refusal.detail, refusal.code);
+            tracing::warn!(topic, partition, ?code, error, unlogged, "records are not sealed");
+        });
+    }
+}
+
+impl Refusal {
+    fn of_service(error: &KmsError) -> Self {
+        let (cause, code, message) = match error {
+            KmsError::UnknownKey(_) => {
+                (Cause::NoKey, ErrorCode::InvalidRecord, "the topic has no key to encrypt with")
+            }
+            _ => (
+                Cause::Service,
+                ErrorCode::KafkaStorageError,
+                "the key of the topic cannot be had at the moment",
+            ),
+        };
+        Self { cause, code, message, detail: error.to_string() }
+    }
+
+    fn of_batch(error: &Error) -> Self {
+        use moldau_records::Error as Batch;
+        let detail = error.to_string();
+        match error {
+            Error::BatchTooLarge { .. } | Error::Batch(Batch::PayloadTooLarge { .. }) => Self {
+                cause: Cause::Size,
+                code: ErrorCode::MessageTooLarge,
+                message: "the batch is too large to be encrypted",
+                detail,
+            },
+            Error::Batch(Batch::UnsupportedMagic { .. } | Batch::UnknownMagic { .. }) => Self {
+                cause: Cause::Damage,
+                code: ErrorCode::InvalidRecord,
+                message: "records need format 2 to be encrypted",
+                detail,
+            },
+            _ => Self::damaged(detail),
+        }
+    }
+
+    fn damaged(detail: String) -> Self {
+        let (cause, code) = (Cause::Damage, ErrorCode::CorruptMessage);
+        Self { cause, code, message: "the batch is damaged", detail }
+    }
+
+    fn answer(&self, index: i32) -> PartitionProduceResponse {
+        PartitionProduceResponse {
+            index,
+            error_code: self.code.into(),
+            base_offset: -1,
+            error_message: Some(self.message.to_owned()),
+            ..PartitionProduceResponse::default()
+        }
+    }
+}
+
+/// Adds the partitions that were not sent to the answer about the others.
+pub(super) fn add_unsent(
+    response: ResponseFrame,
+    unsent: Vec<Unsent>,
+) -> Result<ResponseFrame, FilterError> {
+    if unsent.is_empty() {
+        return Ok(response);
+    }
+    let mut answer: ProduceResponse = response.decode()?;
+    add(&mut answer, unsent, response.api_version());
+    Ok(response.with_message(&answer)?)
+}
+
+fn add(answer: &mut ProduceResponse, unsent: Vec<Unsent>, version: i16) {
+    for Unsent { name, topic_id, mut partitions } in unsent {
+        if version < 8 {
+            partitions.iter_mut().for_each(|partition| partition.error_message = None);
+        }
+        let same =
+            |topic: &&mut TopicProduceResponse| (&topic.name, topic.topic_id) == (&name, topic_id);
+        match answer.responses.iter_mut().find(same) {
+            Some(topic) => topic.partition_responses.append(&mut partitions),
+            None => answer.responses.push(TopicProduceResponse {
+                name,
+                topic_id,
+                partition_responses: partitions,
+                ..TopicProduceResponse::default()
+            }),
+        }
+    }
+}
+
+/// Records that batches say they hold.
+fn count(records: &[u8]) -> u64 {
+    let batches = iter_batches(records).flatten();
+    batches.map(|batch| u64::try_from(batch.records_count()).unwrap_or_default()).sum()
+}
+
+/// Lends the thread's sealer, whose buffers are worth keeping.
+fn with_sealer<T>(recompression: Recompression, work: impl FnOnce(&mut Sealer) -> T) -> T {
+    thread_local! {
+        /// One for each way to compress that the filters of this process use.
+        static SEALERS: RefCell<Vec<(Recompression, Sealer)>> = const { RefCell::new(Vec::new()) };
+    }
+    SEALERS.with_borrow_mut(|sealers| {
+        let place = sealers.iter().position(|(of, _)| *of == recompression);
+        let place = place.unwrap_or_else(|| {
+            let options = SealOptions { bytes_max: BATCH_BYTES_MAX, recompression };
+            sealers.push((recompression, Sealer::new(options)));
+            sealers.len() - 1
+        });
+        let (_, sealer) = sealers.get_mut(place).expect("it was found or added");
+        work(sealer)
+    })
+}

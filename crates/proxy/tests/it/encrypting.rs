@@ -1,0 +1,373 @@
+//! Record encryption between a client and a broker that keeps what it gets.
+
+mod store;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+
+use bytes::Bytes;
+use moldau_protocol::messages::fetch_request::{FetchPartition, FetchTopic};
+use moldau_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
+use moldau_protocol::messages::share_fetch_request;
+use moldau_protocol::messages::{
+    ApiKey, FetchRequest, ProduceRequest, ProduceResponse, ShareFetchRequest,
+};
+use moldau_protocol::{ErrorCode, messages::fetch_response::PartitionData};
+use moldau_proxy::{Proxy, UnresolvedKey};
+use moldau_records::{
+    Attributes, BatchBuilder, BatchOptions, BatchView, Compression, Compressor, Decompressor,
+    HeaderView, Producer,
+};
+
+use self::store::{Service, Store, encrypting, topic_id};
+use crate::world::{Client, await_counter, bootstrap, counter, encode};
+
+const PRODUCE: i16 = 12;
+const FETCH: i16 = 12;
+
+/// Longer than the window in which clear text would be found.
+const SECRET: &[u8] = b"a value that nobody may find on a disk";
+
+struct World {
+    store: Arc<Store>,
+    service: Arc<Service>,
+    proxy: Proxy,
+}
+
+impl World {
+    fn start(unresolved_key: UnresolvedKey) -> Self {
+        let (store, service) = (Arc::new(Store::default()), Service::start());
+        let proxy = encrypting(&store.serve(), &service, unresolved_key);
+        Self { store, service, proxy }
+    }
+
+    fn client(&self) -> Client {
+        Client::connect(bootstrap(&self.proxy))
+    }
+
+    /// Error codes of fetched partitions of `topic-<number>`, and their records.
+    fn fetch(&self, version: i16, number: u8, partitions: &[i32]) -> Vec<(ErrorCode, Vec<u8>)> {
+        let response = self.client().call(version, &fetch_request(version, number, partitions));
+        let partitions = response.responses.into_iter().flat_map(|topic| topic.partitions);
+        partitions
+            .map(|PartitionData { error_code, records, .. }| {
+                (ErrorCode::try_from(error_code).unwrap(), records.unwrap_or_default().to_vec())
+            })
+            .collect()
+    }
+
+    fn partitions_not_sealed(&self, cause: &str) -> u64 {
+        let labels = format!("virtual_cluster=\"main\",cause=\"{cause}\"");
+        counter(&self.proxy, &format!("partitions_not_sealed_total{{{labels}}}"))
+    }
+}
+
+fn fetch_request(version: i16, number: u8, partitions: &[i32]) -> FetchRequest {
+    let partitions =
+        partitions.iter().map(|index| FetchPartition { partition: *index, ..Default::default() });
+    let mut topic = FetchTopic { partitions: partitions.collect(), ..Default::default() };
+    if version >= 13 {
+        topic.topic_id = topic_id(number);
+    } else {
+        topic.topic = format!("topic-{number}");
+    }
+    FetchRequest { topics: vec![topic], ..Default::default() }
+}
+
+/// A request for partitions of topics, each with its records.
+fn produce_request(version: i16, acks: i16, parts: &[(u8, i32, &[u8])]) -> ProduceRequest {
+    let mut topic_data: Vec<TopicProduceData> = Vec::new();
+    for (number, index, records) in parts {
+        let mut topic = TopicProduceData::default();
+        if version >= 13 {
+            topic.topic_id = topic_id(*number);
+        } else {
+            topic.name = format!("topic-{number}");
+        }
+        let data = PartitionProduceData {
+            index: *index,
+            records: Some(Bytes::copy_from_slice(records)),
+            ..Default::default()
+        };
+        match topic_data
+            .iter_mut()
+            .find(|it| (&it.name, it.topic_id) == (&topic.name, topic.topic_id))
+        {
+            Some(topic) => topic.partition_data.push(data),
+            None => topic_data.push(TopicProduceData { partition_data: vec![data], ..topic }),
+        }
+    }
+    ProduceRequest { acks, topic_data, ..Default::default() }
+}
+
+/// Topic, partition and error of each partition that was answered, in order.
+fn outcomes(response: &ProduceResponse) -> Vec<(String, i32, ErrorCode)> {
+    let mut outcomes: Vec<_> = response
+        .responses
+        .iter()
+        .flat_map(|topic| {
+            let name = match topic.name.as_str() {
+                "" => format!("topic-{}", topic.topic_id.as_bytes()[0]),
+                name => name.to_owned(),
+            };
+            topic.partition_responses.iter().map(move |partition| {
+                let code = ErrorCode::try_from(partition.error_code).unwrap();
+                (name.clone(), partition.index, code)
+            })
+        })
+        .collect();
+    outcomes.sort_by_key(|(name, index, _)| (name.clone(), *index));
+    outcomes
+}
+
+fn batch_with(options: BatchOptions, compression: Compression) -> Vec<u8> {
+    let mut builder = BatchBuilder::new(options);
+    let header = HeaderView { key: b"h", value: Some(b"clear") };
+    builder.append(1000, Some(b"key"), Some(SECRET), [header]).unwrap();
+    builder.append(1001, Some(b"tombstone"), None, []).unwrap();
+    builder.append(1002, None, Some(b""), [header, header]).unwrap();
+    builder.finish(compression, &mut Compressor::default()).unwrap().to_vec()
+}
+
+fn batch() -> Vec<u8> {
+    batch_with(BatchOptions::default(), Compression::None)
+}
+
+/// A batch whose one record says that it is sealed and is not.
+fn forged() -> Vec<u8> {
+    let mut builder = BatchBuilder::new(BatchOptions::default());
+    let marker = HeaderView { key: moldau_encryption::MARKER_KEY.as_bytes(), value: Some(&[2]) };
+    builder.append(1000, None, None, [marker]).unwrap();
+    builder.finish(Compression::None, &mut Compressor::default()).unwrap().to_vec()
+}
+
+fn has_secret(bytes: &[u8]) -> bool {
+    SECRET.windows(8).any(|part| bytes.windows(8).any(|window| window == part))
+}
+
+#[test]
+fn every_version_is_sealed_on_its_way_in_and_opened_on_its_way_out() {
+    let world = World::start(UnresolvedKey::Reject);
+    let mut client = world.client();
+    for version in ApiKey::Produce.valid_versions().iter() {
+        world.store.records.lock().unwrap().clear();
+        let request = produce_request(version, -1, &[(1, 0, &batch()), (2, 7, &batch())]);
+        let response = client.call(version, &request);
+        let ok = |name: &str, index| (name.to_owned(), index, ErrorCode::None);
+        assert_eq!(outcomes(&response), [ok("topic-1", 0), ok("topic-2", 7)]);
+        let stored = world.store.get(2, 7);
+        assert!(stored.len() > batch().len() && !has_secret(&stored));
+        BatchView::parse(&stored).unwrap().check_crc().unwrap();
+    }
+    for version in ApiKey::Fetch.valid_versions().iter() {
+        assert_eq!(
+            world.fetch(version, 2, &[7, 8]),
+            [(ErrorCode::None, batch()), (ErrorCode::None, Vec::new())]
+        );
+    }
+    assert_eq!(counter(&world.proxy, "records_sealed_total"), 2 * 2 * 11);
+    // Names are learned once for all sessions.
+    assert_eq!(world.store.metadata_requests.load(SeqCst), 1);
+}
+
+#[test]
+fn codecs_and_the_fields_of_producers_stay() {
+    let world = World::start(UnresolvedKey::Reject);
+    let mut client = world.client();
+    let producer = Producer { id: 4711, epoch: 3, base_sequence: 17 };
+    for compression in Compression::ALL {
+        let options = BatchOptions {
+            attributes: Attributes::default().with_transactional(true),
+            producer: Some(producer),
+            ..BatchOptions::default()
+        };
+        let sent = batch_with(options, compression);
+        client.call(PRODUCE, &produce_request(PRODUCE, -1, &[(1, 0, &sent)]));
+        let stored = world.store.get(1, 0);
+        let stored = BatchView::parse(&stored).unwrap();
+        assert_eq!((stored.producer_id(), stored.base_sequence()), (4711, 17));
+        assert!(stored.is_transactional() && stored.compression().unwrap() == compression);
+        let mut decompressor = Decompressor::default();
+        let payload = decompressor.decompress(compression, stored.payload(), 1 << 20).unwrap();
+        assert!(!has_secret(payload));
+        let fetched = world.fetch(FETCH, 1, &[0]);
+        let (code, records) = fetched.first().unwrap();
+        let opened = BatchView::parse(records).unwrap();
+        assert_eq!((*code, opened.producer_epoch()), (ErrorCode::None, 3));
+        let records = opened.records(&mut decompressor, 1 << 20).unwrap();
+        let values: Vec<_> = records.map(|it| it.unwrap().value().map(<[u8]>::to_vec)).collect();
+        assert_eq!(values, [Some(SECRET.to_vec()), None, Some(Vec::new())]);
+    }
+}
+
+#[test]
+fn a_topic_without_a_key_fails_alone_where_that_is_refused() {
+    let world = World::start(UnresolvedKey::Reject);
+    for version in [7, 8, 12, 13] {
+        let parts = [(1, 0, &*batch()), (50, 0, &*batch()), (2, 0, &*batch()), (50, 1, &*batch())];
+        let response = world.client().call(version, &produce_request(version, -1, &parts));
+        assert_eq!(
+            outcomes(&response),
+            [
+                ("topic-1".to_owned(), 0, ErrorCode::None),
+                ("topic-2".to_owned(), 0, ErrorCode::None),
+                ("topic-50".to_owned(), 0, ErrorCode::InvalidRecord),
+                ("topic-50".to_owned(), 1, ErrorCode::InvalidRecord),
+            ]
+        );
+        let refused = response.responses.last().unwrap().partition_responses.first().unwrap();
+        assert_eq!(refused.error_message.is_some(), version >= 8);
+    }
+    assert!(world.store.get(50, 0).is_empty());
+    assert!(!has_secret(&world.store.get(1, 0)));
+    assert_eq!(world.partitions_not_sealed("no_key"), 8);
+}
+
+#[test]
+fn a_request_of_which_nothing_can_be_sent_is_answered_at_once() {
+    let world = World::start(UnresolvedKey::Reject);
+    let request = produce_request(PRODUCE, -1, &[(50, 3, &batch())]);
+    let response = world.client().call(PRODUCE, &request);
+    let refused = ("topic-50".to_owned(), 3, ErrorCode::InvalidRecord);
+    assert_eq!(outcomes(&response), [refused]);
+    assert_eq!(world.store.produce_requests.load(SeqCst), 0);
+}
+
+#[test]
+fn a_topic_without_a_key_passes_in_clear_where_that_is_wanted() {
+    let world = World::start(UnresolvedKey::Passthrough);
+    let parts = [(1, 0, &*batch()), (50, 0, &*batch())];
+    world.client().call(PRODUCE, &produce_request(PRODUCE, -1, &parts));
+    assert_eq!(world.store.get(50, 0), batch());
+    assert!(!has_secret(&world.store.get(1, 0)));
+    world.client().call(PRODUCE, &produce_request(PRODUCE, -1, &[(51, 0, &*batch())]));
+    assert_eq!(counter(&world.proxy, "records_passed_plain_total"), 6);
+    assert_eq!(world.fetch(FETCH, 50, &[0]), [(ErrorCode::None, batch())]);
+}
+
+#[test]
+fn while_the_service_is_down_only_cold_topics_fail_and_may_be_tried_again() {
+    let world = World::start(UnresolvedKey::Passthrough);
+    let request = produce_request(PRODUCE, -1, &[(1, 0, &batch())]);
+    world.client().call(PRODUCE, &request);
+    world.service.down.store(true, SeqCst);
+    let parts = [(1, 0, &*batch()), (2, 0, &*batch())];
+    let request = produce_request(PRODUCE, -1, &parts);
+    let response = world.client().call(PRODUCE, &request);
+    assert_eq!(
+        outcomes(&response),
+        [
+            ("topic-1".to_owned(), 0, ErrorCode::None),
+            ("topic-2".to_owned(), 0, ErrorCode::KafkaStorageError),
+        ]
+    );
+    assert!(world.store.get(2, 0).is_empty());
+    // What was sealed by a key that this process made is yet to be opened for the first time.
+    assert_eq!(world.fetch(FETCH, 1, &[0]), [(ErrorCode::KafkaStorageError, Vec::new())]);
+    world.service.down.store(false, SeqCst);
+    let mut client = world.client();
+    while outcomes(&client.call(PRODUCE, &request)).iter().any(|it| it.2 != ErrorCode::None) {}
+    while world.fetch(FETCH, 1, &[0]) != [(ErrorCode::None, batch())] {}
+}
+
+#[test]
+fn a_producer_that_expects_no_answer_is_disconnected_once_the_others_are_sent() {
+    let world = World::start(UnresolvedKey::Reject);
+    let mut client = world.client();
+    let parts = [(1, 0, &*batch()), (50, 0, &*batch())];
+    client.send(&encode(PRODUCE, 1, &produce_request(PRODUCE, 0, &parts)));
+    assert!(client.is_closed());
+    while world.store.produce_requests.load(SeqCst) == 0 {
+        std::thread::yield_now();
+    }
+    let mut client = world.client();
+    client.send(&encode(PRODUCE, 1, &produce_request(PRODUCE, 0, &[(50, 0, &batch())])));
+    assert!(client.is_closed());
+    assert_eq!(world.partitions_not_sealed("no_key"), 2);
+    assert!(world.store.get(50, 0).is_empty());
+}
+
+#[test]
+fn a_topic_id_that_the_cluster_does_not_know_fails_alone() {
+    let world = World::start(UnresolvedKey::Reject);
+    let parts = [(1, 0, &*batch()), (99, 0, &*batch())];
+    let response = world.client().call(13, &produce_request(13, -1, &parts));
+    assert_eq!(
+        outcomes(&response),
+        [
+            ("topic-1".to_owned(), 0, ErrorCode::None),
+            ("topic-99".to_owned(), 0, ErrorCode::UnknownTopicId),
+        ]
+    );
+}
+
+#[test]
+fn a_damaged_batch_is_refused_alone() {
+    let world = World::start(UnresolvedKey::Reject);
+    let mut damaged = batch();
+    *damaged.last_mut().unwrap() ^= 1;
+    let short = &batch()[..70];
+    let parts = [(1, 0, &*damaged), (1, 1, &*batch()), (1, 2, short), (1, 3, b"")];
+    let response = world.client().call(PRODUCE, &produce_request(PRODUCE, -1, &parts));
+    let codes: Vec<_> = outcomes(&response).into_iter().map(|(_, _, code)| code).collect();
+    let corrupt = ErrorCode::CorruptMessage;
+    assert_eq!(codes, [corrupt, ErrorCode::None, corrupt, ErrorCode::None]);
+}
+
+#[test]
+fn records_that_do_not_open_are_withheld_from_there_on() {
+    let world = World::start(UnresolvedKey::Reject);
+    let parts = [(1, 0, &*batch()), (1, 1, &*batch()), (1, 2, &*batch())];
+    world.client().call(PRODUCE, &produce_request(PRODUCE, -1, &parts));
+    let sealed = world.store.get(1, 0);
+    world.store.put(1, 0, &forged());
+    world.store.put(1, 1, &[&*sealed, &forged(), &sealed].concat());
+    for version in ApiKey::Fetch.valid_versions().iter() {
+        assert_eq!(
+            world.fetch(version, 1, &[0, 1, 2]),
+            [
+                (ErrorCode::CorruptMessage, Vec::new()),
+                (ErrorCode::None, batch()),
+                (ErrorCode::None, batch()),
+            ]
+        );
+    }
+}
+
+#[test]
+fn what_a_revoked_key_sealed_is_refused_and_the_connection_lives() {
+    let world = World::start(UnresolvedKey::Reject);
+    let request = produce_request(PRODUCE, -1, &[(1, 0, &batch())]);
+    world.client().call(PRODUCE, &request);
+    world.service.emptied.store(true, SeqCst);
+    world.store.put(1, 1, &batch());
+    let response = world.client().call(FETCH, &fetch_request(FETCH, 1, &[0, 1]));
+    let codes = response.responses[0].partitions.iter().map(|partition| partition.error_code);
+    assert_eq!(codes.collect::<Vec<_>>(), [29, 0]);
+    await_counter(&world.proxy, "filter_errors_total{virtual_cluster=\"main\"", 0);
+}
+
+#[test]
+fn share_consumers_get_opened_records_and_errors_for_whole_partitions() {
+    let world = World::start(UnresolvedKey::Reject);
+    world.client().call(PRODUCE, &produce_request(PRODUCE, -1, &[(1, 0, &batch())]));
+    let sealed = world.store.get(1, 0);
+    world.store.put(1, 1, &[&*sealed, &forged()].concat());
+    for version in ApiKey::ShareFetch.valid_versions().iter() {
+        let partitions = [0, 1].map(|index| share_fetch_request::FetchPartition {
+            partition_index: index,
+            ..Default::default()
+        });
+        let topic = share_fetch_request::FetchTopic {
+            topic_id: topic_id(1),
+            partitions: partitions.to_vec(),
+            ..Default::default()
+        };
+        let request = ShareFetchRequest { topics: vec![topic], ..Default::default() };
+        let response = world.client().call(version, &request);
+        let [opened, withheld] = &response.responses[0].partitions[..] else { panic!() };
+        assert_eq!((&*opened.records, opened.acquired_records.len()), (&*batch(), 1));
+        assert_eq!((withheld.records.len(), withheld.acquired_records.len()), (0, 0));
+        assert_eq!(withheld.error_code, i16::from(ErrorCode::CorruptMessage));
+    }
+}
