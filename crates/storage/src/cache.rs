@@ -8,8 +8,7 @@
 //! journal was durable when its read began: what lies beyond may have been written since and is not
 //! served.
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex};
 use std::task::Waker;
 
@@ -42,11 +41,52 @@ pub(crate) struct ReadCache {
 
 #[derive(Default)]
 struct Chunks {
-    by_start: HashMap<u64, Arc<Chunk>>,
-    /// Order of arrival, for eviction with a second chance.
-    order: VecDeque<Arc<Chunk>>,
-    /// Memory of all in `order`.
+    by_start: HashMap<u64, Listed>,
+    /// Starts by last use, the oldest first. A scan has done with what it used longest ago, and
+    /// will want what was loaded ahead of it.
+    by_use: BTreeMap<u64, u64>,
+    /// The last use of all.
+    uses: u64,
+    /// Memory of all that are listed.
     bytes: usize,
+}
+
+struct Listed {
+    chunk: Arc<Chunk>,
+    used: u64,
+}
+
+impl Chunks {
+    fn get(&self, start: u64) -> Option<&Arc<Chunk>> {
+        self.by_start.get(&start).map(|listed| &listed.chunk)
+    }
+
+    fn touch(&mut self, start: u64) {
+        let Some(listed) = self.by_start.get_mut(&start) else { return };
+        self.by_use.remove(&listed.used);
+        self.uses += 1;
+        listed.used = self.uses;
+        self.by_use.insert(self.uses, start);
+    }
+
+    fn insert(&mut self, chunk: &Arc<Chunk>, bytes_max: usize) {
+        self.remove(chunk.start);
+        while self.bytes + chunk.memory > bytes_max {
+            let Some((_, start)) = self.by_use.first_key_value() else { break };
+            self.remove(*start);
+        }
+        self.bytes += chunk.memory;
+        self.uses += 1;
+        self.by_use.insert(self.uses, chunk.start);
+        let listed = Listed { chunk: Arc::clone(chunk), used: self.uses };
+        self.by_start.insert(chunk.start, listed);
+    }
+
+    fn remove(&mut self, start: u64) {
+        let Some(listed) = self.by_start.remove(&start) else { return };
+        self.by_use.remove(&listed.used);
+        self.bytes -= listed.chunk.memory;
+    }
 }
 
 #[derive(Default)]
@@ -65,7 +105,6 @@ pub(crate) struct Chunk {
     durable: u64,
     /// Checksum of a block.
     crc: Option<u32>,
-    used: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -152,7 +191,7 @@ impl ReadCache {
         let mut chunks = lock(&self.chunks);
         let found = blocks.map(|block| self.block(&mut chunks, block, &mut wanted)).collect();
         for (segment, block) in ahead {
-            if !chunks.by_start.contains_key(&segment.address(block)) {
+            if chunks.get(segment.address(block)).is_none() {
                 self.block(&mut chunks, (segment, block), &mut wanted);
             }
         }
@@ -174,21 +213,21 @@ impl ReadCache {
         }
         // A block does not change, so all of it is durable.
         let chunk = self.fresh(start, bytes, u64::MAX, Some(block.crc));
-        self.insert(chunks, &chunk);
+        chunks.insert(&chunk, self.bytes_max);
         wanted.push(Arc::clone(&chunk));
         chunk
     }
 
     /// The chunk that begins at `start`, if it reaches to `needed_to` and is of use.
-    fn known(&self, chunks: &Chunks, start: u64, needed_to: u64) -> Option<Arc<Chunk>> {
-        let chunk = chunks.by_start.get(&start)?;
+    fn known(&self, chunks: &mut Chunks, start: u64, needed_to: u64) -> Option<Arc<Chunk>> {
+        let chunk = Arc::clone(chunks.get(start)?);
         let is_fit = chunk.end() >= needed_to && chunk.holds_to(needed_to);
         if !is_fit || matches!(*lock(&chunk.state), State::Failed(_) | State::Gone) {
             return None;
         }
-        chunk.used.store(true, Ordering::Relaxed);
+        chunks.touch(start);
         self.metrics.chunk_hits.add(1);
-        Some(Arc::clone(chunk))
+        Some(chunk)
     }
 
     fn fresh(&self, start: u64, bytes: usize, durable: u64, crc: Option<u32>) -> Arc<Chunk> {
@@ -201,7 +240,6 @@ impl ReadCache {
             memory: if is_usual { usual } else { exact },
             durable,
             crc,
-            used: AtomicBool::new(false),
             state: Mutex::new(State::Loading(Vec::new())),
         })
     }
@@ -268,12 +306,12 @@ impl ReadCache {
             let (skip, end) = (position - file.base, file.end().min(position + *bytes as u64));
             let whole = position - skip % self.chunk_bytes;
             let start = position - skip % BLOCK as u64;
-            let known = self.known(&chunks, whole, end);
-            let known = known.or_else(|| self.known(&chunks, start, end));
+            let known = self.known(&mut chunks, whole, end);
+            let known = known.or_else(|| self.known(&mut chunks, start, end));
             found.push(known.unwrap_or_else(|| {
                 let bytes = usize::try_from(end - start).unwrap_or(usize::MAX);
                 let chunk = self.fresh(start, round_up(bytes), durable, None);
-                self.insert(&mut chunks, &chunk);
+                chunks.insert(&chunk, self.bytes_max);
                 wanted.push(Arc::clone(&chunk));
                 chunk
             }));
@@ -300,27 +338,9 @@ impl ReadCache {
         }
         let bytes = usize::try_from(bytes).expect("at most CHUNK_BYTES");
         let chunk = self.fresh(start, bytes, durable, None);
-        self.insert(chunks, &chunk);
+        chunks.insert(&chunk, self.bytes_max);
         wanted.push(Arc::clone(&chunk));
         Some(chunk)
-    }
-
-    fn insert(&self, chunks: &mut Chunks, chunk: &Arc<Chunk>) {
-        while chunks.bytes + chunk.memory > self.bytes_max {
-            let Some(oldest) = chunks.order.pop_front() else { break };
-            chunks.bytes -= oldest.memory;
-            let is_listed = chunks.by_start.get(&oldest.start);
-            let is_listed = is_listed.is_some_and(|listed| Arc::ptr_eq(listed, &oldest));
-            if is_listed && oldest.used.swap(false, Ordering::Relaxed) {
-                chunks.bytes += oldest.memory;
-                chunks.order.push_back(oldest);
-            } else if is_listed {
-                chunks.by_start.remove(&oldest.start);
-            }
-        }
-        chunks.bytes += chunk.memory;
-        chunks.order.push_back(Arc::clone(chunk));
-        chunks.by_start.insert(chunk.start, Arc::clone(chunk));
     }
 
     fn read_ahead(
@@ -336,7 +356,7 @@ impl ReadCache {
             if end > durable {
                 return;
             }
-            if !chunks.by_start.contains_key(&position) {
+            if chunks.get(position).is_none() {
                 self.chunk(chunks, position, end, durable, wanted);
             }
             position = end;
@@ -447,13 +467,13 @@ impl ReadCache {
     }
 }
 
-/// Whether so little of whole chunks is wanted that reading the ranges alone costs less, even if
-/// readers of other logs could use the rest.
+/// Whether so little of whole chunks is wanted that reading the ranges alone costs less. Readers of
+/// other logs may use the rest, if they are at the same place; mostly they are not.
 fn is_spread(ranges: &[(u64, usize)]) -> bool {
     let [(first, _), .., (last, bytes)] = ranges else { return true };
     let span = last - first + *bytes as u64;
-    let wanted: u64 = ranges.iter().map(|(_, bytes)| *bytes as u64).sum();
-    wanted.saturating_mul(SPAN_PER_WANTED_MAX) < span
+    let cost: u64 = ranges.iter().map(|(_, bytes)| *bytes as u64 + REQUEST_COST_BYTES).sum();
+    cost < span
 }
 
 fn fill(mut region: Region, file: &dyn DiskFile, offset: u64) -> std::io::Result<Bytes> {
@@ -466,8 +486,8 @@ fn fill(mut region: Region, file: &dyn DiskFile, offset: u64) -> std::io::Result
 const CHUNK_BYTES: u64 = 1 << 20;
 /// A read and what is read ahead for it fit into the smallest cache.
 const CHUNKS_MIN: usize = 8;
-/// The disk gives about this many times more bytes a second in whole chunks than in batches.
-const SPAN_PER_WANTED_MAX: u64 = 32;
+/// What one more request costs, as the bytes that the disk gives in a row in the same time.
+const REQUEST_COST_BYTES: u64 = 32 << 10;
 /// Bounds what one fetch can ask of the disk before it gets an answer.
 const CHUNKS_PER_READ: usize = 8;
 /// The same where a chunk is one batch.

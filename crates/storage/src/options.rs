@@ -58,7 +58,7 @@ pub struct Options {
     /// Bytes a second that are read back to find damage, in passes that begin at least a day apart;
     /// zero for none. Default 4 MiB.
     pub scrub_rate: u64,
-    /// Memory for sorting, in bytes. Default 64 MiB.
+    /// Memory for sorting, in bytes, taken only meanwhile. Default 128 MiB.
     pub sort_memory_bytes: usize,
     /// Memory for the keys of a log that is compacted, in bytes, 24 a key: where they do not fit,
     /// the log is cleaned in several rounds. Default 32 MiB.
@@ -83,7 +83,7 @@ impl Options {
             commit_delay: Duration::ZERO,
             background_rate: 256 << 20,
             scrub_rate: 4 << 20,
-            sort_memory_bytes: 64 << 20,
+            sort_memory_bytes: 128 << 20,
             clean_memory_bytes: 32 << 20,
             drive: Drive::Threads,
         }

@@ -316,7 +316,9 @@ impl Request {
             return Err(Error::OffsetOutOfRange { start, end: self.high_watermark });
         }
         self.start_offset = start;
-        if self.from >= self.high_watermark {
+        // A fetch that is full still asks each partition for its watermark.
+        let takes_nothing = self.bytes_max == 0 && !self.min_one;
+        if self.from >= self.high_watermark || takes_nothing {
             return Ok(Plan::Nothing);
         }
         let mut pieces = Vec::new();
@@ -333,7 +335,8 @@ impl Request {
         if !pieces.is_empty() {
             // Blocks that several logs share are read by the one that asks.
             let is_whole = |piece: &Piece| piece.bytes() == piece.block.bytes as usize;
-            let ahead = rest.take(PIECES_AHEAD).take_while(is_whole).collect();
+            let count = (PIECES_AHEAD + 2).saturating_sub(pieces.len());
+            let ahead = rest.take(count).take_while(is_whole).collect();
             return Ok(Plan::Sorted { pieces, ahead });
         }
         self.from = self.from.max(state.sorted_end());
@@ -523,5 +526,6 @@ const LENGTH_END: u32 = 12;
 const BATCHES_PER_READ_MAX: usize = 1024;
 /// Bounds what one fetch can ask of the disk before it gets an answer.
 const PIECES_PER_READ: usize = 8;
-/// Pieces loaded ahead of a reader: the reader threads stay busy while it sends what it has.
+/// Pieces loaded ahead of a reader that asks for no more than two: the reader threads stay busy
+/// while it sends what it has. Who asks for more keeps them busy anyway.
 const PIECES_AHEAD: usize = 2;

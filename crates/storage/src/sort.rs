@@ -2,9 +2,10 @@
 //!
 //! The index knows where every batch lies, so that its place in the segment is known before it is
 //! read: the journal is read in its own order, a window of the segment is filled in memory, and the
-//! window is written. The memory is bounded; the price is that the journal is read once for each
-//! window.
+//! window is written. The memory is bounded; the price is that small batches of other windows, which
+//! lie between those that are wanted, are read with them.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::disk::{DiskFile, read_full};
@@ -163,10 +164,15 @@ impl<'a> Source<'a> {
         let mut by_position: Vec<usize> = (0..windows.placed.len()).collect();
         by_position.sort_unstable_by_key(|at| windows.placed[*at].extent.position);
         let mut has_gone = false;
-        for at in by_position {
+        let mut stretch = 0..0;
+        for (rank, at) in by_position.iter().copied().enumerate() {
             let Placed { extent, share, target } = windows.placed[at];
             let log = &windows.shares[share].log;
-            match self.batch(log.id(), &extent) {
+            if entry_of(&extent).end > stretch.end {
+                let rest = by_position[rank..].iter().map(|at| &windows.placed[*at].extent);
+                stretch = stretch_of(rest);
+            }
+            match self.batch_before(stretch.end, log.id(), &extent) {
                 Ok(Some(batch)) => window[target..target + batch.len()].copy_from_slice(batch),
                 Ok(None) => {
                     windows.placed[at].share = GONE;
@@ -189,22 +195,32 @@ impl<'a> Source<'a> {
     /// The batch that the index means, verified; `None` if its file is gone, which is only so when
     /// the batch was deleted.
     pub(crate) fn batch(&mut self, log: LogId, extent: &Extent) -> Result<Option<&[u8]>, Error> {
-        let position = extent.position - ENTRY_HEADER_BYTES as u64;
-        let count = ENTRY_HEADER_BYTES + extent.bytes as usize;
-        let is_here =
-            position >= self.start && position + count as u64 <= self.start + self.filled as u64;
-        if !is_here && !self.load(position, count)? {
+        self.batch_before(extent.position + READ_BYTES as u64, log, extent)
+    }
+
+    /// The same, where nothing behind `to` is of use.
+    fn batch_before(
+        &mut self,
+        to: u64,
+        log: LogId,
+        extent: &Extent,
+    ) -> Result<Option<&[u8]>, Error> {
+        let Range { start, end } = entry_of(extent);
+        let is_here = start >= self.start && end <= self.start + self.filled as u64;
+        if !is_here && !self.load(start, to.max(end))? {
             return Ok(None);
         }
-        let at = usize::try_from(position - self.start).unwrap_or(usize::MAX);
-        let entry = self.region.as_slice()[..self.filled].get(at..at + count).unwrap_or_default();
+        let [at, to] = [start, end]
+            .map(|position| usize::try_from(position - self.start).unwrap_or(usize::MAX));
+        let entry = self.region.as_slice()[..self.filled].get(at..to).unwrap_or_default();
         match entry.split_at_checked(ENTRY_HEADER_BYTES) {
             Some((header, batch)) if is_entry_of(header, batch, log, extent) => Ok(Some(batch)),
             _ => Err(corrupt(self.journal, log, extent)),
         }
     }
 
-    fn load(&mut self, position: u64, count: usize) -> Result<bool, Error> {
+    /// Reads from `position` to `to`, or to the end of the file.
+    fn load(&mut self, position: u64, to: u64) -> Result<bool, Error> {
         let files = &self.journal.files;
         let known =
             self.file.take().filter(|(file, _)| file.base <= position && position < file.end());
@@ -218,12 +234,12 @@ impl<'a> Source<'a> {
         };
         let skip = (position - file.base) % BLOCK as u64;
         self.start = position - skip;
-        let needed = round_up(count + BLOCK);
-        if needed > self.region.len() {
-            self.region = SegmentPool::new(needed, 0).take();
+        let wanted = usize::try_from(to.min(file.end()) - self.start).unwrap_or(usize::MAX);
+        // Files end with a block.
+        self.filled = round_up(wanted);
+        if self.filled > self.region.len() {
+            self.region = SegmentPool::new(self.filled, 0).take();
         }
-        let left = usize::try_from(file.end() - self.start).unwrap_or(usize::MAX);
-        self.filled = self.region.len().min(left);
         let buffer = &mut self.region.as_mut()[..self.filled];
         let offset = self.start - file.base;
         let read = self.journal.pace.work(buffer.len(), || read_full(&*handle, buffer, offset));
@@ -231,6 +247,26 @@ impl<'a> Source<'a> {
         self.file = Some((file, handle));
         Ok(true)
     }
+}
+
+/// Where the entry of a batch lies in the journal.
+fn entry_of(extent: &Extent) -> Range<u64> {
+    extent.position - ENTRY_HEADER_BYTES as u64..extent.position + u64::from(extent.bytes)
+}
+
+/// The stretch of the journal that is best read at once for the first of `extents`, which are in
+/// order of position.
+fn stretch_of<'a>(mut extents: impl Iterator<Item = &'a Extent>) -> Range<u64> {
+    let Some(first) = extents.next() else { return 0..0 };
+    let mut stretch = entry_of(first);
+    for entry in extents.map(entry_of) {
+        let is_near = entry.start <= stretch.end + GAP_BYTES_MAX;
+        if !is_near || entry.end > stretch.start + READ_BYTES as u64 {
+            break;
+        }
+        stretch.end = entry.end;
+    }
+    stretch
 }
 
 fn corrupt(journal: &Journal, log: LogId, extent: &Extent) -> Error {
@@ -258,3 +294,5 @@ const GONE: usize = usize::MAX;
 /// What is known of a batch in a window takes about 60 bytes.
 const BATCHES_PER_WINDOW: usize = 1 << 18;
 const READ_BYTES: usize = 1 << 20;
+/// Disks read on over this much in about the time of another request.
+const GAP_BYTES_MAX: u64 = 128 << 10;

@@ -217,6 +217,9 @@ impl Fetch {
 /// to a number; what follows the first of them is settled after it.
 struct Gathering<'a> {
     bytes_max: usize,
+    /// The rest of `bytes_max` was too little for a batch: nothing more is read, since each read
+    /// would bring batches from the disk only to find the same.
+    is_full: bool,
     /// What is settled.
     gathered: Gathered,
     /// What follows, the first of it being a read that waits for the disk.
@@ -230,14 +233,20 @@ struct Gathering<'a> {
 /// A partition that is not settled.
 enum Open<'a> {
     Served(Served),
-    Cold { asked: &'a FetchPartition, log: Arc<Log>, read: PendingRead },
+    Cold {
+        asked: &'a FetchPartition,
+        log: Arc<Log>,
+        read: PendingRead,
+        /// It may take less than the partition is allowed.
+        is_cut: bool,
+    },
 }
 
 impl<'a> Gathering<'a> {
     fn new(bytes_max: usize, partitions: usize) -> Self {
         let gathered =
             Gathered { partitions: Vec::with_capacity(partitions), bytes: 0, has_error: false };
-        Self { bytes_max, gathered, open: Vec::new(), cold: 0, open_bytes: 0 }
+        Self { bytes_max, is_full: false, gathered, open: Vec::new(), cold: 0, open_bytes: 0 }
     }
 
     fn add(&mut self, served: Served) {
@@ -255,7 +264,8 @@ impl<'a> Gathering<'a> {
         }
         let wanted = usize::try_from(asked.bytes_max).unwrap_or(0);
         // Where the reads under way may take what this one is allowed, their true size counts.
-        if !self.open.is_empty() && (wanted > self.room() || self.cold >= COLD_READS_MAX) {
+        let is_pressed = wanted > self.room() || self.cold >= COLD_READS_MAX;
+        if !self.open.is_empty() && is_pressed {
             self.settle().await;
         }
         let bytes_max = wanted.min(self.room());
@@ -266,14 +276,18 @@ impl<'a> Gathering<'a> {
             Ok(ReadOutcome::Pending(read)) => {
                 self.cold += 1;
                 self.open_bytes += bytes_max;
-                self.open.push(Open::Cold { asked, log, read });
+                let is_cut = bytes_max < wanted && !min_one;
+                self.open.push(Open::Cold { asked, log, read, is_cut });
             }
             Err(error) => self.add(failed(asked, &log, &error)),
         }
     }
 
     fn room(&self) -> usize {
-        self.bytes_max.saturating_sub(self.gathered.bytes + self.open_bytes)
+        match self.is_full {
+            true => 0,
+            false => self.bytes_max.saturating_sub(self.gathered.bytes + self.open_bytes),
+        }
     }
 
     /// Waits for the reads under way.
@@ -281,8 +295,12 @@ impl<'a> Gathering<'a> {
         for open in self.open.drain(..) {
             let mut served = match open {
                 Open::Served(served) => served,
-                Open::Cold { asked, log, read } => match read.await {
-                    Ok(read) => served(asked, read),
+                Open::Cold { asked, log, read, is_cut } => match read.await {
+                    Ok(read) => {
+                        let has_more = read.next_offset < read.high_watermark;
+                        self.is_full |= is_cut && read.bytes == 0 && has_more;
+                        served(asked, read)
+                    }
                     Err(error) => failed(asked, &log, &error),
                 },
             };
