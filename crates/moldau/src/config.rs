@@ -5,6 +5,7 @@
 
 pub(crate) mod broker;
 pub(crate) mod proxy;
+mod record_encryption;
 
 use std::path::Path;
 
@@ -127,6 +128,13 @@ mod tests {
         proxy.sort();
         documented.sort();
         assert_eq!(proxy, documented);
+        let mut filter = known_keys::<record_encryption::Settings>("'0': 1");
+        filter.extend(known_keys::<record_encryption::OfKeyFile>("'0': 1"));
+        filter.extend(known_keys::<record_encryption::OfVault>("'0': 1"));
+        filter.extend(known_keys::<record_encryption::OfAws>("'0': 1"));
+        filter.extend(known_keys::<record_encryption::OfMemory>("'0': 1"));
+        filter.extend(known_keys::<record_encryption::OfMemoryKek>("'0': 1"));
+        assert_eq!(filter, documented_keys("## `record_encryption`"));
     }
 
     #[test]

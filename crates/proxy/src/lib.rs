@@ -24,8 +24,8 @@
 //!
 //! Invariants:
 //!
-//! - Bytes pass as they came but for addresses of brokers, offered versions and what a filter claims;
-//!   no other record byte is read, changed or copied on its way from socket to socket.
+//! - Bytes pass as they came but for addresses of brokers, offered versions and what a filter
+//!   claims; no other record byte is read, changed or copied on its way from socket to socket.
 //! - A session stays on one thread, with one connection upstream, and holds a receive buffer only
 //!   while bytes are in it. What a session holds is bounded, and no length field allocates.
 //! - A broker's listener accepts before a client is told its address.

@@ -1,3 +1,5 @@
+//! A proxy as a whole: its listeners, what runs beside its sessions, start and drain.
+
 use std::fmt;
 use std::net::SocketAddr;
 use std::pin::Pin;

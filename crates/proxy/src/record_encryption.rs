@@ -50,10 +50,9 @@ use crate::upstream::Upstream;
 const BATCH_BYTES_MAX: usize = 100 * 1024 * 1024;
 
 /// What becomes of records for a topic that has no key.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum UnresolvedKey {
     /// They pass in clear.
-    #[default]
     Passthrough,
     /// They are refused.
     Reject,
@@ -131,7 +130,7 @@ impl Filter for RecordEncryption {
                 turns.tick().await;
                 if let Err(error) = self.keys.upkeep().await {
                     self.not_kept.log(|unlogged| {
-                        tracing::warn!(%error, unlogged, "the key management service is in trouble");
+                        tracing::warn!(%error, unlogged, "keys are not kept up");
                     });
                 }
             }

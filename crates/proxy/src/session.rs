@@ -1,8 +1,8 @@
 //! One client's connection and its connection to the cluster, served by one task.
 //!
 //! Both directions move in one turn: what was read is scanned and written before more is read. A
-//! receiver that takes no more thus stops the sender, and so does a filter that waits; no byte waits
-//! for another task.
+//! receiver that takes no more thus stops the sender, and so does a filter that waits; no byte
+//! waits for another task.
 
 use std::io;
 use std::net::SocketAddr;

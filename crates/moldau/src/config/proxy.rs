@@ -13,8 +13,11 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use anyhow::Context;
 use moldau_proxy::{Config, VirtualCluster};
 use serde::Deserialize;
+
+use super::record_encryption;
 
 /// The keys of the file.
 #[derive(Debug, Deserialize)]
@@ -46,6 +49,16 @@ struct Cluster {
     upstream: Vec<String>,
     /// Brokers get ports from here on as they are discovered. Default: the port after `bootstrap`.
     broker_port_start: Option<u16>,
+    /// What looks at messages or changes them, from the client's side on. Default: nothing.
+    #[serde(default)]
+    filters: Vec<FilterEntry>,
+}
+
+/// A filter by its type.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum FilterEntry {
+    RecordEncryption(record_encryption::Settings),
 }
 
 fn default_admin() -> SocketAddr {
@@ -92,12 +105,16 @@ fn virtual_cluster(cluster: Cluster) -> anyhow::Result<VirtualCluster> {
     let broker_port_start = cluster.broker_port_start.or(next_port);
     let broker_port_start = broker_port_start
         .ok_or_else(|| anyhow::anyhow!("virtual cluster {name}: broker_port_start: is needed"))?;
+    let filters = cluster.filters.into_iter().map(|entry| match entry {
+        FilterEntry::RecordEncryption(settings) => record_encryption::filter(settings)
+            .with_context(|| format!("virtual cluster {name}: record_encryption")),
+    });
     Ok(VirtualCluster {
+        filters: filters.collect::<anyhow::Result<_>>()?,
         broker_port_start,
         name: cluster.name,
         bootstrap: cluster.bootstrap,
         advertised_host: cluster.advertised_host,
         upstream: cluster.upstream,
-        filters: Vec::new(),
     })
 }

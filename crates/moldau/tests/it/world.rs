@@ -122,11 +122,17 @@ impl Process {
     }
 
     /// SIGTERM, and waits for the end.
-    pub(crate) fn terminate(mut self) -> ExitStatus {
+    pub(crate) fn terminate(self) -> ExitStatus {
+        self.terminate_said().0
+    }
+
+    /// As [`terminate`](Self::terminate), and tells what the process said on stderr.
+    pub(crate) fn terminate_said(mut self) -> (ExitStatus, String) {
         let id = self.child.id().to_string();
         let sent = Command::new("kill").args(["-TERM", &id]).status().expect("kill can be run");
         assert!(sent.success());
-        self.ended()
+        let status = self.ended();
+        (status, self.said.join("\n"))
     }
 
     /// Waits for the end, and fails the test if any thread has panicked.

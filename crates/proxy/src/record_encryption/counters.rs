@@ -1,3 +1,5 @@
+//! What the filter counts, for the metrics page.
+
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use moldau_encryption::{KeyCache, KeyCounters, Operation, Outcome};
