@@ -28,7 +28,7 @@ pub(crate) enum LogLevel {
 pub(crate) enum Command {
     /// Run a Kafka-compatible broker that flushes every acknowledged record.
     Broker(BrokerOptions),
-    /// Run a Kafka proxy in front of a cluster.
+    /// Run a Kafka proxy in front of a cluster, or keep its key file.
     Proxy(ProxyOptions),
     /// Ask a question and measure the answer.
     #[command(subcommand)]
@@ -80,11 +80,49 @@ pub(crate) enum DurabilityChoice {
     Os,
 }
 
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct ProxyOptions {
     /// Configuration file (YAML).
-    #[arg(long, value_name = "FILE")]
-    pub(crate) config: PathBuf,
+    #[arg(long, value_name = "FILE", required = true)]
+    pub(crate) config: Option<PathBuf>,
+    #[command(subcommand)]
+    pub(crate) action: Option<ProxyAction>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ProxyAction {
+    /// Make, change and show a file of key encryption keys.
+    #[command(subcommand)]
+    Keys(KeysAction),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum KeysAction {
+    /// Make a key file without keys, which only its owner may use.
+    Init {
+        /// The file, which must not exist.
+        file: PathBuf,
+    },
+    /// Add a key.
+    Add {
+        /// The key file.
+        file: PathBuf,
+        /// What the key is called, and what a template such as KEK_$(topicName) leads to.
+        alias: String,
+    },
+    /// Add a version to a key, which protects what is written from then on.
+    Rotate {
+        /// The key file.
+        file: PathBuf,
+        /// Alias of the key.
+        alias: String,
+    },
+    /// Show the keys without their secrets.
+    List {
+        /// The key file.
+        file: PathBuf,
+    },
 }
 
 #[derive(Debug, Subcommand)]

@@ -8,6 +8,7 @@ pub(crate) mod groups;
 pub(crate) mod lab;
 pub(crate) mod produce;
 pub(crate) mod proxy;
+pub(crate) mod proxy_keys;
 pub(crate) mod topics;
 
 mod session;

@@ -13,14 +13,17 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::arguments::{Arguments, Command};
+use crate::arguments::{Arguments, Command, ProxyAction};
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     logging::start(arguments.log_level);
     let outcome = match arguments.command {
         Command::Broker(options) => commands::broker::run(&options),
-        Command::Proxy(options) => commands::proxy::run(&options),
+        Command::Proxy(options) => match (options.action, options.config) {
+            (Some(ProxyAction::Keys(action)), _) => commands::proxy_keys::run(&action),
+            (None, config) => commands::proxy::run(&config.expect("clap requires it")),
+        },
         Command::Lab(question) => commands::lab::run(question),
         Command::Topics(options) => commands::topics::run(options),
         Command::Produce(options) => commands::produce::run(&options),

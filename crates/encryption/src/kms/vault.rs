@@ -183,12 +183,16 @@ fn data<T: DeserializeOwned>(answer: &Answer, name: &str) -> Result<T, KmsError>
 
 /// The error of an answer that is not as asked.
 fn refusal(answer: &Answer, name: &str) -> KmsError {
-    let said = complaints(&answer.body);
+    let complaints = complaints(&answer.body);
+    let is_vault = complaints.is_some();
+    let said = complaints.unwrap_or_else(|| "not in Vault's words".to_owned());
     let said_of = |words: &str| said.contains(words);
     match answer.status {
-        // An engine that is not mounted must not pass for a key that is not there.
-        404 if said_of("no handler for route") => KmsError::Refused(said),
-        404 => KmsError::UnknownKey(name.to_owned()),
+        // Neither an engine that is not mounted nor a server that is not Vault may pass for a key
+        // that is not there.
+        404 if is_vault && !said_of("no handler for route") => {
+            KmsError::UnknownKey(name.to_owned())
+        }
         // Transit says 400 where a key is missing from an engine that is there. A version below
         // the key's `min_decryption_version` was revoked.
         400 if said_of("key not found") || said_of("disallowed by policy") => {
@@ -199,15 +203,16 @@ fn refusal(answer: &Answer, name: &str) -> KmsError {
     }
 }
 
-/// What Vault says of an error, cut to a length that a log line may have.
-fn complaints(body: &[u8]) -> String {
+/// What Vault says of an error, cut to a length that a log line may have; `None` if it was not
+/// Vault that spoke.
+fn complaints(body: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
     struct Complaints {
         errors: Vec<String>,
     }
-    let parsed: Option<Complaints> = serde_json::from_slice(body).ok();
-    let said = parsed.map_or_else(String::new, |complaints| complaints.errors.join("; "));
-    said.chars().map(|c| if c.is_control() { ' ' } else { c }).take(COMPLAINT_MAX).collect()
+    let parsed: Complaints = serde_json::from_slice(body).ok()?;
+    let said = parsed.errors.join("; ");
+    Some(said.chars().map(|c| if c.is_control() { ' ' } else { c }).take(COMPLAINT_MAX).collect())
 }
 
 fn unexpected() -> KmsError {

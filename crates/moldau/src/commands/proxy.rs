@@ -1,16 +1,16 @@
 //! `moldau proxy`: runs until SIGTERM or SIGINT, drains, and exits 0.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
 use moldau_proxy::Proxy;
 
-use crate::arguments::ProxyOptions;
 use crate::commands::signals::Signals;
 use crate::config;
 
-pub(crate) fn run(options: &ProxyOptions) -> anyhow::Result<ExitCode> {
-    let config = config::proxy::load(&options.config)?;
+pub(crate) fn run(config: &Path) -> anyhow::Result<ExitCode> {
+    let config = config::proxy::load(config)?;
     let signals = Signals::watch()?;
     let proxy = Proxy::start(config).with_context(|| "the proxy did not start")?;
     for (name, address) in proxy.bootstrap_addresses() {

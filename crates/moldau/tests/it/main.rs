@@ -5,9 +5,9 @@
 mod bad_input;
 mod crash;
 mod disk_full;
-mod encryption;
 mod experiments;
 mod hostile_frames;
+mod key_file;
 mod ledger;
 mod partitions;
 mod traffic;

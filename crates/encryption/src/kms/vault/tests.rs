@@ -194,7 +194,7 @@ fn errors_say_who_can_do_something() {
         (
             404,
             r#"["no handler for route \"transit/keys/orders\""]"#,
-            refused("no handler for route \"transit/keys/orders\""),
+            refused("status 404: no handler for route \"transit/keys/orders\""),
         ),
         (400, r#"["encryption key not found"]"#, unknown.clone()),
         (400, r#"["ciphertext or signature version is disallowed by policy (too old)"]"#, unknown),
@@ -208,8 +208,11 @@ fn errors_say_who_can_do_something() {
         let body = Zeroizing::new(format!(r#"{{"errors":{errors}}}"#).into_bytes());
         assert_eq!(refusal(&Answer { status, body }, "orders"), expected);
     }
-    let body = Zeroizing::new(b"<html>".to_vec());
-    assert_eq!(refusal(&Answer { status: 502, body }, ""), unavailable("status 502: "));
+    // What stands between may answer in Vault's place.
+    let answer = |status| Answer { status, body: Zeroizing::new(b"<html>".to_vec()) };
+    let said = |status| format!("status {status}: not in Vault's words");
+    assert_eq!(refusal(&answer(502), ""), unavailable(&said(502)));
+    assert_eq!(refusal(&answer(404), ""), refused(&said(404)));
 }
 
 #[tokio::test]
