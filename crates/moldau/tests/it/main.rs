@@ -5,6 +5,7 @@
 mod bad_input;
 mod crash;
 mod disk_full;
+mod encryption;
 mod experiments;
 mod hostile_frames;
 mod key_file;
