@@ -1,8 +1,10 @@
+//! Keys over a service that is slow, fails or is down, on time that the tests let pass.
+
 use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use tokio::time::{Instant, advance, sleep, sleep_until};
+use tokio::time::{Instant, advance, sleep_until};
 
 use super::*;
 use crate::{DataKey, WrappedDataKey};
@@ -58,7 +60,7 @@ impl Fake {
             let fails = mood.random.f64() < mood.failing;
             (mood.clone(), fails)
         };
-        sleep(mood.latency).await;
+        pass(mood.latency).await;
         match mood.down {
             Some(Down::Says(error)) => Err(error),
             Some(Down::Hangs) => std::future::pending().await,
@@ -97,6 +99,11 @@ impl Kms for Fake {
             Ok(DataKey::random())
         })
     }
+}
+
+/// Lets time pass, which stands still but where all wait for it.
+async fn pass(duration: Duration) {
+    sleep_until(Instant::now() + duration).await;
 }
 
 fn unavailable() -> KmsError {
@@ -210,7 +217,7 @@ async fn a_caller_that_gives_up_leaves_the_call_to_the_others() {
     tokio::select! {
         biased;
         _ = keys.sealing_key(&id, 1) => panic!("the service takes longer"),
-        () = sleep(Duration::from_millis(1)) => {}
+        () = pass(Duration::from_millis(1)) => {}
     }
     keys.sealing_key(&id, 1).await.unwrap();
     assert_eq!(calls(&keys, Operation::GenerateDataKey), 1);
@@ -241,7 +248,7 @@ async fn rotation_by_count_under_load_delays_and_fails_nobody() {
                         })
                         .or_insert((key, u64::from(records)));
                     assert!(count <= RECORDS_MAX);
-                    sleep(Duration::from_millis(1)).await;
+                    pass(Duration::from_millis(1)).await;
                 }
             })
         })
@@ -279,7 +286,7 @@ async fn rotation_by_age_delays_nobody() {
     advance(Duration::from_secs(3600)).await;
     let still = keys.sealing_key_now(&id, 1).unwrap().unwrap();
     assert!(Arc::ptr_eq(&first, &still));
-    sleep(Duration::from_millis(10)).await;
+    pass(Duration::from_millis(10)).await;
     let next = keys.sealing_key_now(&id, 1).unwrap().unwrap();
     assert!(!Arc::ptr_eq(&first, &next));
     advance(Duration::from_secs(7200)).await;
@@ -296,7 +303,7 @@ async fn a_revoked_key_stops_reads() {
     assert!(keys.opening_key_now(b"edek").unwrap().is_ok());
     advance(Duration::from_secs(1)).await;
     assert!(keys.opening_key_now(b"edek").unwrap().is_ok(), "the service is being asked");
-    sleep(Duration::from_millis(10)).await;
+    pass(Duration::from_millis(10)).await;
     assert_eq!(keys.opening_key_now(b"edek").unwrap().err(), Some(revoked));
 }
 
@@ -337,7 +344,7 @@ async fn a_failed_call_is_tried_three_times() {
     let delays = start.elapsed();
     assert!((1125..=1900).contains(&delays.as_millis()), "{delays:?}");
     fake.change(|mood| mood.down = Some(Down::Says(KmsError::Refused("no".into()))));
-    sleep(Duration::from_secs(1)).await;
+    pass(Duration::from_secs(1)).await;
     assert_eq!(keys.opening_key(b"edek").await.err(), Some(KmsError::Refused("no".into())));
     assert_eq!(keys.counters().calls(Operation::DecryptEdek, Outcome::Refused), 1);
 }
@@ -372,7 +379,7 @@ async fn produce(keys: Arc<DataKeys>, topic: String, until: Instant) -> Seen {
             Ok(_) => seen.sealed += 1,
             Err(error) => seen.errors.push((Instant::now(), error)),
         }
-        sleep(Duration::from_millis(100)).await;
+        pass(Duration::from_millis(100)).await;
     }
     seen
 }

@@ -124,7 +124,7 @@ const RENEW_PAUSE: Duration = Duration::from_secs(10);
 mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    use tokio::time::{advance, sleep};
+    use tokio::time::{advance, sleep_until};
 
     use super::*;
 
@@ -137,7 +137,7 @@ mod tests {
     impl World {
         async fn get(&self, fails: bool) -> Result<u32, KmsError> {
             let fetch = |_| async {
-                sleep(Duration::from_secs(1)).await;
+                sleep_until(Instant::now() + Duration::from_secs(1)).await;
                 let value = self.fetches.fetch_add(1, Ordering::Relaxed);
                 match fails {
                     true => Err(KmsError::Unavailable("down".into())),

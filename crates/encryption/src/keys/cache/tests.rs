@@ -1,3 +1,5 @@
+//! The cache over made-up histories.
+
 use super::*;
 
 const LIMITS: Limits = Limits {

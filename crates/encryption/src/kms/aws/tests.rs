@@ -1,3 +1,5 @@
+//! The client against a server on loopback that recomputes its signatures.
+
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,3 +1,5 @@
+//! Key files that are made, changed, damaged and shared.
+
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -175,6 +177,16 @@ fn the_text_of_a_file_is_as_documented() {
                     key orders\n  version 3 created 2015-08-30T12:36:00Z secret \
                     AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\ncrc32c cf908945\n";
     assert_eq!(document.render().as_str(), expected);
+}
+
+#[test]
+fn the_file_of_the_documentation_is_read() {
+    let page = include_str!("../../../../../docs/formats.md");
+    let text = page.split("```\n").find(|part| part.starts_with("moldau-keys")).unwrap();
+    let (_directory, path) = world();
+    fs::write(&path, text).unwrap();
+    let listed = KeyFile::list(&path).unwrap();
+    assert_eq!((listed[0].name.as_str(), listed[0].active_version), ("KEK_orders", 1));
 }
 
 #[test]

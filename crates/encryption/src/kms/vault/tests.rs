@@ -1,3 +1,5 @@
+//! The client against a server on loopback that speaks as Vault does; `tests/it` has the real one.
+
 use std::fs;
 use std::sync::atomic::{AtomicU32, Ordering};
 
