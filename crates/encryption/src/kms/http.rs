@@ -2,7 +2,8 @@
 //!
 //! Each request has a connection of its own, which the caller's task drives: services are asked a
 //! few times an hour, from several runtimes, so that a kept connection would be stale more often
-//! than used. TLS sessions are resumed.
+//! than used. TLS sessions are resumed. Bodies are overwritten when they are dropped; what the
+//! libraries for HTTP and TLS buffer meanwhile is out of reach.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -267,3 +267,20 @@ fn a_key_of_the_same_name_in_another_file_opens_nothing() {
     let opened = KeyFile::open(&other).unwrap().decrypt(&wrapped.edek);
     assert!(matches!(opened, Err(KmsError::DamagedEdek(_))));
 }
+
+/// What a producer may have forged: none of it is read beyond its end.
+#[test]
+fn mutated_edeks_are_read_or_refused() {
+    let mut random = fastrand::Rng::with_seed(3);
+    for _ in 0..200_000 {
+        let mut edek = [&b"\x01\x06orders\x01"[..], &[7; 60]].concat();
+        for _ in 0..random.usize(1..4) {
+            let at = random.usize(..edek.len());
+            edek[at] = random.u8(..);
+        }
+        edek.truncate(random.usize(..=edek.len()));
+        if let Ok(read) = Parts::read(&edek) {
+            assert_eq!(read.associated.len() + 60, edek.len());
+        }
+    }
+}

@@ -270,3 +270,20 @@ fn a_url_without_an_engine_is_refused() {
         assert!(Vault::new(&settings).is_err(), "{url}");
     }
 }
+
+/// What a producer may have forged: none of it is read beyond its end.
+#[test]
+fn mutated_edeks_are_read_or_refused() {
+    let mut random = fastrand::Rng::with_seed(3);
+    for _ in 0..200_000 {
+        let mut edek = b"\x06ordersvault:v1:AAAA".to_vec();
+        for _ in 0..random.usize(1..4) {
+            let at = random.usize(..edek.len());
+            edek[at] = random.u8(..);
+        }
+        edek.truncate(random.usize(..=edek.len()));
+        if let Ok(read) = parts(&edek) {
+            assert!(read.0.len() + read.1.len() < edek.len());
+        }
+    }
+}
