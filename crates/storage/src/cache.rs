@@ -21,6 +21,7 @@ use crate::files::Files;
 use crate::format::round_up;
 use crate::io::{BLOCK, Region, SegmentPool};
 use crate::metrics::Metrics;
+use crate::pace::Pace;
 use crate::segment::{Block, Segment, of_address};
 use crate::segments::Segments;
 use crate::sync::lock;
@@ -33,6 +34,7 @@ pub(crate) struct ReadCache {
     files: Arc<Files>,
     segments: Arc<Segments>,
     metrics: Arc<Metrics>,
+    pace: Arc<Pace>,
     pool: Arc<SegmentPool>,
     chunks: Mutex<Chunks>,
     queue: Mutex<Queue>,
@@ -163,6 +165,7 @@ impl ReadCache {
         options: &Options,
         (files, segments): (Arc<Files>, Arc<Segments>),
         metrics: Arc<Metrics>,
+        pace: Arc<Pace>,
     ) -> ReadCache {
         let chunk_bytes = CHUNK_BYTES.min(options.file_bytes);
         let memory = usize::try_from(chunk_bytes).expect("at most CHUNK_BYTES");
@@ -173,6 +176,7 @@ impl ReadCache {
             files,
             segments,
             metrics,
+            pace,
             pool: SegmentPool::new(memory, bytes_max / memory),
             chunks: Mutex::default(),
             queue: Mutex::default(),
@@ -388,7 +392,7 @@ impl ReadCache {
     }
 
     fn load(&self, chunk: &Chunk) {
-        let loaded = self.read(chunk);
+        let loaded = self.pace.read(chunk.bytes, || self.read(chunk));
         self.metrics.chunk_reads.add(1);
         self.metrics.chunk_read_bytes.add(chunk.bytes);
         chunk.finish(match loaded {

@@ -29,7 +29,7 @@ pub(crate) struct Journal {
     pub(crate) cache: ReadCache,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) segments: Arc<Segments>,
-    pub(crate) pace: Pace,
+    pub(crate) pace: Arc<Pace>,
     /// Wanted upkeep, see `upkeep`.
     pub(crate) upkeep: Signal,
     /// Ends the rests of `scrub`.
@@ -81,14 +81,13 @@ impl Journal {
     ) -> Journal {
         let end = fill.end();
         let metrics = Arc::new(Metrics::default());
+        let is_stepped = options.drive == Drive::Stepped;
+        let pace = Pace::new(Arc::clone(&metrics), options.background_rate, is_stepped);
+        let pace = Arc::new(pace);
         let sources = (Arc::clone(&files), Arc::clone(&segments));
-        let cache = ReadCache::new(&options, sources, Arc::clone(&metrics));
-        let background_rate = match options.drive {
-            Drive::Threads => options.background_rate,
-            Drive::Stepped => 0,
-        };
+        let cache = ReadCache::new(&options, sources, Arc::clone(&metrics), Arc::clone(&pace));
         Journal {
-            pace: Pace::new(Arc::clone(&metrics), background_rate),
+            pace,
             segments,
             durable: Durable::new(end),
             tail: Tail::new(options.tail_cache_bytes),
@@ -179,6 +178,7 @@ impl Journal {
         let sequence = writer.sequence + 1;
         let frame = frame.seal(sequence, writer.last, writer.flushed);
         let started = Instant::now();
+        let flush = self.pace.begin_flush();
         if let Err(error) = self.write(&mut writer, &frame) {
             drop(writer);
             self.poison(&Arc::from(error.to_string()));
@@ -189,6 +189,7 @@ impl Journal {
         if self.options.durability == Durability::Fsync {
             writer.flushed = sequence;
         }
+        self.pace.end_flush(&flush, frame.bytes);
         let nanos = started.elapsed().as_nanos();
         self.metrics.flush_nanos.add(usize::try_from(nanos).unwrap_or(usize::MAX));
         self.metrics.frames.add(1);

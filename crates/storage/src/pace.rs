@@ -1,10 +1,12 @@
-//! How fast work in the background may use the disk.
+//! How fast cold reads and work in the background may use the disk.
 //!
-//! Sorting, merging, cleaning and checkpoints share the disk with the journal, whose flushes
-//! producers wait for, and with cold reads. While either is in use they keep to a rate; while both
-//! rest they do not.
+//! Both share the disk with the journal, whose flushes producers wait for. A disk that is asked for
+//! all it can read lets a flush wait for a hundred milliseconds. So while the journal is in use,
+//! reads begin at a rate that falls when flushes take longer than they do alone, and rises
+//! otherwise. Sorting, merging, cleaning and checkpoints keep to a part of it, and to a fixed rate
+//! while anybody uses the disk. While all rest nothing is held back.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,12 +14,18 @@ use std::time::{Duration, Instant};
 use crate::metrics::Metrics;
 use crate::sync::lock;
 
-/// The rate that all background work of one storage keeps to.
+/// The rates of one storage.
 pub(crate) struct Pace {
     metrics: Arc<Metrics>,
-    /// Bytes a second while the disk is in use; zero for no limit.
+    /// Bytes a second of the background while the disk is in use; zero for no limit.
     rate: u64,
+    /// Nothing is held back, so that every run with the same inputs is the same.
+    is_stepped: bool,
     state: Mutex<State>,
+    reads: Mutex<Reads>,
+    /// Reads and pieces of work that began, and those that ended.
+    begun: AtomicU64,
+    ended: AtomicU64,
     stopped: AtomicBool,
 }
 
@@ -31,10 +39,42 @@ struct State {
     debt: Duration,
 }
 
+/// What the reads may do, as the flushes tell.
+struct Reads {
+    /// Bytes a second.
+    rate: u64,
+    /// When the next read may begin.
+    free: Instant,
+    /// When the journal last flushed.
+    flushed: Option<Instant>,
+    /// When the rate was last changed.
+    adjusted: Instant,
+    /// What a flush of nothing takes while nothing else uses the disk, and beside other uses: ns,
+    /// as a moving average.
+    alone: u64,
+    beside: u64,
+}
+
+/// A flush that is under way.
+pub(crate) struct Flush {
+    started: Instant,
+    begun: u64,
+    is_alone: bool,
+}
+
 impl Pace {
-    pub(crate) fn new(metrics: Arc<Metrics>, rate: u64) -> Pace {
+    pub(crate) fn new(metrics: Arc<Metrics>, rate: u64, is_stepped: bool) -> Pace {
         let state = State { urgency: 1, uses: 0, used: None, debt: Duration::ZERO };
-        Pace { metrics, rate, state: Mutex::new(state), stopped: AtomicBool::new(false) }
+        Pace {
+            metrics,
+            rate,
+            is_stepped,
+            state: Mutex::new(state),
+            reads: Mutex::new(Reads::new(Instant::now())),
+            begun: AtomicU64::new(0),
+            ended: AtomicU64::new(0),
+            stopped: AtomicBool::new(false),
+        }
     }
 
     /// Asks all work that is under way to end.
@@ -50,13 +90,39 @@ impl Pace {
         lock(&self.state).urgency = urgency.max(1);
     }
 
-    /// Does one piece of work that moves `bytes` bytes, and rests for as long as the rate asks.
+    /// Called before a flush of the journal.
+    pub(crate) fn begin_flush(&self) -> Flush {
+        let begun = self.begun.load(Ordering::Acquire);
+        let is_alone = begun == self.ended.load(Ordering::Acquire);
+        Flush { started: Instant::now(), begun, is_alone }
+    }
+
+    /// Called after a flush of `bytes` bytes, its writing included.
+    pub(crate) fn end_flush(&self, flush: &Flush, bytes: usize) {
+        let now = Instant::now();
+        let is_alone = flush.is_alone && flush.begun == self.begun.load(Ordering::Acquire);
+        lock(&self.reads).learn(now, now - flush.started, bytes, is_alone);
+    }
+
+    /// Does a cold read of `bytes` bytes when its turn comes.
+    pub(crate) fn read<T>(&self, bytes: usize, read: impl FnOnce() -> T) -> T {
+        if !self.is_stepped && !self.is_stopped() {
+            let now = Instant::now();
+            let wait = lock(&self.reads).turn(now, bytes);
+            if !wait.is_zero() {
+                thread::sleep(wait);
+            }
+        }
+        self.counted(read)
+    }
+
+    /// Does one piece of work that moves `bytes` bytes, and rests for as long as the rates ask.
     pub(crate) fn work<T>(&self, bytes: usize, work: impl FnOnce() -> T) -> T {
-        if self.rate == 0 {
+        if self.is_stepped {
             return work();
         }
         let started = Instant::now();
-        let done = work();
+        let done = self.counted(work);
         let uses = self.metrics.frames.value() + self.metrics.chunk_reads.value();
         let rest = self.rest(bytes, started, uses);
         if !rest.is_zero() {
@@ -65,19 +131,27 @@ impl Pace {
         done
     }
 
+    fn counted<T>(&self, use_disk: impl FnOnce() -> T) -> T {
+        self.begun.fetch_add(1, Ordering::AcqRel);
+        let done = use_disk();
+        self.ended.fetch_add(1, Ordering::AcqRel);
+        done
+    }
+
     fn rest(&self, bytes: usize, started: Instant, uses: u64) -> Duration {
+        let beside_flushes = lock(&self.reads).background_rate(started);
         let mut state = lock(&self.state);
         if state.uses != uses {
             (state.uses, state.used) = (uses, Some(started));
         }
         let is_used = state.used.is_some_and(|used| used.elapsed() < IN_USE);
-        if !is_used {
+        let limit = if self.rate == 0 { u64::MAX } else { self.rate };
+        let rate = limit.min(beside_flushes).saturating_mul(state.urgency);
+        if !is_used || rate == u64::MAX {
             state.debt = Duration::ZERO;
             return Duration::ZERO;
         }
-        let rate = self.rate.saturating_mul(state.urgency);
-        let due = (bytes as u64).saturating_mul(1_000_000_000) / rate;
-        state.debt += Duration::from_nanos(due);
+        state.debt += duration_of(bytes, rate);
         state.debt = state.debt.saturating_sub(started.elapsed());
         if state.debt < REST_MIN {
             return Duration::ZERO;
@@ -86,12 +160,90 @@ impl Pace {
     }
 }
 
+impl Reads {
+    fn new(now: Instant) -> Reads {
+        let alone = u64::try_from(ALONE_AT_FIRST.as_nanos()).unwrap_or(u64::MAX);
+        Reads {
+            rate: READ_RATE_AT_FIRST,
+            free: now,
+            flushed: None,
+            adjusted: now,
+            alone,
+            beside: alone,
+        }
+    }
+
+    fn learn(&mut self, now: Instant, took: Duration, bytes: usize, is_alone: bool) {
+        self.flushed = Some(now);
+        let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        let cost = nanos / (1 + bytes as u64 / FLUSH_BYTES_FREE);
+        if is_alone {
+            self.alone = (self.alone * 15 + cost) / 16;
+            return;
+        }
+        self.beside = (self.beside * 3 + cost) / 4;
+        if now - self.adjusted < ADJUST_EVERY {
+            return;
+        }
+        self.adjusted = now;
+        let bearable = self.alone.saturating_mul(SLOWER_MAX).saturating_add(SLOWER_NS);
+        let rate = match self.beside / bearable {
+            0 => self.rate + self.rate / 32,
+            1..4 => self.rate / 4 * 3,
+            _ => self.rate / 2,
+        };
+        if rate < self.rate {
+            // What came before says nothing of the lower rate.
+            self.beside = self.alone;
+        }
+        self.rate = rate.clamp(READ_RATE_MIN, READ_RATE_MAX);
+    }
+
+    fn is_beside_flushes(&self, now: Instant) -> bool {
+        self.flushed.is_some_and(|flushed| now.saturating_duration_since(flushed) < FLUSHING)
+    }
+
+    /// How long a read of `bytes` bytes waits.
+    fn turn(&mut self, now: Instant, bytes: usize) -> Duration {
+        if !self.is_beside_flushes(now) {
+            return Duration::ZERO;
+        }
+        let begin = self.free.max(now);
+        self.free = begin + duration_of(bytes, self.rate);
+        begin - now
+    }
+
+    fn background_rate(&self, now: Instant) -> u64 {
+        if self.is_beside_flushes(now) { self.rate / 2 } else { u64::MAX }
+    }
+}
+
+fn duration_of(bytes: usize, rate: u64) -> Duration {
+    Duration::from_nanos((bytes as u64).saturating_mul(1_000_000_000) / rate.max(1))
+}
+
 /// The disk is in use for as long as there was a frame or a read within this time.
 const IN_USE: Duration = Duration::from_millis(200);
 /// A sleep is not exact; short ones are saved up.
 const REST_MIN: Duration = Duration::from_millis(2);
 /// A piece of work is at most a few MiB; a rate that asks for longer rests is not meant.
 const REST_MAX: Duration = Duration::from_millis(500);
+/// Producers count as at work for this long after a flush.
+const FLUSHING: Duration = Duration::from_secs(1);
+/// Long enough that a change of the rate shows in the flushes.
+const ADJUST_EVERY: Duration = Duration::from_millis(10);
+/// A flush of this size takes about twice as long as one of nothing.
+const FLUSH_BYTES_FREE: u64 = 256 << 10;
+/// What a flush takes on a disk that is worth the name, until it is known.
+const ALONE_AT_FIRST: Duration = Duration::from_micros(500);
+/// A flush beside reads may take this many times longer than alone, and a little.
+const SLOWER_MAX: u64 = 2;
+const SLOWER_NS: u64 = 100_000;
+const READ_RATE_AT_FIRST: u64 = 256 << 20;
+/// Consumers get on whatever the producers do.
+const READ_RATE_MIN: u64 = 32 << 20;
+/// No disk of this class gives more.
+const READ_RATE_MAX: u64 = 8 << 30;
 
 #[cfg(test)]
 mod tests {
@@ -99,7 +251,7 @@ mod tests {
 
     #[test]
     fn work_rests_only_while_others_use_the_disk() {
-        let pace = Pace::new(Arc::default(), 1 << 20);
+        let pace = Pace::new(Arc::default(), 1 << 20, false);
         let begun = Instant::now();
         assert_eq!(pace.rest(1 << 30, begun, 0), Duration::ZERO);
         assert_eq!(pace.rest(1 << 30, Instant::now(), 1), REST_MAX);
@@ -108,5 +260,42 @@ mod tests {
         let rests: Vec<_> = (2..6).map(|frames| pace.rest(1 << 10, begun, frames)).collect();
         assert_eq!(rests[..2], [Duration::ZERO; 2]);
         assert!(rests[2] >= REST_MIN && rests[3].is_zero(), "{rests:?}");
+    }
+
+    /// A disk whose flushes take a millisecond alone, and longer the more is read beside them.
+    fn flush_beside(reads: &mut Reads, now: Instant, rate_borne: u64) {
+        let took = match reads.rate > rate_borne {
+            true => Duration::from_millis(20),
+            false => Duration::from_millis(1),
+        };
+        reads.learn(now, took, 4096, false);
+    }
+
+    #[test]
+    fn reads_come_down_to_what_the_flushes_bear_and_go_up_again() {
+        let begun = Instant::now();
+        let mut reads = Reads::new(begun);
+        let mut now = begun;
+        let mut run = |reads: &mut Reads, rate_borne: u64, flushes: u32| {
+            for _ in 0..flushes {
+                now += ADJUST_EVERY;
+                reads.learn(now, Duration::from_millis(1), 4096, true);
+                flush_beside(reads, now, rate_borne);
+                now += ADJUST_EVERY;
+                flush_beside(reads, now, rate_borne);
+            }
+            now
+        };
+        run(&mut reads, 64 << 20, 400);
+        assert!(reads.rate < 128 << 20, "{}", reads.rate);
+        assert!(reads.rate >= READ_RATE_MIN);
+        let now = run(&mut reads, 512 << 20, 400);
+        assert!(reads.rate > 256 << 20, "{}", reads.rate);
+        // Reads follow each other at the rate, and at once when the producers rest.
+        reads.rate = 100 << 20;
+        assert_eq!(reads.turn(now, 1 << 20), Duration::ZERO);
+        assert_eq!(reads.turn(now, 1 << 20), Duration::from_millis(10));
+        assert_eq!(reads.turn(now, 1 << 20), Duration::from_millis(20));
+        assert_eq!(reads.turn(now + FLUSHING, 1 << 20), Duration::ZERO);
     }
 }
