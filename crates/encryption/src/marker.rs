@@ -34,11 +34,12 @@ pub(crate) struct Marked<'a> {
 /// Looks for the marker; `None` means that the record is not sealed.
 ///
 /// # Errors
-/// As [`read_header`], where the headers before the marker are malformed.
+/// As [`RawRecord::check_headers`]: a record without its marker must be whole.
 #[inline]
 pub(crate) fn find<'a>(
     record: &RawRecord<'a>,
 ) -> Result<Option<Marked<'a>>, moldau_records::Error> {
+    record.check_headers()?;
     let mut rest = record.headers();
     for at in 0..record.headers_count() {
         let header = read_header(&mut rest)?;

@@ -141,6 +141,8 @@ fn seal_all(
     let mut sealed = 0;
     for record in records {
         let record = record?;
+        // Who opens the batch reads them, and what was sealed must open.
+        record.check_headers()?;
         match record.value() {
             Some(value) => {
                 seal_one(&record, value, key, &mut nonces, out)?;

@@ -112,6 +112,15 @@ impl<'a> RawRecord<'a> {
     pub fn headers(&self) -> &'a [u8] {
         self.headers
     }
+
+    /// Reads all headers, for filters that only copy them.
+    ///
+    /// # Errors
+    /// As [`read_header`], and [`Error::InvalidRecord`] when bytes follow the last one.
+    #[inline]
+    pub fn check_headers(&self) -> Result<(), Error> {
+        check_headers(self.headers, self.headers_count)
+    }
 }
 
 /// One header of a record.
@@ -184,6 +193,18 @@ pub fn read_header<'a>(input: &mut &'a [u8]) -> Result<HeaderView<'a>, Error> {
         read_nullable(input)?.ok_or(Error::InvalidRecord { reason: "a header key is null" })?;
     let value = read_nullable(input)?;
     Ok(HeaderView { key, value })
+}
+
+/// Checks that `headers` holds `count` headers and nothing else.
+#[inline]
+pub(crate) fn check_headers(mut headers: &[u8], count: usize) -> Result<(), Error> {
+    for _ in 0..count {
+        read_header(&mut headers)?;
+    }
+    if !headers.is_empty() {
+        return Err(Error::InvalidRecord { reason: "bytes follow its last header" });
+    }
+    Ok(())
 }
 
 /// What lies in `all` before `rest`, which is its end.

@@ -1,7 +1,7 @@
 //! Records and their headers, walked lazily over an unpacked payload, with what the header of
 //! their batch says of them.
 
-use crate::raw::{HeaderView, RawRecord, RawRecords, read_header};
+use crate::raw::{HeaderView, RawRecord, RawRecords, check_headers, read_header};
 use crate::{BatchView, Error, NO_SEQUENCE, TimestampType};
 
 /// One record, borrowing from the batch or from the buffer that it was unpacked into.
@@ -73,13 +73,7 @@ impl<'a> RecordView<'a> {
     /// [`Error::InvalidRecord`] or [`Error::InvalidVarint`] when they are malformed; they are
     /// walked once here so that the iterator itself cannot fail.
     pub fn headers(&self) -> Result<Headers<'a>, Error> {
-        let mut rest = self.headers;
-        for _ in 0..self.headers_count {
-            read_header(&mut rest)?;
-        }
-        if !rest.is_empty() {
-            return Err(Error::InvalidRecord { reason: "bytes follow its last header" });
-        }
+        check_headers(self.headers, self.headers_count)?;
         Ok(Headers { rest: self.headers, remaining: self.headers_count })
     }
 }

@@ -5,7 +5,9 @@ use std::collections::HashSet;
 use moldau_encryption::{
     EDEK_BYTES_MAX, Edek, Error, KmsError, Recompression, SealOptions, Sealer, SealingKey, Wrapper,
 };
-use moldau_records::{Attributes, BatchBuilder, BatchOptions, BatchView, Compression, Compressor};
+use moldau_records::{
+    Attributes, BatchBuilder, BatchOptions, BatchView, Compression, Compressor, crc32c,
+};
 
 use crate::sample::{SEAL_OPTIONS, Sample, build, data_key, open, plain, read, seal, sealing_key};
 
@@ -127,6 +129,22 @@ fn a_damaged_batch_is_not_sealed() {
         assert!(matches!(error, moldau_records::Error::CrcMismatch { .. }), "{codec}: {error}");
         assert_eq!(out, b"");
     }
+}
+
+/// Nobody could open it: the reader looks for the marker among the headers.
+#[test]
+fn a_record_with_malformed_headers_is_not_sealed() {
+    let whole = Sample::tombstone().with_header(b"h", None);
+    let mut bytes = plain(&[Sample::of_value(b"v"), whole]);
+    let null_key = bytes.len() - 3;
+    assert_eq!(bytes[null_key..], [2, b'h', 1]);
+    bytes[null_key] = 1;
+    let crc = crc32c(&bytes[21..]);
+    bytes[17..21].copy_from_slice(&crc.to_be_bytes());
+    let (sealed, out) = seal_with(SEAL_OPTIONS, &bytes);
+    let Err(Error::Batch(error)) = sealed else { panic!("{sealed:?}") };
+    assert!(matches!(error, moldau_records::Error::InvalidRecord { .. }), "{error}");
+    assert_eq!(out, b"");
 }
 
 #[test]
