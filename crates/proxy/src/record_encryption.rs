@@ -33,9 +33,11 @@ use std::fmt;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
-use moldau_encryption::{DataKeys, KekTemplate, OnDamage, Recompression};
+use moldau_encryption::{DataKeys, KekTemplate, KmsError, OnDamage, Recompression};
 use moldau_protocol::ApiKey;
+use tokio::time::Instant;
 
 use self::counters::Counters;
 use self::produce::Unsent;
@@ -48,6 +50,9 @@ use crate::upstream::Upstream;
 /// Bytes of records of one batch, unpacked, before or after it is sealed: what a broker takes as a
 /// frame at most.
 const BATCH_BYTES_MAX: usize = 100 * 1024 * 1024;
+
+/// How long all keys of a message may be waited for: shorter than clients wait for an answer.
+const KEYS_WITHIN: Duration = Duration::from_secs(20);
 
 /// What becomes of records for a topic that has no key.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -180,4 +185,14 @@ impl SessionFilter for Session {
             }
         })
     }
+}
+
+/// Waits for a key until `deadline`.
+async fn by<T>(
+    deadline: Instant,
+    key: impl Future<Output = Result<T, KmsError>>,
+) -> Result<T, KmsError> {
+    tokio::time::timeout_at(deadline, key).await.unwrap_or_else(|_| {
+        Err(KmsError::Unavailable(format!("no keys within {} s", KEYS_WITHIN.as_secs())))
+    })
 }

@@ -15,9 +15,10 @@ use moldau_protocol::messages::{FetchResponse, ShareFetchResponse, fetch_respons
 use moldau_protocol::walk::{RunKind, Walker};
 use moldau_protocol::{ErrorCode, Message};
 use moldau_records::{BatchView, iter_batches};
+use tokio::time::Instant;
 
 use super::counters::Cause;
-use super::{BATCH_BYTES_MAX, RecordEncryption, lengths};
+use super::{BATCH_BYTES_MAX, KEYS_WITHIN, RecordEncryption, lengths};
 use crate::frame::ResponseFrame;
 use crate::upstream::FilterError;
 
@@ -61,6 +62,7 @@ impl RecordEncryption {
         let mut walker = Walker::fetch_response(version, rest.len())?;
         let mut out = Vec::with_capacity(frame.len());
         out.extend_from_slice(frame.get(..HEAD_BYTES).unwrap_or_default());
+        let deadline = Instant::now() + KEYS_WITHIN;
         let mut rewritten = false;
         let mut withheld = Vec::new();
         let (mut ordinal, mut turn_at) = (0, 0);
@@ -76,7 +78,7 @@ impl RecordEncryption {
             let length_at = lengths::find(&out, piece.len(), flexible)
                 .ok_or("a length takes more bytes than it needs")?;
             let records_at = out.len();
-            let progress = self.open_records(piece, &mut out).await;
+            let progress = self.open_records(piece, deadline, &mut out).await;
             if let Some(reason) = progress.withheld {
                 self.tell_withheld(&reason);
                 if out.len() == records_at {
@@ -113,13 +115,14 @@ impl RecordEncryption {
         response: ResponseFrame,
     ) -> Result<ResponseFrame, FilterError> {
         let mut answer: ShareFetchResponse = response.decode()?;
+        let deadline = Instant::now() + KEYS_WITHIN;
         let mut changed = false;
         for partition in answer.responses.iter_mut().flat_map(|topic| &mut topic.partitions) {
             if partition.records.is_empty() {
                 continue;
             }
             let mut out = Vec::with_capacity(partition.records.len());
-            let progress = self.open_records(&partition.records, &mut out).await;
+            let progress = self.open_records(&partition.records, deadline, &mut out).await;
             changed |= progress.rewritten || progress.withheld.is_some();
             if let Some(reason) = progress.withheld {
                 self.tell_withheld(&reason);
@@ -134,12 +137,14 @@ impl RecordEncryption {
     }
 
     /// Appends the batches as far as they can be opened.
-    async fn open_records(&self, records: &[u8], out: &mut Vec<u8>) -> Progress {
+    async fn open_records(&self, records: &[u8], deadline: Instant, out: &mut Vec<u8>) -> Progress {
         let mut progress = Progress { rewritten: false, withheld: None };
         let mut batches = iter_batches(records);
         for batch in batches.by_ref() {
             let opened = match batch {
-                Ok(batch) => self.open_batch(&batch, records, out).await,
+                Ok(batch) => self.open_batch(&batch, records, deadline, out).await,
+                // Formats 0 and 1 have no headers, and so no sealed records.
+                Err(moldau_records::Error::UnsupportedMagic { .. }) => break,
                 Err(error) => Err(Withheld::of(&error.into(), None)),
             };
             match opened {
@@ -150,7 +155,7 @@ impl RecordEncryption {
                 }
             }
         }
-        // The last batch may be cut off; clients pass over it.
+        // The last batch may be cut off, and clients pass over it.
         out.extend_from_slice(batches.remainder());
         progress
     }
@@ -160,6 +165,7 @@ impl RecordEncryption {
         &self,
         batch: &BatchView<'_>,
         records: &[u8],
+        deadline: Instant,
         out: &mut Vec<u8>,
     ) -> Result<bool, Withheld> {
         let mut at_hand = None;
@@ -186,7 +192,7 @@ impl RecordEncryption {
                 return Err(Withheld::of_service(&error));
             }
             self.ask_for_all(records);
-            at_hand = Some(self.keys_of(batch).await?);
+            at_hand = Some(self.keys_of(batch, deadline).await?);
         }
     }
 
@@ -222,14 +228,14 @@ impl RecordEncryption {
     }
 
     /// Waits for the keys of a batch.
-    async fn keys_of(&self, batch: &BatchView<'_>) -> Result<AtHand, Withheld> {
+    async fn keys_of(&self, batch: &BatchView<'_>, deadline: Instant) -> Result<AtHand, Withheld> {
         let mut edeks: Vec<Box<[u8]>> = Vec::new();
         self.with_opener(|opener| opener.edeks(batch, |edek| edeks.push(edek.into())))
             .map_err(|error| Withheld::of(&error, None))?;
         let mut keys = AtHand::new();
         for edek in edeks {
             if let Entry::Vacant(place) = keys.entry(edek) {
-                let key = self.keys.opening_key(place.key()).await;
+                let key = super::by(deadline, self.keys.opening_key(place.key())).await;
                 place.insert(key);
             }
         }

@@ -10,9 +10,10 @@ use moldau_protocol::messages::{ProduceRequest, ProduceResponse};
 use moldau_protocol::produce::{PartitionRecords, ProduceRequestView, TopicRecords};
 use moldau_protocol::{ErrorCode, Message, Uuid};
 use moldau_records::iter_batches;
+use tokio::time::Instant;
 
 use super::counters::Cause;
-use super::{BATCH_BYTES_MAX, RecordEncryption, UnresolvedKey, lengths};
+use super::{BATCH_BYTES_MAX, KEYS_WITHIN, RecordEncryption, UnresolvedKey, lengths};
 use crate::filter::RequestOutcome;
 use crate::frame::{RequestFrame, ResponseFrame};
 use crate::upstream::{FilterError, Upstream};
@@ -46,12 +47,6 @@ struct Refusal {
     detail: String,
 }
 
-struct Topic<'a> {
-    records: TopicRecords<'a>,
-    name: Arc<str>,
-    plan: Plan,
-}
-
 impl RecordEncryption {
     /// Seals the records of a produce request; the partitions for which that fails come back.
     pub(super) async fn seal(
@@ -63,16 +58,19 @@ impl RecordEncryption {
         view.check()?;
         let ids = view.topics().filter_map(|topic| topic.ok()?.id);
         self.topic_names.learn(ids, &mut upstream).await?;
-        let mut topics = Vec::with_capacity(view.topics().left());
-        for records in view.topics() {
-            topics.push(self.plan(records?).await);
-        }
-        if topics.iter().all(|topic| matches!(topic.plan, Plan::Plain)) {
-            topics.iter().for_each(|topic| self.count_plain(&topic.records));
+        let mut sealing = Sealing {
+            filter: self,
+            deadline: Instant::now() + KEYS_WITHIN,
+            flexible: request.api_version() >= ProduceRequest::FLEXIBLE_FROM,
+            out: Vec::new(),
+        };
+        if sealing.all_plain(&view).await {
+            view.topics().flatten().for_each(|topic| self.count_plain(&topic));
             return Ok((RequestOutcome::Forward(request), Vec::new()));
         }
-        let (bytes, sent, unsent) = self.rewrite(&request, &view, &topics).await;
-        drop(topics);
+        sealing.out = request.header_bytes();
+        let (sent, unsent) = sealing.rewrite(&view).await;
+        let bytes = sealing.out;
         if unsent.is_empty() {
             return Ok((RequestOutcome::Forward(request.with_bytes(bytes)?), unsent));
         }
@@ -90,170 +88,11 @@ impl RecordEncryption {
         })
     }
 
-    async fn plan<'a>(&self, records: TopicRecords<'a>) -> Topic<'a> {
-        let name = match (records.name, records.id) {
+    fn topic_name(&self, topic: &TopicRecords<'_>) -> Option<Arc<str>> {
+        match (topic.name, topic.id) {
             (Some(name), _) => Some(name.into()),
             (None, Some(id)) => self.topic_names.get(id),
             (None, None) => None,
-        };
-        let Some(name) = name else {
-            let (cause, code) = (Cause::TopicId, ErrorCode::UnknownTopicId);
-            let message = "the cluster does not know the topic id";
-            let detail = message.to_owned();
-            let plan = Plan::Refuse(Refusal { cause, code, message, detail });
-            return Topic { records, name: "".into(), plan };
-        };
-        let alias = self.settings.template.alias(&name);
-        let kek = match self.keys.kek_now(&alias) {
-            Some(kek) => kek,
-            None => self.keys.kek(&alias).await,
-        };
-        let plan = match kek {
-            Ok(kek) => Plan::Seal(kek),
-            Err(KmsError::UnknownKey(_))
-                if self.settings.unresolved_key == UnresolvedKey::Passthrough =>
-            {
-                Plan::Plain
-            }
-            Err(error) => Plan::Refuse(Refusal::of_service(&error)),
-        };
-        Topic { records, name, plan }
-    }
-
-    /// The frame with what could be sealed, how many topics that are, and what could not.
-    async fn rewrite(
-        &self,
-        request: &RequestFrame,
-        view: &ProduceRequestView<'_>,
-        topics: &[Topic<'_>],
-    ) -> (Vec<u8>, usize, Vec<Unsent>) {
-        let flexible = request.api_version() >= ProduceRequest::FLEXIBLE_FROM;
-        let mut out = request.header_bytes();
-        lengths::write_text(&mut out, view.transactional_id(), flexible);
-        out.extend_from_slice(&view.acks().to_be_bytes());
-        out.extend_from_slice(&view.timeout_ms().to_be_bytes());
-        let count_at = out.len();
-        lengths::write(&mut out, topics.len(), flexible);
-        let (mut sent, mut unsent) = (0, Vec::new());
-        for topic in topics {
-            let refused = self.rewrite_topic(topic, flexible, &mut out).await;
-            if refused.len() < topic.records.partitions().left() || refused.is_empty() {
-                sent += 1;
-            }
-            if !refused.is_empty() {
-                let name = topic.records.name.unwrap_or_default().to_owned();
-                let topic_id = topic.records.id.unwrap_or_default();
-                unsent.push(Unsent { name, topic_id, partitions: refused });
-            }
-        }
-        lengths::correct(&mut out, count_at, topics.len(), sent, flexible);
-        if flexible {
-            out.push(0);
-        }
-        (out, sent, unsent)
-    }
-
-    /// Appends a topic without the partitions that are refused, or nothing if all are.
-    async fn rewrite_topic(
-        &self,
-        topic: &Topic<'_>,
-        flexible: bool,
-        out: &mut Vec<u8>,
-    ) -> Vec<PartitionProduceResponse> {
-        let topic_at = out.len();
-        match topic.records.id {
-            Some(id) => out.extend_from_slice(id.as_bytes()),
-            None => lengths::write_text(out, topic.records.name, flexible),
-        }
-        let count_at = out.len();
-        let count = topic.records.partitions().left();
-        lengths::write(out, count, flexible);
-        let mut refused = Vec::new();
-        let mut turn_at = out.len();
-        // The request was checked as a whole, so that no partition is an error.
-        for partition in topic.records.partitions().flatten() {
-            let partition_at = out.len();
-            if let Err(refusal) = self.seal_partition(&topic.plan, partition, flexible, out).await {
-                out.truncate(partition_at);
-                self.tell_refusal(&topic.name, partition.index, &refusal);
-                refused.push(refusal.answer(partition.index));
-            }
-            if out.len() > turn_at + BYTES_PER_TURN {
-                turn_at = out.len();
-                tokio::task::yield_now().await;
-            }
-        }
-        if count > 0 && refused.len() == count {
-            out.truncate(topic_at);
-            return refused;
-        }
-        lengths::correct(out, count_at, count, count - refused.len(), flexible);
-        if flexible {
-            out.push(0);
-        }
-        refused
-    }
-
-    /// Appends a partition; `out` is anything after an error.
-    async fn seal_partition(
-        &self,
-        plan: &Plan,
-        partition: PartitionRecords<'_>,
-        flexible: bool,
-        out: &mut Vec<u8>,
-    ) -> Result<(), Refusal> {
-        out.extend_from_slice(&partition.index.to_be_bytes());
-        match (plan, partition.records) {
-            (Plan::Refuse(refusal), _) => return Err(refusal.clone()),
-            (_, None) if flexible => out.push(0),
-            (_, None) => out.extend_from_slice(&(-1_i32).to_be_bytes()),
-            (Plan::Plain, Some(records)) => {
-                self.counters.passed_plain(count(records));
-                lengths::write(out, records.len(), flexible);
-                out.extend_from_slice(records);
-            }
-            (Plan::Seal(kek), Some(records)) => {
-                let length_at = out.len();
-                lengths::write(out, records.len(), flexible);
-                let records_at = out.len();
-                self.seal_batches(kek, records, out).await?;
-                let sealed = out.len() - records_at;
-                lengths::correct(out, length_at, records.len(), sealed, flexible);
-            }
-        }
-        if flexible {
-            out.push(0);
-        }
-        Ok(())
-    }
-
-    async fn seal_batches(
-        &self,
-        kek: &KekId,
-        records: &[u8],
-        out: &mut Vec<u8>,
-    ) -> Result<(), Refusal> {
-        let mut batches = iter_batches(records);
-        for batch in batches.by_ref() {
-            let batch = batch.map_err(|error| Refusal::of_batch(&error.into()))?;
-            batch.check_count().map_err(|error| Refusal::of_batch(&error.into()))?;
-            let count = u32::try_from(batch.records_count()).unwrap_or_default();
-            let key = self.sealing_key(kek, count).await;
-            let key = key.map_err(|error| Refusal::of_service(&error))?;
-            let recompression = self.settings.recompression;
-            let sealed = with_sealer(recompression, |sealer| sealer.seal(&batch, &key, out));
-            self.counters.sealed(sealed.map_err(|error| Refusal::of_batch(&error))?);
-        }
-        if batches.remainder().is_empty() {
-            return Ok(());
-        }
-        Err(Refusal::damaged("the records end within a batch".to_owned()))
-    }
-
-    async fn sealing_key(&self, kek: &KekId, records: u32) -> Result<Arc<SealingKey>, KmsError> {
-        match self.keys.sealing_key_now(kek, records) {
-            Some(key) => key,
-            None => self.keys.sealing_key(kek, records).await,
         }
     }
 
@@ -263,12 +102,181 @@ impl RecordEncryption {
         }
     }
 
-    fn tell_refusal(&self, topic: &str, partition: i32, refusal: &Refusal) {
+    fn tell_refusal(&self, topic: &TopicRecords<'_>, partition: i32, refusal: &Refusal) {
         self.counters.not_sealed(refusal.cause);
         self.not_sealed.log(|unlogged| {
             let (error, code) = (&*refusal.detail, refusal.code);
+            let name = self.topic_name(topic);
+            let topic = name.as_deref();
             tracing::warn!(topic, partition, ?code, error, unlogged, "records are not sealed");
         });
+    }
+}
+
+/// One request on its way into the frame that is sent.
+struct Sealing<'f> {
+    filter: &'f RecordEncryption,
+    /// Until when keys may be waited for, of all topics together.
+    deadline: Instant,
+    flexible: bool,
+    out: Vec<u8>,
+}
+
+impl Sealing<'_> {
+    /// Whether no topic has a key. What is not known of the keys is asked for all at once.
+    async fn all_plain(&self, view: &ProduceRequestView<'_>) -> bool {
+        let RecordEncryption { settings, keys, .. } = self.filter;
+        for name in view.topics().flatten().filter_map(|topic| self.filter.topic_name(&topic)) {
+            // The answer is looked up again, and waited for, in the turn of the topic.
+            drop(keys.kek_now(&settings.template.alias(&name)));
+        }
+        for topic in view.topics().flatten() {
+            if !matches!(self.plan(&topic).await, Plan::Plain) {
+                return false;
+            }
+        }
+        true
+    }
+
+    async fn plan(&self, topic: &TopicRecords<'_>) -> Plan {
+        let RecordEncryption { settings, keys, .. } = self.filter;
+        let Some(name) = self.filter.topic_name(topic) else {
+            let (cause, code) = (Cause::TopicId, ErrorCode::UnknownTopicId);
+            let message = "the cluster does not know the topic id";
+            let detail = message.to_owned();
+            return Plan::Refuse(Refusal { cause, code, message, detail });
+        };
+        let alias = settings.template.alias(&name);
+        let kek = match keys.kek_now(&alias) {
+            Some(kek) => kek,
+            None => super::by(self.deadline, keys.kek(&alias)).await,
+        };
+        match (kek, settings.unresolved_key) {
+            (Ok(kek), _) => Plan::Seal(kek),
+            (Err(KmsError::UnknownKey(_)), UnresolvedKey::Passthrough) => Plan::Plain,
+            (Err(error), _) => Plan::Refuse(Refusal::of_service(&error)),
+        }
+    }
+
+    /// Appends what could be sealed, and says how many topics that are and what could not.
+    async fn rewrite(&mut self, view: &ProduceRequestView<'_>) -> (usize, Vec<Unsent>) {
+        lengths::write_text(&mut self.out, view.transactional_id(), self.flexible);
+        self.out.extend_from_slice(&view.acks().to_be_bytes());
+        self.out.extend_from_slice(&view.timeout_ms().to_be_bytes());
+        let (count_at, count) = (self.out.len(), view.topics().left());
+        lengths::write(&mut self.out, count, self.flexible);
+        let (mut sent, mut unsent) = (0, Vec::new());
+        // The request was checked as a whole, so that no topic is an error.
+        for topic in view.topics().flatten() {
+            let refused = self.rewrite_topic(&topic).await;
+            if refused.is_empty() || refused.len() < topic.partitions().left() {
+                sent += 1;
+            }
+            if !refused.is_empty() {
+                let name = topic.name.unwrap_or_default().to_owned();
+                let topic_id = topic.id.unwrap_or_default();
+                unsent.push(Unsent { name, topic_id, partitions: refused });
+            }
+        }
+        lengths::correct(&mut self.out, count_at, count, sent, self.flexible);
+        self.end_struct();
+        (sent, unsent)
+    }
+
+    /// Appends a topic without the partitions that are refused, or nothing if all are.
+    async fn rewrite_topic(&mut self, topic: &TopicRecords<'_>) -> Vec<PartitionProduceResponse> {
+        let plan = self.plan(topic).await;
+        let topic_at = self.out.len();
+        match topic.id {
+            Some(id) => self.out.extend_from_slice(id.as_bytes()),
+            None => lengths::write_text(&mut self.out, topic.name, self.flexible),
+        }
+        let (count_at, count) = (self.out.len(), topic.partitions().left());
+        lengths::write(&mut self.out, count, self.flexible);
+        let mut refused = Vec::new();
+        let mut turn_at = self.out.len();
+        for partition in topic.partitions().flatten() {
+            let partition_at = self.out.len();
+            if let Err(refusal) = self.seal_partition(&plan, partition).await {
+                self.out.truncate(partition_at);
+                self.filter.tell_refusal(topic, partition.index, &refusal);
+                refused.push(refusal.answer(partition.index));
+            }
+            if self.out.len() > turn_at + BYTES_PER_TURN {
+                turn_at = self.out.len();
+                tokio::task::yield_now().await;
+            }
+        }
+        if count > 0 && refused.len() == count {
+            self.out.truncate(topic_at);
+            return refused;
+        }
+        lengths::correct(&mut self.out, count_at, count, count - refused.len(), self.flexible);
+        self.end_struct();
+        refused
+    }
+
+    /// Appends a partition; what is appended means nothing after an error.
+    async fn seal_partition(
+        &mut self,
+        plan: &Plan,
+        partition: PartitionRecords<'_>,
+    ) -> Result<(), Refusal> {
+        self.out.extend_from_slice(&partition.index.to_be_bytes());
+        match (plan, partition.records) {
+            (Plan::Refuse(refusal), _) => return Err(refusal.clone()),
+            (_, None) if self.flexible => self.out.push(0),
+            (_, None) => self.out.extend_from_slice(&(-1_i32).to_be_bytes()),
+            (Plan::Plain, Some(records)) => {
+                self.filter.counters.passed_plain(count(records));
+                lengths::write(&mut self.out, records.len(), self.flexible);
+                self.out.extend_from_slice(records);
+            }
+            (Plan::Seal(kek), Some(records)) => {
+                let length_at = self.out.len();
+                lengths::write(&mut self.out, records.len(), self.flexible);
+                let records_at = self.out.len();
+                self.seal_batches(kek, records).await?;
+                let sealed = self.out.len() - records_at;
+                lengths::correct(&mut self.out, length_at, records.len(), sealed, self.flexible);
+            }
+        }
+        self.end_struct();
+        Ok(())
+    }
+
+    async fn seal_batches(&mut self, kek: &KekId, records: &[u8]) -> Result<(), Refusal> {
+        let mut batches = iter_batches(records);
+        for batch in batches.by_ref() {
+            let batch = batch.map_err(|error| Refusal::of_batch(&error.into()))?;
+            batch.check_count().map_err(|error| Refusal::of_batch(&error.into()))?;
+            let count = u32::try_from(batch.records_count()).unwrap_or_default();
+            let key = self.sealing_key(kek, count).await;
+            let key = key.map_err(|error| Refusal::of_service(&error))?;
+            let recompression = self.filter.settings.recompression;
+            let out = &mut self.out;
+            let sealed = with_sealer(recompression, |sealer| sealer.seal(&batch, &key, out));
+            self.filter.counters.sealed(sealed.map_err(|error| Refusal::of_batch(&error))?);
+        }
+        if batches.remainder().is_empty() {
+            return Ok(());
+        }
+        Err(Refusal::damaged("the records end within a batch".to_owned()))
+    }
+
+    async fn sealing_key(&self, kek: &KekId, records: u32) -> Result<Arc<SealingKey>, KmsError> {
+        let keys = &self.filter.keys;
+        match keys.sealing_key_now(kek, records) {
+            Some(key) => key,
+            None => super::by(self.deadline, keys.sealing_key(kek, records)).await,
+        }
+    }
+
+    /// Ends a struct without tagged fields; none are defined for produce requests.
+    fn end_struct(&mut self) {
+        if self.flexible {
+            self.out.push(0);
+        }
     }
 }
 

@@ -335,6 +335,17 @@ fn records_that_do_not_open_are_withheld_from_there_on() {
 }
 
 #[test]
+fn records_of_old_formats_pass() {
+    let world = World::start(UnresolvedKey::Reject);
+    // Offset, size, CRC, magic 1, attributes, timestamp, null key and value.
+    let mut old = vec![0; 8 + 4 + 4 + 1 + 1 + 8];
+    (old[11], old[16]) = (22, 1);
+    old.extend([0xff; 8]);
+    world.store.put(1, 0, &old);
+    assert_eq!(world.fetch(4, 1, &[0]), [(ErrorCode::None, old)]);
+}
+
+#[test]
 fn what_a_revoked_key_sealed_is_refused_and_the_connection_lives() {
     let world = World::start(UnresolvedKey::Reject);
     let request = produce_request(PRODUCE, -1, &[(1, 0, &batch())]);
