@@ -15,6 +15,23 @@ pub enum Error {
     /// The data directory holds metadata that this version cannot read.
     #[error("what the journal says of topics and groups cannot be taken up: {0}")]
     Metadata(String),
+    /// The operator: the name that a recovered topic is to get.
+    #[error("topic {id} cannot be named {name:?}: {problem}")]
+    TopicName {
+        /// The topic's id.
+        id: String,
+        /// The name that was given.
+        name: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+}
+
+impl Error {
+    /// Whether the data directory is damaged, so that a repair may help.
+    pub fn is_damage(&self) -> bool {
+        matches!(self, Error::Storage(moldau_storage::Error::Corrupt { .. }))
+    }
 }
 
 /// A refusal in Kafka's terms: the code for programs, the message for people.
@@ -58,6 +75,8 @@ pub(crate) fn read_code(error: &moldau_storage::Error) -> ErrorCode {
         | Storage::DiskFull
         | Storage::Closed => ErrorCode::KafkaStorageError,
         Storage::Locked { .. }
+        | Storage::NotADataDirectory { .. }
+        | Storage::RepairUnfinished { .. }
         | Storage::UnknownVersion { .. }
         | Storage::WrongNode { .. }
         | Storage::Option { .. }

@@ -40,6 +40,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::ErrorKind;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -48,6 +49,7 @@ use crate::format::{FORMAT_VERSION, Fields, FrameLink, POSITION_MAX, open_header
 use crate::io::BLOCK;
 use crate::journal::{Cut, Journal};
 use crate::log::LogState;
+use crate::pace::Pace;
 use crate::paged::{FileWriter, PageBuffer, Pages};
 use crate::segment::NUMBER_MAX;
 use crate::sync::{block_on, lock};
@@ -140,15 +142,7 @@ pub(crate) fn write(
     if journal.options.durability == Durability::Os {
         journal.files.sync_all()?;
     }
-    let header = seal_header(&[
-        &MAGIC,
-        &FORMAT_VERSION.to_le_bytes(),
-        &last.header_crc.to_le_bytes(),
-        &cluster_id,
-        &position.to_le_bytes(),
-        &last.sequence.to_le_bytes(),
-        &file.position().to_le_bytes(),
-    ]);
+    let header = header_of(position, last, cluster_id, file.position());
     file.finish_after(&header, |path| {
         // One that is damaged must not take the place of the one before.
         if newest.has_name {
@@ -162,6 +156,63 @@ pub(crate) fn write(
     let needed_from = states.live_from.min(newest.position);
     *newest = Newest { position, has_name: true };
     Ok(needed_from)
+}
+
+/// What a repair found out, for its checkpoint.
+pub(crate) struct Repaired<'a> {
+    /// Where the journal goes on, and a sequence number above all that were used.
+    pub(crate) position: u64,
+    pub(crate) sequence: u64,
+    pub(crate) segments: &'a [u64],
+    pub(crate) next_segment: u64,
+    pub(crate) metadata: &'a [Vec<u8>],
+}
+
+/// Writes the checkpoint of a repair, whose logs have all their batches in segments: each gets the
+/// offsets at which it starts and ends.
+pub(crate) fn write_repaired<'a>(
+    disk: &dyn Disk,
+    pace: &Pace,
+    dir: &Path,
+    cluster_id: [u8; 16],
+    repaired: &Repaired<'_>,
+    logs: impl Iterator<Item = (LogId, &'a LogState, Range<i64>)>,
+) -> Result<(), Error> {
+    let mut file = FileWriter::create(disk, pace, dir, REPAIRED_NAME, Access::Buffered)?;
+    let mut pages = PageBuffer::default();
+    let numbers = std::iter::once(&repaired.next_segment).chain(repaired.segments);
+    let numbers: Vec<u8> = numbers.flat_map(|number| number.to_le_bytes()).collect();
+    pages.entry(&[&entry_head(SEGMENTS, numbers.len()), &numbers], &mut file)?;
+    let position = repaired.position.to_le_bytes();
+    pages.entry(&[&entry_head(POSITION, position.len()), &position], &mut file)?;
+    for bytes in repaired.metadata {
+        pages.entry(&[&entry_head(METADATA, bytes.len()), bytes], &mut file)?;
+    }
+    let mut state_bytes = Vec::new();
+    for (id, state, offsets) in logs {
+        state_bytes.clear();
+        state_bytes.extend_from_slice(&id.topic.0);
+        state_bytes.extend_from_slice(&id.partition.to_le_bytes());
+        state_bytes.extend_from_slice(&position);
+        state.encode_sorted(offsets, &mut state_bytes);
+        pages.entry(&[&entry_head(LOG_STATE, state_bytes.len()), &state_bytes], &mut file)?;
+    }
+    pages.end(&mut file)?;
+    let last = FrameLink { sequence: repaired.sequence, header_crc: 0 };
+    let header = header_of(repaired.position, last, cluster_id, file.position());
+    file.finish(&header).map(drop)
+}
+
+fn header_of(position: u64, last: FrameLink, cluster_id: [u8; 16], length: u64) -> [u8; 64] {
+    seal_header(&[
+        &MAGIC,
+        &FORMAT_VERSION.to_le_bytes(),
+        &last.header_crc.to_le_bytes(),
+        &cluster_id,
+        &position.to_le_bytes(),
+        &last.sequence.to_le_bytes(),
+        &length.to_le_bytes(),
+    ])
 }
 
 /// What the states of the logs need of the journal.
@@ -353,6 +404,57 @@ pub(crate) fn read_file(
     Ok(Some(checkpoint))
 }
 
+/// Whether a repair has been decided and not come to its end.
+pub(crate) fn is_repair_unfinished(disk: &dyn Disk, dir: &Path) -> Result<bool, Error> {
+    let path = dir.join(REPAIRED_NAME);
+    match disk.open(&path, Access::Buffered, false) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(Error::io("open", &path, error)),
+    }
+}
+
+/// Until a repair has come to its end the directory is neither what it was nor what it will be.
+pub(crate) fn refuse_unfinished_repair(disk: &dyn Disk, dir: &Path) -> Result<(), Error> {
+    match is_repair_unfinished(disk, dir)? {
+        true => Err(Error::RepairUnfinished { path: dir.join(REPAIRED_NAME) }),
+        false => Ok(()),
+    }
+}
+
+/// Reads the pages of a checkpoint that are whole, whatever the others are.
+pub(crate) fn read_pages(
+    disk: &dyn Disk,
+    path: &Path,
+    access: Access,
+) -> Result<Checkpoint, Error> {
+    let mut checkpoint = Checkpoint::default();
+    let file = match disk.open(path, access, false) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(checkpoint),
+        Err(error) => return Err(Error::io("open", path, error)),
+    };
+    let length = file.length().map_err(|error| Error::io("open", path, error))?;
+    let mut offset = BLOCK as u64;
+    while offset < length {
+        let mut pages = Pages::new(&*file, path, offset, length);
+        offset += BLOCK as u64;
+        loop {
+            let at = pages.offset();
+            let page = match pages.next() {
+                Ok(page) => page,
+                Err(Error::Corrupt { .. }) => break,
+                Err(error) => return Err(error),
+            };
+            let Some(page) = page else { return Ok(checkpoint) };
+            // Of a page that is whole and yet cannot be read the entries before that are taken.
+            let _is_read = checkpoint.take_page(at, page).is_some();
+            offset = pages.offset();
+        }
+    }
+    Ok(checkpoint)
+}
+
 /// Verifies the checksums of one checkpoint. Returns its length, or `None` if it is not there.
 pub(crate) fn verify(
     disk: &dyn Disk,
@@ -438,6 +540,8 @@ fn split_entry(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     bytes.split_at_checked(ENTRY_HEAD_BYTES + payload_bytes)
 }
 
+/// The checkpoint of a repair until that has come to its end.
+pub(crate) const REPAIRED_NAME: &str = "checkpoint.repaired";
 /// The newest first.
 pub(crate) const CHECKPOINT_NAMES: [&str; 2] = [CHECKPOINT_NAME, PREVIOUS_NAME];
 const CHECKPOINT_NAME: &str = "checkpoint";

@@ -33,6 +33,20 @@ pub enum Error {
         /// Node id of this process.
         expected: i32,
     },
+    /// Operator: there is nothing of ours in the directory.
+    #[error("{path} is not a data directory")]
+    NotADataDirectory {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// Operator: a repair was begun and must be brought to its end first.
+    #[error(
+        "{path}: a repair was interrupted; `moldau broker repair --apply` brings it to its end"
+    )]
+    RepairUnfinished {
+        /// What the repair has written.
+        path: PathBuf,
+    },
     /// Operator: an option is outside its range.
     #[error("storage option {option}: {reason}")]
     Option {

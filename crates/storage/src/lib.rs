@@ -11,7 +11,7 @@
 //! - `tail`, `cache`, `read`, `lookup`: the read path, from memory just flushed or from the disk.
 //! - `index`, `producers`, `epochs`: what a log knows of its batches.
 //! - `checkpoint`, `scan`, `recovery`, `meta`: opening a directory, and giving space back.
-//! - `scrub`: verifying all of it, slowly.
+//! - `scrub`: verifying all of it, slowly; `repair`: salvaging what is left.
 //! - `disk`: every file operation, behind a trait; `io`: aligned memory, the only unsafe code.
 //!
 //! # Invariants
@@ -54,6 +54,7 @@ mod paged;
 mod producers;
 mod read;
 mod recovery;
+mod repair;
 mod scan;
 mod scrub;
 mod segment;
@@ -82,6 +83,7 @@ pub use metrics::MetricsSnapshot;
 pub use options::{Drive, Durability, Options};
 pub use read::{PendingRead, Read, ReadOutcome};
 pub use recovery::Replay;
+pub use repair::{Damage, Left, Lost, Orphan, Repair, Report, Salvage};
 pub use storage::{Info, Storage};
 pub use sync::block_on;
 pub use waiter::{Moved, Registration, Waiter};

@@ -5,6 +5,7 @@
 //! the disk. The journal thread moves the high watermark without it.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -400,6 +401,18 @@ impl LogState {
         out.extend_from_slice(&self.dirty_offset.to_le_bytes());
         self.index.encode(out);
         self.epochs.encode(out);
+        self.producers.encode(out);
+    }
+
+    /// As [`LogState::encode`], of a log with these offsets that has nothing in the journal.
+    pub(crate) fn encode_sorted(&self, offsets: Range<i64>, out: &mut Vec<u8>) {
+        let (mut index, mut epochs) = (Index::default(), self.epochs.clone());
+        index.start_at(offsets.end);
+        epochs.trim_to(offsets.start);
+        out.extend_from_slice(&offsets.start.to_le_bytes());
+        out.extend_from_slice(&self.dirty_offset.to_le_bytes());
+        index.encode(out);
+        epochs.encode(out);
         self.producers.encode(out);
     }
 

@@ -17,7 +17,7 @@ use crate::disk::{Access, Disk, read_full, write_all};
 use crate::format::{FORMAT_VERSION, Fields, open_header, seal_header};
 
 const META_MAGIC: [u8; 8] = *b"MOLDAUMT";
-const META_NAME: &str = "moldau.meta";
+pub(crate) const META_NAME: &str = "moldau.meta";
 
 /// Reads the cluster id of a data directory, or gives a new directory one.
 pub(crate) fn open_identity(
@@ -25,22 +25,41 @@ pub(crate) fn open_identity(
     data_dir: &Path,
     node_id: i32,
 ) -> Result<[u8; 16], Error> {
-    let path = data_dir.join(META_NAME);
-    if let Some(bytes) = read_small(disk, data_dir, META_NAME)? {
-        let mut fields = open_small(&path, &bytes, META_MAGIC)?;
-        let damaged = || Error::corrupt(&path, 0, "shorter than its fields");
-        let found = fields.i32().ok_or_else(damaged)?;
+    if let Some((found, cluster_id)) = read_identity(disk, data_dir)? {
         if found != node_id {
+            let path = data_dir.join(META_NAME);
             return Err(Error::WrongNode { path, found, expected: node_id });
         }
-        return fields.take().ok_or_else(damaged);
+        return Ok(cluster_id);
     }
     let mut cluster_id = [0; 16];
     fastrand::Rng::new().fill(&mut cluster_id);
+    write_identity(disk, data_dir, node_id, cluster_id)?;
+    Ok(cluster_id)
+}
+
+/// The node id and the cluster id of a data directory, if it has them.
+pub(crate) fn read_identity(
+    disk: &dyn Disk,
+    data_dir: &Path,
+) -> Result<Option<(i32, [u8; 16])>, Error> {
+    let path = data_dir.join(META_NAME);
+    let Some(bytes) = read_small(disk, data_dir, META_NAME)? else { return Ok(None) };
+    let mut fields = open_small(&path, &bytes, META_MAGIC)?;
+    let identity = fields.i32().zip(fields.take());
+    identity.map(Some).ok_or_else(|| Error::corrupt(&path, 0, "shorter than its fields"))
+}
+
+/// Writes the identity of a data directory.
+pub(crate) fn write_identity(
+    disk: &dyn Disk,
+    data_dir: &Path,
+    node_id: i32,
+    cluster_id: [u8; 16],
+) -> Result<(), Error> {
     let fields: [&[u8]; 4] =
         [&META_MAGIC, &FORMAT_VERSION.to_le_bytes(), &node_id.to_le_bytes(), &cluster_id];
-    write_small(disk, data_dir, META_NAME, &seal_header(&fields))?;
-    Ok(cluster_id)
+    write_small(disk, data_dir, META_NAME, &seal_header(&fields))
 }
 
 fn open_small<'a>(path: &Path, bytes: &'a [u8], magic: [u8; 8]) -> Result<Fields<'a>, Error> {

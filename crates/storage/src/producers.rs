@@ -74,6 +74,11 @@ impl Producers {
         if follows { Ok(None) } else { Err(out_of_order(last)) }
     }
 
+    /// The greatest id, if there is any.
+    pub(crate) fn id_max(&self) -> Option<i64> {
+        self.entries.keys().copied().max()
+    }
+
     /// Whether the batch is the last of its producer: with it the producer's sequence would go.
     pub(crate) fn ends_with(&self, batch: &BatchView<'_>) -> bool {
         let entry = self.entries.get(&batch.producer_id());

@@ -7,8 +7,8 @@ use moldau_records::{BatchView, Crc32c, crc32c};
 use crate::Error;
 use crate::files::{Files, JournalFile};
 use crate::format::{
-    ENTRY_HEADER_BYTES, EntryHeader, FILE_HEADER_BYTES, FRAME_HEADER_BYTES, FrameHeader, FrameLink,
-    Kind, POSITION_MAX,
+    ENTRY_HEADER_BYTES, EntryHeader, FILE_HEADER_BYTES, FRAME_HEADER_BYTES, Fields, FrameHeader,
+    FrameLink, Kind, POSITION_MAX, round_up,
 };
 use crate::io::BLOCK;
 use crate::window::Window;
@@ -30,6 +30,21 @@ pub(crate) struct Frame<'a> {
     pub(crate) link: FrameLink,
     pub(crate) frame_bytes: u32,
     pub(crate) entries: Vec<Entry<'a>>,
+}
+
+/// A frame that is damaged, but not in the headers of its entries.
+pub(crate) struct DamagedFrame<'a> {
+    /// What the next frame says of it, if that part of it is as it was written.
+    pub(crate) link: FrameLink,
+    pub(crate) bytes: usize,
+    pub(crate) entries: Vec<ReadEntry<'a>>,
+}
+
+/// An entry whose header is as it was written.
+pub(crate) struct ReadEntry<'a> {
+    pub(crate) entry: Entry<'a>,
+    /// Whether its payload is, too.
+    pub(crate) is_whole: bool,
 }
 
 pub(crate) struct Entry<'a> {
@@ -55,7 +70,8 @@ impl Scan<'_> {
         self.window.get(&*handle, &at.file.path, at.offset(), count, at.file.file_bytes)
     }
 
-    fn header(&mut self, at: &Place) -> Result<Option<(FrameHeader, u32)>, Error> {
+    /// The header of the frame that begins at a place, if one does, and its CRC.
+    pub(crate) fn header(&mut self, at: &Place) -> Result<Option<(FrameHeader, u32)>, Error> {
         let bytes = self.bytes(at, BLOCK)?;
         let header = bytes.and_then(FrameHeader::decode);
         let is_here =
@@ -108,25 +124,35 @@ impl Scan<'_> {
         Ok(None)
     }
 
-    /// The next place before `end` and behind a damaged one where a frame begins that was written
-    /// later than `sequence`.
+    /// The next place before `end` and behind a damaged one where a frame begins that `is_wanted`.
     pub(crate) fn resumption(
         &mut self,
         damaged: &Place,
-        sequence: u64,
         end: u64,
+        is_wanted: impl Fn(&FrameHeader) -> bool,
     ) -> Result<Option<Place>, Error> {
         for file in self.files.all().into_iter().filter(|file| file.end() > damaged.base) {
             let first = file.base + FILE_HEADER_BYTES as u64;
             let mut place = Place { base: first.max(damaged.base + BLOCK as u64), file };
             while place.base < end.min(place.file.end()) {
-                if self.header(&place)?.is_some_and(|(header, _)| header.sequence > sequence) {
+                if self.header(&place)?.is_some_and(|(header, _)| is_wanted(&header)) {
                     return Ok(Some(place));
                 }
                 place.base += BLOCK as u64;
             }
         }
         Ok(None)
+    }
+
+    /// The entries of a damaged frame that has at most `limit` bytes. The checksum over the entry
+    /// headers says when there are no more of them; without it nothing of the frame is certain.
+    pub(crate) fn damaged_frame(
+        &mut self,
+        at: &Place,
+        limit: usize,
+    ) -> Result<Option<DamagedFrame<'_>>, Error> {
+        let Some(frame) = self.bytes(at, limit)? else { return Ok(None) };
+        Ok(entries_of_damaged(frame, at.base))
     }
 
     /// Makes sure that nothing durable lies behind the end of the journal, and returns the highest
@@ -162,6 +188,27 @@ impl Scan<'_> {
         }
         Ok(seen)
     }
+}
+
+fn entries_of_damaged(frame: &[u8], position: u64) -> Option<DamagedFrame<'_>> {
+    let (header, mut rest) = frame.split_at_checked(FRAME_HEADER_BYTES)?;
+    let sequence = Fields(header.get(24..)?).u64()?;
+    let mut checks = Fields(header.get(56..)?);
+    let (entries_crc, header_crc) = (checks.u32()?, checks.u32()?);
+    let mut entries = Vec::new();
+    let mut headers_crc = Crc32c::new();
+    while entries.is_empty() || headers_crc.value() != entries_crc {
+        let (encoded, behind) = rest.split_at_checked(ENTRY_HEADER_BYTES)?;
+        headers_crc.update(encoded);
+        let header = EntryHeader::decode(encoded)?;
+        let (payload, behind) = behind.split_at_checked(header.payload_bytes as usize)?;
+        let position = position + (frame.len() - behind.len() - payload.len()) as u64;
+        let is_whole = payload_holds(&header, payload);
+        entries.push(ReadEntry { entry: Entry { header, payload, position }, is_whole });
+        rest = behind;
+    }
+    let bytes = round_up(frame.len() - rest.len());
+    Some(DamagedFrame { link: FrameLink { sequence, header_crc }, bytes, entries })
 }
 
 /// The entries of a frame, if all of the frame is as it was written.

@@ -123,7 +123,7 @@ impl Pass<'_> {
             if next.is_some() {
                 continue;
             }
-            next = scan.resumption(&at, last.sequence, end)?;
+            next = scan.resumption(&at, end, |header| header.sequence > last.sequence)?;
             let until = next.as_ref().map_or(end, |next| next.base);
             let is_in_file = next.as_ref().is_some_and(|next| next.file.base == at.file.base);
             // A file that is too short for the first frame after it holds none.
@@ -180,7 +180,7 @@ impl Pass<'_> {
         self.damaged += 1;
         self.journal.metrics.scrub_damaged.add(1);
         let path = path.display();
-        tracing::error!(%path, offset, reason, logs = lost.len(), "scrubbing found damage");
+        tracing::error!(%path, offset, reason, logs = lost.len(), "scrubbing found damage; `moldau broker repair` shows what is lost");
         for (log, offsets) in lost.iter().take(LOGS_NAMED_MAX) {
             let topic = u128::from_be_bytes(log.topic.0);
             let (partition, from, to) = (log.partition, offsets.start, offsets.end - 1);

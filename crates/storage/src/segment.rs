@@ -334,12 +334,12 @@ impl<'a> SegmentWriter<'a> {
     pub(crate) fn create(
         disk: &'a dyn Disk,
         pace: &'a Pace,
-        dir: &Path,
+        (dir, name): (&Path, &str),
         access: Access,
         (number, level, cluster_id): (u64, u32, [u8; 16]),
     ) -> Result<SegmentWriter<'a>, Error> {
         assert!(number < NUMBER_MAX, "there are more numbers than a disk can hold segments");
-        let file = FileWriter::create(disk, pace, dir, &file_name(number), access)?;
+        let file = FileWriter::create(disk, pace, dir, name, access)?;
         Ok(SegmentWriter {
             file,
             header: Header { level, cluster_id, number, footer: 0, file_bytes: 0 },

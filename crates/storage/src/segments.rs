@@ -94,7 +94,8 @@ impl Segments {
             listed.next - 1
         };
         let identity = (number, level, self.cluster_id);
-        SegmentWriter::create(&*self.disk, pace, &self.dir, self.access, identity)
+        let name = file_name(number);
+        SegmentWriter::create(&*self.disk, pace, (&self.dir, &name), self.access, identity)
     }
 
     pub(crate) fn add(&self, segment: Segment) -> Arc<Segment> {

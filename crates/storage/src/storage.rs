@@ -64,7 +64,7 @@ impl Storage {
     ///
     /// # Errors
     /// [`Error::Locked`], [`Error::UnknownVersion`], [`Error::WrongNode`], [`Error::Corrupt`],
-    /// [`Error::Replay`], [`Error::Option`], [`Error::DiskFull`], [`Error::Io`].
+    /// [`Error::RepairUnfinished`], [`Error::Replay`], [`Error::Option`], [`Error::DiskFull`], [`Error::Io`].
     pub fn open(options: Options, replay: &mut dyn Replay) -> Result<Storage, Error> {
         Storage::open_on(Arc::new(RealDisk), options, replay)
     }
@@ -88,6 +88,7 @@ impl Storage {
         let lock_path = data_dir.join("lock");
         let lock = disk.lock(&lock_path).map_err(|error| Error::io("lock", &lock_path, error))?;
         let lock = lock.ok_or_else(|| Error::Locked { path: data_dir.clone() })?;
+        checkpoint::refuse_unfinished_repair(&*disk, data_dir)?;
         let cluster_id = meta::open_identity(&*disk, data_dir, options.node_id)?;
         let access = probe_access(&*disk, &journal_dir, &options)?;
         let setup = FilesSetup {
