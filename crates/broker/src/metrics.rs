@@ -129,11 +129,14 @@ impl Reading {
         let open = self.net.connections_open.load(Ordering::Relaxed);
         let topics = self.state.catalog.all();
         let partitions = topics.iter().map(|topic| i64::from(topic.partitions)).sum();
+        let (tail, read_back) = self.state.storage.cached_bytes();
         vec![
             ("connections_open", "Connections open", i64::try_from(open).unwrap_or(i64::MAX)),
             ("fetch_sessions", "Incremental fetch sessions", signed(self.state.sessions.len())),
             ("topics", "Topics", signed(topics.len())),
             ("partitions", "Partitions of all topics", partitions),
+            ("tail_cache_bytes", "Memory of what was flushed last", signed(tail)),
+            ("read_cache_bytes", "Memory of what was read back from disk", signed(read_back)),
         ]
     }
 }

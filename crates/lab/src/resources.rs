@@ -80,12 +80,14 @@ fn number_after(text: &str, name: &str) -> Option<u64> {
     line.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// A gauge of a page of metrics whose name ends with `suffix`.
+/// The sum of the gauges of a page of metrics whose names end with `suffix`, if there is one.
 pub(crate) fn gauge(page: &str, suffix: &str) -> Option<u64> {
     let lines = page.lines().filter(|line| !line.starts_with('#'));
-    let mut pairs = lines.filter_map(|line| line.split_once(' '));
-    let (_, value) = pairs.find(|(name, _)| name.ends_with(suffix))?;
-    value.trim().parse().ok()
+    let pairs = lines.filter_map(|line| line.split_once(' '));
+    let named = pairs.filter(|(name, _)| name.ends_with(suffix));
+    let mut values = named.map(|(_, value)| value.trim().parse::<u64>().ok());
+    let first = values.next()??;
+    values.try_fold(first, |sum, value| sum.checked_add(value?))
 }
 
 /// Bytes that the files below a directory occupy on the disk. What vanishes meanwhile is left out.
@@ -131,8 +133,9 @@ mod tests {
                       Max processes     unlimited  unlimited  processes";
         assert_eq!(number_after(limits, "Max open files"), Some(20_000));
         assert_eq!(number_after(limits, "Max processes"), None);
-        let page = "# TYPE moldau_tail_cache_bytes gauge\nmoldau_tail_cache_bytes 4096\nother 7\n";
-        assert_eq!(gauge(page, "cache_bytes"), Some(4_096));
+        let page = "# TYPE moldau_tail_cache_bytes gauge\nmoldau_tail_cache_bytes 4096\nother 7\n\
+                    moldau_read_cache_bytes 1000\n";
+        assert_eq!(gauge(page, "cache_bytes"), Some(5_096));
         assert_eq!(gauge(page, "absent"), None);
     }
 

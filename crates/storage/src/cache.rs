@@ -184,6 +184,11 @@ impl ReadCache {
         }
     }
 
+    /// Memory of the chunks that are held.
+    pub(crate) fn bytes(&self) -> usize {
+        lock(&self.chunks).bytes
+    }
+
     /// The chunks of the blocks, in order. Loading begins for those that are not here, and for the
     /// blocks of `ahead`.
     pub(crate) fn blocks_of<'a>(

@@ -171,6 +171,13 @@ impl Storage {
         self.inner.journal.metrics.snapshot()
     }
 
+    /// Bytes of batches that are held in memory so that reads need no disk: what was flushed last,
+    /// and what was read back.
+    pub fn cached_bytes(&self) -> (usize, usize) {
+        let journal = &self.inner.journal;
+        (journal.tail.bytes(), journal.cache.bytes())
+    }
+
     /// The log of a partition, made in memory if there is none. It reaches the disk with its first
     /// batch.
     pub fn log(&self, topic: TopicId, partition: i32) -> Arc<Log> {

@@ -26,6 +26,11 @@ impl Tail {
         Tail { capacity, parts: Mutex::default() }
     }
 
+    /// Bytes that are held.
+    pub(crate) fn bytes(&self) -> usize {
+        lock(&self.parts).bytes
+    }
+
     /// Adds a frame that was flushed, in parts that follow each other from `position` on.
     pub(crate) fn push(&self, mut position: u64, frame: Vec<Bytes>) {
         let mut dropped = Vec::new();

@@ -152,7 +152,7 @@ impl Plan {
     }
 
     fn steps(&self) -> u32 {
-        let probes = 4 + fan_out::PROBES_MAX;
+        let probes = 5 + fan_out::PROBES_MAX;
         let pairs = self.durable_pairs + self.scanned_pairs + 2 * self.fan_out_pairs;
         probes + 2 * pairs + 3 * self.scan_rounds
     }

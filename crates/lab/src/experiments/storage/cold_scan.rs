@@ -1,11 +1,12 @@
 //! Reading old records: against a bare sequential reading, and beside producers.
 
+use std::net::SocketAddr;
 use std::path::Path as FsPath;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use super::durable::{megabytes_per_second, record};
+use super::durable::{counter, megabytes_per_second, record};
 use super::{BROKER, PROBE_WINDOW_MS_MAX, Plan, System, in_order};
 use crate::bare_disk::{self, STEP_BYTES, Work};
 use crate::checks::{Check, Weight};
@@ -17,6 +18,7 @@ use crate::metric::Metric;
 use crate::objective::{Bound, Objective};
 use crate::run::RunRecord;
 use crate::statistics::median;
+use crate::systems::http_get;
 use crate::workload::{Pace, Workload};
 
 /// The bare readings.
@@ -35,6 +37,11 @@ const P99_RATIO_MAX: f64 = 2.0;
 /// Room for what a calibration cannot know: the fill takes a little longer than it says.
 const FILL_MARGIN: f64 = 1.1;
 
+/// A broker that has written no segment for this long has no more to sort.
+const RESTED: Duration = Duration::from_secs(4);
+const REST_WAIT_MAX: Duration = Duration::from_mins(2);
+const REST_POLL: Duration = Duration::from_millis(200);
+
 /// Attempts to produce as much as is asked for; the last one is scanned whatever it has.
 const FILLS_MAX: u32 = 3;
 
@@ -51,6 +58,8 @@ pub(super) fn run(
     // its place there.
     let window_ms = plan.durable.window_ms.min(PROBE_WINDOW_MS_MAX);
     bench.calibrate(&path, &Workload { warmup_ms: 0, window_ms, ..workload.clone() })?;
+    bench.step("Cold scan: the broker sorts what was written");
+    await_rest(system.admin);
     for round in 0..plan.scan_rounds {
         run_round(plan, bench, system, (&scan, &workload), (&cold, round))?;
         system.broker.check_alive()?;
@@ -82,6 +91,22 @@ pub(super) fn run(
         objective("rate", &cold, BROKER, Metric::ConsumeThroughput, at_least(DISK_2)),
         objective("p99", &beside, SCANNED, Metric::ResponseP99, at_most),
     ])
+}
+
+/// Waits until the broker has sorted what was written. What is scanned is old data then, and
+/// neither the scan nor the bare readings share the disk with that work. A broker that goes on for
+/// longer is scanned as it is.
+fn await_rest(admin: SocketAddr) {
+    let begun = Instant::now();
+    let mut changed = (None, begun);
+    while changed.1.elapsed() < RESTED && begun.elapsed() < REST_WAIT_MAX {
+        let page = http_get(admin, "/metrics").unwrap_or_default();
+        let written = counter(&page, "moldau_segments_written_total ");
+        if written != changed.0 {
+            changed = (written, Instant::now());
+        }
+        thread::sleep(REST_POLL);
+    }
 }
 
 /// Produces the records that are scanned, and audits them.

@@ -176,13 +176,9 @@ impl Flushes {
     }
 
     fn parse(page: &str) -> Option<Self> {
-        let counter = |name: &str| {
-            let line = page.lines().find_map(|line| line.strip_prefix(name))?;
-            line.trim().parse().ok()
-        };
         Some(Self {
-            count: counter("moldau_journal_flushes_total ")?,
-            bytes: counter("moldau_journal_bytes_total ")?,
+            count: counter(page, "moldau_journal_flushes_total ")?,
+            bytes: counter(page, "moldau_journal_bytes_total ")?,
         })
     }
 
@@ -201,6 +197,12 @@ impl Flushes {
         let per_second = (self.count * 1_000 / offered_ms.max(1)).max(1);
         (bytes, per_second)
     }
+}
+
+/// A counter on the broker's page of metrics; `name` ends with the space behind it.
+pub(super) fn counter(page: &str, name: &str) -> Option<u64> {
+    let line = page.lines().find_map(|line| line.strip_prefix(name))?;
+    line.trim().parse().ok()
 }
 
 #[cfg(test)]
