@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use moldau_encryption::{Error, KekId, KmsError, Recompression, SealOptions, Sealer, SealingKey};
+use moldau_net::FRAME_BYTES_MAX_DEFAULT;
 use moldau_protocol::messages::produce_response::{PartitionProduceResponse, TopicProduceResponse};
 use moldau_protocol::messages::{ProduceRequest, ProduceResponse};
 use moldau_protocol::produce::{PartitionRecords, ProduceRequestView, TopicRecords};
@@ -242,6 +243,9 @@ impl Sealing<'_> {
             }
         }
         self.end_struct();
+        if self.out.len() > FRAME_BYTES_MAX_DEFAULT {
+            return Err(Refusal::too_large("the sealed request would be too large".to_owned()));
+        }
         Ok(())
     }
 
@@ -299,12 +303,9 @@ impl Refusal {
         use moldau_records::Error as Batch;
         let detail = error.to_string();
         match error {
-            Error::BatchTooLarge { .. } | Error::Batch(Batch::PayloadTooLarge { .. }) => Self {
-                cause: Cause::Size,
-                code: ErrorCode::MessageTooLarge,
-                message: "the batch is too large to be encrypted",
-                detail,
-            },
+            Error::BatchTooLarge { .. } | Error::Batch(Batch::PayloadTooLarge { .. }) => {
+                Self::too_large(detail)
+            }
             Error::Batch(Batch::UnsupportedMagic { .. } | Batch::UnknownMagic { .. }) => Self {
                 cause: Cause::Damage,
                 code: ErrorCode::InvalidRecord,
@@ -313,6 +314,11 @@ impl Refusal {
             },
             _ => Self::damaged(detail),
         }
+    }
+
+    fn too_large(detail: String) -> Self {
+        let (cause, code) = (Cause::Size, ErrorCode::MessageTooLarge);
+        Self { cause, code, message: "the batch is too large once it is encrypted", detail }
     }
 
     fn damaged(detail: String) -> Self {

@@ -314,6 +314,23 @@ fn a_damaged_batch_is_refused_alone() {
     assert_eq!(codes, [corrupt, ErrorCode::None, corrupt, ErrorCode::None]);
 }
 
+/// A frame above the limit would cost the client its connection, again and again.
+#[test]
+fn what_outgrows_a_request_once_it_is_sealed_is_refused_alone() {
+    let world = World::start(UnresolvedKey::Reject);
+    let mut builder = BatchBuilder::new(BatchOptions::default());
+    // Small records grow most: 70 bytes become 210.
+    for _ in 0..200_000 {
+        builder.append(1000, None, Some(&[7; 60]), []).unwrap();
+    }
+    let large = builder.finish(Compression::None, &mut Compressor::default()).unwrap();
+    let parts = [(1, 0, large), (1, 1, large), (1, 2, large), (1, 3, &*batch())];
+    let response = world.client().call(PRODUCE, &produce_request(PRODUCE, -1, &parts));
+    let codes: Vec<_> = outcomes(&response).into_iter().map(|(_, _, code)| code).collect();
+    let none = ErrorCode::None;
+    assert_eq!(codes, [none, none, ErrorCode::MessageTooLarge, none]);
+}
+
 #[test]
 fn records_that_do_not_open_are_withheld_from_there_on() {
     let world = World::start(UnresolvedKey::Reject);
