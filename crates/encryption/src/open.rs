@@ -131,8 +131,8 @@ impl Opener {
     /// data key of an EDEK and is asked once for records in a row that have the same.
     ///
     /// # Errors
-    /// [`Error::Batch`] if the bytes are damaged, [`Error::Damaged`] under [`OnDamage::Fail`]; `out`
-    /// is then as it was.
+    /// [`Error::Batch`] if the bytes are damaged, [`Error::Damaged`] under [`OnDamage::Fail`].
+    /// `out` is then as it was.
     pub fn open<K: Deref<Target = OpeningKey>>(
         &mut self,
         batch: &BatchView<'_>,

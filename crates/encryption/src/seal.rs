@@ -72,7 +72,8 @@ impl Sealer {
     /// A nonce of `key` is taken for each record of the batch, those with null values included.
     ///
     /// # Errors
-    /// [`Error::Batch`] if the bytes are damaged, [`Error::BatchTooLarge`]; `out` is then as it was.
+    /// [`Error::Batch`] if the bytes are damaged, [`Error::BatchTooLarge`]. `out` is then as it
+    /// was.
     pub fn seal(
         &mut self,
         batch: &BatchView<'_>,

@@ -86,7 +86,6 @@ fn no_nonce_of_a_key_is_used_twice() {
         }
     }
     assert_eq!(nonces.len(), 300);
-    assert_eq!((key.records_taken(), other.records_taken()), (200, 100));
 }
 
 #[test]
