@@ -200,7 +200,7 @@ fn read_journal<'a>(
                 directory.damaged(&directory.path.join(CHECKPOINT_NAMES[0]), 0, reason);
             }
         }
-        let mut walk = Walk::new(&journal.files, salvaged);
+        let mut walk = Walk::new(journal, salvaged);
         walk.read(0, all)?;
         return Ok((walk, 0));
     };
@@ -209,7 +209,7 @@ fn read_journal<'a>(
     (salvaged.position, salvaged.metadata_from) = (position, checkpoint.metadata_from);
     let fresh_from = checkpoint.next_segment;
     salvaged.take_checkpoint(checkpoint);
-    let mut walk = Walk::new(&journal.files, salvaged);
+    let mut walk = Walk::new(journal, salvaged);
     // What lies before the checkpoint's position changes nothing, but may be damaged.
     walk.read(0, Part { until: position, durable_to: position, ..all })?;
     walk.sequence = last.sequence;

@@ -64,7 +64,8 @@ impl Storage {
     ///
     /// # Errors
     /// [`Error::Locked`], [`Error::UnknownVersion`], [`Error::WrongNode`], [`Error::Corrupt`],
-    /// [`Error::RepairUnfinished`], [`Error::Replay`], [`Error::Option`], [`Error::DiskFull`], [`Error::Io`].
+    /// [`Error::RepairUnfinished`], [`Error::Replay`], [`Error::Option`], [`Error::DiskFull`],
+    /// [`Error::Io`].
     pub fn open(options: Options, replay: &mut dyn Replay) -> Result<Storage, Error> {
         Storage::open_on(Arc::new(RealDisk), options, replay)
     }

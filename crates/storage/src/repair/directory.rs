@@ -32,6 +32,8 @@ pub(super) struct Directory {
 /// The journal files that can be read.
 pub(super) struct JournalFiles {
     pub(super) files: Files,
+    /// Where the files that are shorter than they were ended, by their bases.
+    pub(super) cut: BTreeMap<u64, u64>,
     /// Journal position behind all of them, and a number above all of theirs.
     pub(super) end: u64,
     pub(super) next_number: u64,
@@ -134,13 +136,16 @@ impl Directory {
             reserve_bytes: 0,
         };
         let files = Files::new(Arc::clone(&self.disk), setup);
-        let mut found = Vec::new();
+        let (mut found, mut cut) = (Vec::new(), BTreeMap::new());
         let (mut end, mut next_number) = (0, 1);
         for (number, path) in self.numbered("journal", JOURNAL_SUFFIX)? {
             next_number = next_number.max(number.saturating_add(1));
             let Some((header, length)) = self.journal_file(number, &path)? else { continue };
             let claimed = header.base.saturating_add(header.file_bytes.max(length));
             end = end.max(claimed);
+            if length < header.file_bytes {
+                cut.insert(header.base, claimed);
+            }
             let is_named = header.number == number;
             // What lies behind the last byte reads as zeros.
             let file_bytes = length.next_multiple_of(BLOCK as u64);
@@ -165,7 +170,7 @@ impl Directory {
             expected = Some(claimed);
             files.add(file);
         }
-        Ok(JournalFiles { files, end, next_number })
+        Ok(JournalFiles { files, cut, end, next_number })
     }
 
     /// The header of a journal file and the file's length. A header that is damaged is put together

@@ -7,6 +7,7 @@
 
 use std::path::PathBuf;
 
+use super::directory::JournalFiles;
 use super::state::Salvaged;
 use crate::Error;
 use crate::files::Files;
@@ -24,6 +25,7 @@ pub(super) struct DamagedFrame {
 
 /// Reads frames and takes up what they say.
 pub(super) struct Walk<'a> {
+    journal: &'a JournalFiles,
     files: &'a Files,
     scan: Scan<'a>,
     pub(super) salvaged: Salvaged,
@@ -44,8 +46,10 @@ pub(super) struct Part {
 }
 
 impl<'a> Walk<'a> {
-    pub(super) fn new(files: &'a Files, salvaged: Salvaged) -> Walk<'a> {
-        Walk { files, scan: Scan::new(files), salvaged, damage: Vec::new(), sequence: 0 }
+    pub(super) fn new(journal: &'a JournalFiles, salvaged: Salvaged) -> Walk<'a> {
+        let files = &journal.files;
+        let (scan, damage) = (Scan::new(files), Vec::new());
+        Walk { journal, files, scan, salvaged, damage, sequence: 0 }
     }
 
     /// Reads the frames from `position` on.
@@ -98,14 +102,26 @@ impl<'a> Walk<'a> {
                 continue;
             }
             let Some(next) = self.scan.resumption(&at, until, is_vouched)? else {
-                if at.base < durable_to.min(until) {
-                    self.report(&at, reason, Vec::new());
-                    self.salvaged.lose_frames(at.base..durable_to);
-                }
-                return Ok(());
+                return self.end(&at, part, reason);
             };
             follows_damage = true;
             (at, last) = self.salvage(at, next, last, reason)?;
+        }
+        Ok(())
+    }
+
+    /// Nothing counts from `at` on. That is damage where more is known to have been there, or where
+    /// the file has lost its end and the frames go on to that.
+    fn end(&mut self, at: &Place, part: Part, reason: String) -> Result<(), Error> {
+        let durable_to = part.durable_to.min(part.until);
+        if at.base < durable_to {
+            self.report(at, reason, Vec::new());
+        }
+        let is_cut = at.base + BLOCK as u64 >= at.file.end() || self.scan.header(at)?.is_some();
+        let cut = self.journal.cut.get(&at.file.base).filter(|_| is_cut);
+        let lost_to = cut.map_or(durable_to, |end| durable_to.max(*end));
+        if at.base < lost_to {
+            self.salvaged.lose_frames(at.base..lost_to);
         }
         Ok(())
     }
