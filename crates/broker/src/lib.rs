@@ -15,6 +15,7 @@
 //! | `group_service` | the group coordinator, its journal records and its timer |
 //! | `partition`, `topic_logs`, `retention` | from names to logs; which exist; what leaves them |
 //! | `partition_runs` | the encoded partitions that Metadata answers share |
+//! | `repair` | what a repair of the data directory means for topics, groups and producer ids |
 //! | `call` | a request and its answer, as handlers see them |
 //! | `counters`, `metrics` | what handlers count; what `/metrics` reports |
 //!
@@ -41,6 +42,7 @@ mod metadata_record;
 mod metrics;
 mod partition;
 mod partition_runs;
+mod repair;
 mod retention;
 mod server;
 mod state;
@@ -51,5 +53,7 @@ mod topic_logs;
 
 pub use config::{Advertised, Config};
 pub use error::Error;
-pub use moldau_storage::Durability;
+pub use moldau_protocol::Uuid;
+pub use moldau_storage::{Damage, Durability, Lost, Orphan, Report};
+pub use repair::Repair;
 pub use server::Broker;

@@ -180,7 +180,8 @@ fn append_block(storage: &Storage, block: ProducerIdBlock) -> Result<Lsn, Refusa
     storage.append_metadata(&block_record(block).encode()).map_err(|error| append_refusal(&error))
 }
 
-fn block_record(block: ProducerIdBlock) -> MetadataRecord {
+/// The record of a block of producer ids.
+pub(crate) fn block_record(block: ProducerIdBlock) -> MetadataRecord {
     let mut bytes = Vec::new();
     block.encode(&mut bytes);
     MetadataRecord::ProducerIds(bytes)

@@ -27,7 +27,7 @@ pub(crate) enum LogLevel {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run a Kafka-compatible broker that flushes every acknowledged record.
-    Broker(BrokerOptions),
+    Broker(BrokerArguments),
     /// Run a Kafka proxy in front of a cluster, or keep its key file.
     Proxy(ProxyOptions),
     /// Ask a question and measure the answer.
@@ -46,6 +46,41 @@ pub(crate) enum Command {
         #[command(subcommand)]
         action: ConfigAction,
     },
+}
+
+#[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct BrokerArguments {
+    #[command(subcommand)]
+    pub(crate) action: Option<BrokerAction>,
+    #[command(flatten)]
+    pub(crate) options: BrokerOptions,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BrokerAction {
+    /// Show what is damaged in the data directory of a stopped broker, and salvage the rest.
+    Repair(RepairOptions),
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct RepairOptions {
+    /// Configuration file of the broker (YAML).
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Directory of the journal [default: ./moldau-data].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data_dir: Option<PathBuf>,
+    /// Make a sound directory of what is left. The files as they were are kept in
+    /// `damaged-<time>` in the data directory.
+    #[arg(long)]
+    pub(crate) apply: bool,
+    /// Name of a topic whose metadata is lost, by its id [default: recovered-ID].
+    #[arg(long = "topic", value_name = "ID=NAME")]
+    pub(crate) topics: Vec<String>,
+    /// Print one JSON document and nothing else on stdout.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Arguments replace what a configuration file says.

@@ -9,6 +9,7 @@ pub(crate) mod lab;
 pub(crate) mod produce;
 pub(crate) mod proxy;
 pub(crate) mod proxy_keys;
+pub(crate) mod repair;
 pub(crate) mod topics;
 
 mod session;

@@ -13,13 +13,18 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::arguments::{Arguments, Command, ProxyAction};
+use crate::arguments::{Arguments, BrokerAction, BrokerArguments, Command, ProxyAction};
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     logging::start(arguments.log_level);
     let outcome = match arguments.command {
-        Command::Broker(options) => commands::broker::run(&options),
+        Command::Broker(BrokerArguments {
+            action: Some(BrokerAction::Repair(options)), ..
+        }) => commands::repair::run(&options),
+        Command::Broker(BrokerArguments { action: None, options }) => {
+            commands::broker::run(&options)
+        }
         Command::Proxy(options) => match (options.action, options.config) {
             (Some(ProxyAction::Keys(action)), _) => commands::proxy_keys::run(&action),
             (None, config) => commands::proxy::run(&config.expect("clap requires it")),

@@ -390,7 +390,14 @@ fn served(asked: &FetchPartition, read: Read) -> Served {
 }
 
 fn failed(asked: &FetchPartition, log: &Arc<Log>, error: &moldau_storage::Error) -> Served {
-    tracing::debug!(?asked, %error, "fetch refused");
+    match error {
+        moldau_storage::Error::Corrupt { .. } => {
+            let topic = &asked.topic;
+            tracing::error!(?topic, partition = asked.partition, offset = asked.fetch_offset, %error,
+                "records cannot be served; `moldau broker repair` shows what is lost");
+        }
+        error => tracing::debug!(?asked, %error, "fetch refused"),
+    }
     let mut served = refused(asked, read_code(error));
     served.fetched.data.log_start_offset = log.start_offset();
     served

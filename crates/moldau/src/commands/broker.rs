@@ -3,8 +3,7 @@
 
 use std::process::ExitCode;
 
-use anyhow::Context;
-use moldau_broker::Broker;
+use moldau_broker::{Broker, Error};
 
 use crate::arguments::BrokerOptions;
 use crate::commands::signals::Signals;
@@ -14,7 +13,7 @@ pub(crate) fn run(options: &BrokerOptions) -> anyhow::Result<ExitCode> {
     let config = config::broker::load(options)?;
     let signals = Signals::watch()?;
     let data_dir = config.data_dir.display().to_string();
-    let broker = Broker::start(config).with_context(|| "the broker did not start")?;
+    let broker = Broker::start(config).map_err(|error| did_not_start(error, &data_dir))?;
     eprintln!("moldau broker: Kafka clients connect to {}, data in {data_dir}", broker.address());
     if let Some(admin) = broker.admin_address() {
         eprintln!("moldau broker: http://{admin}/metrics, /livez, /readyz");
@@ -29,4 +28,15 @@ pub(crate) fn run(options: &BrokerOptions) -> anyhow::Result<ExitCode> {
     let cut_off = broker.drain();
     eprintln!("moldau broker: drained, {cut_off} connections cut off");
     Ok(ExitCode::SUCCESS)
+}
+
+fn did_not_start(error: Error, data_dir: &str) -> anyhow::Error {
+    if error.is_damage() {
+        anyhow::anyhow!(
+            "the broker did not start: {error}; `moldau broker repair --data-dir {data_dir}` shows \
+             what is lost and salvages the rest"
+        )
+    } else {
+        anyhow::Error::new(error).context("the broker did not start")
+    }
 }

@@ -11,5 +11,6 @@ mod hostile_frames;
 mod key_file;
 mod ledger;
 mod partitions;
+mod repair;
 mod traffic;
 mod world;

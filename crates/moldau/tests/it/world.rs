@@ -91,7 +91,8 @@ impl Process {
         process
     }
 
-    fn wait_for_line(&mut self, part: &str) -> String {
+    /// The next line of stderr that has this part.
+    pub(crate) fn wait_for_line(&mut self, part: &str) -> String {
         loop {
             match self.lines.recv_timeout(START_TIMEOUT) {
                 Ok(line) => {
