@@ -504,4 +504,4 @@ const EXACT_CHUNKS_PER_READ: usize = 64;
 /// Chunks loaded ahead of a reader, so that its next read finds all that it wants.
 const READ_AHEAD: usize = CHUNKS_PER_READ;
 /// Threads that read chunks: the device needs more than one request at a time for its full rate.
-pub(crate) const READER_THREADS: usize = 4;
+pub(crate) const READER_THREADS: usize = 8;

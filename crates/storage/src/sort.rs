@@ -2,8 +2,8 @@
 //!
 //! The index knows where every batch lies, so that its place in the segment is known before it is
 //! read: the journal is read in its own order, a window of the segment is filled in memory, and the
-//! window is written. The memory is bounded; the price is that small batches of other windows, which
-//! lie between those that are wanted, are read with them.
+//! window is written. The memory is bounded; the price is that small batches of other windows are
+//! read with those between which they lie.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -145,5 +145,6 @@ fn append_change(journal: &Journal, added: &[u64], removed: &[u64]) -> Result<Ls
     Ok(journal.append_entry(Kind::Segments, LogId::default(), &payload)?)
 }
 
-/// With this many files waiting the rate doubles.
-const FILES_PER_URGENCY: u64 = 4;
+/// With this many files waiting the rate doubles. What is not sorted takes memory for its index and
+/// is slower to read, but the disk is left to those who wait for it.
+const FILES_PER_URGENCY: u64 = 16;

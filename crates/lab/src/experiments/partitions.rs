@@ -65,7 +65,7 @@ pub struct Plan {
     pub quick: bool,
     /// How long one administrative call may take, and the wait for what it began.
     pub call_limit: Duration,
-    /// How long the reading back of one point may take.
+    /// How long the reading back of one point may take, beside ten seconds a gigabyte.
     pub read_limit: Duration,
     /// Throughput and latency over the number of partitions.
     pub curve: Option<CurvePlan>,

@@ -164,6 +164,8 @@ pub(super) fn read_back(
     };
     let partitions = lanes.map(|lane| setup.layout.partition(lane));
     let held = subject.operator.records_held(&setup.topic, partitions)?;
+    let bytes = held.saturating_mul(setup.workload.record_bytes as u64);
+    let limit = limit + Duration::from_secs(bytes / READ_BACK_BYTES_PER_SECOND);
     let read = generator::read_back_records(&setup, held, limit)?;
     let delivered = read.delivered.as_ref().expect("a reading delivers");
     let audit = audit(sent, delivered);
@@ -176,6 +178,9 @@ pub(super) fn read_back(
     }
     Ok((audit, held))
 }
+
+/// Systems that take a lot have more to give back.
+const READ_BACK_BYTES_PER_SECOND: u64 = 100_000_000;
 
 fn batching(measured: &Measured, workload: &Workload) -> Batching {
     let bytes = u64::try_from(workload.record_bytes).unwrap_or(u64::MAX);
