@@ -309,6 +309,49 @@ fn a_damaged_block_of_a_segment_is_refused_to_readers_with_the_way_out() {
 }
 
 #[test]
+fn whatever_happens_to_files_what_is_not_named_is_there() {
+    let place = written();
+    // Work in the background was cut off, and files may wait to be used again.
+    let of_kind = |dir: &str, suffix: &str| {
+        let mut found = files(&place.data().join(dir));
+        found.retain(|path| path.extension().is_some_and(|it| it == suffix));
+        found
+    };
+    let (segments, live) = (of_kind("segments", "segment"), of_kind("journal", "journal"));
+    let (one, other) = (segments.first().unwrap(), segments.last().unwrap());
+    let swap = |copy: &Place, dir: &str, one: &Path, other: &Path| {
+        let [one, other] =
+            [one, other].map(|path| copy.data().join(dir).join(path.file_name().unwrap()));
+        let between = copy.data().join("between");
+        fs::rename(&one, &between).unwrap();
+        fs::rename(&other, &one).unwrap();
+        fs::rename(&between, &other).unwrap();
+    };
+    for case in ["segment lost", "segments swapped", "journal swapped", "journal cut", "identity"] {
+        let copy = place.copy();
+        let of = |path: &Path, dir: &str| copy.data().join(dir).join(path.file_name().unwrap());
+        match case {
+            "segment lost" => fs::remove_file(of(one, "segments")).unwrap(),
+            "segments swapped" => swap(&copy, "segments", one, other),
+            "journal swapped" => swap(&copy, "journal", &live[0], &live[1]),
+            "journal cut" => {
+                let file =
+                    fs::OpenOptions::new().write(true).open(of(&live[0], "journal")).unwrap();
+                file.set_len(300_000).unwrap();
+            }
+            _ => flip(&copy.data().join("moldau.meta"), 20),
+        }
+        let refusal = copy.refusal();
+        assert!(refusal.contains("moldau broker repair"), "{case}: {refusal}");
+        let lost = repaired(&copy, &[]);
+        let is_harmless = ["segments swapped", "journal swapped", "identity"].contains(&case);
+        assert!(!is_harmless || lost.is_empty(), "{case}: {lost:?}");
+        assert_groups_and_topics(&copy);
+        assert_goes_on(&copy, &lost);
+    }
+}
+
+#[test]
 fn one_damaged_checkpoint_loses_nothing_and_two_keep_the_records() {
     let place = written();
     flip(&place.data().join("checkpoint"), 30);
