@@ -180,7 +180,8 @@ impl Pass<'_> {
         self.damaged += 1;
         self.journal.metrics.scrub_damaged.add(1);
         let path = path.display();
-        tracing::error!(%path, offset, reason, logs = lost.len(), "scrubbing found damage; `moldau broker repair` shows what is lost");
+        tracing::error!(%path, offset, reason, logs = lost.len(),
+            "scrubbing found damage; `moldau broker repair` shows what is lost");
         for (log, offsets) in lost.iter().take(LOGS_NAMED_MAX) {
             let topic = u128::from_be_bytes(log.topic.0);
             let (partition, from, to) = (log.partition, offsets.start, offsets.end - 1);

@@ -289,7 +289,8 @@ impl Storage {
     }
 
     /// Writes a checkpoint, retires the journal files that neither it nor the one before needs, and
-    /// returns how many. `snapshot` must write the whole of the owner's metadata. Waits for the disk.
+    /// returns how many. `snapshot` must write the whole of the owner's metadata. Waits for the
+    /// disk.
     ///
     /// # Errors
     /// What `snapshot` returns; [`Error::DiskFull`], [`Error::Poisoned`], [`Error::Io`].

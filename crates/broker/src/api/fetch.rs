@@ -392,8 +392,8 @@ fn served(asked: &FetchPartition, read: Read) -> Served {
 fn failed(asked: &FetchPartition, log: &Arc<Log>, error: &moldau_storage::Error) -> Served {
     match error {
         moldau_storage::Error::Corrupt { .. } => {
-            let topic = &asked.topic;
-            tracing::error!(?topic, partition = asked.partition, offset = asked.fetch_offset, %error,
+            let FetchPartition { topic, partition, fetch_offset, .. } = asked;
+            tracing::error!(?topic, partition, fetch_offset, %error,
                 "records cannot be served; `moldau broker repair` shows what is lost");
         }
         error => tracing::debug!(?asked, %error, "fetch refused"),
