@@ -138,6 +138,8 @@ async fn read_token(server: &Server, file: &Path) -> Result<Fetched<Token>, KmsE
     #[derive(Deserialize)]
     struct Life {
         ttl: u64,
+        /// Absent of a root token.
+        #[serde(default)]
         renewable: bool,
     }
     let (text, stamp) = SecretFile(file.to_owned()).read()?;
