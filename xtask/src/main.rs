@@ -28,7 +28,7 @@ enum Task {
     /// Checks the rules of the house: crate edges, import circles, sizes, comments, names.
     Tidy,
     /// Runs every check that a change must pass, in order, up to the first that fails.
-    Test,
+    Test(test::Arguments),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -37,6 +37,6 @@ fn main() -> anyhow::Result<()> {
         Task::Peers(arguments) => peers::run(&arguments),
         Task::Simulate(arguments) => simulate::run(&arguments),
         Task::Tidy => tidy::run(),
-        Task::Test => test::run(),
+        Task::Test(arguments) => test::run(&arguments),
     }
 }

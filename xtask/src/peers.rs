@@ -2,7 +2,8 @@
 //!
 //! Everything comes through the ordinary clients of the package registries, in exact versions
 //! that the manifests in `xtask/peers` and `crates/conformance/clients` name. A peer is installed
-//! anew when one of its inputs has changed, and verified by running it every time.
+//! anew when one of its inputs has changed, and verified by running it every time. HashiCorp Vault,
+//! which takes long to build, is installed only where it is named.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -26,6 +27,15 @@ pub(crate) struct Arguments {
     /// Only print the class path of Apache Kafka's jars, for `java -cp`.
     #[arg(long)]
     print_classpath: bool,
+    /// Only install this one.
+    peer: Option<Named>,
+}
+
+/// A peer that is installed only where it is named.
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Named {
+    /// HashiCorp Vault: 5 to 25 minutes on 2 cores, once.
+    Vault,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
@@ -34,7 +44,32 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         println!("{}", peers.kafka_classpath()?);
         return Ok(());
     }
-    install(&peers)
+    match arguments.peer {
+        Some(Named::Vault) => install_vault(&peers),
+        None => install(&peers),
+    }
+}
+
+/// Builds HashiCorp Vault if it is absent or outdated, and verifies it.
+pub(crate) fn install_vault(peers: &Peers) -> Result<()> {
+    fs::create_dir_all(peers.root())?;
+    vault_peer(peers).ensure(peers)
+}
+
+/// Whether the Vault that the manifest names is built.
+pub(crate) fn has_vault(peers: &Peers) -> Result<bool> {
+    vault_peer(peers).is_installed()
+}
+
+fn vault_peer(peers: &Peers) -> Peer {
+    let manifest = workspace::root().join("xtask/peers/vault");
+    Peer {
+        name: "HashiCorp Vault",
+        inputs: ["go.mod", "go.sum", "main.go"].map(|file| manifest.join(file)).to_vec(),
+        directory: peers.root().join("vault"),
+        install: vault,
+        verify: verify_vault,
+    }
 }
 
 /// Installs what is absent or outdated and verifies all.
@@ -112,10 +147,9 @@ struct Peer {
 impl Peer {
     fn ensure(&self, peers: &Peers) -> Result<()> {
         let started = Instant::now();
-        let stamp = self.directory.join(".installed");
-        let wanted = fingerprint(&self.inputs)?;
-        let installed = fs::read_to_string(&stamp).is_ok_and(|found| found == wanted);
-        let version = if installed { (self.verify)(peers) } else { Err(anyhow::anyhow!("absent")) };
+        let is_installed = self.is_installed()?;
+        let version =
+            if is_installed { (self.verify)(peers) } else { Err(anyhow::anyhow!("absent")) };
         let version = match version {
             Ok(version) => version,
             Err(_) => {
@@ -129,9 +163,20 @@ impl Peer {
                     .with_context(|| format!("cannot install {}", self.name))?
             }
         };
-        fs::write(stamp, wanted)?;
+        fs::write(self.stamp(), fingerprint(&self.inputs)?)?;
         println!("  {:15} {version} ({:.1} s)", self.name, started.elapsed().as_secs_f64());
         Ok(())
+    }
+
+    /// Whether it was installed from the inputs as they are.
+    fn is_installed(&self) -> Result<bool> {
+        let wanted = fingerprint(&self.inputs)?;
+        Ok(fs::read_to_string(self.stamp()).is_ok_and(|found| found == wanted))
+    }
+
+    /// The file that says from what it was installed.
+    fn stamp(&self) -> PathBuf {
+        self.directory.join(".installed")
     }
 }
 
@@ -255,6 +300,20 @@ fn go(peers: &Peers, inputs: &[PathBuf]) -> Result<()> {
     let mut build = Command::new("go");
     build.current_dir(source).args(["build", "-mod=readonly", "-o"]).arg(peers.franz()).arg(".");
     finish(build).map(drop)
+}
+
+fn vault(peers: &Peers, inputs: &[PathBuf]) -> Result<()> {
+    let source = inputs[0].parent().context("go.mod stands in a directory")?;
+    let mut build = Command::new("go");
+    build.current_dir(source).args(["build", "-mod=readonly", "-trimpath", "-ldflags=-s -w", "-o"]);
+    build.arg(peers.vault()).arg(".");
+    finish(build).map(drop)
+}
+
+fn verify_vault(peers: &Peers) -> Result<String> {
+    let mut vault = Command::new(peers.vault());
+    vault.arg("version");
+    finish(vault)
 }
 
 fn verify_go(peers: &Peers) -> Result<String> {

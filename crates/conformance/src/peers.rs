@@ -7,6 +7,7 @@
 //! <root>/python/            a virtual environment with both Python clients
 //! <root>/node/node_modules  KafkaJS and its codecs
 //! <root>/go/franz           the compiled franz-go program
+//! <root>/vault/vault        HashiCorp Vault, which only the tests of key management need
 //! ```
 
 use std::path::{Path, PathBuf};
@@ -90,6 +91,11 @@ impl Peers {
     /// The compiled franz-go program.
     pub fn franz(&self) -> PathBuf {
         self.root.join("go").join("franz")
+    }
+
+    /// HashiCorp Vault.
+    pub fn vault(&self) -> PathBuf {
+        self.root.join("vault").join("vault")
     }
 
     /// The class path of Kafka's jars; an error that names the remedy where there is none.

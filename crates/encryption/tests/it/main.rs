@@ -15,3 +15,5 @@ mod opening;
 mod round_trip;
 mod sample;
 mod sealing;
+#[cfg(feature = "real-vault")]
+mod vault;
