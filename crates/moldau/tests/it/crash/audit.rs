@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use moldau_client::{Cluster, Fetched, Fetcher, FetcherOptions, OffsetSpec, Start, TopicPartition};
 use moldau_records::Decompressor;
@@ -12,6 +13,9 @@ use crate::traffic::soon;
 
 /// Most bytes that a batch may unpack to; the tests send far smaller ones.
 const BATCH_BYTES_MAX: usize = 16 << 20;
+
+/// How long nothing may come until it is looked whether anything is left to come.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// Reads topics from their starts and judges each record.
 pub(super) struct Reader {
@@ -81,26 +85,33 @@ impl Reader {
     /// Returns how many records there are.
     pub(super) async fn read_all(mut self) -> i64 {
         let ends = offsets(&self.cluster, self.found.keys(), OffsetSpec::Latest).await;
-        loop {
-            // The oldest records may leave before they are read, all there are among them.
-            let starts = offsets(&self.cluster, self.found.keys(), OffsetSpec::Earliest).await;
-            let is_behind = |(partition, found): (&TopicPartition, &Found)| {
-                found.next.max(starts[partition]) < ends[partition]
-            };
-            if !self.found.iter().any(is_behind) {
-                break;
-            }
-            self.read_some().await;
-            while let Ok(Some(fetched)) = self.fetcher.try_next() {
-                let found = self.found.get_mut(&fetched.topic_partition()).expect("assigned above");
-                found.take(&fetched, &mut self.decompressor);
-            }
-        }
+        soon("all that there is", self.read_to(&ends)).await;
         let starts = offsets(&self.cluster, self.found.keys(), OffsetSpec::Earliest).await;
         for (partition, found) in &self.found {
             found.check(partition.partition, starts[partition], ends[partition]);
         }
         self.found.values().map(|found| found.records).sum()
+    }
+
+    async fn read_to(&mut self, ends: &HashMap<TopicPartition, i64>) {
+        loop {
+            // The oldest records may leave before they are read, all there are among them, so that
+            // nothing comes although something was there a moment ago.
+            let starts = offsets(&self.cluster, self.found.keys(), OffsetSpec::Earliest).await;
+            let is_behind = |(partition, found): (&TopicPartition, &Found)| {
+                found.next.max(starts[partition]) < ends[partition]
+            };
+            if !self.found.iter().any(is_behind) {
+                return;
+            }
+            if tokio::time::timeout(LOOK_AGAIN, self.read_some()).await.is_err() {
+                continue;
+            }
+            while let Ok(Some(fetched)) = self.fetcher.try_next() {
+                let found = self.found.get_mut(&fetched.topic_partition()).expect("assigned above");
+                found.take(&fetched, &mut self.decompressor);
+            }
+        }
     }
 }
 
