@@ -20,6 +20,9 @@ use tempfile::TempDir;
 use crate::traffic::{block_on, connect, soon};
 use crate::world::{Process, run};
 
+/// Directories that are written until one is as the tests want it.
+const ATTEMPTS_MAX: usize = 20;
+
 /// Small files, so that there are several of each kind.
 const CONFIG: &str =
     "journal_file_mib: 1\ntail_cache_mib: 1\nlog_retention_check_interval_ms: 50\n";
@@ -144,6 +147,15 @@ impl Place {
     }
 }
 
+impl Place {
+    /// The files of one kind; others may wait to be used again.
+    fn files_of(&self, dir: &str, suffix: &str) -> Vec<PathBuf> {
+        let mut found = files(&self.data().join(dir));
+        found.retain(|path| path.extension().is_some_and(|it| it == suffix));
+        found
+    }
+}
+
 fn files(dir: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap());
     let files = entries.filter(|entry| entry.file_type().unwrap().is_file());
@@ -158,8 +170,18 @@ fn flip(file: &Path, at: usize) {
     fs::write(file, bytes).unwrap();
 }
 
-/// A directory whose broker was killed: several segments and journal files, committed offsets.
+/// A directory whose broker was killed: several segments and journal files, committed offsets. The
+/// kill may come when all segments were just merged into one, which is not what is wanted here.
 fn written() -> Place {
+    let is_several = |place: &Place| {
+        place.files_of("segments", "segment").len() > 1
+            && place.files_of("journal", "journal").len() > 1
+    };
+    let mut places = std::iter::repeat_with(killed_while_writing).take(ATTEMPTS_MAX);
+    places.find(is_several).expect("background work leaves several files more often than not")
+}
+
+fn killed_while_writing() -> Place {
     let place = Place(tempfile::tempdir().unwrap());
     let broker = place.broker();
     block_on(async {
@@ -311,13 +333,8 @@ fn a_damaged_block_of_a_segment_is_refused_to_readers_with_the_way_out() {
 #[test]
 fn whatever_happens_to_files_what_is_not_named_is_there() {
     let place = written();
-    // Work in the background was cut off, and files may wait to be used again.
-    let of_kind = |dir: &str, suffix: &str| {
-        let mut found = files(&place.data().join(dir));
-        found.retain(|path| path.extension().is_some_and(|it| it == suffix));
-        found
-    };
-    let (segments, live) = (of_kind("segments", "segment"), of_kind("journal", "journal"));
+    let segments = place.files_of("segments", "segment");
+    let live = place.files_of("journal", "journal");
     let (one, other) = (segments.first().unwrap(), segments.last().unwrap());
     let swap = |copy: &Place, dir: &str, one: &Path, other: &Path| {
         let [one, other] =
