@@ -44,20 +44,8 @@ impl Segments {
         self.cluster_id
     }
 
-    /// Opens the segments that count and removes all other files that a crash left behind.
+    /// Opens the segments that count, then removes all other files that a crash left behind.
     pub(crate) fn load(&self, numbers: &BTreeSet<u64>, next: u64) -> Result<(), Error> {
-        let failed = |error| Error::io("list", &self.dir, error);
-        for name in self.disk.list(&self.dir).map_err(failed)? {
-            let (stem, suffix) = name.rsplit_once('.').unwrap_or((&name, ""));
-            let is_stray = match suffix {
-                TEMPORARY_SUFFIX => true,
-                SEGMENT_SUFFIX => stem.parse().is_ok_and(|number| !numbers.contains(&number)),
-                _ => false,
-            };
-            if is_stray {
-                self.remove_file(&name)?;
-            }
-        }
         for number in numbers {
             let path = self.dir.join(file_name(*number));
             let segment = Segment::open(&*self.disk, path, self.access, self.cluster_id);
@@ -71,6 +59,19 @@ impl Segments {
                 return Err(Error::corrupt(&segment.path, 0, "the segment has another's name"));
             }
             lock(&self.listed).by_number.insert(*number, Arc::new(segment));
+        }
+        // Only then: what has another's name may be one that counts.
+        let failed = |error| Error::io("list", &self.dir, error);
+        for name in self.disk.list(&self.dir).map_err(failed)? {
+            let (stem, suffix) = name.rsplit_once('.').unwrap_or((&name, ""));
+            let is_stray = match suffix {
+                TEMPORARY_SUFFIX => true,
+                SEGMENT_SUFFIX => stem.parse().is_ok_and(|number| !numbers.contains(&number)),
+                _ => false,
+            };
+            if is_stray {
+                self.remove_file(&name)?;
+            }
         }
         let last = numbers.last().map_or(0, |last| last + 1);
         lock(&self.listed).next = next.max(last).max(1);
