@@ -53,7 +53,8 @@ pub struct Options {
     /// during one flush makes up the next. For slow network disks.
     pub commit_delay: Duration,
     /// Bytes a second that sorting, merging, cleaning and checkpoints together read and write while
-    /// the journal or cold reads use the disk; zero for no limit. Default 256 MiB.
+    /// the journal or cold reads use the disk; zero for no limit of its own. Beside flushes it is
+    /// half of what cold reads may use at most. Default 256 MiB.
     pub background_rate: u64,
     /// Bytes a second that are read back to find damage, in passes that begin at least a day apart;
     /// zero for none. Default 4 MiB.

@@ -372,3 +372,42 @@ fn a_missing_or_swapped_file_is_reported() {
         assert!(matches!(opened.map(drop), Err(Error::Corrupt { .. })), "{change}");
     }
 }
+
+/// Fetches that are full still ask each partition for its watermark, and once had a block of each
+/// read for nothing.
+#[test]
+fn a_read_without_room_asks_nothing_of_the_disk() {
+    let disk = SimDisk::new(1);
+    let storage = open(&disk);
+    fill(&storage, 3, 4);
+    upkeep(&storage);
+    let log = storage.log(TOPIC, 0);
+    let before = storage.metrics().chunk_reads;
+    let read = log.read(0, 0, false).unwrap().wait().unwrap();
+    assert_eq!((read.bytes, read.next_offset), (0, 0));
+    assert!(read.high_watermark > 0);
+    assert_eq!(storage.metrics().chunk_reads, before);
+    assert!(log.read(0, 0, true).unwrap().wait().unwrap().bytes > 0);
+    assert!(storage.metrics().chunk_reads > before);
+}
+
+/// The start once removed such a segment as a stray before it refused the directory.
+#[test]
+fn a_segment_under_another_name_is_still_there_after_the_refusal() {
+    let disk = SimDisk::new(1);
+    let storage = open(&disk);
+    fill(&storage, 3, 4);
+    upkeep(&storage);
+    for _ in 0..2 {
+        storage.checkpoint(|_| Ok(())).unwrap();
+    }
+    drop(storage);
+    let mut names = disk.names();
+    names.retain(|name| name.extension().is_some_and(|suffix| suffix == "segment"));
+    let (one, stray) = (&names[0], Path::new("/data/segments/9999999999.segment"));
+    let bytes = disk.bytes(one);
+    moldau_storage::Disk::rename(&disk, one, stray).unwrap();
+    let opened = Storage::open_on(Arc::new(disk.clone()), options(), &mut Owner::default());
+    assert!(matches!(opened.map(drop), Err(Error::Corrupt { .. })));
+    assert_eq!(disk.bytes(stray), bytes);
+}
