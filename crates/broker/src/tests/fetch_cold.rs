@@ -92,3 +92,28 @@ fn more_partitions_than_may_read_at_once_are_all_served_in_order() {
     let (world, _) = cold(10);
     assert_eq!(finish(&world, &ask_all(10)), vec![vec![0, 2]; 10]);
 }
+
+/// Each partition behind the one that filled the answer once had blocks read for nothing.
+#[test]
+fn a_full_answer_asks_nothing_more_of_the_disk() {
+    let world = World::with(Drive::Stepped, |config| config.tail_cache_bytes = 0);
+    let partitions = 16;
+    world.create("orders", partitions);
+    world.create("filler", 1);
+    let records = batch(NOW_MS, &[&"x".repeat(200_000)]);
+    for partition in 0..partitions {
+        world.append("orders", partition, records.clone());
+    }
+    for _ in 0..FILLER_BATCHES {
+        world.append("filler", 0, batch(NOW_MS, &[&"x".repeat(900_000)]));
+    }
+    while world.state.storage.step_upkeep().unwrap() {}
+    let mut request = ask_all(partitions);
+    request.max_bytes = i32::try_from(records.len() + 1).unwrap();
+    let before = world.state.storage.metrics().chunk_read_bytes;
+    let mut expected = vec![vec![]; 16];
+    expected[0] = vec![0];
+    assert_eq!(finish(&world, &request), expected);
+    let read = world.state.storage.metrics().chunk_read_bytes - before;
+    assert!(read < 5 * records.len() as u64, "{read} bytes for a batch of {}", records.len());
+}
