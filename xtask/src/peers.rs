@@ -12,7 +12,10 @@ use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
+use moldau_conformance::kroxylicious::Kroxylicious;
 use moldau_conformance::peers::Peers;
+use moldau_conformance::process::free_ports;
+use moldau_conformance::virtual_cluster::{Kms, VirtualCluster};
 
 use crate::maven::KAFKA_VERSION;
 use crate::workspace;
@@ -92,6 +95,15 @@ pub(crate) fn install(peers: &Peers) -> Result<()> {
             directory: peers.java_classes(),
             install: java,
             verify: verify_java,
+        },
+        Peer {
+            name: "Kroxylicious",
+            inputs: ["pom.xml", "KroxyliciousLauncher.java"]
+                .map(|file| manifests.join("kroxylicious").join(file))
+                .to_vec(),
+            directory: peers.root().join("kroxylicious"),
+            install: kroxylicious,
+            verify: verify_kroxylicious,
         },
         Peer {
             name: "Python clients",
@@ -190,15 +202,19 @@ fn fingerprint(inputs: &[PathBuf]) -> Result<String> {
     Ok(format!("{:016x}", hasher.finish()))
 }
 
-fn kafka(peers: &Peers, inputs: &[PathBuf]) -> Result<()> {
+/// Puts the jars that a pom names, and all that they need, into a directory.
+fn copy_jars(pom: &Path, directory: &Path) -> Result<()> {
     let mut maven = Command::new("mvn");
     maven
-        .args(["-q", "-B", COPY_DEPENDENCIES])
-        .arg("-f")
-        .arg(&inputs[0])
+        .args(["-q", "-B", COPY_DEPENDENCIES, "-f"])
+        .arg(pom)
         .arg(format!("-Dkafka.version={KAFKA_VERSION}"))
-        .arg(format!("-DoutputDirectory={}", peers.kafka_jars().display()));
-    finish(maven)?;
+        .arg(format!("-DoutputDirectory={}", directory.display()));
+    finish(maven).map(drop)
+}
+
+fn kafka(peers: &Peers, inputs: &[PathBuf]) -> Result<()> {
+    copy_jars(&inputs[0], &peers.kafka_jars())?;
     let mut jars = fs::read_dir(peers.kafka_jars())?
         .map(|entry| Ok(entry?.path().display().to_string()))
         .collect::<Result<Vec<String>>>()?;
@@ -247,6 +263,45 @@ fn verify_java(peers: &Peers) -> Result<String> {
     }
     ensure!(jar_exists(peers, "kafka-streams"), "the jar of Kafka Streams is missing");
     Ok(format!("kafka-clients and kafka-streams {KAFKA_VERSION}"))
+}
+
+fn kroxylicious(peers: &Peers, inputs: &[PathBuf]) -> Result<()> {
+    copy_jars(&inputs[0], &peers.kroxylicious_jars())?;
+    let mut compiler = Command::new("javac");
+    compiler
+        .args(["-Xlint:all,-processing,-classfile", "-Werror"])
+        .arg("-cp")
+        .arg(peers.kroxylicious_jars().join("*"))
+        .arg("-d")
+        .arg(peers.kroxylicious_classes())
+        .args(&inputs[1..]);
+    finish(compiler).map(drop)
+}
+
+/// Starts it with record encryption; a Vault is not asked for anything before the first record.
+fn verify_kroxylicious(peers: &Peers) -> Result<String> {
+    let directory = tempfile::tempdir()?;
+    let token_file = directory.path().join("token");
+    fs::write(&token_file, "none")?;
+    let vault = Kms::Vault { url: "http://127.0.0.1:1/v1/transit".to_owned(), token_file };
+    let port = free_ports(2 * VirtualCluster::PORTS)?;
+    let cluster = |name: &str, port: u16, kms: Kms| VirtualCluster {
+        name: name.to_owned(),
+        port,
+        upstream: "127.0.0.1:1".to_owned(),
+        kms,
+    };
+    let clusters = [
+        cluster("memory", port, Kms::Memory(Vec::new())),
+        cluster("vault", port + VirtualCluster::PORTS, vault),
+    ];
+    Kroxylicious::start(peers, &clusters, directory.path())?;
+    let mut jars = fs::read_dir(peers.kroxylicious_jars())?;
+    let version = jars.find_map(|jar| {
+        let name = jar.ok()?.file_name().into_string().ok()?;
+        Some(name.strip_prefix("kroxylicious-runtime-")?.strip_suffix(".jar")?.to_owned())
+    });
+    version.context("the jar of the runtime is missing")
 }
 
 fn python(peers: &Peers, inputs: &[PathBuf]) -> Result<()> {

@@ -6,6 +6,9 @@
 //! - [`peers`]: where the installed clients and Apache Kafka are;
 //! - [`process`]: a child process that never outlives its owner;
 //! - [`kafka`]: a single-node Apache Kafka;
+//! - [`moldau`]: the broker and the proxy;
+//! - [`kroxylicious`]: a Kroxylicious with record encryption;
+//! - [`virtual_cluster`]: what Kroxylicious and our proxy are told of such a cluster;
 //! - [`target`]: what is under test: Apache Kafka, the broker, or the proxy before either;
 //! - [`check`]: one result, as the client programs print it;
 //! - [`client`]: the five client programs of `clients/` and how each is started;
@@ -19,8 +22,11 @@
 pub mod check;
 pub mod client;
 pub mod kafka;
+pub mod kroxylicious;
 pub mod matrix;
+pub mod moldau;
 pub mod peers;
 pub mod process;
 pub mod target;
 pub mod tools;
+pub mod virtual_cluster;

@@ -7,8 +7,9 @@ use anyhow::{Context, Result, ensure};
 use clap::{Parser, ValueEnum};
 use moldau_conformance::client::{Library, Scenario};
 use moldau_conformance::matrix::{self, Cell, Outcome};
+use moldau_conformance::moldau::find_binary;
 use moldau_conformance::peers::Peers;
-use moldau_conformance::target::{Kind, Target, find_binary};
+use moldau_conformance::target::{Kind, Target};
 use moldau_conformance::tools::Family;
 
 /// Real Kafka clients in five languages, and Kafka's own tools, against the broker and the proxy.

@@ -7,6 +7,8 @@
 //! <root>/python/            a virtual environment with both Python clients
 //! <root>/node/node_modules  KafkaJS and its codecs
 //! <root>/go/franz           the compiled franz-go program
+//! <root>/kroxylicious/lib   Kroxylicious's jars
+//! <root>/kroxylicious/classes  the compiled program that starts it
 //! <root>/vault/vault        HashiCorp Vault, which only the tests of key management need
 //! ```
 
@@ -21,6 +23,9 @@ const SMALL_HEAP: &str = "-Xmx256m";
 
 /// Enough for the client's own metadata of a million partitions.
 const LARGE_HEAP: &str = "-Xmx2g";
+
+/// Kroxylicious takes a buffer of 1 MiB for each partition of a request that it encrypts.
+const KROXYLICIOUS_HEAP: &str = "-Xmx512m";
 
 /// Flags for a JVM that lives for seconds: the fast compiler only, warnings only.
 const SHORT_LIVED_JVM: [&str; 4] = [
@@ -91,6 +96,32 @@ impl Peers {
     /// The compiled franz-go program.
     pub fn franz(&self) -> PathBuf {
         self.root.join("go").join("franz")
+    }
+
+    /// The directory of Kroxylicious's jars.
+    pub fn kroxylicious_jars(&self) -> PathBuf {
+        self.root.join("kroxylicious").join("lib")
+    }
+
+    /// The directory of the compiled `KroxyliciousLauncher`.
+    pub fn kroxylicious_classes(&self) -> PathBuf {
+        self.root.join("kroxylicious").join("classes")
+    }
+
+    /// The class path of Kroxylicious and its launcher, for `java -cp`.
+    pub fn kroxylicious_classpath(&self) -> String {
+        let (classes, jars) = (self.kroxylicious_classes(), self.kroxylicious_jars());
+        format!("{}:{}/*", classes.display(), jars.display())
+    }
+
+    /// A command that runs Kroxylicious with the configuration file that is yet to be added.
+    pub fn kroxylicious(&self) -> Command {
+        let mut command = Command::new("java");
+        command
+            .args(SHORT_LIVED_JVM)
+            .args([KROXYLICIOUS_HEAP, "-Dorg.slf4j.simpleLogger.logFile=System.out", "-cp"])
+            .args([&self.kroxylicious_classpath(), "KroxyliciousLauncher"]);
+        command
     }
 
     /// HashiCorp Vault.

@@ -1,0 +1,173 @@
+//! The broker and the proxy under test, as processes of the `moldau` binary.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::process::{Process, free_ports, loopback};
+use crate::virtual_cluster::VirtualCluster;
+
+/// Our processes start in milliseconds; the rest is for a busy machine.
+const START_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Ports that a proxy may use for the brokers of its cluster; the clusters here have one.
+const BROKER_PORTS: u16 = 4;
+
+/// A broker or a proxy; dropped, it is stopped.
+#[derive(Debug)]
+pub struct Moldau {
+    process: Process,
+    name: &'static str,
+    bootstrap: String,
+}
+
+impl Moldau {
+    /// Starts a broker with its files in `directory`.
+    pub fn broker(binary: &Path, directory: &Path) -> Result<Self> {
+        let port = free_ports(2)?;
+        let mut command = Command::new(binary);
+        command
+            .args(["broker", "--data-dir"])
+            .arg(directory.join("broker-data"))
+            .args(["--listen", &loopback(port).to_string()])
+            .args(["--admin", &loopback(port + 1).to_string()]);
+        Self::start("broker", command, directory, port, port + 1)
+    }
+
+    /// Starts a proxy that passes everything on to `upstream`.
+    pub fn proxy(binary: &Path, directory: &Path, upstream: &str) -> Result<Self> {
+        let port = free_ports(2 + BROKER_PORTS)?;
+        let config = proxy_config(port, upstream);
+        Self::start_proxy(binary, &config, directory, port, port + 1)
+    }
+
+    /// Starts a proxy that has `clusters`, of which the first is its bootstrap address.
+    pub fn encrypting_proxy(
+        binary: &Path,
+        clusters: &[VirtualCluster],
+        directory: &Path,
+    ) -> Result<Self> {
+        let admin = free_ports(1)?;
+        let first = clusters.first().context("a proxy has a virtual cluster")?.port;
+        let config = VirtualCluster::for_moldau(clusters, admin, directory)?;
+        // JSON is YAML too.
+        Self::start_proxy(binary, &config.to_string(), directory, first, admin)
+    }
+
+    fn start_proxy(
+        binary: &Path,
+        config: &str,
+        directory: &Path,
+        port: u16,
+        admin: u16,
+    ) -> Result<Self> {
+        let file = directory.join("proxy.yaml");
+        fs::write(&file, config)?;
+        let mut command = Command::new(binary);
+        command.args(["proxy", "--config"]).arg(file);
+        Self::start("proxy", command, directory, port, admin)
+    }
+
+    fn start(
+        name: &'static str,
+        command: Command,
+        directory: &Path,
+        port: u16,
+        admin: u16,
+    ) -> Result<Self> {
+        let mut process = Process::spawn(command, name, directory)?;
+        process.await_ready(START_TIMEOUT, |_| is_ready(admin))?;
+        Ok(Self { process, name, bootstrap: loopback(port).to_string() })
+    }
+
+    /// The address that clients connect to.
+    pub fn bootstrap(&self) -> &str {
+        &self.bootstrap
+    }
+
+    /// The last lines of its output.
+    pub fn tail(&self) -> String {
+        self.process.tail()
+    }
+
+    /// Ends it with SIGTERM; an error where it does not exit with 0.
+    pub fn stop(mut self) -> Result<()> {
+        let status = self.process.stop()?;
+        ensure!(
+            status.success(),
+            "the {} ended with {status} after SIGTERM:\n{}",
+            self.name,
+            self.process.tail()
+        );
+        Ok(())
+    }
+}
+
+fn proxy_config(port: u16, upstream: &str) -> String {
+    format!(
+        "admin: {}
+virtual_clusters:
+  - name: main
+    bootstrap: {}
+    upstream: [\"{upstream}\"]
+    broker_port_start: {}
+",
+        loopback(port + 1),
+        loopback(port),
+        port + 2
+    )
+}
+
+/// Whether `GET /readyz` on the admin port answers 200.
+fn is_ready(port: u16) -> bool {
+    let ask = || -> std::io::Result<String> {
+        let mut stream = TcpStream::connect(loopback(port))?;
+        stream.set_read_timeout(Some(Duration::from_secs(1)))?;
+        stream
+            .write_all(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
+    };
+    ask().is_ok_and(|answer| answer.starts_with("HTTP/1.1 200"))
+}
+
+/// The `moldau` binary: the one given, or the release build, or the debug build.
+pub fn find_binary(given: Option<PathBuf>) -> Result<PathBuf> {
+    if let Some(binary) = given {
+        ensure!(binary.is_file(), "there is no binary {}", binary.display());
+        return Ok(binary);
+    }
+    let own = std::env::current_exe().context("the path of this program is unknown")?;
+    let target = own.ancestors().nth(2).context("this program is not in a target directory")?;
+    for profile in ["release", "debug"] {
+        let binary = target.join(profile).join("moldau");
+        if binary.is_file() {
+            return Ok(binary);
+        }
+    }
+    bail!("no moldau binary in {}: run `cargo build --release` first", target.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_that_nobody_listens_on_is_not_ready() {
+        assert!(!is_ready(free_ports(1).unwrap()));
+    }
+
+    #[test]
+    fn the_proxy_gets_distinct_ports() {
+        let config = proxy_config(1000, "127.0.0.1:9092");
+        for port in ["admin: 127.0.0.1:1001", "bootstrap: 127.0.0.1:1000", "start: 1002"] {
+            assert!(config.contains(port), "{config}");
+        }
+    }
+}
