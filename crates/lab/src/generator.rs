@@ -52,6 +52,9 @@ pub enum Layout {
         /// Distance from one to the next, at least 1.
         stride: u32,
     },
+    /// As dense, but each record goes to the partition after that of the record before, as records
+    /// with keys do: batches of many partitions grow side by side and leave in common requests.
+    Scattered,
 }
 
 impl Layout {
@@ -69,7 +72,7 @@ impl Layout {
 
     fn stride(self) -> u32 {
         match self {
-            Self::Dense => 1,
+            Self::Dense | Self::Scattered => 1,
             Self::Spread { stride } => stride.max(1),
         }
     }
@@ -121,6 +124,8 @@ pub struct Measured {
     pub requests: u64,
     /// Records delivered inside the window.
     pub consumed_records: u64,
+    /// Record batches delivered inside the window.
+    pub consumed_batches: u64,
     /// Histograms of the operations of the window.
     pub latencies: Latencies,
     /// The course of the window.
@@ -177,6 +182,15 @@ impl Shared<'_> {
 /// [`Error::Plan`] for an impossible workload, [`Error::Target`] when the target fails in a way
 /// that ends the run, [`Error::Machine`] when a measured process is gone.
 pub fn produce(setup: &Setup) -> Result<Measured, Error> {
+    produce_watched(setup, &mut || {})
+}
+
+/// As [`produce`], calling `at_edge` at both ends of the measured window, where its own work is
+/// outside of what is measured: for counters of the target.
+///
+/// # Errors
+/// As [`produce`].
+pub fn produce_watched(setup: &Setup, at_edge: &mut dyn FnMut()) -> Result<Measured, Error> {
     setup.workload.check()?;
     let (start, started) = watch::channel(None);
     let shared = Shared {
@@ -213,7 +227,7 @@ pub fn produce(setup: &Setup) -> Result<Measured, Error> {
             start.send_replace(Some(*clock));
         });
         // Without a clock the threads end by themselves once the sender is gone.
-        let usage = clock.and_then(|clock| measure_window(setup, clock));
+        let usage = clock.and_then(|clock| measure_window(setup, clock, at_edge));
         drop(start);
         let produced = producers.into_iter().map(join).collect::<Result<Vec<_>, _>>()?;
         let consumed = consumers.into_iter().map(join).collect::<Result<Vec<_>, _>>()?;
@@ -221,7 +235,8 @@ pub fn produce(setup: &Setup) -> Result<Measured, Error> {
         let (window_start, processes, host) = usage?;
         let mut measured = Measured::empty(window_start, processes, host);
         measured.window_ns = nanos(setup.workload.window());
-        measured.consumed_records = tailed.iter().sum();
+        measured.consumed_records = tailed.iter().map(|tail| tail.records).sum();
+        measured.consumed_batches = tailed.iter().map(|tail| tail.batches).sum();
         let slots = measured.take_produced(produced);
         measured.take_consumed(consumed, slots);
         Ok(measured)
@@ -292,6 +307,7 @@ impl Measured {
             acked_batches: 0,
             requests: 0,
             consumed_records: 0,
+            consumed_batches: 0,
             latencies: Latencies::default(),
             series: Vec::new(),
             sent: Vec::new(),
@@ -326,6 +342,7 @@ impl Measured {
     ) {
         for outcome in consumed {
             self.consumed_records += outcome.consumed_records;
+            self.consumed_batches += outcome.consumed_batches;
             self.latencies.end_to_end.merge(&outcome.end_to_end);
             slots::merge(&mut slots, outcome.slots);
             self.delivered = Some(outcome.ledger);
@@ -364,12 +381,15 @@ fn wait_until_ready(readiness: &mpsc::Receiver<()>, threads: usize) -> Result<Ru
 fn measure_window(
     setup: &Setup,
     clock: RunClock,
+    at_edge: &mut dyn FnMut(),
 ) -> Result<(Instant, Vec<ProcessUsage>, HostUsage), Error> {
     let start = clock.instant(nanos(setup.workload.warmup()));
     sleep_until(start);
+    at_edge();
     let meter = CpuMeter::start(&measured_processes(setup))?;
     sleep_until(start + setup.workload.window());
     let (processes, host) = meter.stop()?;
+    at_edge();
     Ok((start, processes, host))
 }
 

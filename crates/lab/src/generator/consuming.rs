@@ -35,6 +35,7 @@ pub(super) struct Outcome {
     pub(super) end_to_end: Durations,
     pub(super) slots: Vec<SlotSamples>,
     pub(super) consumed_records: u64,
+    pub(super) consumed_batches: u64,
     /// When the last record came, ns since the start of the run.
     pub(super) finished_ns: u64,
 }
@@ -73,7 +74,7 @@ async fn consume(
     let begun = Instant::now();
     let mut heard = begun;
     let silence_max = match setup.layout {
-        Layout::Dense => SILENCE_MAX,
+        Layout::Dense | Layout::Scattered => SILENCE_MAX,
         Layout::Spread { .. } => SPREAD_SILENCE_MAX,
     };
     while shared.acked_in_all().is_none_or(|acked| reading.ledger.delivered_count() < acked)
@@ -113,6 +114,7 @@ struct Reading {
     end_to_end: Durations,
     slots: Slots,
     consumed_records: u64,
+    consumed_batches: u64,
     finished_ns: u64,
     decompressor: Decompressor,
 }
@@ -138,6 +140,7 @@ impl Reading {
             end_to_end: Durations::default(),
             slots: Slots::new(workload, from_ns),
             consumed_records: 0,
+            consumed_batches: 0,
             finished_ns: 0,
             decompressor: Decompressor::default(),
         }
@@ -150,10 +153,11 @@ impl Reading {
             action: "reading a fetched batch".into(),
             reason: error.to_string(),
         };
-        let mut count = 0;
+        let (mut count, mut batches) = (0, 0);
         let window = self.from_ns..self.to_ns;
         for batch in fetched.batches() {
             let batch = batch.map_err(target("reading a fetched batch"))?;
+            batches += 1;
             let records = batch.records(&mut self.decompressor, BATCH_BYTES_MAX).map_err(broken)?;
             for record in records {
                 let record = record.map_err(broken)?;
@@ -174,6 +178,7 @@ impl Reading {
         }
         if window.contains(&now_ns) {
             self.consumed_records += count;
+            self.consumed_batches += batches;
             if let Some(slot) = self.slots.at(now_ns) {
                 slot.consumed_records += count;
             }
@@ -188,6 +193,7 @@ impl Reading {
             end_to_end: self.end_to_end,
             slots: self.slots.take_samples(),
             consumed_records: self.consumed_records,
+            consumed_batches: self.consumed_batches,
             finished_ns: self.finished_ns,
         }
     }

@@ -109,7 +109,7 @@ async fn produce(
         timer: Timer::new()?,
         unix_ms_at_start: unix_ms().saturating_sub(clock.now_ns() / 1_000_000),
         value: Vec::with_capacity(workload.record_bytes),
-        turn: Turn::new(producer, workload),
+        turn: Turn::new(producer, workload, setup.layout),
     };
     let shed = sending.offer().await?;
     // Whatever has no answer by then stays unknown in the ledger.
@@ -131,7 +131,7 @@ fn options(setup: &Setup) -> ProducerOptions {
         ..ProducerOptions::default()
     };
     match setup.layout {
-        Layout::Dense => options,
+        Layout::Dense | Layout::Scattered => options,
         Layout::Spread { .. } => ProducerOptions {
             // Twice the size leaves the end of a batch to the generator.
             batch_bytes: 2 * workload.batch_bytes,
@@ -303,24 +303,26 @@ impl Sending<'_> {
     }
 }
 
-/// Which partition is next: one batch to each in turn, so that batches fill at low rates too.
+/// Which partition is next: one batch to each in turn, so that batches fill at low rates too, or
+/// one record to each where they are scattered.
 struct Turn {
     partition: u16,
     partitions: u16,
     records: usize,
-    records_per_batch: usize,
+    records_per_turn: usize,
     opened_ns: u64,
     linger_ns: u64,
 }
 
 impl Turn {
     /// Producers begin at different partitions.
-    fn new(producer: u16, workload: &Workload) -> Self {
+    fn new(producer: u16, workload: &Workload, layout: Layout) -> Self {
+        let batch = (workload.batch_bytes / workload.record_bytes).max(1);
         Self {
             partition: producer % workload.partitions,
             partitions: workload.partitions,
             records: 0,
-            records_per_batch: (workload.batch_bytes / workload.record_bytes).max(1),
+            records_per_turn: if layout == Layout::Scattered { 1 } else { batch },
             opened_ns: 0,
             linger_ns: workload.linger_us * 1_000,
         }
@@ -337,7 +339,7 @@ impl Turn {
     }
 
     fn is_full(&self) -> bool {
-        self.records >= self.records_per_batch
+        self.records >= self.records_per_turn
     }
 
     fn advance(&mut self, now_ns: u64) {

@@ -50,6 +50,13 @@ pub struct Scanned {
     pub host: HostUsage,
 }
 
+/// What a further consumer got.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Skimmed {
+    pub(super) records: u64,
+    pub(super) batches: u64,
+}
+
 /// Reads a topic from its start to its end, or until `stop` is set.
 ///
 /// # Errors
@@ -73,12 +80,12 @@ pub fn scan(scan: &Scan, stop: &AtomicBool) -> Result<Scanned, Error> {
     })
 }
 
-/// A further consumer of a run; gives the records that came inside the window.
-pub(super) fn run(shared: &Shared<'_>, ready: &mpsc::SyncSender<()>) -> Result<u64, Error> {
+/// A further consumer of a run; gives what came inside the window.
+pub(super) fn run(shared: &Shared<'_>, ready: &mpsc::SyncSender<()>) -> Result<Skimmed, Error> {
     runtime()?.block_on(follow(shared, ready))
 }
 
-async fn follow(shared: &Shared<'_>, ready: &mpsc::SyncSender<()>) -> Result<u64, Error> {
+async fn follow(shared: &Shared<'_>, ready: &mpsc::SyncSender<()>) -> Result<Skimmed, Error> {
     let setup = shared.setup;
     let workload = &setup.workload;
     let mut skimmer = Skimmer::connect(&setup.bootstrap, workload.partitions).await?;
@@ -86,7 +93,7 @@ async fn follow(shared: &Shared<'_>, ready: &mpsc::SyncSender<()>) -> Result<u64
     let clock = shared.ready(ready).await?;
     let from_ns = nanos(workload.warmup());
     let window = from_ns..from_ns + nanos(workload.window());
-    let mut in_window = 0;
+    let mut in_window = Skimmed::default();
     loop {
         match shared.acked_in_all() {
             Some(acked) if skimmer.records >= acked => return Ok(in_window),
@@ -94,9 +101,10 @@ async fn follow(shared: &Shared<'_>, ready: &mpsc::SyncSender<()>) -> Result<u64
             // Silence counts from the moment that nothing more is produced.
             None => skimmer.heard = Instant::now(),
         }
-        let count = skimmer.skim().await?;
+        let skimmed = skimmer.skim().await?;
         if window.contains(&clock.now_ns()) {
-            in_window += count;
+            in_window.records += skimmed.records;
+            in_window.batches += skimmed.batches;
         }
     }
 }
@@ -140,26 +148,26 @@ impl Skimmer {
         Ok(())
     }
 
-    /// Takes what comes next, if anything comes soon; gives the number of its records.
-    async fn skim(&mut self) -> Result<u64, Error> {
+    /// Takes what comes next, if anything comes soon.
+    async fn skim(&mut self) -> Result<Skimmed, Error> {
         match tokio::time::timeout(POLL_TIMEOUT, self.fetcher.next()).await {
             Ok(fetched) => {
                 self.heard = Instant::now();
-                let count = self.take(&fetched.map_err(target("fetching"))?)?;
-                self.records += count;
-                Ok(count)
+                let skimmed = self.take(&fetched.map_err(target("fetching"))?)?;
+                self.records += skimmed.records;
+                Ok(skimmed)
             }
             Err(_) if self.heard.elapsed() > SILENCE_MAX => {
                 Err(missing(format!("nothing came after {} records", self.records)))
             }
-            Err(_) => Ok(0),
+            Err(_) => Ok(Skimmed::default()),
         }
     }
 
-    fn take(&mut self, fetched: &Fetched) -> Result<u64, Error> {
+    fn take(&mut self, fetched: &Fetched) -> Result<Skimmed, Error> {
         let found = self.next.iter_mut().find(|(partition, _)| *partition == fetched.partition);
-        let Some((partition, next)) = found else { return Ok(0) };
-        let mut count = 0;
+        let Some((partition, next)) = found else { return Ok(Skimmed::default()) };
+        let mut skimmed = Skimmed::default();
         for batch in fetched.batches() {
             let batch = batch.map_err(target("reading a fetched batch"))?;
             if batch.base_offset() > *next {
@@ -169,10 +177,11 @@ impl Skimmer {
                 )));
             }
             let fresh = batch.next_offset() - *next;
-            count += u64::try_from(fresh).unwrap_or(0);
+            skimmed.records += u64::try_from(fresh).unwrap_or(0);
+            skimmed.batches += 1;
             *next = batch.next_offset().max(*next);
         }
-        Ok(count)
+        Ok(skimmed)
     }
 }
 
