@@ -38,6 +38,10 @@ pub struct ClusterOptions {
     pub operation_timeout: Duration,
     /// Whether asking for a topic may create it; Kafka's `allow.auto.create.topics`.
     pub create_topics: bool,
+    /// Whether every broker is reached at the first bootstrap address, whatever address it
+    /// advertises. What stands before a cluster of one broker and rewrites nothing needs it: a TCP
+    /// relay, a tunnel.
+    pub bootstrap_only: bool,
 }
 
 impl Default for ClusterOptions {
@@ -48,6 +52,7 @@ impl Default for ClusterOptions {
             retry_backoff_max: Duration::from_secs(1),
             operation_timeout: Duration::from_secs(60),
             create_topics: false,
+            bootstrap_only: false,
         }
     }
 }
@@ -81,6 +86,15 @@ struct Inner {
     connections: Mutex<HashMap<(Address, Purpose), Slot>>,
     /// Held while metadata is asked for, so that many askers cause one request.
     refreshing: tokio::sync::Mutex<()>,
+}
+
+impl Inner {
+    /// Replaces an advertised address by that at which the broker is reached.
+    fn reached_at(&self, address: &mut Address) {
+        if let Some(first) = self.bootstrap.first().filter(|_| self.options.bootstrap_only) {
+            address.clone_from(first);
+        }
+    }
 }
 
 impl Cluster {
@@ -206,7 +220,11 @@ impl Cluster {
         };
         request.topics = Some(names.iter().map(|name| named_topic(name)).collect());
         let answer = self.send_any(&request).await?;
-        let next = Arc::new(known.updated(answer));
+        let mut next = known.updated(answer);
+        for address in next.brokers.values_mut() {
+            self.inner.reached_at(address);
+        }
+        let next = Arc::new(next);
         *lock(&self.inner.metadata) = Arc::clone(&next);
         Ok(next)
     }
@@ -303,7 +321,9 @@ impl Cluster {
         Error::check(code, &what, message.as_deref())?;
         let port = u16::try_from(port)
             .map_err(|_| Error::broker(ErrorCode::CoordinatorNotAvailable, &what, None))?;
-        Ok(Address { host, port })
+        let mut address = Address { host, port };
+        self.inner.reached_at(&mut address);
+        Ok(address)
     }
 
     /// Sends `request` to the coordinator of `group`, again while it moves or loads. `code_of`

@@ -6,6 +6,7 @@
 mod bench;
 mod control;
 pub mod file;
+pub mod fronts;
 pub mod overhead;
 pub mod partitions;
 pub mod side_by_side;

@@ -15,6 +15,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use moldau_client::ClusterOptions;
 use tokio::sync::watch;
 
 use crate::cpu::{CpuMeter, HostUsage, ProcessUsage};
@@ -83,6 +84,8 @@ impl Layout {
 pub struct Setup {
     /// Address that the clients connect to first.
     pub bootstrap: String,
+    /// Whether they reach every broker there, see [`ClusterOptions::bootstrap_only`].
+    pub bootstrap_only: bool,
     /// An existing topic.
     pub topic: String,
     /// Number of the run, in every record.
@@ -97,6 +100,12 @@ pub struct Setup {
     pub first_producer: u16,
     /// Processes to measure, by role and process id; the generator adds itself.
     pub processes: Vec<(String, u32)>,
+}
+
+impl Setup {
+    fn cluster_options(&self) -> ClusterOptions {
+        ClusterOptions { bootstrap_only: self.bootstrap_only, ..ClusterOptions::default() }
+    }
 }
 
 /// What a run gave.

@@ -6,7 +6,8 @@
 //! - [`ledger`]: every record sent, acknowledged and delivered, and what went wrong with it.
 //! - [`histograms`], [`cpu`], [`resources`], [`environment`]: latencies, processor time, what a
 //!   process holds, the machine.
-//! - [`systems`], [`bare_disk`]: the processes under test, and what the disk gives without them.
+//! - [`systems`], [`bare_disk`], [`relay`]: the processes under test, what the disk gives without
+//!   them, and the least that a proxy costs.
 //! - [`experiments`]: the questions, as plans and functions that run them.
 //! - [`metric`], [`statistics`], [`stall`]: figures, paired differences with intervals, and what a
 //!   stop of the target must look like.
@@ -37,6 +38,7 @@ pub mod metric;
 pub mod objective;
 pub mod partitions;
 pub mod payload;
+pub mod relay;
 pub mod report;
 pub mod resources;
 pub mod result;

@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::ledger::Audit;
 use crate::metric::Comparison;
 use crate::partitions::PartitionsRecord;
+use crate::resources::Resources;
 
 pub use crate::run::{LatencyRecord, RunRecord, Slot};
 
@@ -91,6 +92,18 @@ pub struct Arm {
     pub name: String,
     /// What it is, for people.
     pub description: String,
+    /// What its front held before anything passed through it; absent where none stands before the
+    /// target, and from experiments that do not ask.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle: Option<Resources>,
+}
+
+impl Arm {
+    /// An arm without a front.
+    #[must_use]
+    pub fn of(name: &str, description: impl Into<String>) -> Self {
+        Self { name: name.into(), description: description.into(), idle: None }
+    }
 }
 
 impl RunResult {

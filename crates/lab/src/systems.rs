@@ -1,5 +1,6 @@
 //! Systems under test as processes of their own, on loopback, ended when their guard goes.
 
+mod fronts;
 mod kafka;
 mod moldau;
 
@@ -16,10 +17,13 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::error::Error;
 
+pub use fronts::{
+    FRONT_ROLE, FrontAddresses, Kroxylicious, LabKey, bare_relay, kroxylicious_proxy, moldau_proxy,
+};
 pub use kafka::{
     KAFKA_HEAP_BYTES, KafkaInstallation, KafkaNode, kafka_broker, prepare_kafka, prepare_kafka_node,
 };
-pub use moldau::{Durability, moldau_broker, moldau_broker_configured, moldau_proxy};
+pub use moldau::{Durability, moldau_broker, moldau_broker_configured};
 
 /// How long a system may take to become ready; a JVM on a busy machine takes a few seconds.
 const READY_TIMEOUT: Duration = Duration::from_secs(60);

@@ -179,12 +179,24 @@ pub(crate) enum LabQuestion {
     },
     /// List the questions that can be asked.
     List,
+    /// Carry TCP connections to an address and back: the least that a proxy costs.
+    Relay(RelayOptions),
     /// A loop over one file, which the laboratory starts to see what the disk gives.
     #[command(hide = true)]
     BareDisk {
         /// What to do, as JSON.
         task: String,
     },
+}
+
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct RelayOptions {
+    /// Where clients connect.
+    #[arg(long, value_name = "IP:PORT")]
+    pub(crate) listen: SocketAddr,
+    /// Where their connections lead.
+    #[arg(long, value_name = "IP:PORT")]
+    pub(crate) to: SocketAddr,
 }
 
 #[derive(Args, Clone, Debug)]

@@ -29,10 +29,25 @@ pub(super) struct Path {
     pub(super) arm: String,
     /// Where clients connect.
     pub(super) bootstrap: String,
+    /// Whether they reach every broker there, whatever it advertises.
+    pub(super) bootstrap_only: bool,
     /// Administration of the same cluster.
     pub(super) control: Control,
     /// Measured processes by role.
     pub(super) processes: Vec<(String, u32)>,
+}
+
+impl Path {
+    /// The path to a cluster whose advertised addresses clients follow, administered through
+    /// itself.
+    pub(super) fn to(
+        arm: &str,
+        bootstrap: String,
+        processes: Vec<(String, u32)>,
+    ) -> Result<Self, Error> {
+        let control = Control::new(&bootstrap)?;
+        Ok(Self { arm: arm.into(), bootstrap, bootstrap_only: false, control, processes })
+    }
 }
 
 /// Which run a record is of.
@@ -235,6 +250,7 @@ impl<'a> Bench<'a> {
         self.next_run += 1;
         Setup {
             bootstrap: path.bootstrap.clone(),
+            bootstrap_only: path.bootstrap_only,
             topic: format!("lab-{run}"),
             run,
             seed: self.seed.wrapping_add(pair.into()),

@@ -11,7 +11,6 @@ use serde::Deserialize;
 
 use super::Progress;
 use super::bench::{Bench, Frame, Path};
-use super::control::Control;
 use crate::checks::{Check, Weight};
 use crate::environment::Environment;
 use crate::error::Error;
@@ -292,7 +291,7 @@ fn run_round(
 
 fn arm(key: &str, level: &Level) -> Arm {
     let description = format!("moldau broker with {key}: {}", level.value);
-    Arm { name: level.name.clone(), description }
+    Arm::of(&level.name, description)
 }
 
 /// The wished level against every other, in every case.
@@ -382,13 +381,8 @@ impl Running {
         let lines = format!("{}: {}\n", plan.file.factor.key, level.value);
         let spec = moldau_broker_configured(&plan.moldau, &directory, listen, admin, &lines)?;
         let process = Process::start(&spec, &directory)?;
-        let bootstrap = listen.to_string();
-        let path = Path {
-            arm: level.name.clone(),
-            control: Control::new(&bootstrap)?,
-            bootstrap,
-            processes: vec![(process.role().to_string(), process.pid())],
-        };
+        let measured = vec![(process.role().to_string(), process.pid())];
+        let path = Path::to(&level.name, listen.to_string(), measured)?;
         Ok(Self { path, process })
     }
 }

@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use super::Progress;
 use super::bench::{Bench, Frame, Path};
-use super::control::Control;
+use super::fronts::{Front, FrontPlan, RunningFront};
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::payload::Filler;
-use crate::result::{Arm, Experiment, RunResult};
+use crate::result::{Experiment, RunResult};
 use crate::schedule::Arrivals;
-use crate::systems::{Durability, Process, free_addresses, moldau_broker, moldau_proxy};
+use crate::systems::{Durability, Process, free_addresses, moldau_broker};
 use crate::workload::{Pace, Workload};
 
 const FIXED_RATE: &str = "Fixed rate, produced and consumed at once";
@@ -27,7 +27,7 @@ const CONSUME: &str = "Consume at full speed";
 pub const DIRECT: &str = "direct";
 
 /// Name of the arm through the proxy.
-pub const PROXY: &str = "proxy";
+pub const PROXY: &str = "passthrough";
 
 /// Share of the slower path's full speed that a calibrated rate is: generator, broker and proxy
 /// share the machine, and a path at half its speed already queues now and then.
@@ -35,6 +35,9 @@ const RATE_SHARE: f64 = 0.2;
 
 /// A calibrated rate is at most this, in MB/s, which keeps the runs of a pair cheap to audit.
 const RATE_MB_MAX: f64 = 20.0;
+
+/// Time between the start of the fronts and the look at what they hold.
+const REST: Duration = Duration::from_secs(2);
 
 /// Everything that an experiment needs to know.
 #[derive(Clone, Debug)]
@@ -157,11 +160,12 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
     let mut bench = Bench::new(plan.seed, plan.steps(), progress);
     bench.step("Start broker and proxy");
     let mut systems = Systems::start(plan)?;
-    let paths = systems.paths()?;
+    thread::sleep(REST);
+    let arms = systems.fronts.iter().map(RunningFront::arm).collect();
     let environment = Environment::inspect(&plan.version, &plan.work_directory);
     let per_second = match plan.rate {
         Some(rate) => rate,
-        None => calibrated_rate(plan, &mut bench, &paths)?,
+        None => calibrated_rate(plan, &mut bench, systems.paths())?,
     };
     let pace = Pace::Scheduled { per_second, arrivals: Arrivals::Constant };
     let workload = Workload { pace, consume: true, ..plan.workload.clone() };
@@ -169,9 +173,10 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
     for pair in 0..plan.pairs {
         loop {
             let was_stalled = stall.is_some();
-            for path in in_order(&paths, pair) {
+            for index in in_order([0, 1], pair) {
                 let stalled = stall.take();
                 with_stall(&systems.broker, stalled, || {
+                    let path = systems.fronts[index].path();
                     bench.produce(path, FIXED_RATE, pair, &workload)
                 })?;
                 systems.check()?;
@@ -183,7 +188,8 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
     }
     let full_speed = plan.full_speed();
     for pair in 0..plan.full_speed_pairs {
-        for path in in_order(&paths, pair) {
+        for index in in_order([0, 1], pair) {
+            let path = systems.fronts[index].path();
             bench.produce_then_read(path, [PRODUCE, CONSUME], pair, &full_speed)?;
             systems.check()?;
         }
@@ -193,35 +199,18 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
         experiment: Experiment::Overhead,
         quick: plan.quick,
         environment,
-        arms: arms(plan),
+        arms,
         objectives: Vec::new(),
     })
 }
 
-fn arms(plan: &Plan) -> Vec<Arm> {
-    let durability = match plan.durability {
-        Durability::Fsync => "acknowledged after the flush to the disk",
-        Durability::Os => "acknowledged once the operating system has it",
-    };
-    vec![
-        Arm {
-            name: DIRECT.into(),
-            description: format!("client to moldau broker over loopback, {durability}"),
-        },
-        Arm {
-            name: PROXY.into(),
-            description: "the same broker behind moldau proxy, passthrough, over loopback".into(),
-        },
-    ]
-}
-
 /// The two paths in the order of a pair: AB, BA, AB and so on.
-fn in_order(paths: &[Path; 2], pair: u32) -> [&Path; 2] {
-    let [first, second] = paths;
+fn in_order(arms: [usize; 2], pair: u32) -> [usize; 2] {
+    let [first, second] = arms;
     if pair.is_multiple_of(2) { [first, second] } else { [second, first] }
 }
 
-fn calibrated_rate(plan: &Plan, bench: &mut Bench<'_>, paths: &[Path; 2]) -> Result<u64, Error> {
+fn calibrated_rate(plan: &Plan, bench: &mut Bench<'_>, paths: [&Path; 2]) -> Result<u64, Error> {
     let workload = Workload { warmup_ms: 500, window_ms: 2_000, ..plan.workload.clone() };
     let [_, proxy] = paths;
     let fastest = bench.calibrate(proxy, &workload)?;
@@ -264,52 +253,41 @@ fn with_stall(
 /// Broker and proxy, which run through the whole experiment.
 struct Systems {
     /// Ended before the broker.
-    proxy: Process,
+    fronts: [RunningFront; 2],
     broker: Process,
-    direct_bootstrap: String,
-    proxy_bootstrap: String,
 }
 
 impl Systems {
     fn start(plan: &Plan) -> Result<Self, Error> {
         let directory = &plan.work_directory;
-        let [listen, admin, front, front_broker, front_admin] = free_addresses()?;
+        let [listen, admin] = free_addresses()?;
         let data = directory.join("data");
         let spec = moldau_broker(&plan.moldau, &data, listen, admin, plan.durability);
         let broker = Process::start(&spec, directory)?;
-        let upstream = listen.to_string();
-        let program = &plan.moldau;
-        let spec = moldau_proxy(program, directory, front, front_broker, front_admin, &upstream)?;
-        let proxy = Process::start(&spec, directory)?;
-        Ok(Self { proxy, broker, direct_bootstrap: upstream, proxy_bootstrap: front.to_string() })
+        let fronts = FrontPlan {
+            moldau: plan.moldau.clone(),
+            kroxylicious: None,
+            work_directory: directory.clone(),
+            upstream: listen,
+            node: 0,
+            broker: (broker.role().to_string(), broker.pid()),
+            seed: plan.seed,
+        };
+        let fronts = [Front::Direct.start(&fronts)?, Front::Passthrough.start(&fronts)?];
+        Ok(Self { fronts, broker })
     }
 
-    fn paths(&self) -> Result<[Path; 2], Error> {
-        let broker = (self.broker.role().to_string(), self.broker.pid());
-        let proxy = (self.proxy.role().to_string(), self.proxy.pid());
-        Ok([
-            Path {
-                arm: DIRECT.into(),
-                bootstrap: self.direct_bootstrap.clone(),
-                control: Control::new(&self.direct_bootstrap)?,
-                processes: vec![broker.clone()],
-            },
-            Path {
-                arm: PROXY.into(),
-                bootstrap: self.proxy_bootstrap.clone(),
-                control: Control::new(&self.direct_bootstrap)?,
-                processes: vec![broker, proxy],
-            },
-        ])
+    fn paths(&self) -> [&Path; 2] {
+        self.fronts.each_ref().map(RunningFront::path)
     }
 
     fn check(&mut self) -> Result<(), Error> {
         self.broker.check_alive()?;
-        self.proxy.check_alive()
+        self.fronts.iter_mut().try_for_each(RunningFront::check)
     }
 
     fn stop(self) -> Result<(), Error> {
-        self.proxy.stop()?;
+        self.fronts.into_iter().try_for_each(RunningFront::stop)?;
         self.broker.stop()?;
         Ok(())
     }

@@ -7,7 +7,6 @@ use std::path::PathBuf;
 
 use super::Progress;
 use super::bench::{Bench, Frame, Path};
-use super::control::Control;
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::payload::Filler;
@@ -68,7 +67,7 @@ impl System {
             }
             Self::External { .. } => "an existing cluster".to_string(),
         };
-        Arm { name: self.name().to_string(), description }
+        Arm::of(self.name(), description)
     }
 }
 
@@ -256,12 +255,7 @@ impl Running {
             System::External { bootstrap, .. } => (bootstrap.clone(), None),
         };
         let processes = process.iter().map(|p| (p.role().to_string(), p.pid())).collect();
-        let path = Path {
-            arm: system.name().to_string(),
-            control: Control::new(&bootstrap)?,
-            bootstrap,
-            processes,
-        };
+        let path = Path::to(system.name(), bootstrap, processes)?;
         Ok(Self { path, process })
     }
 

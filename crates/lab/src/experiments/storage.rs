@@ -14,7 +14,6 @@ use std::path::PathBuf;
 
 use super::Progress;
 use super::bench::{Bench, Frame, Path};
-use super::control::Control;
 use crate::bare_disk::{self, STEP_BYTES, Task, Work};
 use crate::environment::Environment;
 use crate::error::Error;
@@ -192,25 +191,26 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
 
 /// The first of a case that has runs in it is what the others are held against.
 fn arms() -> Vec<Arm> {
-    let arm =
-        |name: &str, description: &str| Arm { name: name.into(), description: description.into() };
     vec![
-        arm(
+        Arm::of(
             durable::LOOP,
             "a process that writes and flushes (O_DIRECT, fdatasync) as many bytes at a time, as \
              many times a second, as the broker does, and all at once that fell due during a \
              flush; into a file that was written before",
         ),
-        arm(
+        Arm::of(
             cold_scan::DISK_16,
             "a process that reads a file of the same size from start to end, O_DIRECT, 1 MiB, 16 \
              reads at a time",
         ),
-        arm(cold_scan::DISK_2, "the same, 2 reads at a time, as many as the broker has readers"),
-        arm(BROKER, "moldau broker, acknowledging after the flush to the disk"),
-        arm(cold_scan::SCANNED, "the same broker while a consumer reads old records"),
-        arm(fan_out::ONE, "the same broker with one consumer at the tail"),
-        arm(fan_out::TEN, "the same broker with ten, each over a connection of its own"),
+        Arm::of(
+            cold_scan::DISK_2,
+            "the same, 2 reads at a time, as many as the broker has readers",
+        ),
+        Arm::of(BROKER, "moldau broker, acknowledging after the flush to the disk"),
+        Arm::of(cold_scan::SCANNED, "the same broker while a consumer reads old records"),
+        Arm::of(fan_out::ONE, "the same broker with one consumer at the tail"),
+        Arm::of(fan_out::TEN, "the same broker with ten, each over a connection of its own"),
     ]
 }
 
@@ -233,12 +233,8 @@ impl System {
 
     /// The broker as an arm of that name.
     fn path(&self, arm: &str) -> Result<Path, Error> {
-        Ok(Path {
-            arm: arm.into(),
-            bootstrap: self.bootstrap.clone(),
-            control: Control::new(&self.bootstrap)?,
-            processes: vec![(self.broker.role().to_string(), self.broker.pid())],
-        })
+        let broker = (self.broker.role().to_string(), self.broker.pid());
+        Path::to(arm, self.bootstrap.clone(), vec![broker])
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use moldau_client::{Cluster, ClusterOptions, Fetched, Fetcher, FetcherOptions, Start};
+use moldau_client::{Cluster, Fetched, Fetcher, FetcherOptions, Start};
 use moldau_records::Decompressor;
 
 use super::clock::RunClock;
@@ -56,7 +56,7 @@ async fn consume(
 ) -> Result<Outcome, Error> {
     let setup = shared.setup;
     let bootstrap = [setup.bootstrap.as_str()];
-    let connected = Cluster::connect(&bootstrap, ClusterOptions::default()).await;
+    let connected = Cluster::connect(&bootstrap, setup.cluster_options()).await;
     let cluster = connected.map_err(target("connecting the consumer"))?;
     let options =
         FetcherOptions { partition_bytes_max: PARTITION_BYTES_MAX, ..FetcherOptions::default() };

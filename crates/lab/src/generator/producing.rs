@@ -6,9 +6,7 @@ mod book;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use moldau_client::{
-    Cluster, ClusterOptions, Delivery, PartitionHandle, Producer, ProducerOptions, Record,
-};
+use moldau_client::{Cluster, Delivery, PartitionHandle, Producer, ProducerOptions, Record};
 
 use super::clock::{RunClock, Timer};
 use super::slots::SlotSamples;
@@ -80,7 +78,7 @@ async fn produce(
     let workload = &setup.workload;
     let payloads = PayloadWriter::new(workload.filler, setup.seed, workload.record_bytes)?;
     let bootstrap = [setup.bootstrap.as_str()];
-    let connected = Cluster::connect(&bootstrap, ClusterOptions::default()).await;
+    let connected = Cluster::connect(&bootstrap, setup.cluster_options()).await;
     let cluster = connected.map_err(target("connecting a producer"))?;
     let books = Arc::new(Books { book: Mutex::new(Book::new(setup, producer)) });
     let sink = Arc::clone(&books);

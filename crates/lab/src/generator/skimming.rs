@@ -66,7 +66,8 @@ pub fn scan(scan: &Scan, stop: &AtomicBool) -> Result<Scanned, Error> {
     let mut processes = scan.processes.clone();
     processes.push((GENERATOR_ROLE.into(), std::process::id()));
     runtime()?.block_on(async {
-        let mut skimmer = Skimmer::connect(&scan.bootstrap, scan.partitions).await?;
+        let mut skimmer =
+            Skimmer::connect(&scan.bootstrap, ClusterOptions::default(), scan.partitions).await?;
         skimmer.find(&scan.topic).await?;
         let meter = CpuMeter::start(&processes)?;
         let start = Instant::now();
@@ -88,7 +89,8 @@ pub(super) fn run(shared: &Shared<'_>, ready: &mpsc::SyncSender<()>) -> Result<S
 async fn follow(shared: &Shared<'_>, ready: &mpsc::SyncSender<()>) -> Result<Skimmed, Error> {
     let setup = shared.setup;
     let workload = &setup.workload;
-    let mut skimmer = Skimmer::connect(&setup.bootstrap, workload.partitions).await?;
+    let options = setup.cluster_options();
+    let mut skimmer = Skimmer::connect(&setup.bootstrap, options, workload.partitions).await?;
     skimmer.assign(&setup.topic, |lane| setup.layout.partition(lane)).await?;
     let clock = shared.ready(ready).await?;
     let from_ns = nanos(workload.warmup());
@@ -120,8 +122,12 @@ struct Skimmer {
 }
 
 impl Skimmer {
-    async fn connect(bootstrap: &str, partitions: u16) -> Result<Self, Error> {
-        let connected = Cluster::connect(&[bootstrap], ClusterOptions::default()).await;
+    async fn connect(
+        bootstrap: &str,
+        options: ClusterOptions,
+        partitions: u16,
+    ) -> Result<Self, Error> {
+        let connected = Cluster::connect(&[bootstrap], options).await;
         let cluster = connected.map_err(target("connecting a consumer"))?;
         let options = FetcherOptions {
             partition_bytes_max: PARTITION_BYTES_MAX,

@@ -15,10 +15,8 @@ pub(crate) const FIXED: &str = "Fixed rate, produced and consumed";
 
 /// A result in which the proxy is about a third slower.
 pub(crate) fn result() -> RunResult {
-    let arms = ["direct", "proxy"].map(|name| Arm {
-        name: name.into(),
-        description: format!("the {name} path, <with> a \"description\""),
-    });
+    let arms = ["direct", "proxy"]
+        .map(|name| Arm::of(name, format!("the {name} path, <with> a \"description\"")));
     let mut runs = Vec::new();
     for pair in 0..6_u32 {
         for arm in ["direct", "proxy"] {

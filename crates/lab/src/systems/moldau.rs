@@ -1,4 +1,4 @@
-//! Our own broker and proxy.
+//! Our own broker.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -67,33 +67,4 @@ pub fn moldau_broker_configured(
     let mut spec = moldau_broker(program, &data, listen, admin, Durability::Fsync);
     spec.args.extend(["--config".into(), path.into()]);
     Ok(spec)
-}
-
-/// `moldau proxy` with one virtual cluster in front of `upstream`, whose only broker is reached at
-/// `broker`; its configuration is written to `directory`.
-///
-/// # Errors
-/// [`Error::Machine`] when the configuration cannot be written.
-pub fn moldau_proxy(
-    program: &Path,
-    directory: &Path,
-    bootstrap: SocketAddr,
-    broker: SocketAddr,
-    admin: SocketAddr,
-    upstream: &str,
-) -> Result<ProcessSpec, Error> {
-    let path = directory.join("proxy.yaml");
-    let config = format!(
-        "admin: {admin}\nvirtual_clusters:\n  - name: lab\n    bootstrap: {bootstrap}\n    \
-         upstream: [\"{upstream}\"]\n    broker_port_start: {}\n",
-        broker.port()
-    );
-    fs::write(&path, config).map_err(Error::machine(format!("writing {}", path.display())))?;
-    Ok(ProcessSpec {
-        role: "proxy".into(),
-        program: program.into(),
-        args: vec!["proxy".into(), "--config".into(), path.into()],
-        env: Vec::new(),
-        ready: Ready::Http(admin, "/readyz".into()),
-    })
 }

@@ -1,5 +1,6 @@
 //! `moldau lab`: asks a question, draws a bar while it is measured, and answers.
 
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -12,12 +13,12 @@ use moldau_lab::experiments::side_by_side::{self, System};
 use moldau_lab::experiments::{Progress, file, save, storage};
 use moldau_lab::result::RunResult;
 use moldau_lab::systems::{Durability, KafkaInstallation};
-use moldau_lab::{bare_disk, checks::Verdict, report};
+use moldau_lab::{bare_disk, checks::Verdict, relay, report};
 
 use super::experiment_file;
 use crate::arguments::{
-    CeilingOptions, LabQuestion, OverheadOptions, PartChoice, PartitionsOptions, Peer, RunOptions,
-    StorageOptions,
+    CeilingOptions, LabQuestion, OverheadOptions, PartChoice, PartitionsOptions, Peer,
+    RelayOptions, RunOptions, StorageOptions,
 };
 
 /// The stall of `--stall` begins this long after the first run, in the middle of its window.
@@ -31,6 +32,7 @@ pub(crate) fn run(question: LabQuestion) -> anyhow::Result<ExitCode> {
         LabQuestion::Partitions(options) => partitions(&options),
         LabQuestion::Storage(options) => storage(&options),
         LabQuestion::Run(options) => run_file(&options),
+        LabQuestion::Relay(options) => bare_relay(options),
         LabQuestion::BareDisk { task } => bare_disk(&task),
         LabQuestion::Report { dir } => rebuild(&dir),
         LabQuestion::List => {
@@ -135,6 +137,13 @@ fn run_file(options: &RunOptions) -> anyhow::Result<ExitCode> {
     };
     let result = file::run(&plan, &mut Bar::new())?;
     answer(&result, &options.out, options.json)
+}
+
+fn bare_relay(options: RelayOptions) -> anyhow::Result<ExitCode> {
+    let listener = TcpListener::bind(options.listen)
+        .with_context(|| format!("listening on {}", options.listen))?;
+    relay::run(&listener, options.to)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn bare_disk(task: &str) -> anyhow::Result<ExitCode> {

@@ -11,7 +11,6 @@ use super::operator::{Alive, Operator, Trouble};
 use super::wall::{self, Evidence};
 use crate::error::Error;
 use crate::experiments::bench;
-use crate::experiments::control::Control;
 use crate::experiments::side_by_side::System;
 use crate::partitions::{Failure, How};
 use crate::resources::{Limits, Resources, gauge, occupied_bytes};
@@ -109,12 +108,7 @@ impl Subject {
     fn new(system: &System, bootstrap: String, limit: Duration) -> Result<Self, Error> {
         Ok(Self {
             operator: Operator::new(&bootstrap, limit)?,
-            path: bench::Path {
-                arm: system.name().to_string(),
-                control: Control::new(&bootstrap)?,
-                bootstrap,
-                processes: Vec::new(),
-            },
+            path: bench::Path::to(system.name(), bootstrap, Vec::new())?,
             limits: Limits::default(),
             directory: None,
             spec: None,

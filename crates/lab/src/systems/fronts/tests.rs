@@ -1,0 +1,124 @@
+//! What the fronts are configured with, word for word.
+
+use super::*;
+
+fn addresses() -> FrontAddresses {
+    let [bootstrap, broker, admin] =
+        [1, 2, 3].map(|port| SocketAddr::from(([127, 0, 0, 1], 19_090 + port)));
+    FrontAddresses { bootstrap, broker, admin }
+}
+
+fn upstream() -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], 9_092))
+}
+
+const MOLDAU: &str = "\
+admin: 127.0.0.1:19093
+virtual_clusters:
+  - name: lab
+    bootstrap: 127.0.0.1:19091
+    upstream: [\"127.0.0.1:9092\"]
+    broker_port_start: 19092
+";
+
+const MOLDAU_ENCRYPTION: &str = "    \
+    filters:
+      - record_encryption:
+          template: KEK_lab
+          kms:
+            memory:
+              keks:
+                - uuid: 6d6f6c64-6175-4c61-8b00-000000000001
+                  alias: KEK_lab
+                  secret_file: /work/kek
+";
+
+const KROXYLICIOUS: &str = "\
+virtualClusters:
+  - name: lab
+    targetCluster:
+      bootstrapServers: 127.0.0.1:9092
+    gateways:
+      - name: loopback
+        portIdentifiesNode:
+          bootstrapAddress: 127.0.0.1:19091
+          advertisedBrokerAddressPattern: 127.0.0.1
+          nodeStartPort: 19092
+          nodeIdRanges:
+            - name: brokers
+              start: 7
+              end: 7
+";
+
+const KROXYLICIOUS_ENCRYPTION: &str = "\
+filterDefinitions:
+  - name: encryption
+    type: RecordEncryption
+    config:
+      kms: UnitTestingKmsService
+      kmsConfig:
+        numIvBytes: 12
+        numAuthBits: 128
+        existingKeks:
+          - uuid: 6d6f6c64-6175-4c61-8b00-000000000001
+            alias: KEK_lab
+            algorithm: AES
+            key: AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=
+      selector: TemplateKekSelector
+      selectorConfig:
+        template: KEK_lab
+      unresolvedKeyPolicy: REJECT
+defaultFilters: [encryption]
+";
+
+#[test]
+fn our_proxy_is_configured_with_and_without_encryption() {
+    assert_eq!(moldau_yaml(addresses(), upstream(), None), MOLDAU);
+    let sealed = moldau_yaml(addresses(), upstream(), Some(Path::new("/work/kek")));
+    assert_eq!(sealed, format!("{MOLDAU}{MOLDAU_ENCRYPTION}"));
+}
+
+#[test]
+fn kroxylicious_is_configured_with_and_without_encryption() {
+    assert_eq!(kroxylicious_yaml(addresses(), upstream(), 7, None), KROXYLICIOUS);
+    let sealed = kroxylicious_yaml(addresses(), upstream(), 7, Some(LabKey([1; 32])));
+    assert_eq!(sealed, format!("{KROXYLICIOUS_ENCRYPTION}{KROXYLICIOUS}"));
+}
+
+#[test]
+fn the_secret_lies_beside_the_configuration() {
+    let directory = tempfile::tempdir().unwrap();
+    let spec =
+        |key| moldau_proxy(Path::new("moldau"), directory.path(), addresses(), upstream(), key);
+    spec(None).unwrap();
+    assert!(!directory.path().join("kek").exists());
+    spec(Some(LabKey::of(1))).unwrap();
+    let secret = fs::read_to_string(directory.path().join("kek")).unwrap();
+    assert_eq!(BASE64.decode(&secret).unwrap(), LabKey::of(1).0);
+    assert_ne!(LabKey::of(1).0, LabKey::of(2).0);
+}
+
+#[test]
+fn the_relay_is_told_where_it_stands() {
+    let spec = bare_relay(Path::new("moldau"), addresses().bootstrap, upstream());
+    let expected = ["lab", "relay", "--listen", "127.0.0.1:19091", "--to", "127.0.0.1:9092"];
+    assert_eq!(spec.args, expected);
+}
+
+#[test]
+fn kroxylicious_is_there_with_its_jars_and_its_launcher() {
+    let directory = tempfile::tempdir().unwrap();
+    let found = Kroxylicious { java: "java".into(), directory: directory.path().into() };
+    assert!(!found.is_present());
+    for below in ["lib", "classes"] {
+        fs::create_dir(directory.path().join(below)).unwrap();
+    }
+    fs::write(directory.path().join("classes/KroxyliciousLauncher.class"), "").unwrap();
+    assert!(!found.is_present());
+    fs::write(directory.path().join("lib/kroxylicious-runtime.jar"), "").unwrap();
+    assert!(found.is_present());
+    let spec =
+        kroxylicious_proxy(&found, directory.path(), addresses(), upstream(), 0, None).unwrap();
+    let lies = directory.path().display();
+    assert!(spec.args.contains(&format!("{lies}/lib/*:{lies}/classes").into()), "{:?}", spec.args);
+}
