@@ -1,17 +1,23 @@
-//! What the proxy costs beside a bare TCP relay: CPU time per megabyte on the same traffic.
+//! What the proxy costs beside a bare TCP relay, with and without record encryption: CPU time per
+//! megabyte of records on the same traffic.
 //!
-//! A scripted client and a scripted broker talk through one of the two at a time, in the order
-//! relay, proxy, proxy, relay. Only the threads of the relay or of the proxy are counted, by the
-//! kernel's clock of each thread. Run with `cargo bench -p moldau-proxy`; the number of rounds and
-//! the megabytes of each leg may follow after `--`.
+//! A scripted client and a scripted broker talk through one arm at a time: relay, proxy, sealing
+//! proxy, and back. Only the threads of that arm are counted, by the kernel's clock of each
+//! thread. Run with `cargo bench -p moldau-proxy --bench relay`; the number of rounds, the
+//! megabytes of each leg and a part of the names of the traffic may follow after `--`.
 
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use moldau_encryption::{
+    DataKeys, KekTemplate, KeySettings, Kms, MemoryKek, MemoryKms, OnDamage, Recompression,
+    SealOptions, Sealer, SealingKey,
+};
 use moldau_protocol::messages::fetch_response::{FetchableTopicResponse, PartitionData};
 use moldau_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use moldau_protocol::messages::produce_response::{PartitionProduceResponse, TopicProduceResponse};
@@ -19,7 +25,12 @@ use moldau_protocol::messages::{
     ApiKey, FetchRequest, FetchResponse, MetadataResponse, ProduceRequest, ProduceResponse,
 };
 use moldau_protocol::{Request, frame};
-use moldau_proxy::{Config, Proxy, VirtualCluster};
+use moldau_proxy::{
+    Config, Filter, Proxy, RecordEncryption, RecordEncryptionSettings, UnresolvedKey,
+    VirtualCluster,
+};
+use moldau_records::{BatchBuilder, BatchOptions, BatchView, Compression, Compressor};
+use zeroize::Zeroizing;
 
 /// The proxy's own buffer size, so that both read and write in the same portions.
 const RELAY_BUFFER_BYTES: usize = 256 * 1024;
@@ -30,68 +41,94 @@ const WINDOW: usize = 5;
 const PRODUCE_VERSION: i16 = 12;
 const FETCH_VERSION: i16 = 17;
 
+/// Records of all workloads.
+const RECORD_BYTES: usize = 1024;
+const TOPIC: &str = "orders";
+
 const RELAY_THREAD: &str = "bare-relay";
 const PROXY_THREAD: &str = "moldau-proxy-";
 
-/// Requests that the client repeats, and the answer that the broker gives to each.
+/// A request that the client repeats, and the answer that the broker gives to each.
 struct Workload {
-    name: &'static str,
+    name: String,
+    /// Bytes of records in the request or the answer, as the client knows them.
+    record_bytes: usize,
     request: Vec<u8>,
     answer: Vec<u8>,
-}
-
-impl Workload {
-    fn bytes(&self) -> usize {
-        self.request.len() + self.answer.len()
-    }
+    /// The answer of a broker that holds sealed records.
+    sealed_answer: Vec<u8>,
 }
 
 fn main() {
-    let mut numbers = std::env::args().skip(1).filter_map(|argument| argument.parse().ok());
+    let (numbers, names): (Vec<_>, Vec<_>) =
+        std::env::args().skip(1).partition(|argument| argument.parse::<usize>().is_ok());
+    let mut numbers = numbers.iter().filter_map(|number| number.parse().ok());
     let rounds: usize = numbers.next().unwrap_or(5);
     let megabytes: usize = numbers.next().unwrap_or(1000);
-    println!("CPU-ms per MB through it; median of {rounds} rounds, {megabytes} MB each leg");
-    println!("{:<28} {:>8} {:>8} {:>7} {:>15}", "traffic", "relay", "proxy", "ratio", "range");
+    let names: Vec<_> = names.iter().filter(|name| !name.starts_with('-')).collect();
+    println!(
+        "CPU-ms per MB (2^20 bytes) of records; median of {rounds} rounds, {megabytes} MB each"
+    );
+    let arms = ("relay", "proxy", "ratio", "range", "sealing", "range");
+    println!(
+        "{:<26} {:>7} {:>7} {:>6} {:>11} {:>8} {:>13}",
+        "traffic", arms.0, arms.1, arms.2, arms.3, arms.4, arms.5
+    );
+    let keys = Keys::new();
     let workloads = [
-        fetch("fetch, 10 x 100 KB", 10, 100_000),
-        fetch("fetch, 1 x 1 MB", 1, 1_000_000),
-        produce("produce, 1 x 16 KB", 1, 16_000),
-        produce("produce, 8 x 16 KB", 8, 16_000),
-        produce("produce, 1 x 1 MB", 1, 1_000_000),
+        produce(1, 1, 1),
+        produce(1, 1, 15),
+        produce(10, 1, 15),
+        produce(1, 1, 125),
+        produce(8, 1, 125),
+        fetch(&keys, 1, 1, 1),
+        fetch(&keys, 10, 1, 15),
+        fetch(&keys, 10, 8, 15),
+        fetch(&keys, 10, 1, 125),
     ];
     for workload in &workloads {
-        measure(workload, rounds, megabytes * 1_000_000 / workload.bytes());
+        if names.is_empty() || names.iter().any(|name| workload.name.contains(*name)) {
+            measure(workload, &keys, rounds, (megabytes << 20) / workload.record_bytes);
+        }
     }
 }
 
-fn measure(workload: &Workload, rounds: usize, requests: usize) {
-    let broker = broker(workload.answer.clone());
-    let relay = relay(broker);
-    let proxy = proxy(broker);
+fn measure(workload: &Workload, keys: &Keys, rounds: usize, requests: usize) {
+    let broker_in_clear = broker(workload.answer.clone());
+    let relay = relay(broker_in_clear);
+    let proxy = proxy(broker_in_clear, Vec::new());
+    let sealing = self::proxy(broker(workload.sealed_answer.clone()), vec![keys.filter()]);
     let (_, through_proxy) = proxy.bootstrap_addresses().remove(0);
-    let megabytes = (workload.bytes() * requests) as f64 / 1e6;
+    let (_, through_sealing) = sealing.bootstrap_addresses().remove(0);
+    let megabytes = (workload.record_bytes * requests) as f64 / f64::from(1 << 20);
     let leg = |address: SocketAddr, thread: &str| {
         let before = cpu_time(thread);
-        let started = Instant::now();
         drive(address, workload, requests);
-        let cpu = (cpu_time(thread) - before).as_secs_f64() * 1e3 / megabytes;
-        (cpu, megabytes / started.elapsed().as_secs_f64())
+        (cpu_time(thread) - before).as_secs_f64() * 1e3 / megabytes
     };
     let (mut relays, mut proxies, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    let mut sealings = Vec::new();
     for _ in 0..rounds {
-        let first = leg(relay, RELAY_THREAD).0;
-        let proxied = leg(through_proxy, PROXY_THREAD).0 + leg(through_proxy, PROXY_THREAD).0;
-        let relayed = first + leg(relay, RELAY_THREAD).0;
-        relays.push(relayed / 2.0);
-        proxies.push(proxied / 2.0);
+        let relayed = leg(relay, RELAY_THREAD);
+        let proxied = leg(through_proxy, PROXY_THREAD);
+        let sealed = leg(through_sealing, PROXY_THREAD) + leg(through_sealing, PROXY_THREAD);
+        let proxied = (proxied + leg(through_proxy, PROXY_THREAD)) / 2.0;
+        let relayed = (relayed + leg(relay, RELAY_THREAD)) / 2.0;
+        relays.push(relayed);
+        proxies.push(proxied);
         ratios.push(proxied / relayed);
+        sealings.push(sealed / 2.0);
     }
-    let name = workload.name;
+    let name = &*workload.name;
     let (relayed, proxied, ratio) =
         (median(&mut relays), median(&mut proxies), median(&mut ratios));
     let (low, high) = (ratios[0], ratios[ratios.len() - 1]);
-    println!("{name:<28} {relayed:>8.3} {proxied:>8.3} {ratio:>7.2} {low:>7.2}-{high:<7.2}");
-    drop(proxy);
+    let sealed = median(&mut sealings);
+    let (sealed_low, sealed_high) = (sealings[0], sealings[sealings.len() - 1]);
+    println!(
+        "{name:<26} {relayed:>7.3} {proxied:>7.3} {ratio:>6.2} {low:>5.2}-{high:<5.2} {sealed:>8.3} {sealed_low:>6.3}-{sealed_high:<6.3}"
+    );
+    drop((proxy, sealing));
 }
 
 fn median(values: &mut [f64]) -> f64 {
@@ -187,7 +224,7 @@ fn relay(upstream: SocketAddr) -> SocketAddr {
     address
 }
 
-fn proxy(upstream: SocketAddr) -> Proxy {
+fn proxy(upstream: SocketAddr, filters: Vec<Arc<dyn Filter>>) -> Proxy {
     Proxy::start(Config {
         admin: None,
         network_threads: 1,
@@ -198,7 +235,7 @@ fn proxy(upstream: SocketAddr) -> Proxy {
             advertised_host: None,
             upstream: vec![upstream.to_string()],
             broker_port_start: 0,
-            filters: Vec::new(),
+            filters,
         }],
     })
     .expect("it starts")
@@ -210,34 +247,102 @@ fn request_bytes<Q: Request>(version: i16, request: &Q) -> Vec<u8> {
     bytes.to_vec()
 }
 
-fn random(count: usize) -> Bytes {
-    std::iter::repeat_with(|| fastrand::u8(..)).take(count).collect()
+/// The keys of the sealing proxy and of the records that the broker holds.
+struct Keys {
+    kms: Arc<MemoryKms>,
+    sealing: SealingKey,
 }
 
-fn fetch(name: &'static str, partitions: usize, record_bytes: usize) -> Workload {
-    let partitions = (0..partitions)
-        .map(|_| PartitionData { records: Some(random(record_bytes)), ..PartitionData::default() });
-    let topic = FetchableTopicResponse { partitions: partitions.collect(), ..Default::default() };
-    let response = FetchResponse { responses: vec![topic], ..Default::default() };
-    let mut answer = BytesMut::new();
-    frame::encode_response(&mut answer, ApiKey::Fetch, FETCH_VERSION, 0, &response).expect("valid");
-    let request = request_bytes(FETCH_VERSION, &FetchRequest::default());
-    Workload { name, request, answer: answer.to_vec() }
+impl Keys {
+    fn new() -> Self {
+        let (uuid, key) = (
+            "a7a3b1c2-0001-4a6b-8c3d-1f2e3d4c5b6a",
+            "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVoyMzQ1Njc=",
+        );
+        let kek = MemoryKek::parse(uuid, &Zeroizing::new(key.to_owned()), TOPIC).expect("a key");
+        let kms = Arc::new(MemoryKms::new(vec![kek]));
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        let wrapped = runtime.block_on(async {
+            let kek = kms.resolve_alias(TOPIC).await.expect("it has the key");
+            kms.generate_data_key(&kek).await.expect("it has the key")
+        });
+        let sealing = SealingKey::new(&wrapped.key, &wrapped.edek).expect("a short EDEK");
+        Self { kms, sealing }
+    }
+
+    fn filter(&self) -> Arc<dyn Filter> {
+        let settings = RecordEncryptionSettings {
+            template: KekTemplate::parse("$(topicName)").expect("valid"),
+            unresolved_key: UnresolvedKey::Reject,
+            on_damage: OnDamage::Fail,
+            recompression: Recompression::SameCodec,
+        };
+        let kms: Arc<dyn Kms> = self.kms.clone();
+        Arc::new(RecordEncryption::new(settings, DataKeys::new(kms, &KeySettings::default(), 1)))
+    }
+
+    fn seal(&self, batch: &Bytes) -> Bytes {
+        let options = SealOptions { bytes_max: 16 << 20, recompression: Recompression::SameCodec };
+        let mut sealed = Vec::new();
+        let batch = BatchView::parse(batch).expect("a batch");
+        Sealer::new(options).seal(&batch, &self.sealing, &mut sealed).expect("a batch");
+        sealed.into()
+    }
 }
 
-fn produce(name: &'static str, partitions: usize, record_bytes: usize) -> Workload {
-    let data = (0..partitions).map(|_| PartitionProduceData {
-        records: Some(random(record_bytes)),
+/// A batch of so many records of random bytes.
+fn batch(records: usize) -> Bytes {
+    let mut builder = BatchBuilder::new(BatchOptions::default());
+    for _ in 0..records {
+        let value: Vec<u8> =
+            std::iter::repeat_with(|| fastrand::u8(..)).take(RECORD_BYTES).collect();
+        builder.append(0, None, Some(&value), []).expect("a small record");
+    }
+    builder.finish_bytes(Compression::None, &mut Compressor::default()).expect("a small batch")
+}
+
+fn name(api: &str, partitions: usize, batches: usize, records: usize) -> String {
+    format!("{api}, {partitions} x {batches} x {records} KB")
+}
+
+fn fetch(keys: &Keys, partitions: usize, batches: usize, records: usize) -> Workload {
+    let batch = batch(records);
+    let answer = |batch: &Bytes| {
+        let data = PartitionData {
+            records: Some(batch.repeat(batches).into()),
+            ..PartitionData::default()
+        };
+        let topic =
+            FetchableTopicResponse { partitions: vec![data; partitions], ..Default::default() };
+        let response = FetchResponse { responses: vec![topic], ..Default::default() };
+        let mut bytes = BytesMut::new();
+        let api = ApiKey::Fetch;
+        frame::encode_response(&mut bytes, api, FETCH_VERSION, 0, &response).expect("valid");
+        bytes.to_vec()
+    };
+    Workload {
+        name: name("fetch", partitions, batches, records),
+        record_bytes: partitions * batches * records * RECORD_BYTES,
+        request: request_bytes(FETCH_VERSION, &FetchRequest::default()),
+        answer: answer(&batch),
+        sealed_answer: answer(&keys.seal(&batch)),
+    }
+}
+
+fn produce(partitions: usize, batches: usize, records: usize) -> Workload {
+    let data = (0..partitions).map(|index| PartitionProduceData {
+        index: index.try_into().expect("a small number"),
+        records: Some(batch(records).repeat(batches).into()),
         ..PartitionProduceData::default()
     });
     let topic = TopicProduceData {
-        name: "orders".to_owned(),
+        name: TOPIC.to_owned(),
         partition_data: data.collect(),
         ..Default::default()
     };
     let request = ProduceRequest { acks: -1, topic_data: vec![topic], ..Default::default() };
     let topic = TopicProduceResponse {
-        name: "orders".to_owned(),
+        name: TOPIC.to_owned(),
         partition_responses: vec![PartitionProduceResponse::default(); partitions],
         ..Default::default()
     };
@@ -245,5 +350,11 @@ fn produce(name: &'static str, partitions: usize, record_bytes: usize) -> Worklo
     let mut answer = BytesMut::new();
     let api = ApiKey::Produce;
     frame::encode_response(&mut answer, api, PRODUCE_VERSION, 0, &response).expect("valid");
-    Workload { name, request: request_bytes(PRODUCE_VERSION, &request), answer: answer.to_vec() }
+    Workload {
+        name: name("produce", partitions, batches, records),
+        record_bytes: partitions * batches * records * RECORD_BYTES,
+        request: request_bytes(PRODUCE_VERSION, &request),
+        answer: answer.to_vec(),
+        sealed_answer: answer.to_vec(),
+    }
 }

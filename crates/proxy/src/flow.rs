@@ -1,15 +1,17 @@
 //! One direction of a session: reads, has the bytes scanned where they lie, and writes them on.
 //!
 //! ```text
-//! 0      start          pass_end   resume        end        capacity
-//! | gone | to be written | dropped  | not scanned | free      |
-//!                        ^ the insert is written here
+//! 0           resume        end        capacity
+//! | scanned   | not scanned | free      |
 //! ```
 //!
-//! Bytes that pass are written from the buffer into which they were read. Only where an answer is
-//! rewritten, or a filter has its say, does an insert take the place of the bytes that are dropped.
+//! What was scanned becomes pieces that are to be written: ranges of the very buffer into which
+//! the bytes were read, and inserts where an answer is rewritten or a filter has its say. The
+//! pieces of all that was read are written at once.
 
+use std::collections::VecDeque;
 use std::io::{self, IoSlice};
+use std::ops::Range;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -20,8 +22,13 @@ use crate::error::Malformed;
 use crate::in_flight::InFlight;
 use crate::pool::{self, BUFFER_BYTES};
 
-/// An insert larger than this gives its memory back once it is written.
-const INSERT_BYTES_KEPT: usize = 64 * 1024;
+/// Bytes of inserts from which on they are written before more is scanned: what one read brings at
+/// most. One insert may exceed it.
+const INSERT_BYTES_MAX: usize = BUFFER_BYTES;
+
+/// Pieces that one call of the kernel takes. A full buffer of requests of 1 KB has more, for which
+/// another call costs little.
+const PIECES_MAX: usize = 64;
 
 /// What a scanner says to the bytes that it sees.
 #[derive(Debug, Eq, PartialEq)]
@@ -32,7 +39,8 @@ pub(crate) enum Step {
     Held,
     /// So many bytes, at least one, may be written on.
     Pass(usize),
-    /// `pass` bytes are written on, then the insert, and the `skip` bytes after them are dropped.
+    /// `pass` bytes are written on, then the insert if there is any, and the `skip` bytes after them
+    /// are dropped.
     Replace { pass: usize, skip: usize },
 }
 
@@ -105,15 +113,33 @@ enum Scanned {
 pub(crate) struct Flow {
     /// Held only while bytes are in it.
     buffer: Option<Box<[u8]>>,
-    start: usize,
-    pass_end: usize,
     resume: usize,
     end: usize,
-    insert: Vec<u8>,
-    insert_at: usize,
+    /// What is to be written, in order; none is empty.
+    pieces: VecDeque<Piece>,
+    /// Bytes of the first piece that are written.
+    first_written: usize,
+    insert_bytes: usize,
     ended: bool,
     /// Bytes read and written since [`take_counts`](Self::take_counts).
     counts: (u64, u64),
+}
+
+#[derive(Debug)]
+enum Piece {
+    /// Bytes of the buffer.
+    Pass(Range<usize>),
+    /// Bytes in the place of others.
+    Insert(Vec<u8>),
+}
+
+impl Piece {
+    fn bytes<'a>(&'a self, buffer: &'a [u8]) -> &'a [u8] {
+        match self {
+            Self::Pass(range) => buffer.get(range.clone()).unwrap_or_default(),
+            Self::Insert(bytes) => bytes,
+        }
+    }
 }
 
 impl Drop for Flow {
@@ -127,7 +153,7 @@ impl Drop for Flow {
 impl Flow {
     /// Whether everything that may be written was written.
     pub(crate) fn is_written(&self) -> bool {
-        self.start == self.pass_end && self.insert.is_empty()
+        self.pieces.is_empty()
     }
 
     /// Bytes read and written since the last call.
@@ -171,20 +197,22 @@ impl Flow {
         }
     }
 
-    /// Scans up to the first insert or gap, or as far as the scanner takes bytes.
+    /// Scans as far as the scanner takes bytes and the pieces are not too many.
     fn scan(
         &mut self,
         cx: &mut Context<'_>,
         scanner: &mut impl Scan,
         in_flight: &mut InFlight,
     ) -> Result<Scanned, Broken> {
-        while self.pass_end == self.resume && self.insert.is_empty() {
-            match scanner.poll_insert(cx, &mut self.insert, in_flight) {
+        while self.pieces.len() < PIECES_MAX && self.insert_bytes < INSERT_BYTES_MAX {
+            let mut insert = Vec::new();
+            match scanner.poll_insert(cx, &mut insert, in_flight) {
                 Poll::Pending => return Ok(Scanned::Held),
                 Poll::Ready(polled) => polled?,
             }
-            if !self.insert.is_empty() {
-                break;
+            if !insert.is_empty() {
+                self.insert(insert);
+                continue;
             }
             let buffer = self.buffer.as_deref_mut().unwrap_or_default();
             let bytes = buffer.get_mut(self.resume..self.end).unwrap_or_default();
@@ -192,22 +220,39 @@ impl Flow {
                 return Ok(Scanned::Dry);
             }
             let available = bytes.len();
-            match scanner.scan(bytes, &mut self.insert, in_flight)? {
+            match scanner.scan(bytes, &mut insert, in_flight)? {
                 Step::Starved => return Ok(Scanned::Dry),
                 Step::Held => return Ok(Scanned::Held),
                 Step::Pass(count) => {
                     assert!(0 < count && count <= available, "a scanner passes what it saw");
-                    self.pass_end += count;
-                    self.resume = self.pass_end;
+                    self.pass(count);
                 }
                 Step::Replace { pass, skip } => {
                     assert!(pass + skip <= available, "a scanner replaces what it saw");
-                    self.pass_end += pass;
-                    self.resume = self.pass_end + skip;
+                    self.pass(pass);
+                    self.insert(insert);
+                    self.resume += skip;
                 }
             }
         }
         Ok(Scanned::Full)
+    }
+
+    fn pass(&mut self, count: usize) {
+        let range = self.resume..self.resume + count;
+        self.resume = range.end;
+        match self.pieces.back_mut() {
+            Some(Piece::Pass(before)) if before.end == range.start => before.end = range.end,
+            _ if range.is_empty() => {}
+            _ => self.pieces.push_back(Piece::Pass(range)),
+        }
+    }
+
+    fn insert(&mut self, insert: Vec<u8>) {
+        if !insert.is_empty() {
+            self.insert_bytes += insert.len();
+            self.pieces.push_back(Piece::Insert(insert));
+        }
     }
 
     /// Ready once all that may be written was written.
@@ -216,15 +261,19 @@ impl Flow {
         cx: &mut Context<'_>,
         to: &mut W,
     ) -> Result<Poll<()>, Broken> {
-        while !self.is_written() {
+        while let Some(first) = self.pieces.front() {
             let buffer = self.buffer.as_deref().unwrap_or_default();
-            let passing = buffer.get(self.start..self.pass_end).unwrap_or_default();
-            let inserted = self.insert.get(self.insert_at..).unwrap_or_default();
-            let polled = if inserted.is_empty() {
-                Pin::new(&mut *to).poll_write(cx, passing)
+            let first = first.bytes(buffer).get(self.first_written..).unwrap_or_default();
+            let polled = if self.pieces.len() == 1 {
+                Pin::new(&mut *to).poll_write(cx, first)
             } else {
-                let slices = [IoSlice::new(passing), IoSlice::new(inserted)];
-                Pin::new(&mut *to).poll_write_vectored(cx, &slices)
+                let mut slices = [IoSlice::new(first); PIECES_MAX];
+                let count = self.pieces.len().min(PIECES_MAX);
+                for (slice, piece) in slices.iter_mut().zip(&self.pieces).skip(1) {
+                    *slice = IoSlice::new(piece.bytes(buffer));
+                }
+                let slices = slices.get(..count).unwrap_or_default();
+                Pin::new(&mut *to).poll_write_vectored(cx, slices)
             };
             match polled {
                 Poll::Pending => return Ok(Poll::Pending),
@@ -238,14 +287,16 @@ impl Flow {
 
     fn written(&mut self, count: usize) {
         self.counts.1 += count as u64;
-        let passed = count.min(self.pass_end - self.start);
-        self.start += passed;
-        self.insert_at += count - passed;
-        if self.insert_at == self.insert.len() {
-            self.insert.clear();
-            self.insert_at = 0;
-            if self.insert.capacity() > INSERT_BYTES_KEPT {
-                self.insert = Vec::new();
+        self.first_written += count;
+        let buffer = self.buffer.as_deref().unwrap_or_default();
+        while let Some(first) = self.pieces.front() {
+            let length = first.bytes(buffer).len();
+            if self.first_written < length {
+                return;
+            }
+            self.first_written -= length;
+            if let Some(Piece::Insert(insert)) = self.pieces.pop_front() {
+                self.insert_bytes -= insert.len();
             }
         }
     }
@@ -259,12 +310,10 @@ impl Flow {
         }
     }
 
-    /// After everything was written: closes the gap.
+    /// After everything was written: makes a buffer empty that was scanned to its end.
     fn settle(&mut self) {
         if self.resume == self.end {
-            (self.start, self.pass_end, self.resume, self.end) = (0, 0, 0, 0);
-        } else {
-            (self.start, self.pass_end) = (self.resume, self.resume);
+            (self.resume, self.end) = (0, 0);
         }
     }
 
@@ -278,7 +327,7 @@ impl Flow {
             // What is left is a header that is not whole yet, or a frame small enough to wait for.
             buffer.copy_within(self.resume..self.end, 0);
             self.end -= self.resume;
-            (self.start, self.pass_end, self.resume) = (0, 0, 0);
+            self.resume = 0;
         }
         let free = buffer.get_mut(self.end..).unwrap_or_default();
         assert!(!free.is_empty(), "a scanner does not wait for more than {BUFFER_BYTES} bytes");

@@ -42,9 +42,6 @@ const OWN_ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Bytes within which a Metadata answer must have named all brokers: room for about a thousand.
 const BROKERS_WITHIN_BYTES: usize = 128 * 1024;
 
-/// An emptied store of held bytes that is larger than this gives its memory back.
-const HELD_BYTES_KEPT: usize = 64 * 1024;
-
 #[expect(
     clippy::large_enum_variant,
     reason = "there is one for each session, and a box would allocate for each fetch answer"
@@ -239,10 +236,7 @@ impl ResponseScanner {
                     self.count_touched();
                 }
                 self.rewrite_held(api, version)?;
-                std::mem::swap(insert, &mut self.held);
-                if self.held.capacity() > HELD_BYTES_KEPT {
-                    self.held = Vec::new();
-                }
+                *insert = std::mem::take(&mut self.held);
             }
             HeldFor::Filters { api, version } => {
                 if matches!(api, ApiKey::Fetch | ApiKey::ShareFetch) {

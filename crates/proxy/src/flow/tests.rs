@@ -70,16 +70,28 @@ impl AsyncRead for Socket {
 
 impl AsyncWrite for Socket {
     fn poll_write(
-        mut self: Pin<&mut Self>,
-        _cx: &mut Context<'_>,
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let portion = self.portion().min(bytes.len());
+        self.poll_write_vectored(cx, &[IoSlice::new(bytes)])
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        _cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let portion = self.portion();
         if portion == 0 {
             return Poll::Pending;
         }
-        self.bytes.extend_from_slice(&bytes[..portion]);
-        Poll::Ready(Ok(portion))
+        let before = self.bytes.len();
+        for slice in slices {
+            let left = portion - (self.bytes.len() - before);
+            self.bytes.extend_from_slice(slice.get(..left).unwrap_or(slice));
+        }
+        Poll::Ready(Ok(self.bytes.len() - before))
     }
 
     fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -354,6 +366,63 @@ fn requests_that_filters_hold_come_out_as_they_came_in_whatever_portions() {
             TestCaseResult::Ok(())
         };
         TestRunner::new(ProptestConfig::with_cases(64)).run(&strategy, test).unwrap();
+    });
+}
+
+#[test]
+fn what_one_read_brings_is_written_at_once_though_filters_held_it() {
+    with_rewriter(|_| {
+        let request = |version: i16| {
+            let mut bytes = BytesMut::new();
+            let request = ProduceRequest { acks: -1, ..Default::default() };
+            frame::encode_request(&mut bytes, version, 5, Some("client"), &request).unwrap();
+            bytes.to_vec()
+        };
+        let mut unclaimed = request(9);
+        unclaimed[5] = 1;
+        let bytes = [request(9), request(9), unclaimed.clone(), unclaimed, request(9)].concat();
+        let mut scanner =
+            RequestScanner::new(holding(&[ApiKey::Produce]), Arc::new(Metrics::default()));
+        let (mut flow, mut in_flight) = (Flow::default(), InFlight::default());
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut from = Socket::new(bytes.clone(), &[usize::MAX]);
+        let mut to = Socket::new(Vec::new(), &[usize::MAX]);
+        let still = flow.poll(&mut cx, &mut from, &mut to, &mut scanner, &mut in_flight).unwrap();
+        assert_eq!(still, Still::Ended { truncated: false });
+        assert!(to.bytes == bytes);
+        assert_eq!(to.calls, 1);
+    });
+}
+
+#[test]
+fn inserts_that_are_not_taken_stop_the_scan() {
+    with_rewriter(|_| {
+        let mut bytes = BytesMut::new();
+        let data = PartitionProduceData {
+            records: Some(Bytes::from(vec![7; INSERT_BYTES_MAX / 8])),
+            ..Default::default()
+        };
+        let topic = TopicProduceData { partition_data: vec![data], ..Default::default() };
+        let request = ProduceRequest { acks: -1, topic_data: vec![topic], ..Default::default() };
+        for _ in 0..40 {
+            frame::encode_request(&mut bytes, 9, 5, Some("client"), &request).unwrap();
+        }
+        let mut scanner =
+            RequestScanner::new(holding(&[ApiKey::Produce]), Arc::new(Metrics::default()));
+        let (mut flow, mut in_flight) = (Flow::default(), InFlight::default());
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut from = Socket::new(bytes.to_vec(), &[usize::MAX]);
+        let mut to = Socket::new(Vec::new(), &[0]);
+        for _ in 0..5 {
+            let still =
+                flow.poll(&mut cx, &mut from, &mut to, &mut scanner, &mut in_flight).unwrap();
+            assert_eq!(still, Still::Blocked);
+        }
+        assert!(from.at <= BUFFER_BYTES, "{}", from.at);
+        to.portions = vec![usize::MAX];
+        let still = flow.poll(&mut cx, &mut from, &mut to, &mut scanner, &mut in_flight).unwrap();
+        assert_eq!(still, Still::Ended { truncated: false });
+        assert!(to.bytes == bytes);
     });
 }
 
