@@ -23,6 +23,13 @@ const LAG_SHARE_MAX: f64 = 0.05;
 /// Share of the intended operations that must have been answered.
 const ANSWERED_SHARE_MIN: f64 = 0.99;
 
+/// Share of what was offered inside the window that a target which keeps up has acknowledged there;
+/// the last few ms of records are acknowledged after it.
+const KEPT_UP_SHARE_MIN: f64 = 0.97;
+
+/// Share of the machine's processors above which whatever is late is late for want of one.
+const MACHINE_SHARE_MAX: f64 = 0.95;
+
 /// Share of the machine that the hypervisor may take away.
 const STEAL_SHARE_MAX: f64 = 0.02;
 
@@ -110,15 +117,27 @@ pub fn all(
     audit: &Audit,
     self_test: &Detection,
 ) -> Vec<Check> {
+    demands(runs, |_| true, set_aside, audit, self_test)
+}
+
+/// What is demanded of all runs, and of the latencies of those at a fixed rate that keep up.
+fn demands(
+    runs: &[RunRecord],
+    keeps_up: impl Fn(&RunRecord) -> bool,
+    set_aside: &[RunRecord],
+    audit: &Audit,
+    self_test: &Detection,
+) -> Vec<Check> {
     let scheduled: Vec<&RunRecord> = runs.iter().filter(|run| is_scheduled(run)).collect();
+    let kept: Vec<&RunRecord> = scheduled.iter().copied().filter(|run| keeps_up(run)).collect();
     let unpaced: Vec<&RunRecord> = runs.iter().filter(|run| !is_scheduled(run)).collect();
     let mut checks =
         vec![records_come_back(audit), totals_agree(runs), ledger_finds_faults(self_test)];
     if !scheduled.is_empty() {
-        checks.push(schedule_is_kept(&scheduled));
+        checks.push(schedule_is_kept(&kept));
         checks.push(few_are_set_aside(scheduled.len(), set_aside.len()));
-        checks.push(operations_are_answered(&scheduled));
-        checks.push(nothing_is_shed(&scheduled));
+        checks.push(operations_are_answered(&kept));
+        checks.push(nothing_is_shed(&kept));
         checks.push(generator_has_room(
             &scheduled,
             "generator thread at a fixed rate",
@@ -163,6 +182,38 @@ pub fn of_limits(
         checks.push(nothing_is_stolen(runs));
     }
     checks
+}
+
+/// As [`all`], for an experiment whose arms may be slower than the rates that they are offered. An
+/// arm that is saturated is a finding: its throughput and its processor time hold, its latencies
+/// are nowhere shown as figures. All else is demanded of every arm.
+#[must_use]
+pub fn of_arms(
+    runs: &[RunRecord],
+    set_aside: &[RunRecord],
+    audit: &Audit,
+    self_test: &Detection,
+) -> Vec<Check> {
+    let mut checks = demands(runs, |run| !is_saturated(run), set_aside, audit, self_test);
+    checks.push(arms_keep_up(runs));
+    checks
+}
+
+fn arms_keep_up(runs: &[RunRecord]) -> Check {
+    let mut found: Vec<String> = Vec::new();
+    for run in runs.iter().filter(|run| is_saturated(run)) {
+        let name = format!("{} ({})", run.arm, run.case);
+        if !found.contains(&name) {
+            found.push(name);
+        }
+    }
+    Check {
+        name: "arms that cannot keep up with a rate".into(),
+        passed: found.is_empty(),
+        weight: Weight::Note,
+        found: if found.is_empty() { "none".into() } else { found.join("; ") },
+        demanded: "none".into(),
+    }
 }
 
 fn is_scheduled(run: &RunRecord) -> bool {
@@ -222,6 +273,14 @@ fn ledger_finds_faults(self_test: &Detection) -> Check {
 /// Whether the generator itself was late in a run, so that its latencies say nothing of the target.
 pub(crate) fn is_late(run: &RunRecord) -> bool {
     lag_and_limit(run).is_some_and(|(lag, allowed)| lag >= allowed)
+}
+
+/// Whether the target could not keep up with the rate of a run: it acknowledged less than was
+/// offered, or took all processors of the machine, so that the generator was late for want of one.
+pub(crate) fn is_saturated(run: &RunRecord) -> bool {
+    let is_behind = float(run.produced_records) < KEPT_UP_SHARE_MIN * float(run.offered);
+    let has_all = run.host.busy_share() >= MACHINE_SHARE_MAX;
+    is_scheduled(run) && (is_behind || has_all && is_late(run))
 }
 
 /// As [`is_late`], of a run that is not recorded yet.

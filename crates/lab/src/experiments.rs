@@ -9,6 +9,7 @@ pub mod file;
 pub mod fronts;
 pub mod overhead;
 pub mod partitions;
+mod rounds;
 pub mod side_by_side;
 pub mod storage;
 

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::checks::is_saturated;
 use crate::histograms::Summary;
 use crate::run::RunRecord;
 use crate::statistics::{PairedEffect, differences, log_ratios, median, paired_effect};
@@ -127,7 +128,8 @@ impl Metric {
     /// The figure of `run`, or `None` where the run does not have it.
     #[must_use]
     pub fn of(self, run: &RunRecord) -> Option<f64> {
-        let latency = run.latency.as_ref();
+        // Where the target cannot keep up, latencies grow with the length of the run.
+        let latency = run.latency.as_ref().filter(|_| !is_saturated(run));
         let response = latency.map(|l| &l.response.summary);
         let end_to_end = latency.map(|l| &l.end_to_end.summary);
         match self {

@@ -47,6 +47,8 @@ pub enum Bound {
     },
     /// The median over the runs is at least this, in the figure's unit.
     FigureAtLeast(f64),
+    /// The median over the runs is at most this, in the figure's unit.
+    FigureAtMost(f64),
 }
 
 impl Objective {
@@ -54,7 +56,12 @@ impl Objective {
     #[must_use]
     pub fn check(&self, runs: &[RunRecord], seed: u64) -> Check {
         let (passed, found, demanded) = match &self.bound {
-            Bound::FigureAtLeast(least) => self.figure(runs, *least),
+            Bound::FigureAtLeast(least) => {
+                self.figure(runs, format!(">= {least}"), |found| found >= *least)
+            }
+            Bound::FigureAtMost(most) => {
+                self.figure(runs, format!("<= {most}"), |found| found <= *most)
+            }
             Bound::RatioAtMost { baseline, ratio } => {
                 let demanded = format!("<= {ratio} x {baseline}");
                 self.ratio(runs, baseline, seed, demanded, |found| found.mean <= *ratio)
@@ -78,16 +85,21 @@ impl Objective {
         Check { name: self.name.clone(), passed, weight: Weight::Objective, found, demanded }
     }
 
-    fn figure(&self, runs: &[RunRecord], least: f64) -> (bool, String, String) {
+    fn figure(
+        &self,
+        runs: &[RunRecord],
+        demanded: String,
+        holds: impl Fn(f64) -> bool,
+    ) -> (bool, String, String) {
         let of_arm = runs.iter().filter(|run| run.case == self.case && run.arm == self.arm);
         let figures: Vec<f64> = of_arm.filter_map(|run| self.metric.of(run)).collect();
         let unit = self.metric.unit().symbol();
-        let demanded = format!(">= {least} {unit}");
+        let demanded = format!("{demanded} {unit}");
         if figures.is_empty() {
             return (false, "no run has it".into(), demanded);
         }
         let found = median(&figures);
-        (found >= least, format!("{found:.2} {unit}"), demanded)
+        (holds(found), format!("{found:.2} {unit}"), demanded)
     }
 
     fn ratio(
@@ -182,5 +194,7 @@ mod tests {
         assert!(!passes(Metric::ResponseP50, ratio));
         assert!(passes(Metric::ProduceThroughput, Bound::FigureAtLeast(19.0)));
         assert!(!passes(Metric::ProduceThroughput, Bound::FigureAtLeast(20.0)));
+        assert!(passes(Metric::ProduceThroughput, Bound::FigureAtMost(20.0)));
+        assert!(!passes(Metric::ProduceThroughput, Bound::FigureAtMost(19.0)));
     }
 }

@@ -3,6 +3,8 @@
 
 mod chart;
 mod figure;
+mod fronts;
+mod grid;
 mod html;
 mod markdown;
 mod partitions;

@@ -232,13 +232,29 @@ pub(crate) struct StorageOptions {
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct OverheadOptions {
-    /// Ask for an answer in under three minutes, with a wider interval.
+    /// Fewer and shorter runs: an answer in four minutes, with wider intervals.
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Records of 1 KiB per second at the fixed rate [default: a fifth of what both paths can].
+    /// What to compare, the first being what the others are told against; `all` is every arm.
+    #[arg(
+        long,
+        value_name = "ARM",
+        value_enum,
+        value_delimiter = ',',
+        default_values = ["direct", "passthrough", "encryption"]
+    )]
+    pub(crate) arms: Vec<ArmChoice>,
+    /// Records of 1 KiB per second at the fixed rate [default: 20 and 50 MB/s].
     #[arg(long, value_name = "COUNT")]
     pub(crate) rate: Option<u64>,
-    /// Stop the broker for a second during the first run, to see that the report shows it.
+    /// Directory of Kroxylicious: its jars in `lib`, and the class `KroxyliciousLauncher` in
+    /// `classes`, as `cargo xtask peers` makes it [default: kroxylicious in the cache].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) kroxylicious: Option<PathBuf>,
+    /// Java that runs Kroxylicious.
+    #[arg(long, value_name = "FILE", default_value = "java")]
+    pub(crate) java: PathBuf,
+    /// Stop the broker for a second during one further run, to see that the report shows it.
     #[arg(long)]
     pub(crate) stall: bool,
     /// Directory under which the run's own directory is made.
@@ -310,6 +326,24 @@ pub(crate) enum PartChoice {
     Restart,
     /// Partitions moved between brokers.
     Reassignment,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ArmChoice {
+    /// The broker alone.
+    Direct,
+    /// A bare TCP relay before it.
+    Relay,
+    /// `moldau proxy` without a filter.
+    Passthrough,
+    /// `moldau proxy` with record encryption.
+    Encryption,
+    /// Kroxylicious without a filter.
+    Kroxylicious,
+    /// Kroxylicious with record encryption.
+    KroxyliciousEncryption,
+    /// All of them, Kroxylicious where it is there.
+    All,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

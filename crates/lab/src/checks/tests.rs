@@ -51,13 +51,7 @@ fn a_generator_at_its_limit_is_refused() {
 
 #[test]
 fn a_late_generator_is_refused() {
-    let verdict = verdict_after(|run| {
-        let mut latencies = Latencies::default();
-        latencies.response.record(0, 9_000_000, 100);
-        latencies.lag.record(0, 1_100_000, 100);
-        run.latency = LatencyRecord::of(&latencies).ok();
-    });
-    assert_eq!(verdict, Verdict::Invalid);
+    assert_eq!(verdict_after(late), Verdict::Invalid);
 }
 
 #[test]
@@ -105,4 +99,57 @@ fn limits_may_be_found_without_a_record_but_no_figures() {
     assert_eq!(Verdict::of(&of_limits(&runs, &[], &nothing, &detection)), Verdict::Invalid);
     let lost = Audit { sent: 2, acked: 2, delivered: 1, lost: 1, ..nothing };
     assert_eq!(Verdict::of(&of_limits(&runs, &[], &lost, &detection)), Verdict::RecordsLost);
+}
+
+/// The verdict and the saturated arms of an experiment whose arms may be slower than their rate.
+fn of_arms_after(change: impl Fn(&mut RunRecord)) -> (Verdict, String) {
+    let mut result = sample::result();
+    result.runs.iter_mut().take(1).for_each(change);
+    let audit = result.runs.iter().fold(Audit::default(), |sum, run| sum.plus(run.audit));
+    let checks = of_arms(&result.runs, &[], &audit, &self_test(1, 20).unwrap());
+    let note = checks.iter().find(|check| check.name.contains("keep up")).unwrap();
+    assert_eq!((note.passed, note.weight), (note.found == "none", Weight::Note));
+    (Verdict::of(&checks), note.found.clone())
+}
+
+fn late(run: &mut RunRecord) {
+    let mut latencies = Latencies::default();
+    latencies.response.record(0, 9_000_000, 100);
+    latencies.lag.record(0, 1_100_000, 100);
+    run.latency = LatencyRecord::of(&latencies).ok();
+}
+
+#[test]
+fn an_arm_that_cannot_keep_up_is_a_finding() {
+    assert_eq!(of_arms_after(|_| ()), (Verdict::Ok, "none".into()));
+    let saturated = format!("direct ({})", sample::FIXED);
+    let behind = of_arms_after(|run| {
+        run.produced_records = run.offered / 2;
+        run.answered = run.offered / 2;
+        run.shed = 10;
+    });
+    assert_eq!(behind, (Verdict::Ok, saturated.clone()));
+    let without_processors = of_arms_after(|run| {
+        late(run);
+        run.host.idle_ticks = 0;
+    });
+    assert_eq!(without_processors, (Verdict::Ok, saturated));
+}
+
+#[test]
+fn what_an_arm_is_not_to_blame_for_is_refused_all_the_same() {
+    assert_eq!(of_arms_after(late).0, Verdict::Invalid);
+    assert_eq!(of_arms_after(|run| run.shed = 1).0, Verdict::Invalid);
+    let generator_limited = of_arms_after(|run| {
+        run.produced_records = 0;
+        for usage in &mut run.processes {
+            usage.busiest_thread_ns = run.window_ns / 100 * 85;
+        }
+    });
+    assert_eq!(generator_limited.0, Verdict::Invalid);
+    let lost = of_arms_after(|run| {
+        run.produced_records = 0;
+        run.audit.lost = 1;
+    });
+    assert_eq!(lost.0, Verdict::RecordsLost);
 }

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::Progress;
 use super::control::Control;
+use super::rounds::Case;
 use crate::checks::{self, Check, Verdict};
 use crate::environment::Environment;
 use crate::error::Error;
@@ -22,6 +23,9 @@ const SELF_TEST_FAULTS: u64 = 1_000;
 /// Pairs that an experiment repeats because the generator was late, as happens when something else
 /// takes the processors for a moment. A machine that needs more is not quiet enough to measure on.
 const REPEATS_MAX: u32 = 4;
+
+/// A long experiment meets more such moments: one pair in this many steps may be repeated.
+const STEPS_PER_REPEAT: u32 = 20;
 
 /// One path to one system.
 pub(super) struct Path {
@@ -96,7 +100,7 @@ impl<'a> Bench<'a> {
             seed,
             runs: Vec::new(),
             set_aside: Vec::new(),
-            repeats_left: REPEATS_MAX,
+            repeats_left: REPEATS_MAX.max(steps / STEPS_PER_REPEAT),
             next_run: 1,
             notes: Vec::new(),
             progress,
@@ -122,6 +126,19 @@ impl<'a> Bench<'a> {
         (share.min(1.0), self.started.elapsed())
     }
 
+    /// One run of a case; its topic goes afterwards.
+    pub(super) fn run_case(&mut self, path: &Path, case: &Case, pair: u32) -> Result<(), Error> {
+        let Case { name, workload, reading } = case;
+        match reading {
+            Some(reading) => self.produce_then_read(path, [name, reading], pair, workload),
+            None if workload.consume => self.produce(path, name, pair, workload),
+            None => {
+                let (topic, _) = self.produce_and_audit(path, name, pair, workload)?;
+                path.control.delete_topic(&topic)
+            }
+        }
+    }
+
     /// One run that produces, and consumes if the workload says so.
     pub(super) fn produce(
         &mut self,
@@ -141,9 +158,9 @@ impl<'a> Bench<'a> {
         path.control.delete_topic(&setup.topic)
     }
 
-    /// One run that produces at full speed, then reads everything back at full speed; the audit
-    /// of the records belongs to the reading.
-    pub(super) fn produce_then_read(
+    /// One run that produces, then one that reads everything back at full speed. Each has an audit
+    /// of its own if the first consumes as well; otherwise it belongs to the reading.
+    fn produce_then_read(
         &mut self,
         path: &Path,
         cases: [&str; 2],
@@ -155,8 +172,13 @@ impl<'a> Bench<'a> {
         let mut setup = self.setup(path, pair, workload);
         path.control.create_topic(&setup.topic, workload.partitions)?;
         let produced = generator::produce(&setup)?;
+        let (mut consumed, mut held) = (Audit::default(), 0);
+        if let Some(delivered) = &produced.delivered {
+            consumed = audit(&produced.sent, delivered);
+            held = path.control.records_held(&setup.topic, workload.partitions)?;
+        }
         let named = Named { case: produce_case, path, pair };
-        self.record(named, workload, &produced, Audit::default(), 0)?;
+        self.record(named, workload, &produced, consumed, held)?;
         setup.workload = Workload { pace: Pace::ReadBack, warmup_ms: 0, ..workload.clone() };
         let read = generator::read_back(&setup, &produced.sent)?;
         let delivered = read.delivered.as_ref().expect("a reading delivers");
@@ -222,8 +244,19 @@ impl<'a> Bench<'a> {
     /// Sets the runs of a pair aside if the generator was late in any of them; whether the pair is
     /// to be measured again. Their figures are dropped whatever they were, so this favours no arm.
     pub(super) fn must_repeat(&mut self, case: &str, pair: u32) -> bool {
-        let is_of_pair = |run: &RunRecord| run.case == case && run.pair == pair;
-        let is_late = self.runs.iter().filter(|run| is_of_pair(run)).any(checks::is_late);
+        self.must_repeat_if(&[case], pair, checks::is_late)
+    }
+
+    /// As [`Bench::must_repeat`] for the runs of several cases that are made together, and for
+    /// what counts as late.
+    pub(super) fn must_repeat_if(
+        &mut self,
+        cases: &[&str],
+        pair: u32,
+        is_late: fn(&RunRecord) -> bool,
+    ) -> bool {
+        let is_of_pair = |run: &RunRecord| run.pair == pair && cases.contains(&run.case.as_str());
+        let is_late = self.runs.iter().filter(|run| is_of_pair(run)).any(is_late);
         if !is_late || self.repeats_left == 0 {
             return false;
         }

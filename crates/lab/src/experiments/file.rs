@@ -11,7 +11,8 @@ use serde::Deserialize;
 
 use super::Progress;
 use super::bench::{Bench, Frame, Path};
-use crate::checks::{Check, Weight};
+use super::rounds::{self, Subject};
+use crate::checks::{self, Check, Weight};
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::metric::{Metric, Unit};
@@ -21,7 +22,7 @@ use crate::result::{Arm, Experiment, Question, RunResult};
 use crate::run::RunRecord;
 use crate::schedule::Arrivals;
 use crate::statistics::median;
-use crate::systems::{Process, free_addresses, moldau_broker_configured};
+use crate::systems::{Durability, Process, free_addresses, moldau_broker_configured};
 use crate::workload::{Pace, Workload};
 
 /// Most levels and most cases of a file: each level is a broker that runs all the while.
@@ -243,9 +244,8 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
     }
     for case in &file.cases {
         let workload = case.load.workload(plan.quick);
-        for round in 0..plan.rounds() {
-            run_round(&mut bench, &mut running, (&case.name, round), &workload)?;
-        }
+        let case = rounds::Case { name: case.name.clone(), workload, reading: None };
+        rounds::run(&mut bench, &mut running, &case, plan.rounds(), checks::is_late)?;
     }
     for level in running {
         level.process.stop()?;
@@ -264,29 +264,6 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
         arms: file.factor.levels.iter().map(|level| arm(&file.factor.key, level)).collect(),
         objectives: objectives(file),
     })
-}
-
-/// Every level once, forwards in even rounds and backwards in odd ones.
-fn run_round(
-    bench: &mut Bench<'_>,
-    running: &mut [Running],
-    (case, round): (&str, u32),
-    workload: &Workload,
-) -> Result<(), Error> {
-    loop {
-        let mut order: Vec<&mut Running> = running.iter_mut().collect();
-        if !round.is_multiple_of(2) {
-            order.reverse();
-        }
-        for level in order {
-            let (topic, _) = bench.produce_and_audit(&level.path, case, round, workload)?;
-            level.path.control.delete_topic(&topic)?;
-            level.process.check_alive()?;
-        }
-        if !bench.must_repeat(case, round) {
-            return Ok(());
-        }
-    }
 }
 
 fn arm(key: &str, level: &Level) -> Arm {
@@ -379,11 +356,28 @@ impl Running {
             .map_err(Error::machine(format!("making {}", directory.display())))?;
         let [listen, admin] = free_addresses()?;
         let lines = format!("{}: {}\n", plan.file.factor.key, level.value);
-        let spec = moldau_broker_configured(&plan.moldau, &directory, listen, admin, &lines)?;
+        let spec = moldau_broker_configured(
+            &plan.moldau,
+            &directory,
+            listen,
+            admin,
+            Durability::Fsync,
+            &lines,
+        )?;
         let process = Process::start(&spec, &directory)?;
         let measured = vec![(process.role().to_string(), process.pid())];
         let path = Path::to(&level.name, listen.to_string(), measured)?;
         Ok(Self { path, process })
+    }
+}
+
+impl Subject for Running {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn check(&mut self) -> Result<(), Error> {
+        self.process.check_alive()
     }
 }
 

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use super::bench::Path;
 use super::control::Control;
+use super::rounds::Subject;
 use crate::error::Error;
 use crate::resources::Resources;
 use crate::result::Arm;
@@ -180,23 +181,10 @@ impl RunningFront {
         Arm { idle, ..Arm::of(self.front.name(), self.front.description()) }
     }
 
-    /// The way through it.
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// What it holds at this moment: what it needs when idle, if it has rested after its start and
     /// nothing has passed through it. None for [`Front::Direct`].
     pub(super) fn idle_memory(&self) -> Option<Resources> {
         self.process.as_ref().and_then(|process| Resources::of(process.pid()))
-    }
-
-    /// Finds out whether it still runs.
-    ///
-    /// # Errors
-    /// [`Error::Ended`] when it does not.
-    pub(super) fn check(&mut self) -> Result<(), Error> {
-        self.process.as_mut().map_or(Ok(()), Process::check_alive)
     }
 
     /// Asks it to end and waits.
@@ -205,5 +193,15 @@ impl RunningFront {
     /// [`Error::Machine`] when the operating system refuses.
     pub(super) fn stop(self) -> Result<(), Error> {
         self.process.map_or(Ok(()), |process| process.stop().map(|_| ()))
+    }
+}
+
+impl Subject for RunningFront {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn check(&mut self) -> Result<(), Error> {
+        self.process.as_mut().map_or(Ok(()), Process::check_alive)
     }
 }

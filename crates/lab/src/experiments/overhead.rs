@@ -1,48 +1,52 @@
-//! What does the proxy cost? The broker directly against the broker through the proxy.
+//! What does a proxy cost? One broker reached directly, through a bare relay, through our proxy
+//! with and without encryption, and through Kroxylicious.
 //!
-//! Pairs of runs stand next to each other, the order within a pair alternates (ABBA), and both
-//! runs of a pair offer the same bytes at the same intended times. The fixed rate is a part of
-//! what the slower path takes at full speed, so that neither path queues by itself.
+//! All of them run through the whole experiment. Each round of a case goes through all, forwards
+//! and backwards in turn, and all runs of a round offer the same bytes at the same intended times.
+//! Sizes of batches and rates differ between cases, since what a proxy costs follows requests more
+//! than bytes. One that cannot keep up with a rate is a finding, not a failure.
+
+mod goals;
 
 use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
 use super::Progress;
-use super::bench::{Bench, Frame, Path};
+use super::bench::{Bench, Frame};
 use super::fronts::{Front, FrontPlan, RunningFront};
+use super::rounds::{self, Case, Subject};
+use crate::checks::{self, Check, Weight};
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::payload::Filler;
-use crate::result::{Experiment, RunResult};
+use crate::result::{Arm, Experiment, RunResult};
+use crate::run::RunRecord;
 use crate::schedule::Arrivals;
-use crate::systems::{Durability, Process, free_addresses, moldau_broker};
+use crate::systems::{Durability, Kroxylicious, Process, free_addresses, moldau_broker_configured};
 use crate::workload::{Pace, Workload};
 
-const FIXED_RATE: &str = "Fixed rate, produced and consumed at once";
-const PRODUCE: &str = "Produce at full speed";
-const CONSUME: &str = "Consume at full speed";
+/// Sizes of batches: Kafka's default, and one that suits throughput.
+const BATCH_KB: [usize; 2] = [16, 128];
 
-/// Name of the baseline arm.
-pub const DIRECT: &str = "direct";
+/// Records per second of 20 and 50 MB/s of 1 KB records.
+const RATES: [u64; 2] = [20 * 1024, 50 * 1024];
 
-/// Name of the arm through the proxy.
-pub const PROXY: &str = "passthrough";
+/// Producers of single-record requests: one alone puts into a request what falls due while it
+/// sleeps for the shortest time that it can.
+const SINGLE_PRODUCERS: u16 = 4;
 
-/// Share of the slower path's full speed that a calibrated rate is: generator, broker and proxy
-/// share the machine, and a path at half its speed already queues now and then.
-const RATE_SHARE: f64 = 0.2;
+/// Warm-up and window of the run during which the broker stops, ms.
+const STALLED_MS: (u64, u64) = (1_000, 5_000);
 
-/// A calibrated rate is at most this, in MB/s, which keeps the runs of a pair cheap to audit.
-const RATE_MB_MAX: f64 = 20.0;
-
-/// Time between the start of the fronts and the look at what they hold.
-const REST: Duration = Duration::from_secs(2);
+/// The broker's cache holds what a run of the catch-up case wrote, so that reading it back is bound
+/// by processors and not by the disk.
+const BROKER_LINES: &str = "tail_cache_mib: 1024\n";
 
 /// Everything that an experiment needs to know.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The `moldau` executable, started as broker and as proxy.
+    /// The `moldau` executable, started as broker, proxy and relay.
     pub moldau: PathBuf,
     /// Its version, for the report.
     pub version: String,
@@ -55,21 +59,30 @@ pub struct Plan {
     pub quick: bool,
     /// When the broker acknowledges.
     pub durability: Durability,
-    /// Records per second of the fixed rate; `None` calibrates.
-    pub rate: Option<u64>,
-    /// The offered load; pace and windows of the fixed rate are in it.
-    pub workload: Workload,
-    /// Pairs at the fixed rate.
-    pub pairs: u32,
-    /// Pairs at full speed.
-    pub full_speed_pairs: u32,
-    /// Window of a run at full speed.
-    pub full_speed_window: Duration,
-    /// Stops the broker during one run, to show that the laboratory sees it.
+    /// What is compared; differences are told against the first.
+    pub fronts: Vec<Front>,
+    /// Where Kroxylicious lies, if it is there; without it its fronts are left out, and the report
+    /// says so.
+    pub kroxylicious: Option<Kroxylicious>,
+    /// Records per second of the fixed rates, rising.
+    pub rates: Vec<u64>,
+    /// Time between the start of the last front and the look at what each holds, ms.
+    pub rest_ms: u64,
+    /// Load on each front before anything is measured, ms: a JVM compiles what it runs often.
+    pub first_load_ms: u64,
+    /// Time before the window of a run, ms.
+    pub warmup_ms: u64,
+    /// Window of a run at a fixed rate, ms; twice that before catching up.
+    pub window_ms: u64,
+    /// Window of a run at full speed, ms.
+    pub full_speed_window_ms: u64,
+    /// Rounds of each case.
+    pub rounds: u32,
+    /// Stops the broker during one further run, to show that the laboratory sees it.
     pub stall: Option<Stall>,
 }
 
-/// The broker stands still during the first run.
+/// The broker stands still during a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stall {
     /// Time from the making of the run's topic to the stall, which should fall into the window.
@@ -79,7 +92,7 @@ pub struct Stall {
 }
 
 impl Plan {
-    /// The short form: six pairs of five seconds, in two minutes and a half.
+    /// The short form: three rounds, in four minutes with three fronts.
     #[must_use]
     pub fn quick(moldau: PathBuf, version: String, work_directory: PathBuf) -> Self {
         Self {
@@ -89,65 +102,137 @@ impl Plan {
             seed: 1,
             quick: true,
             durability: Durability::Fsync,
-            rate: None,
-            workload: Workload {
-                pace: Pace::Unpaced,
-                record_bytes: 1024,
-                filler: Filler::Text,
-                partitions: 4,
-                producers: 1,
-                batch_bytes: 16 * 1024,
-                linger_us: 1_000,
-                consume: true,
-                tails: 0,
-                warmup_ms: 1_000,
-                window_ms: 5_000,
-            },
-            pairs: 6,
-            full_speed_pairs: 3,
-            full_speed_window: Duration::from_secs(3),
+            fronts: vec![Front::Direct, Front::Passthrough, Front::Encryption],
+            kroxylicious: None,
+            rates: RATES.to_vec(),
+            rest_ms: 3_000,
+            first_load_ms: 2_000,
+            warmup_ms: 500,
+            window_ms: 2_000,
+            full_speed_window_ms: 1_000,
+            rounds: 3,
             stall: None,
         }
     }
 
-    /// The long form: ten pairs of thirty seconds.
+    /// The long form: five rounds of longer windows, in 40 minutes with all fronts.
     #[must_use]
     pub fn full(moldau: PathBuf, version: String, work_directory: PathBuf) -> Self {
-        let quick = Self::quick(moldau, version, work_directory);
         Self {
             quick: false,
-            workload: Workload { warmup_ms: 3_000, window_ms: 30_000, ..quick.workload.clone() },
-            pairs: 10,
-            full_speed_pairs: 6,
-            full_speed_window: Duration::from_secs(5),
-            ..quick
+            first_load_ms: 15_000,
+            warmup_ms: 1_000,
+            window_ms: 5_000,
+            full_speed_window_ms: 3_000,
+            rounds: 5,
+            ..Self::quick(moldau, version, work_directory)
         }
     }
 
     fn check(&self) -> Result<(), Error> {
-        self.workload.check()?;
-        if self.pairs == 0 || self.rate == Some(0) {
-            return Err(Error::Plan("at least one pair and one record per second".into()));
+        let is_double = |(index, front)| self.fronts.iter().skip(index + 1).any(|f| f == front);
+        if self.fronts.iter().enumerate().any(is_double) || self.rounds == 0 {
+            return Err(Error::Plan("each front once, and at least one round".into()));
         }
-        Ok(())
+        if self.present().next().is_none() {
+            return Err(Error::Plan("nothing is left to measure".into()));
+        }
+        self.cases().iter().try_for_each(|case| case.workload.check())
+    }
+
+    /// The fronts that can be started.
+    fn present(&self) -> impl Iterator<Item = Front> {
+        let has_all = |front: &Front| !front.is_kroxylicious() || self.kroxylicious.is_some();
+        self.fronts.iter().copied().filter(has_all)
     }
 
     fn steps(&self) -> u32 {
-        let calibration = if self.rate.is_none() { 1 } else { 0 };
-        1 + calibration + 2 * (self.pairs + self.full_speed_pairs)
+        let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
+        let fronts = count(self.present().count());
+        1 + fronts * (1 + count(self.cases().len()) * self.rounds) + u32::from(self.stall.is_some())
     }
 
-    fn full_speed(&self) -> Workload {
-        let window_ms = u64::try_from(self.full_speed_window.as_millis()).unwrap_or(u64::MAX);
-        let consume = false;
-        Workload {
-            pace: Pace::Unpaced,
-            warmup_ms: 500,
-            window_ms,
-            consume,
-            ..self.workload.clone()
+    fn cases(&self) -> Vec<Case> {
+        let mut cases = Vec::new();
+        for kilobytes in BATCH_KB {
+            for rate in &self.rates {
+                let is_last =
+                    Some(rate) == self.rates.last() && Some(&kilobytes) == BATCH_KB.last();
+                cases.push(self.fixed_rate(*rate, kilobytes, is_last));
+            }
+        }
+        cases.extend(self.rates.first().map(|rate| self.single_records(*rate)));
+        cases.extend(BATCH_KB.map(|kilobytes| self.full_speed(kilobytes)));
+        cases
+    }
+
+    /// Produced and consumed at once, and read back again from its start where it catches up.
+    fn fixed_rate(&self, per_second: u64, kilobytes: usize, catches_up: bool) -> Case {
+        let pace = Pace::Scheduled { per_second, arrivals: Arrivals::Constant };
+        let window_ms = if catches_up { 2 * self.window_ms } else { self.window_ms };
+        Case {
+            name: format!("{}, {}", rate_name(per_second), batch_name(kilobytes)),
+            workload: Workload { pace, window_ms, ..self.shape(kilobytes) },
+            reading: catches_up.then(|| format!("{CATCH_UP}, {}", batch_name(kilobytes))),
         }
     }
+
+    fn full_speed(&self, kilobytes: usize) -> Case {
+        let window_ms = self.full_speed_window_ms;
+        Case {
+            name: format!("{FULL_SPEED}, {}", batch_name(kilobytes)),
+            workload: Workload { consume: false, window_ms, ..self.shape(kilobytes) },
+            reading: None,
+        }
+    }
+
+    /// Each record in a request of its own.
+    fn single_records(&self, per_second: u64) -> Case {
+        let shape = self.shape(1);
+        Case {
+            name: format!("{}, {SINGLE}", rate_name(per_second)),
+            workload: Workload {
+                pace: Pace::Scheduled { per_second, arrivals: Arrivals::Constant },
+                batch_bytes: shape.record_bytes,
+                linger_us: 0,
+                producers: SINGLE_PRODUCERS,
+                ..shape
+            },
+            reading: None,
+        }
+    }
+
+    /// What the cases have in common. A batch may wait as long as it takes to fill at the lowest
+    /// rate.
+    fn shape(&self, kilobytes: usize) -> Workload {
+        Workload {
+            pace: Pace::Unpaced,
+            record_bytes: 1024,
+            filler: Filler::Text,
+            partitions: 10,
+            producers: 1,
+            batch_bytes: kilobytes * 1024,
+            linger_us: if kilobytes > 16 { 10_000 } else { 1_000 },
+            consume: true,
+            tails: 0,
+            warmup_ms: self.warmup_ms,
+            window_ms: self.window_ms,
+        }
+    }
+}
+
+const FULL_SPEED: &str = "Produce at full speed";
+const CATCH_UP: &str = "Catch up";
+const SINGLE: &str = "single-record requests";
+
+/// MB/s of this many 1 KB records per second.
+fn rate_name(per_second: u64) -> String {
+    let (whole, rest) = (per_second / 1024, per_second % 1024);
+    if rest == 0 { format!("{whole} MB/s") } else { format!("{per_second} records/s") }
+}
+
+fn batch_name(kilobytes: usize) -> String {
+    format!("{kilobytes} KB batches")
 }
 
 /// Runs the experiment.
@@ -158,85 +243,98 @@ impl Plan {
 pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error> {
     plan.check()?;
     let mut bench = Bench::new(plan.seed, plan.steps(), progress);
-    bench.step("Start broker and proxy");
-    let mut systems = Systems::start(plan)?;
-    thread::sleep(REST);
-    let arms = systems.fronts.iter().map(RunningFront::arm).collect();
+    bench.step("Start the broker and what stands before it");
+    let (mut broker, mut fronts) = start(plan)?;
+    thread::sleep(Duration::from_millis(plan.rest_ms));
+    let arms: Vec<Arm> = fronts.iter().map(|front| arm(front, plan.durability)).collect();
     let environment = Environment::inspect(&plan.version, &plan.work_directory);
-    let per_second = match plan.rate {
-        Some(rate) => rate,
-        None => calibrated_rate(plan, &mut bench, systems.paths())?,
-    };
-    let pace = Pace::Scheduled { per_second, arrivals: Arrivals::Constant };
-    let workload = Workload { pace, consume: true, ..plan.workload.clone() };
-    let mut stall = plan.stall;
-    for pair in 0..plan.pairs {
-        loop {
-            let was_stalled = stall.is_some();
-            for index in in_order([0, 1], pair) {
-                let stalled = stall.take();
-                with_stall(&systems.broker, stalled, || {
-                    let path = systems.fronts[index].path();
-                    bench.produce(path, FIXED_RATE, pair, &workload)
-                })?;
-                systems.check()?;
-            }
-            if was_stalled || !bench.must_repeat(FIXED_RATE, pair) {
-                break;
-            }
-        }
+    let cases = plan.cases();
+    let first_load = Workload { window_ms: plan.first_load_ms, warmup_ms: 0, ..plan.shape(16) };
+    for front in &fronts {
+        bench.probe(front.path(), &first_load)?;
     }
-    let full_speed = plan.full_speed();
-    for pair in 0..plan.full_speed_pairs {
-        for index in in_order([0, 1], pair) {
-            let path = systems.fronts[index].path();
-            bench.produce_then_read(path, [PRODUCE, CONSUME], pair, &full_speed)?;
-            systems.check()?;
-        }
+    if let (Some(stall), Some(case), Some(front)) = (plan.stall, cases.first(), fronts.first()) {
+        let name = format!("{}, the broker stops meanwhile", case.name);
+        let (warmup_ms, window_ms) = STALLED_MS;
+        let workload = Workload { warmup_ms, window_ms, ..case.workload.clone() };
+        let produce = || bench.produce(front.path(), &name, 0, &workload);
+        with_stall(&broker, stall, produce)?;
     }
-    systems.stop()?;
-    bench.finish(Frame {
+    for case in &cases {
+        rounds::run(&mut bench, &mut fronts, case, plan.rounds, is_late)?;
+        broker.check_alive()?;
+    }
+    fronts.into_iter().try_for_each(RunningFront::stop)?;
+    broker.stop()?;
+    for check in goals::checks(plan, bench.runs(), &arms).into_iter().chain(omitted(plan)) {
+        bench.note(check);
+    }
+    let frame = Frame {
         experiment: Experiment::Overhead,
         quick: plan.quick,
         environment,
         arms,
         objectives: Vec::new(),
+    };
+    bench.finish_with(frame, checks::of_arms)
+}
+
+/// Whether the generator was late of itself, and not for want of a processor that the target took.
+fn is_late(run: &RunRecord) -> bool {
+    checks::is_late(run) && !checks::is_saturated(run)
+}
+
+fn start(plan: &Plan) -> Result<(Process, Vec<RunningFront>), Error> {
+    let directory = &plan.work_directory;
+    let [listen, admin] = free_addresses()?;
+    let program = &plan.moldau;
+    let durability = plan.durability;
+    let spec =
+        moldau_broker_configured(program, directory, listen, admin, durability, BROKER_LINES)?;
+    let broker = Process::start(&spec, directory)?;
+    let from = FrontPlan {
+        moldau: plan.moldau.clone(),
+        kroxylicious: plan.kroxylicious.clone(),
+        work_directory: directory.clone(),
+        upstream: listen,
+        node: 0,
+        broker: (broker.role().to_string(), broker.pid()),
+        seed: plan.seed,
+    };
+    let fronts = plan.present().map(|front| front.start(&from)).collect::<Result<_, _>>()?;
+    Ok((broker, fronts))
+}
+
+fn arm(front: &RunningFront, durability: Durability) -> Arm {
+    let mut arm = front.arm();
+    if arm.name == Front::Direct.name() {
+        arm.description += match durability {
+            Durability::Fsync => ", acknowledged after the flush to the disk",
+            Durability::Os => ", acknowledged once the operating system has it",
+        };
+        arm.description += ", with 1 GiB of the newest data in memory";
+    }
+    arm
+}
+
+/// A note for each front that was wished for and could not be started.
+fn omitted(plan: &Plan) -> impl Iterator<Item = Check> {
+    let is_absent = |front: &&Front| front.is_kroxylicious() && plan.kroxylicious.is_none();
+    plan.fronts.iter().filter(is_absent).map(|front| Check {
+        name: format!("arm {front}"),
+        passed: false,
+        weight: Weight::Note,
+        found: "left out, Kroxylicious is not there".into(),
+        demanded: "cargo xtask peers".into(),
     })
 }
 
-/// The two paths in the order of a pair: AB, BA, AB and so on.
-fn in_order(arms: [usize; 2], pair: u32) -> [usize; 2] {
-    let [first, second] = arms;
-    if pair.is_multiple_of(2) { [first, second] } else { [second, first] }
-}
-
-fn calibrated_rate(plan: &Plan, bench: &mut Bench<'_>, paths: [&Path; 2]) -> Result<u64, Error> {
-    let workload = Workload { warmup_ms: 500, window_ms: 2_000, ..plan.workload.clone() };
-    let [_, proxy] = paths;
-    let fastest = bench.calibrate(proxy, &workload)?;
-    let allowed = RATE_MB_MAX / workload.megabytes(1);
-    let rate = (fastest * RATE_SHARE).min(allowed);
-    // Hundreds read well in a report.
-    let rounded = (rate / 100.0).floor() * 100.0;
-    Ok(whole(rounded.max(rate.min(100.0)).max(1.0)))
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a rate of at least 1; the cast saturates"
-)]
-fn whole(rate: f64) -> u64 {
-    rate as u64
-}
-
-/// Does `work` while the broker stands still for a moment, if at all.
+/// Does `work` while the broker stands still for a moment.
 fn with_stall(
     broker: &Process,
-    stall: Option<Stall>,
+    Stall { after, length }: Stall,
     work: impl FnOnce() -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let Some(Stall { after, length }) = stall else { return work() };
     thread::scope(|scope| {
         let stalling = scope.spawn(move || {
             thread::sleep(after);
@@ -250,45 +348,86 @@ fn with_stall(
     })
 }
 
-/// Broker and proxy, which run through the whole experiment.
-struct Systems {
-    /// Ended before the broker.
-    fronts: [RunningFront; 2],
-    broker: Process,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl Systems {
-    fn start(plan: &Plan) -> Result<Self, Error> {
-        let directory = &plan.work_directory;
-        let [listen, admin] = free_addresses()?;
-        let data = directory.join("data");
-        let spec = moldau_broker(&plan.moldau, &data, listen, admin, plan.durability);
-        let broker = Process::start(&spec, directory)?;
-        let fronts = FrontPlan {
-            moldau: plan.moldau.clone(),
-            kroxylicious: None,
-            work_directory: directory.clone(),
-            upstream: listen,
-            node: 0,
-            broker: (broker.role().to_string(), broker.pid()),
-            seed: plan.seed,
-        };
-        let fronts = [Front::Direct.start(&fronts)?, Front::Passthrough.start(&fronts)?];
-        Ok(Self { fronts, broker })
+    fn plan() -> Plan {
+        Plan::quick("moldau".into(), "0".into(), "work".into())
     }
 
-    fn paths(&self) -> [&Path; 2] {
-        self.fronts.each_ref().map(RunningFront::path)
+    #[test]
+    fn every_size_meets_every_rate_and_the_last_is_read_again() {
+        let cases = plan().cases();
+        let names: Vec<Vec<&str>> = cases.iter().map(Case::names).collect();
+        assert_eq!(
+            names.concat(),
+            [
+                "20 MB/s, 16 KB batches",
+                "50 MB/s, 16 KB batches",
+                "20 MB/s, 128 KB batches",
+                "50 MB/s, 128 KB batches",
+                "Catch up, 128 KB batches",
+                "20 MB/s, single-record requests",
+                "Produce at full speed, 16 KB batches",
+                "Produce at full speed, 128 KB batches",
+            ]
+        );
+        for case in &cases {
+            let workload = &case.workload;
+            let is_scheduled = matches!(workload.pace, Pace::Scheduled { .. });
+            assert_eq!(workload.consume, is_scheduled, "{}", case.name);
+            assert_eq!((workload.record_bytes, workload.partitions), (1024, 10), "{}", case.name);
+            let is_single = case.name.contains("single");
+            assert_eq!(
+                (workload.batch_bytes == 1024, workload.linger_us == 0),
+                (is_single, is_single)
+            );
+        }
     }
 
-    fn check(&mut self) -> Result<(), Error> {
-        self.broker.check_alive()?;
-        self.fronts.iter_mut().try_for_each(RunningFront::check)
+    #[test]
+    fn a_batch_has_time_to_fill_at_every_rate() {
+        for case in plan().cases() {
+            let Pace::Scheduled { per_second, .. } = case.workload.pace else { continue };
+            let records = u64::try_from(case.workload.batch_bytes / 1024).unwrap();
+            let fills_us = (records - 1) * 1_000_000 / per_second;
+            assert!(fills_us <= case.workload.linger_us, "{}: {fills_us} us", case.name);
+        }
     }
 
-    fn stop(self) -> Result<(), Error> {
-        self.fronts.into_iter().try_for_each(RunningFront::stop)?;
-        self.broker.stop()?;
-        Ok(())
+    #[test]
+    fn what_is_not_there_is_left_out_and_said() {
+        let all = Plan { fronts: Front::ALL.to_vec(), ..plan() };
+        assert_eq!(all.present().collect::<Vec<_>>(), Front::ALL[..4]);
+        let said: Vec<Check> = omitted(&all).collect();
+        assert_eq!(said.len(), 2);
+        assert!(said.iter().all(|check| !check.passed && check.weight == Weight::Note));
+        assert!(said[1].name.contains("kroxylicious-encryption"));
+        let there = Kroxylicious { java: "java".into(), directory: "there".into() };
+        let all = Plan { kroxylicious: Some(there), ..all };
+        assert_eq!(all.present().collect::<Vec<_>>(), Front::ALL);
+        assert_eq!(omitted(&all).count(), 0);
+    }
+
+    #[test]
+    fn impossible_plans_are_refused() {
+        assert!(plan().check().is_ok());
+        for broken in [
+            Plan { fronts: Vec::new(), ..plan() },
+            Plan { fronts: vec![Front::Relay, Front::Direct, Front::Relay], ..plan() },
+            Plan { fronts: vec![Front::Kroxylicious], ..plan() },
+            Plan { rounds: 0, ..plan() },
+            Plan { rates: vec![0], ..plan() },
+            Plan { window_ms: 0, ..plan() },
+        ] {
+            assert!(matches!(broken.check(), Err(Error::Plan(_))), "{broken:?}");
+        }
+    }
+
+    #[test]
+    fn steps_count_every_run() {
+        // A start, a first load each, and eight cases less the one that comes with another.
+        assert_eq!(plan().steps(), 1 + 3 * (1 + 7 * 3));
     }
 }

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 
 use super::Progress;
 use super::bench::{Bench, Frame, Path};
+use super::rounds::{self, Case, Subject};
+use crate::checks;
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::payload::Filler;
@@ -148,6 +150,23 @@ impl Plan {
         workloads.try_for_each(Workload::check)
     }
 
+    fn cases(&self) -> impl Iterator<Item = Case> {
+        let full_speed = self.full_speed.iter().map(|workload| {
+            let shape = shape_name(workload);
+            Case {
+                name: format!("Produce {shape}"),
+                workload: workload.clone(),
+                reading: Some(format!("Catch up {shape}")),
+            }
+        });
+        let fixed_rate = self.fixed_rate.iter().map(|workload| Case {
+            name: format!("Fixed rate, {}", shape_name(workload)),
+            workload: workload.clone(),
+            reading: None,
+        });
+        full_speed.chain(fixed_rate)
+    }
+
     fn steps(&self) -> u32 {
         let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
         let cases = count(self.full_speed.len() + self.fixed_rate.len());
@@ -174,30 +193,8 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
             bench.calibrate(&system.path, &workload)?;
         }
     }
-    for workload in &plan.full_speed {
-        let shape = shape_name(workload);
-        let cases = [format!("Produce {shape}"), format!("Catch up {shape}")];
-        for round in 0..plan.rounds {
-            for system in in_order(&mut running, round) {
-                let [produce, read] = &cases;
-                bench.produce_then_read(&system.path, [produce, read], round, workload)?;
-                system.check()?;
-            }
-        }
-    }
-    for workload in &plan.fixed_rate {
-        let case = format!("Fixed rate, {}", shape_name(workload));
-        for round in 0..plan.rounds {
-            loop {
-                for system in in_order(&mut running, round) {
-                    bench.produce(&system.path, &case, round, workload)?;
-                    system.check()?;
-                }
-                if !bench.must_repeat(&case, round) {
-                    break;
-                }
-            }
-        }
+    for case in plan.cases() {
+        rounds::run(&mut bench, &mut running, &case, plan.rounds, checks::is_late)?;
     }
     for system in running {
         system.stop()?;
@@ -218,15 +215,6 @@ fn shape_name(workload: &Workload) -> String {
     };
     let partitions = if workload.partitions == 1 { "partition" } else { "partitions" };
     format!("{size} records, {} {partitions}", workload.partitions)
-}
-
-/// Forwards in even rounds, backwards in odd ones.
-fn in_order(running: &mut [Running], round: u32) -> Vec<&mut Running> {
-    let mut order: Vec<&mut Running> = running.iter_mut().collect();
-    if !round.is_multiple_of(2) {
-        order.reverse();
-    }
-    order
 }
 
 /// A system that runs, or that somebody else runs.
@@ -259,14 +247,20 @@ impl Running {
         Ok(Self { path, process })
     }
 
-    fn check(&mut self) -> Result<(), Error> {
-        self.process.as_mut().map_or(Ok(()), Process::check_alive)
-    }
-
     fn stop(self) -> Result<(), Error> {
         if let Some(process) = self.process {
             process.stop()?;
         }
         Ok(())
+    }
+}
+
+impl Subject for Running {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn check(&mut self) -> Result<(), Error> {
+        self.process.as_mut().map_or(Ok(()), Process::check_alive)
     }
 }

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::figure::percent;
 use super::html::escape;
+use crate::checks::is_saturated;
 use crate::error::Error;
 use crate::histograms::{Durations, HistogramRecord};
 use crate::metric::{Comparison, Unit};
@@ -57,7 +58,8 @@ pub(super) fn curve(
 ) -> Result<Option<Chart>, Error> {
     let mut arms: Vec<(&str, Vec<Durations>)> = Vec::new();
     for arm in &result.arms {
-        let records = result.runs_of(case, &arm.name).filter_map(|run| run.latency.as_ref());
+        let kept = result.runs_of(case, &arm.name).filter(|run| !is_saturated(run));
+        let records = kept.filter_map(|run| run.latency.as_ref());
         let runs: Vec<Durations> =
             records.map(|record| latency(record).durations()).collect::<Result<_, _>>()?;
         if runs.iter().any(|run| run.count() > 0) {
@@ -103,7 +105,8 @@ pub(super) fn course(
     unit: &'static str,
     figure: impl Fn(&RunRecord, &Slot) -> f64,
 ) -> Chart {
-    let mut runs: Vec<&RunRecord> = result.runs.iter().filter(|run| run.case == case).collect();
+    let is_shown = |run: &&RunRecord| run.case == case && !is_saturated(run);
+    let mut runs: Vec<&RunRecord> = result.runs.iter().filter(is_shown).collect();
     runs.sort_by_key(|run| run.window_start_ms);
     let mut x = Vec::new();
     let mut arms: Vec<CourseArm> =

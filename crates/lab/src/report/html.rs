@@ -2,6 +2,8 @@
 
 use super::chart::{self, Chart};
 use super::figure::{bytes, number, thousands};
+use super::fronts;
+use super::grid::Grid;
 use super::partitions;
 use super::sentence;
 use super::table::{Contrast, NONE, Row, comparisons, contrasts, offered};
@@ -29,6 +31,7 @@ pub fn html(result: &RunResult) -> Result<String, Error> {
     if result.experiment == Experiment::Partitions {
         body += &partitions::html(result, &mut charts);
     } else {
+        body.extend(fronts::grids(result).iter().map(Grid::html));
         for (index, case) in result.cases().into_iter().enumerate() {
             body += &case_section(result, case, index == 0, &mut charts)?;
         }
@@ -183,9 +186,7 @@ fn case_section(
     };
     let mut html =
         format!("<h2>{}</h2><p class=\"about\">{}.</p>", escape(case), escape(&offered(run)));
-    for contrast in contrasts(result, case) {
-        html += &table(result, case, contrast);
-    }
+    html += &tables(result, case);
     if is_first {
         html += "<p class=\"soft\">Publish: from the intended time of an operation, which never \
                  moves, to its acknowledgement. End-to-end: from there to delivery. CPU-ms/MB: \
@@ -196,6 +197,16 @@ fn case_section(
     html += &latency_charts(result, case, charts)?;
     html += &course_and_cpu(result, case, charts);
     Ok(html)
+}
+
+/// A table for each two arms that are compared, out of the way if they are many.
+fn tables(result: &RunResult, case: &str) -> String {
+    let contrasts = contrasts(result, case);
+    let tables: String = contrasts.iter().map(|contrast| table(result, case, *contrast)).collect();
+    if contrasts.len() < 2 {
+        return tables;
+    }
+    format!("<details><summary>All figures, two arms at a time</summary>{tables}</details>")
 }
 
 fn table(result: &RunResult, case: &str, Contrast { baseline, arm }: Contrast<'_>) -> String {

@@ -1,6 +1,7 @@
 //! The report as a Markdown page.
 
 use super::figure::{bytes, thousands};
+use super::grid::Grid;
 use super::sentence;
 use super::table::{Contrast, Row, comparisons, contrasts, offered};
 use crate::result::RunResult;
@@ -11,6 +12,7 @@ pub fn markdown(result: &RunResult) -> String {
     let mut lines = vec![format!("# {}", super::html::title(result)), String::new()];
     lines.push(sentence(result));
     lines.extend(super::partitions::markdown(result));
+    lines.extend(super::fronts::grids(result).iter().flat_map(Grid::markdown));
     for case in result.cases() {
         for contrast in contrasts(result, case) {
             append_case(&mut lines, result, case, contrast);

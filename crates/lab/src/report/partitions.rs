@@ -11,7 +11,6 @@ use crate::metric::Metric;
 use crate::partitions::{CurvePoint, PartitionsRecord, fixed_rate_case, full_speed_case};
 use crate::result::RunResult;
 use finding::findings;
-use table::Table;
 
 /// The answer: what the curve and the making of partitions came to, system by system.
 pub(super) fn sentence(result: &RunResult) -> String {
@@ -43,7 +42,7 @@ pub(super) fn html(result: &RunResult, charts: &mut Vec<Chart>) -> String {
     html += &curve_charts(result, record, charts);
     html += &growth_charts(result, record, charts);
     for table in table::all(result, record) {
-        html += &table_html(&table);
+        html += &table.html();
     }
     html
 }
@@ -58,11 +57,7 @@ pub(super) fn markdown(result: &RunResult) -> Vec<String> {
         lines.push(format!("| {part} | {} | {word} | {} |", finding.arm, finding.sentence));
     }
     for table in table::all(result, record) {
-        lines.extend([String::new(), format!("## {}", table.title), String::new()]);
-        lines.push(format!("| {} |", table.columns.join(" | ")));
-        lines.push(format!("|{}", "---|".repeat(table.columns.len())));
-        lines.extend(table.rows.iter().map(|row| format!("| {} |", row.join(" | "))));
-        lines.extend([String::new(), table.about.to_string()]);
+        lines.extend(table.markdown());
     }
     lines
 }
@@ -77,32 +72,9 @@ pub(super) fn text(result: &RunResult) -> String {
         text += &format!("\n{part}, {arm} ({word}): {}\n", finding.sentence);
     }
     for table in table::all(result, record) {
-        text += &format!("\n{}\n\n", table.title);
-        for line in table.aligned() {
-            text += &format!("  {line}\n");
-        }
+        text += &table.text();
     }
     text
-}
-
-fn table_html(table: &Table) -> String {
-    let mut html = format!(
-        "<h2>{}</h2><p class=\"about\">{}</p><div class=\"card table\"><table><tr>",
-        escape(&table.title),
-        escape(table.about)
-    );
-    for column in &table.columns {
-        html += &format!("<th>{}</th>", escape(column));
-    }
-    html += "</tr>";
-    for row in &table.rows {
-        html += "<tr>";
-        for cell in row {
-            html += &format!("<td>{}</td>", escape(cell));
-        }
-        html += "</tr>";
-    }
-    html + "</table></div>"
 }
 
 /// A figure of a point that a chart shows.

@@ -72,9 +72,12 @@ fn overhead(result: &RunResult) -> String {
         Pace::Scheduled { per_second, .. } => Some((run, per_second)),
         Pace::Unpaced | Pace::ReadBack => None,
     });
-    let (Some((run, per_second)), Some(arm)) = (scheduled, result.arms.get(1)) else {
-        return "There was no run at a fixed rate.".into();
+    let ours = ["passthrough", "proxy"];
+    let arm = result.arms.iter().find(|arm| ours.contains(&arm.name.as_str()));
+    let (Some((run, per_second)), Some(arm)) = (scheduled, arm.or(result.arms.get(1))) else {
+        return format!("There is no proxy at a fixed rate to compare. {}", goals(result));
     };
+    let who = if ours.contains(&arm.name.as_str()) { "proxy" } else { &arm.name };
     let find = |metric| {
         comparisons(result, &run.case, &arm.name).find(|comparison| comparison.metric == metric)
     };
@@ -82,7 +85,7 @@ fn overhead(result: &RunResult) -> String {
     let cost = find(Metric::ProxyCpu).and_then(|comparison| comparison.arm_median);
     let rate = run.workload.megabytes(per_second);
     format!(
-        "At {} MB/s the proxy {} the median publish latency, {} its 99th percentile, and takes {} \
+        "At {} MB/s the {who} {} the median publish latency, {} its 99th percentile, and takes {} \
          of processor time per MB that passes through it.",
         number(rate, Unit::MegabytesPerSecond),
         effect(Metric::ResponseP50),
@@ -90,7 +93,26 @@ fn overhead(result: &RunResult) -> String {
         cost.map_or("an unknown amount".into(), |ms| {
             format!("{} ms", number(ms, Unit::CpuMillisecondsPerMegabyte))
         }),
-    )
+    ) + &goals(result)
+}
+
+/// How many goals are reached, and which are not.
+fn goals(result: &RunResult) -> String {
+    let goals = || result.checks.iter().filter(|check| check.weight == Weight::Objective);
+    let all = goals().count();
+    let missed: Vec<String> = goals()
+        .filter(|check| !check.passed)
+        .map(|check| format!("{}: {} ({})", check.name, check.found, check.demanded))
+        .collect();
+    match (all, missed.is_empty()) {
+        (0, _) => String::new(),
+        (_, true) => format!(" All {all} goals are reached."),
+        (_, false) => format!(
+            " {} of {all} goals are reached; missed: {}.",
+            all - missed.len(),
+            missed.join("; ")
+        ),
+    }
 }
 
 /// What an arm does to a latency, with its interval or its bound.

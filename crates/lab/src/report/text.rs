@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::grid::Grid;
 use super::sentence;
 use super::table::{Contrast, Row, comparisons, contrasts, offered};
 use crate::checks::Weight;
@@ -12,7 +13,11 @@ use crate::result::RunResult;
 pub fn text(result: &RunResult) -> String {
     let mut text = format!("{}\n", wrapped(&sentence(result), 96));
     text += &super::partitions::text(result);
-    for case in result.cases() {
+    let grids = super::fronts::grids(result);
+    text.extend(grids.iter().map(Grid::text));
+    // Tables of two arms at a time say the same at greater length where all stand side by side.
+    let is_told = !grids.is_empty() && result.arms.len() > 2;
+    for case in result.cases().into_iter().filter(|_| !is_told) {
         for Contrast { baseline, arm } in contrasts(result, case) {
             let rows: Vec<Row> = comparisons(result, case, arm).map(Row::of).collect();
             let runs = result.runs_of(case, arm);

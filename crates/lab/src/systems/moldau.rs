@@ -17,6 +17,16 @@ pub enum Durability {
     Os,
 }
 
+impl Durability {
+    /// As the broker's configuration calls it.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Fsync => "fsync",
+            Self::Os => "os",
+        }
+    }
+}
+
 /// `moldau broker` with an empty data directory.
 #[must_use]
 pub fn moldau_broker(
@@ -26,10 +36,6 @@ pub fn moldau_broker(
     admin: SocketAddr,
     durability: Durability,
 ) -> ProcessSpec {
-    let durability = match durability {
-        Durability::Fsync => "fsync",
-        Durability::Os => "os",
-    };
     ProcessSpec {
         role: "broker".into(),
         program: program.into(),
@@ -42,7 +48,7 @@ pub fn moldau_broker(
             "--admin".into(),
             admin.to_string().into(),
             "--durability".into(),
-            durability.into(),
+            durability.name().into(),
         ],
         env: Vec::new(),
         ready: Ready::Http(admin, "/readyz".into()),
@@ -59,12 +65,13 @@ pub fn moldau_broker_configured(
     directory: &Path,
     listen: SocketAddr,
     admin: SocketAddr,
+    durability: Durability,
     lines: &str,
 ) -> Result<ProcessSpec, Error> {
     let path = directory.join("broker.yaml");
     fs::write(&path, lines).map_err(Error::machine(format!("writing {}", path.display())))?;
     let data = directory.join("data");
-    let mut spec = moldau_broker(program, &data, listen, admin, Durability::Fsync);
+    let mut spec = moldau_broker(program, &data, listen, admin, durability);
     spec.args.extend(["--config".into(), path.into()]);
     Ok(spec)
 }

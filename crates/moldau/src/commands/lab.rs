@@ -7,21 +7,22 @@ use std::time::Duration;
 
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
+use moldau_lab::experiments::fronts::Front;
 use moldau_lab::experiments::overhead::{self, Stall};
 use moldau_lab::experiments::partitions;
 use moldau_lab::experiments::side_by_side::{self, System};
 use moldau_lab::experiments::{Progress, file, save, storage};
 use moldau_lab::result::RunResult;
-use moldau_lab::systems::{Durability, KafkaInstallation};
+use moldau_lab::systems::{Durability, KafkaInstallation, Kroxylicious};
 use moldau_lab::{bare_disk, checks::Verdict, relay, report};
 
 use super::experiment_file;
 use crate::arguments::{
-    CeilingOptions, LabQuestion, OverheadOptions, PartChoice, PartitionsOptions, Peer,
+    ArmChoice, CeilingOptions, LabQuestion, OverheadOptions, PartChoice, PartitionsOptions, Peer,
     RelayOptions, RunOptions, StorageOptions,
 };
 
-/// The stall of `--stall` begins this long after the first run, in the middle of its window.
+/// The stall of `--stall` begins this long after its run, in the middle of the window.
 const STALL_AFTER: Duration = Duration::from_secs(3);
 const STALL_LENGTH: Duration = Duration::from_secs(1);
 
@@ -57,10 +58,42 @@ fn overhead(options: &OverheadOptions) -> anyhow::Result<ExitCode> {
     let work = WorkDirectory::make(&options.out)?;
     let make = if options.quick { overhead::Plan::quick } else { overhead::Plan::full };
     let mut plan = make(std::env::current_exe()?, version(), work.path.clone());
-    plan.rate = options.rate;
+    plan.fronts = fronts(&options.arms);
+    plan.rates = options.rate.map_or(plan.rates, |rate| vec![rate]);
+    if plan.fronts.iter().any(|front| front.is_kroxylicious()) {
+        plan.kroxylicious = kroxylicious(options)?;
+    }
     plan.stall = options.stall.then_some(Stall { after: STALL_AFTER, length: STALL_LENGTH });
     let result = overhead::run(&plan, &mut Bar::new())?;
     answer(&result, &options.out, options.json)
+}
+
+fn fronts(arms: &[ArmChoice]) -> Vec<Front> {
+    let fronts = arms.iter().flat_map(|arm| match arm {
+        ArmChoice::Direct => vec![Front::Direct],
+        ArmChoice::Relay => vec![Front::Relay],
+        ArmChoice::Passthrough => vec![Front::Passthrough],
+        ArmChoice::Encryption => vec![Front::Encryption],
+        ArmChoice::Kroxylicious => vec![Front::Kroxylicious],
+        ArmChoice::KroxyliciousEncryption => vec![Front::KroxyliciousEncryption],
+        ArmChoice::All => Front::ALL.to_vec(),
+    });
+    fronts.collect()
+}
+
+/// Where Kroxylicious lies, if it is there; its absence is said here and in the report.
+fn kroxylicious(options: &OverheadOptions) -> anyhow::Result<Option<Kroxylicious>> {
+    let directory = match &options.kroxylicious {
+        Some(directory) => directory.clone(),
+        None => cache_directory()?.join("moldau/kroxylicious"),
+    };
+    let found = Kroxylicious { java: options.java.clone(), directory };
+    if !found.is_present() {
+        let directory = found.directory.display();
+        eprintln!("Kroxylicious is not in {directory}; fetch it with: cargo xtask peers");
+        return Ok(None);
+    }
+    Ok(Some(found))
 }
 
 fn ceiling(options: &CeilingOptions) -> anyhow::Result<ExitCode> {
@@ -169,7 +202,8 @@ fn cache_directory() -> anyhow::Result<PathBuf> {
     if let Some(cache) = std::env::var_os("XDG_CACHE_HOME") {
         return Ok(PathBuf::from(cache));
     }
-    let home = std::env::var_os("HOME").context("HOME is not set; give --kafka-classpath")?;
+    let home = std::env::var_os("HOME")
+        .context("HOME is not set; give --kafka-classpath or --kroxylicious")?;
     Ok(PathBuf::from(home).join(".cache"))
 }
 

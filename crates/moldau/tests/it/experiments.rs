@@ -4,9 +4,10 @@
 use moldau_lab::bare_disk::{Task, Work, measure};
 use moldau_lab::checks::Verdict;
 use moldau_lab::experiments::file::{self, ExperimentFile};
-use moldau_lab::experiments::{Silent, save, storage};
+use moldau_lab::experiments::fronts::Front;
+use moldau_lab::experiments::{Silent, overhead, save, storage};
 use moldau_lab::report::{markdown, text};
-use moldau_lab::result::RunResult;
+use moldau_lab::result::{Arm, RunResult};
 use moldau_lab::workload::Workload;
 
 use crate::world::{moldau, run};
@@ -46,6 +47,37 @@ fn the_storage_experiment_ends_and_loses_nothing() {
     told(&result, &["bare loop", "disk, 16 reads", "Cold scan of", "ten consumers"]);
     let tails = result.runs.iter().filter(|run| run.workload.tails == 9);
     assert_eq!(tails.count(), 2);
+}
+
+#[test]
+fn the_overhead_of_every_front_of_ours_is_measured_and_no_record_is_lost() {
+    let directory = tempfile::tempdir().unwrap();
+    let plan = overhead::Plan::quick(moldau().into(), "0".into(), directory.path().into());
+    let plan = overhead::Plan {
+        fronts: vec![Front::Direct, Front::Relay, Front::Passthrough, Front::Encryption],
+        rates: vec![1_000],
+        rest_ms: 0,
+        first_load_ms: 20,
+        warmup_ms: 20,
+        window_ms: 200,
+        full_speed_window_ms: 100,
+        rounds: 1,
+        ..plan
+    };
+    let result = overhead::run(&plan, &mut Silent).unwrap();
+    let parts = ["Processor time of what stands", "1000 records/s, 16 KB", "Catch up, 128 KB"];
+    told(&result, &parts);
+    assert_eq!(result.arms.len(), 4);
+    assert_eq!(result.runs.len(), 4 * result.cases().len());
+    for run in &result.runs {
+        // A client that went around the relay would leave it at rest.
+        let front = run.processes.iter().find(|usage| usage.role == "proxy");
+        let has_worked = front.map(|usage| usage.cpu_ns > 0);
+        assert_eq!(has_worked, (run.arm != "direct").then_some(true), "{} {}", run.case, run.arm);
+        assert!(run.audit.is_clean() && run.audit.acked > 0, "{} {}", run.case, run.arm);
+    }
+    let idle = |arm: &Arm| arm.idle.is_some_and(|idle| idle.resident_bytes > 0);
+    assert_eq!(result.arms.iter().map(idle).collect::<Vec<_>>(), [false, true, true, true]);
 }
 
 #[test]

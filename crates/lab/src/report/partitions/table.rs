@@ -1,6 +1,7 @@
 //! The tables of the partition experiment.
 
 use super::super::figure::{number, thousands};
+use super::super::grid::Grid;
 use super::super::table::NONE;
 use super::{float, latency, of_run, size, time};
 use crate::metric::{Metric, Unit};
@@ -10,43 +11,8 @@ use crate::partitions::{
 use crate::resources::Resources;
 use crate::result::RunResult;
 
-/// One table; the first column names the row.
-pub(super) struct Table {
-    pub(super) title: String,
-    pub(super) about: &'static str,
-    pub(super) columns: Vec<&'static str>,
-    pub(super) rows: Vec<Vec<String>>,
-}
-
-impl Table {
-    fn of(
-        title: &str,
-        about: &'static str,
-        columns: &[&'static str],
-        rows: impl Iterator<Item = Vec<String>>,
-    ) -> Self {
-        Self { title: title.into(), about, columns: columns.to_vec(), rows: rows.collect() }
-    }
-
-    /// Its lines with columns below one another.
-    pub(super) fn aligned(&self) -> Vec<String> {
-        let header: Vec<String> = self.columns.iter().map(ToString::to_string).collect();
-        let lines: Vec<&Vec<String>> = std::iter::once(&header).chain(&self.rows).collect();
-        let width = |column: usize| {
-            lines.iter().filter_map(|line| line.get(column)).map(|cell| cell.chars().count()).max()
-        };
-        let widths: Vec<usize> =
-            (0..self.columns.len()).map(|column| width(column).unwrap_or(0)).collect();
-        let line = |cells: &Vec<String>| {
-            let padded = cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:>width$}"));
-            padded.collect::<Vec<_>>().join("  ")
-        };
-        lines.into_iter().map(line).collect()
-    }
-}
-
 /// The tables of a result that have rows.
-pub(super) fn all(result: &RunResult, record: &PartitionsRecord) -> Vec<Table> {
+pub(super) fn all(result: &RunResult, record: &PartitionsRecord) -> Vec<Grid> {
     let tables = [
         load(result, record),
         memory(record),
@@ -60,7 +26,7 @@ pub(super) fn all(result: &RunResult, record: &PartitionsRecord) -> Vec<Table> {
     tables.into_iter().filter(|table| !table.rows.is_empty()).collect()
 }
 
-fn load(result: &RunResult, record: &PartitionsRecord) -> Table {
+fn load(result: &RunResult, record: &PartitionsRecord) -> Grid {
     let row = |point: &CurvePoint| {
         let case = full_speed_case(point.partitions);
         let full = |metric: Metric, unit| {
@@ -87,7 +53,7 @@ fn load(result: &RunResult, record: &PartitionsRecord) -> Table {
             kilobytes_per(batching, batching.requests),
         ]
     };
-    Table::of(
+    Grid::of(
         "Load",
         "Throughput and processor time at full speed, latencies from the intended time at the \
          fixed rate. late: the generator itself was late, so there is no latency; behind: the \
@@ -108,7 +74,7 @@ fn load(result: &RunResult, record: &PartitionsRecord) -> Table {
     )
 }
 
-fn memory(record: &PartitionsRecord) -> Table {
+fn memory(record: &PartitionsRecord) -> Grid {
     let resident = |held: Option<Resources>| size(held.map(|held| held.resident_bytes));
     let less = |held: Option<Resources>| {
         let known = held.filter(|held| held.cache_bytes.is_some());
@@ -136,7 +102,7 @@ fn memory(record: &PartitionsRecord) -> Table {
             size(point.disk_bytes),
         ]
     };
-    Table::of(
+    Grid::of(
         "What the broker holds",
         "Resident memory with the topic empty, at the end of the load, and idle after it; less \
          cache is without the records kept for readers, where the broker says how much that is. \
@@ -159,7 +125,7 @@ fn memory(record: &PartitionsRecord) -> Table {
     )
 }
 
-fn at_once(record: &PartitionsRecord) -> Table {
+fn at_once(record: &PartitionsRecord) -> Grid {
     let rows = record.at_once.iter().map(|made| {
         let times = made.creation.map(|creation| [creation.answered_ns, creation.usable_ns]);
         let [answered, usable] = times.map_or([NONE.into(), NONE.into()], |times| times.map(time));
@@ -174,7 +140,7 @@ fn at_once(record: &PartitionsRecord) -> Table {
             made.failure.as_ref().map_or_else(String::new, outcome),
         ]
     });
-    Table::of(
+    Grid::of(
         "Made at once",
         "One request for one topic. Answered: the client has the answer; usable: partitions all \
          over the topic answer ListOffsets. One broker makes all of them, and each is deleted \
@@ -184,7 +150,7 @@ fn at_once(record: &PartitionsRecord) -> Table {
     )
 }
 
-fn growth(title: &str, growths: &[Growth]) -> Table {
+fn growth(title: &str, growths: &[Growth]) -> Grid {
     let rows = growths.iter().map(|growth| {
         let [first, last] = ends(growth).map_or([NONE.into(), NONE.into()], |ends| ends.map(time));
         let sum: u64 = growth.steps.iter().map(|step| step.usable_ns).sum();
@@ -206,7 +172,7 @@ fn growth(title: &str, growths: &[Growth]) -> Table {
             end,
         ]
     });
-    Table::of(
+    Grid::of(
         title,
         "Each step is one request, timed until what it added is usable. First and last: the mean \
          of the first and of the last fifth of the steps.",
@@ -226,7 +192,7 @@ fn growth(title: &str, growths: &[Growth]) -> Table {
     )
 }
 
-fn restarts(record: &PartitionsRecord) -> Table {
+fn restarts(record: &PartitionsRecord) -> Grid {
     let maybe = |nanos: Option<u64>| nanos.map_or_else(|| NONE.to_string(), time);
     let rows = record.restarts.iter().map(|restart| {
         let audit = restart.audit.as_ref().map_or_else(
@@ -246,7 +212,7 @@ fn restarts(record: &PartitionsRecord) -> Table {
             restart.failure.as_ref().map_or_else(String::new, outcome),
         ]
     });
-    Table::of(
+    Grid::of(
         "Killed with SIGKILL and started again",
         "From the start of the process: the port is open; a record for a topic of one partition \
          is acknowledged. Large: how long a client that knows nothing takes to have a record for \
@@ -267,7 +233,7 @@ fn restarts(record: &PartitionsRecord) -> Table {
     )
 }
 
-fn reassignments(record: &PartitionsRecord) -> Table {
+fn reassignments(record: &PartitionsRecord) -> Grid {
     let maybe = |nanos: Option<u64>| nanos.map_or_else(|| NONE.to_string(), time);
     let rows = record.reassignments.iter().map(|moved| {
         vec![
@@ -280,7 +246,7 @@ fn reassignments(record: &PartitionsRecord) -> Table {
             moved.failure.as_ref().map_or_else(String::new, outcome),
         ]
     });
-    Table::of(
+    Grid::of(
         "Moved to the next broker",
         "Empty partitions with one replica. Answered: the last request; moved: the cluster says \
          that no partition is being moved any more.",
@@ -289,7 +255,7 @@ fn reassignments(record: &PartitionsRecord) -> Table {
     )
 }
 
-fn failures(record: &PartitionsRecord) -> Table {
+fn failures(record: &PartitionsRecord) -> Grid {
     let curve = record.curve.iter().map(|point| {
         (format!("{} partitions", thousands(point.partitions.into())), &point.arm, &point.failure)
     });
@@ -314,7 +280,7 @@ fn failures(record: &PartitionsRecord) -> Table {
         let words = failure.words.clone();
         Some(vec![what, arm.clone(), failure.during.clone(), how(failure), limit, words])
     });
-    Table::of(
+    Grid::of(
         "How systems failed",
         "A failure is a result. The wall is the limit that the system's words, its log or its \
          counts name.",

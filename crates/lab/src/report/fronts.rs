@@ -1,0 +1,244 @@
+//! What fronts cost, side by side: processor time, latency, throughput and memory, a column for
+//! each arm.
+
+use super::figure::{bytes, number, thousands};
+use super::grid::Grid;
+use super::table::NONE;
+use crate::checks::is_saturated;
+use crate::metric::{Metric, Unit, compare_one};
+use crate::result::{Arm, Experiment, RunRecord, RunResult};
+use crate::statistics::{median, paired_effect};
+use crate::workload::Pace;
+
+/// The arm whose processor time others are multiples of.
+const RELAY: &str = "relay";
+
+/// The tables of a result that asks what fronts cost; none for any other.
+pub(super) fn grids(result: &RunResult) -> Vec<Grid> {
+    if result.experiment != Experiment::Overhead {
+        return Vec::new();
+    }
+    let grids = [processor_time(result), latency(result), throughput(result), memory(result)];
+    grids.into_iter().filter(|grid| !grid.rows.is_empty()).collect()
+}
+
+fn processor_time(result: &RunResult) -> Grid {
+    let has_front = |arm: &&Arm| {
+        let mut runs = result.runs.iter().filter(|run| run.arm == arm.name);
+        runs.any(|run| Metric::ProxyCpu.of(run).is_some())
+    };
+    let arms: Vec<&Arm> = result.arms.iter().filter(has_front).collect();
+    by_case(
+        result,
+        &arms,
+        "Processor time of what stands before the broker, CPU-ms per MB",
+        "User and system time of its process inside the measured window, by MB (2^20 bytes of \
+         record values) that were produced and consumed through it there. Means over the runs with \
+         95 % intervals; x is the multiple of the bare relay's.",
+        |case, arm| cost(result, case, arm),
+    )
+}
+
+fn latency(result: &RunResult) -> Grid {
+    by_case(
+        result,
+        &result.arms.iter().collect::<Vec<_>>(),
+        "Publish latency at a fixed rate, p50 / p99, ms",
+        "From the intended time of a record to its acknowledgement, medians over the runs. An arm \
+         that is saturated cannot keep up with the rate; told is what it takes instead.",
+        |case, arm| {
+            let runs = runs_of(result, case, arm);
+            let saturated: Vec<&RunRecord> =
+                runs.iter().copied().filter(|run| is_saturated(run)).collect();
+            if !saturated.is_empty() {
+                let taken = middle(&saturated, Metric::ProduceThroughput)?;
+                let taken = number(taken, Unit::MegabytesPerSecond);
+                return Some(format!("saturated at {taken} MB/s"));
+            }
+            let [p50, p99] = [Metric::ResponseP50, Metric::ResponseP99]
+                .map(|metric| middle(&runs, metric).map(|value| number(value, Unit::Milliseconds)));
+            Some(format!("{} / {}", p50?, p99?))
+        },
+    )
+}
+
+fn throughput(result: &RunResult) -> Grid {
+    let arms: Vec<&Arm> = result.arms.iter().collect();
+    let first = arms.first().map_or("", |arm| arm.name.as_str());
+    let rate = |case: &str, arm: &str| {
+        let runs = runs_of(result, case, arm);
+        let is_fixed = runs.iter().any(|run| matches!(run.workload.pace, Pace::Scheduled { .. }));
+        let metrics = [Metric::ConsumeThroughput, Metric::ProduceThroughput];
+        metrics.iter().find_map(|m| middle(&runs, *m)).filter(|_| !is_fixed)
+    };
+    by_case(
+        result,
+        &arms,
+        "Throughput at full speed, MB/s",
+        "Medians over the runs; the share is that of the first arm.",
+        |case, arm| {
+            let own = rate(case, arm)?;
+            let words = number(own, Unit::MegabytesPerSecond);
+            match rate(case, first).filter(|_| arm != first) {
+                Some(whole) => Some(format!("{words} ({:.0} %)", own / whole * 100.0)),
+                None => Some(words),
+            }
+        },
+    )
+}
+
+fn memory(result: &RunResult) -> Grid {
+    let row = |arm: &Arm| {
+        let idle = arm.idle?;
+        Some(vec![
+            arm.name.clone(),
+            bytes(idle.resident_bytes),
+            bytes(idle.anonymous_bytes),
+            thousands(idle.threads),
+        ])
+    };
+    Grid::of(
+        "Idle",
+        "What each holds some seconds after its start, before anything passed through it.",
+        &["arm", "resident", "of it no file's", "threads"],
+        result.arms.iter().filter_map(row),
+    )
+}
+
+/// A row for each case that has a cell, a column for each arm.
+fn by_case(
+    result: &RunResult,
+    arms: &[&Arm],
+    title: &str,
+    about: &'static str,
+    cell: impl Fn(&str, &str) -> Option<String>,
+) -> Grid {
+    let columns: Vec<&str> =
+        std::iter::once("case").chain(arms.iter().map(|arm| arm.name.as_str())).collect();
+    let cases = result.cases();
+    let rows = cases.iter().filter_map(|case| {
+        let cells: Vec<Option<String>> = arms.iter().map(|arm| cell(case, &arm.name)).collect();
+        let has_any = cells.iter().any(Option::is_some);
+        let cells = cells.into_iter().map(|cell| cell.unwrap_or_else(|| NONE.into()));
+        has_any.then(|| std::iter::once((*case).to_string()).chain(cells).collect())
+    });
+    Grid::of(title, about, &columns, rows)
+}
+
+/// What an arm's front takes of a processor, with its interval and as a multiple of the relay.
+fn cost(result: &RunResult, case: &str, arm: &str) -> Option<String> {
+    let unit = Metric::ProxyCpu.unit();
+    let figures = figures(&runs_of(result, case, arm), Metric::ProxyCpu);
+    let mut words = match paired_effect(&figures, result.seed) {
+        Some(effect) => format!(
+            "{} [{}, {}]",
+            number(effect.mean, unit),
+            number(effect.interval_95.low, unit),
+            number(effect.interval_95.high, unit)
+        ),
+        None if figures.is_empty() => return None,
+        None => number(median(&figures), unit),
+    };
+    if arm != RELAY {
+        let compared =
+            compare_one(&result.runs, case, RELAY, arm, Metric::ProxyCpu, result.seed).effect;
+        if let Some(effect) = compared {
+            words += &format!(", {} x", number(effect.log_ratio.mean.exp(), Unit::Times));
+        }
+    }
+    Some(words)
+}
+
+fn runs_of<'a>(result: &'a RunResult, case: &'a str, arm: &'a str) -> Vec<&'a RunRecord> {
+    result.runs_of(case, arm).collect()
+}
+
+fn figures(runs: &[&RunRecord], metric: Metric) -> Vec<f64> {
+    runs.iter().filter_map(|run| metric.of(run)).collect()
+}
+
+/// The median of a figure over the runs that have it.
+fn middle(runs: &[&RunRecord], metric: Metric) -> Option<f64> {
+    let figures = figures(runs, metric);
+    (!figures.is_empty()).then(|| median(&figures))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::sample;
+
+    /// The sample with a bare relay of half the proxy's cost as a third arm.
+    fn with_relay() -> RunResult {
+        let mut result = sample::result();
+        let proxied = result.runs.iter().filter(|run| run.arm == "proxy").cloned();
+        let relayed = proxied.map(|mut run| {
+            run.arm = RELAY.into();
+            for usage in run.processes.iter_mut().filter(|usage| usage.role == "proxy") {
+                usage.cpu_ns /= 2;
+            }
+            run
+        });
+        let relayed: Vec<RunRecord> = relayed.collect();
+        result.runs.extend(relayed);
+        result.arms.push(Arm::of(RELAY, "a bare relay"));
+        result
+    }
+
+    fn grid<'a>(grids: &'a [Grid], title: &str) -> &'a Grid {
+        grids.iter().find(|grid| grid.title.starts_with(title)).expect("the table is there")
+    }
+
+    #[test]
+    fn processor_time_stands_by_case_and_arm_with_the_multiple_of_the_relay() {
+        let grids = grids(&with_relay());
+        let cpu = grid(&grids, "Processor time");
+        assert_eq!(cpu.columns, ["case", "proxy", "relay"]);
+        let [fixed, full_speed] = cpu.rows.as_slice() else { panic!("{:?}", cpu.rows) };
+        // 260 ms over 240,000 records of 1 KB in each of six runs.
+        assert_eq!(fixed[1..], ["1.11 [1.11, 1.11], 2.00 x", "0.555 [0.555, 0.555]"]);
+        assert!(full_speed[1].ends_with(", 2.00 x"), "{full_speed:?}");
+    }
+
+    #[test]
+    fn throughput_is_told_at_full_speed_alone_and_as_a_share() {
+        let grids = grids(&with_relay());
+        let [row] = grid(&grids, "Throughput").rows.as_slice() else { panic!("one case") };
+        assert_eq!(row[0], "Produce at full speed");
+        assert_eq!(row[1], "246");
+        assert!(row[2].ends_with("(80 %)"), "{row:?}");
+    }
+
+    #[test]
+    fn a_saturated_arm_has_a_rate_instead_of_latencies() {
+        let mut result = with_relay();
+        for run in result.runs.iter_mut().filter(|run| run.arm == RELAY && run.latency.is_some()) {
+            run.produced_records = 60_000;
+        }
+        let grids = grids(&result);
+        let [row] = grid(&grids, "Publish latency").rows.as_slice() else { panic!("one case") };
+        assert!(row[1].contains(" / ") && row[2].contains(" / "), "{row:?}");
+        assert_eq!(row[3], "saturated at 9.77 MB/s");
+    }
+
+    #[test]
+    fn idle_memory_is_told_of_arms_that_have_a_front() {
+        let mut result = with_relay();
+        assert!(grids(&result).iter().all(|grid| grid.title != "Idle"));
+        let idle = crate::resources::Resources {
+            resident_bytes: 3 << 20,
+            anonymous_bytes: 1 << 20,
+            threads: 2,
+            ..Default::default()
+        };
+        result.arms[1].idle = Some(idle);
+        let grids = grids(&result);
+        assert_eq!(grid(&grids, "Idle").rows, [["proxy", "3.00 MiB", "1.00 MiB", "2"]]);
+    }
+
+    #[test]
+    fn other_questions_have_no_such_tables() {
+        let result = RunResult { experiment: Experiment::SideBySide, ..with_relay() };
+        assert!(grids(&result).is_empty());
+    }
+}
