@@ -103,7 +103,8 @@ fn fmt() -> Result<Count> {
 
 fn clippy() -> Result<Count> {
     let mut clippy = cargo(&["clippy", "--workspace", "--all-targets"]);
-    clippy.args(["--features", "moldau-encryption/real-vault", "--", "-D", "warnings"]);
+    clippy.args(["--features", "moldau-encryption/real-vault,moldau/real-vault"]);
+    clippy.args(["--", "-D", "warnings"]);
     succeed(clippy)
 }
 
@@ -138,7 +139,8 @@ fn vault(arguments: &Arguments) -> Result<Count> {
         println!("HashiCorp Vault is not there or outdated: `cargo xtask peers vault` builds it");
         return Ok(Count { not_run: 1, ..Count::default() });
     }
-    let mut tests = cargo(&["test", "--package", "moldau-encryption", "--features", "real-vault"]);
+    let mut tests = cargo(&["test", "--package", "moldau-encryption", "--package", "moldau"]);
+    tests.args(["--features", "moldau-encryption/real-vault,moldau/real-vault"]);
     tests.args(["--test", "it", "vault::", "--", "--test-threads", "2"]);
     tests.env("MOLDAU_VAULT", peers.vault());
     counted(tests)

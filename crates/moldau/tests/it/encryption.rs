@@ -15,7 +15,8 @@ use moldau_encryption::{KeyFile, MARKER_KEY};
 use moldau_protocol::ErrorCode;
 use moldau_records::{Compression, Decompressor, HeaderView};
 
-use crate::traffic::{block_on, connect, now_ms, soon};
+use crate::ledger::Repeats;
+use crate::traffic::{Numbered, Reader, block_on, connect, now_ms, soon};
 use crate::world::{Process, moldau};
 
 /// Records to each topic.
@@ -33,8 +34,8 @@ const BATCH_BYTES_MAX: usize = 16 << 20;
 /// Values by topic, in the order of their offsets.
 type Values = BTreeMap<String, Vec<Vec<u8>>>;
 
-/// A proxy that encrypts all topics but `clear-*`, for which there is no key.
-fn encrypting_proxy(dir: &Path, upstream: SocketAddr, topics: &[String]) -> Process {
+/// A proxy that encrypts these topics, with `more` of the filter's configuration.
+fn encrypting_proxy(dir: &Path, upstream: SocketAddr, topics: &[String], more: &str) -> Process {
     let keys = dir.join("keys");
     KeyFile::init(&keys).unwrap();
     for topic in topics {
@@ -49,6 +50,7 @@ fn encrypting_proxy(dir: &Path, upstream: SocketAddr, topics: &[String]) -> Proc
          \x20   filters:\n\
          \x20     - record_encryption:\n\
          \x20         template: KEK_$(topicName)\n\
+         \x20         {more}\n\
          \x20         kms: {{key_file: {{path: \"{}\"}}}}\n",
         keys.display()
     );
@@ -174,7 +176,7 @@ fn nothing_of_a_sealed_value_is_found_on_the_disk_of_the_broker() {
     let broker = broker(dir.path());
     let topic = |compression: Compression| format!("sealed-{}", compression.name());
     let topics: Vec<String> = Compression::ALL.iter().map(|it| topic(*it)).collect();
-    let proxy = encrypting_proxy(dir.path(), broker.address, &topics);
+    let proxy = encrypting_proxy(dir.path(), broker.address, &topics, "");
     let values = block_on(async {
         let (through_proxy, direct) = (connect(proxy.address).await, connect(broker.address).await);
         create(&through_proxy, &topics).await;
@@ -204,6 +206,64 @@ fn nothing_of_a_sealed_value_is_found_on_the_disk_of_the_broker() {
     assert!(said.contains("session ended"), "the log shows all there is: {said}");
     let mut windows = values.values().flatten().map(|value| &value[..WINDOW_BYTES]);
     assert!(windows.all(|window| !said.contains(std::str::from_utf8(window).unwrap())));
+    let keys = std::fs::read_to_string(dir.path().join("keys")).unwrap();
+    let secrets: Vec<_> = keys.lines().filter_map(|line| line.split_once(" secret ")).collect();
+    assert_eq!(secrets.len(), topics.len());
+    assert!(secrets.iter().all(|(_, secret)| !said.contains(secret)));
+}
+
+#[test]
+fn data_keys_take_turns_under_load_without_an_error() {
+    const RECORDS_PER_KEY: u64 = 1000;
+    let dir = tempfile::tempdir().unwrap();
+    let broker = broker(dir.path());
+    let more = format!("records_per_key_max: {RECORDS_PER_KEY}");
+    let proxy = encrypting_proxy(dir.path(), broker.address, &["rotated".to_owned()], &more);
+    let records = block_on(async {
+        let cluster = connect(proxy.address).await;
+        // A batch with more than half of the records of a key could leave the other half unused.
+        let options = ProducerOptions { batch_bytes: 32 << 10, ..ProducerOptions::default() };
+        let mut numbered = Numbered::start(&cluster, "rotated", options).await;
+        let mut reader = Reader::start(&numbered).await;
+        for _ in 0..40 {
+            for _ in 0..RECORDS_PER_KEY {
+                numbered.send_one().await;
+            }
+            reader.read_some().await;
+        }
+        numbered.flush().await;
+        reader.read_to_end().await;
+        let ledger = numbered.into_ledger();
+        let records = ledger.acknowledged();
+        assert_eq!(records, 40 * RECORDS_PER_KEY);
+        assert_eq!(ledger.into_problems(Repeats::Never), Vec::<String>::new());
+        records
+    });
+    let metric = |name: &str, labels: &str| {
+        let labels = format!("{{virtual_cluster=\"main\"{labels}}}");
+        let value = proxy.metric(&format!("moldau_proxy_{name}_total{labels}"));
+        value.to_string().parse::<u64>().unwrap()
+    };
+    let sealed = metric("records_sealed", "");
+    assert_eq!((sealed, metric("records_opened", "")), (records, records));
+    let calls = |operation: &str, outcome: &str| {
+        let labels = format!(",operation=\"{operation}\",outcome=\"{outcome}\"");
+        metric("kms_calls", &labels)
+    };
+    // The next key is asked for once more than half of the records of the one before are sealed,
+    // and the last may have sealed nothing yet.
+    let generated = calls("generate_data_key", "ok");
+    let generated_max = sealed / (RECORDS_PER_KEY / 2 + 1) + 2;
+    assert!((sealed / RECORDS_PER_KEY..=generated_max).contains(&generated), "{generated}");
+    assert_eq!(metric("sealing_keys_replaced", ""), generated - 1);
+    let opened = calls("decrypt_edek", "ok");
+    assert!((generated - 1..=generated).contains(&opened), "{opened} of {generated}");
+    assert_eq!(calls("resolve_alias", "ok"), 1);
+    for outcome in ["unknown_key", "refused", "unavailable", "damaged_edek"] {
+        for operation in ["generate_data_key", "decrypt_edek", "resolve_alias"] {
+            assert_eq!(calls(operation, outcome), 0, "{operation} {outcome}");
+        }
+    }
 }
 
 #[test]
@@ -211,7 +271,7 @@ fn a_topic_without_a_key_is_refused_and_the_others_go_on() {
     let dir = tempfile::tempdir().unwrap();
     let broker = broker(dir.path());
     let [sealed, clear] = ["sealed", "clear-a"].map(str::to_owned);
-    let proxy = encrypting_proxy(dir.path(), broker.address, std::slice::from_ref(&sealed));
+    let proxy = encrypting_proxy(dir.path(), broker.address, std::slice::from_ref(&sealed), "");
     block_on(async {
         let cluster = connect(proxy.address).await;
         let topics = [sealed.clone(), clear.clone()];

@@ -13,4 +13,6 @@ mod ledger;
 mod partitions;
 mod repair;
 mod traffic;
+#[cfg(feature = "real-vault")]
+mod vault;
 mod world;

@@ -29,7 +29,7 @@ const VALUE_BYTES: usize = 120;
 const RECORDS_PER_TURN: u64 = 64;
 
 /// Time between the ticks of moderate traffic.
-const TICK: Duration = Duration::from_millis(10);
+pub(crate) const TICK: Duration = Duration::from_millis(10);
 
 /// What became of the records of some moderate traffic.
 #[derive(Debug)]

@@ -103,6 +103,14 @@ impl Server {
         }
     }
 
+    /// Sends it a signal, such as `STOP`.
+    #[allow(dead_code, reason = "the tests of the binary have this file too, and need it")]
+    pub(super) fn signal(&self, name: &str) {
+        let process = self.process.as_ref().unwrap();
+        let arguments = [format!("-{name}"), process.id().to_string()];
+        assert!(Command::new("kill").args(arguments).status().unwrap().success());
+    }
+
     pub(super) fn address(&self) -> &str {
         &self.address
     }
