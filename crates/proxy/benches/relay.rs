@@ -125,9 +125,8 @@ fn measure(workload: &Workload, keys: &Keys, rounds: usize, requests: usize) {
     let (low, high) = (ratios[0], ratios[ratios.len() - 1]);
     let sealed = median(&mut sealings);
     let (sealed_low, sealed_high) = (sealings[0], sealings[sealings.len() - 1]);
-    println!(
-        "{name:<26} {relayed:>7.3} {proxied:>7.3} {ratio:>6.2} {low:>5.2}-{high:<5.2} {sealed:>8.3} {sealed_low:>6.3}-{sealed_high:<6.3}"
-    );
+    print!("{name:<26} {relayed:>7.3} {proxied:>7.3} {ratio:>6.2} {low:>5.2}-{high:<5.2}");
+    println!(" {sealed:>8.3} {sealed_low:>6.3}-{sealed_high:<6.3}");
     drop((proxy, sealing));
 }
 

@@ -39,7 +39,7 @@ pub(crate) enum Step {
     Held,
     /// So many bytes, at least one, may be written on.
     Pass(usize),
-    /// `pass` bytes are written on, then the insert if there is any, and the `skip` bytes after them
+    /// `pass` bytes are written on, then the insert if there is any; the `skip` bytes after them
     /// are dropped.
     Replace { pass: usize, skip: usize },
 }

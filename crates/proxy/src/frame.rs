@@ -32,11 +32,11 @@ struct Frame {
 }
 
 impl RequestFrame {
-    /// Reads the header of a whole frame.
+    /// Reads the header of a whole frame with its length.
     ///
     /// # Errors
     /// The API or its version is unknown, or the header is broken.
-    pub(crate) fn parse(bytes: Vec<u8>, expects_response: bool) -> Result<Self, DecodeError> {
+    pub fn parse(bytes: Vec<u8>, expects_response: bool) -> Result<Self, DecodeError> {
         let (header, body) = RequestHeader::parse(bytes.get(LENGTH_SIZE..).unwrap_or_default())?;
         let RequestHeader { api_key, api_version, correlation_id, .. } = header;
         let body_at = bytes.len() - body.len();
@@ -140,6 +140,12 @@ impl RequestFrame {
         Ok(Self { frame, ..self })
     }
 
+    /// The frame with its length.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.frame.bytes
+    }
+
     /// An answer to this request.
     ///
     /// # Errors
@@ -160,15 +166,11 @@ impl RequestFrame {
 }
 
 impl ResponseFrame {
-    /// Reads the header of a whole frame.
+    /// Reads the header of a whole frame with its length.
     ///
     /// # Errors
     /// The header is broken.
-    pub(crate) fn parse(
-        bytes: Vec<u8>,
-        api_key: ApiKey,
-        api_version: i16,
-    ) -> Result<Self, DecodeError> {
+    pub fn parse(bytes: Vec<u8>, api_key: ApiKey, api_version: i16) -> Result<Self, DecodeError> {
         let frame = bytes.get(LENGTH_SIZE..).unwrap_or_default();
         let (_correlation_id, body) = frame::parse_response(frame, api_key, api_version)?;
         let body_at = bytes.len() - body.len();
@@ -237,7 +239,8 @@ impl ResponseFrame {
     }
 
     /// The frame with its length.
-    pub(crate) fn bytes(&self) -> &[u8] {
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
         &self.frame.bytes
     }
 

@@ -39,24 +39,33 @@ pub(crate) type Outbox = Rc<RefCell<Option<OwnRequest>>>;
 /// which could not be read while an answer is held.
 #[derive(Debug)]
 pub struct Upstream {
-    outbox: Outbox,
+    /// None if it leads nowhere.
+    outbox: Option<Outbox>,
 }
 
 impl Upstream {
     pub(crate) fn new(outbox: Outbox) -> Self {
-        Self { outbox }
+        Self { outbox: Some(outbox) }
+    }
+
+    /// One that leads nowhere: every request over it fails. It serves to try a filter without a
+    /// session.
+    #[must_use]
+    pub fn nowhere() -> Self {
+        Self { outbox: None }
     }
 
     /// Sends a request and waits for its answer, while the request at hand waits and nothing
     /// behind it is sent.
     ///
     /// # Errors
-    /// The version cannot express the request, or the answer cannot be read.
+    /// The version cannot express the request, the answer cannot be read, or this leads nowhere.
     pub async fn send<Q: Request>(
         &mut self,
         version: i16,
         request: &Q,
     ) -> Result<Q::Response, FilterError> {
+        let outbox = self.outbox.as_ref().ok_or("there is no way upstream")?;
         let mut bytes = BytesMut::new();
         frame::encode_request(&mut bytes, version, CORRELATION_ID, Some(CLIENT_ID), request)?;
         let expected = Expected {
@@ -65,7 +74,7 @@ impl Upstream {
             api_version: version,
         };
         let (answer, answered) = oneshot::channel();
-        *self.outbox.borrow_mut() = Some(OwnRequest { frame: bytes.into(), expected, answer });
+        *outbox.borrow_mut() = Some(OwnRequest { frame: bytes.into(), expected, answer });
         let bytes = answered.await?;
         let frame = bytes.get(LENGTH_SIZE..).unwrap_or_default();
         let (_correlation_id, body) = frame::parse_response(frame, Q::KEY, version)?;

@@ -7,7 +7,9 @@ mod broken_input;
 #[expect(dead_code, reason = "the example's own main")]
 mod client_id;
 mod encrypting;
+mod filter_any;
 mod filtering;
+mod hostile_records;
 mod lifecycle;
 mod relaying;
 mod rewriting;
