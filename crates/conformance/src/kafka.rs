@@ -1,6 +1,7 @@
-//! A single-node Apache Kafka in KRaft mode, as a process of its own.
+//! Apache Kafka in KRaft mode, each node a process of its own.
 
 use std::fs;
+use std::net::SocketAddrV4;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -8,7 +9,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 
 use crate::peers::Peers;
-use crate::process::{Process, free_ports};
+use crate::process::{Process, free_ports, loopback};
 
 /// A cold JVM on a busy machine opens its port after some seconds.
 const START_TIMEOUT: Duration = Duration::from_secs(90);
@@ -16,40 +17,36 @@ const START_TIMEOUT: Duration = Duration::from_secs(90);
 /// The line with which Kafka says that it serves requests.
 const STARTED: &str = "Kafka Server started";
 
+/// Neighbouring ports of a node.
+const PORTS: u16 = 2;
+
 /// A running Apache Kafka; dropped, it is stopped.
 #[derive(Debug)]
 pub struct Kafka {
-    process: Process,
+    nodes: Vec<Process>,
     bootstrap: String,
 }
 
 impl Kafka {
-    /// Formats `<directory>/kafka` and starts a broker and controller there on free ports.
+    /// Starts a cluster of one node with its files in `directory`.
     pub fn start(peers: &Peers, directory: &Path) -> Result<Self> {
-        let port = free_ports(2)?;
-        let home = directory.join("kafka");
-        fs::create_dir_all(&home)?;
-        let properties = home.join("server.properties");
-        fs::write(&properties, server_properties(port, port + 1, &home.join("data")))?;
+        Self::start_cluster(peers, directory, 1)
+    }
 
-        let mut format = peers.java_tool("kafka.tools.StorageTool")?;
-        format.args(["format", "--cluster-id", "MoldauConformanceTestA", "--config"]);
-        format.arg(&properties);
-        let formatted = Process::run(format, "kafka-format", directory, "", START_TIMEOUT)?;
-        ensure!(formatted.success(), "cannot format: {}", formatted.explanation());
-
-        let mut command = Command::new("java");
-        command
-            .args(["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"])
-            .arg("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
-            .arg("-Dorg.slf4j.simpleLogger.log.kafka.server=info")
-            .args(["-cp", &peers.kafka_classpath()?, "kafka.Kafka"])
-            .arg(&properties);
-        let mut process = Process::spawn(command, "kafka", directory)?;
-        process.await_ready(START_TIMEOUT, |kafka| {
-            kafka.stderr_text().contains(STARTED) || kafka.stdout_text().contains(STARTED)
-        })?;
-        Ok(Self { process, bootstrap: format!("127.0.0.1:{port}") })
+    /// Starts a cluster of `nodes` brokers and controllers on free ports, their files in
+    /// `directory`.
+    pub fn start_cluster(peers: &Peers, directory: &Path, nodes: u16) -> Result<Self> {
+        let port = free_ports(nodes * PORTS)?;
+        let mut processes = Vec::new();
+        for node in 1..=nodes {
+            processes.push(start_node(peers, directory, Layout { nodes, port }, node)?);
+        }
+        for process in &mut processes {
+            process.await_ready(START_TIMEOUT, |kafka| {
+                kafka.stderr_text().contains(STARTED) || kafka.stdout_text().contains(STARTED)
+            })?;
+        }
+        Ok(Self { nodes: processes, bootstrap: loopback(port).to_string() })
     }
 
     /// The address that clients connect to.
@@ -59,19 +56,67 @@ impl Kafka {
 
     /// The last lines of its output.
     pub fn tail(&self) -> String {
-        self.process.tail()
+        self.nodes.iter().map(Process::tail).collect::<Vec<_>>().join("\n")
+    }
+}
+
+/// Formats the directory of a node and starts it, without waiting until it serves.
+fn start_node(peers: &Peers, directory: &Path, layout: Layout, node: u16) -> Result<Process> {
+    let name = format!("kafka-{node}");
+    let home = directory.join(&name);
+    fs::create_dir_all(&home)?;
+    let properties = home.join("server.properties");
+    fs::write(&properties, server_properties(layout, node, &home.join("data")))?;
+
+    let mut format = peers.java_tool("kafka.tools.StorageTool")?;
+    format.args(["format", "--cluster-id", "MoldauConformanceTestA", "--config"]);
+    format.arg(&properties);
+    let formatted = Process::run(format, &format!("{name}-format"), directory, "", START_TIMEOUT)?;
+    ensure!(formatted.success(), "cannot format: {}", formatted.explanation());
+
+    let mut command = Command::new("java");
+    command
+        .args(["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"])
+        .arg("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
+        .arg("-Dorg.slf4j.simpleLogger.log.kafka.server=info")
+        .args(["-cp", &peers.kafka_classpath()?, "kafka.Kafka"])
+        .arg(&properties);
+    Process::spawn(command, &name, directory)
+}
+
+/// The nodes of a cluster, numbered from 1.
+#[derive(Clone, Copy)]
+struct Layout {
+    nodes: u16,
+    /// The first port of the first node.
+    port: u16,
+}
+
+impl Layout {
+    /// Where clients and brokers connect to a node.
+    fn broker(self, node: u16) -> SocketAddrV4 {
+        loopback(self.port + (node - 1) * PORTS)
+    }
+
+    /// Where its controller listens.
+    fn controller(self, node: u16) -> SocketAddrV4 {
+        loopback(self.port + (node - 1) * PORTS + 1)
     }
 }
 
 /// The internal topics are kept small, and the first rebalance and the cleaning of compacted topics
-/// come at once, so that tests are short.
-fn server_properties(port: u16, controller_port: u16, data: &Path) -> String {
+/// come at once, so that tests are short. Every topic lives on while a node of three is away.
+fn server_properties(layout: Layout, node: u16, data: &Path) -> String {
+    let voter = |node: u16| format!("{node}@{}", layout.controller(node));
+    let voters = (1..=layout.nodes).map(voter).collect::<Vec<_>>().join(",");
+    let (broker, controller) = (layout.broker(node), layout.controller(node));
+    let (replicas, in_sync) = (layout.nodes, layout.nodes.min(2));
     format!(
         "process.roles=broker,controller
-node.id=1
-controller.quorum.voters=1@127.0.0.1:{controller_port}
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+node.id={node}
+controller.quorum.voters={voters}
+listeners=PLAINTEXT://{broker},CONTROLLER://{controller}
+advertised.listeners=PLAINTEXT://{broker}
 controller.listener.names=CONTROLLER
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
 log.dirs={}
@@ -79,13 +124,13 @@ auto.create.topics.enable=false
 group.initial.rebalance.delay.ms=0
 log.cleaner.backoff.ms=200
 offsets.topic.num.partitions=4
-offsets.topic.replication.factor=1
+offsets.topic.replication.factor={replicas}
 transaction.state.log.num.partitions=4
-transaction.state.log.replication.factor=1
-transaction.state.log.min.isr=1
+transaction.state.log.replication.factor={replicas}
+transaction.state.log.min.isr={in_sync}
 share.coordinator.state.topic.num.partitions=4
-share.coordinator.state.topic.replication.factor=1
-share.coordinator.state.topic.min.isr=1
+share.coordinator.state.topic.replication.factor={replicas}
+share.coordinator.state.topic.min.isr={in_sync}
 ",
         data.display()
     )

@@ -1,11 +1,13 @@
-//! Real Kafka clients in five languages, and Kafka's own tools, against a running server.
+//! Real Kafka clients in five languages, Kafka's own tools and Kroxylicious, against our servers.
 //!
-//! Development only. `cargo xtask peers` installs what this crate runs; the binary
-//! `moldau-conformance` runs it and `cargo xtask test` calls that binary.
+//! Development only. `cargo xtask peers` installs what this crate runs. The binary
+//! `moldau-conformance` runs clients and tools, `moldau-interop` Kroxylicious; `cargo xtask test`
+//! calls both.
 //!
 //! - [`peers`]: where the installed clients and Apache Kafka are;
 //! - [`process`]: a child process that never outlives its owner;
-//! - [`kafka`]: a single-node Apache Kafka;
+//! - [`kafka`]: Apache Kafka, of one node or more;
+//! - [`vault`]: a HashiCorp Vault;
 //! - [`moldau`]: the broker and the proxy;
 //! - [`kroxylicious`]: a Kroxylicious with record encryption;
 //! - [`virtual_cluster`]: what Kroxylicious and our proxy are told of such a cluster;
@@ -13,6 +15,7 @@
 //! - [`check`]: one result, as the client programs print it;
 //! - [`client`]: the five client programs of `clients/` and how each is started;
 //! - [`tools`]: Kafka's command-line tools, with what their output must show;
+//! - [`interop`]: record encryption by Kroxylicious and by our proxy, each reading the other's;
 //! - [`matrix`]: every program and scenario against every target, and the table of results.
 //!
 //! Invariants: a cell of the matrix uses topics and groups that no other cell uses, so cells
@@ -21,6 +24,8 @@
 
 pub mod check;
 pub mod client;
+mod http;
+pub mod interop;
 pub mod kafka;
 pub mod kroxylicious;
 pub mod matrix;
@@ -29,4 +34,5 @@ pub mod peers;
 pub mod process;
 pub mod target;
 pub mod tools;
+pub mod vault;
 pub mod virtual_cluster;

@@ -1,14 +1,13 @@
 //! The broker and the proxy under test, as processes of the `moldau` binary.
 
 use std::fs;
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::http;
 use crate::process::{Process, free_ports, loopback};
 use crate::virtual_cluster::VirtualCluster;
 
@@ -50,9 +49,9 @@ impl Moldau {
     pub fn encrypting_proxy(
         binary: &Path,
         clusters: &[VirtualCluster],
+        admin: u16,
         directory: &Path,
     ) -> Result<Self> {
-        let admin = free_ports(1)?;
         let first = clusters.first().context("a proxy has a virtual cluster")?.port;
         let config = VirtualCluster::for_moldau(clusters, admin, directory)?;
         // JSON is YAML too.
@@ -125,16 +124,7 @@ virtual_clusters:
 
 /// Whether `GET /readyz` on the admin port answers 200.
 fn is_ready(port: u16) -> bool {
-    let ask = || -> std::io::Result<String> {
-        let mut stream = TcpStream::connect(loopback(port))?;
-        stream.set_read_timeout(Some(Duration::from_secs(1)))?;
-        stream
-            .write_all(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
-        Ok(answer)
-    };
-    ask().is_ok_and(|answer| answer.starts_with("HTTP/1.1 200"))
+    http::status(port, "GET /readyz", "", "").is_ok_and(|status| status == 200)
 }
 
 /// The `moldau` binary: the one given, or the release build, or the debug build.
