@@ -4,27 +4,31 @@
 //! A loop runs as a process of its own, like the systems that are held against it, and answers
 //! with one JSON document. [`measure`] starts it; [`run`] is what that process does.
 //!
+//! A third loop has a loopback connection between the schedule and the disk, which tells what of a
+//! server's response time is the connection's.
+//!
 //! The file is allocated and written once before, as a broker's log files are, so that no flush
 //! has to allocate blocks. What is written is random, so that no layer below can shorten it.
 
-use std::os::fd::OwnedFd;
+mod file;
+mod serving;
+mod writing;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FallocateFlags, Mode, OFlags};
 use serde::{Deserialize, Serialize};
 
 use crate::cpu::{CpuMeter, HostUsage, ProcessUsage};
 use crate::error::Error;
-use crate::generator::RunClock;
-use crate::generator::slots::Slots;
-use crate::histograms::Latencies;
 use crate::run::{LatencyRecord, Slot};
-use crate::schedule::{Arrivals, Slice};
+use crate::schedule::Arrivals;
 use crate::workload::{Pace, Workload};
+
+use file::{Aligned, File};
 
 /// Role of the loop among the measured processes.
 pub const ROLE: &str = "loop";
@@ -71,6 +75,9 @@ pub enum Work {
     /// Write and flush at the intended times of the workload, `record_bytes` each, a multiple of
     /// [`BLOCK`]; what falls due during a flush is written at once after it, as a broker does.
     Write(Workload),
+    /// The same behind a loopback connection: an operation is sent at its intended time, and done
+    /// when its answer has come back.
+    Serve(Workload),
     /// Read it from start to end, that many reads of [`STEP_BYTES`] at a time.
     Read {
         /// Reads at a time.
@@ -121,7 +128,7 @@ impl Task {
             Work::Prepare => Ok(()),
             Work::Read { depth } if (1..=DEPTH_MAX).contains(depth) => Ok(()),
             Work::Read { .. } => refuse("a bare loop reads 1 to 64 times at once"),
-            Work::Write(workload) => {
+            Work::Write(workload) | Work::Serve(workload) => {
                 let bytes = workload.record_bytes;
                 if bytes == 0 || bytes > WRITE_BYTES_MAX || !bytes.is_multiple_of(BLOCK) {
                     return refuse("a bare loop writes multiples of 4096 up to 64 MiB");
@@ -169,7 +176,8 @@ pub fn run(task: &Task) -> Result<Outcome, Error> {
     let file = File::open(&task.path)?;
     match &task.work {
         Work::Prepare => prepare(&file, task.file_bytes),
-        Work::Write(workload) => Writing::new(&file, task.file_bytes, workload).run(),
+        Work::Write(workload) => writing::run(&file, task.file_bytes, workload),
+        Work::Serve(workload) => serving::run(&file, task.file_bytes, workload),
         Work::Read { depth } => read(&file, task.file_bytes, *depth),
     }
 }
@@ -227,117 +235,6 @@ fn finish(meter: CpuMeter, window_ns: u64, operations: u64) -> Result<Outcome, E
     })
 }
 
-/// The loop that writes and flushes at the times of a schedule.
-struct Writing<'a> {
-    file: &'a File,
-    file_bytes: u64,
-    workload: &'a Workload,
-    /// Most operations of one write.
-    gathered_max: usize,
-    buffer: Aligned,
-    position: u64,
-    latencies: Latencies,
-    slots: Slots,
-    offered: u64,
-    answered: u64,
-}
-
-impl<'a> Writing<'a> {
-    fn new(file: &'a File, file_bytes: u64, workload: &'a Workload) -> Self {
-        let room = GATHERED_BYTES_MAX.min(usize::try_from(file_bytes).unwrap_or(usize::MAX));
-        let gathered_max = (room / workload.record_bytes).max(1);
-        Self {
-            file,
-            file_bytes,
-            workload,
-            gathered_max,
-            buffer: Aligned::random(gathered_max * workload.record_bytes),
-            position: 0,
-            latencies: Latencies::default(),
-            slots: Slots::new(workload, nanos(workload.warmup())),
-            offered: 0,
-            answered: 0,
-        }
-    }
-
-    fn run(mut self) -> Result<Outcome, Error> {
-        let Pace::Scheduled { per_second, arrivals } = self.workload.pace else {
-            return Err(Error::Plan("a bare loop writes at a schedule".into()));
-        };
-        let from_ns = nanos(self.workload.warmup());
-        let end_ns = from_ns + nanos(self.workload.window());
-        let timer = crate::generator::BlockingTimer::new()?;
-        let clock = RunClock::starting_in(Duration::ZERO);
-        let mut meter = None;
-        let mut free_at_ns = 0;
-        let mut slice = Slice::new(arrivals, per_second, 0, 1, end_ns);
-        let mut due = Vec::with_capacity(self.gathered_max);
-        while let Some(first_ns) = slice.next() {
-            if first_ns >= from_ns && meter.is_none() {
-                meter = Some(CpuMeter::start(&me())?);
-            }
-            self.offered += u64::from(first_ns >= from_ns);
-            if clock.now_ns() > end_ns + nanos(LATE_MAX) {
-                continue;
-            }
-            timer.sleep_until(clock.instant(first_ns))?;
-            let start_ns = clock.now_ns();
-            gather(&mut slice, first_ns, start_ns, self.gathered_max, &mut due);
-            let further = due.iter().skip(1).filter(|at_ns| **at_ns >= from_ns).count();
-            self.offered += u64::try_from(further).unwrap_or(0);
-            self.write_and_flush(due.len())?;
-            let done_ns = clock.now_ns();
-            for intended_ns in due.iter().filter(|at_ns| **at_ns >= from_ns) {
-                // Waiting for the flush before is the disk's; only waking up late is the loop's.
-                let ready_ns = (*intended_ns).max(free_at_ns);
-                self.book(*intended_ns, ready_ns, start_ns, done_ns);
-            }
-            free_at_ns = done_ns;
-        }
-        let meter = meter.ok_or_else(|| Error::Plan("the schedule has no operation".into()))?;
-        let ended = finish(meter, end_ns - from_ns, 0)?;
-        Ok(Outcome {
-            before_window_ns: from_ns,
-            offered: self.offered,
-            answered: self.answered,
-            latency: Some(LatencyRecord::of(&self.latencies)?),
-            series: self.slots.summaries(),
-            ..ended
-        })
-    }
-
-    fn write_and_flush(&mut self, operations: usize) -> Result<(), Error> {
-        let length = operations * self.workload.record_bytes;
-        if self.position + length as u64 > self.file_bytes {
-            self.position = 0;
-        }
-        let bytes = self.buffer.bytes().get(..length).expect("no more than are gathered");
-        self.file.write(bytes, self.position)?;
-        self.position += length as u64;
-        self.file.flush()
-    }
-
-    fn book(&mut self, intended_ns: u64, ready_ns: u64, start_ns: u64, done_ns: u64) {
-        self.answered += 1;
-        self.latencies.lag.record(ready_ns, start_ns, 1);
-        self.latencies.service.record(start_ns, done_ns, 1);
-        self.latencies.response.record(intended_ns, done_ns, 1);
-        if let Some(slot) = self.slots.at(intended_ns) {
-            slot.produced_records += 1;
-            slot.response().record(intended_ns, done_ns, 1);
-        }
-    }
-}
-
-/// Replaces `due` by the first operation and those that are due at `now_ns`, up to `due_max`.
-fn gather(slice: &mut Slice, first_ns: u64, now_ns: u64, due_max: usize, due: &mut Vec<u64>) {
-    due.clear();
-    due.push(first_ns);
-    while due.len() < due_max && slice.peek().is_some_and(|at_ns| at_ns <= now_ns) {
-        due.extend(slice.next());
-    }
-}
-
 /// The schedule of a loop that writes `record_bytes` that many times a second.
 #[must_use]
 pub fn write_workload(like: &Workload, record_bytes: usize, per_second: u64) -> Workload {
@@ -351,78 +248,6 @@ pub fn write_workload(like: &Workload, record_bytes: usize, per_second: u64) -> 
         consume: false,
         tails: 0,
         ..like.clone()
-    }
-}
-
-/// A file past the page cache.
-struct File {
-    fd: OwnedFd,
-    path: PathBuf,
-}
-
-impl File {
-    fn open(path: &Path) -> Result<Self, Error> {
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::DIRECT | OFlags::CLOEXEC;
-        let opened = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR);
-        let action = || format!("opening {} past the page cache", path.display());
-        let fd = opened.map_err(|errno| Error::machine(action())(errno.into()))?;
-        Ok(Self { fd, path: path.to_path_buf() })
-    }
-
-    fn allocate(&self, bytes: u64) -> Result<(), Error> {
-        let allocated = rustix::fs::fallocate(&self.fd, FallocateFlags::empty(), 0, bytes);
-        match allocated {
-            // A file system that cannot allocate gets the blocks from the writing that follows.
-            Err(rustix::io::Errno::OPNOTSUPP) | Ok(()) => Ok(()),
-            Err(errno) => Err(self.failed("allocating", errno)),
-        }
-    }
-
-    fn write(&self, bytes: &[u8], position: u64) -> Result<(), Error> {
-        match rustix::io::pwrite(&self.fd, bytes, position) {
-            Ok(count) if count == bytes.len() => Ok(()),
-            Ok(_) => Err(self.failed("writing all of a block to", rustix::io::Errno::IO)),
-            Err(errno) => Err(self.failed("writing", errno)),
-        }
-    }
-
-    fn read(&self, bytes: &mut [u8], position: u64) -> Result<(), Error> {
-        let wanted = bytes.len();
-        match rustix::io::pread(&self.fd, bytes, position) {
-            Ok(count) if count == wanted => Ok(()),
-            Ok(_) => Err(self.failed("reading all of a block of", rustix::io::Errno::IO)),
-            Err(errno) => Err(self.failed("reading", errno)),
-        }
-    }
-
-    fn flush(&self) -> Result<(), Error> {
-        rustix::fs::fdatasync(&self.fd).map_err(|errno| self.failed("flushing", errno))
-    }
-
-    fn failed(&self, action: &str, errno: rustix::io::Errno) -> Error {
-        Error::machine(format!("{action} {}", self.path.display()))(errno.into())
-    }
-}
-
-/// Memory whose start is a multiple of [`BLOCK`]: a part of an allocation that is one block longer.
-struct Aligned {
-    memory: Vec<u8>,
-    start: usize,
-    length: usize,
-}
-
-impl Aligned {
-    fn random(length: usize) -> Self {
-        let mut memory = vec![0; length + BLOCK];
-        fastrand::Rng::with_seed(1).fill(&mut memory);
-        let start = memory.as_ptr().align_offset(BLOCK);
-        assert!(start < BLOCK, "a byte pointer can be aligned to a block");
-        Self { memory, start, length }
-    }
-
-    fn bytes(&mut self) -> &mut [u8] {
-        let range = self.start..self.start + self.length;
-        self.memory.get_mut(range).expect("the allocation is one block longer")
     }
 }
 
@@ -466,28 +291,23 @@ mod tests {
     fn every_intended_write_of_the_window_is_booked_once() {
         let directory = tempfile::tempdir().unwrap();
         run(&task(&directory, Work::Prepare)).unwrap();
-        let outcome = run(&task(&directory, Work::Write(workload(8192, 1_000)))).unwrap();
-        assert_eq!((outcome.offered, outcome.answered), (50, 50));
-        let latency = outcome.latency.unwrap();
-        assert_eq!(latency.response.summary.count, 50);
-        assert!(latency.response.summary.p50_ns >= latency.service.summary.p50_ns / 2);
-        assert_eq!(outcome.series.iter().map(|slot| slot.produced_records).sum::<u64>(), 50);
-        assert_eq!(outcome.before_window_ns, 10_000_000);
+        for work in [Work::Write, Work::Serve] {
+            let outcome = run(&task(&directory, work(workload(8192, 1_000)))).unwrap();
+            assert_eq!((outcome.offered, outcome.answered), (50, 50));
+            let latency = outcome.latency.unwrap();
+            assert_eq!(latency.response.summary.count, 50);
+            assert!(latency.response.summary.p50_ns >= latency.service.summary.p50_ns / 2);
+            assert_eq!(outcome.series.iter().map(|slot| slot.produced_records).sum::<u64>(), 50);
+            assert_eq!(outcome.before_window_ns, 10_000_000);
+        }
     }
 
     #[test]
-    fn what_falls_due_during_a_flush_goes_into_the_next_up_to_a_limit() {
-        let mut slice = Slice::new(Arrivals::Constant, 1_000, 0, 1, 10_000_000);
-        let mut due = vec![7];
-        let first = slice.next().unwrap();
-        gather(&mut slice, first, 2_500_000, 10, &mut due);
-        assert_eq!(due, [0, 1_000_000, 2_000_000]);
-        let first = slice.next().unwrap();
-        gather(&mut slice, first, 9_500_000, 4, &mut due);
-        assert_eq!(due, [3_000_000, 4_000_000, 5_000_000, 6_000_000]);
-        let first = slice.next().unwrap();
-        gather(&mut slice, first, 7_000_000, 4, &mut due);
-        assert_eq!(due, [7_000_000]);
+    fn operations_that_come_faster_than_the_disk_takes_them_are_all_answered() {
+        let directory = tempfile::tempdir().unwrap();
+        run(&task(&directory, Work::Prepare)).unwrap();
+        let outcome = run(&task(&directory, Work::Serve(workload(1 << 20, 20_000)))).unwrap();
+        assert_eq!((outcome.offered, outcome.answered), (1_000, 1_000));
     }
 
     #[test]

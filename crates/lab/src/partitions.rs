@@ -68,9 +68,9 @@ pub struct CurvePoint {
     pub fresh: Option<Resources>,
     /// The broker at the end of the load.
     pub loaded: Option<Resources>,
-    /// The broker some seconds later.
+    /// The broker once it had come to rest.
     pub idle: Option<Resources>,
-    /// Processor time that it took idle.
+    /// Processor time that it took then.
     pub idle_cpu: Option<IdleCpu>,
     /// What the generator sent at full speed.
     pub full_speed: Option<Batching>,
@@ -106,6 +106,9 @@ pub struct IdleCpu {
     pub cpu_ns: u64,
     /// Length of the window, ns.
     pub window_ns: u64,
+    /// From the end of the load to the window, ns; 0 in documents that do not have it.
+    #[serde(default)]
+    pub after_ns: u64,
 }
 
 /// What a run sent in all, warm-up included.

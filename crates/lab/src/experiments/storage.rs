@@ -152,8 +152,8 @@ impl Plan {
 
     fn steps(&self) -> u32 {
         let probes = 5 + fan_out::PROBES_MAX;
-        let pairs = self.durable_pairs + self.scanned_pairs + 2 * self.fan_out_pairs;
-        probes + 2 * pairs + 3 * self.scan_rounds
+        let pairs = self.scanned_pairs + 2 * self.fan_out_pairs;
+        probes + 2 * pairs + 3 * (self.durable_pairs + self.scan_rounds)
     }
 
     /// The file of the bare loops.
@@ -197,6 +197,11 @@ fn arms() -> Vec<Arm> {
             "a process that writes and flushes (O_DIRECT, fdatasync) as many bytes at a time, as \
              many times a second, as the broker does, and all at once that fell due during a \
              flush; into a file that was written before",
+        ),
+        Arm::of(
+            durable::SERVED,
+            "the same loop behind a loopback connection: a thread sends, one writes, flushes and \
+             answers, one takes the answers",
         ),
         Arm::of(
             cold_scan::DISK_16,

@@ -85,7 +85,8 @@ fn memory(record: &PartitionsRecord) -> Grid {
     };
     let row = |point: &CurvePoint| {
         let idle_cpu = point.idle_cpu.map(|idle| {
-            format!("{:.1} %", 100.0 * float(idle.cpu_ns) / float(idle.window_ns.max(1)))
+            let share = 100.0 * float(idle.cpu_ns) / float(idle.window_ns.max(1));
+            format!("{share:.1} % after {}", time(idle.after_ns))
         });
         vec![
             thousands(point.partitions.into()),
@@ -104,7 +105,7 @@ fn memory(record: &PartitionsRecord) -> Grid {
     };
     Grid::of(
         "What the broker holds",
-        "Resident memory with the topic empty, at the end of the load, and idle after it; less \
+        "Resident memory with the topic empty, at the end of the load, and idle once the broker has come to rest after it; less \
          cache is without the records kept for readers, where the broker says how much that is. \
          Descriptors, maps and threads at the end of the load.",
         &[

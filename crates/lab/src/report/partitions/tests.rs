@@ -54,7 +54,11 @@ fn point(arm: &str, partitions: u32) -> CurvePoint {
         fresh: Some(held(partitions, is_frugal)),
         loaded: Some(held(partitions, is_frugal)),
         idle: Some(held(partitions, is_frugal)),
-        idle_cpu: Some(IdleCpu { cpu_ns: 15_000_000, window_ns: 1_500_000_000 }),
+        idle_cpu: Some(IdleCpu {
+            cpu_ns: 15_000_000,
+            window_ns: 1_500_000_000,
+            after_ns: 9_000_000_000,
+        }),
         full_speed: Some(batching),
         fixed_rate: Some(batching),
         disk_bytes: Some(1 << 30),
