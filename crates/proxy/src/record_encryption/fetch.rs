@@ -1,7 +1,7 @@
 //! Fetch and ShareFetch: values are opened straight into the frame that is sent on. A partition
 //! that cannot be opened is given up to where it can be, and answered by an error from there on.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
@@ -49,6 +49,22 @@ struct Progress {
 /// used.
 type AtHand = HashMap<Box<[u8]>, Result<Arc<OpeningKey>, KmsError>>;
 
+/// How to have the service asked for the keys of the partitions that follow. Done when the first
+/// key of a message is waited for.
+#[derive(Clone, Copy)]
+struct Ahead<'a> {
+    asked: &'a Cell<bool>,
+    ask: &'a dyn Fn(),
+}
+
+impl Ahead<'_> {
+    fn ask_once(self) {
+        if !self.asked.replace(true) {
+            (self.ask)();
+        }
+    }
+}
+
 impl RecordEncryption {
     /// Opens the records of a fetch answer.
     pub(super) async fn open_fetch(
@@ -66,6 +82,7 @@ impl RecordEncryption {
         let mut rewritten = false;
         let mut withheld = Vec::new();
         let (mut ordinal, mut turn_at) = (0, 0);
+        let asked = Cell::new(false);
         while !rest.is_empty() {
             let run = walker.next_run(rest)?;
             let (piece, after) =
@@ -78,7 +95,8 @@ impl RecordEncryption {
             let length_at = lengths::find(&out, piece.len(), flexible)
                 .ok_or("a length takes more bytes than it needs")?;
             let records_at = out.len();
-            let progress = self.open_records(piece, deadline, &mut out).await;
+            let ahead = Ahead { asked: &asked, ask: &|| self.ask_for_runs(&walker, rest) };
+            let progress = self.open_records(piece, deadline, ahead, &mut out).await;
             if let Some(reason) = progress.withheld {
                 self.tell_withheld(&reason);
                 if out.len() == records_at {
@@ -117,12 +135,17 @@ impl RecordEncryption {
         let mut answer: ShareFetchResponse = response.decode()?;
         let deadline = Instant::now() + KEYS_WITHIN;
         let mut changed = false;
+        let partitions = answer.responses.iter().flat_map(|topic| &topic.partitions);
+        let all: Vec<Bytes> = partitions.map(|partition| partition.records.clone()).collect();
+        let asked = Cell::new(false);
+        let ahead =
+            Ahead { asked: &asked, ask: &|| all.iter().for_each(|it| self.ask_for_all(it)) };
         for partition in answer.responses.iter_mut().flat_map(|topic| &mut topic.partitions) {
             if partition.records.is_empty() {
                 continue;
             }
             let mut out = Vec::with_capacity(partition.records.len());
-            let progress = self.open_records(&partition.records, deadline, &mut out).await;
+            let progress = self.open_records(&partition.records, deadline, ahead, &mut out).await;
             changed |= progress.rewritten || progress.withheld.is_some();
             if let Some(reason) = progress.withheld {
                 self.tell_withheld(&reason);
@@ -137,12 +160,18 @@ impl RecordEncryption {
     }
 
     /// Appends the batches as far as they can be opened.
-    async fn open_records(&self, records: &[u8], deadline: Instant, out: &mut Vec<u8>) -> Progress {
+    async fn open_records(
+        &self,
+        records: &[u8],
+        deadline: Instant,
+        ahead: Ahead<'_>,
+        out: &mut Vec<u8>,
+    ) -> Progress {
         let mut progress = Progress { rewritten: false, withheld: None };
         let mut batches = iter_batches(records);
         for batch in batches.by_ref() {
             let opened = match batch {
-                Ok(batch) => self.open_batch(&batch, records, deadline, out).await,
+                Ok(batch) => self.open_batch(&batch, records, deadline, ahead, out).await,
                 // Formats 0 and 1 have no headers, and so no sealed records.
                 Err(moldau_records::Error::UnsupportedMagic { .. }) => break,
                 Err(error) => Err(Withheld::of(&error.into(), None)),
@@ -166,6 +195,7 @@ impl RecordEncryption {
         batch: &BatchView<'_>,
         records: &[u8],
         deadline: Instant,
+        ahead: Ahead<'_>,
         out: &mut Vec<u8>,
     ) -> Result<bool, Withheld> {
         let mut at_hand = None;
@@ -192,6 +222,7 @@ impl RecordEncryption {
                 return Err(Withheld::of_service(&error));
             }
             self.ask_for_all(records);
+            ahead.ask_once();
             at_hand = Some(self.keys_of(batch, deadline).await?);
         }
     }
@@ -224,6 +255,21 @@ impl RecordEncryption {
             let _damage = self.with_opener(|opener| {
                 opener.edeks(&batch, |edek| drop(self.keys.opening_key_now(edek)))
             });
+        }
+    }
+
+    /// [`ask_for_all`](Self::ask_for_all) for all records of an answer from where the walker is.
+    fn ask_for_runs(&self, walker: &Walker, mut rest: &[u8]) {
+        let mut walker = walker.clone();
+        // What is broken shows when its turn comes.
+        while let Ok(run) = walker.next_run(rest)
+            && let Some((piece, after)) = rest.split_at_checked(run.len)
+            && !piece.is_empty()
+        {
+            if run.kind == RunKind::Records {
+                self.ask_for_all(piece);
+            }
+            rest = after;
         }
     }
 

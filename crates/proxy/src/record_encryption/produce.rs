@@ -63,14 +63,16 @@ impl RecordEncryption {
             filter: self,
             deadline: Instant::now() + KEYS_WITHIN,
             flexible: request.api_version() >= ProduceRequest::FLEXIBLE_FROM,
+            view: &view,
+            asked_for_all: false,
             out: Vec::new(),
         };
-        if sealing.all_plain(&view).await {
+        if sealing.all_plain().await {
             view.topics().flatten().for_each(|topic| self.count_plain(&topic));
             return Ok((RequestOutcome::Forward(request), Vec::new()));
         }
         sealing.out = request.header_bytes();
-        let (sent, unsent) = sealing.rewrite(&view).await;
+        let (sent, unsent) = sealing.rewrite().await;
         let bytes = sealing.out;
         if unsent.is_empty() {
             return Ok((RequestOutcome::Forward(request.with_bytes(bytes)?), unsent));
@@ -89,12 +91,17 @@ impl RecordEncryption {
         })
     }
 
-    fn topic_name(&self, topic: &TopicRecords<'_>) -> Option<Arc<str>> {
+    fn topic_name<'t>(&self, topic: &TopicRecords<'t>) -> Option<TopicName<'t>> {
         match (topic.name, topic.id) {
-            (Some(name), _) => Some(name.into()),
-            (None, Some(id)) => self.topic_names.get(id),
+            (Some(name), _) => Some(TopicName::Told(name)),
+            (None, Some(id)) => self.topic_names.get(id).map(TopicName::Learned),
             (None, None) => None,
         }
+    }
+
+    /// The alias of a topic's key.
+    fn alias(&self, topic: &TopicRecords<'_>) -> Option<String> {
+        self.topic_name(topic).map(|name| self.settings.template.alias(name.as_str()))
     }
 
     fn count_plain(&self, topic: &TopicRecords<'_>) {
@@ -108,9 +115,26 @@ impl RecordEncryption {
         self.not_sealed.log(|unlogged| {
             let (error, code) = (&*refusal.detail, refusal.code);
             let name = self.topic_name(topic);
-            let topic = name.as_deref();
+            let topic = name.as_ref().map(TopicName::as_str);
             tracing::warn!(topic, partition, ?code, error, unlogged, "records are not sealed");
         });
+    }
+}
+
+/// The name of a topic.
+enum TopicName<'t> {
+    /// As it stands in the request.
+    Told(&'t str),
+    /// As the cluster told it.
+    Learned(Arc<str>),
+}
+
+impl TopicName<'_> {
+    fn as_str(&self) -> &str {
+        match self {
+            Self::Told(name) => name,
+            Self::Learned(name) => name,
+        }
     }
 }
 
@@ -120,18 +144,16 @@ struct Sealing<'f> {
     /// Until when keys may be waited for, of all topics together.
     deadline: Instant,
     flexible: bool,
+    view: &'f ProduceRequestView<'f>,
+    /// Whether the keys of all topics were asked for.
+    asked_for_all: bool,
     out: Vec<u8>,
 }
 
 impl Sealing<'_> {
-    /// Whether no topic has a key. What is not known of the keys is asked for all at once.
-    async fn all_plain(&self, view: &ProduceRequestView<'_>) -> bool {
-        let RecordEncryption { settings, keys, .. } = self.filter;
-        for name in view.topics().flatten().filter_map(|topic| self.filter.topic_name(&topic)) {
-            // The answer is looked up again, and waited for, in the turn of the topic.
-            drop(keys.kek_now(&settings.template.alias(&name)));
-        }
-        for topic in view.topics().flatten() {
+    /// Whether no topic has a key.
+    async fn all_plain(&mut self) -> bool {
+        for topic in self.view.topics().flatten() {
             if !matches!(self.plan(&topic).await, Plan::Plain) {
                 return false;
             }
@@ -139,18 +161,39 @@ impl Sealing<'_> {
         true
     }
 
-    async fn plan(&self, topic: &TopicRecords<'_>) -> Plan {
+    /// Has the service asked for the keys of all topics at once, so that each is not waited for
+    /// in its turn: first what their aliases lead to, then the data keys. Done when the first key
+    /// is waited for; the outcomes show when each topic has its turn.
+    async fn ask_for_all(&mut self) {
+        if std::mem::replace(&mut self.asked_for_all, true) {
+            return;
+        }
+        let keys = &self.filter.keys;
+        let aliases = || self.view.topics().flatten().filter_map(|it| self.filter.alias(&it));
+        for alias in aliases() {
+            drop(keys.kek_now(&alias));
+        }
+        for alias in aliases() {
+            if let Ok(kek) = super::by(self.deadline, keys.kek(&alias)).await {
+                drop(keys.sealing_key_now(&kek, 0));
+            }
+        }
+    }
+
+    async fn plan(&mut self, topic: &TopicRecords<'_>) -> Plan {
         let RecordEncryption { settings, keys, .. } = self.filter;
-        let Some(name) = self.filter.topic_name(topic) else {
+        let Some(alias) = self.filter.alias(topic) else {
             let (cause, code) = (Cause::TopicId, ErrorCode::UnknownTopicId);
             let message = "the cluster does not know the topic id";
             let detail = message.to_owned();
             return Plan::Refuse(Refusal { cause, code, message, detail });
         };
-        let alias = settings.template.alias(&name);
         let kek = match keys.kek_now(&alias) {
             Some(kek) => kek,
-            None => super::by(self.deadline, keys.kek(&alias)).await,
+            None => {
+                self.ask_for_all().await;
+                super::by(self.deadline, keys.kek(&alias)).await
+            }
         };
         match (kek, settings.unresolved_key) {
             (Ok(kek), _) => Plan::Seal(kek),
@@ -160,7 +203,8 @@ impl Sealing<'_> {
     }
 
     /// Appends what could be sealed, and says how many topics that are and what could not.
-    async fn rewrite(&mut self, view: &ProduceRequestView<'_>) -> (usize, Vec<Unsent>) {
+    async fn rewrite(&mut self) -> (usize, Vec<Unsent>) {
+        let view = self.view;
         lengths::write_text(&mut self.out, view.transactional_id(), self.flexible);
         self.out.extend_from_slice(&view.acks().to_be_bytes());
         self.out.extend_from_slice(&view.timeout_ms().to_be_bytes());
@@ -268,11 +312,18 @@ impl Sealing<'_> {
         Err(Refusal::damaged("the records end within a batch".to_owned()))
     }
 
-    async fn sealing_key(&self, kek: &KekId, records: u32) -> Result<Arc<SealingKey>, KmsError> {
+    async fn sealing_key(
+        &mut self,
+        kek: &KekId,
+        records: u32,
+    ) -> Result<Arc<SealingKey>, KmsError> {
         let keys = &self.filter.keys;
         match keys.sealing_key_now(kek, records) {
             Some(key) => key,
-            None => super::by(self.deadline, keys.sealing_key(kek, records)).await,
+            None => {
+                self.ask_for_all().await;
+                super::by(self.deadline, keys.sealing_key(kek, records)).await
+            }
         }
     }
 

@@ -19,6 +19,8 @@ use moldau_records::{
     HeaderView, Producer,
 };
 
+use tokio::sync::Barrier;
+
 use self::store::{Service, Store, encrypting, topic_id};
 use crate::world::{Client, await_counter, bootstrap, counter, encode};
 
@@ -268,6 +270,20 @@ fn while_the_service_is_down_only_cold_topics_fail_and_may_be_tried_again() {
     let mut client = world.client();
     while outcomes(&client.call(PRODUCE, &request)).iter().any(|it| it.2 != ErrorCode::None) {}
     while world.fetch(FETCH, 1, &[0]) != [(ErrorCode::None, batch())] {}
+}
+
+#[test]
+fn keys_of_several_topics_are_asked_for_at_once() {
+    let world = World::start(UnresolvedKey::Reject);
+    *world.service.together.lock().unwrap() = Some(Arc::new(Barrier::new(3)));
+    let parts = [(1, 0, &*batch()), (2, 0, &*batch()), (3, 0, &*batch())];
+    let response = world.client().call(PRODUCE, &produce_request(PRODUCE, -1, &parts));
+    assert!(outcomes(&response).iter().all(|it| it.2 == ErrorCode::None), "{response:?}");
+    for (number, partition) in [(2, 1), (3, 2)] {
+        world.store.put(1, partition, &world.store.get(number, 0));
+    }
+    let opened = (ErrorCode::None, batch());
+    assert_eq!(world.fetch(FETCH, 1, &[0, 1, 2]), [opened.clone(), opened.clone(), opened]);
 }
 
 #[test]

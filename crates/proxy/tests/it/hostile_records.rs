@@ -14,7 +14,7 @@ const ROUNDS: usize = 100;
 
 /// Allocations of a produce request for one partition: the futures of the filter, what is known of
 /// the topic, and the frame that is sent on, which grows once or twice.
-const ALLOCATIONS_PRODUCE_MAX: u64 = 14;
+const ALLOCATIONS_PRODUCE_MAX: u64 = 10;
 
 const ALLOCATIONS_FETCH_MAX: u64 = 8;
 

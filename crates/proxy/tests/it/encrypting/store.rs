@@ -19,6 +19,8 @@ use moldau_protocol::messages::{
 use moldau_protocol::{ErrorCode, Message, Reader, Uuid, frame};
 use moldau_proxy::{Proxy, RecordEncryption, RecordEncryptionSettings, UnresolvedKey};
 
+use tokio::sync::Barrier;
+
 use crate::world::{Act, Broker, Seen, answer, proxy_with};
 
 /// Topics have ids of one repeated byte; the cluster knows those below this one.
@@ -179,6 +181,8 @@ pub(super) struct Service {
     pub(super) down: AtomicBool,
     /// Nothing is known any more.
     pub(super) emptied: AtomicBool,
+    /// How many calls wait for one another before any of them is answered.
+    pub(super) together: Mutex<Option<Arc<Barrier>>>,
 }
 
 impl Service {
@@ -190,10 +194,19 @@ impl Service {
             MemoryKek::parse(&uuid, &key.into(), &format!("KEK_topic-{number}")).unwrap()
         });
         let keys = MemoryKms::new(keks.collect());
-        Arc::new(Self { keys, down: AtomicBool::default(), emptied: AtomicBool::default() })
+        Arc::new(Self {
+            keys,
+            down: AtomicBool::default(),
+            emptied: AtomicBool::default(),
+            together: Mutex::default(),
+        })
     }
 
-    fn check(&self) -> Result<(), KmsError> {
+    async fn check(&self) -> Result<(), KmsError> {
+        let together = self.together.lock().unwrap().clone();
+        if let Some(barrier) = together {
+            barrier.wait().await;
+        }
         if self.down.load(Ordering::SeqCst) {
             return Err(KmsError::Unavailable("switched off".to_owned()));
         }
@@ -207,21 +220,21 @@ impl Service {
 impl Kms for Service {
     fn resolve_alias<'a>(&'a self, alias: &'a str) -> KmsFuture<'a, KekId> {
         Box::pin(async move {
-            self.check()?;
+            self.check().await?;
             self.keys.resolve_alias(alias).await
         })
     }
 
     fn generate_data_key<'a>(&'a self, kek: &'a KekId) -> KmsFuture<'a, WrappedDataKey> {
         Box::pin(async move {
-            self.check()?;
+            self.check().await?;
             self.keys.generate_data_key(kek).await
         })
     }
 
     fn decrypt_edek<'a>(&'a self, edek: &'a Edek) -> KmsFuture<'a, DataKey> {
         Box::pin(async move {
-            self.check()?;
+            self.check().await?;
             self.keys.decrypt_edek(edek).await
         })
     }
