@@ -60,6 +60,20 @@ impl Kafka {
     }
 }
 
+impl Drop for Kafka {
+    /// Nodes that are asked to end wait for a quorum that is gone; no data is kept, so a cluster is
+    /// not asked.
+    fn drop(&mut self) {
+        if self.nodes.len() > 1 {
+            for node in &mut self.nodes {
+                if let Err(error) = node.kill() {
+                    eprintln!("cannot end a node of Kafka: {error:#}");
+                }
+            }
+        }
+    }
+}
+
 /// Formats the directory of a node and starts it, without waiting until it serves.
 fn start_node(peers: &Peers, directory: &Path, layout: Layout, node: u16) -> Result<Process> {
     let name = format!("kafka-{node}");

@@ -88,11 +88,14 @@ impl Process {
         kill_process(Pid::from_child(&self.child), Signal::TERM)?;
         match self.exits_within(STOP_TIMEOUT)? {
             Some(status) => Ok(status),
-            None => {
-                self.child.kill()?;
-                Ok(self.child.wait()?)
-            }
+            None => self.kill(),
         }
+    }
+
+    /// Ends the process at once.
+    pub fn kill(&mut self) -> Result<ExitStatus> {
+        self.child.kill()?;
+        Ok(self.child.wait()?)
     }
 
     /// What the process wrote to its standard output so far.
