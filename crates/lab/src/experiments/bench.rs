@@ -24,8 +24,8 @@ const SELF_TEST_FAULTS: u64 = 1_000;
 /// takes the processors for a moment. A machine that needs more is not quiet enough to measure on.
 const REPEATS_MAX: u32 = 4;
 
-/// A long experiment meets more such moments: one pair in this many steps may be repeated.
-const STEPS_PER_REPEAT: u32 = 20;
+/// A long experiment meets more such moments: it may repeat one pair for this many of its steps.
+const STEPS_PER_REPEAT: u32 = 10;
 
 /// One path to one system.
 pub(super) struct Path {

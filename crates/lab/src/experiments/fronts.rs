@@ -70,27 +70,25 @@ impl Front {
     }
 
     /// What the arm is, for people.
-    #[must_use]
-    pub fn description(self) -> &'static str {
-        match self {
-            Self::Direct => "client to broker over loopback",
+    fn description(self, plan: &FrontPlan) -> String {
+        let version = plan.kroxylicious.as_ref().and_then(Kroxylicious::version);
+        let kroxylicious = format!("Kroxylicious {}", version.unwrap_or_default());
+        let key = "one key encryption key for all topics, in memory";
+        let behind = match self {
+            Self::Direct => return "client to broker over loopback".into(),
             Self::Relay => {
-                "the same broker behind a bare TCP relay, two threads per connection that read and \
-                 write; the client reaches the broker through it whatever it advertises"
+                "a bare TCP relay, two threads per connection that read and write; the client \
+                 reaches the broker through it whatever it advertises"
+                    .into()
             }
-            Self::Passthrough => "the same broker behind moldau proxy without a filter",
-            Self::Encryption => {
-                "the same broker behind moldau proxy with record_encryption, one key encryption \
-                 key for all topics, in memory"
-            }
-            Self::Kroxylicious => {
-                "the same broker behind Kroxylicious without a filter, 512 MiB heap"
-            }
+            Self::Passthrough => "moldau proxy without a filter".into(),
+            Self::Encryption => format!("moldau proxy with record_encryption, {key}"),
+            Self::Kroxylicious => format!("{kroxylicious} without a filter, 512 MiB heap"),
             Self::KroxyliciousEncryption => {
-                "the same broker behind Kroxylicious with RecordEncryption, one key encryption key \
-                 for all topics, in memory, 512 MiB heap"
+                format!("{kroxylicious} with RecordEncryption, {key}, 512 MiB heap")
             }
-        }
+        };
+        format!("the same broker behind {behind}")
     }
 }
 
@@ -121,8 +119,8 @@ pub struct FrontPlan {
 
 /// A front that runs, ended when it is dropped.
 pub(super) struct RunningFront {
-    front: Front,
     path: Path,
+    description: String,
     /// None stands before the broker in [`Front::Direct`].
     process: Option<Process>,
 }
@@ -147,7 +145,7 @@ impl Front {
             control: Control::new(&plan.upstream.to_string())?,
             processes,
         };
-        Ok(RunningFront { front: self, path, process })
+        Ok(RunningFront { path, description: self.description(plan), process })
     }
 
     fn process(self, plan: &FrontPlan) -> Result<Option<(SocketAddr, Process)>, Error> {
@@ -178,7 +176,7 @@ impl RunningFront {
     /// Its arm, with what it holds at this moment.
     pub(super) fn arm(&self) -> Arm {
         let idle = self.idle_memory();
-        Arm { idle, ..Arm::of(self.front.name(), self.front.description()) }
+        Arm { idle, ..Arm::of(&self.path.arm, self.description.as_str()) }
     }
 
     /// What it holds at this moment: what it needs when idle, if it has rested after its start and

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use moldau_client::{Cluster, Fetched, Fetcher, FetcherOptions, Start};
 use moldau_records::Decompressor;
 
-use super::clock::RunClock;
+use super::clock::{RunClock, Timer};
 use super::slots::{SlotSamples, Slots};
 use super::{Layout, Shared, nanos, runtime, target};
 use crate::error::Error;
@@ -68,6 +68,9 @@ async fn consume(
     }
     let clock = shared.ready(ready).await?;
     if is_read_back {
+        // The window begins with the clock, and what came before it would take no time.
+        let start = clock.instant(0);
+        Timer::new()?.sleep(start.saturating_duration_since(Instant::now())).await?;
         assign(&fetcher, shared).await?;
     }
     let mut reading = Reading::new(shared, clock);

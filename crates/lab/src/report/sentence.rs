@@ -73,11 +73,18 @@ fn overhead(result: &RunResult) -> String {
         Pace::Unpaced | Pace::ReadBack => None,
     });
     let ours = ["passthrough", "proxy"];
-    let arm = result.arms.iter().find(|arm| ours.contains(&arm.name.as_str()));
-    let (Some((run, per_second)), Some(arm)) = (scheduled, arm.or(result.arms.get(1))) else {
-        return format!("There is no proxy at a fixed rate to compare. {}", goals(result));
+    let (baseline, others) = result.arms.split_first().unzip();
+    let mut others = others.into_iter().flatten();
+    let first = others.clone().next();
+    let arm = others.find(|arm| ours.contains(&arm.name.as_str())).or(first);
+    let (Some((run, per_second)), Some(arm)) = (scheduled, arm) else {
+        return format!("There is nothing to compare at a fixed rate.{}", goals(result));
     };
-    let who = if ours.contains(&arm.name.as_str()) { "proxy" } else { &arm.name };
+    let against = match baseline.map_or("direct", |arm| arm.name.as_str()) {
+        "direct" => String::new(),
+        other => format!(", against {other},"),
+    };
+    let who = if ours.contains(&arm.name.as_str()) { "the proxy" } else { &arm.name };
     let find = |metric| {
         comparisons(result, &run.case, &arm.name).find(|comparison| comparison.metric == metric)
     };
@@ -85,8 +92,8 @@ fn overhead(result: &RunResult) -> String {
     let cost = find(Metric::ProxyCpu).and_then(|comparison| comparison.arm_median);
     let rate = run.workload.megabytes(per_second);
     format!(
-        "At {} MB/s the {who} {} the median publish latency, {} its 99th percentile, and takes {} \
-         of processor time per MB that passes through it.",
+        "At {} MB/s{against} {who} {} the median publish latency, {} its 99th percentile, and \
+         takes {} of processor time per MB that passes through it.",
         number(rate, Unit::MegabytesPerSecond),
         effect(Metric::ResponseP50),
         effect(Metric::ResponseP99),

@@ -103,3 +103,58 @@ fn an_objective_is_told_with_what_was_found() {
     assert!(page.contains("Is &lt;it&gt; fast?") && page.contains("objective missed"));
     assert!(page.contains("<div class=\"value bad\">1.30 x [1.20, 1.40]</div>"));
 }
+
+#[test]
+fn every_published_result_can_be_told() {
+    let results = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/results");
+    let mut count = 0;
+    for entry in std::fs::read_dir(results).unwrap() {
+        let path = entry.unwrap().path().join("result.json");
+        let json = std::fs::read_to_string(&path).unwrap();
+        let result = RunResult::from_json(&json).unwrap_or_else(|e| panic!("{path:?}: {e}"));
+        assert!(html(&result).unwrap().contains("</html>"), "{path:?}");
+        for report in [text(&result), markdown(&result)] {
+            assert!(report.contains(&sentence(&result)[..40]), "{path:?}: {report}");
+        }
+        count += 1;
+    }
+    assert!(count > 0);
+}
+
+#[test]
+fn another_baseline_than_the_direct_way_is_named() {
+    let mut result = sample::result();
+    result.arms[0].name = "relay".into();
+    for name in result.comparisons.iter_mut().map(|comparison| &mut comparison.baseline) {
+        *name = "relay".into();
+    }
+    let text = sentence(&result);
+    assert!(text.starts_with("At 19.5 MB/s, against relay, the proxy adds 0."), "{text}");
+    result.arms[1].name = "kroxylicious".into();
+    for name in result.comparisons.iter_mut().map(|comparison| &mut comparison.arm) {
+        *name = "kroxylicious".into();
+    }
+    let text = sentence(&result);
+    assert!(text.starts_with("At 19.5 MB/s, against relay, kroxylicious adds 0."), "{text}");
+    result.arms.truncate(1);
+    assert!(sentence(&result).starts_with("There is nothing to compare at a fixed rate. All"));
+}
+
+#[test]
+fn goals_are_counted_and_missed_ones_named() {
+    let mut result = sample::result();
+    let goal = |name: &str, passed| Check {
+        name: name.into(),
+        passed,
+        weight: Weight::Objective,
+        found: "1.60 x".into(),
+        demanded: "<= 1.5 x relay".into(),
+    };
+    result.checks.push(goal("one", true));
+    assert!(sentence(&result).contains(" All 1 goals are reached."));
+    result.checks.push(goal("other", false));
+    result.verdict = Verdict::ObjectiveFailed;
+    let text = sentence(&result);
+    let expected = " 1 of 2 goals are reached; missed: other: 1.60 x (<= 1.5 x relay).";
+    assert!(text.contains(expected), "{text}");
+}

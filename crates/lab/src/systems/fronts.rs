@@ -1,7 +1,6 @@
 //! What stands between clients and a broker: a bare relay, our proxy, Kroxylicious. Each is called
 //! `proxy` among the measured processes.
 
-use std::ffi::OsString;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -62,13 +61,18 @@ pub struct Kroxylicious {
 }
 
 impl Kroxylicious {
-    /// Whether the directory has what is needed.
+    /// Its version, by the name of its main jar; `None` where the directory lacks that or the
+    /// launcher.
     #[must_use]
-    pub fn is_present(&self) -> bool {
-        let is_jar = |name: OsString| Path::new(&name).extension().is_some_and(|end| end == "jar");
-        let mut jars = fs::read_dir(self.directory.join("lib")).into_iter().flatten().flatten();
-        self.directory.join("classes/KroxyliciousLauncher.class").is_file()
-            && jars.any(|entry| is_jar(entry.file_name()))
+    pub fn version(&self) -> Option<String> {
+        self.directory.join("classes/KroxyliciousLauncher.class").is_file().then_some(())?;
+        // A directory that cannot be read has no jar either.
+        let mut files = fs::read_dir(self.directory.join("lib")).ok()?.flatten();
+        files.find_map(|file| {
+            let name = file.file_name();
+            let rest = name.to_str()?.strip_prefix("kroxylicious-runtime-")?;
+            Some(rest.strip_suffix(".jar")?.to_string())
+        })
     }
 }
 

@@ -88,7 +88,7 @@ fn kroxylicious(options: &OverheadOptions) -> anyhow::Result<Option<Kroxylicious
         None => cache_directory()?.join("moldau/kroxylicious"),
     };
     let found = Kroxylicious { java: options.java.clone(), directory };
-    if !found.is_present() {
+    if found.version().is_none() {
         let directory = found.directory.display();
         eprintln!("Kroxylicious is not in {directory}; fetch it with: cargo xtask peers");
         return Ok(None);

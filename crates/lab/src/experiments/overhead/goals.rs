@@ -2,7 +2,7 @@
 //! whose arms are not all there is not judged.
 
 use super::{CATCH_UP, FULL_SPEED, Plan, SINGLE, batch_name};
-use crate::checks::{Check, Weight};
+use crate::checks::{Check, Weight, is_saturated};
 use crate::experiments::fronts::Front;
 use crate::metric::Metric;
 use crate::objective::{Bound, Objective};
@@ -112,7 +112,11 @@ impl Goal {
                     arm: self.front.name().into(),
                     bound: self.bound.clone(),
                 };
-                (*case, objective.check(runs, seed))
+                let mut check = objective.check(runs, seed);
+                if self.metric == Metric::ResponseP50 && self.is_saturated(case, runs) {
+                    (check.passed, check.found) = (false, "saturated".into());
+                }
+                (*case, check)
             })
             .collect();
         let found = judged.iter().map(|(case, check)| match judged.len() {
@@ -127,12 +131,22 @@ impl Goal {
             demanded: judged.first().map_or_else(String::new, |(_, check)| check.demanded.clone()),
         }
     }
+
+    /// Whether the front cannot keep up with the rate of a case, so that it has no latencies.
+    fn is_saturated(&self, case: &str, runs: &[RunRecord]) -> bool {
+        let of_front = |run: &&RunRecord| run.case == case && run.arm == self.front.name();
+        runs.iter().filter(of_front).any(is_saturated)
+    }
 }
 
 /// The part of a case's name that differs within a size of batches.
 fn load_name(case: &str) -> &str {
     let load = case.split(',').next().unwrap_or(case);
-    if load == FULL_SPEED { "full speed" } else { load }
+    match load.strip_prefix(CATCH_UP) {
+        Some(whence) => whence.trim_start(),
+        None if load == FULL_SPEED => "full speed",
+        None => load,
+    }
 }
 
 /// Whether our proxy needs little memory when nothing passes through it.
@@ -226,6 +240,23 @@ mod tests {
             judged(&all, 21).into_iter().filter(|(_, passed)| *passed).map(|(n, _)| n).collect();
         // All runs of the sample have the same latencies.
         assert_eq!(reached, ["encryption p50, of passthrough's, single-record requests"]);
+    }
+
+    #[test]
+    fn latencies_of_an_arm_that_cannot_keep_up_reach_nothing() {
+        let plan = Plan::quick("moldau".into(), "0".into(), "work".into());
+        let fronts = [(Front::Passthrough, 1, 1024), (Front::Encryption, 1, 1024)];
+        let mut runs = runs(&plan, &fronts);
+        let single = |check: &Check| check.name.contains(SINGLE);
+        let judged = |runs: &[RunRecord]| {
+            let checks = checks(&plan, runs, &arms(&fronts, 8));
+            checks.into_iter().find(single).map(|check| (check.passed, check.found))
+        };
+        assert!(judged(&runs).is_some_and(|(passed, _)| passed));
+        // One round of several is enough.
+        let behind = |run: &&mut RunRecord| run.case.contains(SINGLE) && run.arm == "encryption";
+        runs.iter_mut().find(behind).unwrap().offered = 1_000_000;
+        assert_eq!(judged(&runs), Some((false, "saturated".into())));
     }
 
     #[test]

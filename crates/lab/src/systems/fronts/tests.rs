@@ -106,17 +106,18 @@ fn the_relay_is_told_where_it_stands() {
 }
 
 #[test]
-fn kroxylicious_is_there_with_its_jars_and_its_launcher() {
+fn kroxylicious_is_there_with_its_main_jar_and_its_launcher() {
     let directory = tempfile::tempdir().unwrap();
     let found = Kroxylicious { java: "java".into(), directory: directory.path().into() };
-    assert!(!found.is_present());
+    assert_eq!(found.version(), None);
     for below in ["lib", "classes"] {
         fs::create_dir(directory.path().join(below)).unwrap();
     }
     fs::write(directory.path().join("classes/KroxyliciousLauncher.class"), "").unwrap();
-    assert!(!found.is_present());
-    fs::write(directory.path().join("lib/kroxylicious-runtime.jar"), "").unwrap();
-    assert!(found.is_present());
+    fs::write(directory.path().join("lib/kroxylicious-api-0.11.0.jar"), "").unwrap();
+    assert_eq!(found.version(), None);
+    fs::write(directory.path().join("lib/kroxylicious-runtime-0.12.0.jar"), "").unwrap();
+    assert_eq!(found.version().as_deref(), Some("0.12.0"));
     let spec =
         kroxylicious_proxy(&found, directory.path(), addresses(), upstream(), 0, None).unwrap();
     let lies = directory.path().display();
