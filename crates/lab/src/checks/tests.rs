@@ -122,7 +122,7 @@ fn late(run: &mut RunRecord) {
 #[test]
 fn an_arm_that_cannot_keep_up_is_a_finding() {
     assert_eq!(of_arms_after(|_| ()), (Verdict::Ok, "none".into()));
-    let saturated = format!("direct ({})", sample::FIXED);
+    let saturated = format!("direct ({}, 1 of 6 runs)", sample::FIXED);
     let behind = of_arms_after(|run| {
         run.produced_records = run.offered / 2;
         run.answered = run.offered / 2;
@@ -131,7 +131,7 @@ fn an_arm_that_cannot_keep_up_is_a_finding() {
     assert_eq!(behind, (Verdict::Ok, saturated.clone()));
     let without_processors = of_arms_after(|run| {
         late(run);
-        run.host.idle_ticks = 0;
+        run.processes[0].cpu_ns = 11_000_000_000;
     });
     assert_eq!(without_processors, (Verdict::Ok, saturated));
 }
@@ -139,6 +139,12 @@ fn an_arm_that_cannot_keep_up_is_a_finding() {
 #[test]
 fn what_an_arm_is_not_to_blame_for_is_refused_all_the_same() {
     assert_eq!(of_arms_after(late).0, Verdict::Invalid);
+    // Something else had the processors.
+    let crowded = of_arms_after(|run| {
+        late(run);
+        run.host.idle_ticks = 0;
+    });
+    assert_eq!(crowded.0, Verdict::Invalid);
     assert_eq!(of_arms_after(|run| run.shed = 1).0, Verdict::Invalid);
     let generator_limited = of_arms_after(|run| {
         run.produced_records = 0;

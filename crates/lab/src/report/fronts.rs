@@ -4,7 +4,7 @@
 use super::figure::{bytes, number, thousands};
 use super::grid::Grid;
 use super::table::NONE;
-use crate::checks::is_saturated;
+use crate::checks::cannot_keep_up;
 use crate::metric::{Metric, Unit, compare_one};
 use crate::result::{Arm, Experiment, RunRecord, RunResult};
 use crate::statistics::{median, paired_effect};
@@ -44,14 +44,13 @@ fn latency(result: &RunResult) -> Grid {
         result,
         &result.arms.iter().collect::<Vec<_>>(),
         "Publish latency at a fixed rate, p50 / p99, ms",
-        "From the intended time of a record to its acknowledgement, medians over the runs. An arm \
-         that is saturated cannot keep up with the rate; told is what it takes instead.",
+        "From the intended time of a record to its acknowledgement, medians over the runs that keep \
+         up with the rate. An arm that is saturated does not in half of its runs or more; told is \
+         what it takes instead.",
         |case, arm| {
             let runs = runs_of(result, case, arm);
-            let saturated: Vec<&RunRecord> =
-                runs.iter().copied().filter(|run| is_saturated(run)).collect();
-            if !saturated.is_empty() {
-                let taken = middle(&saturated, Metric::ProduceThroughput)?;
+            if cannot_keep_up(&runs) {
+                let taken = middle(&runs, Metric::ProduceThroughput)?;
                 let taken = number(taken, Unit::MegabytesPerSecond);
                 return Some(format!("saturated at {taken} MB/s"));
             }

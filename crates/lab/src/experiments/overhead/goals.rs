@@ -2,7 +2,7 @@
 //! whose arms are not all there is not judged.
 
 use super::{CATCH_UP, FULL_SPEED, Plan, SINGLE, batch_name};
-use crate::checks::{Check, Weight, is_saturated};
+use crate::checks::{Check, Weight, cannot_keep_up};
 use crate::experiments::fronts::Front;
 use crate::metric::Metric;
 use crate::objective::{Bound, Objective};
@@ -135,7 +135,7 @@ impl Goal {
     /// Whether the front cannot keep up with the rate of a case, so that it has no latencies.
     fn is_saturated(&self, case: &str, runs: &[RunRecord]) -> bool {
         let of_front = |run: &&RunRecord| run.case == case && run.arm == self.front.name();
-        runs.iter().filter(of_front).any(is_saturated)
+        cannot_keep_up(&runs.iter().filter(of_front).collect::<Vec<_>>())
     }
 }
 
@@ -253,9 +253,11 @@ mod tests {
             checks.into_iter().find(single).map(|check| (check.passed, check.found))
         };
         assert!(judged(&runs).is_some_and(|(passed, _)| passed));
-        // One round of several is enough.
-        let behind = |run: &&mut RunRecord| run.case.contains(SINGLE) && run.arm == "encryption";
-        runs.iter_mut().find(behind).unwrap().offered = 1_000_000;
+        // Two rounds of three say so.
+        let is_single = |run: &&mut RunRecord| run.case.contains(SINGLE) && run.arm == "encryption";
+        for run in runs.iter_mut().filter(is_single).take(2) {
+            run.offered = 1_000_000;
+        }
         assert_eq!(judged(&runs), Some((false, "saturated".into())));
     }
 
