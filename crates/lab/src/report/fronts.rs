@@ -44,9 +44,9 @@ fn latency(result: &RunResult) -> Grid {
         result,
         &result.arms.iter().collect::<Vec<_>>(),
         "Publish latency at a fixed rate, p50 / p99, ms",
-        "From the intended time of a record to its acknowledgement, medians over the runs that keep \
-         up with the rate. An arm that is saturated does not in half of its runs or more; told is \
-         what it takes instead.",
+        "From the intended time of a record to its acknowledgement, medians over the runs that \
+         keep up with the rate. An arm that is saturated does not in half of its runs or more; \
+         told is what it takes instead.",
         |case, arm| {
             let runs = runs_of(result, case, arm);
             if cannot_keep_up(&runs) {

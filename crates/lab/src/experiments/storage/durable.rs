@@ -98,7 +98,8 @@ fn run_broker(
     Ok(flushes)
 }
 
-/// Runs one of the loops. Gives the ratio of the loop's response time to its write and flush alone, as medians.
+/// Runs one of the loops. Gives the ratio of the loop's response time to its write and flush
+/// alone, as medians.
 fn run_loop(
     plan: &Plan,
     bench: &mut Bench<'_>,

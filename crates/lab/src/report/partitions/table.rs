@@ -105,9 +105,9 @@ fn memory(record: &PartitionsRecord) -> Grid {
     };
     Grid::of(
         "What the broker holds",
-        "Resident memory with the topic empty, at the end of the load, and idle once the broker has come to rest after it; less \
-         cache is without the records kept for readers, where the broker says how much that is. \
-         Descriptors, maps and threads at the end of the load.",
+        "Resident memory with the topic empty, at the end of the load, and idle once the broker \
+         has come to rest after it; less cache is without the records kept for readers, where the \
+         broker says how much that is. Descriptors, maps and threads at the end of the load.",
         &[
             "partitions",
             "system",

@@ -30,7 +30,7 @@ const MOLDAU_ENCRYPTION: &str = "    \
               keks:
                 - uuid: 6d6f6c64-6175-4c61-8b00-000000000001
                   alias: KEK_lab
-                  secret_file: /work/kek
+                  secret_file: lab/kek
 ";
 
 const KROXYLICIOUS: &str = "\
@@ -74,7 +74,7 @@ defaultFilters: [encryption]
 #[test]
 fn our_proxy_is_configured_with_and_without_encryption() {
     assert_eq!(moldau_yaml(addresses(), upstream(), None), MOLDAU);
-    let sealed = moldau_yaml(addresses(), upstream(), Some(Path::new("/work/kek")));
+    let sealed = moldau_yaml(addresses(), upstream(), Some(Path::new("lab/kek")));
     assert_eq!(sealed, format!("{MOLDAU}{MOLDAU_ENCRYPTION}"));
 }
 
