@@ -1,7 +1,7 @@
 //! `moldau produce`: one record for each line of stdin, put on a partition by its key as Kafka's
 //! own producers do, or in turn where there is no key.
 
-use std::io::BufRead;
+use std::io::{self, BufRead};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -12,6 +12,7 @@ use moldau_client::{
 };
 use moldau_records::Compression;
 use serde::Serialize;
+use tokio::sync::mpsc;
 
 use crate::arguments::{Codec, ProduceOptions};
 use crate::commands::session::{self, print_json};
@@ -38,7 +39,9 @@ async fn produce(cluster: &Cluster, options: &ProduceOptions) -> anyhow::Result<
         ProducerOptions { compression: codec(options.compression), ..ProducerOptions::default() };
     let producer = Producer::start(cluster, settings, sink).await?;
     let partitions = partitions(cluster, &producer, &options.topic).await?;
-    for (turn, line) in std::io::stdin().lock().lines().enumerate() {
+    let mut lines = lines();
+    let mut turns = (0..partitions.len()).cycle();
+    while let Some(line) = lines.recv().await {
         let line = line.context("stdin")?;
         let (key, value) = match &options.key_separator {
             Some(separator) => match line.split_once(separator.as_str()) {
@@ -49,7 +52,7 @@ async fn produce(cluster: &Cluster, options: &ProduceOptions) -> anyhow::Result<
         };
         let index = match key {
             Some(key) => usize::try_from(partition_for_key(key.as_bytes(), partitions.len()))?,
-            None => turn % partitions.len(),
+            None => turns.next().context("the topic has no partitions")?,
         };
         let partition = *partitions.get(index).context("the partitioner left the topic")?;
         send(&producer, partition, key, value).await?;
@@ -65,6 +68,20 @@ async fn produce(cluster: &Cluster, options: &ProduceOptions) -> anyhow::Result<
         bail!("{} records were not delivered: {problem}", outcome.failed);
     }
     Ok(())
+}
+
+/// Lines of stdin, read on a thread of their own: while the next is waited for, those before it
+/// are sent.
+fn lines() -> mpsc::Receiver<io::Result<String>> {
+    let (sender, lines) = mpsc::channel(LINES_MAX);
+    std::thread::spawn(move || {
+        for line in io::stdin().lock().lines() {
+            if sender.blocking_send(line).is_err() {
+                return;
+            }
+        }
+    });
+    lines
 }
 
 async fn partitions(
@@ -124,3 +141,7 @@ fn codec(codec: Codec) -> Compression {
         Codec::Zstd => Compression::Zstd,
     }
 }
+
+/// Lines that were read and are yet to be taken: some, so that the two threads seldom wait for one
+/// another.
+const LINES_MAX: usize = 1024;
