@@ -94,6 +94,9 @@ fn head(result: &RunResult) -> String {
     )
 }
 
+/// What is longer is several figures, which are not shown as large as one.
+const FIGURE_CHARACTERS_MAX: usize = 24;
+
 fn has_objectives(result: &RunResult) -> bool {
     result.checks.iter().any(|check| check.weight == Weight::Objective)
 }
@@ -102,7 +105,12 @@ fn has_objectives(result: &RunResult) -> bool {
 fn objective_cards(result: &RunResult) -> String {
     let mut html = String::from("<div class=\"cards\">");
     for check in result.checks.iter().filter(|check| check.weight == Weight::Objective) {
-        let class = if check.passed { "good" } else { "bad" };
+        let class = match (check.passed, check.found.len() > FIGURE_CHARACTERS_MAX) {
+            (true, false) => "good",
+            (true, true) => "good words",
+            (false, false) => "bad",
+            (false, true) => "bad words",
+        };
         html += &format!(
             "<div class=\"card\"><div class=\"name\">{}</div>\
              <div class=\"value {class}\">{}</div><div class=\"detail\">{}</div></div>",
