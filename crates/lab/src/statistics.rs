@@ -9,6 +9,7 @@
 //! The plain percentile bootstrap of five pairs misses the truth three times as often as it says.
 
 mod distributions;
+pub mod least_squares;
 
 use serde::{Deserialize, Serialize};
 
@@ -61,6 +62,15 @@ impl Interval {
     pub fn is_within(&self, bound: f64) -> bool {
         -bound < self.low && self.high < bound
     }
+}
+
+/// The 95 % interval of resampled values, its percentiles those that Student's t with so many
+/// `degrees` of freedom implies; 0 to 0 for none.
+#[must_use]
+pub fn interval_of(mut values: Vec<f64>, degrees: f64) -> Interval {
+    values.sort_by(f64::total_cmp);
+    let tail = normal_cdf(-student_t_quantile(0.975, degrees));
+    Interval { low: sorted_quantile(&values, tail), high: sorted_quantile(&values, 1.0 - tail) }
 }
 
 /// The mean of paired differences and what can be said about it.

@@ -1,0 +1,244 @@
+//! Weighted least squares with coefficients that are not negative, for a handful of columns.
+//!
+//! Rows are summed into normal equations, whose size does not grow with them: what a bootstrap or a
+//! fit without one case needs is a sum of parts. The solution is Lawson and Hanson's active set
+//! method ("Solving Least Squares Problems", 1974, chapter 23). Columns are scaled to length 1
+//! before anything is solved or judged, so that units do not matter.
+
+/// Normal equations of rows with `N` columns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct NormalEquations<const N: usize> {
+    /// Sums of products of columns.
+    gram: [[f64; N]; N],
+    /// Sums of products of columns and targets.
+    moment: [f64; N],
+}
+
+/// How far the columns of a fit can be told from one another.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Collinearity<const N: usize> {
+    /// Largest by smallest singular value of the scaled columns.
+    pub condition: f64,
+    /// By column: how many times the variance of its coefficient exceeds that of a design whose
+    /// columns have nothing in common. `None` for a column of zeros.
+    pub inflation: [Option<f64>; N],
+    /// By column: the one that it goes along with most, given all others.
+    pub partner: [Option<usize>; N],
+}
+
+impl<const N: usize> Default for NormalEquations<N> {
+    fn default() -> Self {
+        Self { gram: [[0.0; N]; N], moment: [0.0; N] }
+    }
+}
+
+impl<const N: usize> NormalEquations<N> {
+    /// Adds a row.
+    pub fn add(&mut self, row: &[f64; N], target: f64, weight: f64) {
+        for i in 0..N {
+            for j in 0..N {
+                self.gram[i][j] += weight * row[i] * row[j];
+            }
+            self.moment[i] += weight * row[i] * target;
+        }
+    }
+
+    /// Adds all rows of `other`, their weights multiplied by `weight`.
+    pub fn add_all(&mut self, other: &Self, weight: f64) {
+        for i in 0..N {
+            for j in 0..N {
+                self.gram[i][j] += weight * other.gram[i][j];
+            }
+            self.moment[i] += weight * other.moment[i];
+        }
+    }
+
+    /// The coefficients, none negative, that come nearest to the targets. A column of zeros has the
+    /// coefficient 0.
+    #[must_use]
+    pub fn solve_non_negative(&self) -> [f64; N] {
+        let lengths = self.lengths();
+        let scaled = self.scaled(&lengths);
+        let solution = scaled.active_set();
+        std::array::from_fn(|i| if lengths[i] > 0.0 { solution[i] / lengths[i] } else { 0.0 })
+    }
+
+    /// How far the columns can be told from one another.
+    #[must_use]
+    pub fn collinearity(&self) -> Collinearity<N> {
+        let lengths = self.lengths();
+        let is_there = |column: usize| lengths[column] > 0.0;
+        let mut gram = self.scaled(&lengths).gram;
+        for (column, row) in gram.iter_mut().enumerate() {
+            // A column of zeros goes along with none, and leaves the others what they are.
+            if !is_there(column) {
+                row[column] = 1.0;
+            }
+        }
+        let (values, vectors) = eigen(gram);
+        let largest = values.iter().copied().fold(0.0, f64::max);
+        let smallest = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let floor = largest * SMALLEST_EIGENVALUE;
+        let inverse = |i: usize, j: usize| -> f64 {
+            (0..N).map(|k| vectors[i][k] * vectors[j][k] / values[k].max(floor)).sum()
+        };
+        let partner = |column: usize| {
+            // The partial correlation of two columns, but for its sign.
+            let relation = |other: usize| {
+                inverse(column, other).abs() / inverse(other, other).sqrt().max(f64::MIN_POSITIVE)
+            };
+            let others = (0..N).filter(|other| *other != column && is_there(*other));
+            others.max_by(|a, b| relation(*a).total_cmp(&relation(*b)))
+        };
+        Collinearity {
+            condition: (largest / smallest.max(floor)).sqrt(),
+            inflation: std::array::from_fn(|i| is_there(i).then(|| inverse(i, i))),
+            partner: std::array::from_fn(|i| is_there(i).then(|| partner(i)).flatten()),
+        }
+    }
+
+    fn lengths(&self) -> [f64; N] {
+        std::array::from_fn(|i| self.gram[i][i].sqrt())
+    }
+
+    fn scaled(&self, lengths: &[f64; N]) -> Self {
+        let by = |value: f64, length: f64| if length > 0.0 { value / length } else { 0.0 };
+        Self {
+            gram: std::array::from_fn(|i| {
+                std::array::from_fn(|j| by(by(self.gram[i][j], lengths[i]), lengths[j]))
+            }),
+            moment: std::array::from_fn(|i| by(self.moment[i], lengths[i])),
+        }
+    }
+
+    /// Lawson and Hanson: columns enter the solution one by one, where the gradient is steepest,
+    /// and leave it where the unbounded solution of those inside would be negative.
+    fn active_set(&self) -> [f64; N] {
+        let mut solution = [0.0; N];
+        let mut inside = [false; N];
+        let mut barred = [false; N];
+        let steepness = self.moment.iter().fold(0.0_f64, |most, value| most.max(value.abs()));
+        // Every entry lowers the sum of squares, so no set of columns comes twice; rounding is what
+        // the bound is for.
+        for _ in 0..10 * N {
+            let gradient = self.gradient(&solution);
+            let entering = (0..N)
+                .filter(|i| !inside[*i] && !barred[*i] && gradient[*i] > steepness * TOLERANCE)
+                .max_by(|a, b| gradient[*a].total_cmp(&gradient[*b]));
+            let Some(entering) = entering else { break };
+            inside[entering] = true;
+            let mut is_first = true;
+            loop {
+                let found = self.solve(&inside).filter(|found| !is_first || found[entering] > 0.0);
+                let Some(found) = found else {
+                    // It is a sum of columns inside, or its gradient was mere rounding.
+                    inside[entering] = false;
+                    barred[entering] = true;
+                    break;
+                };
+                is_first = false;
+                let leaving = (0..N)
+                    .filter(|i| inside[*i] && found[*i] <= 0.0)
+                    .map(|i| (i, step_to_zero(solution[i], found[i])))
+                    .min_by(|(_, a), (_, b)| a.total_cmp(b));
+                let step = leaving.map_or(1.0, |(_, step)| step);
+                for i in (0..N).filter(|i| inside[*i]) {
+                    solution[i] += step * (found[i] - solution[i]);
+                }
+                let Some((leaving, _)) = leaving else {
+                    barred = [false; N];
+                    break;
+                };
+                (inside[leaving], solution[leaving]) = (false, 0.0);
+            }
+        }
+        solution.map(|value| value.max(0.0))
+    }
+
+    /// Half the negative gradient of the sum of squares.
+    fn gradient(&self, solution: &[f64; N]) -> [f64; N] {
+        std::array::from_fn(|i| {
+            let fitted: f64 = (0..N).map(|j| self.gram[i][j] * solution[j]).sum();
+            self.moment[i] - fitted
+        })
+    }
+
+    /// The unbounded solution in the columns of `inside`, by Cholesky's decomposition; `None` where
+    /// they depend on one another.
+    fn solve(&self, inside: &[bool; N]) -> Option<[f64; N]> {
+        let mut lower = [[0.0; N]; N];
+        let mut forward = [0.0; N];
+        for i in (0..N).filter(|i| inside[*i]) {
+            for j in (0..=i).filter(|j| inside[*j]) {
+                let sum: f64 = (0..j).map(|k| lower[i][k] * lower[j][k]).sum();
+                let rest = self.gram[i][j] - sum;
+                if i == j {
+                    if rest <= SMALLEST_EIGENVALUE {
+                        return None;
+                    }
+                    lower[i][i] = rest.sqrt();
+                } else {
+                    lower[i][j] = rest / lower[j][j];
+                }
+            }
+            let sum: f64 = (0..i).map(|k| lower[i][k] * forward[k]).sum();
+            forward[i] = (self.moment[i] - sum) / lower[i][i];
+        }
+        let mut solution = [0.0; N];
+        for i in (0..N).rev().filter(|i| inside[*i]) {
+            let sum: f64 = (i + 1..N).map(|k| lower[k][i] * solution[k]).sum();
+            solution[i] = (forward[i] - sum) / lower[i][i];
+        }
+        Some(solution)
+    }
+}
+
+/// The part of the way from a coefficient to one that is not positive at which it is 0.
+fn step_to_zero(from: f64, to: f64) -> f64 {
+    if from > 0.0 { from / (from - to) } else { 0.0 }
+}
+
+/// Gradients below this share of the largest moment are rounding.
+const TOLERANCE: f64 = 1e-12;
+
+/// Columns of length 1 whose independent part is below the square root of this are dependent.
+const SMALLEST_EIGENVALUE: f64 = 1e-12;
+
+/// Eigenvalues of a symmetric matrix, and eigenvectors in columns, by Jacobi's rotations.
+fn eigen<const N: usize>(mut matrix: [[f64; N]; N]) -> ([f64; N], [[f64; N]; N]) {
+    /// Convergence is quadratic: a few sweeps suffice for a handful of columns.
+    const SWEEPS: u32 = 30;
+    let mut vectors: [[f64; N]; N] =
+        std::array::from_fn(|i| std::array::from_fn(|j| if i == j { 1.0 } else { 0.0 }));
+    for _ in 0..SWEEPS {
+        for p in 0..N {
+            for q in p + 1..N {
+                if matrix[p][q].abs() > f64::EPSILON {
+                    rotate(&mut matrix, &mut vectors, p, q);
+                }
+            }
+        }
+    }
+    (std::array::from_fn(|i| matrix[i][i]), vectors)
+}
+
+/// Turns the plane of two axes so that what they have in common vanishes.
+fn rotate<const N: usize>(
+    matrix: &mut [[f64; N]; N],
+    vectors: &mut [[f64; N]; N],
+    p: usize,
+    q: usize,
+) {
+    let angle = 0.5 * (2.0 * matrix[p][q]).atan2(matrix[p][p] - matrix[q][q]);
+    let (sine, cosine) = angle.sin_cos();
+    let turned = |a: f64, b: f64| (cosine * a + sine * b, cosine * b - sine * a);
+    for row in matrix.iter_mut().chain(vectors.iter_mut()) {
+        (row[p], row[q]) = turned(row[p], row[q]);
+    }
+    let (first, second) = (matrix[p], matrix[q]);
+    matrix[p] = std::array::from_fn(|k| turned(first[k], second[k]).0);
+    matrix[q] = std::array::from_fn(|k| turned(first[k], second[k]).1);
+}
+
+#[cfg(test)]
+mod tests;
