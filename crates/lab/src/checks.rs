@@ -226,6 +226,26 @@ fn arms_keep_up(runs: &[RunRecord]) -> Check {
     }
 }
 
+/// The checks of an experiment whose figures are processor times at given rates: a late generator
+/// changes when operations come, not how many, and no latency is told.
+#[must_use]
+pub fn of_costs(
+    runs: &[RunRecord],
+    _set_aside: &[RunRecord],
+    audit: &Audit,
+    self_test: &Detection,
+) -> Vec<Check> {
+    let scheduled: Vec<&RunRecord> = runs.iter().filter(|run| is_scheduled(run)).collect();
+    vec![
+        records_come_back(audit),
+        totals_agree(runs),
+        ledger_finds_faults(self_test),
+        operations_are_answered(&scheduled),
+        nothing_is_shed(&scheduled),
+        nothing_is_stolen(runs),
+    ]
+}
+
 fn is_scheduled(run: &RunRecord) -> bool {
     matches!(run.workload.pace, Pace::Scheduled { .. })
 }

@@ -5,6 +5,7 @@
 
 mod bench;
 mod control;
+pub mod cores;
 pub mod file;
 pub mod fronts;
 pub mod overhead;

@@ -13,6 +13,7 @@
 //!   stop of the target must look like.
 //! - [`checks`], [`objective`]: what the laboratory demands of itself and of a target, and the
 //!   verdict.
+//! - [`sizing`]: what a proxy's processor time is made of, and how many cores a load takes.
 //! - [`run`], [`partitions`], [`result`], [`report`]: one JSON document, and everything that is
 //!   made from it alone.
 //!
@@ -44,6 +45,7 @@ pub mod resources;
 pub mod result;
 pub mod run;
 pub mod schedule;
+pub mod sizing;
 pub mod stall;
 pub mod statistics;
 pub mod systems;

@@ -9,6 +9,7 @@ mod html;
 mod markdown;
 mod partitions;
 mod sentence;
+mod sizing;
 mod table;
 mod text;
 
@@ -18,6 +19,7 @@ pub(crate) mod sample;
 pub use html::html;
 pub use markdown::markdown;
 pub use sentence::sentence;
+pub use sizing::sizing;
 pub use text::text;
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use crate::ledger::Audit;
 use crate::metric::Comparison;
 use crate::partitions::PartitionsRecord;
 use crate::resources::Resources;
+use crate::sizing::SizingRecord;
 
 pub use crate::run::{LatencyRecord, RunRecord, Slot};
 
@@ -56,6 +57,10 @@ pub struct RunResult {
     /// What the partition experiment found beside its runs; absent from all others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partitions: Option<PartitionsRecord>,
+    /// What runs counted and cost, for a model of the proxy's processor time; absent from all
+    /// other experiments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sizing: Option<SizingRecord>,
 }
 
 /// The question that an experiment answers.
@@ -70,6 +75,8 @@ pub enum Experiment {
     Partitions,
     /// What does the broker take off what the disk gives?
     Storage,
+    /// How many cores does the proxy need?
+    Cores,
     /// What an experiment file asks.
     File(Question),
 }

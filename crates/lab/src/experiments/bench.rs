@@ -360,6 +360,7 @@ impl<'a> Bench<'a> {
             checks,
             audit,
             partitions: None,
+            sizing: None,
         };
         let arms: Vec<&str> = result.arms.iter().map(|arm| arm.name.as_str()).collect();
         result.comparisons = compare_all(&result.runs, &result.cases(), &arms, result.seed);

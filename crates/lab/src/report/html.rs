@@ -6,6 +6,7 @@ use super::fronts;
 use super::grid::Grid;
 use super::partitions;
 use super::sentence;
+use super::sizing;
 use super::table::{Contrast, NONE, Row, comparisons, contrasts, offered};
 use crate::checks::{Verdict, Weight};
 use crate::error::Error;
@@ -30,6 +31,8 @@ pub fn html(result: &RunResult) -> Result<String, Error> {
     let mut body = head(result);
     if result.experiment == Experiment::Partitions {
         body += &partitions::html(result, &mut charts);
+    } else if result.experiment == Experiment::Cores {
+        body += &sizing::html(result);
     } else {
         body.extend(fronts::grids(result).iter().map(Grid::html));
         for (index, case) in result.cases().into_iter().enumerate() {
@@ -63,6 +66,7 @@ pub(super) fn title(result: &RunResult) -> &str {
         Experiment::SideBySide => "Side by side",
         Experiment::Partitions => "What does a number of partitions cost?",
         Experiment::Storage => "What does the broker take off what the disk gives?",
+        Experiment::Cores => "How many cores does the proxy need?",
         Experiment::File(file) => &file.question,
     }
 }

@@ -13,6 +13,7 @@ pub fn markdown(result: &RunResult) -> String {
     lines.push(sentence(result));
     lines.extend(super::partitions::markdown(result));
     lines.extend(super::fronts::grids(result).iter().flat_map(Grid::markdown));
+    lines.extend(super::sizing::markdown(result));
     for case in result.cases() {
         for contrast in contrasts(result, case) {
             append_case(&mut lines, result, case, contrast);

@@ -49,6 +49,7 @@ pub(crate) fn result() -> RunResult {
         checks,
         audit,
         partitions: None,
+        sizing: None,
     }
 }
 

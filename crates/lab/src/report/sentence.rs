@@ -35,6 +35,7 @@ pub fn sentence(result: &RunResult) -> String {
                 Experiment::SideBySide => side_by_side(result),
                 Experiment::Partitions => super::partitions::sentence(result),
                 Experiment::Storage => objectives(result),
+                Experiment::Cores => super::sizing::sentence(result),
                 Experiment::File(file) => {
                     format!("Expected: {} Found: {}", file.hypothesis.trim(), objectives(result))
                 }

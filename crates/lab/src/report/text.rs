@@ -13,6 +13,7 @@ use crate::result::RunResult;
 pub fn text(result: &RunResult) -> String {
     let mut text = format!("{}\n", wrapped(&sentence(result), 96));
     text += &super::partitions::text(result);
+    text += &super::sizing::text(result);
     let grids = super::fronts::grids(result);
     text.extend(grids.iter().map(Grid::text));
     // Tables of two arms at a time say the same at greater length where all stand side by side.
@@ -69,7 +70,7 @@ fn append(text: &mut String, arguments: std::fmt::Arguments<'_>) {
     text.write_fmt(arguments).expect("writing to a String does not fail");
 }
 
-fn wrapped(sentence: &str, width: usize) -> String {
+pub(super) fn wrapped(sentence: &str, width: usize) -> String {
     let mut text = String::new();
     let mut column = 0;
     for word in sentence.split(' ') {

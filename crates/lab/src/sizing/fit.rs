@@ -1,0 +1,290 @@
+//! Fitting the model: coefficients, their intervals, and how well it predicts what it has not seen.
+//!
+//! Each case counts the same, and errors count in relation to the processor time of their case:
+//! without that the fit would only look at the heaviest. Intervals come from a bootstrap over the
+//! replicate runs of each case. Of n runs n - 1 are drawn, which restores the variance that drawing
+//! n of a few loses (Hesterberg 2015, "What Teachers Should Know About the Bootstrap").
+
+use super::{Observation, Rates, TERMS, Term};
+use crate::statistics::least_squares::NormalEquations;
+use crate::statistics::{Interval, interval_of, median};
+
+/// Above it a term is not told from the one that it goes along with: the error of its coefficient
+/// is five times that of a design in which it stands alone.
+pub const INFLATION_MAX: f64 = 25.0;
+
+/// Processor time below which errors are not counted in relation to it: half a thousandth of a
+/// core, which is what one look at an idle process varies by.
+const CORES_MIN: f64 = 5e-4;
+
+/// Resamples of the bootstrap: 25 lie beyond each end of an interval.
+const RESAMPLES: usize = 1_000;
+
+/// Cases that a price hangs on at least: it is told by those that differ in its term from others,
+/// not by all, so that the degrees of freedom behind it are those of a handful.
+const CASES_PER_TERM: f64 = 4.0;
+
+/// Fewest cases with a load that are fitted.
+const CASES_MIN: usize = 3;
+
+/// The model of one arm.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fit {
+    /// By term, in ns per count; the idle term in ns per second.
+    pub estimates: [Estimate; TERMS],
+    /// Largest by smallest singular value of the design.
+    pub condition: f64,
+    /// The cases with a load, each as predicted from all others.
+    pub held_out: Vec<HeldOut>,
+    /// Degrees of freedom behind a coefficient.
+    pub(super) degrees: f64,
+    /// Coefficients of each resample.
+    pub(super) draws: Vec<[f64; TERMS]>,
+}
+
+/// One coefficient.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// The term.
+    pub term: Term,
+    /// ns per count.
+    pub value: f64,
+    /// 95 % interval over the replicate runs.
+    pub interval: Interval,
+    /// How many times the variance of the coefficient exceeds that of a design in which the term
+    /// stands alone; `None` where no run has it.
+    pub inflation: Option<f64>,
+    /// The term that it cannot be told from.
+    pub tied_with: Option<Term>,
+}
+
+/// A case as predicted from all others.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HeldOut {
+    /// The case.
+    pub case: String,
+    /// Mean counts of its runs.
+    pub rates: Rates,
+    /// Cores that it took, median of its runs.
+    pub measured: f64,
+    /// What the model says without it.
+    pub predicted: f64,
+    /// What the reference case's processor time per MB says; absent for the reference itself.
+    pub by_reference: Option<f64>,
+    /// What the best processor time per MB of all other cases says.
+    pub by_best: f64,
+}
+
+impl HeldOut {
+    /// Relative error of the model.
+    #[must_use]
+    pub fn error(&self) -> f64 {
+        self.predicted / self.measured - 1.0
+    }
+
+    /// Relative error of the reference case's one coefficient.
+    #[must_use]
+    pub fn reference_error(&self) -> Option<f64> {
+        Some(self.by_reference? / self.measured - 1.0)
+    }
+
+    /// Relative error of the best one coefficient.
+    #[must_use]
+    pub fn best_error(&self) -> f64 {
+        self.by_best / self.measured - 1.0
+    }
+}
+
+/// The median and the largest of some relative errors, without their signs.
+#[must_use]
+pub fn errors(relative: impl Iterator<Item = f64>) -> (f64, f64) {
+    let sizes: Vec<f64> = relative.map(f64::abs).collect();
+    (median(&sizes), sizes.iter().copied().fold(0.0, f64::max))
+}
+
+impl Fit {
+    /// Fits the runs of one arm; `None` with fewer than three cases that have a load.
+    #[must_use]
+    pub fn of(observations: &[&Observation], reference: &str, seed: u64) -> Option<Self> {
+        let cases = Case::all(observations);
+        if cases.iter().filter(|case| case.is_loaded).count() < CASES_MIN {
+            return None;
+        }
+        let all = summed(&cases, |_| true);
+        let values = all.solve_non_negative();
+        let draws = resampled(&cases, seed);
+        let found = all.collinearity();
+        let runs = cases.iter().map(|case| case.runs.len()).min().unwrap_or(0);
+        let degrees = CASES_PER_TERM * (count(runs) - 1.0).max(1.0);
+        let estimate = |term: Term| {
+            let column = term.index();
+            let inflation = found.inflation[column];
+            let is_tied = inflation.is_some_and(|inflation| inflation > INFLATION_MAX);
+            let partner = found.partner[column].and_then(|other| Term::ALL.get(other).copied());
+            Estimate {
+                term,
+                value: values[column],
+                interval: interval_of(draws.iter().map(|draw| draw[column]).collect(), degrees),
+                inflation,
+                tied_with: partner.filter(|_| is_tied),
+            }
+        };
+        Some(Self {
+            estimates: Term::ALL.map(estimate),
+            condition: found.condition,
+            held_out: held_out(&cases, reference),
+            degrees,
+            draws,
+        })
+    }
+
+    /// The coefficients, ns per count.
+    #[must_use]
+    pub fn coefficients(&self) -> [f64; TERMS] {
+        self.estimates.map(|estimate| estimate.value)
+    }
+
+    /// The estimate of a term.
+    #[must_use]
+    pub fn of_term(&self, term: Term) -> &Estimate {
+        &self.estimates[term.index()]
+    }
+
+    /// The terms in groups: those of a group cannot be told from one another.
+    #[must_use]
+    pub fn groups(&self) -> Vec<Vec<Term>> {
+        let mut groups: Vec<Vec<Term>> = Vec::new();
+        for estimate in &self.estimates {
+            let ties = [Some(estimate.term), estimate.tied_with];
+            let (mut joined, apart): (Vec<_>, Vec<_>) = groups
+                .into_iter()
+                .partition(|group| ties.iter().flatten().any(|t| group.contains(t)));
+            let mut group = joined.concat();
+            joined.clear();
+            group.extend(
+                ties.into_iter().flatten().filter(|term| !group.contains(term)).collect::<Vec<_>>(),
+            );
+            groups = apart;
+            groups.push(group);
+        }
+        for group in &mut groups {
+            group.sort_by_key(|term| term.index());
+        }
+        groups.sort_by_key(|group| group.first().map_or(0, |term| term.index()));
+        groups
+    }
+}
+
+/// The runs of a case, ready to be summed.
+struct Case {
+    name: String,
+    is_loaded: bool,
+    /// Median of the runs.
+    cores: f64,
+    rates: Rates,
+    /// Each run by itself, in relation to the processor time of the case.
+    runs: Vec<NormalEquations<TERMS>>,
+}
+
+impl Case {
+    fn all(observations: &[&Observation]) -> Vec<Self> {
+        let mut names: Vec<&str> = Vec::new();
+        for observation in observations {
+            if !names.contains(&observation.case.as_str()) {
+                names.push(&observation.case);
+            }
+        }
+        let of = |name: &str| {
+            observations.iter().copied().filter(|run| run.case == name).collect::<Vec<_>>()
+        };
+        names.into_iter().map(|name| Self::of(name, &of(name))).collect()
+    }
+
+    fn of(name: &str, observations: &[&Observation]) -> Self {
+        let cores: Vec<f64> = observations.iter().map(|run| run.cores()).collect();
+        let cores = median(&cores);
+        let share = 1.0 / count(observations.len());
+        let mut rates = [0.0; TERMS];
+        for run in observations {
+            for (sum, rate) in rates.iter_mut().zip(run.rates().0) {
+                *sum += rate * share;
+            }
+        }
+        let scale = 1.0 / cores.max(CORES_MIN);
+        let runs = observations.iter().map(|run| {
+            let mut equations = NormalEquations::default();
+            // Coefficients are in ns, processor time in cores: seconds per second.
+            let row = run.rates().0.map(|rate| rate * scale);
+            equations.add(&row, run.cores() * 1e9 * scale, 1.0);
+            equations
+        });
+        Self {
+            name: name.to_string(),
+            is_loaded: observations.iter().any(|run| run.is_loaded()),
+            cores,
+            rates: Rates(rates),
+            runs: runs.collect(),
+        }
+    }
+
+    /// Processor time per byte, s.
+    fn per_byte(&self) -> f64 {
+        self.cores / self.rates.bytes()
+    }
+}
+
+fn summed(cases: &[Case], is_in: impl Fn(&Case) -> bool) -> NormalEquations<TERMS> {
+    let mut sum = NormalEquations::default();
+    for case in cases.iter().filter(|case| is_in(case)) {
+        for run in &case.runs {
+            sum.add_all(run, 1.0 / count(case.runs.len()));
+        }
+    }
+    sum
+}
+
+fn resampled(cases: &[Case], seed: u64) -> Vec<[f64; TERMS]> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut resample = || {
+        let mut sum = NormalEquations::default();
+        for case in cases {
+            let drawn = case.runs.len().saturating_sub(1).max(1);
+            for _ in 0..drawn {
+                if let Some(run) = random.choice(&case.runs) {
+                    sum.add_all(run, 1.0 / count(drawn));
+                }
+            }
+        }
+        sum.solve_non_negative()
+    };
+    (0..RESAMPLES).map(|_| resample()).collect()
+}
+
+fn held_out(cases: &[Case], reference: &str) -> Vec<HeldOut> {
+    let per_byte = cases.iter().find(|case| case.name == reference).map(Case::per_byte);
+    let loaded = || cases.iter().filter(|case| case.is_loaded);
+    let held_out = |case: &Case| {
+        let coefficients = summed(cases, |other| other.name != case.name).solve_non_negative();
+        // Least squares of one column, relative as the model's.
+        let others = loaded().filter(|other| other.name != case.name);
+        let ratios: Vec<f64> = others.map(|other| 1.0 / other.per_byte()).collect();
+        let best =
+            ratios.iter().sum::<f64>() / ratios.iter().map(|ratio| ratio * ratio).sum::<f64>();
+        HeldOut {
+            case: case.name.clone(),
+            rates: case.rates,
+            measured: case.cores,
+            predicted: case.rates.cores(&coefficients),
+            by_reference: per_byte
+                .filter(|_| case.name != reference)
+                .map(|each| each * case.rates.bytes()),
+            by_best: best * case.rates.bytes(),
+        }
+    };
+    loaded().map(held_out).collect()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a number of runs")]
+fn count(length: usize) -> f64 {
+    length as f64
+}
