@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::units;
+
 /// A Kafka broker, a Kafka proxy and a laboratory that measures both.
 #[derive(Debug, Parser)]
 #[command(name = "moldau", version, about, arg_required_else_help = true)]
@@ -170,6 +172,10 @@ pub(crate) enum LabQuestion {
     Partitions(PartitionsOptions),
     /// What does the broker take off what the disk gives?
     Storage(StorageOptions),
+    /// How many cores does the proxy need?
+    Cores(CoresOptions),
+    /// How many cores does another load need, by a result of `lab cores`?
+    Size(SizeOptions),
     /// Run an experiment file: one key of the broker's configuration at several levels.
     Run(RunOptions),
     /// Rebuild the report of a run from its result file.
@@ -228,6 +234,74 @@ pub(crate) struct StorageOptions {
     /// Print the result as one JSON document.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct CoresOptions {
+    /// Ask for an answer in under five minutes instead of 30, by fewer and shorter runs.
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// What to size: relay, passthrough, encryption.
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        default_values_t = [ArmChoice::Passthrough, ArmChoice::Encryption]
+    )]
+    pub(crate) arms: Vec<ArmChoice>,
+    #[command(flatten)]
+    pub(crate) load: LoadOptions,
+    /// Directory under which the run's own directory is made.
+    #[arg(long, value_name = "DIR", default_value = "lab-runs")]
+    pub(crate) out: PathBuf,
+    /// Print the result as one JSON document.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct SizeOptions {
+    /// Result file of `lab cores`, or the directory that it lies in.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) from: PathBuf,
+    #[command(flatten)]
+    pub(crate) load: LoadOptions,
+    /// Print one JSON document and nothing else on stdout.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// The load that is asked for. KB, MB and GB are 2^10, 2^20 and 2^30 bytes.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct LoadOptions {
+    /// Record values produced per second.
+    #[arg(long, value_name = "BYTES/s", default_value = "100MB/s", value_parser = units::byte_rate)]
+    pub(crate) produce: f64,
+    /// Size of a record's value.
+    #[arg(long, value_name = "BYTES", default_value = "1KB", value_parser = units::byte_count)]
+    pub(crate) record: u64,
+    /// Size of a batch as it is sent: the producers' batch-size-avg, not their batch.size.
+    #[arg(long, value_name = "BYTES", default_value = "16KB", value_parser = units::byte_count)]
+    pub(crate) batch: u64,
+    /// Consumer groups that each read everything.
+    #[arg(long, value_name = "COUNT", default_value_t = 3)]
+    pub(crate) groups: u16,
+    /// Topics.
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = at_least_one())]
+    pub(crate) topics: u16,
+    /// Partitions of each topic.
+    #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = at_least_one())]
+    pub(crate) partitions: u16,
+    /// Batches in a produce request [default: as in the most similar case measured].
+    #[arg(long, value_name = "COUNT", value_parser = units::positive)]
+    pub(crate) batches_per_request: Option<f64>,
+    /// Batches in an answer to a fetch [default: as in the most similar case measured].
+    #[arg(long, value_name = "COUNT", value_parser = units::positive)]
+    pub(crate) batches_per_fetch: Option<f64>,
+}
+
+fn at_least_one() -> clap::builder::RangedI64ValueParser<u16> {
+    clap::value_parser!(u16).range(1..)
 }
 
 #[derive(Args, Clone, Debug)]

@@ -6,6 +6,7 @@ pub(crate) mod consume;
 mod experiment_file;
 pub(crate) mod groups;
 pub(crate) mod lab;
+mod lab_cores;
 pub(crate) mod produce;
 pub(crate) mod proxy;
 pub(crate) mod proxy_keys;

@@ -8,6 +8,7 @@ mod arguments;
 mod commands;
 mod config;
 mod logging;
+mod units;
 
 use std::process::ExitCode;
 

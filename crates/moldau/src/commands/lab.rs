@@ -11,15 +11,15 @@ use moldau_lab::experiments::fronts::Front;
 use moldau_lab::experiments::overhead::{self, Stall};
 use moldau_lab::experiments::partitions;
 use moldau_lab::experiments::side_by_side::{self, System};
-use moldau_lab::experiments::{Progress, file, save, storage};
+use moldau_lab::experiments::{Progress, cores, file, save, storage};
 use moldau_lab::result::RunResult;
 use moldau_lab::systems::{Durability, KafkaInstallation, Kroxylicious};
 use moldau_lab::{bare_disk, checks::Verdict, relay, report};
 
-use super::experiment_file;
+use super::{experiment_file, lab_cores};
 use crate::arguments::{
-    ArmChoice, CeilingOptions, LabQuestion, OverheadOptions, PartChoice, PartitionsOptions, Peer,
-    RelayOptions, RunOptions, StorageOptions,
+    ArmChoice, CeilingOptions, CoresOptions, LabQuestion, OverheadOptions, PartChoice,
+    PartitionsOptions, Peer, RelayOptions, RunOptions, SizeOptions, StorageOptions,
 };
 
 /// The stall of `--stall` begins this long after its run, in the middle of the window.
@@ -32,6 +32,8 @@ pub(crate) fn run(question: LabQuestion) -> anyhow::Result<ExitCode> {
         LabQuestion::Ceiling(options) => ceiling(&options),
         LabQuestion::Partitions(options) => partitions(&options),
         LabQuestion::Storage(options) => storage(&options),
+        LabQuestion::Cores(options) => cores(&options),
+        LabQuestion::Size(options) => size(&options),
         LabQuestion::Run(options) => run_file(&options),
         LabQuestion::Relay(options) => bare_relay(options),
         LabQuestion::BareDisk { task } => bare_disk(&task),
@@ -41,6 +43,7 @@ pub(crate) fn run(question: LabQuestion) -> anyhow::Result<ExitCode> {
             println!("ceiling    How do systems compare at full speed and at a fixed rate?");
             println!("partitions What does a number of partitions cost, and where does it end?");
             println!("storage    What does the broker take off what the disk gives?");
+            println!("cores      How many cores does the proxy need?");
             for (path, question) in experiment_file::list() {
                 println!("run {}   {question}", path.display());
             }
@@ -155,6 +158,20 @@ fn storage(options: &StorageOptions) -> anyhow::Result<ExitCode> {
     plan.scan_bytes = options.bytes.unwrap_or(plan.scan_bytes);
     let result = storage::run(&plan, &mut Bar::new())?;
     answer(&result, &options.out, options.json)
+}
+
+fn cores(options: &CoresOptions) -> anyhow::Result<ExitCode> {
+    let work = WorkDirectory::make(&options.out)?;
+    let program = std::env::current_exe()?;
+    let fronts = fronts(&options.arms);
+    let plan = lab_cores::plan(options, fronts, program, version(), work.path.clone())?;
+    let result = cores::run(&plan, &mut Bar::new())?;
+    answer(&result, &options.out, options.json)
+}
+
+fn size(options: &SizeOptions) -> anyhow::Result<ExitCode> {
+    println!("{}", lab_cores::size(options)?);
+    Ok(ExitCode::SUCCESS)
 }
 
 fn run_file(options: &RunOptions) -> anyhow::Result<ExitCode> {

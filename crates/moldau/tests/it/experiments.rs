@@ -5,9 +5,10 @@ use moldau_lab::bare_disk::{Task, Work, measure};
 use moldau_lab::checks::Verdict;
 use moldau_lab::experiments::file::{self, ExperimentFile};
 use moldau_lab::experiments::fronts::Front;
-use moldau_lab::experiments::{Silent, overhead, save, storage};
+use moldau_lab::experiments::{Silent, cores, overhead, save, storage};
 use moldau_lab::report::{markdown, text};
 use moldau_lab::result::{Arm, RunResult};
+use moldau_lab::sizing::{Load, Term};
 use moldau_lab::workload::Workload;
 
 use crate::world::{moldau, run};
@@ -105,6 +106,63 @@ fn an_experiment_file_ends_and_loses_nothing() {
     let result = file::run(&plan, &mut Silent).unwrap();
     told(&result, &["Slowly, publish p50: natural against timer", "over the levels"]);
     assert_eq!(result.runs.len(), 6);
+}
+
+#[test]
+fn the_sizing_ends_counts_what_passed_and_answers_for_another_load() {
+    let directory = tempfile::tempdir().unwrap();
+    let load = Load {
+        produce_bytes_per_second: 1_048_576.0,
+        record_bytes: 100,
+        batch_bytes: 1_000,
+        groups: 2,
+        partitions: 10,
+        batches_per_request: None,
+        batches_per_fetch: None,
+    };
+    let plan = cores::Plan::quick(moldau().into(), "0".into(), directory.path().into(), load);
+    let mut cases = plan.cases[..6].to_vec();
+    for case in &mut cases {
+        case.per_second = case.per_second.min(500);
+    }
+    let plan = cores::Plan { cases, rounds: 1, warmup_ms: 100, window_ms: 400, ..plan };
+    let result = cores::run(&plan, &mut Silent).unwrap();
+    told(&result, &["Prices", "Error on held-out cases", "passthrough", "encryption"]);
+    let sizing = result.sizing.as_ref().unwrap();
+    for run in sizing.observations.iter().filter(|run| run.is_loaded()) {
+        assert!(run.cpu_ns > 0 && run.produced_batches <= run.produced_records, "{run:?}");
+        assert_eq!(run.consumed_records > 0, run.groups > 0, "{run:?}");
+        assert_eq!(run.consumed_batches > 0, run.groups > 0, "{run:?}");
+        // Batches of the warm-up may be acknowledged in the window.
+        assert!(run.rates().of(Term::ProducedRecords) <= 1_000.0, "{run:?}");
+    }
+    let single = sizing.observations.iter().filter(|run| run.case.contains("in 1 KB"));
+    for run in single {
+        assert!(run.produce_requests > 0 && run.produced_batches == run.produced_records);
+    }
+
+    let file = directory.path().join("result.json");
+    std::fs::write(&file, result.to_json().unwrap()).unwrap();
+    let size = |arguments: &[&str]| {
+        let from = ["lab", "size", "--from", file.to_str().unwrap()];
+        let output = run(from.iter().chain(arguments));
+        let error = String::from_utf8(output.stderr).unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap(), error)
+    };
+    let (code, answer, error) = size(&["--produce", "2MB/s", "--record", "200", "--groups", "1"]);
+    if code == Some(0) {
+        assert!(
+            answer.starts_with("2.00 MB/s of 200 B records in batches of 16.0 KiB"),
+            "{answer}"
+        );
+    } else {
+        // A machine that is too busy for such short runs fails their checks, and is told so.
+        assert!(error.contains("do not hold"), "{error}");
+    }
+    let (code, _, error) = size(&["--produce", "2MB"]);
+    assert!(code == Some(2) && error.contains("ends with /s, such as 100MB/s"), "{error}");
+    let (code, _, error) = size(&["--record", "1KB", "--batch", "100"]);
+    assert!(code == Some(4) && error.contains("a batch holds at least one record"), "{error}");
 }
 
 #[test]
