@@ -183,8 +183,8 @@ fn notes(findings: &[Finding]) -> Vec<String> {
         if let Some(case) = &packing.as_in {
             notes.push(format!(
                 "{}: {} batches in a produce request and {} in a fetch, as in the case that is \
-                 most like this load ({case}); the clients' own figures take their place where they \
-                 are given.",
+                 most like this load ({case}); the clients' own figures take their place where \
+                 they are given.",
                 finding.arm,
                 number(packing.batches_per_request, Unit::Times),
                 number(packing.batches_per_fetch, Unit::Times),
