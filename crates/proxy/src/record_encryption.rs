@@ -51,8 +51,9 @@ use crate::upstream::Upstream;
 /// frame at most.
 const BATCH_BYTES_MAX: usize = 100 * 1024 * 1024;
 
-/// How long all keys of a message may be waited for: shorter than clients wait for an answer.
-const KEYS_WITHIN: Duration = Duration::from_secs(20);
+/// How long all keys of a message may be waited for: what follows on the connection waits as long,
+/// also for topics whose keys are there.
+const KEYS_WITHIN: Duration = Duration::from_secs(2);
 
 /// What becomes of records for a topic that has no key.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

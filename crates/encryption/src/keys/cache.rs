@@ -41,8 +41,8 @@ pub(super) struct Cache<K: ?Sized, V> {
 
 struct Slot<V> {
     held: Option<Held<V>>,
-    /// The call that is under way.
-    flight: Option<watch::Receiver<Landed>>,
+    /// The call that is under way, and since when.
+    flight: Option<(watch::Receiver<Landed>, Instant)>,
     /// Why the last call failed, and up to when none follows it.
     failure: Option<(KmsError, Instant)>,
     used: Instant,
@@ -71,8 +71,8 @@ pub(super) enum Look<T> {
     ReadyLoad(T, watch::Sender<Landed>),
     /// The caller starts the call, and waits for it.
     Load(watch::Sender<Landed>),
-    /// Another caller started the call.
-    Wait(watch::Receiver<Landed>),
+    /// Another caller started the call, at that time.
+    Wait(watch::Receiver<Landed>, Instant),
     /// A call failed so short a time ago that none follows it yet.
     Failed(KmsError),
 }
@@ -112,7 +112,7 @@ where
                 return Look::Failed(error);
             }
             let (sender, flight) = watch::channel(None);
-            let slot = Slot { held: None, flight: Some(flight), failure: None, used: now };
+            let slot = Slot { held: None, flight: Some((flight, now)), failure: None, used: now };
             self.slots.insert(key.into(), slot);
             return Look::Load(sender);
         };
@@ -128,15 +128,15 @@ where
                 Use::Fresh(taken) if !is_old || !may_load => return Look::Ready(taken),
                 Use::Ageing(taken) if !may_load => return Look::Ready(taken),
                 Use::Fresh(taken) | Use::Ageing(taken) => {
-                    return Look::ReadyLoad(taken, slot.take_off());
+                    return Look::ReadyLoad(taken, slot.take_off(now));
                 }
                 Use::Spent => {}
             }
         }
         match (&slot.flight, &slot.failure) {
-            (Some(flight), _) => Look::Wait(flight.clone()),
+            (Some((flight, departed)), _) => Look::Wait(flight.clone(), *departed),
             (None, Some((error, _))) => Look::Failed(error.clone()),
-            (None, None) => Look::Load(slot.take_off()),
+            (None, None) => Look::Load(slot.take_off(now)),
         }
     }
 
@@ -203,9 +203,9 @@ where
 }
 
 impl<V> Slot<V> {
-    fn take_off(&mut self) -> watch::Sender<Landed> {
+    fn take_off(&mut self, now: Instant) -> watch::Sender<Landed> {
         let (sender, flight) = watch::channel(None);
-        self.flight = Some(flight);
+        self.flight = Some((flight, now));
         sender
     }
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, watch};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout_at};
 
 use super::cache::{Cache, Change, Landed, Limits, Look, Use};
 use super::counters::{KeyCache, Operation};
@@ -55,26 +55,27 @@ where
         Some(outcome)
     }
 
-    /// Uses a value, waiting for it where necessary.
+    /// Uses a value, waiting for it where necessary, up to [`WAIT_MAX`] after its call began: who
+    /// comes later does not wait for a service that has been silent for so long.
     pub(super) async fn get<T>(
         self: &Arc<Self>,
         key: &S::Key,
         take: impl Fn(&mut S::Value) -> Use<T>,
     ) -> Result<T, KmsError> {
-        let mut flight = match self.look(key, &take) {
+        let (mut flight, departed) = match self.look(key, &take) {
             Ok(outcome) => {
                 self.service.counters.count_hit(S::CACHE);
                 return outcome;
             }
-            Err(flight) => flight,
+            Err(waiting) => waiting,
         };
         self.service.counters.count_wait(S::CACHE);
-        let outcome = timeout(WAIT_MAX, async {
+        let outcome = timeout_at(departed + WAIT_MAX, async {
             loop {
                 land(flight).await?;
                 match self.look(key, &take) {
                     Ok(outcome) => return outcome,
-                    Err(next) => flight = next,
+                    Err((next, _)) => flight = next,
                 }
             }
         });
@@ -88,13 +89,14 @@ where
         self.cache().sweep(Instant::now());
     }
 
-    /// The outcome of a look-up, or the call to wait for.
+    /// The outcome of a look-up, or the call to wait for and when it began.
     fn look<T>(
         self: &Arc<Self>,
         key: &S::Key,
         take: impl FnOnce(&mut S::Value) -> Use<T>,
-    ) -> Result<Result<T, KmsError>, watch::Receiver<Landed>> {
-        let look = self.cache().look(Instant::now(), key, take);
+    ) -> Result<Result<T, KmsError>, (watch::Receiver<Landed>, Instant)> {
+        let now = Instant::now();
+        let look = self.cache().look(now, key, take);
         match look {
             Look::Ready(taken) => Ok(Ok(taken)),
             Look::ReadyLoad(taken, landing) => {
@@ -104,9 +106,9 @@ where
             Look::Load(landing) => {
                 let flight = landing.subscribe();
                 self.depart(key, landing);
-                Err(flight)
+                Err((flight, now))
             }
-            Look::Wait(flight) => Err(flight),
+            Look::Wait(flight, departed) => Err((flight, departed)),
             Look::Failed(error) => Ok(Err(error)),
         }
     }
@@ -176,6 +178,7 @@ where
 
 /// Most calls of one kind at a time.
 const CALLS_MAX: usize = 32;
-/// How long one look-up waits at most: all attempts of a call and one more, and less than Kafka's
-/// clients wait for an answer (30 s).
-const WAIT_MAX: Duration = Duration::from_secs(20);
+/// How long a call is waited for: all attempts at a service that answers, and no more, since what
+/// waits holds up all behind it on its connection. The call itself goes on, so that the next
+/// attempt of a client finds the key.
+const WAIT_MAX: Duration = Duration::from_secs(2);

@@ -57,7 +57,7 @@ fn word(look: Look<u32>) -> (&'static str, u32) {
         Look::Ready(value) => ("ready", value),
         Look::ReadyLoad(value, _) => ("ready, load", value),
         Look::Load(_) => ("load", 0),
-        Look::Wait(_) => ("wait", 0),
+        Look::Wait(..) => ("wait", 0),
         Look::Failed(_) => ("failed", 0),
     }
 }
