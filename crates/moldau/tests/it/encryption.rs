@@ -41,6 +41,14 @@ fn encrypting_proxy(dir: &Path, upstream: SocketAddr, topics: &[String], more: &
     for topic in topics {
         KeyFile::add(&keys, &format!("KEK_{topic}"), SystemTime::now()).unwrap();
     }
+    let kms = format!("kms: {{key_file: {{path: \"{}\"}}}}", keys.display());
+    proxy_with_filter(dir, upstream, &[more, &kms])
+}
+
+/// A proxy that encrypts each topic under a key of its own, with these further lines of the
+/// filter's configuration, and logs all there is.
+pub(crate) fn proxy_with_filter(dir: &Path, upstream: SocketAddr, lines: &[&str]) -> Process {
+    let lines: String = lines.iter().map(|line| format!("          {line}\n")).collect();
     let text = format!(
         "admin: 127.0.0.1:0\n\
          virtual_clusters:\n\
@@ -50,9 +58,7 @@ fn encrypting_proxy(dir: &Path, upstream: SocketAddr, topics: &[String], more: &
          \x20   filters:\n\
          \x20     - record_encryption:\n\
          \x20         template: KEK_$(topicName)\n\
-         \x20         {more}\n\
-         \x20         kms: {{key_file: {{path: \"{}\"}}}}\n",
-        keys.display()
+         {lines}"
     );
     let config = dir.join("encrypting.yaml");
     std::fs::write(&config, text).unwrap();

@@ -6,15 +6,15 @@ mod server;
 
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::Command;
 
 use moldau_client::{Cluster, Fetcher, FetcherOptions, ProducerOptions, Start};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use self::server::Server;
+use crate::encryption::proxy_with_filter;
 use crate::ledger::Repeats;
 use crate::traffic::{Numbered, PATIENCE, Reader, TICK, block_on, connect, soon};
-use crate::world::{Process, moldau};
+use crate::world::Process;
 
 /// Records that are there before the outage.
 const RECORDS_BEFORE: u64 = 500;
@@ -41,27 +41,12 @@ fn vault() -> Server {
 
 /// A proxy that takes its keys from Vault and logs all there is.
 fn proxy(dir: &Path, server: &Server, upstream: SocketAddr) -> Process {
-    let text = format!(
-        "admin: 127.0.0.1:0\n\
-         virtual_clusters:\n\
-         \x20 - name: main\n\
-         \x20   bootstrap: 127.0.0.1:0\n\
-         \x20   upstream: [\"{upstream}\"]\n\
-         \x20   filters:\n\
-         \x20     - record_encryption:\n\
-         \x20         template: KEK_$(topicName)\n\
-         \x20         kms:\n\
-         \x20           vault:\n\
-         \x20             url: {}/v1/transit\n\
-         \x20             auth: {{token_file: \"{}\"}}\n",
+    let kms = format!(
+        "kms: {{vault: {{url: \"{}/v1/transit\", auth: {{token_file: \"{}\"}}}}}}",
         server.address(),
         server.directory().join("token").display()
     );
-    let config = dir.join("vault.yaml");
-    std::fs::write(&config, text).unwrap();
-    let mut command = Command::new(moldau());
-    command.args(["--log-level", "debug", "proxy", "--config"]).arg(config);
-    Process::start(command)
+    proxy_with_filter(dir, upstream, &[&kms])
 }
 
 /// Partitions that a proxy failed because the service did not answer.
