@@ -22,6 +22,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("client", &["net", "protocol", "records"]),
     ("broker", &["net", "protocol", "records", "storage", "coordinator"]),
     ("proxy", &["net", "protocol", "records", "encryption"]),
+    ("filters", &["net", "protocol", "records", "proxy"]),
     ("lab", &["client", "records"]),
     (
         "moldau",
@@ -35,6 +36,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "client",
             "broker",
             "proxy",
+            "filters",
             "lab",
         ],
     ),
