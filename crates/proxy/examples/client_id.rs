@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use moldau_protocol::ApiKey;
 use moldau_proxy::{
-    Config, Direction, Filter, FilterFuture, Proxy, RequestFrame, RequestOutcome, SessionFilter,
-    Upstream, VirtualCluster,
+    Config, Direction, Filter, FilterFuture, Proxy, RequestFrame, RequestOutcome, SessionContext,
+    SessionFilter, Upstream, VirtualCluster,
 };
 
 /// The filter, one for each virtual cluster.
@@ -28,7 +28,7 @@ impl Filter for ClientIdPrefix {
         direction == Direction::Request && matches!(api, ApiKey::Produce | ApiKey::Fetch)
     }
 
-    fn session(self: Arc<Self>) -> Rc<dyn SessionFilter> {
+    fn session(self: Arc<Self>, _: &SessionContext) -> Rc<dyn SessionFilter> {
         Rc::new(Renaming(self))
     }
 }

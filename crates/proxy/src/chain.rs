@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use moldau_protocol::ApiKey;
 
+use crate::context::SessionContext;
 use crate::filter::{Direction, Filter, FilterFuture, FilterMetric, RequestOutcome, SessionFilter};
 use crate::frame::{RequestFrame, ResponseFrame};
 use crate::in_flight::Answered;
@@ -77,8 +78,8 @@ impl Chain {
     }
 
     /// The filters at work on one session.
-    pub(crate) fn session(self: &Arc<Self>) -> Rc<SessionChain> {
-        let filters = self.filters.iter().map(|link| Arc::clone(&link.filter).session());
+    pub(crate) fn session(self: &Arc<Self>, context: &SessionContext) -> Rc<SessionChain> {
+        let filters = self.filters.iter().map(|link| Arc::clone(&link.filter).session(context));
         let (chain, outbox) = (Arc::clone(self), Outbox::default());
         Rc::new(SessionChain { chain, filters: filters.collect(), outbox })
     }

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use moldau_protocol::ApiKey;
 
+use crate::context::SessionContext;
 use crate::frame::{RequestFrame, ResponseFrame};
 use crate::upstream::{FilterError, Upstream};
 
@@ -38,8 +39,9 @@ pub trait Filter: fmt::Debug + Send + Sync {
     /// by a filter: it is not offered, and ends the session that uses it.
     fn claims(&self, api: ApiKey, direction: Direction) -> bool;
 
-    /// What handles the messages of one session, on one thread.
-    fn session(self: Arc<Self>) -> Rc<dyn SessionFilter>;
+    /// What handles the messages of one session, on one thread. A reload may give a session that
+    /// stands other filters, between two requests.
+    fn session(self: Arc<Self>, session: &SessionContext) -> Rc<dyn SessionFilter>;
 
     /// Work beside the sessions, started once and stopped with the proxy.
     fn background(self: Arc<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>> {

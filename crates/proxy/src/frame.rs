@@ -21,6 +21,7 @@ pub struct RequestFrame {
 pub struct ResponseFrame {
     api_key: ApiKey,
     api_version: i16,
+    correlation_id: i32,
     frame: Frame,
 }
 
@@ -156,7 +157,8 @@ impl RequestFrame {
         frame::encode_response(&mut bytes, api, version, self.correlation_id, message)?;
         let header_bytes = if api.response_header_version(version) > 0 { 5 } else { 4 };
         let frame = Frame { bytes: bytes.into(), body_at: LENGTH_SIZE + header_bytes };
-        Ok(ResponseFrame { api_key: api, api_version: version, frame })
+        let correlation_id = self.correlation_id;
+        Ok(ResponseFrame { api_key: api, api_version: version, correlation_id, frame })
     }
 
     /// The frame with its length.
@@ -172,9 +174,9 @@ impl ResponseFrame {
     /// The header is broken.
     pub fn parse(bytes: Vec<u8>, api_key: ApiKey, api_version: i16) -> Result<Self, DecodeError> {
         let frame = bytes.get(LENGTH_SIZE..).unwrap_or_default();
-        let (_correlation_id, body) = frame::parse_response(frame, api_key, api_version)?;
+        let (correlation_id, body) = frame::parse_response(frame, api_key, api_version)?;
         let body_at = bytes.len() - body.len();
-        Ok(Self { api_key, api_version, frame: Frame { bytes, body_at } })
+        Ok(Self { api_key, api_version, correlation_id, frame: Frame { bytes, body_at } })
     }
 
     /// The API that was called.
@@ -187,6 +189,12 @@ impl ResponseFrame {
     #[must_use]
     pub fn api_version(&self) -> i16 {
         self.api_version
+    }
+
+    /// That of the request.
+    #[must_use]
+    pub fn correlation_id(&self) -> i32 {
+        self.correlation_id
     }
 
     /// What follows the header.
@@ -314,6 +322,7 @@ impl fmt::Debug for ResponseFrame {
         f.debug_struct("ResponseFrame")
             .field("api_key", &self.api_key)
             .field("api_version", &self.api_version)
+            .field("correlation_id", &self.correlation_id)
             .field("bytes", &self.frame.bytes.len())
             .finish()
     }

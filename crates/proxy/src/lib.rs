@@ -12,7 +12,8 @@
 //! | `discovery` | the first look at a cluster |
 //! | `session` | one client's connection and its connection upstream |
 //! | `flow`, `pool` | one direction of a session, and its buffer |
-//! | `filter`, `frame` | [`Filter`]: what it claims, is given and says; [`RequestFrame`] |
+//! | `filter`, `context` | [`Filter`]: what it claims, is given and says; [`SessionContext`] |
+//! | `frame` | [`RequestFrame`], [`ResponseFrame`] |
 //! | `chain`, `upstream` | the filters of a cluster at work; requests of their own |
 //! | `record_encryption` | [`RecordEncryption`]: the filter that seals and opens values |
 //! | `requests` | headers of requests: which answers will come; requests for filters |
@@ -36,6 +37,7 @@
 mod chain;
 mod cluster;
 mod config;
+mod context;
 mod discovery;
 mod error;
 mod filter;
@@ -56,9 +58,11 @@ mod upstream;
 mod walk;
 
 pub use config::{Config, VirtualCluster};
+pub use context::SessionContext;
 pub use error::Error;
 pub use filter::{Direction, Filter, FilterFuture, FilterMetric, RequestOutcome, SessionFilter};
 pub use frame::{RequestFrame, ResponseFrame};
+pub use moldau_net::Principal;
 pub use proxy::Proxy;
 pub use record_encryption::{RecordEncryption, RecordEncryptionSettings, UnresolvedKey};
 pub use upstream::{FilterError, Upstream};

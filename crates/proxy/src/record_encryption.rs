@@ -42,6 +42,7 @@ use tokio::time::Instant;
 use self::counters::Counters;
 use self::produce::Unsent;
 use self::topic_names::TopicNames;
+use crate::context::SessionContext;
 use crate::filter::{Direction, Filter, FilterFuture, FilterMetric, RequestOutcome, SessionFilter};
 use crate::frame::{RequestFrame, ResponseFrame};
 use crate::log_limit::LogLimit;
@@ -125,7 +126,7 @@ impl Filter for RecordEncryption {
         }
     }
 
-    fn session(self: Arc<Self>) -> Rc<dyn SessionFilter> {
+    fn session(self: Arc<Self>, _: &SessionContext) -> Rc<dyn SessionFilter> {
         Rc::new(Session { filter: self, unsent: RefCell::default() })
     }
 

@@ -13,13 +13,14 @@ use std::sync::atomic::AtomicU64;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use moldau_net::{Phase, Shutdown};
+use moldau_net::{Phase, Principal, Shutdown};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
 use crate::chain::FilterFailed;
 use crate::cluster::{Cluster, Destination};
+use crate::context::SessionContext;
 use crate::error::Malformed;
 use crate::flow::{Broken, Flow, Still};
 use crate::in_flight::InFlight;
@@ -67,8 +68,10 @@ pub(crate) async fn serve(
         () = shutdown.reached(Phase::Draining) => None,
     };
     let Some(upstream) = upstream else { return };
+    let context = SessionContext::new(cluster.name(), peer, Principal::anonymous());
     let rewriter = Rewriter::new(Arc::clone(&cluster), local.ip());
-    let ended = Session::new(downstream, upstream, rewriter).run(&shutdown).await;
+    let session = Session::new(downstream, upstream, rewriter, &context);
+    let ended = session.run(&shutdown).await;
     tracing::debug!(cluster = cluster.name(), %peer, ?destination, %ended, "session ended");
 }
 
@@ -92,9 +95,14 @@ where
     D: AsyncRead + AsyncWrite + Unpin,
     U: AsyncRead + AsyncWrite + Unpin,
 {
-    pub(crate) fn new(downstream: D, upstream: U, rewriter: Rewriter) -> Self {
+    pub(crate) fn new(
+        downstream: D,
+        upstream: U,
+        rewriter: Rewriter,
+        context: &SessionContext,
+    ) -> Self {
         let metrics = Arc::clone(rewriter.cluster().metrics());
-        let filters = rewriter.cluster().chain().session();
+        let filters = rewriter.cluster().chain().session(context);
         Self {
             downstream,
             upstream,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::Waker;
 
 use bytes::{Bytes, BytesMut};
-use moldau_net::NetworkThreads;
+use moldau_net::{NetworkThreads, Principal};
 use moldau_protocol::messages::fetch_response::{
     FetchableTopicResponse, NodeEndpoint, PartitionData,
 };
@@ -25,6 +25,7 @@ use super::*;
 use crate::chain::{Chain, SessionChain};
 use crate::cluster::Cluster;
 use crate::config::VirtualCluster;
+use crate::context::SessionContext;
 use crate::filter::{Direction, Filter, SessionFilter};
 use crate::in_flight::Expected;
 use crate::metrics::Metrics;
@@ -150,8 +151,13 @@ fn with_rewriter(test: impl FnOnce(&dyn Fn() -> Rewriter)) {
     });
 }
 
+fn anonymous() -> SessionContext {
+    let peer = "192.0.2.7:50000".parse().unwrap();
+    SessionContext::new("main", peer, Principal::anonymous())
+}
+
 fn no_filters() -> Rc<SessionChain> {
-    Chain::new("main", Vec::new()).session()
+    Chain::new("main", Vec::new()).session(&anonymous())
 }
 
 /// A filter that holds what carries records and changes nothing.
@@ -167,7 +173,7 @@ impl Filter for Holding {
         self.0.contains(&api)
     }
 
-    fn session(self: Arc<Self>) -> Rc<dyn SessionFilter> {
+    fn session(self: Arc<Self>, _: &SessionContext) -> Rc<dyn SessionFilter> {
         Rc::new(Self(self.0))
     }
 }
@@ -175,7 +181,7 @@ impl Filter for Holding {
 impl SessionFilter for Holding {}
 
 fn holding(apis: &'static [ApiKey]) -> Rc<SessionChain> {
-    Chain::new("main", vec![Arc::new(Holding(apis)), Arc::new(Holding(apis))]).session()
+    Chain::new("main", vec![Arc::new(Holding(apis)), Arc::new(Holding(apis))]).session(&anonymous())
 }
 
 fn response_scanner(rewriter: Rewriter) -> ResponseScanner {

@@ -76,7 +76,7 @@ impl Filter for Scripted {
         self.claims.contains(&(api, direction))
     }
 
-    fn session(self: Arc<Self>) -> Rc<dyn SessionFilter> {
+    fn session(self: Arc<Self>, _: &SessionContext) -> Rc<dyn SessionFilter> {
         Rc::new(ScriptedSession(self))
     }
 }
@@ -128,7 +128,9 @@ fn with_filters<F: Future<Output = ()>>(filters: Vec<Scripted>, test: impl FnOnc
         let (upstream, broker) = duplex(SOCKET_BYTES);
         let rewriter = Rewriter::new(Arc::clone(&cluster), IpAddr::from([127, 0, 0, 1]));
         let shutdown = Shutdown::new();
-        let session = Session::new(downstream, upstream, rewriter);
+        let peer = "192.0.2.7:50000".parse().unwrap();
+        let context = SessionContext::new("main", peer, Principal::anonymous());
+        let session = Session::new(downstream, upstream, rewriter, &context);
         let signal = shutdown.clone();
         let session = spawn_local(async move { session.run(&signal).await });
         let world = World { client, broker, cluster, shutdown, session };

@@ -17,8 +17,8 @@ use moldau_protocol::messages::{
 };
 use moldau_protocol::{ApiKey, ErrorCode, Request, Response};
 use moldau_proxy::{
-    Filter, RecordEncryption, RecordEncryptionSettings, RequestFrame, RequestOutcome,
-    ResponseFrame, SessionFilter, UnresolvedKey, Upstream,
+    Filter, Principal, RecordEncryption, RecordEncryptionSettings, RequestFrame, RequestOutcome,
+    ResponseFrame, SessionContext, SessionFilter, UnresolvedKey, Upstream,
 };
 use moldau_records::{
     BatchBuilder, BatchOptions, Compression, Compressor, HeaderView, crc32c, iter_batches,
@@ -54,9 +54,11 @@ impl World {
         let keys = DataKeys::new(kms, &KeySettings::default(), 1);
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         let plain: Vec<_> = Compression::ALL.into_iter().map(batch).collect();
+        let peer = std::net::SocketAddr::from(([192, 0, 2, 7], 50_000));
+        let context = SessionContext::new("main", peer, Principal::anonymous());
         let mut world = Self {
             runtime: runtime.enable_time().build().expect("a runtime"),
-            session: Arc::new(RecordEncryption::new(settings, keys)).session(),
+            session: Arc::new(RecordEncryption::new(settings, keys)).session(&context),
             sealed: Vec::new(),
             plain,
         };
