@@ -121,6 +121,23 @@ pub enum EncodeError {
     },
 }
 
+/// The names of a message cannot be rewritten.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum RewriteError {
+    /// The peer's bytes are not the message.
+    #[error(transparent)]
+    Decode(#[from] DecodeError),
+    /// A name has become too long.
+    #[error(transparent)]
+    Encode(#[from] EncodeError),
+    /// What was to be left out stands in no array.
+    #[error("nothing can be left out of {message}")]
+    Indispensable {
+        /// The message's name.
+        message: &'static str,
+    },
+}
+
 impl EncodeError {
     /// A field that is set in a version without it.
     pub(crate) const fn absent(field: &'static str, version: i16) -> Self {

@@ -10,6 +10,8 @@
 //! - [`frame`]: lengths and headers. [`ApiKey`], [`ErrorCode`], [`Uuid`]: constants and ids.
 //! - [`produce`] and [`fetch`]: borrowed views and encoders that leave record bytes where they are.
 //! - [`metadata`]: an encoder of responses that share the bytes of their partitions.
+//! - [`Layout`]: the fields of a message as data, and what they name ([`Entity`]). [`names`] finds
+//!   and rewrites the names in a message of any API.
 //! - [`walk`]: tells structure from records while a frame streams by.
 //!
 //! # Invariants
@@ -28,8 +30,10 @@ mod error_code;
 pub mod fetch;
 pub mod frame;
 mod generated;
+mod layout;
 mod message;
 pub mod metadata;
+pub mod names;
 pub mod produce;
 #[cfg(test)]
 mod random;
@@ -45,9 +49,10 @@ mod writer;
 
 pub use api_key::ApiKey;
 pub use elements::{Borrowed, Elements};
-pub use error::{DecodeError, EncodeError};
+pub use error::{DecodeError, EncodeError, RewriteError};
 pub use error_code::{ErrorCode, UnknownErrorCode};
-pub use message::{Message, Request, Response};
+pub use layout::{Entity, Field, Kind, Structure};
+pub use message::{Layout, Message, Request, Response};
 pub use reader::{FromWire, Reader};
 pub use tagged::RawTaggedField;
 pub use uuid::{ParseUuidError, Uuid};

@@ -4,12 +4,13 @@ use bytes::{Bytes, BytesMut};
 
 use crate::api_key::ApiKey;
 use crate::error::{DecodeError, EncodeError};
+use crate::layout::{Field, Structure};
 use crate::reader::{FromWire, Reader};
 use crate::versions::VersionRange;
 use crate::writer::{ToWire, Writer};
 
 /// A message: the body of a request or response, a header, or a versioned record.
-pub trait Message: FromWire + ToWire + Default {
+pub trait Message: FromWire + ToWire + Structure + Default {
     /// Kafka's name of the message.
     const NAME: &'static str;
     /// The versions that exist, without unstable ones.
@@ -73,4 +74,30 @@ pub trait Request: Message {
 pub trait Response: Message {
     /// The API that is answered.
     const KEY: ApiKey;
+}
+
+/// What a reader must know of a message beside its bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Layout {
+    /// Kafka's name of the message.
+    pub name: &'static str,
+    /// Its fields.
+    pub fields: &'static [Field],
+    /// The versions that exist.
+    pub versions: VersionRange,
+    /// The first version with compact lengths and tagged fields.
+    pub flexible_from: i16,
+}
+
+impl Layout {
+    /// The layout of a message.
+    #[must_use]
+    pub const fn of<M: Message>() -> Self {
+        Self {
+            name: M::NAME,
+            fields: M::FIELDS,
+            versions: M::VERSIONS,
+            flexible_from: M::FLEXIBLE_FROM,
+        }
+    }
 }

@@ -56,6 +56,7 @@ pub(crate) struct Field {
     #[serde(default)]
     pub(crate) ignorable: bool,
     pub(crate) default: Option<serde_json::Value>,
+    pub(crate) entity_type: Option<String>,
     #[serde(default)]
     pub(crate) fields: Vec<Self>,
 }

@@ -1,5 +1,5 @@
-//! Writes the Rust of one message: its structs, their defaults, decoders and encoders, and the
-//! constructors of random values for the crate's tests. Layout is left to rustfmt.
+//! Writes the Rust of one message: its structs, their defaults, layouts, decoders and encoders, and
+//! the constructors of random values for the crate's tests. Line breaks are left to rustfmt.
 
 use super::definition::MessageKind;
 use super::names;
@@ -17,6 +17,7 @@ pub(crate) fn message(message: &Message) -> String {
     for structure in &message.structs {
         declare(&mut out, message, structure);
         defaults(&mut out, message, structure);
+        layout(&mut out, structure);
         codec(&mut out, message, structure);
         random(&mut out, message, structure);
     }
@@ -119,6 +120,43 @@ fn defaults(out: &mut String, message: &Message, structure: &Struct) {
         *out += "unknown_tagged_fields: Vec::new(),\n";
     }
     *out += "}\n}\n}\n";
+}
+
+/// The fields as data.
+fn layout(out: &mut String, structure: &Struct) {
+    let name = &structure.name;
+    *out += &format!("\nimpl Structure for {name} {{\nconst FIELDS: &'static [Field] = &[\n");
+    for field in &structure.fields {
+        let Versions { first, last } = field.versions;
+        let kind = layout_kind(&field.kind);
+        *out += &format!("Field::new({:?}, {kind}, {first}, {last})", field.name);
+        if !field.nullable.is_empty() {
+            *out += &format!(".nullable({}, {})", field.nullable.first, field.nullable.last);
+        }
+        if field.tag.is_some() {
+            *out += ".tagged()";
+        }
+        if field.never_compact {
+            *out += ".never_compact()";
+        }
+        if let Some(entity) = field.entity {
+            *out += &format!(".of(Entity::{entity})");
+        }
+        *out += ",\n";
+    }
+    *out += "];\n}\n";
+}
+
+fn layout_kind(kind: &Kind) -> String {
+    match kind {
+        Kind::Bool => "Kind::Fixed(1)".to_owned(),
+        Kind::Number(_, size) => format!("Kind::Fixed({size})"),
+        Kind::Uuid => "Kind::Uuid".to_owned(),
+        Kind::Text => "Kind::Text".to_owned(),
+        Kind::Bytes => "Kind::Bytes".to_owned(),
+        Kind::Struct(name) => format!("Kind::Struct({name}::FIELDS)"),
+        Kind::Array(inner) => format!("Kind::Array(&{})", layout_kind(inner)),
+    }
 }
 
 fn codec(out: &mut String, message: &Message, structure: &Struct) {

@@ -14,11 +14,13 @@ pub(crate) fn modules(messages: &[Message]) -> String {
          #![expect(unused_variables, reason = \"not every message looks at its version\")]\n\
          #![expect(clippy::field_reassign_with_default, \
          reason = \"fields depend on the version\")]\n\n\
+         use crate::api_key::ApiKey;\nuse crate::message::Layout;\n\n\
          /// What every message needs.\n\
          mod prelude {\n\
          pub(super) use bytes::Bytes;\n\n\
          pub(super) use crate::api_key::ApiKey;\n\
          pub(super) use crate::error::{DecodeError, EncodeError};\n\
+         pub(super) use crate::layout::{Entity, Field, Kind, Structure};\n\
          pub(super) use crate::message::{Message, Request, Response};\n\
          #[cfg(test)]\n\
          pub(super) use crate::random::{Generator, Random};\n\
@@ -36,6 +38,7 @@ pub(crate) fn modules(messages: &[Message]) -> String {
     for message in messages {
         out += &format!("pub use {}::{};\n", message.module, message.name);
     }
+    out += &layouts(messages);
     out += "\n/// Calls a macro with the path of every message's type: for tests and fuzz targets.";
     out += "\n#[macro_export]\nmacro_rules! with_every_message {\n($callback:ident) => {\n\
             $callback! {\n";
@@ -50,6 +53,21 @@ pub(crate) fn modules(messages: &[Message]) -> String {
         out += &format!("{api} {api}Request {api}Response,\n");
     }
     out + "}\n};\n}\n#[cfg(test)]\npub(crate) use with_every_api;\n"
+}
+
+/// The function that gives the layouts of an API's messages.
+fn layouts(messages: &[Message]) -> String {
+    let mut out = String::from(
+        "\n/// The layouts of an API's request and response.\n\
+         pub(crate) const fn layouts(api: ApiKey) -> (Layout, Layout) {\nmatch api {\n",
+    );
+    for message in messages.iter().filter(|message| message.kind == MessageKind::Request) {
+        let api = names::api(&message.name);
+        out += &format!(
+            "ApiKey::{api} => (Layout::of::<{api}Request>(), Layout::of::<{api}Response>()),\n"
+        );
+    }
+    out + "}\n}\n"
 }
 
 /// The table of API keys. It names no message, since the messages name their keys.

@@ -56,6 +56,8 @@ pub(crate) struct Field {
     pub(crate) default: Default,
     /// Whether the field keeps its inflexible form in flexible versions.
     pub(crate) never_compact: bool,
+    /// The variant of `Entity` that says what the field names.
+    pub(crate) entity: Option<&'static str>,
 }
 
 /// The type of a field.
@@ -223,6 +225,7 @@ fn field(source: &definition::Field, reach: Versions, flexible: Versions) -> Res
         name: source.name.clone(),
         rust: names::field(&source.name),
         default: default(source, &kind, nullable)?,
+        entity: entity(source, &kind)?,
         kind,
         versions,
         nullable,
@@ -230,6 +233,30 @@ fn field(source: &definition::Field, reach: Versions, flexible: Versions) -> Res
         ignorable: source.ignorable,
         never_compact: source.flexible_versions.as_deref() == Some("none"),
     })
+}
+
+/// What a field names. Kafka's definitions tell it but for topic ids, the groups of the APIs
+/// between share coordinators, the topics of a consumer's subscription, and texts for people.
+fn entity(source: &definition::Field, kind: &Kind) -> Result<Option<&'static str>> {
+    let told = source.entity_type.as_deref();
+    let entity = match (element(kind), source.name.as_str()) {
+        (Kind::Text, "GroupId") => Some("GroupId"),
+        (Kind::Text, "Topics") => Some("TopicName"),
+        (Kind::Text, "StatusDetail") => Some("Explanation"),
+        (Kind::Text, name) if name.ends_with("ErrorMessage") => Some("Explanation"),
+        (Kind::Text, _) => match told {
+            Some("topicName") => Some("TopicName"),
+            Some("groupId") => Some("GroupId"),
+            Some("transactionalId") => Some("TransactionalId"),
+            Some(other) => bail!("unknown entity type {other}"),
+            None => None,
+        },
+        (Kind::Uuid, "TopicId") => Some("TopicId"),
+        _ => None,
+    };
+    let is_lost = told.is_some() && entity.is_none() && *element(kind) == Kind::Text;
+    ensure!(!is_lost, "entity type {told:?} is lost");
+    Ok(entity)
 }
 
 fn default(source: &definition::Field, kind: &Kind, nullable: Versions) -> Result<Default> {

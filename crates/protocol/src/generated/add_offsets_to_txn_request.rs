@@ -17,6 +17,15 @@ pub struct AddOffsetsToTxnRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for AddOffsetsToTxnRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("TransactionalId", Kind::Text, 0, 4).of(Entity::TransactionalId),
+        Field::new("ProducerId", Kind::Fixed(8), 0, 4),
+        Field::new("ProducerEpoch", Kind::Fixed(2), 0, 4),
+        Field::new("GroupId", Kind::Text, 0, 4).of(Entity::GroupId),
+    ];
+}
+
 impl FromWire for AddOffsetsToTxnRequest {
     const SIZE_MIN: usize = 13;
 

@@ -13,6 +13,13 @@ pub struct AddOffsetsToTxnResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for AddOffsetsToTxnResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 0, 4),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 4),
+    ];
+}
+
 impl FromWire for AddOffsetsToTxnResponse {
     const SIZE_MIN: usize = 6;
 

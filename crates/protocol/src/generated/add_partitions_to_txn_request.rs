@@ -19,6 +19,26 @@ pub struct AddPartitionsToTxnRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for AddPartitionsToTxnRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new(
+            "Transactions",
+            Kind::Array(&Kind::Struct(AddPartitionsToTxnTransaction::FIELDS)),
+            4,
+            5,
+        ),
+        Field::new("V3AndBelowTransactionalId", Kind::Text, 0, 3).of(Entity::TransactionalId),
+        Field::new("V3AndBelowProducerId", Kind::Fixed(8), 0, 3),
+        Field::new("V3AndBelowProducerEpoch", Kind::Fixed(2), 0, 3),
+        Field::new(
+            "V3AndBelowTopics",
+            Kind::Array(&Kind::Struct(AddPartitionsToTxnTopic::FIELDS)),
+            0,
+            3,
+        ),
+    ];
+}
+
 impl FromWire for AddPartitionsToTxnRequest {
     const SIZE_MIN: usize = 2;
 
@@ -131,6 +151,16 @@ pub struct AddPartitionsToTxnTransaction {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for AddPartitionsToTxnTransaction {
+    const FIELDS: &'static [Field] = &[
+        Field::new("TransactionalId", Kind::Text, 4, 5).of(Entity::TransactionalId),
+        Field::new("ProducerId", Kind::Fixed(8), 4, 5),
+        Field::new("ProducerEpoch", Kind::Fixed(2), 4, 5),
+        Field::new("VerifyOnly", Kind::Fixed(1), 4, 5),
+        Field::new("Topics", Kind::Array(&Kind::Struct(AddPartitionsToTxnTopic::FIELDS)), 4, 5),
+    ];
+}
+
 impl FromWire for AddPartitionsToTxnTransaction {
     const SIZE_MIN: usize = 14;
 
@@ -187,6 +217,13 @@ pub struct AddPartitionsToTxnTopic {
     pub partitions: Vec<i32>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for AddPartitionsToTxnTopic {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 0, 5).of(Entity::TopicName),
+        Field::new("Partitions", Kind::Array(&Kind::Fixed(4)), 0, 5),
+    ];
 }
 
 impl FromWire for AddPartitionsToTxnTopic {

@@ -17,6 +17,25 @@ pub struct AddPartitionsToTxnResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for AddPartitionsToTxnResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 0, 5),
+        Field::new("ErrorCode", Kind::Fixed(2), 4, 5),
+        Field::new(
+            "ResultsByTransaction",
+            Kind::Array(&Kind::Struct(AddPartitionsToTxnResult::FIELDS)),
+            4,
+            5,
+        ),
+        Field::new(
+            "ResultsByTopicV3AndBelow",
+            Kind::Array(&Kind::Struct(AddPartitionsToTxnTopicResult::FIELDS)),
+            0,
+            3,
+        ),
+    ];
+}
+
 impl FromWire for AddPartitionsToTxnResponse {
     const SIZE_MIN: usize = 6;
 
@@ -99,6 +118,18 @@ pub struct AddPartitionsToTxnResult {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for AddPartitionsToTxnResult {
+    const FIELDS: &'static [Field] = &[
+        Field::new("TransactionalId", Kind::Text, 4, 5).of(Entity::TransactionalId),
+        Field::new(
+            "TopicResults",
+            Kind::Array(&Kind::Struct(AddPartitionsToTxnTopicResult::FIELDS)),
+            4,
+            5,
+        ),
+    ];
+}
+
 impl FromWire for AddPartitionsToTxnResult {
     const SIZE_MIN: usize = 3;
 
@@ -146,6 +177,18 @@ pub struct AddPartitionsToTxnTopicResult {
     pub results_by_partition: Vec<AddPartitionsToTxnPartitionResult>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for AddPartitionsToTxnTopicResult {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 0, 5).of(Entity::TopicName),
+        Field::new(
+            "ResultsByPartition",
+            Kind::Array(&Kind::Struct(AddPartitionsToTxnPartitionResult::FIELDS)),
+            0,
+            5,
+        ),
+    ];
 }
 
 impl FromWire for AddPartitionsToTxnTopicResult {
@@ -200,6 +243,13 @@ pub struct AddPartitionsToTxnPartitionResult {
     pub partition_error_code: i16,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for AddPartitionsToTxnPartitionResult {
+    const FIELDS: &'static [Field] = &[
+        Field::new("PartitionIndex", Kind::Fixed(4), 0, 5),
+        Field::new("PartitionErrorCode", Kind::Fixed(2), 0, 5),
+    ];
 }
 
 impl FromWire for AddPartitionsToTxnPartitionResult {

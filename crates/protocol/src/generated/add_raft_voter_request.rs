@@ -35,6 +35,17 @@ impl Default for AddRaftVoterRequest {
     }
 }
 
+impl Structure for AddRaftVoterRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ClusterId", Kind::Text, 0, 1).nullable(0, 1),
+        Field::new("TimeoutMs", Kind::Fixed(4), 0, 1),
+        Field::new("VoterId", Kind::Fixed(4), 0, 1),
+        Field::new("VoterDirectoryId", Kind::Uuid, 0, 1),
+        Field::new("Listeners", Kind::Array(&Kind::Struct(Listener::FIELDS)), 0, 1),
+        Field::new("AckWhenCommitted", Kind::Fixed(1), 1, 1),
+    ];
+}
+
 impl FromWire for AddRaftVoterRequest {
     const SIZE_MIN: usize = 27;
 
@@ -104,6 +115,14 @@ pub struct Listener {
     pub port: u16,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for Listener {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 0, 1),
+        Field::new("Host", Kind::Text, 0, 1),
+        Field::new("Port", Kind::Fixed(2), 0, 1),
+    ];
 }
 
 impl FromWire for Listener {

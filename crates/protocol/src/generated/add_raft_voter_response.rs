@@ -26,6 +26,14 @@ impl Default for AddRaftVoterResponse {
     }
 }
 
+impl Structure for AddRaftVoterResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 0, 1),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 1),
+        Field::new("ErrorMessage", Kind::Text, 0, 1).nullable(0, 1).of(Entity::Explanation),
+    ];
+}
+
 impl FromWire for AddRaftVoterResponse {
     const SIZE_MIN: usize = 8;
 

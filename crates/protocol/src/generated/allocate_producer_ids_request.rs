@@ -19,6 +19,13 @@ impl Default for AllocateProducerIdsRequest {
     }
 }
 
+impl Structure for AllocateProducerIdsRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("BrokerId", Kind::Fixed(4), 0, 0),
+        Field::new("BrokerEpoch", Kind::Fixed(8), 0, 0),
+    ];
+}
+
 impl FromWire for AllocateProducerIdsRequest {
     const SIZE_MIN: usize = 13;
 

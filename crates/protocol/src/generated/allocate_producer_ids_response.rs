@@ -17,6 +17,15 @@ pub struct AllocateProducerIdsResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for AllocateProducerIdsResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 0, 0),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 0),
+        Field::new("ProducerIdStart", Kind::Fixed(8), 0, 0),
+        Field::new("ProducerIdLen", Kind::Fixed(4), 0, 0),
+    ];
+}
+
 impl FromWire for AllocateProducerIdsResponse {
     const SIZE_MIN: usize = 19;
 

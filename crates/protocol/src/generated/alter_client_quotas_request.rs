@@ -13,6 +13,13 @@ pub struct AlterClientQuotasRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for AlterClientQuotasRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Entries", Kind::Array(&Kind::Struct(EntryData::FIELDS)), 0, 1),
+        Field::new("ValidateOnly", Kind::Fixed(1), 0, 1),
+    ];
+}
+
 impl FromWire for AlterClientQuotasRequest {
     const SIZE_MIN: usize = 3;
 
@@ -62,6 +69,13 @@ pub struct EntryData {
     pub ops: Vec<OpData>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for EntryData {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Entity", Kind::Array(&Kind::Struct(EntityData::FIELDS)), 0, 1),
+        Field::new("Ops", Kind::Array(&Kind::Struct(OpData::FIELDS)), 0, 1),
+    ];
 }
 
 impl FromWire for EntryData {
@@ -125,6 +139,13 @@ impl Default for EntityData {
     }
 }
 
+impl Structure for EntityData {
+    const FIELDS: &'static [Field] = &[
+        Field::new("EntityType", Kind::Text, 0, 1),
+        Field::new("EntityName", Kind::Text, 0, 1).nullable(0, 1),
+    ];
+}
+
 impl FromWire for EntityData {
     const SIZE_MIN: usize = 3;
 
@@ -176,6 +197,14 @@ pub struct OpData {
     pub remove: bool,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for OpData {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Key", Kind::Text, 0, 1),
+        Field::new("Value", Kind::Fixed(8), 0, 1),
+        Field::new("Remove", Kind::Fixed(1), 0, 1),
+    ];
 }
 
 impl FromWire for OpData {

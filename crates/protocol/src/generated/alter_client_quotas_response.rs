@@ -13,6 +13,13 @@ pub struct AlterClientQuotasResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for AlterClientQuotasResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 0, 1),
+        Field::new("Entries", Kind::Array(&Kind::Struct(EntryData::FIELDS)), 0, 1),
+    ];
+}
+
 impl FromWire for AlterClientQuotasResponse {
     const SIZE_MIN: usize = 6;
 
@@ -77,6 +84,14 @@ impl Default for EntryData {
     }
 }
 
+impl Structure for EntryData {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 1),
+        Field::new("ErrorMessage", Kind::Text, 0, 1).nullable(0, 1).of(Entity::Explanation),
+        Field::new("Entity", Kind::Array(&Kind::Struct(EntityData::FIELDS)), 0, 1),
+    ];
+}
+
 impl FromWire for EntryData {
     const SIZE_MIN: usize = 5;
 
@@ -139,6 +154,13 @@ impl Default for EntityData {
             unknown_tagged_fields: Vec::new(),
         }
     }
+}
+
+impl Structure for EntityData {
+    const FIELDS: &'static [Field] = &[
+        Field::new("EntityType", Kind::Text, 0, 1),
+        Field::new("EntityName", Kind::Text, 0, 1).nullable(0, 1),
+    ];
 }
 
 impl FromWire for EntityData {

@@ -13,6 +13,13 @@ pub struct AlterConfigsRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for AlterConfigsRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Resources", Kind::Array(&Kind::Struct(AlterConfigsResource::FIELDS)), 0, 2),
+        Field::new("ValidateOnly", Kind::Fixed(1), 0, 2),
+    ];
+}
+
 impl FromWire for AlterConfigsRequest {
     const SIZE_MIN: usize = 3;
 
@@ -64,6 +71,14 @@ pub struct AlterConfigsResource {
     pub configs: Vec<AlterableConfig>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for AlterConfigsResource {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ResourceType", Kind::Fixed(1), 0, 2),
+        Field::new("ResourceName", Kind::Text, 0, 2),
+        Field::new("Configs", Kind::Array(&Kind::Struct(AlterableConfig::FIELDS)), 0, 2),
+    ];
 }
 
 impl FromWire for AlterConfigsResource {
@@ -128,6 +143,13 @@ impl Default for AlterableConfig {
             unknown_tagged_fields: Vec::new(),
         }
     }
+}
+
+impl Structure for AlterableConfig {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 0, 2),
+        Field::new("Value", Kind::Text, 0, 2).nullable(0, 2),
+    ];
 }
 
 impl FromWire for AlterableConfig {

@@ -13,6 +13,18 @@ pub struct AlterConfigsResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for AlterConfigsResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 0, 2),
+        Field::new(
+            "Responses",
+            Kind::Array(&Kind::Struct(AlterConfigsResourceResponse::FIELDS)),
+            0,
+            2,
+        ),
+    ];
+}
+
 impl FromWire for AlterConfigsResponse {
     const SIZE_MIN: usize = 6;
 
@@ -78,6 +90,15 @@ impl Default for AlterConfigsResourceResponse {
             unknown_tagged_fields: Vec::new(),
         }
     }
+}
+
+impl Structure for AlterConfigsResourceResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 2),
+        Field::new("ErrorMessage", Kind::Text, 0, 2).nullable(0, 2).of(Entity::Explanation),
+        Field::new("ResourceType", Kind::Fixed(1), 0, 2),
+        Field::new("ResourceName", Kind::Text, 0, 2),
+    ];
 }
 
 impl FromWire for AlterConfigsResourceResponse {

@@ -26,6 +26,14 @@ impl Default for AlterPartitionReassignmentsRequest {
     }
 }
 
+impl Structure for AlterPartitionReassignmentsRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("TimeoutMs", Kind::Fixed(4), 0, 1),
+        Field::new("AllowReplicationFactorChange", Kind::Fixed(1), 1, 1),
+        Field::new("Topics", Kind::Array(&Kind::Struct(ReassignableTopic::FIELDS)), 0, 1),
+    ];
+}
+
 impl FromWire for AlterPartitionReassignmentsRequest {
     const SIZE_MIN: usize = 6;
 
@@ -89,6 +97,13 @@ pub struct ReassignableTopic {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for ReassignableTopic {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 0, 1).of(Entity::TopicName),
+        Field::new("Partitions", Kind::Array(&Kind::Struct(ReassignablePartition::FIELDS)), 0, 1),
+    ];
+}
+
 impl FromWire for ReassignableTopic {
     const SIZE_MIN: usize = 3;
 
@@ -136,6 +151,13 @@ pub struct ReassignablePartition {
     pub replicas: Option<Vec<i32>>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for ReassignablePartition {
+    const FIELDS: &'static [Field] = &[
+        Field::new("PartitionIndex", Kind::Fixed(4), 0, 1),
+        Field::new("Replicas", Kind::Array(&Kind::Fixed(4)), 0, 1).nullable(0, 1),
+    ];
 }
 
 impl FromWire for ReassignablePartition {

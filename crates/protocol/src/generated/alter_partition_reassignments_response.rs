@@ -32,6 +32,21 @@ impl Default for AlterPartitionReassignmentsResponse {
     }
 }
 
+impl Structure for AlterPartitionReassignmentsResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 0, 1),
+        Field::new("AllowReplicationFactorChange", Kind::Fixed(1), 1, 1),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 1),
+        Field::new("ErrorMessage", Kind::Text, 0, 1).nullable(0, 1).of(Entity::Explanation),
+        Field::new(
+            "Responses",
+            Kind::Array(&Kind::Struct(ReassignableTopicResponse::FIELDS)),
+            0,
+            1,
+        ),
+    ];
+}
+
 impl FromWire for AlterPartitionReassignmentsResponse {
     const SIZE_MIN: usize = 9;
 
@@ -96,6 +111,18 @@ pub struct ReassignableTopicResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for ReassignableTopicResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 0, 1).of(Entity::TopicName),
+        Field::new(
+            "Partitions",
+            Kind::Array(&Kind::Struct(ReassignablePartitionResponse::FIELDS)),
+            0,
+            1,
+        ),
+    ];
+}
+
 impl FromWire for ReassignableTopicResponse {
     const SIZE_MIN: usize = 3;
 
@@ -156,6 +183,14 @@ impl Default for ReassignablePartitionResponse {
             unknown_tagged_fields: Vec::new(),
         }
     }
+}
+
+impl Structure for ReassignablePartitionResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("PartitionIndex", Kind::Fixed(4), 0, 1),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 1),
+        Field::new("ErrorMessage", Kind::Text, 0, 1).nullable(0, 1).of(Entity::Explanation),
+    ];
 }
 
 impl FromWire for ReassignablePartitionResponse {

@@ -26,6 +26,14 @@ impl Default for AlterPartitionRequest {
     }
 }
 
+impl Structure for AlterPartitionRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("BrokerId", Kind::Fixed(4), 2, 3),
+        Field::new("BrokerEpoch", Kind::Fixed(8), 2, 3),
+        Field::new("Topics", Kind::Array(&Kind::Struct(TopicData::FIELDS)), 2, 3),
+    ];
+}
+
 impl FromWire for AlterPartitionRequest {
     const SIZE_MIN: usize = 14;
 
@@ -76,6 +84,13 @@ pub struct TopicData {
     pub partitions: Vec<PartitionData>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for TopicData {
+    const FIELDS: &'static [Field] = &[
+        Field::new("TopicId", Kind::Uuid, 2, 3).of(Entity::TopicId),
+        Field::new("Partitions", Kind::Array(&Kind::Struct(PartitionData::FIELDS)), 2, 3),
+    ];
 }
 
 impl FromWire for TopicData {
@@ -133,6 +148,17 @@ pub struct PartitionData {
     pub partition_epoch: i32,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for PartitionData {
+    const FIELDS: &'static [Field] = &[
+        Field::new("PartitionIndex", Kind::Fixed(4), 2, 3),
+        Field::new("LeaderEpoch", Kind::Fixed(4), 2, 3),
+        Field::new("NewIsr", Kind::Array(&Kind::Fixed(4)), 2, 2),
+        Field::new("NewIsrWithEpochs", Kind::Array(&Kind::Struct(BrokerState::FIELDS)), 3, 3),
+        Field::new("LeaderRecoveryState", Kind::Fixed(1), 2, 3),
+        Field::new("PartitionEpoch", Kind::Fixed(4), 2, 3),
+    ];
 }
 
 impl FromWire for PartitionData {
@@ -216,6 +242,13 @@ impl Default for BrokerState {
     fn default() -> Self {
         Self { broker_id: Default::default(), broker_epoch: -1, unknown_tagged_fields: Vec::new() }
     }
+}
+
+impl Structure for BrokerState {
+    const FIELDS: &'static [Field] = &[
+        Field::new("BrokerId", Kind::Fixed(4), 3, 3),
+        Field::new("BrokerEpoch", Kind::Fixed(8), 3, 3),
+    ];
 }
 
 impl FromWire for BrokerState {

@@ -15,6 +15,14 @@ pub struct AlterPartitionResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for AlterPartitionResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 2, 3),
+        Field::new("ErrorCode", Kind::Fixed(2), 2, 3),
+        Field::new("Topics", Kind::Array(&Kind::Struct(TopicData::FIELDS)), 2, 3),
+    ];
+}
+
 impl FromWire for AlterPartitionResponse {
     const SIZE_MIN: usize = 8;
 
@@ -65,6 +73,13 @@ pub struct TopicData {
     pub partitions: Vec<PartitionData>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for TopicData {
+    const FIELDS: &'static [Field] = &[
+        Field::new("TopicId", Kind::Uuid, 2, 3).of(Entity::TopicId),
+        Field::new("Partitions", Kind::Array(&Kind::Struct(PartitionData::FIELDS)), 2, 3),
+    ];
 }
 
 impl FromWire for TopicData {
@@ -124,6 +139,18 @@ pub struct PartitionData {
     pub partition_epoch: i32,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for PartitionData {
+    const FIELDS: &'static [Field] = &[
+        Field::new("PartitionIndex", Kind::Fixed(4), 2, 3),
+        Field::new("ErrorCode", Kind::Fixed(2), 2, 3),
+        Field::new("LeaderId", Kind::Fixed(4), 2, 3),
+        Field::new("LeaderEpoch", Kind::Fixed(4), 2, 3),
+        Field::new("Isr", Kind::Array(&Kind::Fixed(4)), 2, 3),
+        Field::new("LeaderRecoveryState", Kind::Fixed(1), 2, 3),
+        Field::new("PartitionEpoch", Kind::Fixed(4), 2, 3),
+    ];
 }
 
 impl FromWire for PartitionData {

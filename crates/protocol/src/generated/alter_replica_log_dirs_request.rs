@@ -11,6 +11,11 @@ pub struct AlterReplicaLogDirsRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for AlterReplicaLogDirsRequest {
+    const FIELDS: &'static [Field] =
+        &[Field::new("Dirs", Kind::Array(&Kind::Struct(AlterReplicaLogDir::FIELDS)), 1, 2)];
+}
+
 impl FromWire for AlterReplicaLogDirsRequest {
     const SIZE_MIN: usize = 2;
 
@@ -57,6 +62,13 @@ pub struct AlterReplicaLogDir {
     pub topics: Vec<AlterReplicaLogDirTopic>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for AlterReplicaLogDir {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Path", Kind::Text, 1, 2),
+        Field::new("Topics", Kind::Array(&Kind::Struct(AlterReplicaLogDirTopic::FIELDS)), 1, 2),
+    ];
 }
 
 impl FromWire for AlterReplicaLogDir {
@@ -108,6 +120,13 @@ pub struct AlterReplicaLogDirTopic {
     pub partitions: Vec<i32>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for AlterReplicaLogDirTopic {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 1, 2).of(Entity::TopicName),
+        Field::new("Partitions", Kind::Array(&Kind::Fixed(4)), 1, 2),
+    ];
 }
 
 impl FromWire for AlterReplicaLogDirTopic {

@@ -13,6 +13,18 @@ pub struct AlterReplicaLogDirsResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for AlterReplicaLogDirsResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 1, 2),
+        Field::new(
+            "Results",
+            Kind::Array(&Kind::Struct(AlterReplicaLogDirTopicResult::FIELDS)),
+            1,
+            2,
+        ),
+    ];
+}
+
 impl FromWire for AlterReplicaLogDirsResponse {
     const SIZE_MIN: usize = 6;
 
@@ -67,6 +79,18 @@ pub struct AlterReplicaLogDirTopicResult {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for AlterReplicaLogDirTopicResult {
+    const FIELDS: &'static [Field] = &[
+        Field::new("TopicName", Kind::Text, 1, 2).of(Entity::TopicName),
+        Field::new(
+            "Partitions",
+            Kind::Array(&Kind::Struct(AlterReplicaLogDirPartitionResult::FIELDS)),
+            1,
+            2,
+        ),
+    ];
+}
+
 impl FromWire for AlterReplicaLogDirTopicResult {
     const SIZE_MIN: usize = 3;
 
@@ -119,6 +143,13 @@ pub struct AlterReplicaLogDirPartitionResult {
     pub error_code: i16,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for AlterReplicaLogDirPartitionResult {
+    const FIELDS: &'static [Field] = &[
+        Field::new("PartitionIndex", Kind::Fixed(4), 1, 2),
+        Field::new("ErrorCode", Kind::Fixed(2), 1, 2),
+    ];
 }
 
 impl FromWire for AlterReplicaLogDirPartitionResult {

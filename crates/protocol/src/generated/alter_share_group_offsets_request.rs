@@ -13,6 +13,18 @@ pub struct AlterShareGroupOffsetsRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for AlterShareGroupOffsetsRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("GroupId", Kind::Text, 0, 0).of(Entity::GroupId),
+        Field::new(
+            "Topics",
+            Kind::Array(&Kind::Struct(AlterShareGroupOffsetsRequestTopic::FIELDS)),
+            0,
+            0,
+        ),
+    ];
+}
+
 impl FromWire for AlterShareGroupOffsetsRequest {
     const SIZE_MIN: usize = 3;
 
@@ -62,6 +74,18 @@ pub struct AlterShareGroupOffsetsRequestTopic {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for AlterShareGroupOffsetsRequestTopic {
+    const FIELDS: &'static [Field] = &[
+        Field::new("TopicName", Kind::Text, 0, 0).of(Entity::TopicName),
+        Field::new(
+            "Partitions",
+            Kind::Array(&Kind::Struct(AlterShareGroupOffsetsRequestPartition::FIELDS)),
+            0,
+            0,
+        ),
+    ];
+}
+
 impl FromWire for AlterShareGroupOffsetsRequestTopic {
     const SIZE_MIN: usize = 3;
 
@@ -109,6 +133,13 @@ pub struct AlterShareGroupOffsetsRequestPartition {
     pub start_offset: i64,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for AlterShareGroupOffsetsRequestPartition {
+    const FIELDS: &'static [Field] = &[
+        Field::new("PartitionIndex", Kind::Fixed(4), 0, 0),
+        Field::new("StartOffset", Kind::Fixed(8), 0, 0),
+    ];
 }
 
 impl FromWire for AlterShareGroupOffsetsRequestPartition {

@@ -17,6 +17,20 @@ pub struct AlterShareGroupOffsetsResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for AlterShareGroupOffsetsResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 0, 0),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 0),
+        Field::new("ErrorMessage", Kind::Text, 0, 0).nullable(0, 0).of(Entity::Explanation),
+        Field::new(
+            "Responses",
+            Kind::Array(&Kind::Struct(AlterShareGroupOffsetsResponseTopic::FIELDS)),
+            0,
+            0,
+        ),
+    ];
+}
+
 impl FromWire for AlterShareGroupOffsetsResponse {
     const SIZE_MIN: usize = 9;
 
@@ -74,6 +88,19 @@ pub struct AlterShareGroupOffsetsResponseTopic {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for AlterShareGroupOffsetsResponseTopic {
+    const FIELDS: &'static [Field] = &[
+        Field::new("TopicName", Kind::Text, 0, 0).of(Entity::TopicName),
+        Field::new("TopicId", Kind::Uuid, 0, 0).of(Entity::TopicId),
+        Field::new(
+            "Partitions",
+            Kind::Array(&Kind::Struct(AlterShareGroupOffsetsResponsePartition::FIELDS)),
+            0,
+            0,
+        ),
+    ];
+}
+
 impl FromWire for AlterShareGroupOffsetsResponseTopic {
     const SIZE_MIN: usize = 19;
 
@@ -126,6 +153,14 @@ pub struct AlterShareGroupOffsetsResponsePartition {
     pub error_message: Option<String>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for AlterShareGroupOffsetsResponsePartition {
+    const FIELDS: &'static [Field] = &[
+        Field::new("PartitionIndex", Kind::Fixed(4), 0, 0),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 0),
+        Field::new("ErrorMessage", Kind::Text, 0, 0).nullable(0, 0).of(Entity::Explanation),
+    ];
 }
 
 impl FromWire for AlterShareGroupOffsetsResponsePartition {

@@ -13,6 +13,18 @@ pub struct AlterUserScramCredentialsRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for AlterUserScramCredentialsRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Deletions", Kind::Array(&Kind::Struct(ScramCredentialDeletion::FIELDS)), 0, 0),
+        Field::new(
+            "Upsertions",
+            Kind::Array(&Kind::Struct(ScramCredentialUpsertion::FIELDS)),
+            0,
+            0,
+        ),
+    ];
+}
+
 impl FromWire for AlterUserScramCredentialsRequest {
     const SIZE_MIN: usize = 3;
 
@@ -60,6 +72,11 @@ pub struct ScramCredentialDeletion {
     pub mechanism: i8,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for ScramCredentialDeletion {
+    const FIELDS: &'static [Field] =
+        &[Field::new("Name", Kind::Text, 0, 0), Field::new("Mechanism", Kind::Fixed(1), 0, 0)];
 }
 
 impl FromWire for ScramCredentialDeletion {
@@ -115,6 +132,16 @@ pub struct ScramCredentialUpsertion {
     pub salted_password: Bytes,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for ScramCredentialUpsertion {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 0, 0),
+        Field::new("Mechanism", Kind::Fixed(1), 0, 0),
+        Field::new("Iterations", Kind::Fixed(4), 0, 0),
+        Field::new("Salt", Kind::Bytes, 0, 0),
+        Field::new("SaltedPassword", Kind::Bytes, 0, 0),
+    ];
 }
 
 impl FromWire for ScramCredentialUpsertion {

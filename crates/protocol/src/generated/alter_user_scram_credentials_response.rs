@@ -13,6 +13,18 @@ pub struct AlterUserScramCredentialsResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for AlterUserScramCredentialsResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 0, 0),
+        Field::new(
+            "Results",
+            Kind::Array(&Kind::Struct(AlterUserScramCredentialsResult::FIELDS)),
+            0,
+            0,
+        ),
+    ];
+}
+
 impl FromWire for AlterUserScramCredentialsResponse {
     const SIZE_MIN: usize = 6;
 
@@ -73,6 +85,14 @@ impl Default for AlterUserScramCredentialsResult {
             unknown_tagged_fields: Vec::new(),
         }
     }
+}
+
+impl Structure for AlterUserScramCredentialsResult {
+    const FIELDS: &'static [Field] = &[
+        Field::new("User", Kind::Text, 0, 0),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 0),
+        Field::new("ErrorMessage", Kind::Text, 0, 0).nullable(0, 0).of(Entity::Explanation),
+    ];
 }
 
 impl FromWire for AlterUserScramCredentialsResult {

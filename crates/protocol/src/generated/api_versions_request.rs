@@ -13,6 +13,13 @@ pub struct ApiVersionsRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for ApiVersionsRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ClientSoftwareName", Kind::Text, 3, 4),
+        Field::new("ClientSoftwareVersion", Kind::Text, 3, 4),
+    ];
+}
+
 impl FromWire for ApiVersionsRequest {
     const SIZE_MIN: usize = 0;
 

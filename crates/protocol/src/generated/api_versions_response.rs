@@ -38,6 +38,30 @@ impl Default for ApiVersionsResponse {
     }
 }
 
+impl Structure for ApiVersionsResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 4),
+        Field::new("ApiKeys", Kind::Array(&Kind::Struct(ApiVersion::FIELDS)), 0, 4),
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 1, 4),
+        Field::new(
+            "SupportedFeatures",
+            Kind::Array(&Kind::Struct(SupportedFeatureKey::FIELDS)),
+            3,
+            4,
+        )
+        .tagged(),
+        Field::new("FinalizedFeaturesEpoch", Kind::Fixed(8), 3, 4).tagged(),
+        Field::new(
+            "FinalizedFeatures",
+            Kind::Array(&Kind::Struct(FinalizedFeatureKey::FIELDS)),
+            3,
+            4,
+        )
+        .tagged(),
+        Field::new("ZkMigrationReady", Kind::Fixed(1), 3, 4).tagged(),
+    ];
+}
+
 impl FromWire for ApiVersionsResponse {
     const SIZE_MIN: usize = 6;
 
@@ -140,6 +164,14 @@ pub struct ApiVersion {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for ApiVersion {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ApiKey", Kind::Fixed(2), 0, 4),
+        Field::new("MinVersion", Kind::Fixed(2), 0, 4),
+        Field::new("MaxVersion", Kind::Fixed(2), 0, 4),
+    ];
+}
+
 impl FromWire for ApiVersion {
     const SIZE_MIN: usize = 6;
 
@@ -196,6 +228,14 @@ pub struct SupportedFeatureKey {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for SupportedFeatureKey {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 3, 4),
+        Field::new("MinVersion", Kind::Fixed(2), 3, 4),
+        Field::new("MaxVersion", Kind::Fixed(2), 3, 4),
+    ];
+}
+
 impl FromWire for SupportedFeatureKey {
     const SIZE_MIN: usize = 6;
 
@@ -248,6 +288,14 @@ pub struct FinalizedFeatureKey {
     pub min_version_level: i16,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for FinalizedFeatureKey {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 3, 4),
+        Field::new("MaxVersionLevel", Kind::Fixed(2), 3, 4),
+        Field::new("MinVersionLevel", Kind::Fixed(2), 3, 4),
+    ];
 }
 
 impl FromWire for FinalizedFeatureKey {

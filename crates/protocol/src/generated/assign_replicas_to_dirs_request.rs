@@ -26,6 +26,14 @@ impl Default for AssignReplicasToDirsRequest {
     }
 }
 
+impl Structure for AssignReplicasToDirsRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("BrokerId", Kind::Fixed(4), 0, 0),
+        Field::new("BrokerEpoch", Kind::Fixed(8), 0, 0),
+        Field::new("Directories", Kind::Array(&Kind::Struct(DirectoryData::FIELDS)), 0, 0),
+    ];
+}
+
 impl FromWire for AssignReplicasToDirsRequest {
     const SIZE_MIN: usize = 14;
 
@@ -78,6 +86,13 @@ pub struct DirectoryData {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for DirectoryData {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Id", Kind::Uuid, 0, 0),
+        Field::new("Topics", Kind::Array(&Kind::Struct(TopicData::FIELDS)), 0, 0),
+    ];
+}
+
 impl FromWire for DirectoryData {
     const SIZE_MIN: usize = 18;
 
@@ -127,6 +142,13 @@ pub struct TopicData {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for TopicData {
+    const FIELDS: &'static [Field] = &[
+        Field::new("TopicId", Kind::Uuid, 0, 0).of(Entity::TopicId),
+        Field::new("Partitions", Kind::Array(&Kind::Struct(PartitionData::FIELDS)), 0, 0),
+    ];
+}
+
 impl FromWire for TopicData {
     const SIZE_MIN: usize = 18;
 
@@ -172,6 +194,10 @@ pub struct PartitionData {
     pub partition_index: i32,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for PartitionData {
+    const FIELDS: &'static [Field] = &[Field::new("PartitionIndex", Kind::Fixed(4), 0, 0)];
 }
 
 impl FromWire for PartitionData {

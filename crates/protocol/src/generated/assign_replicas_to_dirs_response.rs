@@ -15,6 +15,14 @@ pub struct AssignReplicasToDirsResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for AssignReplicasToDirsResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 0, 0),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 0),
+        Field::new("Directories", Kind::Array(&Kind::Struct(DirectoryData::FIELDS)), 0, 0),
+    ];
+}
+
 impl FromWire for AssignReplicasToDirsResponse {
     const SIZE_MIN: usize = 8;
 
@@ -67,6 +75,13 @@ pub struct DirectoryData {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for DirectoryData {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Id", Kind::Uuid, 0, 0),
+        Field::new("Topics", Kind::Array(&Kind::Struct(TopicData::FIELDS)), 0, 0),
+    ];
+}
+
 impl FromWire for DirectoryData {
     const SIZE_MIN: usize = 18;
 
@@ -116,6 +131,13 @@ pub struct TopicData {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for TopicData {
+    const FIELDS: &'static [Field] = &[
+        Field::new("TopicId", Kind::Uuid, 0, 0).of(Entity::TopicId),
+        Field::new("Partitions", Kind::Array(&Kind::Struct(PartitionData::FIELDS)), 0, 0),
+    ];
+}
+
 impl FromWire for TopicData {
     const SIZE_MIN: usize = 18;
 
@@ -163,6 +185,13 @@ pub struct PartitionData {
     pub error_code: i16,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for PartitionData {
+    const FIELDS: &'static [Field] = &[
+        Field::new("PartitionIndex", Kind::Fixed(4), 0, 0),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 0),
+    ];
 }
 
 impl FromWire for PartitionData {

@@ -29,6 +29,15 @@ impl Default for BeginQuorumEpochRequest {
     }
 }
 
+impl Structure for BeginQuorumEpochRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ClusterId", Kind::Text, 0, 1).nullable(0, 1),
+        Field::new("VoterId", Kind::Fixed(4), 1, 1),
+        Field::new("Topics", Kind::Array(&Kind::Struct(TopicData::FIELDS)), 0, 1),
+        Field::new("LeaderEndpoints", Kind::Array(&Kind::Struct(LeaderEndpoint::FIELDS)), 1, 1),
+    ];
+}
+
 impl FromWire for BeginQuorumEpochRequest {
     const SIZE_MIN: usize = 6;
 
@@ -98,6 +107,13 @@ pub struct TopicData {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for TopicData {
+    const FIELDS: &'static [Field] = &[
+        Field::new("TopicName", Kind::Text, 0, 1).of(Entity::TopicName),
+        Field::new("Partitions", Kind::Array(&Kind::Struct(PartitionData::FIELDS)), 0, 1),
+    ];
+}
+
 impl FromWire for TopicData {
     const SIZE_MIN: usize = 3;
 
@@ -151,6 +167,15 @@ pub struct PartitionData {
     pub leader_epoch: i32,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for PartitionData {
+    const FIELDS: &'static [Field] = &[
+        Field::new("PartitionIndex", Kind::Fixed(4), 0, 1),
+        Field::new("VoterDirectoryId", Kind::Uuid, 1, 1),
+        Field::new("LeaderId", Kind::Fixed(4), 0, 1),
+        Field::new("LeaderEpoch", Kind::Fixed(4), 0, 1),
+    ];
 }
 
 impl FromWire for PartitionData {
@@ -216,6 +241,14 @@ pub struct LeaderEndpoint {
     pub port: u16,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for LeaderEndpoint {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 1, 1),
+        Field::new("Host", Kind::Text, 1, 1),
+        Field::new("Port", Kind::Fixed(2), 1, 1),
+    ];
 }
 
 impl FromWire for LeaderEndpoint {

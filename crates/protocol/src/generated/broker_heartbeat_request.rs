@@ -38,6 +38,18 @@ impl Default for BrokerHeartbeatRequest {
     }
 }
 
+impl Structure for BrokerHeartbeatRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("BrokerId", Kind::Fixed(4), 0, 2),
+        Field::new("BrokerEpoch", Kind::Fixed(8), 0, 2),
+        Field::new("CurrentMetadataOffset", Kind::Fixed(8), 0, 2),
+        Field::new("WantFence", Kind::Fixed(1), 0, 2),
+        Field::new("WantShutDown", Kind::Fixed(1), 0, 2),
+        Field::new("OfflineLogDirs", Kind::Array(&Kind::Uuid), 1, 2).tagged(),
+        Field::new("CordonedLogDirs", Kind::Array(&Kind::Uuid), 2, 2).nullable(2, 2).tagged(),
+    ];
+}
+
 impl FromWire for BrokerHeartbeatRequest {
     const SIZE_MIN: usize = 23;
 

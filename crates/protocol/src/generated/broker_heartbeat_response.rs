@@ -32,6 +32,16 @@ impl Default for BrokerHeartbeatResponse {
     }
 }
 
+impl Structure for BrokerHeartbeatResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 0, 2),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 2),
+        Field::new("IsCaughtUp", Kind::Fixed(1), 0, 2),
+        Field::new("IsFenced", Kind::Fixed(1), 0, 2),
+        Field::new("ShouldShutDown", Kind::Fixed(1), 0, 2),
+    ];
+}
+
 impl FromWire for BrokerHeartbeatResponse {
     const SIZE_MIN: usize = 10;
 

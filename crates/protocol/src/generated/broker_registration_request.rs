@@ -44,6 +44,20 @@ impl Default for BrokerRegistrationRequest {
     }
 }
 
+impl Structure for BrokerRegistrationRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("BrokerId", Kind::Fixed(4), 0, 4),
+        Field::new("ClusterId", Kind::Text, 0, 4),
+        Field::new("IncarnationId", Kind::Uuid, 0, 4),
+        Field::new("Listeners", Kind::Array(&Kind::Struct(Listener::FIELDS)), 0, 4),
+        Field::new("Features", Kind::Array(&Kind::Struct(Feature::FIELDS)), 0, 4),
+        Field::new("Rack", Kind::Text, 0, 4).nullable(0, 4),
+        Field::new("IsMigratingZkBroker", Kind::Fixed(1), 1, 4),
+        Field::new("LogDirs", Kind::Array(&Kind::Uuid), 2, 4),
+        Field::new("PreviousBrokerEpoch", Kind::Fixed(8), 3, 4),
+    ];
+}
+
 impl FromWire for BrokerRegistrationRequest {
     const SIZE_MIN: usize = 25;
 
@@ -138,6 +152,15 @@ pub struct Listener {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for Listener {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 0, 4),
+        Field::new("Host", Kind::Text, 0, 4),
+        Field::new("Port", Kind::Fixed(2), 0, 4),
+        Field::new("SecurityProtocol", Kind::Fixed(2), 0, 4),
+    ];
+}
+
 impl FromWire for Listener {
     const SIZE_MIN: usize = 7;
 
@@ -193,6 +216,14 @@ pub struct Feature {
     pub max_supported_version: i16,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for Feature {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 0, 4),
+        Field::new("MinSupportedVersion", Kind::Fixed(2), 0, 4),
+        Field::new("MaxSupportedVersion", Kind::Fixed(2), 0, 4),
+    ];
 }
 
 impl FromWire for Feature {

@@ -26,6 +26,14 @@ impl Default for BrokerRegistrationResponse {
     }
 }
 
+impl Structure for BrokerRegistrationResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 0, 4),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 4),
+        Field::new("BrokerEpoch", Kind::Fixed(8), 0, 4),
+    ];
+}
+
 impl FromWire for BrokerRegistrationResponse {
     const SIZE_MIN: usize = 15;
 

@@ -13,6 +13,13 @@ pub struct ConsumerGroupDescribeRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for ConsumerGroupDescribeRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("GroupIds", Kind::Array(&Kind::Text), 0, 1).of(Entity::GroupId),
+        Field::new("IncludeAuthorizedOperations", Kind::Fixed(1), 0, 1),
+    ];
+}
+
 impl FromWire for ConsumerGroupDescribeRequest {
     const SIZE_MIN: usize = 3;
 

@@ -13,6 +13,13 @@ pub struct ConsumerGroupDescribeResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for ConsumerGroupDescribeResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 0, 1),
+        Field::new("Groups", Kind::Array(&Kind::Struct(DescribedGroup::FIELDS)), 0, 1),
+    ];
+}
+
 impl FromWire for ConsumerGroupDescribeResponse {
     const SIZE_MIN: usize = 6;
 
@@ -91,6 +98,20 @@ impl Default for DescribedGroup {
             unknown_tagged_fields: Vec::new(),
         }
     }
+}
+
+impl Structure for DescribedGroup {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 1),
+        Field::new("ErrorMessage", Kind::Text, 0, 1).nullable(0, 1).of(Entity::Explanation),
+        Field::new("GroupId", Kind::Text, 0, 1).of(Entity::GroupId),
+        Field::new("GroupState", Kind::Text, 0, 1),
+        Field::new("GroupEpoch", Kind::Fixed(4), 0, 1),
+        Field::new("AssignmentEpoch", Kind::Fixed(4), 0, 1),
+        Field::new("AssignorName", Kind::Text, 0, 1),
+        Field::new("Members", Kind::Array(&Kind::Struct(Member::FIELDS)), 0, 1),
+        Field::new("AuthorizedOperations", Kind::Fixed(4), 0, 1),
+    ];
 }
 
 impl FromWire for DescribedGroup {
@@ -200,6 +221,22 @@ impl Default for Member {
     }
 }
 
+impl Structure for Member {
+    const FIELDS: &'static [Field] = &[
+        Field::new("MemberId", Kind::Text, 0, 1),
+        Field::new("InstanceId", Kind::Text, 0, 1).nullable(0, 1),
+        Field::new("RackId", Kind::Text, 0, 1).nullable(0, 1),
+        Field::new("MemberEpoch", Kind::Fixed(4), 0, 1),
+        Field::new("ClientId", Kind::Text, 0, 1),
+        Field::new("ClientHost", Kind::Text, 0, 1),
+        Field::new("SubscribedTopicNames", Kind::Array(&Kind::Text), 0, 1).of(Entity::TopicName),
+        Field::new("SubscribedTopicRegex", Kind::Text, 0, 1).nullable(0, 1),
+        Field::new("Assignment", Kind::Struct(Assignment::FIELDS), 0, 1),
+        Field::new("TargetAssignment", Kind::Struct(Assignment::FIELDS), 0, 1),
+        Field::new("MemberType", Kind::Fixed(1), 1, 1),
+    ];
+}
+
 impl FromWire for Member {
     const SIZE_MIN: usize = 16;
 
@@ -280,6 +317,11 @@ pub struct Assignment {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for Assignment {
+    const FIELDS: &'static [Field] =
+        &[Field::new("TopicPartitions", Kind::Array(&Kind::Struct(TopicPartitions::FIELDS)), 0, 1)];
+}
+
 impl FromWire for Assignment {
     const SIZE_MIN: usize = 2;
 
@@ -326,6 +368,14 @@ pub struct TopicPartitions {
     pub partitions: Vec<i32>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for TopicPartitions {
+    const FIELDS: &'static [Field] = &[
+        Field::new("TopicId", Kind::Uuid, 0, 1).of(Entity::TopicId),
+        Field::new("TopicName", Kind::Text, 0, 1).of(Entity::TopicName),
+        Field::new("Partitions", Kind::Array(&Kind::Fixed(4)), 0, 1),
+    ];
 }
 
 impl FromWire for TopicPartitions {

@@ -47,6 +47,24 @@ impl Default for ConsumerGroupHeartbeatRequest {
     }
 }
 
+impl Structure for ConsumerGroupHeartbeatRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("GroupId", Kind::Text, 0, 1).of(Entity::GroupId),
+        Field::new("MemberId", Kind::Text, 0, 1),
+        Field::new("MemberEpoch", Kind::Fixed(4), 0, 1),
+        Field::new("InstanceId", Kind::Text, 0, 1).nullable(0, 1),
+        Field::new("RackId", Kind::Text, 0, 1).nullable(0, 1),
+        Field::new("RebalanceTimeoutMs", Kind::Fixed(4), 0, 1),
+        Field::new("SubscribedTopicNames", Kind::Array(&Kind::Text), 0, 1)
+            .nullable(0, 1)
+            .of(Entity::TopicName),
+        Field::new("SubscribedTopicRegex", Kind::Text, 1, 1).nullable(1, 1),
+        Field::new("ServerAssignor", Kind::Text, 0, 1).nullable(0, 1),
+        Field::new("TopicPartitions", Kind::Array(&Kind::Struct(TopicPartitions::FIELDS)), 0, 1)
+            .nullable(0, 1),
+    ];
+}
+
 impl FromWire for ConsumerGroupHeartbeatRequest {
     const SIZE_MIN: usize = 16;
 
@@ -140,6 +158,13 @@ pub struct TopicPartitions {
     pub partitions: Vec<i32>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for TopicPartitions {
+    const FIELDS: &'static [Field] = &[
+        Field::new("TopicId", Kind::Uuid, 0, 1).of(Entity::TopicId),
+        Field::new("Partitions", Kind::Array(&Kind::Fixed(4)), 0, 1),
+    ];
 }
 
 impl FromWire for TopicPartitions {

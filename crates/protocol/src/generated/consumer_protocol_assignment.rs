@@ -11,6 +11,13 @@ pub struct ConsumerProtocolAssignment {
     pub user_data: Option<Bytes>,
 }
 
+impl Structure for ConsumerProtocolAssignment {
+    const FIELDS: &'static [Field] = &[
+        Field::new("AssignedPartitions", Kind::Array(&Kind::Struct(TopicPartition::FIELDS)), 0, 3),
+        Field::new("UserData", Kind::Bytes, 0, 3).nullable(0, 3),
+    ];
+}
+
 impl FromWire for ConsumerProtocolAssignment {
     const SIZE_MIN: usize = 8;
 
@@ -47,6 +54,13 @@ pub struct TopicPartition {
     pub topic: String,
     /// `Partitions`, versions 0+.
     pub partitions: Vec<i32>,
+}
+
+impl Structure for TopicPartition {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Topic", Kind::Text, 0, 3).of(Entity::TopicName),
+        Field::new("Partitions", Kind::Array(&Kind::Fixed(4)), 0, 3),
+    ];
 }
 
 impl FromWire for TopicPartition {

@@ -29,6 +29,16 @@ impl Default for ConsumerProtocolSubscription {
     }
 }
 
+impl Structure for ConsumerProtocolSubscription {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Topics", Kind::Array(&Kind::Text), 0, 3).of(Entity::TopicName),
+        Field::new("UserData", Kind::Bytes, 0, 3).nullable(0, 3),
+        Field::new("OwnedPartitions", Kind::Array(&Kind::Struct(TopicPartition::FIELDS)), 1, 3),
+        Field::new("GenerationId", Kind::Fixed(4), 2, 3),
+        Field::new("RackId", Kind::Text, 3, 3).nullable(3, 3),
+    ];
+}
+
 impl FromWire for ConsumerProtocolSubscription {
     const SIZE_MIN: usize = 8;
 
@@ -92,6 +102,13 @@ pub struct TopicPartition {
     pub topic: String,
     /// `Partitions`, versions 1+.
     pub partitions: Vec<i32>,
+}
+
+impl Structure for TopicPartition {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Topic", Kind::Text, 1, 3).of(Entity::TopicName),
+        Field::new("Partitions", Kind::Array(&Kind::Fixed(4)), 1, 3),
+    ];
 }
 
 impl FromWire for TopicPartition {

@@ -9,6 +9,10 @@ pub struct ControlRecordTypeSchema {
     pub r#type: i16,
 }
 
+impl Structure for ControlRecordTypeSchema {
+    const FIELDS: &'static [Field] = &[Field::new("Type", Kind::Fixed(2), 0, 0)];
+}
+
 impl FromWire for ControlRecordTypeSchema {
     const SIZE_MIN: usize = 2;
 

@@ -19,6 +19,16 @@ pub struct ControllerRegistrationRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for ControllerRegistrationRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ControllerId", Kind::Fixed(4), 0, 0),
+        Field::new("IncarnationId", Kind::Uuid, 0, 0),
+        Field::new("ZkMigrationReady", Kind::Fixed(1), 0, 0),
+        Field::new("Listeners", Kind::Array(&Kind::Struct(Listener::FIELDS)), 0, 0),
+        Field::new("Features", Kind::Array(&Kind::Struct(Feature::FIELDS)), 0, 0),
+    ];
+}
+
 impl FromWire for ControllerRegistrationRequest {
     const SIZE_MIN: usize = 24;
 
@@ -81,6 +91,15 @@ pub struct Listener {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for Listener {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 0, 0),
+        Field::new("Host", Kind::Text, 0, 0),
+        Field::new("Port", Kind::Fixed(2), 0, 0),
+        Field::new("SecurityProtocol", Kind::Fixed(2), 0, 0),
+    ];
+}
+
 impl FromWire for Listener {
     const SIZE_MIN: usize = 7;
 
@@ -136,6 +155,14 @@ pub struct Feature {
     pub max_supported_version: i16,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for Feature {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 0, 0),
+        Field::new("MinSupportedVersion", Kind::Fixed(2), 0, 0),
+        Field::new("MaxSupportedVersion", Kind::Fixed(2), 0, 0),
+    ];
 }
 
 impl FromWire for Feature {

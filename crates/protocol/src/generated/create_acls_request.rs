@@ -11,6 +11,11 @@ pub struct CreateAclsRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for CreateAclsRequest {
+    const FIELDS: &'static [Field] =
+        &[Field::new("Creations", Kind::Array(&Kind::Struct(AclCreation::FIELDS)), 1, 3)];
+}
+
 impl FromWire for CreateAclsRequest {
     const SIZE_MIN: usize = 2;
 
@@ -82,6 +87,18 @@ impl Default for AclCreation {
             unknown_tagged_fields: Vec::new(),
         }
     }
+}
+
+impl Structure for AclCreation {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ResourceType", Kind::Fixed(1), 1, 3),
+        Field::new("ResourceName", Kind::Text, 1, 3),
+        Field::new("ResourcePatternType", Kind::Fixed(1), 1, 3),
+        Field::new("Principal", Kind::Text, 1, 3),
+        Field::new("Host", Kind::Text, 1, 3),
+        Field::new("Operation", Kind::Fixed(1), 1, 3),
+        Field::new("PermissionType", Kind::Fixed(1), 1, 3),
+    ];
 }
 
 impl FromWire for AclCreation {

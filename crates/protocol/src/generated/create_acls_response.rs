@@ -13,6 +13,13 @@ pub struct CreateAclsResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for CreateAclsResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 1, 3),
+        Field::new("Results", Kind::Array(&Kind::Struct(AclCreationResult::FIELDS)), 1, 3),
+    ];
+}
+
 impl FromWire for CreateAclsResponse {
     const SIZE_MIN: usize = 6;
 
@@ -72,6 +79,13 @@ impl Default for AclCreationResult {
             unknown_tagged_fields: Vec::new(),
         }
     }
+}
+
+impl Structure for AclCreationResult {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ErrorCode", Kind::Fixed(2), 1, 3),
+        Field::new("ErrorMessage", Kind::Text, 1, 3).nullable(1, 3).of(Entity::Explanation),
+    ];
 }
 
 impl FromWire for AclCreationResult {

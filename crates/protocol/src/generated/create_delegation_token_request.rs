@@ -29,6 +29,15 @@ impl Default for CreateDelegationTokenRequest {
     }
 }
 
+impl Structure for CreateDelegationTokenRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("OwnerPrincipalType", Kind::Text, 3, 3).nullable(3, 3),
+        Field::new("OwnerPrincipalName", Kind::Text, 3, 3).nullable(3, 3),
+        Field::new("Renewers", Kind::Array(&Kind::Struct(CreatableRenewers::FIELDS)), 1, 3),
+        Field::new("MaxLifetimeMs", Kind::Fixed(8), 1, 3),
+    ];
+}
+
 impl FromWire for CreateDelegationTokenRequest {
     const SIZE_MIN: usize = 10;
 
@@ -103,6 +112,13 @@ pub struct CreatableRenewers {
     pub principal_name: String,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for CreatableRenewers {
+    const FIELDS: &'static [Field] = &[
+        Field::new("PrincipalType", Kind::Text, 1, 3),
+        Field::new("PrincipalName", Kind::Text, 1, 3),
+    ];
 }
 
 impl FromWire for CreatableRenewers {

@@ -31,6 +31,22 @@ pub struct CreateDelegationTokenResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for CreateDelegationTokenResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ErrorCode", Kind::Fixed(2), 1, 3),
+        Field::new("PrincipalType", Kind::Text, 1, 3),
+        Field::new("PrincipalName", Kind::Text, 1, 3),
+        Field::new("TokenRequesterPrincipalType", Kind::Text, 3, 3),
+        Field::new("TokenRequesterPrincipalName", Kind::Text, 3, 3),
+        Field::new("IssueTimestampMs", Kind::Fixed(8), 1, 3),
+        Field::new("ExpiryTimestampMs", Kind::Fixed(8), 1, 3),
+        Field::new("MaxTimestampMs", Kind::Fixed(8), 1, 3),
+        Field::new("TokenId", Kind::Text, 1, 3),
+        Field::new("Hmac", Kind::Bytes, 1, 3),
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 1, 3),
+    ];
+}
+
 impl FromWire for CreateDelegationTokenResponse {
     const SIZE_MIN: usize = 35;
 

@@ -15,6 +15,14 @@ pub struct CreatePartitionsRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for CreatePartitionsRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Topics", Kind::Array(&Kind::Struct(CreatePartitionsTopic::FIELDS)), 0, 3),
+        Field::new("TimeoutMs", Kind::Fixed(4), 0, 3),
+        Field::new("ValidateOnly", Kind::Fixed(1), 0, 3),
+    ];
+}
+
 impl FromWire for CreatePartitionsRequest {
     const SIZE_MIN: usize = 7;
 
@@ -82,6 +90,20 @@ impl Default for CreatePartitionsTopic {
     }
 }
 
+impl Structure for CreatePartitionsTopic {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 0, 3).of(Entity::TopicName),
+        Field::new("Count", Kind::Fixed(4), 0, 3),
+        Field::new(
+            "Assignments",
+            Kind::Array(&Kind::Struct(CreatePartitionsAssignment::FIELDS)),
+            0,
+            3,
+        )
+        .nullable(0, 3),
+    ];
+}
+
 impl FromWire for CreatePartitionsTopic {
     const SIZE_MIN: usize = 7;
 
@@ -132,6 +154,10 @@ pub struct CreatePartitionsAssignment {
     pub broker_ids: Vec<i32>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for CreatePartitionsAssignment {
+    const FIELDS: &'static [Field] = &[Field::new("BrokerIds", Kind::Array(&Kind::Fixed(4)), 0, 3)];
 }
 
 impl FromWire for CreatePartitionsAssignment {

@@ -13,6 +13,18 @@ pub struct CreatePartitionsResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for CreatePartitionsResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 0, 3),
+        Field::new(
+            "Results",
+            Kind::Array(&Kind::Struct(CreatePartitionsTopicResult::FIELDS)),
+            0,
+            3,
+        ),
+    ];
+}
+
 impl FromWire for CreatePartitionsResponse {
     const SIZE_MIN: usize = 6;
 
@@ -64,6 +76,14 @@ pub struct CreatePartitionsTopicResult {
     pub error_message: Option<String>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for CreatePartitionsTopicResult {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 0, 3).of(Entity::TopicName),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 3),
+        Field::new("ErrorMessage", Kind::Text, 0, 3).nullable(0, 3).of(Entity::Explanation),
+    ];
 }
 
 impl FromWire for CreatePartitionsTopicResult {

@@ -26,6 +26,14 @@ impl Default for CreateTopicsRequest {
     }
 }
 
+impl Structure for CreateTopicsRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Topics", Kind::Array(&Kind::Struct(CreatableTopic::FIELDS)), 2, 7),
+        Field::new("timeoutMs", Kind::Fixed(4), 2, 7),
+        Field::new("validateOnly", Kind::Fixed(1), 2, 7),
+    ];
+}
+
 impl FromWire for CreateTopicsRequest {
     const SIZE_MIN: usize = 7;
 
@@ -84,6 +92,21 @@ pub struct CreatableTopic {
     pub configs: Vec<CreatableTopicConfig>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for CreatableTopic {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 2, 7).of(Entity::TopicName),
+        Field::new("NumPartitions", Kind::Fixed(4), 2, 7),
+        Field::new("ReplicationFactor", Kind::Fixed(2), 2, 7),
+        Field::new(
+            "Assignments",
+            Kind::Array(&Kind::Struct(CreatableReplicaAssignment::FIELDS)),
+            2,
+            7,
+        ),
+        Field::new("Configs", Kind::Array(&Kind::Struct(CreatableTopicConfig::FIELDS)), 2, 7),
+    ];
 }
 
 impl FromWire for CreatableTopic {
@@ -146,6 +169,13 @@ pub struct CreatableReplicaAssignment {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for CreatableReplicaAssignment {
+    const FIELDS: &'static [Field] = &[
+        Field::new("PartitionIndex", Kind::Fixed(4), 2, 7),
+        Field::new("BrokerIds", Kind::Array(&Kind::Fixed(4)), 2, 7),
+    ];
+}
+
 impl FromWire for CreatableReplicaAssignment {
     const SIZE_MIN: usize = 6;
 
@@ -205,6 +235,13 @@ impl Default for CreatableTopicConfig {
             unknown_tagged_fields: Vec::new(),
         }
     }
+}
+
+impl Structure for CreatableTopicConfig {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 2, 7),
+        Field::new("Value", Kind::Text, 2, 7).nullable(2, 7),
+    ];
 }
 
 impl FromWire for CreatableTopicConfig {

@@ -13,6 +13,13 @@ pub struct CreateTopicsResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for CreateTopicsResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 2, 7),
+        Field::new("Topics", Kind::Array(&Kind::Struct(CreatableTopicResult::FIELDS)), 2, 7),
+    ];
+}
+
 impl FromWire for CreateTopicsResponse {
     const SIZE_MIN: usize = 6;
 
@@ -90,6 +97,20 @@ impl Default for CreatableTopicResult {
             unknown_tagged_fields: Vec::new(),
         }
     }
+}
+
+impl Structure for CreatableTopicResult {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 2, 7).of(Entity::TopicName),
+        Field::new("TopicId", Kind::Uuid, 7, 7).of(Entity::TopicId),
+        Field::new("ErrorCode", Kind::Fixed(2), 2, 7),
+        Field::new("ErrorMessage", Kind::Text, 2, 7).nullable(2, 7).of(Entity::Explanation),
+        Field::new("TopicConfigErrorCode", Kind::Fixed(2), 5, 7).tagged(),
+        Field::new("NumPartitions", Kind::Fixed(4), 5, 7),
+        Field::new("ReplicationFactor", Kind::Fixed(2), 5, 7),
+        Field::new("Configs", Kind::Array(&Kind::Struct(CreatableTopicConfigs::FIELDS)), 5, 7)
+            .nullable(5, 7),
+    ];
 }
 
 impl FromWire for CreatableTopicResult {
@@ -215,6 +236,16 @@ impl Default for CreatableTopicConfigs {
             unknown_tagged_fields: Vec::new(),
         }
     }
+}
+
+impl Structure for CreatableTopicConfigs {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 5, 7),
+        Field::new("Value", Kind::Text, 5, 7).nullable(5, 7),
+        Field::new("ReadOnly", Kind::Fixed(1), 5, 7),
+        Field::new("ConfigSource", Kind::Fixed(1), 5, 7),
+        Field::new("IsSensitive", Kind::Fixed(1), 5, 7),
+    ];
 }
 
 impl FromWire for CreatableTopicConfigs {

@@ -15,6 +15,14 @@ pub struct DefaultPrincipalData {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for DefaultPrincipalData {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Type", Kind::Text, 0, 0),
+        Field::new("Name", Kind::Text, 0, 0),
+        Field::new("TokenAuthenticated", Kind::Fixed(1), 0, 0),
+    ];
+}
+
 impl FromWire for DefaultPrincipalData {
     const SIZE_MIN: usize = 4;
 

@@ -11,6 +11,11 @@ pub struct DeleteAclsRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for DeleteAclsRequest {
+    const FIELDS: &'static [Field] =
+        &[Field::new("Filters", Kind::Array(&Kind::Struct(DeleteAclsFilter::FIELDS)), 1, 3)];
+}
+
 impl FromWire for DeleteAclsRequest {
     const SIZE_MIN: usize = 2;
 
@@ -82,6 +87,18 @@ impl Default for DeleteAclsFilter {
             unknown_tagged_fields: Vec::new(),
         }
     }
+}
+
+impl Structure for DeleteAclsFilter {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ResourceTypeFilter", Kind::Fixed(1), 1, 3),
+        Field::new("ResourceNameFilter", Kind::Text, 1, 3).nullable(1, 3),
+        Field::new("PatternTypeFilter", Kind::Fixed(1), 1, 3),
+        Field::new("PrincipalFilter", Kind::Text, 1, 3).nullable(1, 3),
+        Field::new("HostFilter", Kind::Text, 1, 3).nullable(1, 3),
+        Field::new("Operation", Kind::Fixed(1), 1, 3),
+        Field::new("PermissionType", Kind::Fixed(1), 1, 3),
+    ];
 }
 
 impl FromWire for DeleteAclsFilter {

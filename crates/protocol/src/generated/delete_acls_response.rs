@@ -13,6 +13,18 @@ pub struct DeleteAclsResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for DeleteAclsResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 1, 3),
+        Field::new(
+            "FilterResults",
+            Kind::Array(&Kind::Struct(DeleteAclsFilterResult::FIELDS)),
+            1,
+            3,
+        ),
+    ];
+}
+
 impl FromWire for DeleteAclsResponse {
     const SIZE_MIN: usize = 6;
 
@@ -75,6 +87,14 @@ impl Default for DeleteAclsFilterResult {
             unknown_tagged_fields: Vec::new(),
         }
     }
+}
+
+impl Structure for DeleteAclsFilterResult {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ErrorCode", Kind::Fixed(2), 1, 3),
+        Field::new("ErrorMessage", Kind::Text, 1, 3).nullable(1, 3).of(Entity::Explanation),
+        Field::new("MatchingAcls", Kind::Array(&Kind::Struct(DeleteAclsMatchingAcl::FIELDS)), 1, 3),
+    ];
 }
 
 impl FromWire for DeleteAclsFilterResult {
@@ -160,6 +180,20 @@ impl Default for DeleteAclsMatchingAcl {
             unknown_tagged_fields: Vec::new(),
         }
     }
+}
+
+impl Structure for DeleteAclsMatchingAcl {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ErrorCode", Kind::Fixed(2), 1, 3),
+        Field::new("ErrorMessage", Kind::Text, 1, 3).nullable(1, 3).of(Entity::Explanation),
+        Field::new("ResourceType", Kind::Fixed(1), 1, 3),
+        Field::new("ResourceName", Kind::Text, 1, 3),
+        Field::new("PatternType", Kind::Fixed(1), 1, 3),
+        Field::new("Principal", Kind::Text, 1, 3),
+        Field::new("Host", Kind::Text, 1, 3),
+        Field::new("Operation", Kind::Fixed(1), 1, 3),
+        Field::new("PermissionType", Kind::Fixed(1), 1, 3),
+    ];
 }
 
 impl FromWire for DeleteAclsMatchingAcl {

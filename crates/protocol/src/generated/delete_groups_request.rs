@@ -11,6 +11,11 @@ pub struct DeleteGroupsRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for DeleteGroupsRequest {
+    const FIELDS: &'static [Field] =
+        &[Field::new("GroupsNames", Kind::Array(&Kind::Text), 0, 2).of(Entity::GroupId)];
+}
+
 impl FromWire for DeleteGroupsRequest {
     const SIZE_MIN: usize = 2;
 

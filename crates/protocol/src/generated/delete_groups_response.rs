@@ -13,6 +13,13 @@ pub struct DeleteGroupsResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for DeleteGroupsResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 0, 2),
+        Field::new("Results", Kind::Array(&Kind::Struct(DeletableGroupResult::FIELDS)), 0, 2),
+    ];
+}
+
 impl FromWire for DeleteGroupsResponse {
     const SIZE_MIN: usize = 6;
 
@@ -62,6 +69,13 @@ pub struct DeletableGroupResult {
     pub error_code: i16,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for DeletableGroupResult {
+    const FIELDS: &'static [Field] = &[
+        Field::new("GroupId", Kind::Text, 0, 2).of(Entity::GroupId),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 2),
+    ];
 }
 
 impl FromWire for DeletableGroupResult {

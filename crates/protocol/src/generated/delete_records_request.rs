@@ -13,6 +13,13 @@ pub struct DeleteRecordsRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for DeleteRecordsRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Topics", Kind::Array(&Kind::Struct(DeleteRecordsTopic::FIELDS)), 0, 2),
+        Field::new("TimeoutMs", Kind::Fixed(4), 0, 2),
+    ];
+}
+
 impl FromWire for DeleteRecordsRequest {
     const SIZE_MIN: usize = 6;
 
@@ -64,6 +71,13 @@ pub struct DeleteRecordsTopic {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for DeleteRecordsTopic {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 0, 2).of(Entity::TopicName),
+        Field::new("Partitions", Kind::Array(&Kind::Struct(DeleteRecordsPartition::FIELDS)), 0, 2),
+    ];
+}
+
 impl FromWire for DeleteRecordsTopic {
     const SIZE_MIN: usize = 3;
 
@@ -113,6 +127,13 @@ pub struct DeleteRecordsPartition {
     pub offset: i64,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for DeleteRecordsPartition {
+    const FIELDS: &'static [Field] = &[
+        Field::new("PartitionIndex", Kind::Fixed(4), 0, 2),
+        Field::new("Offset", Kind::Fixed(8), 0, 2),
+    ];
 }
 
 impl FromWire for DeleteRecordsPartition {

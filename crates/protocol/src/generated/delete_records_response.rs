@@ -13,6 +13,13 @@ pub struct DeleteRecordsResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for DeleteRecordsResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 0, 2),
+        Field::new("Topics", Kind::Array(&Kind::Struct(DeleteRecordsTopicResult::FIELDS)), 0, 2),
+    ];
+}
+
 impl FromWire for DeleteRecordsResponse {
     const SIZE_MIN: usize = 6;
 
@@ -62,6 +69,18 @@ pub struct DeleteRecordsTopicResult {
     pub partitions: Vec<DeleteRecordsPartitionResult>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for DeleteRecordsTopicResult {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 0, 2).of(Entity::TopicName),
+        Field::new(
+            "Partitions",
+            Kind::Array(&Kind::Struct(DeleteRecordsPartitionResult::FIELDS)),
+            0,
+            2,
+        ),
+    ];
 }
 
 impl FromWire for DeleteRecordsTopicResult {
@@ -115,6 +134,14 @@ pub struct DeleteRecordsPartitionResult {
     pub error_code: i16,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for DeleteRecordsPartitionResult {
+    const FIELDS: &'static [Field] = &[
+        Field::new("PartitionIndex", Kind::Fixed(4), 0, 2),
+        Field::new("LowWatermark", Kind::Fixed(8), 0, 2),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 2),
+    ];
 }
 
 impl FromWire for DeleteRecordsPartitionResult {

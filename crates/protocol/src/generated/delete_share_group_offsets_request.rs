@@ -13,6 +13,18 @@ pub struct DeleteShareGroupOffsetsRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for DeleteShareGroupOffsetsRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("GroupId", Kind::Text, 0, 0).of(Entity::GroupId),
+        Field::new(
+            "Topics",
+            Kind::Array(&Kind::Struct(DeleteShareGroupOffsetsRequestTopic::FIELDS)),
+            0,
+            0,
+        ),
+    ];
+}
+
 impl FromWire for DeleteShareGroupOffsetsRequest {
     const SIZE_MIN: usize = 3;
 
@@ -58,6 +70,11 @@ pub struct DeleteShareGroupOffsetsRequestTopic {
     pub topic_name: String,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for DeleteShareGroupOffsetsRequestTopic {
+    const FIELDS: &'static [Field] =
+        &[Field::new("TopicName", Kind::Text, 0, 0).of(Entity::TopicName)];
 }
 
 impl FromWire for DeleteShareGroupOffsetsRequestTopic {

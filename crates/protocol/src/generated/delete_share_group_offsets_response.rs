@@ -17,6 +17,20 @@ pub struct DeleteShareGroupOffsetsResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for DeleteShareGroupOffsetsResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 0, 0),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 0),
+        Field::new("ErrorMessage", Kind::Text, 0, 0).nullable(0, 0).of(Entity::Explanation),
+        Field::new(
+            "Responses",
+            Kind::Array(&Kind::Struct(DeleteShareGroupOffsetsResponseTopic::FIELDS)),
+            0,
+            0,
+        ),
+    ];
+}
+
 impl FromWire for DeleteShareGroupOffsetsResponse {
     const SIZE_MIN: usize = 9;
 
@@ -74,6 +88,15 @@ pub struct DeleteShareGroupOffsetsResponseTopic {
     pub error_message: Option<String>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for DeleteShareGroupOffsetsResponseTopic {
+    const FIELDS: &'static [Field] = &[
+        Field::new("TopicName", Kind::Text, 0, 0).of(Entity::TopicName),
+        Field::new("TopicId", Kind::Uuid, 0, 0).of(Entity::TopicId),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 0),
+        Field::new("ErrorMessage", Kind::Text, 0, 0).nullable(0, 0).of(Entity::Explanation),
+    ];
 }
 
 impl FromWire for DeleteShareGroupOffsetsResponseTopic {

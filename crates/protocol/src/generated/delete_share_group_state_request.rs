@@ -13,6 +13,13 @@ pub struct DeleteShareGroupStateRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for DeleteShareGroupStateRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("GroupId", Kind::Text, 0, 0).of(Entity::GroupId),
+        Field::new("Topics", Kind::Array(&Kind::Struct(DeleteStateData::FIELDS)), 0, 0),
+    ];
+}
+
 impl FromWire for DeleteShareGroupStateRequest {
     const SIZE_MIN: usize = 3;
 
@@ -62,6 +69,13 @@ pub struct DeleteStateData {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for DeleteStateData {
+    const FIELDS: &'static [Field] = &[
+        Field::new("TopicId", Kind::Uuid, 0, 0).of(Entity::TopicId),
+        Field::new("Partitions", Kind::Array(&Kind::Struct(PartitionData::FIELDS)), 0, 0),
+    ];
+}
+
 impl FromWire for DeleteStateData {
     const SIZE_MIN: usize = 18;
 
@@ -107,6 +121,10 @@ pub struct PartitionData {
     pub partition: i32,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for PartitionData {
+    const FIELDS: &'static [Field] = &[Field::new("Partition", Kind::Fixed(4), 0, 0)];
 }
 
 impl FromWire for PartitionData {

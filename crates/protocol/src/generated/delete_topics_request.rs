@@ -15,6 +15,14 @@ pub struct DeleteTopicsRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for DeleteTopicsRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Topics", Kind::Array(&Kind::Struct(DeleteTopicState::FIELDS)), 6, 6),
+        Field::new("TopicNames", Kind::Array(&Kind::Text), 1, 5).of(Entity::TopicName),
+        Field::new("TimeoutMs", Kind::Fixed(4), 1, 6),
+    ];
+}
+
 impl FromWire for DeleteTopicsRequest {
     const SIZE_MIN: usize = 6;
 
@@ -81,6 +89,13 @@ pub struct DeleteTopicState {
     pub topic_id: Uuid,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for DeleteTopicState {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 6, 6).nullable(6, 6).of(Entity::TopicName),
+        Field::new("TopicId", Kind::Uuid, 6, 6).of(Entity::TopicId),
+    ];
 }
 
 impl FromWire for DeleteTopicState {

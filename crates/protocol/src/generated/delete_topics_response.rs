@@ -13,6 +13,13 @@ pub struct DeleteTopicsResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for DeleteTopicsResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 1, 6),
+        Field::new("Responses", Kind::Array(&Kind::Struct(DeletableTopicResult::FIELDS)), 1, 6),
+    ];
+}
+
 impl FromWire for DeleteTopicsResponse {
     const SIZE_MIN: usize = 6;
 
@@ -78,6 +85,15 @@ impl Default for DeletableTopicResult {
             unknown_tagged_fields: Vec::new(),
         }
     }
+}
+
+impl Structure for DeletableTopicResult {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 1, 6).nullable(6, 6).of(Entity::TopicName),
+        Field::new("TopicId", Kind::Uuid, 6, 6).of(Entity::TopicId),
+        Field::new("ErrorCode", Kind::Fixed(2), 1, 6),
+        Field::new("ErrorMessage", Kind::Text, 5, 6).nullable(5, 6).of(Entity::Explanation),
+    ];
 }
 
 impl FromWire for DeletableTopicResult {

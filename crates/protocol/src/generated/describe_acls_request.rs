@@ -38,6 +38,18 @@ impl Default for DescribeAclsRequest {
     }
 }
 
+impl Structure for DescribeAclsRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ResourceTypeFilter", Kind::Fixed(1), 1, 3),
+        Field::new("ResourceNameFilter", Kind::Text, 1, 3).nullable(1, 3),
+        Field::new("PatternTypeFilter", Kind::Fixed(1), 1, 3),
+        Field::new("PrincipalFilter", Kind::Text, 1, 3).nullable(1, 3),
+        Field::new("HostFilter", Kind::Text, 1, 3).nullable(1, 3),
+        Field::new("Operation", Kind::Fixed(1), 1, 3),
+        Field::new("PermissionType", Kind::Fixed(1), 1, 3),
+    ];
+}
+
 impl FromWire for DescribeAclsRequest {
     const SIZE_MIN: usize = 8;
 

@@ -29,6 +29,15 @@ impl Default for DescribeAclsResponse {
     }
 }
 
+impl Structure for DescribeAclsResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 1, 3),
+        Field::new("ErrorCode", Kind::Fixed(2), 1, 3),
+        Field::new("ErrorMessage", Kind::Text, 1, 3).nullable(1, 3).of(Entity::Explanation),
+        Field::new("Resources", Kind::Array(&Kind::Struct(DescribeAclsResource::FIELDS)), 1, 3),
+    ];
+}
+
 impl FromWire for DescribeAclsResponse {
     const SIZE_MIN: usize = 9;
 
@@ -102,6 +111,15 @@ impl Default for DescribeAclsResource {
     }
 }
 
+impl Structure for DescribeAclsResource {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ResourceType", Kind::Fixed(1), 1, 3),
+        Field::new("ResourceName", Kind::Text, 1, 3),
+        Field::new("PatternType", Kind::Fixed(1), 1, 3),
+        Field::new("Acls", Kind::Array(&Kind::Struct(AclDescription::FIELDS)), 1, 3),
+    ];
+}
+
 impl FromWire for DescribeAclsResource {
     const SIZE_MIN: usize = 5;
 
@@ -161,6 +179,15 @@ pub struct AclDescription {
     pub permission_type: i8,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for AclDescription {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Principal", Kind::Text, 1, 3),
+        Field::new("Host", Kind::Text, 1, 3),
+        Field::new("Operation", Kind::Fixed(1), 1, 3),
+        Field::new("PermissionType", Kind::Fixed(1), 1, 3),
+    ];
 }
 
 impl FromWire for AclDescription {

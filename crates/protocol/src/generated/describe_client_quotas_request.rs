@@ -13,6 +13,13 @@ pub struct DescribeClientQuotasRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for DescribeClientQuotasRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Components", Kind::Array(&Kind::Struct(ComponentData::FIELDS)), 0, 1),
+        Field::new("Strict", Kind::Fixed(1), 0, 1),
+    ];
+}
+
 impl FromWire for DescribeClientQuotasRequest {
     const SIZE_MIN: usize = 3;
 
@@ -78,6 +85,14 @@ impl Default for ComponentData {
             unknown_tagged_fields: Vec::new(),
         }
     }
+}
+
+impl Structure for ComponentData {
+    const FIELDS: &'static [Field] = &[
+        Field::new("EntityType", Kind::Text, 0, 1),
+        Field::new("MatchType", Kind::Fixed(1), 0, 1),
+        Field::new("Match", Kind::Text, 0, 1).nullable(0, 1),
+    ];
 }
 
 impl FromWire for ComponentData {

@@ -29,6 +29,15 @@ impl Default for DescribeClientQuotasResponse {
     }
 }
 
+impl Structure for DescribeClientQuotasResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 0, 1),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 1),
+        Field::new("ErrorMessage", Kind::Text, 0, 1).nullable(0, 1).of(Entity::Explanation),
+        Field::new("Entries", Kind::Array(&Kind::Struct(EntryData::FIELDS)), 0, 1).nullable(0, 1),
+    ];
+}
+
 impl FromWire for DescribeClientQuotasResponse {
     const SIZE_MIN: usize = 9;
 
@@ -87,6 +96,13 @@ pub struct EntryData {
     pub values: Vec<ValueData>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for EntryData {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Entity", Kind::Array(&Kind::Struct(EntityData::FIELDS)), 0, 1),
+        Field::new("Values", Kind::Array(&Kind::Struct(ValueData::FIELDS)), 0, 1),
+    ];
 }
 
 impl FromWire for EntryData {
@@ -150,6 +166,13 @@ impl Default for EntityData {
     }
 }
 
+impl Structure for EntityData {
+    const FIELDS: &'static [Field] = &[
+        Field::new("EntityType", Kind::Text, 0, 1),
+        Field::new("EntityName", Kind::Text, 0, 1).nullable(0, 1),
+    ];
+}
+
 impl FromWire for EntityData {
     const SIZE_MIN: usize = 3;
 
@@ -199,6 +222,11 @@ pub struct ValueData {
     pub value: f64,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for ValueData {
+    const FIELDS: &'static [Field] =
+        &[Field::new("Key", Kind::Text, 0, 1), Field::new("Value", Kind::Fixed(8), 0, 1)];
 }
 
 impl FromWire for ValueData {

@@ -26,6 +26,14 @@ impl Default for DescribeClusterRequest {
     }
 }
 
+impl Structure for DescribeClusterRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("IncludeClusterAuthorizedOperations", Kind::Fixed(1), 0, 2),
+        Field::new("EndpointType", Kind::Fixed(1), 1, 2),
+        Field::new("IncludeFencedBrokers", Kind::Fixed(1), 2, 2),
+    ];
+}
+
 impl FromWire for DescribeClusterRequest {
     const SIZE_MIN: usize = 2;
 

@@ -41,6 +41,19 @@ impl Default for DescribeClusterResponse {
     }
 }
 
+impl Structure for DescribeClusterResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 0, 2),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 2),
+        Field::new("ErrorMessage", Kind::Text, 0, 2).nullable(0, 2).of(Entity::Explanation),
+        Field::new("EndpointType", Kind::Fixed(1), 1, 2),
+        Field::new("ClusterId", Kind::Text, 0, 2),
+        Field::new("ControllerId", Kind::Fixed(4), 0, 2),
+        Field::new("Brokers", Kind::Array(&Kind::Struct(DescribeClusterBroker::FIELDS)), 0, 2),
+        Field::new("ClusterAuthorizedOperations", Kind::Fixed(4), 0, 2),
+    ];
+}
+
 impl FromWire for DescribeClusterResponse {
     const SIZE_MIN: usize = 18;
 
@@ -120,6 +133,16 @@ pub struct DescribeClusterBroker {
     pub is_fenced: bool,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for DescribeClusterBroker {
+    const FIELDS: &'static [Field] = &[
+        Field::new("BrokerId", Kind::Fixed(4), 0, 2),
+        Field::new("Host", Kind::Text, 0, 2),
+        Field::new("Port", Kind::Fixed(4), 0, 2),
+        Field::new("Rack", Kind::Text, 0, 2).nullable(0, 2),
+        Field::new("IsFenced", Kind::Fixed(1), 2, 2),
+    ];
 }
 
 impl FromWire for DescribeClusterBroker {

@@ -15,6 +15,14 @@ pub struct DescribeConfigsRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for DescribeConfigsRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Resources", Kind::Array(&Kind::Struct(DescribeConfigsResource::FIELDS)), 1, 4),
+        Field::new("IncludeSynonyms", Kind::Fixed(1), 1, 4),
+        Field::new("IncludeDocumentation", Kind::Fixed(1), 3, 4),
+    ];
+}
+
 impl FromWire for DescribeConfigsRequest {
     const SIZE_MIN: usize = 4;
 
@@ -88,6 +96,14 @@ impl Default for DescribeConfigsResource {
             unknown_tagged_fields: Vec::new(),
         }
     }
+}
+
+impl Structure for DescribeConfigsResource {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ResourceType", Kind::Fixed(1), 1, 4),
+        Field::new("ResourceName", Kind::Text, 1, 4),
+        Field::new("ConfigurationKeys", Kind::Array(&Kind::Text), 1, 4).nullable(1, 4),
+    ];
 }
 
 impl FromWire for DescribeConfigsResource {

@@ -13,6 +13,13 @@ pub struct DescribeConfigsResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for DescribeConfigsResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 1, 4),
+        Field::new("Results", Kind::Array(&Kind::Struct(DescribeConfigsResult::FIELDS)), 1, 4),
+    ];
+}
+
 impl FromWire for DescribeConfigsResponse {
     const SIZE_MIN: usize = 6;
 
@@ -81,6 +88,21 @@ impl Default for DescribeConfigsResult {
             unknown_tagged_fields: Vec::new(),
         }
     }
+}
+
+impl Structure for DescribeConfigsResult {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ErrorCode", Kind::Fixed(2), 1, 4),
+        Field::new("ErrorMessage", Kind::Text, 1, 4).nullable(1, 4).of(Entity::Explanation),
+        Field::new("ResourceType", Kind::Fixed(1), 1, 4),
+        Field::new("ResourceName", Kind::Text, 1, 4),
+        Field::new(
+            "Configs",
+            Kind::Array(&Kind::Struct(DescribeConfigsResourceResult::FIELDS)),
+            1,
+            4,
+        ),
+    ];
 }
 
 impl FromWire for DescribeConfigsResult {
@@ -169,6 +191,19 @@ impl Default for DescribeConfigsResourceResult {
             unknown_tagged_fields: Vec::new(),
         }
     }
+}
+
+impl Structure for DescribeConfigsResourceResult {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 1, 4),
+        Field::new("Value", Kind::Text, 1, 4).nullable(1, 4),
+        Field::new("ReadOnly", Kind::Fixed(1), 1, 4),
+        Field::new("ConfigSource", Kind::Fixed(1), 1, 4),
+        Field::new("IsSensitive", Kind::Fixed(1), 1, 4),
+        Field::new("Synonyms", Kind::Array(&Kind::Struct(DescribeConfigsSynonym::FIELDS)), 1, 4),
+        Field::new("ConfigType", Kind::Fixed(1), 3, 4),
+        Field::new("Documentation", Kind::Text, 3, 4).nullable(3, 4),
+    ];
 }
 
 impl FromWire for DescribeConfigsResourceResult {
@@ -266,6 +301,14 @@ impl Default for DescribeConfigsSynonym {
             unknown_tagged_fields: Vec::new(),
         }
     }
+}
+
+impl Structure for DescribeConfigsSynonym {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 1, 4),
+        Field::new("Value", Kind::Text, 1, 4).nullable(1, 4),
+        Field::new("Source", Kind::Fixed(1), 1, 4),
+    ];
 }
 
 impl FromWire for DescribeConfigsSynonym {

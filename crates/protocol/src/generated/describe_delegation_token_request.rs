@@ -17,6 +17,16 @@ impl Default for DescribeDelegationTokenRequest {
     }
 }
 
+impl Structure for DescribeDelegationTokenRequest {
+    const FIELDS: &'static [Field] = &[Field::new(
+        "Owners",
+        Kind::Array(&Kind::Struct(DescribeDelegationTokenOwner::FIELDS)),
+        1,
+        3,
+    )
+    .nullable(1, 3)];
+}
+
 impl FromWire for DescribeDelegationTokenRequest {
     const SIZE_MIN: usize = 2;
 
@@ -66,6 +76,13 @@ pub struct DescribeDelegationTokenOwner {
     pub principal_name: String,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for DescribeDelegationTokenOwner {
+    const FIELDS: &'static [Field] = &[
+        Field::new("PrincipalType", Kind::Text, 1, 3),
+        Field::new("PrincipalName", Kind::Text, 1, 3),
+    ];
 }
 
 impl FromWire for DescribeDelegationTokenOwner {

@@ -15,6 +15,14 @@ pub struct DescribeDelegationTokenResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for DescribeDelegationTokenResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ErrorCode", Kind::Fixed(2), 1, 3),
+        Field::new("Tokens", Kind::Array(&Kind::Struct(DescribedDelegationToken::FIELDS)), 1, 3),
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 1, 3),
+    ];
+}
+
 impl FromWire for DescribeDelegationTokenResponse {
     const SIZE_MIN: usize = 8;
 
@@ -86,6 +94,26 @@ pub struct DescribedDelegationToken {
     pub renewers: Vec<DescribedDelegationTokenRenewer>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for DescribedDelegationToken {
+    const FIELDS: &'static [Field] = &[
+        Field::new("PrincipalType", Kind::Text, 1, 3),
+        Field::new("PrincipalName", Kind::Text, 1, 3),
+        Field::new("TokenRequesterPrincipalType", Kind::Text, 3, 3),
+        Field::new("TokenRequesterPrincipalName", Kind::Text, 3, 3),
+        Field::new("IssueTimestamp", Kind::Fixed(8), 1, 3),
+        Field::new("ExpiryTimestamp", Kind::Fixed(8), 1, 3),
+        Field::new("MaxTimestamp", Kind::Fixed(8), 1, 3),
+        Field::new("TokenId", Kind::Text, 1, 3),
+        Field::new("Hmac", Kind::Bytes, 1, 3),
+        Field::new(
+            "Renewers",
+            Kind::Array(&Kind::Struct(DescribedDelegationTokenRenewer::FIELDS)),
+            1,
+            3,
+        ),
+    ];
 }
 
 impl FromWire for DescribedDelegationToken {
@@ -183,6 +211,13 @@ pub struct DescribedDelegationTokenRenewer {
     pub principal_name: String,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for DescribedDelegationTokenRenewer {
+    const FIELDS: &'static [Field] = &[
+        Field::new("PrincipalType", Kind::Text, 1, 3),
+        Field::new("PrincipalName", Kind::Text, 1, 3),
+    ];
 }
 
 impl FromWire for DescribedDelegationTokenRenewer {

@@ -13,6 +13,13 @@ pub struct DescribeGroupsRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for DescribeGroupsRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Groups", Kind::Array(&Kind::Text), 0, 6).of(Entity::GroupId),
+        Field::new("IncludeAuthorizedOperations", Kind::Fixed(1), 3, 6),
+    ];
+}
+
 impl FromWire for DescribeGroupsRequest {
     const SIZE_MIN: usize = 3;
 

@@ -13,6 +13,13 @@ pub struct DescribeGroupsResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for DescribeGroupsResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 1, 6),
+        Field::new("Groups", Kind::Array(&Kind::Struct(DescribedGroup::FIELDS)), 0, 6),
+    ];
+}
+
 impl FromWire for DescribeGroupsResponse {
     const SIZE_MIN: usize = 4;
 
@@ -96,6 +103,19 @@ impl Default for DescribedGroup {
             unknown_tagged_fields: Vec::new(),
         }
     }
+}
+
+impl Structure for DescribedGroup {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 6),
+        Field::new("ErrorMessage", Kind::Text, 6, 6).nullable(6, 6).of(Entity::Explanation),
+        Field::new("GroupId", Kind::Text, 0, 6).of(Entity::GroupId),
+        Field::new("GroupState", Kind::Text, 0, 6),
+        Field::new("ProtocolType", Kind::Text, 0, 6),
+        Field::new("ProtocolData", Kind::Text, 0, 6),
+        Field::new("Members", Kind::Array(&Kind::Struct(DescribedGroupMember::FIELDS)), 0, 6),
+        Field::new("AuthorizedOperations", Kind::Fixed(4), 3, 6),
+    ];
 }
 
 impl FromWire for DescribedGroup {
@@ -189,6 +209,17 @@ pub struct DescribedGroupMember {
     pub member_assignment: Bytes,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for DescribedGroupMember {
+    const FIELDS: &'static [Field] = &[
+        Field::new("MemberId", Kind::Text, 0, 6),
+        Field::new("GroupInstanceId", Kind::Text, 4, 6).nullable(4, 6),
+        Field::new("ClientId", Kind::Text, 0, 6),
+        Field::new("ClientHost", Kind::Text, 0, 6),
+        Field::new("MemberMetadata", Kind::Bytes, 0, 6),
+        Field::new("MemberAssignment", Kind::Bytes, 0, 6),
+    ];
 }
 
 impl FromWire for DescribedGroupMember {

@@ -17,6 +17,12 @@ impl Default for DescribeLogDirsRequest {
     }
 }
 
+impl Structure for DescribeLogDirsRequest {
+    const FIELDS: &'static [Field] =
+        &[Field::new("Topics", Kind::Array(&Kind::Struct(DescribableLogDirTopic::FIELDS)), 1, 5)
+            .nullable(1, 5)];
+}
+
 impl FromWire for DescribeLogDirsRequest {
     const SIZE_MIN: usize = 2;
 
@@ -63,6 +69,13 @@ pub struct DescribableLogDirTopic {
     pub partitions: Vec<i32>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for DescribableLogDirTopic {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Topic", Kind::Text, 1, 5).of(Entity::TopicName),
+        Field::new("Partitions", Kind::Array(&Kind::Fixed(4)), 1, 5),
+    ];
 }
 
 impl FromWire for DescribableLogDirTopic {

@@ -15,6 +15,14 @@ pub struct DescribeLogDirsResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for DescribeLogDirsResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 1, 5),
+        Field::new("ErrorCode", Kind::Fixed(2), 3, 5),
+        Field::new("Results", Kind::Array(&Kind::Struct(DescribeLogDirsResult::FIELDS)), 1, 5),
+    ];
+}
+
 impl FromWire for DescribeLogDirsResponse {
     const SIZE_MIN: usize = 6;
 
@@ -95,6 +103,17 @@ impl Default for DescribeLogDirsResult {
             unknown_tagged_fields: Vec::new(),
         }
     }
+}
+
+impl Structure for DescribeLogDirsResult {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ErrorCode", Kind::Fixed(2), 1, 5),
+        Field::new("LogDir", Kind::Text, 1, 5),
+        Field::new("Topics", Kind::Array(&Kind::Struct(DescribeLogDirsTopic::FIELDS)), 1, 5),
+        Field::new("TotalBytes", Kind::Fixed(8), 4, 5),
+        Field::new("UsableBytes", Kind::Fixed(8), 4, 5),
+        Field::new("IsCordoned", Kind::Fixed(1), 5, 5),
+    ];
 }
 
 impl FromWire for DescribeLogDirsResult {
@@ -178,6 +197,18 @@ pub struct DescribeLogDirsTopic {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for DescribeLogDirsTopic {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 1, 5).of(Entity::TopicName),
+        Field::new(
+            "Partitions",
+            Kind::Array(&Kind::Struct(DescribeLogDirsPartition::FIELDS)),
+            1,
+            5,
+        ),
+    ];
+}
+
 impl FromWire for DescribeLogDirsTopic {
     const SIZE_MIN: usize = 3;
 
@@ -231,6 +262,15 @@ pub struct DescribeLogDirsPartition {
     pub is_future_key: bool,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for DescribeLogDirsPartition {
+    const FIELDS: &'static [Field] = &[
+        Field::new("PartitionIndex", Kind::Fixed(4), 1, 5),
+        Field::new("PartitionSize", Kind::Fixed(8), 1, 5),
+        Field::new("OffsetLag", Kind::Fixed(8), 1, 5),
+        Field::new("IsFutureKey", Kind::Fixed(1), 1, 5),
+    ];
 }
 
 impl FromWire for DescribeLogDirsPartition {

@@ -11,6 +11,11 @@ pub struct DescribeProducersRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for DescribeProducersRequest {
+    const FIELDS: &'static [Field] =
+        &[Field::new("Topics", Kind::Array(&Kind::Struct(TopicRequest::FIELDS)), 0, 0)];
+}
+
 impl FromWire for DescribeProducersRequest {
     const SIZE_MIN: usize = 2;
 
@@ -55,6 +60,13 @@ pub struct TopicRequest {
     pub partition_indexes: Vec<i32>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for TopicRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 0, 0).of(Entity::TopicName),
+        Field::new("PartitionIndexes", Kind::Array(&Kind::Fixed(4)), 0, 0),
+    ];
 }
 
 impl FromWire for TopicRequest {

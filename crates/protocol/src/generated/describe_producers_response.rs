@@ -13,6 +13,13 @@ pub struct DescribeProducersResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for DescribeProducersResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 0, 0),
+        Field::new("Topics", Kind::Array(&Kind::Struct(TopicResponse::FIELDS)), 0, 0),
+    ];
+}
+
 impl FromWire for DescribeProducersResponse {
     const SIZE_MIN: usize = 6;
 
@@ -60,6 +67,13 @@ pub struct TopicResponse {
     pub partitions: Vec<PartitionResponse>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for TopicResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 0, 0).of(Entity::TopicName),
+        Field::new("Partitions", Kind::Array(&Kind::Struct(PartitionResponse::FIELDS)), 0, 0),
+    ];
 }
 
 impl FromWire for TopicResponse {
@@ -113,6 +127,15 @@ pub struct PartitionResponse {
     pub active_producers: Vec<ProducerState>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for PartitionResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("PartitionIndex", Kind::Fixed(4), 0, 0),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 0),
+        Field::new("ErrorMessage", Kind::Text, 0, 0).nullable(0, 0).of(Entity::Explanation),
+        Field::new("ActiveProducers", Kind::Array(&Kind::Struct(ProducerState::FIELDS)), 0, 0),
+    ];
 }
 
 impl FromWire for PartitionResponse {
@@ -190,6 +213,17 @@ impl Default for ProducerState {
             unknown_tagged_fields: Vec::new(),
         }
     }
+}
+
+impl Structure for ProducerState {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ProducerId", Kind::Fixed(8), 0, 0),
+        Field::new("ProducerEpoch", Kind::Fixed(4), 0, 0),
+        Field::new("LastSequence", Kind::Fixed(4), 0, 0),
+        Field::new("LastTimestamp", Kind::Fixed(8), 0, 0),
+        Field::new("CoordinatorEpoch", Kind::Fixed(4), 0, 0),
+        Field::new("CurrentTxnStartOffset", Kind::Fixed(8), 0, 0),
+    ];
 }
 
 impl FromWire for ProducerState {

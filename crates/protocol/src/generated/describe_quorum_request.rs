@@ -11,6 +11,11 @@ pub struct DescribeQuorumRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for DescribeQuorumRequest {
+    const FIELDS: &'static [Field] =
+        &[Field::new("Topics", Kind::Array(&Kind::Struct(TopicData::FIELDS)), 0, 2)];
+}
+
 impl FromWire for DescribeQuorumRequest {
     const SIZE_MIN: usize = 2;
 
@@ -55,6 +60,13 @@ pub struct TopicData {
     pub partitions: Vec<PartitionData>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for TopicData {
+    const FIELDS: &'static [Field] = &[
+        Field::new("TopicName", Kind::Text, 0, 2).of(Entity::TopicName),
+        Field::new("Partitions", Kind::Array(&Kind::Struct(PartitionData::FIELDS)), 0, 2),
+    ];
 }
 
 impl FromWire for TopicData {
@@ -102,6 +114,10 @@ pub struct PartitionData {
     pub partition_index: i32,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for PartitionData {
+    const FIELDS: &'static [Field] = &[Field::new("PartitionIndex", Kind::Fixed(4), 0, 2)];
 }
 
 impl FromWire for PartitionData {

@@ -29,6 +29,15 @@ impl Default for DescribeQuorumResponse {
     }
 }
 
+impl Structure for DescribeQuorumResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 2),
+        Field::new("ErrorMessage", Kind::Text, 2, 2).nullable(2, 2).of(Entity::Explanation),
+        Field::new("Topics", Kind::Array(&Kind::Struct(TopicData::FIELDS)), 0, 2),
+        Field::new("Nodes", Kind::Array(&Kind::Struct(Node::FIELDS)), 2, 2),
+    ];
+}
+
 impl FromWire for DescribeQuorumResponse {
     const SIZE_MIN: usize = 4;
 
@@ -96,6 +105,13 @@ pub struct TopicData {
     pub partitions: Vec<PartitionData>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for TopicData {
+    const FIELDS: &'static [Field] = &[
+        Field::new("TopicName", Kind::Text, 0, 2).of(Entity::TopicName),
+        Field::new("Partitions", Kind::Array(&Kind::Struct(PartitionData::FIELDS)), 0, 2),
+    ];
 }
 
 impl FromWire for TopicData {
@@ -173,6 +189,19 @@ impl Default for PartitionData {
             unknown_tagged_fields: Vec::new(),
         }
     }
+}
+
+impl Structure for PartitionData {
+    const FIELDS: &'static [Field] = &[
+        Field::new("PartitionIndex", Kind::Fixed(4), 0, 2),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 2),
+        Field::new("ErrorMessage", Kind::Text, 2, 2).nullable(2, 2).of(Entity::Explanation),
+        Field::new("LeaderId", Kind::Fixed(4), 0, 2),
+        Field::new("LeaderEpoch", Kind::Fixed(4), 0, 2),
+        Field::new("HighWatermark", Kind::Fixed(8), 0, 2),
+        Field::new("CurrentVoters", Kind::Array(&Kind::Struct(ReplicaState::FIELDS)), 0, 2),
+        Field::new("Observers", Kind::Array(&Kind::Struct(ReplicaState::FIELDS)), 0, 2),
+    ];
 }
 
 impl FromWire for PartitionData {
@@ -267,6 +296,16 @@ impl Default for ReplicaState {
     }
 }
 
+impl Structure for ReplicaState {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ReplicaId", Kind::Fixed(4), 0, 2),
+        Field::new("ReplicaDirectoryId", Kind::Uuid, 2, 2),
+        Field::new("LogEndOffset", Kind::Fixed(8), 0, 2),
+        Field::new("LastFetchTimestamp", Kind::Fixed(8), 1, 2),
+        Field::new("LastCaughtUpTimestamp", Kind::Fixed(8), 1, 2),
+    ];
+}
+
 impl FromWire for ReplicaState {
     const SIZE_MIN: usize = 13;
 
@@ -345,6 +384,13 @@ pub struct Node {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for Node {
+    const FIELDS: &'static [Field] = &[
+        Field::new("NodeId", Kind::Fixed(4), 2, 2),
+        Field::new("Listeners", Kind::Array(&Kind::Struct(Listener::FIELDS)), 2, 2),
+    ];
+}
+
 impl FromWire for Node {
     const SIZE_MIN: usize = 6;
 
@@ -394,6 +440,14 @@ pub struct Listener {
     pub port: u16,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for Listener {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 2, 2),
+        Field::new("Host", Kind::Text, 2, 2),
+        Field::new("Port", Kind::Fixed(2), 2, 2),
+    ];
 }
 
 impl FromWire for Listener {

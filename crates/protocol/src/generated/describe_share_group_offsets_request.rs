@@ -11,6 +11,15 @@ pub struct DescribeShareGroupOffsetsRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for DescribeShareGroupOffsetsRequest {
+    const FIELDS: &'static [Field] = &[Field::new(
+        "Groups",
+        Kind::Array(&Kind::Struct(DescribeShareGroupOffsetsRequestGroup::FIELDS)),
+        0,
+        1,
+    )];
+}
+
 impl FromWire for DescribeShareGroupOffsetsRequest {
     const SIZE_MIN: usize = 2;
 
@@ -67,6 +76,19 @@ impl Default for DescribeShareGroupOffsetsRequestGroup {
     }
 }
 
+impl Structure for DescribeShareGroupOffsetsRequestGroup {
+    const FIELDS: &'static [Field] = &[
+        Field::new("GroupId", Kind::Text, 0, 1).of(Entity::GroupId),
+        Field::new(
+            "Topics",
+            Kind::Array(&Kind::Struct(DescribeShareGroupOffsetsRequestTopic::FIELDS)),
+            0,
+            1,
+        )
+        .nullable(0, 1),
+    ];
+}
+
 impl FromWire for DescribeShareGroupOffsetsRequestGroup {
     const SIZE_MIN: usize = 3;
 
@@ -114,6 +136,13 @@ pub struct DescribeShareGroupOffsetsRequestTopic {
     pub partitions: Vec<i32>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for DescribeShareGroupOffsetsRequestTopic {
+    const FIELDS: &'static [Field] = &[
+        Field::new("TopicName", Kind::Text, 0, 1).of(Entity::TopicName),
+        Field::new("Partitions", Kind::Array(&Kind::Fixed(4)), 0, 1),
+    ];
 }
 
 impl FromWire for DescribeShareGroupOffsetsRequestTopic {

@@ -13,6 +13,18 @@ pub struct DescribeShareGroupOffsetsResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for DescribeShareGroupOffsetsResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 0, 1),
+        Field::new(
+            "Groups",
+            Kind::Array(&Kind::Struct(DescribeShareGroupOffsetsResponseGroup::FIELDS)),
+            0,
+            1,
+        ),
+    ];
+}
+
 impl FromWire for DescribeShareGroupOffsetsResponse {
     const SIZE_MIN: usize = 6;
 
@@ -64,6 +76,20 @@ pub struct DescribeShareGroupOffsetsResponseGroup {
     pub error_message: Option<String>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for DescribeShareGroupOffsetsResponseGroup {
+    const FIELDS: &'static [Field] = &[
+        Field::new("GroupId", Kind::Text, 0, 1).of(Entity::GroupId),
+        Field::new(
+            "Topics",
+            Kind::Array(&Kind::Struct(DescribeShareGroupOffsetsResponseTopic::FIELDS)),
+            0,
+            1,
+        ),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 1),
+        Field::new("ErrorMessage", Kind::Text, 0, 1).nullable(0, 1).of(Entity::Explanation),
+    ];
 }
 
 impl FromWire for DescribeShareGroupOffsetsResponseGroup {
@@ -121,6 +147,19 @@ pub struct DescribeShareGroupOffsetsResponseTopic {
     pub partitions: Vec<DescribeShareGroupOffsetsResponsePartition>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for DescribeShareGroupOffsetsResponseTopic {
+    const FIELDS: &'static [Field] = &[
+        Field::new("TopicName", Kind::Text, 0, 1).of(Entity::TopicName),
+        Field::new("TopicId", Kind::Uuid, 0, 1).of(Entity::TopicId),
+        Field::new(
+            "Partitions",
+            Kind::Array(&Kind::Struct(DescribeShareGroupOffsetsResponsePartition::FIELDS)),
+            0,
+            1,
+        ),
+    ];
 }
 
 impl FromWire for DescribeShareGroupOffsetsResponseTopic {
@@ -195,6 +234,17 @@ impl Default for DescribeShareGroupOffsetsResponsePartition {
             unknown_tagged_fields: Vec::new(),
         }
     }
+}
+
+impl Structure for DescribeShareGroupOffsetsResponsePartition {
+    const FIELDS: &'static [Field] = &[
+        Field::new("PartitionIndex", Kind::Fixed(4), 0, 1),
+        Field::new("StartOffset", Kind::Fixed(8), 0, 1),
+        Field::new("LeaderEpoch", Kind::Fixed(4), 0, 1),
+        Field::new("Lag", Kind::Fixed(8), 1, 1),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 1),
+        Field::new("ErrorMessage", Kind::Text, 0, 1).nullable(0, 1).of(Entity::Explanation),
+    ];
 }
 
 impl FromWire for DescribeShareGroupOffsetsResponsePartition {

@@ -26,6 +26,14 @@ impl Default for DescribeTopicPartitionsRequest {
     }
 }
 
+impl Structure for DescribeTopicPartitionsRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Topics", Kind::Array(&Kind::Struct(TopicRequest::FIELDS)), 0, 0),
+        Field::new("ResponsePartitionLimit", Kind::Fixed(4), 0, 0),
+        Field::new("Cursor", Kind::Struct(Cursor::FIELDS), 0, 0).nullable(0, 0),
+    ];
+}
+
 impl FromWire for DescribeTopicPartitionsRequest {
     const SIZE_MIN: usize = 7;
 
@@ -76,6 +84,10 @@ pub struct TopicRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for TopicRequest {
+    const FIELDS: &'static [Field] = &[Field::new("Name", Kind::Text, 0, 0).of(Entity::TopicName)];
+}
+
 impl FromWire for TopicRequest {
     const SIZE_MIN: usize = 2;
 
@@ -120,6 +132,13 @@ pub struct Cursor {
     pub partition_index: i32,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for Cursor {
+    const FIELDS: &'static [Field] = &[
+        Field::new("TopicName", Kind::Text, 0, 0).of(Entity::TopicName),
+        Field::new("PartitionIndex", Kind::Fixed(4), 0, 0),
+    ];
 }
 
 impl FromWire for Cursor {

@@ -15,6 +15,19 @@ pub struct DescribeTopicPartitionsResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for DescribeTopicPartitionsResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 0, 0),
+        Field::new(
+            "Topics",
+            Kind::Array(&Kind::Struct(DescribeTopicPartitionsResponseTopic::FIELDS)),
+            0,
+            0,
+        ),
+        Field::new("NextCursor", Kind::Struct(Cursor::FIELDS), 0, 0).nullable(0, 0),
+    ];
+}
+
 impl FromWire for DescribeTopicPartitionsResponse {
     const SIZE_MIN: usize = 7;
 
@@ -87,6 +100,22 @@ impl Default for DescribeTopicPartitionsResponseTopic {
             unknown_tagged_fields: Vec::new(),
         }
     }
+}
+
+impl Structure for DescribeTopicPartitionsResponseTopic {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 0),
+        Field::new("Name", Kind::Text, 0, 0).nullable(0, 0).of(Entity::TopicName),
+        Field::new("TopicId", Kind::Uuid, 0, 0).of(Entity::TopicId),
+        Field::new("IsInternal", Kind::Fixed(1), 0, 0),
+        Field::new(
+            "Partitions",
+            Kind::Array(&Kind::Struct(DescribeTopicPartitionsResponsePartition::FIELDS)),
+            0,
+            0,
+        ),
+        Field::new("TopicAuthorizedOperations", Kind::Fixed(4), 0, 0),
+    ];
 }
 
 impl FromWire for DescribeTopicPartitionsResponseTopic {
@@ -181,6 +210,20 @@ impl Default for DescribeTopicPartitionsResponsePartition {
     }
 }
 
+impl Structure for DescribeTopicPartitionsResponsePartition {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 0),
+        Field::new("PartitionIndex", Kind::Fixed(4), 0, 0),
+        Field::new("LeaderId", Kind::Fixed(4), 0, 0),
+        Field::new("LeaderEpoch", Kind::Fixed(4), 0, 0),
+        Field::new("ReplicaNodes", Kind::Array(&Kind::Fixed(4)), 0, 0),
+        Field::new("IsrNodes", Kind::Array(&Kind::Fixed(4)), 0, 0),
+        Field::new("EligibleLeaderReplicas", Kind::Array(&Kind::Fixed(4)), 0, 0).nullable(0, 0),
+        Field::new("LastKnownElr", Kind::Array(&Kind::Fixed(4)), 0, 0).nullable(0, 0),
+        Field::new("OfflineReplicas", Kind::Array(&Kind::Fixed(4)), 0, 0),
+    ];
+}
+
 impl FromWire for DescribeTopicPartitionsResponsePartition {
     const SIZE_MIN: usize = 20;
 
@@ -255,6 +298,13 @@ pub struct Cursor {
     pub partition_index: i32,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for Cursor {
+    const FIELDS: &'static [Field] = &[
+        Field::new("TopicName", Kind::Text, 0, 0).of(Entity::TopicName),
+        Field::new("PartitionIndex", Kind::Fixed(4), 0, 0),
+    ];
 }
 
 impl FromWire for Cursor {

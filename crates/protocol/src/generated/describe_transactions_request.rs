@@ -11,6 +11,12 @@ pub struct DescribeTransactionsRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for DescribeTransactionsRequest {
+    const FIELDS: &'static [Field] =
+        &[Field::new("TransactionalIds", Kind::Array(&Kind::Text), 0, 0)
+            .of(Entity::TransactionalId)];
+}
+
 impl FromWire for DescribeTransactionsRequest {
     const SIZE_MIN: usize = 2;
 

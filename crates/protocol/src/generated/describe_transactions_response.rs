@@ -13,6 +13,13 @@ pub struct DescribeTransactionsResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for DescribeTransactionsResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 0, 0),
+        Field::new("TransactionStates", Kind::Array(&Kind::Struct(TransactionState::FIELDS)), 0, 0),
+    ];
+}
+
 impl FromWire for DescribeTransactionsResponse {
     const SIZE_MIN: usize = 6;
 
@@ -72,6 +79,19 @@ pub struct TransactionState {
     pub topics: Vec<TopicData>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for TransactionState {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 0),
+        Field::new("TransactionalId", Kind::Text, 0, 0).of(Entity::TransactionalId),
+        Field::new("TransactionState", Kind::Text, 0, 0),
+        Field::new("TransactionTimeoutMs", Kind::Fixed(4), 0, 0),
+        Field::new("TransactionStartTimeMs", Kind::Fixed(8), 0, 0),
+        Field::new("ProducerId", Kind::Fixed(8), 0, 0),
+        Field::new("ProducerEpoch", Kind::Fixed(2), 0, 0),
+        Field::new("Topics", Kind::Array(&Kind::Struct(TopicData::FIELDS)), 0, 0),
+    ];
 }
 
 impl FromWire for TransactionState {
@@ -139,6 +159,13 @@ pub struct TopicData {
     pub partitions: Vec<i32>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for TopicData {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Topic", Kind::Text, 0, 0).of(Entity::TopicName),
+        Field::new("Partitions", Kind::Array(&Kind::Fixed(4)), 0, 0),
+    ];
 }
 
 impl FromWire for TopicData {

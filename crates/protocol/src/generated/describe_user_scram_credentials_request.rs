@@ -17,6 +17,11 @@ impl Default for DescribeUserScramCredentialsRequest {
     }
 }
 
+impl Structure for DescribeUserScramCredentialsRequest {
+    const FIELDS: &'static [Field] =
+        &[Field::new("Users", Kind::Array(&Kind::Struct(UserName::FIELDS)), 0, 0).nullable(0, 0)];
+}
+
 impl FromWire for DescribeUserScramCredentialsRequest {
     const SIZE_MIN: usize = 2;
 
@@ -59,6 +64,10 @@ pub struct UserName {
     pub name: String,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for UserName {
+    const FIELDS: &'static [Field] = &[Field::new("Name", Kind::Text, 0, 0)];
 }
 
 impl FromWire for UserName {

@@ -29,6 +29,20 @@ impl Default for DescribeUserScramCredentialsResponse {
     }
 }
 
+impl Structure for DescribeUserScramCredentialsResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 0, 0),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 0),
+        Field::new("ErrorMessage", Kind::Text, 0, 0).nullable(0, 0).of(Entity::Explanation),
+        Field::new(
+            "Results",
+            Kind::Array(&Kind::Struct(DescribeUserScramCredentialsResult::FIELDS)),
+            0,
+            0,
+        ),
+    ];
+}
+
 impl FromWire for DescribeUserScramCredentialsResponse {
     const SIZE_MIN: usize = 9;
 
@@ -100,6 +114,15 @@ impl Default for DescribeUserScramCredentialsResult {
     }
 }
 
+impl Structure for DescribeUserScramCredentialsResult {
+    const FIELDS: &'static [Field] = &[
+        Field::new("User", Kind::Text, 0, 0),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 0),
+        Field::new("ErrorMessage", Kind::Text, 0, 0).nullable(0, 0).of(Entity::Explanation),
+        Field::new("CredentialInfos", Kind::Array(&Kind::Struct(CredentialInfo::FIELDS)), 0, 0),
+    ];
+}
+
 impl FromWire for DescribeUserScramCredentialsResult {
     const SIZE_MIN: usize = 6;
 
@@ -153,6 +176,13 @@ pub struct CredentialInfo {
     pub iterations: i32,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for CredentialInfo {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Mechanism", Kind::Fixed(1), 0, 0),
+        Field::new("Iterations", Kind::Fixed(4), 0, 0),
+    ];
 }
 
 impl FromWire for CredentialInfo {

@@ -26,6 +26,15 @@ impl Default for ElectLeadersRequest {
     }
 }
 
+impl Structure for ElectLeadersRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ElectionType", Kind::Fixed(1), 1, 2),
+        Field::new("TopicPartitions", Kind::Array(&Kind::Struct(TopicPartitions::FIELDS)), 0, 2)
+            .nullable(0, 2),
+        Field::new("TimeoutMs", Kind::Fixed(4), 0, 2),
+    ];
+}
+
 impl FromWire for ElectLeadersRequest {
     const SIZE_MIN: usize = 7;
 
@@ -86,6 +95,13 @@ pub struct TopicPartitions {
     pub partitions: Vec<i32>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for TopicPartitions {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Topic", Kind::Text, 0, 2).of(Entity::TopicName),
+        Field::new("Partitions", Kind::Array(&Kind::Fixed(4)), 0, 2),
+    ];
 }
 
 impl FromWire for TopicPartitions {

@@ -15,6 +15,19 @@ pub struct ElectLeadersResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for ElectLeadersResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 0, 2),
+        Field::new("ErrorCode", Kind::Fixed(2), 1, 2),
+        Field::new(
+            "ReplicaElectionResults",
+            Kind::Array(&Kind::Struct(ReplicaElectionResult::FIELDS)),
+            0,
+            2,
+        ),
+    ];
+}
+
 impl FromWire for ElectLeadersResponse {
     const SIZE_MIN: usize = 8;
 
@@ -75,6 +88,13 @@ pub struct ReplicaElectionResult {
     pub partition_result: Vec<PartitionResult>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for ReplicaElectionResult {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Topic", Kind::Text, 0, 2).of(Entity::TopicName),
+        Field::new("PartitionResult", Kind::Array(&Kind::Struct(PartitionResult::FIELDS)), 0, 2),
+    ];
 }
 
 impl FromWire for ReplicaElectionResult {
@@ -139,6 +159,14 @@ impl Default for PartitionResult {
             unknown_tagged_fields: Vec::new(),
         }
     }
+}
+
+impl Structure for PartitionResult {
+    const FIELDS: &'static [Field] = &[
+        Field::new("PartitionId", Kind::Fixed(4), 0, 2),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 2),
+        Field::new("ErrorMessage", Kind::Text, 0, 2).nullable(0, 2).of(Entity::Explanation),
+    ];
 }
 
 impl FromWire for PartitionResult {

@@ -15,6 +15,14 @@ pub struct EndQuorumEpochRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for EndQuorumEpochRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ClusterId", Kind::Text, 0, 1).nullable(0, 1),
+        Field::new("Topics", Kind::Array(&Kind::Struct(TopicData::FIELDS)), 0, 1),
+        Field::new("LeaderEndpoints", Kind::Array(&Kind::Struct(LeaderEndpoint::FIELDS)), 1, 1),
+    ];
+}
+
 impl FromWire for EndQuorumEpochRequest {
     const SIZE_MIN: usize = 4;
 
@@ -75,6 +83,13 @@ pub struct TopicData {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for TopicData {
+    const FIELDS: &'static [Field] = &[
+        Field::new("TopicName", Kind::Text, 0, 1).of(Entity::TopicName),
+        Field::new("Partitions", Kind::Array(&Kind::Struct(PartitionData::FIELDS)), 0, 1),
+    ];
+}
+
 impl FromWire for TopicData {
     const SIZE_MIN: usize = 3;
 
@@ -130,6 +145,16 @@ pub struct PartitionData {
     pub preferred_candidates: Vec<ReplicaInfo>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for PartitionData {
+    const FIELDS: &'static [Field] = &[
+        Field::new("PartitionIndex", Kind::Fixed(4), 0, 1),
+        Field::new("LeaderId", Kind::Fixed(4), 0, 1),
+        Field::new("LeaderEpoch", Kind::Fixed(4), 0, 1),
+        Field::new("PreferredSuccessors", Kind::Array(&Kind::Fixed(4)), 0, 0),
+        Field::new("PreferredCandidates", Kind::Array(&Kind::Struct(ReplicaInfo::FIELDS)), 1, 1),
+    ];
 }
 
 impl FromWire for PartitionData {
@@ -204,6 +229,13 @@ pub struct ReplicaInfo {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for ReplicaInfo {
+    const FIELDS: &'static [Field] = &[
+        Field::new("CandidateId", Kind::Fixed(4), 1, 1),
+        Field::new("CandidateDirectoryId", Kind::Uuid, 1, 1),
+    ];
+}
+
 impl FromWire for ReplicaInfo {
     const SIZE_MIN: usize = 21;
 
@@ -253,6 +285,14 @@ pub struct LeaderEndpoint {
     pub port: u16,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for LeaderEndpoint {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 1, 1),
+        Field::new("Host", Kind::Text, 1, 1),
+        Field::new("Port", Kind::Fixed(2), 1, 1),
+    ];
 }
 
 impl FromWire for LeaderEndpoint {

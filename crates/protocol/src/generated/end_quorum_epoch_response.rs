@@ -15,6 +15,15 @@ pub struct EndQuorumEpochResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for EndQuorumEpochResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 1),
+        Field::new("Topics", Kind::Array(&Kind::Struct(TopicData::FIELDS)), 0, 1),
+        Field::new("NodeEndpoints", Kind::Array(&Kind::Struct(NodeEndpoint::FIELDS)), 1, 1)
+            .tagged(),
+    ];
+}
+
 impl FromWire for EndQuorumEpochResponse {
     const SIZE_MIN: usize = 4;
 
@@ -82,6 +91,13 @@ pub struct TopicData {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for TopicData {
+    const FIELDS: &'static [Field] = &[
+        Field::new("TopicName", Kind::Text, 0, 1).of(Entity::TopicName),
+        Field::new("Partitions", Kind::Array(&Kind::Struct(PartitionData::FIELDS)), 0, 1),
+    ];
+}
+
 impl FromWire for TopicData {
     const SIZE_MIN: usize = 3;
 
@@ -135,6 +151,15 @@ pub struct PartitionData {
     pub leader_epoch: i32,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for PartitionData {
+    const FIELDS: &'static [Field] = &[
+        Field::new("PartitionIndex", Kind::Fixed(4), 0, 1),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 1),
+        Field::new("LeaderId", Kind::Fixed(4), 0, 1),
+        Field::new("LeaderEpoch", Kind::Fixed(4), 0, 1),
+    ];
 }
 
 impl FromWire for PartitionData {
@@ -194,6 +219,14 @@ pub struct NodeEndpoint {
     pub port: u16,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for NodeEndpoint {
+    const FIELDS: &'static [Field] = &[
+        Field::new("NodeId", Kind::Fixed(4), 1, 1),
+        Field::new("Host", Kind::Text, 1, 1),
+        Field::new("Port", Kind::Fixed(2), 1, 1),
+    ];
 }
 
 impl FromWire for NodeEndpoint {

@@ -9,6 +9,10 @@ pub struct EndTxnMarker {
     pub coordinator_epoch: i32,
 }
 
+impl Structure for EndTxnMarker {
+    const FIELDS: &'static [Field] = &[Field::new("CoordinatorEpoch", Kind::Fixed(4), 0, 0)];
+}
+
 impl FromWire for EndTxnMarker {
     const SIZE_MIN: usize = 4;
 

@@ -17,6 +17,15 @@ pub struct EndTxnRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for EndTxnRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("TransactionalId", Kind::Text, 0, 5).of(Entity::TransactionalId),
+        Field::new("ProducerId", Kind::Fixed(8), 0, 5),
+        Field::new("ProducerEpoch", Kind::Fixed(2), 0, 5),
+        Field::new("Committed", Kind::Fixed(1), 0, 5),
+    ];
+}
+
 impl FromWire for EndTxnRequest {
     const SIZE_MIN: usize = 13;
 

@@ -29,6 +29,15 @@ impl Default for EndTxnResponse {
     }
 }
 
+impl Structure for EndTxnResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 0, 5),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 5),
+        Field::new("ProducerId", Kind::Fixed(8), 5, 5),
+        Field::new("ProducerEpoch", Kind::Fixed(2), 5, 5),
+    ];
+}
+
 impl FromWire for EndTxnResponse {
     const SIZE_MIN: usize = 6;
 

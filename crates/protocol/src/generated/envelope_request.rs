@@ -26,6 +26,14 @@ impl Default for EnvelopeRequest {
     }
 }
 
+impl Structure for EnvelopeRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("RequestData", Kind::Bytes, 0, 0),
+        Field::new("RequestPrincipal", Kind::Bytes, 0, 0).nullable(0, 0),
+        Field::new("ClientHostAddress", Kind::Bytes, 0, 0),
+    ];
+}
+
 impl FromWire for EnvelopeRequest {
     const SIZE_MIN: usize = 4;
 

@@ -13,6 +13,13 @@ pub struct EnvelopeResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for EnvelopeResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ResponseData", Kind::Bytes, 0, 0).nullable(0, 0),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 0),
+    ];
+}
+
 impl FromWire for EnvelopeResponse {
     const SIZE_MIN: usize = 4;
 

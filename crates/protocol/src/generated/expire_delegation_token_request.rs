@@ -13,6 +13,13 @@ pub struct ExpireDelegationTokenRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for ExpireDelegationTokenRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Hmac", Kind::Bytes, 1, 2),
+        Field::new("ExpiryTimePeriodMs", Kind::Fixed(8), 1, 2),
+    ];
+}
+
 impl FromWire for ExpireDelegationTokenRequest {
     const SIZE_MIN: usize = 10;
 

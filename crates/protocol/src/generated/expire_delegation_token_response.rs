@@ -15,6 +15,14 @@ pub struct ExpireDelegationTokenResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for ExpireDelegationTokenResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ErrorCode", Kind::Fixed(2), 1, 2),
+        Field::new("ExpiryTimestampMs", Kind::Fixed(8), 1, 2),
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 1, 2),
+    ];
+}
+
 impl FromWire for ExpireDelegationTokenResponse {
     const SIZE_MIN: usize = 14;
 

@@ -53,6 +53,28 @@ impl Default for FetchRequest {
     }
 }
 
+impl Structure for FetchRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ClusterId", Kind::Text, 12, 18).nullable(12, 18).tagged(),
+        Field::new("ReplicaId", Kind::Fixed(4), 4, 14),
+        Field::new("ReplicaState", Kind::Struct(ReplicaState::FIELDS), 15, 18).tagged(),
+        Field::new("MaxWaitMs", Kind::Fixed(4), 4, 18),
+        Field::new("MinBytes", Kind::Fixed(4), 4, 18),
+        Field::new("MaxBytes", Kind::Fixed(4), 4, 18),
+        Field::new("IsolationLevel", Kind::Fixed(1), 4, 18),
+        Field::new("SessionId", Kind::Fixed(4), 7, 18),
+        Field::new("SessionEpoch", Kind::Fixed(4), 7, 18),
+        Field::new("Topics", Kind::Array(&Kind::Struct(FetchTopic::FIELDS)), 4, 18),
+        Field::new(
+            "ForgottenTopicsData",
+            Kind::Array(&Kind::Struct(ForgottenTopic::FIELDS)),
+            7,
+            18,
+        ),
+        Field::new("RackId", Kind::Text, 11, 18),
+    ];
+}
+
 impl FromWire for FetchRequest {
     const SIZE_MIN: usize = 21;
 
@@ -193,6 +215,13 @@ impl Default for ReplicaState {
     }
 }
 
+impl Structure for ReplicaState {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ReplicaId", Kind::Fixed(4), 15, 18),
+        Field::new("ReplicaEpoch", Kind::Fixed(8), 15, 18),
+    ];
+}
+
 impl FromWire for ReplicaState {
     const SIZE_MIN: usize = 13;
 
@@ -242,6 +271,14 @@ pub struct FetchTopic {
     pub partitions: Vec<FetchPartition>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for FetchTopic {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Topic", Kind::Text, 4, 12).of(Entity::TopicName),
+        Field::new("TopicId", Kind::Uuid, 13, 18).of(Entity::TopicId),
+        Field::new("Partitions", Kind::Array(&Kind::Struct(FetchPartition::FIELDS)), 4, 18),
+    ];
 }
 
 impl FromWire for FetchTopic {
@@ -336,6 +373,19 @@ impl Default for FetchPartition {
             unknown_tagged_fields: Vec::new(),
         }
     }
+}
+
+impl Structure for FetchPartition {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Partition", Kind::Fixed(4), 4, 18),
+        Field::new("CurrentLeaderEpoch", Kind::Fixed(4), 9, 18),
+        Field::new("FetchOffset", Kind::Fixed(8), 4, 18),
+        Field::new("LastFetchedEpoch", Kind::Fixed(4), 12, 18),
+        Field::new("LogStartOffset", Kind::Fixed(8), 5, 18),
+        Field::new("PartitionMaxBytes", Kind::Fixed(4), 4, 18),
+        Field::new("ReplicaDirectoryId", Kind::Uuid, 17, 18).tagged(),
+        Field::new("HighWatermark", Kind::Fixed(8), 18, 18).tagged(),
+    ];
 }
 
 impl FromWire for FetchPartition {
@@ -447,6 +497,14 @@ pub struct ForgottenTopic {
     pub partitions: Vec<i32>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for ForgottenTopic {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Topic", Kind::Text, 7, 12).of(Entity::TopicName),
+        Field::new("TopicId", Kind::Uuid, 13, 18).of(Entity::TopicId),
+        Field::new("Partitions", Kind::Array(&Kind::Fixed(4)), 7, 18),
+    ];
 }
 
 impl FromWire for ForgottenTopic {

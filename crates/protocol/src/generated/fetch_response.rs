@@ -19,6 +19,17 @@ pub struct FetchResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for FetchResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 4, 18),
+        Field::new("ErrorCode", Kind::Fixed(2), 7, 18),
+        Field::new("SessionId", Kind::Fixed(4), 7, 18),
+        Field::new("Responses", Kind::Array(&Kind::Struct(FetchableTopicResponse::FIELDS)), 4, 18),
+        Field::new("NodeEndpoints", Kind::Array(&Kind::Struct(NodeEndpoint::FIELDS)), 16, 18)
+            .tagged(),
+    ];
+}
+
 impl FromWire for FetchResponse {
     const SIZE_MIN: usize = 8;
 
@@ -106,6 +117,14 @@ pub struct FetchableTopicResponse {
     pub partitions: Vec<PartitionData>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for FetchableTopicResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Topic", Kind::Text, 4, 12).of(Entity::TopicName),
+        Field::new("TopicId", Kind::Uuid, 13, 18).of(Entity::TopicId),
+        Field::new("Partitions", Kind::Array(&Kind::Struct(PartitionData::FIELDS)), 4, 18),
+    ];
 }
 
 impl FromWire for FetchableTopicResponse {
@@ -209,6 +228,28 @@ impl Default for PartitionData {
             unknown_tagged_fields: Vec::new(),
         }
     }
+}
+
+impl Structure for PartitionData {
+    const FIELDS: &'static [Field] = &[
+        Field::new("PartitionIndex", Kind::Fixed(4), 4, 18),
+        Field::new("ErrorCode", Kind::Fixed(2), 4, 18),
+        Field::new("HighWatermark", Kind::Fixed(8), 4, 18),
+        Field::new("LastStableOffset", Kind::Fixed(8), 4, 18),
+        Field::new("LogStartOffset", Kind::Fixed(8), 5, 18),
+        Field::new("DivergingEpoch", Kind::Struct(EpochEndOffset::FIELDS), 12, 18).tagged(),
+        Field::new("CurrentLeader", Kind::Struct(LeaderIdAndEpoch::FIELDS), 12, 18).tagged(),
+        Field::new("SnapshotId", Kind::Struct(SnapshotId::FIELDS), 12, 18).tagged(),
+        Field::new(
+            "AbortedTransactions",
+            Kind::Array(&Kind::Struct(AbortedTransaction::FIELDS)),
+            4,
+            18,
+        )
+        .nullable(4, 18),
+        Field::new("PreferredReadReplica", Kind::Fixed(4), 11, 18),
+        Field::new("Records", Kind::Bytes, 4, 18).nullable(4, 18),
+    ];
 }
 
 impl FromWire for PartitionData {
@@ -336,6 +377,13 @@ impl Default for EpochEndOffset {
     }
 }
 
+impl Structure for EpochEndOffset {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Epoch", Kind::Fixed(4), 12, 18),
+        Field::new("EndOffset", Kind::Fixed(8), 12, 18),
+    ];
+}
+
 impl FromWire for EpochEndOffset {
     const SIZE_MIN: usize = 13;
 
@@ -389,6 +437,13 @@ impl Default for LeaderIdAndEpoch {
     fn default() -> Self {
         Self { leader_id: -1, leader_epoch: -1, unknown_tagged_fields: Vec::new() }
     }
+}
+
+impl Structure for LeaderIdAndEpoch {
+    const FIELDS: &'static [Field] = &[
+        Field::new("LeaderId", Kind::Fixed(4), 12, 18),
+        Field::new("LeaderEpoch", Kind::Fixed(4), 12, 18),
+    ];
 }
 
 impl FromWire for LeaderIdAndEpoch {
@@ -446,6 +501,13 @@ impl Default for SnapshotId {
     }
 }
 
+impl Structure for SnapshotId {
+    const FIELDS: &'static [Field] = &[
+        Field::new("EndOffset", Kind::Fixed(8), 12, 18),
+        Field::new("Epoch", Kind::Fixed(4), 12, 18),
+    ];
+}
+
 impl FromWire for SnapshotId {
     const SIZE_MIN: usize = 13;
 
@@ -493,6 +555,13 @@ pub struct AbortedTransaction {
     pub first_offset: i64,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for AbortedTransaction {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ProducerId", Kind::Fixed(8), 4, 18),
+        Field::new("FirstOffset", Kind::Fixed(8), 4, 18),
+    ];
 }
 
 impl FromWire for AbortedTransaction {
@@ -548,6 +617,15 @@ pub struct NodeEndpoint {
     pub rack: Option<String>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for NodeEndpoint {
+    const FIELDS: &'static [Field] = &[
+        Field::new("NodeId", Kind::Fixed(4), 16, 18),
+        Field::new("Host", Kind::Text, 16, 18),
+        Field::new("Port", Kind::Fixed(4), 16, 18),
+        Field::new("Rack", Kind::Text, 16, 18).nullable(16, 18),
+    ];
 }
 
 impl FromWire for NodeEndpoint {

@@ -29,6 +29,15 @@ impl Default for FetchSnapshotRequest {
     }
 }
 
+impl Structure for FetchSnapshotRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ClusterId", Kind::Text, 0, 1).nullable(0, 1).tagged(),
+        Field::new("ReplicaId", Kind::Fixed(4), 0, 1),
+        Field::new("MaxBytes", Kind::Fixed(4), 0, 1),
+        Field::new("Topics", Kind::Array(&Kind::Struct(TopicSnapshot::FIELDS)), 0, 1),
+    ];
+}
+
 impl FromWire for FetchSnapshotRequest {
     const SIZE_MIN: usize = 10;
 
@@ -94,6 +103,13 @@ pub struct TopicSnapshot {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for TopicSnapshot {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 0, 1).of(Entity::TopicName),
+        Field::new("Partitions", Kind::Array(&Kind::Struct(PartitionSnapshot::FIELDS)), 0, 1),
+    ];
+}
+
 impl FromWire for TopicSnapshot {
     const SIZE_MIN: usize = 3;
 
@@ -147,6 +163,16 @@ pub struct PartitionSnapshot {
     pub replica_directory_id: Uuid,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for PartitionSnapshot {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Partition", Kind::Fixed(4), 0, 1),
+        Field::new("CurrentLeaderEpoch", Kind::Fixed(4), 0, 1),
+        Field::new("SnapshotId", Kind::Struct(SnapshotId::FIELDS), 0, 1),
+        Field::new("Position", Kind::Fixed(8), 0, 1),
+        Field::new("ReplicaDirectoryId", Kind::Uuid, 1, 1).tagged(),
+    ];
 }
 
 impl FromWire for PartitionSnapshot {
@@ -218,6 +244,11 @@ pub struct SnapshotId {
     pub epoch: i32,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for SnapshotId {
+    const FIELDS: &'static [Field] =
+        &[Field::new("EndOffset", Kind::Fixed(8), 0, 1), Field::new("Epoch", Kind::Fixed(4), 0, 1)];
 }
 
 impl FromWire for SnapshotId {

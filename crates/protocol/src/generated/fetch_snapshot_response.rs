@@ -17,6 +17,16 @@ pub struct FetchSnapshotResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for FetchSnapshotResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 0, 1),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 1),
+        Field::new("Topics", Kind::Array(&Kind::Struct(TopicSnapshot::FIELDS)), 0, 1),
+        Field::new("NodeEndpoints", Kind::Array(&Kind::Struct(NodeEndpoint::FIELDS)), 1, 1)
+            .tagged(),
+    ];
+}
+
 impl FromWire for FetchSnapshotResponse {
     const SIZE_MIN: usize = 8;
 
@@ -85,6 +95,13 @@ pub struct TopicSnapshot {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for TopicSnapshot {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 0, 1).of(Entity::TopicName),
+        Field::new("Partitions", Kind::Array(&Kind::Struct(PartitionSnapshot::FIELDS)), 0, 1),
+    ];
+}
+
 impl FromWire for TopicSnapshot {
     const SIZE_MIN: usize = 3;
 
@@ -142,6 +159,18 @@ pub struct PartitionSnapshot {
     pub unaligned_records: Bytes,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for PartitionSnapshot {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Index", Kind::Fixed(4), 0, 1),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 1),
+        Field::new("SnapshotId", Kind::Struct(SnapshotId::FIELDS), 0, 1),
+        Field::new("CurrentLeader", Kind::Struct(LeaderIdAndEpoch::FIELDS), 0, 1).tagged(),
+        Field::new("Size", Kind::Fixed(8), 0, 1),
+        Field::new("Position", Kind::Fixed(8), 0, 1),
+        Field::new("UnalignedRecords", Kind::Bytes, 0, 1),
+    ];
 }
 
 impl FromWire for PartitionSnapshot {
@@ -216,6 +245,11 @@ pub struct SnapshotId {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for SnapshotId {
+    const FIELDS: &'static [Field] =
+        &[Field::new("EndOffset", Kind::Fixed(8), 0, 1), Field::new("Epoch", Kind::Fixed(4), 0, 1)];
+}
+
 impl FromWire for SnapshotId {
     const SIZE_MIN: usize = 13;
 
@@ -263,6 +297,13 @@ pub struct LeaderIdAndEpoch {
     pub leader_epoch: i32,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for LeaderIdAndEpoch {
+    const FIELDS: &'static [Field] = &[
+        Field::new("LeaderId", Kind::Fixed(4), 0, 1),
+        Field::new("LeaderEpoch", Kind::Fixed(4), 0, 1),
+    ];
 }
 
 impl FromWire for LeaderIdAndEpoch {
@@ -314,6 +355,14 @@ pub struct NodeEndpoint {
     pub port: u16,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for NodeEndpoint {
+    const FIELDS: &'static [Field] = &[
+        Field::new("NodeId", Kind::Fixed(4), 1, 1),
+        Field::new("Host", Kind::Text, 1, 1),
+        Field::new("Port", Kind::Fixed(2), 1, 1),
+    ];
 }
 
 impl FromWire for NodeEndpoint {

@@ -15,6 +15,14 @@ pub struct FindCoordinatorRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for FindCoordinatorRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Key", Kind::Text, 0, 3),
+        Field::new("KeyType", Kind::Fixed(1), 1, 6),
+        Field::new("CoordinatorKeys", Kind::Array(&Kind::Text), 4, 6),
+    ];
+}
+
 impl FromWire for FindCoordinatorRequest {
     const SIZE_MIN: usize = 2;
 

@@ -38,6 +38,18 @@ impl Default for FindCoordinatorResponse {
     }
 }
 
+impl Structure for FindCoordinatorResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 1, 6),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 3),
+        Field::new("ErrorMessage", Kind::Text, 1, 3).nullable(1, 3).of(Entity::Explanation),
+        Field::new("NodeId", Kind::Fixed(4), 0, 3),
+        Field::new("Host", Kind::Text, 0, 3),
+        Field::new("Port", Kind::Fixed(4), 0, 3),
+        Field::new("Coordinators", Kind::Array(&Kind::Struct(Coordinator::FIELDS)), 4, 6),
+    ];
+}
+
 impl FromWire for FindCoordinatorResponse {
     const SIZE_MIN: usize = 6;
 
@@ -176,6 +188,17 @@ impl Default for Coordinator {
             unknown_tagged_fields: Vec::new(),
         }
     }
+}
+
+impl Structure for Coordinator {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Key", Kind::Text, 4, 6),
+        Field::new("NodeId", Kind::Fixed(4), 4, 6),
+        Field::new("Host", Kind::Text, 4, 6),
+        Field::new("Port", Kind::Fixed(4), 4, 6),
+        Field::new("ErrorCode", Kind::Fixed(2), 4, 6),
+        Field::new("ErrorMessage", Kind::Text, 4, 6).nullable(4, 6).of(Entity::Explanation),
+    ];
 }
 
 impl FromWire for Coordinator {

@@ -11,6 +11,10 @@ pub struct GetTelemetrySubscriptionsRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for GetTelemetrySubscriptionsRequest {
+    const FIELDS: &'static [Field] = &[Field::new("ClientInstanceId", Kind::Uuid, 0, 0)];
+}
+
 impl FromWire for GetTelemetrySubscriptionsRequest {
     const SIZE_MIN: usize = 17;
 

@@ -27,6 +27,20 @@ pub struct GetTelemetrySubscriptionsResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for GetTelemetrySubscriptionsResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 0, 0),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 0),
+        Field::new("ClientInstanceId", Kind::Uuid, 0, 0),
+        Field::new("SubscriptionId", Kind::Fixed(4), 0, 0),
+        Field::new("AcceptedCompressionTypes", Kind::Array(&Kind::Fixed(1)), 0, 0),
+        Field::new("PushIntervalMs", Kind::Fixed(4), 0, 0),
+        Field::new("TelemetryMaxBytes", Kind::Fixed(4), 0, 0),
+        Field::new("DeltaTemporality", Kind::Fixed(1), 0, 0),
+        Field::new("RequestedMetrics", Kind::Array(&Kind::Text), 0, 0),
+    ];
+}
+
 impl FromWire for GetTelemetrySubscriptionsResponse {
     const SIZE_MIN: usize = 38;
 

@@ -17,6 +17,15 @@ pub struct HeartbeatRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for HeartbeatRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("GroupId", Kind::Text, 0, 4).of(Entity::GroupId),
+        Field::new("GenerationId", Kind::Fixed(4), 0, 4),
+        Field::new("MemberId", Kind::Text, 0, 4),
+        Field::new("GroupInstanceId", Kind::Text, 3, 4).nullable(3, 4),
+    ];
+}
+
 impl FromWire for HeartbeatRequest {
     const SIZE_MIN: usize = 8;
 

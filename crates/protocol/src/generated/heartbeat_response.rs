@@ -13,6 +13,13 @@ pub struct HeartbeatResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for HeartbeatResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 1, 4),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 4),
+    ];
+}
+
 impl FromWire for HeartbeatResponse {
     const SIZE_MIN: usize = 2;
 

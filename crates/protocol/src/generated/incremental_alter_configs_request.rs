@@ -13,6 +13,13 @@ pub struct IncrementalAlterConfigsRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for IncrementalAlterConfigsRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Resources", Kind::Array(&Kind::Struct(AlterConfigsResource::FIELDS)), 0, 1),
+        Field::new("ValidateOnly", Kind::Fixed(1), 0, 1),
+    ];
+}
+
 impl FromWire for IncrementalAlterConfigsRequest {
     const SIZE_MIN: usize = 3;
 
@@ -67,6 +74,14 @@ pub struct AlterConfigsResource {
     pub configs: Vec<AlterableConfig>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for AlterConfigsResource {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ResourceType", Kind::Fixed(1), 0, 1),
+        Field::new("ResourceName", Kind::Text, 0, 1),
+        Field::new("Configs", Kind::Array(&Kind::Struct(AlterableConfig::FIELDS)), 0, 1),
+    ];
 }
 
 impl FromWire for AlterConfigsResource {
@@ -134,6 +149,14 @@ impl Default for AlterableConfig {
             unknown_tagged_fields: Vec::new(),
         }
     }
+}
+
+impl Structure for AlterableConfig {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 0, 1),
+        Field::new("ConfigOperation", Kind::Fixed(1), 0, 1),
+        Field::new("Value", Kind::Text, 0, 1).nullable(0, 1),
+    ];
 }
 
 impl FromWire for AlterableConfig {

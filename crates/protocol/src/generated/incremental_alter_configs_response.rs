@@ -13,6 +13,18 @@ pub struct IncrementalAlterConfigsResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for IncrementalAlterConfigsResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 0, 1),
+        Field::new(
+            "Responses",
+            Kind::Array(&Kind::Struct(AlterConfigsResourceResponse::FIELDS)),
+            0,
+            1,
+        ),
+    ];
+}
+
 impl FromWire for IncrementalAlterConfigsResponse {
     const SIZE_MIN: usize = 6;
 
@@ -81,6 +93,15 @@ impl Default for AlterConfigsResourceResponse {
             unknown_tagged_fields: Vec::new(),
         }
     }
+}
+
+impl Structure for AlterConfigsResourceResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 1),
+        Field::new("ErrorMessage", Kind::Text, 0, 1).nullable(0, 1).of(Entity::Explanation),
+        Field::new("ResourceType", Kind::Fixed(1), 0, 1),
+        Field::new("ResourceName", Kind::Text, 0, 1),
+    ];
 }
 
 impl FromWire for AlterConfigsResourceResponse {

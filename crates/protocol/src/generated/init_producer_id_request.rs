@@ -29,6 +29,15 @@ impl Default for InitProducerIdRequest {
     }
 }
 
+impl Structure for InitProducerIdRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("TransactionalId", Kind::Text, 0, 5).nullable(0, 5).of(Entity::TransactionalId),
+        Field::new("TransactionTimeoutMs", Kind::Fixed(4), 0, 5),
+        Field::new("ProducerId", Kind::Fixed(8), 3, 5),
+        Field::new("ProducerEpoch", Kind::Fixed(2), 3, 5),
+    ];
+}
+
 impl FromWire for InitProducerIdRequest {
     const SIZE_MIN: usize = 6;
 

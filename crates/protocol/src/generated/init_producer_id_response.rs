@@ -35,6 +35,17 @@ impl Default for InitProducerIdResponse {
     }
 }
 
+impl Structure for InitProducerIdResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 0, 6),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 6),
+        Field::new("ProducerId", Kind::Fixed(8), 0, 6),
+        Field::new("ProducerEpoch", Kind::Fixed(2), 0, 6),
+        Field::new("OngoingTxnProducerId", Kind::Fixed(8), 6, 6),
+        Field::new("OngoingTxnProducerEpoch", Kind::Fixed(2), 6, 6),
+    ];
+}
+
 impl FromWire for InitProducerIdResponse {
     const SIZE_MIN: usize = 16;
 

@@ -13,6 +13,13 @@ pub struct InitializeShareGroupStateRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for InitializeShareGroupStateRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("GroupId", Kind::Text, 0, 0).of(Entity::GroupId),
+        Field::new("Topics", Kind::Array(&Kind::Struct(InitializeStateData::FIELDS)), 0, 0),
+    ];
+}
+
 impl FromWire for InitializeShareGroupStateRequest {
     const SIZE_MIN: usize = 3;
 
@@ -60,6 +67,13 @@ pub struct InitializeStateData {
     pub partitions: Vec<PartitionData>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for InitializeStateData {
+    const FIELDS: &'static [Field] = &[
+        Field::new("TopicId", Kind::Uuid, 0, 0).of(Entity::TopicId),
+        Field::new("Partitions", Kind::Array(&Kind::Struct(PartitionData::FIELDS)), 0, 0),
+    ];
 }
 
 impl FromWire for InitializeStateData {
@@ -111,6 +125,14 @@ pub struct PartitionData {
     pub start_offset: i64,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for PartitionData {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Partition", Kind::Fixed(4), 0, 0),
+        Field::new("StateEpoch", Kind::Fixed(4), 0, 0),
+        Field::new("StartOffset", Kind::Fixed(8), 0, 0),
+    ];
 }
 
 impl FromWire for PartitionData {

@@ -41,6 +41,19 @@ impl Default for JoinGroupRequest {
     }
 }
 
+impl Structure for JoinGroupRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("GroupId", Kind::Text, 0, 9).of(Entity::GroupId),
+        Field::new("SessionTimeoutMs", Kind::Fixed(4), 0, 9),
+        Field::new("RebalanceTimeoutMs", Kind::Fixed(4), 1, 9),
+        Field::new("MemberId", Kind::Text, 0, 9),
+        Field::new("GroupInstanceId", Kind::Text, 5, 9).nullable(5, 9),
+        Field::new("ProtocolType", Kind::Text, 0, 9),
+        Field::new("Protocols", Kind::Array(&Kind::Struct(JoinGroupRequestProtocol::FIELDS)), 0, 9),
+        Field::new("Reason", Kind::Text, 8, 9).nullable(8, 9),
+    ];
+}
+
 impl FromWire for JoinGroupRequest {
     const SIZE_MIN: usize = 14;
 
@@ -128,6 +141,11 @@ pub struct JoinGroupRequestProtocol {
     pub metadata: Bytes,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for JoinGroupRequestProtocol {
+    const FIELDS: &'static [Field] =
+        &[Field::new("Name", Kind::Text, 0, 9), Field::new("Metadata", Kind::Bytes, 0, 9)];
 }
 
 impl FromWire for JoinGroupRequestProtocol {

@@ -44,6 +44,20 @@ impl Default for JoinGroupResponse {
     }
 }
 
+impl Structure for JoinGroupResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 2, 9),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 9),
+        Field::new("GenerationId", Kind::Fixed(4), 0, 9),
+        Field::new("ProtocolType", Kind::Text, 7, 9).nullable(7, 9),
+        Field::new("ProtocolName", Kind::Text, 0, 9).nullable(7, 9),
+        Field::new("Leader", Kind::Text, 0, 9),
+        Field::new("SkipAssignment", Kind::Fixed(1), 9, 9),
+        Field::new("MemberId", Kind::Text, 0, 9),
+        Field::new("Members", Kind::Array(&Kind::Struct(JoinGroupResponseMember::FIELDS)), 0, 9),
+    ];
+}
+
 impl FromWire for JoinGroupResponse {
     const SIZE_MIN: usize = 15;
 
@@ -136,6 +150,14 @@ pub struct JoinGroupResponseMember {
     pub metadata: Bytes,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for JoinGroupResponseMember {
+    const FIELDS: &'static [Field] = &[
+        Field::new("MemberId", Kind::Text, 0, 9),
+        Field::new("GroupInstanceId", Kind::Text, 5, 9).nullable(5, 9),
+        Field::new("Metadata", Kind::Bytes, 0, 9),
+    ];
 }
 
 impl FromWire for JoinGroupResponseMember {

@@ -13,6 +13,13 @@ pub struct KRaftVersionRecord {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for KRaftVersionRecord {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Version", Kind::Fixed(2), 0, 0),
+        Field::new("KRaftVersion", Kind::Fixed(2), 0, 0),
+    ];
+}
+
 impl FromWire for KRaftVersionRecord {
     const SIZE_MIN: usize = 5;
 

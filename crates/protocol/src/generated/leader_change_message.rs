@@ -17,6 +17,15 @@ pub struct LeaderChangeMessage {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for LeaderChangeMessage {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Version", Kind::Fixed(2), 0, 1),
+        Field::new("LeaderId", Kind::Fixed(4), 0, 1),
+        Field::new("Voters", Kind::Array(&Kind::Struct(Voter::FIELDS)), 0, 1),
+        Field::new("GrantingVoters", Kind::Array(&Kind::Struct(Voter::FIELDS)), 0, 1),
+    ];
+}
+
 impl FromWire for LeaderChangeMessage {
     const SIZE_MIN: usize = 9;
 
@@ -70,6 +79,13 @@ pub struct Voter {
     pub voter_directory_id: Uuid,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for Voter {
+    const FIELDS: &'static [Field] = &[
+        Field::new("VoterId", Kind::Fixed(4), 0, 1),
+        Field::new("VoterDirectoryId", Kind::Uuid, 1, 1),
+    ];
 }
 
 impl FromWire for Voter {

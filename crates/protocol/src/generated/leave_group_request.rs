@@ -15,6 +15,14 @@ pub struct LeaveGroupRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for LeaveGroupRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("GroupId", Kind::Text, 0, 5).of(Entity::GroupId),
+        Field::new("MemberId", Kind::Text, 0, 2),
+        Field::new("Members", Kind::Array(&Kind::Struct(MemberIdentity::FIELDS)), 3, 5),
+    ];
+}
+
 impl FromWire for LeaveGroupRequest {
     const SIZE_MIN: usize = 3;
 
@@ -85,6 +93,14 @@ pub struct MemberIdentity {
     pub reason: Option<String>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for MemberIdentity {
+    const FIELDS: &'static [Field] = &[
+        Field::new("MemberId", Kind::Text, 3, 5),
+        Field::new("GroupInstanceId", Kind::Text, 3, 5).nullable(3, 5),
+        Field::new("Reason", Kind::Text, 5, 5).nullable(5, 5),
+    ];
 }
 
 impl FromWire for MemberIdentity {

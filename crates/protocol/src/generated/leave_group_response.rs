@@ -15,6 +15,14 @@ pub struct LeaveGroupResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for LeaveGroupResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 1, 5),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 5),
+        Field::new("Members", Kind::Array(&Kind::Struct(MemberResponse::FIELDS)), 3, 5),
+    ];
+}
+
 impl FromWire for LeaveGroupResponse {
     const SIZE_MIN: usize = 2;
 
@@ -94,6 +102,14 @@ impl Default for MemberResponse {
             unknown_tagged_fields: Vec::new(),
         }
     }
+}
+
+impl Structure for MemberResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("MemberId", Kind::Text, 3, 5),
+        Field::new("GroupInstanceId", Kind::Text, 3, 5).nullable(3, 5),
+        Field::new("ErrorCode", Kind::Fixed(2), 3, 5),
+    ];
 }
 
 impl FromWire for MemberResponse {

@@ -11,6 +11,11 @@ pub struct ListConfigResourcesRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for ListConfigResourcesRequest {
+    const FIELDS: &'static [Field] =
+        &[Field::new("ResourceTypes", Kind::Array(&Kind::Fixed(1)), 1, 1)];
+}
+
 impl FromWire for ListConfigResourcesRequest {
     const SIZE_MIN: usize = 1;
 

@@ -15,6 +15,14 @@ pub struct ListConfigResourcesResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for ListConfigResourcesResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 0, 1),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 1),
+        Field::new("ConfigResources", Kind::Array(&Kind::Struct(ConfigResource::FIELDS)), 0, 1),
+    ];
+}
+
 impl FromWire for ListConfigResourcesResponse {
     const SIZE_MIN: usize = 8;
 
@@ -75,6 +83,13 @@ impl Default for ConfigResource {
             unknown_tagged_fields: Vec::new(),
         }
     }
+}
+
+impl Structure for ConfigResource {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ResourceName", Kind::Text, 0, 1),
+        Field::new("ResourceType", Kind::Fixed(1), 1, 1),
+    ];
 }
 
 impl FromWire for ConfigResource {

@@ -13,6 +13,13 @@ pub struct ListGroupsRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for ListGroupsRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("StatesFilter", Kind::Array(&Kind::Text), 4, 5),
+        Field::new("TypesFilter", Kind::Array(&Kind::Text), 5, 5),
+    ];
+}
+
 impl FromWire for ListGroupsRequest {
     const SIZE_MIN: usize = 0;
 

@@ -15,6 +15,14 @@ pub struct ListGroupsResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for ListGroupsResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 1, 5),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 5),
+        Field::new("Groups", Kind::Array(&Kind::Struct(ListedGroup::FIELDS)), 0, 5),
+    ];
+}
+
 impl FromWire for ListGroupsResponse {
     const SIZE_MIN: usize = 6;
 
@@ -77,6 +85,15 @@ pub struct ListedGroup {
     pub group_type: String,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for ListedGroup {
+    const FIELDS: &'static [Field] = &[
+        Field::new("GroupId", Kind::Text, 0, 5).of(Entity::GroupId),
+        Field::new("ProtocolType", Kind::Text, 0, 5),
+        Field::new("GroupState", Kind::Text, 4, 5),
+        Field::new("GroupType", Kind::Text, 5, 5),
+    ];
 }
 
 impl FromWire for ListedGroup {

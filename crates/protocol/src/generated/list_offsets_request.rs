@@ -17,6 +17,15 @@ pub struct ListOffsetsRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for ListOffsetsRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ReplicaId", Kind::Fixed(4), 1, 11),
+        Field::new("IsolationLevel", Kind::Fixed(1), 2, 11),
+        Field::new("Topics", Kind::Array(&Kind::Struct(ListOffsetsTopic::FIELDS)), 1, 11),
+        Field::new("TimeoutMs", Kind::Fixed(4), 10, 11),
+    ];
+}
+
 impl FromWire for ListOffsetsRequest {
     const SIZE_MIN: usize = 7;
 
@@ -88,6 +97,13 @@ pub struct ListOffsetsTopic {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for ListOffsetsTopic {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 1, 11).of(Entity::TopicName),
+        Field::new("Partitions", Kind::Array(&Kind::Struct(ListOffsetsPartition::FIELDS)), 1, 11),
+    ];
+}
+
 impl FromWire for ListOffsetsTopic {
     const SIZE_MIN: usize = 3;
 
@@ -150,6 +166,14 @@ impl Default for ListOffsetsPartition {
             unknown_tagged_fields: Vec::new(),
         }
     }
+}
+
+impl Structure for ListOffsetsPartition {
+    const FIELDS: &'static [Field] = &[
+        Field::new("PartitionIndex", Kind::Fixed(4), 1, 11),
+        Field::new("CurrentLeaderEpoch", Kind::Fixed(4), 4, 11),
+        Field::new("Timestamp", Kind::Fixed(8), 1, 11),
+    ];
 }
 
 impl FromWire for ListOffsetsPartition {

@@ -13,6 +13,13 @@ pub struct ListOffsetsResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for ListOffsetsResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 2, 11),
+        Field::new("Topics", Kind::Array(&Kind::Struct(ListOffsetsTopicResponse::FIELDS)), 1, 11),
+    ];
+}
+
 impl FromWire for ListOffsetsResponse {
     const SIZE_MIN: usize = 4;
 
@@ -68,6 +75,18 @@ pub struct ListOffsetsTopicResponse {
     pub partitions: Vec<ListOffsetsPartitionResponse>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for ListOffsetsTopicResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 1, 11).of(Entity::TopicName),
+        Field::new(
+            "Partitions",
+            Kind::Array(&Kind::Struct(ListOffsetsPartitionResponse::FIELDS)),
+            1,
+            11,
+        ),
+    ];
 }
 
 impl FromWire for ListOffsetsTopicResponse {
@@ -138,6 +157,16 @@ impl Default for ListOffsetsPartitionResponse {
             unknown_tagged_fields: Vec::new(),
         }
     }
+}
+
+impl Structure for ListOffsetsPartitionResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("PartitionIndex", Kind::Fixed(4), 1, 11),
+        Field::new("ErrorCode", Kind::Fixed(2), 1, 11),
+        Field::new("Timestamp", Kind::Fixed(8), 1, 11),
+        Field::new("Offset", Kind::Fixed(8), 1, 11),
+        Field::new("LeaderEpoch", Kind::Fixed(4), 4, 11),
+    ];
 }
 
 impl FromWire for ListOffsetsPartitionResponse {

@@ -19,6 +19,19 @@ impl Default for ListPartitionReassignmentsRequest {
     }
 }
 
+impl Structure for ListPartitionReassignmentsRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("TimeoutMs", Kind::Fixed(4), 0, 0),
+        Field::new(
+            "Topics",
+            Kind::Array(&Kind::Struct(ListPartitionReassignmentsTopics::FIELDS)),
+            0,
+            0,
+        )
+        .nullable(0, 0),
+    ];
+}
+
 impl FromWire for ListPartitionReassignmentsRequest {
     const SIZE_MIN: usize = 6;
 
@@ -66,6 +79,13 @@ pub struct ListPartitionReassignmentsTopics {
     pub partition_indexes: Vec<i32>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for ListPartitionReassignmentsTopics {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 0, 0).of(Entity::TopicName),
+        Field::new("PartitionIndexes", Kind::Array(&Kind::Fixed(4)), 0, 0),
+    ];
 }
 
 impl FromWire for ListPartitionReassignmentsTopics {

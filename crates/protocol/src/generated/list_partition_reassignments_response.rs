@@ -29,6 +29,15 @@ impl Default for ListPartitionReassignmentsResponse {
     }
 }
 
+impl Structure for ListPartitionReassignmentsResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 0, 0),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 0),
+        Field::new("ErrorMessage", Kind::Text, 0, 0).nullable(0, 0).of(Entity::Explanation),
+        Field::new("Topics", Kind::Array(&Kind::Struct(OngoingTopicReassignment::FIELDS)), 0, 0),
+    ];
+}
+
 impl FromWire for ListPartitionReassignmentsResponse {
     const SIZE_MIN: usize = 9;
 
@@ -84,6 +93,18 @@ pub struct OngoingTopicReassignment {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for OngoingTopicReassignment {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 0, 0).of(Entity::TopicName),
+        Field::new(
+            "Partitions",
+            Kind::Array(&Kind::Struct(OngoingPartitionReassignment::FIELDS)),
+            0,
+            0,
+        ),
+    ];
+}
+
 impl FromWire for OngoingTopicReassignment {
     const SIZE_MIN: usize = 3;
 
@@ -135,6 +156,15 @@ pub struct OngoingPartitionReassignment {
     pub removing_replicas: Vec<i32>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for OngoingPartitionReassignment {
+    const FIELDS: &'static [Field] = &[
+        Field::new("PartitionIndex", Kind::Fixed(4), 0, 0),
+        Field::new("Replicas", Kind::Array(&Kind::Fixed(4)), 0, 0),
+        Field::new("AddingReplicas", Kind::Array(&Kind::Fixed(4)), 0, 0),
+        Field::new("RemovingReplicas", Kind::Array(&Kind::Fixed(4)), 0, 0),
+    ];
 }
 
 impl FromWire for OngoingPartitionReassignment {

@@ -29,6 +29,15 @@ impl Default for ListTransactionsRequest {
     }
 }
 
+impl Structure for ListTransactionsRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("StateFilters", Kind::Array(&Kind::Text), 0, 2),
+        Field::new("ProducerIdFilters", Kind::Array(&Kind::Fixed(8)), 0, 2),
+        Field::new("DurationFilter", Kind::Fixed(8), 1, 2),
+        Field::new("TransactionalIdPattern", Kind::Text, 2, 2).nullable(2, 2),
+    ];
+}
+
 impl FromWire for ListTransactionsRequest {
     const SIZE_MIN: usize = 3;
 

@@ -17,6 +17,15 @@ pub struct ListTransactionsResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for ListTransactionsResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 0, 2),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 2),
+        Field::new("UnknownStateFilters", Kind::Array(&Kind::Text), 0, 2),
+        Field::new("TransactionStates", Kind::Array(&Kind::Struct(TransactionState::FIELDS)), 0, 2),
+    ];
+}
+
 impl FromWire for ListTransactionsResponse {
     const SIZE_MIN: usize = 9;
 
@@ -72,6 +81,14 @@ pub struct TransactionState {
     pub transaction_state: String,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for TransactionState {
+    const FIELDS: &'static [Field] = &[
+        Field::new("TransactionalId", Kind::Text, 0, 2).of(Entity::TransactionalId),
+        Field::new("ProducerId", Kind::Fixed(8), 0, 2),
+        Field::new("TransactionState", Kind::Text, 0, 2),
+    ];
 }
 
 impl FromWire for TransactionState {

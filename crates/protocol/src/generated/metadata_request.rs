@@ -29,6 +29,16 @@ impl Default for MetadataRequest {
     }
 }
 
+impl Structure for MetadataRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Topics", Kind::Array(&Kind::Struct(MetadataRequestTopic::FIELDS)), 0, 13)
+            .nullable(1, 13),
+        Field::new("AllowAutoTopicCreation", Kind::Fixed(1), 4, 13),
+        Field::new("IncludeClusterAuthorizedOperations", Kind::Fixed(1), 8, 10),
+        Field::new("IncludeTopicAuthorizedOperations", Kind::Fixed(1), 8, 13),
+    ];
+}
+
 impl FromWire for MetadataRequest {
     const SIZE_MIN: usize = 4;
 
@@ -121,6 +131,13 @@ impl Default for MetadataRequestTopic {
             unknown_tagged_fields: Vec::new(),
         }
     }
+}
+
+impl Structure for MetadataRequestTopic {
+    const FIELDS: &'static [Field] = &[
+        Field::new("TopicId", Kind::Uuid, 10, 13).of(Entity::TopicId),
+        Field::new("Name", Kind::Text, 0, 13).nullable(10, 13).of(Entity::TopicName),
+    ];
 }
 
 impl FromWire for MetadataRequestTopic {

@@ -38,6 +38,18 @@ impl Default for MetadataResponse {
     }
 }
 
+impl Structure for MetadataResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 3, 13),
+        Field::new("Brokers", Kind::Array(&Kind::Struct(MetadataResponseBroker::FIELDS)), 0, 13),
+        Field::new("ClusterId", Kind::Text, 2, 13).nullable(2, 13),
+        Field::new("ControllerId", Kind::Fixed(4), 1, 13),
+        Field::new("Topics", Kind::Array(&Kind::Struct(MetadataResponseTopic::FIELDS)), 0, 13),
+        Field::new("ClusterAuthorizedOperations", Kind::Fixed(4), 8, 10),
+        Field::new("ErrorCode", Kind::Fixed(2), 13, 13),
+    ];
+}
+
 impl FromWire for MetadataResponse {
     const SIZE_MIN: usize = 8;
 
@@ -140,6 +152,15 @@ pub struct MetadataResponseBroker {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for MetadataResponseBroker {
+    const FIELDS: &'static [Field] = &[
+        Field::new("NodeId", Kind::Fixed(4), 0, 13),
+        Field::new("Host", Kind::Text, 0, 13),
+        Field::new("Port", Kind::Fixed(4), 0, 13),
+        Field::new("Rack", Kind::Text, 1, 13).nullable(1, 13),
+    ];
+}
+
 impl FromWire for MetadataResponseBroker {
     const SIZE_MIN: usize = 10;
 
@@ -223,6 +244,22 @@ impl Default for MetadataResponseTopic {
             unknown_tagged_fields: Vec::new(),
         }
     }
+}
+
+impl Structure for MetadataResponseTopic {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 13),
+        Field::new("Name", Kind::Text, 0, 13).nullable(12, 13).of(Entity::TopicName),
+        Field::new("TopicId", Kind::Uuid, 10, 13).of(Entity::TopicId),
+        Field::new("IsInternal", Kind::Fixed(1), 1, 13),
+        Field::new(
+            "Partitions",
+            Kind::Array(&Kind::Struct(MetadataResponsePartition::FIELDS)),
+            0,
+            13,
+        ),
+        Field::new("TopicAuthorizedOperations", Kind::Fixed(4), 8, 13),
+    ];
 }
 
 impl FromWire for MetadataResponseTopic {
@@ -331,6 +368,18 @@ impl Default for MetadataResponsePartition {
             unknown_tagged_fields: Vec::new(),
         }
     }
+}
+
+impl Structure for MetadataResponsePartition {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 13),
+        Field::new("PartitionIndex", Kind::Fixed(4), 0, 13),
+        Field::new("LeaderId", Kind::Fixed(4), 0, 13),
+        Field::new("LeaderEpoch", Kind::Fixed(4), 7, 13),
+        Field::new("ReplicaNodes", Kind::Array(&Kind::Fixed(4)), 0, 13),
+        Field::new("IsrNodes", Kind::Array(&Kind::Fixed(4)), 0, 13),
+        Field::new("OfflineReplicas", Kind::Array(&Kind::Fixed(4)), 5, 13),
+    ];
 }
 
 impl FromWire for MetadataResponsePartition {

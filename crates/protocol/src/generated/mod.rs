@@ -4,12 +4,16 @@
 #![expect(unused_variables, reason = "not every message looks at its version")]
 #![expect(clippy::field_reassign_with_default, reason = "fields depend on the version")]
 
+use crate::api_key::ApiKey;
+use crate::message::Layout;
+
 /// What every message needs.
 mod prelude {
     pub(super) use bytes::Bytes;
 
     pub(super) use crate::api_key::ApiKey;
     pub(super) use crate::error::{DecodeError, EncodeError};
+    pub(super) use crate::layout::{Entity, Field, Kind, Structure};
     pub(super) use crate::message::{Message, Request, Response};
     #[cfg(test)]
     pub(super) use crate::random::{Generator, Random};
@@ -401,6 +405,293 @@ pub use write_share_group_state_request::WriteShareGroupStateRequest;
 pub use write_share_group_state_response::WriteShareGroupStateResponse;
 pub use write_txn_markers_request::WriteTxnMarkersRequest;
 pub use write_txn_markers_response::WriteTxnMarkersResponse;
+
+/// The layouts of an API's request and response.
+pub(crate) const fn layouts(api: ApiKey) -> (Layout, Layout) {
+    match api {
+        ApiKey::AddOffsetsToTxn => {
+            (Layout::of::<AddOffsetsToTxnRequest>(), Layout::of::<AddOffsetsToTxnResponse>())
+        }
+        ApiKey::AddPartitionsToTxn => {
+            (Layout::of::<AddPartitionsToTxnRequest>(), Layout::of::<AddPartitionsToTxnResponse>())
+        }
+        ApiKey::AddRaftVoter => {
+            (Layout::of::<AddRaftVoterRequest>(), Layout::of::<AddRaftVoterResponse>())
+        }
+        ApiKey::AllocateProducerIds => (
+            Layout::of::<AllocateProducerIdsRequest>(),
+            Layout::of::<AllocateProducerIdsResponse>(),
+        ),
+        ApiKey::AlterClientQuotas => {
+            (Layout::of::<AlterClientQuotasRequest>(), Layout::of::<AlterClientQuotasResponse>())
+        }
+        ApiKey::AlterConfigs => {
+            (Layout::of::<AlterConfigsRequest>(), Layout::of::<AlterConfigsResponse>())
+        }
+        ApiKey::AlterPartitionReassignments => (
+            Layout::of::<AlterPartitionReassignmentsRequest>(),
+            Layout::of::<AlterPartitionReassignmentsResponse>(),
+        ),
+        ApiKey::AlterPartition => {
+            (Layout::of::<AlterPartitionRequest>(), Layout::of::<AlterPartitionResponse>())
+        }
+        ApiKey::AlterReplicaLogDirs => (
+            Layout::of::<AlterReplicaLogDirsRequest>(),
+            Layout::of::<AlterReplicaLogDirsResponse>(),
+        ),
+        ApiKey::AlterShareGroupOffsets => (
+            Layout::of::<AlterShareGroupOffsetsRequest>(),
+            Layout::of::<AlterShareGroupOffsetsResponse>(),
+        ),
+        ApiKey::AlterUserScramCredentials => (
+            Layout::of::<AlterUserScramCredentialsRequest>(),
+            Layout::of::<AlterUserScramCredentialsResponse>(),
+        ),
+        ApiKey::ApiVersions => {
+            (Layout::of::<ApiVersionsRequest>(), Layout::of::<ApiVersionsResponse>())
+        }
+        ApiKey::AssignReplicasToDirs => (
+            Layout::of::<AssignReplicasToDirsRequest>(),
+            Layout::of::<AssignReplicasToDirsResponse>(),
+        ),
+        ApiKey::BeginQuorumEpoch => {
+            (Layout::of::<BeginQuorumEpochRequest>(), Layout::of::<BeginQuorumEpochResponse>())
+        }
+        ApiKey::BrokerHeartbeat => {
+            (Layout::of::<BrokerHeartbeatRequest>(), Layout::of::<BrokerHeartbeatResponse>())
+        }
+        ApiKey::BrokerRegistration => {
+            (Layout::of::<BrokerRegistrationRequest>(), Layout::of::<BrokerRegistrationResponse>())
+        }
+        ApiKey::ConsumerGroupDescribe => (
+            Layout::of::<ConsumerGroupDescribeRequest>(),
+            Layout::of::<ConsumerGroupDescribeResponse>(),
+        ),
+        ApiKey::ConsumerGroupHeartbeat => (
+            Layout::of::<ConsumerGroupHeartbeatRequest>(),
+            Layout::of::<ConsumerGroupHeartbeatResponse>(),
+        ),
+        ApiKey::ControllerRegistration => (
+            Layout::of::<ControllerRegistrationRequest>(),
+            Layout::of::<ControllerRegistrationResponse>(),
+        ),
+        ApiKey::CreateAcls => {
+            (Layout::of::<CreateAclsRequest>(), Layout::of::<CreateAclsResponse>())
+        }
+        ApiKey::CreateDelegationToken => (
+            Layout::of::<CreateDelegationTokenRequest>(),
+            Layout::of::<CreateDelegationTokenResponse>(),
+        ),
+        ApiKey::CreatePartitions => {
+            (Layout::of::<CreatePartitionsRequest>(), Layout::of::<CreatePartitionsResponse>())
+        }
+        ApiKey::CreateTopics => {
+            (Layout::of::<CreateTopicsRequest>(), Layout::of::<CreateTopicsResponse>())
+        }
+        ApiKey::DeleteAcls => {
+            (Layout::of::<DeleteAclsRequest>(), Layout::of::<DeleteAclsResponse>())
+        }
+        ApiKey::DeleteGroups => {
+            (Layout::of::<DeleteGroupsRequest>(), Layout::of::<DeleteGroupsResponse>())
+        }
+        ApiKey::DeleteRecords => {
+            (Layout::of::<DeleteRecordsRequest>(), Layout::of::<DeleteRecordsResponse>())
+        }
+        ApiKey::DeleteShareGroupOffsets => (
+            Layout::of::<DeleteShareGroupOffsetsRequest>(),
+            Layout::of::<DeleteShareGroupOffsetsResponse>(),
+        ),
+        ApiKey::DeleteShareGroupState => (
+            Layout::of::<DeleteShareGroupStateRequest>(),
+            Layout::of::<DeleteShareGroupStateResponse>(),
+        ),
+        ApiKey::DeleteTopics => {
+            (Layout::of::<DeleteTopicsRequest>(), Layout::of::<DeleteTopicsResponse>())
+        }
+        ApiKey::DescribeAcls => {
+            (Layout::of::<DescribeAclsRequest>(), Layout::of::<DescribeAclsResponse>())
+        }
+        ApiKey::DescribeClientQuotas => (
+            Layout::of::<DescribeClientQuotasRequest>(),
+            Layout::of::<DescribeClientQuotasResponse>(),
+        ),
+        ApiKey::DescribeCluster => {
+            (Layout::of::<DescribeClusterRequest>(), Layout::of::<DescribeClusterResponse>())
+        }
+        ApiKey::DescribeConfigs => {
+            (Layout::of::<DescribeConfigsRequest>(), Layout::of::<DescribeConfigsResponse>())
+        }
+        ApiKey::DescribeDelegationToken => (
+            Layout::of::<DescribeDelegationTokenRequest>(),
+            Layout::of::<DescribeDelegationTokenResponse>(),
+        ),
+        ApiKey::DescribeGroups => {
+            (Layout::of::<DescribeGroupsRequest>(), Layout::of::<DescribeGroupsResponse>())
+        }
+        ApiKey::DescribeLogDirs => {
+            (Layout::of::<DescribeLogDirsRequest>(), Layout::of::<DescribeLogDirsResponse>())
+        }
+        ApiKey::DescribeProducers => {
+            (Layout::of::<DescribeProducersRequest>(), Layout::of::<DescribeProducersResponse>())
+        }
+        ApiKey::DescribeQuorum => {
+            (Layout::of::<DescribeQuorumRequest>(), Layout::of::<DescribeQuorumResponse>())
+        }
+        ApiKey::DescribeShareGroupOffsets => (
+            Layout::of::<DescribeShareGroupOffsetsRequest>(),
+            Layout::of::<DescribeShareGroupOffsetsResponse>(),
+        ),
+        ApiKey::DescribeTopicPartitions => (
+            Layout::of::<DescribeTopicPartitionsRequest>(),
+            Layout::of::<DescribeTopicPartitionsResponse>(),
+        ),
+        ApiKey::DescribeTransactions => (
+            Layout::of::<DescribeTransactionsRequest>(),
+            Layout::of::<DescribeTransactionsResponse>(),
+        ),
+        ApiKey::DescribeUserScramCredentials => (
+            Layout::of::<DescribeUserScramCredentialsRequest>(),
+            Layout::of::<DescribeUserScramCredentialsResponse>(),
+        ),
+        ApiKey::ElectLeaders => {
+            (Layout::of::<ElectLeadersRequest>(), Layout::of::<ElectLeadersResponse>())
+        }
+        ApiKey::EndQuorumEpoch => {
+            (Layout::of::<EndQuorumEpochRequest>(), Layout::of::<EndQuorumEpochResponse>())
+        }
+        ApiKey::EndTxn => (Layout::of::<EndTxnRequest>(), Layout::of::<EndTxnResponse>()),
+        ApiKey::Envelope => (Layout::of::<EnvelopeRequest>(), Layout::of::<EnvelopeResponse>()),
+        ApiKey::ExpireDelegationToken => (
+            Layout::of::<ExpireDelegationTokenRequest>(),
+            Layout::of::<ExpireDelegationTokenResponse>(),
+        ),
+        ApiKey::Fetch => (Layout::of::<FetchRequest>(), Layout::of::<FetchResponse>()),
+        ApiKey::FetchSnapshot => {
+            (Layout::of::<FetchSnapshotRequest>(), Layout::of::<FetchSnapshotResponse>())
+        }
+        ApiKey::FindCoordinator => {
+            (Layout::of::<FindCoordinatorRequest>(), Layout::of::<FindCoordinatorResponse>())
+        }
+        ApiKey::GetTelemetrySubscriptions => (
+            Layout::of::<GetTelemetrySubscriptionsRequest>(),
+            Layout::of::<GetTelemetrySubscriptionsResponse>(),
+        ),
+        ApiKey::Heartbeat => (Layout::of::<HeartbeatRequest>(), Layout::of::<HeartbeatResponse>()),
+        ApiKey::IncrementalAlterConfigs => (
+            Layout::of::<IncrementalAlterConfigsRequest>(),
+            Layout::of::<IncrementalAlterConfigsResponse>(),
+        ),
+        ApiKey::InitProducerId => {
+            (Layout::of::<InitProducerIdRequest>(), Layout::of::<InitProducerIdResponse>())
+        }
+        ApiKey::InitializeShareGroupState => (
+            Layout::of::<InitializeShareGroupStateRequest>(),
+            Layout::of::<InitializeShareGroupStateResponse>(),
+        ),
+        ApiKey::JoinGroup => (Layout::of::<JoinGroupRequest>(), Layout::of::<JoinGroupResponse>()),
+        ApiKey::LeaveGroup => {
+            (Layout::of::<LeaveGroupRequest>(), Layout::of::<LeaveGroupResponse>())
+        }
+        ApiKey::ListConfigResources => (
+            Layout::of::<ListConfigResourcesRequest>(),
+            Layout::of::<ListConfigResourcesResponse>(),
+        ),
+        ApiKey::ListGroups => {
+            (Layout::of::<ListGroupsRequest>(), Layout::of::<ListGroupsResponse>())
+        }
+        ApiKey::ListOffsets => {
+            (Layout::of::<ListOffsetsRequest>(), Layout::of::<ListOffsetsResponse>())
+        }
+        ApiKey::ListPartitionReassignments => (
+            Layout::of::<ListPartitionReassignmentsRequest>(),
+            Layout::of::<ListPartitionReassignmentsResponse>(),
+        ),
+        ApiKey::ListTransactions => {
+            (Layout::of::<ListTransactionsRequest>(), Layout::of::<ListTransactionsResponse>())
+        }
+        ApiKey::Metadata => (Layout::of::<MetadataRequest>(), Layout::of::<MetadataResponse>()),
+        ApiKey::OffsetCommit => {
+            (Layout::of::<OffsetCommitRequest>(), Layout::of::<OffsetCommitResponse>())
+        }
+        ApiKey::OffsetDelete => {
+            (Layout::of::<OffsetDeleteRequest>(), Layout::of::<OffsetDeleteResponse>())
+        }
+        ApiKey::OffsetFetch => {
+            (Layout::of::<OffsetFetchRequest>(), Layout::of::<OffsetFetchResponse>())
+        }
+        ApiKey::OffsetForLeaderEpoch => (
+            Layout::of::<OffsetForLeaderEpochRequest>(),
+            Layout::of::<OffsetForLeaderEpochResponse>(),
+        ),
+        ApiKey::Produce => (Layout::of::<ProduceRequest>(), Layout::of::<ProduceResponse>()),
+        ApiKey::PushTelemetry => {
+            (Layout::of::<PushTelemetryRequest>(), Layout::of::<PushTelemetryResponse>())
+        }
+        ApiKey::ReadShareGroupState => (
+            Layout::of::<ReadShareGroupStateRequest>(),
+            Layout::of::<ReadShareGroupStateResponse>(),
+        ),
+        ApiKey::ReadShareGroupStateSummary => (
+            Layout::of::<ReadShareGroupStateSummaryRequest>(),
+            Layout::of::<ReadShareGroupStateSummaryResponse>(),
+        ),
+        ApiKey::RemoveRaftVoter => {
+            (Layout::of::<RemoveRaftVoterRequest>(), Layout::of::<RemoveRaftVoterResponse>())
+        }
+        ApiKey::RenewDelegationToken => (
+            Layout::of::<RenewDelegationTokenRequest>(),
+            Layout::of::<RenewDelegationTokenResponse>(),
+        ),
+        ApiKey::SaslAuthenticate => {
+            (Layout::of::<SaslAuthenticateRequest>(), Layout::of::<SaslAuthenticateResponse>())
+        }
+        ApiKey::SaslHandshake => {
+            (Layout::of::<SaslHandshakeRequest>(), Layout::of::<SaslHandshakeResponse>())
+        }
+        ApiKey::ShareAcknowledge => {
+            (Layout::of::<ShareAcknowledgeRequest>(), Layout::of::<ShareAcknowledgeResponse>())
+        }
+        ApiKey::ShareFetch => {
+            (Layout::of::<ShareFetchRequest>(), Layout::of::<ShareFetchResponse>())
+        }
+        ApiKey::ShareGroupDescribe => {
+            (Layout::of::<ShareGroupDescribeRequest>(), Layout::of::<ShareGroupDescribeResponse>())
+        }
+        ApiKey::ShareGroupHeartbeat => (
+            Layout::of::<ShareGroupHeartbeatRequest>(),
+            Layout::of::<ShareGroupHeartbeatResponse>(),
+        ),
+        ApiKey::StreamsGroupDescribe => (
+            Layout::of::<StreamsGroupDescribeRequest>(),
+            Layout::of::<StreamsGroupDescribeResponse>(),
+        ),
+        ApiKey::StreamsGroupHeartbeat => (
+            Layout::of::<StreamsGroupHeartbeatRequest>(),
+            Layout::of::<StreamsGroupHeartbeatResponse>(),
+        ),
+        ApiKey::SyncGroup => (Layout::of::<SyncGroupRequest>(), Layout::of::<SyncGroupResponse>()),
+        ApiKey::TxnOffsetCommit => {
+            (Layout::of::<TxnOffsetCommitRequest>(), Layout::of::<TxnOffsetCommitResponse>())
+        }
+        ApiKey::UnregisterBroker => {
+            (Layout::of::<UnregisterBrokerRequest>(), Layout::of::<UnregisterBrokerResponse>())
+        }
+        ApiKey::UpdateFeatures => {
+            (Layout::of::<UpdateFeaturesRequest>(), Layout::of::<UpdateFeaturesResponse>())
+        }
+        ApiKey::UpdateRaftVoter => {
+            (Layout::of::<UpdateRaftVoterRequest>(), Layout::of::<UpdateRaftVoterResponse>())
+        }
+        ApiKey::Vote => (Layout::of::<VoteRequest>(), Layout::of::<VoteResponse>()),
+        ApiKey::WriteShareGroupState => (
+            Layout::of::<WriteShareGroupStateRequest>(),
+            Layout::of::<WriteShareGroupStateResponse>(),
+        ),
+        ApiKey::WriteTxnMarkers => {
+            (Layout::of::<WriteTxnMarkersRequest>(), Layout::of::<WriteTxnMarkersResponse>())
+        }
+    }
+}
 
 /// Calls a macro with the path of every message's type: for tests and fuzz targets.
 #[macro_export]

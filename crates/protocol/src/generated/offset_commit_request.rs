@@ -35,6 +35,17 @@ impl Default for OffsetCommitRequest {
     }
 }
 
+impl Structure for OffsetCommitRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("GroupId", Kind::Text, 2, 10).of(Entity::GroupId),
+        Field::new("GenerationIdOrMemberEpoch", Kind::Fixed(4), 2, 10),
+        Field::new("MemberId", Kind::Text, 2, 10),
+        Field::new("GroupInstanceId", Kind::Text, 7, 10).nullable(7, 10),
+        Field::new("RetentionTimeMs", Kind::Fixed(8), 2, 4),
+        Field::new("Topics", Kind::Array(&Kind::Struct(OffsetCommitRequestTopic::FIELDS)), 2, 10),
+    ];
+}
+
 impl FromWire for OffsetCommitRequest {
     const SIZE_MIN: usize = 9;
 
@@ -112,6 +123,19 @@ pub struct OffsetCommitRequestTopic {
     pub partitions: Vec<OffsetCommitRequestPartition>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for OffsetCommitRequestTopic {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 2, 9).of(Entity::TopicName),
+        Field::new("TopicId", Kind::Uuid, 10, 10).of(Entity::TopicId),
+        Field::new(
+            "Partitions",
+            Kind::Array(&Kind::Struct(OffsetCommitRequestPartition::FIELDS)),
+            2,
+            10,
+        ),
+    ];
 }
 
 impl FromWire for OffsetCommitRequestTopic {
@@ -194,6 +218,15 @@ impl Default for OffsetCommitRequestPartition {
             unknown_tagged_fields: Vec::new(),
         }
     }
+}
+
+impl Structure for OffsetCommitRequestPartition {
+    const FIELDS: &'static [Field] = &[
+        Field::new("PartitionIndex", Kind::Fixed(4), 2, 10),
+        Field::new("CommittedOffset", Kind::Fixed(8), 2, 10),
+        Field::new("CommittedLeaderEpoch", Kind::Fixed(4), 6, 10),
+        Field::new("CommittedMetadata", Kind::Text, 2, 10).nullable(2, 10),
+    ];
 }
 
 impl FromWire for OffsetCommitRequestPartition {

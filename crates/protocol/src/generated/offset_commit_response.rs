@@ -13,6 +13,13 @@ pub struct OffsetCommitResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for OffsetCommitResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 3, 10),
+        Field::new("Topics", Kind::Array(&Kind::Struct(OffsetCommitResponseTopic::FIELDS)), 2, 10),
+    ];
+}
+
 impl FromWire for OffsetCommitResponse {
     const SIZE_MIN: usize = 4;
 
@@ -70,6 +77,19 @@ pub struct OffsetCommitResponseTopic {
     pub partitions: Vec<OffsetCommitResponsePartition>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for OffsetCommitResponseTopic {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 2, 9).of(Entity::TopicName),
+        Field::new("TopicId", Kind::Uuid, 10, 10).of(Entity::TopicId),
+        Field::new(
+            "Partitions",
+            Kind::Array(&Kind::Struct(OffsetCommitResponsePartition::FIELDS)),
+            2,
+            10,
+        ),
+    ];
 }
 
 impl FromWire for OffsetCommitResponseTopic {
@@ -136,6 +156,13 @@ pub struct OffsetCommitResponsePartition {
     pub error_code: i16,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for OffsetCommitResponsePartition {
+    const FIELDS: &'static [Field] = &[
+        Field::new("PartitionIndex", Kind::Fixed(4), 2, 10),
+        Field::new("ErrorCode", Kind::Fixed(2), 2, 10),
+    ];
 }
 
 impl FromWire for OffsetCommitResponsePartition {

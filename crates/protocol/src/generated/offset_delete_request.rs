@@ -11,6 +11,13 @@ pub struct OffsetDeleteRequest {
     pub topics: Vec<OffsetDeleteRequestTopic>,
 }
 
+impl Structure for OffsetDeleteRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("GroupId", Kind::Text, 0, 0).of(Entity::GroupId),
+        Field::new("Topics", Kind::Array(&Kind::Struct(OffsetDeleteRequestTopic::FIELDS)), 0, 0),
+    ];
+}
+
 impl FromWire for OffsetDeleteRequest {
     const SIZE_MIN: usize = 6;
 
@@ -49,6 +56,18 @@ pub struct OffsetDeleteRequestTopic {
     pub partitions: Vec<OffsetDeleteRequestPartition>,
 }
 
+impl Structure for OffsetDeleteRequestTopic {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 0, 0).of(Entity::TopicName),
+        Field::new(
+            "Partitions",
+            Kind::Array(&Kind::Struct(OffsetDeleteRequestPartition::FIELDS)),
+            0,
+            0,
+        ),
+    ];
+}
+
 impl FromWire for OffsetDeleteRequestTopic {
     const SIZE_MIN: usize = 6;
 
@@ -83,6 +102,10 @@ impl Random for OffsetDeleteRequestTopic {
 pub struct OffsetDeleteRequestPartition {
     /// `PartitionIndex`, versions 0+.
     pub partition_index: i32,
+}
+
+impl Structure for OffsetDeleteRequestPartition {
+    const FIELDS: &'static [Field] = &[Field::new("PartitionIndex", Kind::Fixed(4), 0, 0)];
 }
 
 impl FromWire for OffsetDeleteRequestPartition {

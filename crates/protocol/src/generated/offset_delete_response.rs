@@ -13,6 +13,14 @@ pub struct OffsetDeleteResponse {
     pub topics: Vec<OffsetDeleteResponseTopic>,
 }
 
+impl Structure for OffsetDeleteResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 0),
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 0, 0),
+        Field::new("Topics", Kind::Array(&Kind::Struct(OffsetDeleteResponseTopic::FIELDS)), 0, 0),
+    ];
+}
+
 impl FromWire for OffsetDeleteResponse {
     const SIZE_MIN: usize = 10;
 
@@ -54,6 +62,18 @@ pub struct OffsetDeleteResponseTopic {
     pub partitions: Vec<OffsetDeleteResponsePartition>,
 }
 
+impl Structure for OffsetDeleteResponseTopic {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 0, 0).of(Entity::TopicName),
+        Field::new(
+            "Partitions",
+            Kind::Array(&Kind::Struct(OffsetDeleteResponsePartition::FIELDS)),
+            0,
+            0,
+        ),
+    ];
+}
+
 impl FromWire for OffsetDeleteResponseTopic {
     const SIZE_MIN: usize = 6;
 
@@ -90,6 +110,13 @@ pub struct OffsetDeleteResponsePartition {
     pub partition_index: i32,
     /// `ErrorCode`, versions 0+.
     pub error_code: i16,
+}
+
+impl Structure for OffsetDeleteResponsePartition {
+    const FIELDS: &'static [Field] = &[
+        Field::new("PartitionIndex", Kind::Fixed(4), 0, 0),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 0),
+    ];
 }
 
 impl FromWire for OffsetDeleteResponsePartition {

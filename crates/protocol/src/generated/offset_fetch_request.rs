@@ -29,6 +29,16 @@ impl Default for OffsetFetchRequest {
     }
 }
 
+impl Structure for OffsetFetchRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("GroupId", Kind::Text, 1, 7).of(Entity::GroupId),
+        Field::new("Topics", Kind::Array(&Kind::Struct(OffsetFetchRequestTopic::FIELDS)), 1, 7)
+            .nullable(2, 7),
+        Field::new("Groups", Kind::Array(&Kind::Struct(OffsetFetchRequestGroup::FIELDS)), 8, 10),
+        Field::new("RequireStable", Kind::Fixed(1), 7, 10),
+    ];
+}
+
 impl FromWire for OffsetFetchRequest {
     const SIZE_MIN: usize = 3;
 
@@ -118,6 +128,13 @@ pub struct OffsetFetchRequestTopic {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for OffsetFetchRequestTopic {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 1, 7).of(Entity::TopicName),
+        Field::new("PartitionIndexes", Kind::Array(&Kind::Fixed(4)), 1, 7),
+    ];
+}
+
 impl FromWire for OffsetFetchRequestTopic {
     const SIZE_MIN: usize = 3;
 
@@ -183,6 +200,16 @@ impl Default for OffsetFetchRequestGroup {
             unknown_tagged_fields: Vec::new(),
         }
     }
+}
+
+impl Structure for OffsetFetchRequestGroup {
+    const FIELDS: &'static [Field] = &[
+        Field::new("GroupId", Kind::Text, 8, 10).of(Entity::GroupId),
+        Field::new("MemberId", Kind::Text, 9, 10).nullable(9, 10),
+        Field::new("MemberEpoch", Kind::Fixed(4), 9, 10),
+        Field::new("Topics", Kind::Array(&Kind::Struct(OffsetFetchRequestTopics::FIELDS)), 8, 10)
+            .nullable(8, 10),
+    ];
 }
 
 impl FromWire for OffsetFetchRequestGroup {
@@ -252,6 +279,14 @@ pub struct OffsetFetchRequestTopics {
     pub partition_indexes: Vec<i32>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for OffsetFetchRequestTopics {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 8, 9).of(Entity::TopicName),
+        Field::new("TopicId", Kind::Uuid, 10, 10).of(Entity::TopicId),
+        Field::new("PartitionIndexes", Kind::Array(&Kind::Fixed(4)), 8, 10),
+    ];
 }
 
 impl FromWire for OffsetFetchRequestTopics {

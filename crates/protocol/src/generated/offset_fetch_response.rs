@@ -17,6 +17,15 @@ pub struct OffsetFetchResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for OffsetFetchResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 3, 10),
+        Field::new("Topics", Kind::Array(&Kind::Struct(OffsetFetchResponseTopic::FIELDS)), 1, 7),
+        Field::new("ErrorCode", Kind::Fixed(2), 2, 7),
+        Field::new("Groups", Kind::Array(&Kind::Struct(OffsetFetchResponseGroup::FIELDS)), 8, 10),
+    ];
+}
+
 impl FromWire for OffsetFetchResponse {
     const SIZE_MIN: usize = 4;
 
@@ -102,6 +111,18 @@ pub struct OffsetFetchResponseTopic {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for OffsetFetchResponseTopic {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 1, 7).of(Entity::TopicName),
+        Field::new(
+            "Partitions",
+            Kind::Array(&Kind::Struct(OffsetFetchResponsePartition::FIELDS)),
+            1,
+            7,
+        ),
+    ];
+}
+
 impl FromWire for OffsetFetchResponseTopic {
     const SIZE_MIN: usize = 3;
 
@@ -170,6 +191,16 @@ impl Default for OffsetFetchResponsePartition {
             unknown_tagged_fields: Vec::new(),
         }
     }
+}
+
+impl Structure for OffsetFetchResponsePartition {
+    const FIELDS: &'static [Field] = &[
+        Field::new("PartitionIndex", Kind::Fixed(4), 1, 7),
+        Field::new("CommittedOffset", Kind::Fixed(8), 1, 7),
+        Field::new("CommittedLeaderEpoch", Kind::Fixed(4), 5, 7),
+        Field::new("Metadata", Kind::Text, 1, 7).nullable(1, 7),
+        Field::new("ErrorCode", Kind::Fixed(2), 1, 7),
+    ];
 }
 
 impl FromWire for OffsetFetchResponsePartition {
@@ -243,6 +274,14 @@ pub struct OffsetFetchResponseGroup {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for OffsetFetchResponseGroup {
+    const FIELDS: &'static [Field] = &[
+        Field::new("GroupId", Kind::Text, 8, 10).of(Entity::GroupId),
+        Field::new("Topics", Kind::Array(&Kind::Struct(OffsetFetchResponseTopics::FIELDS)), 8, 10),
+        Field::new("ErrorCode", Kind::Fixed(2), 8, 10),
+    ];
+}
+
 impl FromWire for OffsetFetchResponseGroup {
     const SIZE_MIN: usize = 5;
 
@@ -295,6 +334,19 @@ pub struct OffsetFetchResponseTopics {
     pub partitions: Vec<OffsetFetchResponsePartitions>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for OffsetFetchResponseTopics {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 8, 9).of(Entity::TopicName),
+        Field::new("TopicId", Kind::Uuid, 10, 10).of(Entity::TopicId),
+        Field::new(
+            "Partitions",
+            Kind::Array(&Kind::Struct(OffsetFetchResponsePartitions::FIELDS)),
+            8,
+            10,
+        ),
+    ];
 }
 
 impl FromWire for OffsetFetchResponseTopics {
@@ -378,6 +430,16 @@ impl Default for OffsetFetchResponsePartitions {
             unknown_tagged_fields: Vec::new(),
         }
     }
+}
+
+impl Structure for OffsetFetchResponsePartitions {
+    const FIELDS: &'static [Field] = &[
+        Field::new("PartitionIndex", Kind::Fixed(4), 8, 10),
+        Field::new("CommittedOffset", Kind::Fixed(8), 8, 10),
+        Field::new("CommittedLeaderEpoch", Kind::Fixed(4), 8, 10),
+        Field::new("Metadata", Kind::Text, 8, 10).nullable(8, 10),
+        Field::new("ErrorCode", Kind::Fixed(2), 8, 10),
+    ];
 }
 
 impl FromWire for OffsetFetchResponsePartitions {

@@ -19,6 +19,13 @@ impl Default for OffsetForLeaderEpochRequest {
     }
 }
 
+impl Structure for OffsetForLeaderEpochRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ReplicaId", Kind::Fixed(4), 3, 4),
+        Field::new("Topics", Kind::Array(&Kind::Struct(OffsetForLeaderTopic::FIELDS)), 2, 4),
+    ];
+}
+
 impl FromWire for OffsetForLeaderEpochRequest {
     const SIZE_MIN: usize = 4;
 
@@ -77,6 +84,18 @@ pub struct OffsetForLeaderTopic {
     pub partitions: Vec<OffsetForLeaderPartition>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for OffsetForLeaderTopic {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Topic", Kind::Text, 2, 4).of(Entity::TopicName),
+        Field::new(
+            "Partitions",
+            Kind::Array(&Kind::Struct(OffsetForLeaderPartition::FIELDS)),
+            2,
+            4,
+        ),
+    ];
 }
 
 impl FromWire for OffsetForLeaderTopic {
@@ -141,6 +160,14 @@ impl Default for OffsetForLeaderPartition {
             unknown_tagged_fields: Vec::new(),
         }
     }
+}
+
+impl Structure for OffsetForLeaderPartition {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Partition", Kind::Fixed(4), 2, 4),
+        Field::new("CurrentLeaderEpoch", Kind::Fixed(4), 2, 4),
+        Field::new("LeaderEpoch", Kind::Fixed(4), 2, 4),
+    ];
 }
 
 impl FromWire for OffsetForLeaderPartition {

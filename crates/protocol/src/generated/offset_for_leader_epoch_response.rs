@@ -13,6 +13,13 @@ pub struct OffsetForLeaderEpochResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for OffsetForLeaderEpochResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 2, 4),
+        Field::new("Topics", Kind::Array(&Kind::Struct(OffsetForLeaderTopicResult::FIELDS)), 2, 4),
+    ];
+}
+
 impl FromWire for OffsetForLeaderEpochResponse {
     const SIZE_MIN: usize = 6;
 
@@ -65,6 +72,13 @@ pub struct OffsetForLeaderTopicResult {
     pub partitions: Vec<EpochEndOffset>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for OffsetForLeaderTopicResult {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Topic", Kind::Text, 2, 4).of(Entity::TopicName),
+        Field::new("Partitions", Kind::Array(&Kind::Struct(EpochEndOffset::FIELDS)), 2, 4),
+    ];
 }
 
 impl FromWire for OffsetForLeaderTopicResult {
@@ -132,6 +146,15 @@ impl Default for EpochEndOffset {
             unknown_tagged_fields: Vec::new(),
         }
     }
+}
+
+impl Structure for EpochEndOffset {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ErrorCode", Kind::Fixed(2), 2, 4),
+        Field::new("Partition", Kind::Fixed(4), 2, 4),
+        Field::new("LeaderEpoch", Kind::Fixed(4), 2, 4),
+        Field::new("EndOffset", Kind::Fixed(8), 2, 4),
+    ];
 }
 
 impl FromWire for EpochEndOffset {

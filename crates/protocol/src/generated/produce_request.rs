@@ -17,6 +17,17 @@ pub struct ProduceRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for ProduceRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("TransactionalId", Kind::Text, 3, 13)
+            .nullable(3, 13)
+            .of(Entity::TransactionalId),
+        Field::new("Acks", Kind::Fixed(2), 3, 13),
+        Field::new("TimeoutMs", Kind::Fixed(4), 3, 13),
+        Field::new("TopicData", Kind::Array(&Kind::Struct(TopicProduceData::FIELDS)), 3, 13),
+    ];
+}
+
 impl FromWire for ProduceRequest {
     const SIZE_MIN: usize = 9;
 
@@ -74,6 +85,19 @@ pub struct TopicProduceData {
     pub partition_data: Vec<PartitionProduceData>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for TopicProduceData {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 3, 12).of(Entity::TopicName),
+        Field::new("TopicId", Kind::Uuid, 13, 13).of(Entity::TopicId),
+        Field::new(
+            "PartitionData",
+            Kind::Array(&Kind::Struct(PartitionProduceData::FIELDS)),
+            3,
+            13,
+        ),
+    ];
 }
 
 impl FromWire for TopicProduceData {
@@ -140,6 +164,13 @@ pub struct PartitionProduceData {
     pub records: Option<Bytes>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for PartitionProduceData {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Index", Kind::Fixed(4), 3, 13),
+        Field::new("Records", Kind::Bytes, 3, 13).nullable(3, 13),
+    ];
 }
 
 impl FromWire for PartitionProduceData {

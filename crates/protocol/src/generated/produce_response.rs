@@ -15,6 +15,15 @@ pub struct ProduceResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for ProduceResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Responses", Kind::Array(&Kind::Struct(TopicProduceResponse::FIELDS)), 3, 13),
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 3, 13),
+        Field::new("NodeEndpoints", Kind::Array(&Kind::Struct(NodeEndpoint::FIELDS)), 10, 13)
+            .tagged(),
+    ];
+}
+
 impl FromWire for ProduceResponse {
     const SIZE_MIN: usize = 6;
 
@@ -82,6 +91,19 @@ pub struct TopicProduceResponse {
     pub partition_responses: Vec<PartitionProduceResponse>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for TopicProduceResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 3, 12).of(Entity::TopicName),
+        Field::new("TopicId", Kind::Uuid, 13, 13).of(Entity::TopicId),
+        Field::new(
+            "PartitionResponses",
+            Kind::Array(&Kind::Struct(PartitionProduceResponse::FIELDS)),
+            3,
+            13,
+        ),
+    ];
 }
 
 impl FromWire for TopicProduceResponse {
@@ -176,6 +198,24 @@ impl Default for PartitionProduceResponse {
             unknown_tagged_fields: Vec::new(),
         }
     }
+}
+
+impl Structure for PartitionProduceResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Index", Kind::Fixed(4), 3, 13),
+        Field::new("ErrorCode", Kind::Fixed(2), 3, 13),
+        Field::new("BaseOffset", Kind::Fixed(8), 3, 13),
+        Field::new("LogAppendTimeMs", Kind::Fixed(8), 3, 13),
+        Field::new("LogStartOffset", Kind::Fixed(8), 5, 13),
+        Field::new(
+            "RecordErrors",
+            Kind::Array(&Kind::Struct(BatchIndexAndErrorMessage::FIELDS)),
+            8,
+            13,
+        ),
+        Field::new("ErrorMessage", Kind::Text, 8, 13).nullable(8, 13).of(Entity::Explanation),
+        Field::new("CurrentLeader", Kind::Struct(LeaderIdAndEpoch::FIELDS), 10, 13).tagged(),
+    ];
 }
 
 impl FromWire for PartitionProduceResponse {
@@ -278,6 +318,15 @@ pub struct BatchIndexAndErrorMessage {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for BatchIndexAndErrorMessage {
+    const FIELDS: &'static [Field] = &[
+        Field::new("BatchIndex", Kind::Fixed(4), 8, 13),
+        Field::new("BatchIndexErrorMessage", Kind::Text, 8, 13)
+            .nullable(8, 13)
+            .of(Entity::Explanation),
+    ];
+}
+
 impl FromWire for BatchIndexAndErrorMessage {
     const SIZE_MIN: usize = 6;
 
@@ -340,6 +389,13 @@ impl Default for LeaderIdAndEpoch {
     }
 }
 
+impl Structure for LeaderIdAndEpoch {
+    const FIELDS: &'static [Field] = &[
+        Field::new("LeaderId", Kind::Fixed(4), 10, 13),
+        Field::new("LeaderEpoch", Kind::Fixed(4), 10, 13),
+    ];
+}
+
 impl FromWire for LeaderIdAndEpoch {
     const SIZE_MIN: usize = 9;
 
@@ -391,6 +447,15 @@ pub struct NodeEndpoint {
     pub rack: Option<String>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for NodeEndpoint {
+    const FIELDS: &'static [Field] = &[
+        Field::new("NodeId", Kind::Fixed(4), 10, 13),
+        Field::new("Host", Kind::Text, 10, 13),
+        Field::new("Port", Kind::Fixed(4), 10, 13),
+        Field::new("Rack", Kind::Text, 10, 13).nullable(10, 13),
+    ];
 }
 
 impl FromWire for NodeEndpoint {

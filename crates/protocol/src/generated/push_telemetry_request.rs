@@ -19,6 +19,16 @@ pub struct PushTelemetryRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for PushTelemetryRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ClientInstanceId", Kind::Uuid, 0, 0),
+        Field::new("SubscriptionId", Kind::Fixed(4), 0, 0),
+        Field::new("Terminating", Kind::Fixed(1), 0, 0),
+        Field::new("CompressionType", Kind::Fixed(1), 0, 0),
+        Field::new("Metrics", Kind::Bytes, 0, 0),
+    ];
+}
+
 impl FromWire for PushTelemetryRequest {
     const SIZE_MIN: usize = 24;
 

@@ -13,6 +13,13 @@ pub struct PushTelemetryResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for PushTelemetryResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 0, 0),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 0),
+    ];
+}
+
 impl FromWire for PushTelemetryResponse {
     const SIZE_MIN: usize = 7;
 

@@ -13,6 +13,13 @@ pub struct ReadShareGroupStateRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for ReadShareGroupStateRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("GroupId", Kind::Text, 0, 0).of(Entity::GroupId),
+        Field::new("Topics", Kind::Array(&Kind::Struct(ReadStateData::FIELDS)), 0, 0),
+    ];
+}
+
 impl FromWire for ReadShareGroupStateRequest {
     const SIZE_MIN: usize = 3;
 
@@ -62,6 +69,13 @@ pub struct ReadStateData {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for ReadStateData {
+    const FIELDS: &'static [Field] = &[
+        Field::new("TopicId", Kind::Uuid, 0, 0).of(Entity::TopicId),
+        Field::new("Partitions", Kind::Array(&Kind::Struct(PartitionData::FIELDS)), 0, 0),
+    ];
+}
+
 impl FromWire for ReadStateData {
     const SIZE_MIN: usize = 18;
 
@@ -109,6 +123,13 @@ pub struct PartitionData {
     pub leader_epoch: i32,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for PartitionData {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Partition", Kind::Fixed(4), 0, 0),
+        Field::new("LeaderEpoch", Kind::Fixed(4), 0, 0),
+    ];
 }
 
 impl FromWire for PartitionData {

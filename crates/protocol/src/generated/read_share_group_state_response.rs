@@ -11,6 +11,11 @@ pub struct ReadShareGroupStateResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for ReadShareGroupStateResponse {
+    const FIELDS: &'static [Field] =
+        &[Field::new("Results", Kind::Array(&Kind::Struct(ReadStateResult::FIELDS)), 0, 0)];
+}
+
 impl FromWire for ReadShareGroupStateResponse {
     const SIZE_MIN: usize = 2;
 
@@ -55,6 +60,13 @@ pub struct ReadStateResult {
     pub partitions: Vec<PartitionResult>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for ReadStateResult {
+    const FIELDS: &'static [Field] = &[
+        Field::new("TopicId", Kind::Uuid, 0, 0).of(Entity::TopicId),
+        Field::new("Partitions", Kind::Array(&Kind::Struct(PartitionResult::FIELDS)), 0, 0),
+    ];
 }
 
 impl FromWire for ReadStateResult {
@@ -112,6 +124,17 @@ pub struct PartitionResult {
     pub state_batches: Vec<StateBatch>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for PartitionResult {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Partition", Kind::Fixed(4), 0, 0),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 0),
+        Field::new("ErrorMessage", Kind::Text, 0, 0).nullable(0, 0).of(Entity::Explanation),
+        Field::new("StateEpoch", Kind::Fixed(4), 0, 0),
+        Field::new("StartOffset", Kind::Fixed(8), 0, 0),
+        Field::new("StateBatches", Kind::Array(&Kind::Struct(StateBatch::FIELDS)), 0, 0),
+    ];
 }
 
 impl FromWire for PartitionResult {
@@ -177,6 +200,15 @@ pub struct StateBatch {
     pub delivery_count: i16,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for StateBatch {
+    const FIELDS: &'static [Field] = &[
+        Field::new("FirstOffset", Kind::Fixed(8), 0, 0),
+        Field::new("LastOffset", Kind::Fixed(8), 0, 0),
+        Field::new("DeliveryState", Kind::Fixed(1), 0, 0),
+        Field::new("DeliveryCount", Kind::Fixed(2), 0, 0),
+    ];
 }
 
 impl FromWire for StateBatch {

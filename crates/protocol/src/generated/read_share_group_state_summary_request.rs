@@ -13,6 +13,13 @@ pub struct ReadShareGroupStateSummaryRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for ReadShareGroupStateSummaryRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("GroupId", Kind::Text, 0, 1).of(Entity::GroupId),
+        Field::new("Topics", Kind::Array(&Kind::Struct(ReadStateSummaryData::FIELDS)), 0, 1),
+    ];
+}
+
 impl FromWire for ReadShareGroupStateSummaryRequest {
     const SIZE_MIN: usize = 3;
 
@@ -62,6 +69,13 @@ pub struct ReadStateSummaryData {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for ReadStateSummaryData {
+    const FIELDS: &'static [Field] = &[
+        Field::new("TopicId", Kind::Uuid, 0, 1).of(Entity::TopicId),
+        Field::new("Partitions", Kind::Array(&Kind::Struct(PartitionData::FIELDS)), 0, 1),
+    ];
+}
+
 impl FromWire for ReadStateSummaryData {
     const SIZE_MIN: usize = 18;
 
@@ -109,6 +123,13 @@ pub struct PartitionData {
     pub leader_epoch: i32,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for PartitionData {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Partition", Kind::Fixed(4), 0, 1),
+        Field::new("LeaderEpoch", Kind::Fixed(4), 0, 1),
+    ];
 }
 
 impl FromWire for PartitionData {

@@ -11,6 +11,11 @@ pub struct ReadShareGroupStateSummaryResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for ReadShareGroupStateSummaryResponse {
+    const FIELDS: &'static [Field] =
+        &[Field::new("Results", Kind::Array(&Kind::Struct(ReadStateSummaryResult::FIELDS)), 0, 1)];
+}
+
 impl FromWire for ReadShareGroupStateSummaryResponse {
     const SIZE_MIN: usize = 2;
 
@@ -55,6 +60,13 @@ pub struct ReadStateSummaryResult {
     pub partitions: Vec<PartitionResult>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for ReadStateSummaryResult {
+    const FIELDS: &'static [Field] = &[
+        Field::new("TopicId", Kind::Uuid, 0, 1).of(Entity::TopicId),
+        Field::new("Partitions", Kind::Array(&Kind::Struct(PartitionResult::FIELDS)), 0, 1),
+    ];
 }
 
 impl FromWire for ReadStateSummaryResult {
@@ -129,6 +141,18 @@ impl Default for PartitionResult {
             unknown_tagged_fields: Vec::new(),
         }
     }
+}
+
+impl Structure for PartitionResult {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Partition", Kind::Fixed(4), 0, 1),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 1),
+        Field::new("ErrorMessage", Kind::Text, 0, 1).nullable(0, 1).of(Entity::Explanation),
+        Field::new("StateEpoch", Kind::Fixed(4), 0, 1),
+        Field::new("LeaderEpoch", Kind::Fixed(4), 0, 1),
+        Field::new("StartOffset", Kind::Fixed(8), 0, 1),
+        Field::new("DeliveryCompleteCount", Kind::Fixed(4), 1, 1),
+    ];
 }
 
 impl FromWire for PartitionResult {

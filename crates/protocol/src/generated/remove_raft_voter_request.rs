@@ -26,6 +26,14 @@ impl Default for RemoveRaftVoterRequest {
     }
 }
 
+impl Structure for RemoveRaftVoterRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ClusterId", Kind::Text, 0, 0).nullable(0, 0),
+        Field::new("VoterId", Kind::Fixed(4), 0, 0),
+        Field::new("VoterDirectoryId", Kind::Uuid, 0, 0),
+    ];
+}
+
 impl FromWire for RemoveRaftVoterRequest {
     const SIZE_MIN: usize = 22;
 

@@ -13,6 +13,11 @@ pub struct RenewDelegationTokenRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for RenewDelegationTokenRequest {
+    const FIELDS: &'static [Field] =
+        &[Field::new("Hmac", Kind::Bytes, 1, 2), Field::new("RenewPeriodMs", Kind::Fixed(8), 1, 2)];
+}
+
 impl FromWire for RenewDelegationTokenRequest {
     const SIZE_MIN: usize = 10;
 

@@ -29,6 +29,15 @@ impl Default for RequestHeader {
     }
 }
 
+impl Structure for RequestHeader {
+    const FIELDS: &'static [Field] = &[
+        Field::new("RequestApiKey", Kind::Fixed(2), 1, 2),
+        Field::new("RequestApiVersion", Kind::Fixed(2), 1, 2),
+        Field::new("CorrelationId", Kind::Fixed(4), 1, 2),
+        Field::new("ClientId", Kind::Text, 1, 2).nullable(1, 2).never_compact(),
+    ];
+}
+
 impl FromWire for RequestHeader {
     const SIZE_MIN: usize = 10;
 

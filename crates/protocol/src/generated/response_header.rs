@@ -11,6 +11,10 @@ pub struct ResponseHeader {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for ResponseHeader {
+    const FIELDS: &'static [Field] = &[Field::new("CorrelationId", Kind::Fixed(4), 0, 1)];
+}
+
 impl FromWire for ResponseHeader {
     const SIZE_MIN: usize = 4;
 

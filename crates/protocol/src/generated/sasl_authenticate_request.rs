@@ -11,6 +11,10 @@ pub struct SaslAuthenticateRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for SaslAuthenticateRequest {
+    const FIELDS: &'static [Field] = &[Field::new("AuthBytes", Kind::Bytes, 0, 2)];
+}
+
 impl FromWire for SaslAuthenticateRequest {
     const SIZE_MIN: usize = 2;
 

@@ -29,6 +29,15 @@ impl Default for SaslAuthenticateResponse {
     }
 }
 
+impl Structure for SaslAuthenticateResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 2),
+        Field::new("ErrorMessage", Kind::Text, 0, 2).nullable(0, 2).of(Entity::Explanation),
+        Field::new("AuthBytes", Kind::Bytes, 0, 2),
+        Field::new("SessionLifetimeMs", Kind::Fixed(8), 1, 2),
+    ];
+}
+
 impl FromWire for SaslAuthenticateResponse {
     const SIZE_MIN: usize = 8;
 

@@ -9,6 +9,10 @@ pub struct SaslHandshakeRequest {
     pub mechanism: String,
 }
 
+impl Structure for SaslHandshakeRequest {
+    const FIELDS: &'static [Field] = &[Field::new("Mechanism", Kind::Text, 0, 1)];
+}
+
 impl FromWire for SaslHandshakeRequest {
     const SIZE_MIN: usize = 2;
 

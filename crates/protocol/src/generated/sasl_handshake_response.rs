@@ -11,6 +11,13 @@ pub struct SaslHandshakeResponse {
     pub mechanisms: Vec<String>,
 }
 
+impl Structure for SaslHandshakeResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 1),
+        Field::new("Mechanisms", Kind::Array(&Kind::Text), 0, 1),
+    ];
+}
+
 impl FromWire for SaslHandshakeResponse {
     const SIZE_MIN: usize = 6;
 

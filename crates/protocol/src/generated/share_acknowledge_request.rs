@@ -32,6 +32,16 @@ impl Default for ShareAcknowledgeRequest {
     }
 }
 
+impl Structure for ShareAcknowledgeRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("GroupId", Kind::Text, 1, 2).nullable(1, 2).of(Entity::GroupId),
+        Field::new("MemberId", Kind::Text, 1, 2).nullable(1, 2),
+        Field::new("ShareSessionEpoch", Kind::Fixed(4), 1, 2),
+        Field::new("IsRenewAck", Kind::Fixed(1), 2, 2),
+        Field::new("Topics", Kind::Array(&Kind::Struct(AcknowledgeTopic::FIELDS)), 1, 2),
+    ];
+}
+
 impl FromWire for ShareAcknowledgeRequest {
     const SIZE_MIN: usize = 8;
 
@@ -98,6 +108,13 @@ pub struct AcknowledgeTopic {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for AcknowledgeTopic {
+    const FIELDS: &'static [Field] = &[
+        Field::new("TopicId", Kind::Uuid, 1, 2).of(Entity::TopicId),
+        Field::new("Partitions", Kind::Array(&Kind::Struct(AcknowledgePartition::FIELDS)), 1, 2),
+    ];
+}
+
 impl FromWire for AcknowledgeTopic {
     const SIZE_MIN: usize = 18;
 
@@ -145,6 +162,18 @@ pub struct AcknowledgePartition {
     pub acknowledgement_batches: Vec<AcknowledgementBatch>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for AcknowledgePartition {
+    const FIELDS: &'static [Field] = &[
+        Field::new("PartitionIndex", Kind::Fixed(4), 1, 2),
+        Field::new(
+            "AcknowledgementBatches",
+            Kind::Array(&Kind::Struct(AcknowledgementBatch::FIELDS)),
+            1,
+            2,
+        ),
+    ];
 }
 
 impl FromWire for AcknowledgePartition {
@@ -196,6 +225,14 @@ pub struct AcknowledgementBatch {
     pub acknowledge_types: Vec<i8>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for AcknowledgementBatch {
+    const FIELDS: &'static [Field] = &[
+        Field::new("FirstOffset", Kind::Fixed(8), 1, 2),
+        Field::new("LastOffset", Kind::Fixed(8), 1, 2),
+        Field::new("AcknowledgeTypes", Kind::Array(&Kind::Fixed(1)), 1, 2),
+    ];
 }
 
 impl FromWire for AcknowledgementBatch {

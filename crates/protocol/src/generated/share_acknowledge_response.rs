@@ -21,6 +21,22 @@ pub struct ShareAcknowledgeResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for ShareAcknowledgeResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 1, 2),
+        Field::new("ErrorCode", Kind::Fixed(2), 1, 2),
+        Field::new("ErrorMessage", Kind::Text, 1, 2).nullable(1, 2).of(Entity::Explanation),
+        Field::new("AcquisitionLockTimeoutMs", Kind::Fixed(4), 2, 2),
+        Field::new(
+            "Responses",
+            Kind::Array(&Kind::Struct(ShareAcknowledgeTopicResponse::FIELDS)),
+            1,
+            2,
+        ),
+        Field::new("NodeEndpoints", Kind::Array(&Kind::Struct(NodeEndpoint::FIELDS)), 1, 2),
+    ];
+}
+
 impl FromWire for ShareAcknowledgeResponse {
     const SIZE_MIN: usize = 10;
 
@@ -88,6 +104,13 @@ pub struct ShareAcknowledgeTopicResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for ShareAcknowledgeTopicResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("TopicId", Kind::Uuid, 1, 2).of(Entity::TopicId),
+        Field::new("Partitions", Kind::Array(&Kind::Struct(PartitionData::FIELDS)), 1, 2),
+    ];
+}
+
 impl FromWire for ShareAcknowledgeTopicResponse {
     const SIZE_MIN: usize = 18;
 
@@ -139,6 +162,15 @@ pub struct PartitionData {
     pub current_leader: LeaderIdAndEpoch,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for PartitionData {
+    const FIELDS: &'static [Field] = &[
+        Field::new("PartitionIndex", Kind::Fixed(4), 1, 2),
+        Field::new("ErrorCode", Kind::Fixed(2), 1, 2),
+        Field::new("ErrorMessage", Kind::Text, 1, 2).nullable(1, 2).of(Entity::Explanation),
+        Field::new("CurrentLeader", Kind::Struct(LeaderIdAndEpoch::FIELDS), 1, 2),
+    ];
 }
 
 impl FromWire for PartitionData {
@@ -196,6 +228,13 @@ pub struct LeaderIdAndEpoch {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for LeaderIdAndEpoch {
+    const FIELDS: &'static [Field] = &[
+        Field::new("LeaderId", Kind::Fixed(4), 1, 2),
+        Field::new("LeaderEpoch", Kind::Fixed(4), 1, 2),
+    ];
+}
+
 impl FromWire for LeaderIdAndEpoch {
     const SIZE_MIN: usize = 9;
 
@@ -247,6 +286,15 @@ pub struct NodeEndpoint {
     pub rack: Option<String>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for NodeEndpoint {
+    const FIELDS: &'static [Field] = &[
+        Field::new("NodeId", Kind::Fixed(4), 1, 2),
+        Field::new("Host", Kind::Text, 1, 2),
+        Field::new("Port", Kind::Fixed(4), 1, 2),
+        Field::new("Rack", Kind::Text, 1, 2).nullable(1, 2),
+    ];
 }
 
 impl FromWire for NodeEndpoint {

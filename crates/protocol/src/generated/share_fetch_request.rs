@@ -53,6 +53,23 @@ impl Default for ShareFetchRequest {
     }
 }
 
+impl Structure for ShareFetchRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("GroupId", Kind::Text, 1, 2).nullable(1, 2).of(Entity::GroupId),
+        Field::new("MemberId", Kind::Text, 1, 2).nullable(1, 2),
+        Field::new("ShareSessionEpoch", Kind::Fixed(4), 1, 2),
+        Field::new("MaxWaitMs", Kind::Fixed(4), 1, 2),
+        Field::new("MinBytes", Kind::Fixed(4), 1, 2),
+        Field::new("MaxBytes", Kind::Fixed(4), 1, 2),
+        Field::new("MaxRecords", Kind::Fixed(4), 1, 2),
+        Field::new("BatchSize", Kind::Fixed(4), 1, 2),
+        Field::new("ShareAcquireMode", Kind::Fixed(1), 2, 2),
+        Field::new("IsRenewAck", Kind::Fixed(1), 2, 2),
+        Field::new("Topics", Kind::Array(&Kind::Struct(FetchTopic::FIELDS)), 1, 2),
+        Field::new("ForgottenTopicsData", Kind::Array(&Kind::Struct(ForgottenTopic::FIELDS)), 1, 2),
+    ];
+}
+
 impl FromWire for ShareFetchRequest {
     const SIZE_MIN: usize = 29;
 
@@ -146,6 +163,13 @@ pub struct FetchTopic {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for FetchTopic {
+    const FIELDS: &'static [Field] = &[
+        Field::new("TopicId", Kind::Uuid, 1, 2).of(Entity::TopicId),
+        Field::new("Partitions", Kind::Array(&Kind::Struct(FetchPartition::FIELDS)), 1, 2),
+    ];
+}
+
 impl FromWire for FetchTopic {
     const SIZE_MIN: usize = 18;
 
@@ -193,6 +217,18 @@ pub struct FetchPartition {
     pub acknowledgement_batches: Vec<AcknowledgementBatch>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for FetchPartition {
+    const FIELDS: &'static [Field] = &[
+        Field::new("PartitionIndex", Kind::Fixed(4), 1, 2),
+        Field::new(
+            "AcknowledgementBatches",
+            Kind::Array(&Kind::Struct(AcknowledgementBatch::FIELDS)),
+            1,
+            2,
+        ),
+    ];
 }
 
 impl FromWire for FetchPartition {
@@ -246,6 +282,14 @@ pub struct AcknowledgementBatch {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for AcknowledgementBatch {
+    const FIELDS: &'static [Field] = &[
+        Field::new("FirstOffset", Kind::Fixed(8), 1, 2),
+        Field::new("LastOffset", Kind::Fixed(8), 1, 2),
+        Field::new("AcknowledgeTypes", Kind::Array(&Kind::Fixed(1)), 1, 2),
+    ];
+}
+
 impl FromWire for AcknowledgementBatch {
     const SIZE_MIN: usize = 18;
 
@@ -296,6 +340,13 @@ pub struct ForgottenTopic {
     pub partitions: Vec<i32>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for ForgottenTopic {
+    const FIELDS: &'static [Field] = &[
+        Field::new("TopicId", Kind::Uuid, 1, 2).of(Entity::TopicId),
+        Field::new("Partitions", Kind::Array(&Kind::Fixed(4)), 1, 2),
+    ];
 }
 
 impl FromWire for ForgottenTopic {

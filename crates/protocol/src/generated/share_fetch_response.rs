@@ -21,6 +21,22 @@ pub struct ShareFetchResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for ShareFetchResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 1, 2),
+        Field::new("ErrorCode", Kind::Fixed(2), 1, 2),
+        Field::new("ErrorMessage", Kind::Text, 1, 2).nullable(1, 2).of(Entity::Explanation),
+        Field::new("AcquisitionLockTimeoutMs", Kind::Fixed(4), 1, 2),
+        Field::new(
+            "Responses",
+            Kind::Array(&Kind::Struct(ShareFetchableTopicResponse::FIELDS)),
+            1,
+            2,
+        ),
+        Field::new("NodeEndpoints", Kind::Array(&Kind::Struct(NodeEndpoint::FIELDS)), 1, 2),
+    ];
+}
+
 impl FromWire for ShareFetchResponse {
     const SIZE_MIN: usize = 14;
 
@@ -82,6 +98,13 @@ pub struct ShareFetchableTopicResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for ShareFetchableTopicResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("TopicId", Kind::Uuid, 1, 2).of(Entity::TopicId),
+        Field::new("Partitions", Kind::Array(&Kind::Struct(PartitionData::FIELDS)), 1, 2),
+    ];
+}
+
 impl FromWire for ShareFetchableTopicResponse {
     const SIZE_MIN: usize = 18;
 
@@ -141,6 +164,21 @@ pub struct PartitionData {
     pub acquired_records: Vec<AcquiredRecords>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for PartitionData {
+    const FIELDS: &'static [Field] = &[
+        Field::new("PartitionIndex", Kind::Fixed(4), 1, 2),
+        Field::new("ErrorCode", Kind::Fixed(2), 1, 2),
+        Field::new("ErrorMessage", Kind::Text, 1, 2).nullable(1, 2).of(Entity::Explanation),
+        Field::new("AcknowledgeErrorCode", Kind::Fixed(2), 1, 2),
+        Field::new("AcknowledgeErrorMessage", Kind::Text, 1, 2)
+            .nullable(1, 2)
+            .of(Entity::Explanation),
+        Field::new("CurrentLeader", Kind::Struct(LeaderIdAndEpoch::FIELDS), 1, 2),
+        Field::new("Records", Kind::Bytes, 1, 2),
+        Field::new("AcquiredRecords", Kind::Array(&Kind::Struct(AcquiredRecords::FIELDS)), 1, 2),
+    ];
 }
 
 impl FromWire for PartitionData {
@@ -215,6 +253,13 @@ pub struct LeaderIdAndEpoch {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for LeaderIdAndEpoch {
+    const FIELDS: &'static [Field] = &[
+        Field::new("LeaderId", Kind::Fixed(4), 1, 2),
+        Field::new("LeaderEpoch", Kind::Fixed(4), 1, 2),
+    ];
+}
+
 impl FromWire for LeaderIdAndEpoch {
     const SIZE_MIN: usize = 9;
 
@@ -264,6 +309,14 @@ pub struct AcquiredRecords {
     pub delivery_count: i16,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for AcquiredRecords {
+    const FIELDS: &'static [Field] = &[
+        Field::new("FirstOffset", Kind::Fixed(8), 1, 2),
+        Field::new("LastOffset", Kind::Fixed(8), 1, 2),
+        Field::new("DeliveryCount", Kind::Fixed(2), 1, 2),
+    ];
 }
 
 impl FromWire for AcquiredRecords {
@@ -320,6 +373,15 @@ pub struct NodeEndpoint {
     pub rack: Option<String>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for NodeEndpoint {
+    const FIELDS: &'static [Field] = &[
+        Field::new("NodeId", Kind::Fixed(4), 1, 2),
+        Field::new("Host", Kind::Text, 1, 2),
+        Field::new("Port", Kind::Fixed(4), 1, 2),
+        Field::new("Rack", Kind::Text, 1, 2).nullable(1, 2),
+    ];
 }
 
 impl FromWire for NodeEndpoint {

@@ -13,6 +13,13 @@ pub struct ShareGroupDescribeRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for ShareGroupDescribeRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("GroupIds", Kind::Array(&Kind::Text), 1, 1).of(Entity::GroupId),
+        Field::new("IncludeAuthorizedOperations", Kind::Fixed(1), 1, 1),
+    ];
+}
+
 impl FromWire for ShareGroupDescribeRequest {
     const SIZE_MIN: usize = 3;
 

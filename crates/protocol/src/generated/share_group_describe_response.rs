@@ -13,6 +13,13 @@ pub struct ShareGroupDescribeResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for ShareGroupDescribeResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 1, 1),
+        Field::new("Groups", Kind::Array(&Kind::Struct(DescribedGroup::FIELDS)), 1, 1),
+    ];
+}
+
 impl FromWire for ShareGroupDescribeResponse {
     const SIZE_MIN: usize = 6;
 
@@ -91,6 +98,20 @@ impl Default for DescribedGroup {
             unknown_tagged_fields: Vec::new(),
         }
     }
+}
+
+impl Structure for DescribedGroup {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ErrorCode", Kind::Fixed(2), 1, 1),
+        Field::new("ErrorMessage", Kind::Text, 1, 1).nullable(1, 1).of(Entity::Explanation),
+        Field::new("GroupId", Kind::Text, 1, 1).of(Entity::GroupId),
+        Field::new("GroupState", Kind::Text, 1, 1),
+        Field::new("GroupEpoch", Kind::Fixed(4), 1, 1),
+        Field::new("AssignmentEpoch", Kind::Fixed(4), 1, 1),
+        Field::new("AssignorName", Kind::Text, 1, 1),
+        Field::new("Members", Kind::Array(&Kind::Struct(Member::FIELDS)), 1, 1),
+        Field::new("AuthorizedOperations", Kind::Fixed(4), 1, 1),
+    ];
 }
 
 impl FromWire for DescribedGroup {
@@ -173,6 +194,18 @@ pub struct Member {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for Member {
+    const FIELDS: &'static [Field] = &[
+        Field::new("MemberId", Kind::Text, 1, 1),
+        Field::new("RackId", Kind::Text, 1, 1).nullable(1, 1),
+        Field::new("MemberEpoch", Kind::Fixed(4), 1, 1),
+        Field::new("ClientId", Kind::Text, 1, 1),
+        Field::new("ClientHost", Kind::Text, 1, 1),
+        Field::new("SubscribedTopicNames", Kind::Array(&Kind::Text), 1, 1).of(Entity::TopicName),
+        Field::new("Assignment", Kind::Struct(Assignment::FIELDS), 1, 1),
+    ];
+}
+
 impl FromWire for Member {
     const SIZE_MIN: usize = 12;
 
@@ -235,6 +268,11 @@ pub struct Assignment {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for Assignment {
+    const FIELDS: &'static [Field] =
+        &[Field::new("TopicPartitions", Kind::Array(&Kind::Struct(TopicPartitions::FIELDS)), 1, 1)];
+}
+
 impl FromWire for Assignment {
     const SIZE_MIN: usize = 2;
 
@@ -281,6 +319,14 @@ pub struct TopicPartitions {
     pub partitions: Vec<i32>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for TopicPartitions {
+    const FIELDS: &'static [Field] = &[
+        Field::new("TopicId", Kind::Uuid, 1, 1).of(Entity::TopicId),
+        Field::new("TopicName", Kind::Text, 1, 1).of(Entity::TopicName),
+        Field::new("Partitions", Kind::Array(&Kind::Fixed(4)), 1, 1),
+    ];
 }
 
 impl FromWire for TopicPartitions {

@@ -19,6 +19,18 @@ pub struct ShareGroupHeartbeatRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for ShareGroupHeartbeatRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("GroupId", Kind::Text, 1, 1).of(Entity::GroupId),
+        Field::new("MemberId", Kind::Text, 1, 1),
+        Field::new("MemberEpoch", Kind::Fixed(4), 1, 1),
+        Field::new("RackId", Kind::Text, 1, 1).nullable(1, 1),
+        Field::new("SubscribedTopicNames", Kind::Array(&Kind::Text), 1, 1)
+            .nullable(1, 1)
+            .of(Entity::TopicName),
+    ];
+}
+
 impl FromWire for ShareGroupHeartbeatRequest {
     const SIZE_MIN: usize = 9;
 

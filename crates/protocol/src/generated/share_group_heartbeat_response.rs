@@ -23,6 +23,18 @@ pub struct ShareGroupHeartbeatResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for ShareGroupHeartbeatResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 1, 1),
+        Field::new("ErrorCode", Kind::Fixed(2), 1, 1),
+        Field::new("ErrorMessage", Kind::Text, 1, 1).nullable(1, 1).of(Entity::Explanation),
+        Field::new("MemberId", Kind::Text, 1, 1).nullable(1, 1),
+        Field::new("MemberEpoch", Kind::Fixed(4), 1, 1),
+        Field::new("HeartbeatIntervalMs", Kind::Fixed(4), 1, 1),
+        Field::new("Assignment", Kind::Struct(Assignment::FIELDS), 1, 1).nullable(1, 1),
+    ];
+}
+
 impl FromWire for ShareGroupHeartbeatResponse {
     const SIZE_MIN: usize = 18;
 
@@ -85,6 +97,11 @@ pub struct Assignment {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for Assignment {
+    const FIELDS: &'static [Field] =
+        &[Field::new("TopicPartitions", Kind::Array(&Kind::Struct(TopicPartitions::FIELDS)), 1, 1)];
+}
+
 impl FromWire for Assignment {
     const SIZE_MIN: usize = 2;
 
@@ -129,6 +146,13 @@ pub struct TopicPartitions {
     pub partitions: Vec<i32>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for TopicPartitions {
+    const FIELDS: &'static [Field] = &[
+        Field::new("TopicId", Kind::Uuid, 1, 1).of(Entity::TopicId),
+        Field::new("Partitions", Kind::Array(&Kind::Fixed(4)), 1, 1),
+    ];
 }
 
 impl FromWire for TopicPartitions {

@@ -11,6 +11,10 @@ pub struct SnapshotFooterRecord {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for SnapshotFooterRecord {
+    const FIELDS: &'static [Field] = &[Field::new("Version", Kind::Fixed(2), 0, 0)];
+}
+
 impl FromWire for SnapshotFooterRecord {
     const SIZE_MIN: usize = 3;
 

@@ -13,6 +13,13 @@ pub struct SnapshotHeaderRecord {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for SnapshotHeaderRecord {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Version", Kind::Fixed(2), 0, 0),
+        Field::new("LastContainedLogTimestamp", Kind::Fixed(8), 0, 0),
+    ];
+}
+
 impl FromWire for SnapshotHeaderRecord {
     const SIZE_MIN: usize = 11;
 

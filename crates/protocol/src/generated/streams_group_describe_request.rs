@@ -13,6 +13,13 @@ pub struct StreamsGroupDescribeRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for StreamsGroupDescribeRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("GroupIds", Kind::Array(&Kind::Text), 0, 0).of(Entity::GroupId),
+        Field::new("IncludeAuthorizedOperations", Kind::Fixed(1), 0, 0),
+    ];
+}
+
 impl FromWire for StreamsGroupDescribeRequest {
     const SIZE_MIN: usize = 3;
 

@@ -13,6 +13,13 @@ pub struct StreamsGroupDescribeResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for StreamsGroupDescribeResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 0, 0),
+        Field::new("Groups", Kind::Array(&Kind::Struct(DescribedGroup::FIELDS)), 0, 0),
+    ];
+}
+
 impl FromWire for StreamsGroupDescribeResponse {
     const SIZE_MIN: usize = 6;
 
@@ -93,6 +100,20 @@ impl Default for DescribedGroup {
     }
 }
 
+impl Structure for DescribedGroup {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 0),
+        Field::new("ErrorMessage", Kind::Text, 0, 0).nullable(0, 0).of(Entity::Explanation),
+        Field::new("GroupId", Kind::Text, 0, 0).of(Entity::GroupId),
+        Field::new("GroupState", Kind::Text, 0, 0),
+        Field::new("GroupEpoch", Kind::Fixed(4), 0, 0),
+        Field::new("AssignmentEpoch", Kind::Fixed(4), 0, 0),
+        Field::new("Topology", Kind::Struct(Topology::FIELDS), 0, 0).nullable(0, 0),
+        Field::new("Members", Kind::Array(&Kind::Struct(Member::FIELDS)), 0, 0),
+        Field::new("AuthorizedOperations", Kind::Fixed(4), 0, 0),
+    ];
+}
+
 impl FromWire for DescribedGroup {
     const SIZE_MIN: usize = 20;
 
@@ -163,6 +184,14 @@ pub struct Topology {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for Topology {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Epoch", Kind::Fixed(4), 0, 0),
+        Field::new("Subtopologies", Kind::Array(&Kind::Struct(Subtopology::FIELDS)), 0, 0)
+            .nullable(0, 0),
+    ];
+}
+
 impl FromWire for Topology {
     const SIZE_MIN: usize = 6;
 
@@ -216,6 +245,16 @@ pub struct Subtopology {
     pub repartition_source_topics: Vec<TopicInfo>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for Subtopology {
+    const FIELDS: &'static [Field] = &[
+        Field::new("SubtopologyId", Kind::Text, 0, 0),
+        Field::new("SourceTopics", Kind::Array(&Kind::Text), 0, 0).of(Entity::TopicName),
+        Field::new("RepartitionSinkTopics", Kind::Array(&Kind::Text), 0, 0).of(Entity::TopicName),
+        Field::new("StateChangelogTopics", Kind::Array(&Kind::Struct(TopicInfo::FIELDS)), 0, 0),
+        Field::new("RepartitionSourceTopics", Kind::Array(&Kind::Struct(TopicInfo::FIELDS)), 0, 0),
+    ];
 }
 
 impl FromWire for Subtopology {
@@ -280,6 +319,15 @@ pub struct TopicInfo {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for TopicInfo {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 0, 0).of(Entity::TopicName),
+        Field::new("Partitions", Kind::Fixed(4), 0, 0),
+        Field::new("ReplicationFactor", Kind::Fixed(2), 0, 0),
+        Field::new("TopicConfigs", Kind::Array(&Kind::Struct(KeyValue::FIELDS)), 0, 0),
+    ];
+}
+
 impl FromWire for TopicInfo {
     const SIZE_MIN: usize = 9;
 
@@ -333,6 +381,11 @@ pub struct KeyValue {
     pub value: String,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for KeyValue {
+    const FIELDS: &'static [Field] =
+        &[Field::new("Key", Kind::Text, 0, 0), Field::new("Value", Kind::Text, 0, 0)];
 }
 
 impl FromWire for KeyValue {
@@ -408,6 +461,26 @@ pub struct Member {
     pub is_classic: bool,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for Member {
+    const FIELDS: &'static [Field] = &[
+        Field::new("MemberId", Kind::Text, 0, 0),
+        Field::new("MemberEpoch", Kind::Fixed(4), 0, 0),
+        Field::new("InstanceId", Kind::Text, 0, 0).nullable(0, 0),
+        Field::new("RackId", Kind::Text, 0, 0).nullable(0, 0),
+        Field::new("ClientId", Kind::Text, 0, 0),
+        Field::new("ClientHost", Kind::Text, 0, 0),
+        Field::new("TopologyEpoch", Kind::Fixed(4), 0, 0),
+        Field::new("ProcessId", Kind::Text, 0, 0),
+        Field::new("UserEndpoint", Kind::Struct(Endpoint::FIELDS), 0, 0).nullable(0, 0),
+        Field::new("ClientTags", Kind::Array(&Kind::Struct(KeyValue::FIELDS)), 0, 0),
+        Field::new("TaskOffsets", Kind::Array(&Kind::Struct(TaskOffset::FIELDS)), 0, 0),
+        Field::new("TaskEndOffsets", Kind::Array(&Kind::Struct(TaskOffset::FIELDS)), 0, 0),
+        Field::new("Assignment", Kind::Struct(Assignment::FIELDS), 0, 0),
+        Field::new("TargetAssignment", Kind::Struct(Assignment::FIELDS), 0, 0),
+        Field::new("IsClassic", Kind::Fixed(1), 0, 0),
+    ];
 }
 
 impl FromWire for Member {
@@ -498,6 +571,11 @@ pub struct Endpoint {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for Endpoint {
+    const FIELDS: &'static [Field] =
+        &[Field::new("Host", Kind::Text, 0, 0), Field::new("Port", Kind::Fixed(2), 0, 0)];
+}
+
 impl FromWire for Endpoint {
     const SIZE_MIN: usize = 4;
 
@@ -547,6 +625,14 @@ pub struct TaskOffset {
     pub offset: i64,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for TaskOffset {
+    const FIELDS: &'static [Field] = &[
+        Field::new("SubtopologyId", Kind::Text, 0, 0),
+        Field::new("Partition", Kind::Fixed(4), 0, 0),
+        Field::new("Offset", Kind::Fixed(8), 0, 0),
+    ];
 }
 
 impl FromWire for TaskOffset {
@@ -603,6 +689,14 @@ pub struct Assignment {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for Assignment {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ActiveTasks", Kind::Array(&Kind::Struct(TaskIds::FIELDS)), 0, 0),
+        Field::new("StandbyTasks", Kind::Array(&Kind::Struct(TaskIds::FIELDS)), 0, 0),
+        Field::new("WarmupTasks", Kind::Array(&Kind::Struct(TaskIds::FIELDS)), 0, 0),
+    ];
+}
+
 impl FromWire for Assignment {
     const SIZE_MIN: usize = 4;
 
@@ -653,6 +747,13 @@ pub struct TaskIds {
     pub partitions: Vec<i32>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for TaskIds {
+    const FIELDS: &'static [Field] = &[
+        Field::new("SubtopologyId", Kind::Text, 0, 0),
+        Field::new("Partitions", Kind::Array(&Kind::Fixed(4)), 0, 0),
+    ];
 }
 
 impl FromWire for TaskIds {

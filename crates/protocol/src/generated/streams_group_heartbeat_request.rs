@@ -68,6 +68,31 @@ impl Default for StreamsGroupHeartbeatRequest {
     }
 }
 
+impl Structure for StreamsGroupHeartbeatRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("GroupId", Kind::Text, 0, 0).of(Entity::GroupId),
+        Field::new("MemberId", Kind::Text, 0, 0),
+        Field::new("MemberEpoch", Kind::Fixed(4), 0, 0),
+        Field::new("EndpointInformationEpoch", Kind::Fixed(4), 0, 0),
+        Field::new("InstanceId", Kind::Text, 0, 0).nullable(0, 0),
+        Field::new("RackId", Kind::Text, 0, 0).nullable(0, 0),
+        Field::new("RebalanceTimeoutMs", Kind::Fixed(4), 0, 0),
+        Field::new("Topology", Kind::Struct(Topology::FIELDS), 0, 0).nullable(0, 0),
+        Field::new("ActiveTasks", Kind::Array(&Kind::Struct(TaskIds::FIELDS)), 0, 0).nullable(0, 0),
+        Field::new("StandbyTasks", Kind::Array(&Kind::Struct(TaskIds::FIELDS)), 0, 0)
+            .nullable(0, 0),
+        Field::new("WarmupTasks", Kind::Array(&Kind::Struct(TaskIds::FIELDS)), 0, 0).nullable(0, 0),
+        Field::new("ProcessId", Kind::Text, 0, 0).nullable(0, 0),
+        Field::new("UserEndpoint", Kind::Struct(Endpoint::FIELDS), 0, 0).nullable(0, 0),
+        Field::new("ClientTags", Kind::Array(&Kind::Struct(KeyValue::FIELDS)), 0, 0).nullable(0, 0),
+        Field::new("TaskOffsets", Kind::Array(&Kind::Struct(TaskOffset::FIELDS)), 0, 0)
+            .nullable(0, 0),
+        Field::new("TaskEndOffsets", Kind::Array(&Kind::Struct(TaskOffset::FIELDS)), 0, 0)
+            .nullable(0, 0),
+        Field::new("ShutdownApplication", Kind::Fixed(1), 0, 0),
+    ];
+}
+
 impl FromWire for StreamsGroupHeartbeatRequest {
     const SIZE_MIN: usize = 27;
 
@@ -162,6 +187,13 @@ pub struct Topology {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for Topology {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Epoch", Kind::Fixed(4), 0, 0),
+        Field::new("Subtopologies", Kind::Array(&Kind::Struct(Subtopology::FIELDS)), 0, 0),
+    ];
+}
+
 impl FromWire for Topology {
     const SIZE_MIN: usize = 6;
 
@@ -219,6 +251,18 @@ pub struct Subtopology {
     pub copartition_groups: Vec<CopartitionGroup>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for Subtopology {
+    const FIELDS: &'static [Field] = &[
+        Field::new("SubtopologyId", Kind::Text, 0, 0),
+        Field::new("SourceTopics", Kind::Array(&Kind::Text), 0, 0).of(Entity::TopicName),
+        Field::new("SourceTopicRegex", Kind::Array(&Kind::Text), 0, 0),
+        Field::new("StateChangelogTopics", Kind::Array(&Kind::Struct(TopicInfo::FIELDS)), 0, 0),
+        Field::new("RepartitionSinkTopics", Kind::Array(&Kind::Text), 0, 0).of(Entity::TopicName),
+        Field::new("RepartitionSourceTopics", Kind::Array(&Kind::Struct(TopicInfo::FIELDS)), 0, 0),
+        Field::new("CopartitionGroups", Kind::Array(&Kind::Struct(CopartitionGroup::FIELDS)), 0, 0),
+    ];
 }
 
 impl FromWire for Subtopology {
@@ -289,6 +333,15 @@ pub struct TopicInfo {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for TopicInfo {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 0, 0).of(Entity::TopicName),
+        Field::new("Partitions", Kind::Fixed(4), 0, 0),
+        Field::new("ReplicationFactor", Kind::Fixed(2), 0, 0),
+        Field::new("TopicConfigs", Kind::Array(&Kind::Struct(KeyValue::FIELDS)), 0, 0),
+    ];
+}
+
 impl FromWire for TopicInfo {
     const SIZE_MIN: usize = 9;
 
@@ -344,6 +397,11 @@ pub struct KeyValue {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for KeyValue {
+    const FIELDS: &'static [Field] =
+        &[Field::new("Key", Kind::Text, 0, 0), Field::new("Value", Kind::Text, 0, 0)];
+}
+
 impl FromWire for KeyValue {
     const SIZE_MIN: usize = 3;
 
@@ -393,6 +451,14 @@ pub struct CopartitionGroup {
     pub repartition_source_topics: Vec<i16>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for CopartitionGroup {
+    const FIELDS: &'static [Field] = &[
+        Field::new("SourceTopics", Kind::Array(&Kind::Fixed(2)), 0, 0),
+        Field::new("SourceTopicRegex", Kind::Array(&Kind::Fixed(2)), 0, 0),
+        Field::new("RepartitionSourceTopics", Kind::Array(&Kind::Fixed(2)), 0, 0),
+    ];
 }
 
 impl FromWire for CopartitionGroup {
@@ -447,6 +513,13 @@ pub struct TaskIds {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for TaskIds {
+    const FIELDS: &'static [Field] = &[
+        Field::new("SubtopologyId", Kind::Text, 0, 0),
+        Field::new("Partitions", Kind::Array(&Kind::Fixed(4)), 0, 0),
+    ];
+}
+
 impl FromWire for TaskIds {
     const SIZE_MIN: usize = 3;
 
@@ -494,6 +567,11 @@ pub struct Endpoint {
     pub port: u16,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for Endpoint {
+    const FIELDS: &'static [Field] =
+        &[Field::new("Host", Kind::Text, 0, 0), Field::new("Port", Kind::Fixed(2), 0, 0)];
 }
 
 impl FromWire for Endpoint {
@@ -545,6 +623,14 @@ pub struct TaskOffset {
     pub offset: i64,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for TaskOffset {
+    const FIELDS: &'static [Field] = &[
+        Field::new("SubtopologyId", Kind::Text, 0, 0),
+        Field::new("Partition", Kind::Fixed(4), 0, 0),
+        Field::new("Offset", Kind::Fixed(8), 0, 0),
+    ];
 }
 
 impl FromWire for TaskOffset {

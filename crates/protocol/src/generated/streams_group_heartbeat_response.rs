@@ -59,6 +59,32 @@ impl Default for StreamsGroupHeartbeatResponse {
     }
 }
 
+impl Structure for StreamsGroupHeartbeatResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 0, 0),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 0),
+        Field::new("ErrorMessage", Kind::Text, 0, 0).nullable(0, 0).of(Entity::Explanation),
+        Field::new("MemberId", Kind::Text, 0, 0),
+        Field::new("MemberEpoch", Kind::Fixed(4), 0, 0),
+        Field::new("HeartbeatIntervalMs", Kind::Fixed(4), 0, 0),
+        Field::new("AcceptableRecoveryLag", Kind::Fixed(4), 0, 0),
+        Field::new("TaskOffsetIntervalMs", Kind::Fixed(4), 0, 0),
+        Field::new("Status", Kind::Array(&Kind::Struct(Status::FIELDS)), 0, 0).nullable(0, 0),
+        Field::new("ActiveTasks", Kind::Array(&Kind::Struct(TaskIds::FIELDS)), 0, 0).nullable(0, 0),
+        Field::new("StandbyTasks", Kind::Array(&Kind::Struct(TaskIds::FIELDS)), 0, 0)
+            .nullable(0, 0),
+        Field::new("WarmupTasks", Kind::Array(&Kind::Struct(TaskIds::FIELDS)), 0, 0).nullable(0, 0),
+        Field::new("EndpointInformationEpoch", Kind::Fixed(4), 0, 0),
+        Field::new(
+            "PartitionsByUserEndpoint",
+            Kind::Array(&Kind::Struct(EndpointToPartitions::FIELDS)),
+            0,
+            0,
+        )
+        .nullable(0, 0),
+    ];
+}
+
 impl FromWire for StreamsGroupHeartbeatResponse {
     const SIZE_MIN: usize = 34;
 
@@ -150,6 +176,13 @@ pub struct Status {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for Status {
+    const FIELDS: &'static [Field] = &[
+        Field::new("StatusCode", Kind::Fixed(1), 0, 0),
+        Field::new("StatusDetail", Kind::Text, 0, 0).of(Entity::Explanation),
+    ];
+}
+
 impl FromWire for Status {
     const SIZE_MIN: usize = 3;
 
@@ -197,6 +230,13 @@ pub struct TaskIds {
     pub partitions: Vec<i32>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for TaskIds {
+    const FIELDS: &'static [Field] = &[
+        Field::new("SubtopologyId", Kind::Text, 0, 0),
+        Field::new("Partitions", Kind::Array(&Kind::Fixed(4)), 0, 0),
+    ];
 }
 
 impl FromWire for TaskIds {
@@ -248,6 +288,14 @@ pub struct EndpointToPartitions {
     pub standby_partitions: Vec<TopicPartition>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for EndpointToPartitions {
+    const FIELDS: &'static [Field] = &[
+        Field::new("UserEndpoint", Kind::Struct(Endpoint::FIELDS), 0, 0),
+        Field::new("ActivePartitions", Kind::Array(&Kind::Struct(TopicPartition::FIELDS)), 0, 0),
+        Field::new("StandbyPartitions", Kind::Array(&Kind::Struct(TopicPartition::FIELDS)), 0, 0),
+    ];
 }
 
 impl FromWire for EndpointToPartitions {
@@ -302,6 +350,11 @@ pub struct Endpoint {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for Endpoint {
+    const FIELDS: &'static [Field] =
+        &[Field::new("Host", Kind::Text, 0, 0), Field::new("Port", Kind::Fixed(2), 0, 0)];
+}
+
 impl FromWire for Endpoint {
     const SIZE_MIN: usize = 4;
 
@@ -349,6 +402,13 @@ pub struct TopicPartition {
     pub partitions: Vec<i32>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for TopicPartition {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Topic", Kind::Text, 0, 0).of(Entity::TopicName),
+        Field::new("Partitions", Kind::Array(&Kind::Fixed(4)), 0, 0),
+    ];
 }
 
 impl FromWire for TopicPartition {

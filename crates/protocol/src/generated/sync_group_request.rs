@@ -23,6 +23,23 @@ pub struct SyncGroupRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for SyncGroupRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("GroupId", Kind::Text, 0, 5).of(Entity::GroupId),
+        Field::new("GenerationId", Kind::Fixed(4), 0, 5),
+        Field::new("MemberId", Kind::Text, 0, 5),
+        Field::new("GroupInstanceId", Kind::Text, 3, 5).nullable(3, 5),
+        Field::new("ProtocolType", Kind::Text, 5, 5).nullable(5, 5),
+        Field::new("ProtocolName", Kind::Text, 5, 5).nullable(5, 5),
+        Field::new(
+            "Assignments",
+            Kind::Array(&Kind::Struct(SyncGroupRequestAssignment::FIELDS)),
+            0,
+            5,
+        ),
+    ];
+}
+
 impl FromWire for SyncGroupRequest {
     const SIZE_MIN: usize = 9;
 
@@ -107,6 +124,11 @@ pub struct SyncGroupRequestAssignment {
     pub assignment: Bytes,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for SyncGroupRequestAssignment {
+    const FIELDS: &'static [Field] =
+        &[Field::new("MemberId", Kind::Text, 0, 5), Field::new("Assignment", Kind::Bytes, 0, 5)];
 }
 
 impl FromWire for SyncGroupRequestAssignment {

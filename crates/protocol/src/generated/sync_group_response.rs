@@ -19,6 +19,16 @@ pub struct SyncGroupResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for SyncGroupResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 1, 5),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 5),
+        Field::new("ProtocolType", Kind::Text, 5, 5).nullable(5, 5),
+        Field::new("ProtocolName", Kind::Text, 5, 5).nullable(5, 5),
+        Field::new("Assignment", Kind::Bytes, 0, 5),
+    ];
+}
+
 impl FromWire for SyncGroupResponse {
     const SIZE_MIN: usize = 6;
 

@@ -41,6 +41,19 @@ impl Default for TxnOffsetCommitRequest {
     }
 }
 
+impl Structure for TxnOffsetCommitRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("TransactionalId", Kind::Text, 0, 5).of(Entity::TransactionalId),
+        Field::new("GroupId", Kind::Text, 0, 5).of(Entity::GroupId),
+        Field::new("ProducerId", Kind::Fixed(8), 0, 5),
+        Field::new("ProducerEpoch", Kind::Fixed(2), 0, 5),
+        Field::new("GenerationId", Kind::Fixed(4), 3, 5),
+        Field::new("MemberId", Kind::Text, 3, 5),
+        Field::new("GroupInstanceId", Kind::Text, 3, 5).nullable(3, 5),
+        Field::new("Topics", Kind::Array(&Kind::Struct(TxnOffsetCommitRequestTopic::FIELDS)), 0, 5),
+    ];
+}
+
 impl FromWire for TxnOffsetCommitRequest {
     const SIZE_MIN: usize = 18;
 
@@ -134,6 +147,18 @@ pub struct TxnOffsetCommitRequestTopic {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for TxnOffsetCommitRequestTopic {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 0, 5).of(Entity::TopicName),
+        Field::new(
+            "Partitions",
+            Kind::Array(&Kind::Struct(TxnOffsetCommitRequestPartition::FIELDS)),
+            0,
+            5,
+        ),
+    ];
+}
+
 impl FromWire for TxnOffsetCommitRequestTopic {
     const SIZE_MIN: usize = 3;
 
@@ -202,6 +227,15 @@ impl Default for TxnOffsetCommitRequestPartition {
             unknown_tagged_fields: Vec::new(),
         }
     }
+}
+
+impl Structure for TxnOffsetCommitRequestPartition {
+    const FIELDS: &'static [Field] = &[
+        Field::new("PartitionIndex", Kind::Fixed(4), 0, 5),
+        Field::new("CommittedOffset", Kind::Fixed(8), 0, 5),
+        Field::new("CommittedLeaderEpoch", Kind::Fixed(4), 2, 5),
+        Field::new("CommittedMetadata", Kind::Text, 0, 5).nullable(0, 5),
+    ];
 }
 
 impl FromWire for TxnOffsetCommitRequestPartition {

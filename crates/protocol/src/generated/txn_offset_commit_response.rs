@@ -13,6 +13,18 @@ pub struct TxnOffsetCommitResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for TxnOffsetCommitResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 0, 5),
+        Field::new(
+            "Topics",
+            Kind::Array(&Kind::Struct(TxnOffsetCommitResponseTopic::FIELDS)),
+            0,
+            5,
+        ),
+    ];
+}
+
 impl FromWire for TxnOffsetCommitResponse {
     const SIZE_MIN: usize = 6;
 
@@ -62,6 +74,18 @@ pub struct TxnOffsetCommitResponseTopic {
     pub partitions: Vec<TxnOffsetCommitResponsePartition>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for TxnOffsetCommitResponseTopic {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 0, 5).of(Entity::TopicName),
+        Field::new(
+            "Partitions",
+            Kind::Array(&Kind::Struct(TxnOffsetCommitResponsePartition::FIELDS)),
+            0,
+            5,
+        ),
+    ];
 }
 
 impl FromWire for TxnOffsetCommitResponseTopic {
@@ -116,6 +140,13 @@ pub struct TxnOffsetCommitResponsePartition {
     pub error_code: i16,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for TxnOffsetCommitResponsePartition {
+    const FIELDS: &'static [Field] = &[
+        Field::new("PartitionIndex", Kind::Fixed(4), 0, 5),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 5),
+    ];
 }
 
 impl FromWire for TxnOffsetCommitResponsePartition {

@@ -11,6 +11,10 @@ pub struct UnregisterBrokerRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for UnregisterBrokerRequest {
+    const FIELDS: &'static [Field] = &[Field::new("BrokerId", Kind::Fixed(4), 0, 0)];
+}
+
 impl FromWire for UnregisterBrokerRequest {
     const SIZE_MIN: usize = 5;
 

@@ -26,6 +26,14 @@ impl Default for UnregisterBrokerResponse {
     }
 }
 
+impl Structure for UnregisterBrokerResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 0, 0),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 0),
+        Field::new("ErrorMessage", Kind::Text, 0, 0).nullable(0, 0).of(Entity::Explanation),
+    ];
+}
+
 impl FromWire for UnregisterBrokerResponse {
     const SIZE_MIN: usize = 8;
 

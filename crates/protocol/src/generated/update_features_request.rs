@@ -26,6 +26,14 @@ impl Default for UpdateFeaturesRequest {
     }
 }
 
+impl Structure for UpdateFeaturesRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("timeoutMs", Kind::Fixed(4), 0, 2),
+        Field::new("FeatureUpdates", Kind::Array(&Kind::Struct(FeatureUpdateKey::FIELDS)), 0, 2),
+        Field::new("ValidateOnly", Kind::Fixed(1), 1, 2),
+    ];
+}
+
 impl FromWire for UpdateFeaturesRequest {
     const SIZE_MIN: usize = 6;
 
@@ -100,6 +108,15 @@ impl Default for FeatureUpdateKey {
             unknown_tagged_fields: Vec::new(),
         }
     }
+}
+
+impl Structure for FeatureUpdateKey {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Feature", Kind::Text, 0, 2),
+        Field::new("MaxVersionLevel", Kind::Fixed(2), 0, 2),
+        Field::new("AllowDowngrade", Kind::Fixed(1), 0, 0),
+        Field::new("UpgradeType", Kind::Fixed(1), 1, 2),
+    ];
 }
 
 impl FromWire for FeatureUpdateKey {

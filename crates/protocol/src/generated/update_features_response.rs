@@ -29,6 +29,15 @@ impl Default for UpdateFeaturesResponse {
     }
 }
 
+impl Structure for UpdateFeaturesResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 0, 2),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 2),
+        Field::new("ErrorMessage", Kind::Text, 0, 2).nullable(0, 2).of(Entity::Explanation),
+        Field::new("Results", Kind::Array(&Kind::Struct(UpdatableFeatureResult::FIELDS)), 0, 1),
+    ];
+}
+
 impl FromWire for UpdateFeaturesResponse {
     const SIZE_MIN: usize = 8;
 
@@ -101,6 +110,14 @@ impl Default for UpdatableFeatureResult {
             unknown_tagged_fields: Vec::new(),
         }
     }
+}
+
+impl Structure for UpdatableFeatureResult {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Feature", Kind::Text, 0, 1),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 1),
+        Field::new("ErrorMessage", Kind::Text, 0, 1).nullable(0, 1).of(Entity::Explanation),
+    ];
 }
 
 impl FromWire for UpdatableFeatureResult {

@@ -35,6 +35,17 @@ impl Default for UpdateRaftVoterRequest {
     }
 }
 
+impl Structure for UpdateRaftVoterRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ClusterId", Kind::Text, 0, 0).nullable(0, 0),
+        Field::new("CurrentLeaderEpoch", Kind::Fixed(4), 0, 0),
+        Field::new("VoterId", Kind::Fixed(4), 0, 0),
+        Field::new("VoterDirectoryId", Kind::Uuid, 0, 0),
+        Field::new("Listeners", Kind::Array(&Kind::Struct(Listener::FIELDS)), 0, 0),
+        Field::new("KRaftVersionFeature", Kind::Struct(KRaftVersionFeature::FIELDS), 0, 0),
+    ];
+}
+
 impl FromWire for UpdateRaftVoterRequest {
     const SIZE_MIN: usize = 32;
 
@@ -98,6 +109,14 @@ pub struct Listener {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for Listener {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 0, 0),
+        Field::new("Host", Kind::Text, 0, 0),
+        Field::new("Port", Kind::Fixed(2), 0, 0),
+    ];
+}
+
 impl FromWire for Listener {
     const SIZE_MIN: usize = 5;
 
@@ -148,6 +167,13 @@ pub struct KRaftVersionFeature {
     pub max_supported_version: i16,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for KRaftVersionFeature {
+    const FIELDS: &'static [Field] = &[
+        Field::new("MinSupportedVersion", Kind::Fixed(2), 0, 0),
+        Field::new("MaxSupportedVersion", Kind::Fixed(2), 0, 0),
+    ];
 }
 
 impl FromWire for KRaftVersionFeature {

@@ -15,6 +15,14 @@ pub struct UpdateRaftVoterResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for UpdateRaftVoterResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 0, 0),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 0),
+        Field::new("CurrentLeader", Kind::Struct(CurrentLeader::FIELDS), 0, 0).tagged(),
+    ];
+}
+
 impl FromWire for UpdateRaftVoterResponse {
     const SIZE_MIN: usize = 7;
 
@@ -89,6 +97,15 @@ impl Default for CurrentLeader {
             unknown_tagged_fields: Vec::new(),
         }
     }
+}
+
+impl Structure for CurrentLeader {
+    const FIELDS: &'static [Field] = &[
+        Field::new("LeaderId", Kind::Fixed(4), 0, 0),
+        Field::new("LeaderEpoch", Kind::Fixed(4), 0, 0),
+        Field::new("Host", Kind::Text, 0, 0),
+        Field::new("Port", Kind::Fixed(4), 0, 0),
+    ];
 }
 
 impl FromWire for CurrentLeader {

@@ -26,6 +26,14 @@ impl Default for VoteRequest {
     }
 }
 
+impl Structure for VoteRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ClusterId", Kind::Text, 0, 2).nullable(0, 2),
+        Field::new("VoterId", Kind::Fixed(4), 1, 2),
+        Field::new("Topics", Kind::Array(&Kind::Struct(TopicData::FIELDS)), 0, 2),
+    ];
+}
+
 impl FromWire for VoteRequest {
     const SIZE_MIN: usize = 3;
 
@@ -82,6 +90,13 @@ pub struct TopicData {
     pub partitions: Vec<PartitionData>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for TopicData {
+    const FIELDS: &'static [Field] = &[
+        Field::new("TopicName", Kind::Text, 0, 2).of(Entity::TopicName),
+        Field::new("Partitions", Kind::Array(&Kind::Struct(PartitionData::FIELDS)), 0, 2),
+    ];
 }
 
 impl FromWire for TopicData {
@@ -143,6 +158,19 @@ pub struct PartitionData {
     pub pre_vote: bool,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for PartitionData {
+    const FIELDS: &'static [Field] = &[
+        Field::new("PartitionIndex", Kind::Fixed(4), 0, 2),
+        Field::new("ReplicaEpoch", Kind::Fixed(4), 0, 2),
+        Field::new("ReplicaId", Kind::Fixed(4), 0, 2),
+        Field::new("ReplicaDirectoryId", Kind::Uuid, 1, 2),
+        Field::new("VoterDirectoryId", Kind::Uuid, 1, 2),
+        Field::new("LastOffsetEpoch", Kind::Fixed(4), 0, 2),
+        Field::new("LastOffset", Kind::Fixed(8), 0, 2),
+        Field::new("PreVote", Kind::Fixed(1), 2, 2),
+    ];
 }
 
 impl FromWire for PartitionData {

@@ -15,6 +15,15 @@ pub struct VoteResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for VoteResponse {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 2),
+        Field::new("Topics", Kind::Array(&Kind::Struct(TopicData::FIELDS)), 0, 2),
+        Field::new("NodeEndpoints", Kind::Array(&Kind::Struct(NodeEndpoint::FIELDS)), 1, 2)
+            .tagged(),
+    ];
+}
+
 impl FromWire for VoteResponse {
     const SIZE_MIN: usize = 4;
 
@@ -80,6 +89,13 @@ pub struct TopicData {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for TopicData {
+    const FIELDS: &'static [Field] = &[
+        Field::new("TopicName", Kind::Text, 0, 2).of(Entity::TopicName),
+        Field::new("Partitions", Kind::Array(&Kind::Struct(PartitionData::FIELDS)), 0, 2),
+    ];
+}
+
 impl FromWire for TopicData {
     const SIZE_MIN: usize = 3;
 
@@ -133,6 +149,16 @@ pub struct PartitionData {
     pub vote_granted: bool,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for PartitionData {
+    const FIELDS: &'static [Field] = &[
+        Field::new("PartitionIndex", Kind::Fixed(4), 0, 2),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 2),
+        Field::new("LeaderId", Kind::Fixed(4), 0, 2),
+        Field::new("LeaderEpoch", Kind::Fixed(4), 0, 2),
+        Field::new("VoteGranted", Kind::Fixed(1), 0, 2),
+    ];
 }
 
 impl FromWire for PartitionData {
@@ -193,6 +219,14 @@ pub struct NodeEndpoint {
     pub port: u16,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for NodeEndpoint {
+    const FIELDS: &'static [Field] = &[
+        Field::new("NodeId", Kind::Fixed(4), 1, 2),
+        Field::new("Host", Kind::Text, 1, 2),
+        Field::new("Port", Kind::Fixed(2), 1, 2),
+    ];
 }
 
 impl FromWire for NodeEndpoint {

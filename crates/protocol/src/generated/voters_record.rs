@@ -13,6 +13,13 @@ pub struct VotersRecord {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for VotersRecord {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Version", Kind::Fixed(2), 0, 0),
+        Field::new("Voters", Kind::Array(&Kind::Struct(Voter::FIELDS)), 0, 0),
+    ];
+}
+
 impl FromWire for VotersRecord {
     const SIZE_MIN: usize = 4;
 
@@ -64,6 +71,15 @@ pub struct Voter {
     pub kraft_version_feature: KRaftVersionFeature,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for Voter {
+    const FIELDS: &'static [Field] = &[
+        Field::new("VoterId", Kind::Fixed(4), 0, 0),
+        Field::new("VoterDirectoryId", Kind::Uuid, 0, 0),
+        Field::new("Endpoints", Kind::Array(&Kind::Struct(Endpoint::FIELDS)), 0, 0),
+        Field::new("KRaftVersionFeature", Kind::Struct(KRaftVersionFeature::FIELDS), 0, 0),
+    ];
 }
 
 impl FromWire for Voter {
@@ -123,6 +139,14 @@ pub struct Endpoint {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for Endpoint {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 0, 0),
+        Field::new("Host", Kind::Text, 0, 0),
+        Field::new("Port", Kind::Fixed(2), 0, 0),
+    ];
+}
+
 impl FromWire for Endpoint {
     const SIZE_MIN: usize = 5;
 
@@ -173,6 +197,13 @@ pub struct KRaftVersionFeature {
     pub max_supported_version: i16,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for KRaftVersionFeature {
+    const FIELDS: &'static [Field] = &[
+        Field::new("MinSupportedVersion", Kind::Fixed(2), 0, 0),
+        Field::new("MaxSupportedVersion", Kind::Fixed(2), 0, 0),
+    ];
 }
 
 impl FromWire for KRaftVersionFeature {

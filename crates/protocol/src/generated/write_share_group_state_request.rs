@@ -13,6 +13,13 @@ pub struct WriteShareGroupStateRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for WriteShareGroupStateRequest {
+    const FIELDS: &'static [Field] = &[
+        Field::new("GroupId", Kind::Text, 0, 1).of(Entity::GroupId),
+        Field::new("Topics", Kind::Array(&Kind::Struct(WriteStateData::FIELDS)), 0, 1),
+    ];
+}
+
 impl FromWire for WriteShareGroupStateRequest {
     const SIZE_MIN: usize = 3;
 
@@ -60,6 +67,13 @@ pub struct WriteStateData {
     pub partitions: Vec<PartitionData>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for WriteStateData {
+    const FIELDS: &'static [Field] = &[
+        Field::new("TopicId", Kind::Uuid, 0, 1).of(Entity::TopicId),
+        Field::new("Partitions", Kind::Array(&Kind::Struct(PartitionData::FIELDS)), 0, 1),
+    ];
 }
 
 impl FromWire for WriteStateData {
@@ -133,6 +147,17 @@ impl Default for PartitionData {
     }
 }
 
+impl Structure for PartitionData {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Partition", Kind::Fixed(4), 0, 1),
+        Field::new("StateEpoch", Kind::Fixed(4), 0, 1),
+        Field::new("LeaderEpoch", Kind::Fixed(4), 0, 1),
+        Field::new("StartOffset", Kind::Fixed(8), 0, 1),
+        Field::new("DeliveryCompleteCount", Kind::Fixed(4), 1, 1),
+        Field::new("StateBatches", Kind::Array(&Kind::Struct(StateBatch::FIELDS)), 0, 1),
+    ];
+}
+
 impl FromWire for PartitionData {
     const SIZE_MIN: usize = 22;
 
@@ -202,6 +227,15 @@ pub struct StateBatch {
     pub delivery_count: i16,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for StateBatch {
+    const FIELDS: &'static [Field] = &[
+        Field::new("FirstOffset", Kind::Fixed(8), 0, 1),
+        Field::new("LastOffset", Kind::Fixed(8), 0, 1),
+        Field::new("DeliveryState", Kind::Fixed(1), 0, 1),
+        Field::new("DeliveryCount", Kind::Fixed(2), 0, 1),
+    ];
 }
 
 impl FromWire for StateBatch {

@@ -11,6 +11,11 @@ pub struct WriteShareGroupStateResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for WriteShareGroupStateResponse {
+    const FIELDS: &'static [Field] =
+        &[Field::new("Results", Kind::Array(&Kind::Struct(WriteStateResult::FIELDS)), 0, 1)];
+}
+
 impl FromWire for WriteShareGroupStateResponse {
     const SIZE_MIN: usize = 2;
 
@@ -55,6 +60,13 @@ pub struct WriteStateResult {
     pub partitions: Vec<PartitionResult>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for WriteStateResult {
+    const FIELDS: &'static [Field] = &[
+        Field::new("TopicId", Kind::Uuid, 0, 1).of(Entity::TopicId),
+        Field::new("Partitions", Kind::Array(&Kind::Struct(PartitionResult::FIELDS)), 0, 1),
+    ];
 }
 
 impl FromWire for WriteStateResult {
@@ -106,6 +118,14 @@ pub struct PartitionResult {
     pub error_message: Option<String>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for PartitionResult {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Partition", Kind::Fixed(4), 0, 1),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 1),
+        Field::new("ErrorMessage", Kind::Text, 0, 1).nullable(0, 1).of(Entity::Explanation),
+    ];
 }
 
 impl FromWire for PartitionResult {

@@ -11,6 +11,11 @@ pub struct WriteTxnMarkersRequest {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for WriteTxnMarkersRequest {
+    const FIELDS: &'static [Field] =
+        &[Field::new("Markers", Kind::Array(&Kind::Struct(WritableTxnMarker::FIELDS)), 1, 2)];
+}
+
 impl FromWire for WriteTxnMarkersRequest {
     const SIZE_MIN: usize = 2;
 
@@ -63,6 +68,17 @@ pub struct WritableTxnMarker {
     pub transaction_version: i8,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for WritableTxnMarker {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ProducerId", Kind::Fixed(8), 1, 2),
+        Field::new("ProducerEpoch", Kind::Fixed(2), 1, 2),
+        Field::new("TransactionResult", Kind::Fixed(1), 1, 2),
+        Field::new("Topics", Kind::Array(&Kind::Struct(WritableTxnMarkerTopic::FIELDS)), 1, 2),
+        Field::new("CoordinatorEpoch", Kind::Fixed(4), 1, 2),
+        Field::new("TransactionVersion", Kind::Fixed(1), 2, 2),
+    ];
 }
 
 impl FromWire for WritableTxnMarker {
@@ -130,6 +146,13 @@ pub struct WritableTxnMarkerTopic {
     pub partition_indexes: Vec<i32>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for WritableTxnMarkerTopic {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 1, 2).of(Entity::TopicName),
+        Field::new("PartitionIndexes", Kind::Array(&Kind::Fixed(4)), 1, 2),
+    ];
 }
 
 impl FromWire for WritableTxnMarkerTopic {

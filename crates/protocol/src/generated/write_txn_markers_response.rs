@@ -11,6 +11,11 @@ pub struct WriteTxnMarkersResponse {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for WriteTxnMarkersResponse {
+    const FIELDS: &'static [Field] =
+        &[Field::new("Markers", Kind::Array(&Kind::Struct(WritableTxnMarkerResult::FIELDS)), 1, 2)];
+}
+
 impl FromWire for WriteTxnMarkersResponse {
     const SIZE_MIN: usize = 2;
 
@@ -55,6 +60,18 @@ pub struct WritableTxnMarkerResult {
     pub topics: Vec<WritableTxnMarkerTopicResult>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for WritableTxnMarkerResult {
+    const FIELDS: &'static [Field] = &[
+        Field::new("ProducerId", Kind::Fixed(8), 1, 2),
+        Field::new(
+            "Topics",
+            Kind::Array(&Kind::Struct(WritableTxnMarkerTopicResult::FIELDS)),
+            1,
+            2,
+        ),
+    ];
 }
 
 impl FromWire for WritableTxnMarkerResult {
@@ -106,6 +123,18 @@ pub struct WritableTxnMarkerTopicResult {
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
+impl Structure for WritableTxnMarkerTopicResult {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 1, 2).of(Entity::TopicName),
+        Field::new(
+            "Partitions",
+            Kind::Array(&Kind::Struct(WritableTxnMarkerPartitionResult::FIELDS)),
+            1,
+            2,
+        ),
+    ];
+}
+
 impl FromWire for WritableTxnMarkerTopicResult {
     const SIZE_MIN: usize = 3;
 
@@ -153,6 +182,13 @@ pub struct WritableTxnMarkerPartitionResult {
     pub error_code: i16,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for WritableTxnMarkerPartitionResult {
+    const FIELDS: &'static [Field] = &[
+        Field::new("PartitionIndex", Kind::Fixed(4), 1, 2),
+        Field::new("ErrorCode", Kind::Fixed(2), 1, 2),
+    ];
 }
 
 impl FromWire for WritableTxnMarkerPartitionResult {
