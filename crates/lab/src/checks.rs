@@ -5,34 +5,27 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::histograms::Latencies;
 use crate::ledger::{Audit, Detection};
+use crate::punctuality::{
+    are_enough_in_time, by_arm, cannot_keep_up, cost_of_lateness, is_bunched, is_late,
+    is_saturated, is_scheduled, lag_and_limit,
+};
 use crate::run::RunRecord;
-use crate::workload::Pace;
+use crate::statistics::{PAIRS_MIN, PairedEffect};
 
 /// Share of one processor that a generator thread may use: above it, a thread may have been late
 /// because of itself.
 const THREAD_SHARE_MAX: f64 = 0.8;
 
-/// Schedule lag that never matters, ns.
-const LAG_NS_MIN: u64 = 1_000_000;
-
-/// Schedule lag in relation to the response time that it is part of, at the 99th percentile.
-const LAG_SHARE_MAX: f64 = 0.05;
-
 /// Share of the intended operations that must have been answered.
 const ANSWERED_SHARE_MIN: f64 = 0.99;
 
-/// Share of what was offered inside the window that a target which keeps up has acknowledged there;
-/// the last few ms of records are acknowledged after it.
-const KEPT_UP_SHARE_MIN: f64 = 0.97;
+/// How far the processor time of late runs may be off that of the others: what a tenth of the
+/// requests could save.
+const LATE_COST_MARGIN: f64 = 0.1;
 
-/// Share of the machine's processors that the measured processes have to take together for whatever
-/// is late to be late because of them, and not because of something else on the machine.
-const OWN_SHARE_MIN: f64 = 0.9;
-
-/// Length of a tick of the machine's counters, ns.
-const TICK_NS: f64 = 1e7;
+/// Seed of the interval of that.
+const LATE_COST_SEED: u64 = 1;
 
 /// Share of the machine that the hypervisor may take away.
 const STEAL_SHARE_MAX: f64 = 0.02;
@@ -121,24 +114,39 @@ pub fn all(
     audit: &Audit,
     self_test: &Detection,
 ) -> Vec<Check> {
-    demands(runs, |_| true, set_aside, audit, self_test)
+    demands(runs, Saturation::Refused, set_aside, audit, self_test)
 }
 
-/// What is demanded of all runs, and of the latencies of those at a fixed rate that keep up.
+/// What becomes of runs whose target cannot keep up with the rate.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Saturation {
+    /// They are judged as the others.
+    Refused,
+    /// They are a finding, and no latency of theirs is a figure.
+    Told,
+}
+
+/// What is demanded of all runs, and of those at a fixed rate.
 fn demands(
     runs: &[RunRecord],
-    keeps_up: impl Fn(&RunRecord) -> bool,
+    saturation: Saturation,
     set_aside: &[RunRecord],
     audit: &Audit,
     self_test: &Detection,
 ) -> Vec<Check> {
     let scheduled: Vec<&RunRecord> = runs.iter().filter(|run| is_scheduled(run)).collect();
-    let kept: Vec<&RunRecord> = scheduled.iter().copied().filter(|run| keeps_up(run)).collect();
+    let is_judged = |run: &&RunRecord| saturation == Saturation::Refused || !is_saturated(run);
+    let kept: Vec<&RunRecord> = scheduled.iter().copied().filter(is_judged).collect();
+    let arms = by_arm(&scheduled).into_iter();
+    let claimed = arms.filter(|arm| saturation == Saturation::Refused || !cannot_keep_up(arm));
+    let claimed: Vec<&RunRecord> = claimed.flatten().filter(is_judged).collect();
     let unpaced: Vec<&RunRecord> = runs.iter().filter(|run| !is_scheduled(run)).collect();
     let mut checks =
         vec![records_come_back(audit), totals_agree(runs), ledger_finds_faults(self_test)];
     if !scheduled.is_empty() {
-        checks.push(schedule_is_kept(&kept));
+        checks.push(schedule_is_kept(&claimed));
+        checks.push(late_runs_are_told(&kept));
+        checks.push(late_runs_cost_alike(&kept));
         checks.push(few_are_set_aside(scheduled.len(), set_aside.len()));
         checks.push(operations_are_answered(&kept));
         checks.push(nothing_is_shed(&kept));
@@ -198,7 +206,7 @@ pub fn of_arms(
     audit: &Audit,
     self_test: &Detection,
 ) -> Vec<Check> {
-    let mut checks = demands(runs, |run| !is_saturated(run), set_aside, audit, self_test);
+    let mut checks = demands(runs, Saturation::Told, set_aside, audit, self_test);
     checks.push(arms_keep_up(runs));
     checks
 }
@@ -244,10 +252,6 @@ pub fn of_costs(
         nothing_is_shed(&scheduled),
         nothing_is_stolen(runs),
     ]
-}
-
-fn is_scheduled(run: &RunRecord) -> bool {
-    matches!(run.workload.pace, Pace::Scheduled { .. })
 }
 
 fn something_is_read_back(runs: &[RunRecord], audit: &Audit) -> Check {
@@ -300,39 +304,81 @@ fn ledger_finds_faults(self_test: &Detection) -> Check {
     }
 }
 
-/// Whether the generator itself was late in a run, so that its latencies say nothing of the target.
-pub(crate) fn is_late(run: &RunRecord) -> bool {
-    lag_and_limit(run).is_some_and(|(lag, allowed)| lag >= allowed)
+/// Latencies are claimed for each of these arms in its case. The arm that has the fewest runs for
+/// that is told.
+fn schedule_is_kept(runs: &[&RunRecord]) -> Check {
+    let in_time = |of_arm: &[&RunRecord]| of_arm.iter().filter(|run| !is_late(run)).count();
+    let arms = by_arm(runs);
+    let few = arms.iter().find(|of_arm| !are_enough_in_time(of_arm));
+    let worst = few.or_else(|| {
+        let late = arms.iter().filter(|of_arm| in_time(of_arm) < of_arm.len());
+        late.min_by_key(|of_arm| 1000 * in_time(of_arm) / of_arm.len())
+    });
+    let lags = runs.iter().filter(|run| !is_late(run)).filter_map(|run| lag_and_limit(run));
+    let lag = lags.map(|(lag, _)| lag).fold(0.0, f64::max) / 1e6;
+    let found = match worst.and_then(|of_arm| Some((of_arm, of_arm.first()?))) {
+        Some((of_arm, RunRecord { case, arm, .. })) => {
+            format!("{} of {} runs in time ({case}, {arm})", in_time(of_arm), of_arm.len())
+        }
+        None => "all runs in time".into(),
+    };
+    Check {
+        name: "the schedule is kept: runs of each arm and case that have latencies".into(),
+        passed: few.is_none(),
+        weight: Weight::Validity,
+        found: format!("{found}; lag of their generator, p99: {lag:.2} ms at most"),
+        demanded: format!("{PAIRS_MIN} if there are as many, and half of them"),
+    }
 }
 
-/// Whether the target could not keep up with the rate of a run: it acknowledged less than was
-/// offered, or left the generator without a processor, so that it was late.
-pub(crate) fn is_saturated(run: &RunRecord) -> bool {
-    let is_behind = float(run.produced_records) < KEPT_UP_SHARE_MIN * float(run.offered);
-    let own_ns: u64 = run.processes.iter().map(|usage| usage.cpu_ns).sum();
-    let ticks = run.host.busy_ticks + run.host.idle_ticks + run.host.steal_ticks;
-    let has_all = float(own_ns) >= OWN_SHARE_MIN * TICK_NS * float(ticks);
-    is_scheduled(run) && (is_behind || has_all && is_late(run))
+/// Latencies are told over fewer runs than there are, and the reader should know of which.
+fn late_runs_are_told(runs: &[&RunRecord]) -> Check {
+    let late: Vec<&RunRecord> = runs.iter().copied().filter(|run| is_late(run)).collect();
+    let mut cases: Vec<(&str, Vec<String>)> = Vec::new();
+    for of_arm in by_arm(&late) {
+        let Some(RunRecord { case, arm, .. }) = of_arm.first() else { continue };
+        let words = format!("{arm} {}", of_arm.len());
+        match cases.iter_mut().find(|(of, _)| of == case) {
+            Some((_, arms)) => arms.push(words),
+            None => cases.push((case, vec![words])),
+        }
+    }
+    let words = cases.into_iter().map(|(case, arms)| format!("{case}: {}", arms.join(", ")));
+    let bunched = late.iter().filter(|run| is_bunched(run)).count();
+    let found = match late.len() {
+        0 => "none".into(),
+        count => format!(
+            "{count} of {}, {bunched} of them without processor time ({})",
+            runs.len(),
+            words.collect::<Vec<_>>().join("; ")
+        ),
+    };
+    Check {
+        name: "runs without latencies because the generator was late".into(),
+        passed: late.is_empty(),
+        weight: Weight::Note,
+        found,
+        demanded: "none".into(),
+    }
 }
 
-/// Whether the target cannot keep up with the rate of all these runs: at least half say so.
-pub(crate) fn cannot_keep_up(runs: &[&RunRecord]) -> bool {
-    let saturated = runs.iter().filter(|run| is_saturated(run)).count();
-    saturated > 0 && 2 * saturated >= runs.len()
-}
-
-/// As [`is_late`], of a run that is not recorded yet.
-pub(crate) fn lag_is_late(latencies: &Latencies) -> bool {
-    let [lag, response] =
-        [&latencies.lag, &latencies.response].map(|durations| float(durations.quantile_ns(0.99)));
-    lag >= (LAG_SHARE_MAX * response).max(float(LAG_NS_MIN))
-}
-
-/// The 99th percentile of the schedule lag and what is allowed, in ns.
-fn lag_and_limit(run: &RunRecord) -> Option<(f64, f64)> {
-    let latency = run.latency.as_ref()?;
-    let allowed = LAG_SHARE_MAX * float(latency.response.summary.p99_ns);
-    Some((float(latency.lag.summary.p99_ns), allowed.max(float(LAG_NS_MIN))))
+/// The processor time of late runs counts as that of the others, unless it is shown to differ.
+fn late_runs_cost_alike(runs: &[&RunRecord]) -> Check {
+    let bound = (1.0 - LATE_COST_MARGIN).ln()..(1.0 + LATE_COST_MARGIN).ln();
+    let effect = cost_of_lateness(runs, LATE_COST_SEED);
+    let differs = effect.is_some_and(|PairedEffect { interval_90, .. }| {
+        interval_90.high < bound.start || bound.end < interval_90.low
+    });
+    Check {
+        name: "processor time of late runs, of that of the others of their arm and case".into(),
+        passed: !differs,
+        weight: Weight::Validity,
+        found: effect.map_or("too few to tell".into(), |effect| {
+            let [low, high] = [effect.interval_95.low, effect.interval_95.high].map(f64::exp);
+            format!("{:.2} x [{low:.2}, {high:.2}]", effect.mean.exp())
+        }),
+        demanded: format!("not off by more than {:.0} %", LATE_COST_MARGIN * 100.0),
+    }
 }
 
 /// Pairs that are repeated are told, so that nobody takes a restless machine for a quiet one.
@@ -343,21 +389,6 @@ fn few_are_set_aside(kept: usize, set_aside: usize) -> Check {
         weight: Weight::Note,
         found: set_aside.to_string(),
         demanded: format!("<= {kept}"),
-    }
-}
-
-fn schedule_is_kept(runs: &[&RunRecord]) -> Check {
-    let (lag, allowed) = runs
-        .iter()
-        .filter_map(|run| lag_and_limit(run))
-        .max_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1)))
-        .unwrap_or((0.0, float(LAG_NS_MIN)));
-    Check {
-        name: "the schedule is kept: lag of the generator, p99".into(),
-        passed: lag < allowed,
-        weight: Weight::Validity,
-        found: format!("{:.2} ms", lag / 1e6),
-        demanded: format!("< {:.2} ms", allowed / 1e6),
     }
 }
 

@@ -12,7 +12,7 @@
 //! - [`metric`], [`statistics`], [`stall`]: figures, paired differences with intervals, and what a
 //!   stop of the target must look like.
 //! - [`checks`], [`objective`]: what the laboratory demands of itself and of a target, and the
-//!   verdict.
+//!   verdict; `punctuality`: what a run is worth whose generator was late.
 //! - [`sizing`]: what a proxy's processor time is made of, and how many cores a load takes.
 //! - [`run`], [`partitions`], [`result`], [`report`]: one JSON document, and everything that is
 //!   made from it alone.
@@ -39,6 +39,7 @@ pub mod metric;
 pub mod objective;
 pub mod partitions;
 pub mod payload;
+mod punctuality;
 pub mod relay;
 pub mod report;
 pub mod resources;

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::checks::is_saturated;
 use crate::histograms::Summary;
+use crate::punctuality::{has_latencies, is_bunched};
 use crate::run::RunRecord;
 use crate::statistics::{PairedEffect, differences, log_ratios, median, paired_effect};
 
@@ -128,8 +128,9 @@ impl Metric {
     /// The figure of `run`, or `None` where the run does not have it.
     #[must_use]
     pub fn of(self, run: &RunRecord) -> Option<f64> {
-        // Where the target cannot keep up, latencies grow with the length of the run.
-        let latency = run.latency.as_ref().filter(|_| !is_saturated(run));
+        // A late generator's latencies are its own, and where the target cannot keep up they grow
+        // with the length of the run.
+        let latency = run.latency.as_ref().filter(|_| has_latencies(run));
         let response = latency.map(|l| &l.response.summary);
         let end_to_end = latency.map(|l| &l.end_to_end.summary);
         match self {
@@ -280,7 +281,7 @@ fn moved(run: &RunRecord) -> u64 {
 fn cpu_per_megabyte(run: &RunRecord, role: &str, records: u64) -> Option<f64> {
     let megabytes = run.workload.megabytes(records);
     let usage = run.processes.iter().find(|usage| usage.role == role)?;
-    (megabytes > 0.0).then(|| float(usage.cpu_ns) / 1e6 / megabytes)
+    (megabytes > 0.0 && !is_bunched(run)).then(|| float(usage.cpu_ns) / 1e6 / megabytes)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "figures of a measurement stay below 2^53")]

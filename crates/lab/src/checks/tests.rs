@@ -49,9 +49,97 @@ fn a_generator_at_its_limit_is_refused() {
     assert_eq!((verdict, verdict.exit_code()), (Verdict::Invalid, 3));
 }
 
+/// The checks after the generator was late in the first runs of either arm at a fixed rate.
+fn checks_after_late_runs(direct: usize, proxy: usize) -> Vec<Check> {
+    let mut result = sample::result();
+    for (arm, count) in [("direct", direct), ("proxy", proxy)] {
+        let of_arm = |run: &&mut RunRecord| run.arm == arm && run.latency.is_some();
+        result.runs.iter_mut().filter(of_arm).take(count).for_each(late);
+    }
+    all(&result.runs, &[], &result.audit, &self_test(1, 20).unwrap())
+}
+
+fn check<'a>(checks: &'a [Check], start: &str) -> &'a Check {
+    checks.iter().find(|check| check.name.starts_with(start)).expect("the check is there")
+}
+
 #[test]
-fn a_late_generator_is_refused() {
-    assert_eq!(verdict_after(late), Verdict::Invalid);
+fn late_runs_cost_their_latencies_and_are_told() {
+    let checks = checks_after_late_runs(3, 1);
+    assert_eq!(Verdict::of(&checks), Verdict::Ok);
+    let kept = check(&checks, "the schedule is kept");
+    assert!(kept.found.starts_with(&format!("3 of 6 runs in time ({}, direct)", sample::FIXED)));
+    let told = check(&checks, "runs without latencies");
+    assert!(!told.passed && told.weight == Weight::Note);
+    let words = format!("4 of 12, 0 of them without processor time ({}: ", sample::FIXED);
+    assert_eq!(told.found, words + "direct 3, proxy 1)");
+    let none = checks_after_late_runs(0, 0);
+    assert!(check(&none, "runs without latencies").passed);
+    assert!(check(&none, "the schedule is kept").found.starts_with("all runs in time"));
+}
+
+#[test]
+fn an_arm_that_is_late_more_often_than_not_has_no_latencies_to_tell() {
+    for (direct, proxy) in [(4, 0), (0, 4), (6, 6)] {
+        let checks = checks_after_late_runs(direct, proxy);
+        assert!(!check(&checks, "the schedule is kept").passed);
+        assert_eq!(Verdict::of(&checks), Verdict::Invalid);
+    }
+}
+
+#[test]
+fn an_arm_with_two_runs_in_time_has_no_latencies_to_tell() {
+    let mut result = sample::result();
+    result.runs.retain(|run| run.pair < 3);
+    result.runs.iter_mut().take(1).for_each(late);
+    let checks = all(&result.runs, &[], &result.audit, &self_test(1, 20).unwrap());
+    let kept = check(&checks, "the schedule is kept");
+    assert!(!kept.passed && kept.found.starts_with("2 of 3 runs"), "{kept:?}");
+}
+
+#[test]
+fn totals_of_late_runs_are_demanded_all_the_same() {
+    let after = |change: fn(&mut RunRecord)| {
+        verdict_after(|run| {
+            late(run);
+            change(run);
+        })
+    };
+    assert_eq!(after(|_| ()), Verdict::Ok);
+    assert_eq!(after(|run| run.answered = run.offered * 98 / 100), Verdict::Invalid);
+    assert_eq!(after(|run| run.shed = 1), Verdict::Invalid);
+    assert_eq!(after(|run| run.held_records += 1), Verdict::RecordsLost);
+    assert_eq!(after(|run| run.audit.lost = 1), Verdict::RecordsLost);
+}
+
+#[test]
+fn late_runs_that_are_shown_to_cost_otherwise_are_refused() {
+    // Four cases of one arm each, with two late runs of six.
+    let runs = |late_cost: u64| -> Vec<RunRecord> {
+        let of_direct = |run: &RunRecord| run.arm == "direct" && run.latency.is_some();
+        let mut runs = Vec::new();
+        for case in ["a", "b", "c", "d"] {
+            for mut run in sample::result().runs.into_iter().filter(of_direct) {
+                run.case = case.into();
+                if run.pair < 2 {
+                    late(&mut run);
+                    run.processes.iter_mut().for_each(|usage| usage.cpu_ns *= late_cost);
+                    run.processes.iter_mut().for_each(|usage| usage.cpu_ns /= 10);
+                }
+                runs.push(run);
+            }
+        }
+        runs
+    };
+    let judged = |late_cost| {
+        let runs = runs(late_cost);
+        late_runs_cost_alike(&runs.iter().collect::<Vec<_>>()).passed
+    };
+    assert!(judged(10));
+    assert!(!judged(13));
+    assert!(!judged(7));
+    let checks = checks_after_late_runs(1, 1);
+    assert_eq!(check(&checks, "processor time of late runs").found, "too few to tell");
 }
 
 #[test]
@@ -78,19 +166,6 @@ fn an_experiment_without_records_proves_nothing() {
 }
 
 #[test]
-fn a_run_is_late_exactly_when_the_schedule_check_says_so() {
-    let mut result = sample::result();
-    let run = result.runs.first_mut().unwrap();
-    assert!(!is_late(run));
-    let latency = run.latency.as_mut().unwrap();
-    latency.lag.summary.p99_ns = 20 * latency.response.summary.p99_ns.max(LAG_NS_MIN);
-    assert!(is_late(run));
-    let checks = all(&result.runs, &[], &result.audit, &self_test(1, 20).unwrap());
-    let check = checks.iter().find(|check| check.name.starts_with("the schedule")).unwrap();
-    assert!(!check.passed);
-}
-
-#[test]
 fn limits_may_be_found_without_a_record_but_no_figures() {
     let detection = self_test(1, 20).unwrap();
     let nothing = Audit::default();
@@ -113,10 +188,7 @@ fn of_arms_after(change: impl Fn(&mut RunRecord)) -> (Verdict, String) {
 }
 
 fn late(run: &mut RunRecord) {
-    let mut latencies = Latencies::default();
-    latencies.response.record(0, 9_000_000, 100);
-    latencies.lag.record(0, 1_100_000, 100);
-    run.latency = LatencyRecord::of(&latencies).ok();
+    sample::make_late(run, 1_100_000, 100);
 }
 
 #[test]
@@ -138,13 +210,14 @@ fn an_arm_that_cannot_keep_up_is_a_finding() {
 
 #[test]
 fn what_an_arm_is_not_to_blame_for_is_refused_all_the_same() {
-    assert_eq!(of_arms_after(late).0, Verdict::Invalid);
     // Something else had the processors.
-    let crowded = of_arms_after(|run| {
+    let mut crowded = sample::result();
+    for run in crowded.runs.iter_mut().filter(|run| run.arm == "proxy" && run.latency.is_some()) {
         late(run);
         run.host.idle_ticks = 0;
-    });
-    assert_eq!(crowded.0, Verdict::Invalid);
+    }
+    let checks = of_arms(&crowded.runs, &[], &crowded.audit, &self_test(1, 20).unwrap());
+    assert_eq!(Verdict::of(&checks), Verdict::Invalid);
     assert_eq!(of_arms_after(|run| run.shed = 1).0, Verdict::Invalid);
     let generator_limited = of_arms_after(|run| {
         run.produced_records = 0;

@@ -12,6 +12,7 @@ use crate::generator::{self, Layout, Measured, Setup, slot_ms};
 use crate::ledger::{Audit, Detection, audit, self_test};
 use crate::metric::compare_all;
 use crate::objective::Objective;
+use crate::punctuality::{self, is_late};
 use crate::result::{
     Arm, Experiment, FORMAT_VERSION, LatencyRecord, RunRecord, RunResult, result_id,
 };
@@ -244,29 +245,29 @@ impl<'a> Bench<'a> {
     /// Sets the runs of a pair aside if the generator was late in any of them; whether the pair is
     /// to be measured again. Their figures are dropped whatever they were, so this favours no arm.
     pub(super) fn must_repeat(&mut self, case: &str, pair: u32) -> bool {
-        self.must_repeat_if(&[case], pair, checks::is_late)
-    }
-
-    /// As [`Bench::must_repeat`] for the runs of several cases that are made together, and for
-    /// what counts as late.
-    pub(super) fn must_repeat_if(
-        &mut self,
-        cases: &[&str],
-        pair: u32,
-        is_late: fn(&RunRecord) -> bool,
-    ) -> bool {
-        let is_of_pair = |run: &RunRecord| run.pair == pair && cases.contains(&run.case.as_str());
-        let is_late = self.runs.iter().filter(|run| is_of_pair(run)).any(is_late);
+        let is_of_pair = |run: &RunRecord| run.pair == pair && run.case == case;
+        let is_late = self.runs.iter().any(|run| is_of_pair(run) && is_late(run));
         if !is_late || self.repeats_left == 0 {
             return false;
         }
         self.repeats_left -= 1;
         let (set_aside, kept): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.runs).into_iter().partition(is_of_pair);
-        self.steps += u32::try_from(set_aside.len()).unwrap_or(0);
+        self.expect_steps(set_aside.len());
         self.set_aside.extend(set_aside);
         self.runs = kept;
         true
+    }
+
+    /// Whether an arm that keeps up has latencies in fewer than `wanted` of its runs of a case.
+    pub(super) fn lacks_latencies(&self, case: &str, wanted: u32) -> bool {
+        let of_case: Vec<&RunRecord> = self.runs.iter().filter(|run| run.case == case).collect();
+        punctuality::lacks_latencies(&of_case, usize::try_from(wanted).unwrap_or(usize::MAX))
+    }
+
+    /// Announces that so many steps more will come than were counted.
+    pub(super) fn expect_steps(&mut self, count: usize) {
+        self.steps += u32::try_from(count).unwrap_or(0);
     }
 
     /// Records per second that a path takes at full speed, for choosing a rate; not recorded.

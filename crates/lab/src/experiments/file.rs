@@ -12,7 +12,7 @@ use serde::Deserialize;
 use super::Progress;
 use super::bench::{Bench, Frame, Path};
 use super::rounds::{self, Subject};
-use crate::checks::{self, Check, Weight};
+use crate::checks::{Check, Weight};
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::metric::{Metric, Unit};
@@ -245,7 +245,7 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
     for case in &file.cases {
         let workload = case.load.workload(plan.quick);
         let case = rounds::Case { name: case.name.clone(), workload, reading: None };
-        rounds::run(&mut bench, &mut running, &case, plan.rounds(), checks::is_late)?;
+        rounds::run(&mut bench, &mut running, &case, plan.rounds())?;
     }
     for level in running {
         level.process.stop()?;

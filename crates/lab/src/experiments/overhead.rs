@@ -21,7 +21,6 @@ use crate::environment::Environment;
 use crate::error::Error;
 use crate::payload::Filler;
 use crate::result::{Arm, Experiment, RunResult};
-use crate::run::RunRecord;
 use crate::schedule::Arrivals;
 use crate::systems::{Durability, Kroxylicious, Process, free_addresses, moldau_broker_configured};
 use crate::workload::{Pace, Workload};
@@ -264,7 +263,7 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
         with_stall(&broker, stall, produce)?;
     }
     for case in &cases {
-        rounds::run(&mut bench, &mut fronts, case, plan.rounds, is_late)?;
+        rounds::run(&mut bench, &mut fronts, case, plan.rounds)?;
         broker.check_alive()?;
     }
     fronts.into_iter().try_for_each(RunningFront::stop)?;
@@ -280,11 +279,6 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
         objectives: Vec::new(),
     };
     bench.finish_with(frame, checks::of_arms)
-}
-
-/// Whether the generator was late of itself, and not for want of a processor that the target took.
-fn is_late(run: &RunRecord) -> bool {
-    checks::is_late(run) && !checks::is_saturated(run)
 }
 
 fn start(plan: &Plan) -> Result<(Process, Vec<RunningFront>), Error> {

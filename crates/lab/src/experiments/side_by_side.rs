@@ -8,7 +8,6 @@ use std::path::PathBuf;
 use super::Progress;
 use super::bench::{Bench, Frame, Path};
 use super::rounds::{self, Case, Subject};
-use crate::checks;
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::payload::Filler;
@@ -194,7 +193,7 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
         }
     }
     for case in plan.cases() {
-        rounds::run(&mut bench, &mut running, &case, plan.rounds, checks::is_late)?;
+        rounds::run(&mut bench, &mut running, &case, plan.rounds)?;
     }
     for system in running {
         system.stop()?;

@@ -4,10 +4,10 @@ use serde::Serialize;
 
 use super::figure::percent;
 use super::html::escape;
-use crate::checks::is_saturated;
 use crate::error::Error;
 use crate::histograms::{Durations, HistogramRecord};
 use crate::metric::{Comparison, Unit};
+use crate::punctuality::{has_latencies, is_late, is_saturated};
 use crate::result::{LatencyRecord, RunRecord, RunResult, Slot};
 
 /// Points of a percentile curve per factor of ten of its tail.
@@ -58,7 +58,7 @@ pub(super) fn curve(
 ) -> Result<Option<Chart>, Error> {
     let mut arms: Vec<(&str, Vec<Durations>)> = Vec::new();
     for arm in &result.arms {
-        let kept = result.runs_of(case, &arm.name).filter(|run| !is_saturated(run));
+        let kept = result.runs_of(case, &arm.name).filter(|run| has_latencies(run));
         let records = kept.filter_map(|run| run.latency.as_ref());
         let runs: Vec<Durations> =
             records.map(|record| latency(record).durations()).collect::<Result<_, _>>()?;
@@ -105,7 +105,7 @@ pub(super) fn course(
     unit: &'static str,
     figure: impl Fn(&RunRecord, &Slot) -> f64,
 ) -> Chart {
-    let is_shown = |run: &&RunRecord| run.case == case && !is_saturated(run);
+    let is_shown = |run: &&RunRecord| run.case == case && !is_late(run) && !is_saturated(run);
     let mut runs: Vec<&RunRecord> = result.runs.iter().filter(is_shown).collect();
     runs.sort_by_key(|run| run.window_start_ms);
     let mut x = Vec::new();

@@ -4,8 +4,8 @@
 use super::figure::{bytes, number, thousands};
 use super::grid::Grid;
 use super::table::NONE;
-use crate::checks::cannot_keep_up;
 use crate::metric::{Metric, Unit, compare_one};
+use crate::punctuality::{cannot_keep_up, has_latencies};
 use crate::result::{Arm, Experiment, RunRecord, RunResult};
 use crate::statistics::{median, paired_effect};
 use crate::workload::Pace;
@@ -45,8 +45,9 @@ fn latency(result: &RunResult) -> Grid {
         &result.arms.iter().collect::<Vec<_>>(),
         "Publish latency at a fixed rate, p50 / p99, ms",
         "From the intended time of a record to its acknowledgement, medians over the runs that \
-         keep up with the rate. An arm that is saturated does not in half of its runs or more; \
-         told is what it takes instead.",
+         keep up with the rate and whose generator was in time, counted where some were not. An \
+         arm that is saturated does not keep up in half of its runs or more; told is what it \
+         takes instead.",
         |case, arm| {
             let runs = runs_of(result, case, arm);
             if cannot_keep_up(&runs) {
@@ -56,7 +57,13 @@ fn latency(result: &RunResult) -> Grid {
             }
             let [p50, p99] = [Metric::ResponseP50, Metric::ResponseP99]
                 .map(|metric| middle(&runs, metric).map(|value| number(value, Unit::Milliseconds)));
-            Some(format!("{} / {}", p50?, p99?))
+            let count = runs.iter().filter(|run| has_latencies(run)).count();
+            let of = if count < runs.len() {
+                format!(" ({count} of {} runs)", runs.len())
+            } else {
+                String::new()
+            };
+            Some(format!("{} / {}{of}", p50?, p99?))
         },
     )
 }
@@ -218,6 +225,19 @@ mod tests {
         let [row] = grid(&grids, "Publish latency").rows.as_slice() else { panic!("one case") };
         assert!(row[1].contains(" / ") && row[2].contains(" / "), "{row:?}");
         assert_eq!(row[3], "saturated at 9.77 MB/s");
+    }
+
+    #[test]
+    fn latencies_say_over_how_many_runs_they_are_if_not_over_all() {
+        let mut result = with_relay();
+        let late = result.runs.iter_mut().filter(|run| run.arm == "proxy").take(2);
+        late.for_each(|run| sample::make_late(run, 1_100_000, 100));
+        let grids = grids(&result);
+        let [row] = grid(&grids, "Publish latency").rows.as_slice() else { panic!("one case") };
+        assert!(row[2].ends_with(" (4 of 6 runs)") && !row[1].contains("runs"), "{row:?}");
+        let page = crate::report::markdown(&result);
+        assert!(page.contains("| median of 6 runs, latencies of 6 and 4 | direct | proxy |"));
+        assert!(page.contains("| median of 3 runs | direct | proxy |"));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::grid::Grid;
 use super::partitions;
 use super::sentence;
 use super::sizing;
-use super::table::{Contrast, NONE, Row, comparisons, contrasts, offered};
+use super::table::{Contrast, NONE, Row, comparisons, contrasts, offered, runs_counted};
 use crate::checks::{Verdict, Weight};
 use crate::error::Error;
 use crate::metric::{Comparison, Metric};
@@ -221,11 +221,12 @@ fn tables(result: &RunResult, case: &str) -> String {
     format!("<details><summary>All figures, two arms at a time</summary>{tables}</details>")
 }
 
-fn table(result: &RunResult, case: &str, Contrast { baseline, arm }: Contrast<'_>) -> String {
+fn table(result: &RunResult, case: &str, contrast: Contrast<'_>) -> String {
+    let Contrast { baseline, arm } = contrast;
     let mut html = format!(
-        "<div class=\"card table\"><table><tr><th>median of {} runs</th><th>{}</th><th>{}</th>\
+        "<div class=\"card table\"><table><tr><th>median of {}</th><th>{}</th><th>{}</th>\
          <th>difference</th><th>95 % interval</th><th>ratio</th></tr>",
-        result.runs_of(case, arm).count(),
+        runs_counted(result, case, contrast),
         escape(baseline),
         escape(arm),
     );

@@ -3,7 +3,7 @@
 use super::figure::{bytes, thousands};
 use super::grid::Grid;
 use super::sentence;
-use super::table::{Contrast, Row, comparisons, contrasts, offered};
+use super::table::{Contrast, Row, comparisons, contrasts, offered, runs_counted};
 use crate::result::RunResult;
 
 /// A page with the answer, the tables, the checks, the audit and the environment.
@@ -30,9 +30,9 @@ fn append_case(lines: &mut Vec<String>, result: &RunResult, case: &str, contrast
     let Some(run) = result.runs_of(case, arm).next() else { return };
     lines.extend([String::new(), format!("## {case}"), String::new(), offered(run)]);
     lines.push(String::new());
-    let count = result.runs_of(case, arm).count();
+    let runs = runs_counted(result, case, contrast);
     lines.push(format!(
-        "| median of {count} runs | {baseline} | {arm} | difference | 95 % interval | ratio |"
+        "| median of {runs} | {baseline} | {arm} | difference | 95 % interval | ratio |"
     ));
     lines.push("|---|---:|---:|---:|---:|---:|".into());
     for row in comparisons(result, case, arm).map(Row::of) {

@@ -53,6 +53,15 @@ pub(crate) fn result() -> RunResult {
     }
 }
 
+/// Makes the generator late in a run: with one operation in a hundred, or with one in ten.
+pub(crate) fn make_late(run: &mut RunRecord, lag_ns: u64, one_in: u64) {
+    let mut latencies = Latencies::default();
+    latencies.response.record(0, 9_000_000, 1_000);
+    latencies.lag.record(0, 100_000, 1_000 - 1_000 / one_in - 10);
+    latencies.lag.record(0, lag_ns, 1_000 / one_in + 10);
+    run.latency = LatencyRecord::of(&latencies).ok();
+}
+
 fn workload(pace: Pace) -> Workload {
     Workload {
         pace,

@@ -2,6 +2,7 @@
 
 use super::figure::{number, percent, signed};
 use crate::metric::Comparison;
+use crate::punctuality::{has_latencies, is_scheduled};
 use crate::result::{RunRecord, RunResult};
 use crate::workload::Pace;
 
@@ -74,6 +75,19 @@ pub(super) fn comparisons<'a>(
     arm: &'a str,
 ) -> impl Iterator<Item = &'a Comparison> {
     result.comparisons.iter().filter(move |c| c.case == case && c.arm == arm)
+}
+
+/// How many runs an arm has in a case, and in how many of the baseline's and its own the generator
+/// was in time, if not in all.
+pub(super) fn runs_counted(result: &RunResult, case: &str, contrast: Contrast<'_>) -> String {
+    let of = |arm| result.runs_of(case, arm);
+    let Contrast { baseline, arm } = contrast;
+    let words = format!("{} runs", of(arm).count());
+    let [theirs, own] = [baseline, arm].map(|arm| of(arm).filter(|run| has_latencies(run)).count());
+    let has_all = [(baseline, theirs), (arm, own)]
+        .into_iter()
+        .all(|(arm, count)| count == of(arm).filter(|run| is_scheduled(run)).count());
+    if has_all { words } else { format!("{words}, latencies of {theirs} and {own}") }
 }
 
 /// What the runs of a case offered, in words.

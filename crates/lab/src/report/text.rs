@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::grid::Grid;
 use super::sentence;
-use super::table::{Contrast, Row, comparisons, contrasts, offered};
+use super::table::{Contrast, Row, comparisons, contrasts, offered, runs_counted};
 use crate::checks::Weight;
 use crate::result::RunResult;
 
@@ -19,13 +19,12 @@ pub fn text(result: &RunResult) -> String {
     // Tables of two arms at a time say the same at greater length where all stand side by side.
     let is_told = !grids.is_empty() && result.arms.len() > 2;
     for case in result.cases().into_iter().filter(|_| !is_told) {
-        for Contrast { baseline, arm } in contrasts(result, case) {
+        for contrast in contrasts(result, case) {
+            let Contrast { baseline, arm } = contrast;
             let rows: Vec<Row> = comparisons(result, case, arm).map(Row::of).collect();
-            let runs = result.runs_of(case, arm);
-            let (count, first) =
-                runs.fold((0, None), |(n, first), run| (n + 1, first.or(Some(run))));
-            let Some(run) = first else { continue };
-            append(&mut text, format_args!("\n{case}\n  {}, {count} pairs\n\n", offered(run)));
+            let Some(run) = result.runs_of(case, arm).next() else { continue };
+            let runs = runs_counted(result, case, contrast);
+            append(&mut text, format_args!("\n{case}\n  {}, {runs}\n\n", offered(run)));
             append_table(&mut text, baseline, arm, &rows);
         }
     }

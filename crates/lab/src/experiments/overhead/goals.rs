@@ -2,10 +2,11 @@
 //! whose arms are not all there is not judged.
 
 use super::{CATCH_UP, FULL_SPEED, Plan, SINGLE, batch_name};
-use crate::checks::{Check, Weight, cannot_keep_up};
+use crate::checks::{Check, Weight};
 use crate::experiments::fronts::Front;
 use crate::metric::Metric;
 use crate::objective::{Bound, Objective};
+use crate::punctuality::cannot_keep_up;
 use crate::result::Arm;
 use crate::run::RunRecord;
 use crate::workload::BYTES_PER_MB;

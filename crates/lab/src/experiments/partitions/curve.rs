@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use super::operator::{Trouble, nanos};
 use super::subject::Subject;
 use super::{CurvePlan, Plan, announce, make_topic, spread, start};
-use crate::checks;
 use crate::cpu::CpuMeter;
 use crate::error::Error;
 use crate::experiments::bench::{Bench, Named};
@@ -16,6 +15,7 @@ use crate::ledger::{Audit, SentLedger, audit};
 use crate::partitions::{
     Batching, CurvePoint, How, IdleCpu, PartitionsRecord, fixed_rate_case, full_speed_case,
 };
+use crate::punctuality::lag_is_late;
 use crate::workload::{Pace, Workload};
 
 /// Runs at the fixed rate of one point at most: another is made when the generator was late.
@@ -120,7 +120,7 @@ fn fixed_rate(
         let setup = Setup { workload: workload.clone(), first_producer: run, ..full_speed.clone() };
         let mut measured = generator::produce(&setup)?;
         sent.append(&mut measured.sent);
-        point.is_late = checks::lag_is_late(&measured.latencies);
+        point.is_late = lag_is_late(&measured.latencies);
         point.is_unsustained = measured.shed > 0 || measured.answered * 100 < measured.offered * 99;
         point.fixed_rate = Some(batching(&measured, &workload));
         if !point.is_late || run == FIXED_RATE_RUNS_MAX {

@@ -1,0 +1,222 @@
+//! Whether the generator kept the schedule of a run, and what the run's figures are worth if not.
+//!
+//! | run | latencies | processor time |
+//! |---|---|---|
+//! | in time | count | counts |
+//! | late: 1 in 100 operations or more | none | counts |
+//! | bunched: late with 1 in 10 operations or more | none | none |
+//! | saturated: the target cannot keep up | none | counts |
+//!
+//! Processor time follows bytes and requests. What comes late comes together with what is due then,
+//! so that fewer requests carry it. Where nine tenths come in time, that can be a tenth of the
+//! requests at most.
+
+use crate::generator::GENERATOR_ROLE;
+use crate::histograms::Latencies;
+use crate::run::RunRecord;
+use crate::statistics::{PAIRS_MIN, PairedEffect, paired_effect};
+use crate::workload::Pace;
+
+/// Schedule lag that never matters, ns.
+pub(crate) const LAG_NS_MIN: u64 = 1_000_000;
+
+/// Schedule lag in relation to the response time that it is part of, at the 99th percentile.
+const LAG_SHARE_MAX: f64 = 0.05;
+
+/// Share of what was offered inside the window that a target which keeps up has acknowledged there;
+/// the last few ms of records are acknowledged after it.
+const KEPT_UP_SHARE_MIN: f64 = 0.97;
+
+/// Share of the machine's processors that the measured processes have to take together for whatever
+/// is late to be late because of them, and not because of something else on the machine.
+const OWN_SHARE_MIN: f64 = 0.9;
+
+/// Length of a tick of the machine's counters, ns.
+const TICK_NS: f64 = 1e7;
+
+/// Whether a run has intended times.
+pub(crate) fn is_scheduled(run: &RunRecord) -> bool {
+    matches!(run.workload.pace, Pace::Scheduled { .. })
+}
+
+/// Whether the generator itself was late in a run, so that its latencies say nothing of the target.
+pub(crate) fn is_late(run: &RunRecord) -> bool {
+    lag_and_limit(run).is_some_and(|(lag, allowed)| lag >= allowed)
+}
+
+/// Whether the latencies of a run are the target's.
+pub(crate) fn has_latencies(run: &RunRecord) -> bool {
+    run.latency.is_some() && !is_late(run) && !is_saturated(run)
+}
+
+/// Whether so much came late that the requests were others than those of the schedule, and so their
+/// cost. Not for a target that cannot keep up: that is what it costs there.
+pub(crate) fn is_bunched(run: &RunRecord) -> bool {
+    let Some((_, allowed)) = lag_and_limit(run) else { return false };
+    let lag = run.latency.as_ref().map_or(0, |latency| latency.lag.summary.p90_ns);
+    float(lag) >= allowed && !is_saturated(run)
+}
+
+/// Whether the target could not keep up with the rate of a run: it acknowledged less than was
+/// offered, or left the generator without a processor, so that it was late.
+pub(crate) fn is_saturated(run: &RunRecord) -> bool {
+    let is_behind = float(run.produced_records) < KEPT_UP_SHARE_MIN * float(run.offered);
+    let own_ns: u64 = run.processes.iter().map(|usage| usage.cpu_ns).sum();
+    let ticks = run.host.busy_ticks + run.host.idle_ticks + run.host.steal_ticks;
+    let has_all = float(own_ns) >= OWN_SHARE_MIN * TICK_NS * float(ticks);
+    is_scheduled(run) && (is_behind || has_all && is_late(run))
+}
+
+/// Whether the target cannot keep up with the rate of all these runs: at least half say so.
+pub(crate) fn cannot_keep_up(runs: &[&RunRecord]) -> bool {
+    let saturated = runs.iter().filter(|run| is_saturated(run)).count();
+    saturated > 0 && 2 * saturated >= runs.len()
+}
+
+/// Whether enough of the runs of one arm and case are in time for a claim about latencies: so many
+/// as an interval takes, where there are as many, and no fewer than those that are late. Those that
+/// are in time on a machine on which most are not would be a choice of its best moments.
+pub(crate) fn are_enough_in_time(runs: &[&RunRecord]) -> bool {
+    let in_time = runs.iter().filter(|run| !is_late(run)).count();
+    in_time >= PAIRS_MIN.min(runs.len()) && 2 * in_time >= runs.len()
+}
+
+/// Whether the runs of a case should go on: an arm that keeps up has latencies in fewer than
+/// `wanted` of them.
+pub(crate) fn lacks_latencies(runs: &[&RunRecord], wanted: usize) -> bool {
+    let scheduled: Vec<&RunRecord> = runs.iter().copied().filter(|run| is_scheduled(run)).collect();
+    by_arm(&scheduled).iter().any(|of_arm| {
+        let count = of_arm.iter().filter(|run| has_latencies(run)).count();
+        count < wanted && !cannot_keep_up(of_arm)
+    })
+}
+
+/// What late runs cost, as the logarithm of the ratio to the others of their arm and case: the
+/// processor time of all but the generator, per record. Each arm and case with runs of both kinds
+/// counts once. None with too few of them.
+pub(crate) fn cost_of_lateness(runs: &[&RunRecord], seed: u64) -> Option<PairedEffect> {
+    let log_ratios: Vec<f64> = by_arm(runs)
+        .iter()
+        .filter_map(|of_arm| {
+            let cost = |is_late_wanted: bool| {
+                let runs = of_arm.iter().filter(|run| is_late(run) == is_late_wanted);
+                mean(&runs.filter_map(|run| cost_per_record(run)).collect::<Vec<_>>())
+            };
+            Some((cost(true)? / cost(false)?).ln())
+        })
+        .collect();
+    paired_effect(&log_ratios, seed)
+}
+
+/// The runs of each arm of each case, in the order of their first ones.
+pub(crate) fn by_arm<'a>(runs: &[&'a RunRecord]) -> Vec<Vec<&'a RunRecord>> {
+    let mut groups: Vec<Vec<&RunRecord>> = Vec::new();
+    for run in runs {
+        let is_of = |group: &&mut Vec<&RunRecord>| {
+            group.first().is_some_and(|first| (&first.case, &first.arm) == (&run.case, &run.arm))
+        };
+        match groups.iter_mut().find(is_of) {
+            Some(group) => group.push(run),
+            None => groups.push(vec![run]),
+        }
+    }
+    groups
+}
+
+/// As [`is_late`], of a run that is not recorded yet.
+pub(crate) fn lag_is_late(latencies: &Latencies) -> bool {
+    let [lag, response] =
+        [&latencies.lag, &latencies.response].map(|durations| float(durations.quantile_ns(0.99)));
+    lag >= (LAG_SHARE_MAX * response).max(float(LAG_NS_MIN))
+}
+
+/// The 99th percentile of the schedule lag and what is allowed, in ns.
+pub(crate) fn lag_and_limit(run: &RunRecord) -> Option<(f64, f64)> {
+    let latency = run.latency.as_ref()?;
+    let allowed = LAG_SHARE_MAX * float(latency.response.summary.p99_ns);
+    Some((float(latency.lag.summary.p99_ns), allowed.max(float(LAG_NS_MIN))))
+}
+
+fn cost_per_record(run: &RunRecord) -> Option<f64> {
+    let systems = run.processes.iter().filter(|usage| usage.role != GENERATOR_ROLE);
+    let cpu_ns: u64 = systems.map(|usage| usage.cpu_ns).sum();
+    let records = run.produced_records + run.consumed_records;
+    (cpu_ns > 0 && records > 0 && !is_bunched(run)).then(|| float(cpu_ns) / float(records))
+}
+
+fn mean(values: &[f64]) -> Option<f64> {
+    let count = u32::try_from(values.len()).ok().filter(|count| *count > 0)?;
+    Some(values.iter().sum::<f64>() / f64::from(count))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "figures of a measurement stay below 2^53")]
+fn float(value: u64) -> f64 {
+    value as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metric::Metric;
+    use crate::report::sample::{self, make_late};
+
+    fn run() -> RunRecord {
+        sample::result().runs.swap_remove(1)
+    }
+
+    fn late(lag_ns: u64, one_in: u64) -> RunRecord {
+        let mut run = run();
+        make_late(&mut run, lag_ns, one_in);
+        run
+    }
+
+    #[test]
+    fn a_run_that_is_late_now_and_then_loses_its_latencies_alone() {
+        assert!(!is_late(&run()) && !is_late(&late(900_000, 100)));
+        let late = late(1_100_000, 100);
+        assert!(is_late(&late) && !is_bunched(&late) && !has_latencies(&late));
+        let cpu = |run: &RunRecord| Metric::ProxyCpu.of(run);
+        assert_eq!((Metric::ResponseP50.of(&late), cpu(&late)), (None, cpu(&run())));
+        assert!(Metric::ProduceThroughput.of(&late).is_some());
+    }
+
+    #[test]
+    fn a_run_that_is_late_throughout_loses_its_processor_time_too() {
+        let late = late(1_100_000, 10);
+        assert!(is_bunched(&late));
+        assert_eq!(Metric::ProxyCpu.of(&late), None);
+        assert_eq!(Metric::BrokerCpu.of(&late), None);
+    }
+
+    #[test]
+    fn what_a_saturated_target_costs_counts_however_late_it_made_the_generator() {
+        let mut saturated = late(1_100_000, 10);
+        saturated.produced_records = saturated.offered / 2;
+        assert!(is_saturated(&saturated) && !is_bunched(&saturated));
+        assert!(Metric::ProxyCpu.of(&saturated).is_some());
+        assert_eq!(Metric::ResponseP50.of(&saturated), None);
+    }
+
+    #[test]
+    fn a_case_goes_on_until_every_arm_that_keeps_up_has_its_latencies() {
+        let mut runs = sample::result().runs;
+        runs.retain(is_scheduled);
+        let lacks =
+            |runs: &[RunRecord], wanted| lacks_latencies(&runs.iter().collect::<Vec<_>>(), wanted);
+        assert!(!lacks(&runs, 6) && lacks(&runs, 7));
+        make_late(&mut runs[0], 1_100_000, 100);
+        assert!(lacks(&runs, 6) && !lacks(&runs, 5));
+        // The other arm is saturated in half of its runs, and no further one would help.
+        let others = runs.iter_mut().filter(|run| run.arm == "proxy").take(3);
+        others.for_each(|run| run.produced_records = 0);
+        assert!(!lacks(&runs, 5));
+    }
+
+    #[test]
+    fn a_case_at_full_speed_has_no_latencies_to_wait_for() {
+        let mut runs = sample::result().runs;
+        runs.retain(|run| !is_scheduled(run));
+        assert!(!runs.is_empty());
+        assert!(!lacks_latencies(&runs.iter().collect::<Vec<_>>(), 100));
+    }
+}
