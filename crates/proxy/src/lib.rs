@@ -15,6 +15,7 @@
 //! | `filter`, `context` | [`Filter`]: what it claims, is given and says; [`SessionContext`] |
 //! | `frame` | [`RequestFrame`], [`ResponseFrame`] |
 //! | `chain`, `upstream` | the filters of a cluster at work; requests of their own |
+//! | `topic_names` | [`TopicNames`]: which topic an id means, for filters |
 //! | `record_encryption` | [`RecordEncryption`]: the filter that seals and opens values |
 //! | `requests` | headers of requests: which answers will come; requests for filters |
 //! | `in_flight` | requests that wait for their answers |
@@ -54,6 +55,7 @@ mod responses;
 mod rewrite;
 mod session;
 mod shape;
+mod topic_names;
 mod upstream;
 mod walk;
 
@@ -65,4 +67,5 @@ pub use frame::{RequestFrame, ResponseFrame};
 pub use moldau_net::Principal;
 pub use proxy::Proxy;
 pub use record_encryption::{RecordEncryption, RecordEncryptionSettings, UnresolvedKey};
+pub use topic_names::TopicNames;
 pub use upstream::{FilterError, Upstream};

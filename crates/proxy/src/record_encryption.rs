@@ -25,7 +25,6 @@ mod counters;
 mod fetch;
 mod lengths;
 mod produce;
-mod topic_names;
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -41,11 +40,11 @@ use tokio::time::Instant;
 
 use self::counters::Counters;
 use self::produce::Unsent;
-use self::topic_names::TopicNames;
 use crate::context::SessionContext;
 use crate::filter::{Direction, Filter, FilterFuture, FilterMetric, RequestOutcome, SessionFilter};
 use crate::frame::{RequestFrame, ResponseFrame};
 use crate::log_limit::LogLimit;
+use crate::topic_names::TopicNames;
 use crate::upstream::Upstream;
 
 /// Bytes of records of one batch, unpacked, before or after it is sealed: what a broker takes as a

@@ -14,22 +14,27 @@ const METADATA_VERSION: i16 = 12;
 /// than asking again.
 const NAMES_MAX: usize = 100_000;
 
-/// The names of topics by id, as the cluster tells them.
+/// The names of topics by id, as the cluster tells them. For the filters of one cluster: what one
+/// session learned, the others know.
 #[derive(Debug, Default)]
-pub(super) struct TopicNames {
+pub struct TopicNames {
     /// Guards the names that are known; never held across a wait.
     by_id: Mutex<HashMap<Uuid, Arc<str>>>,
 }
 
 impl TopicNames {
     /// The name of a topic, if it was learned.
-    pub(super) fn get(&self, id: Uuid) -> Option<Arc<str>> {
+    #[must_use]
+    pub fn get(&self, id: Uuid) -> Option<Arc<str>> {
         self.lock().get(&id).cloned()
     }
 
     /// Asks for those of `ids` that are not known. Those that are not known then either, the
     /// cluster does not know, or does not show to this client.
-    pub(super) async fn learn(
+    ///
+    /// # Errors
+    /// The cluster does not answer, or not in a way that can be read.
+    pub async fn learn(
         &self,
         ids: impl Iterator<Item = Uuid>,
         upstream: &mut Upstream,
