@@ -26,6 +26,9 @@ pub(crate) struct Chain {
     cluster: String,
     filters: Vec<Link>,
     claims: Claims,
+    /// A bit for each API that clients may use.
+    admitted: u128,
+    admits_unknown: bool,
     failures: LogLimit,
 }
 
@@ -68,8 +71,20 @@ impl Chain {
             })
             .collect();
         let claims = filters.iter().fold(Claims::default(), |all, link| all.and(link.claims));
+        let admit = |api| filters.iter().all(|link: &Link| link.filter.admits(api));
+        let admitted = ApiKey::ALL.iter().filter(|api| admit(Some(**api)));
+        let admitted = admitted.fold(0, |bits, api| bits | bit(api.key()));
+        let admits_unknown = admit(None);
         let (cluster, failures) = (cluster.to_owned(), LogLimit::default());
-        Arc::new(Self { cluster, filters, claims, failures })
+        Arc::new(Self { cluster, filters, claims, admitted, admits_unknown, failures })
+    }
+
+    /// Whether clients may use an API.
+    pub(crate) fn admits(&self, api_key: i16) -> bool {
+        match ApiKey::try_from(api_key) {
+            Ok(_) => self.admitted & bit(api_key) != 0,
+            Err(_) => self.admits_unknown,
+        }
     }
 
     /// Whether any filter needs these messages.
@@ -127,6 +142,11 @@ impl SessionChain {
     /// Whether any filter needs these messages.
     pub(crate) fn claims(&self, api_key: i16, direction: Direction) -> bool {
         self.chain.claims(api_key, direction)
+    }
+
+    /// Whether clients may use an API.
+    pub(crate) fn admits(&self, api_key: i16) -> bool {
+        self.chain.admits(api_key)
     }
 
     /// Whether any of the first `count` filters needs these messages.

@@ -39,6 +39,13 @@ pub trait Filter: fmt::Debug + Send + Sync {
     /// by a filter: it is not offered, and ends the session that uses it.
     fn claims(&self, api: ApiKey, direction: Direction) -> bool;
 
+    /// Whether clients may use an API at all, asked once when the proxy starts; `None` is one that
+    /// the proxy does not know. What is refused is not offered, and ends the session that uses it
+    /// all the same, as Kafka does with an API that it does not have.
+    fn admits(&self, _api: Option<ApiKey>) -> bool {
+        true
+    }
+
     /// What handles the messages of one session, on one thread. A reload may give a session that
     /// stands other filters, between two requests.
     fn session(self: Arc<Self>, session: &SessionContext) -> Rc<dyn SessionFilter>;

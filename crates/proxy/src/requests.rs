@@ -91,6 +91,9 @@ impl RequestScanner {
     fn begin(&mut self, bytes: &mut [u8], in_flight: &mut InFlight) -> Result<Step, Malformed> {
         let Some(head) = head(bytes)? else { return Ok(Step::Starved) };
         let Head { expected, api, total, .. } = head;
+        if !self.filters.admits(expected.api_key) {
+            return Err(Malformed("request of an API that a filter refuses"));
+        }
         if api == Some(ApiKey::ApiVersions)
             && expected.api_version > ApiKey::ApiVersions.valid_versions().max
             && let Some(version) = bytes.get_mut(6..8)

@@ -218,7 +218,7 @@ impl Rewriter {
                 let chain = self.cluster.chain();
                 let directions = [Direction::Request, Direction::Response];
                 let filtered = directions.iter().any(|it| chain.claims(offered.api_key, *it));
-                intersect(offered, filtered).is_some()
+                chain.admits(offered.api_key) && intersect(offered, filtered).is_some()
             });
         })
     }

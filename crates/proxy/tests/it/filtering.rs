@@ -1,5 +1,6 @@
 //! Filters on their way through sockets, among them the one of the example.
 
+use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
 use moldau_protocol::frame;
@@ -7,6 +8,7 @@ use moldau_protocol::messages::{
     ApiKey, ApiVersionsRequest, ApiVersionsResponse, HeartbeatRequest, HeartbeatResponse,
     ProduceRequest, ProduceResponse, api_versions_response::ApiVersion,
 };
+use moldau_proxy::{Direction, Filter, SessionContext, SessionFilter};
 
 use crate::client_id::ClientIdPrefix;
 use crate::world::{Act, Broker, Client, answer, bootstrap, counter, encode, proxy_with};
@@ -63,6 +65,55 @@ fn versions_that_a_filter_cannot_read_are_not_offered() {
     let produce = ApiKey::Produce.valid_versions();
     assert_eq!((offered[0].min_version, offered[0].max_version), (produce.min, produce.max));
     assert_eq!(offered[1].min_version, 0);
+}
+
+/// Refuses heartbeats and what the proxy does not know.
+#[derive(Debug)]
+struct Refusing;
+
+impl Filter for Refusing {
+    fn name(&self) -> &'static str {
+        "refusing"
+    }
+
+    fn claims(&self, _: ApiKey, _: Direction) -> bool {
+        false
+    }
+
+    fn admits(&self, api: Option<ApiKey>) -> bool {
+        api.is_some_and(|api| api != ApiKey::Heartbeat)
+    }
+
+    fn session(self: Arc<Self>, _: &SessionContext) -> Rc<dyn SessionFilter> {
+        struct Nothing;
+        impl SessionFilter for Nothing {}
+        Rc::new(Nothing)
+    }
+}
+
+#[test]
+fn what_a_filter_refuses_is_not_offered_and_ends_the_session() {
+    let broker = Broker::start(|seen| {
+        let offered = [ApiKey::Heartbeat, ApiKey::SyncGroup].map(|api| ApiVersion {
+            api_key: api.key(),
+            max_version: 4,
+            ..Default::default()
+        });
+        let response = ApiVersionsResponse { api_keys: offered.to_vec(), ..Default::default() };
+        Act::Send(answer(ApiKey::ApiVersions, 3, seen.correlation_id, &response))
+    });
+    let proxy = proxy_with(&[broker.address], vec![Arc::new(Refusing)]);
+    let mut client = Client::connect(bootstrap(&proxy));
+    let offered = client.call(3, &ApiVersionsRequest::default()).api_keys;
+    assert_eq!(offered.iter().map(|api| api.api_key).collect::<Vec<_>>(), [14]);
+    let heartbeat = encode(4, 1, &HeartbeatRequest::default());
+    client.send(&heartbeat);
+    assert!(client.is_closed());
+    let mut unknown = heartbeat;
+    unknown[4..6].copy_from_slice(&120_i16.to_be_bytes());
+    let mut client = Client::connect(bootstrap(&proxy));
+    client.send(&unknown);
+    assert!(client.is_closed());
 }
 
 #[test]
