@@ -1,0 +1,152 @@
+//! What groups have committed.
+
+use moldau_protocol::messages::offset_commit_request::OffsetCommitRequestTopic;
+use moldau_protocol::messages::offset_commit_response::{
+    OffsetCommitResponsePartition, OffsetCommitResponseTopic,
+};
+use moldau_protocol::messages::offset_fetch_request::{
+    OffsetFetchRequestGroup, OffsetFetchRequestTopic, OffsetFetchRequestTopics,
+};
+use moldau_protocol::messages::offset_fetch_response::{
+    OffsetFetchResponseGroup, OffsetFetchResponsePartition, OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic, OffsetFetchResponseTopics,
+};
+use moldau_protocol::messages::{
+    OffsetCommitRequest, OffsetCommitResponse, OffsetFetchRequest, OffsetFetchResponse,
+};
+
+use super::{Decide, Named, Partial, take, topic};
+
+/// The first version of OffsetCommit and of OffsetFetch that calls topics by id (KIP-848).
+const TOPIC_IDS_SINCE: i16 = 10;
+
+/// The first version of OffsetFetch that asks for several groups (KIP-709).
+const GROUPS_SINCE: i16 = 8;
+
+/// The offset and the epoch of what was never committed.
+const NOT_COMMITTED: i64 = -1;
+
+impl Partial for OffsetCommitRequest {
+    fn take_refused(&mut self, version: i16, decide: &Decide<'_>) -> Option<OffsetCommitResponse> {
+        let is_by_id = version >= TOPIC_IDS_SINCE;
+        let tell = |of: OffsetCommitRequestTopic, error_code| {
+            let partitions = of.partitions.iter().map(|of| OffsetCommitResponsePartition {
+                partition_index: of.partition_index,
+                error_code,
+                ..Default::default()
+            });
+            OffsetCommitResponseTopic {
+                partitions: partitions.collect(),
+                name: of.name,
+                topic_id: of.topic_id,
+                ..Default::default()
+            }
+        };
+        let decide = |of: &OffsetCommitRequestTopic| decide(topic(&of.name, of.topic_id, is_by_id));
+        let topics = take(&mut self.topics, decide, tell);
+        (!topics.is_empty()).then(|| OffsetCommitResponse { topics, ..Default::default() })
+    }
+
+    fn has_left(&self, _: i16) -> bool {
+        !self.topics.is_empty()
+    }
+
+    fn join(answer: &mut OffsetCommitResponse, mut refused: OffsetCommitResponse) {
+        answer.topics.append(&mut refused.topics);
+    }
+}
+
+/// A group that is refused is left out with all its topics; of others, single topics may be.
+impl Partial for OffsetFetchRequest {
+    fn take_refused(&mut self, version: i16, decide: &Decide<'_>) -> Option<OffsetFetchResponse> {
+        if version < GROUPS_SINCE {
+            return take_from_one(self, decide);
+        }
+        let is_by_id = version >= TOPIC_IDS_SINCE;
+        let tell = |of: OffsetFetchRequestGroup, error_code| OffsetFetchResponseGroup {
+            group_id: of.group_id,
+            error_code,
+            ..Default::default()
+        };
+        let mut groups = take(&mut self.groups, |of| decide(Named::Group(&of.group_id)), tell);
+        for group in &mut self.groups {
+            let Some(wanted) = &mut group.topics else { continue };
+            let decide =
+                |of: &OffsetFetchRequestTopics| decide(topic(&of.name, of.topic_id, is_by_id));
+            let topics = take(wanted, decide, refused_topic);
+            if !topics.is_empty() {
+                let group_id = group.group_id.clone();
+                groups.push(OffsetFetchResponseGroup { group_id, topics, ..Default::default() });
+            }
+        }
+        (!groups.is_empty()).then(|| OffsetFetchResponse { groups, ..Default::default() })
+    }
+
+    fn has_left(&self, version: i16) -> bool {
+        if version < GROUPS_SINCE {
+            return self.topics.as_ref().is_none_or(|topics| !topics.is_empty());
+        }
+        !self.groups.is_empty()
+    }
+
+    fn join(answer: &mut OffsetFetchResponse, mut refused: OffsetFetchResponse) {
+        answer.topics.append(&mut refused.topics);
+        for mut group in refused.groups {
+            let asked = answer.groups.iter_mut().find(|it| it.group_id == group.group_id);
+            match asked {
+                // A group that failed as a whole tells of no topic.
+                Some(asked) if asked.error_code != 0 => {}
+                Some(asked) => asked.topics.append(&mut group.topics),
+                None => answer.groups.push(group),
+            }
+        }
+    }
+}
+
+/// As it was before a request could ask for several groups.
+fn take_from_one(
+    request: &mut OffsetFetchRequest,
+    decide: &Decide<'_>,
+) -> Option<OffsetFetchResponse> {
+    if let Some(code) = decide(Named::Group(&request.group_id)) {
+        let error_code = code.into();
+        let named = std::mem::take(request.topics.get_or_insert_default());
+        // Version 1 has no error for the whole.
+        let topics = named.into_iter().map(|of| refused_named_topic(of, error_code)).collect();
+        return Some(OffsetFetchResponse { topics, error_code, ..Default::default() });
+    }
+    let decide = |of: &OffsetFetchRequestTopic| decide(Named::Topic(&of.name));
+    let topics = take(request.topics.as_mut()?, decide, refused_named_topic);
+    (!topics.is_empty()).then(|| OffsetFetchResponse { topics, ..Default::default() })
+}
+
+fn refused_topic(of: OffsetFetchRequestTopics, error_code: i16) -> OffsetFetchResponseTopics {
+    let partitions = of.partition_indexes.iter().map(|index| OffsetFetchResponsePartitions {
+        partition_index: *index,
+        committed_offset: NOT_COMMITTED,
+        metadata: Some(String::new()),
+        error_code,
+        ..Default::default()
+    });
+    OffsetFetchResponseTopics {
+        partitions: partitions.collect(),
+        name: of.name,
+        topic_id: of.topic_id,
+        ..Default::default()
+    }
+}
+
+fn refused_named_topic(of: OffsetFetchRequestTopic, error_code: i16) -> OffsetFetchResponseTopic {
+    let partitions = of.partition_indexes.iter().map(|index| OffsetFetchResponsePartition {
+        partition_index: *index,
+        committed_offset: NOT_COMMITTED,
+        metadata: Some(String::new()),
+        error_code,
+        ..Default::default()
+    });
+    OffsetFetchResponseTopic {
+        partitions: partitions.collect(),
+        name: of.name,
+        ..Default::default()
+    }
+}

@@ -1,0 +1,6 @@
+//! Filters at work in a proxy, between plain sockets and a scripted cluster.
+
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+mod tenants;
+mod world;
