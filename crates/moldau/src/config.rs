@@ -1,80 +1,92 @@
 //! Configuration files: one YAML file per process, parsed once into the plain structs of the crate
 //! that it configures.
 //!
-//! A key that is not known is refused, with the place and the nearest key that is.
+//! A mistake is told with its line and column: by the parser, or by [`Problem`], for which values
+//! that may be wrong in themselves stand as [`At`] in the structs of the files.
 
 pub(crate) mod broker;
+mod ports;
+mod problem;
 pub(crate) mod proxy;
 mod record_encryption;
+mod sources;
 
 use std::path::Path;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::anyhow;
 use serde::de::DeserializeOwned;
-use serde_saphyr::Error;
 
-/// Largest configuration file that is read: a mistaken path must not fill the memory.
-const FILE_BYTES_MAX: u64 = 1 << 20;
+use problem::At;
+pub(crate) use problem::Problem;
+pub(crate) use sources::Sources;
 
-/// Reads and parses a configuration file.
+/// Reads a configuration file, parses it, and makes settings of its keys.
 ///
 /// # Errors
-/// Names the file and the line.
+/// Names the file, the line and the column.
+pub(crate) fn load<F: DeserializeOwned, C>(
+    path: &Path,
+    sources: &mut Sources,
+    make: impl FnOnce(F, &mut Sources) -> Result<C, Problem>,
+) -> anyhow::Result<C> {
+    sources.add(path);
+    let text = text(path)?;
+    let settings = parse(&text).and_then(|file| make(file, sources));
+    settings.map_err(|problem| anyhow!("{}{problem}", path.display()))
+}
+
+/// Reads and parses a file.
+///
+/// # Errors
+/// Names the file, the line and the column.
 pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
-    let length = std::fs::metadata(path).with_context(|| format!("{}", path.display()))?.len();
-    if length > FILE_BYTES_MAX {
-        bail!("{}: larger than a configuration file can be", path.display());
+    parse(&text(path)?).map_err(|problem| anyhow!("{}{problem}", path.display()))
+}
+
+/// The text of a configuration file.
+///
+/// # Errors
+/// Names the file and says why.
+pub(crate) fn text(path: &Path) -> anyhow::Result<String> {
+    let bytes = sources::read(path).map_err(anyhow::Error::msg)?;
+    let text = std::str::from_utf8(&bytes).map(str::to_owned);
+    text.map_err(|_| anyhow!("{}: is not a text in UTF-8", path.display()))
+}
+
+/// Parses a configuration.
+///
+/// # Errors
+/// The first problem.
+pub(crate) fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
+    serde_saphyr::from_str(text).map_err(|error| Problem::of_parser(&error, text))
+}
+
+/// Host and port of an address that may have a name.
+///
+/// # Errors
+/// Names the key.
+fn host_port(key: &str, text: &At<String>) -> Result<(String, u16), Problem> {
+    let split = text.value.rsplit_once(':').and_then(|(host, port)| {
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        let port = port.parse().ok().filter(|port| *port > 0)?;
+        (!host.is_empty()).then(|| (host.to_owned(), port))
+    });
+    let is_not = || Problem::at(text, format_args!("{key}: {:?} is not HOST:PORT", text.value));
+    split.ok_or_else(is_not)
+}
+
+/// Refuses what must not be 0.
+fn at_least_one<T: Default + PartialEq>(value: &At<T>, key: &str) -> Result<(), Problem> {
+    match value.value == T::default() {
+        true => Err(Problem::at(value, format_args!("{key}: must be at least 1"))),
+        false => Ok(()),
     }
-    let text = std::fs::read_to_string(path).with_context(|| format!("{}", path.display()))?;
-    parse(&text).map_err(|problem| anyhow!("{}{problem}", path.display()))
 }
 
-/// Parses a configuration; a problem is told as `:line:column: what`.
-pub(crate) fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
-    serde_saphyr::from_str(text).map_err(|error| {
-        let error = error.without_snippet();
-        let place = error
-            .location()
-            .map(|at| format!(":{}:{}", at.line(), at.column()))
-            .unwrap_or_default();
-        format!("{place}: {}", describe(error))
-    })
-}
-
-fn describe(error: &Error) -> String {
-    let Error::SerdeUnknownField { field, expected, .. } = error else {
-        return error.to_string();
-    };
-    match nearest(field, expected) {
-        Some(key) => format!("unknown key {field:?}; did you mean {key:?}?"),
-        None => format!("unknown key {field:?}; known are {}", expected.join(", ")),
-    }
-}
-
-/// The known key that differs least from `field`, if it is at all alike.
-fn nearest<'a>(field: &str, known: &[&'a str]) -> Option<&'a str> {
-    let (distance, key) =
-        known.iter().map(|key| (edit_distance(field, key), *key)).min_by_key(|(it, _)| *it)?;
-    (distance <= field.len().max(key.len()) / 2).then_some(key)
-}
-
-/// Levenshtein's distance in bytes, by rows.
-fn edit_distance(left: &str, right: &str) -> usize {
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (index, own) in left.bytes().enumerate() {
-        let mut diagonal = index;
-        let mut previous = index + 1;
-        if let Some(first) = row.first_mut() {
-            *first = previous;
-        }
-        for (cell, other) in row.iter_mut().skip(1).zip(right.bytes()) {
-            let substituted = diagonal + usize::from(own != other);
-            diagonal = *cell;
-            *cell = substituted.min(previous + 1).min(diagonal + 1);
-            previous = *cell;
-        }
-    }
-    row.last().copied().unwrap_or(0)
+/// The number of threads, if the file tells one.
+fn threads(count: Option<At<usize>>) -> Result<Option<usize>, Problem> {
+    count.as_ref().map_or(Ok(()), |count| at_least_one(count, "network_threads"))?;
+    Ok(count.map(|count| count.value))
 }
 
 #[cfg(test)]
@@ -92,19 +104,19 @@ mod tests {
 
     #[test]
     fn an_unknown_key_is_refused_with_its_place_and_the_nearest_key() {
-        let problem = parse::<Sample>("data_dir: x\ncuont: 3\n").unwrap_err();
+        let problem = parse::<Sample>("data_dir: x\ncuont: 3\n").unwrap_err().to_string();
         assert_eq!(problem, ":2:1: unknown key \"cuont\"; did you mean \"count\"?");
     }
 
     #[test]
     fn a_wrong_type_is_refused_with_its_place() {
-        let problem = parse::<Sample>("data_dir: x\ncount: many\n").unwrap_err();
+        let problem = parse::<Sample>("data_dir: x\ncount: many\n").unwrap_err().to_string();
         assert!(problem.starts_with(":2:8: "), "{problem}");
     }
 
     /// The keys that a file may have, from the refusal of one that is like none of them.
     fn known_keys<T: DeserializeOwned + std::fmt::Debug>(text: &str) -> Vec<String> {
-        let problem = parse::<T>(text).unwrap_err();
+        let problem = parse::<T>(text).unwrap_err().to_string();
         let (_, keys) = problem.split_once("known are ").expect("nothing is like this key");
         keys.split(", ").map(str::to_owned).collect()
     }
@@ -135,13 +147,5 @@ mod tests {
         filter.extend(known_keys::<record_encryption::OfMemory>("'0': 1"));
         filter.extend(known_keys::<record_encryption::OfMemoryKek>("'0': 1"));
         assert_eq!(filter, documented_keys("## `record_encryption`"));
-    }
-
-    #[test]
-    fn distance_counts_edits() {
-        assert_eq!(edit_distance("listen", "listen"), 0);
-        assert_eq!(edit_distance("lisen", "listen"), 1);
-        assert_eq!(edit_distance("", "abc"), 3);
-        assert_eq!(edit_distance("kitten", "sitting"), 3);
     }
 }

@@ -10,7 +10,8 @@ use crate::commands::signals::Signals;
 use crate::config;
 
 pub(crate) fn run(options: &BrokerOptions) -> anyhow::Result<ExitCode> {
-    let config = config::broker::load(options)?;
+    let mut sources = config::Sources::default();
+    let config = config::broker::load(options, &mut sources)?;
     let signals = Signals::watch()?;
     let data_dir = config.data_dir.display().to_string();
     let broker = Broker::start(config).map_err(|error| did_not_start(error, &data_dir))?;

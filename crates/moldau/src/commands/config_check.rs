@@ -3,21 +3,25 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use crate::config::{self, broker, proxy};
+use crate::config::{self, Sources, broker, proxy};
 
 /// The key that every proxy configuration has and no broker configuration.
 const PROXY_KEY: &str = "virtual_clusters";
 
 pub(crate) fn run(path: &Path) -> anyhow::Result<ExitCode> {
-    let text = std::fs::read_to_string(path)?;
+    let text = config::text(path)?;
     let is_proxy = text.lines().any(|line| line.starts_with(PROXY_KEY));
+    let mut sources = Sources::default();
     let kind = if is_proxy {
-        proxy::config(config::read(path)?)?;
+        config::load(path, &mut sources, proxy::config)?;
         "proxy"
     } else {
-        broker::config(config::read(path)?)?;
+        config::load(path, &mut sources, broker::config)?;
         "broker"
     };
+    for warning in &sources.warnings {
+        eprintln!("moldau: warning: {}{warning}", path.display());
+    }
     println!("{}: a valid {kind} configuration", path.display());
     Ok(ExitCode::SUCCESS)
 }

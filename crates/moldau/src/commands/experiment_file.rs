@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use moldau_lab::experiments::file::ExperimentFile;
 
-use crate::config;
+use crate::config::{self, Sources};
 
 /// Where `moldau lab list` looks for experiment files, below the current directory.
 const DIRECTORY: &str = "experiments";
@@ -26,10 +26,9 @@ fn check(file: &ExperimentFile) -> anyhow::Result<()> {
     for level in &file.factor.levels {
         let line = format!("{}: {}", file.factor.key, level.value);
         let parsed = config::parse::<config::broker::File>(&line);
-        if let Err(problem) = parsed.map_err(anyhow::Error::msg).and_then(config::broker::config) {
-            let problem = problem.to_string();
-            let (_, what) = problem.split_once(": ").unwrap_or(("", &problem));
-            bail!("factor, level {}: {what}", level.name);
+        let made = parsed.and_then(|file| config::broker::config(file, &mut Sources::default()));
+        if let Err(problem) = made {
+            bail!("factor, level {}: {problem:#}", level.name);
         }
     }
     Ok(())
@@ -63,7 +62,7 @@ mod tests {
     const PROFILES: &str = include_str!("../../../../experiments/produce-profiles.yaml");
 
     fn parsed(text: &str) -> Result<ExperimentFile, String> {
-        config::parse(text)
+        config::parse(text).map_err(|problem| problem.to_string())
     }
 
     #[test]

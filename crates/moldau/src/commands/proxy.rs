@@ -10,7 +10,8 @@ use crate::commands::signals::Signals;
 use crate::config;
 
 pub(crate) fn run(config: &Path) -> anyhow::Result<ExitCode> {
-    let config = config::proxy::load(config)?;
+    let mut sources = config::Sources::default();
+    let config = config::proxy::load(config, &mut sources)?;
     let signals = Signals::watch()?;
     let proxy = Proxy::start(config).with_context(|| "the proxy did not start")?;
     for (name, address) in proxy.bootstrap_addresses() {

@@ -4,10 +4,12 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::anyhow;
 use moldau_broker::{Advertised, Config, Durability};
 use serde::Deserialize;
 
+use super::problem::{At, nowhere};
+use super::{Problem, Sources};
 use crate::arguments::{BrokerOptions, DurabilityChoice};
 
 /// The keys of the file. Each may be left out.
@@ -19,7 +21,7 @@ pub(crate) struct File {
     /// Where Kafka clients connect. Default `127.0.0.1:9092`.
     listen: SocketAddr,
     /// `host:port` that clients are told. Default: the address that each came by.
-    advertised: Option<String>,
+    advertised: Option<At<String>>,
     /// Where the admin pages are. Default `127.0.0.1:9644`.
     admin: SocketAddr,
     /// `fsync` or `os`. Default `fsync`.
@@ -30,7 +32,7 @@ pub(crate) struct File {
     tail_cache_mib: usize,
     /// MiB of a journal file, 1 to 1024; space is allocated and given back in such pieces, and no
     /// batch can be larger. Default 256.
-    journal_file_mib: u64,
+    journal_file_mib: At<u64>,
     /// MiB that records leave free on the disk, so that topics and committed offsets can still be
     /// written when it is full; of use from the size of a journal file on. Default 256.
     disk_reserve_mib: u64,
@@ -38,18 +40,18 @@ pub(crate) struct File {
     /// 4.
     scrub_mib_per_second: u64,
     /// Threads that serve connections. Default: one for each core.
-    network_threads: Option<usize>,
+    network_threads: Option<At<usize>>,
     /// Whether asking for a topic creates it. Default `true`.
     auto_create_topics: bool,
     /// Partitions of a topic that does not say how many. Default 1.
-    partitions_default: u32,
+    partitions_default: At<u32>,
     /// Milliseconds that the first member of a group waits for others. Default 500.
     group_initial_rebalance_delay_ms: u64,
     /// Milliseconds between two looks for records that retention deletes. Kafka waits five minutes;
     /// a look at an index in memory is cheap, and space comes back sooner. Default 30000.
-    log_retention_check_interval_ms: u64,
+    log_retention_check_interval_ms: At<u64>,
     /// Milliseconds between two looks for compacted logs that are due. Default 15000.
-    log_cleaner_backoff_ms: u64,
+    log_cleaner_backoff_ms: At<u64>,
     /// Milliseconds that requests in flight may take after SIGTERM. Default 10000.
     drain_timeout_ms: u64,
 }
@@ -64,15 +66,15 @@ impl Default for File {
             durability: DurabilityChoice::Fsync,
             commit_delay_ms: 0,
             tail_cache_mib: 128,
-            journal_file_mib: 256,
+            journal_file_mib: nowhere(256),
             disk_reserve_mib: 256,
             scrub_mib_per_second: 4,
             network_threads: None,
             auto_create_topics: true,
-            partitions_default: 1,
+            partitions_default: nowhere(1),
             group_initial_rebalance_delay_ms: 500,
-            log_retention_check_interval_ms: 30_000,
-            log_cleaner_backoff_ms: 15_000,
+            log_retention_check_interval_ms: nowhere(30_000),
+            log_cleaner_backoff_ms: nowhere(15_000),
             drain_timeout_ms: 10_000,
         }
     }
@@ -82,41 +84,40 @@ impl Default for File {
 ///
 /// # Errors
 /// What is wrong and where.
-pub(crate) fn load(options: &BrokerOptions) -> anyhow::Result<Config> {
-    let mut file = match &options.config {
-        Some(path) => super::read(path)?,
-        None => File::default(),
-    };
+pub(crate) fn load(options: &BrokerOptions, sources: &mut Sources) -> anyhow::Result<Config> {
+    let make = |file: File, sources: &mut Sources| config(with_arguments(file, options), sources);
+    match &options.config {
+        Some(path) => super::load(path, sources, make),
+        // Without a file there are only arguments to blame, which have no place.
+        None => make(File::default(), sources).map_err(|problem| anyhow!("{problem:#}")),
+    }
+}
+
+fn with_arguments(mut file: File, options: &BrokerOptions) -> File {
     file.data_dir = options.data_dir.clone().unwrap_or(file.data_dir);
     file.listen = options.listen.unwrap_or(file.listen);
-    file.advertised = options.advertised.clone().or(file.advertised);
+    file.advertised = options.advertised.clone().map(nowhere).or(file.advertised);
     file.admin = options.admin.unwrap_or(file.admin);
     file.durability = options.durability.unwrap_or(file.durability);
-    config(file)
+    file
 }
 
 /// Turns the keys of a file into the broker's settings.
 ///
 /// # Errors
 /// Names the key.
-pub(crate) fn config(file: File) -> anyhow::Result<Config> {
+pub(crate) fn config(file: File, _sources: &mut Sources) -> Result<Config, Problem> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let advertised = file.advertised.as_deref().map(parse_advertised).transpose()?;
-    anyhow::ensure!(file.partitions_default > 0, "partitions_default: must be at least 1");
-    let journal_file_mib = 1..=1024;
-    anyhow::ensure!(
-        journal_file_mib.contains(&file.journal_file_mib),
-        "journal_file_mib: must lie between 1 and 1024"
-    );
-    anyhow::ensure!(file.network_threads != Some(0), "network_threads: must be at least 1");
-    // Without a pause a look would follow a look.
-    let pauses = [
-        ("log_retention_check_interval_ms", file.log_retention_check_interval_ms),
-        ("log_cleaner_backoff_ms", file.log_cleaner_backoff_ms),
-    ];
-    for (key, pause_ms) in pauses {
-        anyhow::ensure!(pause_ms > 0, "{key}: must be at least 1");
+    let advertised = file.advertised.as_ref().map(parse_advertised).transpose()?;
+    super::at_least_one(&file.partitions_default, "partitions_default")?;
+    if !(1..=1024).contains(&file.journal_file_mib.value) {
+        let text = "journal_file_mib: must lie between 1 and 1024";
+        return Err(Problem::at(&file.journal_file_mib, text));
     }
+    let network_threads = super::threads(file.network_threads)?.unwrap_or(cores);
+    // Without a pause a look would follow a look.
+    super::at_least_one(&file.log_retention_check_interval_ms, "log_retention_check_interval_ms")?;
+    super::at_least_one(&file.log_cleaner_backoff_ms, "log_cleaner_backoff_ms")?;
     Ok(Config {
         data_dir: file.data_dir,
         listen: file.listen,
@@ -128,26 +129,24 @@ pub(crate) fn config(file: File) -> anyhow::Result<Config> {
         },
         commit_delay: Duration::from_millis(file.commit_delay_ms),
         tail_cache_bytes: file.tail_cache_mib.saturating_mul(1 << 20),
-        journal_file_bytes: file.journal_file_mib.saturating_mul(1 << 20),
+        journal_file_bytes: file.journal_file_mib.value.saturating_mul(1 << 20),
         disk_reserve_bytes: file.disk_reserve_mib.saturating_mul(1 << 20),
         scrub_rate: file.scrub_mib_per_second.saturating_mul(1 << 20),
-        network_threads: file.network_threads.unwrap_or(cores),
+        network_threads,
         auto_create_topics: file.auto_create_topics,
-        partitions_default: file.partitions_default,
+        partitions_default: file.partitions_default.value,
         group_initial_rebalance_delay: Duration::from_millis(file.group_initial_rebalance_delay_ms),
-        log_retention_check_interval: Duration::from_millis(file.log_retention_check_interval_ms),
-        log_cleaner_backoff: Duration::from_millis(file.log_cleaner_backoff_ms),
+        log_retention_check_interval: Duration::from_millis(
+            file.log_retention_check_interval_ms.value,
+        ),
+        log_cleaner_backoff: Duration::from_millis(file.log_cleaner_backoff_ms.value),
         drain_timeout: Duration::from_millis(file.drain_timeout_ms),
     })
 }
 
-fn parse_advertised(text: &str) -> anyhow::Result<Advertised> {
-    let wrong = || format!("advertised: {text:?} is not HOST:PORT");
-    let (host, port) = text.rsplit_once(':').with_context(wrong)?;
-    let port = port.parse().with_context(wrong)?;
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    anyhow::ensure!(!host.is_empty(), "{}", wrong());
-    Ok(Advertised { host: host.to_owned(), port })
+fn parse_advertised(text: &At<String>) -> Result<Advertised, Problem> {
+    let host_port = super::host_port("advertised", text)?;
+    Ok(Advertised { host: host_port.0, port: host_port.1 })
 }
 
 #[cfg(test)]
@@ -156,7 +155,8 @@ mod tests {
 
     #[test]
     fn an_empty_file_gives_the_defaults() {
-        let config = config(crate::config::parse("{}").unwrap()).unwrap();
+        let file = crate::config::parse("{}").unwrap();
+        let config = config(file, &mut Sources::default()).unwrap();
         assert_eq!(config.listen.to_string(), "127.0.0.1:9092");
         assert_eq!(config.durability, Durability::Fsync);
         assert_eq!(config.advertised, None);
@@ -169,7 +169,7 @@ mod tests {
             advertised: Some("kafka.example:19092".to_owned()),
             ..BrokerOptions::default()
         };
-        let config = load(&options).unwrap();
+        let config = load(&options, &mut Sources::default()).unwrap();
         assert_eq!(config.durability, Durability::Os);
         let advertised = Advertised { host: "kafka.example".to_owned(), port: 19_092 };
         assert_eq!(config.advertised, Some(advertised));
@@ -178,9 +178,13 @@ mod tests {
     #[test]
     fn a_look_for_old_records_that_never_pauses_is_refused() {
         for key in ["log_retention_check_interval_ms", "log_cleaner_backoff_ms"] {
-            let with =
-                |value: u64| config(crate::config::parse(&format!("{key}: {value}")).unwrap());
-            assert_eq!(with(0).unwrap_err().to_string(), format!("{key}: must be at least 1"));
+            let with = |value: u64| {
+                let file = crate::config::parse(&format!("{key}: {value}")).unwrap();
+                config(file, &mut Sources::default())
+            };
+            let place = format!(":1:{}: ", key.len() + 3);
+            let problem = format!("{place}{key}: must be at least 1");
+            assert_eq!(with(0).unwrap_err().to_string(), problem);
             assert!(with(1).is_ok());
         }
     }
@@ -188,7 +192,7 @@ mod tests {
     #[test]
     fn an_address_without_a_port_is_refused() {
         for text in ["kafka", "kafka:", ":9092", "kafka:99999"] {
-            assert!(parse_advertised(text).is_err(), "{text}");
+            assert!(parse_advertised(&nowhere(text.to_owned())).is_err(), "{text}");
         }
     }
 }

@@ -9,15 +9,17 @@
 //!     broker_port_start: 19093
 //! ```
 
+use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::Context;
 use moldau_proxy::{Config, VirtualCluster};
 use serde::Deserialize;
 
-use super::record_encryption;
+use super::ports::{self, Ports};
+use super::problem::{At, nowhere};
+use super::{Problem, Sources, record_encryption};
 
 /// The keys of the file.
 #[derive(Debug, Deserialize)]
@@ -25,14 +27,14 @@ use super::record_encryption;
 pub(crate) struct File {
     /// Where the admin pages are. Default `127.0.0.1:9645`.
     #[serde(default = "default_admin")]
-    admin: SocketAddr,
+    admin: At<SocketAddr>,
     /// Threads that serve connections. Default: one for each core.
-    network_threads: Option<usize>,
+    network_threads: Option<At<usize>>,
     /// Milliseconds that requests in flight may take after SIGTERM. Default 10000.
     #[serde(default = "default_drain_timeout_ms")]
     drain_timeout_ms: u64,
     /// What clients see. At least one.
-    virtual_clusters: Vec<Cluster>,
+    virtual_clusters: At<Vec<Cluster>>,
 }
 
 /// One virtual cluster.
@@ -40,13 +42,13 @@ pub(crate) struct File {
 #[serde(deny_unknown_fields)]
 struct Cluster {
     /// Names the cluster in logs and metrics.
-    name: String,
+    name: At<String>,
     /// Where clients connect first.
-    bootstrap: SocketAddr,
+    bootstrap: At<SocketAddr>,
     /// Host that clients are told to connect to. Default: the address that each came by.
     advertised_host: Option<String>,
     /// Bootstrap servers of the real cluster, each `host:port`.
-    upstream: Vec<String>,
+    upstream: At<Vec<At<String>>>,
     /// Brokers get ports from here on as they are discovered. Default: the port after `bootstrap`.
     broker_port_start: Option<u16>,
     /// What looks at messages or changes them, from the client's side on. Default: nothing.
@@ -61,8 +63,8 @@ enum FilterEntry {
     RecordEncryption(record_encryption::Settings),
 }
 
-fn default_admin() -> SocketAddr {
-    SocketAddr::from(([127, 0, 0, 1], 9645))
+fn default_admin() -> At<SocketAddr> {
+    nowhere(SocketAddr::from(([127, 0, 0, 1], 9645)))
 }
 
 fn default_drain_timeout_ms() -> u64 {
@@ -73,48 +75,82 @@ fn default_drain_timeout_ms() -> u64 {
 ///
 /// # Errors
 /// What is wrong and where.
-pub(crate) fn load(path: &Path) -> anyhow::Result<Config> {
-    config(super::read(path)?)
+pub(crate) fn load(path: &Path, sources: &mut Sources) -> anyhow::Result<Config> {
+    super::load(path, sources, config)
 }
 
 /// Turns the keys of a file into the proxy's settings.
 ///
 /// # Errors
 /// Names the key.
-pub(crate) fn config(file: File) -> anyhow::Result<Config> {
+pub(crate) fn config(file: File, sources: &mut Sources) -> Result<Config, Problem> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    anyhow::ensure!(file.network_threads != Some(0), "network_threads: must be at least 1");
-    anyhow::ensure!(!file.virtual_clusters.is_empty(), "virtual_clusters: at least one is needed");
-    let clusters = file.virtual_clusters.into_iter().map(virtual_cluster);
+    let network_threads = super::threads(file.network_threads)?.unwrap_or(cores);
+    let mut clusters = file.virtual_clusters;
+    if clusters.value.is_empty() {
+        return Err(Problem::at(&clusters, "virtual_clusters: at least one is needed"));
+    }
+    check_names(&clusters.value)?;
+    let listened = clusters.value.iter().map(Cluster::ports).collect::<Result<Vec<_>, _>>()?;
+    ports::check(Some(&file.admin), &listened, sources)?;
+    let clusters = std::mem::take(&mut clusters.value);
+    let clusters = clusters.into_iter().map(|cluster| virtual_cluster(cluster, sources));
     Ok(Config {
-        admin: Some(file.admin),
-        network_threads: file.network_threads.unwrap_or(cores),
+        admin: Some(file.admin.value),
+        network_threads,
         drain_timeout: Duration::from_millis(file.drain_timeout_ms),
-        virtual_clusters: clusters.collect::<anyhow::Result<_>>()?,
+        virtual_clusters: clusters.collect::<Result<_, _>>()?,
     })
 }
 
-fn virtual_cluster(cluster: Cluster) -> anyhow::Result<VirtualCluster> {
-    let name = &cluster.name;
-    anyhow::ensure!(!cluster.upstream.is_empty(), "virtual cluster {name}: upstream: is empty");
-    // A port that the system chooses has no known successor, so the others are its choice too.
-    let next_port = match cluster.bootstrap.port() {
-        0 => Some(0),
-        port => port.checked_add(1),
-    };
-    let broker_port_start = cluster.broker_port_start.or(next_port);
-    let broker_port_start = broker_port_start
-        .ok_or_else(|| anyhow::anyhow!("virtual cluster {name}: broker_port_start: is needed"))?;
+fn check_names(clusters: &[Cluster]) -> Result<(), Problem> {
+    let mut names = HashSet::new();
+    for Cluster { name, .. } in clusters {
+        if name.value.is_empty() {
+            return Err(Problem::at(name, "name: is empty"));
+        }
+        if !names.insert(name.value.as_str()) {
+            let text = format!("name: {:?} is the name of another virtual cluster", name.value);
+            return Err(Problem::at(name, text));
+        }
+    }
+    Ok(())
+}
+
+impl Cluster {
+    fn ports(&self) -> Result<Ports<'_>, Problem> {
+        let broker_port_start = Some(self.broker_port_start()?);
+        Ok(Ports { cluster: &self.name.value, bootstrap: &self.bootstrap, broker_port_start })
+    }
+
+    fn broker_port_start(&self) -> Result<u16, Problem> {
+        // A port that the system chooses has no known successor, so the others are its choice too.
+        let next_port = match self.bootstrap.value.port() {
+            0 => Some(0),
+            port => port.checked_add(1),
+        };
+        let is_missing = || Problem::at(&self.bootstrap, "broker_port_start: is needed");
+        self.broker_port_start.or(next_port).ok_or_else(is_missing)
+    }
+}
+
+fn virtual_cluster(cluster: Cluster, sources: &mut Sources) -> Result<VirtualCluster, Problem> {
+    if cluster.upstream.value.is_empty() {
+        return Err(Problem::at(&cluster.upstream, "upstream: names no server"));
+    }
+    for server in &cluster.upstream.value {
+        super::host_port("upstream", server)?;
+    }
+    let broker_port_start = cluster.broker_port_start()?;
     let filters = cluster.filters.into_iter().map(|entry| match entry {
-        FilterEntry::RecordEncryption(settings) => record_encryption::filter(settings)
-            .with_context(|| format!("virtual cluster {name}: record_encryption")),
+        FilterEntry::RecordEncryption(settings) => record_encryption::filter(settings, sources),
     });
     Ok(VirtualCluster {
-        filters: filters.collect::<anyhow::Result<_>>()?,
+        filters: filters.collect::<Result<_, _>>()?,
         broker_port_start,
-        name: cluster.name,
-        bootstrap: cluster.bootstrap,
+        name: cluster.name.value,
+        bootstrap: cluster.bootstrap.value,
         advertised_host: cluster.advertised_host,
-        upstream: cluster.upstream,
+        upstream: cluster.upstream.value.into_iter().map(|server| server.value).collect(),
     })
 }

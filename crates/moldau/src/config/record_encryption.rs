@@ -12,7 +12,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
 use moldau_encryption::{
     AwsAuth, AwsKms, AwsSettings, DataKeys, KekTemplate, KeyFile, KeySettings, Kms, MemoryKek,
     MemoryKms, OnDamage, Recompression, Vault, VaultAuth, VaultSettings,
@@ -20,12 +19,15 @@ use moldau_encryption::{
 use moldau_proxy::{Filter, RecordEncryption, RecordEncryptionSettings, UnresolvedKey};
 use serde::Deserialize;
 
+use super::problem::At;
+use super::{Problem, Sources};
+
 /// The keys of the filter.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     /// Alias of the key of a topic, whose name takes the place of `$(topicName)`.
-    template: String,
+    template: At<String>,
     /// What becomes of records for a topic whose alias the service does not know. Default `reject`.
     #[serde(default)]
     unresolved_key: OnUnresolvedKey,
@@ -36,19 +38,19 @@ pub(crate) struct Settings {
     #[serde(default)]
     recompression: Codec,
     /// Records that one data key seals at most. Default 5000000.
-    records_per_key_max: Option<u64>,
+    records_per_key_max: Option<At<u64>>,
     /// Seconds after which the next data key is made. Default 3600.
-    sealing_key_refresh_s: Option<u64>,
+    sealing_key_refresh_s: Option<At<u64>>,
     /// Seconds after which a data key seals no more. Default 7200.
-    sealing_key_expiry_s: Option<u64>,
+    sealing_key_expiry_s: Option<At<u64>>,
     /// Data keys that are kept to open records. Default 1000.
-    opening_keys_max: Option<usize>,
+    opening_keys_max: Option<At<usize>>,
     /// Seconds after which the service is asked again for a key that opens. Default 3600.
-    opening_key_refresh_s: Option<u64>,
+    opening_key_refresh_s: Option<At<u64>>,
     /// Seconds after which a key opens no more while the service is down. Default 7200.
-    opening_key_expiry_s: Option<u64>,
+    opening_key_expiry_s: Option<At<u64>>,
     /// The key management service.
-    kms: Service,
+    kms: At<Service>,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
@@ -89,7 +91,7 @@ enum Service {
 #[serde(deny_unknown_fields)]
 pub(crate) struct OfKeyFile {
     /// The file that `moldau proxy keys` writes.
-    path: PathBuf,
+    path: At<PathBuf>,
 }
 
 /// Vault's Transit engine.
@@ -171,11 +173,11 @@ pub(crate) struct OfMemory {
 #[serde(deny_unknown_fields)]
 pub(crate) struct OfMemoryKek {
     /// Its id.
-    uuid: String,
+    uuid: At<String>,
     /// What topics lead to.
     alias: String,
     /// File with its 32 bytes in base64.
-    secret_file: PathBuf,
+    secret_file: At<PathBuf>,
 }
 
 fn default_app_role_mount() -> String {
@@ -198,11 +200,16 @@ fn default_session_name() -> String {
 ///
 /// # Errors
 /// Names the key of the file that is at fault.
-pub(crate) fn filter(settings: Settings) -> anyhow::Result<Arc<dyn Filter>> {
+pub(crate) fn filter(
+    settings: Settings,
+    sources: &mut Sources,
+) -> Result<Arc<dyn Filter>, Problem> {
     let keys = key_settings(&settings)?;
-    let kms = service(settings.kms).context("kms")?;
+    let template = KekTemplate::parse(&settings.template.value);
+    let template = template.map_err(|error| Problem::at(&settings.template, error))?;
+    let kms = service(settings.kms, sources)?;
     let filter = RecordEncryptionSettings {
-        template: KekTemplate::parse(&settings.template)?,
+        template,
         unresolved_key: match settings.unresolved_key {
             OnUnresolvedKey::Passthrough => UnresolvedKey::Passthrough,
             OnUnresolvedKey::Reject => UnresolvedKey::Reject,
@@ -221,48 +228,78 @@ pub(crate) fn filter(settings: Settings) -> anyhow::Result<Arc<dyn Filter>> {
     Ok(Arc::new(RecordEncryption::new(filter, DataKeys::new(kms, &keys, seed))))
 }
 
-fn key_settings(settings: &Settings) -> anyhow::Result<KeySettings> {
+fn key_settings(settings: &Settings) -> Result<KeySettings, Problem> {
     let default = KeySettings::default();
-    let seconds = |key: Option<u64>, default: Duration| key.map_or(default, Duration::from_secs);
+    let seconds = |key: &Option<At<u64>>, default: Duration| {
+        key.as_ref().map_or(default, |key| Duration::from_secs(key.value))
+    };
+    let count = |key: &Option<At<u64>>, default| key.as_ref().map_or(default, |key| key.value);
+    let keys_max = settings.opening_keys_max.as_ref().map(|keys| keys.value);
     let keys = KeySettings {
-        records_per_key_max: settings.records_per_key_max.unwrap_or(default.records_per_key_max),
-        sealing_key_refresh: seconds(settings.sealing_key_refresh_s, default.sealing_key_refresh),
-        sealing_key_expiry: seconds(settings.sealing_key_expiry_s, default.sealing_key_expiry),
-        opening_keys_max: settings.opening_keys_max.unwrap_or(default.opening_keys_max),
-        opening_key_refresh: seconds(settings.opening_key_refresh_s, default.opening_key_refresh),
-        opening_key_expiry: seconds(settings.opening_key_expiry_s, default.opening_key_expiry),
+        records_per_key_max: count(&settings.records_per_key_max, default.records_per_key_max),
+        sealing_key_refresh: seconds(&settings.sealing_key_refresh_s, default.sealing_key_refresh),
+        sealing_key_expiry: seconds(&settings.sealing_key_expiry_s, default.sealing_key_expiry),
+        opening_keys_max: keys_max.unwrap_or(default.opening_keys_max),
+        opening_key_refresh: seconds(&settings.opening_key_refresh_s, default.opening_key_refresh),
+        opening_key_expiry: seconds(&settings.opening_key_expiry_s, default.opening_key_expiry),
         ..default
     };
-    anyhow::ensure!(
-        keys.records_per_key_max > 0 && keys.records_per_key_max <= RECORDS_PER_KEY_MAX,
-        "records_per_key_max: must be 1 to {RECORDS_PER_KEY_MAX}"
-    );
-    anyhow::ensure!(keys.opening_keys_max > 0, "opening_keys_max: must be at least 1");
-    anyhow::ensure!(
-        keys.sealing_key_refresh <= keys.sealing_key_expiry,
-        "sealing_key_refresh_s: must not be above sealing_key_expiry_s"
-    );
-    anyhow::ensure!(
-        keys.opening_key_refresh <= keys.opening_key_expiry,
-        "opening_key_refresh_s: must not be above opening_key_expiry_s"
-    );
+    if let Some(records) = &settings.records_per_key_max
+        && !(1..=RECORDS_PER_KEY_MAX).contains(&records.value)
+    {
+        let text = format_args!("records_per_key_max: must be 1 to {RECORDS_PER_KEY_MAX}");
+        return Err(Problem::at(records, text));
+    }
+    settings
+        .opening_keys_max
+        .as_ref()
+        .map_or(Ok(()), |keys| super::at_least_one(keys, "opening_keys_max"))?;
+    let Settings { sealing_key_refresh_s, sealing_key_expiry_s, .. } = settings;
+    let Settings { opening_key_refresh_s, opening_key_expiry_s, .. } = settings;
+    for (refresh, expiry, is_wrong, text) in [
+        (
+            sealing_key_refresh_s,
+            sealing_key_expiry_s,
+            keys.sealing_key_refresh > keys.sealing_key_expiry,
+            "sealing_key_refresh_s: must not be above sealing_key_expiry_s",
+        ),
+        (
+            opening_key_refresh_s,
+            opening_key_expiry_s,
+            keys.opening_key_refresh > keys.opening_key_expiry,
+            "opening_key_refresh_s: must not be above opening_key_expiry_s",
+        ),
+    ] {
+        if is_wrong {
+            let key = refresh.as_ref().or(expiry.as_ref());
+            let key = key.expect("the defaults fit, so that one of them stands in the file");
+            return Err(Problem::at(key, text));
+        }
+    }
     Ok(keys)
 }
 
-fn service(service: Service) -> anyhow::Result<Arc<dyn Kms>> {
-    Ok(match service {
-        Service::KeyFile(OfKeyFile { path }) => Arc::new(KeyFile::open(&path)?),
+fn service(kms: At<Service>, sources: &mut Sources) -> Result<Arc<dyn Kms>, Problem> {
+    let place = At::new((), kms.referenced, kms.defined);
+    let failed = |error: &dyn std::fmt::Display| Problem::at(&place, format_args!("kms: {error}"));
+    Ok(match kms.value {
+        Service::KeyFile(OfKeyFile { path }) => {
+            sources.add(&path.value);
+            Arc::new(KeyFile::open(&path.value).map_err(|error| Problem::at(&path, error))?)
+        }
         Service::Vault(OfVault { url, auth, ca_file, namespace }) => {
             let auth = vault_auth(auth);
-            Arc::new(Vault::new(&VaultSettings { url, auth, ca_file, namespace })?)
+            let settings = VaultSettings { url, auth, ca_file, namespace };
+            Arc::new(Vault::new(&settings).map_err(|error| failed(&error))?)
         }
         Service::Aws(OfAws { region, auth, url, ca_file }) => {
             let auth = aws_auth(auth);
-            Arc::new(AwsKms::new(&AwsSettings { region, url, auth, ca_file })?)
+            let settings = AwsSettings { region, url, auth, ca_file };
+            Arc::new(AwsKms::new(&settings).map_err(|error| failed(&error))?)
         }
         Service::Memory(OfMemory { keks }) => {
-            let keks = keks.into_iter().map(memory_kek);
-            Arc::new(MemoryKms::new(keks.collect::<anyhow::Result<_>>()?))
+            let keks = keks.into_iter().map(|kek| memory_kek(kek, sources));
+            Arc::new(MemoryKms::new(keks.collect::<Result<_, _>>()?))
         }
     })
 }
@@ -291,12 +328,11 @@ fn aws_auth(auth: OfAwsAuth) -> AwsAuth {
     }
 }
 
-fn memory_kek(kek: OfMemoryKek) -> anyhow::Result<MemoryKek> {
+fn memory_kek(kek: OfMemoryKek, sources: &mut Sources) -> Result<MemoryKek, Problem> {
     let OfMemoryKek { uuid, alias, secret_file } = kek;
-    let place = || format!("{}", secret_file.display());
-    let mut key = std::fs::read_to_string(&secret_file).with_context(place)?;
-    key.truncate(key.trim_end().len());
-    Ok(MemoryKek::parse(&uuid, &key.into(), &alias)?)
+    let key = sources.secret(&secret_file)?;
+    let kek = MemoryKek::parse(&uuid.value, &key, &alias);
+    kek.map_err(|error| Problem::at(&uuid, error))
 }
 
 /// Values that one key seals at most: with the nonces of the format, two of 2^32 values would
@@ -309,9 +345,8 @@ mod tests {
     use crate::config::parse;
 
     fn problem(text: &str) -> String {
-        let settings = parse::<Settings>(text)
-            .and_then(|settings| filter(settings).map(drop).map_err(|error| format!("{error:#}")));
-        settings.unwrap_err()
+        let made = parse(text).and_then(|settings| filter(settings, &mut Sources::default()));
+        made.unwrap_err().to_string()
     }
 
     #[test]
@@ -349,7 +384,8 @@ mod tests {
         ] {
             let text = format!("template: $(topicName)\nkms: {{{kms}}}\n");
             let settings = parse::<Settings>(&text).unwrap_or_else(|error| panic!("{text}{error}"));
-            filter(settings).unwrap_or_else(|error| panic!("{text}{error:#}"));
+            filter(settings, &mut Sources::default())
+                .unwrap_or_else(|error| panic!("{text}{error}"));
         }
     }
 
@@ -357,11 +393,11 @@ mod tests {
     fn what_cannot_be_is_refused_by_its_key() {
         let kms = "kms: {memory: {keks: []}}";
         for (text, reason) in [
-            ("template: $(topic)\n", "template: "),
-            ("template: a\nrecords_per_key_max: 0\n", "records_per_key_max: "),
-            ("template: a\nopening_keys_max: 0\n", "opening_keys_max: "),
-            ("template: a\nsealing_key_refresh_s: 8000\n", "sealing_key_refresh_s: "),
-            ("template: a\nopening_key_expiry_s: 1\n", "opening_key_refresh_s: "),
+            ("template: $(topic)\n", ":1:11: template: "),
+            ("template: a\nrecords_per_key_max: 0\n", ":2:22: records_per_key_max: "),
+            ("template: a\nopening_keys_max: 0\n", ":2:19: opening_keys_max: "),
+            ("template: a\nsealing_key_refresh_s: 8000\n", ":2:24: sealing_key_refresh_s: "),
+            ("template: a\nopening_key_expiry_s: 1\n", ":2:23: opening_key_refresh_s: "),
             ("template: a\ntemplat: a\n", ":2:1: unknown key \"templat\"; did you mean"),
             ("template: a\nunresolved_key: maybe\n", ":2:17: "),
         ] {
@@ -369,6 +405,6 @@ mod tests {
             assert!(problem.starts_with(reason), "{text}{problem}");
         }
         let problem = problem("template: a\nkms: {key_file: {path: /nowhere/keys}}\n");
-        assert!(problem.starts_with("kms: key file /nowhere/keys: "), "{problem}");
+        assert!(problem.starts_with(":2:24: key file /nowhere/keys: "), "{problem}");
     }
 }

@@ -4,11 +4,13 @@
 
 mod bad_input;
 mod client_tools;
+mod config_check;
 mod crash;
 mod disk_full;
 mod encryption;
 mod experiments;
 mod hostile_frames;
+
 mod key_file;
 mod ledger;
 mod partitions;

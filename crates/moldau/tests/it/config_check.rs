@@ -1,0 +1,220 @@
+//! `moldau config check`: mistakes that are planted in files, and the whole of what is said.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use crate::world::moldau;
+
+/// A file with a mistake, and what is said of it behind the file's name.
+struct Mistake {
+    file: String,
+    said: &'static str,
+}
+
+fn mistake(file: &str, said: &'static str) -> Mistake {
+    Mistake { file: file.to_owned(), said }
+}
+
+fn check(dir: &Path, text: &str) -> Output {
+    std::fs::write(dir.join("file.yaml"), text).unwrap();
+    let mut command = Command::new(moldau());
+    command.args(["config", "check", "file.yaml"]).current_dir(dir).output().unwrap()
+}
+
+/// Asserts what is said of each file, in a directory with these others.
+fn assert_mistakes(files: &[(&str, &str)], mistakes: &[Mistake]) {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        std::fs::write(dir.path().join(name), text).unwrap();
+    }
+    let mut wrong = Vec::new();
+    for Mistake { file, said } in mistakes {
+        let output = check(dir.path(), file);
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        let wanted = format!("moldau: file.yaml:{said}\n");
+        if stderr != wanted || output.status.code() != Some(1) {
+            wrong.push(format!("{file}--- wanted\n{wanted}--- said\n{stderr}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn mistakes_of_a_broker_are_told_with_line_and_nearest_key() {
+    assert_mistakes(
+        &[],
+        &[
+            mistake(
+                "data_dir: data\nlissten: 127.0.0.1:9092\n",
+                "2:1: unknown key \"lissten\"; did you mean \"listen\"?",
+            ),
+            mistake(
+                "data_dir: data\npartitions_default: many\n",
+                "2:21: partitions_default: many is not a whole number, 0 or more",
+            ),
+            mistake(
+                "drain_timeout_ms: 10s\n",
+                "1:19: drain_timeout_ms: 10s is not a whole number, 0 or more; it counts milliseconds",
+            ),
+            mistake("listen: kafka:9092\n", "1:9: listen: kafka:9092 is not an address, IP:PORT"),
+            mistake(
+                "data_dir: data\nadvertised: kafka\n",
+                "2:13: advertised: \"kafka\" is not HOST:PORT",
+            ),
+            mistake(
+                "durability: fsnc\n",
+                "1:13: \"fsnc\" is none of fsync, os; did you mean \"fsync\"?",
+            ),
+            mistake(
+                "auto_create_topics: maybe\n",
+                "1:21: auto_create_topics: maybe is not true or false",
+            ),
+            mistake(
+                "data_dir: a\nlisten: 127.0.0.1:1\ndata_dir: b\n",
+                "3:1: the key \"data_dir\" stands here a second time",
+            ),
+            mistake("journal_file_mib: 0\n", "1:19: journal_file_mib: must lie between 1 and 1024"),
+            mistake("network_threads: 0\n", "1:18: network_threads: must be at least 1"),
+            mistake(
+                "network_threads: [1]\n",
+                "1:18: network_threads: a list is not a single value",
+            ),
+            mistake("data_dir: [\n", "1:11: data_dir: a list is not a single value"),
+            mistake(
+                "tail_cache_mib: 128MB # much\n",
+                "1:17: tail_cache_mib: 128MB is not a whole number, 0 or more; it counts MiB",
+            ),
+        ],
+    );
+}
+
+/// A proxy with one virtual cluster that has these further lines.
+fn cluster(lines: &str) -> String {
+    format!("virtual_clusters:\n  - name: a\n    bootstrap: 127.0.0.1:19092\n{lines}")
+}
+
+#[test]
+fn mistakes_of_a_proxy_are_told_with_line_and_nearest_key() {
+    assert_mistakes(
+        &[],
+        &[
+            mistake("virtual_clusters: []\n", "1:19: virtual_clusters: at least one is needed"),
+            mistake("virtual_clusters: 3\n", "1:19: virtual_clusters: 3 is not a list"),
+            mistake("virtual_clusters:\n  - 3\n", "2:5: 3 is not a mapping of keys"),
+            mistake(
+                "virtual_clusters:\n  - nam: a\n",
+                "2:5: unknown key \"nam\"; did you mean \"name\"?",
+            ),
+            mistake(
+                "virtual_clusters:\n  - name: a\n    upstream: [kafka:9092]\n",
+                "3:5: the key \"bootstrap\" is missing",
+            ),
+            mistake(&cluster("    upstream: []\n"), "4:15: upstream: names no server"),
+            mistake(
+                &cluster("    upstream: [kafka]\n"),
+                "4:16: upstream: \"kafka\" is not HOST:PORT",
+            ),
+            mistake(
+                &cluster("    upstream: [k:1]\n    bootstrap: 127.0.0.1:2\n"),
+                "5:5: the key \"bootstrap\" stands here a second time",
+            ),
+            mistake(
+                &cluster("    upstream: [k:1]\n    filters:\n      - record_encription: {}\n"),
+                "6:9: \"record_encription\" is none of record_encryption; did you mean \
+                 \"record_encryption\"?",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn mistakes_of_virtual_clusters_among_themselves_are_told() {
+    let second = |lines: &str| cluster(&format!("    upstream: [k:1]\n  - name: b\n{lines}"));
+    let end = "    upstream: [k:1]\n";
+    assert_mistakes(
+        &[],
+        &[
+            mistake(
+                &cluster(&format!("{end}  - name: a\n    bootstrap: 127.0.0.1:29092\n{end}")),
+                "5:11: name: \"a\" is the name of another virtual cluster",
+            ),
+            mistake(
+                &second(&format!("    bootstrap: 127.0.0.1:19092\n{end}")),
+                "6:16: bootstrap: 127.0.0.1:19092 is in use by virtual cluster a",
+            ),
+            mistake(
+                &second(&format!("    bootstrap: 0.0.0.0:19093\n{end}")),
+                "6:16: broker_port_start: 19093 of a is in use by b",
+            ),
+            mistake(
+                &format!("admin: 127.0.0.1:19092\n{}", cluster(end)),
+                "1:8: admin: 127.0.0.1:19092 is in use by virtual cluster a",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn ports_that_may_meet_are_a_warning() {
+    let dir = tempfile::tempdir().unwrap();
+    let end = "    upstream: [k:1]\n";
+    let second = format!("{end}  - name: b\n    bootstrap: 127.0.0.1:19096\n{end}");
+    let output = check(dir.path(), &cluster(&second));
+    assert!(output.status.success(), "{output:?}");
+    let said =
+        "moldau: warning: file.yaml:6:16: virtual cluster b leaves ports for 3 brokers of a\n";
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), said);
+    assert_eq!(output.stdout, b"file.yaml: a valid proxy configuration\n");
+}
+
+#[test]
+fn mistakes_of_record_encryption_are_told_with_line_and_nearest_key() {
+    let filter = |lines: &str| {
+        let lines = lines.replace('\n', "\n          ");
+        cluster(&format!(
+            "    upstream: [k:1]\n    filters:\n      - record_encryption:\n          {lines}\n"
+        ))
+    };
+    assert_mistakes(
+        &[],
+        &[
+            mistake(
+                &filter("template: KEK_$(topic)\nkms: {key_file: {path: k}}"),
+                "7:21: template: $(topic) is not known, $(topicName) is",
+            ),
+            mistake(
+                &filter("template: a\nkms: {key_file: {path: nowhere}}"),
+                "8:34: key file nowhere: No such file or directory (os error 2)",
+            ),
+            mistake(
+                &filter("template: a\nkms: {key_fil: {path: nowhere}}"),
+                "8:17: \"key_fil\" is none of key_file, vault, aws, memory; did you mean \
+                 \"key_file\"?",
+            ),
+            mistake(
+                &filter("template: a\nrecords_per_key_max: 0\nkms: {memory: {keks: []}}"),
+                "8:32: records_per_key_max: must be 1 to 4294967296",
+            ),
+            mistake(
+                &filter("template: a\nsealing_key_refresh_s: 2h\nkms: {memory: {keks: []}}"),
+                "8:34: sealing_key_refresh_s: 2h is not a whole number, 0 or more; it counts \
+                 seconds",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("file.yaml")).unwrap();
+    for (file, said) in [
+        ("nowhere.yaml", "nowhere.yaml: No such file or directory (os error 2)"),
+        ("file.yaml", "file.yaml: Is a directory (os error 21)"),
+    ] {
+        let mut command = Command::new(moldau());
+        let output = command.args(["config", "check", file]).current_dir(dir.path()).output();
+        let stderr = String::from_utf8(output.unwrap().stderr).unwrap();
+        assert_eq!(stderr, format!("moldau: {said}\n"));
+    }
+}
