@@ -145,7 +145,7 @@ impl Piece {
 impl Drop for Flow {
     fn drop(&mut self) {
         if let Some(buffer) = self.buffer.take() {
-            pool::give(buffer);
+            pool::give_buffer(buffer);
         }
     }
 }
@@ -297,6 +297,7 @@ impl Flow {
             self.first_written -= length;
             if let Some(Piece::Insert(insert)) = self.pieces.pop_front() {
                 self.insert_bytes -= insert.len();
+                pool::give_frame(insert);
             }
         }
     }
@@ -306,7 +307,7 @@ impl Flow {
         if self.end == 0
             && let Some(buffer) = self.buffer.take()
         {
-            pool::give(buffer);
+            pool::give_buffer(buffer);
         }
     }
 
@@ -322,7 +323,7 @@ impl Flow {
         cx: &mut Context<'_>,
         from: &mut R,
     ) -> Result<Poll<()>, Broken> {
-        let buffer = self.buffer.get_or_insert_with(pool::take);
+        let buffer = self.buffer.get_or_insert_with(pool::take_buffer);
         if self.resume > 0 {
             // What is left is a header that is not whole yet, or a frame small enough to wait for.
             buffer.copy_within(self.resume..self.end, 0);

@@ -8,6 +8,8 @@ use moldau_protocol::{
     ApiKey, DecodeError, EncodeError, Message, Reader, Request, Response, Writer,
 };
 
+use crate::pool;
+
 /// A request as a filter gets it: whole, with its header.
 pub struct RequestFrame {
     api_key: ApiKey,
@@ -162,8 +164,8 @@ impl RequestFrame {
     }
 
     /// The frame with its length.
-    pub(crate) fn into_bytes(self) -> Vec<u8> {
-        self.frame.bytes
+    pub(crate) fn into_bytes(mut self) -> Vec<u8> {
+        std::mem::take(&mut self.frame.bytes)
     }
 }
 
@@ -258,8 +260,14 @@ impl ResponseFrame {
     }
 
     /// The frame with its length.
-    pub(crate) fn into_bytes(self) -> Vec<u8> {
-        self.frame.bytes
+    pub(crate) fn into_bytes(mut self) -> Vec<u8> {
+        std::mem::take(&mut self.frame.bytes)
+    }
+}
+
+impl Drop for Frame {
+    fn drop(&mut self) {
+        pool::give_frame(std::mem::take(&mut self.bytes));
     }
 }
 
@@ -269,7 +277,9 @@ impl Frame {
     }
 
     fn header_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(self.bytes.len());
+        // What a filter writes may be longer, and is long again where it was before.
+        let mut bytes = pool::take_frame(2 * self.bytes.len());
+        bytes.reserve(self.bytes.len());
         bytes.extend_from_slice(self.bytes.get(..self.body_at).unwrap_or_default());
         bytes
     }

@@ -16,6 +16,7 @@ use crate::flow::{Broken, Scan, Step};
 use crate::frame::RequestFrame;
 use crate::in_flight::{Expected, InFlight};
 use crate::metrics::{Metrics, add};
+use crate::pool;
 
 /// Length, API key, version and correlation id: what every request begins with.
 const HEAD_BYTES: usize = 12;
@@ -109,6 +110,7 @@ impl RequestScanner {
                 return Err(Malformed("request for a filter in a version that is not known"));
             }
             self.state = State::Holding { head, missing: total };
+            self.held = pool::take_frame(total);
             return self.hold(bytes);
         }
         if head.expects_response {

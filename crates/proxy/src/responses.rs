@@ -15,6 +15,7 @@ use crate::flow::{Broken, Scan, Step};
 use crate::frame::ResponseFrame;
 use crate::in_flight::{Expected, InFlight, Source};
 use crate::metrics::add;
+use crate::pool;
 use crate::rewrite::{Rewriter, Splice, Treatment, treatment};
 use crate::walk::FetchWalk;
 
@@ -151,6 +152,7 @@ impl ResponseScanner {
             }
         };
         self.state = State::Holding { held_for, missing: total };
+        self.held = pool::take_frame(total);
         self.hold(bytes, insert).map(Some)
     }
 
@@ -197,6 +199,7 @@ impl ResponseScanner {
         }
         let held_for = HeldFor::Rewriter { api, version };
         self.state = State::Holding { held_for, missing: total };
+        self.held = pool::take_frame(total);
         self.hold(bytes, insert)
     }
 

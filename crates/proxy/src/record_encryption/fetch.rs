@@ -20,6 +20,7 @@ use tokio::time::Instant;
 use super::counters::Cause;
 use super::{BATCH_BYTES_MAX, KEYS_WITHIN, RecordEncryption, lengths};
 use crate::frame::ResponseFrame;
+use crate::pool;
 use crate::upstream::FilterError;
 
 /// Length and correlation id, which the walker does not see.
@@ -76,7 +77,8 @@ impl RecordEncryption {
         let frame = response.bytes();
         let mut rest = frame.get(HEAD_BYTES..).unwrap_or_default();
         let mut walker = Walker::fetch_response(version, rest.len())?;
-        let mut out = Vec::with_capacity(frame.len());
+        let mut out = pool::take_frame(frame.len());
+        out.reserve(frame.len());
         out.extend_from_slice(frame.get(..HEAD_BYTES).unwrap_or_default());
         let deadline = Instant::now() + KEYS_WITHIN;
         let mut rewritten = false;
@@ -123,7 +125,11 @@ impl RecordEncryption {
             withhold(&mut answer, &withheld);
             return Ok(response.with_message(&answer)?);
         }
-        Ok(if rewritten { response.with_bytes(out)? } else { response })
+        if rewritten {
+            return Ok(response.with_bytes(out)?);
+        }
+        pool::give_frame(out);
+        Ok(response)
     }
 
     /// Opens the records of an answer to a share consumer. A partition of which not all can be

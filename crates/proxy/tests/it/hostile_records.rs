@@ -1,6 +1,7 @@
 //! Seeded changes of messages that record encryption reads; what the fuzz target does without end,
 //! done for a while. And what such messages allocate.
 
+use allocation_counter::AllocationInfo;
 use bytes::Bytes;
 use moldau_protocol::ApiKey;
 use moldau_proxy::{RequestFrame, ResponseFrame};
@@ -13,13 +14,16 @@ use crate::filter_any::{
 const ROUNDS: usize = 100;
 
 /// Allocations of a produce request for one partition: the futures of the filter, what is known of
-/// the topic, and the frame that is sent on, which grows once or twice.
+/// the topic, and a small frame that is sent on, which grows once or twice.
 const ALLOCATIONS_PRODUCE_MAX: u64 = 10;
 
 const ALLOCATIONS_FETCH_MAX: u64 = 8;
 
 /// Answers to share consumers are decoded and encoded.
 const ALLOCATIONS_SHARE_FETCH_MAX: u64 = 18;
+
+/// Bytes of them, however large the message is.
+const ALLOCATED_BYTES_MAX: u64 = 16 * 1024;
 
 #[test]
 fn changed_messages_fail_their_partition_or_their_session_only() {
@@ -55,25 +59,38 @@ fn messages_allocate_no_more_for_ten_thousand_records_than_for_one() {
         let request = request_bytes(9, &produce_request(&[&plain]));
         let fetched = response_bytes(12, &fetch_response(&[&sealed]));
         let shared = response_bytes(1, &share_fetch_response(&[&sealed]));
-        let measure = |work: &mut dyn FnMut() -> bool| {
-            // The first finds the buffers of its thread too small.
-            assert!(work());
-            allocation_counter::measure(|| assert!(work())).count_total
-        };
         let request = || RequestFrame::parse(request.clone(), true).unwrap();
         let response = |bytes: &Vec<u8>, api, version| {
             ResponseFrame::parse(bytes.clone(), api, version).unwrap()
         };
         [
-            measure(&mut || world.request(request()).is_some()),
-            measure(&mut || world.response(response(&fetched, ApiKey::Fetch, 12)).is_some()),
-            measure(&mut || world.response(response(&shared, ApiKey::ShareFetch, 1)).is_some()),
+            measure(request, |frame| world.request(frame).is_some()),
+            measure(
+                || response(&fetched, ApiKey::Fetch, 12),
+                |frame| world.response(frame).is_some(),
+            ),
+            measure(
+                || response(&shared, ApiKey::ShareFetch, 1),
+                |frame| world.response(frame).is_some(),
+            ),
         ]
     };
     for records in [1, 100, 10_000] {
         let [produced, fetched, shared] = of_messages(records);
-        assert!(produced <= ALLOCATIONS_PRODUCE_MAX, "{produced} for {records}");
-        assert!(fetched <= ALLOCATIONS_FETCH_MAX, "{fetched} for {records}");
-        assert!(shared <= ALLOCATIONS_SHARE_FETCH_MAX, "{shared} for {records}");
+        assert!(produced.count_total <= ALLOCATIONS_PRODUCE_MAX, "{produced:?} for {records}");
+        assert!(fetched.count_total <= ALLOCATIONS_FETCH_MAX, "{fetched:?} for {records}");
+        assert!(shared.count_total <= ALLOCATIONS_SHARE_FETCH_MAX, "{shared:?} for {records}");
+        // A frame is written into the memory of one before it.
+        for message in [produced, fetched] {
+            assert!(message.bytes_total <= ALLOCATED_BYTES_MAX, "{message:?} for {records}");
+        }
     }
+}
+
+/// What a filter allocates for a message whose like it has seen.
+fn measure<T>(message: impl Fn() -> T, pass: impl Fn(T) -> bool) -> AllocationInfo {
+    // The first finds the buffers of its thread too small.
+    assert!(pass(message()));
+    let message = message();
+    allocation_counter::measure(|| assert!(pass(message)))
 }
