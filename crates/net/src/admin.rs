@@ -42,7 +42,7 @@ where
 {
     let pages = Arc::new(Pages { metrics, shutdown: handle.shutdown().clone() });
     let connections_max = ListenerLimits::default().connections_max + CONNECTIONS_RESERVED;
-    let limits = ListenerLimits { connections_max };
+    let limits = ListenerLimits { connections_max, ..ListenerLimits::default() };
     handle.serve(listener, limits, move |stream, _peer| serve(Arc::clone(&pages), stream))
 }
 

@@ -91,6 +91,11 @@ impl FrameBuffer {
         }
     }
 
+    /// Accepts frames of up to `frame_bytes_max` bytes from here on.
+    pub fn set_frame_bytes_max(&mut self, frame_bytes_max: usize) {
+        self.frame_bytes_max = frame_bytes_max;
+    }
+
     /// Lets a length field alone make room for up to `ahead_bytes_max` bytes. For peers that are
     /// trusted to send what they announce: a client reading large responses avoids regrowing.
     #[must_use]

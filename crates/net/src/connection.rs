@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
+use tokio::time::{Instant, Interval, MissedTickBehavior, Sleep, interval_at, sleep};
 
 use crate::buffer::{FRAME_BYTES_MAX_DEFAULT, FrameBuffer, FrameError, LENGTH_PREFIX_BYTES};
 use crate::metrics::{Metrics, add};
@@ -32,12 +32,16 @@ const WRITE_SEGMENTS_MAX: usize = 64;
 /// megabytes to a peer that reads as fast would else keep everyone waiting.
 const WRITE_BYTES_PER_TURN: usize = 512 * 1024;
 
-/// The idle timeout is measured in this many steps.
-const IDLE_STEPS: u32 = 8;
+/// The shorter one of the idle and slow-reader timeouts is measured in this many steps.
+const STEPS_MIN: u32 = 8;
 
-/// An unfinished frame that gains fewer bytes than this in one idle step counts as idle, so that
-/// a peer cannot hold a connection by sending a byte at a time.
+/// An unfinished frame that gains fewer bytes than this in one step counts as idle, and an answer
+/// that loses fewer as not being read, so that a peer cannot hold a connection byte by byte.
 const STEP_BYTES_MIN: usize = 64 * 1024;
+
+/// Largest frame of a peer that has not yet proven who it is; Kafka's
+/// `sasl.server.max.receive.size`.
+const UNAUTHENTICATED_FRAME_BYTES_MAX: usize = 512 * 1024;
 
 /// Limits of one connection.
 #[derive(Clone, Debug)]
@@ -53,6 +57,12 @@ pub struct ConnectionLimits {
     /// A connection on which the peer does nothing for this long is closed; Kafka's
     /// `connections.max.idle.ms`.
     pub idle_timeout: Duration,
+    /// A connection whose peer takes next to nothing of an answer for this long is closed, so that
+    /// answers are not held in memory for those who do not want them.
+    pub slow_reader_timeout: Duration,
+    /// Longest time until a peer that has to prove who it is has done so: what earlier steps (TLS)
+    /// have left of [`ListenerLimits::handshake_timeout`](crate::ListenerLimits).
+    pub authentication_timeout: Duration,
 }
 
 impl Default for ConnectionLimits {
@@ -62,6 +72,8 @@ impl Default for ConnectionLimits {
             in_flight_requests_max: 64,
             write_queue_bytes_max: 4 * 1024 * 1024,
             idle_timeout: Duration::from_mins(10),
+            slow_reader_timeout: Duration::from_mins(2),
+            authentication_timeout: Duration::from_secs(10),
         }
     }
 }
@@ -75,6 +87,10 @@ pub enum Closed {
     Io(io::Error),
     /// The peer did nothing for the idle timeout.
     Idle,
+    /// The peer took next to nothing of an answer for the slow-reader timeout.
+    SlowReader,
+    /// The peer did not prove who it is in time.
+    Unauthenticated,
     /// The peer sent a length that no frame may have.
     Frame(FrameError),
     /// The service could not answer a frame, for this reason.
@@ -99,6 +115,8 @@ where
     let closed = std::future::poll_fn(|cx| connection.poll(cx)).await;
     match &closed {
         Closed::Idle => add(&connection.metrics.connections_idle_closed, 1),
+        Closed::SlowReader => add(&connection.metrics.connections_slow_reader_closed, 1),
+        Closed::Unauthenticated => add(&connection.metrics.authentications_timed_out, 1),
         Closed::Frame(error) => connection.metrics.refuse(error),
         Closed::ByService(_) => add(&connection.metrics.frames_refused_by_service, 1),
         Closed::ByPeer | Closed::Io(_) | Closed::Drained => {}
@@ -130,6 +148,8 @@ struct Connection<S, V: Service> {
     /// Set when no more requests are taken: what to return once the answers are out.
     ending: Option<Closed>,
     idle: IdleWatch,
+    /// When the peer has to have proven who it is; `None` once it has.
+    unauthenticated: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S, V> Connection<S, V>
@@ -145,12 +165,17 @@ where
         metrics: Arc<Metrics>,
     ) -> Self {
         let notice = Notice::new();
+        let unauthenticated = !service.is_authenticated();
+        let frame_bytes_max = match unauthenticated {
+            true => limits.frame_bytes_max.min(UNAUTHENTICATED_FRAME_BYTES_MAX),
+            false => limits.frame_bytes_max,
+        };
         Self {
             stream,
             service,
             shutdown: shutdown.listen(),
             metrics,
-            buffer: FrameBuffer::new(limits.frame_bytes_max),
+            buffer: FrameBuffer::new(frame_bytes_max),
             slots: VecDeque::new(),
             write_queue: VecDeque::new(),
             write_queue_bytes: 0,
@@ -159,7 +184,9 @@ where
             notice,
             task: None,
             ending: None,
-            idle: IdleWatch::new(limits.idle_timeout),
+            idle: IdleWatch::new(&limits),
+            unauthenticated: unauthenticated
+                .then(|| Box::pin(sleep(limits.authentication_timeout))),
             limits,
         }
     }
@@ -171,8 +198,8 @@ where
             Phase::Draining => self.end(Closed::Drained),
             Phase::Stopped => return Poll::Ready(Closed::Drained),
         }
-        if self.poll_idle(cx) {
-            return Poll::Ready(Closed::Idle);
+        if let Some(closed) = self.poll_timers(cx) {
+            return Poll::Ready(closed);
         }
         let mut room = WRITE_BYTES_PER_TURN;
         loop {
@@ -202,7 +229,7 @@ where
             match ready!(self.buffer.poll_fill(cx, &mut self.stream)) {
                 Ok(0) => return Poll::Ready(Closed::ByPeer),
                 Ok(count) => {
-                    self.idle.bytes += count;
+                    self.idle.read_bytes += count;
                     add(&self.metrics.bytes_in, count as u64);
                 }
                 Err(error) => return Poll::Ready(Closed::Io(error)),
@@ -251,8 +278,16 @@ where
             match reply {
                 Reply::Ready(response) => self.slots.push_back(Slot::Ready(response)),
                 Reply::Later(future) => self.push_later(future),
+                Reply::Last(future, reason) => {
+                    self.push_later(future);
+                    self.end(Closed::ByService(reason));
+                }
                 Reply::NoResponse => {}
                 Reply::Close(reason) => self.end(Closed::ByService(reason)),
+            }
+            if self.unauthenticated.is_some() && self.service.is_authenticated() {
+                self.unauthenticated = None;
+                self.buffer.set_frame_bytes_max(self.limits.frame_bytes_max);
             }
         }
         if requests > 0 {
@@ -337,7 +372,7 @@ where
     }
 
     fn written(&mut self, count: usize) {
-        self.idle.active = true;
+        self.idle.written_bytes += count;
         self.write_queue_bytes -= count;
         add(&self.metrics.bytes_out, count as u64);
         let mut left = count;
@@ -361,18 +396,24 @@ where
         }
     }
 
-    /// Whether the peer has been idle for too long.
-    fn poll_idle(&mut self, cx: &mut Context<'_>) -> bool {
+    /// Why the connection ends, if a time is over.
+    fn poll_timers(&mut self, cx: &mut Context<'_>) -> Option<Closed> {
+        if let Some(deadline) = &mut self.unauthenticated
+            && deadline.as_mut().poll(cx).is_ready()
+        {
+            return Some(Closed::Unauthenticated);
+        }
         while self.idle.interval.poll_tick(cx).is_ready() {
-            let ours_to_move = self.write_queue.is_empty() && !self.slots.is_empty();
-            if self.idle.step(ours_to_move) {
-                return true;
+            let answers_wait = !self.write_queue.is_empty();
+            let ours_to_move = !answers_wait && !self.slots.is_empty();
+            if let Some(closed) = self.idle.step(ours_to_move, answers_wait) {
+                return Some(closed);
             }
-            if self.idle.steps > 0 {
+            if self.idle.idle_steps > 0 {
                 self.buffer.release();
             }
         }
-        false
+        None
     }
 }
 
@@ -383,33 +424,62 @@ fn give_way(cx: &mut Context<'_>) {
     assert!(turn.poll(cx).is_pending(), "the first poll of a yield is pending");
 }
 
-/// Counts steps in which the peer neither sent, nor read, nor waited for us.
+/// Counts steps in which the peer neither sent, nor read, nor waited for us, and those in which
+/// answers waited for it.
 struct IdleWatch {
     interval: Interval,
-    steps: u32,
-    /// A request was taken or answer bytes were written in this step.
+    idle_steps: u32,
+    idle_steps_max: u32,
+    slow_steps: u32,
+    slow_steps_max: u32,
+    /// A request was taken in this step.
     active: bool,
     /// The service is not ready for a frame that has arrived.
     held_back: bool,
     /// Bytes read in this step.
-    bytes: usize,
+    read_bytes: usize,
+    /// Bytes written in this step.
+    written_bytes: usize,
 }
 
 impl IdleWatch {
-    fn new(timeout: Duration) -> Self {
-        let period = (timeout / IDLE_STEPS).max(Duration::from_millis(1));
+    fn new(limits: &ConnectionLimits) -> Self {
+        let (idle, slow) = (limits.idle_timeout, limits.slow_reader_timeout);
+        let period = (idle.min(slow) / STEPS_MIN).max(Duration::from_millis(1));
         let mut interval = interval_at(Instant::now() + period, period);
         interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        Self { interval, steps: 0, active: false, held_back: false, bytes: 0 }
+        let steps = |timeout: Duration| {
+            u32::try_from(timeout.as_nanos().div_ceil(period.as_nanos())).unwrap_or(u32::MAX)
+        };
+        Self {
+            interval,
+            idle_steps: 0,
+            idle_steps_max: steps(idle),
+            slow_steps: 0,
+            slow_steps_max: steps(slow),
+            active: false,
+            held_back: false,
+            read_bytes: 0,
+            written_bytes: 0,
+        }
     }
 
-    /// Ends a step; true when there have been too many idle ones in a row.
-    fn step(&mut self, ours_to_move: bool) -> bool {
-        let busy = self.active || ours_to_move || self.held_back || self.bytes >= STEP_BYTES_MIN;
-        self.steps = if busy { 0 } else { self.steps + 1 };
+    /// Ends a step; gives why the connection ends when there have been too many in a row.
+    fn step(&mut self, ours_to_move: bool, answers_wait: bool) -> Option<Closed> {
+        let moved = self.active || self.written_bytes > 0 || self.read_bytes >= STEP_BYTES_MIN;
+        let busy = moved || ours_to_move || self.held_back;
+        self.idle_steps = if busy { 0 } else { self.idle_steps + 1 };
+        let slow = answers_wait && self.written_bytes < STEP_BYTES_MIN;
+        self.slow_steps = if slow { self.slow_steps + 1 } else { 0 };
         self.active = false;
-        self.bytes = 0;
-        self.steps >= IDLE_STEPS
+        (self.read_bytes, self.written_bytes) = (0, 0);
+        if self.slow_steps >= self.slow_steps_max {
+            Some(Closed::SlowReader)
+        } else if self.idle_steps >= self.idle_steps_max {
+            Some(Closed::Idle)
+        } else {
+            None
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Network threads, listeners, frames and pipelined connections, with their limits.
+//! Network threads, listeners, frames and pipelined connections, with their limits and security.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -8,6 +8,11 @@
 //! | `service` | [`Service`], [`Reply`], [`Response`]: what answers the frames of a connection |
 //! | `connection` | [`serve_connection`]: reads, dispatches and answers one connection |
 //! | `admin` | [`serve_admin`]: the pages of an admin port |
+//! | `principal` | [`Principal`]: who a peer is |
+//! | `stream` | [`Stream`]: a socket, plain or with TLS over it |
+//! | [`tls`] | identities, trust, handshakes, names in certificates |
+//! | [`sasl`] | PLAIN, SCRAM and OAUTHBEARER, for servers and clients |
+//! | [`proxy_protocol`] | the real peer behind a load balancer |
 //! | `shutdown` | [`Shutdown`]: the drain signal |
 //! | `metrics` | [`Metrics`]: counters |
 //!
@@ -19,6 +24,8 @@
 //! - No allocation follows from a length field alone: a buffer grows as bytes arrive, up to the
 //!   frame limit.
 //! - Requests in flight, bytes waiting to be written, connections and hand-overs are bounded.
+//! - Handshakes run on their connection's own thread, never where connections are accepted.
+//! - No secret appears in an error, in a log line or in a `Debug` form.
 //! - Nothing a peer sends can panic; a broken frame closes its own connection and is counted.
 
 mod admin;
@@ -29,17 +36,22 @@ mod listener;
 mod metrics;
 mod notice;
 mod principal;
+pub mod proxy_protocol;
+pub mod sasl;
 mod service;
 mod shutdown;
+mod stream;
 mod threads;
+pub mod tls;
 
 pub use admin::serve_admin;
 pub use buffer::{FRAME_BYTES_MAX_DEFAULT, FrameBuffer, FrameError, LENGTH_PREFIX_BYTES};
 pub use connection::{Closed, ConnectionLimits, serve_connection};
-pub use error::Error;
+pub use error::{Error, ProxyProtocolError, SaslError, TlsError};
 pub use listener::{Listener, ListenerLimits};
 pub use metrics::Metrics;
 pub use principal::{InvalidPrincipal, Principal};
 pub use service::{Reply, Response, Service};
 pub use shutdown::{Phase, Shutdown};
+pub use stream::Stream;
 pub use threads::{NetworkHandle, NetworkThreads};

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-use crate::Error;
+use crate::error::Error;
+use crate::proxy_protocol::Mode;
 
 /// Connections that the kernel holds until they are accepted; Kafka's `socket.listen.backlog.size`
 /// is 50, which a reconnecting fleet of clients overruns.
@@ -19,11 +20,22 @@ pub struct ListenerLimits {
     /// Open connections above which further ones are closed at once. Counted over all listeners
     /// of the same threads. The default stays below common limits of file descriptors.
     pub connections_max: usize,
+    /// Open connections from one IP address above which further ones are closed at once, counted
+    /// like those; Kafka's `max.connections.per.ip`. Unlimited by default, since many clients can
+    /// share an address.
+    pub connections_per_address_max: usize,
+    /// Longest time from accept until a connection is ready to serve: PROXY protocol, TLS and SASL
+    /// together. The default is what Kafka's clients wait for a connection.
+    pub handshake_timeout: Duration,
 }
 
 impl Default for ListenerLimits {
     fn default() -> Self {
-        Self { connections_max: 16_384 }
+        Self {
+            connections_max: 16_384,
+            connections_per_address_max: usize::MAX,
+            handshake_timeout: Duration::from_secs(10),
+        }
     }
 }
 
@@ -31,6 +43,7 @@ impl Default for ListenerLimits {
 #[derive(Debug)]
 pub struct Listener {
     pub(crate) socket: TcpListener,
+    pub(crate) proxy_protocol: Mode,
     address: SocketAddr,
 }
 
@@ -50,12 +63,20 @@ impl Listener {
             socket.listen(BACKLOG)?;
             let socket = TcpListener::from(socket);
             let address = socket.local_addr()?;
-            Ok(Self { socket, address })
+            Ok(Self { socket, proxy_protocol: Mode::Disabled, address })
         };
         listen().map_err(|source| match source.kind() {
             io::ErrorKind::AddrInUse => Error::AddressInUse { address },
             _ => Error::Bind { address, source },
         })
+    }
+
+    /// Takes the peer's address from a PROXY protocol header, as `mode` says. Limits per address
+    /// then go by that address.
+    #[must_use]
+    pub fn with_proxy_protocol(mut self, mode: Mode) -> Self {
+        self.proxy_protocol = mode;
+        self
     }
 
     /// The address that was bound, with the real port.

@@ -1,6 +1,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::buffer::FrameError;
+use crate::error::TlsError;
 
 /// Counters of all connections of one set of network threads.
 ///
@@ -16,6 +17,24 @@ pub struct Metrics {
     pub connections_refused: AtomicU64,
     /// Connections closed because nothing happened on them for the idle timeout.
     pub connections_idle_closed: AtomicU64,
+    /// Connections closed at accept because their address had `connections_per_address_max`.
+    pub connections_refused_by_address: AtomicU64,
+    /// Connections closed because the peer took too little of waiting answers for too long.
+    pub connections_slow_reader_closed: AtomicU64,
+    /// Connections closed because their PROXY protocol header was missing or malformed.
+    pub proxy_protocol_refused: AtomicU64,
+    /// TLS handshakes that were not done in time.
+    pub tls_refused_timed_out: AtomicU64,
+    /// TLS handshakes for a host that no certificate is for.
+    pub tls_refused_server_name: AtomicU64,
+    /// TLS handshakes whose client showed no certificate, a wrong one, or one without a principal.
+    pub tls_refused_certificate: AtomicU64,
+    /// TLS handshakes that failed for other reasons: bytes that are not TLS, nothing in common.
+    pub tls_refused_handshake: AtomicU64,
+    /// SASL authentications that were refused.
+    pub authentications_refused: AtomicU64,
+    /// Connections closed because they were not authenticated in time.
+    pub authentications_timed_out: AtomicU64,
     /// Failed accepts, for example for want of file descriptors.
     pub accept_errors: AtomicU64,
     /// Requests handed to a service.
@@ -43,6 +62,24 @@ impl Metrics {
             FrameError::Oversized { .. } => &self.frames_refused_oversized,
         };
         add(counter, 1);
+    }
+
+    /// Counts a TLS handshake that failed with `error`.
+    pub fn refuse_tls(&self, error: &TlsError) {
+        let counter = match error {
+            TlsError::TimedOut => &self.tls_refused_timed_out,
+            TlsError::UnknownServerName { .. } => &self.tls_refused_server_name,
+            TlsError::Certificate(_) | TlsError::NoMappingRule { .. } => {
+                &self.tls_refused_certificate
+            }
+            _ => &self.tls_refused_handshake,
+        };
+        add(counter, 1);
+    }
+
+    /// Counts a SASL authentication that was refused.
+    pub fn refuse_authentication(&self) {
+        add(&self.authentications_refused, 1);
     }
 }
 

@@ -57,6 +57,9 @@ pub enum Reply<F> {
     /// The answer comes from this future. It is polled at once, then whenever it wakes; requests
     /// behind it are served meanwhile and their answers wait for it.
     Later(F),
+    /// As [`Later`](Self::Later), but nothing more is taken, and once the answer is written, the
+    /// connection is closed for this reason: for clients who learn why they are refused.
+    Last(F, &'static str),
     /// The protocol wants no answer (produce with `acks=0`).
     NoResponse,
     /// The frame cannot be answered. Answers to earlier requests are still written, then the
@@ -76,6 +79,13 @@ pub trait Service {
     fn poll_ready(&mut self, cx: &mut Context<'_>, frame_bytes: usize) -> Poll<()> {
         let (_, _) = (cx, frame_bytes);
         Poll::Ready(())
+    }
+
+    /// Whether the peer has proven who it is, where it has to. As long as it has not, only short
+    /// frames are taken from it, and it has no longer than
+    /// [`authentication_timeout`](crate::ConnectionLimits::authentication_timeout).
+    fn is_authenticated(&self) -> bool {
+        true
     }
 
     /// Takes one frame, length prefix excluded. Whatever must happen in arrival order (a log

@@ -1,8 +1,9 @@
 //! Network threads: one single-threaded runtime each, connections placed by load.
 
+use std::collections::HashMap;
 use std::future::Future;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -14,9 +15,10 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc;
 use tokio::task::LocalSet;
 
-use crate::Error;
+use crate::error::{Error, ProxyProtocolError};
 use crate::listener::{ACCEPT_PAUSE, Listener, ListenerLimits};
 use crate::metrics::{Metrics, add};
+use crate::proxy_protocol::{self, Mode};
 use crate::shutdown::{Phase, Shutdown};
 
 /// Tasks on their way to a thread. Accepting waits when it is full, and the kernel's backlog
@@ -48,6 +50,8 @@ struct Inner {
     shutdown: Shutdown,
     metrics: Arc<Metrics>,
     open: OpenConnections,
+    /// Guards the open connections of each address, of listeners that limit them.
+    by_address: Mutex<HashMap<IpAddr, usize>>,
 }
 
 #[derive(Debug)]
@@ -85,7 +89,8 @@ impl NetworkThreads {
             threads.push(thread);
         }
         let (metrics, open) = (Arc::default(), OpenConnections::default());
-        let inner = Arc::new(Inner { inboxes, shutdown, metrics, open });
+        let by_address = Mutex::default();
+        let inner = Arc::new(Inner { inboxes, shutdown, metrics, open, by_address });
         Ok(Self { handle: NetworkHandle { inner }, threads })
     }
 
@@ -226,6 +231,7 @@ impl NetworkHandle {
         F: Fn(TcpStream, SocketAddr) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = ()> + 'static,
     {
+        let mode = listener.proxy_protocol;
         let listener = TcpListener::from_std(listener.socket)?;
         loop {
             let accepted = tokio::select! {
@@ -234,10 +240,9 @@ impl NetworkHandle {
             };
             match accepted {
                 Ok((stream, peer)) => {
-                    if self.connections_open() >= limits.connections_max {
-                        add(&self.inner.metrics.connections_refused, 1);
-                        drop(stream);
-                    } else if let Err(error) = self.place(stream, peer, serve).await {
+                    let entry = Entry { peer, mode, limits: limits.clone(), of_address: None };
+                    let Some(entry) = self.admit(entry) else { continue };
+                    if let Err(error) = self.place(stream, entry, serve).await {
                         tracing::debug!(%peer, %error, "a connection was not placed");
                     }
                 }
@@ -250,12 +255,19 @@ impl NetworkHandle {
         }
     }
 
-    async fn place<F, Fut>(
-        &self,
-        stream: TcpStream,
-        peer: SocketAddr,
-        serve: &Arc<F>,
-    ) -> io::Result<()>
+    /// Holds a connection against the limits that can be known at accept; `None` refuses it.
+    fn admit(&self, mut entry: Entry) -> Option<Entry> {
+        if self.connections_open() >= entry.limits.connections_max {
+            add(&self.inner.metrics.connections_refused, 1);
+            return None;
+        }
+        if entry.mode == Mode::Disabled {
+            entry.of_address = Some(OfAddress::count(&self.inner, &entry)?);
+        }
+        Some(entry)
+    }
+
+    async fn place<F, Fut>(&self, stream: TcpStream, entry: Entry, serve: &Arc<F>) -> io::Result<()>
     where
         F: Fn(TcpStream, SocketAddr) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = ()> + 'static,
@@ -272,13 +284,85 @@ impl NetworkHandle {
         let open = OpenConnection::new(&self.inner, &inbox.connections);
         let serve = Arc::clone(serve);
         let placed = self.spawn_on(index, move || async move {
-            let _open = open;
-            match TcpStream::from_std(stream) {
-                Ok(stream) => serve(stream, peer).await,
-                Err(error) => tracing::warn!(%peer, %error, "cannot watch a connection"),
+            let peer = entry.peer;
+            let mut stream = match TcpStream::from_std(stream) {
+                Ok(stream) => stream,
+                Err(error) => return tracing::warn!(%peer, %error, "cannot watch a connection"),
+            };
+            if let Some((peer, _of_address)) = entry.enter(&open.inner, &mut stream).await {
+                serve(stream, peer).await;
             }
+            drop(open);
         });
         placed.await.map_err(io::Error::other)
+    }
+}
+
+/// What a connection has to go through before it is served.
+struct Entry {
+    peer: SocketAddr,
+    mode: Mode,
+    limits: ListenerLimits,
+    of_address: Option<OfAddress>,
+}
+
+impl Entry {
+    /// The peer's address and its place among those of that address; `None` refuses it.
+    async fn enter(
+        mut self,
+        inner: &Arc<Inner>,
+        stream: &mut TcpStream,
+    ) -> Option<(SocketAddr, OfAddress)> {
+        if let Some(of_address) = self.of_address {
+            return Some((self.peer, of_address));
+        }
+        let reading = proxy_protocol::accept(stream, self.mode, self.peer);
+        let read = tokio::time::timeout(self.limits.handshake_timeout, reading).await;
+        match read.unwrap_or(Err(ProxyProtocolError::TimedOut)) {
+            Ok(peer) => self.peer = peer,
+            Err(error) => {
+                add(&inner.metrics.proxy_protocol_refused, 1);
+                tracing::info!(peer = %self.peer, %error, "a connection was refused");
+                return None;
+            }
+        }
+        Some((self.peer, OfAddress::count(inner, &self)?))
+    }
+}
+
+/// Counts a connection among those of its address, where that is limited.
+struct OfAddress(Option<(Arc<Inner>, IpAddr)>);
+
+impl OfAddress {
+    /// `None` if the address has as many as it may.
+    fn count(inner: &Arc<Inner>, entry: &Entry) -> Option<Self> {
+        let connections_max = entry.limits.connections_per_address_max;
+        if connections_max == usize::MAX {
+            return Some(Self(None));
+        }
+        let address = entry.peer.ip().to_canonical();
+        let mut by_address = inner.by_address.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = by_address.entry(address).or_default();
+        if *count >= connections_max {
+            drop(by_address);
+            add(&inner.metrics.connections_refused_by_address, 1);
+            return None;
+        }
+        *count += 1;
+        Some(Self(Some((Arc::clone(inner), address))))
+    }
+}
+
+impl Drop for OfAddress {
+    fn drop(&mut self) {
+        let Some((inner, address)) = &self.0 else { return };
+        let mut by_address = inner.by_address.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = by_address.get_mut(address) {
+            *count -= 1;
+            if *count == 0 {
+                by_address.remove(address);
+            }
+        }
     }
 }
 

@@ -98,7 +98,7 @@ impl World {
         let frame = request_frame(version, request);
         let answer: Later<Response> = match self.send(&frame) {
             Reply::Ready(response) => Box::pin(async move { response }),
-            Reply::Later(answer) => answer,
+            Reply::Later(answer) | Reply::Last(answer, _) => answer,
             Reply::NoResponse => panic!("{key} {version} was not answered"),
             Reply::Close(reason) => panic!("{key} {version} was refused: {reason}"),
         };

@@ -284,8 +284,11 @@ fn peer_that_trickles_bytes_is_closed_as_idle() {
         world.peer.write_all(&[0, 0, 1, 0]).await.unwrap();
         let mut sent = 0;
         while !world.served.is_finished() {
-            tokio::time::advance(Duration::from_secs(30)).await;
-            world.settle().await;
+            // Two steps of the idle watch.
+            for _ in 0..2 {
+                tokio::time::advance(Duration::from_secs(15)).await;
+                world.settle().await;
+            }
             if world.peer.write_all(b"r").await.is_ok() {
                 sent += 1;
             }

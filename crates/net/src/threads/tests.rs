@@ -89,7 +89,8 @@ fn connections_spread_over_the_threads_and_drain_ends_them() {
 
 #[test]
 fn connection_above_the_limit_is_closed_and_counted() {
-    let (network, address, _seen) = start(1, ListenerLimits { connections_max: 1 });
+    let (network, address, _seen) =
+        start(1, ListenerLimits { connections_max: 1, ..Default::default() });
     let mut first = StdStream::connect(address).unwrap();
     exchange(&mut first, b"hello");
     let mut second = StdStream::connect(address).unwrap();

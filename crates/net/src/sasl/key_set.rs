@@ -1,0 +1,97 @@
+//! Fetches an issuer's key set over HTTP/1.1.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Empty, Limited};
+use hyper::body::Bytes;
+use hyper::client::conn::http1;
+use hyper::header::{ACCEPT, HOST};
+use hyper::http::uri::Scheme;
+use hyper::{Request, StatusCode, Uri};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+
+use crate::stream::Stream;
+use crate::tls::ClientTls;
+
+/// An address that gives a key set.
+pub(super) struct KeySetUrl {
+    uri: Uri,
+    host: String,
+    port: u16,
+    tls: Option<Arc<ClientTls>>,
+}
+
+impl KeySetUrl {
+    pub(super) fn parse(url: &str, tls: Option<Arc<ClientTls>>) -> Result<Self, String> {
+        let uri: Uri = url.parse().map_err(|error| format!("{url:?}: {error}"))?;
+        let secure = uri.scheme() == Some(&Scheme::HTTPS);
+        if !secure && uri.scheme() != Some(&Scheme::HTTP) {
+            return Err(format!("{url:?} is neither an http nor an https address"));
+        }
+        if secure && tls.is_none() {
+            return Err(format!("{url:?} needs TLS settings"));
+        }
+        let host = uri.host().ok_or_else(|| format!("{url:?} names no host"))?;
+        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        let port = uri.port_u16().unwrap_or(if secure { 443 } else { 80 });
+        Ok(Self { uri, host, port, tls: tls.filter(|_| secure) })
+    }
+
+    /// The set's bytes, within [`TIMEOUT`].
+    pub(super) async fn fetch(&self) -> Result<Bytes, String> {
+        let fetching = tokio::time::timeout(TIMEOUT, self.get());
+        fetching.await.map_err(|_| "no answer in time".to_owned())?
+    }
+
+    async fn get(&self) -> Result<Bytes, String> {
+        let text = |error: &dyn fmt::Display| error.to_string();
+        let socket = TcpStream::connect((self.host.as_str(), self.port)).await;
+        let socket = socket.map_err(|error| text(&error))?;
+        let stream = match &self.tls {
+            Some(tls) => tls.connect(socket, &self.host).await.map_err(|error| text(&error))?,
+            None => Stream::from(socket),
+        };
+        let handshake = http1::handshake::<_, Empty<Bytes>>(TokioIo::new(stream)).await;
+        let (mut sender, connection) = handshake.map_err(|error| text(&error))?;
+        let path = self.uri.path_and_query().map_or("/", |path| path.as_str());
+        let authority = self.uri.authority().map_or("", |authority| authority.as_str());
+        let request = Request::get(path)
+            .header(HOST, authority)
+            .header(ACCEPT, "application/json")
+            .body(Empty::new())
+            .map_err(|error| text(&error))?;
+        let answer = async {
+            let answer = sender.send_request(request).await.map_err(|error| text(&error))?;
+            if answer.status() != StatusCode::OK {
+                return Err(format!("the answer is {}", answer.status()));
+            }
+            let body = Limited::new(answer.into_body(), KEY_SET_BYTES_MAX).collect().await;
+            Ok(body.map_err(|error| error.to_string())?.to_bytes())
+        };
+        tokio::pin!(answer, connection);
+        tokio::select! {
+            answer = &mut answer => answer,
+            // A connection that is done may leave an answer to be read.
+            done = &mut connection => match done {
+                Ok(()) => answer.await,
+                Err(error) => Err(error.to_string()),
+            },
+        }
+    }
+}
+
+impl fmt::Display for KeySetUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Without the query, which may hold a secret.
+        write!(f, "{}:{}{}", self.host, self.port, self.uri.path())
+    }
+}
+
+/// Longest wait for a key set.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A key takes a kilobyte or two, with its certificates.
+const KEY_SET_BYTES_MAX: usize = 1 << 20;

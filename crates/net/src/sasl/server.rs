@@ -1,0 +1,372 @@
+//! The server's side: which mechanisms are offered, and one connection's way through them.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use moldau_protocol::messages::{
+    SaslAuthenticateRequest, SaslAuthenticateResponse, SaslHandshakeRequest, SaslHandshakeResponse,
+};
+use moldau_protocol::{ApiKey, ErrorCode};
+
+use super::mechanism::Mechanism;
+use super::oauth_bearer::{self, BearerMessage};
+use super::plain::{OTHER_AUTHORIZATION_ID, PlainMessage};
+use super::scram::{self, Refusal, ScramCredential, ServerExchange};
+use super::tokens::{TokenVerifier, Verified};
+use crate::error::SaslError;
+use crate::principal::Principal;
+
+/// How long the answer to wrong credentials is held back, so that guessing is slow; Kafka's
+/// `connection.failed.authentication.delay.ms`. Whoever sends the answer waits.
+pub const FAILED_AUTHENTICATION_DELAY: Duration = Duration::from_millis(100);
+
+/// Whom a server knows. Called on network threads: nothing here may block.
+pub trait Credentials: Send + Sync {
+    /// Whether `password` is the user's. Compare with [`super::secrets_equal`].
+    fn plain(&self, user: &str, password: &str) -> bool;
+
+    /// What is stored for the user and one mechanism of SCRAM.
+    fn scram(&self, mechanism: Mechanism, user: &str) -> Option<ScramCredential>;
+}
+
+/// What a listener with SASL goes by.
+pub struct SaslServerSettings {
+    /// The mechanisms offered; at least one.
+    pub mechanisms: Vec<Mechanism>,
+    /// Who is known for PLAIN and SCRAM.
+    pub credentials: Arc<dyn Credentials>,
+    /// Who is believed for OAUTHBEARER.
+    pub tokens: Option<Arc<TokenVerifier>>,
+    /// How long a client is believed until it authenticates again; Kafka's
+    /// `connections.max.reauth.ms` (KIP-368). A token's own end counts in any case.
+    pub max_reauthentication: Option<Duration>,
+}
+
+/// The server's side of SASL, shared by all connections of a listener.
+pub struct SaslServer {
+    settings: SaslServerSettings,
+    /// Makes up credentials of users that do not exist.
+    phantom_secret: [u8; 32],
+}
+
+impl SaslServer {
+    /// # Errors
+    /// [`SaslError::Settings`]: no mechanism, or OAUTHBEARER without a verifier.
+    pub fn new(settings: SaslServerSettings) -> Result<Self, SaslError> {
+        if settings.mechanisms.is_empty() {
+            return Err(SaslError::Settings("a server has to offer a mechanism".to_owned()));
+        }
+        if settings.mechanisms.contains(&Mechanism::OAuthBearer) && settings.tokens.is_none() {
+            let missing = "OAUTHBEARER needs the keys that tokens are signed with";
+            return Err(SaslError::Settings(missing.to_owned()));
+        }
+        let mut phantom_secret = [0; 32];
+        scram::fill_random(&mut phantom_secret);
+        Ok(Self { settings, phantom_secret })
+    }
+
+    fn offered(&self) -> Vec<String> {
+        self.settings.mechanisms.iter().map(ToString::to_string).collect()
+    }
+
+    fn look_up(&self, mechanism: Mechanism, user: &str) -> (ScramCredential, bool) {
+        // Made up for known users too, so that both cost the same.
+        let phantom = scram::phantom(mechanism, user, &self.phantom_secret);
+        match self.settings.credentials.scram(mechanism, user) {
+            Some(credential) => (credential, true),
+            None => (phantom, false),
+        }
+    }
+}
+
+impl fmt::Debug for SaslServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SaslServer")
+            .field("mechanisms", &self.settings.mechanisms)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Where an authentication stands after a message.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum SaslState {
+    /// The client has more to say.
+    Going,
+    /// The client is who it says.
+    Authenticated(Principal),
+    /// The client is refused: the answer goes out after [`FAILED_AUTHENTICATION_DELAY`], then the
+    /// connection is closed.
+    Failed,
+}
+
+/// Whether a request may be served.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Admit {
+    /// It may.
+    Yes,
+    /// It may not, and the connection is closed for this reason, without an answer.
+    No(&'static str),
+}
+
+/// One connection's authentications: the first one and those that repeat it.
+///
+/// Serves SaslHandshake version 1 and SaslAuthenticate; version 0 of the former, after which
+/// clients older than Kafka 1.0 send bare tokens, is not for this.
+pub struct SaslSession {
+    server: Arc<SaslServer>,
+    exchange: Exchange,
+    /// Set once authenticated, and kept while that is repeated.
+    believed: Option<Believed>,
+}
+
+#[derive(Clone)]
+struct Believed {
+    principal: Principal,
+    mechanism: Mechanism,
+    /// When the client has to have authenticated again.
+    until: Option<Instant>,
+}
+
+enum Exchange {
+    None,
+    /// The client has chosen.
+    Chosen(Mechanism),
+    Scram(Box<ServerExchange>, Mechanism),
+    /// A token was not believed; this is what the client will be told.
+    TokenRefused(String),
+    Failed,
+}
+
+/// A step that succeeded.
+enum Step {
+    Challenge(Exchange, Vec<u8>),
+    Done { user: String, answer: Vec<u8>, mechanism: Mechanism, expires_in: Option<Duration> },
+}
+
+impl SaslSession {
+    /// A connection that has not said anything.
+    #[must_use]
+    pub fn new(server: Arc<SaslServer>) -> Self {
+        Self { server, exchange: Exchange::None, believed: None }
+    }
+
+    /// Who the client is, once it has proven it.
+    #[must_use]
+    pub fn principal(&self) -> Option<&Principal> {
+        self.believed.as_ref().map(|believed| &believed.principal)
+    }
+
+    /// Whether a request may be served at `now`: before the client is authenticated, while it
+    /// repeats that and once its time is over, only what serves to authenticate.
+    #[must_use]
+    pub fn admits(&self, api: ApiKey, now: Instant) -> Admit {
+        if matches!(self.exchange, Exchange::Failed) {
+            return Admit::No("a request after a failed authentication");
+        }
+        if matches!(api, ApiKey::SaslHandshake | ApiKey::SaslAuthenticate | ApiKey::ApiVersions) {
+            return Admit::Yes;
+        }
+        match (&self.believed, &self.exchange) {
+            (None, _) => Admit::No("a request before authentication"),
+            (Some(believed), _) if believed.until.is_some_and(|until| now >= until) => {
+                Admit::No("a request after the authentication expired")
+            }
+            (Some(_), Exchange::None) => Admit::Yes,
+            (Some(_), _) => Admit::No("a request within a re-authentication"),
+        }
+    }
+
+    /// Answers a client that chooses a mechanism. If the answer's error code is not 0, the
+    /// connection is closed after it.
+    pub fn handshake(&mut self, request: &SaslHandshakeRequest) -> SaslHandshakeResponse {
+        let mechanisms = self.server.offered();
+        let chosen: Option<Mechanism> = request.mechanism.parse().ok();
+        let offered = &self.server.settings.mechanisms;
+        let error_code = match (&self.exchange, chosen.filter(|it| offered.contains(it))) {
+            (Exchange::None, Some(mechanism)) => {
+                self.exchange = Exchange::Chosen(mechanism);
+                ErrorCode::None
+            }
+            (Exchange::None, None) => ErrorCode::UnsupportedSaslMechanism,
+            _ => ErrorCode::IllegalSaslState,
+        };
+        if error_code != ErrorCode::None {
+            self.exchange = Exchange::Failed;
+        }
+        SaslHandshakeResponse { error_code: error_code.code(), mechanisms }
+    }
+
+    /// Answers a client's message at `now`.
+    pub fn authenticate(
+        &mut self,
+        request: &SaslAuthenticateRequest,
+        now: Instant,
+    ) -> (SaslAuthenticateResponse, SaslState) {
+        let step = match std::mem::replace(&mut self.exchange, Exchange::Failed) {
+            Exchange::None | Exchange::Failed => {
+                let reason = "SaslAuthenticate without a SaslHandshake before it";
+                return self.refuse(ErrorCode::IllegalSaslState, reason.to_owned());
+            }
+            exchange => self.step(exchange, &request.auth_bytes),
+        };
+        match step {
+            Ok(Step::Challenge(next, answer)) => {
+                self.exchange = next;
+                (answered(answer), SaslState::Going)
+            }
+            Ok(Step::Done { user, answer, mechanism, expires_in }) => {
+                match self.believe(&user, mechanism, expires_in, now) {
+                    Ok((principal, lifetime)) => {
+                        self.exchange = Exchange::None;
+                        let mut response = answered(answer);
+                        response.session_lifetime_ms = lifetime;
+                        (response, SaslState::Authenticated(principal))
+                    }
+                    Err(reason) => self.refuse(ErrorCode::SaslAuthenticationFailed, reason),
+                }
+            }
+            Err(reason) => self.refuse(ErrorCode::SaslAuthenticationFailed, reason),
+        }
+    }
+
+    /// Takes one message. The error is what the client is told, in Kafka's words.
+    fn step(&self, exchange: Exchange, message: &[u8]) -> Result<Step, String> {
+        let mechanism = match exchange {
+            Exchange::Chosen(mechanism) => mechanism,
+            Exchange::Scram(exchange, mechanism) => {
+                let last = exchange.last(message).map_err(|why| self.scram_refusal(mechanism, why));
+                let (user, answer) = last?;
+                let answer = answer.into_bytes();
+                return Ok(Step::Done { user, answer, mechanism, expires_in: None });
+            }
+            Exchange::TokenRefused(challenge) if message == oauth_bearer::ACKNOWLEDGEMENT => {
+                return Err(challenge);
+            }
+            Exchange::TokenRefused(_) => return Err(self.invalid(Mechanism::OAuthBearer)),
+            Exchange::None | Exchange::Failed => return Err(String::new()),
+        };
+        if let Some(believed) = &self.believed
+            && believed.mechanism != mechanism
+        {
+            return Err(format!(
+                "SASL mechanism '{mechanism}' requested by client is not supported for \
+                 re-authentication of mechanism '{}'",
+                believed.mechanism
+            ));
+        }
+        match mechanism {
+            Mechanism::Plain => self.plain(message),
+            Mechanism::ScramSha256 | Mechanism::ScramSha512 => {
+                let look_up = |user: &str| self.server.look_up(mechanism, user);
+                let nonce = scram::random_nonce();
+                let (exchange, answer) = ServerExchange::first(mechanism, message, &nonce, look_up)
+                    .map_err(|why| self.scram_refusal(mechanism, why))?;
+                let next = Exchange::Scram(Box::new(exchange), mechanism);
+                Ok(Step::Challenge(next, answer.into_bytes()))
+            }
+            Mechanism::OAuthBearer => self.token(message),
+        }
+    }
+
+    fn plain(&self, message: &[u8]) -> Result<Step, String> {
+        let mechanism = Mechanism::Plain;
+        let PlainMessage { user, password } = PlainMessage::parse(message)
+            .map_err(|words| words.map_or_else(|| self.invalid(mechanism), str::to_owned))?;
+        if !self.server.settings.credentials.plain(user, password) {
+            return Err("Authentication failed: Invalid username or password".to_owned());
+        }
+        let user = user.to_owned();
+        Ok(Step::Done { user, answer: Vec::new(), mechanism, expires_in: None })
+    }
+
+    fn token(&self, message: &[u8]) -> Result<Step, String> {
+        let mechanism = Mechanism::OAuthBearer;
+        let Some(message) = BearerMessage::parse(message) else {
+            return Err(self.invalid(mechanism));
+        };
+        // Present wherever the mechanism is offered.
+        let verifier = self.server.settings.tokens.as_ref();
+        let verifier = verifier.ok_or_else(|| self.invalid(mechanism))?;
+        let Verified { principal, expires_in } = match verifier.verify(message.token) {
+            Ok(verified) => verified,
+            Err(refusal) => {
+                tracing::info!(cause = %refusal, "an access token was refused");
+                let challenge = oauth_bearer::challenge(refusal.status(), refusal.scope());
+                let next = Exchange::TokenRefused(challenge.clone());
+                return Ok(Step::Challenge(next, challenge.into_bytes()));
+            }
+        };
+        if let Some(id) = message.authorization_id.filter(|id| *id != principal) {
+            return Err(format!(
+                "Authentication failed: Client requested an authorization id ({id}) that is \
+                 different from the token's principal name ({principal})"
+            ));
+        }
+        let expires_in = Some(expires_in);
+        Ok(Step::Done { user: principal, answer: Vec::new(), mechanism, expires_in })
+    }
+
+    /// Gives the principal and for how many milliseconds it is believed, 0 for ever.
+    fn believe(
+        &mut self,
+        user: &str,
+        mechanism: Mechanism,
+        expires_in: Option<Duration>,
+        now: Instant,
+    ) -> Result<(Principal, i64), String> {
+        let principal = Principal::user(user);
+        if let Some(before) = self.principal().filter(|before| **before != principal) {
+            return Err(format!(
+                "Cannot change principals during re-authentication from {}.{}: {}.{}",
+                before.kind(),
+                before.name(),
+                principal.kind(),
+                principal.name()
+            ));
+        }
+        let limits = [self.server.settings.max_reauthentication, expires_in];
+        let lifetime = limits.into_iter().flatten().min();
+        let until = lifetime.and_then(|lifetime| now.checked_add(lifetime));
+        let lifetime_ms = until.and(lifetime).map_or(0, |lifetime| lifetime.as_millis());
+        self.believed = Some(Believed { principal: principal.clone(), mechanism, until });
+        Ok((principal, i64::try_from(lifetime_ms).unwrap_or(i64::MAX)))
+    }
+
+    fn refuse(&mut self, code: ErrorCode, reason: String) -> (SaslAuthenticateResponse, SaslState) {
+        self.exchange = Exchange::Failed;
+        let (error_code, error_message) = (code.code(), Some(reason));
+        let response = SaslAuthenticateResponse { error_code, error_message, ..Default::default() };
+        (response, SaslState::Failed)
+    }
+
+    fn scram_refusal(&self, mechanism: Mechanism, refusal: Refusal) -> String {
+        match refusal {
+            Refusal::OtherAuthorizationId => OTHER_AUTHORIZATION_ID.to_owned(),
+            Refusal::Malformed | Refusal::WrongCredentials => self.invalid(mechanism),
+        }
+    }
+
+    fn invalid(&self, mechanism: Mechanism) -> String {
+        let what = if self.believed.is_some() { "re-authentication" } else { "authentication" };
+        format!(
+            "Authentication failed during {what} due to invalid credentials with SASL mechanism \
+             {mechanism}"
+        )
+    }
+}
+
+impl fmt::Debug for SaslSession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SaslSession").field("principal", &self.principal()).finish_non_exhaustive()
+    }
+}
+
+fn answered(answer: Vec<u8>) -> SaslAuthenticateResponse {
+    let auth_bytes = Bytes::from(answer);
+    SaslAuthenticateResponse { error_message: None, auth_bytes, ..Default::default() }
+}
+
+#[cfg(test)]
+mod tests;

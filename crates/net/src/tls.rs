@@ -1,0 +1,20 @@
+//! TLS and mutual TLS, by rustls: who we are, whom we trust, and what a certificate's name means.
+//!
+//! Files are read elsewhere: settings hold what was in them, and [`ServerTls::replace`] and
+//! [`ClientTls::replace`] take them anew. Connections that stand keep what they were made with.
+//!
+//! A handshake is work: about a third of a millisecond of one core with a P-256 key and about
+//! one millisecond with RSA 2048, against some microseconds for an ordinary request. Handshakes of
+//! one network thread therefore take turns: between two steps of them every connection that is
+//! being served gets its own turn, and the thread looks at its sockets. A flood of handshakes
+//! delays requests by one handshake's work, not by the flood's.
+
+mod client;
+mod identity;
+mod mapping;
+mod server;
+
+pub use client::{ClientTls, ClientTlsSettings};
+pub use identity::{CryptoProvider, Identity, TrustAnchors};
+pub use mapping::PrincipalMapping;
+pub use server::{Accepted, ClientAuthentication, ClientHello, ServerTls, ServerTlsSettings};

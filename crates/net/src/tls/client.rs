@@ -1,0 +1,168 @@
+//! The client's side: whom we believe, and who we say we are.
+
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{
+    ResolvesClientCert, WebPkiServerVerifier, verify_server_cert_signed_by_trust_anchor,
+};
+use rustls::crypto::{verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
+use rustls::sign::CertifiedKey;
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use tokio::net::TcpStream;
+use tokio_rustls::{TlsConnector, TlsStream};
+
+use super::identity::{CryptoProvider, Identity, TrustAnchors};
+use crate::error::TlsError;
+use crate::stream::Stream;
+
+/// What connections to servers with TLS go by.
+#[derive(Debug)]
+pub struct ClientTlsSettings {
+    /// Who signed the certificates of servers.
+    pub trust: TrustAnchors,
+    /// What to show to servers that ask who we are.
+    pub identity: Option<Identity>,
+    /// Which library does the cryptography.
+    pub provider: CryptoProvider,
+    /// Whether a server's certificate has to be for the host that we connect to. Without it, any
+    /// certificate of a trusted authority is believed (Kafka's empty
+    /// `ssl.endpoint.identification.algorithm`).
+    pub verify_host_name: bool,
+}
+
+/// The client's side of TLS, shared by all connections that go by the same settings.
+pub struct ClientTls {
+    /// Guards what the next handshake goes by; held for a clone of it only.
+    current: RwLock<Arc<ClientConfig>>,
+}
+
+impl ClientTls {
+    /// # Errors
+    /// [`TlsError::Material`] or [`TlsError::Settings`].
+    pub fn new(settings: ClientTlsSettings) -> Result<Self, TlsError> {
+        Ok(Self { current: RwLock::new(Arc::new(config(settings)?)) })
+    }
+
+    /// Goes by `settings` from the next handshake on; connections that stand are not touched.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new); then everything stays as it was.
+    pub fn replace(&self, settings: ClientTlsSettings) -> Result<(), TlsError> {
+        let next = Arc::new(config(settings)?);
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = next;
+        Ok(())
+    }
+
+    /// Secures a connection to `host`, a name or an IP address. The caller bounds the time.
+    ///
+    /// # Errors
+    /// The server or its certificate is not as it should be, or it refused us. A server that
+    /// speaks TLS 1.3 refuses a client's certificate only after this, with the first read.
+    pub async fn connect(&self, stream: TcpStream, host: &str) -> Result<Stream, TlsError> {
+        let name = ServerName::try_from(host.trim_end_matches('.').to_owned())
+            .map_err(|_| TlsError::Settings(format!("{host:?} is not a host name")))?;
+        let config = Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner));
+        let stream = TlsConnector::from(config).connect(name, stream).await?;
+        Ok(TlsStream::from(stream).into())
+    }
+}
+
+impl fmt::Debug for ClientTls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientTls").finish_non_exhaustive()
+    }
+}
+
+fn config(settings: ClientTlsSettings) -> Result<ClientConfig, TlsError> {
+    let unusable = |error: &dyn fmt::Display| TlsError::Settings(error.to_string());
+    let provider = settings.provider.get();
+    let key = settings.identity.map(|identity| identity.certified_key(&provider)).transpose()?;
+    let roots = settings.trust.roots;
+    let verifier: Arc<dyn ServerCertVerifier> = if settings.verify_host_name {
+        WebPkiServerVerifier::builder_with_provider(roots, Arc::clone(&provider))
+            .build()
+            .map_err(|error| unusable(&error))?
+    } else {
+        Arc::new(AnyHost { roots, provider: Arc::clone(&provider) })
+    };
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| unusable(&error))?
+        .dangerous()
+        .with_custom_certificate_verifier(verifier);
+    Ok(match key {
+        Some(key) => builder.with_client_cert_resolver(Arc::new(Always(key))),
+        None => builder.with_no_client_auth(),
+    })
+}
+
+/// Shows one certificate to every server that asks.
+#[derive(Debug)]
+struct Always(Arc<CertifiedKey>);
+
+impl ResolvesClientCert for Always {
+    fn resolve(&self, _: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        Some(Arc::clone(&self.0))
+    }
+
+    fn has_certs(&self) -> bool {
+        true
+    }
+}
+
+/// Believes certificates of trusted authorities whatever host they are for.
+#[derive(Debug)]
+struct AnyHost {
+    roots: Arc<RootCertStore>,
+    provider: Arc<rustls::crypto::CryptoProvider>,
+}
+
+impl ServerCertVerifier for AnyHost {
+    fn verify_server_cert(
+        &self,
+        own: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let own = ParsedCertificate::try_from(own)?;
+        let algorithms = self.provider.signature_verification_algorithms.all;
+        verify_server_cert_signed_by_trust_anchor(
+            &own,
+            &self.roots,
+            intermediates,
+            now,
+            algorithms,
+        )?;
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signed, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signed, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
