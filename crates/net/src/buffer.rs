@@ -8,11 +8,11 @@
 
 use std::future::Future;
 use std::io;
-use std::pin::pin;
-use std::task::{Context, Poll};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes, BytesMut};
-use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
 
 /// Bytes of the length prefix before each frame.
 pub const LENGTH_PREFIX_BYTES: usize = 4;
@@ -20,8 +20,11 @@ pub const LENGTH_PREFIX_BYTES: usize = 4;
 /// Largest frame accepted unless configured otherwise: Kafka's `socket.request.max.bytes`.
 pub const FRAME_BYTES_MAX_DEFAULT: usize = 100 * 1024 * 1024;
 
-/// First read of a connection: a handshake and several small requests fit.
+/// Reads of a connection at first: a handshake and several small requests fit.
 const READ_BYTES_MIN: usize = 16 * 1024;
+
+/// Read of a connection that has been quiet, onto the stack: most requests fit.
+const FIRST_READ_BYTES: usize = 1024;
 
 /// Most bytes asked of the kernel at once between frames; more does not lower the cost per byte
 /// and would sit idle in each of many connections.
@@ -74,6 +77,8 @@ pub struct FrameBuffer {
     peak_bytes: usize,
     times_emptied: u32,
     capacity_seen: usize,
+    /// Nothing is held and nothing has come since then: waiting for it takes no memory.
+    quiet: bool,
 }
 
 impl FrameBuffer {
@@ -88,6 +93,7 @@ impl FrameBuffer {
             peak_bytes: 0,
             times_emptied: 0,
             capacity_seen: 0,
+            quiet: true,
         }
     }
 
@@ -122,6 +128,9 @@ impl FrameBuffer {
         cx: &mut Context<'_>,
         io: &mut R,
     ) -> Poll<io::Result<usize>> {
+        if self.quiet {
+            return self.poll_first(cx, io);
+        }
         self.make_room();
         let room = self.bytes.capacity() - self.bytes.len();
         let polled = pin!(io.read_buf(&mut self.bytes)).poll(cx);
@@ -212,7 +221,27 @@ impl FrameBuffer {
             self.bytes = BytesMut::new();
             self.read_bytes = READ_BYTES_MIN;
             self.capacity_seen = 0;
+            self.quiet = true;
         }
+    }
+
+    /// Waits for bytes without memory to put them in: most connections are silent at most times.
+    fn poll_first<R: AsyncRead + Unpin>(
+        &mut self,
+        cx: &mut Context<'_>,
+        io: &mut R,
+    ) -> Poll<io::Result<usize>> {
+        let mut first = [0; FIRST_READ_BYTES];
+        let mut first = ReadBuf::new(&mut first);
+        ready!(Pin::new(io).poll_read(cx, &mut first))?;
+        let read = first.filled();
+        if !read.is_empty() {
+            self.quiet = false;
+            self.make_room();
+            self.bytes.extend_from_slice(read);
+            self.peak_bytes = self.peak_bytes.max(self.bytes.len());
+        }
+        Poll::Ready(Ok(read.len()))
     }
 
     fn make_room(&mut self) {
