@@ -171,7 +171,7 @@ impl TokenVerifier {
     ///
     /// What fails is tried again after a pause that doubles up to a minute; the keys that are
     /// there stay in use. A token that names an unknown key brings the next fetch forward, but not
-    /// within [`UNKNOWN_KEY_PAUSE`] of the one before.
+    /// within ten seconds of the one before.
     pub fn keep_fresh(self: &Arc<Self>) -> impl Future<Output = ()> + Send + 'static {
         let verifier = Arc::downgrade(self);
         async move {
