@@ -3,14 +3,43 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `multi_tenant` | [`MultiTenant`]: tenants that see only their own |
+//! | `header` | [`Header`]: adds and removes headers of records |
+//! | `mask` | [`Mask`]: hides fields of JSON values from consumers |
+//! | `record_validation` | [`RecordValidation`]: refuses records that break the rules of their topic |
+//! | `quota` | [`Quota`]: limits bytes and requests |
 //! | `partial` | requests of which a part is refused, and answers that tell of it |
 //! | `names` | names in the messages that filters hold |
-//! | `error` | [`Error`]: settings that make no sense |
+//! | `batches` | records on their way through a filter: walked, rewritten, refused |
+//! | `json` | JSON read where it lies |
+//! | `topics`, `session` | topics by pattern; what filters of records keep of a session |
+//! | `error`, `counter` | [`Error`]: settings that make no sense; what filters count |
+//!
+//! Invariants:
+//!
+//! - Settings are plain structs, checked once when a filter is made.
+//! - A filter fails closed: what it cannot read does not pass by its rules.
+//! - Only what a rule is about changes; all other bytes of a message stay as they came.
+//! - What is kept for clients is bounded by a named constant, whatever they send.
 
+mod batches;
+mod counter;
 mod error;
+mod header;
+mod json;
+mod mask;
 mod multi_tenant;
 mod names;
 mod partial;
+mod quota;
+mod record_validation;
+mod session;
+mod topics;
 
 pub use error::Error;
+pub use header::{Header, HeaderRule, HeaderSettings, HeaderValue, HeaderWay};
+pub use mask::{Mask, MaskRule, MaskSettings, Masking, NotJson};
 pub use multi_tenant::{MultiTenant, MultiTenantSettings};
+pub use quota::{Quota, QuotaEntity, QuotaLimit, QuotaSettings, THROTTLE_MAX};
+pub use record_validation::{
+    Content, FieldRule, RecordValidation, RecordValidationSettings, ValidationRule,
+};
