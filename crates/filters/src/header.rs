@@ -1,9 +1,9 @@
 //! Adds headers to records and removes headers from them, on their way to the cluster, to the
 //! client, or both.
 //!
-//! Claims Produce requests and their answers, or Fetch and ShareFetch requests and their answers, or
-//! all, as the rules need. A record first loses the headers that any matching rule removes, then
-//! gets those that matching rules add, in the order of the rules, behind the ones that it had.
+//! Claims requests and answers of Produce, of Fetch and ShareFetch, or of all, as the rules need. A
+//! record first loses the headers that any matching rule removes, then gets those that matching
+//! rules add, in the order of the rules, behind the ones that it had.
 //!
 //! A partition whose batches cannot be read is refused with `CORRUPT_MESSAGE`, `INVALID_RECORD` or
 //! `MESSAGE_TOO_LARGE`, so that no record passes by a rule; a topic id that the cluster does not

@@ -5,10 +5,12 @@
 //! | `multi_tenant` | [`MultiTenant`]: tenants that see only their own |
 //! | `header` | [`Header`]: adds and removes headers of records |
 //! | `mask` | [`Mask`]: hides fields of JSON values from consumers |
-//! | `record_validation` | [`RecordValidation`]: refuses records that break the rules of their topic |
+//! | `record_validation` | [`RecordValidation`]: refuses records that break a rule |
 //! | `quota` | [`Quota`]: limits bytes and requests |
+//! | `audit` | [`Audit`]: tells who did what, with which result |
+//! | `chaos` | [`Chaos`]: breaks a cluster on purpose |
 //! | `partial` | requests of which a part is refused, and answers that tell of it |
-//! | `names` | names in the messages that filters hold |
+//! | `names`, `fields` | names and other fields in messages of any API |
 //! | `batches` | records on their way through a filter: walked, rewritten, refused |
 //! | `json` | JSON read where it lies |
 //! | `topics`, `session` | topics by pattern; what filters of records keep of a session |
@@ -21,9 +23,12 @@
 //! - Only what a rule is about changes; all other bytes of a message stay as they came.
 //! - What is kept for clients is bounded by a named constant, whatever they send.
 
+mod audit;
 mod batches;
+mod chaos;
 mod counter;
 mod error;
+mod fields;
 mod header;
 mod json;
 mod mask;
@@ -35,6 +40,8 @@ mod record_validation;
 mod session;
 mod topics;
 
+pub use audit::{AUDITED_APIS, Audit, AuditSettings, WhenFull};
+pub use chaos::{Chaos, ChaosFault, ChaosRule, ChaosSettings, LATENCY_MAX};
 pub use error::Error;
 pub use header::{Header, HeaderRule, HeaderSettings, HeaderValue, HeaderWay};
 pub use mask::{Mask, MaskRule, MaskSettings, Masking, NotJson};

@@ -1,7 +1,8 @@
 //! Masks fields of JSON values on their way to the consumer.
 //!
-//! Claims Fetch and ShareFetch requests, to know what topics are called, and their answers. All rules
-//! that match a topic apply, one after the other, but those from which the principal is exempt.
+//! Claims Fetch and ShareFetch requests, to know what topics are called, and their answers. All
+//! rules that match a topic apply, one after the other, but those from which the principal is
+//! exempt.
 //!
 //! A value is masked where a path leads, however often, and whatever escapes a key is written with;
 //! all other bytes of it stay as they are. Null stays null. Records without a value and keys pass.

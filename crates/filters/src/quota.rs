@@ -4,10 +4,10 @@
 //! client ids are limited, all other requests too, but for those that come before authentication.
 //!
 //! As in Kafka, what a client sends or gets goes on at once and is charged. If a limit is passed,
-//! the answer says in `throttle_time_ms` for how long, unless the cluster asked for more, and nothing
-//! more is read from the connection until that time is over (KIP-219). Answers of other APIs do not
-//! say it. All limits that a message falls under are charged, and the longest time counts; Kafka
-//! charges the most specific one.
+//! the answer says in `throttle_time_ms` for how long, unless the cluster asked for more, and no
+//! request that the filter claims goes on until that time is over, nor what follows it on the
+//! connection (KIP-219). Answers of other APIs do not say it. All limits that a message falls under
+//! are charged, and the longest time counts; Kafka charges the most specific one.
 //!
 //! | what | charged when | amount |
 //! |---|---|---|
@@ -16,7 +16,7 @@
 //! | requests | the request comes; of a topic, records of it pass | 1 |
 //!
 //! A bucket holds what its limit allows in the time of the burst, belongs to all sessions of the
-//! virtual cluster, and may be overdrawn. Topics whose id has no known name are limited by their id.
+//! virtual cluster, and may be overdrawn. Topics whose id has no known name are limited by it.
 //!
 //! One throttle lasts [`THROTTLE_MAX`] at most, for a filter may not hold a message longer than
 //! clients wait. A limit is therefore passed where even one message of each connection in that time
@@ -347,3 +347,6 @@ fn tell(response: ResponseFrame, throttle_time_ms: i32) -> Result<ResponseFrame,
 pub const THROTTLE_MAX: Duration = Duration::from_secs(20);
 
 const NAME: &str = "quota";
+
+#[cfg(test)]
+mod tests;

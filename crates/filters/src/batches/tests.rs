@@ -189,7 +189,11 @@ impl Session {
     }
 
     pub(crate) fn response(&self, response: ResponseFrame) -> ResponseFrame {
-        run(Rc::clone(&self.0).response(response)).unwrap()
+        run(self.answer(response))
+    }
+
+    pub(crate) async fn answer(&self, response: ResponseFrame) -> ResponseFrame {
+        Rc::clone(&self.0).response(response).await.unwrap()
     }
 }
 

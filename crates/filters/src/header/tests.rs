@@ -1,3 +1,5 @@
+//! Headers that records gain and lose.
+
 use moldau_net::Principal;
 use moldau_protocol::messages::{FetchRequest, ShareFetchRequest};
 use moldau_records::Compression;

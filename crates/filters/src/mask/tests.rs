@@ -1,3 +1,5 @@
+//! What consumers see of masked values.
+
 use moldau_net::Principal;
 use moldau_records::Compression;
 use serde_json::Value;

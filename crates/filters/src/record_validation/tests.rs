@@ -1,3 +1,5 @@
+//! Which records are refused, and what their producers are told.
+
 use bytes::Bytes;
 use moldau_protocol::messages::ProduceResponse;
 use moldau_protocol::messages::produce_response::PartitionProduceResponse;

@@ -2,5 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
+mod policies;
 mod tenants;
 mod world;
