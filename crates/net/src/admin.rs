@@ -1,7 +1,7 @@
 //! The pages of an admin port: `/metrics` (OpenMetrics), `/livez`, `/readyz`.
 //!
-//! They are served while the process lives. `/readyz` turns to 503 when a drain begins, so that a
-//! load balancer looks elsewhere before connections are closed.
+//! They are served while the process lives. `/readyz` is 503 until the process can serve, and again
+//! when a drain begins, so that a load balancer looks elsewhere before connections are closed.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -32,30 +32,51 @@ const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 const OPEN_METRICS: HeaderValue =
     HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
 
-/// Serves the admin pages on `listener`; `metrics` writes the page of the counters.
+/// What the admin pages show. A function that writes the metrics is always ready.
+pub trait AdminPages: Send + Sync + 'static {
+    /// The page of the counters.
+    ///
+    /// # Errors
+    /// The encoder's own.
+    fn metrics(&self) -> Result<String, fmt::Error>;
+
+    /// Why the process cannot serve yet; `None` if it can.
+    fn not_ready(&self) -> Option<String> {
+        None
+    }
+}
+
+impl<F> AdminPages for F
+where
+    F: Fn() -> Result<String, fmt::Error> + Send + Sync + 'static,
+{
+    fn metrics(&self) -> Result<String, fmt::Error> {
+        self()
+    }
+}
+
+/// Serves the admin pages on `listener`.
 ///
 /// # Errors
 /// The threads have stopped.
-pub fn serve_admin<M>(handle: &NetworkHandle, listener: Listener, metrics: M) -> Result<(), Error>
-where
-    M: Fn() -> Result<String, fmt::Error> + Send + Sync + 'static,
-{
-    let pages = Arc::new(Pages { metrics, shutdown: handle.shutdown().clone() });
+pub fn serve_admin<P: AdminPages>(
+    handle: &NetworkHandle,
+    listener: Listener,
+    pages: P,
+) -> Result<(), Error> {
+    let pages = Arc::new(Pages { pages, shutdown: handle.shutdown().clone() });
     let connections_max = ListenerLimits::default().connections_max + CONNECTIONS_RESERVED;
     let limits = ListenerLimits { connections_max, ..ListenerLimits::default() };
     handle.serve(listener, limits, move |stream, _peer| serve(Arc::clone(&pages), stream))
 }
 
 /// What the pages report on.
-struct Pages<M> {
-    metrics: M,
+struct Pages<P> {
+    pages: P,
     shutdown: Shutdown,
 }
 
-async fn serve<M>(pages: Arc<Pages<M>>, stream: TcpStream)
-where
-    M: Fn() -> Result<String, fmt::Error> + 'static,
-{
+async fn serve<P: AdminPages>(pages: Arc<Pages<P>>, stream: TcpStream) {
     let service = service_fn(move |request| {
         let pages = Arc::clone(&pages);
         async move { Ok::<_, Infallible>(pages.answer(&request)) }
@@ -70,18 +91,19 @@ where
     }
 }
 
-impl<M: Fn() -> Result<String, fmt::Error>> Pages<M> {
+impl<P: AdminPages> Pages<P> {
     fn answer(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
         if request.method() != Method::GET {
             return text(StatusCode::METHOD_NOT_ALLOWED, "only GET is answered\n".to_owned());
         }
         match request.uri().path() {
             "/livez" => text(StatusCode::OK, "ok\n".to_owned()),
-            "/readyz" if self.shutdown.phase() == Phase::Running => {
-                text(StatusCode::OK, "ready\n".to_owned())
-            }
+            "/readyz" if self.shutdown.phase() == Phase::Running => match self.pages.not_ready() {
+                None => text(StatusCode::OK, "ready\n".to_owned()),
+                Some(why) => text(StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")),
+            },
             "/readyz" => text(StatusCode::SERVICE_UNAVAILABLE, "draining\n".to_owned()),
-            "/metrics" => match (self.metrics)() {
+            "/metrics" => match self.pages.metrics() {
                 Ok(page) => {
                     let mut response = text(StatusCode::OK, page);
                     response.headers_mut().insert(CONTENT_TYPE, OPEN_METRICS);

@@ -44,7 +44,7 @@ mod stream;
 mod threads;
 pub mod tls;
 
-pub use admin::serve_admin;
+pub use admin::{AdminPages, serve_admin};
 pub use buffer::{FRAME_BYTES_MAX_DEFAULT, FrameBuffer, FrameError, LENGTH_PREFIX_BYTES};
 pub use connection::{Closed, ConnectionLimits, serve_connection};
 pub use error::{Error, ProxyProtocolError, SaslError, TlsError};
