@@ -26,7 +26,7 @@ use moldau_protocol::messages::{
 };
 use moldau_protocol::{Request, frame};
 use moldau_proxy::{
-    Config, Filter, Proxy, RecordEncryption, RecordEncryptionSettings, UnresolvedKey,
+    Config, Filter, Gateway, Proxy, RecordEncryption, RecordEncryptionSettings, UnresolvedKey,
     VirtualCluster,
 };
 use moldau_records::{BatchBuilder, BatchOptions, BatchView, Compression, Compressor};
@@ -224,17 +224,15 @@ fn relay(upstream: SocketAddr) -> SocketAddr {
 }
 
 fn proxy(upstream: SocketAddr, filters: Vec<Arc<dyn Filter>>) -> Proxy {
+    let bootstrap = SocketAddr::from(([127, 0, 0, 1], 0));
+    let gateway = Gateway::Ports { bootstrap, advertised_host: None, broker_port_start: 0 };
     Proxy::start(Config {
         admin: None,
         network_threads: 1,
         drain_timeout: Duration::ZERO,
         virtual_clusters: vec![VirtualCluster {
-            name: "bench".to_owned(),
-            bootstrap: SocketAddr::from(([127, 0, 0, 1], 0)),
-            advertised_host: None,
-            upstream: vec![upstream.to_string()],
-            broker_port_start: 0,
             filters,
+            ..VirtualCluster::plain("bench", gateway, vec![upstream.to_string()])
         }],
     })
     .expect("it starts")

@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use moldau_protocol::ApiKey;
 use moldau_proxy::{
-    Config, Direction, Filter, FilterFuture, Proxy, RequestFrame, RequestOutcome, SessionContext,
-    SessionFilter, Upstream, VirtualCluster,
+    Config, Direction, Filter, FilterFuture, Gateway, Proxy, RequestFrame, RequestOutcome,
+    SessionContext, SessionFilter, Upstream, VirtualCluster,
 };
 
 /// The filter, one for each virtual cluster.
@@ -51,17 +51,15 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let [bootstrap, upstream, prefix] = &arguments[..] else {
         return Err("usage: client_id LISTEN UPSTREAM PREFIX".into());
     };
+    let bootstrap = bootstrap.parse()?;
+    let gateway = Gateway::Ports { bootstrap, advertised_host: None, broker_port_start: 0 };
     let proxy = Proxy::start(Config {
         admin: None,
         network_threads: 1,
         drain_timeout: Duration::from_secs(10),
         virtual_clusters: vec![VirtualCluster {
-            name: "main".to_owned(),
-            bootstrap: bootstrap.parse()?,
-            advertised_host: None,
-            upstream: vec![upstream.clone()],
-            broker_port_start: 0,
             filters: vec![Arc::new(ClientIdPrefix(prefix.clone()))],
+            ..VirtualCluster::plain("main", gateway, vec![upstream.clone()])
         }],
     })?;
     println!("clients connect to {:?}", proxy.bootstrap_addresses());

@@ -2,16 +2,17 @@
 
 use std::fmt;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use moldau_net::{Phase, Shutdown};
 use moldau_protocol::ApiKey;
 
 use crate::context::SessionContext;
+use crate::expected::Answered;
 use crate::filter::{Direction, Filter, FilterFuture, FilterMetric, RequestOutcome, SessionFilter};
 use crate::frame::{RequestFrame, ResponseFrame};
-use crate::in_flight::Answered;
 use crate::log_limit::LogLimit;
 use crate::metrics::add;
 use crate::upstream::{Outbox, OwnRequest, Upstream};
@@ -20,16 +21,28 @@ use crate::upstream::{Outbox, OwnRequest, Upstream};
 /// `request.timeout.ms`.
 const FILTER_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// The chain of a virtual cluster that is in force, which a reload replaces.
+#[derive(Debug)]
+pub(crate) struct Chains {
+    /// Raised by each replacement, so that sessions see one by a load.
+    generation: AtomicU64,
+    /// Guards the chain that is in force.
+    current: Mutex<Arc<Chain>>,
+}
+
 /// The filters of a virtual cluster.
 #[derive(Debug)]
 pub(crate) struct Chain {
-    cluster: String,
+    cluster: Arc<str>,
+    generation: u64,
     filters: Vec<Link>,
     claims: Claims,
     /// A bit for each API that clients may use.
     admitted: u128,
     admits_unknown: bool,
     failures: LogLimit,
+    /// Tells what runs beside the sessions that another chain is in force.
+    replaced: Shutdown,
 }
 
 #[derive(Debug)]
@@ -61,8 +74,47 @@ pub(crate) enum Verdict {
     Drop,
 }
 
+impl Chains {
+    pub(crate) fn new(cluster: &Arc<str>, filters: Vec<Arc<dyn Filter>>) -> Arc<Self> {
+        let current = Mutex::new(Chain::new(cluster, 0, filters));
+        Arc::new(Self { generation: AtomicU64::new(0), current })
+    }
+
+    /// The chain that is in force.
+    pub(crate) fn current(&self) -> Arc<Chain> {
+        Arc::clone(&self.lock())
+    }
+
+    /// Puts other filters in force, unless they are the same, and returns their chain.
+    pub(crate) fn replace(&self, filters: &[Arc<dyn Filter>]) -> Option<Arc<Chain>> {
+        let mut current = self.lock();
+        let same = |(link, filter): (&Link, _)| Arc::ptr_eq(&link.filter, filter);
+        if current.filters.len() == filters.len() && current.filters.iter().zip(filters).all(same) {
+            return None;
+        }
+        current.replaced.advance(Phase::Stopped);
+        let generation = current.generation + 1;
+        *current = Chain::new(&current.cluster, generation, filters.to_vec());
+        self.generation.store(generation, Ordering::Release);
+        Some(Arc::clone(&current))
+    }
+
+    /// The filters at work on one session.
+    pub(crate) fn session(self: &Arc<Self>, context: &SessionContext) -> Rc<SessionChain> {
+        let chain = self.current();
+        let filters = chain.filters.iter().map(|link| Arc::clone(&link.filter).session(context));
+        let filters = filters.collect();
+        let (chains, context, outbox) = (Arc::clone(self), context.clone(), Outbox::default());
+        Rc::new(SessionChain { chains, chain, context, filters, outbox })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Arc<Chain>> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl Chain {
-    pub(crate) fn new(cluster: &str, filters: Vec<Arc<dyn Filter>>) -> Arc<Self> {
+    fn new(cluster: &Arc<str>, generation: u64, filters: Vec<Arc<dyn Filter>>) -> Arc<Self> {
         let filters: Vec<Link> = filters
             .into_iter()
             .map(|filter| {
@@ -74,9 +126,16 @@ impl Chain {
         let admit = |api| filters.iter().all(|link: &Link| link.filter.admits(api));
         let admitted = ApiKey::ALL.iter().filter(|api| admit(Some(**api)));
         let admitted = admitted.fold(0, |bits, api| bits | bit(api.key()));
-        let admits_unknown = admit(None);
-        let (cluster, failures) = (cluster.to_owned(), LogLimit::default());
-        Arc::new(Self { cluster, filters, claims, admitted, admits_unknown, failures })
+        Arc::new(Self {
+            cluster: Arc::clone(cluster),
+            generation,
+            claims,
+            admitted,
+            admits_unknown: admit(None),
+            failures: LogLimit::default(),
+            replaced: Shutdown::new(),
+            filters,
+        })
     }
 
     /// Whether clients may use an API.
@@ -92,22 +151,26 @@ impl Chain {
         self.claims.contain(api_key, direction)
     }
 
-    /// The filters at work on one session.
-    pub(crate) fn session(self: &Arc<Self>, context: &SessionContext) -> Rc<SessionChain> {
-        let filters = self.filters.iter().map(|link| Arc::clone(&link.filter).session(context));
-        let (chain, outbox) = (Arc::clone(self), Outbox::default());
-        Rc::new(SessionChain { chain, filters: filters.collect(), outbox })
+    /// Ends what filters do beside the sessions, since no further session will come.
+    pub(crate) fn retire(&self) {
+        self.replaced.advance(Phase::Stopped);
     }
 
-    /// What filters do beside the sessions.
+    /// What filters do beside the sessions, until others take their place.
     pub(crate) async fn background(self: Arc<Self>) {
         for link in &self.filters {
-            tokio::task::spawn_local(Arc::clone(&link.filter).background());
+            let (work, replaced) = (Arc::clone(&link.filter).background(), self.replaced.clone());
+            tokio::task::spawn_local(async move {
+                tokio::select! {
+                    () = work => {}
+                    () = replaced.reached(Phase::Stopped) => {}
+                }
+            });
         }
     }
 
-    /// What all filters have counted, with the name of the virtual cluster.
-    pub(crate) fn metrics(&self) -> Vec<(String, FilterMetric)> {
+    /// What all filters have counted.
+    pub(crate) fn metrics(&self) -> Vec<FilterMetric> {
         let errors = self.filters.iter().map(|link| FilterMetric {
             name: "filter_errors",
             help: "Sessions that a filter ended by an error",
@@ -115,13 +178,15 @@ impl Chain {
             value: link.errors.load(Ordering::Relaxed),
         });
         let own = self.filters.iter().flat_map(|link| link.filter.metrics());
-        errors.chain(own).map(|metric| (self.cluster.clone(), metric)).collect()
+        errors.chain(own).collect()
     }
 }
 
 /// The filters of one session.
 pub(crate) struct SessionChain {
+    chains: Arc<Chains>,
     chain: Arc<Chain>,
+    context: SessionContext,
     filters: Vec<Rc<dyn SessionFilter>>,
     /// What the filter at work on a request wants to be sent.
     outbox: Outbox,
@@ -134,6 +199,27 @@ impl fmt::Debug for SessionChain {
 }
 
 impl SessionChain {
+    /// The filters that are in force, if these are no longer.
+    #[inline]
+    pub(crate) fn successor(&self) -> Option<Rc<Self>> {
+        let generation = self.chains.generation.load(Ordering::Acquire);
+        (generation != self.chain.generation).then(|| self.succeed())
+    }
+
+    /// A filter that is in both chains keeps what it remembers of the session.
+    #[cold]
+    fn succeed(&self) -> Rc<Self> {
+        let (chains, chain) = (Arc::clone(&self.chains), self.chains.current());
+        let filters = chain.filters.iter().map(|link| {
+            let mut here = self.chain.filters.iter().zip(&self.filters);
+            let kept = here.find(|(known, _)| Arc::ptr_eq(&known.filter, &link.filter));
+            let begun = || Arc::clone(&link.filter).session(&self.context);
+            kept.map_or_else(begun, |(_, filter)| Rc::clone(filter))
+        });
+        let (filters, context) = (filters.collect(), self.context.clone());
+        Rc::new(Self { chains, filters, context, chain, outbox: Outbox::default() })
+    }
+
     /// How many filters there are.
     pub(crate) fn len(&self) -> usize {
         self.filters.len()
@@ -153,6 +239,21 @@ impl SessionChain {
     pub(crate) fn first_claim(&self, count: usize, api_key: i16, direction: Direction) -> bool {
         self.chain.claims(api_key, direction)
             && self.claiming(api_key, direction).any(|(index, _)| index < count)
+    }
+
+    /// What all sessions with these filters share.
+    pub(crate) fn chain(&self) -> &Chain {
+        &self.chain
+    }
+
+    /// Whose filters these are.
+    pub(crate) fn context(&self) -> &SessionContext {
+        &self.context
+    }
+
+    /// A way for the proxy's own requests, while no filter is at work on a request.
+    pub(crate) fn upstream(&self) -> Upstream {
+        Upstream::new(Rc::clone(&self.outbox))
     }
 
     /// What the filter at work on a request wants to be sent.
@@ -179,7 +280,13 @@ impl SessionChain {
                     closes = true;
                     request
                 }
-                RequestOutcome::Respond(_) | RequestOutcome::Close(None) => {
+                RequestOutcome::RespondAndClose(response) if expects_response => {
+                    let answered = Answered { response, filters: index };
+                    return Ok(Filtered { verdict: Verdict::Answer(answered), closes: true });
+                }
+                RequestOutcome::Respond(_)
+                | RequestOutcome::RespondAndClose(_)
+                | RequestOutcome::Close(None) => {
                     return Ok(Filtered { verdict: Verdict::Drop, closes: true });
                 }
             };

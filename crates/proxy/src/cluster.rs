@@ -1,239 +1,340 @@
-//! A virtual cluster at work: its table of brokers, their listeners, and the way to the real ones.
+//! A virtual cluster at work: what connections go by that begin, which filters are in force, and
+//! what is known of the real cluster.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
-use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-use moldau_net::{Listener, ListenerLimits, NetworkHandle};
+use moldau_net::{Listener, NetworkHandle, Shutdown};
 use moldau_protocol::ApiKey;
+use moldau_protocol::messages::ApiVersionsResponse;
 use tokio::net::TcpStream;
+use tokio::sync::Notify;
 
-use crate::chain::Chain;
+use crate::chain::Chains;
 use crate::config::VirtualCluster;
+use crate::gateway::{Destination, Entrance, Ports};
+use crate::latency::Latencies;
 use crate::log_limit::LogLimit;
 use crate::metrics::{Metrics, add};
 
-/// Brokers that one cluster may announce. Each takes a port, so a cluster must not be able to
+/// Brokers that one cluster may announce. Each may take a port, so a cluster must not be able to
 /// take them all.
 const BROKERS_MAX: usize = 1024;
 
-/// A server that does not accept for this long counts as unreachable; Kafka's
-/// `socket.connection.setup.timeout.ms`.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Which server a session leads to.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Destination {
-    /// Any bootstrap server.
-    Bootstrap,
-    /// The broker with this node id.
-    Broker(i32),
-}
-
-/// Serves a client that came to the listener of a destination.
+/// Serves a client that came to the port of a broker.
 pub(crate) type Serve =
     fn(Arc<Cluster>, Destination, TcpStream, SocketAddr) -> Pin<Box<dyn Future<Output = ()>>>;
 
 /// A virtual cluster and what is known of the real one.
 #[derive(Debug)]
 pub(crate) struct Cluster {
-    config: VirtualCluster,
-    chain: Arc<Chain>,
+    name: Arc<str>,
     serve: Serve,
     net: NetworkHandle,
     metrics: Arc<Metrics>,
-    /// Guards the brokers that are known; held while a listener is bound, never across a wait.
-    brokers: Mutex<Brokers>,
-    port_errors: LogLimit,
-    connect_errors: LogLimit,
-    broken_answers: LogLimit,
+    latencies: Arc<Latencies>,
+    chains: Arc<Chains>,
+    /// The end of this virtual cluster, if not of the proxy.
+    shutdown: Shutdown,
+    /// Guards what connections go by that begin.
+    settings: Mutex<Arc<Settings>>,
+    known: Known,
+    pub(crate) logs: Logs,
 }
 
+/// What connections go by that begin.
 #[derive(Debug)]
-struct Brokers {
-    by_id: BTreeMap<i32, Broker>,
-    next_port: u16,
+pub(crate) struct Settings {
+    pub(crate) config: VirtualCluster,
+    pub(crate) entrance: Entrance,
 }
 
-#[derive(Debug)]
-struct Broker {
-    host: Arc<str>,
-    port: u16,
-    /// The port that clients are told, for the life of the process.
-    local_port: u16,
-    listening: bool,
+/// What is known of the real cluster.
+#[derive(Debug, Default)]
+struct Known {
+    /// Guards the addresses of brokers by their ids. A broker that is gone stays, since it may come
+    /// back and its clients know its port.
+    brokers: Mutex<BTreeMap<i32, (Arc<str>, u16)>>,
+    /// Guards the answer that clients get before they have authenticated.
+    api_versions: Mutex<Option<Arc<ApiVersionsResponse>>>,
+    /// Position of the bootstrap server that served last.
+    bootstrap_server: AtomicUsize,
+    reached: AtomicBool,
+    /// Clients were refused: brokers may be elsewhere.
+    wanted: Notify,
+    /// A broker is known, or the versions are.
+    learned: Notify,
+}
+
+/// Failures that clients or the cluster can repeat at will.
+#[derive(Debug, Default)]
+pub(crate) struct Logs {
+    port: LogLimit,
+    pub(crate) connect: LogLimit,
+    broken_answer: LogLimit,
+    pub(crate) handshake: LogLimit,
+    pub(crate) authentication: LogLimit,
 }
 
 impl Cluster {
     pub(crate) fn new(
         config: VirtualCluster,
-        chain: Arc<Chain>,
+        entrance: Entrance,
         serve: Serve,
         net: NetworkHandle,
         metrics: Arc<Metrics>,
     ) -> Arc<Self> {
-        let brokers = Brokers { by_id: BTreeMap::new(), next_port: config.broker_port_start };
+        let name = Arc::from(&*config.name);
+        let chains = Chains::new(&name, config.filters.clone());
         Arc::new(Self {
-            config,
-            chain,
+            name,
             serve,
             net,
             metrics,
-            brokers: Mutex::new(brokers),
-            port_errors: LogLimit::default(),
-            connect_errors: LogLimit::default(),
-            broken_answers: LogLimit::default(),
+            latencies: Arc::default(),
+            chains,
+            shutdown: Shutdown::new(),
+            settings: Mutex::new(Arc::new(Settings { config, entrance })),
+            known: Known::default(),
+            logs: Logs::default(),
         })
     }
 
     pub(crate) fn name(&self) -> &str {
-        &self.config.name
+        &self.name
     }
 
-    pub(crate) fn net(&self) -> &NetworkHandle {
-        &self.net
+    /// The name, to be shared.
+    pub(crate) fn shared_name(&self) -> Arc<str> {
+        Arc::clone(&self.name)
     }
 
     /// The filters of the cluster.
-    pub(crate) fn chain(&self) -> &Arc<Chain> {
-        &self.chain
+    pub(crate) fn chains(&self) -> &Arc<Chains> {
+        &self.chains
     }
 
     pub(crate) fn metrics(&self) -> &Arc<Metrics> {
         &self.metrics
     }
 
-    /// The host that a client is told which came by `local`.
-    pub(crate) fn advertised_host(&self, local: IpAddr) -> String {
-        let advertised = self.config.advertised_host.clone();
-        advertised.unwrap_or_else(|| local.to_canonical().to_string())
+    pub(crate) fn latencies(&self) -> &Arc<Latencies> {
+        &self.latencies
     }
 
-    /// The port that stands for the broker `node_id` at `host:port`. A broker that was not known
-    /// gets one, and its listener accepts before this returns. `None` if that cannot be. Must be
-    /// called on a network thread.
-    pub(crate) fn port_of(self: &Arc<Self>, node_id: i32, host: &str, port: i32) -> Option<u16> {
-        let port = u16::try_from(port).ok().filter(|port| *port > 0)?;
-        let mut brokers = self.lock();
-        let known = brokers.by_id.get_mut(&node_id);
-        let local_port = match known {
-            Some(broker) => {
-                if (&*broker.host, broker.port) != (host, port) {
-                    tracing::info!(cluster = self.name(), node_id, host, port, "a broker moved");
-                    (broker.host, broker.port) = (host.into(), port);
-                }
-                if broker.listening {
-                    return Some(broker.local_port);
-                }
-                broker.local_port
-            }
-            None => brokers.add(node_id, host, port)?,
+    /// The end of this virtual cluster.
+    pub(crate) fn shutdown(&self) -> &Shutdown {
+        &self.shutdown
+    }
+
+    /// What connections go by that begin at this moment.
+    pub(crate) fn settings(&self) -> Arc<Settings> {
+        Arc::clone(&lock(&self.settings))
+    }
+
+    /// Lets connections that begin go by other settings. Those that stand take other filters only.
+    /// Returns whether these are others.
+    pub(crate) fn replace(&self, config: VirtualCluster, entrance: Entrance) -> bool {
+        let filters = config.filters.clone();
+        let before = {
+            let settings = Arc::new(Settings { config, entrance });
+            std::mem::replace(&mut *lock(&self.settings), settings)
         };
-        let address = SocketAddr::new(self.config.bootstrap.ip(), local_port);
-        let listener = match Listener::bind(address) {
-            Ok(listener) => listener,
+        before.entrance.close(Some(&self.settings().entrance));
+        let Some(chain) = self.chains.replace(&filters) else { return false };
+        // Without threads nothing runs that filters could do beside it.
+        drop(self.net.spawn_on_blocking(0, move || chain.background()));
+        true
+    }
+
+    /// Where a client that came by `local` finds the broker `node_id` at `host:port`. A broker that
+    /// was not known gets a place, and its listener accepts before this returns. `None` if that
+    /// cannot be. Must be called on a network thread.
+    pub(crate) fn advertise(
+        self: &Arc<Self>,
+        node_id: i32,
+        host: &str,
+        port: i32,
+        local: IpAddr,
+    ) -> Option<(String, u16)> {
+        let port = u16::try_from(port).ok().filter(|port| *port > 0)?;
+        self.learn(node_id, host, port)?;
+        self.place(node_id, local)
+    }
+
+    /// The host and port that a client is told for a broker, where its listener accepts.
+    fn place(self: &Arc<Self>, node_id: i32, local: IpAddr) -> Option<(String, u16)> {
+        match &self.settings().entrance {
+            Entrance::Ports { ports, advertised_host } => {
+                let host = advertised_host.clone();
+                let host = host.unwrap_or_else(|| local.to_canonical().to_string());
+                Some((host, self.open(ports, node_id)?))
+            }
+            Entrance::Sni { hosts, advertised_port } => {
+                Some((hosts.broker(node_id), *advertised_port))
+            }
+        }
+    }
+
+    /// The port of a broker, whose listener accepts before this returns.
+    fn open(self: &Arc<Self>, ports: &Arc<Ports>, node_id: i32) -> Option<u16> {
+        let (port, listener) = match ports.open(node_id) {
+            Ok(place) => place?,
             Err(error) => {
                 add(&self.metrics.broker_port_errors, 1);
-                self.port_errors.log(|unlogged| {
+                self.logs.port.log(|unlogged| {
                     let cluster = self.name();
                     tracing::error!(cluster, node_id, %error, unlogged, "a broker has no port");
                 });
                 return None;
             }
         };
-        let local_port = listener.local_addr().port();
-        if let Some(broker) = brokers.by_id.get_mut(&node_id) {
-            (broker.local_port, broker.listening) = (local_port, true);
-        }
-        drop(brokers);
-        tracing::info!(cluster = self.name(), node_id, host, port, local_port, "broker found");
-        tokio::task::spawn_local(Arc::clone(self).accept(listener, node_id));
-        Some(local_port)
+        let Some(listener) = listener else { return Some(port) };
+        tracing::info!(cluster = self.name(), node_id, port, "a broker has a port");
+        let (cluster, ports) = (Arc::clone(self), Arc::clone(ports));
+        tokio::task::spawn_local(async move {
+            tokio::select! {
+                () = cluster.accept(listener, node_id) => {}
+                () = ports.closed() => {}
+            }
+        });
+        Some(port)
     }
 
+    fn learn(&self, node_id: i32, host: &str, port: u16) -> Option<()> {
+        let mut brokers = lock(&self.known.brokers);
+        let cluster = self.name();
+        let address = (Arc::from(host), port);
+        let is_full = brokers.len() >= BROKERS_MAX;
+        match brokers.get_mut(&node_id) {
+            Some(known) if *known == address => return Some(()),
+            Some(known) => {
+                tracing::info!(cluster, node_id, host, port, "a broker moved");
+                *known = address;
+            }
+            None if is_full => return None,
+            None => {
+                tracing::info!(cluster, node_id, host, port, "a broker was found");
+                brokers.insert(node_id, address);
+            }
+        }
+        drop(brokers);
+        self.known.learned.notify_waiters();
+        Some(())
+    }
+
+    /// Opens the places of all brokers that are known. Must be called on a network thread.
+    pub(crate) fn open_all(self: &Arc<Self>) {
+        let node_ids: Vec<i32> = lock(&self.known.brokers).keys().copied().collect();
+        for node_id in node_ids {
+            // A broker without a port was logged and counted.
+            let _place = self.place(node_id, IpAddr::from([0, 0, 0, 0]));
+        }
+    }
+
+    /// Accepts clients at the port of a broker.
     async fn accept(self: Arc<Self>, listener: Listener, node_id: i32) {
-        let net = self.net.clone();
+        let (net, limits) = (self.net.clone(), self.settings().config.limits.listener.clone());
         let serve = move |stream, peer| {
             (self.serve)(Arc::clone(&self), Destination::Broker(node_id), stream, peer)
         };
-        net.serve_here(listener, ListenerLimits::default(), serve).await;
+        net.serve_here(listener, limits, serve).await;
     }
 
-    /// Connects to `destination`; bootstrap servers are tried in turn. Failures are counted and
-    /// logged.
-    pub(crate) async fn connect(&self, destination: Destination) -> Option<TcpStream> {
-        let servers = match destination {
-            Destination::Bootstrap => self.config.upstream.clone(),
-            Destination::Broker(node_id) => {
-                self.lock().by_id.get(&node_id).map(Broker::address).into_iter().collect()
-            }
-        };
-        for server in servers {
-            match connect_to(&server).await {
-                Ok(stream) => {
-                    add(&self.metrics.upstream_connects, 1);
-                    return Some(stream);
-                }
-                Err(error) => {
-                    add(&self.metrics.upstream_connect_errors, 1);
-                    self.connect_errors.log(|unlogged| {
-                        let cluster = self.name();
-                        tracing::warn!(cluster, server, %error, unlogged, "cannot reach a server");
-                    });
-                }
+    /// Servers of a destination as `host:port`, in the order in which they are to be tried.
+    pub(crate) fn servers(&self, destination: Destination) -> Vec<String> {
+        let brokers = lock(&self.known.brokers);
+        match destination {
+            Destination::Broker(node_id) => brokers.get(&node_id).map(server).into_iter().collect(),
+            Destination::Bootstrap => {
+                let mut servers = self.settings().config.upstream.servers.clone();
+                let first = self.known.bootstrap_server.load(Ordering::Relaxed);
+                let count = servers.len().max(1);
+                servers.rotate_left(first % count);
+                // Bootstrap servers may be gone for good while brokers that came later serve.
+                servers.extend(brokers.values().map(server));
+                servers
             }
         }
-        None
+    }
+
+    /// Remembers which bootstrap server could be reached.
+    pub(crate) fn served(&self, server: &str) {
+        let settings = self.settings();
+        let mut servers = settings.config.upstream.servers.iter();
+        if let Some(position) = servers.position(|known| known == server) {
+            self.known.bootstrap_server.store(position, Ordering::Relaxed);
+        }
+    }
+
+    /// Waits until the address of a broker is known.
+    pub(crate) async fn knows(&self, node_id: i32) {
+        loop {
+            let learned = self.known.learned.notified();
+            tokio::pin!(learned);
+            learned.as_mut().enable();
+            if lock(&self.known.brokers).contains_key(&node_id) {
+                return;
+            }
+            self.want_discovery();
+            learned.await;
+        }
+    }
+
+    /// A client was refused since a server could not be reached or is not known.
+    pub(crate) fn want_discovery(&self) {
+        self.known.wanted.notify_one();
+    }
+
+    /// Waits until a client was refused.
+    pub(crate) async fn discovery_wanted(&self) {
+        self.known.wanted.notified().await;
+    }
+
+    /// What the cluster said about the versions that it serves, once it has.
+    pub(crate) async fn api_versions(&self) -> Arc<ApiVersionsResponse> {
+        loop {
+            let learned = self.known.learned.notified();
+            tokio::pin!(learned);
+            learned.as_mut().enable();
+            if let Some(api_versions) = &*lock(&self.known.api_versions) {
+                return Arc::clone(api_versions);
+            }
+            self.want_discovery();
+            learned.await;
+        }
+    }
+
+    /// The cluster has answered.
+    pub(crate) fn reached(&self, api_versions: ApiVersionsResponse) {
+        *lock(&self.known.api_versions) = Some(Arc::new(api_versions));
+        self.known.reached.store(true, Ordering::Relaxed);
+        self.known.learned.notify_waiters();
+    }
+
+    /// Whether the cluster has answered since the start.
+    pub(crate) fn was_reached(&self) -> bool {
+        self.known.reached.load(Ordering::Relaxed)
     }
 
     /// Logs that an answer of the cluster was broken.
     pub(crate) fn log_unreadable(&self, api: ApiKey, version: i16, refusal: &dyn fmt::Display) {
-        self.broken_answers.log(|unlogged| {
+        self.logs.broken_answer.log(|unlogged| {
             let cluster = self.name();
             tracing::warn!(cluster, %api, version, error = %refusal, unlogged, "a broken answer");
         });
     }
-
-    fn lock(&self) -> MutexGuard<'_, Brokers> {
-        self.brokers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
-impl Brokers {
-    /// Adds a broker that does not listen yet and returns its port.
-    fn add(&mut self, node_id: i32, host: &str, port: u16) -> Option<u16> {
-        if self.by_id.len() >= BROKERS_MAX {
-            return None;
-        }
-        let local_port = self.next_port;
-        if local_port > 0 {
-            self.next_port = local_port.checked_add(1)?;
-        }
-        let broker = Broker { host: host.into(), port, local_port, listening: false };
-        self.by_id.insert(node_id, broker);
-        Some(local_port)
-    }
+fn server((host, port): &(Arc<str>, u16)) -> String {
+    if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
 }
 
-impl Broker {
-    fn address(&self) -> String {
-        if self.host.contains(':') {
-            format!("[{}]:{}", self.host, self.port)
-        } else {
-            format!("{}:{}", self.host, self.port)
-        }
-    }
-}
-
-async fn connect_to(server: &str) -> io::Result<TcpStream> {
-    let connected = tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(server)).await;
-    let stream = connected.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
-    // Small requests must not wait for the server's delayed acknowledgement.
-    stream.set_nodelay(true)?;
-    Ok(stream)
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

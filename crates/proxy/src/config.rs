@@ -1,36 +1,145 @@
+//! What a proxy is to do, as plain settings.
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
+
+use moldau_net::proxy_protocol::Mode;
+use moldau_net::sasl::{SaslClient, SaslServer};
+use moldau_net::tls::{ClientTls, ServerTls};
+use moldau_net::{FRAME_BYTES_MAX_DEFAULT, ListenerLimits};
 
 use crate::filter::Filter;
 
 /// What a proxy is to do.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where the admin pages are served, if anywhere.
+    /// Where the admin pages are served, if anywhere. A reload cannot change it.
     pub admin: Option<SocketAddr>,
-    /// Threads that serve connections; 0 counts as 1.
+    /// Threads that serve connections; 0 counts as 1. A reload cannot change it.
     pub network_threads: usize,
-    /// How long requests in flight may take once the drain has begun.
+    /// How long requests in flight may take once a drain has begun.
     pub drain_timeout: Duration,
-    /// The clusters that clients see.
+    /// The clusters that clients see, each with a name of its own.
     pub virtual_clusters: Vec<VirtualCluster>,
 }
 
 /// One cluster as clients see it, and where it really is.
 #[derive(Clone, Debug)]
 pub struct VirtualCluster {
-    /// Names the cluster in logs.
+    /// Names the cluster in logs and metrics. By it a reload knows the cluster again.
     pub name: String,
-    /// Where clients connect first.
-    pub bootstrap: SocketAddr,
-    /// The host that clients are told to connect to; otherwise the address that each came by.
-    pub advertised_host: Option<String>,
-    /// Bootstrap servers of the real cluster as `host:port`, tried in this order.
-    pub upstream: Vec<String>,
-    /// Brokers get consecutive ports from here on, in the order in which they are discovered;
-    /// 0 lets the system choose every port.
-    pub broker_port_start: u16,
+    /// Where clients connect.
+    pub gateway: Gateway,
+    /// How clients prove who they are, and are told who we are.
+    pub downstream: Security,
+    /// The real cluster.
+    pub upstream: UpstreamSettings,
+    /// Whether a load balancer in front tells the address of the client. A reload cannot change it.
+    pub proxy_protocol: Mode,
+    /// What one client may take.
+    pub limits: Limits,
     /// What looks at messages or changes them; the first stands next to the client.
     pub filters: Vec<Arc<dyn Filter>>,
+}
+
+impl VirtualCluster {
+    /// A cluster in plain text with no filters, as most begin.
+    #[must_use]
+    pub fn plain(name: &str, gateway: Gateway, servers: Vec<String>) -> Self {
+        Self {
+            name: name.to_owned(),
+            gateway,
+            downstream: Security::default(),
+            upstream: UpstreamSettings { servers, ..UpstreamSettings::default() },
+            proxy_protocol: Mode::default(),
+            limits: Limits::default(),
+            filters: Vec::new(),
+        }
+    }
+}
+
+/// Where clients of a virtual cluster connect, and how they tell its brokers apart.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Gateway {
+    /// Each broker has a port.
+    Ports {
+        /// Where clients connect first.
+        bootstrap: SocketAddr,
+        /// The host that clients are told to connect to; otherwise the address that each came by.
+        advertised_host: Option<String>,
+        /// Brokers get consecutive ports from here on, in the order in which they are discovered;
+        /// 0 lets the system choose every port.
+        broker_port_start: u16,
+    },
+    /// Each broker has a host name, which clients tell in their TLS handshake (RFC 6066). Virtual
+    /// clusters of the same address share one listener.
+    Sni {
+        /// Where clients connect to all these hosts.
+        listen: SocketAddr,
+        /// The host by which clients connect first.
+        bootstrap_host: String,
+        /// The host of a broker, with `$(nodeId)` in the place of its id.
+        broker_host: String,
+        /// The port that clients are told; otherwise that of the listener.
+        advertised_port: Option<u16>,
+    },
+}
+
+/// Security of the connections of clients.
+#[derive(Clone, Debug, Default)]
+pub struct Security {
+    /// The proxy's certificates and whom it trusts; plain text without.
+    pub tls: Option<Arc<ServerTls>>,
+    /// Who handles SASL.
+    pub sasl: Sasl,
+}
+
+/// Who handles the SASL of clients.
+#[derive(Clone, Debug, Default)]
+pub enum Sasl {
+    /// The cluster. The proxy only notes whom it accepted.
+    #[default]
+    Passthrough,
+    /// The proxy; nothing of a client reaches the cluster before it has authenticated.
+    Terminate(Arc<SaslServer>),
+}
+
+/// The real cluster and how to connect to it.
+#[derive(Clone, Debug, Default)]
+pub struct UpstreamSettings {
+    /// Bootstrap servers as `host:port`. The one that served last is tried first.
+    pub servers: Vec<String>,
+    /// Whom the proxy trusts and its own certificate; plain text without.
+    pub tls: Option<Arc<ClientTls>>,
+    /// The credentials of the proxy; none are sent without.
+    pub sasl: Option<Arc<SaslClient>>,
+    /// Whether servers are told the address of the client by the PROXY protocol, version 2.
+    pub proxy_protocol: bool,
+}
+
+/// What one client or one address may take of a virtual cluster.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Those of each listener, for connections that have not begun. Of the virtual clusters that
+    /// share a listener, the first one's count. A reload can change `handshake_timeout` only.
+    pub listener: ListenerLimits,
+    /// Largest request; Kafka's `socket.request.max.bytes`.
+    pub frame_bytes_max: usize,
+    /// A client that does nothing and waits for nothing for this long is disconnected; Kafka's
+    /// `connections.max.idle.ms`.
+    pub idle_timeout: Duration,
+    /// A client that takes nothing of a waiting answer for this long is disconnected.
+    pub slow_reader_timeout: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            listener: ListenerLimits::default(),
+            frame_bytes_max: FRAME_BYTES_MAX_DEFAULT,
+            idle_timeout: Duration::from_mins(10),
+            slow_reader_timeout: Duration::from_mins(1),
+        }
+    }
 }

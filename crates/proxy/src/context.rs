@@ -1,9 +1,12 @@
-use std::cell::RefCell;
+use std::cell::{Cell, OnceCell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Instant;
 
 use moldau_net::Principal;
+use moldau_net::sasl::{Admit, SaslSession};
+use moldau_protocol::ApiKey;
 
 /// What is known of a session beside its messages. Clones share it, so that a filter that keeps
 /// one sees the principal as it is at the moment of the call.
@@ -17,6 +20,9 @@ struct Inner {
     virtual_cluster: Arc<str>,
     client_address: SocketAddr,
     principal: RefCell<Principal>,
+    principal_changes: Cell<u32>,
+    /// Of a client that authenticated with the proxy itself.
+    sasl: OnceCell<RefCell<SaslSession>>,
 }
 
 impl SessionContext {
@@ -27,8 +33,14 @@ impl SessionContext {
         client_address: SocketAddr,
         principal: Principal,
     ) -> Self {
-        let (virtual_cluster, principal) = (virtual_cluster.into(), RefCell::new(principal));
-        Self { inner: Rc::new(Inner { virtual_cluster, client_address, principal }) }
+        let inner = Inner {
+            virtual_cluster: virtual_cluster.into(),
+            client_address,
+            principal: RefCell::new(principal),
+            principal_changes: Cell::new(0),
+            sasl: OnceCell::new(),
+        };
+        Self { inner: Rc::new(inner) }
     }
 
     /// The name of the virtual cluster.
@@ -48,5 +60,34 @@ impl SessionContext {
     #[must_use]
     pub fn principal(&self) -> Principal {
         self.inner.principal.borrow().clone()
+    }
+
+    /// The client has authenticated.
+    pub(crate) fn set_principal(&self, principal: Principal) {
+        *self.inner.principal.borrow_mut() = principal;
+        self.inner.principal_changes.set(self.principal_changes().wrapping_add(1));
+    }
+
+    /// How often the principal was set.
+    pub(crate) fn principal_changes(&self) -> u32 {
+        self.inner.principal_changes.get()
+    }
+    /// The client has authenticated with the proxy.
+    pub(crate) fn set_sasl(&self, session: SaslSession) {
+        // It is set once, before the session begins.
+        drop(self.inner.sasl.set(RefCell::new(session)));
+    }
+
+    /// The SASL session of a client that authenticated with the proxy.
+    pub(crate) fn sasl(&self) -> Option<&RefCell<SaslSession>> {
+        self.inner.sasl.get()
+    }
+
+    /// Whether a request may be taken: not if the client's authentication has run out (KIP-368).
+    #[inline]
+    pub(crate) fn admits(&self, api: Option<ApiKey>) -> bool {
+        let Some(sasl) = self.sasl() else { return true };
+        let admit = |api| matches!(sasl.borrow().admits(api, Instant::now()), Admit::Yes);
+        api.is_some_and(admit)
     }
 }

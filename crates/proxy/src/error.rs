@@ -1,4 +1,6 @@
-/// What keeps a proxy from starting.
+use std::net::SocketAddr;
+
+/// What keeps a proxy from starting, or a configuration from being taken.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -10,6 +12,44 @@ pub enum Error {
     NoUpstream {
         /// The virtual cluster.
         cluster: String,
+    },
+    /// The operator gave two virtual clusters the same name.
+    #[error("virtual cluster {cluster}: another one has this name")]
+    DuplicateName {
+        /// The virtual cluster.
+        cluster: String,
+    },
+    /// The operator chose gateways that cannot be served.
+    #[error("virtual cluster {cluster}: gateway: {reason}")]
+    Gateway {
+        /// The virtual cluster.
+        cluster: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// The operator gave an address to two virtual clusters that cannot share it.
+    #[error("virtual cluster {cluster}: gateway: {other} listens on {address} as well")]
+    SharedAddress {
+        /// The virtual cluster.
+        cluster: String,
+        /// The other one.
+        other: String,
+        /// The address.
+        address: SocketAddr,
+    },
+    /// The operator gave host names to two virtual clusters of one listener that overlap.
+    #[error("virtual cluster {cluster}: gateway: some host belongs to {other} as well")]
+    SharedHost {
+        /// The virtual cluster.
+        cluster: String,
+        /// The other one.
+        other: String,
+    },
+    /// The operator changed what only a restart can change.
+    #[error("{key} cannot be changed while the proxy runs")]
+    NeedsRestart {
+        /// The field of the configuration.
+        key: &'static str,
     },
 }
 

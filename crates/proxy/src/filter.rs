@@ -34,7 +34,7 @@ pub trait Filter: fmt::Debug + Send + Sync {
     /// Names the kind of filter in logs and metrics.
     fn name(&self) -> &'static str;
 
-    /// Whether the filter needs these messages; asked once for each when the proxy starts. They
+    /// Whether the filter needs these messages; asked once for each when its chain is made. They
     /// are held whole until it has seen them. A version that is not known to the proxy cannot pass
     /// by a filter: it is not offered, and ends the session that uses it.
     fn claims(&self, api: ApiKey, direction: Direction) -> bool;
@@ -50,7 +50,7 @@ pub trait Filter: fmt::Debug + Send + Sync {
     /// stands other filters, between two requests.
     fn session(self: Arc<Self>, session: &SessionContext) -> Rc<dyn SessionFilter>;
 
-    /// Work beside the sessions, started once and stopped with the proxy.
+    /// Work beside the sessions, started with a chain that the filter is in, and stopped with it.
     fn background(self: Arc<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         Box::pin(std::future::ready(()))
     }
@@ -91,6 +91,9 @@ pub enum RequestOutcome {
     /// It is answered, in its turn; the cluster never sees it. A client that expects no answer is
     /// disconnected instead, so that it learns of the trouble, as Kafka does.
     Respond(ResponseFrame),
+    /// It is answered, in its turn, and the session ends once that answer and all before it were
+    /// sent.
+    RespondAndClose(ResponseFrame),
     /// The session ends once this request was sent, if there is one, and all answers have come.
     Close(Option<RequestFrame>),
 }

@@ -21,6 +21,7 @@ use crate::chain::FilterFailed;
 use crate::error::Malformed;
 use crate::in_flight::InFlight;
 use crate::pool::{self, BUFFER_BYTES};
+use crate::upstream::FilterError;
 
 /// Bytes of inserts from which on they are written before more is scanned: what one read brings at
 /// most. One insert may exceed it.
@@ -87,6 +88,8 @@ pub(crate) enum Still {
 pub(crate) enum Broken {
     Malformed(Malformed),
     Filter(FilterFailed),
+    /// The cluster did not let the proxy authenticate anew.
+    Renewal(FilterError),
     Read(io::Error),
     Write(io::Error),
 }

@@ -7,10 +7,12 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `config`, `error` | [`Config`], [`VirtualCluster`], [`Error`] |
-//! | `proxy` | [`Proxy`]: listeners, start and drain |
-//! | `cluster` | brokers and their ports, connections to the cluster |
-//! | `discovery` | the first look at a cluster |
-//! | `session` | one client's connection and its connection upstream |
+//! | `proxy`, `running` | [`Proxy`]: start, reload, readiness and drain |
+//! | `cluster` | a virtual cluster: settings, filters in force, brokers that are known |
+//! | `gateway`, `front` | ports and hosts of brokers; from a socket to a session |
+//! | `dial`, `discovery` | connections to the cluster; its brokers, asked for |
+//! | `sasl` | clients' SASL, seen or answered; the proxy's own, renewed |
+//! | `session`, `watch` | one client's connection and its connection upstream |
 //! | `flow`, `pool` | one direction of a session, and its buffer |
 //! | `filter`, `context` | [`Filter`]: what it claims, is given and says; [`SessionContext`] |
 //! | `frame` | [`RequestFrame`], [`ResponseFrame`] |
@@ -18,11 +20,11 @@
 //! | `topic_names` | [`TopicNames`]: which topic an id means, for filters |
 //! | `record_encryption` | [`RecordEncryption`]: the filter that seals and opens values |
 //! | `requests` | headers of requests: which answers will come; requests for filters |
-//! | `in_flight` | requests that wait for their answers |
+//! | `in_flight`, `expected` | requests that wait for their answers |
 //! | `responses` | answers: passed on, held or walked |
 //! | `rewrite`, `shape` | what is changed in an answer, and where it stands |
 //! | `walk` | fetch answers that are streamed |
-//! | `metrics`, `log_limit` | counters; a brake on the log |
+//! | `metrics`, `latency`, `log_limit` | counters; where time goes; a brake on the log |
 //!
 //! Invariants:
 //!
@@ -32,6 +34,9 @@
 //!   while bytes are in it. What a session holds is bounded, and no length field allocates.
 //! - A broker's listener accepts before a client is told its address.
 //! - What either peer sends can end its own session at most, and that is counted.
+//! - A client's request reaches the cluster only once the gateway's TLS and SASL let it.
+//! - A reload keeps every connection of a virtual cluster that stays, and a wrong one changes
+//!   nothing. An answer goes through the filters that its request went through.
 //! - An API or a version that is not known here is never offered, and passes unread if used. A
 //!   version of an API that a filter claims never passes unread.
 
@@ -39,12 +44,17 @@ mod chain;
 mod cluster;
 mod config;
 mod context;
+mod dial;
 mod discovery;
 mod error;
+mod expected;
 mod filter;
 mod flow;
 mod frame;
+mod front;
+mod gateway;
 mod in_flight;
+mod latency;
 mod log_limit;
 mod metrics;
 mod pool;
@@ -53,13 +63,18 @@ mod record_encryption;
 mod requests;
 mod responses;
 mod rewrite;
+mod running;
+mod sasl;
 mod session;
 mod shape;
 mod topic_names;
+#[cfg(test)]
+mod unserved;
 mod upstream;
 mod walk;
+mod watch;
 
-pub use config::{Config, VirtualCluster};
+pub use config::{Config, Gateway, Limits, Sasl, Security, UpstreamSettings, VirtualCluster};
 pub use context::SessionContext;
 pub use error::Error;
 pub use filter::{Direction, Filter, FilterFuture, FilterMetric, RequestOutcome, SessionFilter};
@@ -67,5 +82,6 @@ pub use frame::{RequestFrame, ResponseFrame};
 pub use moldau_net::Principal;
 pub use proxy::Proxy;
 pub use record_encryption::{RecordEncryption, RecordEncryptionSettings, UnresolvedKey};
+pub use running::Reloaded;
 pub use topic_names::TopicNames;
 pub use upstream::{FilterError, Upstream};

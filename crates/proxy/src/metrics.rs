@@ -7,12 +7,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use moldau_protocol::messages::ApiKey;
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, NoLabelSet};
+use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
-use prometheus_client::registry::Registry;
+use prometheus_client::registry::{Registry, Unit};
 
 use crate::filter::FilterMetric;
+use crate::latency::Series;
 
 /// API keys with a counter of their own; Kafka 4.3 ends at 92.
 const API_KEYS: usize = 128;
@@ -49,6 +51,16 @@ pub(crate) struct Metrics {
     pub(crate) hints_neutralised: AtomicU64,
     pub(crate) record_bytes_passed: AtomicU64,
     pub(crate) record_bytes_touched: AtomicU64,
+    pub(crate) unknown_hosts: AtomicU64,
+    pub(crate) handshake_failures: AtomicU64,
+    pub(crate) authentications: AtomicU64,
+    pub(crate) authentication_failures: AtomicU64,
+    pub(crate) sasl_sessions_expired: AtomicU64,
+    pub(crate) upstream_renewals: AtomicU64,
+    pub(crate) sessions_idle: AtomicU64,
+    pub(crate) sessions_slow_reader: AtomicU64,
+    pub(crate) reloads: AtomicU64,
+    pub(crate) reload_failures: AtomicU64,
 }
 
 impl Default for Metrics {
@@ -65,6 +77,16 @@ impl Default for Metrics {
             hints_neutralised: AtomicU64::default(),
             record_bytes_passed: AtomicU64::default(),
             record_bytes_touched: AtomicU64::default(),
+            unknown_hosts: AtomicU64::default(),
+            handshake_failures: AtomicU64::default(),
+            authentications: AtomicU64::default(),
+            authentication_failures: AtomicU64::default(),
+            sasl_sessions_expired: AtomicU64::default(),
+            upstream_renewals: AtomicU64::default(),
+            sessions_idle: AtomicU64::default(),
+            sessions_slow_reader: AtomicU64::default(),
+            reloads: AtomicU64::default(),
+            reload_failures: AtomicU64::default(),
         }
     }
 }
@@ -95,10 +117,10 @@ impl Metrics {
 pub(crate) fn open_metrics(
     own: &Arc<Metrics>,
     net: &Arc<moldau_net::Metrics>,
-    filters: Vec<(String, FilterMetric)>,
+    clusters: Vec<ClusterReading>,
 ) -> Result<String, fmt::Error> {
     let mut registry = Registry::with_prefix("moldau_proxy");
-    let reading = Reading { own: Arc::clone(own), net: Arc::clone(net), filters };
+    let reading = Reading { own: Arc::clone(own), net: Arc::clone(net), clusters };
     registry.register_collector(Box::new(reading));
     let mut text = String::new();
     prometheus_client::encoding::text::encode(&mut text, &registry)?;
@@ -110,8 +132,18 @@ pub(crate) fn open_metrics(
 struct Reading {
     own: Arc<Metrics>,
     net: Arc<moldau_net::Metrics>,
-    /// What filters counted, each with the name of its virtual cluster.
-    filters: Vec<(String, FilterMetric)>,
+    clusters: Vec<ClusterReading>,
+}
+
+/// What is told of one virtual cluster.
+#[derive(Debug)]
+pub(crate) struct ClusterReading {
+    pub(crate) name: String,
+    /// What its filters counted.
+    pub(crate) filters: Vec<FilterMetric>,
+    pub(crate) latencies: Vec<Series>,
+    /// Whether the cluster has answered since the start.
+    pub(crate) was_reached: bool,
 }
 
 impl Collector for Reading {
@@ -119,6 +151,8 @@ impl Collector for Reading {
         self.encode_requests(&mut encoder)?;
         self.encode_sides(&mut encoder)?;
         self.encode_filters(&mut encoder)?;
+        self.encode_latencies(&mut encoder)?;
+        self.encode_reached(&mut encoder)?;
         for (name, help, counter) in self.counters() {
             let counter = ConstCounter::new(counter.load(Ordering::Relaxed));
             counter.encode(encoder.encode_descriptor(
@@ -184,8 +218,10 @@ impl Reading {
     fn encode_filters(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let kind = ConstCounter::new(0_u64).metric_type();
         let mut families: BTreeMap<&str, Vec<(&str, &FilterMetric)>> = BTreeMap::new();
-        for (cluster, metric) in &self.filters {
-            families.entry(metric.name).or_default().push((cluster, metric));
+        for ClusterReading { name, filters, .. } in &self.clusters {
+            for metric in filters {
+                families.entry(metric.name).or_default().push((name, metric));
+            }
         }
         for (name, metrics) in families {
             let help = metrics.first().map_or("", |(_, metric)| metric.help);
@@ -199,7 +235,38 @@ impl Reading {
         Ok(())
     }
 
-    fn counters(&self) -> [Reported<'_>; 9] {
+    fn encode_latencies(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let help = "Time that answered requests took, by where it went";
+        let kind = MetricType::Histogram;
+        let unit = Some(&Unit::Seconds);
+        let mut family = encoder.encode_descriptor("request_duration", help, unit, kind)?;
+        for ClusterReading { name, latencies, .. } in &self.clusters {
+            for Series { principal, api, part, buckets, sum_seconds, count } in latencies {
+                let labels = [
+                    ("virtual_cluster", name.as_str()),
+                    ("api", api),
+                    ("principal", principal),
+                    ("part", part.name()),
+                ];
+                let mut metric = family.encode_family(&labels)?;
+                metric.encode_histogram::<NoLabelSet>(*sum_seconds, *count, buckets, None)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn encode_reached(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let help = "Whether the cluster has answered since the start";
+        let kind = MetricType::Gauge;
+        let mut family = encoder.encode_descriptor("cluster_reached", help, None, kind)?;
+        for ClusterReading { name, was_reached, .. } in &self.clusters {
+            let labels = [("virtual_cluster", name.as_str())];
+            ConstGauge::new(i64::from(*was_reached)).encode(family.encode_family(&labels)?)?;
+        }
+        Ok(())
+    }
+
+    fn counters(&self) -> [Reported<'_>; 19] {
         let own = &self.own;
         [
             ("connections", "Connections accepted", &self.net.connections_total),
@@ -231,6 +298,32 @@ impl Reading {
                 "Bytes of records copied out of the receive buffer",
                 &own.record_bytes_touched,
             ),
+            ("unknown_hosts", "Clients that wanted a host that is unknown", &own.unknown_hosts),
+            ("handshake_failures", "Clients not admitted", &own.handshake_failures),
+            ("authentications", "Clients that authenticated here", &own.authentications),
+            (
+                "authentication_failures",
+                "Clients that failed to authenticate here",
+                &own.authentication_failures,
+            ),
+            (
+                "sasl_sessions_expired",
+                "Sessions ended since their client did not authenticate anew",
+                &own.sasl_sessions_expired,
+            ),
+            (
+                "upstream_renewals",
+                "Times that the proxy authenticated anew in a session",
+                &own.upstream_renewals,
+            ),
+            ("sessions_idle", "Sessions ended in which nothing happened", &own.sessions_idle),
+            (
+                "sessions_slow_reader",
+                "Sessions ended whose client took no answers",
+                &own.sessions_slow_reader,
+            ),
+            ("reloads", "Configurations taken while running", &own.reloads),
+            ("reload_failures", "Configurations that were refused", &own.reload_failures),
         ]
     }
 }

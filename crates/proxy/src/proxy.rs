@@ -1,106 +1,139 @@
-//! A proxy as a whole: its listeners, what runs beside its sessions, start and drain.
+//! A proxy as a whole: start, reload, readiness and drain.
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::pin::Pin;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use moldau_net::{Listener, ListenerLimits, NetworkThreads, serve_admin};
-use tokio::net::TcpStream;
+use moldau_net::{AdminPages, Listener, NetworkThreads, Phase, serve_admin};
 
-use crate::chain::Chain;
-use crate::cluster::{Cluster, Destination};
 use crate::config::Config;
 use crate::error::Error;
-use crate::metrics::{self, Metrics};
-use crate::{discovery, session};
+use crate::metrics::{self, ClusterReading, Metrics, add};
+use crate::running::{Reloaded, Running};
 
 /// A running proxy. Dropping it stops everything at once; [`Proxy::drain`] does it gently.
 pub struct Proxy {
     threads: NetworkThreads,
-    drain_timeout: Duration,
-    bootstrap: Vec<(String, SocketAddr)>,
-    admin: Option<SocketAddr>,
+    network_threads: usize,
+    running: Arc<Mutex<Running>>,
+    metrics: Arc<Metrics>,
+    /// As it was configured, and as it was bound.
+    admin: Option<(SocketAddr, SocketAddr)>,
 }
 
 impl fmt::Debug for Proxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Proxy").field("bootstrap", &self.bootstrap).finish_non_exhaustive()
+        let bootstrap = self.bootstrap_addresses();
+        f.debug_struct("Proxy").field("bootstrap", &bootstrap).finish_non_exhaustive()
     }
 }
 
 impl Proxy {
     /// Binds every address of `config` and starts to relay. Whether the clusters can be reached
-    /// is not checked.
+    /// is not waited for; the admin page `/readyz` tells.
     ///
     /// # Errors
-    /// See [`Error`]: an address in use, or a virtual cluster without an upstream server.
+    /// See [`Error`]: an address in use, or a virtual cluster that cannot be served.
     pub fn start(config: Config) -> Result<Self, Error> {
         let admin = config.admin.map(Listener::bind).transpose()?;
-        let mut listeners = Vec::new();
-        let mut chains = Vec::new();
-        for mut cluster in config.virtual_clusters {
-            if cluster.upstream.is_empty() {
-                return Err(Error::NoUpstream { cluster: cluster.name });
-            }
-            chains.push(Chain::new(&cluster.name, std::mem::take(&mut cluster.filters)));
-            listeners.push((Listener::bind(cluster.bootstrap)?, cluster));
-        }
-        let threads = NetworkThreads::start("moldau-proxy", config.network_threads)?;
-        let handle = threads.handle();
-        let own_metrics = Arc::new(Metrics::default());
-        let admin_address = admin.as_ref().map(Listener::local_addr);
+        let network_threads = config.network_threads;
+        let threads = NetworkThreads::start("moldau-proxy", network_threads)?;
+        let (handle, metrics) = (threads.handle(), Arc::new(Metrics::default()));
+        let running = Running::new(handle.clone(), Arc::clone(&metrics));
+        let running = Arc::new(Mutex::new(running));
+        let addresses = config.admin.zip(admin.as_ref().map(Listener::local_addr));
+        lock(&running).apply(config)?;
         if let Some(listener) = admin {
-            let (own, net) = (Arc::clone(&own_metrics), Arc::clone(handle.metrics()));
-            let chains = chains.clone();
-            serve_admin(&handle, listener, move || {
-                let of_filters = chains.iter().flat_map(|chain: &Arc<Chain>| chain.metrics());
-                metrics::open_metrics(&own, &net, of_filters.collect())
-            })?;
+            let (own, net) = (Arc::clone(&metrics), Arc::clone(handle.metrics()));
+            let pages = Pages { running: Arc::clone(&running), own, net };
+            serve_admin(&handle, listener, pages)?;
         }
-        let mut bootstrap = Vec::new();
-        for ((listener, virtual_cluster), chain) in listeners.into_iter().zip(chains) {
-            bootstrap.push((virtual_cluster.name.clone(), listener.local_addr()));
-            let (net, own) = (handle.clone(), Arc::clone(&own_metrics));
-            let background = Arc::clone(&chain).background();
-            handle.spawn_on_blocking(0, move || background)?;
-            let cluster = Cluster::new(virtual_cluster, chain, serve, net, own);
-            let discovered = Arc::clone(&cluster);
-            handle.spawn_on_blocking(0, move || discovery::run(discovered))?;
-            handle.serve(listener, ListenerLimits::default(), move |stream, peer| {
-                serve(Arc::clone(&cluster), Destination::Bootstrap, stream, peer)
-            })?;
-        }
-        let drain_timeout = config.drain_timeout;
-        Ok(Self { threads, drain_timeout, bootstrap, admin: admin_address })
+        Ok(Self { threads, network_threads, running, metrics, admin: addresses })
+    }
+
+    /// Puts `config` in the place of the one that is in force. Connections that stand are kept but
+    /// for those of virtual clusters that are gone, which are drained: sessions take other filters
+    /// between two requests, and requests in flight go on through the filters that they began with.
+    /// All else holds for connections that begin. Blocks; must not be called on a network thread.
+    ///
+    /// # Errors
+    /// What is wrong with `config`; nothing was changed.
+    pub fn reload(&self, config: Config) -> Result<Reloaded, Error> {
+        let reloaded =
+            self.check_constant(&config).and_then(|()| lock(&self.running).apply(config));
+        let counter =
+            if reloaded.is_ok() { &self.metrics.reloads } else { &self.metrics.reload_failures };
+        add(counter, 1);
+        reloaded
     }
 
     /// Name and bootstrap address of each virtual cluster, in the order of the configuration.
     #[must_use]
     pub fn bootstrap_addresses(&self) -> Vec<(String, SocketAddr)> {
-        self.bootstrap.clone()
+        lock(&self.running).bootstrap_addresses()
     }
 
     /// Where the admin pages are.
     #[must_use]
     pub fn admin_address(&self) -> Option<SocketAddr> {
-        self.admin
+        self.admin.map(|(_, bound)| bound)
     }
 
     /// Stops accepting and lets requests in flight finish for as long as the configuration allows.
     /// Returns the number of connections that had to be cut off.
     #[must_use]
     pub fn drain(self) -> usize {
-        self.threads.drain(self.drain_timeout)
+        let running = lock(&self.running);
+        for cluster in running.clusters() {
+            cluster.shutdown().advance(Phase::Draining);
+        }
+        let drain_timeout = running.drain_timeout;
+        drop(running);
+        self.threads.drain(drain_timeout)
+    }
+
+    /// What a reload cannot change.
+    fn check_constant(&self, config: &Config) -> Result<(), Error> {
+        if config.admin != self.admin.map(|(configured, _)| configured) {
+            return Err(Error::NeedsRestart { key: "admin" });
+        }
+        if config.network_threads != self.network_threads {
+            return Err(Error::NeedsRestart { key: "network_threads" });
+        }
+        Ok(())
     }
 }
 
-fn serve(
-    cluster: Arc<Cluster>,
-    destination: Destination,
-    stream: TcpStream,
-    peer: SocketAddr,
-) -> Pin<Box<dyn Future<Output = ()>>> {
-    Box::pin(session::serve(cluster, destination, stream, peer))
+/// What the admin port shows.
+struct Pages {
+    running: Arc<Mutex<Running>>,
+    own: Arc<Metrics>,
+    net: Arc<moldau_net::Metrics>,
+}
+
+impl AdminPages for Pages {
+    fn metrics(&self) -> Result<String, fmt::Error> {
+        let running = lock(&self.running);
+        let clusters = running.clusters().map(|cluster| ClusterReading {
+            name: cluster.name().to_owned(),
+            filters: cluster.chains().current().metrics(),
+            latencies: cluster.latencies().read(),
+            was_reached: cluster.was_reached(),
+        });
+        let clusters = clusters.collect();
+        drop(running);
+        metrics::open_metrics(&self.own, &self.net, clusters)
+    }
+
+    /// The listeners stand since the proxy started, so only clusters can be missing.
+    fn not_ready(&self) -> Option<String> {
+        let running = lock(&self.running);
+        let missing = running.clusters().filter(|cluster| !cluster.was_reached());
+        let missing: Vec<&str> = missing.map(|cluster| cluster.name()).collect();
+        (!missing.is_empty()).then(|| format!("not reached: {}", missing.join(", ")))
+    }
+}
+
+fn lock(running: &Mutex<Running>) -> MutexGuard<'_, Running> {
+    running.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -5,18 +5,20 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
-use moldau_net::FRAME_BYTES_MAX_DEFAULT;
 use moldau_protocol::messages::ApiKey;
 
 use crate::chain::{FilterFailed, Filtered, SessionChain, Verdict};
 use crate::error::Malformed;
+use crate::expected::Expected;
 use crate::filter::Direction;
 use crate::flow::{Broken, Scan, Step};
 use crate::frame::RequestFrame;
-use crate::in_flight::{Expected, InFlight};
+use crate::in_flight::InFlight;
 use crate::metrics::{Metrics, add};
 use crate::pool;
+use crate::sasl::{Renewal, Renewing};
 
 /// Length, API key, version and correlation id: what every request begins with.
 const HEAD_BYTES: usize = 12;
@@ -36,11 +38,13 @@ enum State {
     /// Between requests.
     Between,
     /// So many bytes of a request pass on unread.
-    Passing { left: usize, carries_records: bool },
+    Passing { left: usize, carries_records: bool, expects_response: bool },
     /// A request that a filter claims is collected; so many bytes of it are missing.
     Holding { head: Head, missing: usize },
     /// Filters are at work on a request.
     Filtering(Expected, Pin<Box<dyn Future<Output = Result<Filtered, FilterFailed>>>>),
+    /// The proxy authenticates anew.
+    Renewing(Renewing),
 }
 
 /// What the first bytes of a request tell.
@@ -62,11 +66,21 @@ pub(crate) struct RequestScanner {
     closing: bool,
     filters: Rc<SessionChain>,
     metrics: Arc<Metrics>,
+    /// Largest request.
+    frame_bytes_max: usize,
+    /// Of the proxy's authentication, if that ends.
+    renewal: Option<Renewal>,
 }
 
 impl RequestScanner {
-    pub(crate) fn new(filters: Rc<SessionChain>, metrics: Arc<Metrics>) -> Self {
-        Self { state: State::Between, held: Vec::new(), closing: false, filters, metrics }
+    pub(crate) fn new(
+        filters: Rc<SessionChain>,
+        metrics: Arc<Metrics>,
+        frame_bytes_max: usize,
+        renewal: Option<Renewal>,
+    ) -> Self {
+        let (state, held, closing) = (State::Between, Vec::new(), false);
+        Self { state, held, closing, filters, metrics, frame_bytes_max, renewal }
     }
 
     /// Lets the current request end and takes no further one.
@@ -84,13 +98,19 @@ impl RequestScanner {
         matches!(self.state, State::Between)
     }
 
-    /// Whether filters are at work on a request.
+    /// Whether filters are at work on a request, or the proxy authenticates anew.
     pub(crate) fn is_filtering(&self) -> bool {
-        matches!(self.state, State::Filtering(..))
+        matches!(self.state, State::Filtering(..) | State::Renewing(_))
+    }
+
+    /// Whether no request is taken until answers have come.
+    pub(crate) fn waits_for_answers(&self, in_flight: &InFlight) -> bool {
+        let is_due = self.renewal.as_ref().is_some_and(Renewal::is_due);
+        in_flight.is_full() || (is_due && !in_flight.is_empty())
     }
 
     fn begin(&mut self, bytes: &mut [u8], in_flight: &mut InFlight) -> Result<Step, Malformed> {
-        let Some(head) = head(bytes)? else { return Ok(Step::Starved) };
+        let Some(head) = head(bytes, self.frame_bytes_max)? else { return Ok(Step::Starved) };
         let Head { expected, api, total, .. } = head;
         if !self.filters.admits(expected.api_key) {
             return Err(Malformed("request of an API that a filter refuses"));
@@ -102,7 +122,17 @@ impl RequestScanner {
             // An answer that cannot be read could not be intersected with what is known here.
             version.copy_from_slice(&VERSION_UNSERVED);
         }
+        if !self.filters.context().admits(api) {
+            add(&self.metrics.sasl_sessions_expired, 1);
+            self.closing = true;
+            return Ok(Step::Held);
+        }
         self.metrics.request(expected.api_key);
+        in_flight.begin();
+        if let Some(filters) = self.filters.successor() {
+            in_flight.push_successor(Rc::clone(&filters));
+            self.filters = filters;
+        }
         if let Some(api) = api
             && self.filters.claims(expected.api_key, Direction::Request)
         {
@@ -111,18 +141,19 @@ impl RequestScanner {
             }
             self.state = State::Holding { head, missing: total };
             self.held = pool::take_frame(total);
-            return self.hold(bytes);
+            return self.hold(bytes, in_flight);
         }
-        if head.expects_response {
+        let expects_response = head.expects_response;
+        if expects_response {
             in_flight.push(expected);
         }
         let carries_records = api == Some(ApiKey::Produce);
-        self.state = State::Passing { left: total, carries_records };
-        Ok(self.pass(bytes.len()))
+        self.state = State::Passing { left: total, carries_records, expects_response };
+        Ok(self.pass(bytes.len(), in_flight))
     }
 
-    fn pass(&mut self, available: usize) -> Step {
-        let State::Passing { left, carries_records } = &mut self.state else {
+    fn pass(&mut self, available: usize, in_flight: &mut InFlight) -> Step {
+        let State::Passing { left, carries_records, expects_response } = &mut self.state else {
             return Step::Starved;
         };
         let passed = available.min(*left);
@@ -131,12 +162,15 @@ impl RequestScanner {
             add(&self.metrics.record_bytes_passed, passed as u64);
         }
         if *left == 0 {
+            if *expects_response {
+                in_flight.sent();
+            }
             self.state = State::Between;
         }
         Step::Pass(passed)
     }
 
-    fn hold(&mut self, bytes: &[u8]) -> Result<Step, Malformed> {
+    fn hold(&mut self, bytes: &[u8], in_flight: &mut InFlight) -> Result<Step, Malformed> {
         let State::Holding { head, missing } = &mut self.state else { return Ok(Step::Starved) };
         let taken = bytes.get(..*missing).unwrap_or(bytes);
         self.held.extend_from_slice(taken);
@@ -149,10 +183,35 @@ impl RequestScanner {
             let frame = std::mem::take(&mut self.held);
             let request = RequestFrame::parse(frame, head.expects_response)
                 .map_err(|_| Malformed("request for a filter has a broken header"))?;
+            in_flight.begin_filters();
             let filtered = Box::pin(Rc::clone(&self.filters).request(request));
             self.state = State::Filtering(head.expected, filtered);
         }
         Ok(Step::Replace { pass: 0, skip: taken.len() })
+    }
+
+    /// Lets the proxy authenticate anew if it is time and nothing is in flight.
+    fn begin_renewal(&mut self, cx: &mut Context<'_>, in_flight: &InFlight) {
+        let Some(renewal) = &mut self.renewal else { return };
+        if matches!(self.state, State::Between) && renewal.poll_due(cx) && in_flight.is_empty() {
+            self.state = State::Renewing(renewal.begin(self.filters.upstream()));
+        }
+    }
+
+    fn renewed(&mut self, lifetime: Option<Duration>) {
+        self.state = State::Between;
+        if let Some(renewal) = &mut self.renewal {
+            renewal.renewed(lifetime);
+        }
+        add(&self.metrics.upstream_renewals, 1);
+    }
+
+    /// Sends what the work under way wants to be sent.
+    fn poll_own(&self, insert: &mut Vec<u8>, in_flight: &mut InFlight) -> Poll<Result<(), Broken>> {
+        let Some(own) = self.filters.take_own_request() else { return Poll::Pending };
+        in_flight.push_own(own.expected, own.answer);
+        *insert = own.frame;
+        Poll::Ready(Ok(()))
     }
 
     /// Carries out what the filters decided.
@@ -165,6 +224,7 @@ impl RequestScanner {
     ) {
         self.state = State::Between;
         self.closing |= filtered.closes;
+        in_flight.end_filters();
         match filtered.verdict {
             Verdict::Forward(request) => {
                 if request.expects_response() {
@@ -185,18 +245,24 @@ impl Scan for RequestScanner {
         insert: &mut Vec<u8>,
         in_flight: &mut InFlight,
     ) -> Poll<Result<(), Broken>> {
-        let State::Filtering(expected, filtering) = &mut self.state else {
-            return Poll::Ready(Ok(()));
-        };
-        let expected = *expected;
-        match filtering.as_mut().poll(cx) {
-            Poll::Ready(Ok(filtered)) => self.conclude(expected, filtered, insert, in_flight),
-            Poll::Ready(Err(failed)) => return Poll::Ready(Err(Broken::Filter(failed))),
-            Poll::Pending => {
-                let Some(own) = self.filters.take_own_request() else { return Poll::Pending };
-                in_flight.push_own(own.expected, own.answer);
-                *insert = own.frame;
+        self.begin_renewal(cx, in_flight);
+        match &mut self.state {
+            State::Filtering(expected, filtering) => {
+                let expected = *expected;
+                match filtering.as_mut().poll(cx) {
+                    Poll::Pending => return self.poll_own(insert, in_flight),
+                    Poll::Ready(Err(failed)) => return Poll::Ready(Err(Broken::Filter(failed))),
+                    Poll::Ready(Ok(filtered)) => {
+                        self.conclude(expected, filtered, insert, in_flight);
+                    }
+                }
             }
+            State::Renewing(renewing) => match renewing.as_mut().poll(cx) {
+                Poll::Pending => return self.poll_own(insert, in_flight),
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(Broken::Renewal(error))),
+                Poll::Ready(Ok(lifetime)) => self.renewed(lifetime),
+            },
+            _ => {}
         }
         Poll::Ready(Ok(()))
     }
@@ -208,22 +274,22 @@ impl Scan for RequestScanner {
         in_flight: &mut InFlight,
     ) -> Result<Step, Malformed> {
         match self.state {
-            State::Between if self.closing || in_flight.is_full() => Ok(Step::Held),
+            State::Between if self.closing || self.waits_for_answers(in_flight) => Ok(Step::Held),
             State::Between => self.begin(bytes, in_flight),
-            State::Passing { .. } => Ok(self.pass(bytes.len())),
-            State::Holding { .. } => self.hold(bytes),
+            State::Passing { .. } => Ok(self.pass(bytes.len(), in_flight)),
+            State::Holding { .. } => self.hold(bytes, in_flight),
             // Nothing is scanned while the insert is pending.
-            State::Filtering(..) => Ok(Step::Held),
+            State::Filtering(..) | State::Renewing(_) => Ok(Step::Held),
         }
     }
 }
 
 /// Reads the first bytes of a request; `None` if too few have come.
-fn head(bytes: &[u8]) -> Result<Option<Head>, Malformed> {
+fn head(bytes: &[u8], frame_bytes_max: usize) -> Result<Option<Head>, Malformed> {
     let Some(head) = bytes.first_chunk::<HEAD_BYTES>() else {
-        return check_length(bytes).map(|_| None);
+        return check_length(bytes, frame_bytes_max).map(|_| None);
     };
-    let total = check_length(head)?.unwrap_or_default();
+    let total = check_length(head, frame_bytes_max)?.unwrap_or_default();
     let [_, _, _, _, key0, key1, version0, version1, correlation_id @ ..] = *head;
     let expected = Expected {
         api_key: i16::from_be_bytes([key0, key1]),
@@ -244,14 +310,14 @@ fn head(bytes: &[u8]) -> Result<Option<Head>, Malformed> {
 }
 
 /// Bytes of the frame with its length prefix, once that has arrived.
-fn check_length(bytes: &[u8]) -> Result<Option<usize>, Malformed> {
+fn check_length(bytes: &[u8], frame_bytes_max: usize) -> Result<Option<usize>, Malformed> {
     let Some(prefix) = bytes.first_chunk() else { return Ok(None) };
     let length = usize::try_from(i32::from_be_bytes(*prefix))
         .map_err(|_| Malformed("request of negative length"))?;
     if length < FRAME_BYTES_MIN {
         return Err(Malformed("request shorter than a header"));
     }
-    if length > FRAME_BYTES_MAX_DEFAULT {
+    if length > frame_bytes_max {
         return Err(Malformed("request above the frame limit"));
     }
     Ok(Some(prefix.len() + length))

@@ -10,10 +10,12 @@ use tokio::sync::oneshot;
 
 use crate::chain::{FilterFailed, SessionChain};
 use crate::error::Malformed;
+use crate::expected::Expected;
 use crate::filter::Direction;
 use crate::flow::{Broken, Scan, Step};
 use crate::frame::ResponseFrame;
-use crate::in_flight::{Expected, InFlight, Source};
+use crate::in_flight::{InFlight, Source};
+use crate::latency::{Micros, Part, SessionLatencies, Timing};
 use crate::metrics::add;
 use crate::pool;
 use crate::rewrite::{Rewriter, Splice, Treatment, treatment};
@@ -76,11 +78,21 @@ pub(crate) struct ResponseScanner {
     held: Vec<u8>,
     filters: Rc<SessionChain>,
     rewriter: Rewriter,
+    /// Of the request whose answer is under way.
+    timing: Option<(i16, Timing)>,
+    now: Micros,
+    latencies: SessionLatencies,
 }
 
 impl ResponseScanner {
-    pub(crate) fn new(filters: Rc<SessionChain>, rewriter: Rewriter) -> Self {
-        Self { state: State::Between, held: Vec::new(), filters, rewriter }
+    pub(crate) fn new(
+        filters: Rc<SessionChain>,
+        rewriter: Rewriter,
+        latencies: SessionLatencies,
+    ) -> Self {
+        let (state, held) = (State::Between, Vec::new());
+        let (timing, now) = (None, Micros::default());
+        Self { state, held, filters, rewriter, timing, now, latencies }
     }
 
     /// Whether no answer is under way.
@@ -117,8 +129,10 @@ impl ResponseScanner {
                 self.begin_known(api, expected.api_version, treatment, total, bytes, insert)?
             }
         };
-        if step != Step::Starved {
-            in_flight.pop();
+        if step != Step::Starved
+            && let Some((_, timing)) = in_flight.pop()
+        {
+            self.timing = Some((expected.api_key, timing));
         }
         Ok(step)
     }
@@ -136,9 +150,10 @@ impl ResponseScanner {
         if !claimed && !in_flight.next_is_own() {
             return Ok(None);
         }
-        let held_for = match in_flight.pop() {
-            Some(Source::Own(asker)) if total <= OWN_ANSWER_BYTES_MAX => HeldFor::Asker(asker),
-            Some(Source::Own(_)) => return Err(Malformed("answer to a filter above the limit")),
+        let Some((source, timing)) = in_flight.pop() else { return Ok(None) };
+        let held_for = match source {
+            Source::Own(asker) if total <= OWN_ANSWER_BYTES_MAX => HeldFor::Asker(asker),
+            Source::Own(_) => return Err(Malformed("answer to a filter above the limit")),
             _ if total > FILTERED_BYTES_MAX => {
                 return Err(Malformed("answer for a filter above the limit"));
             }
@@ -148,6 +163,7 @@ impl ResponseScanner {
                 let api = api
                     .filter(|api| api.valid_versions().contains(version))
                     .ok_or(Malformed("answer for a filter in a version that is not known"))?;
+                self.timing = Some((expected.api_key, timing));
                 HeldFor::Filters { api, version }
             }
         };
@@ -179,13 +195,13 @@ impl ResponseScanner {
             return self.walk(bytes);
         }
         if let Some(frame) = bytes.get_mut(..total) {
-            return match self.rewriter.rewrite(api, version, frame)? {
+            return match self.rewriter.rewrite(&self.filters, api, version, frame)? {
                 Some(splice) => self.replace(frame, total, &splice, insert),
                 None => Ok(self.pass(total, available)),
             };
         }
         if api == ApiKey::Metadata {
-            return match self.rewriter.rewrite_metadata(version, bytes)? {
+            return match self.rewriter.rewrite_metadata(&self.filters, version, bytes)? {
                 Some(splice) => self.replace(bytes, total, &splice, insert),
                 None if available < BROKERS_WITHIN_BYTES => Ok(Step::Starved),
                 None => Err(Malformed("metadata of too many brokers")),
@@ -251,9 +267,7 @@ impl ResponseScanner {
                 let frame = std::mem::take(&mut self.held);
                 let response = ResponseFrame::parse(frame, api, version)
                     .map_err(|_| Malformed("answer for a filter has a broken header"))?;
-                let count = self.filters.len();
-                let filtering = Rc::clone(&self.filters).response(response, count);
-                self.state = State::Filtering(Box::pin(filtering));
+                self.filter(response, self.filters.len());
             }
             HeldFor::Asker(asker) => {
                 // A filter that no longer waits needs no answer.
@@ -263,8 +277,31 @@ impl ResponseScanner {
         Ok(())
     }
 
+    /// Has the first `count` filters look at an answer.
+    fn filter(&mut self, response: ResponseFrame, count: usize) {
+        self.spend(Part::Wait);
+        let filtering = Rc::clone(&self.filters).response(response, count);
+        self.state = State::Filtering(Box::pin(filtering));
+    }
+
+    fn spend(&mut self, part: Part) {
+        if let Some((_, timing)) = &mut self.timing {
+            timing.spend(part, self.now);
+        }
+    }
+
+    /// Counts the request whose answer has passed, if that was not done.
+    fn count_latency(&mut self) {
+        self.spend(Part::Wait);
+        if let Some((api_key, timing)) = self.timing.take() {
+            self.latencies.add(api_key, timing);
+        }
+    }
+
     fn rewrite_held(&mut self, api: ApiKey, version: i16) -> Result<(), Malformed> {
-        let Some(splice) = self.rewriter.rewrite(api, version, &self.held)? else { return Ok(()) };
+        let Some(splice) = self.rewriter.rewrite(&self.filters, api, version, &self.held)? else {
+            return Ok(());
+        };
         let total = self.held.len();
         set_length(&mut self.held, total, &splice)?;
         self.count_rewritten();
@@ -313,23 +350,29 @@ impl Scan for ResponseScanner {
         insert: &mut Vec<u8>,
         in_flight: &mut InFlight,
     ) -> Poll<Result<(), Broken>> {
-        if matches!(self.state, State::Between)
-            && let Some(answered) = in_flight.pop_answered()
-        {
-            let api_key = answered.response.api_key().key();
-            let (response, count) = (answered.response, answered.filters);
-            if !self.filters.first_claim(count, api_key, Direction::Response) {
-                *insert = response.into_bytes();
-                return Poll::Ready(Ok(()));
+        self.now = in_flight.now();
+        if matches!(self.state, State::Between) {
+            self.count_latency();
+            if let Some(filters) = in_flight.pop_successor() {
+                self.filters = filters;
             }
-            let filtering = Rc::clone(&self.filters).response(response, count);
-            self.state = State::Filtering(Box::pin(filtering));
+            if let Some((answered, timing)) = in_flight.pop_answered() {
+                let api_key = answered.response.api_key().key();
+                let (response, count) = (answered.response, answered.filters);
+                self.timing = Some((api_key, timing));
+                if !self.filters.first_claim(count, api_key, Direction::Response) {
+                    *insert = response.into_bytes();
+                    return Poll::Ready(Ok(()));
+                }
+                self.filter(response, count);
+            }
         }
         let State::Filtering(filtering) = &mut self.state else { return Poll::Ready(Ok(())) };
         match filtering.as_mut().poll(cx) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(Ok(response)) => {
                 self.state = State::Between;
+                self.spend(Part::Filter);
                 *insert = response.into_bytes();
                 Poll::Ready(Ok(()))
             }

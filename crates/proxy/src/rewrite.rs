@@ -17,6 +17,7 @@ use moldau_protocol::messages::{
 use moldau_protocol::walk::{RunKind, Walker};
 use moldau_protocol::{DecodeError, EncodeError, ErrorCode, Message, Reader, VersionRange, Writer};
 
+use crate::chain::{Chain, SessionChain};
 use crate::cluster::Cluster;
 use crate::error::Malformed;
 use crate::filter::Direction;
@@ -74,7 +75,8 @@ pub(crate) fn treatment(api: ApiKey, version: i16) -> Treatment {
 #[derive(Debug)]
 pub(crate) struct Rewriter {
     cluster: Arc<Cluster>,
-    host: String,
+    /// The address by which the client came.
+    local: IpAddr,
 }
 
 /// Why an answer cannot be rewritten.
@@ -91,8 +93,7 @@ enum Refusal {
 impl Rewriter {
     /// For a client that came by the address `local`.
     pub(crate) fn new(cluster: Arc<Cluster>, local: IpAddr) -> Self {
-        let host = cluster.advertised_host(local);
-        Self { cluster, host }
+        Self { cluster, local }
     }
 
     pub(crate) fn cluster(&self) -> &Arc<Cluster> {
@@ -102,21 +103,24 @@ impl Rewriter {
     /// What is to be changed in `frame`, an answer with its length and header, if anything.
     pub(crate) fn rewrite(
         &self,
+        filters: &SessionChain,
         api: ApiKey,
         version: i16,
         frame: &[u8],
     ) -> Result<Option<Splice>, Malformed> {
-        self.splice(api, version, frame).map_err(|refusal| self.unreadable(api, version, &refusal))
+        self.splice(filters, api, version, frame)
+            .map_err(|refusal| self.unreadable(api, version, &refusal))
     }
 
     /// What is to be changed in a Metadata answer of which `bytes` have come; `None` if the brokers
     /// are not among them yet. What follows the brokers need not be held.
     pub(crate) fn rewrite_metadata(
         &self,
+        filters: &SessionChain,
         version: i16,
         bytes: &[u8],
     ) -> Result<Option<Splice>, Malformed> {
-        match self.splice(ApiKey::Metadata, version, bytes) {
+        match self.splice(filters, ApiKey::Metadata, version, bytes) {
             Err(Refusal::Decode(DecodeError::Truncated { .. })) => Ok(None),
             Err(refusal) => Err(self.unreadable(ApiKey::Metadata, version, &refusal)),
             Ok(splice) => Ok(splice),
@@ -128,7 +132,13 @@ impl Rewriter {
         Malformed("an answer with addresses cannot be read")
     }
 
-    fn splice(&self, api: ApiKey, version: i16, frame: &[u8]) -> Result<Option<Splice>, Refusal> {
+    fn splice(
+        &self,
+        filters: &SessionChain,
+        api: ApiKey,
+        version: i16,
+        frame: &[u8],
+    ) -> Result<Option<Splice>, Refusal> {
         let mut reader = Reader::new(frame);
         reader.take(HEAD_BYTES, "header")?;
         if api.response_header_version(version) > 0 {
@@ -138,10 +148,10 @@ impl Rewriter {
             ApiKey::Metadata => self.metadata(reader, version),
             ApiKey::FindCoordinator => self.find_coordinator(reader, version),
             ApiKey::DescribeCluster => self.describe_cluster(reader, version),
-            ApiKey::ApiVersions => self.api_versions(reader, version),
+            ApiKey::ApiVersions => api_versions(filters, reader, version),
             ApiKey::Produce if version >= 13 => self.produce(reader, shape::PRODUCE_BY_ID),
             ApiKey::Produce => self.produce(reader, shape::PRODUCE_BY_NAME),
-            ApiKey::Fetch => self.fetch(frame, version),
+            ApiKey::Fetch => self.fetch(filters, frame, version),
             ApiKey::ShareFetch => self.trailing(reader, shape::SHARE_FETCH),
             ApiKey::ShareAcknowledge if version >= 2 => {
                 self.trailing(reader, shape::SHARE_ACKNOWLEDGE_WITH_LOCK)
@@ -207,22 +217,6 @@ impl Rewriter {
         })
     }
 
-    /// Offers only what is known here: a later version of any API may carry addresses, as Produce
-    /// did from version 10 on, and filters must be able to read what they claim.
-    fn api_versions(&self, reader: Reader<'_>, version: i16) -> Result<Option<Splice>, Refusal> {
-        let unsupported = i16::from(ErrorCode::UnsupportedVersion).to_be_bytes();
-        // A broker that does not serve the version of the request answers in version 0 (KIP-511).
-        let version = if reader.rest().starts_with(&unsupported) { 0 } else { version };
-        replace_body(reader, version, |answer: &mut ApiVersionsResponse| {
-            answer.api_keys.retain_mut(|offered| {
-                let chain = self.cluster.chain();
-                let directions = [Direction::Request, Direction::Response];
-                let filtered = directions.iter().any(|it| chain.claims(offered.api_key, *it));
-                chain.admits(offered.api_key) && intersect(offered, filtered).is_some()
-            });
-        })
-    }
-
     /// NodeEndpoints among the tagged fields at the end.
     fn produce(&self, mut reader: Reader<'_>, body: &[Field]) -> Result<Option<Splice>, Refusal> {
         shape::skip(&mut reader, body)?;
@@ -240,7 +234,12 @@ impl Rewriter {
     }
 
     /// NodeEndpoints where the walker finds their tag.
-    fn fetch(&self, frame: &[u8], version: i16) -> Result<Option<Splice>, Refusal> {
+    fn fetch(
+        &self,
+        filters: &SessionChain,
+        frame: &[u8],
+        version: i16,
+    ) -> Result<Option<Splice>, Refusal> {
         let mut rest = frame.get(HEAD_BYTES..).unwrap_or_default();
         let mut walker = Walker::fetch_response(version, rest.len())?;
         let mut splice = None;
@@ -256,7 +255,7 @@ impl Rewriter {
         if !walker.is_complete() {
             return Err(Refusal::Unfinished);
         }
-        if !self.cluster.chain().claims(ApiKey::Fetch.key(), Direction::Response) {
+        if !filters.claims(ApiKey::Fetch.key(), Direction::Response) {
             add(&self.cluster.metrics().record_bytes_passed, walker.record_bytes());
         }
         Ok(splice)
@@ -307,11 +306,33 @@ impl Rewriter {
     /// Puts the proxy's address in the place of a broker's. `None` if there is no port for it: the
     /// broker must then be left out.
     fn redirect(&self, node_id: i32, host: &mut String, port: &mut i32) -> Option<()> {
-        let local_port = self.cluster.port_of(node_id, host, *port)?;
-        host.clone_from(&self.host);
-        *port = i32::from(local_port);
+        let advertised = self.cluster.advertise(node_id, host, *port, self.local)?;
+        (*host, *port) = (advertised.0, i32::from(advertised.1));
         Some(())
     }
+}
+
+fn api_versions(
+    filters: &SessionChain,
+    reader: Reader<'_>,
+    version: i16,
+) -> Result<Option<Splice>, Refusal> {
+    let unsupported = i16::from(ErrorCode::UnsupportedVersion).to_be_bytes();
+    // A broker that does not serve the version of the request answers in version 0 (KIP-511).
+    let version = if reader.rest().starts_with(&unsupported) { 0 } else { version };
+    replace_body(reader, version, |answer: &mut ApiVersionsResponse| {
+        offer(answer, filters.chain());
+    })
+}
+
+/// Offers only what is known here: a later version of any API may carry addresses, as Produce did
+/// from version 10 on, and filters must be able to read what they claim.
+pub(crate) fn offer(answer: &mut ApiVersionsResponse, chain: &Chain) {
+    answer.api_keys.retain_mut(|offered| {
+        let directions = [Direction::Request, Direction::Response];
+        let filtered = directions.iter().any(|it| chain.claims(offered.api_key, *it));
+        chain.admits(offered.api_key) && intersect(offered, filtered).is_some()
+    });
 }
 
 /// Decodes the rest of the frame, has it changed and encodes it again.

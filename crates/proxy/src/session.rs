@@ -5,33 +5,37 @@
 //! waits for another task.
 
 use std::io;
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use moldau_net::{Phase, Principal, Shutdown};
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
-use tokio::time::{Sleep, sleep};
+use moldau_net::{Phase, Shutdown};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::time::{Sleep, sleep, timeout};
 
 use crate::chain::FilterFailed;
-use crate::cluster::{Cluster, Destination};
 use crate::context::SessionContext;
 use crate::error::Malformed;
 use crate::flow::{Broken, Flow, Still};
 use crate::in_flight::InFlight;
+use crate::latency::{Micros, SessionLatencies};
 use crate::metrics::{Metrics, Side, add};
 use crate::requests::RequestScanner;
 use crate::responses::ResponseScanner;
 use crate::rewrite::Rewriter;
+use crate::sasl::Renewal;
+use crate::upstream::FilterError;
+use crate::watch::{Silence, Watch};
 
 /// How long answers in flight are still relayed to a client that has closed its sending side. A
 /// client that is gone altogether resets the connection at the first answer.
 const HALF_CLOSED_MAX: Duration = Duration::from_secs(30);
+
+/// How long a client may take to hear of the end of its session.
+const CLOSE_WITHIN: Duration = Duration::from_secs(1);
 
 /// Why a session ended.
 #[derive(Debug, thiserror::Error)]
@@ -46,33 +50,29 @@ pub(crate) enum Ended {
     Drained,
     #[error("a filter closed it and all requests were answered")]
     ByFilter,
+    #[error("the client did nothing for too long")]
+    Idle,
+    #[error("the client took nothing of its answers for too long")]
+    SlowReader,
+    #[error("the virtual cluster has ended")]
+    Stopped,
     #[error(transparent)]
     Filter(FilterFailed),
+    #[error("the cluster did not let the proxy authenticate anew: {0}")]
+    Renewal(FilterError),
     #[error("{0:?} socket: {1}")]
     Io(Side, io::Error),
     #[error("{0:?} broke the protocol: {1}")]
     Malformed(Side, Malformed),
 }
 
-/// Serves a client that came to the listener of `destination`, to its end.
-pub(crate) async fn serve(
-    cluster: Arc<Cluster>,
-    destination: Destination,
-    downstream: TcpStream,
-    peer: SocketAddr,
-) {
-    let Ok(local) = downstream.local_addr() else { return };
-    let shutdown = cluster.net().shutdown().clone();
-    let upstream = tokio::select! {
-        upstream = cluster.connect(destination) => upstream,
-        () = shutdown.reached(Phase::Draining) => None,
-    };
-    let Some(upstream) = upstream else { return };
-    let context = SessionContext::new(cluster.name(), peer, Principal::anonymous());
-    let rewriter = Rewriter::new(Arc::clone(&cluster), local.ip());
-    let session = Session::new(downstream, upstream, rewriter, &context);
-    let ended = session.run(&shutdown).await;
-    tracing::debug!(cluster = cluster.name(), %peer, ?destination, %ended, "session ended");
+/// What a session goes by beside its filters.
+pub(crate) struct Terms {
+    /// Of the proxy's authentication with the cluster, if that ends.
+    pub(crate) renewal: Option<Renewal>,
+    pub(crate) frame_bytes_max: usize,
+    pub(crate) idle_timeout: Duration,
+    pub(crate) slow_reader_timeout: Duration,
 }
 
 /// The state of both directions.
@@ -88,6 +88,9 @@ pub(crate) struct Session<D, U> {
     /// Set when the client has closed its sending side.
     half_closed: Option<Pin<Box<Sleep>>>,
     draining: bool,
+    /// When the session began, from which its times count.
+    start: Instant,
+    watch: Watch,
 }
 
 impl<D, U> Session<D, U>
@@ -100,37 +103,54 @@ where
         upstream: U,
         rewriter: Rewriter,
         context: &SessionContext,
+        terms: Terms,
     ) -> Self {
-        let metrics = Arc::clone(rewriter.cluster().metrics());
-        let filters = rewriter.cluster().chain().session(context);
+        let Terms { renewal, frame_bytes_max, idle_timeout, slow_reader_timeout } = terms;
+        let cluster = rewriter.cluster();
+        let (metrics, filters) = (Arc::clone(cluster.metrics()), cluster.chains().session(context));
+        let latencies = SessionLatencies::new(Arc::clone(cluster.latencies()), context.clone());
+        let (own, counters) = (Rc::clone(&filters), Arc::clone(&metrics));
         Self {
             downstream,
             upstream,
             requests: Flow::default(),
             responses: Flow::default(),
-            request_scanner: RequestScanner::new(Rc::clone(&filters), Arc::clone(&metrics)),
-            response_scanner: ResponseScanner::new(filters, rewriter),
+            request_scanner: RequestScanner::new(own, counters, frame_bytes_max, renewal),
+            response_scanner: ResponseScanner::new(filters, rewriter, latencies),
             in_flight: InFlight::default(),
             metrics,
             half_closed: None,
             draining: false,
+            start: Instant::now(),
+            watch: Watch::new(idle_timeout, slow_reader_timeout),
         }
     }
 
     /// Relays until either side ends, then closes both.
     pub(crate) async fn run(mut self, shutdown: &Shutdown) -> Ended {
         let mut drain = Box::pin(shutdown.reached(Phase::Draining));
+        let mut stop = None;
         let mut poll = |cx: &mut Context<'_>| {
             if !self.draining && drain.as_mut().poll(cx).is_ready() {
                 self.draining = true;
                 self.request_scanner.close();
+                stop = Some(Box::pin(shutdown.reached(Phase::Stopped)));
             }
+            if stop.as_mut().is_some_and(|stop| stop.as_mut().poll(cx).is_ready()) {
+                return Poll::Ready(Ended::Stopped);
+            }
+            self.in_flight.set_now(Micros::since(self.start));
             let ended = self.poll(cx);
             self.count_bytes();
-            ended
+            match ended {
+                Poll::Pending => self.poll_watch(cx),
+                ended @ Poll::Ready(_) => ended,
+            }
         };
         let ended = std::future::poll_fn(&mut poll).await;
         self.count_end(&ended);
+        // A client that reads no more must not keep what it is told last.
+        drop(timeout(CLOSE_WITHIN, self.downstream.shutdown()).await);
         ended
     }
 
@@ -146,7 +166,7 @@ where
     fn relay(&mut self, cx: &mut Context<'_>) -> Result<Option<Ended>, Ended> {
         loop {
             let requests = self.relay_requests(cx)?;
-            let was_full = self.in_flight.is_full();
+            let was_waiting = self.request_scanner.waits_for_answers(&self.in_flight);
             let responses = self.relay_responses(cx)?;
             if let Still::Ended { truncated } = responses {
                 if truncated || !self.response_scanner.is_between_frames() {
@@ -166,10 +186,23 @@ where
             {
                 return Ok(Some(Ended::Abandoned));
             }
-            if !was_full || self.in_flight.is_full() {
+            if !was_waiting || self.request_scanner.waits_for_answers(&self.in_flight) {
+                self.flush(cx)?;
                 return Ok(None);
             }
         }
+    }
+
+    /// Sends what the streams have taken; nothing is left in a socket without TLS.
+    fn flush(&mut self, cx: &mut Context<'_>) -> Result<(), Ended> {
+        // Pending wakes the task as well as a write does.
+        if let Poll::Ready(Err(error)) = Pin::new(&mut self.downstream).poll_flush(cx) {
+            return Err(Ended::Io(Side::Downstream, error));
+        }
+        if let Poll::Ready(Err(error)) = Pin::new(&mut self.upstream).poll_flush(cx) {
+            return Err(Ended::Io(Side::Upstream, error));
+        }
+        Ok(())
     }
 
     fn relay_requests(&mut self, cx: &mut Context<'_>) -> Result<Still, Ended> {
@@ -222,16 +255,38 @@ where
         let (downstream, upstream) =
             (self.metrics.side(Side::Downstream), self.metrics.side(Side::Upstream));
         let (received, sent) = self.requests.take_counts();
+        self.watch.received += received;
         add_some(&downstream.bytes_in, received);
         add_some(&upstream.bytes_out, sent);
         let (received, sent) = self.responses.take_counts();
+        self.watch.sent += sent;
         add_some(&upstream.bytes_in, received);
         add_some(&downstream.bytes_out, sent);
     }
 
+    /// Ends a session whose client keeps it for nothing.
+    fn poll_watch(&mut self, cx: &mut Context<'_>) -> Poll<Ended> {
+        while self.watch.poll_step(cx) {
+            self.in_flight.settle();
+            let filters = self.request_scanner.is_filtering();
+            let within_frame = !filters && !self.request_scanner.is_between_frames();
+            let waits = filters || !self.in_flight.is_empty();
+            let owed = !self.responses.is_written();
+            match self.watch.step(within_frame, waits, owed) {
+                Some(Silence::Idle) => return Poll::Ready(Ended::Idle),
+                Some(Silence::SlowReader) => return Poll::Ready(Ended::SlowReader),
+                None => {}
+            }
+        }
+        Poll::Pending
+    }
+
     fn count_end(&self, ended: &Ended) {
-        if let Ended::Malformed(side, _) = ended {
-            add(&self.metrics.side(*side).frames_malformed, 1);
+        match ended {
+            Ended::Malformed(side, _) => add(&self.metrics.side(*side).frames_malformed, 1),
+            Ended::Idle => add(&self.metrics.sessions_idle, 1),
+            Ended::SlowReader => add(&self.metrics.sessions_slow_reader, 1),
+            _ => {}
         }
     }
 }
@@ -247,6 +302,7 @@ fn ended(broken: Broken, from: Side, to: Side) -> Ended {
     match broken {
         Broken::Malformed(malformed) => Ended::Malformed(from, malformed),
         Broken::Filter(failed) => Ended::Filter(failed),
+        Broken::Renewal(error) => Ended::Renewal(error),
         Broken::Read(error) => Ended::Io(from, error),
         Broken::Write(error) => Ended::Io(to, error),
     }

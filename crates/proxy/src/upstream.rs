@@ -8,10 +8,10 @@ use moldau_protocol::frame::{self, LENGTH_SIZE};
 use moldau_protocol::{Message, Reader, Request};
 use tokio::sync::oneshot;
 
-use crate::in_flight::Expected;
+use crate::expected::Expected;
 
-/// The client id of a filter's own requests.
-const CLIENT_ID: &str = "moldau-proxy";
+/// The client id of requests that are not a client's.
+pub(crate) const CLIENT_ID: &str = "moldau-proxy";
 
 /// The correlation id of a filter's own requests. Answers come in the order of requests, so that
 /// one that the client uses too does no harm.

@@ -7,9 +7,9 @@ use std::thread;
 use std::time::Duration;
 
 use bytes::BytesMut;
-use moldau_protocol::messages::{ApiKey, MetadataRequest, MetadataResponse};
+use moldau_protocol::messages::{ApiKey, ApiVersionsResponse, MetadataRequest, MetadataResponse};
 use moldau_protocol::{Reader, Request, Response, frame};
-use moldau_proxy::{Config, Filter, Proxy, RequestFrame, VirtualCluster};
+use moldau_proxy::{Config, Filter, Gateway, Proxy, RequestFrame, VirtualCluster};
 
 /// Longer than anything takes, so that a hang fails a test instead of blocking it.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -54,9 +54,10 @@ fn serve(
         let is_own = request.client_id() == Some("moldau-proxy");
         let of_all = |of: MetadataRequest| of.topics.is_none_or(|topics| topics.is_empty());
         let is_discovery = is_own && api == ApiKey::Metadata && request.decode().is_ok_and(of_all);
-        let body = match is_discovery {
-            true => body(version, &MetadataResponse::default()),
-            false => {
+        let body = match api {
+            ApiKey::ApiVersions if is_own => body(version, &ApiVersionsResponse::default()),
+            _ if is_discovery => body(version, &MetadataResponse::default()),
+            _ => {
                 seen.lock().unwrap().push(api);
                 script(&request)
             }
@@ -77,13 +78,11 @@ fn serve(
 
 /// A proxy with a virtual cluster of each name, each with its own filters.
 pub(crate) fn proxy(upstream: SocketAddr, clusters: Vec<(&str, Vec<Arc<dyn Filter>>)>) -> Proxy {
+    let bootstrap = "127.0.0.1:0".parse().unwrap();
+    let gateway = Gateway::Ports { bootstrap, advertised_host: None, broker_port_start: 0 };
     let clusters = clusters.into_iter().map(|(name, filters)| VirtualCluster {
-        name: name.to_owned(),
-        bootstrap: "127.0.0.1:0".parse().unwrap(),
-        advertised_host: None,
-        upstream: vec![upstream.to_string()],
-        broker_port_start: 0,
         filters,
+        ..VirtualCluster::plain(name, gateway.clone(), vec![upstream.to_string()])
     });
     Proxy::start(Config {
         admin: None,

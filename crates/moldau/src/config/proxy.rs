@@ -14,7 +14,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use moldau_proxy::{Config, VirtualCluster};
+use moldau_proxy::{Config, Gateway, VirtualCluster};
 use serde::Deserialize;
 
 use super::ports::{self, Ports};
@@ -145,12 +145,14 @@ fn virtual_cluster(cluster: Cluster, sources: &mut Sources) -> Result<VirtualClu
     let filters = cluster.filters.into_iter().map(|entry| match entry {
         FilterEntry::RecordEncryption(settings) => record_encryption::filter(settings, sources),
     });
-    Ok(VirtualCluster {
-        filters: filters.collect::<Result<_, _>>()?,
-        broker_port_start,
-        name: cluster.name.value,
+    let gateway = Gateway::Ports {
         bootstrap: cluster.bootstrap.value,
         advertised_host: cluster.advertised_host,
-        upstream: cluster.upstream.value.into_iter().map(|server| server.value).collect(),
+        broker_port_start,
+    };
+    let servers = cluster.upstream.value.into_iter().map(|server| server.value).collect();
+    Ok(VirtualCluster {
+        filters: filters.collect::<Result<_, _>>()?,
+        ..VirtualCluster::plain(&cluster.name.value, gateway, servers)
     })
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::Waker;
 
 use bytes::{Bytes, BytesMut};
-use moldau_net::{NetworkThreads, Principal};
+use moldau_net::{FRAME_BYTES_MAX_DEFAULT, Principal};
 use moldau_protocol::messages::fetch_response::{
     FetchableTopicResponse, NodeEndpoint, PartitionData,
 };
@@ -22,16 +22,15 @@ use proptest::test_runner::{TestCaseResult, TestRunner};
 use tokio::task::LocalSet;
 
 use super::*;
-use crate::chain::{Chain, SessionChain};
-use crate::cluster::Cluster;
-use crate::config::VirtualCluster;
+use crate::chain::{Chains, SessionChain};
 use crate::context::SessionContext;
+use crate::expected::Expected;
 use crate::filter::{Direction, Filter, SessionFilter};
-use crate::in_flight::Expected;
-use crate::metrics::Metrics;
+use crate::latency::SessionLatencies;
 use crate::requests::RequestScanner;
 use crate::responses::ResponseScanner;
 use crate::rewrite::Rewriter;
+use crate::unserved::unserved;
 
 /// Gives and takes at most so many bytes at once; none where a portion is 0.
 struct Socket {
@@ -128,22 +127,7 @@ fn relayed(
 
 /// Runs `test` with a rewriter, on a thread that may hold listeners.
 fn with_rewriter(test: impl FnOnce(&dyn Fn() -> Rewriter)) {
-    let threads = NetworkThreads::start("test", 1).unwrap();
-    let config = VirtualCluster {
-        name: "main".to_owned(),
-        bootstrap: "127.0.0.1:0".parse().unwrap(),
-        advertised_host: Some("proxy.example".to_owned()),
-        upstream: Vec::new(),
-        broker_port_start: 0,
-        filters: Vec::new(),
-    };
-    let cluster = Cluster::new(
-        config,
-        Chain::new("main", Vec::new()),
-        |_, _, _, _| Box::pin(std::future::ready(())),
-        threads.handle(),
-        Arc::new(Metrics::default()),
-    );
+    let (_threads, cluster) = unserved(Vec::new());
     let local = std::net::IpAddr::from([127, 0, 0, 1]);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     LocalSet::new().block_on(&runtime, async {
@@ -157,7 +141,7 @@ fn anonymous() -> SessionContext {
 }
 
 fn no_filters() -> Rc<SessionChain> {
-    Chain::new("main", Vec::new()).session(&anonymous())
+    Chains::new(&"main".into(), Vec::new()).session(&anonymous())
 }
 
 /// A filter that holds what carries records and changes nothing.
@@ -181,11 +165,20 @@ impl Filter for Holding {
 impl SessionFilter for Holding {}
 
 fn holding(apis: &'static [ApiKey]) -> Rc<SessionChain> {
-    Chain::new("main", vec![Arc::new(Holding(apis)), Arc::new(Holding(apis))]).session(&anonymous())
+    let filters: Vec<Arc<dyn Filter>> = vec![Arc::new(Holding(apis)), Arc::new(Holding(apis))];
+    Chains::new(&"main".into(), filters).session(&anonymous())
+}
+
+fn request_scanner(filters: Rc<SessionChain>) -> RequestScanner {
+    RequestScanner::new(filters, Arc::default(), FRAME_BYTES_MAX_DEFAULT, None)
+}
+
+fn latencies() -> SessionLatencies {
+    SessionLatencies::new(Arc::default(), anonymous())
 }
 
 fn response_scanner(rewriter: Rewriter) -> ResponseScanner {
-    ResponseScanner::new(no_filters(), rewriter)
+    ResponseScanner::new(no_filters(), rewriter, latencies())
 }
 
 /// An answer and what it belongs to.
@@ -340,7 +333,7 @@ fn answers_that_filters_hold_come_out_the_same_in_whatever_portions_they_come() 
         let test = |(answers, read, write): (Vec<Answer>, Vec<usize>, Vec<usize>)| {
             let whole = (&[usize::MAX][..], &[usize::MAX][..]);
             let apis = &[ApiKey::Produce, ApiKey::Fetch, ApiKey::ShareFetch, ApiKey::Metadata];
-            let scanner = || ResponseScanner::new(holding(apis), rewriter());
+            let scanner = || ResponseScanner::new(holding(apis), rewriter(), latencies());
             let alone: Vec<u8> = answers
                 .iter()
                 .flat_map(|one| answers_scanned(std::slice::from_ref(one), scanner(), whole))
@@ -362,7 +355,7 @@ fn requests_that_filters_hold_come_out_as_they_came_in_whatever_portions() {
             let bytes: Vec<u8> = requests.iter().flat_map(|(bytes, _)| bytes.clone()).collect();
             // Other APIs than produce come in versions that are not known.
             let filters = holding(&[ApiKey::Produce]);
-            let mut scanner = RequestScanner::new(filters, Arc::new(Metrics::default()));
+            let mut scanner = request_scanner(filters);
             let mut in_flight = InFlight::default();
             let relayed = relayed(&bytes, &mut scanner, &mut in_flight, (&read, &write));
             prop_assert!(relayed == bytes);
@@ -387,8 +380,7 @@ fn what_one_read_brings_is_written_at_once_though_filters_held_it() {
         let mut unclaimed = request(9);
         unclaimed[5] = 1;
         let bytes = [request(9), request(9), unclaimed.clone(), unclaimed, request(9)].concat();
-        let mut scanner =
-            RequestScanner::new(holding(&[ApiKey::Produce]), Arc::new(Metrics::default()));
+        let mut scanner = request_scanner(holding(&[ApiKey::Produce]));
         let (mut flow, mut in_flight) = (Flow::default(), InFlight::default());
         let mut cx = Context::from_waker(Waker::noop());
         let mut from = Socket::new(bytes.clone(), &[usize::MAX]);
@@ -413,8 +405,7 @@ fn inserts_that_are_not_taken_stop_the_scan() {
         for _ in 0..40 {
             frame::encode_request(&mut bytes, 9, 5, Some("client"), &request).unwrap();
         }
-        let mut scanner =
-            RequestScanner::new(holding(&[ApiKey::Produce]), Arc::new(Metrics::default()));
+        let mut scanner = request_scanner(holding(&[ApiKey::Produce]));
         let (mut flow, mut in_flight) = (Flow::default(), InFlight::default());
         let mut cx = Context::from_waker(Waker::noop());
         let mut from = Socket::new(bytes.to_vec(), &[usize::MAX]);
@@ -511,7 +502,7 @@ proptest! {
         write in any_portions(),
     ) {
         let bytes: Vec<u8> = requests.iter().flat_map(|(bytes, _)| bytes.clone()).collect();
-        let mut scanner = RequestScanner::new(no_filters(), Arc::new(Metrics::default()));
+        let mut scanner = request_scanner(no_filters());
         let mut in_flight = InFlight::default();
         let relayed = relayed(&bytes, &mut scanner, &mut in_flight, (&read, &write));
         prop_assert!(relayed == bytes);
@@ -533,7 +524,7 @@ proptest! {
         version in 0_i16..20,
     ) {
         let mut cx = Context::from_waker(Waker::noop());
-        let mut requests = RequestScanner::new(no_filters(), Arc::new(Metrics::default()));
+        let mut requests = request_scanner(no_filters());
         let mut framed = i32::try_from(bytes.len()).unwrap().to_be_bytes().to_vec();
         framed.extend(key.to_be_bytes());
         framed.extend(version.to_be_bytes());

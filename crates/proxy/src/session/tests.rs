@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::Mutex;
 
-use moldau_net::NetworkThreads;
+use moldau_net::Principal;
 use moldau_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use moldau_protocol::messages::{
     ApiKey, HeartbeatRequest, HeartbeatResponse, ListGroupsRequest, ListGroupsResponse,
@@ -16,10 +16,12 @@ use tokio::sync::{Notify, oneshot};
 use tokio::task::{JoinHandle, LocalSet, spawn_local};
 
 use super::*;
-use crate::chain::Chain;
-use crate::config::VirtualCluster;
+use crate::cluster::Cluster;
+use crate::config::Limits;
+use crate::context::SessionContext;
 use crate::filter::{Direction, Filter, FilterFuture, RequestOutcome, SessionFilter};
 use crate::frame::{RequestFrame, ResponseFrame};
+use crate::unserved::unserved;
 use crate::upstream::Upstream;
 
 /// What a socket takes before its writer has to wait.
@@ -108,35 +110,28 @@ struct World {
 
 /// Runs `test` with a session that has these filters.
 fn with_filters<F: Future<Output = ()>>(filters: Vec<Scripted>, test: impl FnOnce(World) -> F) {
-    let threads = NetworkThreads::start("test", 1).unwrap();
+    let filters = filters.into_iter().map(|filter| Arc::new(filter) as Arc<dyn Filter>);
+    let (_threads, cluster) = unserved(filters.collect());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     LocalSet::new().block_on(&runtime, async {
-        let config = VirtualCluster {
-            name: "main".to_owned(),
-            bootstrap: "127.0.0.1:0".parse().unwrap(),
-            advertised_host: None,
-            upstream: Vec::new(),
-            broker_port_start: 0,
-            filters: Vec::new(),
-        };
-        let filters = filters.into_iter().map(|filter| Arc::new(filter) as Arc<dyn Filter>);
-        let chain = Chain::new("main", filters.collect());
-        let serve = |_, _, _, _| -> Pin<Box<dyn Future<Output = ()>>> { Box::pin(async {}) };
-        let cluster =
-            Cluster::new(config, chain, serve, threads.handle(), Arc::new(Metrics::default()));
         let (client, downstream) = duplex(SOCKET_BYTES);
         let (upstream, broker) = duplex(SOCKET_BYTES);
         let rewriter = Rewriter::new(Arc::clone(&cluster), IpAddr::from([127, 0, 0, 1]));
         let shutdown = Shutdown::new();
         let peer = "192.0.2.7:50000".parse().unwrap();
         let context = SessionContext::new("main", peer, Principal::anonymous());
-        let session = Session::new(downstream, upstream, rewriter, &context);
+        let session = Session::new(downstream, upstream, rewriter, &context, terms());
         let signal = shutdown.clone();
         let session = spawn_local(async move { session.run(&signal).await });
         let world = World { client, broker, cluster, shutdown, session };
         let patience = Duration::from_secs(60);
-        tokio::time::timeout(patience, test(world)).await.expect("the test does not hang");
+        timeout(patience, test(world)).await.expect("the test does not hang");
     });
+}
+
+fn terms() -> Terms {
+    let Limits { frame_bytes_max, idle_timeout, slow_reader_timeout, .. } = Limits::default();
+    Terms { renewal: None, frame_bytes_max, idle_timeout, slow_reader_timeout }
 }
 
 async fn read_frame(socket: &mut DuplexStream) -> Vec<u8> {
@@ -304,7 +299,7 @@ fn while_a_filter_holds_a_request_the_client_has_to_wait() {
         // More than the socket and a receive buffer take.
         let more = encoded(4, 2, &heartbeat("h")).repeat(20_000);
         let writes = world.client.write_all(&more);
-        let blocked = tokio::time::timeout(Duration::from_millis(50), writes).await;
+        let blocked = timeout(Duration::from_millis(50), writes).await;
         assert!(blocked.is_err());
         go.notify_one();
         assert_eq!(world.arrives::<HeartbeatRequest>().await.1, 1);
@@ -387,7 +382,7 @@ fn an_error_of_a_filter_ends_the_session_and_is_counted() {
         let cluster = Arc::clone(&world.cluster);
         world.send(4, 1, &heartbeat("g")).await;
         assert!(matches!(world.closed().await, Ended::Filter(_)));
-        let (_, errors) = cluster.chain().metrics().remove(0);
+        let errors = cluster.chains().current().metrics().remove(0);
         assert_eq!((errors.name, errors.value), ("filter_errors", 1));
     });
 }

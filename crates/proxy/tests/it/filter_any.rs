@@ -150,7 +150,7 @@ impl World {
                 }
                 (records_of(request.decode().expect("it was rewritten")), 0)
             }
-            RequestOutcome::Respond(response) => {
+            RequestOutcome::Respond(response) | RequestOutcome::RespondAndClose(response) => {
                 assert_framed(response.bytes());
                 let answer: ProduceResponse = response.decode().expect("it was encoded");
                 (Vec::new(), answer.responses.len())

@@ -4,9 +4,12 @@ use std::net::{Shutdown, TcpListener};
 use std::sync::{Arc, Barrier, mpsc};
 
 use moldau_protocol::messages::{ApiKey, HeartbeatRequest, HeartbeatResponse};
-use moldau_proxy::{Config, Error, Proxy, VirtualCluster};
+use moldau_proxy::{Error, Proxy};
 
-use crate::world::{Act, Broker, Client, answer, await_counter, bootstrap, encode, proxy};
+use crate::world::{
+    Act, Broker, Client, answer, any_ports, await_counter, bootstrap, cluster, config, encode,
+    proxy,
+};
 
 fn heartbeat(correlation_id: i32) -> Act {
     Act::Send(answer(ApiKey::Heartbeat, 4, correlation_id, &HeartbeatResponse::default()))
@@ -86,18 +89,6 @@ fn drain_lets_requests_in_flight_finish() {
 
 #[test]
 fn a_cluster_without_upstream_servers_is_refused() {
-    let refused = Proxy::start(Config {
-        admin: None,
-        network_threads: 1,
-        drain_timeout: std::time::Duration::ZERO,
-        virtual_clusters: vec![VirtualCluster {
-            name: "empty".to_owned(),
-            bootstrap: "127.0.0.1:0".parse().unwrap(),
-            advertised_host: None,
-            upstream: Vec::new(),
-            broker_port_start: 0,
-            filters: Vec::new(),
-        }],
-    });
+    let refused = Proxy::start(config(vec![cluster("empty", any_ports(), &[])]));
     assert!(matches!(refused, Err(Error::NoUpstream { cluster }) if cluster == "empty"));
 }

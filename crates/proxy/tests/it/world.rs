@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use moldau_protocol::messages::metadata_response::MetadataResponseBroker;
-use moldau_protocol::messages::{ApiKey, MetadataResponse};
+use moldau_protocol::messages::{ApiKey, ApiVersionsResponse, MetadataResponse};
 use moldau_protocol::{Message, Reader, Request, frame};
-use moldau_proxy::{Config, Filter, Proxy, VirtualCluster};
+use moldau_proxy::{Config, Filter, Gateway, Proxy, VirtualCluster};
 
 /// Longer than anything takes, so that a hang fails a test instead of blocking it.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -40,13 +40,29 @@ pub(crate) struct Broker {
 }
 
 impl Broker {
-    /// Metadata that the proxy asks for of its own accord at its start is answered with no brokers.
+    /// What the proxy asks for of its own accord at its start is answered with no brokers.
     pub(crate) fn start(script: impl Fn(&Seen) -> Act + Send + Sync + 'static) -> Self {
         Self::start_with(|_| move |seen: &Seen| script(seen))
     }
 
     /// As [`start`](Self::start), for scripts that tell the broker's own address.
     pub(crate) fn start_with<S>(script: impl FnOnce(SocketAddr) -> S) -> Self
+    where
+        S: Fn(&Seen) -> Act + Send + Sync + 'static,
+    {
+        Self::start_with_all(|address| {
+            let script = script(address);
+            move |seen: &Seen| own_request(seen).unwrap_or_else(|| script(seen))
+        })
+    }
+
+    /// As [`start`](Self::start), for scripts that answer the proxy as well.
+    pub(crate) fn start_all(script: impl Fn(&Seen) -> Act + Send + Sync + 'static) -> Self {
+        Self::start_with_all(|_| script)
+    }
+
+    /// As [`start_with`](Self::start_with), for scripts that answer the proxy as well.
+    pub(crate) fn start_with_all<S>(script: impl FnOnce(SocketAddr) -> S) -> Self
     where
         S: Fn(&Seen) -> Act + Send + Sync + 'static,
     {
@@ -63,17 +79,29 @@ impl Broker {
     }
 }
 
+/// The answer to what the proxy asks of its own accord.
+fn own_request(seen: &Seen) -> Option<Act> {
+    let peek = frame::peek(&seen.frame).unwrap();
+    let Seen { api_key, api_version, correlation_id, .. } = *seen;
+    match (peek.client_id, api_key, api_version) {
+        (Some("moldau-proxy"), 18, 3) => {
+            let versions = ApiVersionsResponse::default();
+            Some(Act::Send(answer(ApiKey::ApiVersions, 3, correlation_id, &versions)))
+        }
+        (Some("moldau-proxy"), 3, 7) => {
+            let brokers = MetadataResponse::default();
+            Some(Act::Send(answer(ApiKey::Metadata, 7, correlation_id, &brokers)))
+        }
+        _ => None,
+    }
+}
+
 fn serve(mut stream: TcpStream, script: &dyn Fn(&Seen) -> Act) {
     while let Ok(frame) = read_frame(&mut stream) {
         let peek = frame::peek(&frame).unwrap();
         let (api_key, api_version) = (peek.api_key, peek.api_version);
         let correlation_id = peek.correlation_id;
-        let discovery = peek.client_id == Some("moldau-proxy") && api_version == 7;
-        let act = if discovery {
-            Act::Send(answer(ApiKey::Metadata, 7, correlation_id, &MetadataResponse::default()))
-        } else {
-            script(&Seen { api_key, api_version, correlation_id, frame })
-        };
+        let act = script(&Seen { api_key, api_version, correlation_id, frame });
         match act {
             Act::Send(bytes) if stream.write_all(&bytes).is_ok() => {}
             Act::Silence => {}
@@ -102,20 +130,30 @@ fn start(
     upstream: &[SocketAddr],
     filters: Vec<Arc<dyn Filter>>,
 ) -> Proxy {
-    Proxy::start(Config {
+    let gateway = Gateway::Ports { bootstrap, advertised_host: None, broker_port_start: ports };
+    let cluster = cluster("main", gateway, upstream);
+    Proxy::start(config(vec![VirtualCluster { filters, ..cluster }])).unwrap()
+}
+
+/// A configuration with an admin port and two threads.
+pub(crate) fn config(virtual_clusters: Vec<VirtualCluster>) -> Config {
+    Config {
         admin: Some("127.0.0.1:0".parse().unwrap()),
         network_threads: 2,
         drain_timeout: PATIENCE,
-        virtual_clusters: vec![VirtualCluster {
-            name: "main".to_owned(),
-            bootstrap,
-            advertised_host: None,
-            upstream: upstream.iter().map(SocketAddr::to_string).collect(),
-            broker_port_start: ports,
-            filters,
-        }],
-    })
-    .unwrap()
+        virtual_clusters,
+    }
+}
+
+/// Ports that the system chooses.
+pub(crate) fn any_ports() -> Gateway {
+    let bootstrap = "127.0.0.1:0".parse().unwrap();
+    Gateway::Ports { bootstrap, advertised_host: None, broker_port_start: 0 }
+}
+
+pub(crate) fn cluster(name: &str, gateway: Gateway, upstream: &[SocketAddr]) -> VirtualCluster {
+    let servers = upstream.iter().map(SocketAddr::to_string).collect();
+    VirtualCluster::plain(name, gateway, servers)
 }
 
 pub(crate) fn bootstrap(proxy: &Proxy) -> SocketAddr {
@@ -124,11 +162,7 @@ pub(crate) fn bootstrap(proxy: &Proxy) -> SocketAddr {
 
 /// The value of a counter on the proxy's metrics page, 0 if it is not there.
 pub(crate) fn counter(proxy: &Proxy, name: &str) -> u64 {
-    let mut stream = TcpStream::connect(proxy.admin_address().unwrap()).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();
-    let mut page = String::new();
-    stream.read_to_string(&mut page).unwrap();
+    let (_, page) = admin_page(proxy, "/metrics");
     let line = page.lines().find(|line| line.starts_with(&format!("moldau_proxy_{name}")));
     line.map_or(0, |line| line.rsplit(' ').next().unwrap().parse().unwrap())
 }
@@ -170,6 +204,16 @@ impl Client {
         decode(Q::KEY, version, 7, &self.receive())
     }
 
+    /// As [`call`](Self::call), for connections that may be closed.
+    pub(crate) fn try_call<Q: Request>(
+        &mut self,
+        version: i16,
+        request: &Q,
+    ) -> io::Result<Q::Response> {
+        self.stream.write_all(&encode(version, 7, request))?;
+        Ok(decode(Q::KEY, version, 7, &read_frame(&mut self.stream)?))
+    }
+
     /// Whether the proxy closed the connection without a further byte.
     pub(crate) fn is_closed(&mut self) -> bool {
         let _sent_nothing_more = self.stream.shutdown(Shutdown::Write);
@@ -206,12 +250,29 @@ pub(crate) fn decode<M: Message>(api: ApiKey, version: i16, id: i32, frame: &[u8
     message
 }
 
-fn read_frame(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
+pub(crate) fn read_frame(stream: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut length = [0; 4];
     stream.read_exact(&mut length)?;
     let mut frame = vec![0; usize::try_from(i32::from_be_bytes(length)).unwrap()];
     stream.read_exact(&mut frame)?;
     Ok(frame)
+}
+
+/// The request that a scripted broker sees.
+pub(crate) fn request_of<Q: Request>(seen: &Seen) -> Q {
+    let (header, body) = frame::RequestHeader::parse(&seen.frame).unwrap();
+    Q::decode(&mut Reader::new(body), header.api_version).unwrap()
+}
+
+/// The status and the body of an admin page.
+pub(crate) fn admin_page(proxy: &Proxy, path: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(proxy.admin_address().unwrap()).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();
+    let mut page = String::new();
+    stream.read_to_string(&mut page).unwrap();
+    let (head, body) = page.split_once("\r\n\r\n").unwrap();
+    (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
 }
 
 /// A broker in a Metadata answer.

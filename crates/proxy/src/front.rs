@@ -1,0 +1,226 @@
+//! From a socket that was accepted to a session: who the client is, where it leads, and the
+//! connection upstream.
+
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use moldau_net::tls::{Accepted, ClientHello};
+use moldau_net::{Phase, Principal, Shutdown, Stream, TlsError};
+use tokio::net::TcpStream;
+use tokio::time::Instant;
+
+use crate::cluster::Cluster;
+use crate::config::Sasl;
+use crate::context::SessionContext;
+use crate::dial::{self, Connected, OnBehalf};
+use crate::gateway::{Destination, Entrance, normal};
+use crate::log_limit::LogLimit;
+use crate::metrics::{Metrics, add};
+use crate::rewrite::Rewriter;
+use crate::sasl::{self, Renewal};
+use crate::session::{Session, Terms};
+
+/// A listener at which clients connect first.
+#[derive(Debug)]
+pub(crate) struct Front {
+    pub(crate) address: SocketAddr,
+    pub(crate) closed: Shutdown,
+    /// Guards where clients lead that come.
+    route: Mutex<Route>,
+    metrics: Arc<Metrics>,
+    unknown_hosts: LogLimit,
+}
+
+/// Where clients of a listener lead.
+#[derive(Clone, Debug)]
+pub(crate) enum Route {
+    /// To bootstrap servers of one cluster.
+    Bootstrap(Arc<Cluster>),
+    /// To whatever their TLS handshake names, in one of these clusters.
+    Hosts(Arc<[Arc<Cluster>]>),
+}
+
+/// A client that may speak.
+struct Admitted {
+    stream: Stream,
+    /// Where it is.
+    address: SocketAddr,
+    /// The address by which it came.
+    local: SocketAddr,
+    /// Whom its certificate is for.
+    principal: Option<Principal>,
+}
+
+/// Why a client may not speak.
+#[derive(Debug, thiserror::Error)]
+enum Denied {
+    #[error("TLS: {0}")]
+    Tls(#[from] TlsError),
+    #[error("its socket failed: {0}")]
+    Io(#[from] std::io::Error),
+}
+
+impl Front {
+    pub(crate) fn new(address: SocketAddr, route: Route, metrics: Arc<Metrics>) -> Arc<Self> {
+        let (route, closed, unknown_hosts) =
+            (Mutex::new(route), Shutdown::new(), LogLimit::default());
+        Arc::new(Self { address, closed, route, metrics, unknown_hosts })
+    }
+
+    /// Lets clients that come lead elsewhere.
+    pub(crate) fn set_route(&self, route: Route) {
+        *self.route.lock().unwrap_or_else(PoisonError::into_inner) = route;
+    }
+
+    /// Serves a client to its end.
+    pub(crate) fn serve(
+        self: &Arc<Self>,
+        socket: TcpStream,
+        peer: SocketAddr,
+    ) -> Pin<Box<dyn Future<Output = ()>>> {
+        let route = self.route.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        match route {
+            Route::Bootstrap(cluster) => serve(cluster, Destination::Bootstrap, socket, peer),
+            Route::Hosts(clusters) => Box::pin(Arc::clone(self).serve_host(clusters, socket, peer)),
+        }
+    }
+
+    async fn serve_host(
+        self: Arc<Self>,
+        clusters: Arc<[Arc<Cluster>]>,
+        socket: TcpStream,
+        peer: SocketAddr,
+    ) {
+        let Some(first) = clusters.first() else { return };
+        let found = Box::pin(self.find(first, &clusters, socket, peer)).await;
+        match found {
+            Ok(Some((cluster, destination, admitted))) => {
+                Box::pin(relay(cluster, destination, admitted)).await;
+            }
+            Ok(None) => {}
+            Err(denied) => log_denied(first, peer, &denied),
+        }
+    }
+
+    /// Reads which host a client wants, and answers its handshake as that cluster.
+    async fn find(
+        &self,
+        first: &Arc<Cluster>,
+        clusters: &[Arc<Cluster>],
+        socket: TcpStream,
+        address: SocketAddr,
+    ) -> Result<Option<(Arc<Cluster>, Destination, Admitted)>, Denied> {
+        let settings = first.settings();
+        let deadline = Instant::now() + settings.config.limits.listener.handshake_timeout;
+        let local = socket.local_addr()?;
+        let hello = ClientHello::read(socket, deadline).await?;
+        let host = hello.server_name().map(normal);
+        let wanted = host.as_deref().and_then(|host| {
+            clusters.iter().find_map(|cluster| {
+                let settings = cluster.settings();
+                let Entrance::Sni { hosts, .. } = &settings.entrance else { return None };
+                let tls = settings.config.downstream.tls.clone()?;
+                Some((Arc::clone(cluster), hosts.destination(host)?, tls))
+            })
+        });
+        let Some((cluster, destination, tls)) = wanted else {
+            add(&self.metrics.unknown_hosts, 1);
+            self.unknown_hosts.log(|unlogged| {
+                tracing::warn!(%address, host, unlogged, "a client wants a host that is unknown");
+            });
+            drop(hello.refuse().await);
+            return Ok(None);
+        };
+        let Accepted { stream, principal, .. } = tls.answer(hello).await?;
+        Ok(Some((cluster, destination, Admitted { stream, address, local, principal })))
+    }
+}
+
+/// Serves a client that came to the listener of `destination`, to its end.
+pub(crate) fn serve(
+    cluster: Arc<Cluster>,
+    destination: Destination,
+    socket: TcpStream,
+    peer: SocketAddr,
+) -> Pin<Box<dyn Future<Output = ()>>> {
+    Box::pin(async move {
+        match Box::pin(admit(&cluster, socket, peer)).await {
+            Ok(admitted) => relay(cluster, destination, admitted).await,
+            Err(denied) => log_denied(&cluster, peer, &denied),
+        }
+    })
+}
+
+async fn admit(
+    cluster: &Cluster,
+    socket: TcpStream,
+    address: SocketAddr,
+) -> Result<Admitted, Denied> {
+    let settings = cluster.settings();
+    let deadline = Instant::now() + settings.config.limits.listener.handshake_timeout;
+    let local = socket.local_addr()?;
+    let Some(tls) = &settings.config.downstream.tls else {
+        return Ok(Admitted { stream: socket.into(), address, local, principal: None });
+    };
+    let Accepted { stream, principal, .. } = tls.accept(socket, deadline).await?;
+    Ok(Admitted { stream, address, local, principal })
+}
+
+/// Authenticates the client if that is the proxy's part, connects upstream and relays to the end.
+async fn relay(cluster: Arc<Cluster>, destination: Destination, client: Admitted) {
+    let Admitted { mut stream, address, local, principal } = client;
+    let principal = principal.unwrap_or_else(Principal::anonymous);
+    let context = SessionContext::new(cluster.shared_name(), address, principal);
+    let settings = cluster.settings();
+    let shutdown = cluster.shutdown().clone();
+    if let Sasl::Terminate(server) = &settings.config.downstream.sasl {
+        let authenticated = Box::pin(sasl::authenticate(&mut stream, &cluster, server, &context));
+        let outcome = tokio::select! {
+            outcome = authenticated => outcome,
+            () = shutdown.reached(Phase::Draining) => return,
+        };
+        if let Err(refused) = outcome {
+            if refused.is_failure() {
+                add(&cluster.metrics().authentication_failures, 1);
+                cluster.logs.authentication.log(|unlogged| {
+                    let cluster = cluster.name();
+                    tracing::warn!(cluster, %address, %refused, unlogged, "a client is refused");
+                });
+            }
+            return;
+        }
+        add(&cluster.metrics().authentications, 1);
+    }
+    let on_behalf = OnBehalf { client: address, local };
+    let connected = tokio::select! {
+        connected = Box::pin(dial::connect(&cluster, destination, Some(on_behalf))) => connected,
+        () = shutdown.reached(Phase::Draining) => None,
+    };
+    let Some(Connected { stream: upstream, session_lifetime }) = connected else { return };
+    let renewal = settings.config.upstream.sasl.as_ref().zip(session_lifetime);
+    let renewal = renewal.map(|(client, lifetime)| Renewal::new(Arc::clone(client), lifetime));
+    let limits = &settings.config.limits;
+    let terms = Terms {
+        renewal,
+        frame_bytes_max: limits.frame_bytes_max,
+        idle_timeout: limits.idle_timeout,
+        slow_reader_timeout: limits.slow_reader_timeout,
+    };
+    drop(settings);
+    let rewriter = Rewriter::new(Arc::clone(&cluster), local.ip());
+    let ended = Session::new(stream, upstream, rewriter, &context, terms).run(&shutdown).await;
+    let cluster = cluster.name();
+    tracing::debug!(cluster, %address, ?destination, %ended, "a session ended");
+}
+
+fn log_denied(cluster: &Cluster, peer: SocketAddr, denied: &Denied) {
+    add(&cluster.metrics().handshake_failures, 1);
+    cluster.logs.handshake.log(|unlogged| {
+        let cluster = cluster.name();
+        tracing::warn!(cluster, %peer, %denied, unlogged, "a client was not admitted");
+    });
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,299 @@
+//! What a proxy is made of while it runs: listeners and virtual clusters, and how a configuration
+//! takes the place of another.
+//!
+//! A configuration is first checked and its listeners are bound. Only when nothing can fail any
+//! more is anything changed, so that a wrong one leaves everything as it was.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use moldau_net::{Listener, ListenerLimits, NetworkHandle, Phase};
+
+use crate::chain::Chain;
+use crate::cluster::Cluster;
+use crate::config::{Config, Gateway, VirtualCluster};
+use crate::discovery;
+use crate::error::Error;
+use crate::filter::Filter;
+use crate::front::{self, Front, Route};
+use crate::gateway::{Entrance, Hosts};
+use crate::metrics::Metrics;
+use crate::sasl::SaslFilter;
+
+/// What a reload did with each virtual cluster, by name, in the order of the configuration.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Reloaded {
+    /// Those that were not there before.
+    pub added: Vec<String>,
+    /// Those that are no longer there; their connections are being drained.
+    pub removed: Vec<String>,
+    /// Those to which clients connect elsewhere; connections that stand were kept.
+    pub moved: Vec<String>,
+    /// Those whose sessions go on through other filters.
+    pub refiltered: Vec<String>,
+}
+
+/// A listener by its address, and if the system chooses its port by the only virtual cluster that
+/// it can have.
+type FrontKey = (SocketAddr, Option<String>);
+
+/// Listeners and virtual clusters.
+#[derive(Debug)]
+pub(crate) struct Running {
+    net: NetworkHandle,
+    metrics: Arc<Metrics>,
+    fronts: BTreeMap<FrontKey, Arc<Front>>,
+    /// Stands behind the operator's filters in each cluster.
+    sasl: Arc<dyn Filter>,
+    /// In the order of the configuration, each with its gateway.
+    clusters: Vec<(Arc<Cluster>, Gateway)>,
+    pub(crate) drain_timeout: Duration,
+}
+
+impl Running {
+    pub(crate) fn new(net: NetworkHandle, metrics: Arc<Metrics>) -> Self {
+        let (fronts, clusters) = (BTreeMap::new(), Vec::new());
+        let sasl = Arc::new(SaslFilter);
+        Self { net, metrics, fronts, sasl, clusters, drain_timeout: Duration::ZERO }
+    }
+
+    pub(crate) fn clusters(&self) -> impl Iterator<Item = &Arc<Cluster>> {
+        self.clusters.iter().map(|(cluster, _)| cluster)
+    }
+
+    /// Name and address of each virtual cluster.
+    pub(crate) fn bootstrap_addresses(&self) -> Vec<(String, SocketAddr)> {
+        let address = |(cluster, gateway): &(Arc<Cluster>, Gateway)| {
+            let front = self.fronts.get(&front_key(cluster.name(), gateway))?;
+            Some((cluster.name().to_owned(), front.address))
+        };
+        self.clusters.iter().filter_map(address).collect()
+    }
+
+    /// Puts a configuration in the place of the one that is in force.
+    ///
+    /// # Errors
+    /// The configuration is wrong, or an address cannot be had; nothing was changed.
+    pub(crate) fn apply(&mut self, config: Config) -> Result<Reloaded, Error> {
+        check(&config.virtual_clusters)?;
+        self.check_kept(&config.virtual_clusters)?;
+        let bound = self.bind(&config.virtual_clusters)?;
+        let mut reloaded = Reloaded::default();
+        let mut clusters = Vec::new();
+        for config in config.virtual_clusters {
+            let (name, gateway) = (config.name.clone(), config.gateway.clone());
+            let key = front_key(&name, &gateway);
+            let address = match (bound.get(&key), self.fronts.get(&key)) {
+                (Some((listener, _)), _) => listener.local_addr(),
+                (None, Some(front)) => front.address,
+                (None, None) => continue,
+            };
+            clusters.push((self.put(config, address, &mut reloaded)?, gateway));
+        }
+        let before = std::mem::replace(&mut self.clusters, clusters);
+        self.drain_timeout = config.drain_timeout;
+        self.open(bound)?;
+        for (cluster, _) in before {
+            if !self.clusters().any(|kept| Arc::ptr_eq(kept, &cluster)) {
+                reloaded.removed.push(cluster.name().to_owned());
+                self.retire(cluster)?;
+            }
+        }
+        Ok(reloaded)
+    }
+
+    /// Refuses what a listener that stays cannot take over.
+    fn check_kept(&self, configs: &[VirtualCluster]) -> Result<(), Error> {
+        for config in configs {
+            let key = front_key(&config.name, &config.gateway);
+            let kept = self.clusters.iter().find(|(cluster, gateway)| {
+                front_key(cluster.name(), gateway) == key && cluster.name() == config.name
+            });
+            let Some((cluster, _)) = kept else { continue };
+            let settings = cluster.settings();
+            if config.proxy_protocol != settings.config.proxy_protocol {
+                return Err(Error::NeedsRestart { key: "proxy_protocol" });
+            }
+            let (limits, known) = (&config.limits.listener, &settings.config.limits.listener);
+            if limits.connections_max != known.connections_max
+                || limits.connections_per_address_max != known.connections_per_address_max
+            {
+                return Err(Error::NeedsRestart { key: "limits" });
+            }
+        }
+        Ok(())
+    }
+
+    /// Binds the listeners that are not there yet.
+    fn bind(
+        &self,
+        configs: &[VirtualCluster],
+    ) -> Result<BTreeMap<FrontKey, (Listener, ListenerLimits)>, Error> {
+        let mut bound = BTreeMap::new();
+        for config in configs {
+            let key = front_key(&config.name, &config.gateway);
+            if !self.fronts.contains_key(&key) && !bound.contains_key(&key) {
+                let limits = config.limits.listener.clone();
+                let listener = Listener::bind(key.0)?.with_proxy_protocol(config.proxy_protocol);
+                bound.insert(key, (listener, limits));
+            }
+        }
+        Ok(bound)
+    }
+
+    /// The cluster of a configuration: the one that is known by its name, or another.
+    fn put(
+        &self,
+        mut config: VirtualCluster,
+        address: SocketAddr,
+        reloaded: &mut Reloaded,
+    ) -> Result<Arc<Cluster>, Error> {
+        config.filters.push(Arc::clone(&self.sasl));
+        let (name, mode) = (config.name.clone(), config.proxy_protocol);
+        let wrong = |reason| Error::Gateway { cluster: name.clone(), reason };
+        let known = self.clusters.iter().find(|(cluster, _)| cluster.name() == name);
+        let Some((cluster, gateway)) = known else {
+            let entrance = Entrance::new(&config.gateway, address, mode, None).map_err(wrong)?;
+            let (net, metrics) = (self.net.clone(), Arc::clone(&self.metrics));
+            let cluster = Cluster::new(config, entrance, front::serve, net, metrics);
+            let (chain, discovered) = (cluster.chains().current(), Arc::clone(&cluster));
+            self.net.spawn_on_blocking(0, move || Chain::background(chain))?;
+            self.net.spawn_on_blocking(0, move || discovery::run(discovered))?;
+            reloaded.added.push(name);
+            return Ok(cluster);
+        };
+        let before = cluster.settings();
+        let entrance = Entrance::new(&config.gateway, address, mode, Some(&before.entrance));
+        let moved = config.gateway != *gateway;
+        if cluster.replace(config, entrance.map_err(wrong)?) {
+            reloaded.refiltered.push(name.clone());
+        }
+        if moved {
+            reloaded.moved.push(name);
+            let moved = Arc::clone(cluster);
+            self.net.spawn_on_blocking(0, move || async move { moved.open_all() })?;
+        }
+        // Servers may be others.
+        cluster.want_discovery();
+        Ok(Arc::clone(cluster))
+    }
+
+    /// Gives each listener its route, begins to accept at those that are bound, and closes those
+    /// that no cluster has any more.
+    fn open(&mut self, bound: BTreeMap<FrontKey, (Listener, ListenerLimits)>) -> Result<(), Error> {
+        let mut routes: BTreeMap<FrontKey, Vec<Arc<Cluster>>> = BTreeMap::new();
+        let mut by_host = BTreeSet::new();
+        for (cluster, gateway) in &self.clusters {
+            let key = front_key(cluster.name(), gateway);
+            if matches!(gateway, Gateway::Sni { .. }) {
+                by_host.insert(key.clone());
+            }
+            routes.entry(key).or_default().push(Arc::clone(cluster));
+        }
+        self.fronts.retain(|key, front| {
+            let is_kept = routes.contains_key(key);
+            if !is_kept {
+                front.closed.advance(Phase::Stopped);
+            }
+            is_kept
+        });
+        let mut bound = bound;
+        for (key, clusters) in routes {
+            let route = match clusters.first() {
+                Some(cluster) if !by_host.contains(&key) => Route::Bootstrap(Arc::clone(cluster)),
+                _ => Route::Hosts(clusters.into()),
+            };
+            if let Some(front) = self.fronts.get(&key) {
+                front.set_route(route);
+            } else if let Some((listener, limits)) = bound.remove(&key) {
+                let metrics = Arc::clone(&self.metrics);
+                let front = Front::new(listener.local_addr(), route, metrics);
+                self.accept(listener, limits, Arc::clone(&front))?;
+                self.fronts.insert(key, front);
+            }
+        }
+        Ok(())
+    }
+
+    fn accept(
+        &self,
+        listener: Listener,
+        limits: ListenerLimits,
+        front: Arc<Front>,
+    ) -> Result<(), Error> {
+        let net = self.net.clone();
+        let accepting = move || async move {
+            let closed = front.closed.clone();
+            let serve = move |stream, peer| front.serve(stream, peer);
+            tokio::select! {
+                () = net.serve_here(listener, limits, serve) => {}
+                () = closed.reached(Phase::Stopped) => {}
+            }
+        };
+        Ok(self.net.spawn_on_blocking(0, accepting)?)
+    }
+
+    /// Lets the sessions of a cluster end.
+    fn retire(&self, cluster: Arc<Cluster>) -> Result<(), Error> {
+        cluster.settings().entrance.close(None);
+        cluster.shutdown().advance(Phase::Draining);
+        let patience = self.drain_timeout;
+        let ending = move || async move {
+            tokio::time::sleep(patience).await;
+            cluster.shutdown().advance(Phase::Stopped);
+            cluster.chains().current().retire();
+        };
+        Ok(self.net.spawn_on_blocking(0, ending)?)
+    }
+}
+
+fn front_key(name: &str, gateway: &Gateway) -> FrontKey {
+    match gateway {
+        Gateway::Ports { bootstrap, .. } if bootstrap.port() == 0 => {
+            (*bootstrap, Some(name.to_owned()))
+        }
+        Gateway::Ports { bootstrap, .. } => (*bootstrap, None),
+        Gateway::Sni { listen, .. } => (*listen, None),
+    }
+}
+
+/// Finds what is wrong with virtual clusters by themselves and together.
+fn check(configs: &[VirtualCluster]) -> Result<(), Error> {
+    let mut seen: Vec<(&VirtualCluster, Option<Hosts>)> = Vec::new();
+    for config in configs {
+        let cluster = config.name.clone();
+        if config.upstream.servers.is_empty() {
+            return Err(Error::NoUpstream { cluster });
+        }
+        let wrong = |reason| Error::Gateway { cluster: cluster.clone(), reason };
+        let hosts = match &config.gateway {
+            Gateway::Ports { .. } => None,
+            Gateway::Sni { .. } if config.downstream.tls.is_none() => {
+                return Err(wrong("hosts are told by TLS, of which there is none"));
+            }
+            Gateway::Sni { bootstrap_host, broker_host, .. } => {
+                Some(Hosts::parse(bootstrap_host, broker_host).map_err(wrong)?)
+            }
+        };
+        let key = front_key(&config.name, &config.gateway);
+        for (other, other_hosts) in &seen {
+            let (cluster, other_name) = (cluster.clone(), other.name.clone());
+            if other.name == cluster {
+                return Err(Error::DuplicateName { cluster });
+            }
+            if front_key(&other.name, &other.gateway) != key {
+                continue;
+            }
+            let other = other_name;
+            match (&hosts, other_hosts) {
+                (Some(hosts), Some(other_hosts)) if !hosts.overlap(other_hosts) => {}
+                (Some(_), Some(_)) => return Err(Error::SharedHost { cluster, other }),
+                _ => return Err(Error::SharedAddress { cluster, other, address: key.0 }),
+            }
+        }
+        seen.push((config, hosts));
+    }
+    Ok(())
+}

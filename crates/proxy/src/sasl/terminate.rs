@@ -1,0 +1,218 @@
+//! SASL that the proxy answers: before a session, and again within it (KIP-368).
+
+use std::io;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::BytesMut;
+use moldau_net::Stream;
+use moldau_net::sasl::{Admit, FAILED_AUTHENTICATION_DELAY, SaslServer, SaslSession, SaslState};
+use moldau_protocol::frame::{self, RequestHeader};
+use moldau_protocol::messages::api_versions_response::ApiVersion;
+use moldau_protocol::messages::{
+    ApiVersionsResponse, SaslAuthenticateRequest, SaslHandshakeRequest,
+};
+use moldau_protocol::{ApiKey, DecodeError, EncodeError, ErrorCode, Message, Reader};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::{sleep, timeout};
+
+use crate::cluster::Cluster;
+use crate::context::SessionContext;
+use crate::filter::{FilterFuture, RequestOutcome, SessionFilter};
+use crate::frame::RequestFrame;
+use crate::rewrite;
+use crate::upstream::Upstream;
+
+/// How long a client may take to authenticate.
+const WITHIN: Duration = Duration::from_secs(30);
+
+/// Largest frame of a client that has not authenticated; Kafka's `sasl.server.max.receive.size`.
+const FRAME_BYTES_MAX: u32 = 512 * 1024;
+
+/// Why a client gets no session.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Refused {
+    #[error("it did not authenticate in time")]
+    TimedOut,
+    #[error("it chose a mechanism that is not offered")]
+    Mechanism,
+    #[error("its credentials are wrong")]
+    Credentials,
+    #[error("it sent {0} before it had authenticated")]
+    TooEarly(ApiKey),
+    #[error("it sent a frame of {0} bytes before it had authenticated")]
+    FrameLength(u32),
+    #[error("it sent what cannot be read: {0}")]
+    Broken(#[from] DecodeError),
+    #[error("it cannot be answered: {0}")]
+    Unanswerable(#[from] EncodeError),
+    #[error("it closed or its socket failed: {0}")]
+    Io(#[from] io::Error),
+}
+
+impl Refused {
+    /// Whether the client is known to be refused, and did not just go away.
+    pub(crate) fn is_failure(&self) -> bool {
+        !matches!(self, Self::Io(_))
+    }
+}
+
+/// Authenticates a client. Nothing that it sent is left unread, and nothing behind it is read.
+pub(crate) async fn authenticate(
+    stream: &mut Stream,
+    cluster: &Arc<Cluster>,
+    server: &Arc<SaslServer>,
+    context: &SessionContext,
+) -> Result<(), Refused> {
+    let mut session = SaslSession::new(Arc::clone(server));
+    let exchange = async {
+        while !step(stream, cluster, &mut session, context).await? {}
+        Ok::<_, Refused>(())
+    };
+    timeout(WITHIN, exchange).await.map_err(|_| Refused::TimedOut)??;
+    context.set_sasl(session);
+    Ok(())
+}
+
+/// Answers one request; whether the client has authenticated by it.
+async fn step(
+    stream: &mut Stream,
+    cluster: &Arc<Cluster>,
+    session: &mut SaslSession,
+    context: &SessionContext,
+) -> Result<bool, Refused> {
+    let frame = read_frame(stream).await?;
+    let peek = frame::peek(&frame)?;
+    let api = ApiKey::try_from(peek.api_key)?;
+    if api == ApiKey::ApiVersions {
+        let (version, answer) = offer(cluster, peek.api_version).await;
+        write(stream, api, version, peek.correlation_id, &answer).await?;
+        return Ok(false);
+    }
+    let (header, body) = RequestHeader::parse(&frame)?;
+    let RequestHeader { api_version, correlation_id, .. } = header;
+    if matches!(session.admits(api, Instant::now()), Admit::No(_)) {
+        return Err(Refused::TooEarly(api));
+    }
+    let mut body = Reader::new(body);
+    if api == ApiKey::SaslHandshake {
+        let answer = session.handshake(&SaslHandshakeRequest::decode(&mut body, api_version)?);
+        write(stream, api, api_version, correlation_id, &answer).await?;
+        return if answer.error_code == 0 { Ok(false) } else { Err(Refused::Mechanism) };
+    }
+    let request = SaslAuthenticateRequest::decode(&mut body, api_version)?;
+    let (answer, state) = session.authenticate(&request, Instant::now());
+    if matches!(state, SaslState::Failed) {
+        sleep(FAILED_AUTHENTICATION_DELAY).await;
+    }
+    write(stream, api, api_version, correlation_id, &answer).await?;
+    match state {
+        SaslState::Going => Ok(false),
+        SaslState::Failed => Err(Refused::Credentials),
+        SaslState::Authenticated(principal) => {
+            context.set_principal(principal);
+            Ok(true)
+        }
+    }
+}
+
+async fn read_frame(stream: &mut Stream) -> Result<Vec<u8>, Refused> {
+    let length = stream.read_u32().await?;
+    if length > FRAME_BYTES_MAX {
+        return Err(Refused::FrameLength(length));
+    }
+    let mut frame = Vec::new();
+    if stream.take(length.into()).read_to_end(&mut frame).await? as u64 != u64::from(length) {
+        return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+    }
+    Ok(frame)
+}
+
+async fn write<M: Message>(
+    stream: &mut Stream,
+    api: ApiKey,
+    version: i16,
+    correlation_id: i32,
+    answer: &M,
+) -> Result<(), Refused> {
+    let mut bytes = BytesMut::new();
+    frame::encode_response(&mut bytes, api, version, correlation_id, answer)?;
+    stream.write_all(&bytes).await?;
+    stream.flush().await?;
+    Ok(())
+}
+
+/// What the cluster serves, as a client may know it before it has authenticated, and the version
+/// of that answer.
+async fn offer(cluster: &Arc<Cluster>, version: i16) -> (i16, ApiVersionsResponse) {
+    let versions = ApiKey::ApiVersions.valid_versions();
+    if !versions.contains(version) {
+        // The answer to a version that is not served is of version 0 and says which are (KIP-511).
+        let served = ApiVersion {
+            api_key: ApiKey::ApiVersions.key(),
+            min_version: versions.min,
+            max_version: versions.max,
+            ..Default::default()
+        };
+        let error_code = ErrorCode::UnsupportedVersion.into();
+        return (
+            0,
+            ApiVersionsResponse { error_code, api_keys: vec![served], ..Default::default() },
+        );
+    }
+    let mut answer = (*cluster.api_versions().await).clone();
+    let chain = cluster.chains().current();
+    // A cluster that knows no SASL may not offer what the proxy answers itself.
+    for api in [ApiKey::SaslHandshake, ApiKey::SaslAuthenticate] {
+        let versions = api.valid_versions();
+        answer.api_keys.retain(|offered| offered.api_key != api.key());
+        answer.api_keys.push(ApiVersion {
+            api_key: api.key(),
+            min_version: versions.min,
+            max_version: versions.max,
+            ..Default::default()
+        });
+    }
+    rewrite::offer(&mut answer, &chain);
+    (version, answer)
+}
+
+/// Answers the SASL of a session that has begun.
+pub(super) struct Terminator {
+    context: SessionContext,
+}
+
+impl Terminator {
+    pub(super) fn new(context: SessionContext) -> Self {
+        Self { context }
+    }
+}
+
+impl SessionFilter for Terminator {
+    fn request(self: Rc<Self>, request: RequestFrame, _: Upstream) -> FilterFuture<RequestOutcome> {
+        Box::pin(async move {
+            let session = self.context.sasl().ok_or("there is no SASL session")?;
+            if request.api_key() == ApiKey::SaslHandshake {
+                let answer = session.borrow_mut().handshake(&request.decode()?);
+                let response = request.respond(&answer)?;
+                return Ok(match answer.error_code {
+                    0 => RequestOutcome::Respond(response),
+                    _ => RequestOutcome::RespondAndClose(response),
+                });
+            }
+            let message = request.decode()?;
+            let (answer, state) = session.borrow_mut().authenticate(&message, Instant::now());
+            let answer = request.respond(&answer)?;
+            match state {
+                SaslState::Going => {}
+                SaslState::Authenticated(principal) => self.context.set_principal(principal),
+                SaslState::Failed => {
+                    sleep(FAILED_AUTHENTICATION_DELAY).await;
+                    return Ok(RequestOutcome::RespondAndClose(answer));
+                }
+            }
+            Ok(RequestOutcome::Respond(answer))
+        })
+    }
+}
