@@ -6,11 +6,12 @@
 //! since order is all that relates requests and answers.
 
 mod io;
+mod security;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -18,8 +19,10 @@ use moldau_protocol::messages::{ApiVersionsRequest, ApiVersionsResponse};
 use moldau_protocol::{ApiKey, Request, VersionRange};
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
+pub use self::security::Security;
 use crate::wire::{self, Address};
 use crate::{Error, Result};
 
@@ -31,7 +34,10 @@ pub(crate) type OnReply = Box<dyn FnOnce(Result<Bytes>) + Send>;
 pub struct ConnectionOptions {
     /// Kafka's `client.id`, shown in broker logs and quotas.
     pub client_id: String,
-    /// Longest wait for the TCP handshake; Kafka's `socket.connection.setup.timeout.ms`.
+    /// How the connection is secured, and who we say we are.
+    pub security: Security,
+    /// Longest wait for a connection, TLS and SASL included; Kafka's
+    /// `socket.connection.setup.timeout.ms`.
     pub connect_timeout: Duration,
     /// Longest wait for an answer, unless a request names another; Kafka's `request.timeout.ms`.
     pub request_timeout: Duration,
@@ -46,6 +52,7 @@ impl Default for ConnectionOptions {
     fn default() -> Self {
         Self {
             client_id: "moldau".to_owned(),
+            security: Security::default(),
             connect_timeout: Duration::from_secs(10),
             request_timeout: Duration::from_secs(30),
             in_flight_max: 5,
@@ -69,12 +76,17 @@ struct Shared {
     in_flight: Arc<Semaphore>,
     outbox: mpsc::Sender<Outgoing>,
     versions: HashMap<i16, (i16, i16)>,
+    /// The task that authenticates again, if the broker demands that; ended with the connection.
+    reauthentication: OnceLock<AbortHandle>,
+    /// Why that failed, upon which no more requests are taken.
+    failure: OnceLock<Error>,
 }
 
 /// The right to have one more request in flight.
 #[derive(Debug)]
 pub(crate) struct Permit {
-    _held: OwnedSemaphorePermit,
+    /// `None` for one who holds them all.
+    _held: Option<OwnedSemaphorePermit>,
 }
 
 /// A request on its way to the task that owns the socket.
@@ -92,20 +104,24 @@ pub(crate) struct Outgoing {
 }
 
 impl Connection {
-    /// Connects to `address` and asks which versions it serves.
+    /// Connects to `address`, secures the connection and asks which versions it serves.
     ///
     /// # Errors
-    /// [`Error::Connect`], [`Error::TimedOut`], [`Error::Malformed`], or what ApiVersions answers.
+    /// [`Error::Connect`], [`Error::Tls`], [`Error::Authentication`], [`Error::TimedOut`],
+    /// [`Error::Malformed`], or what ApiVersions answers.
     pub async fn connect(address: &Address, options: &ConnectionOptions) -> Result<Self> {
         let name: Arc<str> = address.to_string().into();
         let failed = |source| Error::Connect { address: name.clone(), source: Arc::new(source) };
-        let connecting = TcpStream::connect((address.host.as_str(), address.port));
-        let stream = tokio::time::timeout(options.connect_timeout, connecting)
+        let connecting = async {
+            let socket = TcpStream::connect((address.host.as_str(), address.port)).await;
+            let socket = socket.map_err(failed)?;
+            // A request must not wait for the acknowledgement of the one before it.
+            socket.set_nodelay(true).map_err(failed)?;
+            security::secure(socket, address, &name, options).await
+        };
+        let (stream, lifetime) = tokio::time::timeout(options.connect_timeout, connecting)
             .await
-            .map_err(|_| failed(std::io::ErrorKind::TimedOut.into()))?
-            .map_err(failed)?;
-        // A request must not wait for the acknowledgement of the one before it.
-        stream.set_nodelay(true).map_err(failed)?;
+            .map_err(|_| failed(std::io::ErrorKind::TimedOut.into()))??;
 
         let in_flight_max = options.in_flight_max.max(1);
         // Whoever sends holds a permit, so this channel always has room.
@@ -119,9 +135,15 @@ impl Connection {
             in_flight: Arc::new(Semaphore::new(in_flight_max)),
             outbox,
             versions: HashMap::new(),
+            reauthentication: OnceLock::new(),
+            failure: OnceLock::new(),
         };
         shared.versions = shared.negotiate().await?;
-        Ok(Self { shared: Arc::new(shared) })
+        let shared = Arc::new(shared);
+        if let (Some(sasl), Some(lifetime)) = (&options.security.sasl, lifetime) {
+            security::keep_authenticated(&shared, Arc::clone(sasl), lifetime, in_flight_max);
+        }
+        Ok(Self { shared })
     }
 
     /// `host:port` of the broker.
@@ -133,7 +155,7 @@ impl Connection {
     /// Whether the connection has ended.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.shared.outbox.is_closed()
+        self.shared.outbox.is_closed() || self.shared.in_flight.is_closed()
     }
 
     /// The highest version of `R` that both sides speak.
@@ -257,6 +279,16 @@ impl Shared {
         timeout: Duration,
     ) -> Result<Bytes> {
         let permit = self.permit().await?;
+        self.call_with(permit, request, version, timeout).await
+    }
+
+    async fn call_with<R: Request>(
+        &self,
+        permit: Permit,
+        request: &R,
+        version: i16,
+        timeout: Duration,
+    ) -> Result<Bytes> {
         let correlation_id = self.correlation_id();
         let frame = wire::encode_request(request, version, correlation_id, &self.client_id)?;
         let (reply, answer) = oneshot::channel();
@@ -275,7 +307,7 @@ impl Shared {
 
     async fn permit(&self) -> Result<Permit> {
         let permit = Arc::clone(&self.in_flight).acquire_owned().await;
-        permit.map(|held| Permit { _held: held }).map_err(|_| Error::Closed)
+        permit.map(|held| Permit { _held: Some(held) }).map_err(|_| self.ended())
     }
 
     fn correlation_id(&self) -> i32 {
@@ -292,6 +324,19 @@ impl Shared {
 
     fn disconnected(&self, reason: &str) -> Error {
         Error::Disconnected { address: self.address.clone(), reason: reason.into() }
+    }
+
+    /// Why no more requests are taken.
+    fn ended(&self) -> Error {
+        self.failure.get().cloned().unwrap_or(Error::Closed)
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if let Some(task) = self.reauthentication.get() {
+            task.abort();
+        }
     }
 }
 

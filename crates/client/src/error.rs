@@ -52,6 +52,24 @@ pub enum Error {
         partition: i32,
     },
 
+    // Who we are, or who the broker is, is not believed; an operator has to look.
+    /// TLS failed: a certificate is not believed, or the two have nothing in common.
+    #[error("{address}: {reason}")]
+    Tls {
+        /// `host:port`.
+        address: Arc<str>,
+        /// What is wrong.
+        reason: Arc<str>,
+    },
+    /// The broker refuses our credentials, or does not prove that it knows them.
+    #[error("{address} did not authenticate us: {reason}")]
+    Authentication {
+        /// `host:port`.
+        address: Arc<str>,
+        /// The broker's words, or ours.
+        reason: Arc<str>,
+    },
+
     // The broker refused.
     /// The broker answered with an error code.
     #[error("{what}: {code:?}{}", detail(.message.as_deref()))]

@@ -36,7 +36,7 @@ mod wire;
 
 pub use admin::{Admin, ConfigEntry, ConfigResource, TopicSpec};
 pub use cluster::{Cluster, ClusterOptions, Purpose};
-pub use connection::{Connection, ConnectionOptions};
+pub use connection::{Connection, ConnectionOptions, Security};
 pub use error::Error;
 pub use fetcher::{Fetched, Fetcher, FetcherOptions, Reset, Start};
 pub use group::{GroupConsumer, GroupOptions};

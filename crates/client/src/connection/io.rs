@@ -8,13 +8,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
-use moldau_net::FrameBuffer;
+use moldau_net::{FrameBuffer, Stream, TlsError};
 use moldau_protocol::ApiKey;
 use tokio::io::AsyncWrite;
-use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Sleep};
 
+use super::security::tls_error;
 use super::{OnReply, Outgoing, Permit};
 use crate::Error;
 
@@ -43,7 +43,7 @@ struct Unanswered {
 }
 
 struct Io {
-    stream: TcpStream,
+    stream: Stream,
     address: Arc<str>,
     inbox: mpsc::Receiver<Outgoing>,
     inbox_closed: bool,
@@ -52,6 +52,8 @@ struct Io {
     write_queue: VecDeque<Bytes>,
     queued_bytes: u64,
     written_bytes: u64,
+    /// Whether everything written is with the operating system; a TLS stream may hold some back.
+    flushed: bool,
     buffer: FrameBuffer,
     /// Fires at or before the oldest deadline.
     timer: Pin<Box<Sleep>>,
@@ -60,7 +62,7 @@ struct Io {
 
 /// Serves the socket until the peer or all owners are gone.
 pub(super) async fn run(
-    stream: TcpStream,
+    stream: Stream,
     address: Arc<str>,
     frame_bytes_max: usize,
     inbox: mpsc::Receiver<Outgoing>,
@@ -75,6 +77,7 @@ pub(super) async fn run(
         write_queue: VecDeque::new(),
         queued_bytes: 0,
         written_bytes: 0,
+        flushed: true,
         buffer: FrameBuffer::new(frame_bytes_max).with_ahead_bytes_max(AHEAD_BYTES_MAX),
         timer: Box::pin(tokio::time::sleep_until(Instant::now())),
         armed_for: None,
@@ -88,18 +91,22 @@ impl Io {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Error> {
         self.take_requests(cx);
         if let Err(error) = self.poll_write(cx) {
-            return Poll::Ready(self.disconnected(&error.to_string()));
+            return Poll::Ready(self.broken(error));
         }
-        if self.inbox_closed && self.waiting.is_empty() && self.write_queue.is_empty() {
+        if self.is_done() {
             return Poll::Ready(Error::Closed);
         }
         if let Poll::Ready(error) = self.poll_read(cx) {
             return Poll::Ready(error);
         }
-        if self.inbox_closed && self.waiting.is_empty() && self.write_queue.is_empty() {
+        if self.is_done() {
             return Poll::Ready(Error::Closed);
         }
         self.poll_deadline(cx)
+    }
+
+    fn is_done(&self) -> bool {
+        self.inbox_closed && self.waiting.is_empty() && self.write_queue.is_empty() && self.flushed
     }
 
     fn take_requests(&mut self, cx: &mut Context<'_>) {
@@ -142,11 +149,19 @@ impl Io {
                 Poll::Pending => return Ok(()),
             }
         }
+        if !self.flushed {
+            match Pin::new(&mut self.stream).poll_flush(cx) {
+                Poll::Ready(flushed) => flushed?,
+                Poll::Pending => return Ok(()),
+            }
+            self.flushed = true;
+        }
         Ok(())
     }
 
     fn written(&mut self, count: usize) {
         self.written_bytes += count as u64;
+        self.flushed = false;
         let mut left = count;
         while let Some(front) = self.write_queue.front_mut() {
             if left < front.len() {
@@ -169,7 +184,7 @@ impl Io {
             match ready!(self.buffer.poll_fill(cx, &mut self.stream)) {
                 Ok(0) => return Poll::Ready(self.disconnected("end of stream")),
                 Ok(_) => {}
-                Err(error) => return Poll::Ready(self.disconnected(&error.to_string())),
+                Err(error) => return Poll::Ready(self.broken(error)),
             }
             loop {
                 match self.buffer.take_frame() {
@@ -216,6 +231,14 @@ impl Io {
 
     fn disconnected(&self, reason: &str) -> Error {
         Error::Disconnected { address: self.address.clone(), reason: reason.into() }
+    }
+
+    /// The socket failed, or the peer refuses us in the words of TLS.
+    fn broken(&self, error: io::Error) -> Error {
+        match TlsError::from(error) {
+            TlsError::Io(error) => self.disconnected(&error.to_string()),
+            refused => tls_error(refused, &self.address),
+        }
     }
 
     fn malformed(&self, reason: &str) -> Error {
