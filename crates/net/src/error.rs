@@ -1,3 +1,5 @@
+//! What can go wrong: setting things up, and letting peers in.
+
 use std::io;
 use std::net::SocketAddr;
 
@@ -82,7 +84,7 @@ pub enum TlsError {
     #[error("TLS handshake not done in time")]
     TimedOut,
     /// The client asked for a host that no identity is for.
-    #[error("TLS handshake: no certificate for server name {}", name.as_deref().unwrap_or("(none)"))]
+    #[error("TLS handshake: no certificate for server name {name:?}")]
     UnknownServerName {
         /// The name in the client's SNI.
         name: Option<String>,

@@ -38,7 +38,8 @@ impl Attack {
     fn send(&mut self, frame: &[u8]) {
         let now_ms = self.random.i64(..);
         let outcome = catch_unwind(AssertUnwindSafe(|| match self.world.send_at(now_ms, frame) {
-            Reply::Later(mut answer) | Reply::Last(mut answer, _) => match self.world.poll_answer(&mut answer) {
+            Reply::Last(..) => panic!("no client of these has to say who it is"),
+            Reply::Later(mut answer) => match self.world.poll_answer(&mut answer) {
                 Some(response) => assert!(!response.is_empty(), "{NOT_ENCODABLE}"),
                 None => self.waiting.push(answer),
             },

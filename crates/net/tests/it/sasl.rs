@@ -12,9 +12,8 @@ use bytes::BytesMut;
 use jsonwebtoken::jwk::Jwk;
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use moldau_net::sasl::{
-    Admit, FAILED_AUTHENTICATION_DELAY, KeySource, Mechanism, SaslClient, SaslCredentials,
-    SaslServer, SaslServerSettings, SaslSession, SaslState, ScramCredential, StaticToken,
-    TokenSettings, TokenVerifier, Users,
+    Admit, KeySource, Mechanism, SaslClient, SaslCredentials, SaslServer, SaslServerSettings,
+    SaslSession, SaslState, ScramCredential, StaticToken, TokenSettings, TokenVerifier, Users,
 };
 use moldau_net::{
     ConnectionLimits, Listener, ListenerLimits, Metrics, NetworkThreads, Reply, Response,
@@ -68,10 +67,7 @@ impl Service for Guarded {
                 encode_response(&mut out, api_key, version, correlation_id, &response).unwrap();
                 if state == SaslState::Failed {
                     self.metrics.refuse_authentication();
-                    let answer = async move {
-                        tokio::time::sleep(FAILED_AUTHENTICATION_DELAY).await;
-                        Response::from(out.freeze())
-                    };
+                    let answer = std::future::ready(Response::from(out.freeze()));
                     return Reply::Last(Box::pin(answer), "authentication failed");
                 }
             }
@@ -186,7 +182,7 @@ fn every_mechanism_with_a_password_lets_in_who_knows_it() {
 }
 
 /// Whether the peer has closed the stream, without waiting for it.
-fn is_closed_now(stream: &mut TcpStream) -> bool {
+fn is_closed_now(stream: &TcpStream) -> bool {
     !matches!(stream.try_read(&mut [0; 1]), Err(error) if error.kind() == ErrorKind::WouldBlock)
 }
 
@@ -199,13 +195,20 @@ fn peer_that_does_not_authenticate_in_time_is_closed() {
         let metrics = world.network.handle().metrics().clone();
         reached(&metrics.authentications_timed_out, 1).await;
         // Once authenticated, time does not matter any more.
-        let mut stream = TcpStream::connect(world.address).await.unwrap();
         let alice = client(Mechanism::Plain, "alice", "secret");
-        alice.authenticate(&mut stream, "test").await.unwrap();
+        let deadline = Instant::now() + PATIENCE;
+        let stream = loop {
+            let mut stream = TcpStream::connect(world.address).await.unwrap();
+            match alice.authenticate(&mut stream, "test").await {
+                Ok(_) => break stream,
+                // This machine was too slow for once.
+                Err(error) => assert!(Instant::now() < deadline, "{error}"),
+            }
+        };
         let mut other = TcpStream::connect(world.address).await.unwrap();
         assert!(is_closed(&mut other).await);
         reached(&metrics.authentications_timed_out, 2).await;
-        assert!(!is_closed_now(&mut stream), "the authenticated one stands");
+        assert!(!is_closed_now(&stream), "the authenticated one stands");
     });
 }
 
