@@ -37,7 +37,7 @@ const OPERATIONS_NOT_ASKED_FOR: i32 = i32::MIN;
 /// Where the index of an encoded partition lies, in every version.
 const INDEX: Range<usize> = 2..6;
 
-/// A Metadata response to send. Authorised operations are reported as not asked for.
+/// A Metadata response to send.
 #[derive(Clone, Debug, Default)]
 pub struct MetadataResponseEncoder {
     /// The brokers of the cluster.
@@ -48,6 +48,9 @@ pub struct MetadataResponseEncoder {
     pub controller_id: i32,
     /// What is said of each topic.
     pub topics: Vec<DescribedTopic>,
+    /// What the client may do to the cluster, a bit for each operation (KIP-430), sent in versions
+    /// 8 to 10; `None` if it did not ask.
+    pub authorized_operations: Option<i32>,
 }
 
 /// What is said of one topic.
@@ -63,6 +66,9 @@ pub struct DescribedTopic {
     pub partitions_count: usize,
     /// The encoded partitions, one piece after the other; see [`encode_partitions`].
     pub partitions: Vec<Bytes>,
+    /// What the client may do to the topic, a bit for each operation (KIP-430), sent from version 8
+    /// on; `None` if it did not ask.
+    pub authorized_operations: Option<i32>,
 }
 
 /// Partitions of these indexes, each as `template` but for its index, as they stand in a response
@@ -113,7 +119,7 @@ impl MetadataResponseEncoder {
         }
         let mut w = out.writer();
         if (8..=10).contains(&version) {
-            w.i32(OPERATIONS_NOT_ASKED_FOR);
+            w.i32(self.authorized_operations.unwrap_or(OPERATIONS_NOT_ASKED_FOR));
         }
         if version >= 13 {
             w.i16(0);
@@ -140,7 +146,7 @@ impl DescribedTopic {
         out.pieces(self.partitions.iter());
         let mut w = out.writer();
         if version >= 8 {
-            w.i32(OPERATIONS_NOT_ASKED_FOR);
+            w.i32(self.authorized_operations.unwrap_or(OPERATIONS_NOT_ASKED_FOR));
         }
         if f {
             w.u8(0);
@@ -162,8 +168,13 @@ fn is_flexible(version: i16) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::RangeBounds;
+
     use super::*;
     use crate::messages::metadata_response::MetadataResponseTopic;
+
+    const TOPIC_OPERATIONS: i32 = 264;
+    const CLUSTER_OPERATIONS: i32 = 256;
 
     fn template() -> MetadataResponsePartition {
         MetadataResponsePartition {
@@ -196,13 +207,20 @@ mod tests {
                 name: Some(name.to_owned()),
                 topic_id: Uuid::from_bytes([5; 16]),
                 partitions: partitions.collect(),
+                topic_authorized_operations: operations(8.., version, TOPIC_OPERATIONS),
                 ..MetadataResponseTopic::default()
             }],
+            cluster_authorized_operations: operations(8..=10, version, CLUSTER_OPERATIONS),
             ..MetadataResponse::default()
         };
         let mut out = BytesMut::new();
         frame::encode_response(&mut out, MetadataResponse::KEY, version, 11, &response).unwrap();
         out
+    }
+
+    /// What a version says that has a place for operations.
+    fn operations(versions: impl RangeBounds<i16>, version: i16, told: i32) -> i32 {
+        if versions.contains(&version) { told } else { OPERATIONS_NOT_ASKED_FOR }
     }
 
     fn pieced(name: &str, pieces: &[Range<i32>], version: i16) -> Vec<Bytes> {
@@ -216,8 +234,10 @@ mod tests {
                 topic_id: Uuid::from_bytes([5; 16]),
                 partitions_count: pieces.iter().map(ExactSizeIterator::len).sum(),
                 partitions: pieces.iter().map(|piece| encode(piece).unwrap()).collect(),
+                authorized_operations: Some(TOPIC_OPERATIONS),
                 ..DescribedTopic::default()
             }],
+            authorized_operations: Some(CLUSTER_OPERATIONS),
         };
         response.encode(version, 11).unwrap()
     }
