@@ -42,7 +42,7 @@ impl Count {
 
 type Step = (&'static str, fn(&Arguments) -> Result<Count>);
 
-const STEPS: [Step; 11] = [
+const STEPS: [Step; 12] = [
     ("fmt", |_| fmt()),
     ("tidy", |_| tidy::run().map(|()| Count::ONE)),
     ("clippy", |_| clippy()),
@@ -51,6 +51,7 @@ const STEPS: [Step; 11] = [
     ("release build", |_| release_build()),
     ("peers", |_| install_peers()),
     ("client matrix", |_| client_matrix()),
+    ("authorization", |_| counted(conformance("moldau-authorization"))),
     ("documentation", |_| documentation()),
     ("HashiCorp Vault", vault),
     ("Kroxylicious", kroxylicious),

@@ -17,6 +17,12 @@ const START_TIMEOUT: Duration = Duration::from_secs(90);
 /// The line with which Kafka says that it serves requests.
 const STARTED: &str = "Kafka Server started";
 
+/// The authorizer that Kafka ships. Without a secret between nodes, its own requests are those of an
+/// anonymous user on loopback, whom the tests let do everything.
+const AUTHORIZING: &str = "auto.create.topics.enable=true
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+allow.everyone.if.no.acl.found=true";
+
 /// Neighbouring ports of a node.
 const PORTS: u16 = 2;
 
@@ -33,13 +39,24 @@ impl Kafka {
         Self::start_cluster(peers, directory, 1)
     }
 
+    /// Starts a cluster of one node that enforces ACLs once there are any, with its files in
+    /// `directory`.
+    pub fn start_authorizing(peers: &Peers, directory: &Path) -> Result<Self> {
+        Self::start_nodes(peers, directory, 1, AUTHORIZING)
+    }
+
     /// Starts a cluster of `nodes` brokers and controllers on free ports, their files in
     /// `directory`.
     pub fn start_cluster(peers: &Peers, directory: &Path, nodes: u16) -> Result<Self> {
+        Self::start_nodes(peers, directory, nodes, "auto.create.topics.enable=false")
+    }
+
+    fn start_nodes(peers: &Peers, directory: &Path, nodes: u16, further: &str) -> Result<Self> {
         let port = free_ports(nodes * PORTS)?;
         let mut processes = Vec::new();
         for node in 1..=nodes {
-            processes.push(start_node(peers, directory, Layout { nodes, port }, node)?);
+            let layout = Layout { nodes, port };
+            processes.push(start_node(peers, directory, layout, node, further)?);
         }
         for process in &mut processes {
             process.await_ready(START_TIMEOUT, |kafka| {
@@ -75,12 +92,19 @@ impl Drop for Kafka {
 }
 
 /// Formats the directory of a node and starts it, without waiting until it serves.
-fn start_node(peers: &Peers, directory: &Path, layout: Layout, node: u16) -> Result<Process> {
+fn start_node(
+    peers: &Peers,
+    directory: &Path,
+    layout: Layout,
+    node: u16,
+    further: &str,
+) -> Result<Process> {
     let name = format!("kafka-{node}");
     let home = directory.join(&name);
     fs::create_dir_all(&home)?;
     let properties = home.join("server.properties");
-    fs::write(&properties, server_properties(layout, node, &home.join("data")))?;
+    let keys = server_properties(layout, node, &home.join("data"));
+    fs::write(&properties, format!("{keys}{further}\n"))?;
 
     let mut format = peers.java_tool("kafka.tools.StorageTool")?;
     format.args(["format", "--cluster-id", "MoldauConformanceTestA", "--config"]);
@@ -134,7 +158,6 @@ advertised.listeners=PLAINTEXT://{broker}
 controller.listener.names=CONTROLLER
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
 log.dirs={}
-auto.create.topics.enable=false
 group.initial.rebalance.delay.ms=0
 log.cleaner.backoff.ms=200
 offsets.topic.num.partitions=4

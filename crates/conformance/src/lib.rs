@@ -1,8 +1,8 @@
 //! Real Kafka clients in five languages, Kafka's own tools and Kroxylicious, against our servers.
 //!
 //! Development only. `cargo xtask peers` installs what this crate runs. The binary
-//! `moldau-conformance` runs clients and tools, `moldau-interop` Kroxylicious; `cargo xtask test`
-//! calls both.
+//! `moldau-conformance` runs clients and tools, `moldau-authorization` requests with and without
+//! rights, `moldau-interop` Kroxylicious; `cargo xtask test` calls all of them.
 //!
 //! - [`peers`]: where the installed clients and Apache Kafka are;
 //! - [`process`]: a child process that never outlives its owner;
@@ -15,6 +15,7 @@
 //! - [`check`]: one result, as the client programs print it;
 //! - [`client`]: the five client programs of `clients/` and how each is started;
 //! - [`tools`]: Kafka's command-line tools, with what their output must show;
+//! - [`authorization`]: what clients without rights are told, by Apache Kafka and by our broker;
 //! - [`interop`]: record encryption by Kroxylicious and by our proxy, each reading the other's;
 //! - [`matrix`]: every program and scenario against every target, and the table of results.
 //!
@@ -22,6 +23,7 @@
 //! may run side by side in any order; a program that makes no check has failed; every process
 //! listens on loopback only and is stopped when its guard is dropped.
 
+pub mod authorization;
 pub mod check;
 pub mod client;
 mod http;

@@ -6,19 +6,25 @@ use crate::check::Check;
 
 /// The APIs that the broker serves, by Kafka's names. Nothing else may be advertised: a client
 /// chooses its way by what it sees here.
-const SERVED: [&str; 28] = [
+const SERVED: [&str; 34] = [
     "AlterConfigs",
+    "AlterUserScramCredentials",
     "ApiVersions",
+    "CreateAcls",
     "CreatePartitions",
     "CreateTopics",
+    "DeleteAcls",
     "DeleteGroups",
     "DeleteRecords",
     "DeleteTopics",
+    "DescribeAcls",
+    "DescribeClientQuotas",
     "DescribeCluster",
     "DescribeConfigs",
     "DescribeGroups",
     "DescribeLogDirs",
     "DescribeTopicPartitions",
+    "DescribeUserScramCredentials",
     "Fetch",
     "FindCoordinator",
     "Heartbeat",
