@@ -13,6 +13,8 @@ use moldau_protocol::frame::{self, RequestHeader};
 use moldau_protocol::{ApiKey, Message};
 use moldau_storage::{Admission, Lsn};
 
+use crate::config::ListenerConfig;
+use crate::rights::Rights;
 use crate::state::State;
 
 /// An answer that takes time.
@@ -35,6 +37,10 @@ pub(crate) struct Call<'a> {
     pub(crate) peer: SocketAddr,
     /// The address that the client connected to.
     pub(crate) local: SocketAddr,
+    /// The listener by which the client came.
+    pub(crate) listener: &'a ListenerConfig,
+    /// What the client may do.
+    pub(crate) rights: Rights,
     /// Milliseconds since the epoch when the request arrived.
     pub(crate) now_ms: i64,
     /// The place of the request's bytes under the limit of unflushed bytes. Who appends them takes
@@ -49,10 +55,10 @@ pub(crate) struct Endpoint {
 }
 
 impl Call<'_> {
-    /// The advertised address, or else the address over which this client came, since that one
-    /// certainly works for it.
+    /// The listener's advertised address, or else the address over which this client came, since
+    /// that one certainly works for it.
     pub(crate) fn endpoint(&self) -> Endpoint {
-        match &self.state.config.advertised {
+        match &self.listener.advertised {
             Some(advertised) => {
                 Endpoint { host: advertised.host.clone(), port: i32::from(advertised.port) }
             }

@@ -102,7 +102,10 @@ impl Topics {
                 let config = TopicConfig::parse(&overrides)?;
                 self.put(Topic { overrides, config, ..topic });
             }
-            MetadataRecord::Group(_) | MetadataRecord::ProducerIds(_) => {}
+            MetadataRecord::Group(_)
+            | MetadataRecord::ProducerIds(_)
+            | MetadataRecord::AclsChanged { .. }
+            | MetadataRecord::ScramCredentialsChanged(_) => {}
         }
         Ok(())
     }

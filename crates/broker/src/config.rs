@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use moldau_net::{ListenerLimits, Principal};
 use moldau_storage::Durability;
 
 /// The node id of the one broker.
@@ -14,10 +15,10 @@ pub(crate) const NODE_ID: i32 = 0;
 pub struct Config {
     /// Where the journal lives; created if absent.
     pub data_dir: PathBuf,
-    /// Where Kafka clients connect.
-    pub listen: SocketAddr,
-    /// What clients are told to connect to; `None` tells each the address that it came by.
-    pub advertised: Option<Advertised>,
+    /// Where Kafka clients connect; at least one.
+    pub listeners: Vec<ListenerConfig>,
+    /// Who may do what; `None` lets everyone do everything.
+    pub authorization: Option<AuthorizationSettings>,
     /// Where `/metrics`, `/livez` and `/readyz` are served; `None` serves them nowhere.
     pub admin: Option<SocketAddr>,
     /// When a produce counts as done.
@@ -51,6 +52,37 @@ pub struct Config {
     pub drain_timeout: Duration,
 }
 
+/// One address at which Kafka clients connect.
+#[derive(Clone, Debug)]
+pub struct ListenerConfig {
+    /// What it is called in logs.
+    pub name: String,
+    /// Where it listens; port 0 picks a free port.
+    pub address: SocketAddr,
+    /// What its clients are told to connect to; `None` tells each the address that it came by.
+    pub advertised: Option<Advertised>,
+    /// Connections that it takes.
+    pub limits: ListenerLimits,
+}
+
+impl ListenerConfig {
+    /// A listener without security.
+    pub fn plain(address: SocketAddr, advertised: Option<Advertised>) -> Self {
+        let name = "PLAINTEXT".to_owned();
+        Self { name, address, advertised, limits: ListenerLimits::default() }
+    }
+}
+
+/// How access control lists are enforced (Kafka: `StandardAuthorizer`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AuthorizationSettings {
+    /// Who may do everything (Kafka: `super.users`).
+    pub super_users: Vec<Principal>,
+    /// Whether everyone may use a resource that no ACL is about (Kafka:
+    /// `allow.everyone.if.no.acl.found`).
+    pub allow_everyone_if_no_acl_found: bool,
+}
+
 /// A host and port that clients can reach.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Advertised {
@@ -64,12 +96,14 @@ impl Config {
     /// The broker's configuration under Kafka's names, as DescribeConfigs shows it.
     pub(crate) fn broker_configs(&self) -> Vec<(&'static str, String)> {
         let milliseconds = |time: Duration| time.as_millis().to_string();
+        let listeners = self.listeners.iter().map(|it| format!("{}://{}", it.name, it.address));
+        let listeners: Vec<_> = listeners.collect();
         vec![
             ("auto.create.topics.enable", self.auto_create_topics.to_string()),
             ("broker.id", NODE_ID.to_string()),
             ("default.replication.factor", "1".to_owned()),
             ("group.initial.rebalance.delay.ms", milliseconds(self.group_initial_rebalance_delay)),
-            ("listeners", format!("PLAINTEXT://{}", self.listen)),
+            ("listeners", listeners.join(",")),
             ("log.cleaner.backoff.ms", milliseconds(self.log_cleaner_backoff)),
             ("log.dirs", self.data_dir.display().to_string()),
             ("log.retention.check.interval.ms", milliseconds(self.log_retention_check_interval)),

@@ -1,8 +1,11 @@
-//! The one table of APIs: key, versions served, handler. ApiVersions answers from it, so what is
-//! advertised and what is served cannot differ.
+//! The one table of APIs: key, versions served, rights that are asked for, handler. ApiVersions
+//! answers from it, so what is advertised and what is served cannot differ.
+//!
+//! A handler can only ask for rights of its row. A row without any is an API that everyone may use.
 
 use std::cell::Cell;
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use moldau_net::Reply;
@@ -12,21 +15,27 @@ use moldau_protocol::{ApiKey, Reader, Request, VersionRange, messages};
 use moldau_storage::Admission;
 
 use crate::api;
+use crate::authorizer::{Operation, ResourceType};
 use crate::call::{Call, Outcome, Served, answer, encoded};
+use crate::config::ListenerConfig;
+use crate::rights::{Access, Right, Rights};
 use crate::state::State;
 
 /// One row of the table.
 struct Api {
     key: ApiKey,
     versions: VersionRange,
+    rights: &'static [Right],
     serve: fn(&Call<'_>, &RequestHeader<'_>, &[u8]) -> Served,
 }
 
 macro_rules! apis {
-    ($($key:ident $min:literal ..= $max:literal $serve:expr;)*) => {
+    ($($key:ident $min:literal ..= $max:literal
+        [$($resource_type:ident $operation:ident),*] $serve:expr;)*) => {
         &[$(Api {
             key: ApiKey::$key,
             versions: VersionRange { min: $min, max: $max },
+            rights: &[$((ResourceType::$resource_type, Operation::$operation)),*],
             serve: $serve,
         }),*]
     };
@@ -40,42 +49,85 @@ macro_rules! typed {
 
 /// Every API that is served, by key.
 static APIS: &[Api] = apis! {
-    Produce 3..=13 api::produce::serve;
-    Fetch 4..=18 api::fetch::serve;
-    ListOffsets 1..=11 typed!(ListOffsetsRequest, api::list_offsets::handle);
-    Metadata 0..=13 api::metadata::serve;
-    OffsetCommit 2..=10 typed!(OffsetCommitRequest, api::offsets::commit);
-    OffsetFetch 1..=10 typed!(OffsetFetchRequest, api::offsets::fetch);
-    FindCoordinator 0..=6 typed!(FindCoordinatorRequest, api::find_coordinator::handle);
-    JoinGroup 0..=9 typed!(JoinGroupRequest, api::membership::join);
-    Heartbeat 0..=4 typed!(HeartbeatRequest, api::membership::heartbeat);
-    LeaveGroup 0..=5 typed!(LeaveGroupRequest, api::membership::leave);
-    SyncGroup 0..=5 typed!(SyncGroupRequest, api::membership::sync);
-    DescribeGroups 0..=6 typed!(DescribeGroupsRequest, api::groups::describe);
-    ListGroups 0..=5 typed!(ListGroupsRequest, api::groups::list);
-    ApiVersions 0..=4 typed!(ApiVersionsRequest, api_versions);
-    CreateTopics 2..=7 typed!(CreateTopicsRequest, api::create_topics::handle);
-    DeleteTopics 1..=6 typed!(DeleteTopicsRequest, api::delete_topics::handle);
-    DeleteRecords 0..=2 typed!(DeleteRecordsRequest, api::delete_records::handle);
-    InitProducerId 0..=5 typed!(InitProducerIdRequest, api::init_producer_id::handle);
-    OffsetForLeaderEpoch 2..=4
+    Produce 3..=13 [Topic Write, TransactionalId Write]
+        api::produce::serve;
+    Fetch 4..=18 [Topic Read, Cluster ClusterAction]
+        api::fetch::serve;
+    ListOffsets 1..=11 [Topic Describe]
+        typed!(ListOffsetsRequest, api::list_offsets::handle);
+    Metadata 0..=13 [Topic Describe, Topic Create, Cluster Create, Cluster Describe]
+        api::metadata::serve;
+    OffsetCommit 2..=10 [Group Read, Topic Read]
+        typed!(OffsetCommitRequest, api::offsets::commit);
+    OffsetFetch 1..=10 [Group Describe, Topic Describe]
+        typed!(OffsetFetchRequest, api::offsets::fetch);
+    FindCoordinator 0..=6 [Group Describe, TransactionalId Describe, Cluster ClusterAction]
+        typed!(FindCoordinatorRequest, api::find_coordinator::handle);
+    JoinGroup 0..=9 [Group Read]
+        typed!(JoinGroupRequest, api::membership::join);
+    Heartbeat 0..=4 [Group Read]
+        typed!(HeartbeatRequest, api::membership::heartbeat);
+    LeaveGroup 0..=5 [Group Read]
+        typed!(LeaveGroupRequest, api::membership::leave);
+    SyncGroup 0..=5 [Group Read]
+        typed!(SyncGroupRequest, api::membership::sync);
+    DescribeGroups 0..=6 [Group Describe]
+        typed!(DescribeGroupsRequest, api::groups::describe);
+    ListGroups 0..=5 [Cluster Describe, Group Describe]
+        typed!(ListGroupsRequest, api::groups::list);
+    ApiVersions 0..=4 []
+        typed!(ApiVersionsRequest, api_versions);
+    CreateTopics 2..=7 [Cluster Create, Topic Create, Topic DescribeConfigs]
+        typed!(CreateTopicsRequest, api::create_topics::handle);
+    DeleteTopics 1..=6 [Cluster Delete, Topic Describe, Topic Delete]
+        typed!(DeleteTopicsRequest, api::delete_topics::handle);
+    DeleteRecords 0..=2 [Topic Delete]
+        typed!(DeleteRecordsRequest, api::delete_records::handle);
+    InitProducerId 0..=5 [TransactionalId Write, Cluster IdempotentWrite, Topic Write]
+        typed!(InitProducerIdRequest, api::init_producer_id::handle);
+    OffsetForLeaderEpoch 2..=4 [Cluster ClusterAction, Topic Describe]
         typed!(OffsetForLeaderEpochRequest, api::offset_for_leader_epoch::handle);
-    DescribeConfigs 1..=4 typed!(DescribeConfigsRequest, api::describe_configs::handle);
-    AlterConfigs 0..=2 typed!(AlterConfigsRequest, api::alter_configs::handle);
-    DescribeLogDirs 1..=5 typed!(DescribeLogDirsRequest, api::describe_log_dirs::handle);
-    CreatePartitions 0..=3 typed!(CreatePartitionsRequest, api::create_partitions::handle);
-    DeleteGroups 0..=2 typed!(DeleteGroupsRequest, api::groups::delete);
-    IncrementalAlterConfigs 0..=1
+    DescribeAcls 1..=3 [Cluster Describe]
+        typed!(DescribeAclsRequest, api::acls::describe);
+    CreateAcls 1..=3 [Cluster Alter]
+        typed!(CreateAclsRequest, api::acls::create);
+    DeleteAcls 1..=3 [Cluster Alter]
+        typed!(DeleteAclsRequest, api::acls::delete);
+    DescribeConfigs 1..=4 [Topic DescribeConfigs, Group DescribeConfigs, Cluster DescribeConfigs]
+        typed!(DescribeConfigsRequest, api::describe_configs::handle);
+    AlterConfigs 0..=2 [Topic AlterConfigs, Group AlterConfigs, Cluster AlterConfigs]
+        typed!(AlterConfigsRequest, api::alter_configs::handle);
+    DescribeLogDirs 1..=5 [Cluster Describe]
+        typed!(DescribeLogDirsRequest, api::describe_log_dirs::handle);
+    CreatePartitions 0..=3 [Topic Alter]
+        typed!(CreatePartitionsRequest, api::create_partitions::handle);
+    DeleteGroups 0..=2 [Group Delete]
+        typed!(DeleteGroupsRequest, api::groups::delete);
+    IncrementalAlterConfigs 0..=1 [Topic AlterConfigs, Group AlterConfigs, Cluster AlterConfigs]
         typed!(IncrementalAlterConfigsRequest, api::incremental_alter_configs::handle);
-    OffsetDelete 0..=0 typed!(OffsetDeleteRequest, api::offsets::delete);
-    DescribeCluster 0..=2 typed!(DescribeClusterRequest, api::describe_cluster::handle);
-    DescribeTopicPartitions 0..=0
+    OffsetDelete 0..=0 [Group Delete, Topic Read]
+        typed!(OffsetDeleteRequest, api::offsets::delete);
+    DescribeClientQuotas 0..=1 [Cluster DescribeConfigs]
+        typed!(DescribeClientQuotasRequest, api::client_quotas::describe);
+    DescribeUserScramCredentials 0..=0 [Cluster Describe]
+        typed!(DescribeUserScramCredentialsRequest, api::scram_credentials::describe);
+    AlterUserScramCredentials 0..=0 [Cluster Alter]
+        typed!(AlterUserScramCredentialsRequest, api::scram_credentials::alter);
+    DescribeCluster 0..=2 [Cluster Describe]
+        typed!(DescribeClusterRequest, api::describe_cluster::handle);
+    DescribeTopicPartitions 0..=0 [Topic Describe]
         typed!(DescribeTopicPartitionsRequest, api::describe_topic_partitions::handle);
 };
 
 /// The APIs and versions that are served.
 pub(crate) fn served_versions() -> impl Iterator<Item = (ApiKey, VersionRange)> {
     APIS.iter().map(|api| (api.key, api.versions))
+}
+
+/// The rights that each API asks for.
+#[cfg(test)]
+pub(crate) fn declared_rights() -> impl Iterator<Item = (ApiKey, &'static [Right])> {
+    APIS.iter().map(|api| (api.key, api.rights))
 }
 
 fn api_versions(_call: &Call<'_>, request: ApiVersionsRequest) -> Outcome<ApiVersionsResponse> {
@@ -110,6 +162,8 @@ pub(crate) fn dispatch(site: CallSite<'_>, bytes: &[u8]) -> Served {
         client_id: header.client_id.unwrap_or(""),
         peer: site.peer,
         local: site.local,
+        listener: site.listener,
+        rights: Rights::new(site.access, api.rights),
         now_ms: site.now_ms,
         admission: Cell::new(site.admission),
     };
@@ -121,6 +175,9 @@ pub(crate) struct CallSite<'a> {
     pub(crate) state: &'a Arc<State>,
     pub(crate) peer: SocketAddr,
     pub(crate) local: SocketAddr,
+    pub(crate) listener: &'a ListenerConfig,
+    /// `None` where the client may do everything.
+    pub(crate) access: Option<&'a Rc<Access>>,
     pub(crate) now_ms: i64,
     pub(crate) admission: Option<Admission>,
 }

@@ -3,6 +3,8 @@
 use moldau_protocol::ErrorCode;
 use moldau_storage::AppendError;
 
+use crate::authorizer::ResourceType;
+
 /// Why the broker did not start or stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -45,6 +47,24 @@ impl Refusal {
     pub(crate) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }
     }
+}
+
+/// What a client is told of something that it may not do.
+pub(crate) fn denied(resource_type: ResourceType) -> Refusal {
+    let (code, message) = match resource_type {
+        ResourceType::Topic => (ErrorCode::TopicAuthorizationFailed, "topic"),
+        ResourceType::Group => (ErrorCode::GroupAuthorizationFailed, "group"),
+        ResourceType::TransactionalId => {
+            (ErrorCode::TransactionalIdAuthorizationFailed, "transactional id")
+        }
+        ResourceType::DelegationToken => {
+            (ErrorCode::DelegationTokenAuthorizationFailed, "delegation token")
+        }
+        ResourceType::Cluster | ResourceType::User => {
+            (ErrorCode::ClusterAuthorizationFailed, "cluster")
+        }
+    };
+    Refusal::new(code, format!("not authorized to do this to the {message}"))
 }
 
 /// What a client is told of an append that storage refused. Here and in [`read_code`] alone do

@@ -10,6 +10,8 @@
 //! | `api/` | a handler for each API |
 //! | `state` | what connections share; restoring it from the journal |
 //! | `catalog`, `topic_config` | topics, their partitions and configuration |
+//! | `authorizer`, `rights` | who may do what: the rules, and what a connection remembers of them |
+//! | `security`, `scram_credentials` | ACLs and credentials of users, and their journal records |
 //! | `metadata_record` | what the broker writes into the journal beside the data |
 //! | `fetch_session` | incremental fetch sessions |
 //! | `group_service` | the group coordinator, its journal records and its timer |
@@ -22,12 +24,15 @@
 //! Invariants:
 //!
 //! - ApiVersions lists what the table of `dispatch` serves, nothing else.
+//! - An API stands in the table with the rights that it asks for. Where authorization is on,
+//!   nothing is told, changed or confirmed to exist without one.
 //! - A produce with `acks` other than 0, a metadata change and a commit are answered after the
 //!   flush that makes them durable. A failed journal is answered with `KAFKA_STORAGE_ERROR`.
 //! - Storage errors become Kafka codes in `error` alone, by exhaustive matches.
 //! - Nothing a client sends can panic; what cannot be answered closes its own connection.
 
 mod api;
+mod authorizer;
 mod call;
 mod catalog;
 mod clock;
@@ -44,6 +49,9 @@ mod partition;
 mod partition_runs;
 mod repair;
 mod retention;
+mod rights;
+mod scram_credentials;
+mod security;
 mod server;
 mod state;
 #[cfg(test)]
@@ -51,7 +59,7 @@ mod tests;
 mod topic_config;
 mod topic_logs;
 
-pub use config::{Advertised, Config};
+pub use config::{Advertised, AuthorizationSettings, Config, ListenerConfig};
 pub use error::Error;
 pub use moldau_protocol::Uuid;
 pub use moldau_storage::{Damage, Durability, Lost, Orphan, Report};

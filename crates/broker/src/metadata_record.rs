@@ -8,12 +8,26 @@
 //! 4 topic configured   id 16 | configs            (the whole set, not a difference)
 //! 5 group              the coordinator's own record, to the end
 //! 6 producer ids       the coordinator's own record, to the end
+//! 7 ACLs changed       created acls | deleted acls
+//! 8 SCRAM changed      upserted count u32, then (user str16, mechanism u8, iterations u32,
+//!                      salt bytes16, stored key bytes16, server key bytes16) each
+//!                      | deleted count u32, then (user str16, mechanism u8) each
 //! configs = count u16, then (key str16, value str16) each; str16 = length u16, UTF-8 bytes
+//! acls = count u32, then (resource type u8, pattern type u8, name str16, principal str16,
+//!        host str16, operation u8, permission u8) each, in Kafka's numbers; bytes16 as str16
 //! ```
 //! Integers are big-endian. A record that does not parse to its last byte stops the start of the
 //! broker: it passed the journal's checksum, so it was written by another version.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
+
+use crate::authorizer::{
+    AccessControlEntry, Acl, Operation, PatternType, Permission, ResourcePattern, ResourceType,
+};
+use crate::scram_credentials::{ScramChanges, ScramCredential, ScramMechanism};
 
 /// The configuration that a topic overrides, by key.
 pub(crate) type TopicOverrides = BTreeMap<String, String>;
@@ -33,6 +47,10 @@ pub(crate) enum MetadataRecord {
     Group(Vec<u8>),
     /// A block of producer ids, as the coordinator writes it.
     ProducerIds(Vec<u8>),
+    /// ACLs that exist from here on, and those that do no longer.
+    AclsChanged { created: Vec<Acl>, deleted: Vec<Acl> },
+    /// SCRAM credentials of users that exist from here on, and those that do no longer.
+    ScramCredentialsChanged(ScramChanges),
 }
 
 impl MetadataRecord {
@@ -72,6 +90,15 @@ impl MetadataRecord {
                 out.extend_from_slice(&[6, 0]);
                 out.extend_from_slice(record);
             }
+            Self::AclsChanged { created, deleted } => {
+                out.extend_from_slice(&[7, 0]);
+                put_acls(&mut out, created);
+                put_acls(&mut out, deleted);
+            }
+            Self::ScramCredentialsChanged(changes) => {
+                out.extend_from_slice(&[8, 0]);
+                put_scram_changes(&mut out, changes);
+            }
         }
         out
     }
@@ -101,6 +128,8 @@ impl MetadataRecord {
             4 => Self::TopicConfigured { id: fields.array()?, overrides: fields.overrides()? },
             5 => Self::Group(std::mem::take(&mut fields.0).to_vec()),
             6 => Self::ProducerIds(std::mem::take(&mut fields.0).to_vec()),
+            7 => Self::AclsChanged { created: fields.acls()?, deleted: fields.acls()? },
+            8 => Self::ScramCredentialsChanged(fields.scram_changes()?),
             other => return Err(format!("metadata record of unknown kind {other}")),
         };
         match fields.0.len() {
@@ -111,9 +140,22 @@ impl MetadataRecord {
 }
 
 fn put_string(out: &mut Vec<u8>, text: &str) {
-    let length = u16::try_from(text.len()).expect("bounded when the request was accepted");
+    put_bytes(out, text.as_bytes());
+}
+
+fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    let length = u16::try_from(bytes.len()).expect("bounded when the request was accepted");
     out.extend_from_slice(&length.to_be_bytes());
-    out.extend_from_slice(text.as_bytes());
+    out.extend_from_slice(bytes);
+}
+
+fn put_code(out: &mut Vec<u8>, code: i8) {
+    out.extend_from_slice(&code.to_be_bytes());
+}
+
+fn put_count(out: &mut Vec<u8>, count: usize) {
+    let count = u32::try_from(count).expect("a request has fewer elements than that");
+    out.extend_from_slice(&count.to_be_bytes());
 }
 
 fn put_overrides(out: &mut Vec<u8>, overrides: &TopicOverrides) {
@@ -125,10 +167,40 @@ fn put_overrides(out: &mut Vec<u8>, overrides: &TopicOverrides) {
     }
 }
 
+fn put_acls(out: &mut Vec<u8>, acls: &[Acl]) {
+    put_count(out, acls.len());
+    for Acl { pattern, entry } in acls {
+        put_code(out, pattern.resource_type.code());
+        put_code(out, pattern.pattern_type.code());
+        put_string(out, &pattern.name);
+        put_string(out, &entry.principal);
+        put_string(out, &entry.host);
+        put_code(out, entry.operation.code());
+        put_code(out, entry.permission.code());
+    }
+}
+
+fn put_scram_changes(out: &mut Vec<u8>, changes: &ScramChanges) {
+    put_count(out, changes.upserted.len());
+    for (user, mechanism, credential) in &changes.upserted {
+        put_string(out, user);
+        put_code(out, mechanism.code());
+        out.extend_from_slice(&credential.iterations.to_be_bytes());
+        put_bytes(out, &credential.salt);
+        put_bytes(out, &credential.stored_key);
+        put_bytes(out, &credential.server_key);
+    }
+    put_count(out, changes.deleted.len());
+    for (user, mechanism) in &changes.deleted {
+        put_string(out, user);
+        put_code(out, mechanism.code());
+    }
+}
+
 /// What is left of a record.
 struct Fields<'a>(&'a [u8]);
 
-impl Fields<'_> {
+impl<'a> Fields<'a> {
     fn array<const N: usize>(&mut self) -> Result<[u8; N], String> {
         let (head, rest) =
             self.0.split_first_chunk::<N>().ok_or("metadata record ends early".to_owned())?;
@@ -136,72 +208,74 @@ impl Fields<'_> {
         Ok(*head)
     }
 
-    fn string(&mut self) -> Result<String, String> {
+    fn bytes(&mut self) -> Result<&'a [u8], String> {
         let length = usize::from(u16::from_be_bytes(self.array()?));
         let (head, rest) =
             self.0.split_at_checked(length).ok_or("metadata record ends early".to_owned())?;
         self.0 = rest;
-        let text = std::str::from_utf8(head).map_err(|error| format!("not UTF-8: {error}"))?;
-        Ok(text.to_owned())
+        Ok(head)
+    }
+
+    fn string(&mut self) -> Result<String, String> {
+        let text = std::str::from_utf8(self.bytes()?);
+        text.map(str::to_owned).map_err(|error| format!("not UTF-8: {error}"))
+    }
+
+    /// One of Kafka's numbers.
+    fn coded<T>(&mut self, of: impl FnOnce(i8) -> Option<T>) -> Result<T, String> {
+        let code = i8::from_be_bytes(self.array()?);
+        of(code).ok_or_else(|| format!("{code} has no meaning here"))
+    }
+
+    /// So many elements; none is expected before its bytes are there.
+    fn counted<T>(
+        &mut self,
+        mut element: impl FnMut(&mut Self) -> Result<T, String>,
+    ) -> Result<Vec<T>, String> {
+        let count = u32::from_be_bytes(self.array()?);
+        let mut elements = Vec::new();
+        for _ in 0..count {
+            elements.push(element(self)?);
+        }
+        Ok(elements)
     }
 
     fn overrides(&mut self) -> Result<TopicOverrides, String> {
         let count = u16::from_be_bytes(self.array()?);
         (0..count).map(|_| Ok((self.string()?, self.string()?))).collect()
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn overrides() -> impl Strategy<Value = TopicOverrides> {
-        proptest::collection::btree_map("[a-z.]{1,20}", ".{0,20}", 0..5)
+    fn acls(&mut self) -> Result<Vec<Acl>, String> {
+        self.counted(|fields| {
+            Ok(Acl {
+                pattern: ResourcePattern {
+                    resource_type: fields.coded(ResourceType::of)?,
+                    pattern_type: fields.coded(PatternType::of)?,
+                    name: fields.string()?,
+                },
+                entry: AccessControlEntry {
+                    principal: fields.string()?,
+                    host: fields.string()?,
+                    operation: fields.coded(Operation::of)?,
+                    permission: fields.coded(Permission::of)?,
+                },
+            })
+        })
     }
 
-    fn record() -> impl Strategy<Value = MetadataRecord> {
-        prop_oneof![
-            (any::<[u8; 16]>(), "[a-z]{1,249}", any::<u32>(), overrides()).prop_map(
-                |(id, name, partitions, overrides)| MetadataRecord::TopicCreated {
-                    id,
-                    name,
-                    partitions,
-                    overrides
-                }
-            ),
-            any::<[u8; 16]>().prop_map(|id| MetadataRecord::TopicDeleted { id }),
-            (any::<[u8; 16]>(), any::<u32>())
-                .prop_map(|(id, partitions)| MetadataRecord::PartitionsGrown { id, partitions }),
-            (any::<[u8; 16]>(), overrides())
-                .prop_map(|(id, overrides)| MetadataRecord::TopicConfigured { id, overrides }),
-            any::<Vec<u8>>().prop_map(MetadataRecord::Group),
-            any::<Vec<u8>>().prop_map(MetadataRecord::ProducerIds),
-        ]
-    }
-
-    proptest! {
-        #[test]
-        fn a_record_reads_back_as_written(record in record()) {
-            prop_assert_eq!(MetadataRecord::decode(&record.encode()), Ok(record));
-        }
-
-        #[test]
-        fn a_shortened_record_is_refused(record in record(), cut in 1usize..40) {
-            let bytes = record.encode();
-            let kept = bytes.len().saturating_sub(cut);
-            let shorter = MetadataRecord::decode(&bytes[..kept]);
-            // The coordinator's records run to the end, so a shorter one is another record.
-            let runs_to_end =
-                matches!(record, MetadataRecord::Group(_) | MetadataRecord::ProducerIds(_));
-            prop_assert!(shorter.is_err() || runs_to_end);
-        }
-
-        #[test]
-        fn arbitrary_bytes_never_panic(bytes in any::<Vec<u8>>()) {
-            if let Ok(record) = MetadataRecord::decode(&bytes) {
-                prop_assert_eq!(record.encode(), bytes);
-            }
-        }
+    fn scram_changes(&mut self) -> Result<ScramChanges, String> {
+        let upserted = self.counted(|fields| {
+            let (user, mechanism) = (fields.string()?, fields.coded(ScramMechanism::of)?);
+            let credential = ScramCredential {
+                iterations: u32::from_be_bytes(fields.array()?),
+                salt: fields.bytes()?.to_vec(),
+                stored_key: fields.bytes()?.to_vec(),
+                server_key: fields.bytes()?.to_vec(),
+            };
+            Ok((user, mechanism, credential))
+        })?;
+        let deleted =
+            self.counted(|fields| Ok((fields.string()?, fields.coded(ScramMechanism::of)?)))?;
+        Ok(ScramChanges { upserted, deleted })
     }
 }

@@ -108,6 +108,7 @@ impl Reading {
             ("checkpoints", "Checkpoints written", journal.checkpoints),
             ("segments_written", "Sorted segments written", journal.segments_written),
             ("segments_removed", "Sorted segments removed", journal.segments_removed),
+            ("denials", "Refusals for want of a right", read(&self.state.security.denials)),
             ("compacted_logs", "Cleanings of a compacted log", read(&own.compacted_logs)),
             ("compacted_records", "Records cleaned away", read(&own.compacted_records)),
         ]

@@ -3,22 +3,25 @@
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use moldau_net::{
-    ConnectionLimits, Listener, ListenerLimits, NetworkThreads, Reply, Response, Service,
-    serve_admin, serve_connection,
+    ConnectionLimits, Listener, NetworkThreads, Principal, Reply, Response, Service, serve_admin,
+    serve_connection,
 };
 use moldau_storage::{Admission, Admit, Options, Replay, Storage};
 use tokio::net::TcpStream;
 
+use crate::authorizer::Subject;
 use crate::call::Later;
 use crate::clock::wall_clock_ms;
-use crate::config::{Config, NODE_ID};
+use crate::config::{Config, ListenerConfig, NODE_ID};
 use crate::dispatch::{self, CallSite};
 use crate::error::Error;
 use crate::metrics;
+use crate::rights::Access;
 use crate::state::{Restored, State};
 use crate::{compaction, retention};
 
@@ -26,7 +29,7 @@ use crate::{compaction, retention};
 pub struct Broker {
     state: Arc<State>,
     threads: NetworkThreads,
-    address: SocketAddr,
+    addresses: Vec<SocketAddr>,
     admin_address: Option<SocketAddr>,
 }
 
@@ -37,7 +40,8 @@ impl Broker {
     /// See [`Error`]: an address in use, a data directory that is held by another process, of
     /// another format or damaged.
     pub fn start(config: Config) -> Result<Self, Error> {
-        let listener = Listener::bind(config.listen)?;
+        let listeners = config.listeners.iter().map(|it| Listener::bind(it.address));
+        let listeners = listeners.collect::<Result<Vec<_>, _>>()?;
         let admin_listener = config.admin.map(Listener::bind).transpose()?;
         let threads = NetworkThreads::start("moldau-net", config.network_threads)?;
         let now_ms = wall_clock_ms();
@@ -45,10 +49,12 @@ impl Broker {
         let storage = Storage::open(options(&config), &mut restored)?;
         let state = Arc::new(State::new(config, storage, restored, now_ms));
         state.delete_orphaned_logs().map_err(|refusal| Error::Metadata(refusal.message))?;
-        let address = listener.local_addr();
+        let addresses = listeners.iter().map(Listener::local_addr).collect();
         let admin_address = admin_listener.as_ref().map(Listener::local_addr);
-        let broker = Self { state, threads, address, admin_address };
-        broker.serve_clients(listener)?;
+        let broker = Self { state, threads, addresses, admin_address };
+        for (config, listener) in broker.state.config.listeners.iter().zip(listeners) {
+            broker.serve_clients(config, listener)?;
+        }
         if let Some(listener) = admin_listener {
             broker.serve_admin(listener)?;
         }
@@ -56,9 +62,14 @@ impl Broker {
         Ok(broker)
     }
 
-    /// Where Kafka clients connect.
+    /// Where Kafka clients connect: the address of the first listener.
     pub fn address(&self) -> SocketAddr {
-        self.address
+        *self.addresses.first().expect("a broker starts with a listener")
+    }
+
+    /// The addresses of all listeners.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
     }
 
     /// Where the admin pages are.
@@ -87,12 +98,13 @@ impl Broker {
         cut_off
     }
 
-    fn serve_clients(&self, listener: Listener) -> Result<(), Error> {
+    fn serve_clients(&self, config: &ListenerConfig, listener: Listener) -> Result<(), Error> {
         let handle = self.threads.handle();
         let (state, net) = (Arc::clone(&self.state), handle.clone());
-        handle.serve(listener, ListenerLimits::default(), move |stream, peer| {
-            let (state, net) = (Arc::clone(&state), net.clone());
-            async move { serve_client(state, net, stream, peer).await }
+        let config = Arc::new(config.clone());
+        handle.serve(listener, config.limits.clone(), move |stream, peer| {
+            let (state, net, config) = (Arc::clone(&state), net.clone(), Arc::clone(&config));
+            async move { serve_client(state, net, config, stream, peer).await }
         })?;
         Ok(())
     }
@@ -140,20 +152,31 @@ impl Replay for Restored {
 async fn serve_client(
     state: Arc<State>,
     net: moldau_net::NetworkHandle,
+    listener: Arc<ListenerConfig>,
     stream: TcpStream,
     peer: SocketAddr,
 ) {
     let Ok(local) = stream.local_addr() else { return };
-    let service = ClientService { state, peer, local, admission: AdmissionState::Idle };
+    let access = access(&state, &Principal::anonymous(), peer);
+    let admission = AdmissionState::Idle;
+    let service = ClientService { state, listener, peer, local, access, admission };
     let limits = ConnectionLimits::default();
     let metrics = Arc::clone(net.metrics());
     let closed = serve_connection(stream, service, limits, net.shutdown(), metrics).await;
     tracing::debug!(%peer, ?closed, "connection closed");
 }
 
+/// What a principal may do by a connection from `peer`; `None` for everything.
+fn access(state: &State, principal: &Principal, peer: SocketAddr) -> Option<Rc<Access>> {
+    let (principal, address) = (principal.to_string(), peer.ip().to_canonical());
+    Access::of(&state.security, Subject { principal, address })
+}
+
 /// The broker as one connection sees it.
 struct ClientService {
     state: Arc<State>,
+    listener: Arc<ListenerConfig>,
+    access: Option<Rc<Access>>,
     peer: SocketAddr,
     local: SocketAddr,
     admission: AdmissionState,
@@ -201,6 +224,8 @@ impl Service for ClientService {
             state: &self.state,
             peer: self.peer,
             local: self.local,
+            listener: &self.listener,
+            access: self.access.as_ref(),
             now_ms: wall_clock_ms(),
             admission,
         };

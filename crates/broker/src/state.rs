@@ -1,6 +1,6 @@
 //! What all connections of a broker share.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use moldau_coordinator::producer_ids::{ProducerIdBlock, ProducerIdentity, ProducerIds};
 use moldau_coordinator::{GroupRecord, Groups};
@@ -16,6 +16,7 @@ use crate::fetch_session::{FetchSessions, lock};
 use crate::group_service::GroupService;
 use crate::metadata_record::MetadataRecord;
 use crate::partition_runs::PartitionRuns;
+use crate::security::Security;
 
 /// Topics, groups, sessions and the journal of one broker.
 pub(crate) struct State {
@@ -26,6 +27,7 @@ pub(crate) struct State {
     pub(crate) catalog: Catalog,
     pub(crate) sessions: FetchSessions,
     pub(crate) groups: GroupService,
+    pub(crate) security: Arc<Security>,
     pub(crate) partition_runs: PartitionRuns,
     pub(crate) counters: Counters,
     /// Told when a client deleted a topic or records.
@@ -46,6 +48,7 @@ struct ReservedIds {
 pub(crate) struct Restored {
     pub(crate) catalog: Catalog,
     pub(crate) groups: Groups,
+    pub(crate) security: Security,
     pub(crate) producer_ids: ProducerIds,
 }
 
@@ -60,6 +63,7 @@ impl Restored {
         Self {
             catalog: Catalog::default(),
             groups: Groups::new(groups, fastrand::u64(..), now_ms),
+            security: Security::new(config),
             producer_ids: ProducerIds::default(),
         }
     }
@@ -78,6 +82,11 @@ impl Restored {
             MetadataRecord::ProducerIds(record) => {
                 let block = ProducerIdBlock::decode(&record).map_err(|error| error.to_string())?;
                 self.producer_ids.replay(block);
+                Ok(())
+            }
+            record @ (MetadataRecord::AclsChanged { .. }
+            | MetadataRecord::ScramCredentialsChanged(_)) => {
+                self.security.replay(record);
                 Ok(())
             }
             record => self.catalog.replay(record),
@@ -101,6 +110,7 @@ impl State {
             catalog: restored.catalog,
             sessions: FetchSessions::default(),
             groups,
+            security: Arc::new(restored.security),
             partition_runs: PartitionRuns::default(),
             counters: Counters::default(),
             deleted: Notify::new(),
@@ -166,11 +176,13 @@ impl State {
     fn write_metadata(&self, writer: &mut CheckpointWriter<'_>) {
         self.catalog.with_snapshot(|topics| {
             self.groups.with_snapshot(|groups| {
-                let producer_ids = lock(&self.producer_ids);
-                let block = producer_ids.ids.snapshot().map(block_record);
-                writer.begin();
-                let records = topics.into_iter().chain(groups).chain(block);
-                records.for_each(|record| writer.metadata(&record.encode()));
+                self.security.with_snapshot(|security| {
+                    let producer_ids = lock(&self.producer_ids);
+                    let block = producer_ids.ids.snapshot().map(block_record);
+                    writer.begin();
+                    let records = topics.into_iter().chain(groups).chain(security).chain(block);
+                    records.for_each(|record| writer.metadata(&record.encode()));
+                });
             });
         });
     }

@@ -3,6 +3,8 @@
 //! [`world::World`] is a broker without sockets: a request is encoded as a client would, answered
 //! by the table, and its answer decoded in the same version to its last byte.
 
+mod acls;
+mod authorization;
 mod compaction;
 mod configs;
 mod fetch;

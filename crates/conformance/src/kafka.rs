@@ -17,8 +17,8 @@ const START_TIMEOUT: Duration = Duration::from_secs(90);
 /// The line with which Kafka says that it serves requests.
 const STARTED: &str = "Kafka Server started";
 
-/// The authorizer that Kafka ships. Without a secret between nodes, its own requests are those of an
-/// anonymous user on loopback, whom the tests let do everything.
+/// The authorizer that Kafka ships. Without a secret between nodes, its own requests are those of
+/// an anonymous user on loopback, whom the tests let do everything.
 const AUTHORIZING: &str = "auto.create.topics.enable=true
 authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
 allow.everyone.if.no.acl.found=true";

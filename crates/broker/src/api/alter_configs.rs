@@ -9,7 +9,9 @@ use moldau_protocol::messages::alter_configs_response::AlterConfigsResourceRespo
 use moldau_protocol::messages::{AlterConfigsRequest, AlterConfigsResponse};
 use moldau_storage::Lsn;
 
+use crate::api::describe_configs::authorize;
 use crate::api::incremental_alter_configs::{check_distinct, topic_name};
+use crate::authorizer::Operation::AlterConfigs;
 use crate::call::{Call, Outcome, once_durable};
 use crate::error::Refusal;
 use crate::topic_config::{canonical, shown};
@@ -48,8 +50,9 @@ fn replace(
     resource: &AlterConfigsResource,
     validate_only: bool,
 ) -> Result<Option<Lsn>, Refusal> {
-    let name = topic_name(resource.resource_type, &resource.resource_name)?;
     check_distinct(resource.configs.iter().map(|config| config.name.as_str()))?;
+    authorize(&call.rights, AlterConfigs, resource.resource_type, &resource.resource_name)?;
+    let name = topic_name(resource.resource_type, &resource.resource_name)?;
     call.state.catalog.configure(&call.state.storage, name, validate_only, |overrides| {
         overrides.clear();
         for config in &resource.configs {

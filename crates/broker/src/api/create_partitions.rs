@@ -6,9 +6,10 @@ use moldau_protocol::messages::create_partitions_response::CreatePartitionsTopic
 use moldau_protocol::messages::{CreatePartitionsRequest, CreatePartitionsResponse};
 use moldau_storage::Lsn;
 
+use crate::authorizer::{Operation, ResourceType};
 use crate::call::{Call, Outcome, once_durable};
 use crate::config::NODE_ID;
-use crate::error::Refusal;
+use crate::error::{Refusal, denied};
 
 pub(crate) fn handle(
     call: &Call<'_>,
@@ -41,6 +42,9 @@ fn grow(
     asked: &CreatePartitionsTopic,
     validate_only: bool,
 ) -> Result<Option<Lsn>, Refusal> {
+    if !call.rights.allow(ResourceType::Topic, Operation::Alter, &asked.name) {
+        return Err(denied(ResourceType::Topic));
+    }
     let catalog = &call.state.catalog;
     let partitions = u32::try_from(asked.count).unwrap_or(0);
     let topic = catalog.check_growth(&asked.name, partitions)?;

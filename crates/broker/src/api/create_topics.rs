@@ -13,9 +13,11 @@ use moldau_protocol::messages::create_topics_response::{
 use moldau_protocol::messages::{CreateTopicsRequest, CreateTopicsResponse};
 use moldau_storage::Lsn;
 
+use crate::authorizer::Operation;
+use crate::authorizer::ResourceType::Topic;
 use crate::call::{Call, Outcome, once_durable};
 use crate::config::NODE_ID;
-use crate::error::Refusal;
+use crate::error::{Refusal, denied};
 use crate::metadata_record::TopicOverrides;
 use crate::topic_config::{TOPIC_KEYS, canonical, effective, shown};
 
@@ -27,6 +29,8 @@ pub(crate) fn handle(
     call: &Call<'_>,
     request: CreateTopicsRequest,
 ) -> Outcome<CreateTopicsResponse> {
+    // The right to create on the cluster is one for every name.
+    let on_cluster = call.rights.allow_on_cluster(Operation::Create);
     let mut last = None;
     let mut results = Vec::with_capacity(request.topics.len());
     let mut mentions = HashMap::new();
@@ -37,6 +41,8 @@ pub(crate) fn handle(
         let outcome = if mentions.get(topic.name.as_str()).is_some_and(|count| *count > 1) {
             let message = format!("topic {} stands twice in the request", shown(&topic.name));
             Err(Refusal::new(ErrorCode::InvalidRequest, message))
+        } else if !(on_cluster || call.rights.allow(Topic, Operation::Create, &topic.name)) {
+            Err(denied(Topic))
         } else {
             create(call, topic, request.validate_only, &mut last)
         };
@@ -59,7 +65,14 @@ fn create(
     let partitions = partitions_wanted(call, topic)?;
     let overrides = overrides_wanted(topic)?;
     let catalog = &call.state.catalog;
-    let mut result = described(topic, partitions, &overrides);
+    let mut result = match call.rights.show(Topic, Operation::DescribeConfigs, &topic.name) {
+        true => described(topic, partitions, &overrides),
+        false => CreatableTopicResult {
+            name: topic.name.clone(),
+            topic_config_error_code: ErrorCode::TopicAuthorizationFailed.into(),
+            ..CreatableTopicResult::default()
+        },
+    };
     if validate_only {
         catalog.check_create(&topic.name, partitions, &overrides)?;
         return Ok(result);

@@ -12,6 +12,7 @@ use moldau_protocol::messages::delete_records_response::{
 use moldau_protocol::messages::{DeleteRecordsRequest, DeleteRecordsResponse};
 use moldau_storage::Lsn;
 
+use crate::authorizer::{Operation, ResourceType};
 use crate::call::{Call, Outcome, once_durable};
 use crate::error::read_code;
 use crate::partition::{self, Partition};
@@ -56,6 +57,9 @@ fn delete(
     topic: &str,
     asked: &DeleteRecordsPartition,
 ) -> Result<(i64, Lsn), ErrorCode> {
+    if !call.rights.allow(ResourceType::Topic, Operation::Delete, topic) {
+        return Err(ErrorCode::TopicAuthorizationFailed);
+    }
     let found = partition::by_name(call.state, topic, asked.partition_index, -1)?;
     let config = call.state.catalog.by_name(topic).map(|topic| topic.config.clone());
     if config.is_some_and(|config| config.compaction.is_some() && !config.deletes) {

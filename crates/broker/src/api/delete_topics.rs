@@ -10,9 +10,10 @@ use moldau_protocol::messages::{DeleteTopicsRequest, DeleteTopicsResponse};
 use moldau_protocol::{ErrorCode, Uuid};
 use moldau_storage::Lsn;
 
+use crate::authorizer::{CLUSTER_NAME, Operation, ResourceType};
 use crate::call::{Call, Outcome, once_durable};
 use crate::catalog;
-use crate::error::Refusal;
+use crate::error::{Refusal, denied};
 
 pub(crate) fn handle(
     call: &Call<'_>,
@@ -53,8 +54,8 @@ fn delete(
                 ..DeletableTopicResult::default()
             }
         }
-        Err(refusal) => DeletableTopicResult {
-            name: asked.name,
+        Err(Refused { name, refusal }) => DeletableTopicResult {
+            name,
             topic_id: asked.topic_id,
             error_code: refusal.code.into(),
             error_message: Some(refusal.message),
@@ -63,23 +64,59 @@ fn delete(
     }
 }
 
-fn try_delete(call: &Call<'_>, asked: &DeleteTopicState) -> Result<(String, Uuid, Lsn), Refusal> {
+/// Why a topic was not deleted, and the name by which the client may know it.
+struct Refused {
+    name: Option<String>,
+    refusal: Refusal,
+}
+
+fn try_delete(call: &Call<'_>, asked: &DeleteTopicState) -> Result<(String, Uuid, Lsn), Refused> {
     let state = call.state;
-    let id = match &asked.name {
+    let refused = |refusal| Refused { name: asked.name.clone(), refusal };
+    let id = find(call, asked)?;
+    let (topic, deleted) = state.catalog.delete(&state.storage, id).map_err(refused)?;
+    let forgotten = state.groups.topic_deleted(&state.storage, &topic.name).map_err(refused)?;
+    Ok((topic.name.to_string(), id, forgotten.unwrap_or(deleted).max(deleted)))
+}
+
+/// The id of a topic that the client may delete. Whether a name exists is told only to those who
+/// may describe it, and the name of an id only to them.
+fn find(call: &Call<'_>, asked: &DeleteTopicState) -> Result<Uuid, Refused> {
+    let (catalog, rights) = (&call.state.catalog, &call.rights);
+    let on_cluster = rights.show(ResourceType::Cluster, Operation::Delete, CLUSTER_NAME);
+    let may_describe =
+        |name: &str| on_cluster || rights.allow(ResourceType::Topic, Operation::Describe, name);
+    let may_delete =
+        |name: &str| on_cluster || rights.allow(ResourceType::Topic, Operation::Delete, name);
+    let refused = |refusal| Refused { name: asked.name.clone(), refusal };
+    let name = match &asked.name {
         Some(_) if asked.topic_id != Uuid::ZERO => {
             let message = "a topic is named by its name or by its id, not by both";
-            return Err(Refusal::new(ErrorCode::InvalidRequest, message));
+            return Err(refused(Refusal::new(ErrorCode::InvalidRequest, message)));
         }
-        Some(name) => state.catalog.by_name(name).ok_or_else(|| catalog::unknown_name(name))?.id,
+        Some(name) => name,
         None if asked.topic_id == Uuid::ZERO => {
             let message = "neither the name nor the id of a topic is given";
-            return Err(Refusal::new(ErrorCode::InvalidRequest, message));
+            return Err(refused(Refusal::new(ErrorCode::InvalidRequest, message)));
         }
-        None => asked.topic_id,
+        None => {
+            let id = asked.topic_id;
+            let topic = catalog.by_id(id).ok_or_else(|| refused(catalog::unknown_id(id)))?;
+            if !may_delete(&topic.name) {
+                let name = Some(topic.name.to_string()).filter(|name| may_describe(name));
+                return Err(Refused { name, refusal: denied(ResourceType::Topic) });
+            }
+            return Ok(id);
+        }
     };
-    let (topic, deleted) = state.catalog.delete(&state.storage, id)?;
-    let forgotten = state.groups.topic_deleted(&state.storage, &topic.name)?;
-    Ok((topic.name.to_string(), id, forgotten.unwrap_or(deleted).max(deleted)))
+    if !may_describe(name) {
+        return Err(refused(denied(ResourceType::Topic)));
+    }
+    let topic = catalog.by_name(name).ok_or_else(|| refused(catalog::unknown_name(name)))?;
+    match may_delete(name) {
+        true => Ok(topic.id),
+        false => Err(refused(denied(ResourceType::Topic))),
+    }
 }
 
 fn storage_failed(mut response: DeleteTopicsResponse) -> DeleteTopicsResponse {

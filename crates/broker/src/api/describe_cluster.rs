@@ -6,11 +6,21 @@ use moldau_protocol::ErrorCode;
 use moldau_protocol::messages::describe_cluster_response::DescribeClusterBroker;
 use moldau_protocol::messages::{DescribeClusterRequest, DescribeClusterResponse};
 
+use crate::authorizer::{CLUSTER_NAME, Operation, ResourceType};
 use crate::call::{Call, Outcome};
 use crate::config::NODE_ID;
+use crate::rights::Rights;
 
 /// Kafka's number for broker endpoints.
 const ENDPOINT_TYPE_BROKERS: i8 = 1;
+
+/// What the client may do to the cluster; nothing where it may not even describe it (KIP-430).
+pub(crate) fn cluster_operations(rights: &Rights) -> i32 {
+    match rights.allow_on_cluster(Operation::Describe) {
+        true => rights.operations(ResourceType::Cluster, CLUSTER_NAME),
+        false => 0,
+    }
+}
 
 pub(crate) fn handle(
     call: &Call<'_>,
@@ -23,6 +33,9 @@ pub(crate) fn handle(
         controller_id: NODE_ID,
         ..DescribeClusterResponse::default()
     };
+    if request.include_cluster_authorized_operations {
+        response.cluster_authorized_operations = cluster_operations(&call.rights);
+    }
     if request.endpoint_type == ENDPOINT_TYPE_BROKERS {
         response.brokers = vec![DescribeClusterBroker {
             broker_id: NODE_ID,

@@ -13,15 +13,20 @@ use moldau_protocol::messages::describe_configs_response::{
 };
 use moldau_protocol::messages::{DescribeConfigsRequest, DescribeConfigsResponse};
 
+use crate::authorizer::{CLUSTER_NAME, Operation, ResourceType};
 use crate::call::{Call, Outcome};
 use crate::catalog::{self, Topic};
 use crate::config::NODE_ID;
-use crate::error::Refusal;
+use crate::error::{Refusal, denied};
+use crate::rights::Rights;
 use crate::topic_config::{TOPIC_KEYS, TopicKey, shown};
 
 /// Kafka's numbers of resource types.
 pub(crate) const RESOURCE_TOPIC: i8 = 2;
 const RESOURCE_BROKER: i8 = 4;
+const RESOURCE_BROKER_LOGGER: i8 = 8;
+const RESOURCE_CLIENT_METRICS: i8 = 16;
+const RESOURCE_GROUP: i8 = 32;
 
 /// Kafka's numbers of sources: the topic itself, the process's own start, the built-in default.
 const SOURCE_TOPIC: i8 = 1;
@@ -56,6 +61,30 @@ pub(crate) fn handle(
     })
 }
 
+/// Checks whether the client may describe or alter the configuration of a resource.
+///
+/// # Errors
+/// The code for the resource's type. What has no type is passed: the handler knows it no better.
+pub(crate) fn authorize(
+    rights: &Rights,
+    operation: Operation,
+    resource_type: i8,
+    name: &str,
+) -> Result<(), Refusal> {
+    let (resource_type, name) = match resource_type {
+        RESOURCE_TOPIC => (ResourceType::Topic, name),
+        RESOURCE_GROUP => (ResourceType::Group, name),
+        RESOURCE_BROKER | RESOURCE_BROKER_LOGGER | RESOURCE_CLIENT_METRICS => {
+            (ResourceType::Cluster, CLUSTER_NAME)
+        }
+        _ => return Ok(()),
+    };
+    match rights.allow(resource_type, operation, name) {
+        true => Ok(()),
+        false => Err(denied(resource_type)),
+    }
+}
+
 fn describe(
     call: &Call<'_>,
     resource: &DescribeConfigsResource,
@@ -67,6 +96,7 @@ fn describe(
         Some(keys) if !keys.is_empty() => keys.iter().any(|wanted| wanted == key),
         _ => true,
     };
+    authorize(&call.rights, Operation::DescribeConfigs, resource.resource_type, name)?;
     match resource.resource_type {
         RESOURCE_TOPIC => {
             catalog::check_name(name)?;

@@ -14,6 +14,7 @@ use moldau_protocol::messages::describe_log_dirs_response::{
 use moldau_protocol::messages::{DescribeLogDirsRequest, DescribeLogDirsResponse};
 use moldau_storage::TopicId;
 
+use crate::authorizer::Operation;
 use crate::call::{Call, Outcome};
 use crate::catalog::Topic;
 use crate::state::State;
@@ -27,6 +28,12 @@ pub(crate) fn handle(
     call: &Call<'_>,
     request: DescribeLogDirsRequest,
 ) -> Outcome<DescribeLogDirsResponse> {
+    if !call.rights.allow_on_cluster(Operation::Describe) {
+        return Outcome::Now(DescribeLogDirsResponse {
+            error_code: ErrorCode::ClusterAuthorizationFailed.into(),
+            ..DescribeLogDirsResponse::default()
+        });
+    }
     let state = call.state;
     let topics = match &request.topics {
         None => all_topics(state),

@@ -1,7 +1,9 @@
 //! DescribeTopicPartitions, version 0 (KIP-966): topics and partitions in pages.
 //!
 //! A page ends after `response_partition_limit` partitions, at most [`PAGE_PARTITIONS_MAX`], and
-//! names the partition with which the next one begins.
+//! names the partition with which the next one begins. Authorised operations always stand in it.
+
+use std::sync::Arc;
 
 use moldau_protocol::messages::describe_topic_partitions_response::{
     Cursor, DescribeTopicPartitionsResponsePartition, DescribeTopicPartitionsResponseTopic,
@@ -9,10 +11,13 @@ use moldau_protocol::messages::describe_topic_partitions_response::{
 use moldau_protocol::messages::{DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse};
 use moldau_protocol::{ErrorCode, Uuid};
 
-use crate::call::{Call, Outcome};
+use crate::authorizer::{Operation, ResourceType};
+use crate::call::{Call, Outcome, Turns};
 use crate::catalog::{self, Topic};
 use crate::config::NODE_ID;
 use crate::partition::LEADER_EPOCH;
+use crate::rights::Rights;
+use crate::state::State;
 
 /// Kafka's `max.request.partition.size.limit`.
 const PAGE_PARTITIONS_MAX: usize = 2_000;
@@ -21,8 +26,18 @@ pub(crate) fn handle(
     call: &Call<'_>,
     request: DescribeTopicPartitionsRequest,
 ) -> Outcome<DescribeTopicPartitionsResponse> {
+    let (state, rights) = (Arc::clone(call.state), call.rights.clone());
+    Outcome::Later(Box::pin(async move { page(&state, &rights, request).await }))
+}
+
+async fn page(
+    state: &State,
+    rights: &Rights,
+    request: DescribeTopicPartitionsRequest,
+) -> DescribeTopicPartitionsResponse {
     let limit = usize::try_from(request.response_partition_limit).unwrap_or(0);
-    let mut page = Page { room: limit.clamp(1, PAGE_PARTITIONS_MAX), topics: Vec::new() };
+    let room = limit.clamp(1, PAGE_PARTITIONS_MAX);
+    let mut page = Page { rights, room, topics: Vec::new(), next_cursor: None };
     let (first_topic, first_partition) = match &request.cursor {
         Some(cursor) => (cursor.topic_name.as_str(), cursor.partition_index.max(0)),
         None => ("", 0),
@@ -31,43 +46,70 @@ pub(crate) fn handle(
     let mut names: Vec<&str> = request.topics.iter().map(|topic| topic.name.as_str()).collect();
     names.sort_unstable();
     names.dedup();
-    let mut next_cursor = None;
     if names.is_empty() {
-        // One topic more than a page can hold is enough to fill it, since each has a partition.
-        for topic in call.state.catalog.named_from(first_topic, PAGE_PARTITIONS_MAX + 1) {
-            next_cursor = page.add(&topic, start(&topic.name));
-            if next_cursor.is_some() {
-                break;
-            }
-        }
+        page.fill(state, first_topic, start).await;
     }
-    for name in names.into_iter().filter(|name| *name >= first_topic) {
-        match call.state.catalog.by_name(name) {
-            Some(topic) => next_cursor = page.add(&topic, start(name)),
-            None => page.topics.push(unknown(name)),
+    let names = names.into_iter().filter(|name| *name >= first_topic);
+    let (names, refused): (Vec<_>, Vec<_>) =
+        names.partition(|name| rights.allow(ResourceType::Topic, Operation::Describe, name));
+    for name in names {
+        match state.catalog.by_name(name) {
+            Some(topic) => page.add(&topic, start(name)),
+            None => page.add_unknown(name),
         }
-        if next_cursor.is_some() {
+        if page.next_cursor.is_some() {
             break;
         }
     }
-    Outcome::Now(DescribeTopicPartitionsResponse {
+    page.topics.extend(refused.into_iter().map(unauthorized));
+    DescribeTopicPartitionsResponse {
         topics: page.topics,
-        next_cursor,
+        next_cursor: page.next_cursor,
         ..DescribeTopicPartitionsResponse::default()
-    })
+    }
 }
 
-struct Page {
+struct Page<'a> {
+    rights: &'a Rights,
     room: usize,
     topics: Vec<DescribeTopicPartitionsResponseTopic>,
+    /// Where the next page begins, once this one is full.
+    next_cursor: Option<Cursor>,
 }
 
-impl Page {
-    /// Adds a topic from a partition on; returns where the next page begins if this one is full.
-    fn add(&mut self, topic: &Topic, first: i32) -> Option<Cursor> {
+impl Page<'_> {
+    /// Adds topics of which the client may know, from a name on.
+    async fn fill(&mut self, state: &State, first: &str, start: impl Fn(&str) -> i32) {
+        let mut turns = Turns::default();
+        let mut first = first.to_owned();
+        loop {
+            // One topic more than a page can hold is enough to fill it, since each has a partition.
+            let topics = state.catalog.named_from(&first, PAGE_PARTITIONS_MAX + 1);
+            for topic in &topics {
+                if self.rights.show(ResourceType::Topic, Operation::Describe, &topic.name) {
+                    self.add(topic, start(&topic.name));
+                }
+                if self.next_cursor.is_some() {
+                    return;
+                }
+                turns.step(1).await;
+            }
+            match topics.last() {
+                // The least name behind the last one.
+                Some(last) if topics.len() > PAGE_PARTITIONS_MAX => {
+                    first = format!("{}\0", last.name)
+                }
+                _ => return,
+            }
+        }
+    }
+
+    /// Adds a topic from a partition on, or notes that there is no room left for it.
+    fn add(&mut self, topic: &Topic, first: i32) {
         let end = topic.partitions_end();
         if self.room == 0 {
-            return Some(cursor(topic, first));
+            self.next_cursor = Some(cursor(topic, first));
+            return;
         }
         let partitions: Vec<_> = (first..end).take(self.room).map(describe).collect();
         self.room -= partitions.len();
@@ -76,9 +118,24 @@ impl Page {
             name: Some(topic.name.to_string()),
             topic_id: topic.id,
             partitions,
+            topic_authorized_operations: self.rights.operations(ResourceType::Topic, &topic.name),
             ..DescribeTopicPartitionsResponseTopic::default()
         });
-        (next < end).then(|| cursor(topic, next))
+        self.next_cursor = (next < end).then(|| cursor(topic, next));
+    }
+
+    fn add_unknown(&mut self, name: &str) {
+        let code = match catalog::check_name(name) {
+            Ok(()) => ErrorCode::UnknownTopicOrPartition,
+            Err(refusal) => refusal.code,
+        };
+        self.topics.push(DescribeTopicPartitionsResponseTopic {
+            error_code: code.into(),
+            name: Some(name.to_owned()),
+            topic_id: Uuid::ZERO,
+            topic_authorized_operations: self.rights.operations(ResourceType::Topic, name),
+            ..DescribeTopicPartitionsResponseTopic::default()
+        });
     }
 }
 
@@ -99,13 +156,10 @@ fn describe(partition_index: i32) -> DescribeTopicPartitionsResponsePartition {
     }
 }
 
-fn unknown(name: &str) -> DescribeTopicPartitionsResponseTopic {
-    let code = match catalog::check_name(name) {
-        Ok(()) => ErrorCode::UnknownTopicOrPartition,
-        Err(refusal) => refusal.code,
-    };
+/// The client may not know whether the topic exists.
+fn unauthorized(name: &str) -> DescribeTopicPartitionsResponseTopic {
     DescribeTopicPartitionsResponseTopic {
-        error_code: code.into(),
+        error_code: ErrorCode::TopicAuthorizationFailed.into(),
         name: Some(name.to_owned()),
         topic_id: Uuid::ZERO,
         ..DescribeTopicPartitionsResponseTopic::default()

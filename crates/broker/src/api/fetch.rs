@@ -6,6 +6,7 @@
 //! fetch that finds less than `min_bytes` waits: one waiter is registered with every partition,
 //! then all are read again whenever one has moved, until `max_wait_ms` is over.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -19,12 +20,14 @@ use moldau_protocol::{ErrorCode, Message, Reader};
 use moldau_storage::{Log, PendingRead, Read, ReadOutcome, Waiter};
 use tokio::time::{Instant, timeout_at};
 
+use crate::authorizer::{Operation, ResourceType};
 use crate::call::{Call, Later, Turns};
 use crate::error::read_code;
 use crate::fetch_session::{
     FetchPartition, FetchScope, Noteworthy, Session, SessionRequest, Told, TopicRef, lock,
 };
 use crate::partition::{self, Partition, Watch};
+use crate::rights::Rights;
 use crate::state::State;
 
 /// From this version on there are sessions.
@@ -53,9 +56,11 @@ pub(crate) fn serve(
     };
     let answer = Answer { version: call.version, correlation_id: header.correlation_id };
     let limits = Limits::of(&request);
+    let is_replica = request.replica_id >= 0 || request.replica_state.replica_id >= 0;
     match call.state.sessions.resolve(call.now_ms, session_request(call, request)) {
         Ok(scope) => {
-            let fetch = Fetch { state: Arc::clone(call.state), scope, limits, answer };
+            let (state, rights) = (Arc::clone(call.state), call.rights.clone());
+            let fetch = Fetch { state, rights, is_replica, scope, limits, answer };
             Reply::Later(Box::pin(fetch.run()))
         }
         Err(code) => Reply::Ready(answer.encode(code, 0, Vec::new())),
@@ -114,10 +119,16 @@ impl Limits {
 
 struct Fetch {
     state: Arc<State>,
+    rights: Rights,
+    /// Whether the sender calls itself a broker, which needs another right than a consumer.
+    is_replica: bool,
     scope: FetchScope,
     limits: Limits,
     answer: Answer,
 }
+
+/// Topics that the client may not read.
+type Denied = HashSet<TopicRef>;
 
 /// What the logs gave.
 struct Gathered {
@@ -141,9 +152,10 @@ impl Fetch {
                 lock(session).partitions()
             }
         };
-        let mut gathered = self.gather(&partitions).await;
+        let denied = self.denied(&partitions).await;
+        let mut gathered = self.gather(&partitions, &denied).await;
         if !self.is_enough(&gathered) && !partitions.is_empty() {
-            gathered = self.wait(&partitions).await;
+            gathered = self.wait(&partitions, &denied).await;
         }
         self.state.counters.fetched(gathered.bytes);
         self.respond(gathered)
@@ -154,12 +166,12 @@ impl Fetch {
     }
 
     /// Reads again and again until there is enough or the time is over.
-    async fn wait(&self, partitions: &[FetchPartition]) -> Gathered {
+    async fn wait(&self, partitions: &[FetchPartition], denied: &Denied) -> Gathered {
         let deadline = Instant::now() + self.limits.wait;
         let waiter = Waiter::new();
         let mut watches = self.watch(partitions, &waiter);
         loop {
-            let gathered = self.gather(partitions).await;
+            let gathered = self.gather(partitions, denied).await;
             if self.is_enough(&gathered) || timeout_at(deadline, waiter.moved()).await.is_err() {
                 return gathered;
             }
@@ -180,11 +192,45 @@ impl Fetch {
         partition::by_ref(&self.state, &asked.topic, asked.partition, epoch)
     }
 
-    async fn gather(&self, partitions: &[FetchPartition]) -> Gathered {
+    /// The topics of the partitions that the client may not read.
+    async fn denied(&self, partitions: &[FetchPartition]) -> Denied {
+        let mut denied = Denied::new();
+        if !self.rights.are_restricted() {
+            return denied;
+        }
+        let mut turns = Turns::default();
+        let mut last = None;
+        for FetchPartition { topic, .. } in partitions {
+            turns.step(1).await;
+            if last != Some(topic) && !self.may_read(topic) {
+                denied.insert(topic.clone());
+            }
+            last = Some(topic);
+        }
+        denied
+    }
+
+    /// An id without a topic is an error of its own.
+    fn may_read(&self, topic: &TopicRef) -> bool {
+        if self.is_replica {
+            return self.rights.allow_on_cluster(Operation::ClusterAction);
+        }
+        let read = |name: &str| self.rights.allow(ResourceType::Topic, Operation::Read, name);
+        match topic {
+            TopicRef::Name(name) => read(name),
+            TopicRef::Id(id) => self.state.catalog.by_id(*id).is_none_or(|topic| read(&topic.name)),
+        }
+    }
+
+    async fn gather(&self, partitions: &[FetchPartition], denied: &Denied) -> Gathered {
         let mut gathering = Gathering::new(self.limits.bytes_max, partitions.len());
         let mut turns = Turns::default();
         for asked in partitions {
             turns.step(1).await;
+            if !denied.is_empty() && denied.contains(&asked.topic) {
+                gathering.add(refused(asked, ErrorCode::TopicAuthorizationFailed));
+                continue;
+            }
             match self.find(asked) {
                 Ok(Partition::Written(log)) => gathering.read(asked, log).await,
                 Ok(Partition::Unwritten { .. }) => gathering.add(serve_unwritten(asked)),

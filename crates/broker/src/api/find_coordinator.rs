@@ -7,11 +7,15 @@ use moldau_protocol::ErrorCode;
 use moldau_protocol::messages::find_coordinator_response::Coordinator;
 use moldau_protocol::messages::{FindCoordinatorRequest, FindCoordinatorResponse};
 
+use crate::authorizer::{CLUSTER_NAME, Operation, ResourceType};
 use crate::call::{Call, Outcome};
 use crate::config::NODE_ID;
+use crate::error::{Refusal, denied};
 
-/// Kafka's number for the coordinator of a group.
+/// Kafka's numbers for the coordinators of a group, a transaction and a share group.
 const KEY_TYPE_GROUP: i8 = 0;
+const KEY_TYPE_TRANSACTION: i8 = 1;
+const KEY_TYPE_SHARE: i8 = 2;
 
 /// From this version on several keys are asked for at once.
 const BATCHED_SINCE: i16 = 4;
@@ -21,21 +25,20 @@ pub(crate) fn handle(
     request: FindCoordinatorRequest,
 ) -> Outcome<FindCoordinatorResponse> {
     let endpoint = call.endpoint();
-    let supported = request.key_type == KEY_TYPE_GROUP;
-    let coordinator = |key: String| match supported {
-        true => Coordinator {
+    let coordinator = |key: String| match check(call, request.key_type, &key) {
+        Ok(()) => Coordinator {
             key,
             node_id: NODE_ID,
             host: endpoint.host.clone(),
             port: endpoint.port,
             ..Coordinator::default()
         },
-        false => Coordinator {
+        Err(refusal) => Coordinator {
             key,
             node_id: -1,
             port: -1,
-            error_code: ErrorCode::InvalidRequest.into(),
-            error_message: Some("transactions and share groups are not supported".to_owned()),
+            error_code: refusal.code.into(),
+            error_message: Some(refusal.message),
             ..Coordinator::default()
         },
     };
@@ -54,4 +57,25 @@ pub(crate) fn handle(
         port: found.port,
         ..FindCoordinatorResponse::default()
     })
+}
+
+fn check(call: &Call<'_>, key_type: i8, key: &str) -> Result<(), Refusal> {
+    let (resource_type, operation, name) = match key_type {
+        KEY_TYPE_GROUP => (ResourceType::Group, Operation::Describe, key),
+        KEY_TYPE_TRANSACTION => (ResourceType::TransactionalId, Operation::Describe, key),
+        KEY_TYPE_SHARE => (ResourceType::Cluster, Operation::ClusterAction, CLUSTER_NAME),
+        _ => return Err(unsupported()),
+    };
+    if !call.rights.allow(resource_type, operation, name) {
+        return Err(denied(resource_type));
+    }
+    match key_type {
+        KEY_TYPE_GROUP => Ok(()),
+        _ => Err(unsupported()),
+    }
+}
+
+fn unsupported() -> Refusal {
+    let message = "transactions and share groups are not supported";
+    Refusal::new(ErrorCode::InvalidRequest, message)
 }

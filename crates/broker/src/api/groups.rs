@@ -13,6 +13,7 @@ use moldau_protocol::messages::{
 };
 
 use crate::api::membership::failure;
+use crate::authorizer::{CLUSTER_NAME, Operation, ResourceType};
 use crate::call::{Call, Outcome};
 
 /// The type of every group that exists here (KIP-848 calls it so).
@@ -26,8 +27,13 @@ pub(crate) fn list(call: &Call<'_>, request: ListGroupsRequest) -> Outcome<ListG
         filter.is_empty() || filter.iter().any(|wanted| wanted.eq_ignore_ascii_case(word))
     };
     let groups: Vec<_> = call.state.groups.view(|groups| groups.list().collect());
+    let rights = &call.rights;
+    // As in Kafka the right to describe the cluster shows every group.
+    let is_shown = |group_id: &str| rights.show(ResourceType::Group, Operation::Describe, group_id);
+    let shows_all = rights.show(ResourceType::Cluster, Operation::Describe, CLUSTER_NAME);
     let listed = groups
         .into_iter()
+        .filter(|group| shows_all || is_shown(&group.group_id))
         .filter(|group| matches(&request.states_filter, group.state.name()))
         .filter(|_| matches(&request.types_filter, GROUP_TYPE))
         .map(|group| ListedGroup {
@@ -45,10 +51,18 @@ pub(crate) fn describe(
     request: DescribeGroupsRequest,
 ) -> Outcome<DescribeGroupsResponse> {
     let groups = request.groups.into_iter().map(|group_id| {
-        match call.state.groups.view(|groups| groups.describe(&group_id)) {
+        if !call.rights.allow(ResourceType::Group, Operation::Describe, &group_id) {
+            return unauthorized(group_id);
+        }
+        let mut group = match call.state.groups.view(|groups| groups.describe(&group_id)) {
             Some(group) => described(group),
             None => absent(group_id, call.version),
+        };
+        if request.include_authorized_operations && group.error_code == 0 {
+            group.authorized_operations =
+                call.rights.operations(ResourceType::Group, &group.group_id);
         }
+        group
     });
     Outcome::Now(DescribeGroupsResponse {
         groups: groups.collect(),
@@ -76,6 +90,11 @@ fn described(group: GroupDescription) -> DescribedGroup {
     }
 }
 
+fn unauthorized(group_id: String) -> DescribedGroup {
+    let error_code = ErrorCode::GroupAuthorizationFailed.into();
+    DescribedGroup { error_code, group_id, ..DescribedGroup::default() }
+}
+
 fn absent(group_id: String, version: i16) -> DescribedGroup {
     let mut group = DescribedGroup { group_state: "Dead".to_owned(), ..Default::default() };
     if version >= GROUP_ID_NOT_FOUND_SINCE {
@@ -91,7 +110,9 @@ pub(crate) fn delete(
     request: DeleteGroupsRequest,
 ) -> Outcome<DeleteGroupsResponse> {
     let state = call.state;
-    let names = request.groups_names;
+    let may_delete =
+        |name: &String| call.rights.allow(ResourceType::Group, Operation::Delete, name);
+    let (names, refused): (Vec<_>, Vec<_>) = request.groups_names.into_iter().partition(may_delete);
     let reply = state
         .groups
         .submit(&state.storage, |groups, _now, token| groups.delete_groups(&names, token));
@@ -103,7 +124,9 @@ pub(crate) fn delete(
                 names.into_iter().map(|name| (name, code)).collect()
             }
         };
-        let results = results.into_iter().map(|(group_id, code)| DeletableGroupResult {
+        let refused = refused.into_iter().map(|name| (name, ErrorCode::GroupAuthorizationFailed));
+        let results = results.into_iter().chain(refused);
+        let results = results.map(|(group_id, code)| DeletableGroupResult {
             group_id,
             error_code: code.into(),
             ..DeletableGroupResult::default()

@@ -12,7 +12,8 @@ use moldau_protocol::messages::incremental_alter_configs_response::AlterConfigsR
 use moldau_protocol::messages::{IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse};
 use moldau_storage::Lsn;
 
-use crate::api::describe_configs::RESOURCE_TOPIC;
+use crate::api::describe_configs::{RESOURCE_TOPIC, authorize};
+use crate::authorizer::Operation::AlterConfigs;
 use crate::call::{Call, Outcome, once_durable};
 use crate::catalog;
 use crate::error::Refusal;
@@ -54,8 +55,9 @@ fn alter(
     resource: &AlterConfigsResource,
     validate_only: bool,
 ) -> Result<Option<Lsn>, Refusal> {
-    let name = topic_name(resource.resource_type, &resource.resource_name)?;
     check_distinct(resource.configs.iter().map(|config| config.name.as_str()))?;
+    authorize(&call.rights, AlterConfigs, resource.resource_type, &resource.resource_name)?;
+    let name = topic_name(resource.resource_type, &resource.resource_name)?;
     call.state.catalog.configure(&call.state.storage, name, validate_only, |overrides| {
         resource.configs.iter().try_for_each(|config| apply(overrides, config))
     })

@@ -7,14 +7,15 @@ use moldau_coordinator::producer_ids::ProducerIdentity;
 use moldau_protocol::ErrorCode;
 use moldau_protocol::messages::{InitProducerIdRequest, InitProducerIdResponse};
 
+use crate::authorizer::{Operation, ResourceType};
 use crate::call::{Call, Outcome, once_durable};
 
 pub(crate) fn handle(
     call: &Call<'_>,
     request: InitProducerIdRequest,
 ) -> Outcome<InitProducerIdResponse> {
-    if request.transactional_id.is_some() {
-        return Outcome::Now(refused(ErrorCode::InvalidRequest));
+    if let Err(code) = check(call, &request) {
+        return Outcome::Now(refused(code));
     }
     let current = ProducerIdentity { id: request.producer_id, epoch: request.producer_epoch };
     let current = Some(current).filter(|current| current.id >= 0);
@@ -25,6 +26,24 @@ pub(crate) fn handle(
             false => refused(ErrorCode::KafkaStorageError),
         }),
         Err(refusal) => Outcome::Now(refused(refusal.code)),
+    }
+}
+
+/// Whoever may write to any topic may be idempotent there (KIP-679).
+fn check(call: &Call<'_>, request: &InitProducerIdRequest) -> Result<(), ErrorCode> {
+    use ResourceType::{Topic, TransactionalId};
+    let rights = &call.rights;
+    match &request.transactional_id {
+        Some(id) if !rights.allow(TransactionalId, Operation::Write, id) => {
+            Err(ErrorCode::TransactionalIdAuthorizationFailed)
+        }
+        Some(_) => Err(ErrorCode::InvalidRequest),
+        None if rights.allow_on_cluster(Operation::IdempotentWrite)
+            || rights.allow_somewhere(Topic, Operation::Write) =>
+        {
+            Ok(())
+        }
+        None => Err(ErrorCode::ClusterAuthorizationFailed),
     }
 }
 

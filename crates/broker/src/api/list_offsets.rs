@@ -13,6 +13,8 @@ use moldau_protocol::messages::{ListOffsetsRequest, ListOffsetsResponse};
 use moldau_storage::TimestampOffset;
 use std::sync::Arc;
 
+use crate::authorizer::Operation::Describe;
+use crate::authorizer::ResourceType::Topic;
 use crate::call::{Call, Outcome, Turns};
 use crate::error::read_code;
 use crate::partition::{self, LEADER_EPOCH, Partition};
@@ -31,15 +33,18 @@ const EARLIEST_PENDING_UPLOAD: i64 = -6;
 pub(crate) fn handle(call: &Call<'_>, request: ListOffsetsRequest) -> Outcome<ListOffsetsResponse> {
     let state = Arc::clone(call.state);
     let version = call.version;
+    let rights = call.rights.clone();
     // A lookup by time may read from disk, so it runs outside the network thread's turn.
     Outcome::Later(Box::pin(async move {
         let mut turns = Turns::default();
         let mut topics = Vec::with_capacity(request.topics.len());
         for topic in request.topics {
+            let is_allowed = rights.allow(Topic, Describe, &topic.name);
             let mut partitions = Vec::with_capacity(topic.partitions.len());
             for asked in &topic.partitions {
                 turns.step(1).await;
                 let found = match is_known(asked.timestamp, version) {
+                    _ if !is_allowed => Err(ErrorCode::TopicAuthorizationFailed),
                     true => {
                         let epoch = asked.current_leader_epoch;
                         partition::by_name(&state, &topic.name, asked.partition_index, epoch)

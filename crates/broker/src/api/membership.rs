@@ -14,16 +14,32 @@ use moldau_protocol::messages::{
     LeaveGroupResponse, SyncGroupRequest, SyncGroupResponse,
 };
 
+use crate::authorizer::{Operation, ResourceType};
 use crate::call::{Call, Outcome};
 
 /// From this version on a member without an id is told one before it joins (KIP-394).
 const MEMBER_ID_REQUIRED_SINCE: i16 = 4;
 
+/// From this version on the name of the protocol can be null.
+const NULL_PROTOCOL_NAME_SINCE: i16 = 7;
+
 /// From this version on a static leader may be told to skip the assignment (KIP-814).
 const SKIP_ASSIGNMENT_SINCE: i16 = 9;
 
+/// Whether the client may be a member of the group.
+fn may_join(call: &Call<'_>, group_id: &str) -> bool {
+    call.rights.allow(ResourceType::Group, Operation::Read, group_id)
+}
+
 pub(crate) fn join(call: &Call<'_>, request: JoinGroupRequest) -> Outcome<JoinGroupResponse> {
     let version = call.version;
+    if !may_join(call, &request.group_id) {
+        return Outcome::Now(JoinGroupResponse {
+            error_code: ErrorCode::GroupAuthorizationFailed.into(),
+            protocol_name: Some(String::new()).filter(|_| version < NULL_PROTOCOL_NAME_SINCE),
+            ..JoinGroupResponse::default()
+        });
+    }
     let member_id = request.member_id.clone();
     let protocols = request.protocols.into_iter();
     let join = coordinator::JoinRequest {
@@ -70,9 +86,8 @@ fn joined(reply: JoinReply, version: i16) -> JoinGroupResponse {
         error_code: reply.error.into(),
         generation_id: reply.generation,
         protocol_type: reply.protocol_type,
-        // The name became nullable in version 7.
         protocol_name: match version {
-            7.. => reply.protocol_name,
+            NULL_PROTOCOL_NAME_SINCE.. => reply.protocol_name,
             _ => Some(reply.protocol_name.unwrap_or_default()),
         },
         leader: reply.leader,
@@ -84,6 +99,12 @@ fn joined(reply: JoinReply, version: i16) -> JoinGroupResponse {
 }
 
 pub(crate) fn sync(call: &Call<'_>, request: SyncGroupRequest) -> Outcome<SyncGroupResponse> {
+    if !may_join(call, &request.group_id) {
+        return Outcome::Now(SyncGroupResponse {
+            error_code: ErrorCode::GroupAuthorizationFailed.into(),
+            ..SyncGroupResponse::default()
+        });
+    }
     let assignments = request.assignments.into_iter();
     let sync = coordinator::SyncRequest {
         group_id: request.group_id,
@@ -119,6 +140,12 @@ fn synced(reply: SyncReply) -> SyncGroupResponse {
 }
 
 pub(crate) fn heartbeat(call: &Call<'_>, request: HeartbeatRequest) -> Outcome<HeartbeatResponse> {
+    if !may_join(call, &request.group_id) {
+        return Outcome::Now(HeartbeatResponse {
+            error_code: ErrorCode::GroupAuthorizationFailed.into(),
+            ..HeartbeatResponse::default()
+        });
+    }
     let heartbeat = coordinator::HeartbeatRequest {
         group_id: request.group_id,
         generation: request.generation_id,
@@ -139,6 +166,12 @@ pub(crate) fn heartbeat(call: &Call<'_>, request: HeartbeatRequest) -> Outcome<H
 }
 
 pub(crate) fn leave(call: &Call<'_>, request: LeaveGroupRequest) -> Outcome<LeaveGroupResponse> {
+    if !may_join(call, &request.group_id) {
+        return Outcome::Now(LeaveGroupResponse {
+            error_code: ErrorCode::GroupAuthorizationFailed.into(),
+            ..LeaveGroupResponse::default()
+        });
+    }
     // Versions before 3 name one member, outside the list.
     let batched = call.version >= 3;
     let members = match batched {

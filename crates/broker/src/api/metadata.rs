@@ -1,10 +1,10 @@
 //! Metadata, versions 0-13 (KIP-204 auto-creation, KIP-516 topic ids, KIP-1102 rebootstrap).
 //!
-//! There is one broker, so it leads and holds every partition. Authorised operations are reported
-//! as not asked for, since there is no authoriser. An answer is made in turns, between which other
-//! connections are served, and its partitions are the same bytes for all who ask.
+//! There is one broker, so it leads and holds every partition. An answer is made in turns, between
+//! which other connections are served, and its partitions are the same bytes for all who ask.
 
 use std::collections::HashSet;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -19,12 +19,19 @@ use moldau_protocol::metadata::{DescribedTopic, MetadataResponseEncoder};
 use moldau_protocol::{EncodeError, ErrorCode, Message, Reader, Uuid};
 use moldau_storage::Lsn;
 
+use crate::api::describe_cluster::cluster_operations;
+use crate::authorizer::ResourceType::{Cluster, Topic};
+use crate::authorizer::{CLUSTER_NAME, Operation};
 use crate::call::{Call, Endpoint, Served, Turns};
-use crate::catalog::{self, Topic};
+use crate::catalog;
 use crate::config::NODE_ID;
 use crate::metadata_record::TopicOverrides;
 use crate::partition::LEADER_EPOCH;
+use crate::rights::Rights;
 use crate::state::State;
+
+/// Versions with a place for what the client may do to the cluster.
+const CLUSTER_OPERATIONS_IN: RangeInclusive<i16> = 8..=10;
 
 /// From this version on the name of a topic can be null.
 const NULL_NAME_SINCE: i16 = 12;
@@ -36,6 +43,12 @@ pub(crate) fn serve(call: &Call<'_>, header: &RequestHeader<'_>, body: &[u8]) ->
     let mut created = None;
     let mut answer = Answer {
         topics: topics(call, &request, &mut created),
+        rights: call.rights.clone(),
+        is_list: is_list(call, &request),
+        tells_operations: request.include_topic_authorized_operations,
+        cluster_operations: (request.include_cluster_authorized_operations
+            && CLUSTER_OPERATIONS_IN.contains(&call.version))
+        .then(|| cluster_operations(&call.rights)),
         endpoint: call.endpoint(),
         version: call.version,
         correlation_id: header.correlation_id,
@@ -55,26 +68,31 @@ pub(crate) fn serve(call: &Call<'_>, header: &RequestHeader<'_>, body: &[u8]) ->
     }))
 }
 
+/// Whether all topics are asked for. Version 0 had no null: an empty list asks for all topics
+/// there, for none later.
+fn is_list(call: &Call<'_>, request: &MetadataRequest) -> bool {
+    match &request.topics {
+        None => true,
+        Some(asked) => asked.is_empty() && call.version == 0,
+    }
+}
+
 /// What is known of a topic that the answer names.
 enum Found {
-    Topic(Arc<Topic>),
+    Topic(Arc<catalog::Topic>),
     Failed { code: ErrorCode, name: Option<String>, topic_id: Uuid },
 }
 
 fn topics(call: &Call<'_>, request: &MetadataRequest, created: &mut Option<Lsn>) -> Vec<Found> {
-    let all = || call.state.catalog.all().into_iter().map(Found::Topic).collect();
-    match &request.topics {
-        // Version 0 had no null: an empty list asks for all topics there, for none later.
-        None => all(),
-        Some(asked) if asked.is_empty() && call.version == 0 => all(),
-        Some(asked) => {
-            // Each is described once, so that an answer is bounded by the topics that exist.
-            let mut seen = HashSet::new();
-            let asked = asked.iter().filter(|topic| seen.insert((&topic.name, topic.topic_id)));
-            let may_create = request.allow_auto_topic_creation;
-            asked.map(|topic| find_or_create(call, topic, may_create, created)).collect()
-        }
+    if is_list(call, request) {
+        return call.state.catalog.all().into_iter().map(Found::Topic).collect();
     }
+    // Each is described once, so that an answer is bounded by the topics that exist.
+    let mut seen = HashSet::new();
+    let asked = request.topics.iter().flatten();
+    let asked = asked.filter(|topic| seen.insert((&topic.name, topic.topic_id)));
+    let may_create = request.allow_auto_topic_creation && call.state.config.auto_create_topics;
+    asked.map(|topic| find_or_create(call, topic, may_create, created)).collect()
 }
 
 fn find_or_create(
@@ -84,19 +102,27 @@ fn find_or_create(
     created: &mut Option<Lsn>,
 ) -> Found {
     let catalog = &call.state.catalog;
+    let may_describe = |name: &str| call.rights.allow(Topic, Operation::Describe, name);
     let Some(name) = &asked.name else {
         return match catalog.by_id(asked.topic_id) {
-            Some(topic) => Found::Topic(topic),
-            None => unknown_id(call, asked.topic_id),
+            Some(topic) if may_describe(&topic.name) => Found::Topic(topic),
+            Some(_) => nameless(call, asked.topic_id, ErrorCode::TopicAuthorizationFailed),
+            None => nameless(call, asked.topic_id, ErrorCode::UnknownTopicId),
         };
     };
+    if !may_describe(name) {
+        return unknown(name, ErrorCode::TopicAuthorizationFailed);
+    }
     if let Some(topic) = catalog.by_name(name) {
         return Found::Topic(topic);
+    }
+    if may_create && !may_create_named(call, name) {
+        return unknown(name, ErrorCode::TopicAuthorizationFailed);
     }
     if let Err(refusal) = catalog::check_name(name) {
         return unknown(name, refusal.code);
     }
-    if !(may_create && call.state.config.auto_create_topics) {
+    if !may_create {
         return unknown(name, ErrorCode::UnknownTopicOrPartition);
     }
     let partitions = call.state.config.partitions_default;
@@ -116,13 +142,18 @@ fn find_or_create(
     }
 }
 
+fn may_create_named(call: &Call<'_>, name: &str) -> bool {
+    call.rights.show(Cluster, Operation::Create, CLUSTER_NAME)
+        || call.rights.allow(Topic, Operation::Create, name)
+}
+
 fn unknown(name: &str, code: ErrorCode) -> Found {
     Found::Failed { code, name: Some(name.to_owned()), topic_id: Uuid::ZERO }
 }
 
-fn unknown_id(call: &Call<'_>, topic_id: Uuid) -> Found {
+fn nameless(call: &Call<'_>, topic_id: Uuid, code: ErrorCode) -> Found {
     let name = if call.version >= NULL_NAME_SINCE { None } else { Some(String::new()) };
-    Found::Failed { code: ErrorCode::UnknownTopicId, name, topic_id }
+    Found::Failed { code, name, topic_id }
 }
 
 impl Found {
@@ -138,6 +169,13 @@ impl Found {
 /// An answer on its way.
 struct Answer {
     topics: Vec<Found>,
+    rights: Rights,
+    /// Whether topics that the client may not describe are left out.
+    is_list: bool,
+    /// Whether the client wants to know what it may do to each topic.
+    tells_operations: bool,
+    /// What it may do to the cluster, if it wants to know.
+    cluster_operations: Option<i32>,
     endpoint: Endpoint,
     version: i16,
     correlation_id: i32,
@@ -156,16 +194,21 @@ impl Answer {
         let mut turns = Turns::default();
         let mut topics = Vec::with_capacity(self.topics.len());
         for found in &self.topics {
+            turns.step(1).await;
             topics.push(match found {
+                Found::Topic(topic) if self.is_left_out(&topic.name) => continue,
                 Found::Topic(topic) => self.describe(topic, &template, &mut turns).await?,
                 Found::Failed { code, name, topic_id } => DescribedTopic {
                     error_code: i16::from(*code),
                     name: name.clone(),
                     topic_id: *topic_id,
+                    authorized_operations: match code {
+                        ErrorCode::TopicAuthorizationFailed | ErrorCode::UnknownTopicId => None,
+                        _ => name.as_deref().and_then(|name| self.operations(name)),
+                    },
                     ..DescribedTopic::default()
                 },
             });
-            turns.step(1).await;
         }
         let response = MetadataResponseEncoder {
             brokers: vec![MetadataResponseBroker {
@@ -177,14 +220,23 @@ impl Answer {
             cluster_id: Some(self.state.cluster_id.clone()),
             controller_id: NODE_ID,
             topics,
+            authorized_operations: self.cluster_operations,
         };
         let mut segments = response.encode(self.version, self.correlation_id)?.into_iter();
         Ok(Response { head: segments.next().unwrap_or_default(), rest: segments.collect() })
     }
 
+    fn is_left_out(&self, topic: &str) -> bool {
+        self.is_list && !self.rights.show(Topic, Operation::Describe, topic)
+    }
+
+    fn operations(&self, topic: &str) -> Option<i32> {
+        self.tells_operations.then(|| self.rights.operations(Topic, topic))
+    }
+
     async fn describe(
         &self,
-        topic: &Topic,
+        topic: &catalog::Topic,
         template: &MetadataResponsePartition,
         turns: &mut Turns,
     ) -> Result<DescribedTopic, EncodeError> {
@@ -203,6 +255,7 @@ impl Answer {
             topic_id: topic.id,
             partitions_count: usize::try_from(count).unwrap_or_default(),
             partitions,
+            authorized_operations: self.operations(&topic.name),
             ..DescribedTopic::default()
         })
     }

@@ -1,8 +1,10 @@
 //! One handler per API. What an API is called, which versions of it are served and which handler
 //! answers stands in `dispatch` alone.
 
+pub(crate) mod acls;
 pub(crate) mod alter_configs;
 pub(crate) mod api_versions;
+pub(crate) mod client_quotas;
 pub(crate) mod create_partitions;
 pub(crate) mod create_topics;
 pub(crate) mod delete_records;
@@ -22,3 +24,4 @@ pub(crate) mod metadata;
 pub(crate) mod offset_for_leader_epoch;
 pub(crate) mod offsets;
 pub(crate) mod produce;
+pub(crate) mod scram_credentials;

@@ -1,11 +1,13 @@
 //! OffsetForLeaderEpoch, versions 2-4 (KIP-101, KIP-320): where an epoch ends.
 
+use moldau_protocol::ErrorCode;
 use moldau_protocol::messages::offset_for_leader_epoch_request::OffsetForLeaderPartition;
 use moldau_protocol::messages::offset_for_leader_epoch_response::{
     EpochEndOffset, OffsetForLeaderTopicResult,
 };
 use moldau_protocol::messages::{OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse};
 
+use crate::authorizer::{Operation, ResourceType};
 use crate::call::{Call, Outcome};
 use crate::partition::{self, Partition};
 
@@ -13,8 +15,19 @@ pub(crate) fn handle(
     call: &Call<'_>,
     request: OffsetForLeaderEpochRequest,
 ) -> Outcome<OffsetForLeaderEpochResponse> {
+    let rights = &call.rights;
+    let is_broker = rights.allow_on_cluster(Operation::ClusterAction);
     let topics = request.topics.into_iter().map(|topic| {
-        let partitions = topic.partitions.iter().map(|asked| end_of(call, &topic.topic, asked));
+        let is_allowed =
+            is_broker || rights.allow(ResourceType::Topic, Operation::Describe, &topic.topic);
+        let partitions = topic.partitions.iter().map(|asked| match is_allowed {
+            true => end_of(call, &topic.topic, asked),
+            false => EpochEndOffset {
+                partition: asked.partition,
+                error_code: ErrorCode::TopicAuthorizationFailed.into(),
+                ..EpochEndOffset::default()
+            },
+        });
         OffsetForLeaderTopicResult {
             partitions: partitions.collect(),
             topic: topic.topic,

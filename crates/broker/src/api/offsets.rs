@@ -27,10 +27,14 @@ use moldau_protocol::messages::{
 use moldau_protocol::{ErrorCode, Uuid};
 
 use crate::api::membership::failure;
+use crate::authorizer::{Operation, ResourceType};
 use crate::call::{Call, Outcome, once_durable};
 
 /// From this version on topics are named by id.
 const TOPIC_IDS_SINCE: i16 = 10;
+
+/// From this version on OffsetFetch answers with an error for the whole group.
+const GROUP_ERRORS_SINCE: i16 = 2;
 
 /// From this version on OffsetFetch asks for several groups.
 const FETCH_BATCHED_SINCE: i16 = 8;
@@ -39,6 +43,11 @@ pub(crate) fn commit(
     call: &Call<'_>,
     request: OffsetCommitRequest,
 ) -> Outcome<OffsetCommitResponse> {
+    if !call.rights.allow(ResourceType::Group, Operation::Read, &request.group_id) {
+        let code = ErrorCode::GroupAuthorizationFailed;
+        let topics = request.topics.iter().map(|topic| commit_answer(topic, code)).collect();
+        return Outcome::Now(OffsetCommitResponse { topics, ..OffsetCommitResponse::default() });
+    }
     let mut known = Vec::new();
     let mut answers = Vec::with_capacity(request.topics.len());
     for topic in request.topics {
@@ -83,12 +92,17 @@ pub(crate) fn commit(
 }
 
 fn commit_name(call: &Call<'_>, topic: &OffsetCommitRequestTopic) -> Result<String, ErrorCode> {
-    if call.version >= TOPIC_IDS_SINCE {
+    let name = if call.version >= TOPIC_IDS_SINCE {
         let found = call.state.catalog.by_id(topic.topic_id);
-        return found.map(|it| it.name.to_string()).ok_or(ErrorCode::UnknownTopicId);
+        found.map(|it| it.name.to_string()).ok_or(ErrorCode::UnknownTopicId)?
+    } else {
+        topic.name.clone()
+    };
+    if !call.rights.allow(ResourceType::Topic, Operation::Read, &name) {
+        return Err(ErrorCode::TopicAuthorizationFailed);
     }
-    match call.state.catalog.by_name(&topic.name) {
-        Some(_) => Ok(topic.name.clone()),
+    match call.state.catalog.by_name(&name) {
+        Some(_) => Ok(name),
         None => Err(ErrorCode::UnknownTopicOrPartition),
     }
 }
@@ -175,7 +189,15 @@ fn fetch_older(call: &Call<'_>, request: OffsetFetchRequest) -> OffsetFetchRespo
         topics,
         ..OffsetFetchRequestGroup::default()
     };
-    let found = fetch_group(call, asked);
+    // The first version has no place for an error of the whole.
+    let topics_by_name = asked.topics.clone().filter(|_| call.version < GROUP_ERRORS_SINCE);
+    let mut found = fetch_group(call, asked);
+    if found.error_code != 0
+        && let Some(topics) = topics_by_name
+    {
+        let code = std::mem::take(&mut found.error_code);
+        found.topics = topics.into_iter().map(|topic| fetch_refused(topic, code)).collect();
+    }
     OffsetFetchResponse {
         topics: found.topics.into_iter().map(older_topic).collect(),
         error_code: found.error_code,
@@ -184,6 +206,13 @@ fn fetch_older(call: &Call<'_>, request: OffsetFetchRequest) -> OffsetFetchRespo
 }
 
 fn fetch_group(call: &Call<'_>, asked: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup {
+    if !call.rights.allow(ResourceType::Group, Operation::Describe, &asked.group_id) {
+        return OffsetFetchResponseGroup {
+            group_id: asked.group_id,
+            error_code: ErrorCode::GroupAuthorizationFailed.into(),
+            ..OffsetFetchResponseGroup::default()
+        };
+    }
     let topics = match asked.topics {
         Some(topics) => {
             topics.into_iter().map(|topic| fetch_topic(call, &asked.group_id, topic)).collect()
@@ -191,7 +220,11 @@ fn fetch_group(call: &Call<'_>, asked: OffsetFetchRequestGroup) -> OffsetFetchRe
         None => {
             let groups = &call.state.groups;
             let all = groups.view(|groups| groups.offset_fetch(&asked.group_id, None));
-            all.into_iter().map(|(name, offsets)| fetched_topic(call, name, offsets)).collect()
+            let rights = &call.rights;
+            let all = all
+                .into_iter()
+                .filter(|(name, _)| rights.show(ResourceType::Topic, Operation::Describe, name));
+            all.map(|(name, offsets)| fetched_topic(call, name, offsets)).collect()
         }
     };
     OffsetFetchResponseGroup {
@@ -209,11 +242,16 @@ fn fetch_topic(
     let name = match call.version {
         TOPIC_IDS_SINCE.. => {
             let found = call.state.catalog.by_id(asked.topic_id);
-            let Some(topic) = found else { return fetch_unknown(asked) };
+            let Some(topic) = found else {
+                return fetch_refused(asked, ErrorCode::UnknownTopicId.into());
+            };
             topic.name.to_string()
         }
-        _ => asked.name,
+        _ => asked.name.clone(),
     };
+    if !call.rights.allow(ResourceType::Topic, Operation::Describe, &name) {
+        return fetch_refused(asked, ErrorCode::TopicAuthorizationFailed.into());
+    }
     let wanted = [(name, asked.partition_indexes)];
     let found = call.state.groups.view(|groups| groups.offset_fetch(group_id, Some(&wanted)));
     let [(name, _)] = wanted;
@@ -242,16 +280,17 @@ fn fetched_topic(
     }
 }
 
-fn fetch_unknown(asked: OffsetFetchRequestTopics) -> OffsetFetchResponseTopics {
+fn fetch_refused(asked: OffsetFetchRequestTopics, error_code: i16) -> OffsetFetchResponseTopics {
     let partitions =
         asked.partition_indexes.into_iter().map(|index| OffsetFetchResponsePartitions {
             partition_index: index,
             committed_offset: -1,
             metadata: Some(String::new()),
-            error_code: ErrorCode::UnknownTopicId.into(),
+            error_code,
             ..OffsetFetchResponsePartitions::default()
         });
     OffsetFetchResponseTopics {
+        name: asked.name,
         topic_id: asked.topic_id,
         partitions: partitions.collect(),
         ..OffsetFetchResponseTopics::default()
@@ -278,11 +317,25 @@ pub(crate) fn delete(
     call: &Call<'_>,
     request: OffsetDeleteRequest,
 ) -> Outcome<OffsetDeleteResponse> {
-    let topics = request.topics.into_iter().map(|topic| {
-        (topic.name, topic.partitions.into_iter().map(|it| it.partition_index).collect())
-    });
-    let delete =
-        coordinator::OffsetDeleteRequest { group_id: request.group_id, topics: topics.collect() };
+    if !call.rights.allow(ResourceType::Group, Operation::Delete, &request.group_id) {
+        return Outcome::Now(OffsetDeleteResponse {
+            error_code: ErrorCode::GroupAuthorizationFailed.into(),
+            ..OffsetDeleteResponse::default()
+        });
+    }
+    let (mut topics, mut refused) = (Vec::new(), Vec::new());
+    for topic in request.topics {
+        let indexes = topic.partitions.iter().map(|it| it.partition_index);
+        let (known, absent) = deletable(call, &topic.name, indexes);
+        refused.extend(absent.map(|(partitions, code)| TopicResult {
+            topic: topic.name.clone(),
+            partitions: partitions.into_iter().map(|index| (index, code)).collect(),
+        }));
+        if !known.is_empty() {
+            topics.push((topic.name, known));
+        }
+    }
+    let delete = coordinator::OffsetDeleteRequest { group_id: request.group_id, topics };
     let state = call.state;
     let reply = state
         .groups
@@ -294,7 +347,7 @@ pub(crate) fn delete(
         };
         match results {
             Ok(topics) => OffsetDeleteResponse {
-                topics: topics.into_iter().map(deleted).collect(),
+                topics: merged(topics, refused).into_iter().map(deleted).collect(),
                 ..OffsetDeleteResponse::default()
             },
             Err(code) => {
@@ -302,6 +355,33 @@ pub(crate) fn delete(
             }
         }
     }))
+}
+
+/// The partitions of a deletion that exist and may be read, and the others with the reason.
+fn deletable(
+    call: &Call<'_>,
+    topic: &str,
+    partitions: impl Iterator<Item = i32>,
+) -> (Vec<i32>, Option<(Vec<i32>, ErrorCode)>) {
+    if !call.rights.allow(ResourceType::Topic, Operation::Read, topic) {
+        return (Vec::new(), Some((partitions.collect(), ErrorCode::TopicAuthorizationFailed)));
+    }
+    let found = call.state.catalog.by_name(topic);
+    let exists = |index: &i32| found.as_ref().is_some_and(|topic| topic.has(*index));
+    let (known, absent): (Vec<_>, Vec<_>) = partitions.partition(exists);
+    let absent = Some((absent, ErrorCode::UnknownTopicOrPartition));
+    (known, absent.filter(|(partitions, _)| !partitions.is_empty()))
+}
+
+/// What was decided about partitions before and by the coordinator, each topic once.
+fn merged(mut topics: Vec<TopicResult>, refused: Vec<TopicResult>) -> Vec<TopicResult> {
+    for TopicResult { topic, partitions } in refused {
+        match topics.iter_mut().find(|known| known.topic == topic) {
+            Some(known) => known.partitions.extend(partitions),
+            None => topics.push(TopicResult { topic, partitions }),
+        }
+    }
+    topics
 }
 
 fn deleted(result: TopicResult) -> OffsetDeleteResponseTopic {

@@ -21,15 +21,20 @@ use moldau_protocol::{ErrorCode, Uuid};
 use moldau_records::{AppendInfo, AppendLimits, set_log_append_time, validate_for_append};
 use moldau_storage::Lsn;
 
+use crate::authorizer::{Operation, ResourceType};
 use crate::call::{Call, Later, Outcome, answer, once_durable};
 use crate::catalog::Topic;
-use crate::error::{Refusal, append_refusal, records_refusal};
+use crate::error::{Refusal, append_refusal, denied, records_refusal};
 use crate::partition;
 use crate::partition::LEADER_EPOCH;
 use crate::topic_config::{TimestampType, TopicConfig};
 
 /// From this version on a batch may be compressed by zstd (KIP-110).
 const ZSTD_SINCE: i16 = 7;
+
+/// Where the low byte of a batch's attributes stands, and its bit for transactions.
+const ATTRIBUTES: usize = 22;
+const TRANSACTIONAL: u8 = 0x10;
 
 const ONE_BATCH: &str = "a produce request carries exactly one record batch per partition";
 
@@ -93,12 +98,16 @@ pub(crate) fn serve(
 fn append_all(call: &Call<'_>, request: &ProduceRequestView<'_>) -> Option<Appends> {
     // The structure is checked to its end first: a request is appended as a whole or refused.
     request.check().ok()?;
+    let is_unauthorized = !may_be_transactional(call, request)?;
     let mut last = None;
     let mut refused = false;
     let mut responses = Vec::new();
     for topic in request.topics() {
         let topic = topic.ok()?;
-        let found = find_topic(call, &topic);
+        let found = match is_unauthorized {
+            true => Err(denied(ResourceType::TransactionalId)),
+            false => find_topic(call, &topic),
+        };
         let mut partition_responses = Vec::new();
         for partition in topic.partitions() {
             let partition = partition.ok()?;
@@ -126,13 +135,41 @@ fn append_all(call: &Call<'_>, request: &ProduceRequestView<'_>) -> Option<Appen
     Some(Appends { response, last, refused })
 }
 
+/// Whether the client may send what the request holds, in so far as it is part of a transaction;
+/// `None` if the request is malformed.
+fn may_be_transactional(call: &Call<'_>, request: &ProduceRequestView<'_>) -> Option<bool> {
+    if !call.rights.are_restricted() {
+        return Some(true);
+    }
+    let mut is_transactional = false;
+    for topic in request.topics() {
+        for partition in topic.ok()?.partitions() {
+            let attributes = partition.ok()?.records.and_then(|records| records.get(ATTRIBUTES));
+            is_transactional |= attributes.is_some_and(|bits| bits & TRANSACTIONAL != 0);
+        }
+    }
+    let may_write =
+        |id: &str| call.rights.allow(ResourceType::TransactionalId, Operation::Write, id);
+    Some(!is_transactional || request.transactional_id().is_some_and(may_write))
+}
+
 fn find_topic(call: &Call<'_>, topic: &TopicRecords<'_>) -> Result<std::sync::Arc<Topic>, Refusal> {
     let catalog = &call.state.catalog;
+    let authorize =
+        |name: &str| match call.rights.allow(ResourceType::Topic, Operation::Write, name) {
+            true => Ok(()),
+            false => Err(denied(ResourceType::Topic)),
+        };
     match (topic.name, topic.id) {
-        (Some(name), _) => catalog.by_name(name).ok_or_else(|| crate::catalog::unknown_name(name)),
+        (Some(name), _) => {
+            authorize(name)?;
+            catalog.by_name(name).ok_or_else(|| crate::catalog::unknown_name(name))
+        }
         (None, id) => {
             let id = id.unwrap_or(Uuid::ZERO);
-            catalog.by_id(id).ok_or_else(|| crate::catalog::unknown_id(id))
+            let topic = catalog.by_id(id).ok_or_else(|| crate::catalog::unknown_id(id))?;
+            authorize(&topic.name)?;
+            Ok(topic)
         }
     }
 }

@@ -41,6 +41,7 @@ use moldau_protocol::messages::{
 };
 use moldau_protocol::{ErrorCode, Request, Uuid, frame};
 
+use super::acls::ask_about_security;
 use super::requests::{commit, creatable, create, fetch, fetch_topic, join, list_offsets, produce};
 use super::requests::{fetch_topic_id, pairs, sync};
 use super::world::{NOW_MS, World, batch, code, unknown_id};
@@ -57,7 +58,10 @@ fn versions_of(key: ApiKey) -> impl Iterator<Item = i16> {
 }
 
 /// Asks every version for what `request` makes of it.
-fn each<Q: Request>(world: &World, request: impl Fn(i16) -> Q) -> Vec<(i16, Q::Response)> {
+pub(super) fn each<Q: Request>(
+    world: &World,
+    request: impl Fn(i16) -> Q,
+) -> Vec<(i16, Q::Response)> {
     versions_of(Q::KEY).map(|version| (version, world.ask_in(version, &request(version)))).collect()
 }
 
@@ -101,6 +105,7 @@ pub(super) fn ask_everything(world: &World) {
     ask_for_groups(world);
     ask_for_offsets(world, orders);
     ask_for_changes(world);
+    ask_about_security(world);
     ask_for_deletions(world);
 }
 
@@ -230,7 +235,10 @@ fn ask_for_descriptions(world: &World, orders: Uuid) {
         }
         MetadataRequest { topics: Some(topics), ..MetadataRequest::default() }
     });
-    each(world, |_| DescribeClusterRequest::default());
+    each(world, |_| DescribeClusterRequest {
+        include_cluster_authorized_operations: true,
+        ..DescribeClusterRequest::default()
+    });
     world.ask_in(1, &DescribeClusterRequest { endpoint_type: 2, ..Default::default() });
     each(world, |version| DescribeConfigsRequest {
         resources: [(2, "orders"), (2, "absent"), (4, "0"), (4, "7"), (32, "readers")]

@@ -16,9 +16,11 @@ use moldau_storage::{Drive, Durability, Options, Storage};
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
+use crate::authorizer::Subject;
 use crate::call::Later;
-use crate::config::Config;
+use crate::config::{Config, ListenerConfig};
 use crate::dispatch::{self, CallSite};
+use crate::rights::Access;
 use crate::server::options;
 use crate::state::{Restored, State};
 
@@ -30,11 +32,17 @@ pub(super) const CLIENT_ID: &str = "tester";
 
 const CORRELATION_ID: i32 = 77;
 
+/// Where requests come from.
+pub(super) const PEER: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 50_000);
+
 /// One broker on a directory of its own.
 pub(super) struct World {
     pub(super) state: Arc<State>,
     runtime: Runtime,
     drive: Drive,
+    /// Who sends requests.
+    pub(super) user: RefCell<&'static str>,
     /// Every frame that was sent.
     frames: RefCell<Vec<BytesMut>>,
     dir: TempDir,
@@ -64,16 +72,17 @@ impl World {
         let mut config = config(dir.path());
         change(&mut config);
         let state = open(config, drive);
-        Self { state, runtime: runtime(), drive, frames: RefCell::default(), dir }
+        let (user, frames) = (RefCell::new("ANONYMOUS"), RefCell::default());
+        Self { state, runtime: runtime(), drive, user, frames, dir }
     }
 
     /// The broker after a clean stop and a start on the same directory.
     pub(super) fn restarted(self) -> Self {
-        let Self { state, runtime, drive, frames, dir } = self;
+        let Self { state, runtime, drive, user, frames, dir } = self;
         let config = state.config.clone();
         state.storage.close().unwrap();
         drop((state, runtime));
-        Self { state: open(config, drive), runtime: self::runtime(), drive, frames, dir }
+        Self { state: open(config, drive), runtime: self::runtime(), drive, user, frames, dir }
     }
 
     /// The frames of all requests that were asked.
@@ -147,10 +156,15 @@ impl World {
 
     /// Hands a frame to the table at a given time.
     pub(super) fn send_at(&self, now_ms: i64, frame: &[u8]) -> Reply<Later<Response>> {
+        let subject =
+            Subject { principal: format!("User:{}", self.user.borrow()), address: PEER.ip() };
+        let access = Access::of(&self.state.security, subject);
         let site = CallSite {
             state: &self.state,
-            peer: SocketAddr::from(([127, 0, 0, 1], 50_000)),
+            peer: PEER,
             local: SocketAddr::from(([127, 0, 0, 1], 9_092)),
+            listener: &self.state.config.listeners[0],
+            access: access.as_ref(),
             now_ms,
             admission: None,
         };
@@ -188,8 +202,8 @@ fn runtime() -> Runtime {
 fn config(data_dir: &Path) -> Config {
     Config {
         data_dir: data_dir.to_owned(),
-        listen: SocketAddr::from(([127, 0, 0, 1], 0)),
-        advertised: None,
+        listeners: vec![ListenerConfig::plain(SocketAddr::from(([127, 0, 0, 1], 0)), None)],
+        authorization: None,
         admin: None,
         durability: Durability::Fsync,
         commit_delay: Duration::ZERO,

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use moldau_broker::{Advertised, Config, Durability};
+use moldau_broker::{Advertised, AuthorizationSettings, Config, Durability, ListenerConfig};
+use moldau_net::Principal;
 use serde::Deserialize;
 
 use super::problem::{At, nowhere};
@@ -24,6 +25,8 @@ pub(crate) struct File {
     advertised: Option<At<String>>,
     /// Where the admin pages are. Default `127.0.0.1:9644`.
     admin: SocketAddr,
+    /// Whether access control lists are enforced, and how. Default: everyone may do everything.
+    authorization: Option<Authorization>,
     /// `fsync` or `os`. Default `fsync`.
     durability: DurabilityChoice,
     /// Milliseconds that a flush waits for more; for slow network disks. Default 0.
@@ -56,6 +59,16 @@ pub(crate) struct File {
     drain_timeout_ms: u64,
 }
 
+/// How access control lists are enforced. Each key may be left out.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Authorization {
+    /// Principals that may do everything, such as `User:admin`. Default: none.
+    super_users: Vec<At<String>>,
+    /// Whether everyone may use a resource that no list is about. Default `false`.
+    allow_everyone_if_no_acl_found: bool,
+}
+
 impl Default for File {
     fn default() -> Self {
         Self {
@@ -63,6 +76,7 @@ impl Default for File {
             listen: SocketAddr::from(([127, 0, 0, 1], 9092)),
             advertised: None,
             admin: SocketAddr::from(([127, 0, 0, 1], 9644)),
+            authorization: None,
             durability: DurabilityChoice::Fsync,
             commit_delay_ms: 0,
             tail_cache_mib: 128,
@@ -120,8 +134,8 @@ pub(crate) fn config(file: File, _sources: &mut Sources) -> Result<Config, Probl
     super::at_least_one(&file.log_cleaner_backoff_ms, "log_cleaner_backoff_ms")?;
     Ok(Config {
         data_dir: file.data_dir,
-        listen: file.listen,
-        advertised,
+        listeners: vec![ListenerConfig::plain(file.listen, advertised)],
+        authorization: file.authorization.map(authorization).transpose()?,
         admin: Some(file.admin),
         durability: match file.durability {
             DurabilityChoice::Fsync => Durability::Fsync,
@@ -144,6 +158,17 @@ pub(crate) fn config(file: File, _sources: &mut Sources) -> Result<Config, Probl
     })
 }
 
+fn authorization(keys: Authorization) -> Result<AuthorizationSettings, Problem> {
+    let principal = |text: &At<String>| {
+        let refused = |error| Problem::at(text, format!("super_users: {error}"));
+        text.value.parse::<Principal>().map_err(refused)
+    };
+    Ok(AuthorizationSettings {
+        super_users: keys.super_users.iter().map(principal).collect::<Result<_, _>>()?,
+        allow_everyone_if_no_acl_found: keys.allow_everyone_if_no_acl_found,
+    })
+}
+
 fn parse_advertised(text: &At<String>) -> Result<Advertised, Problem> {
     let host_port = super::host_port("advertised", text)?;
     Ok(Advertised { host: host_port.0, port: host_port.1 })
@@ -157,9 +182,9 @@ mod tests {
     fn an_empty_file_gives_the_defaults() {
         let file = crate::config::parse("{}").unwrap();
         let config = config(file, &mut Sources::default()).unwrap();
-        assert_eq!(config.listen.to_string(), "127.0.0.1:9092");
+        assert_eq!(config.listeners[0].address.to_string(), "127.0.0.1:9092");
         assert_eq!(config.durability, Durability::Fsync);
-        assert_eq!(config.advertised, None);
+        assert_eq!(config.listeners[0].advertised, None);
     }
 
     #[test]
@@ -172,7 +197,7 @@ mod tests {
         let config = load(&options, &mut Sources::default()).unwrap();
         assert_eq!(config.durability, Durability::Os);
         let advertised = Advertised { host: "kafka.example".to_owned(), port: 19_092 };
-        assert_eq!(config.advertised, Some(advertised));
+        assert_eq!(config.listeners[0].advertised, Some(advertised));
     }
 
     #[test]
@@ -187,6 +212,19 @@ mod tests {
             assert_eq!(with(0).unwrap_err().to_string(), problem);
             assert!(with(1).is_ok());
         }
+    }
+
+    #[test]
+    fn authorization_is_off_until_it_is_configured() {
+        let with =
+            |text: &str| config(crate::config::parse(text).unwrap(), &mut Sources::default());
+        assert_eq!(with("{}").unwrap().authorization, None);
+        let settings = with("authorization: {super_users: [User:admin]}").unwrap().authorization;
+        let settings = settings.unwrap();
+        assert_eq!(settings.super_users[0].to_string(), "User:admin");
+        assert!(!settings.allow_everyone_if_no_acl_found);
+        let refused = with("authorization: {super_users: [admin]}").unwrap_err();
+        assert!(refused.to_string().contains("super_users"), "{refused}");
     }
 
     #[test]
