@@ -2,6 +2,7 @@
 //!
 //! | module | what it holds |
 //! |---|---|
+//! | `authorization` | [`Authorization`]: who may do what, by rules |
 //! | `multi_tenant` | [`MultiTenant`]: tenants that see only their own |
 //! | `header` | [`Header`]: adds and removes headers of records |
 //! | `mask` | [`Mask`]: hides fields of JSON values from consumers |
@@ -24,6 +25,7 @@
 //! - What is kept for clients is bounded by a named constant, whatever they send.
 
 mod audit;
+mod authorization;
 mod batches;
 mod chaos;
 mod counter;
@@ -31,6 +33,8 @@ mod error;
 mod fields;
 mod header;
 mod json;
+#[cfg(test)]
+mod made;
 mod mask;
 mod multi_tenant;
 mod names;
@@ -41,6 +45,7 @@ mod session;
 mod topics;
 
 pub use audit::{AUDITED_APIS, Audit, AuditSettings, WhenFull};
+pub use authorization::{Authorization, Operation, Pattern, ResourceType, Rule, Rules};
 pub use chaos::{Chaos, ChaosFault, ChaosRule, ChaosSettings, LATENCY_MAX};
 pub use error::Error;
 pub use header::{Header, HeaderRule, HeaderSettings, HeaderValue, HeaderWay};

@@ -2,14 +2,12 @@
 //! be said of the refused part joins the answer to the rest, as if the cluster had said it.
 
 mod groups;
+mod named;
 mod records;
 mod topics;
+mod whole;
 
-use moldau_protocol::messages::{
-    AlterConfigsRequest, DeleteTopicsRequest, DescribeConfigsRequest, FetchRequest,
-    IncrementalAlterConfigsRequest, MetadataRequest, OffsetCommitRequest, OffsetFetchRequest,
-    ProduceRequest, ShareAcknowledgeRequest, ShareFetchRequest,
-};
+use moldau_protocol::messages::*;
 use moldau_protocol::{ApiKey, ErrorCode, Request, Uuid};
 use moldau_proxy::{FilterError, RequestFrame, ResponseFrame};
 
@@ -19,6 +17,8 @@ pub(crate) enum Named<'a> {
     Topic(&'a str),
     TopicId(Uuid),
     Group(&'a str),
+    TransactionalId(&'a str),
+    Cluster,
     /// Something that has a configuration, by Kafka's number of its type.
     Resource(i8, &'a str),
 }
@@ -39,24 +39,62 @@ pub(crate) enum Split {
     Nothing(ResponseFrame),
 }
 
+/// Calls a function for the type of a request that has parts.
+macro_rules! call_for_parts {
+    ($api:expr, $call:ident $with:tt, $otherwise:expr) => {
+        match $api {
+            ApiKey::Produce => $call::<ProduceRequest> $with,
+            ApiKey::Fetch => $call::<FetchRequest> $with,
+            ApiKey::ListOffsets => $call::<ListOffsetsRequest> $with,
+            ApiKey::Metadata => $call::<MetadataRequest> $with,
+            ApiKey::OffsetCommit => $call::<OffsetCommitRequest> $with,
+            ApiKey::OffsetFetch => $call::<OffsetFetchRequest> $with,
+            ApiKey::FindCoordinator => $call::<FindCoordinatorRequest> $with,
+            ApiKey::DescribeGroups => $call::<DescribeGroupsRequest> $with,
+            ApiKey::CreateTopics => $call::<CreateTopicsRequest> $with,
+            ApiKey::DeleteTopics => $call::<DeleteTopicsRequest> $with,
+            ApiKey::DeleteRecords => $call::<DeleteRecordsRequest> $with,
+            ApiKey::OffsetForLeaderEpoch => $call::<OffsetForLeaderEpochRequest> $with,
+            ApiKey::AddPartitionsToTxn => $call::<AddPartitionsToTxnRequest> $with,
+            ApiKey::TxnOffsetCommit => $call::<TxnOffsetCommitRequest> $with,
+            ApiKey::DescribeConfigs => $call::<DescribeConfigsRequest> $with,
+            ApiKey::AlterConfigs => $call::<AlterConfigsRequest> $with,
+            ApiKey::CreatePartitions => $call::<CreatePartitionsRequest> $with,
+            ApiKey::DeleteGroups => $call::<DeleteGroupsRequest> $with,
+            ApiKey::IncrementalAlterConfigs => $call::<IncrementalAlterConfigsRequest> $with,
+            ApiKey::OffsetDelete => $call::<OffsetDeleteRequest> $with,
+            ApiKey::DescribeProducers => $call::<DescribeProducersRequest> $with,
+            ApiKey::DescribeTransactions => $call::<DescribeTransactionsRequest> $with,
+            ApiKey::ConsumerGroupDescribe => $call::<ConsumerGroupDescribeRequest> $with,
+            ApiKey::DescribeTopicPartitions => $call::<DescribeTopicPartitionsRequest> $with,
+            ApiKey::ShareGroupDescribe => $call::<ShareGroupDescribeRequest> $with,
+            ApiKey::ShareFetch => $call::<ShareFetchRequest> $with,
+            ApiKey::ShareAcknowledge => $call::<ShareAcknowledgeRequest> $with,
+            ApiKey::StreamsGroupDescribe => $call::<StreamsGroupDescribeRequest> $with,
+            ApiKey::DescribeShareGroupOffsets => $call::<DescribeShareGroupOffsetsRequest> $with,
+            ApiKey::AlterShareGroupOffsets => $call::<AlterShareGroupOffsetsRequest> $with,
+            ApiKey::DeleteShareGroupOffsets => $call::<DeleteShareGroupOffsetsRequest> $with,
+            _ => $otherwise,
+        }
+    };
+}
+
 /// Takes out of a request what is refused. Requests that have no parts stay whole.
 pub(crate) fn split(request: RequestFrame, decide: &Decide<'_>) -> Result<Split, FilterError> {
-    match request.api_key() {
-        ApiKey::Produce => split_as::<ProduceRequest>(request, decide),
-        ApiKey::Fetch => split_as::<FetchRequest>(request, decide),
-        ApiKey::ShareFetch => split_as::<ShareFetchRequest>(request, decide),
-        ApiKey::ShareAcknowledge => split_as::<ShareAcknowledgeRequest>(request, decide),
-        ApiKey::Metadata => split_as::<MetadataRequest>(request, decide),
-        ApiKey::DeleteTopics => split_as::<DeleteTopicsRequest>(request, decide),
-        ApiKey::OffsetCommit => split_as::<OffsetCommitRequest>(request, decide),
-        ApiKey::OffsetFetch => split_as::<OffsetFetchRequest>(request, decide),
-        ApiKey::DescribeConfigs => split_as::<DescribeConfigsRequest>(request, decide),
-        ApiKey::AlterConfigs => split_as::<AlterConfigsRequest>(request, decide),
-        ApiKey::IncrementalAlterConfigs => {
-            split_as::<IncrementalAlterConfigsRequest>(request, decide)
-        }
-        _ => Ok(Split::Whole(request)),
+    call_for_parts!(request.api_key(), split_as(request, decide), Ok(Split::Whole(request)))
+}
+
+/// The answer to a request of which everything is refused by one error: for the request itself if
+/// its answer has an error of its own, otherwise for each of its parts.
+pub(crate) fn refuse(
+    request: &RequestFrame,
+    code: ErrorCode,
+) -> Result<ResponseFrame, FilterError> {
+    if let Some(answer) = whole::refuse(request, code)? {
+        return Ok(answer);
     }
+    let api = request.api_key();
+    call_for_parts!(api, refuse_as(request, code), Err(format!("{api} has no refusal").into()))
 }
 
 /// A request with parts that can be refused.
@@ -89,6 +127,16 @@ where
         Ok(answer.with_message(&message)?)
     };
     Ok(Split::Part(request.with_message(&message)?, Box::new(complete)))
+}
+
+fn refuse_as<Q: Partial>(
+    request: &RequestFrame,
+    code: ErrorCode,
+) -> Result<ResponseFrame, FilterError> {
+    let mut message: Q = request.decode()?;
+    let refused = message.take_refused(request.api_version(), &|_| Some(code));
+    // A request that asks for nothing is answered by nothing.
+    Ok(request.respond(&refused.unwrap_or_default())?)
 }
 
 /// Takes the items that are refused out of a list, and tells of each what `tell` makes of it.

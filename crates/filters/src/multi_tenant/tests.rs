@@ -4,11 +4,12 @@ use std::net::SocketAddr;
 
 use bytes::BytesMut;
 use moldau_protocol::messages::*;
-use moldau_protocol::names::{self, Verdict, Visitor};
-use moldau_protocol::{Entity, Field, Kind, Layout, Message, Request, Response, Writer, frame};
+use moldau_protocol::names::{self, Visitor};
+use moldau_protocol::{Layout, Message, Request, Response, frame};
 
 use super::decisions::DECISIONS;
 use super::*;
+use crate::made::{made_request, made_response, made_response_body, names_in, run};
 
 /// Messages made for each API and version.
 const MESSAGES: u64 = 8;
@@ -20,109 +21,12 @@ fn session(virtual_cluster: &str) -> Rc<dyn SessionFilter> {
     filter.session(&context)
 }
 
-fn run<T>(work: FilterFuture<T>) -> Result<T, FilterError> {
-    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(work)
-}
-
 fn ask(session: &Rc<dyn SessionFilter>, request: RequestFrame) -> RequestOutcome {
     run(Rc::clone(session).request(request, Upstream::nowhere())).unwrap()
 }
 
 fn tell(session: &Rc<dyn SessionFilter>, response: ResponseFrame) -> ResponseFrame {
     run(Rc::clone(session).response(response)).unwrap()
-}
-
-/// Makes messages of any layout. Ids are zero, so that nobody need know them.
-struct Maker {
-    random: fastrand::Rng,
-    version: i16,
-    flexible: bool,
-}
-
-impl Maker {
-    fn body(layout: &Layout, version: i16, seed: u64) -> BytesMut {
-        let (random, flexible) = (fastrand::Rng::with_seed(seed), version >= layout.flexible_from);
-        let mut out = BytesMut::new();
-        Self { random, version, flexible }.fields(layout.fields, &mut Writer::new(&mut out));
-        out
-    }
-
-    fn fields(&mut self, fields: &[Field], w: &mut Writer<'_>) {
-        for field in fields.iter().filter(|field| !field.is_tagged) {
-            if !field.versions.contains(self.version) {
-                continue;
-            }
-            match field.kind {
-                Kind::Struct(fields) if field.nullable.is_some() => {
-                    w.i8(1);
-                    self.fields(fields, w);
-                }
-                kind => self.value(kind, field, w),
-            }
-        }
-        if self.flexible {
-            w.unsigned_varint(0);
-        }
-    }
-
-    fn value(&mut self, kind: Kind, field: &Field, w: &mut Writer<'_>) {
-        let flexible = self.flexible && !field.is_never_compact;
-        match kind {
-            // Numbers are small, so that kinds of keys and resources are those that occur.
-            Kind::Fixed(size) => {
-                w.raw(&[0; 8][1..size]);
-                w.u8(self.random.u8(..3));
-            }
-            Kind::Uuid => w.uuid(Uuid::ZERO),
-            Kind::Text => w.string(&self.text(), flexible).unwrap(),
-            Kind::Bytes => w.bytes(b"\0\x09any bytes", flexible).unwrap(),
-            Kind::Struct(fields) => self.fields(fields, w),
-            Kind::Array(element) => {
-                let count = self.random.usize(..3);
-                w.length(count, flexible, "array").unwrap();
-                (0..count).for_each(|_| self.value(*element, field, w));
-            }
-        }
-    }
-
-    fn text(&mut self) -> String {
-        let count = self.random.usize(..8);
-        let letters = (0..count).map(|_| self.random.choice(['a', 'b', '-', '.', 'é']).unwrap());
-        // Names of dots alone are never valid, and stay as they are.
-        std::iter::once('x').chain(letters).collect()
-    }
-}
-
-fn made_request(api: ApiKey, version: i16, seed: u64) -> RequestFrame {
-    let mut bytes = BytesMut::zeroed(4);
-    frame::write_request_header(&mut bytes, api, version, 5, None).unwrap();
-    bytes.extend_from_slice(&Maker::body(&names::request_layout(api), version, seed));
-    RequestFrame::parse(bytes.into(), true).unwrap()
-}
-
-fn made_response(api: ApiKey, version: i16, body: &[u8]) -> ResponseFrame {
-    let mut bytes = vec![0, 0, 0, 0, 0, 0, 0, 5];
-    if api.response_header_version(version) > 0 {
-        bytes.push(0);
-    }
-    bytes.extend_from_slice(body);
-    ResponseFrame::parse(bytes, api, version).unwrap()
-}
-
-/// All names in a message.
-fn names_in(layout: &Layout, version: i16, body: &[u8]) -> Vec<String> {
-    struct Gather(Vec<String>);
-    impl Visitor for Gather {
-        fn text(&mut self, entity: Entity, text: &str, _: &mut String) -> Verdict {
-            if entity != Entity::Explanation {
-                self.0.push(text.to_owned());
-            }
-            Verdict::Keep
-        }
-    }
-    let mut gather = Gather(Vec::new());
-    names::visit(layout, version, body, &mut gather).unwrap();
-    gather.0
 }
 
 fn with_names(visitor: &mut impl Visitor, layout: &Layout, version: i16, body: &[u8]) -> Vec<u8> {
@@ -187,7 +91,7 @@ fn every_answer_comes_back_as_if_there_were_no_prefix() {
             return;
         }
         let layout = names::response_layout(api);
-        let body = Maker::body(&layout, version, seed);
+        let body = made_response_body(api, version, seed);
         let upstream = with_names(&mut Adding("t.1-"), &layout, version, &body);
         let told = tell(&session("t.1"), made_response(api, version, &upstream));
         assert_eq!(told.body(), body, "{api} v{version}");

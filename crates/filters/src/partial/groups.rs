@@ -20,6 +20,9 @@ use super::{Decide, Named, Partial, take, topic};
 /// The first version of OffsetCommit and of OffsetFetch that calls topics by id (KIP-848).
 const TOPIC_IDS_SINCE: i16 = 10;
 
+/// The first version of OffsetFetch with an error for all topics.
+const ERROR_OF_ALL_SINCE: i16 = 2;
+
 /// The first version of OffsetFetch that asks for several groups (KIP-709).
 const GROUPS_SINCE: i16 = 8;
 
@@ -60,7 +63,7 @@ impl Partial for OffsetCommitRequest {
 impl Partial for OffsetFetchRequest {
     fn take_refused(&mut self, version: i16, decide: &Decide<'_>) -> Option<OffsetFetchResponse> {
         if version < GROUPS_SINCE {
-            return take_from_one(self, decide);
+            return take_from_one(self, version, decide);
         }
         let is_by_id = version >= TOPIC_IDS_SINCE;
         let tell = |of: OffsetFetchRequestGroup, error_code| OffsetFetchResponseGroup {
@@ -106,12 +109,15 @@ impl Partial for OffsetFetchRequest {
 /// As it was before a request could ask for several groups.
 fn take_from_one(
     request: &mut OffsetFetchRequest,
+    version: i16,
     decide: &Decide<'_>,
 ) -> Option<OffsetFetchResponse> {
     if let Some(code) = decide(Named::Group(&request.group_id)) {
         let error_code = code.into();
-        let named = std::mem::take(request.topics.get_or_insert_default());
-        // Version 1 has no error for the whole.
+        let mut named = std::mem::take(request.topics.get_or_insert_default());
+        if version >= ERROR_OF_ALL_SINCE {
+            named.clear();
+        }
         let topics = named.into_iter().map(|of| refused_named_topic(of, error_code)).collect();
         return Some(OffsetFetchResponse { topics, error_code, ..Default::default() });
     }

@@ -186,6 +186,36 @@ fn offsets_of_one_group_are_refused_in_old_versions() {
 }
 
 #[test]
+fn a_refused_group_tells_no_offset_in_any_version() {
+    let topic = offset_fetch_request::OffsetFetchRequestTopic {
+        name: "mine".to_owned(),
+        partition_indexes: vec![0],
+        ..Default::default()
+    };
+    for version in OffsetFetchRequest::VERSIONS.iter() {
+        let group = offset_fetch_request::OffsetFetchRequestGroup {
+            group_id: "refused".to_owned(),
+            ..Default::default()
+        };
+        let message = match version {
+            8.. => OffsetFetchRequest { groups: vec![group], ..Default::default() },
+            _ => OffsetFetchRequest {
+                group_id: "refused".to_owned(),
+                topics: Some(vec![topic.clone()]),
+                ..Default::default()
+            },
+        };
+        let told = through(version, &message, |_| panic!("nothing is left"));
+        let code = i16::from(ErrorCode::GroupAuthorizationFailed);
+        match version {
+            8.. => assert_eq!(told.groups[0].error_code, code),
+            2.. => assert_eq!((told.error_code, told.topics.len()), (code, 0)),
+            _ => assert_eq!(told.topics[0].partitions[0].error_code, code),
+        }
+    }
+}
+
+#[test]
 fn topics_are_refused_by_name_and_by_id_when_they_are_deleted() {
     let state = |name: Option<&str>, topic_id| delete_topics_request::DeleteTopicState {
         name: name.map(str::to_owned),

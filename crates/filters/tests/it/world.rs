@@ -120,6 +120,11 @@ impl Client {
     /// Sends a request and decodes what comes back.
     pub(crate) fn call<Q: Request>(&mut self, version: i16, request: &Q) -> Q::Response {
         self.send(version, request);
+        self.receive::<Q>(version)
+    }
+
+    /// Decodes the next answer, which is to a request of this type.
+    pub(crate) fn receive<Q: Request>(&mut self, version: i16) -> Q::Response {
         let answer = read_frame(&mut self.stream).unwrap();
         let (correlation_id, body) = frame::parse_response(&answer[4..], Q::KEY, version).unwrap();
         assert_eq!(correlation_id, 7);
