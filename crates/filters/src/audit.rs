@@ -9,16 +9,17 @@
 //! | `first_use` | a session begins to produce to a topic or to fetch from it |
 //! | `summary` | the interval is over and a session goes on to produce or fetch, or it ends |
 //!
-//! Each line has `time_ms`, `virtual_cluster`, `client_address`, `principal`, `client_id` and `api`.
+//! Each line has `time_ms`, `virtual_cluster`, `client_address`, `principal`, `client_id`, `api`.
 //! Of a request it has the `resources`: an object for each thing that the request names, and how
 //! often the answer has each error code, with what it says of parts that failed. A summary has the
-//! messages, bytes of records and error codes of a topic since the one before. No line holds content
-//! of records, values of configurations or secrets, and none can be broken up or forged by what a
-//! client calls itself.
+//! messages, bytes of records and error codes of a topic since the one before. No line holds
+//! content of records, values of configurations or secrets, and none can be broken up or forged by
+//! what a client calls itself.
 //!
 //! Lines go into a bounded channel, whose other end the owner writes to a file or elsewhere. When
 //! it is full, they are dropped and counted, or hold the message until there is room; the settings
-//! say which. Where messages are held and nobody reads the channel any more, sessions end.
+//! say which. A session ends that is held for longer than a filter may take, or once nobody reads
+//! the channel any more.
 //!
 //! Cost: of data APIs a walk over the structure of each message; of others two walks and a line.
 
@@ -32,7 +33,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use moldau_protocol::names::response_layout;
-use moldau_protocol::{ApiKey, Field, Uuid};
+use moldau_protocol::{ApiKey, Entity, Field, Uuid};
 use moldau_proxy::{
     Direction, Filter, FilterError, FilterFuture, FilterMetric, RequestFrame, RequestOutcome,
     ResponseFrame, SessionContext, SessionFilter, TopicNames, Upstream,
@@ -138,7 +139,7 @@ struct Session {
     session: RecordSession,
     /// What is known of requests in flight, in their order, by correlation id.
     in_flight: RefCell<VecDeque<(i32, Named)>>,
-    used: RefCell<HashMap<(ApiKey, Box<str>), Used>>,
+    used: RefCell<HashMap<ApiKey, HashMap<Box<str>, Used>>>,
     summed_up: Cell<Instant>,
 }
 
@@ -218,16 +219,16 @@ impl Session {
         let names = &self.filter.topic_names;
         for places in places.chunk_by(|a, b| a.ordinals.0 == b.ordinals.0) {
             let Some(first) = places.first() else { continue };
-            let topic: Box<str> = match first.topic {
-                Topic::Name(name) => name.into(),
+            let bytes: usize = places.iter().map(|place| place.records.len()).sum();
+            let first = match first.topic {
+                Topic::Name(name) => self.note_use(api, name, bytes),
                 Topic::Id(id) => match names.get(id) {
-                    Some(name) => (&*name).into(),
-                    None => id.to_string().into(),
+                    Some(name) => self.note_use(api, &name, bytes),
+                    None => self.note_use(api, &id.to_string(), bytes),
                 },
             };
-            let bytes: usize = places.iter().map(|place| place.records.len()).sum();
-            if let Some(topic) = self.note_use(api, topic, bytes) {
-                let of = Of::Topic { topic: &topic };
+            if let Some(topic) = &first {
+                let of = Of::Topic { topic };
                 let event = self.event("first_use", api, Some(version), of);
                 self.filter.tell(&event).await?;
             }
@@ -236,22 +237,29 @@ impl Session {
     }
 
     /// Counts records of a topic, and gives its name if it is used for the first time.
-    fn note_use(&self, api: ApiKey, topic: Box<str>, bytes: usize) -> Option<Box<str>> {
+    fn note_use(&self, api: ApiKey, topic: &str, bytes: usize) -> Option<Box<str>> {
+        self.with_topic(api, topic, |of, is_first| {
+            of.messages += 1;
+            of.record_bytes += u64::try_from(bytes).unwrap_or(u64::MAX);
+            is_first.map(Box::from)
+        })
+    }
+
+    /// Lends what is counted of a topic, with its name if that begins here.
+    fn with_topic<T>(
+        &self,
+        api: ApiKey,
+        topic: &str,
+        work: impl FnOnce(&mut Used, Option<&str>) -> T,
+    ) -> T {
         let mut used = self.used.borrow_mut();
-        let mut key = (api, topic);
-        let mut first = None;
-        if !used.contains_key(&key) {
-            if used.len() >= TOPICS_MAX {
-                key.1 = OTHER_TOPICS.into();
-            }
-            if !used.contains_key(&key) {
-                first = Some(key.1.clone());
-            }
+        let used = used.entry(api).or_default();
+        if let Some(of) = used.get_mut(topic) {
+            return work(of, None);
         }
-        let of_topic = used.entry(key).or_default();
-        of_topic.messages += 1;
-        of_topic.record_bytes += u64::try_from(bytes).unwrap_or(u64::MAX);
-        first
+        let topic = if used.len() < TOPICS_MAX { topic } else { OTHER_TOPICS };
+        let first = (!used.contains_key(topic)).then_some(topic);
+        work(used.entry(topic.into()).or_default(), first)
     }
 
     /// Counts the error codes of topics.
@@ -263,9 +271,13 @@ impl Session {
 
     /// What there is to sum up.
     fn summaries(&self) -> Vec<(ApiKey, Box<str>, Used)> {
-        let mut used = self.used.borrow_mut();
-        let with_use = used.iter_mut().filter(|(_, of)| of.messages > 0 || !of.codes.is_empty());
-        with_use.map(|((api, topic), of)| (*api, topic.clone(), std::mem::take(of))).collect()
+        let mut summaries = Vec::new();
+        for (api, used) in self.used.borrow_mut().iter_mut() {
+            let with_use =
+                used.iter_mut().filter(|(_, of)| of.messages > 0 || !of.codes.is_empty());
+            summaries.extend(with_use.map(|(topic, of)| (*api, topic.clone(), std::mem::take(of))));
+        }
+        summaries
     }
 
     fn summary<'e>(&'e self, api: ApiKey, topic: &'e str, used: &'e Used) -> Event<'e> {
@@ -347,23 +359,22 @@ impl SessionFilter for Session {
 }
 
 /// Counts error codes of the topics of an answer.
-struct TopicCodes<'s> {
+struct TopicCodes<'s, 'm> {
     session: &'s Session,
     api: ApiKey,
-    topic: Option<Box<str>>,
+    topic: Option<Topic<'m>>,
 }
 
-impl Visit<'_> for TopicCodes<'_> {
-    fn text(&mut self, field: &'static Field, text: &str) {
-        if field.entity == Some(moldau_protocol::Entity::TopicName) {
-            self.topic = Some(text.into());
+impl<'m> Visit<'m> for TopicCodes<'_, 'm> {
+    fn text(&mut self, field: &'static Field, text: &'m str) {
+        if field.entity == Some(Entity::TopicName) {
+            self.topic = Some(Topic::Name(text));
         }
     }
 
     fn uuid(&mut self, field: &'static Field, id: Uuid) {
-        if field.entity == Some(moldau_protocol::Entity::TopicId) {
-            let name = self.session.filter.topic_names.get(id);
-            self.topic = Some(name.map_or_else(|| id.to_string().into(), |name| (&*name).into()));
+        if field.entity == Some(Entity::TopicId) {
+            self.topic = Some(Topic::Id(id));
         }
     }
 
@@ -371,13 +382,20 @@ impl Visit<'_> for TopicCodes<'_> {
         if field.name != "ErrorCode" || number == 0 {
             return;
         }
-        let topic = self.topic.clone().unwrap_or_default();
-        let mut used = self.session.used.borrow_mut();
-        let mut key = (self.api, topic);
-        if !used.contains_key(&key) && used.len() >= TOPICS_MAX {
-            key.1 = OTHER_TOPICS.into();
+        let count = |topic: &str| {
+            self.session.with_topic(self.api, topic, |of, _| {
+                *of.codes.entry(code_name(number)).or_default() += 1;
+            });
+        };
+        match self.topic {
+            Some(Topic::Name(name)) => count(name),
+            Some(Topic::Id(id)) => match self.session.filter.topic_names.get(id) {
+                Some(name) => count(&name),
+                None => count(&id.to_string()),
+            },
+            // The code of a whole answer.
+            None => count(""),
         }
-        *used.entry(key).or_default().codes.entry(code_name(number)).or_default() += 1;
     }
 }
 

@@ -14,10 +14,10 @@
 //! **Idempotent and transactional producers.** The cluster never sees the refused batch, just as it
 //! keeps no sequence of a batch that it refuses itself. The client learns from `INVALID_RECORD`
 //! that its sequence numbers were not used. The Java client then numbers the batches behind it
-//! anew, under another epoch, or aborts the transaction. Batches behind it that are already on their
-//! way reach the cluster and get `OUT_OF_ORDER_SEQUENCE_NUMBER` there. To drop only the bad records
-//! and send the others would break exactly this: the batch would count fewer records than sequence
-//! numbers, and the client would take records for lost that were written.
+//! anew, under another epoch, or aborts the transaction. Batches behind it that are already on
+//! their way reach the cluster and get `OUT_OF_ORDER_SEQUENCE_NUMBER` there. To drop only the bad
+//! records and send the others would break exactly this: the batch would count fewer records than
+//! sequence numbers, and the client would take records for lost that were written.
 //!
 //! | cause | code |
 //! |---|---|

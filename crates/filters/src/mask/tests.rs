@@ -2,6 +2,7 @@
 
 use moldau_net::Principal;
 use moldau_records::Compression;
+use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
@@ -167,4 +168,49 @@ fn all_rules_of_a_topic_apply_one_after_the_other() {
     let answer = world.response(fetched(12, "orders", &[values(&[r#"{"a":"xyz","b":"uvw"}"#])]));
     let after = texts(&fetched_partitions(&answer)[0].1);
     assert_eq!(after, [r#"{"a":"*y*","b":"uv*"}"#]);
+}
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let key = || proptest::sample::select(&["a", "b", "\u{e9}\"\\", ""][..]);
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i32>().prop_map(Value::from),
+        key().prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 40, 4, move |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            proptest::collection::vec((key(), inner), 0..4).prop_map(|members| {
+                Value::Object(members.into_iter().map(|(k, v)| (k.to_owned(), v)).collect())
+            }),
+        ]
+    })
+}
+
+/// What the paths of the property below make null, by the tree of a value.
+fn nulled(mut value: Value) -> Value {
+    if let Some(found) = value.pointer_mut("/a/b") {
+        *found = Value::Null;
+    }
+    for member in value.as_object_mut().into_iter().flat_map(|of| of.values_mut()) {
+        if let Some(found) = member.as_array_mut().and_then(|of| of.get_mut(1)) {
+            *found = Value::Null;
+        }
+    }
+    for element in value.as_array_mut().into_iter().flatten() {
+        if let Some(found) = element.as_object_mut().and_then(|of| of.get_mut("a")) {
+            *found = Value::Null;
+        }
+    }
+    value
+}
+
+proptest! {
+    #[test]
+    fn any_value_is_masked_as_its_tree_would_be(value in any_json()) {
+        let rule = rule(&["$.a.b", "*[1]", "[*].a"], Masking::Null);
+        let masked: Value = serde_json::from_str(&masked(rule, &value.to_string())).unwrap();
+        prop_assert_eq!(masked, nulled(value));
+    }
 }

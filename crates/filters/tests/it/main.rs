@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
+mod allocations;
+mod messages;
 mod policies;
 mod rules;
 mod tenants;
