@@ -133,7 +133,8 @@ pub(crate) fn encoded<R: Message>(
     }
 }
 
-fn encode<R: Message>(
+/// The bytes of an answer; `None`, after a log line, if its version cannot express it.
+pub(crate) fn encode<R: Message>(
     key: ApiKey,
     version: i16,
     correlation_id: i32,

@@ -2,8 +2,11 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
+use moldau_net::sasl::{Mechanism, TokenVerifier, Users};
+use moldau_net::tls::ServerTls;
 use moldau_net::{ListenerLimits, Principal};
 use moldau_storage::Durability;
 
@@ -61,15 +64,35 @@ pub struct ListenerConfig {
     pub address: SocketAddr,
     /// What its clients are told to connect to; `None` tells each the address that it came by.
     pub advertised: Option<Advertised>,
+    /// Certificates and keys; `None` for a listener without TLS.
+    pub tls: Option<Arc<ServerTls>>,
+    /// How clients prove who they are; `None` for what their certificate says, if they have one.
+    pub sasl: Option<SaslListener>,
     /// Connections that it takes.
     pub limits: ListenerLimits,
+}
+
+/// What a listener with SASL offers, and whom it knows beside the users of the journal
+/// (AlterUserScramCredentials).
+#[derive(Clone, Debug)]
+pub struct SaslListener {
+    /// The mechanisms offered; at least one.
+    pub mechanisms: Vec<Mechanism>,
+    /// Users of PLAIN, and of SCRAM where the journal has no credential of theirs.
+    pub users: Arc<Users>,
+    /// Who is believed for OAUTHBEARER.
+    pub tokens: Option<Arc<TokenVerifier>>,
+    /// How long a client is believed until it authenticates again (Kafka:
+    /// `connections.max.reauth.ms`); `None` for ever.
+    pub max_reauthentication: Option<Duration>,
 }
 
 impl ListenerConfig {
     /// A listener without security.
     pub fn plain(address: SocketAddr, advertised: Option<Advertised>) -> Self {
         let name = "PLAINTEXT".to_owned();
-        Self { name, address, advertised, limits: ListenerLimits::default() }
+        let (tls, sasl, limits) = (None, None, ListenerLimits::default());
+        Self { name, address, advertised, tls, sasl, limits }
     }
 }
 

@@ -75,6 +75,8 @@ static APIS: &[Api] = apis! {
         typed!(DescribeGroupsRequest, api::groups::describe);
     ListGroups 0..=5 [Cluster Describe, Group Describe]
         typed!(ListGroupsRequest, api::groups::list);
+    SaslHandshake 0..=1 []
+        typed!(SaslHandshakeRequest, api::sasl::handshake);
     ApiVersions 0..=4 []
         typed!(ApiVersionsRequest, api_versions);
     CreateTopics 2..=7 [Cluster Create, Topic Create, Topic DescribeConfigs]
@@ -99,6 +101,8 @@ static APIS: &[Api] = apis! {
         typed!(AlterConfigsRequest, api::alter_configs::handle);
     DescribeLogDirs 1..=5 [Cluster Describe]
         typed!(DescribeLogDirsRequest, api::describe_log_dirs::handle);
+    SaslAuthenticate 0..=2 []
+        typed!(SaslAuthenticateRequest, api::sasl::authenticate);
     CreatePartitions 0..=3 [Topic Alter]
         typed!(CreatePartitionsRequest, api::create_partitions::handle);
     DeleteGroups 0..=2 [Group Delete]

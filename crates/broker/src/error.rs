@@ -11,6 +11,14 @@ pub enum Error {
     /// The operator or the system: an address is taken, a thread was refused.
     #[error(transparent)]
     Net(#[from] moldau_net::Error),
+    /// The operator: a listener cannot offer what it is to offer.
+    #[error("listener {listener}: {source}")]
+    Sasl {
+        /// Its name.
+        listener: String,
+        /// What is wrong.
+        source: moldau_net::SaslError,
+    },
     /// The disk or the operator: the data directory cannot be used.
     #[error(transparent)]
     Storage(#[from] moldau_storage::Error),

@@ -5,7 +5,8 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `server` | start, connections, drain |
+//! | `server` | start, listeners, drain |
+//! | `client_service` | one connection: who the client is, its frames on their way to `dispatch` |
 //! | `dispatch` | the one table: API key, versions, handler |
 //! | `api/` | a handler for each API |
 //! | `state` | what connections share; restoring it from the journal |
@@ -35,6 +36,7 @@ mod api;
 mod authorizer;
 mod call;
 mod catalog;
+mod client_service;
 mod clock;
 mod compaction;
 mod config;
@@ -59,7 +61,7 @@ mod tests;
 mod topic_config;
 mod topic_logs;
 
-pub use config::{Advertised, AuthorizationSettings, Config, ListenerConfig};
+pub use config::{Advertised, AuthorizationSettings, Config, ListenerConfig, SaslListener};
 pub use error::Error;
 pub use moldau_protocol::Uuid;
 pub use moldau_storage::{Damage, Durability, Lost, Orphan, Report};

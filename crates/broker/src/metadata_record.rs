@@ -24,6 +24,8 @@ mod tests;
 
 use std::collections::BTreeMap;
 
+use moldau_net::sasl;
+
 use crate::authorizer::{
     AccessControlEntry, Acl, Operation, PatternType, Permission, ResourcePattern, ResourceType,
 };
@@ -185,6 +187,7 @@ fn put_scram_changes(out: &mut Vec<u8>, changes: &ScramChanges) {
     for (user, mechanism, credential) in &changes.upserted {
         put_string(out, user);
         put_code(out, mechanism.code());
+        let credential = &credential.0;
         out.extend_from_slice(&credential.iterations.to_be_bytes());
         put_bytes(out, &credential.salt);
         put_bytes(out, &credential.stored_key);
@@ -266,12 +269,12 @@ impl<'a> Fields<'a> {
     fn scram_changes(&mut self) -> Result<ScramChanges, String> {
         let upserted = self.counted(|fields| {
             let (user, mechanism) = (fields.string()?, fields.coded(ScramMechanism::of)?);
-            let credential = ScramCredential {
+            let credential = ScramCredential(sasl::ScramCredential {
                 iterations: u32::from_be_bytes(fields.array()?),
                 salt: fields.bytes()?.to_vec(),
                 stored_key: fields.bytes()?.to_vec(),
                 server_key: fields.bytes()?.to_vec(),
-            };
+            });
             Ok((user, mechanism, credential))
         })?;
         let deleted =

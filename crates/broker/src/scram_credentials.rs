@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use aws_lc_rs::{digest, hmac};
+use moldau_net::sasl::{self, Mechanism};
 
 /// How passwords are hashed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -26,49 +26,33 @@ impl ScramMechanism {
         }
     }
 
+    /// The same among all mechanisms of SASL.
+    pub(crate) const fn sasl(self) -> Mechanism {
+        match self {
+            Self::Sha256 => Mechanism::ScramSha256,
+            Self::Sha512 => Mechanism::ScramSha512,
+        }
+    }
+
+    /// The one of a mechanism of SASL, if it is one of SCRAM.
+    pub(crate) fn of_sasl(mechanism: Mechanism) -> Option<Self> {
+        Self::ALL.into_iter().find(|it| it.sasl() == mechanism)
+    }
+
     /// The mechanism of a number.
     pub(crate) fn of(code: i8) -> Option<Self> {
         Self::ALL.into_iter().find(|it| it.code() == code)
     }
 }
 
-/// What the broker knows of a password.
+/// What the broker knows of a password. Shown without it.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct ScramCredential {
-    pub(crate) iterations: u32,
-    pub(crate) salt: Vec<u8>,
-    pub(crate) stored_key: Vec<u8>,
-    pub(crate) server_key: Vec<u8>,
-}
+pub(crate) struct ScramCredential(pub(crate) sasl::ScramCredential);
 
 impl fmt::Debug for ScramCredential {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ScramCredential")
-            .field("iterations", &self.iterations)
-            .finish_non_exhaustive()
-    }
-}
-
-impl ScramCredential {
-    /// The keys of a salted password (RFC 5802, section 3).
-    pub(crate) fn of_salted_password(
-        mechanism: ScramMechanism,
-        salted_password: &[u8],
-        salt: &[u8],
-        iterations: u32,
-    ) -> Self {
-        let (hash, mac) = match mechanism {
-            ScramMechanism::Sha256 => (&digest::SHA256, hmac::HMAC_SHA256),
-            ScramMechanism::Sha512 => (&digest::SHA512, hmac::HMAC_SHA512),
-        };
-        let key = hmac::Key::new(mac, salted_password);
-        let client_key = hmac::sign(&key, b"Client Key");
-        Self {
-            iterations,
-            salt: salt.to_vec(),
-            stored_key: digest::digest(hash, client_key.as_ref()).as_ref().to_vec(),
-            server_key: hmac::sign(&key, b"Server Key").as_ref().to_vec(),
-        }
+        let mut shown = f.debug_struct("ScramCredential");
+        shown.field("iterations", &self.0.iterations).finish_non_exhaustive()
     }
 }
 

@@ -2,26 +2,16 @@
 
 use std::future::Future;
 use std::net::SocketAddr;
-use std::pin::Pin;
-use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
-use moldau_net::{
-    ConnectionLimits, Listener, NetworkThreads, Principal, Reply, Response, Service, serve_admin,
-    serve_connection,
-};
-use moldau_storage::{Admission, Admit, Options, Replay, Storage};
-use tokio::net::TcpStream;
+use moldau_net::{Listener, NetworkThreads, serve_admin};
+use moldau_storage::{Options, Replay, Storage};
 
-use crate::authorizer::Subject;
-use crate::call::Later;
+use crate::client_service::Entrance;
 use crate::clock::wall_clock_ms;
 use crate::config::{Config, ListenerConfig, NODE_ID};
-use crate::dispatch::{self, CallSite};
 use crate::error::Error;
 use crate::metrics;
-use crate::rights::Access;
 use crate::state::{Restored, State};
 use crate::{compaction, retention};
 
@@ -100,11 +90,9 @@ impl Broker {
 
     fn serve_clients(&self, config: &ListenerConfig, listener: Listener) -> Result<(), Error> {
         let handle = self.threads.handle();
-        let (state, net) = (Arc::clone(&self.state), handle.clone());
-        let config = Arc::new(config.clone());
+        let entrance = Entrance::new(&self.state, config, handle.clone())?;
         handle.serve(listener, config.limits.clone(), move |stream, peer| {
-            let (state, net, config) = (Arc::clone(&state), net.clone(), Arc::clone(&config));
-            async move { serve_client(state, net, config, stream, peer).await }
+            Arc::clone(&entrance).serve(stream, peer)
         })?;
         Ok(())
     }
@@ -146,89 +134,5 @@ pub(crate) fn options(config: &Config) -> Options {
 impl Replay for Restored {
     fn metadata(&mut self, bytes: &[u8]) -> Result<(), String> {
         self.replay(bytes)
-    }
-}
-
-async fn serve_client(
-    state: Arc<State>,
-    net: moldau_net::NetworkHandle,
-    listener: Arc<ListenerConfig>,
-    stream: TcpStream,
-    peer: SocketAddr,
-) {
-    let Ok(local) = stream.local_addr() else { return };
-    let access = access(&state, &Principal::anonymous(), peer);
-    let admission = AdmissionState::Idle;
-    let service = ClientService { state, listener, peer, local, access, admission };
-    let limits = ConnectionLimits::default();
-    let metrics = Arc::clone(net.metrics());
-    let closed = serve_connection(stream, service, limits, net.shutdown(), metrics).await;
-    tracing::debug!(%peer, ?closed, "connection closed");
-}
-
-/// What a principal may do by a connection from `peer`; `None` for everything.
-fn access(state: &State, principal: &Principal, peer: SocketAddr) -> Option<Rc<Access>> {
-    let (principal, address) = (principal.to_string(), peer.ip().to_canonical());
-    Access::of(&state.security, Subject { principal, address })
-}
-
-/// The broker as one connection sees it.
-struct ClientService {
-    state: Arc<State>,
-    listener: Arc<ListenerConfig>,
-    access: Option<Rc<Access>>,
-    peer: SocketAddr,
-    local: SocketAddr,
-    admission: AdmissionState,
-}
-
-/// How far the next frame is on its way to be admitted.
-enum AdmissionState {
-    Idle,
-    Waiting(Admit),
-    Admitted(Admission),
-}
-
-impl Service for ClientService {
-    type Future = Later<Response>;
-
-    /// A frame counts against the limit of unflushed bytes until it is known not to be a produce,
-    /// or until it is durable.
-    fn poll_ready(&mut self, cx: &mut Context<'_>, frame_bytes: usize) -> Poll<()> {
-        let mut waiting = match std::mem::replace(&mut self.admission, AdmissionState::Idle) {
-            AdmissionState::Idle => self.state.storage.admit_wait(frame_bytes),
-            AdmissionState::Waiting(waiting) => waiting,
-            admitted @ AdmissionState::Admitted(_) => {
-                self.admission = admitted;
-                return Poll::Ready(());
-            }
-        };
-        match Pin::new(&mut waiting).poll(cx) {
-            Poll::Ready(admission) => {
-                self.admission = AdmissionState::Admitted(admission);
-                Poll::Ready(())
-            }
-            Poll::Pending => {
-                self.admission = AdmissionState::Waiting(waiting);
-                Poll::Pending
-            }
-        }
-    }
-
-    fn call(&mut self, frame: &[u8]) -> Reply<Self::Future> {
-        let admission = match std::mem::replace(&mut self.admission, AdmissionState::Idle) {
-            AdmissionState::Admitted(admission) => Some(admission),
-            AdmissionState::Idle | AdmissionState::Waiting(_) => None,
-        };
-        let site = CallSite {
-            state: &self.state,
-            peer: self.peer,
-            local: self.local,
-            listener: &self.listener,
-            access: self.access.as_ref(),
-            now_ms: wall_clock_ms(),
-            admission,
-        };
-        dispatch::dispatch(site, frame)
     }
 }

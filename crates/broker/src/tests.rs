@@ -14,6 +14,7 @@ mod groups;
 mod hostile;
 mod keyed;
 mod large_topics;
+mod listeners;
 mod log_dirs;
 mod lookups;
 mod produce;

@@ -24,4 +24,5 @@ pub(crate) mod metadata;
 pub(crate) mod offset_for_leader_epoch;
 pub(crate) mod offsets;
 pub(crate) mod produce;
+pub(crate) mod sasl;
 pub(crate) mod scram_credentials;

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use moldau_net::sasl;
 use moldau_protocol::ErrorCode;
 use moldau_protocol::messages::alter_user_scram_credentials_request::{
     ScramCredentialDeletion, ScramCredentialUpsertion,
@@ -69,7 +70,7 @@ fn described(credentials: &ScramCredentials, user: &str) -> DescribeUserScramCre
         let credential = credentials.find(user, mechanism)?;
         Some(CredentialInfo {
             mechanism: mechanism.code(),
-            iterations: i32::try_from(credential.iterations).unwrap_or(i32::MAX),
+            iterations: i32::try_from(credential.0.iterations).unwrap_or(i32::MAX),
             ..CredentialInfo::default()
         })
     });
@@ -206,7 +207,9 @@ fn credential(
     if password.is_empty() {
         return Err(unacceptable("the salted password is empty".to_owned()));
     }
-    Ok((mechanism, ScramCredential::of_salted_password(mechanism, password, salt, iterations)))
+    let keys = sasl::ScramCredential::from_salted_password;
+    let credential = keys(mechanism.sasl(), password, salt, iterations);
+    Ok((mechanism, ScramCredential(credential)))
 }
 
 fn respond(outcomes: Outcomes) -> AlterUserScramCredentialsResponse {

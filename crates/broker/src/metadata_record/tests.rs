@@ -30,7 +30,7 @@ fn scram_changes() -> impl Strategy<Value = ScramChanges> {
     let keys = [any::<Vec<u8>>(), any::<Vec<u8>>(), any::<Vec<u8>>()];
     let credential =
         (any::<u32>(), keys).prop_map(|(iterations, [salt, stored_key, server_key])| {
-            ScramCredential { iterations, salt, stored_key, server_key }
+            ScramCredential(sasl::ScramCredential { iterations, salt, stored_key, server_key })
         });
     let upserted = proptest::collection::vec((".{0,20}", mechanism(), credential), 0..3);
     let deleted = proptest::collection::vec((".{0,20}", mechanism()), 0..3);
@@ -109,12 +109,12 @@ fn acls_are_written_as_documented() {
 
 #[test]
 fn scram_credentials_are_written_as_documented() {
-    let credential = ScramCredential {
+    let credential = ScramCredential(sasl::ScramCredential {
         iterations: 4096,
         salt: b"salt".to_vec(),
         stored_key: b"stored".to_vec(),
         server_key: b"server".to_vec(),
-    };
+    });
     let record = MetadataRecord::ScramCredentialsChanged(ScramChanges {
         upserted: vec![("a".to_owned(), ScramMechanism::Sha256, credential)],
         deleted: vec![("b".to_owned(), ScramMechanism::Sha512)],

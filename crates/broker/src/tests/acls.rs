@@ -10,7 +10,7 @@ use moldau_protocol::messages::describe_user_scram_credentials_request::UserName
 use moldau_protocol::messages::{
     AlterUserScramCredentialsRequest, CreateAclsRequest, DeleteAclsRequest, DescribeAclsRequest,
     DescribeAclsResponse, DescribeClientQuotasRequest, DescribeUserScramCredentialsRequest,
-    DescribeUserScramCredentialsResponse,
+    DescribeUserScramCredentialsResponse, SaslAuthenticateRequest, SaslHandshakeRequest,
 };
 use moldau_storage::Drive;
 
@@ -272,7 +272,7 @@ fn the_keys_of_a_credential_are_those_of_rfc_7677() {
     alter(&world, vec![upsertion], Vec::new());
     let (stored_key, server_key) = world.state.security.view_credentials(|credentials| {
         let kept = credentials.find("user", ScramMechanism::Sha256).unwrap();
-        (kept.stored_key.clone(), kept.server_key.clone())
+        (kept.0.stored_key.clone(), kept.0.server_key.clone())
     });
     let stored = "586e5df283e6dceb5c3e791d8b8528ec191e664045ce971792e2e6b5bb13e2a6";
     let server = "c1f3cbc1c13a9d35a14c0990eed97629ea225863e566a4314ab99f3f00e5d9d5";
@@ -352,4 +352,6 @@ pub(super) fn ask_about_security(world: &World) {
         });
     }
     each(world, |_| DescribeClientQuotasRequest::default());
+    each(world, |_| SaslHandshakeRequest { mechanism: "PLAIN".to_owned() });
+    each(world, |_| SaslAuthenticateRequest::default());
 }

@@ -199,7 +199,7 @@ fn runtime() -> Runtime {
     Builder::new_current_thread().enable_time().build().unwrap()
 }
 
-fn config(data_dir: &Path) -> Config {
+pub(super) fn config(data_dir: &Path) -> Config {
     Config {
         data_dir: data_dir.to_owned(),
         listeners: vec![ListenerConfig::plain(SocketAddr::from(([127, 0, 0, 1], 0)), None)],

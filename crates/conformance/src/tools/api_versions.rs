@@ -6,7 +6,7 @@ use crate::check::Check;
 
 /// The APIs that the broker serves, by Kafka's names. Nothing else may be advertised: a client
 /// chooses its way by what it sees here.
-const SERVED: [&str; 34] = [
+const SERVED: [&str; 36] = [
     "AlterConfigs",
     "AlterUserScramCredentials",
     "ApiVersions",
@@ -40,6 +40,8 @@ const SERVED: [&str; 34] = [
     "OffsetFetch",
     "OffsetForLeaderEpoch",
     "Produce",
+    "SaslAuthenticate",
+    "SaslHandshake",
     "SyncGroup",
 ];
 

@@ -1,0 +1,273 @@
+//! One connection: TLS and SASL before the first request, then each frame on its way to `dispatch`.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use moldau_net::sasl::{
+    self, Credentials, FAILED_AUTHENTICATION_DELAY, Mechanism, SaslServer, SaslServerSettings,
+    SaslSession, SaslState, Users,
+};
+use moldau_net::{
+    ConnectionLimits, NetworkHandle, Principal, Reply, Response, Service, Stream, serve_connection,
+};
+use moldau_protocol::frame::{self, RequestHeader};
+use moldau_protocol::messages::{SaslAuthenticateRequest, SaslHandshakeRequest};
+use moldau_protocol::{ApiKey, ErrorCode, Message, Reader};
+use moldau_storage::{Admission, Admit};
+use tokio::net::TcpStream;
+
+use crate::authorizer::Subject;
+use crate::call::{Later, Served, encode};
+use crate::clock::wall_clock_ms;
+use crate::config::{ListenerConfig, SaslListener};
+use crate::dispatch::{self, CallSite};
+use crate::error::Error;
+use crate::rights::Access;
+use crate::scram_credentials::ScramMechanism;
+use crate::security::Security;
+use crate::state::State;
+
+/// What the connections of a listener share.
+pub(crate) struct Entrance {
+    state: Arc<State>,
+    config: ListenerConfig,
+    sasl: Option<Arc<SaslServer>>,
+    net: NetworkHandle,
+}
+
+impl Entrance {
+    /// # Errors
+    /// Mechanisms that the listener cannot offer.
+    pub(crate) fn new(
+        state: &Arc<State>,
+        config: &ListenerConfig,
+        net: NetworkHandle,
+    ) -> Result<Arc<Self>, Error> {
+        let server = config.sasl.as_ref().map(|sasl| sasl_server(sasl, state));
+        let sasl = server.transpose().map_err(|source| {
+            let listener = config.name.clone();
+            Error::Sasl { listener, source }
+        })?;
+        let (state, config) = (Arc::clone(state), config.clone());
+        Ok(Arc::new(Self { state, config, sasl: sasl.map(Arc::new), net }))
+    }
+
+    /// Serves one connection to its end.
+    pub(crate) async fn serve(self: Arc<Self>, stream: TcpStream, peer: SocketAddr) {
+        let Ok(local) = stream.local_addr() else { return };
+        let deadline = tokio::time::Instant::now() + self.config.limits.handshake_timeout;
+        let (stream, principal) = match &self.config.tls {
+            None => (Stream::from(stream), None),
+            Some(tls) => match tls.accept(stream, deadline).await {
+                Ok(accepted) => (accepted.stream, accepted.principal),
+                Err(error) => {
+                    let listener = &self.config.name;
+                    tracing::info!(%peer, listener, %error, "a TLS handshake failed");
+                    return;
+                }
+            },
+        };
+        let service = ClientService::new(&self, peer, local, principal);
+        let limits = ConnectionLimits {
+            authentication_timeout: deadline.saturating_duration_since(tokio::time::Instant::now()),
+            ..ConnectionLimits::default()
+        };
+        let metrics = Arc::clone(self.net.metrics());
+        let closed = serve_connection(stream, service, limits, self.net.shutdown(), metrics).await;
+        tracing::debug!(%peer, ?closed, "connection closed");
+    }
+}
+
+fn sasl_server(sasl: &SaslListener, state: &State) -> Result<SaslServer, moldau_net::SaslError> {
+    let (users, security) = (Arc::clone(&sasl.users), Arc::clone(&state.security));
+    SaslServer::new(SaslServerSettings {
+        mechanisms: sasl.mechanisms.clone(),
+        credentials: Arc::new(KnownUsers { users, security }),
+        tokens: sasl.tokens.clone(),
+        max_reauthentication: sasl.max_reauthentication,
+    })
+}
+
+/// The users of a listener and those of the journal.
+struct KnownUsers {
+    users: Arc<Users>,
+    security: Arc<Security>,
+}
+
+impl Credentials for KnownUsers {
+    fn plain(&self, user: &str, password: &str) -> bool {
+        self.users.plain(user, password)
+    }
+
+    fn scram(&self, mechanism: Mechanism, user: &str) -> Option<sasl::ScramCredential> {
+        let own = ScramMechanism::of_sasl(mechanism)?;
+        let found = self.security.view_credentials(|all| all.find(user, own).cloned());
+        match found {
+            Some(found) => Some(found.0),
+            None => self.users.scram(mechanism, user),
+        }
+    }
+}
+
+/// The broker as one connection sees it.
+pub(crate) struct ClientService {
+    entrance: Arc<Entrance>,
+    /// `None` where the client need not prove who it is.
+    sasl: Option<SaslSession>,
+    /// What the client may do; `None` for everything, once it is authenticated.
+    access: Option<Rc<Access>>,
+    peer: SocketAddr,
+    local: SocketAddr,
+    admission: AdmissionState,
+}
+
+/// How far the next frame is on its way to be admitted.
+enum AdmissionState {
+    Idle,
+    Waiting(Admit),
+    Admitted(Admission),
+}
+
+impl ClientService {
+    /// A connection whose client is `principal` by its certificate.
+    pub(crate) fn new(
+        entrance: &Arc<Entrance>,
+        peer: SocketAddr,
+        local: SocketAddr,
+        principal: Option<Principal>,
+    ) -> Self {
+        let principal = principal.unwrap_or_else(Principal::anonymous);
+        let sasl = entrance.sasl.as_ref().map(|server| SaslSession::new(Arc::clone(server)));
+        let access = access(&entrance.state, &principal, peer);
+        let (entrance, admission) = (Arc::clone(entrance), AdmissionState::Idle);
+        Self { entrance, sasl, access, peer, local, admission }
+    }
+
+    /// Answers what belongs to SASL and refuses what has to wait for it; `None` for a request that
+    /// may be served.
+    fn authenticate(&mut self, bytes: &[u8]) -> Option<Served> {
+        let session = self.sasl.as_mut()?;
+        let Ok(peek) = frame::peek(bytes) else {
+            return Some(Reply::Close("malformed request header"));
+        };
+        let Ok(key) = ApiKey::try_from(peek.api_key) else {
+            return Some(Reply::Close("unknown API"));
+        };
+        let now = Instant::now();
+        if let sasl::Admit::No(reason) = session.admits(key, now) {
+            return Some(Reply::Close(reason));
+        }
+        match (key, peek.api_version) {
+            (ApiKey::SaslHandshake, 1) => {
+                let Some((header, request)) = read::<SaslHandshakeRequest>(bytes) else {
+                    return Some(Reply::Close("malformed request"));
+                };
+                let response = session.handshake(&request);
+                let ends = response.error_code != i16::from(ErrorCode::None);
+                let bytes = encode(key, 1, header.correlation_id, &response).unwrap_or_default();
+                Some(match ends {
+                    false => Reply::Ready(bytes),
+                    true => Reply::Last(Box::pin(async { bytes }), "no SASL mechanism in common"),
+                })
+            }
+            (ApiKey::SaslHandshake, _) => Some(Reply::Close("SaslHandshake without a version 1")),
+            (ApiKey::SaslAuthenticate, version @ 0..=2) => {
+                let Some((header, request)) = read::<SaslAuthenticateRequest>(bytes) else {
+                    return Some(Reply::Close("malformed request"));
+                };
+                let (response, state) = session.authenticate(&request, now);
+                let encoded = encode(key, version, header.correlation_id, &response);
+                Some(self.proceed(encoded.unwrap_or_default(), response.error_message, state))
+            }
+            _ => None,
+        }
+    }
+
+    /// Goes on after a message of the client's authentication.
+    fn proceed(&mut self, answer: Response, problem: Option<String>, state: SaslState) -> Served {
+        match state {
+            SaslState::Going => {}
+            SaslState::Authenticated(principal) => {
+                self.access = access(&self.entrance.state, &principal, self.peer);
+            }
+            SaslState::Failed => {
+                let (peer, listener) = (self.peer, &self.entrance.config.name);
+                tracing::info!(%peer, listener, problem, "an authentication failed");
+                let answer = async move {
+                    tokio::time::sleep(FAILED_AUTHENTICATION_DELAY).await;
+                    answer
+                };
+                return Reply::Last(Box::pin(answer), "the authentication failed");
+            }
+        }
+        Reply::Ready(answer)
+    }
+}
+
+/// What a principal may do by a connection from `peer`; `None` for everything.
+fn access(state: &State, principal: &Principal, peer: SocketAddr) -> Option<Rc<Access>> {
+    let (principal, address) = (principal.to_string(), peer.ip().to_canonical());
+    Access::of(&state.security, Subject { principal, address })
+}
+
+fn read<Q: Message>(bytes: &[u8]) -> Option<(RequestHeader<'_>, Q)> {
+    let (header, body) = RequestHeader::parse(bytes).ok()?;
+    let request = Q::decode(&mut Reader::new(body), header.api_version).ok()?;
+    Some((header, request))
+}
+
+impl Service for ClientService {
+    type Future = Later<Response>;
+
+    fn is_authenticated(&self) -> bool {
+        self.sasl.as_ref().is_none_or(|session| session.principal().is_some())
+    }
+
+    /// A frame counts against the limit of unflushed bytes until it is known not to be a produce,
+    /// or until it is durable.
+    fn poll_ready(&mut self, cx: &mut Context<'_>, frame_bytes: usize) -> Poll<()> {
+        let mut waiting = match std::mem::replace(&mut self.admission, AdmissionState::Idle) {
+            AdmissionState::Idle => self.entrance.state.storage.admit_wait(frame_bytes),
+            AdmissionState::Waiting(waiting) => waiting,
+            admitted @ AdmissionState::Admitted(_) => {
+                self.admission = admitted;
+                return Poll::Ready(());
+            }
+        };
+        match Pin::new(&mut waiting).poll(cx) {
+            Poll::Ready(admission) => {
+                self.admission = AdmissionState::Admitted(admission);
+                Poll::Ready(())
+            }
+            Poll::Pending => {
+                self.admission = AdmissionState::Waiting(waiting);
+                Poll::Pending
+            }
+        }
+    }
+
+    fn call(&mut self, frame: &[u8]) -> Reply<Self::Future> {
+        let admission = match std::mem::replace(&mut self.admission, AdmissionState::Idle) {
+            AdmissionState::Admitted(admission) => Some(admission),
+            AdmissionState::Idle | AdmissionState::Waiting(_) => None,
+        };
+        if let Some(reply) = self.authenticate(frame) {
+            return reply;
+        }
+        let site = CallSite {
+            state: &self.entrance.state,
+            peer: self.peer,
+            local: self.local,
+            listener: &self.entrance.config,
+            access: self.access.as_ref(),
+            now_ms: wall_clock_ms(),
+            admission,
+        };
+        dispatch::dispatch(site, frame)
+    }
+}
