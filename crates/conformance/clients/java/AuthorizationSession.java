@@ -11,7 +11,6 @@ import java.net.Socket;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Base64;
-import java.util.Iterator;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -178,8 +177,7 @@ public final class AuthorizationSession {
             return "";
         }
         List<String> fields = new ArrayList<>();
-        for (Iterator<Map.Entry<String, JsonNode>> it = node.fields(); it.hasNext(); ) {
-            Map.Entry<String, JsonNode> field = it.next();
+        for (Map.Entry<String, JsonNode> field : node.properties()) {
             String name = field.getKey();
             String lower = name.toLowerCase(Locale.ROOT);
             boolean told = lower.endsWith("errorcode") || lower.endsWith("authorizedoperations")
