@@ -12,6 +12,7 @@ mod filtering;
 mod gateways;
 mod hostile_records;
 mod lifecycle;
+mod limits;
 mod relaying;
 mod reloading;
 mod rewriting;
