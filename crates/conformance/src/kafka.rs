@@ -2,11 +2,11 @@
 
 use std::fs;
 use std::net::SocketAddrV4;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 
 use crate::peers::Peers;
 use crate::process::{Process, free_ports, loopback};
@@ -31,6 +31,7 @@ const PORTS: u16 = 2;
 pub struct Kafka {
     nodes: Vec<Process>,
     bootstrap: String,
+    directory: PathBuf,
 }
 
 impl Kafka {
@@ -55,20 +56,32 @@ impl Kafka {
         let port = free_ports(nodes * PORTS)?;
         let mut processes = Vec::new();
         for node in 1..=nodes {
-            let layout = Layout { nodes, port };
-            processes.push(start_node(peers, directory, layout, node, further)?);
+            format_node(peers, directory, Layout { nodes, port }, node, further)?;
+            processes.push(start_node(peers, directory, node)?);
         }
         for process in &mut processes {
-            process.await_ready(START_TIMEOUT, |kafka| {
-                kafka.stderr_text().contains(STARTED) || kafka.stdout_text().contains(STARTED)
-            })?;
+            await_started(process)?;
         }
-        Ok(Self { nodes: processes, bootstrap: loopback(port).to_string() })
+        let bootstrap = loopback(port).to_string();
+        Ok(Self { nodes: processes, bootstrap, directory: directory.to_owned() })
     }
 
     /// The address that clients connect to.
     pub fn bootstrap(&self) -> &str {
         &self.bootstrap
+    }
+
+    /// Ends a node, counted from 1, without a word to the others.
+    pub fn kill(&mut self, node: u16) -> Result<()> {
+        let process = self.nodes.get_mut(usize::from(node - 1)).context("there is no such node")?;
+        process.kill().map(drop)
+    }
+
+    /// Starts a node that was killed, with the files that it has, and waits until it serves.
+    pub fn restart(&mut self, peers: &Peers, node: u16) -> Result<()> {
+        let place = self.nodes.get_mut(usize::from(node - 1)).context("there is no such node")?;
+        *place = start_node(peers, &self.directory, node)?;
+        await_started(place)
     }
 
     /// The last lines of its output.
@@ -91,14 +104,20 @@ impl Drop for Kafka {
     }
 }
 
-/// Formats the directory of a node and starts it, without waiting until it serves.
-fn start_node(
+fn await_started(node: &mut Process) -> Result<()> {
+    node.await_ready(START_TIMEOUT, |kafka| {
+        kafka.stderr_text().contains(STARTED) || kafka.stdout_text().contains(STARTED)
+    })
+}
+
+/// Writes the properties of a node and formats its directory.
+fn format_node(
     peers: &Peers,
     directory: &Path,
     layout: Layout,
     node: u16,
     further: &str,
-) -> Result<Process> {
+) -> Result<()> {
     let name = format!("kafka-{node}");
     let home = directory.join(&name);
     fs::create_dir_all(&home)?;
@@ -111,14 +130,19 @@ fn start_node(
     format.arg(&properties);
     let formatted = Process::run(format, &format!("{name}-format"), directory, "", START_TIMEOUT)?;
     ensure!(formatted.success(), "cannot format: {}", formatted.explanation());
+    Ok(())
+}
 
+/// Starts a node, without waiting until it serves.
+fn start_node(peers: &Peers, directory: &Path, node: u16) -> Result<Process> {
+    let name = format!("kafka-{node}");
     let mut command = Command::new("java");
     command
         .args(["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"])
         .arg("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
         .arg("-Dorg.slf4j.simpleLogger.log.kafka.server=info")
         .args(["-cp", &peers.kafka_classpath()?, "kafka.Kafka"])
-        .arg(&properties);
+        .arg(directory.join(&name).join("server.properties"));
     Process::spawn(command, &name, directory)
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Development only. `cargo xtask peers` installs what this crate runs. The binary
 //! `moldau-conformance` runs clients and tools, `moldau-authorization` requests with and without
-//! rights, `moldau-interop` Kroxylicious; `cargo xtask test` calls all of them.
+//! rights, `moldau-interop` Kroxylicious; `cargo xtask test` calls all of them. `moldau-outages`
+//! kills the brokers of a Kafka behind the proxy.
 //!
 //! - [`peers`]: where the installed clients and Apache Kafka are;
 //! - [`process`]: a child process that never outlives its owner;
@@ -17,6 +18,7 @@
 //! - [`tools`]: Kafka's command-line tools, with what their output must show;
 //! - [`authorization`]: what clients without rights are told, by Apache Kafka and by our broker;
 //! - [`interop`]: record encryption by Kroxylicious and by our proxy, each reading the other's;
+//! - [`outages`]: brokers killed one after the other behind the proxy, under load;
 //! - [`matrix`]: every program and scenario against every target, and the table of results.
 //!
 //! Invariants: a cell of the matrix uses topics and groups that no other cell uses, so cells
@@ -32,6 +34,7 @@ pub mod kafka;
 pub mod kroxylicious;
 pub mod matrix;
 pub mod moldau;
+pub mod outages;
 pub mod peers;
 pub mod process;
 pub mod target;
