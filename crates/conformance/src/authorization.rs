@@ -25,7 +25,7 @@ const SESSION_TIMEOUT: Duration = Duration::from_secs(240);
 /// A tool is a JVM that starts, asks and ends.
 const TOOL_TIMEOUT: Duration = Duration::from_secs(60);
 
-const ACLS: &str = "kafka.admin.AclCommand";
+const ACLS: &str = "org.apache.kafka.tools.AclCommand";
 const CONFIGS: &str = "kafka.admin.ConfigCommand";
 
 /// Steps that end otherwise in our broker: the step, how it ends there, and why.
