@@ -84,7 +84,7 @@ pub enum TlsError {
     #[error("TLS handshake not done in time")]
     TimedOut,
     /// The client asked for a host that no identity is for.
-    #[error("TLS handshake: no certificate for server name {name:?}")]
+    #[error("TLS handshake: no certificate for {}", host(name.as_deref()))]
     UnknownServerName {
         /// The name in the client's SNI.
         name: Option<String>,
@@ -104,6 +104,10 @@ pub enum TlsError {
     /// The socket failed or ended within the handshake.
     #[error("TLS handshake: {0}")]
     Io(io::Error),
+}
+
+fn host(name: Option<&str>) -> String {
+    name.map_or_else(|| "clients that name no host".to_owned(), |name| format!("{name:?}"))
 }
 
 impl From<io::Error> for TlsError {

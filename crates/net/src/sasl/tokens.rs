@@ -10,7 +10,7 @@ use jsonwebtoken::jwk::{Jwk, PublicKeyUse};
 use jsonwebtoken::{Algorithm, AlgorithmFamily, DecodingKey, Validation};
 use serde_json::{Map, Value};
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep_until};
 
 use super::key_set::KeySetUrl;
 use crate::error::SaslError;
@@ -280,8 +280,6 @@ async fn wait(verifier: &Weak<TokenVerifier>, earliest: Instant, latest: Instant
         if Instant::now() >= latest {
             return;
         }
-        drop(verifier);
-        sleep(Duration::ZERO).await;
     }
 }
 

@@ -256,6 +256,8 @@ const KEYWORDS: [(&str, &str); 9] = [
 
 #[cfg(test)]
 mod tests {
+    use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
+
     use super::*;
 
     fn apply(rules: &str, name: &str) -> Option<String> {
@@ -306,6 +308,23 @@ mod tests {
             let error = PrincipalMapping::parse(rules).unwrap_err();
             assert!(matches!(error, TlsError::MappingRule { .. }), "{rules}: {error}");
         }
+    }
+
+    #[test]
+    fn name_in_a_certificate_is_given_as_java_gives_it() {
+        let mut params = CertificateParams::default();
+        params.distinguished_name = DistinguishedName::new();
+        params.distinguished_name.push(DnType::CountryName, "CZ");
+        params.distinguished_name.push(DnType::OrganizationName, "Moldau, z. s.");
+        let email = DnType::CustomDnType(vec![1, 2, 840, 113_549, 1, 9, 1]);
+        params.distinguished_name.push(email, "a@b");
+        params.distinguished_name.push(DnType::CommonName, "alice");
+        let key = KeyPair::generate().unwrap();
+        let certificate = params.self_signed(&key).unwrap();
+        let principal = PrincipalMapping::default().principal(certificate.der()).unwrap();
+        let name = "CN=alice,1.2.840.113549.1.9.1=#0c03614062,O=Moldau\\, z. s.,C=CZ";
+        assert_eq!(principal, Principal::user(name));
+        assert!(PrincipalMapping::default().principal(b"no certificate").is_err());
     }
 
     #[test]
