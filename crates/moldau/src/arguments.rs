@@ -43,6 +43,11 @@ pub(crate) enum Command {
     Consume(ConsumeOptions),
     /// List, describe and delete consumer groups.
     Groups(GroupsOptions),
+    /// Make lines of a users_file.
+    Users {
+        #[command(subcommand)]
+        action: UsersAction,
+    },
     /// Look at configuration files.
     Config {
         #[command(subcommand)]
@@ -132,6 +137,22 @@ pub(crate) enum ProxyAction {
     /// Make, change and show a file of key encryption keys.
     #[command(subcommand)]
     Keys(KeysAction),
+    /// Translate the configuration of another proxy, and tell what has no translation.
+    Import(ImportOptions),
+}
+
+/// Exits 1 if something has no translation.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ImportOptions {
+    /// Configuration file of Kroxylicious.
+    #[arg(value_name = "KROXYLICIOUS.YAML", required_unless_present = "kafka_proxy")]
+    pub(crate) file: Option<PathBuf>,
+    /// Take what follows for the flags of kafka-proxy: `--kafka-proxy -- FLAGS`.
+    #[arg(long, conflicts_with = "file")]
+    pub(crate) kafka_proxy: bool,
+    /// Flags of kafka-proxy.
+    #[arg(last = true, requires = "kafka_proxy", value_name = "FLAGS")]
+    pub(crate) flags: Vec<String>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -538,6 +559,41 @@ pub(crate) enum GroupsAction {
     Describe { group: String },
     /// Delete a group without members.
     Delete { group: String },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum UsersAction {
+    /// Print a user's credential for SCRAM, from which the password cannot be had.
+    Scram(ScramOptions),
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ScramOptions {
+    /// Name of the user.
+    #[arg(long)]
+    pub(crate) user: String,
+    /// Mechanism that the credential serves.
+    #[arg(long, value_enum, default_value_t = ScramChoice::Sha512)]
+    pub(crate) mechanism: ScramChoice,
+    /// Rounds of hashing: more of them make guessing slower, and each login.
+    #[arg(long, default_value_t = 4096, value_parser = scram_iterations())]
+    pub(crate) iterations: u32,
+    /// File with the password in its first line [default: stdin].
+    #[arg(long, value_name = "FILE")]
+    pub(crate) password_file: Option<PathBuf>,
+}
+
+/// From what RFC 7677 asks for to where a login takes a second.
+fn scram_iterations() -> clap::builder::RangedI64ValueParser<u32> {
+    clap::value_parser!(u32).range(4096..=1_000_000)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ScramChoice {
+    #[value(name = "SCRAM-SHA-256")]
+    Sha256,
+    #[value(name = "SCRAM-SHA-512")]
+    Sha512,
 }
 
 #[derive(Debug, Subcommand)]

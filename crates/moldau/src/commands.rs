@@ -9,9 +9,12 @@ pub(crate) mod lab;
 mod lab_cores;
 pub(crate) mod produce;
 pub(crate) mod proxy;
+pub(crate) mod proxy_import;
 pub(crate) mod proxy_keys;
 pub(crate) mod repair;
 pub(crate) mod topics;
+pub(crate) mod users;
 
 mod session;
 mod signals;
+mod watch;

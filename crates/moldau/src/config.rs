@@ -5,11 +5,16 @@
 //! that may be wrong in themselves stand as [`At`] in the structs of the files.
 
 pub(crate) mod broker;
+mod gateway;
 mod ports;
 mod problem;
 pub(crate) mod proxy;
 mod record_encryption;
+mod sasl;
 mod sources;
+mod tls;
+mod upstream;
+pub(crate) mod users;
 
 use std::path::Path;
 
@@ -18,7 +23,7 @@ use serde::de::DeserializeOwned;
 
 use problem::At;
 pub(crate) use problem::Problem;
-pub(crate) use sources::Sources;
+pub(crate) use sources::{Mark, Sources, mark};
 
 /// Reads a configuration file, parses it, and makes settings of its keys.
 ///
@@ -134,12 +139,28 @@ mod tests {
     fn every_key_is_documented_and_every_documented_key_exists() {
         let broker = known_keys::<broker::File>("'0': 1");
         assert_eq!(broker, documented_keys("## `moldau broker"));
-        let mut proxy = known_keys::<proxy::File>("'0': 1");
-        proxy.extend(known_keys::<proxy::File>("virtual_clusters: [{'0': 1}]"));
-        let mut documented = documented_keys("## `moldau proxy");
-        proxy.sort();
-        documented.sort();
-        assert_eq!(proxy, documented);
+        let keys = [
+            known_keys::<proxy::File>("'0': 1"),
+            known_keys::<proxy::File>("virtual_clusters: [{'0': 1}]"),
+            known_keys::<gateway::Ports>("'0': 1"),
+            known_keys::<gateway::Sni>("'0': 1"),
+            known_keys::<upstream::Keys>("'0': 1"),
+            known_keys::<proxy::LimitKeys>("'0': 1"),
+        ];
+        assert_eq!(keys.concat(), documented_keys("## `moldau proxy"));
+        let keys = [known_keys::<tls::Server>("'0': 1"), known_keys::<tls::Client>("'0': 1")];
+        assert_eq!(keys.concat(), documented_keys("## `tls`"));
+        let keys = [
+            known_keys::<sasl::Downstream>("'0': 1"),
+            known_keys::<sasl::Server>("'0': 1"),
+            known_keys::<sasl::Tokens>("'0': 1"),
+            known_keys::<sasl::Client>("'0': 1"),
+        ];
+        assert_eq!(keys.concat(), documented_keys("## `sasl`"));
+        let tenants = known_keys::<proxy::MultiTenantKeys>("'0': 1");
+        assert_eq!(tenants, documented_keys("## `multi_tenant`"));
+        let rules = known_keys::<proxy::AuthorizationKeys>("'0': 1");
+        assert_eq!(rules, documented_keys("## `authorization`"));
         let mut filter = known_keys::<record_encryption::Settings>("'0': 1");
         filter.extend(known_keys::<record_encryption::OfKeyFile>("'0': 1"));
         filter.extend(known_keys::<record_encryption::OfVault>("'0': 1"));

@@ -7,6 +7,7 @@
 mod arguments;
 mod commands;
 mod config;
+mod import;
 mod logging;
 mod units;
 
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
         }
         Command::Proxy(options) => match (options.action, options.config) {
             (Some(ProxyAction::Keys(action)), _) => commands::proxy_keys::run(&action),
+            (Some(ProxyAction::Import(options)), _) => commands::proxy_import::run(&options),
             (None, config) => commands::proxy::run(&config.expect("clap requires it")),
         },
         Command::Lab(question) => commands::lab::run(question),
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
         Command::Produce(options) => commands::produce::run(&options),
         Command::Consume(options) => commands::consume::run(&options),
         Command::Groups(options) => commands::groups::run(options),
+        Command::Users { action } => commands::users::run(&action),
         Command::Config { action: arguments::ConfigAction::Check { file } } => {
             commands::config_check::run(&file)
         }

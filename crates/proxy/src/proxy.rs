@@ -67,6 +67,11 @@ impl Proxy {
         reloaded
     }
 
+    /// Counts a configuration that was refused before it could be handed over.
+    pub fn count_refused_reload(&self) {
+        add(&self.metrics.reload_failures, 1);
+    }
+
     /// Name and bootstrap address of each virtual cluster, in the order of the configuration.
     #[must_use]
     pub fn bootstrap_addresses(&self) -> Vec<(String, SocketAddr)> {

@@ -27,9 +27,13 @@ impl Signals {
         Ok(Self { runtime, terminate, interrupt })
     }
 
-    /// Waits for a signal.
-    pub(crate) fn wait(self) {
-        self.wait_or(std::future::pending::<()>());
+    /// SIGHUP, which asks for a reload and ends the process no longer.
+    ///
+    /// # Errors
+    /// The system refused a handler.
+    pub(crate) fn hangups(&self) -> std::io::Result<Signal> {
+        let _guard = self.runtime.enter();
+        signal(SignalKind::hangup())
     }
 
     /// Waits for a signal (`None`) or for something else (`Some`).

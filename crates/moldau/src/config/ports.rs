@@ -1,7 +1,9 @@
-//! Addresses that the virtual clusters of a proxy listen on, and where they get in each other's way.
+//! Addresses that the virtual clusters of a proxy listen on, and which of them meet.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+
+use moldau_proxy::Gateway;
 
 use super::problem::{At, Problem};
 use super::sources::Sources;
@@ -10,61 +12,67 @@ use super::sources::Sources;
 const ROOM_MIN: u16 = 16;
 
 /// What one virtual cluster listens on.
-#[derive(Debug)]
-pub(super) struct Ports<'a> {
-    /// The name of the virtual cluster.
-    pub(super) cluster: &'a str,
+struct Ports<'a> {
+    cluster: &'a str,
+    gateway: &'a At<Gateway>,
     /// Where clients connect first.
-    pub(super) bootstrap: &'a At<SocketAddr>,
+    address: SocketAddr,
     /// Brokers get the ports from here on; 0 lets the system choose. `None` if they need none.
-    pub(super) broker_port_start: Option<u16>,
+    of_brokers: Option<u16>,
 }
 
-impl Ports<'_> {
+impl<'a> Ports<'a> {
+    fn new(cluster: &'a str, gateway: &'a At<Gateway>) -> Self {
+        let (address, of_brokers) = match &gateway.value {
+            Gateway::Ports { bootstrap, broker_port_start, .. } => {
+                (*bootstrap, Some(*broker_port_start))
+            }
+            Gateway::Sni { listen, .. } => (*listen, None),
+        };
+        Self { cluster, gateway, address, of_brokers }
+    }
+
     /// Whether both listen on the same addresses of the machine, whatever the ports.
     fn meets(&self, other: SocketAddr) -> bool {
-        let own = self.bootstrap.value.ip();
+        let own = self.address.ip();
         own == other.ip() || own.is_unspecified() || other.ip().is_unspecified()
     }
 
     /// Whether `address` is where clients connect first.
-    fn is_bootstrap(&self, address: SocketAddr) -> bool {
-        let port = self.bootstrap.value.port();
+    fn has(&self, address: SocketAddr) -> bool {
+        let port = self.address.port();
         port > 0 && port == address.port() && self.meets(address)
     }
 }
 
-/// Refuses names and addresses that stand twice, and warns of ports that may meet.
+/// Refuses addresses that stand twice, and warns of ports that may meet.
 ///
 /// # Errors
 /// Names the second of those that collide.
-pub(super) fn check(
-    admin: Option<&At<SocketAddr>>,
-    clusters: &[Ports<'_>],
+pub(super) fn check<'a>(
+    admin: &At<SocketAddr>,
+    clusters: impl Iterator<Item = (&'a str, &'a At<Gateway>)>,
     sources: &mut Sources,
 ) -> Result<(), Problem> {
+    let clusters: Vec<_> = clusters.map(|(name, gateway)| Ports::new(name, gateway)).collect();
     for (index, own) in clusters.iter().enumerate() {
-        let taken = |at: &At<SocketAddr>, key: &str| {
-            let (address, cluster) = (at.value, own.cluster);
-            let text = format!("{key}: {address} is in use by virtual cluster {cluster}");
-            Err(Problem::at(at, text))
-        };
-        if let Some(admin) = admin
-            && own.is_bootstrap(admin.value)
-        {
-            return taken(admin, "admin");
+        let taken =
+            |key, address| format!("{key}: {address} is in use by virtual cluster {}", own.cluster);
+        if own.has(admin.value) {
+            return Err(Problem::at(admin, taken("admin", admin.value)));
         }
         for other in clusters.iter().skip(index + 1) {
             // Hosts tell virtual clusters apart that have one port for all their brokers.
-            let shared = own.broker_port_start.is_none() && other.broker_port_start.is_none();
-            if own.is_bootstrap(other.bootstrap.value) && !shared {
-                return taken(other.bootstrap, "bootstrap");
+            let shared = own.of_brokers.is_none() && other.of_brokers.is_none();
+            if own.has(other.address) && !shared {
+                return Err(Problem::at(other.gateway, taken("bootstrap", other.address)));
             }
         }
     }
-    for own in clusters {
-        let Some(start) = own.broker_port_start.filter(|start| *start > 0) else { continue };
-        room(own, start, clusters, sources)?;
+    for own in &clusters {
+        if let Some(start) = own.of_brokers.filter(|start| *start > 0) {
+            room(own, start, &clusters, sources)?;
+        }
     }
     Ok(())
 }
@@ -77,20 +85,20 @@ fn room(
     sources: &mut Sources,
 ) -> Result<(), Problem> {
     let mut others = BTreeMap::new();
-    for other in clusters.iter().filter(|other| own.meets(other.bootstrap.value)) {
-        others.insert(other.bootstrap.value.port(), other);
-        let of_brokers = other.broker_port_start.filter(|_| !std::ptr::eq(own, other));
+    for other in clusters.iter().filter(|other| own.meets(other.address)) {
+        others.insert(other.address.port(), other);
+        let of_brokers = other.of_brokers.filter(|_| !std::ptr::eq(own, other));
         others.extend(of_brokers.map(|port| (port, other)));
     }
     let Some((port, other)) = others.range(start..).next() else { return Ok(()) };
     let (cluster, theirs, room) = (own.cluster, other.cluster, port - start);
     if room == 0 {
         let text = format!("broker_port_start: {start} of {cluster} is in use by {theirs}");
-        return Err(Problem::at(other.bootstrap, text));
+        return Err(Problem::at(other.gateway, text));
     }
     if room < ROOM_MIN {
         let text = format!("virtual cluster {theirs} leaves ports for {room} brokers of {cluster}");
-        sources.warn(Problem::at(other.bootstrap, text));
+        sources.warn(Problem::at(other.gateway, text));
     }
     Ok(())
 }

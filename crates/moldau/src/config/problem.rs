@@ -18,7 +18,9 @@ pub(crate) struct Problem {
 impl Problem {
     /// A problem with a value.
     pub(crate) fn at<T>(value: &At<T>, text: impl fmt::Display) -> Self {
-        Self { place: place_of(value.referenced), text: text.to_string() }
+        // Some libraries draw their errors over several lines.
+        let text = text.to_string().lines().map(str::trim).collect::<Vec<_>>().join(" ");
+        Self { place: place_of(value.referenced), text }
     }
 
     /// A problem that the parser of YAML found in `text`.

@@ -11,15 +11,18 @@
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use moldau_proxy::{Config, Gateway, VirtualCluster};
+use moldau_filters::{Authorization, MultiTenant, MultiTenantSettings, Rules};
+use moldau_net::proxy_protocol::Mode;
+use moldau_proxy::{Config, Filter, Gateway, Limits, Sasl, Security, VirtualCluster};
 use serde::Deserialize;
 
-use super::ports::{self, Ports};
+use super::gateway::{self, GatewayKeys};
 use super::problem::{At, nowhere};
-use super::{Problem, Sources, record_encryption};
+use super::{Problem, Sources, ports, record_encryption, sasl, tls, upstream};
 
 /// The keys of the file.
 #[derive(Debug, Deserialize)]
@@ -43,24 +46,81 @@ pub(crate) struct File {
 struct Cluster {
     /// Names the cluster in logs and metrics.
     name: At<String>,
-    /// Where clients connect first.
-    bootstrap: At<SocketAddr>,
-    /// Host that clients are told to connect to. Default: the address that each came by.
-    advertised_host: Option<String>,
-    /// Bootstrap servers of the real cluster, each `host:port`.
-    upstream: At<Vec<At<String>>>,
-    /// Brokers get ports from here on as they are discovered. Default: the port after `bootstrap`.
-    broker_port_start: Option<u16>,
+    /// Where clients connect first. Short for `gateway: {ports: {bootstrap: ...}}`.
+    bootstrap: Option<At<SocketAddr>>,
+    /// Host that clients are told to connect to. Short for the key of `ports`.
+    advertised_host: Option<At<String>>,
+    /// Brokers get ports from here on. Short for the key of `ports`.
+    broker_port_start: Option<At<u16>>,
+    /// Where clients connect, in place of the three before.
+    gateway: Option<At<GatewayKeys>>,
+    /// TLS towards clients. Default: none.
+    tls: Option<At<tls::Server>>,
+    /// Who authenticates clients. Default: the cluster.
+    sasl: Option<sasl::Downstream>,
+    /// Bootstrap servers of the real cluster, each `host:port`, or with what secures the way there.
+    upstream: At<upstream::Upstream>,
+    /// Whether a load balancer in front tells the address of the client. Default `disabled`.
+    #[serde(default)]
+    proxy_protocol: ProxyProtocol,
+    /// What clients may take.
+    #[serde(default)]
+    limits: LimitKeys,
     /// What looks at messages or changes them, from the client's side on. Default: nothing.
     #[serde(default)]
-    filters: Vec<FilterEntry>,
+    filters: Vec<At<FilterEntry>>,
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum ProxyProtocol {
+    #[default]
+    Disabled,
+    Allowed,
+    Required,
+}
+
+/// What clients may take.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LimitKeys {
+    /// Kafka's `max.connections`, over all listeners of the process. Default 16384.
+    max_connections: Option<At<usize>>,
+    /// Kafka's `max.connections.per.ip`. Default: no limit.
+    max_connections_per_ip: Option<At<usize>>,
+    /// Milliseconds for PROXY protocol, TLS and SASL together. Default 10000.
+    handshake_timeout_ms: Option<At<u64>>,
+    /// Kafka's `connections.max.idle.ms`. Default 600000.
+    connections_max_idle_ms: Option<At<u64>>,
+    /// Kafka's `socket.request.max.bytes`. Default 104857600.
+    socket_request_max_bytes: Option<At<usize>>,
+    /// Milliseconds that a client may take nothing of a waiting answer. Default 60000.
+    slow_reader_timeout_ms: Option<At<u64>>,
 }
 
 /// A filter by its type.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum FilterEntry {
-    RecordEncryption(record_encryption::Settings),
+    RecordEncryption(Box<record_encryption::Settings>),
+    MultiTenant(MultiTenantKeys),
+    Authorization(AuthorizationKeys),
+}
+
+/// The keys of `authorization`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AuthorizationKeys {
+    /// File with the rules.
+    rules_file: At<PathBuf>,
+}
+
+/// The keys of `multi_tenant`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct MultiTenantKeys {
+    /// What the names of a tenant begin with on the cluster. Default `$(virtualClusterName)-`.
+    prefix: Option<At<String>>,
 }
 
 fn default_admin() -> At<SocketAddr> {
@@ -91,10 +151,14 @@ pub(crate) fn config(file: File, sources: &mut Sources) -> Result<Config, Proble
         return Err(Problem::at(&clusters, "virtual_clusters: at least one is needed"));
     }
     check_names(&clusters.value)?;
-    let listened = clusters.value.iter().map(Cluster::ports).collect::<Result<Vec<_>, _>>()?;
-    ports::check(Some(&file.admin), &listened, sources)?;
     let clusters = std::mem::take(&mut clusters.value);
-    let clusters = clusters.into_iter().map(|cluster| virtual_cluster(cluster, sources));
+    let gateways: Vec<At<Gateway>> =
+        clusters.iter().map(Cluster::gateway).collect::<Result<_, _>>()?;
+    let names = clusters.iter().map(|cluster| cluster.name.value.as_str());
+    ports::check(&file.admin, names.zip(&gateways), sources)?;
+    let clusters = clusters.into_iter().zip(gateways);
+    let clusters =
+        clusters.map(|(cluster, gateway)| virtual_cluster(cluster, gateway.value, sources));
     Ok(Config {
         admin: Some(file.admin.value),
         network_threads,
@@ -118,41 +182,109 @@ fn check_names(clusters: &[Cluster]) -> Result<(), Problem> {
 }
 
 impl Cluster {
-    fn ports(&self) -> Result<Ports<'_>, Problem> {
-        let broker_port_start = Some(self.broker_port_start()?);
-        Ok(Ports { cluster: &self.name.value, bootstrap: &self.bootstrap, broker_port_start })
-    }
-
-    fn broker_port_start(&self) -> Result<u16, Problem> {
-        // A port that the system chooses has no known successor, so the others are its choice too.
-        let next_port = match self.bootstrap.value.port() {
-            0 => Some(0),
-            port => port.checked_add(1),
-        };
-        let is_missing = || Problem::at(&self.bootstrap, "broker_port_start: is needed");
-        self.broker_port_start.or(next_port).ok_or_else(is_missing)
+    fn gateway(&self) -> Result<At<Gateway>, Problem> {
+        let (host, start) = (self.advertised_host.as_ref(), self.broker_port_start.as_ref());
+        match (&self.gateway, &self.bootstrap) {
+            (Some(gateway), None) => {
+                if let Some(stray) = host {
+                    return Err(Problem::at(stray, "advertised_host: stands beside gateway"));
+                }
+                if let Some(stray) = start {
+                    return Err(Problem::at(stray, "broker_port_start: stands beside gateway"));
+                }
+                let made = gateway::gateway(gateway, self.tls.is_some())?;
+                Ok(At::new(made, gateway.referenced, gateway.defined))
+            }
+            (None, Some(bootstrap)) => {
+                let made = gateway::ports(bootstrap, host, start)?;
+                Ok(At::new(made, bootstrap.referenced, bootstrap.defined))
+            }
+            (Some(_), Some(stray)) => Err(Problem::at(stray, "bootstrap: stands beside gateway")),
+            (None, None) => {
+                Err(Problem::at(&self.name, "the key \"bootstrap\" is missing, or gateway"))
+            }
+        }
     }
 }
 
-fn virtual_cluster(cluster: Cluster, sources: &mut Sources) -> Result<VirtualCluster, Problem> {
-    if cluster.upstream.value.is_empty() {
-        return Err(Problem::at(&cluster.upstream, "upstream: names no server"));
-    }
-    for server in &cluster.upstream.value {
-        super::host_port("upstream", server)?;
-    }
-    let broker_port_start = cluster.broker_port_start()?;
-    let filters = cluster.filters.into_iter().map(|entry| match entry {
-        FilterEntry::RecordEncryption(settings) => record_encryption::filter(settings, sources),
-    });
-    let gateway = Gateway::Ports {
-        bootstrap: cluster.bootstrap.value,
-        advertised_host: cluster.advertised_host,
-        broker_port_start,
+fn virtual_cluster(
+    cluster: Cluster,
+    gateway: Gateway,
+    sources: &mut Sources,
+) -> Result<VirtualCluster, Problem> {
+    let tls = cluster.tls.as_ref().map(|tls| tls::server(tls, sources)).transpose()?;
+    let sasl = match &cluster.sasl {
+        None => Sasl::Passthrough,
+        Some(keys) => Sasl::Terminate(sasl::server(&keys.terminate, sources)?),
     };
-    let servers = cluster.upstream.value.into_iter().map(|server| server.value).collect();
+    let upstream = upstream::settings(cluster.upstream, sources)?;
+    let filters = cluster.filters.into_iter().map(|entry| filter(entry, sources));
     Ok(VirtualCluster {
         filters: filters.collect::<Result<_, _>>()?,
-        ..VirtualCluster::plain(&cluster.name.value, gateway, servers)
+        downstream: Security { tls, sasl },
+        proxy_protocol: match cluster.proxy_protocol {
+            ProxyProtocol::Disabled => Mode::Disabled,
+            ProxyProtocol::Allowed => Mode::Allowed,
+            ProxyProtocol::Required => Mode::Required,
+        },
+        limits: limits(&cluster.limits)?,
+        name: cluster.name.value,
+        gateway,
+        upstream,
+    })
+}
+
+fn limits(keys: &LimitKeys) -> Result<Limits, Problem> {
+    let mut limits = Limits::default();
+    let LimitKeys { max_connections, max_connections_per_ip, .. } = keys;
+    for (key, value, limit) in [
+        ("max_connections", max_connections, &mut limits.listener.connections_max),
+        (
+            "max_connections_per_ip",
+            max_connections_per_ip,
+            &mut limits.listener.connections_per_address_max,
+        ),
+        ("socket_request_max_bytes", &keys.socket_request_max_bytes, &mut limits.frame_bytes_max),
+    ] {
+        if let Some(value) = value {
+            super::at_least_one(value, key)?;
+            *limit = value.value;
+        }
+    }
+    for (key, value, limit) in [
+        (
+            "handshake_timeout_ms",
+            &keys.handshake_timeout_ms,
+            &mut limits.listener.handshake_timeout,
+        ),
+        ("connections_max_idle_ms", &keys.connections_max_idle_ms, &mut limits.idle_timeout),
+        ("slow_reader_timeout_ms", &keys.slow_reader_timeout_ms, &mut limits.slow_reader_timeout),
+    ] {
+        if let Some(value) = value {
+            super::at_least_one(value, key)?;
+            *limit = Duration::from_millis(value.value);
+        }
+    }
+    Ok(limits)
+}
+
+fn filter(entry: At<FilterEntry>, sources: &mut Sources) -> Result<Arc<dyn Filter>, Problem> {
+    Ok(match entry.value {
+        FilterEntry::RecordEncryption(settings) => record_encryption::filter(*settings, sources)?,
+        FilterEntry::MultiTenant(MultiTenantKeys { prefix: None }) => {
+            let made = MultiTenant::new(&MultiTenantSettings::default());
+            Arc::new(made.expect("the default prefix is one"))
+        }
+        FilterEntry::MultiTenant(MultiTenantKeys { prefix: Some(prefix) }) => {
+            let settings = MultiTenantSettings { prefix: prefix.value.clone() };
+            let made = MultiTenant::new(&settings);
+            Arc::new(made.map_err(|error| Problem::at(&prefix, error))?)
+        }
+        FilterEntry::Authorization(AuthorizationKeys { rules_file }) => {
+            let rules = Rules::parse(&sources.text(&rules_file)?).map_err(|error| {
+                Problem::at(&rules_file, format_args!("{}: {error}", rules_file.value.display()))
+            })?;
+            Arc::new(Authorization::new(rules))
+        }
     })
 }

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 
 use zeroize::Zeroizing;
 
@@ -24,13 +25,15 @@ pub(crate) fn mark(path: &Path) -> Mark {
 }
 
 /// What was read while a configuration was made of its file.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Sources {
     /// The files that were read, each in the state before that; a change of one of them is a
     /// change of the configuration.
     pub(crate) files: BTreeMap<PathBuf, Mark>,
     /// What an operator should know, although it keeps nothing from starting.
     pub(crate) warnings: Vec<Problem>,
+    /// Work beside the process's own for as long as the configuration is in force.
+    pub(crate) background: Vec<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
 impl Sources {

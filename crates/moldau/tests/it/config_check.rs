@@ -54,7 +54,8 @@ fn mistakes_of_a_broker_are_told_with_line_and_nearest_key() {
             ),
             mistake(
                 "drain_timeout_ms: 10s\n",
-                "1:19: drain_timeout_ms: 10s is not a whole number, 0 or more; it counts milliseconds",
+                "1:19: drain_timeout_ms: 10s is not a whole number, 0 or more; it counts \
+                 milliseconds",
             ),
             mistake("listen: kafka:9092\n", "1:9: listen: kafka:9092 is not an address, IP:PORT"),
             mistake(
@@ -107,7 +108,7 @@ fn mistakes_of_a_proxy_are_told_with_line_and_nearest_key() {
             ),
             mistake(
                 "virtual_clusters:\n  - name: a\n    upstream: [kafka:9092]\n",
-                "3:5: the key \"bootstrap\" is missing",
+                "2:11: the key \"bootstrap\" is missing, or gateway",
             ),
             mistake(&cluster("    upstream: []\n"), "4:15: upstream: names no server"),
             mistake(
@@ -120,8 +121,8 @@ fn mistakes_of_a_proxy_are_told_with_line_and_nearest_key() {
             ),
             mistake(
                 &cluster("    upstream: [k:1]\n    filters:\n      - record_encription: {}\n"),
-                "6:9: \"record_encription\" is none of record_encryption; did you mean \
-                 \"record_encryption\"?",
+                "6:9: \"record_encription\" is none of record_encryption, multi_tenant, \
+                 authorization; did you mean \"record_encryption\"?",
             ),
         ],
     );
@@ -202,6 +203,180 @@ fn mistakes_of_record_encryption_are_told_with_line_and_nearest_key() {
             ),
         ],
     );
+}
+
+/// Certificates as an operator has them: two pairs and an expired one.
+fn certificates() -> Vec<(&'static str, String)> {
+    let pair = |name: &str| rcgen::generate_simple_self_signed(vec![name.to_owned()]).unwrap();
+    let (own, other) = (pair("one.example"), pair("two.example"));
+    let mut expired = rcgen::CertificateParams::new(vec!["three.example".to_owned()]).unwrap();
+    expired.not_after = rcgen::date_time_ymd(2020, 1, 1);
+    vec![
+        ("expired.pem", expired.self_signed(&own.signing_key).unwrap().pem()),
+        ("own.pem", own.cert.pem()),
+        ("own.key", own.signing_key.serialize_pem()),
+        ("other.key", other.signing_key.serialize_pem()),
+        ("empty", String::new()),
+        ("users", "alice:secret\n".to_owned()),
+        ("broken-users", "alice:secret\nalice\n".to_owned()),
+        ("secret", "secret\n".to_owned()),
+        ("rules", "permit User:alice Read topic orders\n".to_owned()),
+    ]
+}
+
+#[test]
+fn mistakes_of_tls_and_sasl_are_told_at_their_keys() {
+    let files = certificates();
+    let files: Vec<_> = files.iter().map(|(name, text)| (*name, text.as_str())).collect();
+    let with = |lines: &str| cluster(&format!("    upstream: [k:1]\n    {lines}\n"));
+    let tls = "tls: {certificate_file: own.pem, key_file: own.key}";
+    let sni = "listen: '127.0.0.1:1', bootstrap_host: a.example";
+    let behind =
+        |lines: &str| format!("virtual_clusters:\n  - name: a\n    upstream: [k:1]\n    {lines}\n");
+    let toward = |keys: &str| cluster(&format!("    upstream: {{servers: [k:1], {keys}}}\n"));
+    assert_mistakes(
+        &files,
+        &[
+            mistake(
+                &with("tls: {certificate_file: own.pem}"),
+                "5:29: certificate_file: without key_file",
+            ),
+            mistake(&with("tls: {key_file: own.key}"), "5:21: key_file: without certificate_file"),
+            mistake(
+                &with("tls: {}"),
+                "5:10: tls: needs certificate_file and key_file, or key_store_file",
+            ),
+            mistake(
+                &with("tls: {certificate_file: nowhere.pem, key_file: own.key}"),
+                "5:29: nowhere.pem: No such file or directory (os error 2)",
+            ),
+            mistake(
+                &with("tls: {certificate_file: own.pem, key_file: other.key}"),
+                "5:48: other.key does not fit own.pem: certificate: keys may not be consistent: \
+                 KeyMismatch",
+            ),
+            mistake(
+                &with("tls: {certificate_file: empty, key_file: own.key}"),
+                "5:29: empty: certificate: there is no certificate in it",
+            ),
+            mistake(
+                &with(
+                    "tls: {certificate_file: own.pem, key_file: own.key, client_authentication: \
+                     required}",
+                ),
+                "5:80: client_authentication: needs trust_file or trust_store_file",
+            ),
+            mistake(
+                &with(
+                    "tls: {certificate_file: own.pem, key_file: own.key, client_authentication: \
+                     must}",
+                ),
+                "5:80: \"must\" is none of none, requested, required",
+            ),
+            mistake(
+                &with(
+                    "tls: {certificate_file: own.pem, key_file: own.key, principal_mapping_rules: \
+                     'RULE:(/x/'}",
+                ),
+                "5:82: principal_mapping_rules: principal mapping rule \"RULE:(/x/\": regex parse \
+                 error: ^(?:()$ ^ error: unclosed group",
+            ),
+            mistake(
+                &with("tls: {key_store_file: own.pem}"),
+                "5:27: key_store_file: without key_store_password_file",
+            ),
+            mistake(
+                &with("sasl: {terminate: {mechanisms: [SCRAM-SHA-1], users_file: users}}"),
+                "5:37: \"SCRAM-SHA-1\" is none of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, \
+                 OAUTHBEARER; did you mean \"SCRAM-SHA-512\"?",
+            ),
+            mistake(
+                &with("sasl: {terminate: {mechanisms: [PLAIN]}}"),
+                "5:23: the key \"users_file\" is missing",
+            ),
+            mistake(
+                &with("sasl: {terminate: {mechanisms: [PLAIN], users_file: broken-users}}"),
+                "5:57: broken-users, line 2: is not user:password",
+            ),
+            mistake(
+                &with("sasl: {terminate: {mechanisms: [OAUTHBEARER]}}"),
+                "5:23: the key \"oauthbearer\" is missing",
+            ),
+            mistake(
+                &with(
+                    "sasl: {terminate: {mechanisms: [OAUTHBEARER], oauthbearer: {jwks_file: \
+                     empty}}}",
+                ),
+                "5:76: empty: SASL settings: EOF while parsing a value at line 1 column 0",
+            ),
+            mistake(
+                &with("limits: {max_connections_per_ip: 0}"),
+                "5:38: max_connections_per_ip: must be at least 1",
+            ),
+            mistake(
+                &with("limits: {max_conections: 5}"),
+                "5:14: unknown key \"max_conections\"; did you mean \"max_connections\"?",
+            ),
+            mistake(
+                &with("proxy_protocol: v2"),
+                "5:21: \"v2\" is none of disabled, allowed, required",
+            ),
+            mistake(
+                &with("filters: [authorization: {rules_file: rules}]"),
+                "5:43: rules: authorization: line 1: `permit` is neither `allow` nor `deny`",
+            ),
+            mistake(
+                &with("filters: [multi_tenant: {prefix: ''}]"),
+                "5:38: multi_tenant: prefix ``: without a variable all tenants would be one",
+            ),
+            mistake(
+                &with("gateway: {ports: {bootstrap: '127.0.0.1:1'}}"),
+                "3:16: bootstrap: stands beside gateway",
+            ),
+            mistake(
+                &toward("sasl: {mechanism: PLAIN, user: a}"),
+                "4:50: the key \"password_file\" is missing, which PLAIN needs",
+            ),
+            mistake(
+                &toward("sasl: {mechanism: PLAIN, user: a, password_file: empty}"),
+                "4:81: empty: is not one line with the secret",
+            ),
+            mistake(
+                &toward("tls: {trust_file: own.key}"),
+                "4:50: own.key: trusted certificates: there is no certificate in it",
+            ),
+            mistake(
+                &toward("tls: {certificate_file: own.pem}"),
+                "4:56: certificate_file: without key_file",
+            ),
+            mistake(
+                &behind(&format!("{tls}\n    gateway: {{sni: {{{sni}, broker_host: b.example}}}}")),
+                "5:84: broker_host: \"b.example\" needs $(nodeId) once",
+            ),
+            mistake(
+                &behind(&format!("gateway: {{sni: {{{sni}, broker_host: b-$(nodeId)}}}}")),
+                "4:14: sni: needs tls, by which clients name the host",
+            ),
+            mistake(
+                "virtual_clusters:\n  - name: a\n    upstream: [k:1]\n    gateway: {port: \
+                 {bootstrap: '127.0.0.1:1'}}\n",
+                "4:15: \"port\" is none of ports, sni; did you mean \"ports\"?",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn an_expired_certificate_is_a_warning() {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, text) in certificates() {
+        std::fs::write(dir.path().join(name), text).unwrap();
+    }
+    let tls = "    upstream: [k:1]\n    tls: {certificate_file: expired.pem, key_file: own.key}\n";
+    let output = check(dir.path(), &cluster(tls));
+    assert!(output.status.success(), "{output:?}");
+    let said = "moldau: warning: file.yaml:5:29: expired.pem: the certificate has expired\n";
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), said);
 }
 
 #[test]

@@ -10,10 +10,12 @@ mod disk_full;
 mod encryption;
 mod experiments;
 mod hostile_frames;
+mod importing;
 
 mod key_file;
 mod ledger;
 mod partitions;
+mod reloading;
 mod repair;
 mod traffic;
 #[cfg(feature = "real-vault")]

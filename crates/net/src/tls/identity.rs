@@ -2,12 +2,14 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use p12_keystore::Pkcs12Archive;
 use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::sign::CertifiedKey;
+use x509_parser::prelude::{FromDer, X509Certificate};
 
 use crate::error::TlsError;
 
@@ -83,6 +85,19 @@ impl Identity {
         }
         let key = PrivatePkcs8KeyDer::from(bag.key.as_der().to_vec());
         Ok(Self { chain, key: key.into() })
+    }
+
+    /// The times before and after which clients do not believe the certificate; `None` if it is
+    /// malformed.
+    #[must_use]
+    pub fn validity(&self) -> Option<(SystemTime, SystemTime)> {
+        let (_, certificate) = X509Certificate::from_der(self.chain.first()?).ok()?;
+        let validity = certificate.validity();
+        let [not_before, not_after] = [validity.not_before, validity.not_after].map(|time| {
+            let seconds = Duration::from_secs(time.timestamp().unsigned_abs());
+            if time.timestamp() < 0 { UNIX_EPOCH - seconds } else { UNIX_EPOCH + seconds }
+        });
+        Some((not_before, not_after))
     }
 
     /// With its key loaded; refused if the key is not the certificate's.

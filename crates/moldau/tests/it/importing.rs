@@ -1,0 +1,116 @@
+//! `moldau proxy import`: golden translations, each of which `moldau config check` accepts.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use crate::world::moldau;
+
+/// The directory of what is translated, `NAME.in.yaml`, and of its translation, `NAME.out.yaml`.
+fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/import").join(name)
+}
+
+fn run_in(dir: &Path, arguments: &[&str]) -> Output {
+    Command::new(moldau()).args(arguments).current_dir(dir).output().unwrap()
+}
+
+/// A directory with every file that the translations name.
+fn world() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let own = rcgen::generate_simple_self_signed(vec!["demo.example".to_owned()]).unwrap();
+    let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
+    write("own.pem", &own.cert.pem());
+    write("authority.pem", &own.cert.pem());
+    write("own.key", &own.signing_key.serialize_pem());
+    write("secret", "changeit\n");
+    write("token", "token\n");
+    dir
+}
+
+/// Asserts what is printed, what is told, and that the result is a configuration of ours.
+fn assert_translation(name: &str, arguments: &[&str], is_whole: bool) {
+    let dir = world();
+    let output = run_in(dir.path(), &[&["proxy", "import"], arguments].concat());
+    let (stdout, stderr) =
+        [output.stdout, output.stderr].map(|it| String::from_utf8(it).unwrap()).into();
+    let file = golden(&format!("{name}.out.yaml"));
+    let wanted = std::fs::read_to_string(&file).unwrap_or_default();
+    assert_eq!(stdout, wanted, "{}", file.display());
+    assert_eq!(output.status.code(), Some(i32::from(!is_whole)), "{stderr}");
+    // What is told stands above what is printed as well.
+    let comments = stdout.lines().filter_map(|line| line.strip_prefix("# - "));
+    let told = stderr.lines().filter_map(|line| line.strip_prefix("moldau: not translated: "));
+    assert!(comments.eq(told), "{stderr}{stdout}");
+    std::fs::write(dir.path().join("proxy.yaml"), &stdout).unwrap();
+    let checked = run_in(dir.path(), &["config", "check", "proxy.yaml"]);
+    assert!(checked.status.success(), "{stdout}{checked:?}");
+}
+
+fn assert_kroxylicious(name: &str, is_whole: bool) {
+    let file = golden(&format!("{name}.in.yaml"));
+    assert_translation(name, &[file.to_str().unwrap()], is_whole);
+}
+
+#[test]
+fn the_first_syntax_of_kroxylicious_is_translated_whole() {
+    assert_kroxylicious("kroxylicious-0.5", true);
+}
+
+#[test]
+fn sni_and_tls_of_kroxylicious_are_translated_whole() {
+    assert_kroxylicious("kroxylicious-0.12", true);
+}
+
+#[test]
+fn what_kroxylicious_has_alone_is_told_with_its_path() {
+    assert_kroxylicious("kroxylicious-0.15", false);
+}
+
+#[test]
+fn several_gateways_of_kroxylicious_become_virtual_clusters() {
+    assert_kroxylicious("kroxylicious-0.24", false);
+}
+
+#[test]
+fn flags_of_kafka_proxy_are_translated_whole() {
+    let flags = "--kafka-proxy -- server --bootstrap-server-mapping kafka-1:9092,127.0.0.1:32400 \
+                 --bootstrap-server-mapping=kafka-2:9092,127.0.0.1:32401 --tls-enable \
+                 --http-listen-address 127.0.0.1:9080 --tls-ca-chain-cert-file authority.pem \
+                 --proxy-listener-tls-enable --proxy-listener-cert-file own.pem \
+                 --proxy-listener-key-file own.key --dynamic-advertised-listener kafka.example \
+                 --proxy-listener-ca-chain-cert-file authority.pem --kafka-max-open-requests 10";
+    assert_translation("kafka-proxy", &flags.split_whitespace().collect::<Vec<_>>(), true);
+}
+
+#[test]
+fn a_secret_is_never_printed_and_belongs_into_a_file() {
+    let dir = world();
+    let flags = "proxy import --kafka-proxy -- --bootstrap-server-mapping kafka:9092,0.0.0.0:32400 \
+                 --sasl-enable --sasl-username alice --sasl-password changeit --log-format json";
+    let of_flags = run_in(dir.path(), &flags.split_whitespace().collect::<Vec<_>>());
+    let file = golden("kroxylicious-inline-secrets.in.yaml");
+    let of_file = run_in(dir.path(), &["proxy", "import", file.to_str().unwrap()]);
+    for output in [of_flags, of_file] {
+        assert_eq!(output.status.code(), Some(1));
+        for text in [output.stdout, output.stderr] {
+            let text = String::from_utf8(text).unwrap();
+            assert!(text.contains("the secret belongs into a file of its own"), "{text}");
+            assert!(!text.contains("changeit"), "{text}");
+        }
+    }
+}
+
+#[test]
+fn what_is_no_configuration_is_refused_in_one_line() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("broken.yaml"), "virtualClusters: [\n").unwrap();
+    for (arguments, part) in [
+        (&["proxy", "import", "nowhere.yaml"][..], "nowhere.yaml: No such file"),
+        (&["proxy", "import", "broken.yaml"], "broken.yaml:"),
+    ] {
+        let output = run_in(dir.path(), arguments);
+        assert_eq!(output.status.code(), Some(1));
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(text.contains(part) && text.lines().count() == 1, "{text}");
+    }
+}
