@@ -576,16 +576,11 @@ pub(crate) struct ScramOptions {
     #[arg(long, value_enum, default_value_t = ScramChoice::Sha512)]
     pub(crate) mechanism: ScramChoice,
     /// Rounds of hashing: more of them make guessing slower, and each login.
-    #[arg(long, default_value_t = 4096, value_parser = scram_iterations())]
+    #[arg(long, default_value_t = 4096, value_parser = units::scram_iterations)]
     pub(crate) iterations: u32,
     /// File with the password in its first line [default: stdin].
     #[arg(long, value_name = "FILE")]
     pub(crate) password_file: Option<PathBuf>,
-}
-
-/// From what RFC 7677 asks for to where a login takes a second.
-fn scram_iterations() -> clap::builder::RangedI64ValueParser<u32> {
-    clap::value_parser!(u32).range(4096..=1_000_000)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

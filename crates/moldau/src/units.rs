@@ -54,6 +54,15 @@ pub(crate) fn positive(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| format!("{text} is no number above 0"))
 }
 
+/// Iterations of SCRAM: from what RFC 7677 asks for to where a login takes a second.
+///
+/// # Errors
+/// Says so.
+pub(crate) fn scram_iterations(text: &str) -> Result<u32, String> {
+    let count = text.parse().ok().filter(|count| (4096..=1_000_000).contains(count));
+    count.ok_or_else(|| format!("{text} is no whole number from 4096 to 1000000"))
+}
+
 fn bytes(text: &str) -> Result<f64, String> {
     let text = text.trim();
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());

@@ -22,7 +22,7 @@ fn check(dir: &Path, text: &str) -> Output {
 }
 
 /// Asserts what is said of each file, in a directory with these others.
-fn assert_mistakes(files: &[(&str, &str)], mistakes: &[Mistake]) {
+fn assert_mistakes(files: &[(&str, String)], mistakes: &[Mistake]) {
     let dir = tempfile::tempdir().unwrap();
     for (name, text) in files {
         std::fs::write(dir.path().join(name), text).unwrap();
@@ -225,17 +225,10 @@ fn certificates() -> Vec<(&'static str, String)> {
 }
 
 #[test]
-fn mistakes_of_tls_and_sasl_are_told_at_their_keys() {
-    let files = certificates();
-    let files: Vec<_> = files.iter().map(|(name, text)| (*name, text.as_str())).collect();
+fn mistakes_of_tls_are_told_at_their_keys() {
     let with = |lines: &str| cluster(&format!("    upstream: [k:1]\n    {lines}\n"));
-    let tls = "tls: {certificate_file: own.pem, key_file: own.key}";
-    let sni = "listen: '127.0.0.1:1', bootstrap_host: a.example";
-    let behind =
-        |lines: &str| format!("virtual_clusters:\n  - name: a\n    upstream: [k:1]\n    {lines}\n");
-    let toward = |keys: &str| cluster(&format!("    upstream: {{servers: [k:1], {keys}}}\n"));
     assert_mistakes(
-        &files,
+        &certificates(),
         &[
             mistake(
                 &with("tls: {certificate_file: own.pem}"),
@@ -285,6 +278,17 @@ fn mistakes_of_tls_and_sasl_are_told_at_their_keys() {
                 &with("tls: {key_store_file: own.pem}"),
                 "5:27: key_store_file: without key_store_password_file",
             ),
+        ],
+    );
+}
+
+#[test]
+fn mistakes_of_sasl_and_towards_the_cluster_are_told_at_their_keys() {
+    let with = |lines: &str| cluster(&format!("    upstream: [k:1]\n    {lines}\n"));
+    let toward = |keys: &str| cluster(&format!("    upstream: {{servers: [k:1], {keys}}}\n"));
+    assert_mistakes(
+        &certificates(),
+        &[
             mistake(
                 &with("sasl: {terminate: {mechanisms: [SCRAM-SHA-1], users_file: users}}"),
                 "5:37: \"SCRAM-SHA-1\" is none of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, \
@@ -310,6 +314,41 @@ fn mistakes_of_tls_and_sasl_are_told_at_their_keys() {
                 "5:76: empty: SASL settings: EOF while parsing a value at line 1 column 0",
             ),
             mistake(
+                &toward("sasl: {mechanism: PLAIN, user: a}"),
+                "4:50: the key \"password_file\" is missing, which PLAIN needs",
+            ),
+            mistake(
+                &toward("sasl: {mechanism: PLAIN, user: a, password_file: empty}"),
+                "4:81: empty: is not one line with the secret",
+            ),
+            mistake(
+                &toward("tls: {trust_file: own.key}"),
+                "4:50: own.key: trusted certificates: there is no certificate in it",
+            ),
+            mistake(
+                &toward("tls: {certificate_file: own.pem}"),
+                "4:56: certificate_file: without key_file",
+            ),
+            mistake(
+                "virtual_clusters:\n  - name: a\n    upstream: [k:1]\n    gateway: {port: \
+                 {bootstrap: '127.0.0.1:1'}}\n",
+                "4:15: \"port\" is none of ports, sni; did you mean \"ports\"?",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn mistakes_of_gateways_limits_and_filters_are_told_at_their_keys() {
+    let with = |lines: &str| cluster(&format!("    upstream: [k:1]\n    {lines}\n"));
+    let tls = "tls: {certificate_file: own.pem, key_file: own.key}";
+    let sni = "listen: '127.0.0.1:1', bootstrap_host: a.example";
+    let behind =
+        |lines: &str| format!("virtual_clusters:\n  - name: a\n    upstream: [k:1]\n    {lines}\n");
+    assert_mistakes(
+        &certificates(),
+        &[
+            mistake(
                 &with("limits: {max_connections_per_ip: 0}"),
                 "5:38: max_connections_per_ip: must be at least 1",
             ),
@@ -334,33 +373,12 @@ fn mistakes_of_tls_and_sasl_are_told_at_their_keys() {
                 "3:16: bootstrap: stands beside gateway",
             ),
             mistake(
-                &toward("sasl: {mechanism: PLAIN, user: a}"),
-                "4:50: the key \"password_file\" is missing, which PLAIN needs",
-            ),
-            mistake(
-                &toward("sasl: {mechanism: PLAIN, user: a, password_file: empty}"),
-                "4:81: empty: is not one line with the secret",
-            ),
-            mistake(
-                &toward("tls: {trust_file: own.key}"),
-                "4:50: own.key: trusted certificates: there is no certificate in it",
-            ),
-            mistake(
-                &toward("tls: {certificate_file: own.pem}"),
-                "4:56: certificate_file: without key_file",
-            ),
-            mistake(
                 &behind(&format!("{tls}\n    gateway: {{sni: {{{sni}, broker_host: b.example}}}}")),
                 "5:84: broker_host: \"b.example\" needs $(nodeId) once",
             ),
             mistake(
                 &behind(&format!("gateway: {{sni: {{{sni}, broker_host: b-$(nodeId)}}}}")),
                 "4:14: sni: needs tls, by which clients name the host",
-            ),
-            mistake(
-                "virtual_clusters:\n  - name: a\n    upstream: [k:1]\n    gateway: {port: \
-                 {bootstrap: '127.0.0.1:1'}}\n",
-                "4:15: \"port\" is none of ports, sni; did you mean \"ports\"?",
             ),
         ],
     );
