@@ -14,7 +14,7 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// Starts to watch. Between this and [`Signals::wait`] a signal is remembered.
+    /// Starts to watch. Between this and [`Signals::wait_or`] a signal is remembered.
     ///
     /// # Errors
     /// The system refused a handler.
