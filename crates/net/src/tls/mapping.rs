@@ -207,16 +207,16 @@ fn text_of(value: &Any<'_>) -> Option<String> {
     }
 }
 
-/// RFC 2253, section 2.4.
+/// Escapes as Java does, which goes beyond RFC 2253, section 2.4: `=` too, so that no value looks
+/// like another attribute to a rule, `#` wherever it stands, and a line break at either end.
 fn escaped(text: &str) -> String {
-    let leading = text.len() - text.trim_start_matches(' ').len();
-    let trailing = text.trim_end_matches(' ').len();
+    let leading = text.len() - text.trim_start_matches(BLANKS).len();
+    let trailing = text.trim_end_matches(BLANKS).len();
     let mut out = String::with_capacity(text.len());
     for (at, character) in text.char_indices() {
         match character {
-            ',' | '+' | '"' | '\\' | '<' | '>' | ';' => out.extend(['\\', character]),
-            '#' if at == 0 => out.push_str("\\#"),
-            ' ' if at < leading || at >= trailing => out.push_str("\\ "),
+            ',' | '=' | '+' | '<' | '>' | '#' | ';' | '"' | '\\' => out.extend(['\\', character]),
+            ' ' | '\r' if at < leading || at >= trailing => out.extend(['\\', character]),
             '\0' => out.push_str("\\00"),
             other => out.push(other),
         }
@@ -240,6 +240,9 @@ fn hexadecimal(value: &Any<'_>) -> String {
     der.extend_from_slice(value.data);
     der.iter().map(|byte| format!("{byte:02x}")).collect()
 }
+
+/// What is escaped at the ends of a value.
+const BLANKS: [char; 2] = [' ', '\r'];
 
 /// Attribute types with a keyword in RFC 2253, section 2.3.
 const KEYWORDS: [(&str, &str); 9] = [
@@ -327,10 +330,28 @@ mod tests {
         assert!(PrincipalMapping::default().principal(b"no certificate").is_err());
     }
 
+    /// A client whose certificate carries `OU="x CN=admin"` was taken for admin by the last rule of
+    /// Kafka's documentation, which takes the last `CN=` of the name.
+    #[test]
+    fn value_that_looks_like_an_attribute_is_not_taken_for_one() {
+        let mut params = CertificateParams::default();
+        params.distinguished_name = DistinguishedName::new();
+        params.distinguished_name.push(DnType::OrganizationalUnitName, "x CN=admin");
+        params.distinguished_name.push(DnType::CommonName, "mallory");
+        let certificate = params.self_signed(&KeyPair::generate().unwrap()).unwrap();
+        let principal = |rules: &str| {
+            PrincipalMapping::parse(rules).unwrap().principal(certificate.der()).unwrap()
+        };
+        assert_eq!(principal("DEFAULT"), Principal::user("CN=mallory,OU=x CN\\=admin"));
+        let rules = "RULE:^.*[Cc][Nn]=([a-zA-Z0-9.]*).*$/$1/L";
+        assert_eq!(principal(rules), Principal::user("mallory"));
+    }
+
     #[test]
     fn special_characters_of_a_name_are_escaped() {
-        assert_eq!(escaped(" #a,b+c\"d\\e<f>g;h  "), "\\ #a\\,b\\+c\\\"d\\\\e\\<f\\>g\\;h\\ \\ ");
-        assert_eq!(escaped("#x"), "\\#x");
+        assert_eq!(escaped(" #a,b+c\"d\\e<f>g;h  "), "\\ \\#a\\,b\\+c\\\"d\\\\e\\<f\\>g\\;h\\ \\ ");
+        assert_eq!(escaped("#x#=y"), "\\#x\\#\\=y");
+        assert_eq!(escaped("\ra\rb\r"), "\\\ra\rb\\\r");
         assert_eq!(escaped("  "), "\\ \\ ");
     }
 }
