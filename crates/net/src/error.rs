@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 
 use moldau_protocol::ErrorCode;
 
+use crate::principal::shown;
+
 /// What can go wrong while network threads and listeners are set up.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -96,7 +98,7 @@ pub enum TlsError {
     #[error("TLS handshake: {0}")]
     Handshake(rustls::Error),
     /// No mapping rule matches the name in the client's certificate.
-    #[error("no principal mapping rule matches {name:?}")]
+    #[error("no principal mapping rule matches \"{}\"", shown(name))]
     NoMappingRule {
         /// The distinguished name in RFC 2253 form.
         name: String,

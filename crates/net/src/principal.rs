@@ -73,6 +73,25 @@ impl FromStr for Principal {
 
 const USER: &str = "User";
 
+/// A name that a peer chose, as it may stand in an error or a log line: control characters are
+/// escaped, and it is cut where it gets longer than any name in earnest.
+pub(crate) fn shown(name: &str) -> String {
+    let (mut out, mut characters) = (String::new(), name.chars());
+    for character in characters.by_ref().take(SHOWN_CHARACTERS_MAX) {
+        match character.is_control() {
+            true => out.extend(character.escape_default()),
+            false => out.push(character),
+        }
+    }
+    if characters.next().is_some() {
+        out.push_str("...");
+    }
+    out
+}
+
+/// Longest name that is shown whole.
+const SHOWN_CHARACTERS_MAX: usize = 256;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,5 +111,12 @@ mod tests {
         for text in ["", "alice", ":alice", "User:"] {
             assert!(text.parse::<Principal>().is_err(), "{text:?}");
         }
+    }
+
+    #[test]
+    fn name_of_a_peer_is_shown_on_one_line_and_cut() {
+        assert_eq!(shown("Jiří \\, \n\x1b[1mX"), "Jiří \\, \\n\\u{1b}[1mX");
+        assert_eq!(shown(&"é".repeat(256)), "é".repeat(256));
+        assert_eq!(shown(&"é".repeat(100_000)), "é".repeat(256) + "...");
     }
 }

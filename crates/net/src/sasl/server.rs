@@ -16,7 +16,7 @@ use super::plain::{OTHER_AUTHORIZATION_ID, PlainMessage};
 use super::scram::{self, Refusal, ScramCredential, ServerExchange};
 use super::tokens::{TokenVerifier, Verified};
 use crate::error::SaslError;
-use crate::principal::Principal;
+use crate::principal::{Principal, shown};
 
 /// How long the answer to wrong credentials is held back, so that guessing is slow; Kafka's
 /// `connection.failed.authentication.delay.ms`. Whoever sends the answer waits.
@@ -299,6 +299,7 @@ impl SaslSession {
             }
         };
         if let Some(id) = message.authorization_id.filter(|id| *id != principal) {
+            let (id, principal) = (shown(id), shown(&principal));
             return Err(format!(
                 "Authentication failed: Client requested an authorization id ({id}) that is \
                  different from the token's principal name ({principal})"
@@ -321,9 +322,9 @@ impl SaslSession {
             return Err(format!(
                 "Cannot change principals during re-authentication from {}.{}: {}.{}",
                 before.kind(),
-                before.name(),
+                shown(before.name()),
                 principal.kind(),
-                principal.name()
+                shown(principal.name())
             ));
         }
         let limits = [self.server.settings.max_reauthentication, expires_in];

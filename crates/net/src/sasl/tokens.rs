@@ -93,13 +93,14 @@ pub(super) struct Verified {
     pub(super) expires_in: Duration,
 }
 
-/// Why a token is not believed. Shown to operators; the client learns the status only.
+/// Why a token is not believed. Shown to operators, in words of our own: nothing of a token that
+/// is not believed gets into a log. The client learns the status only.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum TokenRefusal {
     #[error("no key of the issuer is known under the token's key id")]
     UnknownKey,
     #[error("{0}")]
-    Invalid(jsonwebtoken::errors::Error),
+    Invalid(&'static str),
     #[error("its algorithm is not allowed")]
     Algorithm,
     #[error("it has no claim {claim:?} that could name a principal")]
@@ -109,6 +110,20 @@ pub(super) enum TokenRefusal {
 }
 
 impl TokenRefusal {
+    fn of(error: &jsonwebtoken::errors::Error) -> Self {
+        Self::Invalid(match error.kind() {
+            ErrorKind::InvalidSignature => "its signature is wrong",
+            ErrorKind::ExpiredSignature => "it has expired",
+            ErrorKind::ImmatureSignature => "it does not hold yet",
+            ErrorKind::InvalidIssuer => "it is of another issuer",
+            ErrorKind::InvalidAudience => "it is for another audience",
+            ErrorKind::MissingRequiredClaim(_) => "it lacks a claim that is demanded",
+            ErrorKind::InvalidClaimFormat(_) => "a claim is not of the type that it has to be",
+            ErrorKind::InvalidAlgorithm => "its algorithm is not that of the key",
+            _ => "it is no JSON Web Token that can be read",
+        })
+    }
+
     /// Values of RFC 6750, section 3.1.
     pub(super) fn status(&self) -> &'static str {
         match self {
@@ -186,7 +201,7 @@ impl TokenVerifier {
 
     /// Who the token is for and how long it holds.
     pub(super) fn verify(&self, token: &str) -> Result<Verified, TokenRefusal> {
-        let header = jsonwebtoken::decode_header(token).map_err(TokenRefusal::Invalid)?;
+        let header = jsonwebtoken::decode_header(token).map_err(|e| TokenRefusal::of(&e))?;
         if !self.algorithms.contains(&header.alg) {
             return Err(TokenRefusal::Algorithm);
         }
@@ -199,9 +214,9 @@ impl TokenVerifier {
                 Ok(data) => return self.claims(&data.claims),
                 // Without a key id, another key may be the one.
                 Err(error) if *error.kind() == ErrorKind::InvalidSignature => {
-                    refusal = TokenRefusal::Invalid(error);
+                    refusal = TokenRefusal::of(&error);
                 }
-                Err(error) => return Err(TokenRefusal::Invalid(error)),
+                Err(error) => return Err(TokenRefusal::of(&error)),
             }
         }
         if let (TokenRefusal::UnknownKey, Some(remote)) = (&refusal, &self.source) {

@@ -1,5 +1,7 @@
 //! Tokens of an issuer of our own, and those of others.
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use jsonwebtoken::{EncodingKey, Header};
 use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256};
 use serde_json::json;
@@ -127,6 +129,17 @@ fn token_without_a_public_key_signature_is_refused() {
         };
         assert!(TokenVerifier::new(settings).is_err(), "{algorithm}");
     }
+}
+
+/// The parser's own words quote what it has read: a header with line breaks, of any length, went
+/// into the log as it was.
+#[test]
+fn refusal_quotes_nothing_of_a_token() {
+    let verifier = verifier(&Issuer::new("one"));
+    let header = json!({ "alg": "forged\nline".repeat(30_000) }).to_string();
+    let token = format!("{}.e30.e30", URL_SAFE_NO_PAD.encode(header));
+    let refused = verifier.verify(&token).err().unwrap();
+    assert_eq!(refused.to_string(), "it is no JSON Web Token that can be read");
 }
 
 #[test]
