@@ -40,7 +40,8 @@ pub struct SaslServerSettings {
     /// Who is believed for OAUTHBEARER.
     pub tokens: Option<Arc<TokenVerifier>>,
     /// How long a client is believed until it authenticates again; Kafka's
-    /// `connections.max.reauth.ms` (KIP-368). A token's own end counts in any case.
+    /// `connections.max.reauth.ms` (KIP-368), where 0 means for ever as `None` does. A token's own
+    /// end counts in any case.
     pub max_reauthentication: Option<Duration>,
 }
 
@@ -54,7 +55,7 @@ pub struct SaslServer {
 impl SaslServer {
     /// # Errors
     /// [`SaslError::Settings`]: no mechanism, or OAUTHBEARER without a verifier.
-    pub fn new(settings: SaslServerSettings) -> Result<Self, SaslError> {
+    pub fn new(mut settings: SaslServerSettings) -> Result<Self, SaslError> {
         if settings.mechanisms.is_empty() {
             return Err(SaslError::Settings("a server has to offer a mechanism".to_owned()));
         }
@@ -62,6 +63,8 @@ impl SaslServer {
             let missing = "OAUTHBEARER needs the keys that tokens are signed with";
             return Err(SaslError::Settings(missing.to_owned()));
         }
+        settings.max_reauthentication =
+            settings.max_reauthentication.filter(|limit| !limit.is_zero());
         let mut phantom_secret = [0; 32];
         scram::fill_random(&mut phantom_secret);
         Ok(Self { settings, phantom_secret })

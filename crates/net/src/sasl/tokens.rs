@@ -205,6 +205,10 @@ impl TokenVerifier {
         if !self.algorithms.contains(&header.alg) {
             return Err(TokenRefusal::Algorithm);
         }
+        // Extensions that must be understood, or the token refused (RFC 7515, section 4.1.11).
+        if header.crit.is_some() {
+            return Err(TokenRefusal::Invalid("it demands an extension of the format"));
+        }
         let keys = Arc::clone(&self.keys.read().unwrap_or_else(PoisonError::into_inner));
         let mut validation = self.validation.clone();
         validation.algorithms = vec![header.alg];
@@ -240,10 +244,12 @@ impl TokenVerifier {
             return Err(TokenRefusal::NoPrincipal { claim: self.principal_claim.clone() });
         };
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let expiry = claims.get("exp").and_then(Value::as_f64);
-        let expiry = expiry.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        // It is there and not negative: the validation demands that. What is beyond all times is for
+        // ever.
+        let expiry = claims.get("exp").and_then(Value::as_f64).unwrap_or_default();
+        let expiry = Duration::try_from_secs_f64(expiry).unwrap_or(Duration::MAX);
         // Within the clock skew, a token that has just expired gets a moment.
-        let expires_in = expiry.unwrap_or_default().saturating_sub(now).max(LIFETIME_MIN);
+        let expires_in = expiry.saturating_sub(now).max(LIFETIME_MIN);
         Ok(Verified { principal: principal.to_owned(), expires_in })
     }
 }

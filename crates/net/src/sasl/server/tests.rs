@@ -151,6 +151,16 @@ fn expired_client_is_served_again_only_after_it_authenticated_again() {
     assert_eq!(session.admits(ApiKey::Fetch, now + hour + hour / 2), Admit::Yes);
 }
 
+/// Kafka's default for `connections.max.reauth.ms`: every request was refused.
+#[test]
+fn limit_of_0_is_none() {
+    let (mut session, now) = (SaslSession::new(server(Some(Duration::ZERO))), Instant::now());
+    let alice = client(SCRAM, "alice", "alice-secret");
+    let (step, ..) = authenticate(&mut session, &alice, now);
+    assert!(matches!(step, Ok(SaslStep::Done { lifetime: None })), "{step:?}");
+    assert_eq!(session.admits(ApiKey::Fetch, now + Duration::from_hours(1)), Admit::Yes);
+}
+
 #[test]
 fn nothing_else_is_served_within_a_re_authentication() {
     let (mut session, now) = (SaslSession::new(server(None)), Instant::now());

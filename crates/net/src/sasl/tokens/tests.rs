@@ -28,7 +28,10 @@ impl Issuer {
     }
 
     fn token(&self, claims: &Value) -> String {
-        let mut header = Header::new(Algorithm::ES256);
+        self.token_with(Header::new(Algorithm::ES256), claims)
+    }
+
+    fn token_with(&self, mut header: Header, claims: &Value) -> String {
         header.kid = Some(self.id.to_owned());
         let key = EncodingKey::from_ec_der(&self.key.serialize_der());
         jsonwebtoken::encode(&header, claims, &key).unwrap()
@@ -65,6 +68,27 @@ fn token_of_the_issuer_is_believed_until_it_expires() {
     let verified = verifier(&issuer).verify(&issuer.token(&claims())).ok().unwrap();
     assert_eq!(verified.principal, "alice");
     assert!((590..=600).contains(&verified.expires_in.as_secs()), "{:?}", verified.expires_in);
+}
+
+/// Such a token was believed for a second.
+#[test]
+fn token_that_expires_beyond_all_times_is_believed_for_ever() {
+    let issuer = Issuer::new("one");
+    let mut claims = claims();
+    claims["exp"] = json!(u64::MAX);
+    let verified = verifier(&issuer).verify(&issuer.token(&claims)).ok().unwrap();
+    assert!(verified.expires_in > Duration::from_hours(1 << 30), "{:?}", verified.expires_in);
+}
+
+#[test]
+fn token_that_demands_an_extension_is_refused() {
+    let issuer = Issuer::new("one");
+    for names in [vec!["exp".to_owned()], Vec::new()] {
+        let mut header = Header::new(Algorithm::ES256);
+        header.crit = Some(names);
+        let refused = verifier(&issuer).verify(&issuer.token_with(header, &claims())).err();
+        assert!(matches!(refused, Some(TokenRefusal::Invalid(_))), "{refused:?}");
+    }
 }
 
 #[test]
