@@ -20,6 +20,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, Sleep, interval_at, sle
 use crate::buffer::{FRAME_BYTES_MAX_DEFAULT, FrameBuffer, FrameError, LENGTH_PREFIX_BYTES};
 use crate::metrics::{Metrics, add};
 use crate::notice::Notice;
+use crate::sasl::AUTHENTICATION_BYTES_MAX;
 use crate::service::{Reply, Response, Service};
 use crate::shutdown::{Phase, Shutdown, ShutdownListener};
 
@@ -38,10 +39,6 @@ const STEPS_MIN: u32 = 8;
 /// An unfinished frame that gains fewer bytes than this in one step counts as idle, and an answer
 /// that loses fewer as not being read, so that a peer cannot hold a connection byte by byte.
 const STEP_BYTES_MIN: usize = 64 * 1024;
-
-/// Largest frame of a peer that has not yet proven who it is; Kafka's
-/// `sasl.server.max.receive.size`.
-const UNAUTHENTICATED_FRAME_BYTES_MAX: usize = 512 * 1024;
 
 /// Limits of one connection.
 #[derive(Clone, Debug)]
@@ -167,7 +164,7 @@ where
         let notice = Notice::new();
         let unauthenticated = !service.is_authenticated();
         let frame_bytes_max = match unauthenticated {
-            true => limits.frame_bytes_max.min(UNAUTHENTICATED_FRAME_BYTES_MAX),
+            true => limits.frame_bytes_max.min(AUTHENTICATION_BYTES_MAX),
             false => limits.frame_bytes_max,
         };
         Self {

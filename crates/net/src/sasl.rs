@@ -31,8 +31,8 @@ pub use client::{
 pub use mechanism::{Mechanism, UnknownMechanism};
 pub use scram::ScramCredential;
 pub use server::{
-    Admit, Credentials, FAILED_AUTHENTICATION_DELAY, SaslServer, SaslServerSettings, SaslSession,
-    SaslState,
+    AUTHENTICATION_BYTES_MAX, Admit, Credentials, FAILED_AUTHENTICATION_DELAY, SaslServer,
+    SaslServerSettings, SaslSession, SaslState,
 };
 pub use tokens::{KeySource, TokenSettings, TokenVerifier};
 pub use users::{Users, secrets_equal};

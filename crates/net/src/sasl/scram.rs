@@ -217,7 +217,7 @@ impl<'a> ClientFirst<'a> {
         let (user, rest) = bare.strip_prefix("n=")?.split_once(",r=")?;
         let (nonce, extensions) = rest.split_once(',').unwrap_or((rest, ""));
         let printable = nonce.bytes().all(|byte| matches!(byte, 0x21..=0x7e));
-        if nonce.is_empty() || !printable {
+        if !(1..=NONCE_BYTES_MAX).contains(&nonce.len()) || !printable {
             return None;
         }
         let header = message.get(..message.len() - bare.len())?;
@@ -433,6 +433,9 @@ const HEADER: &str = "n,,";
 
 const CLIENT_KEY: &[u8] = b"Client Key";
 const SERVER_KEY: &[u8] = b"Server Key";
+
+/// Longest nonce of a client. Those in use take some 30 bytes, and each is held and hashed twice.
+const NONCE_BYTES_MAX: usize = 256;
 
 /// Length of the salts of Kafka's tools.
 const SALT_BYTES: usize = 26;

@@ -22,6 +22,11 @@ use crate::principal::{Principal, shown};
 /// `connection.failed.authentication.delay.ms`. Whoever sends the answer waits.
 pub const FAILED_AUTHENTICATION_DELAY: Duration = Duration::from_millis(100);
 
+/// Largest message of an authentication, and largest frame of a peer that has not yet proven who it
+/// is. Tokens take a few kilobytes; the 512 KiB of Kafka's `sasl.server.max.receive.size` are what
+/// each of many strangers could make us hold.
+pub const AUTHENTICATION_BYTES_MAX: usize = 64 * 1024;
+
 /// Whom a server knows. Called on network threads: nothing here may block.
 pub trait Credentials: Send + Sync {
     /// Whether `password` is the user's. Compare with [`super::secrets_equal`].
@@ -211,6 +216,9 @@ impl SaslSession {
             Exchange::None | Exchange::Failed => {
                 let reason = "SaslAuthenticate without a SaslHandshake before it";
                 return self.refuse(ErrorCode::IllegalSaslState, reason.to_owned());
+            }
+            _ if request.auth_bytes.len() > AUTHENTICATION_BYTES_MAX => {
+                Err("Authentication failed: the message is too long".to_owned())
             }
             exchange => self.step(exchange, &request.auth_bytes),
         };

@@ -7,7 +7,10 @@ use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 use moldau_net::Stream;
-use moldau_net::sasl::{Admit, FAILED_AUTHENTICATION_DELAY, SaslServer, SaslSession, SaslState};
+use moldau_net::sasl::{
+    AUTHENTICATION_BYTES_MAX, Admit, FAILED_AUTHENTICATION_DELAY, SaslServer, SaslSession,
+    SaslState,
+};
 use moldau_protocol::frame::{self, RequestHeader};
 use moldau_protocol::messages::api_versions_response::ApiVersion;
 use moldau_protocol::messages::{
@@ -26,9 +29,6 @@ use crate::upstream::Upstream;
 
 /// How long a client may take to authenticate.
 const WITHIN: Duration = Duration::from_secs(30);
-
-/// Largest frame of a client that has not authenticated; Kafka's `sasl.server.max.receive.size`.
-const FRAME_BYTES_MAX: u32 = 512 * 1024;
 
 /// Why a client gets no session.
 #[derive(Debug, thiserror::Error)]
@@ -119,7 +119,7 @@ async fn step(
 
 async fn read_frame(stream: &mut Stream) -> Result<Vec<u8>, Refused> {
     let length = stream.read_u32().await?;
-    if length > FRAME_BYTES_MAX {
+    if !usize::try_from(length).is_ok_and(|length| length <= AUTHENTICATION_BYTES_MAX) {
         return Err(Refused::FrameLength(length));
     }
     let mut frame = Vec::new();

@@ -116,11 +116,13 @@ fn delegation_token_is_no_user() {
 
 #[test]
 fn first_message_that_is_none_is_refused() {
+    let nonce_too_long = format!("n,,n=user,r={}", "x".repeat(NONCE_BYTES_MAX + 1));
     for (text, refusal) in [
         ("", Refusal::Malformed),
         ("p=tls-unique,,n=user,r=x", Refusal::Malformed),
         ("n,,n=,r=x", Refusal::Malformed),
         ("n,,n=user,r=", Refusal::Malformed),
+        (&nonce_too_long, Refusal::Malformed),
         ("n,,n=us=er,r=x", Refusal::Malformed),
         ("n,,n=us=3d,r=x", Refusal::Malformed),
         ("n,,r=x,n=user", Refusal::Malformed),

@@ -119,6 +119,16 @@ fn broken_plain_messages_are_refused_in_kafkas_words() {
 }
 
 #[test]
+fn message_longer_than_any_in_earnest_is_refused() {
+    let too_long = vec![b'x'; AUTHENTICATION_BYTES_MAX + 1];
+    let words = "Authentication failed: the message is too long".to_owned();
+    for mechanism in [Mechanism::Plain, SCRAM] {
+        let mut session = SaslSession::new(server(None));
+        assert_eq!(said(&mut session, mechanism, &too_long), (58, words.clone()));
+    }
+}
+
+#[test]
 fn messages_out_of_order_are_refused() {
     let mut session = SaslSession::new(server(None));
     let (response, state) = session.authenticate(&Default::default(), Instant::now());
