@@ -26,15 +26,17 @@ pub(super) struct KeySetUrl {
 
 impl KeySetUrl {
     pub(super) fn parse(url: &str, tls: Option<Arc<ClientTls>>) -> Result<Self, String> {
-        let uri: Uri = url.parse().map_err(|error| format!("{url:?}: {error}"))?;
+        // Errors show it without the query, which may hold a secret.
+        let shown = url.split(['?', '#']).next().unwrap_or_default();
+        let uri: Uri = url.parse().map_err(|error| format!("{shown:?}: {error}"))?;
         let secure = uri.scheme() == Some(&Scheme::HTTPS);
         if !secure && uri.scheme() != Some(&Scheme::HTTP) {
-            return Err(format!("{url:?} is neither an http nor an https address"));
+            return Err(format!("{shown:?} is neither an http nor an https address"));
         }
         if secure && tls.is_none() {
-            return Err(format!("{url:?} needs TLS settings"));
+            return Err(format!("{shown:?} needs TLS settings"));
         }
-        let host = uri.host().ok_or_else(|| format!("{url:?} names no host"))?;
+        let host = uri.host().ok_or_else(|| format!("{shown:?} names no host"))?;
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
         let port = uri.port_u16().unwrap_or(if secure { 443 } else { 80 });
         Ok(Self { uri, host, port, tls: tls.filter(|_| secure) })

@@ -42,7 +42,7 @@ pub struct ScramCredential {
 
 /// A text is not a credential in Kafka's form.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("not of the form salt=...,stored_key=...,server_key=...,iterations=4096")]
+#[error("not of the form salt=...,stored_key=...,server_key=...,iterations=..., 4096 at least")]
 pub struct InvalidScramCredential;
 
 impl ScramCredential {
@@ -102,9 +102,12 @@ impl FromStr for ScramCredential {
             }
         }
         match (salt, stored_key, server_key, iterations) {
-            (Some(salt), Some(stored_key), Some(server_key), Some(iterations @ 1..)) => {
-                Ok(Self { salt, stored_key, server_key, iterations })
-            }
+            (
+                Some(salt),
+                Some(stored_key),
+                Some(server_key),
+                Some(iterations @ ITERATIONS_MIN..),
+            ) => Ok(Self { salt, stored_key, server_key, iterations }),
             _ => Err(InvalidScramCredential),
         }
     }

@@ -78,7 +78,9 @@ fn credential_is_read_in_kafkas_form() {
     );
     assert_eq!(text.parse(), Ok(credential.clone()));
     assert!(!format!("{credential:?}").contains("key"));
-    for broken in ["", "[]", "salt=AA==", "salt=?,stored_key=AA==,server_key=AA==,iterations=1"] {
+    let too_few = text.replace("4096", "4095");
+    let no_base64 = "salt=?,stored_key=AA==,server_key=AA==,iterations=4096";
+    for broken in ["", "[]", "salt=AA==", no_base64, &too_few] {
         assert_eq!(broken.parse::<ScramCredential>(), Err(InvalidScramCredential), "{broken:?}");
     }
 }

@@ -173,3 +173,14 @@ fn key_set_without_a_usable_key_is_refused() {
         assert!(TokenVerifier::new(TokenSettings::new(keys)).is_err(), "{text:?}");
     }
 }
+
+#[test]
+fn query_of_an_address_stands_in_no_error() {
+    for address in ["ftp://issuer/keys", "https://issuer/keys", "/keys", "http://a b/keys"] {
+        let url = format!("{address}?code=secret");
+        let (tls, refresh_interval) = (None, Duration::from_hours(1));
+        let keys = KeySource::Url { url, tls, refresh_interval };
+        let error = TokenVerifier::new(TokenSettings::new(keys)).unwrap_err().to_string();
+        assert!(error.contains(address) && !error.contains("secret"), "{error}");
+    }
+}
