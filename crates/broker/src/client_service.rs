@@ -163,19 +163,19 @@ impl ClientService {
             return Some(Reply::Close(reason));
         }
         match (key, peek.api_version) {
-            (ApiKey::SaslHandshake, 1) => {
+            (ApiKey::SaslHandshake, version @ 0..=1) => {
                 let Some((header, request)) = read::<SaslHandshakeRequest>(bytes) else {
                     return Some(Reply::Close("malformed request"));
                 };
-                let response = session.handshake(&request);
+                let response = session.handshake(&request, version);
                 let ends = response.error_code != i16::from(ErrorCode::None);
-                let bytes = encode(key, 1, header.correlation_id, &response).unwrap_or_default();
+                let bytes =
+                    encode(key, version, header.correlation_id, &response).unwrap_or_default();
                 Some(match ends {
                     false => Reply::Ready(bytes),
-                    true => Reply::Last(Box::pin(async { bytes }), "no SASL mechanism in common"),
+                    true => Reply::Last(Box::pin(delayed(bytes)), "the SASL handshake failed"),
                 })
             }
-            (ApiKey::SaslHandshake, _) => Some(Reply::Close("SaslHandshake without a version 1")),
             (ApiKey::SaslAuthenticate, version @ 0..=2) => {
                 let Some((header, request)) = read::<SaslAuthenticateRequest>(bytes) else {
                     return Some(Reply::Close("malformed request"));
@@ -198,15 +198,17 @@ impl ClientService {
             SaslState::Failed => {
                 let (peer, listener) = (self.peer, &self.entrance.config.name);
                 tracing::info!(%peer, listener, problem, "an authentication failed");
-                let answer = async move {
-                    tokio::time::sleep(FAILED_AUTHENTICATION_DELAY).await;
-                    answer
-                };
-                return Reply::Last(Box::pin(answer), "the authentication failed");
+                return Reply::Last(Box::pin(delayed(answer)), "the authentication failed");
             }
         }
         Reply::Ready(answer)
     }
+}
+
+/// Holds back the answer to a client that is refused.
+async fn delayed(answer: Response) -> Response {
+    tokio::time::sleep(FAILED_AUTHENTICATION_DELAY).await;
+    answer
 }
 
 /// What a principal may do by a connection from `peer`; `None` for everything.

@@ -2,7 +2,8 @@
 //! authenticate: on listeners without SASL.
 //!
 //! On listeners with SASL the connection answers them itself, before the table of `dispatch`; of
-//! SaslHandshake only version 1 there, since bare tokens follow version 0.
+//! SaslHandshake only version 1 there, since bare tokens follow version 0, which is answered with
+//! `UNSUPPORTED_VERSION`.
 
 use moldau_protocol::ErrorCode;
 use moldau_protocol::messages::{

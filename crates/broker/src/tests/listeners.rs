@@ -174,6 +174,16 @@ fn a_mechanism_that_is_not_offered_is_refused_with_those_that_are() {
     assert!(client.is_closed());
 }
 
+/// It is advertised, for librdkafka, but bare tokens follow it.
+#[test]
+fn handshake_of_version_0_is_answered_as_unsupported() {
+    let server = Server::start();
+    let mut client = server.sasl();
+    let response = client.ask(0, &SaslHandshakeRequest { mechanism: "PLAIN".to_owned() });
+    assert_eq!(code(response.error_code), ErrorCode::UnsupportedVersion);
+    assert!(client.is_closed());
+}
+
 #[test]
 fn there_is_nothing_to_authenticate_on_a_plain_listener() {
     let server = Server::start();

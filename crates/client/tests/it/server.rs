@@ -185,7 +185,7 @@ impl Service for Guarded {
             }
             ApiKey::SaslHandshake => {
                 let request = SaslHandshakeRequest::decode(&mut body, version).unwrap();
-                let response = self.session.handshake(&request);
+                let response = self.session.handshake(&request, 1);
                 encode_response(&mut out, api_key, version, id, &response).unwrap();
             }
             ApiKey::SaslAuthenticate => {

@@ -120,8 +120,9 @@ pub enum Admit {
 
 /// One connection's authentications: the first one and those that repeat it.
 ///
-/// Serves SaslHandshake version 1 and SaslAuthenticate; version 0 of the former, after which
-/// clients older than Kafka 1.0 send bare tokens, is not for this.
+/// Serves SaslHandshake version 1 and SaslAuthenticate. Version 0 of the former, after which clients
+/// older than Kafka 1.0 send bare tokens, is refused with `UNSUPPORTED_VERSION`. It is advertised
+/// all the same: librdkafka takes a broker without it for one that knows no handshake.
 pub struct SaslSession {
     server: Arc<SaslServer>,
     exchange: Exchange,
@@ -186,13 +187,18 @@ impl SaslSession {
         }
     }
 
-    /// Answers a client that chooses a mechanism. If the answer's error code is not 0, the
-    /// connection is closed after it.
-    pub fn handshake(&mut self, request: &SaslHandshakeRequest) -> SaslHandshakeResponse {
+    /// Answers a client that chooses a mechanism, by a request of `version`. An answer whose error
+    /// code is not 0 goes out after [`FAILED_AUTHENTICATION_DELAY`], then the connection is closed.
+    pub fn handshake(
+        &mut self,
+        request: &SaslHandshakeRequest,
+        version: i16,
+    ) -> SaslHandshakeResponse {
         let mechanisms = self.server.offered();
         let chosen: Option<Mechanism> = request.mechanism.parse().ok();
         let offered = &self.server.settings.mechanisms;
         let error_code = match (&self.exchange, chosen.filter(|it| offered.contains(it))) {
+            _ if version == 0 => ErrorCode::UnsupportedVersion,
             (Exchange::None, Some(mechanism)) => {
                 self.exchange = Exchange::Chosen(mechanism);
                 ErrorCode::None

@@ -58,7 +58,7 @@ impl Service for Guarded {
         match api_key {
             ApiKey::SaslHandshake => {
                 let request = SaslHandshakeRequest::decode(&mut body, version).unwrap();
-                let response = self.session.handshake(&request);
+                let response = self.session.handshake(&request, 1);
                 encode_response(&mut out, api_key, version, correlation_id, &response).unwrap();
             }
             ApiKey::SaslAuthenticate => {

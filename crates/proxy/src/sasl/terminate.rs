@@ -97,7 +97,11 @@ async fn step(
     }
     let mut body = Reader::new(body);
     if api == ApiKey::SaslHandshake {
-        let answer = session.handshake(&SaslHandshakeRequest::decode(&mut body, api_version)?);
+        let request = SaslHandshakeRequest::decode(&mut body, api_version)?;
+        let answer = session.handshake(&request, api_version);
+        if answer.error_code != 0 {
+            sleep(FAILED_AUTHENTICATION_DELAY).await;
+        }
         write(stream, api, api_version, correlation_id, &answer).await?;
         return if answer.error_code == 0 { Ok(false) } else { Err(Refused::Mechanism) };
     }
@@ -194,12 +198,14 @@ impl SessionFilter for Terminator {
         Box::pin(async move {
             let session = self.context.sasl().ok_or("there is no SASL session")?;
             if request.api_key() == ApiKey::SaslHandshake {
-                let answer = session.borrow_mut().handshake(&request.decode()?);
+                let message = request.decode()?;
+                let answer = session.borrow_mut().handshake(&message, request.api_version());
                 let response = request.respond(&answer)?;
-                return Ok(match answer.error_code {
-                    0 => RequestOutcome::Respond(response),
-                    _ => RequestOutcome::RespondAndClose(response),
-                });
+                if answer.error_code == 0 {
+                    return Ok(RequestOutcome::Respond(response));
+                }
+                sleep(FAILED_AUTHENTICATION_DELAY).await;
+                return Ok(RequestOutcome::RespondAndClose(response));
             }
             let message = request.decode()?;
             let (answer, state) = session.borrow_mut().authenticate(&message, Instant::now());

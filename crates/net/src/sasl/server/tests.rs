@@ -46,7 +46,7 @@ fn authenticate(
         panic!("nothing is waited for");
     };
     let mut exchange = exchange.unwrap();
-    let chosen = session.handshake(&exchange.handshake());
+    let chosen = session.handshake(&exchange.handshake(), 1);
     let mut request = exchange.chosen(&chosen).unwrap();
     loop {
         let (response, state) = session.authenticate(&request, now);
@@ -59,7 +59,7 @@ fn authenticate(
 
 fn said(session: &mut SaslSession, mechanism: Mechanism, message: &[u8]) -> (i16, String) {
     let handshake = SaslHandshakeRequest { mechanism: mechanism.name().to_owned() };
-    assert_eq!(session.handshake(&handshake).error_code, 0);
+    assert_eq!(session.handshake(&handshake, 1).error_code, 0);
     let auth_bytes = Bytes::copy_from_slice(message);
     let request = SaslAuthenticateRequest { auth_bytes, ..Default::default() };
     let (response, state) = session.authenticate(&request, Instant::now());
@@ -136,14 +136,19 @@ fn messages_out_of_order_are_refused() {
 
     let mut session = SaslSession::new(server(None));
     let unknown = SaslHandshakeRequest { mechanism: "GSSAPI".to_owned() };
-    let response = session.handshake(&unknown);
+    let response = session.handshake(&unknown, 1);
     assert_eq!(response.error_code, 33);
     assert_eq!(response.mechanisms, ["PLAIN", "SCRAM-SHA-256"]);
 
     let mut session = SaslSession::new(server(None));
+    let request = SaslHandshakeRequest { mechanism: "PLAIN".to_owned() };
+    assert_eq!(session.handshake(&request, 0).error_code, 35);
+    assert!(matches!(session.admits(ApiKey::SaslHandshake, Instant::now()), Admit::No(_)));
+
+    let mut session = SaslSession::new(server(None));
     let plain = SaslHandshakeRequest { mechanism: "PLAIN".to_owned() };
-    assert_eq!(session.handshake(&plain).error_code, 0);
-    assert_eq!(session.handshake(&plain).error_code, 34);
+    assert_eq!(session.handshake(&plain, 1).error_code, 0);
+    assert_eq!(session.handshake(&plain, 1).error_code, 34);
 }
 
 #[test]
@@ -176,7 +181,7 @@ fn nothing_else_is_served_within_a_re_authentication() {
     let (mut session, now) = (SaslSession::new(server(None)), Instant::now());
     let alice = client(SCRAM, "alice", "alice-secret");
     assert!(authenticate(&mut session, &alice, now).0.is_ok());
-    session.handshake(&SaslHandshakeRequest { mechanism: SCRAM.name().to_owned() });
+    session.handshake(&SaslHandshakeRequest { mechanism: SCRAM.name().to_owned() }, 1);
     assert!(matches!(session.admits(ApiKey::Fetch, now), Admit::No(_)));
 }
 
@@ -206,7 +211,7 @@ proptest! {
     fn arbitrary_messages_never_authenticate(messages: Vec<Vec<u8>>, mechanism in 0..3_usize) {
         let mut session = SaslSession::new(server(None));
         let names = ["PLAIN", "SCRAM-SHA-256", "other"];
-        session.handshake(&SaslHandshakeRequest { mechanism: names[mechanism].to_owned() });
+        session.handshake(&SaslHandshakeRequest { mechanism: names[mechanism].to_owned() }, 1);
         for message in messages {
             let request =
                 SaslAuthenticateRequest { auth_bytes: message.into(), ..Default::default() };
