@@ -57,10 +57,14 @@ impl Entrance {
         Ok(Arc::new(Self { state, config, sasl: sasl.map(Arc::new), net }))
     }
 
-    /// Serves one connection to its end.
-    pub(crate) async fn serve(self: Arc<Self>, stream: TcpStream, peer: SocketAddr) {
+    /// Serves one connection to its end. TLS and SASL have to be done by `deadline`.
+    pub(crate) async fn serve(
+        self: Arc<Self>,
+        stream: TcpStream,
+        peer: SocketAddr,
+        deadline: tokio::time::Instant,
+    ) {
         let Ok(local) = stream.local_addr() else { return };
-        let deadline = tokio::time::Instant::now() + self.config.limits.handshake_timeout;
         let (stream, principal) = match &self.config.tls {
             None => (Stream::from(stream), None),
             Some(tls) => match tls.accept(stream, deadline).await {

@@ -91,8 +91,8 @@ impl Broker {
     fn serve_clients(&self, config: &ListenerConfig, listener: Listener) -> Result<(), Error> {
         let handle = self.threads.handle();
         let entrance = Entrance::new(&self.state, config, handle.clone())?;
-        handle.serve(listener, config.limits.clone(), move |stream, peer| {
-            Arc::clone(&entrance).serve(stream, peer)
+        handle.serve(listener, config.limits.clone(), move |stream, peer, deadline| {
+            Arc::clone(&entrance).serve(stream, peer, deadline)
         })?;
         Ok(())
     }

@@ -67,7 +67,7 @@ pub fn serve_admin<P: AdminPages>(
     let pages = Arc::new(Pages { pages, shutdown: handle.shutdown().clone() });
     let connections_max = ListenerLimits::default().connections_max + CONNECTIONS_RESERVED;
     let limits = ListenerLimits { connections_max, ..ListenerLimits::default() };
-    handle.serve(listener, limits, move |stream, _peer| serve(Arc::clone(&pages), stream))
+    handle.serve(listener, limits, move |stream, _, _| serve(Arc::clone(&pages), stream))
 }
 
 /// What the pages report on.

@@ -8,12 +8,13 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc;
 use tokio::task::LocalSet;
+use tokio::time::Instant;
 
 use crate::error::{Error, ProxyProtocolError};
 use crate::listener::{ACCEPT_PAUSE, Listener, ListenerLimits};
@@ -187,7 +188,8 @@ impl NetworkHandle {
     }
 
     /// Accepts connections of `listener` until the drain begins. Each goes to the thread with the
-    /// fewest, where `serve` makes the future that serves it. Blocks only while the first
+    /// fewest, where `serve` makes the future that serves it: from the socket, the peer's address,
+    /// and when the connection has to be ready, TLS and SASL included. Blocks only while the first
     /// thread's hand-over queue is full; must not be called from within a runtime.
     ///
     /// # Errors
@@ -199,7 +201,7 @@ impl NetworkHandle {
         serve: F,
     ) -> Result<(), Error>
     where
-        F: Fn(TcpStream, SocketAddr) -> Fut + Send + Sync + 'static,
+        F: Fn(TcpStream, SocketAddr, Instant) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = ()> + 'static,
     {
         let handle = self.clone();
@@ -212,7 +214,7 @@ impl NetworkHandle {
     /// the drain begins.
     pub async fn serve_here<F, Fut>(&self, listener: Listener, limits: ListenerLimits, serve: F)
     where
-        F: Fn(TcpStream, SocketAddr) -> Fut + Send + Sync + 'static,
+        F: Fn(TcpStream, SocketAddr, Instant) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = ()> + 'static,
     {
         let address = listener.local_addr();
@@ -228,7 +230,7 @@ impl NetworkHandle {
         serve: &Arc<F>,
     ) -> io::Result<()>
     where
-        F: Fn(TcpStream, SocketAddr) -> Fut + Send + Sync + 'static,
+        F: Fn(TcpStream, SocketAddr, Instant) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = ()> + 'static,
     {
         let mode = listener.proxy_protocol;
@@ -240,7 +242,13 @@ impl NetworkHandle {
             };
             match accepted {
                 Ok((stream, peer)) => {
-                    let entry = Entry { peer, mode, limits: limits.clone(), of_address: None };
+                    let entry = Entry {
+                        peer,
+                        mode,
+                        limits: limits.clone(),
+                        deadline: Instant::now() + limits.handshake_timeout,
+                        of_address: None,
+                    };
                     let Some(entry) = self.admit(entry) else { continue };
                     if let Err(error) = self.place(stream, entry, serve).await {
                         tracing::debug!(%peer, %error, "a connection was not placed");
@@ -269,7 +277,7 @@ impl NetworkHandle {
 
     async fn place<F, Fut>(&self, stream: TcpStream, entry: Entry, serve: &Arc<F>) -> io::Result<()>
     where
-        F: Fn(TcpStream, SocketAddr) -> Fut + Send + Sync + 'static,
+        F: Fn(TcpStream, SocketAddr, Instant) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = ()> + 'static,
     {
         // Small answers must not wait for the peer's delayed acknowledgement.
@@ -284,13 +292,13 @@ impl NetworkHandle {
         let open = OpenConnection::new(&self.inner, &inbox.connections);
         let serve = Arc::clone(serve);
         let placed = self.spawn_on(index, move || async move {
-            let peer = entry.peer;
+            let (peer, deadline) = (entry.peer, entry.deadline);
             let mut stream = match TcpStream::from_std(stream) {
                 Ok(stream) => stream,
                 Err(error) => return tracing::warn!(%peer, %error, "cannot watch a connection"),
             };
             if let Some((peer, _of_address)) = entry.enter(&open.inner, &mut stream).await {
-                serve(stream, peer).await;
+                serve(stream, peer, deadline).await;
             }
             drop(open);
         });
@@ -303,6 +311,8 @@ struct Entry {
     peer: SocketAddr,
     mode: Mode,
     limits: ListenerLimits,
+    /// When PROXY protocol, TLS and SASL have to be done.
+    deadline: Instant,
     of_address: Option<OfAddress>,
 }
 
@@ -317,7 +327,7 @@ impl Entry {
             return Some((self.peer, of_address));
         }
         let reading = proxy_protocol::accept(stream, self.mode, self.peer);
-        let read = tokio::time::timeout(self.limits.handshake_timeout, reading).await;
+        let read = tokio::time::timeout_at(self.deadline, reading).await;
         match read.unwrap_or(Err(ProxyProtocolError::TimedOut)) {
             Ok(peer) => self.peer = peer,
             Err(error) => {

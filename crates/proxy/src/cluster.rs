@@ -14,6 +14,7 @@ use moldau_protocol::ApiKey;
 use moldau_protocol::messages::ApiVersionsResponse;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use crate::chain::Chains;
 use crate::config::VirtualCluster;
@@ -27,8 +28,13 @@ use crate::metrics::{Metrics, add};
 const BROKERS_MAX: usize = 1024;
 
 /// Serves a client that came to the port of a broker.
-pub(crate) type Serve =
-    fn(Arc<Cluster>, Destination, TcpStream, SocketAddr) -> Pin<Box<dyn Future<Output = ()>>>;
+pub(crate) type Serve = fn(
+    Arc<Cluster>,
+    Destination,
+    TcpStream,
+    SocketAddr,
+    Instant,
+) -> Pin<Box<dyn Future<Output = ()>>>;
 
 /// A virtual cluster and what is known of the real one.
 #[derive(Debug)]
@@ -240,8 +246,8 @@ impl Cluster {
     /// Accepts clients at the port of a broker.
     async fn accept(self: Arc<Self>, listener: Listener, node_id: i32) {
         let (net, limits) = (self.net.clone(), self.settings().config.limits.listener.clone());
-        let serve = move |stream, peer| {
-            (self.serve)(Arc::clone(&self), Destination::Broker(node_id), stream, peer)
+        let serve = move |stream, peer, deadline| {
+            (self.serve)(Arc::clone(&self), Destination::Broker(node_id), stream, peer, deadline)
         };
         net.serve_here(listener, limits, serve).await;
     }

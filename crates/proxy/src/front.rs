@@ -50,6 +50,8 @@ struct Admitted {
     local: SocketAddr,
     /// Whom its certificate is for.
     principal: Option<Principal>,
+    /// When it has to have authenticated.
+    deadline: Instant,
 }
 
 /// Why a client may not speak.
@@ -73,16 +75,21 @@ impl Front {
         *self.route.lock().unwrap_or_else(PoisonError::into_inner) = route;
     }
 
-    /// Serves a client to its end.
+    /// Serves a client to its end. TLS and SASL have to be done by `deadline`.
     pub(crate) fn serve(
         self: &Arc<Self>,
         socket: TcpStream,
         peer: SocketAddr,
+        deadline: Instant,
     ) -> Pin<Box<dyn Future<Output = ()>>> {
         let route = self.route.lock().unwrap_or_else(PoisonError::into_inner).clone();
         match route {
-            Route::Bootstrap(cluster) => serve(cluster, Destination::Bootstrap, socket, peer),
-            Route::Hosts(clusters) => Box::pin(Arc::clone(self).serve_host(clusters, socket, peer)),
+            Route::Bootstrap(cluster) => {
+                serve(cluster, Destination::Bootstrap, socket, peer, deadline)
+            }
+            Route::Hosts(clusters) => {
+                Box::pin(Arc::clone(self).serve_host(clusters, socket, peer, deadline))
+            }
         }
     }
 
@@ -91,9 +98,10 @@ impl Front {
         clusters: Arc<[Arc<Cluster>]>,
         socket: TcpStream,
         peer: SocketAddr,
+        deadline: Instant,
     ) {
         let Some(first) = clusters.first() else { return };
-        let found = Box::pin(self.find(first, &clusters, socket, peer)).await;
+        let found = Box::pin(self.find(&clusters, socket, peer, deadline)).await;
         match found {
             Ok(Some((cluster, destination, admitted))) => {
                 Box::pin(relay(cluster, destination, admitted)).await;
@@ -106,13 +114,11 @@ impl Front {
     /// Reads which host a client wants, and answers its handshake as that cluster.
     async fn find(
         &self,
-        first: &Arc<Cluster>,
         clusters: &[Arc<Cluster>],
         socket: TcpStream,
         address: SocketAddr,
+        deadline: Instant,
     ) -> Result<Option<(Arc<Cluster>, Destination, Admitted)>, Denied> {
-        let settings = first.settings();
-        let deadline = Instant::now() + settings.config.limits.listener.handshake_timeout;
         let local = socket.local_addr()?;
         let hello = ClientHello::read(socket, deadline).await?;
         let host = hello.server_name().map(normal);
@@ -133,19 +139,21 @@ impl Front {
             return Ok(None);
         };
         let Accepted { stream, principal, .. } = tls.answer(hello).await?;
-        Ok(Some((cluster, destination, Admitted { stream, address, local, principal })))
+        Ok(Some((cluster, destination, Admitted { stream, address, local, principal, deadline })))
     }
 }
 
-/// Serves a client that came to the listener of `destination`, to its end.
+/// Serves a client that came to the listener of `destination`, to its end. TLS and SASL have to be
+/// done by `deadline`.
 pub(crate) fn serve(
     cluster: Arc<Cluster>,
     destination: Destination,
     socket: TcpStream,
     peer: SocketAddr,
+    deadline: Instant,
 ) -> Pin<Box<dyn Future<Output = ()>>> {
     Box::pin(async move {
-        match Box::pin(admit(&cluster, socket, peer)).await {
+        match Box::pin(admit(&cluster, socket, peer, deadline)).await {
             Ok(admitted) => relay(cluster, destination, admitted).await,
             Err(denied) => log_denied(&cluster, peer, &denied),
         }
@@ -156,26 +164,27 @@ async fn admit(
     cluster: &Cluster,
     socket: TcpStream,
     address: SocketAddr,
+    deadline: Instant,
 ) -> Result<Admitted, Denied> {
     let settings = cluster.settings();
-    let deadline = Instant::now() + settings.config.limits.listener.handshake_timeout;
     let local = socket.local_addr()?;
     let Some(tls) = &settings.config.downstream.tls else {
-        return Ok(Admitted { stream: socket.into(), address, local, principal: None });
+        return Ok(Admitted { stream: socket.into(), address, local, principal: None, deadline });
     };
     let Accepted { stream, principal, .. } = tls.accept(socket, deadline).await?;
-    Ok(Admitted { stream, address, local, principal })
+    Ok(Admitted { stream, address, local, principal, deadline })
 }
 
 /// Authenticates the client if that is the proxy's part, connects upstream and relays to the end.
 async fn relay(cluster: Arc<Cluster>, destination: Destination, client: Admitted) {
-    let Admitted { mut stream, address, local, principal } = client;
+    let Admitted { mut stream, address, local, principal, deadline } = client;
     let principal = principal.unwrap_or_else(Principal::anonymous);
     let context = SessionContext::new(cluster.shared_name(), address, principal);
     let settings = cluster.settings();
     let shutdown = cluster.shutdown().clone();
     if let Sasl::Terminate(server) = &settings.config.downstream.sasl {
-        let authenticated = Box::pin(sasl::authenticate(&mut stream, &cluster, server, &context));
+        let authenticated =
+            Box::pin(sasl::authenticate(&mut stream, &cluster, server, &context, deadline));
         let outcome = tokio::select! {
             outcome = authenticated => outcome,
             () = shutdown.reached(Phase::Draining) => return,

@@ -226,7 +226,7 @@ impl Running {
         let net = self.net.clone();
         let accepting = move || async move {
             let closed = front.closed.clone();
-            let serve = move |stream, peer| front.serve(stream, peer);
+            let serve = move |stream, peer, deadline| front.serve(stream, peer, deadline);
             tokio::select! {
                 () = net.serve_here(listener, limits, serve) => {}
                 () = closed.reached(Phase::Stopped) => {}

@@ -15,7 +15,7 @@ pub(crate) fn unserved(filters: Vec<Arc<dyn Filter>>) -> (NetworkThreads, Arc<Cl
     let gateway = Gateway::Ports { bootstrap, advertised_host: None, broker_port_start: 0 };
     let config = VirtualCluster { filters, ..VirtualCluster::plain("main", gateway, Vec::new()) };
     let entrance = Entrance::new(&config.gateway, bootstrap, config.proxy_protocol, None).unwrap();
-    let serve: Serve = |_, _, _, _| Box::pin(std::future::ready(()));
+    let serve: Serve = |_, _, _, _, _| Box::pin(std::future::ready(()));
     let cluster = Cluster::new(config, entrance, serve, threads.handle(), Arc::default());
     (threads, cluster)
 }

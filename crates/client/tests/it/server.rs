@@ -126,11 +126,10 @@ impl Server {
         let address = listener.local_addr();
         let (shutdown, metrics) = (handle.shutdown().clone(), Arc::clone(handle.metrics()));
         let of_connections = Arc::clone(&shared);
-        let serve = move |stream, _| {
+        let serve = move |stream, _, deadline| {
             let (shared, shutdown) = (Arc::clone(&of_connections), shutdown.clone());
             let metrics = Arc::clone(&metrics);
             async move {
-                let deadline = tokio::time::Instant::now() + Duration::from_secs(60);
                 let Ok(accepted) = shared.tls.accept(stream, deadline).await else { return };
                 let session = SaslSession::new(Arc::clone(&shared.sasl));
                 let service = Guarded { session, shared };

@@ -41,7 +41,7 @@ fn start(
     let (names, seen) = std_mpsc::channel();
     let served = handle.clone();
     handle
-        .serve(listener, limits, move |stream, _| {
+        .serve(listener, limits, move |stream, _, _| {
             let name = std::thread::current().name().unwrap().to_owned();
             names.send(name).unwrap();
             let served = served.clone();
@@ -135,7 +135,7 @@ fn drain_cuts_off_what_does_not_end() {
     let limits = ListenerLimits::default();
     network
         .handle()
-        .serve(listener, limits, move |stream, _| {
+        .serve(listener, limits, move |stream, _, _| {
             entered.send(()).unwrap();
             async move {
                 std::future::pending::<()>().await;
@@ -157,10 +157,35 @@ fn listener_can_be_added_from_one_of_the_threads() {
     let start = move || async move {
         let listener = loopback();
         added.send(listener.local_addr()).unwrap();
-        let serve = |stream, _| async move { drop::<TcpStream>(stream) };
+        let serve = |stream, _, _| async move { drop::<TcpStream>(stream) };
         handle.serve_here(listener, ListenerLimits::default(), serve).await;
     };
     network.handle().spawn_on_blocking(0, start).unwrap();
     let mut stream = StdStream::connect(address.recv().unwrap()).unwrap();
     assert_eq!(stream.read(&mut [0; 1]).unwrap(), 0);
+}
+
+/// Each step had the whole time anew.
+#[test]
+fn time_for_the_handshake_counts_from_accept() {
+    let network = NetworkThreads::start("deadline", 1).unwrap();
+    let listener = loopback().with_proxy_protocol(Mode::Required);
+    let address = listener.local_addr();
+    let (limits, (told, deadline)) = (ListenerLimits::default(), std_mpsc::channel());
+    let timeout = limits.handshake_timeout;
+    let serve = move |_, _, deadline| {
+        told.send(deadline).unwrap();
+        std::future::ready(())
+    };
+    network.handle().serve(listener, limits, serve).unwrap();
+    let mut stream = StdStream::connect(address).unwrap();
+    let patience = Instant::now() + Duration::from_secs(60);
+    while network.handle().connections_open() == 0 {
+        assert!(Instant::now() < patience, "the connection is not accepted");
+        std::thread::yield_now();
+    }
+    let accepted = Instant::now();
+    while Instant::now() == accepted {}
+    stream.write_all(b"PROXY TCP4 192.0.2.1 192.0.2.9 50000 9092\r\n").unwrap();
+    assert!(deadline.recv().unwrap() <= accepted + timeout);
 }

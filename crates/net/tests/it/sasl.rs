@@ -109,7 +109,7 @@ impl World {
         let address = listener.local_addr();
         let (shutdown, metrics) = (handle.shutdown().clone(), Arc::clone(handle.metrics()));
         let limits = ConnectionLimits { authentication_timeout, ..ConnectionLimits::default() };
-        let serve = move |stream, _| {
+        let serve = move |stream, _, _| {
             let session = SaslSession::new(Arc::clone(&server));
             let (limits, shutdown) = (limits.clone(), shutdown.clone());
             let metrics = Arc::clone(&metrics);

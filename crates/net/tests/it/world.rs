@@ -67,28 +67,24 @@ impl World {
         let network = NetworkThreads::start("echo", 1).unwrap();
         let handle = network.handle();
         let address = listener.local_addr();
-        let handshake_timeout = limits.handshake_timeout;
         let (shutdown, metrics) = (handle.shutdown().clone(), Arc::clone(handle.metrics()));
-        let serve = move |stream: TcpStream, peer: SocketAddr| {
+        let serve = move |stream: TcpStream, peer: SocketAddr, deadline| {
             let (tls, shutdown, metrics) = (tls.clone(), shutdown.clone(), Arc::clone(&metrics));
             let connection_limits = connection_limits.clone();
             async move {
                 let mut about = format!("peer={}", peer.ip());
                 let stream = match tls {
                     None => Stream::from(stream),
-                    Some(tls) => {
-                        let deadline = tokio::time::Instant::now() + handshake_timeout;
-                        match tls.accept(stream, deadline).await {
-                            Ok(accepted) => {
-                                let host = accepted.server_name.unwrap_or_default();
-                                let user = accepted.principal.map(|it| it.to_string());
-                                let user = user.unwrap_or_default();
-                                about = format!("{about} host={host} user={user}");
-                                accepted.stream
-                            }
-                            Err(error) => return metrics.refuse_tls(&error),
+                    Some(tls) => match tls.accept(stream, deadline).await {
+                        Ok(accepted) => {
+                            let host = accepted.server_name.unwrap_or_default();
+                            let user = accepted.principal.map(|it| it.to_string());
+                            let user = user.unwrap_or_default();
+                            about = format!("{about} host={host} user={user}");
+                            accepted.stream
                         }
-                    }
+                        Err(error) => return metrics.refuse_tls(&error),
+                    },
                 };
                 let service = Echo { about };
                 serve_connection(stream, service, connection_limits, &shutdown, metrics).await;

@@ -102,7 +102,8 @@ async fn client(cluster: &Arc<Cluster>, listener: &TcpListener, tls: Option<&Tls
     let address = listener.local_addr().unwrap();
     let (connected, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
     let ((socket, peer), client) = (accepted.unwrap(), connected.unwrap());
-    spawn_local(serve(Arc::clone(cluster), Destination::Bootstrap, socket, peer));
+    let deadline = Instant::now() + std::time::Duration::from_secs(60);
+    spawn_local(serve(Arc::clone(cluster), Destination::Bootstrap, socket, peer, deadline));
     let mut stream = match tls {
         Some(tls) => tls.client.connect(client, "127.0.0.1").await.unwrap(),
         None => client.into(),

@@ -3,7 +3,7 @@
 use std::io;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::BytesMut;
 use moldau_net::Stream;
@@ -18,7 +18,7 @@ use moldau_protocol::messages::{
 };
 use moldau_protocol::{ApiKey, DecodeError, EncodeError, ErrorCode, Message, Reader};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::time::{sleep, timeout};
+use tokio::time::{sleep, timeout_at};
 
 use crate::cluster::Cluster;
 use crate::context::SessionContext;
@@ -26,9 +26,6 @@ use crate::filter::{FilterFuture, RequestOutcome, SessionFilter};
 use crate::frame::RequestFrame;
 use crate::rewrite;
 use crate::upstream::Upstream;
-
-/// How long a client may take to authenticate.
-const WITHIN: Duration = Duration::from_secs(30);
 
 /// Why a client gets no session.
 #[derive(Debug, thiserror::Error)]
@@ -58,19 +55,20 @@ impl Refused {
     }
 }
 
-/// Authenticates a client. Nothing that it sent is left unread, and nothing behind it is read.
+/// Authenticates a client by `deadline`. Nothing that it sent is left unread, and nothing behind it is read.
 pub(crate) async fn authenticate(
     stream: &mut Stream,
     cluster: &Arc<Cluster>,
     server: &Arc<SaslServer>,
     context: &SessionContext,
+    deadline: tokio::time::Instant,
 ) -> Result<(), Refused> {
     let mut session = SaslSession::new(Arc::clone(server));
     let exchange = async {
         while !step(stream, cluster, &mut session, context).await? {}
         Ok::<_, Refused>(())
     };
-    timeout(WITHIN, exchange).await.map_err(|_| Refused::TimedOut)??;
+    timeout_at(deadline, exchange).await.map_err(|_| Refused::TimedOut)??;
     context.set_sasl(session);
     Ok(())
 }
