@@ -1,12 +1,13 @@
 //! The pages of an admin port: `/metrics` (OpenMetrics), `/livez`, `/readyz`.
 //!
-//! They are served while the process lives. `/readyz` is 503 until the process can serve, and again
+//! They are served while the process lives, also while it drains, and whatever becomes of the
+//! clients: their connections are none of the network threads' limits and hold up no drain. `/readyz` is 503 until the process can serve, and again
 //! when a drain begins, so that a load balancer looks elsewhere before connections are closed.
 
 use std::convert::Infallible;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+use std::{fmt, io};
 
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
@@ -15,16 +16,17 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
 
 use crate::Error;
-use crate::listener::{Listener, ListenerLimits};
+use crate::listener::{ACCEPT_PAUSE, Listener};
 use crate::shutdown::{Phase, Shutdown};
 use crate::threads::NetworkHandle;
 
-/// Connections that an admin port may open beyond the limit of the clients, which counts all
-/// connections of the threads: a scraper, a few probes, a person.
-const CONNECTIONS_RESERVED: usize = 64;
+/// Open connections of an admin port, above which further ones are closed at once: a scraper, a few
+/// probes, a person.
+const CONNECTIONS_MAX: usize = 64;
 
 /// A client that takes longer than this to send its request header is disconnected.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
@@ -65,9 +67,34 @@ pub fn serve_admin<P: AdminPages>(
     pages: P,
 ) -> Result<(), Error> {
     let pages = Arc::new(Pages { pages, shutdown: handle.shutdown().clone() });
-    let connections_max = ListenerLimits::default().connections_max + CONNECTIONS_RESERVED;
-    let limits = ListenerLimits { connections_max, ..ListenerLimits::default() };
-    handle.serve(listener, limits, move |stream, _, _| serve(Arc::clone(&pages), stream))
+    handle.spawn_on_blocking(0, move || async move {
+        let address = listener.local_addr();
+        if let Err(error) = accept_all(listener, pages).await {
+            tracing::error!(%address, %error, "the admin port cannot be served");
+        }
+    })
+}
+
+/// Accepts connections until the thread stops.
+async fn accept_all<P: AdminPages>(listener: Listener, pages: Arc<Pages<P>>) -> io::Result<()> {
+    let listener = TcpListener::from_std(listener.socket)?;
+    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
+                let pages = Arc::clone(&pages);
+                tokio::task::spawn_local(async move {
+                    serve(pages, stream).await;
+                    drop(place);
+                });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "accept failed at the admin port");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
 }
 
 /// What the pages report on.
@@ -120,4 +147,57 @@ fn text(status: StatusCode, body: String) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(Bytes::from(body)));
     *response.status_mut() = status;
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpStream as StdStream;
+    use std::time::Instant;
+
+    use super::*;
+    use crate::listener::ListenerLimits;
+    use crate::threads::NetworkThreads;
+
+    /// Scrapers held up the drain, and a process that drained looked dead to its supervisor.
+    #[test]
+    fn pages_are_served_through_a_drain_that_they_do_not_hold_up() {
+        let network = NetworkThreads::start("admin", 1).unwrap();
+        let handle = network.handle();
+        let bind = || Listener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let (clients, admin) = (bind(), bind());
+        let (client_port, admin_port) = (clients.local_addr(), admin.local_addr());
+        let serve = |mut stream: TcpStream, _, _| async move {
+            drop(tokio::io::AsyncReadExt::read(&mut stream, &mut [0; 1]).await);
+        };
+        handle.serve(clients, ListenerLimits::default(), serve).unwrap();
+        serve_admin(&handle, admin, || Ok(String::new())).unwrap();
+
+        let client = StdStream::connect(client_port).unwrap();
+        let patience = Instant::now() + Duration::from_secs(60);
+        let in_time = || assert!(Instant::now() < patience, "it takes too long");
+        while handle.connections_open() == 0 {
+            in_time();
+        }
+        let scraper = StdStream::connect(admin_port).unwrap();
+        assert!(page(admin_port, "/readyz").starts_with("HTTP/1.1 200"));
+        let draining = std::thread::spawn(move || network.drain(Duration::from_secs(60)));
+        while handle.shutdown().phase() == Phase::Running {
+            in_time();
+        }
+        assert!(page(admin_port, "/livez").starts_with("HTTP/1.1 200"));
+        assert!(page(admin_port, "/readyz").starts_with("HTTP/1.1 503"));
+        assert_eq!(handle.connections_open(), 1);
+        drop(client);
+        assert_eq!(draining.join().unwrap(), 0);
+        drop(scraper);
+    }
+
+    fn page(address: std::net::SocketAddr, path: &str) -> String {
+        let mut stream = StdStream::connect(address).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
 }
