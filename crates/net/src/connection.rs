@@ -33,6 +33,11 @@ const WRITE_SEGMENTS_MAX: usize = 64;
 /// megabytes to a peer that reads as fast would else keep everyone waiting.
 const WRITE_BYTES_PER_TURN: usize = 512 * 1024;
 
+/// Most bytes read and requests handed over in one turn, for the same reason: a peer that sends as
+/// fast as it is read never ends the turn by itself.
+const READ_BYTES_PER_TURN: usize = 1024 * 1024;
+const REQUESTS_PER_TURN: usize = 1024;
+
 /// The shorter one of the idle and slow-reader timeouts is measured in this many steps.
 const STEPS_MIN: u32 = 8;
 
@@ -199,8 +204,9 @@ where
             return Poll::Ready(closed);
         }
         let mut room = WRITE_BYTES_PER_TURN;
+        let (mut read_room, mut request_room) = (READ_BYTES_PER_TURN, REQUESTS_PER_TURN);
         loop {
-            self.hand_over(cx);
+            self.hand_over(cx, &mut request_room);
             self.poll_answers();
             self.collect();
             if let Err(error) = self.poll_write(cx, &mut room) {
@@ -211,6 +217,10 @@ where
                 && let Some(closed) = self.ending.take()
             {
                 return self.poll_close(cx, closed);
+            }
+            if read_room == 0 || request_room == 0 {
+                give_way(cx);
+                return Poll::Pending;
             }
             if self.may_take() && matches!(self.buffer.frame(), Ok(Some(_)) | Err(_)) {
                 // The write made room for a frame that has arrived, or the service is not ready
@@ -227,6 +237,7 @@ where
                 Ok(0) => return Poll::Ready(Closed::ByPeer),
                 Ok(count) => {
                     self.idle.read_bytes += count;
+                    read_room = read_room.saturating_sub(count);
                     add(&self.metrics.bytes_in, count as u64);
                 }
                 Err(error) => return Poll::Ready(Closed::Io(error)),
@@ -251,11 +262,12 @@ where
             && self.write_queue_bytes < self.limits.write_queue_bytes_max
     }
 
-    /// Gives every frame that has arrived to the service, within the limits.
-    fn hand_over(&mut self, cx: &mut Context<'_>) {
+    /// Gives every frame that has arrived to the service, within the limits and at most `room`,
+    /// which is what is left of the turn.
+    fn hand_over(&mut self, cx: &mut Context<'_>, room: &mut usize) {
         let mut requests = 0;
         self.idle.held_back = false;
-        while self.may_take() {
+        while self.may_take() && *room > 0 {
             let frame = match self.buffer.frame() {
                 Ok(Some(frame)) => frame,
                 Ok(None) => break,
@@ -272,6 +284,7 @@ where
             let reply = self.service.call(frame);
             self.buffer.consume(total);
             requests += 1;
+            *room -= 1;
             match reply {
                 Reply::Ready(response) => self.slots.push_back(Slot::Ready(response)),
                 Reply::Later(future) => self.push_later(future),

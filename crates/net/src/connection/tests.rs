@@ -70,6 +70,66 @@ async fn read_frame(stream: &mut DuplexStream) -> Vec<u8> {
     frame
 }
 
+/// A peer that never stops sending one frame.
+struct Endless {
+    frame: Vec<u8>,
+    sent: usize,
+}
+
+impl AsyncRead for Endless {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        buffer: &mut tokio::io::ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        while buffer.remaining() > 0 {
+            let rest = &self.frame[self.sent..];
+            let count = rest.len().min(buffer.remaining());
+            buffer.put_slice(&rest[..count]);
+            self.sent = (self.sent + count) % self.frame.len();
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Endless {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// The thread's other connections waited for as long as such a peer went on.
+#[tokio::test(start_paused = true)]
+async fn peer_that_never_stops_sending_is_left_for_others_to_be_served() {
+    for (frame, calls_max) in [(framed(b"n"), 1024), (framed(&[b'n'; 2044]), 1023)] {
+        let (script, shutdown) = (Script::default(), Shutdown::new());
+        let limits = ConnectionLimits::default();
+        let stream = Endless { frame, sent: 0 };
+        let served = serve_connection(stream, script.clone(), limits, &shutdown, Arc::default());
+        let mut served = std::pin::pin!(served);
+        for turn in 1..=3 {
+            let before = script.calls.get();
+            let polled = std::future::poll_fn(|cx| Poll::Ready(served.as_mut().poll(cx)));
+            assert!(polled.await.is_pending());
+            let calls = script.calls.get() - before;
+            assert!((1..=calls_max).contains(&calls), "{calls} requests in turn {turn}");
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
 struct World {
     peer: DuplexStream,
     script: Script,
