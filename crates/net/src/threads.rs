@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::LocalSet;
 use tokio::time::Instant;
 
@@ -25,6 +25,11 @@ use crate::shutdown::{Phase, Shutdown};
 /// Tasks on their way to a thread. Accepting waits when it is full, and the kernel's backlog
 /// holds the rest.
 const HAND_OVER_MAX: usize = 256;
+
+/// Connections whose PROXY protocol header is awaited, above which further ones are closed at once.
+/// A balancer sends it with the first packet, so that more are not in earnest; nobody's share by
+/// address bounds them where the header is required.
+const AWAITED_HEADERS_MAX: usize = 1024;
 
 type LocalFuture = Pin<Box<dyn Future<Output = ()>>>;
 type Start = Box<dyn FnOnce() -> LocalFuture + Send>;
@@ -53,6 +58,7 @@ struct Inner {
     open: OpenConnections,
     /// Guards the open connections of each address, of listeners that limit them.
     by_address: Mutex<HashMap<IpAddr, usize>>,
+    awaited_headers: Arc<Semaphore>,
 }
 
 #[derive(Debug)]
@@ -91,7 +97,9 @@ impl NetworkThreads {
         }
         let (metrics, open) = (Arc::default(), OpenConnections::default());
         let by_address = Mutex::default();
-        let inner = Arc::new(Inner { inboxes, shutdown, metrics, open, by_address });
+        let awaited_headers = Arc::new(Semaphore::new(AWAITED_HEADERS_MAX));
+        let inner =
+            Arc::new(Inner { inboxes, shutdown, metrics, open, by_address, awaited_headers });
         Ok(Self { handle: NetworkHandle { inner }, threads })
     }
 
@@ -248,6 +256,7 @@ impl NetworkHandle {
                         limits: limits.clone(),
                         deadline: Instant::now() + limits.handshake_timeout,
                         of_address: None,
+                        awaits_header: None,
                     };
                     let Some(entry) = self.admit(entry) else { continue };
                     if let Err(error) = self.place(stream, entry, serve).await {
@@ -269,7 +278,15 @@ impl NetworkHandle {
             add(&self.inner.metrics.connections_refused, 1);
             return None;
         }
-        if entry.mode == Mode::Disabled {
+        if entry.mode != Mode::Disabled {
+            let Ok(place) = Arc::clone(&self.inner.awaited_headers).try_acquire_owned() else {
+                add(&self.inner.metrics.connections_refused, 1);
+                return None;
+            };
+            entry.awaits_header = Some(place);
+        }
+        // Where a header is required, the socket's address is that of a balancer.
+        if entry.mode != Mode::Required {
             entry.of_address = Some(OfAddress::count(&self.inner, &entry)?);
         }
         Some(entry)
@@ -313,7 +330,9 @@ struct Entry {
     limits: ListenerLimits,
     /// When PROXY protocol, TLS and SASL have to be done.
     deadline: Instant,
+    /// Its place among those of the socket's address, until a header names another.
     of_address: Option<OfAddress>,
+    awaits_header: Option<OwnedSemaphorePermit>,
 }
 
 impl Entry {
@@ -323,20 +342,26 @@ impl Entry {
         inner: &Arc<Inner>,
         stream: &mut TcpStream,
     ) -> Option<(SocketAddr, OfAddress)> {
-        if let Some(of_address) = self.of_address {
-            return Some((self.peer, of_address));
-        }
         let reading = proxy_protocol::accept(stream, self.mode, self.peer);
         let read = tokio::time::timeout_at(self.deadline, reading).await;
         match read.unwrap_or(Err(ProxyProtocolError::TimedOut)) {
-            Ok(peer) => self.peer = peer,
+            Ok(peer) if peer != self.peer => {
+                self.peer = peer;
+                self.of_address = None;
+            }
+            Ok(_) => {}
             Err(error) => {
                 add(&inner.metrics.proxy_protocol_refused, 1);
                 tracing::info!(peer = %self.peer, %error, "a connection was refused");
                 return None;
             }
         }
-        Some((self.peer, OfAddress::count(inner, &self)?))
+        self.awaits_header = None;
+        let of_address = match self.of_address.take() {
+            Some(of_address) => of_address,
+            None => OfAddress::count(inner, &self)?,
+        };
+        Some((self.peer, of_address))
     }
 }
 

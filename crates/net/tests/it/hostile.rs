@@ -220,6 +220,29 @@ fn proxy_protocol_is_optional_where_allowed() {
     });
 }
 
+/// Who sent no header had no share that could be used up.
+#[test]
+fn connections_that_send_no_header_count_for_their_socket_and_are_bounded() {
+    for (mode, count_max) in [(Mode::Allowed, 8), (Mode::Required, 1024)] {
+        let listener = Listener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let listener = listener.with_proxy_protocol(mode);
+        let limits = ListenerLimits {
+            connections_per_address_max: 8,
+            handshake_timeout: PATIENCE,
+            ..ListenerLimits::default()
+        };
+        let world = World::start_on(listener, None, limits, ConnectionLimits::default());
+        run(async {
+            let mut silent = Vec::new();
+            for _ in 0..count_max {
+                silent.push(world.connect().await);
+            }
+            assert!(is_closed(&mut world.connect().await).await);
+            assert_eq!(world.network.handle().connections_open(), count_max);
+        });
+    }
+}
+
 /// A peer that sends one frame and then neither sends nor goes away.
 struct Silent {
     frame: Option<bytes::Bytes>,
