@@ -1,8 +1,9 @@
 //! The pages of an admin port: `/metrics` (OpenMetrics), `/livez`, `/readyz`.
 //!
 //! They are served while the process lives, also while it drains, and whatever becomes of the
-//! clients: their connections are none of the network threads' limits and hold up no drain. `/readyz` is 503 until the process can serve, and again
-//! when a drain begins, so that a load balancer looks elsewhere before connections are closed.
+//! clients: their connections are none of the network threads' limits and hold up no drain.
+//! `/readyz` is 503 until the process can serve, and again when a drain begins, so that a load
+//! balancer looks elsewhere before connections are closed.
 
 use std::convert::Infallible;
 use std::sync::Arc;

@@ -120,9 +120,9 @@ pub enum Admit {
 
 /// One connection's authentications: the first one and those that repeat it.
 ///
-/// Serves SaslHandshake version 1 and SaslAuthenticate. Version 0 of the former, after which clients
-/// older than Kafka 1.0 send bare tokens, is refused with `UNSUPPORTED_VERSION`. It is advertised
-/// all the same: librdkafka takes a broker without it for one that knows no handshake.
+/// Serves SaslHandshake version 1 and SaslAuthenticate. Version 0 of the former, after which
+/// clients older than Kafka 1.0 send bare tokens, is refused with `UNSUPPORTED_VERSION`. It is
+/// advertised all the same: librdkafka takes a broker without it for one that knows no handshake.
 pub struct SaslSession {
     server: Arc<SaslServer>,
     exchange: Exchange,

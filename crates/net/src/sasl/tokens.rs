@@ -244,8 +244,8 @@ impl TokenVerifier {
             return Err(TokenRefusal::NoPrincipal { claim: self.principal_claim.clone() });
         };
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        // It is there and not negative: the validation demands that. What is beyond all times is for
-        // ever.
+        // It is there and not negative: the validation demands that. What is beyond all times is
+        // for ever.
         let expiry = claims.get("exp").and_then(Value::as_f64).unwrap_or_default();
         let expiry = Duration::try_from_secs_f64(expiry).unwrap_or(Duration::MAX);
         // Within the clock skew, a token that has just expired gets a moment.

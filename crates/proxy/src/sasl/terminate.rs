@@ -55,7 +55,8 @@ impl Refused {
     }
 }
 
-/// Authenticates a client by `deadline`. Nothing that it sent is left unread, and nothing behind it is read.
+/// Authenticates a client by `deadline`. Nothing that it sent is left unread, and nothing behind it
+/// is read.
 pub(crate) async fn authenticate(
     stream: &mut Stream,
     cluster: &Arc<Cluster>,
