@@ -5,6 +5,7 @@
 //! that may be wrong in themselves stand as [`At`] in the structs of the files.
 
 pub(crate) mod broker;
+mod filters;
 mod gateway;
 mod ports;
 mod problem;
@@ -135,6 +136,38 @@ mod tests {
         keys.map(str::to_owned).collect()
     }
 
+    fn of_header() -> Vec<String> {
+        let mut keys = known_keys::<filters::header::Keys>("'0': 1");
+        keys.extend(known_keys::<filters::header::RuleKeys>("'0': 1"));
+        keys.extend(known_keys::<filters::header::AddKeys>("'0': 1"));
+        keys
+    }
+
+    fn of_mask() -> Vec<String> {
+        let mut keys = known_keys::<filters::mask::Keys>("'0': 1");
+        keys.extend(known_keys::<filters::mask::RuleKeys>("'0': 1"));
+        keys
+    }
+
+    fn of_record_validation() -> Vec<String> {
+        let mut keys = known_keys::<filters::record_validation::Keys>("'0': 1");
+        keys.extend(known_keys::<filters::record_validation::RuleKeys>("'0': 1"));
+        keys.extend(known_keys::<filters::record_validation::FieldKeys>("'0': 1"));
+        keys
+    }
+
+    fn of_quota() -> Vec<String> {
+        let mut keys = known_keys::<filters::quota::Keys>("'0': 1");
+        keys.extend(known_keys::<filters::quota::LimitKeys>("'0': 1"));
+        keys
+    }
+
+    fn of_chaos() -> Vec<String> {
+        let mut keys = known_keys::<filters::chaos::Keys>("'0': 1");
+        keys.extend(known_keys::<filters::chaos::RuleKeys>("'0': 1"));
+        keys
+    }
+
     #[test]
     fn every_key_is_documented_and_every_documented_key_exists() {
         let broker = known_keys::<broker::File>("'0': 1");
@@ -161,6 +194,17 @@ mod tests {
         assert_eq!(tenants, documented_keys("## `multi_tenant`"));
         let rules = known_keys::<proxy::AuthorizationKeys>("'0': 1");
         assert_eq!(rules, documented_keys("## `authorization`"));
+        let policies = [
+            ("header", of_header()),
+            ("mask", of_mask()),
+            ("record_validation", of_record_validation()),
+            ("quota", of_quota()),
+            ("audit", known_keys::<filters::audit::Keys>("'0': 1")),
+            ("chaos", of_chaos()),
+        ];
+        for (name, keys) in policies {
+            assert_eq!(keys, documented_keys(&format!("## `{name}`")));
+        }
         let mut filter = known_keys::<record_encryption::Settings>("'0': 1");
         filter.extend(known_keys::<record_encryption::OfKeyFile>("'0': 1"));
         filter.extend(known_keys::<record_encryption::OfVault>("'0': 1"));

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use anyhow::Context;
@@ -18,6 +19,10 @@ use crate::config::{self, Sources};
 /// How often the files are looked at: a change counts after two looks at most.
 const LOOK_INTERVAL: Duration = Duration::from_secs(2);
 
+/// How long lines of audits may take to be written at the end: a disk that hangs must not keep the
+/// process.
+const WRITERS_TIMEOUT: Duration = Duration::from_secs(5);
+
 pub(crate) fn run(path: &Path) -> anyhow::Result<ExitCode> {
     let mut sources = Sources::default();
     let config = config::proxy::load(path, &mut sources)?;
@@ -31,14 +36,25 @@ pub(crate) fn run(path: &Path) -> anyhow::Result<ExitCode> {
     if let Some(admin) = proxy.admin_address() {
         eprintln!("moldau proxy: http://{admin}/metrics, /livez, /readyz");
     }
-    signals.wait_or(reload_when_asked(&proxy, path, sources, hangups));
+    let (working, writers_end) = channel();
+    signals.wait_or(reload_when_asked(&proxy, path, sources, hangups, working));
     let cut_off = proxy.drain();
+    // Nothing is ever sent: the channel is closed once each writer has written all.
+    if writers_end.recv_timeout(WRITERS_TIMEOUT) == Err(RecvTimeoutError::Timeout) {
+        eprintln!("moldau proxy: lines of an audit may be missing");
+    }
     eprintln!("moldau proxy: drained, {cut_off} connections cut off");
     Ok(ExitCode::SUCCESS)
 }
 
 /// Never returns.
-async fn reload_when_asked(proxy: &Proxy, path: &Path, mut sources: Sources, mut hangups: Signal) {
+async fn reload_when_asked(
+    proxy: &Proxy,
+    path: &Path,
+    mut sources: Sources,
+    mut hangups: Signal,
+    working: Sender<()>,
+) {
     let mut background = JoinSet::new();
     let mut looks = interval(LOOK_INTERVAL);
     // After a pause of the process one look is enough.
@@ -46,6 +62,11 @@ async fn reload_when_asked(proxy: &Proxy, path: &Path, mut sources: Sources, mut
     loop {
         for work in std::mem::take(&mut sources.background) {
             background.spawn(work);
+        }
+        for writer in std::mem::take(&mut sources.writers) {
+            if let Err(error) = writer.start(working.clone()) {
+                eprintln!("moldau proxy: the audit does not begin: {error}");
+            }
         }
         let mut watch = Watch::new(std::mem::take(&mut sources.files));
         loop {

@@ -20,6 +20,7 @@ use moldau_net::proxy_protocol::Mode;
 use moldau_proxy::{Config, Filter, Gateway, Limits, Sasl, Security, VirtualCluster};
 use serde::Deserialize;
 
+use super::filters::{audit, chaos, header, mask, quota, record_validation};
 use super::gateway::{self, GatewayKeys};
 use super::problem::{At, nowhere};
 use super::{Problem, Sources, ports, record_encryption, sasl, tls, upstream};
@@ -105,6 +106,12 @@ enum FilterEntry {
     RecordEncryption(Box<record_encryption::Settings>),
     MultiTenant(MultiTenantKeys),
     Authorization(AuthorizationKeys),
+    Header(header::Keys),
+    Mask(mask::Keys),
+    RecordValidation(record_validation::Keys),
+    Quota(quota::Keys),
+    Audit(audit::Keys),
+    Chaos(chaos::Keys),
 }
 
 /// The keys of `authorization`.
@@ -286,5 +293,11 @@ fn filter(entry: At<FilterEntry>, sources: &mut Sources) -> Result<Arc<dyn Filte
             })?;
             Arc::new(Authorization::new(rules))
         }
+        FilterEntry::Header(keys) => header::filter(keys)?,
+        FilterEntry::Mask(keys) => mask::filter(keys, sources)?,
+        FilterEntry::RecordValidation(keys) => record_validation::filter(keys, sources)?,
+        FilterEntry::Quota(keys) => quota::filter(keys)?,
+        FilterEntry::Audit(keys) => audit::filter(keys, sources)?,
+        FilterEntry::Chaos(keys) => chaos::filter(keys)?,
     })
 }

@@ -9,6 +9,7 @@ use std::pin::Pin;
 
 use zeroize::Zeroizing;
 
+use super::filters::audit::Writer;
 use super::problem::{At, Problem};
 
 /// Largest file that a configuration may name: a mistaken path must not fill the memory.
@@ -34,6 +35,8 @@ pub(crate) struct Sources {
     pub(crate) warnings: Vec<Problem>,
     /// Work beside the process's own for as long as the configuration is in force.
     pub(crate) background: Vec<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    /// What writes the lines of audits, to be started once the configuration is in force.
+    pub(crate) writers: Vec<Writer>,
 }
 
 impl Sources {

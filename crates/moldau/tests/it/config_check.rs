@@ -122,7 +122,8 @@ fn mistakes_of_a_proxy_are_told_with_line_and_nearest_key() {
             mistake(
                 &cluster("    upstream: [k:1]\n    filters:\n      - record_encription: {}\n"),
                 "6:9: \"record_encription\" is none of record_encryption, multi_tenant, \
-                 authorization; did you mean \"record_encryption\"?",
+                 authorization, header, mask, record_validation, quota, audit, chaos; did you \
+                 mean \"record_encryption\"?",
             ),
         ],
     );

@@ -9,6 +9,7 @@ mod crash;
 mod disk_full;
 mod encryption;
 mod experiments;
+mod filters;
 mod hostile_frames;
 mod importing;
 
