@@ -1,5 +1,9 @@
 //! One module per subcommand.
 
+use std::path::Path;
+
+use crate::config::Sources;
+
 pub(crate) mod broker;
 pub(crate) mod config_check;
 pub(crate) mod consume;
@@ -18,3 +22,10 @@ pub(crate) mod users;
 mod session;
 mod signals;
 mod watch;
+
+/// Tells, as `process`, what an operator should know of a configuration that is valid.
+fn tell_warnings(process: &str, path: &Path, sources: &Sources) {
+    for warning in &sources.warnings {
+        eprintln!("{process}: warning: {}{warning}", path.display());
+    }
+}

@@ -7,6 +7,8 @@
 pub(crate) mod broker;
 mod filters;
 mod gateway;
+mod limits;
+mod listeners;
 mod ports;
 mod problem;
 pub(crate) mod proxy;
@@ -170,8 +172,12 @@ mod tests {
 
     #[test]
     fn every_key_is_documented_and_every_documented_key_exists() {
-        let broker = known_keys::<broker::File>("'0': 1");
-        assert_eq!(broker, documented_keys("## `moldau broker"));
+        let keys = [
+            known_keys::<broker::File>("'0': 1"),
+            known_keys::<listeners::Keys>("'0': 1"),
+            known_keys::<limits::Keys>("'0': 1"),
+        ];
+        assert_eq!(keys.concat(), documented_keys("## `moldau broker"));
         let keys = [
             known_keys::<proxy::File>("'0': 1"),
             known_keys::<proxy::File>("virtual_clusters: [{'0': 1}]"),

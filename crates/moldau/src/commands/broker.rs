@@ -4,6 +4,7 @@
 use std::process::ExitCode;
 
 use moldau_broker::{Broker, Error};
+use tokio::task::JoinSet;
 
 use crate::arguments::BrokerOptions;
 use crate::commands::signals::Signals;
@@ -12,15 +13,23 @@ use crate::config;
 pub(crate) fn run(options: &BrokerOptions) -> anyhow::Result<ExitCode> {
     let mut sources = config::Sources::default();
     let config = config::broker::load(options, &mut sources)?;
+    if let Some(path) = &options.config {
+        super::tell_warnings("moldau broker", path, &sources);
+    }
     let signals = Signals::watch()?;
     let data_dir = config.data_dir.display().to_string();
     let broker = Broker::start(config).map_err(|error| did_not_start(error, &data_dir))?;
-    eprintln!("moldau broker: Kafka clients connect to {}, data in {data_dir}", broker.address());
+    let addresses: Vec<_> = broker.addresses().iter().map(ToString::to_string).collect();
+    let addresses = addresses.join(", ");
+    eprintln!("moldau broker: Kafka clients connect to {addresses}, data in {data_dir}");
     if let Some(admin) = broker.admin_address() {
         eprintln!("moldau broker: http://{admin}/metrics, /livez, /readyz");
     }
     let stopped = broker.stopped();
-    let failure = signals.wait_or(stopped);
+    let failure = signals.wait_or(async {
+        let _background: JoinSet<()> = sources.background.into_iter().collect();
+        stopped.await
+    });
     if let Some(cause) = failure {
         // Nothing may be acknowledged any more, so there is nothing to drain.
         eprintln!("moldau broker: the journal failed and the broker stops: {cause}");

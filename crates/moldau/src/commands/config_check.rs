@@ -19,9 +19,7 @@ pub(crate) fn run(path: &Path) -> anyhow::Result<ExitCode> {
         config::load(path, &mut sources, broker::config)?;
         "broker"
     };
-    for warning in &sources.warnings {
-        eprintln!("moldau: warning: {}{warning}", path.display());
-    }
+    super::tell_warnings("moldau", path, &sources);
     println!("{}: a valid {kind} configuration", path.display());
     Ok(ExitCode::SUCCESS)
 }

@@ -26,7 +26,7 @@ const WRITERS_TIMEOUT: Duration = Duration::from_secs(5);
 pub(crate) fn run(path: &Path) -> anyhow::Result<ExitCode> {
     let mut sources = Sources::default();
     let config = config::proxy::load(path, &mut sources)?;
-    tell_warnings(path, &sources);
+    super::tell_warnings("moldau proxy", path, &sources);
     let signals = Signals::watch()?;
     let hangups = signals.hangups()?;
     let proxy = Proxy::start(config).with_context(|| "the proxy did not start")?;
@@ -83,7 +83,7 @@ async fn reload_when_asked(
         let reloaded = loaded.and_then(|config| Ok(reload(proxy, config)?));
         match reloaded {
             Ok(reloaded) => {
-                tell_warnings(path, &anew);
+                super::tell_warnings("moldau proxy", path, &anew);
                 eprintln!("moldau proxy: the configuration is taken anew{}", in_words(&reloaded));
                 background = JoinSet::new();
                 sources = anew;
@@ -103,12 +103,6 @@ async fn reload_when_asked(
 fn reload(proxy: &Proxy, config: Config) -> Result<Reloaded, moldau_proxy::Error> {
     let reloaded = std::thread::scope(|scope| scope.spawn(|| proxy.reload(config)).join());
     reloaded.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-}
-
-fn tell_warnings(path: &Path, sources: &Sources) {
-    for warning in &sources.warnings {
-        eprintln!("moldau proxy: warning: {}{warning}", path.display());
-    }
 }
 
 /// What a reload changed, as the end of a sentence.

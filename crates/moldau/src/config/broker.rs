@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use moldau_broker::{Advertised, AuthorizationSettings, Config, Durability, ListenerConfig};
+use moldau_broker::{AuthorizationSettings, Config, Durability};
 use moldau_net::Principal;
 use serde::Deserialize;
 
 use super::problem::{At, nowhere};
-use super::{Problem, Sources};
+use super::{Problem, Sources, listeners};
 use crate::arguments::{BrokerOptions, DurabilityChoice};
 
 /// The keys of the file. Each may be left out.
@@ -19,10 +19,12 @@ use crate::arguments::{BrokerOptions, DurabilityChoice};
 pub(crate) struct File {
     /// Directory of the journal. Default `./moldau-data`.
     data_dir: PathBuf,
-    /// Where Kafka clients connect. Default `127.0.0.1:9092`.
-    listen: SocketAddr,
+    /// Where Kafka clients connect, without security. Default `127.0.0.1:9092`.
+    listen: Option<At<SocketAddr>>,
     /// `host:port` that clients are told. Default: the address that each came by.
     advertised: Option<At<String>>,
+    /// Where Kafka clients connect and how they are secured, in place of the two before.
+    listeners: Option<At<Vec<listeners::Keys>>>,
     /// Where the admin pages are. Default `127.0.0.1:9644`.
     admin: SocketAddr,
     /// Whether access control lists are enforced, and how. Default: everyone may do everything.
@@ -73,8 +75,9 @@ impl Default for File {
     fn default() -> Self {
         Self {
             data_dir: PathBuf::from("moldau-data"),
-            listen: SocketAddr::from(([127, 0, 0, 1], 9092)),
+            listen: None,
             advertised: None,
+            listeners: None,
             admin: SocketAddr::from(([127, 0, 0, 1], 9644)),
             authorization: None,
             durability: DurabilityChoice::Fsync,
@@ -109,7 +112,7 @@ pub(crate) fn load(options: &BrokerOptions, sources: &mut Sources) -> anyhow::Re
 
 fn with_arguments(mut file: File, options: &BrokerOptions) -> File {
     file.data_dir = options.data_dir.clone().unwrap_or(file.data_dir);
-    file.listen = options.listen.unwrap_or(file.listen);
+    file.listen = options.listen.map(nowhere).or(file.listen);
     file.advertised = options.advertised.clone().map(nowhere).or(file.advertised);
     file.admin = options.admin.unwrap_or(file.admin);
     file.durability = options.durability.unwrap_or(file.durability);
@@ -120,9 +123,8 @@ fn with_arguments(mut file: File, options: &BrokerOptions) -> File {
 ///
 /// # Errors
 /// Names the key.
-pub(crate) fn config(file: File, _sources: &mut Sources) -> Result<Config, Problem> {
+pub(crate) fn config(file: File, sources: &mut Sources) -> Result<Config, Problem> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let advertised = file.advertised.as_ref().map(parse_advertised).transpose()?;
     super::at_least_one(&file.partitions_default, "partitions_default")?;
     if !(1..=1024).contains(&file.journal_file_mib.value) {
         let text = "journal_file_mib: must lie between 1 and 1024";
@@ -133,8 +135,19 @@ pub(crate) fn config(file: File, _sources: &mut Sources) -> Result<Config, Probl
     super::at_least_one(&file.log_retention_check_interval_ms, "log_retention_check_interval_ms")?;
     super::at_least_one(&file.log_cleaner_backoff_ms, "log_cleaner_backoff_ms")?;
     Ok(Config {
+        listeners: match &file.listeners {
+            None => vec![listeners::plain(file.listen.as_ref(), file.advertised.as_ref())?],
+            Some(keys) => {
+                if let Some(stray) = &file.listen {
+                    return Err(Problem::at(stray, "listen: stands beside listeners"));
+                }
+                if let Some(stray) = &file.advertised {
+                    return Err(Problem::at(stray, "advertised: stands beside listeners"));
+                }
+                listeners::secured(keys, file.admin, sources)?
+            }
+        },
         data_dir: file.data_dir,
-        listeners: vec![ListenerConfig::plain(file.listen, advertised)],
         authorization: file.authorization.map(authorization).transpose()?,
         admin: Some(file.admin),
         durability: match file.durability {
@@ -169,13 +182,10 @@ fn authorization(keys: Authorization) -> Result<AuthorizationSettings, Problem> 
     })
 }
 
-fn parse_advertised(text: &At<String>) -> Result<Advertised, Problem> {
-    let host_port = super::host_port("advertised", text)?;
-    Ok(Advertised { host: host_port.0, port: host_port.1 })
-}
-
 #[cfg(test)]
 mod tests {
+    use moldau_broker::Advertised;
+
     use super::*;
 
     #[test]
@@ -228,9 +238,23 @@ mod tests {
     }
 
     #[test]
+    fn an_argument_that_listens_does_not_stand_beside_listeners() {
+        let text = "listeners: [{name: A, address: '127.0.0.1:0'}]";
+        let with = |options: BrokerOptions| {
+            let file = with_arguments(crate::config::parse(text).unwrap(), &options);
+            config(file, &mut Sources::default())
+        };
+        assert_eq!(with(BrokerOptions::default()).unwrap().listeners[0].name, "A");
+        let address = SocketAddr::from(([127, 0, 0, 1], 0));
+        let refused = with(BrokerOptions { listen: Some(address), ..BrokerOptions::default() });
+        assert_eq!(refused.unwrap_err().to_string(), ": listen: stands beside listeners");
+    }
+
+    #[test]
     fn an_address_without_a_port_is_refused() {
         for text in ["kafka", "kafka:", ":9092", "kafka:99999"] {
-            assert!(parse_advertised(&nowhere(text.to_owned())).is_err(), "{text}");
+            let file = crate::config::parse(&format!("advertised: '{text}'")).unwrap();
+            assert!(config(file, &mut Sources::default()).is_err(), "{text}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Addresses that the virtual clusters of a proxy listen on, and which of them meet.
+//! Addresses that a process listens on, and which of them meet.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -34,15 +34,22 @@ impl<'a> Ports<'a> {
 
     /// Whether both listen on the same addresses of the machine, whatever the ports.
     fn meets(&self, other: SocketAddr) -> bool {
-        let own = self.address.ip();
-        own == other.ip() || own.is_unspecified() || other.ip().is_unspecified()
+        meet(self.address, other)
     }
 
     /// Whether `address` is where clients connect first.
     fn has(&self, address: SocketAddr) -> bool {
-        let port = self.address.port();
-        port > 0 && port == address.port() && self.meets(address)
+        collide(self.address, address)
     }
+}
+
+/// Whether only one of two listeners can have its address. A port that the system chooses is free.
+pub(super) fn collide(own: SocketAddr, other: SocketAddr) -> bool {
+    own.port() > 0 && own.port() == other.port() && meet(own, other)
+}
+
+fn meet(own: SocketAddr, other: SocketAddr) -> bool {
+    own.ip() == other.ip() || own.ip().is_unspecified() || other.ip().is_unspecified()
 }
 
 /// Refuses addresses that stand twice, and warns of ports that may meet.

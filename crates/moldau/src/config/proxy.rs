@@ -23,7 +23,7 @@ use serde::Deserialize;
 use super::filters::{audit, chaos, header, mask, quota, record_validation};
 use super::gateway::{self, GatewayKeys};
 use super::problem::{At, nowhere};
-use super::{Problem, Sources, ports, record_encryption, sasl, tls, upstream};
+use super::{Problem, Sources, limits, ports, record_encryption, sasl, tls, upstream};
 
 /// The keys of the file.
 #[derive(Debug, Deserialize)]
@@ -234,45 +234,42 @@ fn virtual_cluster(
             ProxyProtocol::Allowed => Mode::Allowed,
             ProxyProtocol::Required => Mode::Required,
         },
-        limits: limits(&cluster.limits)?,
+        limits: cluster.limits.limits()?,
         name: cluster.name.value,
         gateway,
         upstream,
     })
 }
 
-fn limits(keys: &LimitKeys) -> Result<Limits, Problem> {
-    let mut limits = Limits::default();
-    let LimitKeys { max_connections, max_connections_per_ip, .. } = keys;
-    for (key, value, limit) in [
-        ("max_connections", max_connections, &mut limits.listener.connections_max),
-        (
-            "max_connections_per_ip",
-            max_connections_per_ip,
-            &mut limits.listener.connections_per_address_max,
-        ),
-        ("socket_request_max_bytes", &keys.socket_request_max_bytes, &mut limits.frame_bytes_max),
-    ] {
-        if let Some(value) = value {
-            super::at_least_one(value, key)?;
-            *limit = value.value;
+impl LimitKeys {
+    fn limits(&self) -> Result<Limits, Problem> {
+        let mut limits = Limits {
+            listener: limits::listener(
+                self.max_connections.as_ref(),
+                self.max_connections_per_ip.as_ref(),
+                self.handshake_timeout_ms.as_ref(),
+            )?,
+            ..Limits::default()
+        };
+        if let Some(value) = &self.socket_request_max_bytes {
+            super::at_least_one(value, "socket_request_max_bytes")?;
+            limits.frame_bytes_max = value.value;
         }
-    }
-    for (key, value, limit) in [
-        (
-            "handshake_timeout_ms",
-            &keys.handshake_timeout_ms,
-            &mut limits.listener.handshake_timeout,
-        ),
-        ("connections_max_idle_ms", &keys.connections_max_idle_ms, &mut limits.idle_timeout),
-        ("slow_reader_timeout_ms", &keys.slow_reader_timeout_ms, &mut limits.slow_reader_timeout),
-    ] {
-        if let Some(value) = value {
-            super::at_least_one(value, key)?;
-            *limit = Duration::from_millis(value.value);
+        for (key, value, limit) in [
+            ("connections_max_idle_ms", &self.connections_max_idle_ms, &mut limits.idle_timeout),
+            (
+                "slow_reader_timeout_ms",
+                &self.slow_reader_timeout_ms,
+                &mut limits.slow_reader_timeout,
+            ),
+        ] {
+            if let Some(value) = value {
+                super::at_least_one(value, key)?;
+                *limit = Duration::from_millis(value.value);
+            }
         }
+        Ok(limits)
     }
-    Ok(limits)
 }
 
 fn filter(entry: At<FilterEntry>, sources: &mut Sources) -> Result<Arc<dyn Filter>, Problem> {

@@ -1,4 +1,5 @@
-//! The keys `sasl` of listeners, and of connections to a cluster.
+//! The keys `sasl` of listeners, and of connections to a cluster. A listener of the broker has the
+//! keys of `terminate` without that key.
 //!
 //! ```yaml
 //! sasl:
@@ -11,16 +12,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use moldau_broker::SaslListener;
 use moldau_net::sasl::{
-    KeySource, Mechanism, SaslClient, SaslCredentials, SaslServer, SaslServerSettings, StaticToken,
-    TokenSettings, TokenVerifier, Users,
+    Credentials, KeySource, Mechanism, SaslClient, SaslCredentials, SaslServer, SaslServerSettings,
+    StaticToken, TokenSettings, TokenVerifier, Users,
 };
 use moldau_net::tls::{ClientTls, ClientTlsSettings, CryptoProvider, TrustAnchors};
 use serde::Deserialize;
 
 use super::problem::{At, Problem, none_of};
 use super::sources::Sources;
-use super::users;
+use super::users::{self, Scram};
 
 /// Whose SASL it is; without this key, the cluster's.
 #[derive(Debug, Deserialize)]
@@ -36,7 +38,7 @@ pub(crate) struct Downstream {
 pub(crate) struct Server {
     /// What is offered: `PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512`, `OAUTHBEARER`.
     mechanisms: Vec<At<String>>,
-    /// Who is known for all but OAUTHBEARER.
+    /// Who is known: to the proxy for all but OAUTHBEARER, to the broker for PLAIN.
     users_file: Option<At<PathBuf>>,
     /// Whose tokens are believed.
     oauthbearer: Option<At<Tokens>>,
@@ -83,33 +85,73 @@ pub(crate) struct Client {
     token_file: Option<At<PathBuf>>,
 }
 
-/// Makes what a listener needs.
+/// Makes what the proxy needs.
 ///
 /// # Errors
 /// Names the key that is at fault.
 pub(crate) fn server(sasl: &At<Server>, sources: &mut Sources) -> Result<Arc<SaslServer>, Problem> {
-    let keys = &sasl.value;
-    let mechanisms: Vec<Mechanism> =
-        keys.mechanisms.iter().map(mechanism).collect::<Result<_, _>>()?;
+    let mechanisms = mechanisms(sasl)?;
     let wants_users = mechanisms.iter().any(|it| *it != Mechanism::OAuthBearer);
-    let users = match &keys.users_file {
-        Some(path) => users::read(path, &mechanisms, sources)?,
-        None if wants_users => {
-            return Err(Problem::at(sasl, "the key \"users_file\" is missing"));
-        }
+    let users = match &sasl.value.users_file {
+        Some(path) => users::read(path, Scram::File(&mechanisms), sources)?,
+        None if wants_users => return Err(missing(sasl, "users_file")),
         None => Users::default(),
     };
+    let settings = settings(sasl, mechanisms, Arc::new(users), sources)?;
+    let made = SaslServer::new(settings);
+    made.map(Arc::new).map_err(|error| Problem::at(sasl, error))
+}
+
+/// Makes what a listener of the broker needs, which has the credentials of SCRAM in its metadata.
+///
+/// # Errors
+/// Names the key that is at fault.
+pub(crate) fn listener(sasl: &At<Server>, sources: &mut Sources) -> Result<SaslListener, Problem> {
+    let mechanisms = mechanisms(sasl)?;
+    let has_plain = mechanisms.contains(&Mechanism::Plain);
+    let users = match &sasl.value.users_file {
+        Some(path) if has_plain => users::read(path, Scram::Metadata, sources)?,
+        Some(path) => {
+            let text = "users_file: serves PLAIN, which is none of the mechanisms";
+            return Err(Problem::at(path, text));
+        }
+        None if has_plain => return Err(missing(sasl, "users_file")),
+        None => Users::default(),
+    };
+    let users = Arc::new(users);
+    let settings = settings(sasl, mechanisms, Arc::clone(&users) as _, sources)?;
+    let listener = SaslListener {
+        mechanisms: settings.mechanisms.clone(),
+        users,
+        tokens: settings.tokens.clone(),
+        max_reauthentication: settings.max_reauthentication,
+    };
+    // The broker makes its own as it starts; what is wrong has a place in the file only here.
+    SaslServer::new(settings).map_err(|error| Problem::at(sasl, error))?;
+    Ok(listener)
+}
+
+fn mechanisms(sasl: &At<Server>) -> Result<Vec<Mechanism>, Problem> {
+    sasl.value.mechanisms.iter().map(mechanism).collect()
+}
+
+fn settings(
+    sasl: &At<Server>,
+    mechanisms: Vec<Mechanism>,
+    credentials: Arc<dyn Credentials>,
+    sources: &mut Sources,
+) -> Result<SaslServerSettings, Problem> {
+    let keys = &sasl.value;
     let tokens = keys.oauthbearer.as_ref().map(|tokens| verifier(tokens, sources)).transpose()?;
     if tokens.is_none() && mechanisms.contains(&Mechanism::OAuthBearer) {
-        return Err(Problem::at(sasl, "the key \"oauthbearer\" is missing"));
+        return Err(missing(sasl, "oauthbearer"));
     }
-    let made = SaslServer::new(SaslServerSettings {
-        mechanisms,
-        credentials: Arc::new(users),
-        tokens,
-        max_reauthentication: keys.max_reauthentication_ms.map(Duration::from_millis),
-    });
-    made.map(Arc::new).map_err(|error| Problem::at(sasl, error))
+    let max_reauthentication = keys.max_reauthentication_ms.map(Duration::from_millis);
+    Ok(SaslServerSettings { mechanisms, credentials, tokens, max_reauthentication })
+}
+
+fn missing(sasl: &At<Server>, key: &str) -> Problem {
+    Problem::at(sasl, format_args!("the key {key:?} is missing"))
 }
 
 /// Makes what connections to a cluster need.

@@ -21,15 +21,28 @@ use super::sources::Sources;
 /// Fewest iterations of SCRAM, by RFC 7677 and Kafka.
 pub(crate) const ITERATIONS_MIN: u32 = 4096;
 
-/// Reads a file; passwords serve these mechanisms.
+/// Where the credentials of SCRAM are.
+#[derive(Clone, Copy)]
+pub(super) enum Scram<'a> {
+    /// In the file, where passwords serve these mechanisms.
+    File(&'a [Mechanism]),
+    /// In the broker's metadata, so that the file is of use to PLAIN alone.
+    Metadata,
+}
+
+/// Reads a file.
 ///
 /// # Errors
 /// Names the line of the file, at the key that names the file.
 pub(super) fn read(
     path: &At<PathBuf>,
-    mechanisms: &[Mechanism],
+    scram: Scram<'_>,
     sources: &mut Sources,
 ) -> Result<Users, Problem> {
+    let mechanisms = match scram {
+        Scram::File(mechanisms) => mechanisms,
+        Scram::Metadata => &[],
+    };
     let text = sources.text(path)?;
     let (mut users, mut seen) = (Users::default(), HashSet::new());
     let lines = text.lines().enumerate();
@@ -41,6 +54,12 @@ pub(super) fn read(
         };
         let (user, credential) = credential(line).map_err(wrong)?;
         match credential {
+            Credential::Scram(..) if matches!(scram, Scram::Metadata) => {
+                return Err(wrong(
+                    "is a credential of SCRAM, which the broker keeps itself; kafka-configs makes \
+                     it",
+                ));
+            }
             Credential::Scram(mechanism, credential) => {
                 if !seen.insert((user, Some(mechanism))) {
                     return Err(wrong("names its user and mechanism a second time"));
@@ -129,9 +148,11 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), text).unwrap();
         let path = nowhere(file.path().to_owned());
-        read(&path, &[Mechanism::ScramSha256], &mut Sources::default()).map_err(|problem| {
-            format!("{problem:#}").replace(&format!("{}", file.path().display()), "users")
-        })
+        read(&path, Scram::File(&[Mechanism::ScramSha256]), &mut Sources::default()).map_err(
+            |problem| {
+                format!("{problem:#}").replace(&format!("{}", file.path().display()), "users")
+            },
+        )
     }
 
     #[test]

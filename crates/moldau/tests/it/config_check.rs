@@ -89,6 +89,66 @@ fn mistakes_of_a_broker_are_told_with_line_and_nearest_key() {
     );
 }
 
+#[test]
+fn mistakes_of_listeners_are_told_at_their_keys() {
+    let with = |lines: &str| {
+        format!("listeners:\n  - name: A\n    address: 127.0.0.1:9092\n    {lines}\n")
+    };
+    let second = |name: &str, port: u16| {
+        let lines = format!("limits: {{}}\n  - name: {name}\n    address: 0.0.0.0:{port}");
+        with(&lines)
+    };
+    let mut files = certificates();
+    let parts = "salt=AA==,stored_key=AA==,server_key=AA==,iterations=4096";
+    files.push(("scram-users", format!("alice:SCRAM-SHA-256=[{parts}]\n")));
+    assert_mistakes(
+        &files,
+        &[
+            mistake("listeners: []\n", "1:12: listeners: at least one is needed"),
+            mistake(
+                "listen: 127.0.0.1:9092\nlisteners: [{name: A, address: '127.0.0.1:9093'}]\n",
+                "1:9: listen: stands beside listeners",
+            ),
+            mistake(
+                "advertised: kafka:1\nlisteners: [{name: A, address: '127.0.0.1:9093'}]\n",
+                "1:13: advertised: stands beside listeners",
+            ),
+            mistake(&second("A", 9093), "5:11: name: \"A\" is the name of another listener"),
+            mistake(&second("B", 9092), "6:14: address: 0.0.0.0:9092 is in use by listener A"),
+            mistake(&second("B", 9644), "6:14: address: 0.0.0.0:9644 is in use by admin"),
+            mistake(
+                &with("advertized: kafka:1"),
+                "4:5: unknown key \"advertized\"; did you mean \"advertised\"?",
+            ),
+            mistake(
+                &with("tls: {certificate_file: own.pem}"),
+                "4:29: certificate_file: without key_file",
+            ),
+            mistake(
+                &with("limits: {handshake_timeout_ms: 0}"),
+                "4:36: handshake_timeout_ms: must be at least 1",
+            ),
+            mistake(
+                &with("sasl: {mechanisms: []}"),
+                "4:11: SASL settings: a server has to offer a mechanism",
+            ),
+            mistake(
+                &with("sasl: {mechanisms: [PLAIN]}"),
+                "4:11: the key \"users_file\" is missing",
+            ),
+            mistake(
+                &with("sasl: {mechanisms: [SCRAM-SHA-256], users_file: users}"),
+                "4:53: users_file: serves PLAIN, which is none of the mechanisms",
+            ),
+            mistake(
+                &with("sasl: {mechanisms: [PLAIN], users_file: scram-users}"),
+                "4:45: scram-users, line 1: is a credential of SCRAM, which the broker keeps \
+                 itself; kafka-configs makes it",
+            ),
+        ],
+    );
+}
+
 /// A proxy with one virtual cluster that has these further lines.
 fn cluster(lines: &str) -> String {
     format!("virtual_clusters:\n  - name: a\n    bootstrap: 127.0.0.1:19092\n{lines}")

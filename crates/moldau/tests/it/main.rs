@@ -15,6 +15,7 @@ mod importing;
 
 mod key_file;
 mod ledger;
+mod listeners;
 mod partitions;
 mod reloading;
 mod repair;
