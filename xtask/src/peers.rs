@@ -131,6 +131,7 @@ pub(crate) fn install(peers: &Peers) -> Result<()> {
                 "compacted.go",
                 "group.go",
                 "produce_consume.go",
+                "secured.go",
             ]
             .map(|file| clients.join("go-franz").join(file))
             .to_vec(),
@@ -257,7 +258,9 @@ fn java(peers: &Peers, inputs: &[PathBuf]) -> Result<()> {
 }
 
 fn verify_java(peers: &Peers) -> Result<String> {
-    for program in ["ConfigSession", "ConformanceClient", "LargeTopic", "StreamsCount"] {
+    let programs =
+        ["ConfigSession", "ConformanceClient", "LargeTopic", "SecuredSession", "StreamsCount"];
+    for program in programs {
         let class = peers.java_classes().join(format!("{program}.class"));
         ensure!(class.is_file(), "{} is missing", class.display());
     }

@@ -42,7 +42,7 @@ impl Count {
 
 type Step = (&'static str, fn(&Arguments) -> Result<Count>);
 
-const STEPS: [Step; 12] = [
+const STEPS: [Step; 13] = [
     ("fmt", |_| fmt()),
     ("tidy", |_| tidy::run().map(|()| Count::ONE)),
     ("clippy", |_| clippy()),
@@ -52,6 +52,7 @@ const STEPS: [Step; 12] = [
     ("peers", |_| install_peers()),
     ("client matrix", |_| client_matrix()),
     ("authorization", |_| counted(conformance("moldau-authorization"))),
+    ("secured clients", |_| counted(conformance("moldau-security"))),
     ("documentation", |_| documentation()),
     ("HashiCorp Vault", vault),
     ("Kroxylicious", kroxylicious),

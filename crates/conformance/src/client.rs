@@ -165,7 +165,7 @@ impl Library {
     }
 }
 
-fn script(interpreter: &Path, file: &Path) -> Command {
+pub(crate) fn script(interpreter: &Path, file: &Path) -> Command {
     let mut command = Command::new(interpreter);
     // Byte code beside the sources would put files into the checkout.
     command.env("PYTHONDONTWRITEBYTECODE", "1").arg(file);

@@ -1,9 +1,10 @@
 //! Real Kafka clients in five languages, Kafka's own tools and Kroxylicious, against our servers.
 //!
 //! Development only. `cargo xtask peers` installs what this crate runs. The binary
-//! `moldau-conformance` runs clients and tools, `moldau-authorization` requests with and without
-//! rights, `moldau-interop` Kroxylicious; `cargo xtask test` calls all of them. `moldau-outages`
-//! kills the brokers of a Kafka behind the proxy.
+//! `moldau-conformance` runs clients and tools, `moldau-security` clients that have to prove who
+//! they are, `moldau-authorization` requests with and without rights, `moldau-outages` a Kafka
+//! behind the proxy whose brokers are killed, `moldau-interop` Kroxylicious; `cargo xtask test`
+//! calls all of them.
 //!
 //! - [`peers`]: where the installed clients and Apache Kafka are;
 //! - [`process`]: a child process that never outlives its owner;
@@ -19,6 +20,7 @@
 //! - [`authorization`]: what clients without rights are told, by Apache Kafka and by our broker;
 //! - [`interop`]: record encryption by Kroxylicious and by our proxy, each reading the other's;
 //! - [`outages`]: brokers killed one after the other behind the proxy, under load;
+//! - [`security`]: clients with credentials, right and wrong;
 //! - [`matrix`]: every program and scenario against every target, and the table of results.
 //!
 //! Invariants: a cell of the matrix uses topics and groups that no other cell uses, so cells
@@ -37,6 +39,7 @@ pub mod moldau;
 pub mod outages;
 pub mod peers;
 pub mod process;
+pub mod security;
 pub mod target;
 pub mod tools;
 pub mod vault;

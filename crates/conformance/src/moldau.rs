@@ -80,6 +80,24 @@ authorization: {{allow_everyone_if_no_acl_found: true}}
         Self::start_proxy(binary, &config.to_string(), directory, first, admin)
     }
 
+    /// Starts what `command` names with a configuration file of its own; clients connect to
+    /// `port`.
+    pub fn configured(
+        command: &'static str,
+        binary: &Path,
+        config: &serde_json::Value,
+        directory: &Path,
+        port: u16,
+        admin: u16,
+    ) -> Result<Self> {
+        let file = directory.join(format!("{command}.yaml"));
+        // JSON is YAML too.
+        fs::write(&file, config.to_string())?;
+        let mut process = Command::new(binary);
+        process.args([command, "--config"]).arg(file);
+        Self::start(command, process, directory, port, admin)
+    }
+
     fn start_proxy(
         binary: &Path,
         config: &str,

@@ -26,8 +26,10 @@ type program struct {
 	bootstrap string
 	topic     string
 	admin     *kadm.Client
-	checks    int
-	failures  int
+	// How connections are secured; nothing where they are not.
+	security []kgo.Opt
+	checks   int
+	failures int
 }
 
 func main() {
@@ -38,11 +40,15 @@ func main() {
 }
 
 func run(args []string) error {
-	if len(args) < 3 {
-		return errors.New("usage: client BOOTSTRAP SCENARIO TOPIC [CODEC]")
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), 4*deadline)
 	defer cancel()
+	if len(args) == 1 && args[0] == "secured" {
+		p := &program{ctx: ctx}
+		return p.verdict(p.secured())
+	}
+	if len(args) < 3 {
+		return errors.New("usage: client BOOTSTRAP SCENARIO TOPIC [CODEC], or client secured")
+	}
 	p := &program{ctx: ctx, bootstrap: args[0], topic: args[2]}
 	client, err := p.client()
 	if err != nil {
@@ -66,6 +72,10 @@ func run(args []string) error {
 	default:
 		err = fmt.Errorf("unknown scenario %s", args[1])
 	}
+	return p.verdict(err)
+}
+
+func (p *program) verdict(err error) error {
 	if err == nil && (p.failures > 0 || p.checks == 0) {
 		err = fmt.Errorf("%d of %d checks failed", p.failures, p.checks)
 	}
@@ -79,7 +89,7 @@ func (p *program) client(options ...kgo.Opt) (*kgo.Client, error) {
 		kgo.MetadataMinAge(50 * time.Millisecond),
 		// A consumer that changes its partitions first waits for the fetch under way.
 		kgo.FetchMaxWait(200 * time.Millisecond),
-	}, options...)
+	}, slices.Concat(p.security, options)...)
 	return kgo.NewClient(options...)
 }
 

@@ -1,0 +1,82 @@
+"""Connects with credentials, right and wrong; ../README.md describes the lines that it reads."""
+
+import sys
+import time
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from client import DEADLINE_S, POLL_S, Checks
+
+NONE = "-"
+RECORDS = 100
+REFUSALS = {KafkaError._AUTHENTICATION: "unauthenticated", KafkaError._SSL: "untrusted"}
+
+
+class Session:
+    def __init__(self, bootstrap, authority, identity, mechanism, user, secret):
+        # librdkafka tells why a connection failed to this callback alone.
+        self.errors = []
+        tls, sasl = authority != NONE, mechanism != NONE
+        self.settings = {
+            "bootstrap.servers": bootstrap,
+            "security.protocol": ("SASL_" if sasl else "") + ("SSL" if tls else "PLAINTEXT"),
+            "error_cb": lambda error: self.errors.append(error),
+        }
+        if tls:
+            self.settings["ssl.ca.location"] = authority
+        if identity != NONE:
+            self.settings.update({"ssl.certificate.location": identity,
+                                  "ssl.key.location": identity})
+        if mechanism == "OAUTHBEARER":
+            self.settings["oauth_cb"] = lambda _: (secret, time.time() + 3600)
+        elif sasl:
+            self.settings.update({"sasl.username": user, "sasl.password": secret})
+        if sasl:
+            self.settings["sasl.mechanism"] = mechanism
+
+    def run(self, topic):
+        admin = AdminClient(self.settings)
+        creation = admin.create_topics([NewTopic(topic, num_partitions=1)])[topic]
+        end = time.monotonic() + DEADLINE_S
+        while not creation.done() and time.monotonic() < end:
+            admin.poll(POLL_S)
+            refused = [REFUSALS[e.code()] for e in self.errors if e.code() in REFUSALS]
+            if refused:
+                return refused[0]
+        creation.result(0)
+        return self.write_and_read(topic)
+
+    def write_and_read(self, topic):
+        sent = [f"value-{i}".encode() for i in range(RECORDS)]
+        producer = Producer(self.settings)
+        for value in sent:
+            producer.produce(topic, value, partition=0)
+        producer.flush(DEADLINE_S)
+        consumer = Consumer({**self.settings, "group.id": topic})
+        consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
+        read = []
+        end = time.monotonic() + DEADLINE_S
+        while len(read) < RECORDS and time.monotonic() < end:
+            message = consumer.poll(POLL_S)
+            if message is not None and message.error() is None:
+                read.append(message.value())
+        consumer.close()
+        return "served" if read == sent else f"read {len(read)} of {RECORDS} records"
+
+
+def main():
+    checks = Checks()
+    for line in sys.stdin:
+        name, topic, expected, *connection = line.rstrip("\n").split("\t")
+        session = Session(*connection)
+        try:
+            found = session.run(topic)
+        except Exception as error:  # whatever it is, it is not what was expected
+            found = repr(error)
+        checks.check(name, found == expected, f"{found}, {session.errors}")
+    return checks.exit_code()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,71 @@
+//! Runs clients with credentials, right and wrong, against the broker and the proxy:
+//! `cargo run -p moldau-conformance --bin moldau-security`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::thread;
+use std::time::Instant;
+
+use anyhow::{Result, anyhow};
+use clap::Parser;
+use moldau_conformance::check::Check;
+use moldau_conformance::moldau::find_binary;
+use moldau_conformance::peers::Peers;
+use moldau_conformance::security::{self, Certificates, Gateway, Issuer, LIBRARIES, Served};
+
+/// TLS, mutual TLS and SASL by the Java client, librdkafka and franz-go.
+#[derive(Parser)]
+struct Arguments {
+    /// The moldau binary; else the release or debug build beside this program.
+    #[arg(long, env = "MOLDAU_BIN")]
+    binary: Option<PathBuf>,
+}
+
+fn main() -> Result<ExitCode> {
+    let arguments = Arguments::parse();
+    let peers = Peers::locate()?;
+    let binary = find_binary(arguments.binary)?;
+    let directory = tempfile::Builder::new().prefix("moldau-security-").tempdir()?;
+    let certificates = Certificates::make(directory.path())?;
+    let issuer = Issuer::start()?;
+    let cases = security::cases(&certificates, &issuer);
+
+    let (mut passed, mut failed) = (0, 0);
+    for gateway in [Gateway::Broker, Gateway::Proxy] {
+        let started = Instant::now();
+        let directory = directory.path().join(gateway.name());
+        std::fs::create_dir(&directory)?;
+        let served = Served::start(gateway, &certificates, &issuer, &binary, &peers, &directory)?;
+        let results = thread::scope(|scope| {
+            let programs = LIBRARIES.map(|library| {
+                let (cases, served, peers, directory) = (&cases, &served, &peers, &directory);
+                let run = move || security::run(library, cases, served, peers, directory);
+                (library, scope.spawn(run))
+            });
+            programs.map(|(library, program)| {
+                let checks = program.join().unwrap_or_else(|_| Err(anyhow!("it panicked")));
+                (library.name(), checks)
+            })
+        });
+        let failed_before = failed;
+        for (library, checks) in results {
+            let checks = checks.unwrap_or_else(|error| {
+                vec![Check::new("the program runs", false, &format!("{error:#}"))]
+            });
+            let held = checks.iter().filter(|check| check.ok).count();
+            println!("{} {library}: {held} of {} cases", gateway.name(), checks.len());
+            for check in checks.iter().filter(|check| !check.ok) {
+                println!("  {}: {}", check.name, check.detail);
+            }
+            passed += held;
+            failed += checks.len() - held;
+        }
+        if failed > failed_before {
+            println!("the last words of the {}:\n{}", gateway.name(), served.tail());
+        }
+        served.stop()?;
+        println!("{}: {:.1} s", gateway.name(), started.elapsed().as_secs_f64());
+    }
+    println!("{passed} passed, {failed} failed");
+    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
