@@ -32,7 +32,7 @@ const SESSION_TIMEOUT: Duration = Duration::from_secs(150);
 pub const USER: &str = "alice";
 
 /// Alice's password.
-pub const PASSWORD: &str = "alice's secret, 100 %";
+pub const PASSWORD: &str = "alice's secret 100%";
 
 /// Whoever is not known.
 const STRANGER: &str = "mallory";

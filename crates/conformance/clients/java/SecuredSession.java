@@ -65,7 +65,10 @@ public final class SecuredSession {
         if (error instanceof SaslAuthenticationException) {
             return "unauthenticated";
         }
-        return error instanceof SslAuthenticationException ? "untrusted" : error.toString();
+        if (error instanceof SslAuthenticationException) {
+            return "untrusted";
+        }
+        return error.getCause() == null ? error.toString() : error + ", " + error.getCause();
     }
 
     /** Writes and reads records of a new topic. */
@@ -104,6 +107,7 @@ public final class SecuredSession {
         String mechanism = fields[6];
         Properties settings = new Properties();
         settings.put("bootstrap.servers", fields[3]);
+        settings.put("request.timeout.ms", "20000");
         settings.put("default.api.timeout.ms", "20000");
         boolean tls = !authority.equals(NONE);
         boolean sasl = !mechanism.equals(NONE);

@@ -176,15 +176,14 @@ impl Listener {
 
 /// The broker keeps SCRAM users itself; Kafka's own tool makes them.
 fn add_scram_users(bootstrap: &str, peers: &Peers, directory: &Path) -> Result<()> {
-    let mut tool = peers.java_tool("kafka.admin.ConfigCommand")?;
-    let credentials = ["SCRAM-SHA-256", "SCRAM-SHA-512"]
-        .map(|mechanism| format!("{mechanism}=[iterations=4096,password=[{PASSWORD}]]"));
-    tool.args(["--bootstrap-server", bootstrap, "--alter", "--entity-type", "users"]);
-    tool.args(["--entity-name", USER]);
-    for credential in &credentials {
-        tool.args(["--add-config", credential]);
+    // Kafka refuses to change two credentials of a user in one request.
+    for mechanism in ["SCRAM-SHA-256", "SCRAM-SHA-512"] {
+        let mut tool = peers.java_tool("kafka.admin.ConfigCommand")?;
+        let credential = format!("{mechanism}=[iterations=4096,password={PASSWORD}]");
+        tool.args(["--bootstrap-server", bootstrap, "--alter", "--entity-type", "users"]);
+        tool.args(["--entity-name", USER, "--add-config", &credential]);
+        let finished = Process::run(tool, mechanism, directory, "", TOOL_TIMEOUT)?;
+        ensure!(finished.success(), "no user by {mechanism}: {}", finished.explanation());
     }
-    let finished = Process::run(tool, "scram-users", directory, "", TOOL_TIMEOUT)?;
-    ensure!(finished.success(), "no SCRAM users: {}", finished.explanation());
     Ok(())
 }
