@@ -10,6 +10,7 @@ use clap::ValueEnum;
 use crate::check::Check;
 use crate::peers::Peers;
 use crate::process::Process;
+use crate::target::Target;
 
 /// A program gives up its own waits after 40 s each, and 90 s for a cleaning; this ends one that
 /// hangs elsewhere.
@@ -111,15 +112,16 @@ impl Library {
         }
     }
 
-    /// Runs one scenario on topics and groups named after `topic`.
+    /// Runs one scenario against `target` on topics and groups named after `topic`.
     pub fn run(
         self,
         peers: &Peers,
         scenario: Scenario,
-        bootstrap: &str,
+        target: &Target,
         topic: &str,
         directory: &Path,
     ) -> Result<Vec<Check>> {
+        let bootstrap = target.bootstrap();
         let mut command = match scenario {
             Scenario::Streams => peers.java_tool("StreamsCount")?,
             Scenario::LargeTopic => peers.large_java_tool("LargeTopic")?,
@@ -135,6 +137,9 @@ impl Library {
             other => {
                 command.args([bootstrap, other.name(), topic]);
             }
+        }
+        if let Some(hosts) = target.hosts() {
+            command = hosts.known_to(&command);
         }
         let finished = Process::run(command, topic, directory, "", PROGRAM_TIMEOUT)?;
         let mut checks =

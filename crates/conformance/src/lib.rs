@@ -13,7 +13,8 @@
 //! - [`moldau`]: the broker and the proxy;
 //! - [`kroxylicious`]: a Kroxylicious with record encryption;
 //! - [`virtual_cluster`]: what Kroxylicious and our proxy are told of such a cluster;
-//! - [`target`]: what is under test: Apache Kafka, the broker, or the proxy before either;
+//! - [`target`]: what is under test: Apache Kafka, the broker, or the proxy before either, by ports
+//!   or by host names;
 //! - [`check`]: one result, as the client programs print it;
 //! - [`client`]: the five client programs of `clients/` and how each is started;
 //! - [`tools`]: Kafka's command-line tools, with what their output must show;

@@ -16,7 +16,7 @@ use moldau_conformance::tools::Family;
 #[derive(Parser)]
 struct Arguments {
     /// What to test; may be given more than once.
-    #[arg(long, value_enum, default_values = ["broker", "proxy"])]
+    #[arg(long, value_enum, default_values = ["broker", "proxy", "sni"])]
     target: Vec<Kind>,
 
     /// Only these programs: a client library, or kafka-tools.

@@ -47,17 +47,25 @@ impl Cell {
         matches!(self, Self::Client(_, Scenario::LargeTopic))
     }
 
+    /// Whether it can be run against a target: by host names and TLS connect the programs of all
+    /// five libraries.
+    pub fn is_for(self, kind: Kind) -> bool {
+        let is_of_all =
+            |scenario: Scenario| !matches!(scenario, Scenario::Streams | Scenario::LargeTopic);
+        kind != Kind::Sni || matches!(self, Self::Client(_, scenario) if is_of_all(scenario))
+    }
+
     fn run(self, peers: &Peers, target: &Target, directory: &Path) -> Result<Vec<Check>> {
-        let (kind, bootstrap) = (target.kind(), target.bootstrap());
+        let kind = target.kind();
         // The process id keeps runs apart that meet the same server.
         let names = [self.program(), self.scenario(), kind.name()].join("-");
         let topic = format!("{names}-{}", std::process::id());
         match self {
             Self::Client(library, scenario) => {
-                library.run(peers, scenario, bootstrap, &topic, directory)
+                library.run(peers, scenario, target, &topic, directory)
             }
             Self::Tools(family) => {
-                Tools::new(peers, kind, bootstrap, &topic, directory).run(family)
+                Tools::new(peers, kind, target.bootstrap(), &topic, directory).run(family)
             }
         }
     }
@@ -96,6 +104,7 @@ pub fn run(
     report: impl Fn(&Outcome) + Sync,
 ) -> Vec<Outcome> {
     let outcomes = Mutex::new(Vec::new());
+    let cells = cells.iter().filter(|cell| cell.is_for(target.kind()));
     let run = |cell: Cell| {
         let started = Instant::now();
         let result = cell.run(peers, target, directory);
@@ -103,8 +112,8 @@ pub fn run(
         report(&outcome);
         lock(&outcomes).push(outcome);
     };
-    cells.iter().copied().filter(|cell| cell.is_alone()).for_each(run);
-    let together = cells.iter().copied().filter(|cell| !cell.is_alone());
+    cells.clone().copied().filter(|cell| cell.is_alone()).for_each(run);
+    let together = cells.copied().filter(|cell| !cell.is_alone());
     let queue = Mutex::new(together.collect::<VecDeque<Cell>>());
     // A closure, so that the lock is let go of before the cell runs.
     let next = || lock(&queue).pop_front();

@@ -1,13 +1,19 @@
 //! What the clients connect to: a server, or a proxy before one, in processes of their own.
 
-use std::path::Path;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::Result;
 use clap::ValueEnum;
+use serde_json::json;
 
 use crate::kafka::Kafka;
 use crate::moldau::Moldau;
 use crate::peers::Peers;
+use crate::process::{free_ports, loopback};
+use crate::security::Certificates;
 
 /// Which server is under test.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, ValueEnum)]
@@ -20,6 +26,8 @@ pub enum Kind {
     Proxy,
     /// The proxy before Apache Kafka.
     KafkaProxy,
+    /// The proxy before the broker, which tells brokers apart by the host names of TLS.
+    Sni,
 }
 
 impl Kind {
@@ -30,12 +38,38 @@ impl Kind {
             Self::Broker => "broker",
             Self::Proxy => "proxy",
             Self::KafkaProxy => "kafka-proxy",
+            Self::Sni => "sni",
         }
     }
 
     /// Whether the answers come from our broker, so that its list of APIs is to be exact.
     pub fn is_ours(self) -> bool {
-        matches!(self, Self::Broker | Self::Proxy)
+        matches!(self, Self::Broker | Self::Proxy | Self::Sni)
+    }
+}
+
+/// What a client has to know to connect by TLS to hosts that no name server knows.
+#[derive(Debug)]
+pub struct Hosts {
+    authority: PathBuf,
+    /// Lines of `/etc/hosts`.
+    file: PathBuf,
+}
+
+impl Hosts {
+    /// The same command, in a mount namespace of its own in which the hosts are known.
+    pub fn known_to(&self, command: &Command) -> Command {
+        let mut wrapped = Command::new("unshare");
+        wrapped.args(["--map-root-user", "--mount", "sh", "-c"]);
+        wrapped.arg("mount --bind \"$0\" /etc/hosts && exec \"$@\"").arg(&self.file);
+        wrapped.arg(command.get_program()).args(command.get_args());
+        for (name, value) in command.get_envs() {
+            if let Some(value) = value {
+                wrapped.env(name, value);
+            }
+        }
+        wrapped.env("CONFORMANCE_AUTHORITY", &self.authority);
+        wrapped
     }
 }
 
@@ -46,7 +80,15 @@ pub struct Target {
     proxy: Option<Moldau>,
     upstream: Upstream,
     bootstrap: String,
+    hosts: Option<Hosts>,
 }
+
+/// Hosts of the gateway, for which the server's certificate is good.
+const BOOTSTRAP_HOST: &str = "bootstrap.gateway.test";
+const BROKER_HOST: &str = "broker-$(nodeId).gateway.test";
+
+/// Brokers have ids from 0 to this.
+const NODE_ID_MAX: u16 = 3;
 
 #[derive(Debug)]
 enum Upstream {
@@ -65,23 +107,60 @@ impl Target {
                 let address = kafka.bootstrap().to_owned();
                 (Upstream::Kafka(kafka), address)
             }
-            Kind::Broker | Kind::Proxy => {
+            Kind::Broker | Kind::Proxy | Kind::Sni => {
                 let broker = Moldau::broker(binary, directory)?;
                 let address = broker.bootstrap().to_owned();
                 (Upstream::Broker(broker), address)
             }
         };
+        if kind == Kind::Sni {
+            return Self::by_host(upstream, &address, binary, directory);
+        }
         let proxy = match kind {
-            Kind::Kafka | Kind::Broker => None,
             Kind::Proxy | Kind::KafkaProxy => Some(Moldau::proxy(binary, directory, &address)?),
+            Kind::Kafka | Kind::Broker | Kind::Sni => None,
         };
         let bootstrap = proxy.as_ref().map_or(address, |proxy| proxy.bootstrap().to_owned());
-        Ok(Self { kind, proxy, upstream, bootstrap })
+        Ok(Self { kind, proxy, upstream, bootstrap, hosts: None })
+    }
+
+    /// A gateway by host names before `upstream` at `address`.
+    fn by_host(upstream: Upstream, address: &str, binary: &Path, directory: &Path) -> Result<Self> {
+        let certificates = Certificates::make(directory)?;
+        let first = free_ports(2)?;
+        let (port, admin) = (first, first + 1);
+        let config = json!({
+            "admin": loopback(admin),
+            "virtual_clusters": [{
+                "name": "main",
+                "gateway": {"sni": {
+                    "listen": loopback(port),
+                    "bootstrap_host": BOOTSTRAP_HOST,
+                    "broker_host": BROKER_HOST,
+                }},
+                "tls": {
+                    "certificate_file": certificates.server(),
+                    "key_file": certificates.server_key(),
+                },
+                "upstream": [address],
+            }],
+        });
+        let proxy = Moldau::configured("proxy", binary, &config, directory, port, admin)?;
+        let mut lines = format!("127.0.0.1 localhost {BOOTSTRAP_HOST}");
+        for node in 0..=NODE_ID_MAX {
+            write!(lines, " {}", BROKER_HOST.replace("$(nodeId)", &node.to_string()))?;
+        }
+        let file = directory.join("hosts");
+        fs::write(&file, lines + "\n")?;
+        let hosts = Hosts { authority: certificates.authority().into(), file };
+        let bootstrap = format!("{BOOTSTRAP_HOST}:{port}");
+        Ok(Self { kind: Kind::Sni, proxy: Some(proxy), upstream, bootstrap, hosts: Some(hosts) })
     }
 
     /// A server that runs already at `bootstrap` and is taken for one of `kind`.
     pub fn external(kind: Kind, bootstrap: &str) -> Self {
-        Self { kind, proxy: None, upstream: Upstream::External, bootstrap: bootstrap.to_owned() }
+        let (upstream, bootstrap) = (Upstream::External, bootstrap.to_owned());
+        Self { kind, proxy: None, upstream, bootstrap, hosts: None }
     }
 
     /// Which server this is.
@@ -92,6 +171,11 @@ impl Target {
     /// The address that clients connect to.
     pub fn bootstrap(&self) -> &str {
         &self.bootstrap
+    }
+
+    /// The hosts of a gateway that goes by them.
+    pub fn hosts(&self) -> Option<&Hosts> {
+        self.hosts.as_ref()
     }
 
     /// Ends all processes with SIGTERM; an error where one of ours does not exit with 0.

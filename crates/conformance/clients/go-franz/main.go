@@ -50,6 +50,12 @@ func run(args []string) error {
 		return errors.New("usage: client BOOTSTRAP SCENARIO TOPIC [CODEC], or client secured")
 	}
 	p := &program{ctx: ctx, bootstrap: args[0], topic: args[2]}
+	var err error
+	if authority := os.Getenv("CONFORMANCE_AUTHORITY"); authority != "" {
+		if p.security, err = security([]string{authority, none, none, none, none}); err != nil {
+			return err
+		}
+	}
 	client, err := p.client()
 	if err != nil {
 		return err

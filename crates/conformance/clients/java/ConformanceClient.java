@@ -410,6 +410,12 @@ public final class ConformanceClient {
     private Properties properties() {
         Properties properties = new Properties();
         properties.put("bootstrap.servers", bootstrap);
+        String authority = System.getenv("CONFORMANCE_AUTHORITY");
+        if (authority != null) {
+            properties.put("security.protocol", "SSL");
+            properties.put("ssl.truststore.type", "PEM");
+            properties.put("ssl.truststore.location", authority);
+        }
         return properties;
     }
 

@@ -1,6 +1,7 @@
 // KafkaJS's conformance program; ../README.md describes its interface and scenarios.
 'use strict'
 
+const { readFileSync } = require('node:fs')
 const {
   Kafka, CompressionTypes, CompressionCodecs, ConfigResourceTypes, Partitioners, logLevel,
 } = require('kafkajs')
@@ -311,7 +312,10 @@ async function main([bootstrap, scenario, topicName, codec]) {
     offsets,
   }
   topic = topicName
-  kafka = new Kafka({ clientId: 'conformance', brokers: [bootstrap], logLevel: logLevel.NOTHING })
+  const authority = process.env.CONFORMANCE_AUTHORITY
+  const ssl = authority && { ca: [readFileSync(authority)] }
+  const brokers = [bootstrap]
+  kafka = new Kafka({ clientId: 'conformance', brokers, ssl, logLevel: logLevel.NOTHING })
   admin = kafka.admin()
   await admin.connect()
   await scenarios[scenario]()

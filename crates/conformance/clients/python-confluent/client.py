@@ -1,6 +1,7 @@
 """librdkafka's conformance program, through confluent-kafka; ../README.md describes it."""
 
 import json
+import os
 import sys
 import time
 
@@ -37,9 +38,12 @@ class Checks:
 class Client(Checks):
     def __init__(self, bootstrap, topic):
         super().__init__()
-        self.bootstrap = bootstrap
         self.topic = topic
-        self.admin_client = AdminClient({"bootstrap.servers": bootstrap})
+        self.common = {"bootstrap.servers": bootstrap}
+        authority = os.environ.get("CONFORMANCE_AUTHORITY")
+        if authority:
+            self.common.update({"security.protocol": "SSL", "ssl.ca.location": authority})
+        self.admin_client = AdminClient(self.common)
 
     def produce_consume(self, codec):
         self.create_topic(1)
@@ -286,10 +290,10 @@ class Client(Checks):
         return got
 
     def producer(self, settings):
-        return Producer({"bootstrap.servers": self.bootstrap, "acks": "all", **settings})
+        return Producer({**self.common, "acks": "all", **settings})
 
     def consumer(self, settings):
-        return Consumer({"bootstrap.servers": self.bootstrap, "auto.offset.reset": "earliest",
+        return Consumer({**self.common, "auto.offset.reset": "earliest",
                          "enable.auto.commit": False, **settings})
 
 

@@ -1,6 +1,7 @@
 """kafka-python's conformance program; ../README.md describes its interface and scenarios."""
 
 import json
+import os
 import queue
 import sys
 import threading
@@ -70,9 +71,12 @@ class Member(threading.Thread):
 class Client(Checks):
     def __init__(self, bootstrap, topic):
         super().__init__()
-        self.bootstrap = bootstrap
         self.topic = topic
-        self.admin_client = KafkaAdminClient(bootstrap_servers=bootstrap)
+        self.common = {"bootstrap_servers": bootstrap}
+        authority = os.environ.get("CONFORMANCE_AUTHORITY")
+        if authority:
+            self.common.update({"security_protocol": "SSL", "ssl_cafile": authority})
+        self.admin_client = KafkaAdminClient(**self.common)
 
     def produce_consume(self, codec):
         self.create_topic(1)
@@ -238,10 +242,10 @@ class Client(Checks):
         return got
 
     def producer(self, **settings):
-        return KafkaProducer(bootstrap_servers=self.bootstrap, acks="all", **settings)
+        return KafkaProducer(**self.common, acks="all", **settings)
 
     def consumer(self, **settings):
-        return KafkaConsumer(bootstrap_servers=self.bootstrap, auto_offset_reset="earliest",
+        return KafkaConsumer(**self.common, auto_offset_reset="earliest",
                              enable_auto_commit=False, **settings)
 
 
