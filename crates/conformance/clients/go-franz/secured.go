@@ -116,6 +116,9 @@ func refusal(err error) string {
 	switch {
 	case errors.Is(err, kerr.SaslAuthenticationFailed):
 		return "unauthenticated"
+	// A server says first why it refuses a token (RFC 7628, 3.2.2), and franz-go ends there.
+	case strings.Contains(err.Error(), "unexpected data in oauth response"):
+		return "unauthenticated"
 	case errors.As(err, &untrusted) || errors.As(err, &alert) || strings.Contains(err.Error(), "remote error: tls:"):
 		return "untrusted"
 	default:

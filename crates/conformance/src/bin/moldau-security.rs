@@ -16,6 +16,10 @@ use moldau_conformance::security::{self, Certificates, Gateway, Issuer, LIBRARIE
 /// TLS, mutual TLS and SASL by the Java client, librdkafka and franz-go.
 #[derive(Parser)]
 struct Arguments {
+    /// What terminates the security of clients.
+    #[arg(long, value_enum, default_values = ["broker", "proxy"])]
+    gateway: Vec<Gateway>,
+
     /// The moldau binary; else the release or debug build beside this program.
     #[arg(long, env = "MOLDAU_BIN")]
     binary: Option<PathBuf>,
@@ -31,7 +35,7 @@ fn main() -> Result<ExitCode> {
     let cases = security::cases(&certificates, &issuer);
 
     let (mut passed, mut failed) = (0, 0);
-    for gateway in [Gateway::Broker, Gateway::Proxy] {
+    for gateway in arguments.gateway {
         let started = Instant::now();
         let directory = directory.path().join(gateway.name());
         std::fs::create_dir(&directory)?;

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Result, ensure};
+use clap::ValueEnum;
 use serde_json::{Value, json};
 
 use super::{Certificates, Issuer, Listener, PASSWORD, USER};
@@ -12,7 +13,7 @@ use crate::peers::Peers;
 use crate::process::{Process, free_ports, loopback};
 
 /// What terminates the security of clients.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub enum Gateway {
     /// The broker itself.
     Broker,
@@ -35,8 +36,8 @@ const LISTENERS: [Listener; 4] =
 
 const MECHANISMS: [&str; 4] = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"];
 
-/// Ports between the bootstrap addresses of virtual clusters, each of one broker.
-const PORTS_OF_CLUSTER: u16 = 4;
+/// Ports between the bootstrap addresses of virtual clusters. The proxy warns where there are fewer.
+const PORTS_OF_CLUSTER: u16 = 17;
 
 /// How long Kafka's tool may take.
 const TOOL_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(60);
