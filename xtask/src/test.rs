@@ -42,7 +42,7 @@ impl Count {
 
 type Step = (&'static str, fn(&Arguments) -> Result<Count>);
 
-const STEPS: [Step; 13] = [
+const STEPS: [Step; 14] = [
     ("fmt", |_| fmt()),
     ("tidy", |_| tidy::run().map(|()| Count::ONE)),
     ("clippy", |_| clippy()),
@@ -53,6 +53,7 @@ const STEPS: [Step; 13] = [
     ("client matrix", |_| client_matrix()),
     ("authorization", |_| counted(conformance("moldau-authorization"))),
     ("secured clients", |_| counted(conformance("moldau-security"))),
+    ("broker outages", |_| succeed(conformance("moldau-outages"))),
     ("documentation", |_| documentation()),
     ("HashiCorp Vault", vault),
     ("Kroxylicious", kroxylicious),

@@ -8,6 +8,7 @@
 //!
 //! - [`peers`]: where the installed clients and Apache Kafka are;
 //! - [`process`]: a child process that never outlives its owner;
+//! - [`certificates`]: certificates of two authorities, in files;
 //! - [`kafka`]: Apache Kafka, of one node or more;
 //! - [`vault`]: a HashiCorp Vault;
 //! - [`moldau`]: the broker and the proxy;
@@ -29,6 +30,7 @@
 //! listens on loopback only and is stopped when its guard is dropped.
 
 pub mod authorization;
+pub mod certificates;
 pub mod check;
 pub mod client;
 mod http;

@@ -4,7 +4,6 @@
 //! with what is right and with what is wrong. A client that is served writes and reads back; one
 //! that is refused must be told so in its library's own words for it.
 
-mod certificates;
 mod issuer;
 mod served;
 
@@ -14,11 +13,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
+use crate::certificates::Certificates;
 use crate::check::Check;
 use crate::client::{Library, script};
 use crate::peers::Peers;
 use crate::process::Process;
-pub use certificates::Certificates;
 pub use issuer::Issuer;
 pub use served::{Gateway, Served};
 
@@ -87,98 +86,86 @@ struct Login {
 
 /// Every case.
 pub fn cases(certificates: &Certificates, issuer: &Issuer) -> Vec<Case> {
-    let ours = Some(certificates.authority());
-    let tls = |name, expected, listener, authority: &Option<String>, identity| Case {
+    let mut cases = by_certificate(certificates).to_vec();
+    let authority = certificates.authority();
+    cases.extend(by_password(&authority));
+    cases.extend(by_token(&authority, issuer));
+    cases
+}
+
+fn by_certificate(certificates: &Certificates) -> [Case; 6] {
+    let case = |name, expected, listener, authority: String, identity| Case {
         name,
         expected,
         listener,
-        authority: authority.clone(),
+        authority: Some(authority),
         identity,
         login: None,
     };
-    let login = |name, expected, listener, mechanism, user, secret: &str| Case {
-        name,
-        expected,
-        listener,
-        authority: ours.clone().filter(|_| listener == Listener::SaslTls),
-        identity: None,
-        login: Some(Login { mechanism, user, secret: secret.to_owned() }),
+    let (ours, foreign) = (certificates.authority(), certificates.foreign_authority());
+    let untrusted = Expected::Untrusted;
+    let mutual = |name, expected, identity| {
+        case(name, expected, Listener::MutualTls, ours.clone(), identity)
     };
-    let foreign = Some(certificates.foreign_authority());
-    let [served, refused] = [Expected::Served, Expected::Unauthenticated];
-    let (sasl, sasl_tls) = (Listener::Sasl, Listener::SaslTls);
-    let mut cases = vec![
-        tls("TLS is served", served, Listener::Tls, &ours, None),
-        tls(
+    let [own, another, old] =
+        [certificates.client(), certificates.foreign_client(), certificates.expired_client()];
+    [
+        case("TLS is served", Expected::Served, Listener::Tls, ours.clone(), None),
+        case(
             "a server of a foreign authority is not trusted",
-            Expected::Untrusted,
+            untrusted,
             Listener::Tls,
-            &foreign,
+            foreign,
             None,
         ),
-        tls(
-            "mutual TLS is served",
-            served,
-            Listener::MutualTls,
-            &ours,
-            Some(certificates.client()),
-        ),
-        tls(
-            "a client without a certificate is not trusted",
-            Expected::Untrusted,
-            Listener::MutualTls,
-            &ours,
-            None,
-        ),
-        tls(
-            "a client of a foreign authority is not trusted",
-            Expected::Untrusted,
-            Listener::MutualTls,
-            &ours,
-            Some(certificates.foreign_client()),
-        ),
-        tls(
-            "a client whose certificate has expired is not trusted",
-            Expected::Untrusted,
-            Listener::MutualTls,
-            &ours,
-            Some(certificates.expired_client()),
-        ),
-    ];
-    let known = [
-        ("PLAIN is served", "PLAIN"),
-        ("SCRAM-SHA-256 is served", "SCRAM-SHA-256"),
-        ("SCRAM-SHA-512 is served", "SCRAM-SHA-512"),
-    ];
-    cases.extend(known.map(|(name, by)| login(name, served, sasl_tls, by, USER, PASSWORD)));
-    let wrong = [
-        ("PLAIN with a wrong password is refused", "PLAIN", USER),
-        ("SCRAM-SHA-256 with a wrong password is refused", "SCRAM-SHA-256", USER),
-        ("SCRAM-SHA-512 of an unknown user is refused", "SCRAM-SHA-512", STRANGER),
-    ];
-    cases.extend(wrong.map(|(name, by, user)| login(name, refused, sasl_tls, by, user, "wrong")));
-    cases.extend([
-        login("SCRAM-SHA-256 without TLS is served", served, sasl, "SCRAM-SHA-256", USER, PASSWORD),
-        login(
-            "SCRAM-SHA-512 without TLS and with a wrong password is refused",
-            refused,
-            sasl,
-            "SCRAM-SHA-512",
-            USER,
-            "wrong",
-        ),
-    ]);
-    let tokens = [
-        ("OAUTHBEARER is served", served, issuer.token()),
+        mutual("mutual TLS is served", Expected::Served, Some(own)),
+        mutual("a client without a certificate is not trusted", untrusted, None),
+        mutual("a client of a foreign authority is not trusted", untrusted, Some(another)),
+        mutual("a client whose certificate has expired is not trusted", untrusted, Some(old)),
+    ]
+}
+
+fn by_password(authority: &str) -> [Case; 8] {
+    let [served, refused] = [Expected::Served, Expected::Unauthenticated];
+    let [plain, scram_256, scram_512] = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"];
+    let case = |name, expected, mechanism, user, secret: &str| {
+        login(name, expected, Some(authority), Login { mechanism, user, secret: secret.to_owned() })
+    };
+    let in_clear = |name, expected, mechanism, secret: &str| {
+        login(name, expected, None, Login { mechanism, user: USER, secret: secret.to_owned() })
+    };
+    [
+        case("PLAIN is served", served, plain, USER, PASSWORD),
+        case("SCRAM-SHA-256 is served", served, scram_256, USER, PASSWORD),
+        case("SCRAM-SHA-512 is served", served, scram_512, USER, PASSWORD),
+        case("PLAIN with a wrong password is refused", refused, plain, USER, "wrong"),
+        case("SCRAM-SHA-256 with a wrong password is refused", refused, scram_256, USER, "wrong"),
+        case("SCRAM-SHA-512 of an unknown user is refused", refused, scram_512, STRANGER, "wrong"),
+        in_clear("SCRAM-SHA-256 without TLS is served", served, scram_256, PASSWORD),
+        in_clear("a wrong password without TLS is refused", refused, scram_512, "wrong"),
+    ]
+}
+
+fn by_token(authority: &str, issuer: &Issuer) -> [Case; 5] {
+    let refused = Expected::Unauthenticated;
+    [
+        ("OAUTHBEARER is served", Expected::Served, issuer.token()),
         ("an expired token is refused", refused, issuer.expired_token()),
         ("a token by another key is refused", refused, issuer.forged_token()),
         ("a token for another audience is refused", refused, issuer.misdirected_token()),
         ("a malformed token is refused", refused, "not.a.token".to_owned()),
-    ];
-    cases.extend(tokens.map(|(name, expected, token)| {
-        login(name, expected, sasl_tls, "OAUTHBEARER", USER, &token)
-    }));
-    cases
+    ]
+    .map(|(name, expected, secret)| {
+        let by_token = Login { mechanism: "OAUTHBEARER", user: USER, secret };
+        login(name, expected, Some(authority), by_token)
+    })
+}
+
+/// A client with a login, by TLS if it trusts an authority.
+fn login(name: &'static str, expected: Expected, authority: Option<&str>, login: Login) -> Case {
+    let listener = if authority.is_some() { Listener::SaslTls } else { Listener::Sasl };
+    let authority = authority.map(str::to_owned);
+    Case { name, expected, listener, authority, identity: None, login: Some(login) }
 }
 
 /// Runs all cases by the program of one library.

@@ -9,11 +9,11 @@ use anyhow::Result;
 use clap::ValueEnum;
 use serde_json::json;
 
+use crate::certificates::Certificates;
 use crate::kafka::Kafka;
 use crate::moldau::Moldau;
 use crate::peers::Peers;
 use crate::process::{free_ports, loopback};
-use crate::security::Certificates;
 
 /// Which server is under test.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, ValueEnum)]

@@ -8,10 +8,11 @@ use std::time::Instant;
 
 use anyhow::{Result, anyhow};
 use clap::Parser;
+use moldau_conformance::certificates::Certificates;
 use moldau_conformance::check::Check;
 use moldau_conformance::moldau::find_binary;
 use moldau_conformance::peers::Peers;
-use moldau_conformance::security::{self, Certificates, Gateway, Issuer, LIBRARIES, Served};
+use moldau_conformance::security::{self, Gateway, Issuer, LIBRARIES, Served};
 
 /// TLS, mutual TLS and SASL by the Java client, librdkafka and franz-go.
 #[derive(Parser)]

@@ -1,4 +1,4 @@
-//! An issuer of tokens (RFC 7519) with one key, which it publishes as a JSON Web Key Set (RFC 7517).
+//! An issuer of tokens (RFC 7519) with one key, published as a JSON Web Key Set (RFC 7517).
 
 use std::io::{Read, Write};
 use std::net::TcpListener;

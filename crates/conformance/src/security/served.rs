@@ -7,7 +7,8 @@ use anyhow::{Result, ensure};
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
-use super::{Certificates, Issuer, Listener, PASSWORD, USER};
+use super::{Issuer, Listener, PASSWORD, USER};
+use crate::certificates::Certificates;
 use crate::moldau::Moldau;
 use crate::peers::Peers;
 use crate::process::{Process, free_ports, loopback};
@@ -36,7 +37,7 @@ const LISTENERS: [Listener; 4] =
 
 const MECHANISMS: [&str; 4] = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"];
 
-/// Ports between the bootstrap addresses of virtual clusters. The proxy warns where there are fewer.
+/// Ports between the addresses of virtual clusters; where there are fewer, the proxy warns.
 const PORTS_OF_CLUSTER: u16 = 17;
 
 /// How long Kafka's tool may take.

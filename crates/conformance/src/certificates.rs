@@ -82,6 +82,9 @@ impl Certificates {
     }
 }
 
+/// The common name of clients.
+const CLIENT_NAME: &str = "alice";
+
 /// The hosts of a gateway that tells clusters apart by them.
 const SNI_WILDCARD: &str = "*.gateway.test";
 
@@ -98,7 +101,7 @@ fn client() -> Result<CertificateParams> {
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
     params.distinguished_name = rcgen::DistinguishedName::new();
     params.distinguished_name.push(DnType::OrganizationName, "Moldau");
-    params.distinguished_name.push(DnType::CommonName, super::USER);
+    params.distinguished_name.push(DnType::CommonName, CLIENT_NAME);
     Ok(params)
 }
 
