@@ -253,10 +253,13 @@ fn wrong_credentials_are_told_and_end_the_connection() {
 #[test]
 fn a_session_whose_authentication_ran_out_takes_no_more_requests() {
     let broker = telling(1);
-    let (proxy, _) = terminating(broker.address, Some(Duration::ZERO));
+    let lifetime = Duration::from_millis(1);
+    let (proxy, _) = terminating(broker.address, Some(lifetime));
     let mut client = Client::connect(bootstrap(&proxy));
     client.call(1, &choose());
     client.call(2, &plain("alice", "secret"));
+    // The lifetime began before its answer came.
+    std::thread::sleep(lifetime);
     client.send(&encode(4, 1, &heartbeat()));
     assert!(client.is_closed());
     await_counter(&proxy, "sasl_sessions_expired_total", 1);
