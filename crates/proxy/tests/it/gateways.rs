@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use moldau_net::sasl::{
     Mechanism, SaslClient, SaslCredentials, SaslServer, SaslServerSettings, Users,
@@ -259,7 +259,10 @@ fn a_session_whose_authentication_ran_out_takes_no_more_requests() {
     client.call(1, &choose());
     client.call(2, &plain("alice", "secret"));
     // The lifetime began before its answer came.
-    std::thread::sleep(lifetime);
+    let answered = Instant::now();
+    while answered.elapsed() <= lifetime {
+        std::thread::yield_now();
+    }
     client.send(&encode(4, 1, &heartbeat()));
     assert!(client.is_closed());
     await_counter(&proxy, "sasl_sessions_expired_total", 1);
