@@ -371,9 +371,9 @@ fn a_broker_that_moved_is_found_since_clients_were_refused() {
     let port = SocketAddr::new([127, 0, 0, 1].into(), u16::try_from(told.port).unwrap());
     assert!(Client::connect(port).is_closed());
     moved.store(true, Ordering::SeqCst);
-    let deadline = std::time::Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + Duration::from_secs(20);
     loop {
-        assert!(std::time::Instant::now() < deadline, "the broker is not found");
+        assert!(Instant::now() < deadline, "the broker is not found");
         let mut client = Client::connect(port);
         if client.try_call(4, &heartbeat()).is_ok() {
             break;
