@@ -3,7 +3,7 @@
 //!
 //! `authorization/cases.tsv` lists the requests, one or more for each API that the broker serves,
 //! and the rights with which each is asked. Codes, names and authorised operations of the answers
-//! must be those of Apache Kafka but for [`DIFFERENCES`].
+//! must be those of Apache Kafka but for `DIFFERENCES`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
