@@ -70,6 +70,7 @@ impl Entrance {
             Some(tls) => match tls.accept(stream, deadline).await {
                 Ok(accepted) => (accepted.stream, accepted.principal),
                 Err(error) => {
+                    self.net.metrics().refuse_tls(&error);
                     let listener = &self.config.name;
                     tracing::info!(%peer, listener, %error, "a TLS handshake failed");
                     return;
@@ -177,7 +178,10 @@ impl ClientService {
                     encode(key, version, header.correlation_id, &response).unwrap_or_default();
                 Some(match ends {
                     false => Reply::Ready(bytes),
-                    true => Reply::Last(Box::pin(delayed(bytes)), "the SASL handshake failed"),
+                    true => {
+                        self.entrance.net.metrics().refuse_authentication();
+                        Reply::Last(Box::pin(delayed(bytes)), "the SASL handshake failed")
+                    }
                 })
             }
             (ApiKey::SaslAuthenticate, version @ 0..=2) => {
@@ -200,6 +204,7 @@ impl ClientService {
                 self.access = access(&self.entrance.state, &principal, self.peer);
             }
             SaslState::Failed => {
+                self.entrance.net.metrics().refuse_authentication();
                 let (peer, listener) = (self.peer, &self.entrance.config.name);
                 tracing::info!(%peer, listener, problem, "an authentication failed");
                 return Reply::Last(Box::pin(delayed(answer)), "the authentication failed");

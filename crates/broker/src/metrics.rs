@@ -43,6 +43,7 @@ impl fmt::Debug for Reading {
 impl Collector for Reading {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         self.encode_requests(&mut encoder)?;
+        self.encode_refusals(&mut encoder)?;
         for (name, help, value) in self.counters() {
             let counter = ConstCounter::new(value);
             counter.encode(encoder.encode_descriptor(
@@ -75,6 +76,17 @@ impl Reading {
             let labels = [("api", key.name())];
             let counter = ConstCounter::new(count);
             counter.encode(family.encode_family(&labels)?)?;
+        }
+        Ok(())
+    }
+
+    fn encode_refusals(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let kind = ConstCounter::new(0_u64).metric_type();
+        let help = "Connections refused or closed, by cause";
+        let mut family = encoder.encode_descriptor("refusals", help, None, kind)?;
+        for (cause, count) in self.net.refusals().into_iter().filter(|(_, count)| *count > 0) {
+            let counter = ConstCounter::new(count);
+            counter.encode(family.encode_family(&[("cause", cause)])?)?;
         }
         Ok(())
     }

@@ -81,6 +81,30 @@ impl Metrics {
     pub fn refuse_authentication(&self) {
         add(&self.authentications_refused, 1);
     }
+
+    /// Why connections were refused or closed, each cause with its count.
+    #[must_use]
+    pub fn refusals(&self) -> [(&'static str, u64); 16] {
+        [
+            ("accept_error", &self.accept_errors),
+            ("connection_limit", &self.connections_refused),
+            ("address_limit", &self.connections_refused_by_address),
+            ("proxy_protocol", &self.proxy_protocol_refused),
+            ("tls_timeout", &self.tls_refused_timed_out),
+            ("tls_server_name", &self.tls_refused_server_name),
+            ("tls_certificate", &self.tls_refused_certificate),
+            ("tls_handshake", &self.tls_refused_handshake),
+            ("authentication", &self.authentications_refused),
+            ("authentication_timeout", &self.authentications_timed_out),
+            ("idle", &self.connections_idle_closed),
+            ("slow_reader", &self.connections_slow_reader_closed),
+            ("frame_negative", &self.frames_refused_negative),
+            ("frame_empty", &self.frames_refused_empty),
+            ("frame_oversized", &self.frames_refused_oversized),
+            ("frame_refused", &self.frames_refused_by_service),
+        ]
+        .map(|(cause, counter)| (cause, counter.load(Ordering::Relaxed)))
+    }
 }
 
 /// Adds to a counter that orders nothing else.

@@ -125,6 +125,11 @@ impl Cluster {
         &self.chains
     }
 
+    /// Counters of all connections of clients.
+    pub(crate) fn net_metrics(&self) -> &moldau_net::Metrics {
+        self.net.metrics()
+    }
+
     pub(crate) fn metrics(&self) -> &Arc<Metrics> {
         &self.metrics
     }

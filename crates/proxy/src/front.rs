@@ -225,6 +225,9 @@ async fn relay(cluster: Arc<Cluster>, destination: Destination, client: Admitted
 
 fn log_denied(cluster: &Cluster, peer: SocketAddr, denied: &Denied) {
     add(&cluster.metrics().handshake_failures, 1);
+    if let Denied::Tls(error) = denied {
+        cluster.net_metrics().refuse_tls(error);
+    }
     cluster.logs.handshake.log(|unlogged| {
         let cluster = cluster.name();
         tracing::warn!(cluster, %peer, %denied, unlogged, "a client was not admitted");

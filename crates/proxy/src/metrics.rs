@@ -149,6 +149,7 @@ pub(crate) struct ClusterReading {
 impl Collector for Reading {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         self.encode_requests(&mut encoder)?;
+        self.encode_refusals(&mut encoder)?;
         self.encode_sides(&mut encoder)?;
         self.encode_filters(&mut encoder)?;
         self.encode_latencies(&mut encoder)?;
@@ -164,7 +165,7 @@ impl Collector for Reading {
         }
         let open = self.net.connections_open.load(Ordering::Relaxed);
         let gauge = ConstGauge::new(i64::try_from(open).unwrap_or(i64::MAX));
-        let help = "Connections of clients and of the admin port that are open";
+        let help = "Connections of clients that are open";
         gauge.encode(encoder.encode_descriptor(
             "connections_open",
             help,
@@ -192,6 +193,17 @@ impl Reading {
         }
         let unknown = ConstCounter::new(self.own.requests_unknown_api.load(Ordering::Relaxed));
         unknown.encode(family.encode_family(&[("api", "unknown")])?)
+    }
+
+    fn encode_refusals(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let kind = ConstCounter::new(0_u64).metric_type();
+        let help = "Connections refused or closed, by cause";
+        let mut family = encoder.encode_descriptor("refusals", help, None, kind)?;
+        for (cause, count) in self.net.refusals().into_iter().filter(|(_, count)| *count > 0) {
+            let counter = ConstCounter::new(count);
+            counter.encode(family.encode_family(&[("cause", cause)])?)?;
+        }
+        Ok(())
     }
 
     fn encode_sides(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {

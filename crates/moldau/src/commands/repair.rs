@@ -16,7 +16,7 @@ pub(crate) fn run(options: &RepairOptions) -> anyhow::Result<ExitCode> {
     let RepairOptions { config, data_dir, apply, json, topics } = options;
     let (config, data_dir) = (config.clone(), data_dir.clone());
     let options = BrokerOptions { config, data_dir, ..BrokerOptions::default() };
-    let config = config::broker::load(&options, &mut config::Sources::default())?;
+    let config = config::broker::load_without_listeners(&options)?;
     let names = topics.iter().map(|text| parse_name(text)).collect::<anyhow::Result<_>>()?;
     let repair = Repair::examine(&config, names)?;
     let report = repair.report().clone();

@@ -110,6 +110,22 @@ pub(crate) fn load(options: &BrokerOptions, sources: &mut Sources) -> anyhow::Re
     }
 }
 
+/// As [`load`], for who reads the directory and serves nobody: neither certificates nor users are
+/// read.
+///
+/// # Errors
+/// What is wrong and where.
+pub(crate) fn load_without_listeners(options: &BrokerOptions) -> anyhow::Result<Config> {
+    let make = |file: File, sources: &mut Sources| {
+        let file = File { listeners: None, ..with_arguments(file, options) };
+        config(file, sources)
+    };
+    match &options.config {
+        Some(path) => super::load(path, &mut Sources::default(), make),
+        None => Ok(load(options, &mut Sources::default())?),
+    }
+}
+
 fn with_arguments(mut file: File, options: &BrokerOptions) -> File {
     file.data_dir = options.data_dir.clone().unwrap_or(file.data_dir);
     file.listen = options.listen.map(nowhere).or(file.listen);

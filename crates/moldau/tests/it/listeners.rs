@@ -88,6 +88,8 @@ fn a_listener_of_a_file_answers_by_tls_whom_it_knows() {
     let host = b"kafka.example";
     assert!(answered.windows(host.len()).any(|part| part == host), "{answered:?}");
     assert!(ask(plain("another")).unwrap_err().contains("Authentication failed"));
+    let refused = "moldau_refusals_total{cause=\"authentication\"} 1\n";
+    assert!(broker.page("/metrics").contains(refused));
     let (status, _) = broker.terminate_said();
     assert_eq!(status.code(), Some(0));
 }

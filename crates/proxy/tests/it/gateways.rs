@@ -176,6 +176,7 @@ fn a_certificate_tells_who_a_client_is_and_is_exchanged_while_it_stays_connected
     TlsClient::connect(address, "a.example", &own, Some(&clients)).refusal();
     TlsClient::connect(address, "a.example", &renewed, None).refusal();
     await_counter(&proxy, "handshake_failures_total", 2);
+    assert_eq!(counter(&proxy, "refusals_total{cause=\"tls_certificate\"}"), 1);
 }
 
 fn sasl_server(max_reauthentication: Option<Duration>) -> Arc<SaslServer> {
