@@ -1,3 +1,5 @@
+//! What is counted of connections: those open, what they carried, and why some were refused.
+
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::buffer::FrameError;
