@@ -144,7 +144,16 @@ fn demands(
     let mut checks =
         vec![records_come_back(audit), totals_agree(runs), ledger_finds_faults(self_test)];
     if !scheduled.is_empty() {
-        checks.push(schedule_is_kept(&claimed));
+        match saturation {
+            Saturation::Refused => checks.push(schedule_is_kept(&claimed)),
+            Saturation::Told => {
+                let firsts = firsts_of_cases(&scheduled);
+                let is_first = |run: &&RunRecord| firsts.contains(&(&run.case, &run.arm));
+                let (firsts, others) = claimed.into_iter().partition::<Vec<_>, _>(is_first);
+                checks.push(schedule_is_kept(&firsts));
+                checks.push(latencies_are_known(&others));
+            }
+        }
         checks.push(late_runs_are_told(&kept));
         checks.push(late_runs_cost_alike(&kept));
         checks.push(few_are_set_aside(scheduled.len(), set_aside.len()));
@@ -196,9 +205,10 @@ pub fn of_limits(
     checks
 }
 
-/// As [`all`], for an experiment whose arms may be slower than the rates that they are offered. An
-/// arm that is saturated is a finding: its throughput and its processor time hold, its latencies
-/// are nowhere shown as figures. All else is demanded of every arm.
+/// As [`all`], for an experiment whose arms may be slower than the rates that they are offered, or
+/// take so much of the machine that the generator is late. Its throughput and its processor time
+/// hold, its latencies are nowhere shown as figures, and a goal that needs them is not judged. Of
+/// the first arm, against which the others are told, latencies are demanded.
 #[must_use]
 pub fn of_arms(
     runs: &[RunRecord],
@@ -328,6 +338,37 @@ fn schedule_is_kept(runs: &[&RunRecord]) -> Check {
         weight: Weight::Validity,
         found: format!("{found}; lag of their generator, p99: {lag:.2} ms at most"),
         demanded: format!("{PAIRS_MIN} if there are as many, and half of them"),
+    }
+}
+
+/// Arm and case of those arms that the others of their case are told against.
+fn firsts_of_cases<'a>(runs: &[&'a RunRecord]) -> Vec<(&'a String, &'a String)> {
+    let mut firsts: Vec<(&String, &String)> = Vec::new();
+    for run in runs {
+        if firsts.iter().all(|(case, _)| *case != &run.case) {
+            firsts.push((&run.case, &run.arm));
+        }
+    }
+    firsts
+}
+
+/// Arms that have too few runs in time for latencies are shown without.
+fn latencies_are_known(runs: &[&RunRecord]) -> Check {
+    let arms = by_arm(runs);
+    let few = arms.iter().filter(|of_arm| !are_enough_in_time(of_arm));
+    let words: Vec<String> = few
+        .filter_map(|of_arm| {
+            let RunRecord { case, arm, .. } = of_arm.first()?;
+            let late = of_arm.iter().filter(|run| is_late(run)).count();
+            Some(format!("{arm} ({case}, late in {late} of {} runs)", of_arm.len()))
+        })
+        .collect();
+    Check {
+        name: "arms without latencies, since the generator was late beside them".into(),
+        passed: words.is_empty(),
+        weight: Weight::Note,
+        found: if words.is_empty() { "none".into() } else { words.join("; ") },
+        demanded: "none".into(),
     }
 }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::histograms::Summary;
-use crate::punctuality::{has_latencies, is_bunched};
+use crate::punctuality::{has_latencies, is_bunched, latencies_are_withheld};
 use crate::run::RunRecord;
 use crate::statistics::{PairedEffect, differences, log_ratios, median, paired_effect};
 
@@ -236,8 +236,12 @@ pub(crate) fn compare_one(
     seed: u64,
 ) -> Comparison {
     let of = |name: &str| -> Vec<(u32, f64)> {
-        let runs = runs.iter().filter(|run| run.case == case && run.arm == name);
-        runs.filter_map(|run| Some((run.pair, metric.of(run)?))).collect()
+        let is_of = |run: &&RunRecord| run.case == case && run.arm == name;
+        let runs: Vec<&RunRecord> = runs.iter().filter(is_of).collect();
+        if metric.unit() == Unit::Milliseconds && latencies_are_withheld(&runs) {
+            return Vec::new();
+        }
+        runs.iter().filter_map(|run| Some((run.pair, metric.of(run)?))).collect()
     };
     let (first, second) = (of(baseline), of(arm));
     let pairs: Vec<(f64, f64)> = first

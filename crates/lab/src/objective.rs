@@ -1,7 +1,8 @@
 //! What an experiment is asked to show: a ratio of two arms, or a figure of one, and its bound.
 
 use crate::checks::{Check, Weight};
-use crate::metric::{Metric, compare_one};
+use crate::metric::{Metric, Unit, compare_one};
+use crate::punctuality::latencies_are_withheld;
 use crate::run::RunRecord;
 use crate::statistics::median;
 
@@ -82,7 +83,25 @@ impl Objective {
                 })
             }
         };
-        Check { name: self.name.clone(), passed, weight: Weight::Objective, found, demanded }
+        let weight = if self.is_unknown(runs) { Weight::Validity } else { Weight::Objective };
+        Check { name: self.name.clone(), passed, weight, found, demanded }
+    }
+
+    /// Whether it is about a latency that nobody knows, since the generator was late.
+    fn is_unknown(&self, runs: &[RunRecord]) -> bool {
+        let baseline = match &self.bound {
+            Bound::RatioAtMost { baseline, .. }
+            | Bound::RatioAtLeast { baseline, .. }
+            | Bound::NotWorse { baseline, .. } => Some(baseline),
+            Bound::FigureAtLeast(_) | Bound::FigureAtMost(_) => None,
+        };
+        let arms = std::iter::once(&self.arm).chain(baseline);
+        self.metric.unit() == Unit::Milliseconds
+            && arms.into_iter().any(|arm| {
+                let is_of = |run: &&RunRecord| run.case == self.case && &run.arm == arm;
+                let of_arm: Vec<&RunRecord> = runs.iter().filter(is_of).collect();
+                latencies_are_withheld(&of_arm)
+            })
     }
 
     fn figure(

@@ -72,6 +72,10 @@ pub struct CurvePoint {
     pub idle: Option<Resources>,
     /// Processor time that it took then.
     pub idle_cpu: Option<IdleCpu>,
+    /// From the intended time of the first batch of a partition to its acknowledgement, the slowest
+    /// partition, ns; absent in documents that do not have it.
+    #[serde(default)]
+    pub first_write_ns: Option<u64>,
     /// What the generator sent at full speed.
     pub full_speed: Option<Batching>,
     /// What the generator sent at the fixed rate.

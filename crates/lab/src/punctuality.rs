@@ -81,6 +81,13 @@ pub(crate) fn are_enough_in_time(runs: &[&RunRecord]) -> bool {
     in_time >= PAIRS_MIN.min(runs.len()) && 2 * in_time >= runs.len()
 }
 
+/// Whether an arm that keeps up with the rate of a case has no latencies there, since the generator
+/// was late in too many of its runs.
+pub(crate) fn latencies_are_withheld(runs: &[&RunRecord]) -> bool {
+    let kept: Vec<&RunRecord> = runs.iter().copied().filter(|run| !is_saturated(run)).collect();
+    !cannot_keep_up(runs) && !are_enough_in_time(&kept)
+}
+
 /// Whether the runs of a case should go on: an arm that keeps up has latencies in fewer than
 /// `wanted` of them.
 pub(crate) fn lacks_latencies(runs: &[&RunRecord], wanted: usize) -> bool {

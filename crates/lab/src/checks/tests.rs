@@ -3,6 +3,8 @@
 use super::*;
 use crate::histograms::Latencies;
 use crate::ledger::self_test;
+use crate::metric::{Metric, compare_one};
+use crate::objective::{Bound, Objective};
 use crate::report::sample;
 use crate::result::LatencyRecord;
 
@@ -209,15 +211,38 @@ fn an_arm_that_cannot_keep_up_is_a_finding() {
 }
 
 #[test]
+fn an_arm_beside_which_the_generator_is_late_has_no_latencies_and_the_first_must() {
+    let after_late = |arm: &str| {
+        let mut result = sample::result();
+        for run in result.runs.iter_mut().filter(|run| run.arm == arm && run.latency.is_some()) {
+            late(run);
+            run.host.idle_ticks = 0;
+        }
+        let checks = of_arms(&result.runs, &[], &result.audit, &self_test(1, 20).unwrap());
+        (result, checks)
+    };
+    assert_eq!(Verdict::of(&after_late("direct").1), Verdict::Invalid);
+    let (result, checks) = after_late("proxy");
+    assert_eq!(Verdict::of(&checks), Verdict::Ok);
+    let note = check(&checks, "arms without latencies");
+    assert_eq!(note.found, format!("proxy ({}, late in 6 of 6 runs)", sample::FIXED));
+    let compared = |metric| {
+        compare_one(&result.runs, sample::FIXED, "direct", "proxy", metric, 1).effect.is_some()
+    };
+    assert!(!compared(Metric::ResponseP50) && compared(Metric::ProduceThroughput));
+    let goal = |metric, arm: &str| {
+        let (case, name) = (sample::FIXED.to_string(), "a goal".to_string());
+        let bound = Bound::FigureAtMost(f64::MAX);
+        Objective { name, case, metric, arm: arm.into(), bound }.check(&result.runs, 1)
+    };
+    let unknown = goal(Metric::ResponseP50, "proxy");
+    assert!(!unknown.passed && unknown.weight == Weight::Validity, "{unknown:?}");
+    assert!(goal(Metric::ResponseP50, "direct").passed);
+    assert!(goal(Metric::ProduceThroughput, "proxy").passed);
+}
+
+#[test]
 fn what_an_arm_is_not_to_blame_for_is_refused_all_the_same() {
-    // Something else had the processors.
-    let mut crowded = sample::result();
-    for run in crowded.runs.iter_mut().filter(|run| run.arm == "proxy" && run.latency.is_some()) {
-        late(run);
-        run.host.idle_ticks = 0;
-    }
-    let checks = of_arms(&crowded.runs, &[], &crowded.audit, &self_test(1, 20).unwrap());
-    assert_eq!(Verdict::of(&checks), Verdict::Invalid);
     assert_eq!(of_arms_after(|run| run.shed = 1).0, Verdict::Invalid);
     let generator_limited = of_arms_after(|run| {
         run.produced_records = 0;

@@ -245,6 +245,16 @@ impl Plan {
         self.full_speed(curve, 1).check().and_then(|()| self.fixed_rate(curve, 1).check())
     }
 
+    /// One record to each partition, evenly over a second, before anything else: what a broker does
+    /// only once for a partition must not stand in the figures of those that follow.
+    fn first_writes(&self, curve: &CurvePlan, written: u16) -> Workload {
+        let pace = Pace::Scheduled { per_second: written.into(), arrivals: Arrivals::Constant };
+        let batch_bytes = curve.record_bytes;
+        let (warmup_ms, window_ms) = (0, 1_000);
+        let workload = self.full_speed(curve, written);
+        Workload { pace, batch_bytes, warmup_ms, window_ms, ..workload }
+    }
+
     /// What is produced at full speed.
     fn full_speed(&self, curve: &CurvePlan, written: u16) -> Workload {
         Workload {
@@ -297,7 +307,7 @@ impl CurvePlan {
     fn seconds(&self) -> u32 {
         /// Starting, making the topic, reading back.
         const AROUND: u32 = 8;
-        let load = self.warmup_ms + self.full_speed_ms + self.fixed_rate_ms + self.idle_ms;
+        let load = 1_000 + self.warmup_ms + self.full_speed_ms + self.fixed_rate_ms + self.idle_ms;
         AROUND + whole_seconds(load)
     }
 }

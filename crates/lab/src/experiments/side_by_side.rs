@@ -14,7 +14,7 @@ use crate::payload::Filler;
 use crate::result::{Arm, Experiment, RunResult};
 use crate::schedule::Arrivals;
 use crate::systems::{
-    Durability, KafkaInstallation, Process, free_addresses, kafka_broker, moldau_broker,
+    Durability, KafkaInstallation, Process, free_addresses, kafka_broker, moldau_broker_configured,
     prepare_kafka,
 };
 use crate::workload::{Pace, Workload};
@@ -56,14 +56,18 @@ impl System {
     pub(super) fn arm(&self) -> Arm {
         let description = match self {
             Self::Moldau { durability: Durability::Fsync, .. } => {
-                "moldau broker, acknowledging after the flush to the disk".to_string()
+                "moldau broker, 640 MiB of the newest data in memory, acknowledging after the flush \
+                 to the disk"
+                    .to_string()
             }
             Self::Moldau { durability: Durability::Os, .. } => {
-                "moldau broker, acknowledging once the operating system has it".to_string()
+                "moldau broker, 640 MiB of the newest data in memory, acknowledging once the \
+                 operating system has it"
+                    .to_string()
             }
             Self::Kafka(_) => {
-                "Apache Kafka, one KRaft node, default settings, 1 GiB heap; it does \
-                               not flush before it acknowledges"
+                "Apache Kafka, one KRaft node, default settings, 1 GiB heap, newest data in \
+                 the page cache; it does not flush before it acknowledges"
                     .to_string()
             }
             Self::External { .. } => "an existing cluster".to_string(),
@@ -87,13 +91,22 @@ pub struct Plan {
     pub quick: bool,
     /// Warming up of each system at full speed, ms.
     pub warmup_ms: u64,
-    /// What is produced at full speed and read back.
+    /// What is produced at full speed.
     pub full_speed: Vec<Workload>,
+    /// What is produced at a rate that all keep up with, and read back at full speed.
+    pub catch_up: Vec<Workload>,
     /// What is produced and consumed at a fixed rate.
     pub fixed_rate: Vec<Workload>,
     /// Rounds of each case.
     pub rounds: u32,
 }
+
+/// The broker keeps what is caught up with in memory, as the page cache does for Kafka.
+const BROKER_LINES: &str = "tail_cache_mib: 640\n";
+
+/// Bytes per second of what is caught up with: all keep up with it, so that all read as much back,
+/// and six seconds of it, with what surrounds records, stay below [`BROKER_LINES`].
+const BACKLOG_BYTES_PER_SECOND: u64 = 64 << 20;
 
 /// Records per second of 50 MB/s of 1 KB records, the rate at which latencies are compared.
 const RATE: u64 = 50 * 1024;
@@ -121,6 +134,15 @@ impl Plan {
             warmup_ms,
             window_ms,
         };
+        let backlog = |record_bytes: usize, partitions| {
+            let per_second = BACKLOG_BYTES_PER_SECOND / record_bytes as u64;
+            Workload {
+                pace: Pace::Scheduled { per_second, arrivals: Arrivals::Constant },
+                warmup_ms: 0,
+                window_ms: 6_000,
+                ..shape(record_bytes, partitions)
+            }
+        };
         let fixed = Workload {
             pace: Pace::Scheduled { per_second: RATE, arrivals: Arrivals::Constant },
             batch_bytes: 16 * 1024,
@@ -136,6 +158,7 @@ impl Plan {
             quick,
             warmup_ms: if quick { 4_000 } else { 15_000 },
             full_speed: vec![shape(1024, 1), shape(1024, 10), shape(100, 1), shape(100, 10)],
+            catch_up: vec![backlog(1024, 1), backlog(1024, 10), backlog(100, 10)],
             fixed_rate: vec![fixed],
             rounds: if quick { 3 } else { 6 },
         }
@@ -145,15 +168,19 @@ impl Plan {
         if self.systems.is_empty() || self.rounds == 0 {
             return Err(Error::Plan("at least one system and one round".into()));
         }
-        let mut workloads = self.full_speed.iter().chain(&self.fixed_rate);
+        let mut workloads = self.full_speed.iter().chain(&self.catch_up).chain(&self.fixed_rate);
         workloads.try_for_each(Workload::check)
     }
 
     fn cases(&self) -> impl Iterator<Item = Case> {
         let full_speed = self.full_speed.iter().map(|workload| {
             let shape = shape_name(workload);
+            Case { name: format!("Produce {shape}"), workload: workload.clone(), reading: None }
+        });
+        let catch_up = self.catch_up.iter().map(|workload| {
+            let shape = shape_name(workload);
             Case {
-                name: format!("Produce {shape}"),
+                name: format!("Backlog of {shape}"),
                 workload: workload.clone(),
                 reading: Some(format!("Catch up {shape}")),
             }
@@ -163,12 +190,12 @@ impl Plan {
             workload: workload.clone(),
             reading: None,
         });
-        full_speed.chain(fixed_rate)
+        full_speed.chain(catch_up).chain(fixed_rate)
     }
 
     fn steps(&self) -> u32 {
         let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
-        let cases = count(self.full_speed.len() + self.fixed_rate.len());
+        let cases = count(self.full_speed.len() + self.catch_up.len() + self.fixed_rate.len());
         count(self.systems.len()) * (2 + cases * self.rounds)
     }
 }
@@ -230,8 +257,10 @@ impl Running {
         let [listen, other] = free_addresses()?;
         let (bootstrap, process) = match system {
             System::Moldau { program, durability } => {
-                let data = directory.join("data");
-                let spec = moldau_broker(program, &data, listen, other, *durability);
+                let (durability, lines) = (*durability, BROKER_LINES);
+                let spec = moldau_broker_configured(
+                    program, &directory, listen, other, durability, lines,
+                )?;
                 (listen.to_string(), Some(Process::start(&spec, &directory)?))
             }
             System::Kafka(installation) => {

@@ -7,7 +7,7 @@ use super::html::escape;
 use crate::error::Error;
 use crate::histograms::{Durations, HistogramRecord};
 use crate::metric::{Comparison, Unit};
-use crate::punctuality::{has_latencies, is_late, is_saturated};
+use crate::punctuality::{has_latencies, is_late, is_saturated, latencies_are_withheld};
 use crate::result::{LatencyRecord, RunRecord, RunResult, Slot};
 
 /// Points of a percentile curve per factor of ten of its tail.
@@ -58,7 +58,11 @@ pub(super) fn curve(
 ) -> Result<Option<Chart>, Error> {
     let mut arms: Vec<(&str, Vec<Durations>)> = Vec::new();
     for arm in &result.arms {
-        let kept = result.runs_of(case, &arm.name).filter(|run| has_latencies(run));
+        let of_arm: Vec<&RunRecord> = result.runs_of(case, &arm.name).collect();
+        if latencies_are_withheld(&of_arm) {
+            continue;
+        }
+        let kept = of_arm.into_iter().filter(|run| has_latencies(run));
         let records = kept.filter_map(|run| run.latency.as_ref());
         let runs: Vec<Durations> =
             records.map(|record| latency(record).durations()).collect::<Result<_, _>>()?;

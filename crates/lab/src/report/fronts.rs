@@ -5,7 +5,7 @@ use super::figure::{bytes, number, thousands};
 use super::grid::Grid;
 use super::table::NONE;
 use crate::metric::{Metric, Unit, compare_one};
-use crate::punctuality::{cannot_keep_up, has_latencies};
+use crate::punctuality::{cannot_keep_up, has_latencies, is_late, latencies_are_withheld};
 use crate::result::{Arm, Experiment, RunRecord, RunResult};
 use crate::statistics::{median, paired_effect};
 use crate::workload::Pace;
@@ -45,15 +45,19 @@ fn latency(result: &RunResult) -> Grid {
         &result.arms.iter().collect::<Vec<_>>(),
         "Publish latency at a fixed rate, p50 / p99, ms",
         "From the intended time of a record to its acknowledgement, medians over the runs that \
-         keep up with the rate and whose generator was in time, counted where some were not. An \
-         arm that is saturated does not keep up in half of its runs or more; told is what it \
-         takes instead.",
+         keep up with the rate and whose generator was in time, counted where some were not; \
+         where too many were not, the arm is late and has none. An arm that is saturated does not \
+         keep up in half of its runs or more; told is what it takes instead.",
         |case, arm| {
             let runs = runs_of(result, case, arm);
             if cannot_keep_up(&runs) {
                 let taken = middle(&runs, Metric::ProduceThroughput)?;
                 let taken = number(taken, Unit::MegabytesPerSecond);
                 return Some(format!("saturated at {taken} MB/s"));
+            }
+            if latencies_are_withheld(&runs) {
+                let late = runs.iter().filter(|run| is_late(run)).count();
+                return (late > 0).then(|| format!("late in {late} of {} runs", runs.len()));
             }
             let [p50, p99] = [Metric::ResponseP50, Metric::ResponseP99]
                 .map(|metric| middle(&runs, metric).map(|value| number(value, Unit::Milliseconds)));

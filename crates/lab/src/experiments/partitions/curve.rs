@@ -65,6 +65,7 @@ fn is_the_end(point: &CurvePoint) -> bool {
 fn during(point: &CurvePoint) -> &'static str {
     match point {
         CurvePoint { creation: None, .. } => "creating the topic",
+        CurvePoint { first_write_ns: None, .. } => "writing to every partition once",
         CurvePoint { full_speed: None, .. } => "producing at full speed",
         CurvePoint { fixed_rate: None, .. } => "producing at the fixed rate",
         _ => "reading everything back",
@@ -84,8 +85,14 @@ fn measure(
     point.fresh = subject.look();
     let mut sent = Vec::new();
 
-    let workload = plan.full_speed(curve, point.written);
+    let workload = plan.first_writes(curve, point.written);
     let setup = setup(bench, subject, &topic, point.partitions, &workload);
+    let measured = generator::produce(&setup)?;
+    point.first_write_ns = Some(measured.latencies.response.quantile_ns(1.0));
+    sent.extend(measured.sent);
+
+    let workload = plan.full_speed(curve, point.written);
+    let setup = Setup { workload: workload.clone(), first_producer: 1, ..setup };
     let measured = generator::produce(&setup)?;
     point.full_speed = Some(batching(&measured, &workload));
     let case = full_speed_case(point.partitions);
@@ -117,7 +124,8 @@ fn fixed_rate(
     let workload = plan.fixed_rate(curve, point.written);
     let mut run = 1;
     loop {
-        let setup = Setup { workload: workload.clone(), first_producer: run, ..full_speed.clone() };
+        let first_producer = full_speed.first_producer + run;
+        let setup = Setup { workload: workload.clone(), first_producer, ..full_speed.clone() };
         let mut measured = generator::produce(&setup)?;
         sent.append(&mut measured.sent);
         point.is_late = lag_is_late(&measured.latencies);

@@ -44,6 +44,7 @@ fn load(result: &RunResult, record: &PartitionsRecord) -> Grid {
             thousands(point.partitions.into()),
             point.arm.clone(),
             thousands(point.written.into()),
+            point.first_write_ns.map_or_else(|| NONE.into(), time),
             full(Metric::ProduceThroughput, Unit::MegabytesPerSecond),
             full(Metric::BrokerCpu, Unit::CpuMillisecondsPerMegabyte),
             fixed(Metric::ResponseP50),
@@ -55,13 +56,16 @@ fn load(result: &RunResult, record: &PartitionsRecord) -> Grid {
     };
     Grid::of(
         "Load",
-        "Throughput and processor time at full speed, latencies from the intended time at the \
+        "First write: until the slowest of the written partitions had acknowledged its first \
+         record, one offered to each within a second. Throughput and processor time at full speed \
+         after that, latencies from the intended time at the \
          fixed rate. late: the generator itself was late, so there is no latency; behind: the \
          system did not sustain the rate. KB are 1,024 bytes of record values.",
         &[
             "partitions",
             "system",
             "written",
+            "first write",
             "MB/s",
             "CPU-ms/MB",
             "p50 ms",

@@ -59,6 +59,7 @@ fn point(arm: &str, partitions: u32) -> CurvePoint {
             window_ns: 1_500_000_000,
             after_ns: 9_000_000_000,
         }),
+        first_write_ns: Some(12_000_000),
         full_speed: Some(batching),
         fixed_rate: Some(batching),
         disk_bytes: Some(1 << 30),
