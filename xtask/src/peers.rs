@@ -132,6 +132,8 @@ pub(crate) fn install(peers: &Peers) -> Result<()> {
                 "group.go",
                 "produce_consume.go",
                 "secured.go",
+                "steady.go",
+                "tenants.go",
             ]
             .map(|file| clients.join("go-franz").join(file))
             .to_vec(),

@@ -1,5 +1,7 @@
 //! One result of a client program or a tool.
 
+use std::process::ExitCode;
+
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
@@ -35,6 +37,40 @@ impl Check {
     }
 }
 
+/// Counts what held and what did not, and prints the latter.
+#[derive(Debug, Default)]
+pub struct Tally {
+    passed: usize,
+    failed: usize,
+}
+
+impl Tally {
+    /// Adds the outcome of a program; one that could not be run has failed.
+    pub fn add(&mut self, program: &str, checks: Result<Vec<Check>>) {
+        let checks = checks.unwrap_or_else(|error| {
+            vec![Check::new("the program runs", false, &format!("{error:#}"))]
+        });
+        let held = checks.iter().filter(|check| check.ok).count();
+        println!("{program}: {held} of {} checks", checks.len());
+        for check in checks.iter().filter(|check| !check.ok) {
+            println!("  {}: {}", check.name, check.detail);
+        }
+        self.passed += held;
+        self.failed += checks.len() - held;
+    }
+
+    /// Whether something did not hold.
+    pub fn has_failed(&self) -> bool {
+        self.failed > 0
+    }
+
+    /// Prints the sums, which `cargo xtask test` reads.
+    pub fn finish(self) -> ExitCode {
+        println!("{} passed, {} failed", self.passed, self.failed);
+        if self.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -46,6 +82,15 @@ mod tests {
         )
         .unwrap();
         assert_eq!(checks, [Check::new("a", true, "dropped"), Check::new("b", false, "c")]);
+    }
+
+    #[test]
+    fn a_program_that_cannot_run_has_failed() {
+        let mut tally = Tally::default();
+        tally.add("one", Ok(vec![Check::new("a", true, "")]));
+        assert!(!tally.has_failed());
+        tally.add("another", Err(anyhow::anyhow!("no such file")));
+        assert!(tally.has_failed());
     }
 
     #[test]

@@ -13,6 +13,19 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// Sends a request and returns the status of the answer. `target` is method and path, `headers` are
 /// whole lines.
 pub(crate) fn status(port: u16, target: &str, headers: &str, body: &str) -> Result<u16> {
+    let answer = exchange(port, target, headers, body)?;
+    let status = answer.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.split(' ').next());
+    status.and_then(|status| status.parse().ok()).with_context(|| format!("{target}: {answer}"))
+}
+
+/// The page at `path`.
+pub(crate) fn page(port: u16, path: &str) -> Result<String> {
+    let answer = exchange(port, &format!("GET {path}"), "", "")?;
+    let body = answer.split_once("\r\n\r\n").filter(|(head, _)| head.contains(" 200 "));
+    Ok(body.with_context(|| format!("{path}: {answer}"))?.1.to_owned())
+}
+
+fn exchange(port: u16, target: &str, headers: &str, body: &str) -> Result<String> {
     let mut stream = TcpStream::connect(loopback(port))?;
     stream.set_read_timeout(Some(TIMEOUT))?;
     let length = body.len();
@@ -23,9 +36,7 @@ pub(crate) fn status(port: u16, target: &str, headers: &str, body: &str) -> Resu
     stream.write_all(request.as_bytes())?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer)?;
-    let answer = String::from_utf8_lossy(&answer);
-    let status = answer.strip_prefix("HTTP/1.1 ").and_then(|rest| rest.split(' ').next());
-    status.and_then(|status| status.parse().ok()).with_context(|| format!("{target}: {answer}"))
+    Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
 #[cfg(test)]
@@ -35,7 +46,7 @@ mod tests {
 
     use super::*;
 
-    fn answered(answer: &'static str) -> Result<u16> {
+    fn answered<T>(answer: &'static str, ask: impl Fn(u16) -> Result<T>) -> Result<T> {
         let listener = TcpListener::bind(loopback(0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         thread::scope(|scope| {
@@ -45,14 +56,22 @@ mod tests {
                 assert!(stream.read(&mut request).unwrap() > 0);
                 stream.write_all(answer.as_bytes()).unwrap();
             });
-            status(port, "GET /", "", "")
+            ask(port)
         })
     }
 
     #[test]
     fn the_status_of_an_answer_is_read() {
-        assert_eq!(answered("HTTP/1.1 204 No Content\r\n\r\n").unwrap(), 204);
-        assert!(answered("").is_err());
-        assert!(answered("SSH-2.0\r\n").is_err());
+        let ask = |port| status(port, "GET /", "", "");
+        assert_eq!(answered("HTTP/1.1 204 No Content\r\n\r\n", ask).unwrap(), 204);
+        assert!(answered("", ask).is_err());
+        assert!(answered("SSH-2.0\r\n", ask).is_err());
+    }
+
+    #[test]
+    fn a_page_is_read_where_there_is_one() {
+        let ask = |port| page(port, "/metrics");
+        assert_eq!(answered("HTTP/1.1 200 OK\r\nA: b\r\n\r\ncount 1\n", ask).unwrap(), "count 1\n");
+        assert!(answered("HTTP/1.1 404 Not Found\r\n\r\ncount 1\n", ask).is_err());
     }
 }

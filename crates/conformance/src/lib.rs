@@ -18,11 +18,13 @@
 //!   or by host names;
 //! - [`check`]: one result, as the client programs print it;
 //! - [`client`]: the five client programs of `clients/` and how each is started;
+//! - [`connection`]: what the programs are told that read how to connect;
 //! - [`tools`]: Kafka's command-line tools, with what their output must show;
 //! - [`authorization`]: what clients without rights are told, by Apache Kafka and by our broker;
 //! - [`interop`]: record encryption by Kroxylicious and by our proxy, each reading the other's;
 //! - [`outages`]: brokers killed one after the other behind the proxy, under load;
 //! - [`security`]: clients with credentials, right and wrong;
+//! - [`steady`]: a client that writes at a rate and reads it;
 //! - [`matrix`]: every program and scenario against every target, and the table of results.
 //!
 //! Invariants: a cell of the matrix uses topics and groups that no other cell uses, so cells
@@ -33,6 +35,7 @@ pub mod authorization;
 pub mod certificates;
 pub mod check;
 pub mod client;
+pub mod connection;
 mod http;
 pub mod interop;
 pub mod kafka;
@@ -43,6 +46,7 @@ pub mod outages;
 pub mod peers;
 pub mod process;
 pub mod security;
+pub mod steady;
 pub mod target;
 pub mod tools;
 pub mod vault;

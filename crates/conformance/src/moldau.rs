@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -14,6 +14,10 @@ use crate::virtual_cluster::VirtualCluster;
 /// Our processes start in milliseconds; the rest is for a busy machine.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// How long what a metric counts may take to happen on a busy machine. The proxy keeps a session
+/// for 30 s whose client has gone while an answer was on its way.
+const METRIC_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// Ports that a proxy may use for the brokers of its cluster; the clusters here have one.
 const BROKER_PORTS: u16 = 4;
 
@@ -23,6 +27,7 @@ pub struct Moldau {
     process: Process,
     name: &'static str,
     bootstrap: String,
+    admin: u16,
 }
 
 impl Moldau {
@@ -93,6 +98,18 @@ authorization: {{allow_everyone_if_no_acl_found: true}}
         let file = directory.join(format!("{command}.yaml"));
         // JSON is YAML too.
         fs::write(&file, config.to_string())?;
+        Self::with_file(command, binary, &file, directory, port, admin)
+    }
+
+    /// [`configured`](Self::configured) with a file that is there.
+    pub fn with_file(
+        command: &'static str,
+        binary: &Path,
+        file: &Path,
+        directory: &Path,
+        port: u16,
+        admin: u16,
+    ) -> Result<Self> {
         let mut process = Command::new(binary);
         process.args([command, "--config"]).arg(file);
         Self::start(command, process, directory, port, admin)
@@ -107,9 +124,7 @@ authorization: {{allow_everyone_if_no_acl_found: true}}
     ) -> Result<Self> {
         let file = directory.join("proxy.yaml");
         fs::write(&file, config)?;
-        let mut command = Command::new(binary);
-        command.args(["proxy", "--config"]).arg(file);
-        Self::start("proxy", command, directory, port, admin)
+        Self::with_file("proxy", binary, &file, directory, port, admin)
     }
 
     fn start(
@@ -121,12 +136,33 @@ authorization: {{allow_everyone_if_no_acl_found: true}}
     ) -> Result<Self> {
         let mut process = Process::spawn(command, name, directory)?;
         process.await_ready(START_TIMEOUT, |_| is_ready(admin))?;
-        Ok(Self { process, name, bootstrap: loopback(port).to_string() })
+        Ok(Self { process, name, bootstrap: loopback(port).to_string(), admin })
     }
 
     /// The address that clients connect to.
     pub fn bootstrap(&self) -> &str {
         &self.bootstrap
+    }
+
+    /// The value of a metric without labels, or of the one whose labels are in `name`.
+    pub fn metric(&self, name: &str) -> Result<u64> {
+        let page = http::page(self.admin, "/metrics")?;
+        metric(&page, name).with_context(|| format!("there is no {name} in {page}"))
+    }
+
+    /// Waits until a metric is as `enough` says. One with labels is not there before it counts
+    /// something.
+    pub fn await_metric(&self, name: &str, enough: impl Fn(u64) -> bool) -> Result<()> {
+        let deadline = Instant::now() + METRIC_TIMEOUT;
+        while !self.metric(name).is_ok_and(&enough) {
+            ensure!(Instant::now() < deadline, "{name} is {:?}", self.metric(name).ok());
+        }
+        Ok(())
+    }
+
+    /// The process.
+    pub fn process(&self) -> &Process {
+        &self.process
     }
 
     /// The last lines of its output.
@@ -162,6 +198,12 @@ virtual_clusters:
     )
 }
 
+/// A metric of a page in the OpenMetrics text format.
+fn metric(page: &str, name: &str) -> Option<u64> {
+    let value = |line: &str| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok();
+    page.lines().find_map(value)
+}
+
 /// Whether `GET /readyz` on the admin port answers 200.
 fn is_ready(port: u16) -> bool {
     http::status(port, "GET /readyz", "", "").is_ok_and(|status| status == 200)
@@ -191,6 +233,14 @@ mod tests {
     #[test]
     fn a_port_that_nobody_listens_on_is_not_ready() {
         assert!(!is_ready(free_ports(1).unwrap()));
+    }
+
+    #[test]
+    fn a_metric_is_found_by_its_whole_name() {
+        let page = "# TYPE a counter\na_total_b 1\na_total 2\na_total{c=\"d\"} 3\n";
+        assert_eq!(metric(page, "a_total"), Some(2));
+        assert_eq!(metric(page, "a_total{c=\"d\"}"), Some(3));
+        assert_eq!(metric(page, "a"), None);
     }
 
     #[test]

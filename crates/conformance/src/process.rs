@@ -1,6 +1,7 @@
 //! A child process that is stopped when its owner lets go of it.
 
 use std::fs::{self, File};
+use std::io::{Read, Seek, SeekFrom};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -13,6 +14,9 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 /// How long a process may take to end after SIGTERM before it is killed.
 const STOP_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// How far back the last line of a kind is looked for: a program tells its progress all the time.
+const RECENT_BYTES: u64 = 8 * 1024;
 
 /// A running child with its output in files.
 #[derive(Debug)]
@@ -96,6 +100,39 @@ impl Process {
     pub fn kill(&mut self) -> Result<ExitStatus> {
         self.child.kill()?;
         Ok(self.child.wait()?)
+    }
+
+    /// Asks the process with SIGHUP to take its configuration anew.
+    pub fn hang_up(&self) -> Result<()> {
+        Ok(kill_process(Pid::from_child(&self.child), Signal::HUP)?)
+    }
+
+    /// Bytes of memory that the process holds.
+    pub fn resident_bytes(&self) -> Result<u64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kibibytes = line.and_then(|line| line.trim().strip_suffix(" kB"));
+        Ok(kibibytes.context("the memory of a process is told")?.trim().parse::<u64>()? * 1024)
+    }
+
+    /// How many files and sockets the process has open.
+    pub fn descriptors(&self) -> Result<usize> {
+        Ok(fs::read_dir(format!("/proc/{}/fd", self.child.id()))?.count())
+    }
+
+    /// The last whole line on standard error that begins with `beginning`, without it, if it is
+    /// among what was written last.
+    pub fn last_line(&self, beginning: &str) -> Result<Option<String>> {
+        let mut file = File::open(&self.stderr)?;
+        let end = file.metadata()?.len();
+        file.seek(SeekFrom::Start(end.saturating_sub(RECENT_BYTES)))?;
+        let mut recent = Vec::new();
+        file.read_to_end(&mut recent)?;
+        let recent = String::from_utf8_lossy(&recent).into_owned();
+        // What follows the last end of a line is still being written.
+        let lines = recent.rsplit_once('\n').map_or("", |(lines, _)| lines).lines();
+        let last = lines.rev().find_map(|line| line.strip_prefix(beginning));
+        Ok(last.map(str::to_owned))
     }
 
     /// What the process wrote to its standard output so far.
@@ -199,6 +236,29 @@ mod tests {
             Process::run(Command::new("cat"), "cat", directory.path(), "hello", timeout).unwrap();
         assert!(finished.success());
         assert_eq!(finished.stdout, "hello");
+    }
+
+    #[test]
+    fn the_last_whole_line_of_a_kind_is_found() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut command = Command::new("printf");
+        command.arg("a 1\na 2\nb 3\na 4 and no end");
+        // What it writes to its standard output is looked for in a file of that name.
+        let mut process = Process::spawn(command, "prints", directory.path()).unwrap();
+        process.exits_within(Duration::from_secs(30)).unwrap();
+        process.stderr = process.stdout.clone();
+        assert_eq!(process.last_line("a ").unwrap().as_deref(), Some("2"));
+        assert_eq!(process.last_line("c ").unwrap(), None);
+    }
+
+    #[test]
+    fn a_process_holds_memory_and_files() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut command = Command::new("tail");
+        command.args(["-f", "/dev/null"]);
+        let process = Process::spawn(command, "tail", directory.path()).unwrap();
+        assert!(process.resident_bytes().unwrap() > 0);
+        assert!(process.descriptors().unwrap() >= 3);
     }
 
     #[test]

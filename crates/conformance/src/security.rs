@@ -5,24 +5,23 @@
 //! that is refused must be told so in its library's own words for it.
 
 mod issuer;
+mod renewal;
 mod served;
 
 use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 
 use crate::certificates::Certificates;
 use crate::check::Check;
-use crate::client::{Library, script};
+use crate::client::Library;
+use crate::connection::{Connection, Login, Session};
 use crate::peers::Peers;
 use crate::process::Process;
 pub use issuer::Issuer;
+pub use renewal::renew;
 pub use served::{Gateway, Served};
-
-/// The clients that the matrix asks for.
-pub const LIBRARIES: [Library; 3] = [Library::Java, Library::Librdkafka, Library::Franz];
 
 /// All cases of a program come one after the other.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(150);
@@ -35,9 +34,6 @@ pub const PASSWORD: &str = "alice's secret 100%";
 
 /// Whoever is not known.
 const STRANGER: &str = "mallory";
-
-/// What a column of a program's input says where there is nothing.
-const NONE: &str = "-";
 
 /// What must become of a client.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -75,13 +71,8 @@ pub enum Listener {
     SaslTls,
     /// SASL without TLS.
     Sasl,
-}
-
-#[derive(Clone, Debug)]
-struct Login {
-    mechanism: &'static str,
-    user: &'static str,
-    secret: String,
+    /// The same, where a session ends after a short time.
+    ShortSasl,
 }
 
 /// Every case.
@@ -128,11 +119,11 @@ fn by_certificate(certificates: &Certificates) -> [Case; 6] {
 fn by_password(authority: &str) -> [Case; 8] {
     let [served, refused] = [Expected::Served, Expected::Unauthenticated];
     let [plain, scram_256, scram_512] = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"];
-    let case = |name, expected, mechanism, user, secret: &str| {
-        login(name, expected, Some(authority), Login { mechanism, user, secret: secret.to_owned() })
+    let case = |name, expected, mechanism, user, secret| {
+        login(name, expected, Some(authority), Login::new(mechanism, user, secret))
     };
-    let in_clear = |name, expected, mechanism, secret: &str| {
-        login(name, expected, None, Login { mechanism, user: USER, secret: secret.to_owned() })
+    let in_clear = |name, expected, mechanism, secret| {
+        login(name, expected, None, Login::new(mechanism, USER, secret))
     };
     [
         case("PLAIN is served", served, plain, USER, PASSWORD),
@@ -156,8 +147,7 @@ fn by_token(authority: &str, issuer: &Issuer) -> [Case; 5] {
         ("a malformed token is refused", refused, "not.a.token".to_owned()),
     ]
     .map(|(name, expected, secret)| {
-        let by_token = Login { mechanism: "OAUTHBEARER", user: USER, secret };
-        login(name, expected, Some(authority), by_token)
+        login(name, expected, Some(authority), Login::new("OAUTHBEARER", USER, &secret))
     })
 }
 
@@ -182,8 +172,8 @@ pub fn run(
         case.line(&topic, &served.address(case.listener))
     });
     let input: String = lines.collect();
-    let finished =
-        Process::run(program(library, peers)?, &name, directory, &input, SESSION_TIMEOUT)?;
+    let program = Session::Secured.program(library, peers)?;
+    let finished = Process::run(program, &name, directory, &input, SESSION_TIMEOUT)?;
     let checks = Check::parse_lines(&finished.stdout).with_context(|| finished.explanation())?;
     anyhow::ensure!(
         checks.len() == cases.len(),
@@ -195,24 +185,6 @@ pub fn run(
     Ok(checks)
 }
 
-fn program(library: Library, peers: &Peers) -> Result<Command> {
-    let clients = Path::new(env!("CARGO_MANIFEST_DIR")).join("clients");
-    match library {
-        Library::Java => peers.java_tool("SecuredSession"),
-        Library::Librdkafka => {
-            Ok(script(&peers.python(), &clients.join("python-confluent/secured.py")))
-        }
-        Library::Franz => {
-            let mut franz = Command::new(peers.franz());
-            franz.arg("secured");
-            Ok(franz)
-        }
-        Library::KafkaPython | Library::Kafkajs => {
-            anyhow::bail!("{} has no such program", library.name())
-        }
-    }
-}
-
 impl Case {
     /// What a program reads of it.
     fn line(&self, topic: &str, bootstrap: &str) -> String {
@@ -221,14 +193,12 @@ impl Case {
             Expected::Unauthenticated => "unauthenticated",
             Expected::Untrusted => "untrusted",
         };
-        let authority = self.authority.as_deref().unwrap_or(NONE);
-        let identity = self.identity.as_deref().unwrap_or(NONE);
-        let (mechanism, user, secret) = match &self.login {
-            Some(login) => (login.mechanism, login.user, login.secret.as_str()),
-            None => (NONE, NONE, NONE),
+        let connection = Connection {
+            bootstrap: bootstrap.to_owned(),
+            authority: self.authority.clone(),
+            identity: self.identity.clone(),
+            login: self.login.clone(),
         };
-        let fields =
-            [self.name, topic, expected, bootstrap, authority, identity, mechanism, user, secret];
-        format!("{}\n", fields.join("\t"))
+        [self.name, topic, expected, &connection.columns()].join("\t") + "\n"
     }
 }

@@ -19,6 +19,8 @@ import (
 const (
 	pollTime = 100 * time.Millisecond
 	deadline = 40 * time.Second
+	// A steady session lasts as long as what happens to the server meanwhile.
+	sessionDeadline = 10 * time.Minute
 )
 
 type program struct {
@@ -40,15 +42,14 @@ func main() {
 }
 
 func run(args []string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 4*deadline)
-	defer cancel()
-	if len(args) == 1 && args[0] == "secured" {
-		p := &program{ctx: ctx}
-		return p.verdict(p.secured())
+	if len(args) == 1 {
+		return session(args[0])
 	}
 	if len(args) < 3 {
-		return errors.New("usage: client BOOTSTRAP SCENARIO TOPIC [CODEC], or client secured")
+		return errors.New("usage: client BOOTSTRAP SCENARIO TOPIC [CODEC], or client SESSION")
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), 4*deadline)
+	defer cancel()
 	p := &program{ctx: ctx, bootstrap: args[0], topic: args[2]}
 	var err error
 	if authority := os.Getenv("CONFORMANCE_AUTHORITY"); authority != "" {
@@ -79,6 +80,23 @@ func run(args []string) error {
 		err = fmt.Errorf("unknown scenario %s", args[1])
 	}
 	return p.verdict(err)
+}
+
+// session reads from standard input what it is to do.
+func session(name string) error {
+	sessions := map[string]func(*program) error{
+		"secured": (*program).secured,
+		"steady":  (*program).steady,
+		"tenants": (*program).tenants,
+	}
+	run, known := sessions[name]
+	if !known {
+		return fmt.Errorf("unknown session %s", name)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), sessionDeadline)
+	defer cancel()
+	p := &program{ctx: ctx}
+	return p.verdict(run(p))
 }
 
 func (p *program) verdict(err error) error {

@@ -7,8 +7,8 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, To
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from client import DEADLINE_S, POLL_S, Checks
+from connection import connection_settings
 
-NONE = "-"
 RECORDS = 100
 
 
@@ -22,26 +22,10 @@ def refusal(error):
 
 
 class Session:
-    def __init__(self, bootstrap, authority, identity, mechanism, user, secret):
+    def __init__(self, *connection):
         # librdkafka tells why a connection failed to this callback alone.
         self.errors = []
-        tls, sasl = authority != NONE, mechanism != NONE
-        self.settings = {
-            "bootstrap.servers": bootstrap,
-            "security.protocol": ("SASL_" if sasl else "") + ("SSL" if tls else "PLAINTEXT"),
-            "error_cb": lambda error: self.errors.append(error),
-        }
-        if tls:
-            self.settings["ssl.ca.location"] = authority
-        if identity != NONE:
-            self.settings.update({"ssl.certificate.location": identity,
-                                  "ssl.key.location": identity})
-        if mechanism == "OAUTHBEARER":
-            self.settings["oauth_cb"] = lambda _: (secret, time.time() + 3600)
-        elif sasl:
-            self.settings.update({"sasl.username": user, "sasl.password": secret})
-        if sasl:
-            self.settings["sasl.mechanism"] = mechanism
+        self.settings = {**connection_settings(*connection), "error_cb": self.errors.append}
 
     def run(self, topic):
         admin = AdminClient(self.settings)

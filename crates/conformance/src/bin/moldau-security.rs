@@ -9,10 +9,11 @@ use std::time::Instant;
 use anyhow::{Result, anyhow};
 use clap::Parser;
 use moldau_conformance::certificates::Certificates;
-use moldau_conformance::check::Check;
+use moldau_conformance::check::Tally;
+use moldau_conformance::connection::LIBRARIES;
 use moldau_conformance::moldau::find_binary;
 use moldau_conformance::peers::Peers;
-use moldau_conformance::security::{self, Gateway, Issuer, LIBRARIES, Served};
+use moldau_conformance::security::{self, Gateway, Issuer, Served};
 
 /// TLS, mutual TLS and SASL by the Java client, librdkafka and franz-go.
 #[derive(Parser)]
@@ -35,13 +36,13 @@ fn main() -> Result<ExitCode> {
     let issuer = Issuer::start()?;
     let cases = security::cases(&certificates, &issuer);
 
-    let (mut passed, mut failed) = (0, 0);
+    let mut tally = Tally::default();
     for gateway in arguments.gateway {
         let started = Instant::now();
         let directory = directory.path().join(gateway.name());
         std::fs::create_dir(&directory)?;
         let served = Served::start(gateway, &certificates, &issuer, &binary, &peers, &directory)?;
-        let results = thread::scope(|scope| {
+        let by_cases = thread::scope(|scope| {
             let programs = LIBRARIES.map(|library| {
                 let (cases, served, peers, directory) = (&cases, &served, &peers, &directory);
                 let run = move || security::run(library, cases, served, peers, directory);
@@ -52,25 +53,17 @@ fn main() -> Result<ExitCode> {
                 (library.name(), checks)
             })
         });
-        let failed_before = failed;
-        for (library, checks) in results {
-            let checks = checks.unwrap_or_else(|error| {
-                vec![Check::new("the program runs", false, &format!("{error:#}"))]
-            });
-            let held = checks.iter().filter(|check| check.ok).count();
-            println!("{} {library}: {held} of {} cases", gateway.name(), checks.len());
-            for check in checks.iter().filter(|check| !check.ok) {
-                println!("  {}: {}", check.name, check.detail);
-            }
-            passed += held;
-            failed += checks.len() - held;
+        for (library, checks) in by_cases {
+            tally.add(&format!("{} {library}", gateway.name()), checks);
         }
-        if failed > failed_before {
+        for (client, checks) in security::renew(&served, &issuer, &peers, &directory) {
+            tally.add(&format!("{} sessions, {client}", gateway.name()), checks);
+        }
+        if tally.has_failed() {
             println!("the last words of the {}:\n{}", gateway.name(), served.tail());
         }
         served.stop()?;
         println!("{}: {:.1} s", gateway.name(), started.elapsed().as_secs_f64());
     }
-    println!("{passed} passed, {failed} failed");
-    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(tally.finish())
 }

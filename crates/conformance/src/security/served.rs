@@ -1,4 +1,4 @@
-//! The broker, and the proxy before a broker that asks nothing, each with four secured listeners.
+//! The broker, and the proxy before a broker that asks nothing, each with five secured listeners.
 
 use std::fs;
 use std::path::Path;
@@ -7,6 +7,7 @@ use anyhow::{Result, ensure};
 use clap::ValueEnum;
 use serde_json::{Value, json};
 
+use super::renewal::SESSION;
 use super::{Issuer, Listener, PASSWORD, USER};
 use crate::certificates::Certificates;
 use crate::moldau::Moldau;
@@ -22,7 +23,7 @@ pub enum Gateway {
     Proxy,
 }
 
-/// A running server with its four listeners.
+/// A running server with its listeners.
 #[derive(Debug)]
 pub struct Served {
     gateway: Gateway,
@@ -32,8 +33,8 @@ pub struct Served {
     processes: Vec<Moldau>,
 }
 
-const LISTENERS: [Listener; 4] =
-    [Listener::Tls, Listener::MutualTls, Listener::SaslTls, Listener::Sasl];
+const LISTENERS: [Listener; 5] =
+    [Listener::Tls, Listener::MutualTls, Listener::SaslTls, Listener::Sasl, Listener::ShortSasl];
 
 const MECHANISMS: [&str; 4] = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"];
 
@@ -88,9 +89,9 @@ impl Served {
         peers: &Peers,
         directory: &Path,
     ) -> Result<Self> {
-        let first = free_ports(6)?;
+        let first = free_ports(7)?;
         let (plain, admin) = (first, first + 1);
-        let ports: Vec<u16> = (first + 2..first + 6).collect();
+        let ports: Vec<u16> = (first + 2..first + 7).collect();
         let users = directory.join("plain-users");
         fs::write(&users, format!("{USER}:{PASSWORD}\n"))?;
         let mut listeners = vec![json!({"name": "PLAIN", "address": loopback(plain)})];
@@ -117,11 +118,11 @@ impl Served {
         directory: &Path,
     ) -> Result<Self> {
         let broker = Moldau::broker(binary, directory)?;
-        let first = free_ports(1 + PORTS_OF_CLUSTER * 4)?;
+        let first = free_ports(1 + PORTS_OF_CLUSTER * 5)?;
         let users = directory.join("users");
         // Of a password in clear the proxy makes whatever SCRAM needs.
         fs::write(&users, format!("{USER}:{PASSWORD}\n"))?;
-        let ports: Vec<u16> = (0..4).map(|place| first + 1 + place * PORTS_OF_CLUSTER).collect();
+        let ports: Vec<u16> = (0..5).map(|place| first + 1 + place * PORTS_OF_CLUSTER).collect();
         let mut clusters = Vec::new();
         for (listener, port) in LISTENERS.iter().zip(&ports) {
             let mut settings = listener.security(certificates, issuer, &users);
@@ -172,6 +173,11 @@ impl Listener {
             }
             Self::SaslTls => json!({"tls": identity, "sasl": sasl}),
             Self::Sasl => json!({"sasl": sasl}),
+            Self::ShortSasl => {
+                let mut short = sasl;
+                short["max_reauthentication_ms"] = json!(SESSION.as_millis());
+                json!({"sasl": short})
+            }
         }
     }
 }
