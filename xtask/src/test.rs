@@ -42,7 +42,7 @@ impl Count {
 
 type Step = (&'static str, fn(&Arguments) -> Result<Count>);
 
-const STEPS: [Step; 14] = [
+const STEPS: [Step; 15] = [
     ("fmt", |_| fmt()),
     ("tidy", |_| tidy::run().map(|()| Count::ONE)),
     ("clippy", |_| clippy()),
@@ -54,6 +54,7 @@ const STEPS: [Step; 14] = [
     ("authorization", |_| counted(conformance("moldau-authorization"))),
     ("secured clients", |_| counted(conformance("moldau-security"))),
     ("broker outages", |_| succeed(conformance("moldau-outages"))),
+    ("tenants", |_| counted(conformance("moldau-tenants"))),
     ("documentation", |_| documentation()),
     ("HashiCorp Vault", vault),
     ("Kroxylicious", kroxylicious),

@@ -3,8 +3,8 @@
 //! Development only. `cargo xtask peers` installs what this crate runs. The binary
 //! `moldau-conformance` runs clients and tools, `moldau-security` clients that have to prove who
 //! they are, `moldau-authorization` requests with and without rights, `moldau-outages` a Kafka
-//! behind the proxy whose brokers are killed, `moldau-interop` Kroxylicious; `cargo xtask test`
-//! calls all of them.
+//! behind the proxy whose brokers are killed, `moldau-tenants` tenants of one Kafka,
+//! `moldau-interop` Kroxylicious; `cargo xtask test` calls all of them.
 //!
 //! - [`peers`]: where the installed clients and Apache Kafka are;
 //! - [`process`]: a child process that never outlives its owner;
@@ -24,6 +24,7 @@
 //! - [`interop`]: record encryption by Kroxylicious and by our proxy, each reading the other's;
 //! - [`outages`]: brokers killed one after the other behind the proxy, under load;
 //! - [`security`]: clients with credentials, right and wrong;
+//! - [`tenants`]: tenants of one Apache Kafka who have the same names;
 //! - [`steady`]: a client that writes at a rate and reads it;
 //! - [`matrix`]: every program and scenario against every target, and the table of results.
 //!
@@ -48,6 +49,7 @@ pub mod process;
 pub mod security;
 pub mod steady;
 pub mod target;
+pub mod tenants;
 pub mod tools;
 pub mod vault;
 pub mod virtual_cluster;
