@@ -42,7 +42,7 @@ impl Count {
 
 type Step = (&'static str, fn(&Arguments) -> Result<Count>);
 
-const STEPS: [Step; 15] = [
+const STEPS: [Step; 16] = [
     ("fmt", |_| fmt()),
     ("tidy", |_| tidy::run().map(|()| Count::ONE)),
     ("clippy", |_| clippy()),
@@ -55,6 +55,7 @@ const STEPS: [Step; 15] = [
     ("secured clients", |_| counted(conformance("moldau-security"))),
     ("broker outages", |_| succeed(conformance("moldau-outages"))),
     ("tenants", |_| counted(conformance("moldau-tenants"))),
+    ("reloads", |_| reloads()),
     ("documentation", |_| documentation()),
     ("HashiCorp Vault", vault),
     ("Kroxylicious", kroxylicious),
@@ -129,6 +130,13 @@ fn install_peers() -> Result<Count> {
 
 fn client_matrix() -> Result<Count> {
     counted(conformance("moldau-conformance"))
+}
+
+/// Reloads under a load that any machine bears.
+fn reloads() -> Result<Count> {
+    let mut reloads = conformance("moldau-reloads");
+    reloads.args(["--rate", "1000"]);
+    counted(reloads)
 }
 
 /// A program of the conformance crate, with the release binary.

@@ -2,12 +2,18 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Result;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
     KeyPair, KeyUsagePurpose, date_time_ymd,
 };
+use rustls::client::Resumption;
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
 
 /// The files of an authority that the servers trust, and of one that they do not.
 #[derive(Debug)]
@@ -25,13 +31,7 @@ impl Certificates {
         fs::write(made.authority(), ours.pem())?;
         fs::write(made.foreign_authority(), foreign.pem())?;
 
-        let names = ["localhost", "127.0.0.1", SNI_WILDCARD].map(str::to_owned);
-        let key = KeyPair::generate()?;
-        let mut server = CertificateParams::new(names)?;
-        server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        server.distinguished_name.push(DnType::CommonName, "broker");
-        fs::write(made.server(), server.signed_by(&key, &ours)?.pem())?;
-        fs::write(made.server_key(), key.serialize_pem())?;
+        write_server(Path::new(&made.server()), Path::new(&made.server_key()), &ours)?;
 
         write_client(&made.client(), client()?, &ours)?;
         write_client(&made.foreign_client(), client()?, &foreign)?;
@@ -82,6 +82,37 @@ impl Certificates {
     }
 }
 
+/// An authority that gives a server one certificate after the other.
+pub struct ServerIssuer(Authority);
+
+impl ServerIssuer {
+    /// Makes the authority and writes its certificate to `file`.
+    pub fn make(file: &Path) -> Result<Self> {
+        let authority = authority("Moldau test")?;
+        fs::write(file, authority.pem())?;
+        Ok(Self(authority))
+    }
+
+    /// Writes a certificate for loopback and its key to files. Returns what a client sees of it.
+    pub fn issue(&self, certificate: &Path, key: &Path) -> Result<CertificateDer<'static>> {
+        write_server(certificate, key, &self.0)
+    }
+}
+
+/// Settings of a TLS client that trusts an authority. It resumes no session, so that each handshake
+/// shows the server's certificate and costs what the first does.
+pub(crate) fn without_resumption(authority: &Path) -> Result<Arc<ClientConfig>> {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_file(authority)?)?;
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let mut config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.resumption = Resumption::disabled();
+    Ok(Arc::new(config))
+}
+
 /// The common name of clients.
 const CLIENT_NAME: &str = "alice";
 
@@ -103,6 +134,22 @@ fn client() -> Result<CertificateParams> {
     params.distinguished_name.push(DnType::OrganizationName, "Moldau");
     params.distinguished_name.push(DnType::CommonName, CLIENT_NAME);
     Ok(params)
+}
+
+fn write_server(
+    file: &Path,
+    key_file: &Path,
+    authority: &Authority,
+) -> Result<CertificateDer<'static>> {
+    let names = ["localhost", "127.0.0.1", SNI_WILDCARD].map(str::to_owned);
+    let key = KeyPair::generate()?;
+    let mut server = CertificateParams::new(names)?;
+    server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    server.distinguished_name.push(DnType::CommonName, "broker");
+    let certificate = server.signed_by(&key, authority)?;
+    fs::write(file, certificate.pem())?;
+    fs::write(key_file, key.serialize_pem())?;
+    Ok(certificate.der().clone())
 }
 
 /// Key and certificate in one file, as all three libraries read them.

@@ -4,7 +4,8 @@
 //! `moldau-conformance` runs clients and tools, `moldau-security` clients that have to prove who
 //! they are, `moldau-authorization` requests with and without rights, `moldau-outages` a Kafka
 //! behind the proxy whose brokers are killed, `moldau-tenants` tenants of one Kafka,
-//! `moldau-interop` Kroxylicious; `cargo xtask test` calls all of them.
+//! `moldau-reloads` clients during reloads, `moldau-interop` Kroxylicious; `cargo xtask test` calls
+//! all of them.
 //!
 //! - [`peers`]: where the installed clients and Apache Kafka are;
 //! - [`process`]: a child process that never outlives its owner;
@@ -26,6 +27,7 @@
 //! - [`security`]: clients with credentials, right and wrong;
 //! - [`tenants`]: tenants of one Apache Kafka who have the same names;
 //! - [`steady`]: a client that writes at a rate and reads it;
+//! - [`reloads`]: steady clients while filters and certificates change;
 //! - [`matrix`]: every program and scenario against every target, and the table of results.
 //!
 //! Invariants: a cell of the matrix uses topics and groups that no other cell uses, so cells
@@ -46,6 +48,7 @@ pub mod moldau;
 pub mod outages;
 pub mod peers;
 pub mod process;
+pub mod reloads;
 pub mod security;
 pub mod steady;
 pub mod target;
