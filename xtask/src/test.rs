@@ -42,7 +42,7 @@ impl Count {
 
 type Step = (&'static str, fn(&Arguments) -> Result<Count>);
 
-const STEPS: [Step; 16] = [
+const STEPS: [Step; 17] = [
     ("fmt", |_| fmt()),
     ("tidy", |_| tidy::run().map(|()| Count::ONE)),
     ("clippy", |_| clippy()),
@@ -56,6 +56,7 @@ const STEPS: [Step; 16] = [
     ("broker outages", |_| succeed(conformance("moldau-outages"))),
     ("tenants", |_| counted(conformance("moldau-tenants"))),
     ("reloads", |_| reloads()),
+    ("crowd", |_| counted(conformance("moldau-crowd"))),
     ("documentation", |_| documentation()),
     ("HashiCorp Vault", vault),
     ("Kroxylicious", kroxylicious),

@@ -4,8 +4,8 @@
 //! `moldau-conformance` runs clients and tools, `moldau-security` clients that have to prove who
 //! they are, `moldau-authorization` requests with and without rights, `moldau-outages` a Kafka
 //! behind the proxy whose brokers are killed, `moldau-tenants` tenants of one Kafka,
-//! `moldau-reloads` clients during reloads, `moldau-interop` Kroxylicious; `cargo xtask test` calls
-//! all of them.
+//! `moldau-reloads` clients during reloads, `moldau-crowd` clients among many others and hostile
+//! ones, `moldau-interop` Kroxylicious; `cargo xtask test` calls all of them.
 //!
 //! - [`peers`]: where the installed clients and Apache Kafka are;
 //! - [`process`]: a child process that never outlives its owner;
@@ -27,6 +27,7 @@
 //! - [`security`]: clients with credentials, right and wrong;
 //! - [`tenants`]: tenants of one Apache Kafka who have the same names;
 //! - [`steady`]: a client that writes at a rate and reads it;
+//! - [`crowd`]: a steady client among many idle ones and hostile ones;
 //! - [`reloads`]: steady clients while filters and certificates change;
 //! - [`matrix`]: every program and scenario against every target, and the table of results.
 //!
@@ -39,6 +40,7 @@ pub mod certificates;
 pub mod check;
 pub mod client;
 pub mod connection;
+pub mod crowd;
 mod http;
 pub mod interop;
 pub mod kafka;
