@@ -135,7 +135,7 @@ pub(crate) async fn rewrite(
         bytes: Vec::new(),
         kept: 0,
     };
-    let (mut faults, mut turn_at) = (Vec::new(), 0);
+    let (mut faults, mut turn) = (Vec::new(), Turn::default());
     for (at, place) in message.places.iter().enumerate() {
         let choice = match place.topic {
             Topic::Name(name) => policy.partition(Some(name)),
@@ -149,16 +149,12 @@ pub(crate) async fn rewrite(
         };
         let fault = match choice {
             Choice::Pass => continue,
-            Choice::Read => with_scratch(|scratch| {
-                scratch.partition(message.source, place, &mut output, policy).err()
-            }),
+            Choice::Read => {
+                rewrite_partition(message.source, place, &mut output, policy, &mut turn).await.err()
+            }
             Choice::Refuse(fault) => Some(fault),
         };
         faults.extend(fault.map(|fault| (at, fault)));
-        if place.records.end > turn_at + BYTES_PER_TURN {
-            turn_at = place.records.end;
-            tokio::task::yield_now().await;
-        }
     }
     Rewritten { bytes: output.finish(), faults }
 }
@@ -217,6 +213,89 @@ impl Fault {
     }
 }
 
+/// Takes the records of a partition through a policy. After an error nothing of them has changed.
+async fn rewrite_partition(
+    source: Source,
+    place: &Place<'_>,
+    output: &mut Output<'_>,
+    policy: &mut dyn Policy,
+    turn: &mut Turn,
+) -> Result<(), Fault> {
+    let mut partition = Partition { place, start: output.mark(), length_at: None };
+    let (at, fault) = rewrite_batches(&mut partition, output, policy, turn).await;
+    let is_cut_off = at < place.records.end;
+    match (source, fault) {
+        (Source::Fetch, Some(_)) if at > place.records.start => partition.cut(output, at),
+        (_, Some(fault)) => {
+            partition.undo(output);
+            return Err(fault);
+        }
+        (Source::Produce, None) if is_cut_off => {
+            partition.undo(output);
+            let message = "the records end within a batch";
+            return Err(Fault::new(ErrorCode::CorruptMessage, message));
+        }
+        (_, None) if is_cut_off => partition.cut(output, at),
+        (_, None) => partition.close(output),
+    }
+    Ok(())
+}
+
+/// Takes batches through a policy, and gives where in the body it came to, and why no further.
+async fn rewrite_batches(
+    partition: &mut Partition<'_>,
+    output: &mut Output<'_>,
+    policy: &mut dyn Policy,
+    turn: &mut Turn,
+) -> (usize, Option<Fault>) {
+    let records = partition.place.records.clone();
+    let mut at = records.start;
+    for batch in iter_batches(output.body.get(records.clone()).unwrap_or_default()) {
+        let batch = match batch {
+            Ok(batch) => batch,
+            Err(moldau_records::Error::UnsupportedMagic { .. }) if policy.passes_old_formats() => {
+                return (records.end, None);
+            }
+            Err(error) => return (at, Some(Fault::of_batch(&error))),
+        };
+        let after = at + batch.bytes().len();
+        let (outcome, unpacked) = with_scratch(|scratch| {
+            let outcome = scratch.batch(&batch, policy).and_then(|edited| {
+                if edited == Edited::Changed {
+                    partition.open(output, at);
+                    scratch.write_batch(&batch, &mut output.bytes)?;
+                    output.kept = after;
+                }
+                Ok(())
+            });
+            (outcome, scratch.unpacked)
+        });
+        if let Err(fault) = outcome {
+            return (at, Some(fault));
+        }
+        at = after;
+        turn.read(unpacked).await;
+    }
+    (at, None)
+}
+
+/// Counts bytes of records, and lets other connections of the thread have their turn. What counts
+/// is what they unpack to, which a client can make ten thousand times what it sends.
+#[derive(Default)]
+struct Turn {
+    bytes: usize,
+}
+
+impl Turn {
+    async fn read(&mut self, bytes: usize) {
+        self.bytes = self.bytes.saturating_add(bytes);
+        if self.bytes >= BYTES_PER_TURN {
+            self.bytes = 0;
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
 /// Buffers of a thread.
 #[derive(Default)]
 struct Scratch {
@@ -224,78 +303,14 @@ struct Scratch {
     compressor: Compressor,
     /// Records of a batch that is written anew, not compressed.
     records: Vec<u8>,
+    /// Bytes that the batch at hand unpacked to.
+    unpacked: usize,
 }
 
 impl Scratch {
-    /// Takes the records of a partition through a policy. After an error nothing of them has
-    /// changed.
-    fn partition(
-        &mut self,
-        source: Source,
-        place: &Place<'_>,
-        output: &mut Output<'_>,
-        policy: &mut dyn Policy,
-    ) -> Result<(), Fault> {
-        let mut partition = Partition { place, start: output.mark(), length_at: None };
-        let (at, fault) = self.batches(&mut partition, output, policy);
-        let is_cut_off = at < place.records.end;
-        match (source, fault) {
-            (Source::Fetch, Some(_)) if at > place.records.start => partition.cut(output, at),
-            (_, Some(fault)) => {
-                partition.undo(output);
-                return Err(fault);
-            }
-            (Source::Produce, None) if is_cut_off => {
-                partition.undo(output);
-                let message = "the records end within a batch";
-                return Err(Fault::new(ErrorCode::CorruptMessage, message));
-            }
-            (_, None) if is_cut_off => partition.cut(output, at),
-            (_, None) => partition.close(output),
-        }
-        Ok(())
-    }
-
-    /// Takes batches through a policy, and gives where in the body it came to, and why no further.
-    fn batches(
-        &mut self,
-        partition: &mut Partition<'_>,
-        output: &mut Output<'_>,
-        policy: &mut dyn Policy,
-    ) -> (usize, Option<Fault>) {
-        let records = partition.place.records.clone();
-        let mut at = records.start;
-        for batch in iter_batches(output.body.get(records.clone()).unwrap_or_default()) {
-            let batch = match batch {
-                Ok(batch) => batch,
-                Err(moldau_records::Error::UnsupportedMagic { .. })
-                    if policy.passes_old_formats() =>
-                {
-                    return (records.end, None);
-                }
-                Err(error) => return (at, Some(Fault::of_batch(&error))),
-            };
-            let after = at + batch.bytes().len();
-            match self.batch(&batch, policy) {
-                Ok(Edited::Same) => {}
-                Ok(Edited::Changed) => {
-                    partition.open(output, at);
-                    let start = output.bytes.len();
-                    if let Err(fault) = self.write_batch(&batch, &mut output.bytes) {
-                        output.bytes.truncate(start);
-                        return (at, Some(fault));
-                    }
-                    output.kept = after;
-                }
-                Err(fault) => return (at, Some(fault)),
-            }
-            at = after;
-        }
-        (at, None)
-    }
-
     /// Takes the records of a batch through a policy. If any changes, all are in `self.records`.
     fn batch(&mut self, batch: &BatchView<'_>, policy: &mut dyn Policy) -> Result<Edited, Fault> {
+        self.unpacked = batch.bytes().len();
         if batch.is_control() || batch.records_count() == 0 {
             return Ok(Edited::Same);
         }
@@ -304,6 +319,7 @@ impl Scratch {
         let codec = batch.compression().map_err(of_batch)?;
         let payload = self.decompressor.decompress(codec, batch.payload(), BATCH_BYTES_MAX);
         let payload = payload.map_err(of_batch)?;
+        self.unpacked = payload.len();
         let records = batch.records_of_payload(payload).map_err(of_batch)?.raw();
         let out = &mut self.records;
         out.clear();
@@ -330,17 +346,18 @@ impl Scratch {
         Ok(edited)
     }
 
-    /// Appends a batch like `original` with the records that are at hand.
+    /// Appends a batch like `original` with the records that are at hand, or nothing.
     fn write_batch(&mut self, original: &BatchView<'_>, out: &mut Vec<u8>) -> Result<(), Fault> {
         let start = out.len();
         out.resize(start + BATCH_HEADER_LEN, 0);
         let codec = original.compression().unwrap_or(Compression::None);
-        self.compressor
-            .compress(codec, &self.records, out)
-            .and_then(|()| {
-                write_header_like(out.get_mut(start..).unwrap_or_default(), original, codec)
-            })
-            .map_err(|error| Fault::of_batch(&error))
+        let written = self.compressor.compress(codec, &self.records, out).and_then(|()| {
+            write_header_like(out.get_mut(start..).unwrap_or_default(), original, codec)
+        });
+        written.map_err(|error| {
+            out.truncate(start);
+            Fault::of_batch(&error)
+        })
     }
 }
 
@@ -458,5 +475,5 @@ const BATCH_BYTES_MAX: usize = 100 * 1024 * 1024;
 /// at most unless configured otherwise; a rare larger one should not pin its memory.
 const BUFFER_RETAINED_MAX: usize = 4 << 20;
 
-/// Bytes of records that are read before other connections of the thread get their turn.
+/// Bytes of records, unpacked, that are read before other connections of the thread get their turn.
 const BYTES_PER_TURN: usize = 1024 * 1024;

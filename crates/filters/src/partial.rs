@@ -7,6 +7,8 @@ mod records;
 mod topics;
 mod whole;
 
+use std::collections::HashMap;
+
 use moldau_protocol::messages::*;
 use moldau_protocol::{ApiKey, ErrorCode, Request, Uuid};
 use moldau_proxy::{FilterError, RequestFrame, ResponseFrame};
@@ -153,6 +155,29 @@ fn take<T, R>(
         }
     }
     refused
+}
+
+/// Adds what is told of groups of which something was refused to the answer about the others. A
+/// client chooses how many those are, so none is looked for in a list.
+fn join_groups<G>(told: &mut Vec<G>, refused: Vec<G>, id: fn(&G) -> &String, join: fn(&mut G, G)) {
+    let mut places: HashMap<String, usize> = HashMap::with_capacity(told.len());
+    for (at, group) in told.iter().enumerate() {
+        places.entry(id(group).clone()).or_insert(at);
+    }
+    for group in refused {
+        match places.get(id(&group)).and_then(|at| told.get_mut(*at)) {
+            Some(told) => join(told, group),
+            None => told.push(group),
+        }
+    }
+}
+
+/// How a topic that a request calls by its name or its id is judged, which must be admitted by both
+/// where it has both: clusters differ in which of them counts.
+fn by_name_or_id(decide: &Decide<'_>, name: Option<&String>, id: Uuid) -> Option<ErrorCode> {
+    let by_name = name.and_then(|name| decide(Named::Topic(name)));
+    let has_id = name.is_none() || id != Uuid::ZERO;
+    by_name.or_else(|| has_id.then(|| decide(Named::TopicId(id))).flatten())
 }
 
 /// How a topic is called in versions where the name was replaced by the id.

@@ -181,7 +181,7 @@ impl SessionFilter for Session {
         Box::pin(async move {
             let filter = &*self.filter;
             self.session.learn(&request, &filter.topic_names, &mut upstream).await?;
-            let mut checking = Checking { filter, rule: None, batches: 0, bad: Vec::new(), all: 0 };
+            let mut checking = Checking::new(filter);
             let refused = |_: &Fault| filter.refused.add(1);
             self.refused.produce(request, &filter.topic_names, &mut checking, refused).await
         })
@@ -202,6 +202,15 @@ struct Checking<'f> {
     /// What is wrong with records of the present batch, and how many those are.
     bad: Vec<(i32, Cow<'static, str>)>,
     all: u64,
+    /// Records of the message that may still be named.
+    named_left: usize,
+}
+
+impl<'f> Checking<'f> {
+    fn new(filter: &'f RecordValidation) -> Self {
+        let (bad, named_left) = (Vec::new(), RECORD_ERRORS_MAX);
+        Self { filter, rule: None, batches: 0, bad, all: 0, named_left }
+    }
 }
 
 impl Policy for Checking<'_> {
@@ -232,7 +241,8 @@ impl Policy for Checking<'_> {
         record.check_headers().map_err(|error| Fault::of_batch(&error))?;
         if let Err(message) = rule.check(record) {
             self.all += 1;
-            if self.bad.len() < RECORD_ERRORS_MAX {
+            if let Some(left) = self.named_left.checked_sub(1) {
+                self.named_left = left;
                 self.bad.push((index, message));
             }
         }
@@ -249,11 +259,14 @@ impl Policy for Checking<'_> {
         let bad = std::mem::take(&mut self.all);
         let good = u64::try_from(records).unwrap_or_default().saturating_sub(bad);
         self.filter.invalid.add(bad);
-        let Some((index, first)) = self.bad.first() else {
+        if bad == 0 {
             self.filter.valid.add(good);
             return Ok(());
-        };
-        let message = format!("{bad} of {records} records are invalid; record {index}: {first}");
+        }
+        let mut message = format!("{bad} of {records} records are invalid");
+        if let Some((index, first)) = self.bad.first() {
+            message.push_str(&format!("; record {index}: {first}"));
+        }
         let records = std::mem::take(&mut self.bad);
         Err(Fault { code: ErrorCode::InvalidRecord, message: message.into(), records })
     }
@@ -261,8 +274,8 @@ impl Policy for Checking<'_> {
 
 const NAME: &str = "record_validation";
 
-/// Bad records of a batch that are named. The others fail with their batch just the same, and an
-/// answer should not outgrow its request.
+/// Bad records of a request that are named. The others fail with their batch just the same, and an
+/// answer should not outgrow its request, of which a few compressed bytes hold a thousand records.
 const RECORD_ERRORS_MAX: usize = 1000;
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! about the others, where the request had them.
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 use moldau_protocol::messages::produce_response::{
     BatchIndexAndErrorMessage, PartitionProduceResponse, TopicProduceResponse,
@@ -15,19 +15,19 @@ use super::names::MissingNames;
 use super::places::{self, Place, Topic};
 use super::{Fault, Message as Records, Policy, Source, rewrite};
 
-/// For each produce request in flight the partitions that were refused, in the order of the
-/// requests, which is that of the answers.
+/// For each produce request in flight what was refused of it, in the order of the requests, which
+/// is that of the answers.
 #[derive(Debug, Default)]
 pub(crate) struct RefusedInFlight(RefCell<VecDeque<(i32, Vec<Refused>)>>);
 
-/// A partition that was refused.
+/// Partitions of a topic that were refused, each by its place in the topic, and the topic by its
+/// place in the request. Its name may be long, and stands here once.
 #[derive(Debug)]
 struct Refused {
     name: String,
     topic_id: Uuid,
-    /// Which topic and partition of the request it was.
-    ordinals: (usize, usize),
-    answer: PartitionProduceResponse,
+    at: usize,
+    partitions: Vec<(usize, PartitionProduceResponse)>,
 }
 
 impl RefusedInFlight {
@@ -51,17 +51,14 @@ impl RefusedInFlight {
         // Only requests have their topics' names asked for before.
         let rewritten = rewrite(message, names, &MissingNames::default(), policy).await;
         rewritten.faults.iter().for_each(|(_, fault)| refused(fault));
-        let version = request.api_version();
         let faults = rewritten.faults.into_iter();
-        let faults = faults.filter_map(|(at, fault)| {
-            places.get(at).map(|place| Refused::of(place, fault, version))
-        });
-        let faults: Vec<Refused> = faults.collect();
+        let faults = faults.filter_map(|(at, fault)| Some((places.get(at)?, fault)));
+        let refused = Refused::of(faults, request.api_version());
         let request = match rewritten.bytes {
             Some(bytes) => request.with_bytes(bytes)?,
             None => request,
         };
-        self.leave_out(request, faults)
+        self.leave_out(request, refused)
     }
 
     /// Adds to an answer what was refused of its request.
@@ -111,65 +108,154 @@ impl RefusedInFlight {
 }
 
 impl Refused {
-    fn of(place: &Place<'_>, fault: Fault, version: i16) -> Self {
-        let (name, topic_id) = match place.topic {
-            Topic::Name(name) => (name.to_owned(), Uuid::default()),
-            Topic::Id(id) => (String::new(), id),
-        };
-        let mut answer = PartitionProduceResponse {
-            index: place.partition,
-            error_code: fault.code.into(),
-            base_offset: -1,
-            ..PartitionProduceResponse::default()
-        };
-        if version >= MESSAGES_SINCE {
-            answer.error_message = Some(fault.message.into_owned());
-            let of_record = |(batch_index, message): (i32, _)| BatchIndexAndErrorMessage {
-                batch_index,
-                batch_index_error_message: Some(String::from(message)),
-                ..BatchIndexAndErrorMessage::default()
-            };
-            answer.record_errors = fault.records.into_iter().map(of_record).collect();
+    /// Gathers what is wrong with partitions, in the order of the request, by their topics.
+    fn of<'p>(faults: impl Iterator<Item = (&'p Place<'p>, Fault)>, version: i16) -> Vec<Self> {
+        let mut topics: Vec<Self> = Vec::new();
+        for (place, fault) in faults {
+            let (topic_at, partition_at) = place.ordinals;
+            let refused = (partition_at, refused_partition(place.partition, fault, version));
+            match topics.last_mut().filter(|topic| topic.at == topic_at) {
+                Some(topic) => topic.partitions.push(refused),
+                None => {
+                    let (name, topic_id) = match place.topic {
+                        Topic::Name(name) => (name.to_owned(), Uuid::default()),
+                        Topic::Id(id) => (String::new(), id),
+                    };
+                    topics.push(Self { name, topic_id, at: topic_at, partitions: vec![refused] });
+                }
+            }
         }
-        Self { name, topic_id, ordinals: place.ordinals, answer }
+        topics
     }
 }
 
-/// Removes what was refused, which is in the order of the request, and topics of which nothing is
-/// left.
+fn refused_partition(index: i32, fault: Fault, version: i16) -> PartitionProduceResponse {
+    let mut answer = PartitionProduceResponse {
+        index,
+        error_code: fault.code.into(),
+        base_offset: -1,
+        ..PartitionProduceResponse::default()
+    };
+    if version >= MESSAGES_SINCE {
+        answer.error_message = Some(fault.message.into_owned());
+        let of_record = |(batch_index, message): (i32, _)| BatchIndexAndErrorMessage {
+            batch_index,
+            batch_index_error_message: Some(String::from(message)),
+            ..BatchIndexAndErrorMessage::default()
+        };
+        answer.record_errors = fault.records.into_iter().map(of_record).collect();
+    }
+    answer
+}
+
+/// Removes what was refused, and topics of which nothing is left.
 fn remove(request: &mut ProduceRequest, refused: &[Refused]) {
-    let mut refused = refused.iter().map(|refused| refused.ordinals).peekable();
-    let mut topic_at = 0;
+    let (mut refused, mut topic_at) = (refused.iter().peekable(), 0);
     request.topic_data.retain_mut(|topic| {
-        let (mut partition_at, before) = (0, topic.partition_data.len());
+        let here = refused.next_if(|refused| refused.at == topic_at);
+        topic_at += 1;
+        let Some(here) = here else { return true };
+        let mut gone = here.partitions.iter().map(|(at, _)| *at).peekable();
+        let mut partition_at = 0;
         topic.partition_data.retain(|_| {
-            let is_refused = refused.next_if_eq(&(topic_at, partition_at)).is_some();
+            let is_refused = gone.next_if_eq(&partition_at).is_some();
             partition_at += 1;
             !is_refused
         });
-        topic_at += 1;
-        before == 0 || !topic.partition_data.is_empty()
+        !topic.partition_data.is_empty()
     });
 }
 
-/// Adds what was refused, which is in the order of the request, to the answer about the others.
+/// Adds what was refused to the answer about the others. A client chooses how many topics that
+/// concerns, so none is looked for in a list.
 fn merge(answer: &mut ProduceResponse, refused: Vec<Refused>) {
-    for Refused { name, topic_id, ordinals: (topic_at, partition_at), answer: partition } in refused
-    {
-        let same =
-            |topic: &TopicProduceResponse| (&topic.name, topic.topic_id) == (&name, topic_id);
-        let at = answer.responses.iter().position(same).unwrap_or_else(|| {
-            let at = topic_at.min(answer.responses.len());
-            let topic = TopicProduceResponse { name, topic_id, ..Default::default() };
-            answer.responses.insert(at, topic);
-            at
-        });
-        if let Some(topic) = answer.responses.get_mut(at) {
-            let at = partition_at.min(topic.partition_responses.len());
-            topic.partition_responses.insert(at, partition);
+    let told = answer.responses.iter().enumerate();
+    let mut places: HashMap<(String, Uuid), usize> = HashMap::with_capacity(told.len());
+    for (at, topic) in told {
+        places.entry((topic.name.clone(), topic.topic_id)).or_insert(at);
+    }
+    let mut added = Vec::new();
+    for Refused { name, topic_id, at, partitions } in refused {
+        let key = (name, topic_id);
+        let topic = places.get(&key).and_then(|place| answer.responses.get_mut(*place));
+        if let Some(topic) = topic {
+            let others = std::mem::take(&mut topic.partition_responses);
+            topic.partition_responses = interleaved(others, partitions);
+        } else {
+            let (name, topic_id) = key;
+            let partition_responses = interleaved(Vec::new(), partitions);
+            let topic = TopicProduceResponse {
+                name,
+                topic_id,
+                partition_responses,
+                ..TopicProduceResponse::default()
+            };
+            added.push((at, topic));
         }
     }
+    answer.responses = interleaved(std::mem::take(&mut answer.responses), added);
+}
+
+/// A list with further items, each at its place in what comes of it, in ascending order.
+fn interleaved<T>(items: Vec<T>, added: Vec<(usize, T)>) -> Vec<T> {
+    let mut all = Vec::with_capacity(items.len() + added.len());
+    let mut items = items.into_iter();
+    for (at, item) in added {
+        all.extend(items.by_ref().take(at.saturating_sub(all.len())));
+        all.push(item);
+    }
+    all.extend(items);
+    all
 }
 
 /// The first version with messages beside error codes (KIP-467).
 const MESSAGES_SINCE: i16 = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn partition(index: i32) -> PartitionProduceResponse {
+        PartitionProduceResponse { index, ..PartitionProduceResponse::default() }
+    }
+
+    fn refused(name: &str, at: usize, partitions: &[usize]) -> Refused {
+        let of = |at: &usize| (*at, partition(i32::try_from(*at).unwrap()));
+        let partitions = partitions.iter().map(of).collect();
+        Refused { name: name.to_owned(), topic_id: Uuid::ZERO, at, partitions }
+    }
+
+    fn told(name: &str, partitions: &[i32]) -> TopicProduceResponse {
+        TopicProduceResponse {
+            name: name.to_owned(),
+            partition_responses: partitions.iter().copied().map(partition).collect(),
+            ..TopicProduceResponse::default()
+        }
+    }
+
+    #[test]
+    fn what_was_refused_stands_where_the_request_had_it() {
+        let responses = vec![told("b", &[1, 3]), told("d", &[0])];
+        let mut answer = ProduceResponse { responses, ..ProduceResponse::default() };
+        let all = [("a", 0, &[0, 1][..]), ("b", 1, &[0, 2, 4]), ("c", 2, &[0]), ("e", 9, &[0])];
+        merge(&mut answer, all.map(|(name, at, of)| refused(name, at, of)).into());
+        let expected = [
+            told("a", &[0, 1]),
+            told("b", &[0, 1, 2, 3, 4]),
+            told("c", &[0]),
+            told("d", &[0]),
+            told("e", &[0]),
+        ];
+        assert_eq!(answer.responses, expected);
+    }
+
+    /// Each topic was looked for among all others: 1.5 MB of a client stopped a thread for minutes.
+    #[test]
+    fn as_many_topics_as_a_request_may_name_are_told_of() {
+        let mut answer = ProduceResponse::default();
+        let names = (0..100_000).map(|at| (at, format!("topic-{at:06}")));
+        merge(&mut answer, names.map(|(at, name)| refused(&name, at, &[0])).collect());
+        assert_eq!(answer.responses.len(), 100_000);
+        assert_eq!(answer.responses.last(), Some(&told("topic-099999", &[0])));
+    }
+}

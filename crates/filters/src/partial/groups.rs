@@ -15,7 +15,7 @@ use moldau_protocol::messages::{
     OffsetCommitRequest, OffsetCommitResponse, OffsetFetchRequest, OffsetFetchResponse,
 };
 
-use super::{Decide, Named, Partial, take, topic};
+use super::{Decide, Named, Partial, join_groups, take, topic};
 
 /// The first version of OffsetCommit and of OffsetFetch that calls topics by id (KIP-848).
 const TOPIC_IDS_SINCE: i16 = 10;
@@ -94,15 +94,17 @@ impl Partial for OffsetFetchRequest {
 
     fn join(answer: &mut OffsetFetchResponse, mut refused: OffsetFetchResponse) {
         answer.topics.append(&mut refused.topics);
-        for mut group in refused.groups {
-            let asked = answer.groups.iter_mut().find(|it| it.group_id == group.group_id);
-            match asked {
+        join_groups(
+            &mut answer.groups,
+            refused.groups,
+            |group| &group.group_id,
+            |told, mut refused| {
                 // A group that failed as a whole tells of no topic.
-                Some(asked) if asked.error_code != 0 => {}
-                Some(asked) => asked.topics.append(&mut group.topics),
-                None => answer.groups.push(group),
-            }
-        }
+                if told.error_code == 0 {
+                    told.topics.append(&mut refused.topics);
+                }
+            },
+        );
     }
 }
 

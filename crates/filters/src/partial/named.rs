@@ -4,7 +4,7 @@
 use moldau_protocol::ErrorCode;
 use moldau_protocol::messages::*;
 
-use super::{Decide, Named, Partial, take};
+use super::{Decide, Named, Partial, join_groups, take};
 
 /// Kafka's sentence for what nobody allowed.
 const REFUSED: &str = "Authorization failed.";
@@ -153,16 +153,6 @@ list!(
 );
 
 list!(
-    DescribeGroupsRequest.groups => DescribeGroupsResponse.groups,
-    |of| Named::Group(of),
-    |group_id, error_code| describe_groups_response::DescribedGroup {
-        group_id,
-        error_code,
-        ..Default::default()
-    }
-);
-
-list!(
     DeleteGroupsRequest.groups_names => DeleteGroupsResponse.results,
     |of| Named::Group(of),
     |group_id, error_code| delete_groups_response::DeletableGroupResult {
@@ -172,35 +162,30 @@ list!(
     }
 );
 
-list!(
-    ConsumerGroupDescribeRequest.group_ids => ConsumerGroupDescribeResponse.groups,
-    |of| Named::Group(of),
-    |group_id, error_code| consumer_group_describe_response::DescribedGroup {
-        group_id,
-        error_code,
-        ..Default::default()
-    }
-);
+/// Implements [`Partial`] for a request that describes groups.
+macro_rules! describe {
+    ($($request:ident.$asked:ident => $response:ident, $told:path;)*) => {
+        $(list!(
+            $request.$asked => $response.groups,
+            |of| Named::Group(of),
+            |group_id, error_code| {
+                use $told as Told;
+                Told { group_id, error_code, ..Default::default() }
+            }
+        );)*
+    };
+}
 
-list!(
-    ShareGroupDescribeRequest.group_ids => ShareGroupDescribeResponse.groups,
-    |of| Named::Group(of),
-    |group_id, error_code| share_group_describe_response::DescribedGroup {
-        group_id,
-        error_code,
-        ..Default::default()
-    }
-);
-
-list!(
-    StreamsGroupDescribeRequest.group_ids => StreamsGroupDescribeResponse.groups,
-    |of| Named::Group(of),
-    |group_id, error_code| streams_group_describe_response::DescribedGroup {
-        group_id,
-        error_code,
-        ..Default::default()
-    }
-);
+describe! {
+    DescribeGroupsRequest.groups
+        => DescribeGroupsResponse, describe_groups_response::DescribedGroup;
+    ConsumerGroupDescribeRequest.group_ids
+        => ConsumerGroupDescribeResponse, consumer_group_describe_response::DescribedGroup;
+    ShareGroupDescribeRequest.group_ids
+        => ShareGroupDescribeResponse, share_group_describe_response::DescribedGroup;
+    StreamsGroupDescribeRequest.group_ids
+        => StreamsGroupDescribeResponse, streams_group_describe_response::DescribedGroup;
+}
 
 list!(
     DescribeTransactionsRequest.transactional_ids
@@ -286,14 +271,16 @@ impl Partial for DescribeShareGroupOffsetsRequest {
         answer: &mut DescribeShareGroupOffsetsResponse,
         refused: DescribeShareGroupOffsetsResponse,
     ) {
-        for mut group in refused.groups {
-            let asked = answer.groups.iter_mut().find(|it| it.group_id == group.group_id);
-            match asked {
-                Some(asked) if asked.error_code != 0 => {}
-                Some(asked) => asked.topics.append(&mut group.topics),
-                None => answer.groups.push(group),
-            }
-        }
+        join_groups(
+            &mut answer.groups,
+            refused.groups,
+            |group| &group.group_id,
+            |told, mut refused| {
+                if told.error_code == 0 {
+                    told.topics.append(&mut refused.topics);
+                }
+            },
+        );
     }
 }
 

@@ -247,3 +247,21 @@ fn a_configuration_is_refused_by_its_type() {
     });
     assert_eq!((told.results[0].resource_type, &*told.results[0].resource_name), (4, "1"));
 }
+
+/// A cluster that goes by the id where both are given would serve what only the name allows.
+#[test]
+fn a_topic_with_a_name_and_an_id_must_be_admitted_by_both() {
+    let by_both = |name: &str, topic_id| metadata_request::MetadataRequestTopic {
+        name: Some(name.to_owned()),
+        topic_id,
+        ..Default::default()
+    };
+    let topics =
+        Some(vec![by_both("mine", REFUSED), by_both("refused", MINE), by_both("mine", MINE)]);
+    let message = MetadataRequest { topics, ..Default::default() };
+    let Ok(Split::Part(left, _)) = split(request(12, &message), &refuse) else {
+        panic!("two are refused")
+    };
+    let left: MetadataRequest = left.decode().unwrap();
+    assert_eq!(left.topics.unwrap(), [by_both("mine", MINE)]);
+}

@@ -9,7 +9,7 @@ use moldau_protocol::messages::{
     metadata_request::MetadataRequestTopic, metadata_response::MetadataResponseTopic,
 };
 
-use super::{Decide, Named, Partial, take};
+use super::{Decide, Named, Partial, by_name_or_id, take};
 
 /// The first version of Metadata in which no topic is asked for by an empty list.
 const METADATA_OF_NOTHING_SINCE: i16 = 1;
@@ -19,10 +19,8 @@ const DELETE_IDS_SINCE: i16 = 6;
 
 impl Partial for MetadataRequest {
     fn take_refused(&mut self, _: i16, decide: &Decide<'_>) -> Option<MetadataResponse> {
-        let named = |of: &MetadataRequestTopic| match &of.name {
-            Some(name) => decide(Named::Topic(name)),
-            None => decide(Named::TopicId(of.topic_id)),
-        };
+        let named =
+            |of: &MetadataRequestTopic| by_name_or_id(decide, of.name.as_ref(), of.topic_id);
         let tell = |of: MetadataRequestTopic, error_code| MetadataResponseTopic {
             error_code,
             name: of.name,
@@ -53,10 +51,8 @@ impl Partial for DeleteTopicsRequest {
             ..Default::default()
         };
         let responses = if version >= DELETE_IDS_SINCE {
-            let named = |of: &DeleteTopicState| match &of.name {
-                Some(name) => decide(Named::Topic(name)),
-                None => decide(Named::TopicId(of.topic_id)),
-            };
+            let named =
+                |of: &DeleteTopicState| by_name_or_id(decide, of.name.as_ref(), of.topic_id);
             take(&mut self.topics, named, |of, code| tell(of.name, of.topic_id, code))
         } else {
             let named = |name: &String| decide(Named::Topic(name));

@@ -7,7 +7,7 @@ use moldau_records::Compression;
 
 use super::*;
 use crate::batches::tests::{
-    Sample, Session as World, batch_of, mend, produce, produced, response, values,
+    Sample, Session as World, batch_of, mend, produce, produced, response, run, values,
 };
 
 fn world(rule: ValidationRule) -> World {
@@ -233,4 +233,39 @@ fn an_answer_names_no_more_records_than_it_may() {
     let told = told(&world(json(false)), &values(&bad)).unwrap();
     assert_eq!(told.record_errors.len(), RECORD_ERRORS_MAX);
     assert!(told.error_message.unwrap().starts_with("3000 of 3000"));
+}
+
+/// Each partition of a request could name a thousand records, out of a few hundred bytes of it.
+#[test]
+fn the_answers_of_all_partitions_name_no_more_records_than_one_may() {
+    let batch = batch_of(&vec![Sample::of("{"); 400], Compression::Zstd);
+    let request = produce(11, &[("orders", &[&batch; 2]), ("orders", &[&batch; 2])]);
+    let RequestOutcome::Respond(answer) = world(json(false)).request(request) else {
+        panic!("all is refused")
+    };
+    let answer: ProduceResponse = answer.decode().unwrap();
+    let partitions = answer.responses.iter().flat_map(|topic| &topic.partition_responses);
+    let told: Vec<_> = partitions.map(|it| (it.error_code, it.record_errors.len())).collect();
+    let code = i16::from(ErrorCode::InvalidRecord);
+    assert_eq!(told, [(code, 400), (code, 400), (code, 200), (code, 0)]);
+}
+
+/// A client that sent a few KB which unpack to a hundred MB kept all others of its thread waiting.
+#[test]
+fn other_connections_have_their_turn_between_batches_that_unpack_to_much() {
+    let large = batch_of(&[Sample::of(&"x".repeat(2 << 20))], Compression::Zstd);
+    assert!(large.len() < 4096);
+    let world = world(value_rule(FieldRule::default()));
+    let mut turns = 0;
+    let outcome = run(async {
+        let mut work = world.start(produce(11, &[("orders", &[&large; 5])]));
+        std::future::poll_fn(|cx| {
+            let polled = work.as_mut().poll(cx);
+            turns += usize::from(polled.is_pending());
+            polled
+        })
+        .await
+    });
+    assert!(matches!(outcome, Ok(RequestOutcome::Forward(_))));
+    assert_eq!(turns, 5);
 }
