@@ -34,6 +34,7 @@ struct Used {
 struct Bucket {
     tokens: f64,
     at: Instant,
+    rate: Rate,
 }
 
 impl Table {
@@ -68,19 +69,21 @@ impl Table {
         };
         let rate = Rate { per_second: rate as f64, burst: self.burst };
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        used.bucket(name, rate, now).take(amount, rate, now)
+        used.bucket(name, rate, now).take(amount, now)
     }
 }
 
 impl Used {
     fn bucket(&mut self, name: &str, rate: Rate, now: Instant) -> &mut Bucket {
-        let full = Bucket { tokens: rate.tokens_max(), at: now };
+        let full = Bucket { tokens: rate.tokens_max(), at: now, rate };
         if !self.buckets.contains_key(name) {
             if self.buckets.len() >= BUCKETS_MAX {
-                self.sweep(rate, now);
+                self.sweep(now);
             }
             if self.buckets.len() >= BUCKETS_MAX {
-                return self.overflow.get_or_insert(full);
+                let overflow = self.overflow.get_or_insert(full);
+                overflow.rate = rate;
+                return overflow;
             }
         }
         // The name is copied once, for its first request.
@@ -90,21 +93,19 @@ impl Used {
         }
     }
 
-    /// Forgets buckets that have been left alone for longer than they take to be full again, as far
-    /// as that is known without their limits: it makes no difference to their owners.
-    fn sweep(&mut self, rate: Rate, now: Instant) {
+    /// Forgets buckets that are full again, which makes no difference to their owners. So only who
+    /// keeps on using names can fill the table, and not who once named many.
+    fn sweep(&mut self, now: Instant) {
         let is_due = self.swept.is_none_or(|swept| now.duration_since(swept) >= SWEEP_INTERVAL);
         if is_due {
             self.swept = Some(now);
-            let idle = rate.burst + IDLE_MIN;
-            self.buckets
-                .retain(|_, bucket| bucket.tokens < 0.0 || now.duration_since(bucket.at) < idle);
+            self.buckets.retain(|_, bucket| bucket.filled(now) < bucket.rate.tokens_max());
         }
     }
 }
 
 /// How a bucket fills.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Rate {
     per_second: f64,
     burst: Duration,
@@ -117,13 +118,17 @@ impl Rate {
 }
 
 impl Bucket {
-    fn take(&mut self, amount: usize, rate: Rate, now: Instant) -> Duration {
-        let elapsed = now.duration_since(self.at).as_secs_f64();
-        let filled = self.tokens + elapsed * rate.per_second;
-        self.tokens = filled.min(rate.tokens_max()) - amount as f64;
+    fn take(&mut self, amount: usize, now: Instant) -> Duration {
+        self.tokens = self.filled(now) - amount as f64;
         self.at = now;
-        let owed = (-self.tokens / rate.per_second).max(0.0);
+        let owed = (-self.tokens / self.rate.per_second).max(0.0);
         Duration::try_from_secs_f64(owed).unwrap_or(Duration::MAX)
+    }
+
+    /// The tokens that there are by now.
+    fn filled(&self, now: Instant) -> f64 {
+        let elapsed = now.duration_since(self.at).as_secs_f64();
+        (self.tokens + elapsed * self.rate.per_second).min(self.rate.tokens_max())
     }
 }
 
@@ -133,10 +138,6 @@ const BUCKETS_MAX: usize = 10_000;
 
 /// Too many names must not make each request look at all of them.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
-
-/// A bucket that owes nothing is full again after its burst; this is beyond any pause of a client
-/// at work.
-const IDLE_MIN: Duration = Duration::from_secs(60);
 
 #[cfg(test)]
 mod tests {
@@ -204,10 +205,24 @@ mod tests {
         }
         assert_eq!(table.take("x", 2, now), Duration::ZERO);
         assert!(table.take("y", 2, now) > Duration::ZERO);
-        let later = now + Duration::from_secs(100);
+        let later = now + SWEEP_INTERVAL;
         assert_eq!(table.take("z", 2, later), Duration::ZERO);
         let used = table.used.lock().unwrap();
         assert_eq!(used.buckets.len(), 1);
+    }
+
+    #[test]
+    fn a_bucket_that_owes_is_not_forgotten() {
+        let table = table(&[(None, 1)]);
+        let now = Instant::now();
+        table.take("owes", 100, now);
+        for name in 1..BUCKETS_MAX {
+            table.take(&name.to_string(), 1, now);
+        }
+        assert_eq!(table.take("x", 1, now + SWEEP_INTERVAL), Duration::ZERO);
+        let used = table.used.lock().unwrap();
+        assert_eq!(used.buckets.len(), 2);
+        assert!(used.buckets.contains_key("owes"));
     }
 
     #[test]
