@@ -6,6 +6,7 @@
 //! | event | when |
 //! |---|---|
 //! | `request` | a request was answered, of any API but those below |
+//! | `unanswered` | such a request went on, and its session ended before the answer came |
 //! | `first_use` | a session begins to produce to a topic or to fetch from it |
 //! | `summary` | the interval is over and a session goes on to produce or fetch, or it ends |
 //!
@@ -42,7 +43,7 @@ use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use self::resources::{Named, Outcome, code_name};
+use self::resources::{Named, Outcome, beginning, code_name};
 use crate::batches::places::{self, Place, Topic};
 use crate::counter::Counter;
 use crate::fields::{self, Visit};
@@ -64,7 +65,7 @@ pub struct AuditSettings {
 pub enum WhenFull {
     /// They are dropped and counted.
     Drop,
-    /// The message waits for room. What a session has to sum up at its end is dropped even so.
+    /// The message waits for room. What a session has to tell at its end is dropped even so.
     Hold,
 }
 
@@ -86,8 +87,7 @@ impl Audit {
         Self { settings, sink, topic_names: TopicNames::default(), lines, dropped }
     }
 
-    async fn tell(&self, event: &Event<'_>) -> Result<(), FilterError> {
-        let line = line(event)?;
+    async fn tell(&self, line: Vec<u8>) -> Result<(), FilterError> {
         match self.settings.when_full {
             WhenFull::Drop => self.offer(line),
             WhenFull::Hold => {
@@ -138,9 +138,16 @@ struct Session {
     filter: Arc<Audit>,
     session: RecordSession,
     /// What is known of requests in flight, in their order, by correlation id.
-    in_flight: RefCell<VecDeque<(i32, Named)>>,
+    in_flight: RefCell<VecDeque<(i32, Asked)>>,
     used: RefCell<HashMap<ApiKey, HashMap<Box<str>, Used>>>,
     summed_up: Cell<Instant>,
+}
+
+/// A request that was not answered yet.
+struct Asked {
+    api: ApiKey,
+    version: i16,
+    named: Named,
 }
 
 /// What a session did to a topic since the last summary.
@@ -176,6 +183,10 @@ enum Of<'e> {
         #[serde(flatten)]
         outcome: &'e Outcome,
     },
+    Unanswered {
+        #[serde(flatten)]
+        named: &'e Named,
+    },
     Topic {
         topic: &'e str,
     },
@@ -202,7 +213,7 @@ impl Session {
             virtual_cluster: context.virtual_cluster(),
             client_address: context.client_address(),
             principal: context.principal().to_string(),
-            client_id: self.session.client_id().to_string(),
+            client_id: beginning(&self.session.client_id()).to_owned(),
             api: api.name(),
             api_version,
             of,
@@ -230,7 +241,7 @@ impl Session {
             if let Some(topic) = &first {
                 let of = Of::Topic { topic };
                 let event = self.event("first_use", api, Some(version), of);
-                self.filter.tell(&event).await?;
+                self.filter.tell(line(&event)?).await?;
             }
         }
         Ok(())
@@ -254,6 +265,7 @@ impl Session {
     ) -> T {
         let mut used = self.used.borrow_mut();
         let used = used.entry(api).or_default();
+        let topic = beginning(topic);
         if let Some(of) = used.get_mut(topic) {
             return work(of, None);
         }
@@ -292,20 +304,38 @@ impl Session {
         }
         self.summed_up.set(Instant::now());
         for (api, topic, used) in self.summaries() {
-            self.filter.tell(&self.summary(api, &topic, &used)).await?;
+            self.filter.tell(line(&self.summary(api, &topic, &used))?).await?;
         }
         Ok(())
     }
 
-    fn take_in_flight(&self, response: &ResponseFrame) -> Option<Named> {
-        let mut in_flight = self.in_flight.borrow_mut();
-        let is_known = in_flight.front().is_some_and(|(id, _)| *id == response.correlation_id());
-        if is_known { in_flight.pop_front().map(|(_, named)| named) } else { None }
+    /// Whether the answer is the one to the first request in flight.
+    fn is_awaited(&self, response: &ResponseFrame) -> bool {
+        let in_flight = self.in_flight.borrow();
+        in_flight.front().is_some_and(|(id, _)| *id == response.correlation_id())
+    }
+
+    /// The line about a request and its answer.
+    fn answered(&self, response: &ResponseFrame, is_awaited: bool) -> Result<Vec<u8>, FilterError> {
+        let in_flight = self.in_flight.borrow();
+        let asked = in_flight.front().filter(|_| is_awaited).map(|(_, asked)| &asked.named);
+        let (nothing, outcome) = (Named::default(), resources::of_response(response)?);
+        let of = Of::Request { named: asked.unwrap_or(&nothing), outcome: &outcome };
+        let (api, version) = (response.api_key(), response.api_version());
+        line(&self.event("request", api, Some(version), of))
     }
 }
 
+/// Who does something and leaves before the answer has done it all the same.
 impl Drop for Session {
     fn drop(&mut self) {
+        let asked = self.in_flight.take().into_iter().map(|(_, asked)| asked);
+        for Asked { api, version, named } in asked.filter(|asked| !is_summed_up(asked.api)) {
+            let of = Of::Unanswered { named: &named };
+            if let Ok(line) = line(&self.event("unanswered", api, Some(version), of)) {
+                self.filter.offer(line);
+            }
+        }
         for (api, topic, used) in self.summaries() {
             if let Ok(line) = line(&self.summary(api, &topic, &used)) {
                 self.filter.offer(line);
@@ -335,7 +365,8 @@ impl SessionFilter for Session {
                 resources::of_request(&request)?
             };
             if request.expects_response() {
-                self.in_flight.borrow_mut().push_back((request.correlation_id(), named));
+                let asked = Asked { api, version, named };
+                self.in_flight.borrow_mut().push_back((request.correlation_id(), asked));
             }
             Ok(RequestOutcome::Forward(request))
         })
@@ -344,15 +375,17 @@ impl SessionFilter for Session {
     fn response(self: Rc<Self>, response: ResponseFrame) -> FilterFuture<ResponseFrame> {
         Box::pin(async move {
             let (api, version) = (response.api_key(), response.api_version());
-            let named = self.take_in_flight(&response).unwrap_or_default();
+            let is_awaited = self.is_awaited(&response);
             if is_summed_up(api) {
                 self.count(api, version, &places::of_answer(&response)?).await?;
                 self.count_codes(&response)?;
-                return Ok(response);
+            } else {
+                self.filter.tell(self.answered(&response, is_awaited)?).await?;
             }
-            let outcome = resources::of_response(&response)?;
-            let of = Of::Request { named: &named, outcome: &outcome };
-            self.filter.tell(&self.event("request", api, Some(version), of)).await?;
+            // Not before, so that a session that ends while its line waits tells of the request.
+            if is_awaited {
+                self.in_flight.borrow_mut().pop_front();
+            }
             Ok(response)
         })
     }
@@ -436,11 +469,15 @@ pub const AUDITED_APIS: &[ApiKey] = &[
     ApiKey::JoinGroup,
     ApiKey::ElectLeaders,
     ApiKey::AlterPartitionReassignments,
+    ApiKey::AlterReplicaLogDirs,
     ApiKey::CreateDelegationToken,
     ApiKey::RenewDelegationToken,
     ApiKey::ExpireDelegationToken,
     ApiKey::DescribeDelegationToken,
     ApiKey::UpdateFeatures,
+    ApiKey::UnregisterBroker,
+    ApiKey::AddRaftVoter,
+    ApiKey::RemoveRaftVoter,
 ];
 
 /// Topics of a session that are counted by name. Those beyond share a count.

@@ -56,6 +56,14 @@ pub(super) fn code_name(code: i64) -> &'static str {
     code.map_or("UNKNOWN", ErrorCode::name)
 }
 
+/// As much of a text as is told: clients may make them long.
+pub(super) fn beginning(text: &str) -> &str {
+    match text.char_indices().nth(TEXT_CHARACTERS_MAX) {
+        Some((end, _)) => text.get(..end).unwrap_or_default(),
+        None => text,
+    }
+}
+
 #[derive(Default)]
 struct Gathering {
     is_response: bool,
@@ -124,7 +132,7 @@ impl Visit<'_> for Gathering {
                 None => return,
             },
         };
-        self.put(name, Value::String(text.chars().take(TEXT_CHARACTERS_MAX).collect()));
+        self.put(name, Value::String(beginning(text).to_owned()));
     }
 
     fn uuid(&mut self, field: &'static Field, id: Uuid) {

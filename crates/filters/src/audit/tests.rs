@@ -221,3 +221,32 @@ async fn lines_without_room_are_dropped_or_hold_their_message() {
     next(&mut lines);
     assert_eq!((holding.lines.get(), holding.dropped.get()), (2, 0));
 }
+
+/// A client that hung up behind its request did what it wanted, and no line told of it.
+#[test]
+fn a_request_whose_client_leaves_before_the_answer_is_told() {
+    let (audit, mut lines) = audit(WhenFull::Drop, 9);
+    let world = World::new(&audit);
+    let topic = CreatableTopic { name: "t".to_owned(), ..Default::default() };
+    let asked = CreateTopicsRequest { topics: vec![topic], ..Default::default() };
+    world.forwarded(request(7, &asked));
+    world.forwarded(request(7, &CreateTopicsRequest::default()));
+    world.response(response(7, &CreateTopicsResponse::default()));
+    assert_eq!(next(&mut lines)["event"], "request");
+    drop(world);
+    let line = next(&mut lines);
+    assert_eq!((&line["event"], &line["api"]), (&"unanswered".into(), &"CreateTopics".into()));
+    assert!(lines.try_recv().is_err());
+}
+
+#[test]
+fn long_names_of_clients_and_topics_are_cut() {
+    let (audit, mut lines) = audit(WhenFull::Drop, 9);
+    let world = World::new(&audit);
+    let long = "é".repeat(9999);
+    let batch = values(&["a"]);
+    world.forwarded(produce(9, &[(&long, &[&batch])]).with_client_id(Some(&long)).unwrap());
+    let line = next(&mut lines);
+    let cut = "é".repeat(249);
+    assert_eq!((&line["topic"], &line["client_id"]), (&cut.as_str().into(), &cut.into()));
+}
