@@ -10,7 +10,9 @@
 //! | a topic id that the cluster does not know | `UNKNOWN_TOPIC_ID`, without asking further |
 //! | regular expressions (KIP-848, KIP-1071) | only for who may describe all topics |
 //! | topics that metadata would create | none is, unless all that are named may be (version 4 on) |
-//! | internal topics of streams groups (KIP-1071) | to be described, not to be created |
+//! | topics that metadata before version 4 would create | asked for before, and refused |
+//! | internal topics of streams groups (KIP-1071) | to be created, whether they are there or not |
+//! | a fetch session | goes on only where its client began it, under the rules in force |
 //! | the list of all topics in pages | ends where a page would begin with a topic not shown |
 //! | the operations that a client asks for (KIP-430) | those that the cluster allows |
 //!
@@ -22,13 +24,14 @@ mod rules;
 mod shown;
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use moldau_protocol::messages::metadata_request::MetadataRequestTopic;
 use moldau_protocol::messages::{
-    ConsumerGroupHeartbeatRequest, InitProducerIdRequest, MetadataRequest,
+    ConsumerGroupHeartbeatRequest, FetchRequest, InitProducerIdRequest, MetadataRequest,
     StreamsGroupHeartbeatRequest,
 };
 use moldau_protocol::names::{Verdict, Visitor};
@@ -42,6 +45,7 @@ pub use self::rules::{Operation, Pattern, ResourceType, Rule, Rules};
 
 use self::access::{Access, Need, access};
 use self::rules::Subject;
+use crate::fetch_session::FetchSession;
 use crate::names::see;
 use crate::partial::{self, Complete, Named, Split};
 
@@ -92,8 +96,8 @@ impl Filter for Authorization {
     }
 
     fn session(self: Arc<Self>, session: &SessionContext) -> Rc<dyn SessionFilter> {
-        let context = session.clone();
-        Rc::new(Session { filter: self, context, in_flight: RefCell::default() })
+        let (context, fetch_session) = (session.clone(), FetchSession::default());
+        Rc::new(Session { filter: self, context, fetch_session, in_flight: RefCell::default() })
     }
 
     fn metrics(&self) -> Vec<FilterMetric> {
@@ -110,6 +114,7 @@ impl Filter for Authorization {
 struct Session {
     filter: Arc<Authorization>,
     context: SessionContext,
+    fetch_session: FetchSession,
     /// What completes the answer to each request in flight, in the order of the requests.
     in_flight: RefCell<VecDeque<Option<Complete>>>,
 }
@@ -121,6 +126,9 @@ impl SessionFilter for Session {
         mut upstream: Upstream,
     ) -> FilterFuture<RequestOutcome> {
         Box::pin(async move {
+            if let Some(answer) = self.fetch_session.refuse(&request)? {
+                return Ok(RequestOutcome::Respond(answer));
+            }
             let split = self.judge(request, &mut upstream).await?;
             if !matches!(split, Split::Whole(_)) {
                 self.filter.refused.fetch_add(1, Ordering::Relaxed);
@@ -172,10 +180,16 @@ impl Session {
             self.filter.topic_names.learn(ids, upstream).await?;
         }
         let request = judge.without_creation(request)?;
-        if !is_split_by_hand(request.api_key()) && judge.allows_all(parts) {
+        let created = judge.would_create(&request, upstream).await?;
+        if !is_split_by_hand(request.api_key()) && created.is_empty() && judge.allows_all(parts) {
             return Ok(Split::Whole(request));
         }
-        partial::split(request, &|named| judge.part(named, parts))
+        partial::split(request, &|named| match named {
+            Named::Topic(name) if created.contains(name) => {
+                Some(ErrorCode::TopicAuthorizationFailed)
+            }
+            named => judge.part(named, parts),
+        })
     }
 
     /// Leaves out of an answer what is not shown.
@@ -290,7 +304,20 @@ impl Judge<'_> {
             ApiKey::StreamsGroupHeartbeat => {
                 let message: StreamsGroupHeartbeatRequest = request.decode()?;
                 let mut subtopologies = message.topology.iter().flat_map(|it| &it.subtopologies);
-                subtopologies.any(|it| !it.source_topic_regex.is_empty()) && !self.sees_all_topics()
+                let mut internal = subtopologies.clone().flat_map(|it| {
+                    it.repartition_source_topics.iter().chain(&it.state_changelog_topics)
+                });
+                // The cluster would create those for whoever names them.
+                let create = Need::Topic(Operation::Create);
+                internal.any(|topic| self.name(create, &topic.name).is_some())
+                    || (subtopologies.any(|it| !it.source_topic_regex.is_empty())
+                        && !self.sees_all_topics())
+            }
+            // Who fetches as a replica tells the leader what the replica has.
+            ApiKey::Fetch => {
+                let message: FetchRequest = request.decode()?;
+                let is_replica = message.replica_id >= 0 || message.replica_state.replica_id >= 0;
+                is_replica && !self.allows_cluster(Operation::ClusterAction)
             }
             _ => false,
         };
@@ -382,6 +409,41 @@ impl Judge<'_> {
                 }
             }
         }
+    }
+
+    /// The topics that a metadata request would create although the client may not. Only before
+    /// version 4 there are any: later ones are asked not to create.
+    async fn would_create(
+        &self,
+        request: &RequestFrame,
+        upstream: &mut Upstream,
+    ) -> Result<HashSet<String>, FilterError> {
+        let version = request.api_version();
+        if request.api_key() != ApiKey::Metadata || version >= METADATA_WITHOUT_CREATION_SINCE {
+            return Ok(HashSet::new());
+        }
+        let describe = Need::Topic(Operation::Describe);
+        let create = Need::Topic(Operation::Create);
+        let names = self.names_of(create).filter(|name| {
+            self.name(describe, name).is_none() && self.name(create, name).is_some()
+        });
+        let topics = names.map(|name| MetadataRequestTopic {
+            name: Some(name.to_owned()),
+            ..MetadataRequestTopic::default()
+        });
+        let topics: Vec<_> = topics.collect();
+        if topics.is_empty() {
+            return Ok(HashSet::new());
+        }
+        let question = MetadataRequest {
+            topics: Some(topics),
+            allow_auto_topic_creation: false,
+            ..MetadataRequest::default()
+        };
+        let answer = upstream.send(METADATA_WITHOUT_CREATION_SINCE, &question).await?;
+        let absent = i16::from(ErrorCode::UnknownTopicOrPartition);
+        let absent = answer.topics.into_iter().filter(|topic| topic.error_code == absent);
+        Ok(absent.filter_map(|topic| topic.name).collect())
     }
 
     /// Metadata creates topics that are not there, unless the client may not.

@@ -14,6 +14,7 @@
 //! | `names`, `fields` | names and other fields in messages of any API |
 //! | `batches` | records on their way through a filter: walked, rewritten, refused |
 //! | `json` | JSON read where it lies |
+//! | `fetch_session` | fetch sessions, which must begin under the rules in force |
 //! | `topics`, `session` | topics by pattern; what filters of records keep of a session |
 //! | `error`, `counter` | [`Error`]: settings that make no sense; what filters count |
 //!
@@ -30,6 +31,7 @@ mod batches;
 mod chaos;
 mod counter;
 mod error;
+mod fetch_session;
 mod fields;
 mod header;
 mod json;

@@ -18,6 +18,8 @@
 //! | resource | `topic`, `group`, `transactional_id`, `cluster` or `any` |
 //! | name | a name, or the beginning of names before a `*`; none for `cluster` |
 //!
+//! A rule for `any` resource is one for the cluster too if its name is `*` alone.
+//!
 //! As in Kafka, who may read, write, delete or alter a thing may describe it, and who may alter
 //! configurations may describe them; to deny one operation denies no other.
 
@@ -129,7 +131,7 @@ impl Rules {
     ) -> bool {
         let mut is_allowed = false;
         for rule in self.about(subject, resource_type) {
-            if rule.names.matches(name) && rule.covers(operation) {
+            if rule.stands_for(resource_type, name) && rule.covers(operation) {
                 if !rule.allows {
                     return false;
                 }
@@ -180,6 +182,15 @@ impl Rules {
 }
 
 impl Rule {
+    /// Whether the rule is about a resource of its type. The cluster's own name is Kafka's, and
+    /// nobody means it by the beginnings of topics.
+    fn stands_for(&self, resource_type: ResourceType, name: &str) -> bool {
+        match resource_type {
+            ResourceType::Cluster => self.names.is_everything(),
+            _ => self.names.matches(name),
+        }
+    }
+
     /// Whether the rule decides about an operation. Those that allow cover what theirs imply.
     fn covers(&self, operation: Operation) -> bool {
         let Some(operations) = &self.operations else { return true };
@@ -376,6 +387,16 @@ mod tests {
         {
             assert!(!may(text, Operation::Read, "xy") && may(text, Operation::Read, "y"));
         }
+    }
+
+    /// `allow User:alice All any kafka-*` gave away the cluster, which Kafka calls kafka-cluster.
+    #[test]
+    fn beginnings_of_names_stand_for_no_cluster() {
+        let alters = |text: &str| {
+            rules(text).allow(ALICE, Operation::Alter, ResourceType::Cluster, "kafka-cluster")
+        };
+        assert!(!alters("allow User:alice All any k*") && !alters("allow * All any kafka-cluster"));
+        assert!(alters("allow User:alice All any *") && alters("allow User:alice All cluster"));
     }
 
     #[test]

@@ -98,6 +98,8 @@ fn what_a_rule_allows_passes_as_it_is() {
             RequestOutcome::Forward(request) => assert_eq!(request.bytes(), bytes, "{api}"),
             // Some ask for the configuration of what has none.
             RequestOutcome::Respond(_) if is_split_by_hand(api) => {}
+            // Some go on with a session that did not begin here.
+            RequestOutcome::Respond(_) if matches!(api, ApiKey::Fetch | ApiKey::ShareFetch) => {}
             outcome => panic!("{api} v{version}: {outcome:?}"),
         }
     });
@@ -316,14 +318,86 @@ fn the_cluster_itself_is_guarded() {
 
 #[test]
 fn metadata_creates_only_what_may_be_created() {
-    let topic =
-        metadata_request::MetadataRequestTopic { name: Some("t".to_owned()), ..Default::default() };
+    let topic = MetadataRequestTopic { name: Some("t".to_owned()), ..Default::default() };
     let message = MetadataRequest { topics: Some(vec![topic]), ..Default::default() };
     assert!(message.allow_auto_topic_creation);
     assert!(!forwarded("allow * Read topic t", 12, &message).allow_auto_topic_creation);
     for rules in ["allow * Read,Create topic t", "allow * Read topic t\nallow * Create cluster"] {
         assert!(forwarded(rules, 12, &message).allow_auto_topic_creation);
     }
+}
+
+/// Old clients cannot ask not to create, so that who may describe a name could create it.
+#[test]
+fn old_metadata_asks_whether_what_may_not_be_created_is_there() {
+    let topic = MetadataRequestTopic { name: Some("t".to_owned()), ..Default::default() };
+    let message = MetadataRequest { topics: Some(vec![topic]), ..Default::default() };
+    let ask_without_way =
+        |rules| run(Rc::clone(&session(rules)).request(request(1, &message), Upstream::nowhere()));
+    assert!(ask_without_way("allow * Read topic t").is_err(), "the cluster is asked");
+    assert!(ask_without_way("allow * Read,Create topic t").is_ok());
+    assert!(ask_without_way("allow * Create topic t").is_ok(), "it is refused anyway");
+}
+
+/// A client that called itself a replica told the leader that records are replicated.
+#[test]
+fn who_fetches_as_a_replica_acts_for_the_cluster() {
+    let topics = vec![fetch_request::FetchTopic {
+        topic: "t".to_owned(),
+        partitions: vec![Default::default()],
+        ..Default::default()
+    }];
+    let fetch = FetchRequest { session_epoch: -1, topics, ..Default::default() };
+    let as_replica = FetchRequest { replica_id: 2, ..fetch.clone() };
+    let replica_state = fetch_request::ReplicaState { replica_id: 2, ..Default::default() };
+    let tagged = FetchRequest { replica_state, topics: Vec::new(), ..fetch.clone() };
+    let (rules, code) = ("allow * Read topic *", i16::from(ErrorCode::TopicAuthorizationFailed));
+    assert_eq!(forwarded(rules, 12, &fetch), fetch);
+    let told = refused(rules, 12, &as_replica);
+    assert_eq!(told.responses[0].partitions[0].error_code, code);
+    assert_eq!(refused(rules, 17, &tagged).responses, []);
+    let rules = "allow * Read topic *\nallow * ClusterAction cluster";
+    assert_eq!(forwarded(rules, 12, &as_replica), as_replica);
+    assert_eq!(forwarded(rules, 17, &tagged), tagged);
+}
+
+/// The cluster creates the internal topics that a topology names.
+#[test]
+fn internal_topics_of_streams_groups_must_be_allowed_to_be_created() {
+    let internal = streams_group_heartbeat_request::TopicInfo {
+        name: "app-x-repartition".to_owned(),
+        ..Default::default()
+    };
+    let subtopology = streams_group_heartbeat_request::Subtopology {
+        subtopology_id: "0".to_owned(),
+        repartition_source_topics: vec![internal],
+        ..Default::default()
+    };
+    let subtopologies = vec![subtopology];
+    let topology =
+        streams_group_heartbeat_request::Topology { subtopologies, ..Default::default() };
+    let heartbeat = StreamsGroupHeartbeatRequest {
+        group_id: "app".to_owned(),
+        topology: Some(topology),
+        ..Default::default()
+    };
+    let rules = "allow * Read group app\nallow * Describe topic app-*";
+    let code = i16::from(ErrorCode::TopicAuthorizationFailed);
+    assert_eq!(refused(rules, 0, &heartbeat).error_code, code);
+    let rules = format!("{rules}\nallow * Create topic app-*");
+    assert_eq!(forwarded(&rules, 0, &heartbeat), heartbeat);
+}
+
+/// A session went on with the topics of former rules, or of another client.
+#[test]
+fn a_fetch_session_goes_on_only_where_it_began() {
+    let session = session("allow * Read topic t");
+    let ask = |session_id, session_epoch| {
+        let fetch = FetchRequest { session_id, session_epoch, ..Default::default() };
+        matches!(ask(&session, request(17, &fetch)), RequestOutcome::Forward(_))
+    };
+    assert!(!ask(7, 3));
+    assert!(ask(0, 0) && ask(7, 1) && ask(7, 2) && !ask(8, 3));
 }
 
 #[test]
