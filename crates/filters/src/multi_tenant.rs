@@ -18,6 +18,7 @@
 //! | topics by id | ids that are not of the tenant's topics get `UNKNOWN_TOPIC_ID` |
 //! | topics in the bytes of classic groups of consumers | prefixed within them |
 //! | regular expressions | put behind the prefix, or `INVALID_REGULAR_EXPRESSION` if unsafe |
+//! | fetch sessions | only one goes on that its client began on the same connection |
 //! | sentences for people | they lose the prefix where a word begins with it |
 //! | configurations of brokers and of client metrics | `CLUSTER_AUTHORIZATION_FAILED` |
 //! | coordinators of share partitions | `CLUSTER_AUTHORIZATION_FAILED`; brokers ask for them |
@@ -47,6 +48,7 @@ use self::decisions::{Decision, answer_matters, decision};
 use self::names::{Adding, Stripping, TopicIds};
 use self::prefix::Template;
 use crate::error::Error;
+use crate::fetch_session::FetchSession;
 use crate::names::{rewrite_request, rewrite_response, see};
 use crate::partial::{self, Complete, Named, Split};
 
@@ -86,14 +88,20 @@ impl MultiTenant {
         Ok(Self { template, topic_names: TopicNames::default() })
     }
 
-    /// The prefix of all clients of a virtual cluster; `None` if it depends on the principal. Where
-    /// several virtual clusters lead to one cluster, none of theirs may begin another.
+    /// Whether a name of one tenant could be one of another's too, where two virtual clusters lead
+    /// to one cluster: a prefix of one begins a prefix of the other, as `a-` begins `a-b-`. Where
+    /// both have the same template, of the principal alone, the tenants are the same on purpose.
     #[must_use]
-    pub fn prefix_of(&self, virtual_cluster: &str) -> Option<String> {
-        if self.template.needs_principal() {
-            return None;
-        }
-        self.template.prefix(virtual_cluster, &Principal::anonymous())
+    pub fn meets(&self, virtual_cluster: &str, other: &Self, others_cluster: &str) -> bool {
+        let are_the_same = self.template == other.template && !self.template.names_cluster();
+        !are_the_same && self.template.meets(virtual_cluster, &other.template, others_cluster)
+    }
+
+    /// Whether a virtual cluster of this name can have tenants.
+    #[must_use]
+    pub fn suits(&self, virtual_cluster: &str) -> bool {
+        let anybody = Principal::user("anybody");
+        self.template.prefix(virtual_cluster, &anybody).is_some()
     }
 }
 
@@ -117,6 +125,7 @@ impl Filter for MultiTenant {
             context: session.clone(),
             prefix: RefCell::default(),
             is_consumer: Cell::new(true),
+            fetch_session: FetchSession::default(),
             in_flight: RefCell::default(),
         })
     }
@@ -130,6 +139,7 @@ struct Session {
     prefix: RefCell<Option<(Principal, Arc<str>)>>,
     /// Whether the classic group that was joined last is one of consumers.
     is_consumer: Cell<bool>,
+    fetch_session: FetchSession,
     /// What completes the answer to each request in flight, in the order of the requests.
     in_flight: RefCell<VecDeque<Option<Complete>>>,
 }
@@ -142,6 +152,9 @@ impl SessionFilter for Session {
     ) -> FilterFuture<RequestOutcome> {
         Box::pin(async move {
             let prefix = self.prefix()?;
+            if let Some(answer) = self.fetch_session.refuse(&request)? {
+                return Ok(RequestOutcome::Respond(answer));
+            }
             let (request, refused) = match self.gate(&prefix, request, &mut upstream).await? {
                 Split::Whole(request) => (request, None),
                 Split::Part(request, complete) => (request, Some(complete)),

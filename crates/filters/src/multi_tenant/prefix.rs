@@ -23,6 +23,13 @@ enum Part {
     Principal,
 }
 
+/// A piece of what a template makes for a virtual cluster.
+enum Atom {
+    Byte(u8),
+    /// Any number of the bytes that the name of a principal has once it is escaped.
+    Escaped,
+}
+
 impl Template {
     /// Reads a template. Behind the principal must stand a `-` or a `.`, which no name of a
     /// principal has once it is [escaped](escape): so no tenant's prefix begins another's.
@@ -73,9 +80,49 @@ impl Template {
         Ok(())
     }
 
-    /// Whether the prefix depends on who the client is.
-    pub(super) fn needs_principal(&self) -> bool {
-        self.0.contains(&Part::Principal)
+    /// Whether the prefix depends on the virtual cluster.
+    pub(super) fn names_cluster(&self) -> bool {
+        self.0.contains(&Part::VirtualCluster)
+    }
+
+    /// Whether any prefix that the template makes for a virtual cluster begins one that another
+    /// template makes for another, or the other way round.
+    pub(super) fn meets(&self, cluster: &str, other: &Self, others_cluster: &str) -> bool {
+        let (own, others) = (self.atoms(cluster), other.atoms(others_cluster));
+        // Whether they meet from each place of the other on: from the ends, where one is read.
+        let mut below = vec![true; others.len() + 1];
+        for own in own.iter().rev() {
+            let mut right = true;
+            let places = others.iter().zip(below.windows(2)).rev().map(|(other, pair)| {
+                let &[down, both] = pair else { return true };
+                right = match (own, other) {
+                    (Atom::Byte(a), Atom::Byte(b)) => a == b && both,
+                    (Atom::Escaped, Atom::Byte(b)) => down || (is_escaped_byte(*b) && right),
+                    (Atom::Byte(a), Atom::Escaped) => right || (is_escaped_byte(*a) && down),
+                    (Atom::Escaped, Atom::Escaped) => right || down,
+                };
+                right
+            });
+            let mut row: Vec<bool> = places.collect();
+            row.reverse();
+            row.push(true);
+            below = row;
+        }
+        below.first() == Some(&true)
+    }
+
+    fn atoms(&self, cluster: &str) -> Vec<Atom> {
+        // Kafka has no two topics that differ in this alone.
+        let byte = |byte| Atom::Byte(if byte == b'.' { b'_' } else { byte });
+        let mut atoms = Vec::new();
+        for part in &self.0 {
+            match part {
+                Part::Literal(literal) => atoms.extend(literal.bytes().map(byte)),
+                Part::VirtualCluster => atoms.extend(cluster.bytes().map(byte)),
+                Part::Principal => atoms.push(Atom::Escaped),
+            }
+        }
+        atoms
     }
 
     /// The prefix of a tenant; `None` if it has none: nobody knows who the client is, or the name
@@ -106,6 +153,11 @@ fn escape(principal: &str, out: &mut String) {
             out.push_str(&format!("_{byte:02x}"));
         }
     }
+}
+
+/// Whether the escaped name of a principal may have the byte.
+fn is_escaped_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
 /// Whether the name of a topic may have the byte.
@@ -151,7 +203,50 @@ mod tests {
         assert_eq!(prefix("$(virtualClusterName)-", "two words", "x"), None);
     }
 
+    /// With the clusters `red` and `red-blue` all topics of the second were the first's too.
+    #[test]
+    fn prefixes_of_which_one_may_begin_another_meet() {
+        let meets = |one: &str, cluster: &str, other: &str, others_cluster: &str| {
+            let [one, other] = [one, other].map(|text| Template::parse(text).unwrap());
+            let meets = one.meets(cluster, &other, others_cluster);
+            assert_eq!(meets, other.meets(others_cluster, &one, cluster));
+            meets
+        };
+        let (cluster, principal) = ("$(virtualClusterName)-", "$(principal)-");
+        let both = "$(virtualClusterName)-$(principal)-";
+        assert!(!meets(cluster, "red", cluster, "blue"));
+        assert!(meets(cluster, "red", cluster, "red-blue") && meets(cluster, "a", cluster, "a"));
+        assert!(!meets(cluster, "red", cluster, "red2"));
+        assert!(meets("$(virtualClusterName)", "red", "$(virtualClusterName)", "red2"));
+        assert!(meets(cluster, "t.1", cluster, "t_1"));
+        assert!(meets(cluster, "red", principal, "x"), "a principal may be called red");
+        assert!(!meets("t.$(virtualClusterName)-", "red", "u.$(principal)-", "x"));
+        assert!(!meets(both, "eu", both, "us"));
+        assert!(meets(both, "eu", both, "eu-b"), "the principal b of eu");
+    }
+
     proptest! {
+        #[test]
+        fn templates_whose_prefixes_begin_one_another_meet(
+            clusters in proptest::array::uniform2("[ab._-]{1,3}"),
+            users in proptest::array::uniform2("[ab]{0,2}"),
+            which in 0_usize..4,
+        ) {
+            let templates =
+                ["$(virtualClusterName)-", "$(principal)-", "$(virtualClusterName)$(principal)-",
+                 "a$(principal).b"];
+            let one = Template::parse(templates[which]).unwrap();
+            for text in templates {
+                let other = Template::parse(text).unwrap();
+                let [a, b] = [(&one, 0), (&other, 1)].map(|(template, at)| {
+                    template.prefix(&clusters[at], &Principal::user(&users[at])).unwrap()
+                });
+                if a.starts_with(&b) || b.starts_with(&a) {
+                    prop_assert!(one.meets(&clusters[0], &other, &clusters[1]), "{} {}", a, b);
+                }
+            }
+        }
+
         #[test]
         fn no_principal_has_a_prefix_that_begins_another(one in ".{1,8}", other in ".{1,8}") {
             let [a, b] = [&one, &other].map(|user| prefix("$(principal)-", "", user).unwrap());

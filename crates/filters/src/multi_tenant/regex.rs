@@ -43,9 +43,8 @@ fn append_checked(pattern: &str, out: &mut String) -> Option<()> {
                 let escaped = letters.next()?;
                 match escaped {
                     'A' => continue,
-                    // Within a quotation brackets mean nothing.
-                    'Q' | 'E' => return None,
-                    _ => out.extend(['\\', escaped]),
+                    escaped if is_plain(escaped) => out.extend(['\\', escaped]),
+                    _ => return None,
                 }
                 continue;
             }
@@ -88,7 +87,7 @@ fn append_class(letters: &mut Letters<'_>, out: &mut String) -> Option<()> {
             ']' => break,
             '[' => return None,
             '\\' => {
-                let escaped = letters.next().filter(|it| !matches!(it, 'Q' | 'E'))?;
+                let escaped = letters.next().filter(|it| is_plain(*it))?;
                 out.extend(['\\', escaped]);
             }
             letter => out.push(letter),
@@ -97,6 +96,16 @@ fn append_class(letters: &mut Letters<'_>, out: &mut String) -> Option<()> {
     }
     out.push(']');
     Some(())
+}
+
+/// Whether a letter behind a backslash means the same to everybody, and nothing of what follows it.
+/// Within a quotation (`\Q`) brackets mean nothing, and a control character (`\c`) takes the next
+/// letter with it, be it a bracket.
+fn is_plain(escaped: char) -> bool {
+    escaped.is_ascii_punctuation()
+        || escaped == ' '
+        || matches!(escaped, 'd' | 'D' | 's' | 'S' | 'w' | 'W' | 'b' | 'B' | 'p' | 'P' | 'z')
+        || matches!(escaped, 'a' | 'f' | 'n' | 'r' | 't' | 'v' | 'x')
 }
 
 /// Appends what stands behind `(?`, up to the end of the flags, which it gives. Names of groups and
@@ -156,6 +165,9 @@ mod tests {
             "(?P<n>a)",
             "(?#)",
             "[a[:alpha:]]",
+            r"\c()|.*\c\(y",
+            r"[\c]|b",
+            r"(a)\1",
         ];
         for pattern in wrong {
             assert_eq!(with_prefix("t-", pattern), None, "{pattern}");

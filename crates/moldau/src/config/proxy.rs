@@ -130,6 +130,17 @@ pub(super) struct MultiTenantKeys {
     prefix: Option<At<String>>,
 }
 
+impl MultiTenantKeys {
+    fn filter(&self) -> Result<MultiTenant, Problem> {
+        let Some(prefix) = &self.prefix else {
+            let made = MultiTenant::new(&MultiTenantSettings::default());
+            return Ok(made.expect("the default prefix is one"));
+        };
+        let settings = MultiTenantSettings { prefix: prefix.value.clone() };
+        MultiTenant::new(&settings).map_err(|error| Problem::at(prefix, error))
+    }
+}
+
 fn default_admin() -> At<SocketAddr> {
     nowhere(SocketAddr::from(([127, 0, 0, 1], 9645)))
 }
@@ -158,6 +169,7 @@ pub(crate) fn config(file: File, sources: &mut Sources) -> Result<Config, Proble
         return Err(Problem::at(&clusters, "virtual_clusters: at least one is needed"));
     }
     check_names(&clusters.value)?;
+    check_tenants(&clusters.value)?;
     let clusters = std::mem::take(&mut clusters.value);
     let gateways: Vec<At<Gateway>> =
         clusters.iter().map(Cluster::gateway).collect::<Result<_, _>>()?;
@@ -188,7 +200,47 @@ fn check_names(clusters: &[Cluster]) -> Result<(), Problem> {
     Ok(())
 }
 
+/// Checks that no tenant of a virtual cluster can have a name of another's, where both lead to one
+/// real cluster.
+fn check_tenants(clusters: &[Cluster]) -> Result<(), Problem> {
+    let mut checked: Vec<(&Cluster, MultiTenant)> = Vec::new();
+    for cluster in clusters {
+        let name = &cluster.name;
+        let Some(tenants) = cluster.tenants()? else { continue };
+        if !tenants.suits(&name.value) {
+            let text = format!(
+                "name: {:?} has characters that names of topics do not have, which begin with it",
+                name.value
+            );
+            return Err(Problem::at(name, text));
+        }
+        for (other, others) in &checked {
+            let leads_there = |server| other.upstream.value.servers().any(|it| it == server);
+            let is_same_cluster = cluster.upstream.value.servers().any(leads_there);
+            if is_same_cluster && tenants.meets(&name.value, others, &other.name.value) {
+                let text = format!(
+                    "name: tenants of {:?} and of {:?} would share names on their cluster, where \
+                     the prefix of one begins that of the other",
+                    name.value, other.name.value
+                );
+                return Err(Problem::at(name, text));
+            }
+        }
+        checked.push((cluster, tenants));
+    }
+    Ok(())
+}
+
 impl Cluster {
+    /// The filter that gives names the beginning that they have on the cluster.
+    fn tenants(&self) -> Result<Option<MultiTenant>, Problem> {
+        let keys = self.filters.iter().rev().find_map(|entry| match &entry.value {
+            FilterEntry::MultiTenant(keys) => Some(keys),
+            _ => None,
+        });
+        keys.map(MultiTenantKeys::filter).transpose()
+    }
+
     fn gateway(&self) -> Result<At<Gateway>, Problem> {
         let (host, start) = (self.advertised_host.as_ref(), self.broker_port_start.as_ref());
         match (&self.gateway, &self.bootstrap) {
@@ -275,15 +327,7 @@ impl LimitKeys {
 fn filter(entry: At<FilterEntry>, sources: &mut Sources) -> Result<Arc<dyn Filter>, Problem> {
     Ok(match entry.value {
         FilterEntry::RecordEncryption(settings) => record_encryption::filter(*settings, sources)?,
-        FilterEntry::MultiTenant(MultiTenantKeys { prefix: None }) => {
-            let made = MultiTenant::new(&MultiTenantSettings::default());
-            Arc::new(made.expect("the default prefix is one"))
-        }
-        FilterEntry::MultiTenant(MultiTenantKeys { prefix: Some(prefix) }) => {
-            let settings = MultiTenantSettings { prefix: prefix.value.clone() };
-            let made = MultiTenant::new(&settings);
-            Arc::new(made.map_err(|error| Problem::at(&prefix, error))?)
-        }
+        FilterEntry::MultiTenant(keys) => Arc::new(keys.filter()?),
         FilterEntry::Authorization(AuthorizationKeys { rules_file }) => {
             let rules = Rules::parse(&sources.text(&rules_file)?).map_err(|error| {
                 Problem::at(&rules_file, format_args!("{}: {error}", rules_file.value.display()))

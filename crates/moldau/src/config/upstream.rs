@@ -30,6 +30,13 @@ pub(super) struct Keys {
     proxy_protocol: bool,
 }
 
+impl Upstream {
+    /// The bootstrap servers, as the file has them.
+    pub(super) fn servers(&self) -> impl Iterator<Item = &str> {
+        self.0.servers.iter().map(|server| server.value.as_str())
+    }
+}
+
 impl<'de> Deserialize<'de> for Upstream {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(EitherForm)

@@ -216,6 +216,49 @@ fn mistakes_of_virtual_clusters_among_themselves_are_told() {
     );
 }
 
+/// All names of the tenant `a-b` were names of the tenant `a` too, and nobody was told.
+#[test]
+fn tenants_that_would_share_names_are_a_mistake() {
+    let tenants = |keys: &str| format!("    filters:\n      - multi_tenant: {{{keys}}}\n");
+    let two = |first: &str, name: &str, upstream: &str, second: &str| {
+        let (first, second) = (tenants(first), tenants(second));
+        cluster(&format!(
+            "    upstream: [k:1]\n{first}  - name: {name}\n    bootstrap: 127.0.0.1:29092\n    \
+             upstream: {upstream}\n{second}"
+        ))
+    };
+    let principal = "prefix: $(principal)-";
+    assert_mistakes(
+        &[],
+        &[
+            mistake(
+                &two("", "a-b", "[l:1, k:1]", ""),
+                "7:11: name: tenants of \"a-b\" and of \"a\" would share names on their cluster, \
+                 where the prefix of one begins that of the other",
+            ),
+            mistake(
+                &two("", "b", "[k:1]", principal),
+                "7:11: name: tenants of \"b\" and of \"a\" would share names on their cluster, \
+                 where the prefix of one begins that of the other",
+            ),
+            mistake(
+                &two("", "b c", "[k:1]", ""),
+                "7:11: name: \"b c\" has characters that names of topics do not have, which begin \
+                 with it",
+            ),
+        ],
+    );
+    let dir = tempfile::tempdir().unwrap();
+    for file in [
+        two("", "ab", "[k:1]", ""),
+        two("", "a-b", "[l:1]", ""),
+        two(principal, "b", "[k:1]", principal),
+    ] {
+        let output = check(dir.path(), &file);
+        assert!(output.status.success(), "{file}{output:?}");
+    }
+}
+
 #[test]
 fn ports_that_may_meet_are_a_warning() {
     let dir = tempfile::tempdir().unwrap();
