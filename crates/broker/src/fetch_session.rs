@@ -5,12 +5,20 @@
 //! finds it full of busier sessions is served without one, which is correct and only costs bytes.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use moldau_protocol::{ErrorCode, Uuid};
 
 /// Sessions kept at a time, as in Kafka's `max.incremental.fetch.session.cache.slots`.
 const SESSIONS_MAX: usize = 1_000;
+
+/// Bytes that the partitions of all sessions may take: those of a million. A client may name any
+/// number of partitions, whether they exist or not.
+const BYTES_MAX: usize = 256 << 20;
+
+/// Bytes that a partition takes but for its topic's name.
+const PARTITION_BYTES: usize = 256;
 
 /// A session that was not used for this long gives way to another (Kafka: two minutes).
 const EVICTABLE_AFTER_MS: i64 = 120_000;
@@ -42,6 +50,17 @@ pub(crate) struct Told {
     pub(crate) log_start_offset: i64,
 }
 
+impl FetchPartition {
+    /// Bytes that it takes in a session, at most.
+    fn bytes(&self) -> usize {
+        let name_bytes = match &self.topic {
+            TopicRef::Name(name) => name.len(),
+            TopicRef::Id(_) => 0,
+        };
+        PARTITION_BYTES + name_bytes
+    }
+}
+
 #[derive(Debug)]
 struct SessionPartition {
     asked: FetchPartition,
@@ -59,23 +78,48 @@ pub(crate) struct Session {
     next_turn: u64,
     next_epoch: i32,
     last_used_ms: i64,
+    /// Bytes of the partitions, and of those of all sessions.
+    bytes: usize,
+    all_bytes: Arc<AtomicUsize>,
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.all_bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
 }
 
 impl Session {
+    fn begun(now_ms: i64, all_bytes: &Arc<AtomicUsize>) -> Self {
+        Self {
+            by_turn: BTreeMap::new(),
+            turns: HashMap::new(),
+            next_turn: 0,
+            next_epoch: 1,
+            last_used_ms: now_ms,
+            bytes: 0,
+            all_bytes: Arc::clone(all_bytes),
+        }
+    }
+
     fn upsert(&mut self, asked: FetchPartition) {
         let key = (asked.topic.clone(), asked.partition);
         if let Some(entry) = self.turns.get(&key).and_then(|turn| self.by_turn.get_mut(turn)) {
             entry.asked = asked;
             return;
         }
+        self.bytes += asked.bytes();
+        self.all_bytes.fetch_add(asked.bytes(), Ordering::Relaxed);
         self.turns.insert(key, self.next_turn);
         self.by_turn.insert(self.next_turn, SessionPartition { asked, told: None });
         self.next_turn += 1;
     }
 
     fn forget(&mut self, topic: &TopicRef, partition: i32) {
-        if let Some(turn) = self.turns.remove(&(topic.clone(), partition)) {
-            self.by_turn.remove(&turn);
+        let turn = self.turns.remove(&(topic.clone(), partition));
+        if let Some(SessionPartition { asked, .. }) = turn.and_then(|it| self.by_turn.remove(&it)) {
+            self.bytes -= asked.bytes();
+            self.all_bytes.fetch_sub(asked.bytes(), Ordering::Relaxed);
         }
     }
 
@@ -143,6 +187,8 @@ pub(crate) struct SessionRequest {
 pub(crate) struct FetchSessions {
     /// Guards the table only; a session has a lock of its own, taken after this one or alone.
     sessions: Mutex<HashMap<i32, Arc<Mutex<Session>>>>,
+    /// Bytes of the partitions of all sessions.
+    bytes: Arc<AtomicUsize>,
 }
 
 impl FetchSessions {
@@ -174,10 +220,16 @@ impl FetchSessions {
     fn open(&self, now_ms: i64, request: SessionRequest) -> FetchScope {
         let mut sessions = lock(&self.sessions);
         sessions.remove(&request.session_id);
-        if sessions.len() >= SESSIONS_MAX && !evict_idle(&mut sessions, now_ms) {
-            return FetchScope::Sessionless(request.partitions);
+        let has_room = |sessions: &HashMap<_, _>| {
+            sessions.len() < SESSIONS_MAX && self.has_room(&request.partitions)
+        };
+        if !has_room(&sessions) {
+            evict_idle(&mut sessions, now_ms);
+            if !has_room(&sessions) {
+                return FetchScope::Sessionless(request.partitions);
+            }
         }
-        let mut session = Session { next_epoch: 1, last_used_ms: now_ms, ..Session::default() };
+        let mut session = Session::begun(now_ms, &self.bytes);
         for partition in request.partitions {
             session.upsert(partition);
         }
@@ -192,11 +244,20 @@ impl FetchSessions {
         FetchScope::Full { session_id, session }
     }
 
+    fn has_room(&self, partitions: &[FetchPartition]) -> bool {
+        let wanted: usize = partitions.iter().map(FetchPartition::bytes).sum();
+        self.bytes.load(Ordering::Relaxed).saturating_add(wanted) <= BYTES_MAX
+    }
+
     fn update(&self, now_ms: i64, request: SessionRequest) -> Result<FetchScope, ErrorCode> {
-        let session = lock(&self.sessions)
-            .get(&request.session_id)
-            .cloned()
-            .ok_or(ErrorCode::FetchSessionIdNotFound)?;
+        let mut sessions = lock(&self.sessions);
+        let session = sessions.get(&request.session_id).cloned();
+        let session = session.ok_or(ErrorCode::FetchSessionIdNotFound)?;
+        if !request.partitions.is_empty() && !self.has_room(&request.partitions) {
+            sessions.remove(&request.session_id);
+            return Err(ErrorCode::FetchSessionIdNotFound);
+        }
+        drop(sessions);
         let mut state = lock(&session);
         if state.next_epoch != request.session_epoch {
             return Err(ErrorCode::InvalidFetchSessionEpoch);
@@ -220,15 +281,14 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn evict_idle(sessions: &mut HashMap<i32, Arc<Mutex<Session>>>, now_ms: i64) -> bool {
+fn evict_idle(sessions: &mut HashMap<i32, Arc<Mutex<Session>>>, now_ms: i64) {
     let oldest = sessions
         .iter()
         .map(|(id, session)| (lock(session).last_used_ms, *id))
         .min()
         .filter(|(last_used_ms, _)| now_ms - last_used_ms >= EVICTABLE_AFTER_MS);
-    match oldest {
-        Some((_, id)) => sessions.remove(&id).is_some(),
-        None => false,
+    if let Some((_, id)) = oldest {
+        sessions.remove(&id);
     }
 }
 
@@ -326,5 +386,30 @@ mod tests {
         let later = sessions.resolve(EVICTABLE_AFTER_MS, request(0, 0, vec![asked(0, 0)])).unwrap();
         assert!(matches!(later, FetchScope::Full { .. }));
         assert_eq!(sessions.len(), SESSIONS_MAX);
+    }
+
+    /// A client that named ever more partitions in one session had the broker keep all of them.
+    #[test]
+    fn sessions_hold_no_more_partitions_than_there_is_room_for() {
+        let sessions = FetchSessions::default();
+        let named =
+            |first: i32, count: i32| (first..first + count).map(|it| asked(it, 0)).collect();
+        let id = opened(&sessions, vec![asked(0, 0)]);
+        let per_request = 200_000;
+        let mut epoch = 0;
+        let refused = loop {
+            epoch += 1;
+            let more: Vec<_> = named(epoch * per_request, per_request);
+            match sessions.resolve(0, request(id, epoch, more)) {
+                Ok(_) => assert!(epoch < 100, "there is no end"),
+                Err(code) => break code,
+            }
+        };
+        assert_eq!(refused, ErrorCode::FetchSessionIdNotFound);
+        assert_eq!((sessions.len(), sessions.bytes.load(Ordering::Relaxed)), (0, 0));
+        let all = named(0, 1 + i32::try_from(BYTES_MAX / PARTITION_BYTES).unwrap());
+        let scope = sessions.resolve(0, request(0, 0, all)).unwrap();
+        assert!(matches!(scope, FetchScope::Sessionless(_)));
+        opened(&sessions, vec![asked(0, 0)]);
     }
 }

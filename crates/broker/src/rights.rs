@@ -12,10 +12,15 @@ use std::sync::atomic::Ordering;
 
 use crate::authorizer::{CLUSTER_NAME, Operation, ResourceType, Subject};
 use crate::security::Security;
+use crate::topic_config::shown;
 
 /// Decisions that a connection remembers. One that uses more names than that begins anew; a
 /// client uses some dozens.
 const REMEMBERED_MAX: usize = 1_024;
+
+/// Bytes of a name whose decision is remembered. No topic has a longer one, and clients may ask for
+/// names that are a hundred times as long.
+const NAME_BYTES_MAX: usize = 249;
 
 /// A kind of decision: what is done to which type of resource.
 pub(crate) type Right = (ResourceType, Operation);
@@ -57,6 +62,7 @@ impl Access {
         let decided = self.security.allows(&self.subject, operation, resource_type, name);
         if !decided {
             let (principal, address) = (&self.subject.principal, self.subject.address);
+            let name = shown(name);
             tracing::info!(principal, %address, ?operation, ?resource_type, name, "denied");
         }
         remembered.keep(right, name, decided);
@@ -105,6 +111,9 @@ impl Remembered {
     }
 
     fn keep(&mut self, right: Right, name: &str, decided: bool) {
+        if name.len() > NAME_BYTES_MAX {
+            return;
+        }
         if self.count >= REMEMBERED_MAX {
             *self = Self { generation: self.generation, ..Self::default() };
         }
@@ -132,6 +141,11 @@ impl Rights {
     /// Whether anything can be denied.
     pub(crate) fn are_restricted(&self) -> bool {
         self.access.is_some()
+    }
+
+    /// How often the ACLs have changed: what was decided under another generation is void.
+    pub(crate) fn generation(&self) -> u64 {
+        self.access.as_ref().map_or(0, |access| access.security.generation())
     }
 
     /// Whether the sender may do this to the resource of this name.

@@ -6,6 +6,8 @@
 //! whole cluster (the broker of the empty name), and no groups, loggers or client metrics with a
 //! configuration.
 
+use std::collections::HashSet;
+
 use moldau_protocol::ErrorCode;
 use moldau_protocol::messages::describe_configs_request::DescribeConfigsResource;
 use moldau_protocol::messages::describe_configs_response::{
@@ -36,17 +38,26 @@ const SOURCE_DEFAULT: i8 = 5;
 /// Kafka's number for free text; the broker's settings are shown as such.
 const TYPE_STRING: i8 = 2;
 
+const TWICE: &str = "a resource stands in a request once";
+
 pub(crate) fn handle(
     call: &Call<'_>,
     request: DescribeConfigsRequest,
 ) -> Outcome<DescribeConfigsResponse> {
+    let mut seen = HashSet::new();
     let results = request.resources.iter().map(|resource| {
+        let is_first = seen.insert((resource.resource_type, &resource.resource_name));
         let mut result = DescribeConfigsResult {
             resource_type: resource.resource_type,
             resource_name: resource.resource_name.clone(),
             ..DescribeConfigsResult::default()
         };
-        match describe(call, resource, &request) {
+        let described = match is_first {
+            true => describe(call, resource, &request),
+            // A configuration is a hundred times as long as its name.
+            false => Err(Refusal::new(ErrorCode::InvalidRequest, TWICE)),
+        };
+        match described {
             Ok(configs) => result.configs = configs,
             Err(refusal) => {
                 result.error_code = refusal.code.into();

@@ -4,7 +4,8 @@
 //! before the offset asked for and may be larger than every limit. Nothing above the high watermark
 //! is served, and the last stable offset is the high watermark, since there are no transactions. A
 //! fetch that finds less than `min_bytes` waits: one waiter is registered with every partition,
-//! then all are read again whenever one has moved, until `max_wait_ms` is over.
+//! then all are read again whenever one has moved, until `max_wait_ms` is over. Unlike in Kafka, an
+//! ACL that changes meanwhile holds for what is read then.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
@@ -152,10 +153,11 @@ impl Fetch {
                 lock(session).partitions()
             }
         };
+        let generation = self.rights.generation();
         let denied = self.denied(&partitions).await;
         let mut gathered = self.gather(&partitions, &denied).await;
         if !self.is_enough(&gathered) && !partitions.is_empty() {
-            gathered = self.wait(&partitions, &denied).await;
+            gathered = self.wait(&partitions, denied, generation).await;
         }
         self.state.counters.fetched(gathered.bytes);
         self.respond(gathered)
@@ -165,13 +167,24 @@ impl Fetch {
         gathered.has_error || gathered.bytes >= self.limits.bytes_min || self.limits.wait.is_zero()
     }
 
-    /// Reads again and again until there is enough or the time is over.
-    async fn wait(&self, partitions: &[FetchPartition], denied: &Denied) -> Gathered {
+    /// Reads again and again until there is enough or the time is over. Rights that are taken
+    /// meanwhile, after this generation of ACLs, are gone at the next read.
+    async fn wait(
+        &self,
+        partitions: &[FetchPartition],
+        mut denied: Denied,
+        mut generation: u64,
+    ) -> Gathered {
         let deadline = Instant::now() + self.limits.wait;
         let waiter = Waiter::new();
         let mut watches = self.watch(partitions, &waiter);
         loop {
-            let gathered = self.gather(partitions, denied).await;
+            let current = self.rights.generation();
+            if current != generation {
+                generation = current;
+                denied = self.denied(partitions).await;
+            }
+            let gathered = self.gather(partitions, &denied).await;
             if self.is_enough(&gathered) || timeout_at(deadline, waiter.moved()).await.is_err() {
                 return gathered;
             }

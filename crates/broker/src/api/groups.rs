@@ -2,6 +2,8 @@
 //!
 //! KIP-518 state filter, KIP-848 type filter (every group is classic), KIP-1043 error messages.
 
+use std::collections::HashSet;
+
 use moldau_coordinator::{GroupDescription, Reply};
 use moldau_protocol::ErrorCode;
 use moldau_protocol::messages::delete_groups_response::DeletableGroupResult;
@@ -50,7 +52,10 @@ pub(crate) fn describe(
     call: &Call<'_>,
     request: DescribeGroupsRequest,
 ) -> Outcome<DescribeGroupsResponse> {
-    let groups = request.groups.into_iter().map(|group_id| {
+    // Each is described once, so that an answer is bounded by the groups that exist.
+    let mut seen = HashSet::new();
+    let groups = request.groups.into_iter().filter(|group_id| seen.insert(group_id.clone()));
+    let groups = groups.map(|group_id| {
         if !call.rights.allow(ResourceType::Group, Operation::Describe, &group_id) {
             return unauthorized(group_id);
         }

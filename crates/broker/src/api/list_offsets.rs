@@ -30,6 +30,9 @@ const EARLIEST_LOCAL: i64 = -4;
 const LATEST_TIERED: i64 = -5;
 const EARLIEST_PENDING_UPLOAD: i64 = -6;
 
+/// Elements of a turn that a lookup by time counts for, of which one may take milliseconds.
+const LOOKUP_BY_TIME_COST: usize = 1024;
+
 pub(crate) fn handle(call: &Call<'_>, request: ListOffsetsRequest) -> Outcome<ListOffsetsResponse> {
     let state = Arc::clone(call.state);
     let version = call.version;
@@ -42,7 +45,7 @@ pub(crate) fn handle(call: &Call<'_>, request: ListOffsetsRequest) -> Outcome<Li
             let is_allowed = rights.allow(Topic, Describe, &topic.name);
             let mut partitions = Vec::with_capacity(topic.partitions.len());
             for asked in &topic.partitions {
-                turns.step(1).await;
+                turns.step(cost(asked.timestamp)).await;
                 let found = match is_known(asked.timestamp, version) {
                     _ if !is_allowed => Err(ErrorCode::TopicAuthorizationFailed),
                     true => {
@@ -64,6 +67,14 @@ pub(crate) fn handle(call: &Call<'_>, request: ListOffsetsRequest) -> Outcome<Li
         }
         ListOffsetsResponse { topics, ..ListOffsetsResponse::default() }
     }))
+}
+
+/// What a lookup counts for: one by time reads and unpacks a batch.
+fn cost(timestamp: i64) -> usize {
+    match timestamp {
+        0.. | MAX_TIMESTAMP => LOOKUP_BY_TIME_COST,
+        _ => 1,
+    }
 }
 
 /// Whether the version has a meaning for the timestamp; the special ones came one after the other.

@@ -3,6 +3,8 @@
 //! KIP-320 leader epochs, KIP-447 stable offsets (always stable: there are no transactions),
 //! KIP-709 several groups at once, KIP-516 topic ids in version 10.
 
+use std::collections::HashSet;
+
 use moldau_coordinator::{
     self as coordinator, FetchedOffset, PartitionCommit, Reply, TopicCommit, TopicResult,
 };
@@ -147,7 +149,12 @@ fn tell(answer: &mut OffsetCommitResponseTopic, result: &TopicResult) {
 
 pub(crate) fn fetch(call: &Call<'_>, request: OffsetFetchRequest) -> Outcome<OffsetFetchResponse> {
     let response = if call.version >= FETCH_BATCHED_SINCE {
-        let groups = request.groups.into_iter().map(|group| fetch_group(call, group));
+        let mut seen = HashSet::new();
+        let groups =
+            request.groups.into_iter().map(|group| match seen.insert(group.group_id.clone()) {
+                true => fetch_group(call, group),
+                false => group_refused(group.group_id, ErrorCode::InvalidRequest),
+            });
         OffsetFetchResponse { groups: groups.collect(), ..OffsetFetchResponse::default() }
     } else {
         fetch_older(call, request)
@@ -207,16 +214,10 @@ fn fetch_older(call: &Call<'_>, request: OffsetFetchRequest) -> OffsetFetchRespo
 
 fn fetch_group(call: &Call<'_>, asked: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup {
     if !call.rights.allow(ResourceType::Group, Operation::Describe, &asked.group_id) {
-        return OffsetFetchResponseGroup {
-            group_id: asked.group_id,
-            error_code: ErrorCode::GroupAuthorizationFailed.into(),
-            ..OffsetFetchResponseGroup::default()
-        };
+        return group_refused(asked.group_id, ErrorCode::GroupAuthorizationFailed);
     }
     let topics = match asked.topics {
-        Some(topics) => {
-            topics.into_iter().map(|topic| fetch_topic(call, &asked.group_id, topic)).collect()
-        }
+        Some(topics) => fetch_topics(call, &asked.group_id, topics),
         None => {
             let groups = &call.state.groups;
             let all = groups.view(|groups| groups.offset_fetch(&asked.group_id, None));
@@ -232,6 +233,30 @@ fn fetch_group(call: &Call<'_>, asked: OffsetFetchRequestGroup) -> OffsetFetchRe
         topics,
         ..OffsetFetchResponseGroup::default()
     }
+}
+
+fn group_refused(group_id: String, code: ErrorCode) -> OffsetFetchResponseGroup {
+    let error_code = code.into();
+    OffsetFetchResponseGroup { group_id, error_code, ..OffsetFetchResponseGroup::default() }
+}
+
+/// Each partition is told once, so that an answer is bounded by what was committed: the metadata of
+/// a commit is a thousand times as long as the index of its partition.
+fn fetch_topics(
+    call: &Call<'_>,
+    group_id: &str,
+    topics: Vec<OffsetFetchRequestTopics>,
+) -> Vec<OffsetFetchResponseTopics> {
+    let mut seen = HashSet::new();
+    let topics = topics.into_iter().map(|mut topic| {
+        if !seen.insert((topic.name.clone(), topic.topic_id)) {
+            return fetch_refused(topic, ErrorCode::InvalidRequest.into());
+        }
+        let mut partitions = HashSet::new();
+        topic.partition_indexes.retain(|index| partitions.insert(*index));
+        fetch_topic(call, group_id, topic)
+    });
+    topics.collect()
 }
 
 fn fetch_topic(

@@ -175,7 +175,12 @@ impl AccessControlEntry {
     /// Whether the entry is about the subject.
     pub(crate) fn names(&self, subject: &Subject) -> bool {
         (self.principal == WILDCARD_PRINCIPAL || self.principal == subject.principal)
-            && (self.host == WILDCARD || self.host.parse() == Ok(subject.address))
+            && (self.host == WILDCARD || self.is_from(subject.address))
+    }
+
+    /// Whether the host is this address, which an IPv4 one may be in the form of IPv6 too.
+    fn is_from(&self, address: IpAddr) -> bool {
+        self.host.parse().is_ok_and(|host: IpAddr| host.to_canonical() == address.to_canonical())
     }
 
     /// Whether the entry decides about the operation: what may be read, written, deleted or altered

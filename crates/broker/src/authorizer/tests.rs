@@ -98,6 +98,17 @@ fn a_super_user_may_do_what_is_denied() {
     assert!(authorizer(false).allows(&acls, &admin, Op::Write, ResourceType::Topic, "orders"));
 }
 
+/// A host that was denied in the IPv6 form of its IPv4 address could do everything.
+#[test]
+fn an_address_of_ipv4_is_the_same_in_the_form_of_ipv6() {
+    let pattern = (ResourceType::Topic, PatternType::Literal, "orders");
+    let everyone = literal("orders", Permission::Allow, Op::Read);
+    for (host, is_allowed) in [("::ffff:10.0.0.1", false), ("::ffff:10.0.0.2", true), ("x", true)] {
+        let denied = acl(pattern, ("User:alice", host), Permission::Deny, Op::Read);
+        assert_eq!(allows(&[everyone.clone(), denied], Op::Read, "orders"), is_allowed, "{host}");
+    }
+}
+
 #[test]
 fn names_are_matched_literally_by_prefix_or_all() {
     let read = |acl: Acl, name| allows(&[acl], Op::Read, name);

@@ -8,12 +8,12 @@ use moldau_net::Reply;
 use moldau_protocol::messages::create_partitions_request::CreatePartitionsTopic;
 use moldau_protocol::messages::metadata_request::MetadataRequestTopic;
 use moldau_protocol::messages::{
-    CreatePartitionsRequest, DescribeClusterRequest, DescribeTopicPartitionsRequest,
+    CreatePartitionsRequest, DescribeClusterRequest, DescribeTopicPartitionsRequest, FetchRequest,
     InitProducerIdRequest, ListGroupsRequest, MetadataRequest, describe_topic_partitions_request,
 };
 use moldau_protocol::{ApiKey, ErrorCode, Uuid};
 
-use super::acls::{CLUSTER, GROUP, READ, TOPIC, TRANSACTIONAL_ID};
+use super::acls::{CLUSTER, GROUP, READ, TOPIC, TRANSACTIONAL_ID, every_deletion};
 use super::requests::{
     FETCH_BY_NAME, commit, creatable, create, fetch, fetch_topic, fetch_topic_id, join,
     list_offsets, only,
@@ -277,7 +277,7 @@ fn a_right_that_is_taken_is_gone_at_once() {
     let offset = || code(world.offset_at("orders", 0, -1).error_code);
     assert_eq!(offset(), ErrorCode::None);
     world.be("admin");
-    world.ask(&super::acls::every_deletion());
+    world.ask(&every_deletion());
     world.be("alice");
     assert_eq!(offset(), ErrorCode::TopicAuthorizationFailed);
 }
@@ -312,4 +312,20 @@ fn lookups_say_nothing_of_topics_that_may_not_be_described() {
         assert_eq!(code(told.error_code), ErrorCode::TopicAuthorizationFailed);
         assert_eq!((told.offset, told.timestamp, told.leader_epoch), (-1, -1, -1));
     }
+}
+
+/// A consumer that waited for records got those that came minutes after its right was taken.
+#[test]
+fn a_right_that_is_taken_is_gone_for_a_fetch_that_waits() {
+    let world = world();
+    world.allow(TOPIC, "orders", READ);
+    let waiting =
+        FetchRequest { max_wait_ms: 300_000, ..fetch(vec![fetch_topic("orders", &[(0, 0)])]) };
+    let mut pending = world.begin(FETCH_BY_NAME, &waiting);
+    assert!(!world.poll(&mut pending));
+    world.be("admin");
+    world.ask(&every_deletion());
+    world.append("orders", 0, batch(NOW_MS, &["a"]));
+    let mut answer = world.finish::<FetchRequest>(pending);
+    assert_eq!(code(only(&mut answer).error_code), ErrorCode::TopicAuthorizationFailed);
 }

@@ -283,3 +283,21 @@ fn an_altered_configuration_holds_for_the_next_produce() {
     let refused = world.produce("orders", 0, batch(NOW_MS, &["a"]));
     assert_eq!(code(refused.error_code), ErrorCode::MessageTooLarge);
 }
+
+/// A hundred bytes of a request came back as several thousand, as often as they stood in it.
+#[test]
+fn a_configuration_is_described_once_in_an_answer() {
+    let world = World::new();
+    world.create("orders", 1);
+    let resource = DescribeConfigsResource {
+        resource_type: TOPIC,
+        resource_name: "orders".to_owned(),
+        configuration_keys: None,
+        ..DescribeConfigsResource::default()
+    };
+    let request = DescribeConfigsRequest { resources: vec![resource; 2], ..Default::default() };
+    let results = world.ask(&request).results;
+    let told: Vec<_> =
+        results.iter().map(|it| (code(it.error_code), it.configs.is_empty())).collect();
+    assert_eq!(told, [(ErrorCode::None, false), (ErrorCode::InvalidRequest, true)]);
+}

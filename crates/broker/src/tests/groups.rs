@@ -7,7 +7,9 @@ use moldau_protocol::messages::leave_group_request::MemberIdentity;
 use moldau_protocol::messages::offset_delete_request::{
     OffsetDeleteRequestPartition, OffsetDeleteRequestTopic,
 };
-use moldau_protocol::messages::offset_fetch_request::OffsetFetchRequestGroup;
+use moldau_protocol::messages::offset_fetch_request::{
+    OffsetFetchRequestGroup, OffsetFetchRequestTopics,
+};
 use moldau_protocol::messages::{
     DeleteGroupsRequest, DescribeGroupsRequest, FindCoordinatorRequest, HeartbeatRequest,
     JoinGroupRequest, JoinGroupResponse, LeaveGroupRequest, ListGroupsRequest, OffsetCommitRequest,
@@ -309,4 +311,35 @@ fn a_commit_that_the_journal_refused_is_not_shown() {
     let shown = world.ask_in(9, &request);
     assert_eq!(code(shown.groups[0].error_code), ErrorCode::CoordinatorNotAvailable);
     assert!(shown.groups[0].topics.is_empty());
+}
+
+/// The metadata of a commit came back as often as a request named its partition.
+#[test]
+fn what_stands_in_a_request_again_is_not_told_again() {
+    let world = World::new();
+    world.create("orders", 2);
+    assert_eq!(world.commit(GROUP, "orders", 0, 7), ErrorCode::None);
+    let topic = OffsetFetchRequestTopics {
+        name: "orders".to_owned(),
+        partition_indexes: vec![0, 0, 1, 0],
+        ..OffsetFetchRequestTopics::default()
+    };
+    let group = OffsetFetchRequestGroup {
+        group_id: GROUP.to_owned(),
+        topics: Some(vec![topic; 2]),
+        ..OffsetFetchRequestGroup::default()
+    };
+    let request = OffsetFetchRequest { groups: vec![group; 2], ..OffsetFetchRequest::default() };
+    let told = world.ask_in(9, &request).groups;
+    let codes = told.iter().map(|group| (code(group.error_code), group.topics.len()));
+    let again = ErrorCode::InvalidRequest;
+    assert_eq!(codes.collect::<Vec<_>>(), [(ErrorCode::None, 2), (again, 0)]);
+    let [first, second] = &told[0].topics[..] else { panic!("two topics were asked for") };
+    let offsets: Vec<_> =
+        first.partitions.iter().map(|it| (it.partition_index, it.committed_offset)).collect();
+    assert_eq!(offsets, [(0, 7), (1, -1)]);
+    assert!(second.partitions.iter().all(|it| code(it.error_code) == again));
+    let groups = vec![GROUP.to_owned(); 3];
+    let described = world.ask(&DescribeGroupsRequest { groups, ..Default::default() });
+    assert_eq!(described.groups.len(), 1);
 }
