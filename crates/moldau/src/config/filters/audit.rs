@@ -19,6 +19,9 @@ use crate::config::{Sources, at_least_one};
 /// Lines that wait to be written: some seconds of a busy proxy, and a few MiB.
 const LINES_MAX: usize = 8192;
 
+/// Between two tries to write where that failed.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
+
 /// The keys of the filter.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -63,15 +66,18 @@ impl Writer {
         let Self { file, lines } = self;
         let name =
             file.as_ref().map_or("standard output".to_owned(), |path| path.display().to_string());
-        let out: io::Result<Box<dyn Write + Send>> = match file {
-            Some(path) => append(&path, true).map(|file| Box::new(file) as _),
-            None => Ok(Box::new(io::stdout())),
+        let open = move || -> io::Result<Box<dyn Write + Send>> {
+            Ok(match &file {
+                Some(path) => Box::new(append(path, true)?),
+                None => Box::new(io::stdout()),
+            })
         };
-        let out = out.map_err(|error| format!("{name}: {error}"))?;
+        let out = open().map_err(|error| format!("{name}: {error}"))?;
         let write = move || {
-            if let Err(error) = write_all(out, lines) {
-                eprintln!("moldau proxy: the audit ends: {name}: {error}");
-            }
+            write_all(out, open, lines, |error| {
+                eprintln!("moldau proxy: lines of the audit wait: {name}: {error}");
+                std::thread::sleep(RETRY_PAUSE);
+            });
             drop(working);
         };
         let thread = std::thread::Builder::new().name("audit".to_owned());
@@ -79,15 +85,36 @@ impl Writer {
     }
 }
 
-fn write_all(mut out: impl Write, mut lines: mpsc::Receiver<Vec<u8>>) -> io::Result<()> {
+/// Writes lines until nobody sends any. One that cannot be written is tried again with what `open`
+/// gives, after `failed`: a disk that was full for a while costs only the lines for which there was
+/// no room meanwhile.
+fn write_all<W: Write>(
+    mut out: W,
+    mut open: impl FnMut() -> io::Result<W>,
+    mut lines: mpsc::Receiver<Vec<u8>>,
+    mut failed: impl FnMut(&io::Error),
+) {
     while let Some(line) = lines.blocking_recv() {
-        // At once, so that lines of several writers to one file do not mix.
-        out.write_all(&line)?;
-        if lines.is_empty() {
-            out.flush()?;
+        let mut written = write(&mut out, &line, lines.is_empty());
+        while let Err(error) = written {
+            failed(&error);
+            if lines.is_closed() {
+                return;
+            }
+            written = open().and_then(|anew| {
+                out = anew;
+                // Ends what was written of the line.
+                out.write_all(b"\n")?;
+                write(&mut out, &line, lines.is_empty())
+            });
         }
     }
-    out.flush()
+}
+
+/// Writes a line at once, so that lines of several writers to one file do not mix.
+fn write(out: &mut impl Write, line: &[u8], is_last: bool) -> io::Result<()> {
+    out.write_all(line)?;
+    if is_last { out.flush() } else { Ok(()) }
 }
 
 fn append(path: &Path, create: bool) -> io::Result<File> {
@@ -131,4 +158,58 @@ fn check_writable(file: &At<PathBuf>) -> Result<(), Problem> {
         opened => opened.map(drop),
     };
     checked.map_err(|error| Problem::at(file, format_args!("{}: {error}", path.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    use super::*;
+
+    /// Takes some bytes, and fails once there is no room.
+    struct Disk {
+        bytes: Rc<RefCell<Vec<u8>>>,
+        room: usize,
+    }
+
+    impl Write for Disk {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let taken = bytes.len().min(self.room);
+            if taken == 0 {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            self.room -= taken;
+            self.bytes.borrow_mut().extend_from_slice(&bytes[..taken]);
+            Ok(taken)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// A disk that was full once ended the audit until somebody looked.
+    #[test]
+    fn a_line_that_finds_no_room_is_written_once_there_is() {
+        let (sink, lines) = mpsc::channel(9);
+        for line in ["{1}\n", "{2}\n", "{3}\n"] {
+            sink.try_send(line.as_bytes().to_vec()).unwrap();
+        }
+        let bytes: Rc<RefCell<Vec<u8>>> = Rc::default();
+        let disk = |room| Disk { bytes: Rc::clone(&bytes), room };
+        let (mut sink, mut failures) = (Some(sink), 0);
+        let mut rooms = [0, 1, 5].into_iter();
+        let open = || Ok(disk(rooms.next().expect("a fourth try has room")));
+        write_all(disk(6), open, lines, |_| {
+            failures += 1;
+            // The proxy ends while the last line waits.
+            if failures == 4 {
+                drop(sink.take());
+            }
+        });
+        assert_eq!(failures, 4);
+        let written = String::from_utf8(bytes.take()).unwrap();
+        assert_eq!(written, "{1}\n{2\n\n{2}\n");
+    }
 }
