@@ -4,6 +4,7 @@
 //! each, audits every record, and ends in one [`RunResult`] with its verdict.
 
 mod bench;
+mod connecting;
 mod control;
 pub mod cores;
 pub mod file;

@@ -15,13 +15,14 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use moldau_client::ClusterOptions;
+use moldau_client::{ClusterOptions, ConnectionOptions, Security};
 use tokio::sync::watch;
 
 use crate::cpu::{CpuMeter, HostUsage, ProcessUsage};
 use crate::error::Error;
 use crate::histograms::Latencies;
 use crate::ledger::{DeliveryLedger, SentLedger};
+use crate::payload::Account;
 use crate::run::Slot;
 use crate::workload::Workload;
 pub(crate) use clock::{BlockingTimer, RunClock};
@@ -84,8 +85,8 @@ impl Layout {
 pub struct Setup {
     /// Address that the clients connect to first.
     pub bootstrap: String,
-    /// Whether they reach every broker there, see [`ClusterOptions::bootstrap_only`].
-    pub bootstrap_only: bool,
+    /// How they connect, and what they should see.
+    pub clients: Clients,
     /// An existing topic.
     pub topic: String,
     /// Number of the run, in every record.
@@ -102,9 +103,23 @@ pub struct Setup {
     pub processes: Vec<(String, u32)>,
 }
 
+/// How the clients of a run connect, and what they should see.
+#[derive(Clone, Debug, Default)]
+pub struct Clients {
+    /// Whether they reach every broker at the first address, see
+    /// [`ClusterOptions::bootstrap_only`].
+    pub bootstrap_only: bool,
+    /// How they secure connections, and who they say they are.
+    pub security: Security,
+    /// How the account in documents reaches the consumer.
+    pub account: Account,
+}
+
 impl Setup {
     fn cluster_options(&self) -> ClusterOptions {
-        ClusterOptions { bootstrap_only: self.bootstrap_only, ..ClusterOptions::default() }
+        let Clients { bootstrap_only, security, .. } = self.clients.clone();
+        let connection = ConnectionOptions { security, ..ConnectionOptions::default() };
+        ClusterOptions { connection, bootstrap_only, ..ClusterOptions::default() }
     }
 }
 
@@ -416,7 +431,8 @@ fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-fn runtime() -> Result<tokio::runtime::Runtime, Error> {
+/// A runtime of the calling thread alone.
+pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Error> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -1,4 +1,4 @@
-//! The value of a record made by the laboratory: a header of 32 bytes, then filler.
+//! The value of a record made by the laboratory: a header of 32 bytes and filler.
 //!
 //! | bytes | field | unit |
 //! |---|---|---|
@@ -9,6 +9,17 @@
 //! | 14..16 | partition that the record was meant for | |
 //! | 16..24 | sequence within (producer, partition), from 0 | |
 //! | 24..32 | intended time | ns since the start of the run |
+//!
+//! The value is these bytes and then filler, or for filters that look into values a JSON document
+//! with the header in hexadecimal:
+//!
+//! ```text
+//! {"record":"<64 digits>","account":"<8 digits>","text":"<filler>"}
+//! ```
+//!
+//! There the checksum is of everything after its own digits as a consumer is to see it. Behind a
+//! filter that hides the account, that is with eight asterisks in its place: a value that was not
+//! masked is damaged.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +29,22 @@ use crate::error::Error;
 pub const HEADER_BYTES: usize = 32;
 
 const MAGIC: [u8; 4] = *b"MLDU";
+
+/// What stands in a document before the header, the account, the filler, and at the end. The first
+/// is longer than checksum and magic of the other form, so that neither is taken for the other.
+const JSON: [&[u8]; 4] = [br#"{"record":""#, br#"","account":""#, br#"","text":""#, br#""}"#];
+
+/// Digits of the checksum, of the header, and of the account.
+const CHECKSUM_DIGITS: usize = 8;
+const HEADER_DIGITS: usize = 2 * HEADER_BYTES;
+const ACCOUNT_DIGITS: usize = 8;
+
+/// What the account is masked with.
+const MASKED: [u8; ACCOUNT_DIGITS] = [b'*'; ACCOUNT_DIGITS];
+
+/// Bytes of a document without filler.
+const JSON_BYTES: usize =
+    JSON[0].len() + HEADER_DIGITS + JSON[1].len() + ACCOUNT_DIGITS + JSON[2].len() + JSON[3].len();
 
 /// Distinct filler bytes. Longer than the window of lz4 (64 KiB) and snappy (64 KiB), so that a
 /// batch does not compress merely because the filler repeats.
@@ -55,12 +82,21 @@ impl Header {
     /// # Errors
     /// What is wrong with it.
     pub fn read(value: &[u8]) -> Result<Self, Damage> {
+        if let Some(rest) = value.strip_prefix(JSON[0]) {
+            let (digits, _) = rest.split_first_chunk::<HEADER_DIGITS>().ok_or(Damage::Short)?;
+            let covered = rest.get(CHECKSUM_DIGITS..).ok_or(Damage::Short)?;
+            return Self::verified(&from_hexadecimal(digits).ok_or(Damage::Checksum)?, covered);
+        }
         let (head, _) = value.split_first_chunk::<HEADER_BYTES>().ok_or(Damage::Short)?;
-        let (crc, covered) = value.split_first_chunk::<4>().ok_or(Damage::Short)?;
-        if checksum(covered) != u32::from_be_bytes(*crc) {
+        Self::verified(head, value.get(4..).ok_or(Damage::Short)?)
+    }
+
+    /// Reads a header whose checksum is that of the bytes `covered`.
+    fn verified(head: &[u8; HEADER_BYTES], covered: &[u8]) -> Result<Self, Damage> {
+        let [c0, c1, c2, c3, m0, m1, m2, m3, r0, r1, r2, r3, p0, p1, t0, t1, rest @ ..] = *head;
+        if checksum(covered) != u32::from_be_bytes([c0, c1, c2, c3]) {
             return Err(Damage::Checksum);
         }
-        let [_, _, _, _, m0, m1, m2, m3, r0, r1, r2, r3, p0, p1, t0, t1, rest @ ..] = *head;
         if [m0, m1, m2, m3] != MAGIC {
             return Err(Damage::Foreign);
         }
@@ -73,9 +109,25 @@ impl Header {
             intended_ns: u64::from_be_bytes([i0, i1, i2, i3, i4, i5, i6, i7]),
         })
     }
+
+    /// The bytes of the header but for its checksum.
+    fn tail(self) -> [u8; HEADER_BYTES - 4] {
+        let mut bytes = [0; HEADER_BYTES - 4];
+        let fields: [&[u8]; 6] = [
+            &MAGIC,
+            &self.run.to_be_bytes(),
+            &self.producer.to_be_bytes(),
+            &self.partition.to_be_bytes(),
+            &self.sequence.to_be_bytes(),
+            &self.intended_ns.to_be_bytes(),
+        ];
+        let written = bytes.iter_mut().zip(fields.into_iter().flatten());
+        written.for_each(|(to, from)| *to = *from);
+        bytes
+    }
 }
 
-/// What follows the header.
+/// What a value is made of beside its header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Filler {
@@ -83,60 +135,141 @@ pub enum Filler {
     Random,
     /// Words of a small vocabulary with natural frequencies: codecs reach 2 to 5 times.
     Text,
+    /// The same in a JSON document.
+    Json,
+}
+
+impl Filler {
+    /// Size of a value without any filler.
+    #[must_use]
+    pub fn record_bytes_min(self) -> usize {
+        match self {
+            Self::Random | Self::Text => HEADER_BYTES,
+            Self::Json => JSON_BYTES,
+        }
+    }
+}
+
+/// How the account of a document reaches consumers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Account {
+    /// As it was sent.
+    #[default]
+    Clear,
+    /// With asterisks in its place.
+    Masked,
 }
 
 /// Writes values of one size.
 #[derive(Debug)]
 pub struct PayloadWriter {
+    /// Room for a value's filler at any place of the first [`FILLER_BYTES`].
     filler: Vec<u8>,
-    record_bytes: usize,
+    /// Bytes of filler in a value.
+    filler_bytes: usize,
+    form: Form,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Form {
+    Binary,
+    Json(Account),
 }
 
 impl PayloadWriter {
-    /// A writer of values of `record_bytes`, header included.
+    /// A writer of values of `record_bytes`, header included. The account matters to
+    /// [`Filler::Json`] alone.
     ///
     /// # Errors
     /// [`Error::RecordTooSmall`] when the header does not fit.
-    pub fn new(filler: Filler, seed: u64, record_bytes: usize) -> Result<Self, Error> {
-        if record_bytes < HEADER_BYTES {
-            return Err(Error::RecordTooSmall { bytes: record_bytes, bytes_min: HEADER_BYTES });
-        }
+    pub fn new(
+        filler: Filler,
+        account: Account,
+        seed: u64,
+        record_bytes: usize,
+    ) -> Result<Self, Error> {
+        let bytes_min = filler.record_bytes_min();
+        let too_small = || Error::RecordTooSmall { bytes: record_bytes, bytes_min };
+        let filler_bytes = record_bytes.checked_sub(bytes_min).ok_or_else(too_small)?;
         let mut random = fastrand::Rng::with_seed(seed);
-        let filler = match filler {
-            Filler::Random => random_bytes(&mut random, FILLER_BYTES + record_bytes),
-            Filler::Text => words(&mut random, FILLER_BYTES + record_bytes),
+        let made_bytes = FILLER_BYTES + record_bytes;
+        let (filler, form) = match filler {
+            Filler::Random => (random_bytes(&mut random, made_bytes), Form::Binary),
+            Filler::Text => (words(&mut random, made_bytes), Form::Binary),
+            Filler::Json => (words(&mut random, made_bytes), Form::Json(account)),
         };
-        Ok(Self { filler, record_bytes })
-    }
-
-    /// Size of every value.
-    #[must_use]
-    pub fn record_bytes(&self) -> usize {
-        self.record_bytes
+        Ok(Self { filler, filler_bytes, form })
     }
 
     /// Replaces the content of `value` by the record that `header` describes.
     pub fn write(&self, header: Header, value: &mut Vec<u8>) {
         value.clear();
-        value.extend_from_slice(&[0; 4]);
-        value.extend_from_slice(&MAGIC);
-        value.extend_from_slice(&header.run.to_be_bytes());
-        value.extend_from_slice(&header.producer.to_be_bytes());
-        value.extend_from_slice(&header.partition.to_be_bytes());
-        value.extend_from_slice(&header.sequence.to_be_bytes());
-        value.extend_from_slice(&header.intended_ns.to_be_bytes());
+        match self.form {
+            Form::Binary => {
+                value.extend_from_slice(&[0; 4]);
+                value.extend_from_slice(&header.tail());
+                value.extend_from_slice(self.filler_for(header.sequence));
+                let (crc, covered) = value.split_at_mut(4);
+                crc.copy_from_slice(&checksum(covered).to_be_bytes());
+            }
+            Form::Json(account) => self.write_json(header, account, value),
+        }
+    }
+
+    /// Writes the document as a consumer is to see it, whose checksum it takes, and then the
+    /// account in clear.
+    fn write_json(&self, header: Header, account: Account, value: &mut Vec<u8>) {
+        let mut clear = [0; ACCOUNT_DIGITS];
+        let [.., a, b, c, d] = header.sequence.to_be_bytes();
+        to_hexadecimal(&[a, b, c, d], &mut clear);
+        let seen = if account == Account::Masked { MASKED } else { clear };
+        let mut digits = [b'0'; HEADER_DIGITS];
+        let (crc, tail) = digits.split_at_mut(CHECKSUM_DIGITS);
+        to_hexadecimal(&header.tail(), tail);
+        value.extend_from_slice(JSON[0]);
+        let crc_at = value.len();
+        value.extend_from_slice(crc);
+        value.extend_from_slice(tail);
+        value.extend_from_slice(JSON[1]);
+        let account_at = value.len();
+        value.extend_from_slice(&seen);
+        value.extend_from_slice(JSON[2]);
         value.extend_from_slice(self.filler_for(header.sequence));
-        let (crc, covered) = value.split_at_mut(4);
-        crc.copy_from_slice(&checksum(covered).to_be_bytes());
+        value.extend_from_slice(JSON[3]);
+        let (head, covered) = value.split_at_mut(crc_at + CHECKSUM_DIGITS);
+        let (_, crc) = head.split_at_mut(crc_at);
+        to_hexadecimal(&checksum(covered).to_be_bytes(), crc);
+        let (_, rest) = value.split_at_mut(account_at);
+        rest.iter_mut().zip(clear).for_each(|(to, from)| *to = from);
     }
 
     /// Consecutive records take consecutive filler, which keeps the reads sequential.
     fn filler_for(&self, sequence: u64) -> &[u8] {
-        let length = self.record_bytes - HEADER_BYTES;
-        let at = sequence.wrapping_mul(length as u64) % FILLER_BYTES as u64;
+        let at = sequence.wrapping_mul(self.filler_bytes as u64) % FILLER_BYTES as u64;
         let at = usize::try_from(at).unwrap_or(0);
-        self.filler.get(at..at + length).unwrap_or_default()
+        self.filler.get(at..at + self.filler_bytes).unwrap_or_default()
     }
+}
+
+/// Writes two digits for each byte, as far as there is room.
+fn to_hexadecimal(bytes: &[u8], digits: &mut [u8]) {
+    let digit = |half: u8| if half < 10 { b'0' + half } else { b'a' + half - 10 };
+    for (byte, to) in bytes.iter().zip(digits.as_chunks_mut::<2>().0) {
+        *to = [digit(byte >> 4), digit(byte & 0xf)];
+    }
+}
+
+fn from_hexadecimal(digits: &[u8; HEADER_DIGITS]) -> Option<[u8; HEADER_BYTES]> {
+    let half = |digit: u8| match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        _ => None,
+    };
+    let mut bytes = [0; HEADER_BYTES];
+    for (byte, [high, low]) in bytes.iter_mut().zip(digits.as_chunks::<2>().0) {
+        *byte = (half(*high)? << 4) | half(*low)?;
+    }
+    Some(bytes)
 }
 
 fn checksum(bytes: &[u8]) -> u32 {
@@ -181,6 +314,8 @@ fn rank_index(rank: f64) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
     use super::*;
     use proptest::prelude::*;
 
@@ -196,51 +331,103 @@ mod tests {
         )
     }
 
+    /// Filler of each kind, made once: it is the same in every writer of a seed.
+    static MADE: LazyLock<[PayloadWriter; 2]> = LazyLock::new(|| {
+        [Filler::Random, Filler::Text]
+            .map(|filler| PayloadWriter::new(filler, Account::Clear, 1, 5_000).unwrap())
+    });
+
+    fn writer(filler: Filler, account: Account, size: usize) -> PayloadWriter {
+        let [random, text] = &*MADE;
+        let (made, form) = match filler {
+            Filler::Random => (random, Form::Binary),
+            Filler::Text => (text, Form::Binary),
+            Filler::Json => (text, Form::Json(account)),
+        };
+        let filler_bytes = size - filler.record_bytes_min();
+        PayloadWriter { filler: made.filler.clone(), filler_bytes, form }
+    }
+
+    fn written(writer: &PayloadWriter, header: Header) -> Vec<u8> {
+        let mut value = vec![7; 3];
+        writer.write(header, &mut value);
+        value
+    }
+
+    /// As the filter does it.
+    fn masked(value: &[u8]) -> Vec<u8> {
+        let text = std::str::from_utf8(value).unwrap();
+        let (before, rest) = text.split_once("\"account\":\"").unwrap();
+        format!("{before}\"account\":\"********{}", &rest[8..]).into_bytes()
+    }
+
     proptest! {
         #[test]
-        fn what_is_written_is_read(header in header(), size in HEADER_BYTES..5_000) {
-            let writer = PayloadWriter::new(Filler::Random, 1, size).unwrap();
-            let mut value = Vec::new();
-            writer.write(header, &mut value);
-            prop_assert_eq!(value.len(), size);
-            prop_assert_eq!(Header::read(&value), Ok(header));
+        fn what_is_written_is_read(header in header(), size in JSON_BYTES..5_000) {
+            for filler in [Filler::Random, Filler::Json] {
+                let value = written(&writer(filler, Account::Clear, size), header);
+                prop_assert_eq!(value.len(), size);
+                prop_assert_eq!(Header::read(&value), Ok(header));
+            }
         }
 
         #[test]
         fn any_flipped_bit_is_seen(
             header in header(),
-            size in HEADER_BYTES..300,
+            size in JSON_BYTES..300,
             at in any::<u32>(),
         ) {
-            let writer = PayloadWriter::new(Filler::Text, 1, size).unwrap();
-            let mut value = Vec::new();
-            writer.write(header, &mut value);
-            let bit = at as usize % (size * 8);
-            value[bit / 8] ^= 1 << (bit % 8);
-            prop_assert_eq!(Header::read(&value), Err(Damage::Checksum));
+            for filler in [Filler::Text, Filler::Json] {
+                let mut value = written(&writer(filler, Account::Clear, size), header);
+                let bit = at as usize % (size * 8);
+                value[bit / 8] ^= 1 << (bit % 8);
+                prop_assert_eq!(Header::read(&value), Err(Damage::Checksum));
+            }
         }
 
         #[test]
         fn any_bytes_are_refused_or_read(value in proptest::collection::vec(any::<u8>(), 0..80)) {
             prop_assert!(Header::read(&value).is_err());
+            prop_assert!(Header::read(&[JSON[0], &value].concat()).is_err());
+        }
+
+        #[test]
+        fn a_document_is_json_and_its_account_has_to_be_as_it_is_meant_to_be(
+            header in header(),
+            size in JSON_BYTES..300,
+        ) {
+            let [clear, hidden] = [Account::Clear, Account::Masked]
+                .map(|account| written(&writer(Filler::Json, account, size), header));
+            let document: serde_json::Value = serde_json::from_slice(&hidden).unwrap();
+            let account = format!("{:08x}", header.sequence & 0xffff_ffff);
+            prop_assert_eq!(&document["account"], &account);
+            prop_assert_eq!(document["text"].as_str().unwrap().len(), size - JSON_BYTES);
+            prop_assert_eq!(Header::read(&hidden), Err(Damage::Checksum));
+            prop_assert_eq!(Header::read(&masked(&hidden)), Ok(header));
+            prop_assert_eq!(Header::read(&masked(&clear)), Err(Damage::Checksum));
         }
     }
 
     #[test]
     fn a_record_smaller_than_the_header_is_refused() {
-        assert!(matches!(
-            PayloadWriter::new(Filler::Random, 1, HEADER_BYTES - 1),
-            Err(Error::RecordTooSmall { bytes: 31, bytes_min: 32 })
-        ));
+        for (filler, bytes_min) in
+            [(Filler::Random, HEADER_BYTES), (Filler::Text, HEADER_BYTES), (Filler::Json, 108)]
+        {
+            let made = |bytes| PayloadWriter::new(filler, Account::Clear, 1, bytes);
+            assert!(made(bytes_min).is_ok());
+            let refused = made(bytes_min - 1).unwrap_err();
+            let said = matches!(refused, Error::RecordTooSmall { bytes_min: least, .. }
+                if least == bytes_min);
+            assert!(said, "{refused}");
+        }
     }
 
     #[test]
     fn the_seed_decides_the_filler() {
+        let header = Header { run: 1, producer: 0, partition: 0, sequence: 5, intended_ns: 9 };
         let value = |seed| {
-            let mut value = Vec::new();
-            let header = Header { run: 1, producer: 0, partition: 0, sequence: 5, intended_ns: 9 };
-            PayloadWriter::new(Filler::Text, seed, 200).unwrap().write(header, &mut value);
-            value
+            let made = PayloadWriter::new(Filler::Text, Account::Clear, seed, 200).unwrap();
+            written(&made, header)
         };
         assert_eq!(value(3), value(3));
         assert_ne!(value(3), value(4));

@@ -1,6 +1,7 @@
 //! Reports, made from a result document alone: for a terminal, as Markdown, and as one HTML file
 //! that needs no network.
 
+mod added;
 mod chart;
 mod figure;
 mod fronts;

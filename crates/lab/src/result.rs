@@ -14,7 +14,7 @@ use crate::partitions::PartitionsRecord;
 use crate::resources::Resources;
 use crate::sizing::SizingRecord;
 
-pub use crate::run::{LatencyRecord, RunRecord, Slot};
+pub use crate::run::{ConnectionsRecord, LatencyRecord, RunRecord, Slot};
 
 /// Version of the document's format.
 pub const FORMAT_VERSION: u32 = 1;
@@ -61,6 +61,10 @@ pub struct RunResult {
     /// other experiments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sizing: Option<SizingRecord>,
+    /// What connections cost what stands before the target; absent from experiments that do not
+    /// ask.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub connections: Vec<ConnectionsRecord>,
 }
 
 /// The question that an experiment answers.

@@ -99,3 +99,18 @@ pub struct Slot {
     /// 99th percentile of the end-to-end time of the records intended in the slot, ns.
     pub end_to_end_p99_ns: u64,
 }
+
+/// Connections that were opened through an arm one after the other, each with a handshake of its
+/// own.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ConnectionsRecord {
+    /// The arm.
+    pub arm: String,
+    /// Records of one round stand next to each other in time.
+    pub round: u32,
+    /// How many were opened.
+    pub connections: u32,
+    /// Processor time that what stands before the target took meanwhile, ns.
+    pub cpu_ns: u64,
+}

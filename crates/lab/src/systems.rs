@@ -1,5 +1,6 @@
 //! Systems under test as processes of their own, on loopback, ended when their guard goes.
 
+mod front_files;
 mod fronts;
 mod kafka;
 mod moldau;
@@ -17,6 +18,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::error::Error;
 
+pub use front_files::{ClientSecurity, FrontFiles};
 pub use fronts::{
     FRONT_ROLE, FrontAddresses, Kroxylicious, LabKey, bare_relay, kroxylicious_proxy, moldau_proxy,
 };

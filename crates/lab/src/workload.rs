@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
-use crate::payload::{Filler, HEADER_BYTES};
+use crate::payload::Filler;
 use crate::schedule::Arrivals;
 
 /// Most partitions of a run: the payload header has 16 bits for them.
@@ -28,7 +28,7 @@ pub struct Workload {
     pub pace: Pace,
     /// Size of a record's value, payload header included.
     pub record_bytes: usize,
-    /// What follows the payload header.
+    /// What a value is made of beside the payload header.
     pub filler: Filler,
     /// Partitions of the topic; one batch goes to one, the next to the next.
     pub partitions: u16,
@@ -75,11 +75,9 @@ impl Workload {
     /// [`Error::Plan`] and [`Error::RecordTooSmall`].
     pub fn check(&self) -> Result<(), Error> {
         let refuse = |text: &str| Err(Error::Plan(text.to_string()));
-        if self.record_bytes < HEADER_BYTES {
-            return Err(Error::RecordTooSmall {
-                bytes: self.record_bytes,
-                bytes_min: HEADER_BYTES,
-            });
+        let bytes_min = self.filler.record_bytes_min();
+        if self.record_bytes < bytes_min {
+            return Err(Error::RecordTooSmall { bytes: self.record_bytes, bytes_min });
         }
         if self.record_bytes > RECORD_BYTES_MAX || self.batch_bytes > RECORD_BYTES_MAX {
             return refuse("records and batches hold at most 1 MiB");
@@ -145,6 +143,7 @@ mod tests {
         let scheduled = Pace::Scheduled { per_second: 0, arrivals: Arrivals::Constant };
         for broken in [
             Workload { record_bytes: 31, ..workload() },
+            Workload { record_bytes: 32, filler: Filler::Json, ..workload() },
             Workload { record_bytes: 2 << 20, ..workload() },
             Workload { partitions: 0, ..workload() },
             Workload { producers: 0, ..workload() },

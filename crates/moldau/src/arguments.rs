@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use moldau_lab::experiments::fronts::Front;
 
 use crate::units;
 
@@ -262,14 +264,15 @@ pub(crate) struct CoresOptions {
     /// Ask for an answer in under five minutes instead of 30, by fewer and shorter runs.
     #[arg(long)]
     pub(crate) quick: bool,
-    /// What to size: relay, passthrough, encryption.
+    /// What to size.
     #[arg(
         long,
-        value_enum,
+        value_name = "ARM",
+        value_parser = ["relay", "passthrough", "encryption"],
         value_delimiter = ',',
-        default_values_t = [ArmChoice::Passthrough, ArmChoice::Encryption]
+        default_values = ["passthrough", "encryption"]
     )]
-    pub(crate) arms: Vec<ArmChoice>,
+    pub(crate) arms: Vec<String>,
     #[command(flatten)]
     pub(crate) load: LoadOptions,
     /// Directory under which the run's own directory is made.
@@ -327,18 +330,20 @@ fn at_least_one() -> clap::builder::RangedI64ValueParser<u16> {
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct OverheadOptions {
-    /// Fewer and shorter runs: an answer in four minutes, with wider intervals.
+    /// Fewer and shorter runs: an answer in four minutes (of `gateway` in seven), with wider
+    /// intervals.
     #[arg(long)]
     pub(crate) quick: bool,
-    /// What to compare, the first being what the others are told against; `all` is every arm.
+    /// What to compare, the first being what the others are told against; `all` is every arm up to
+    /// `kroxylicious-encryption`, `gateway` our proxy with each thing that it can do, at 20 MB/s.
     #[arg(
         long,
         value_name = "ARM",
-        value_enum,
+        value_parser = PossibleValuesParser::new(Front::words()),
         value_delimiter = ',',
         default_values = ["direct", "passthrough", "encryption"]
     )]
-    pub(crate) arms: Vec<ArmChoice>,
+    pub(crate) arms: Vec<String>,
     /// Records of 1 KiB per second at the fixed rate [default: 20 and 50 MB/s].
     #[arg(long, value_name = "COUNT")]
     pub(crate) rate: Option<u64>,
@@ -421,24 +426,6 @@ pub(crate) enum PartChoice {
     Restart,
     /// Partitions moved between brokers.
     Reassignment,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ArmChoice {
-    /// The broker alone.
-    Direct,
-    /// A bare TCP relay before it.
-    Relay,
-    /// `moldau proxy` without a filter.
-    Passthrough,
-    /// `moldau proxy` with record encryption.
-    Encryption,
-    /// Kroxylicious without a filter.
-    Kroxylicious,
-    /// Kroxylicious with record encryption.
-    KroxyliciousEncryption,
-    /// All of them, Kroxylicious where it is there.
-    All,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

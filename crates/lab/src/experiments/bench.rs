@@ -8,7 +8,7 @@ use super::rounds::Case;
 use crate::checks::{self, Check, Verdict};
 use crate::environment::Environment;
 use crate::error::Error;
-use crate::generator::{self, Layout, Measured, Setup, slot_ms};
+use crate::generator::{self, Clients, Layout, Measured, Setup, slot_ms};
 use crate::ledger::{Audit, Detection, audit, self_test};
 use crate::metric::compare_all;
 use crate::objective::Objective;
@@ -34,8 +34,8 @@ pub(super) struct Path {
     pub(super) arm: String,
     /// Where clients connect.
     pub(super) bootstrap: String,
-    /// Whether they reach every broker there, whatever it advertises.
-    pub(super) bootstrap_only: bool,
+    /// How they connect, and what they should see.
+    pub(super) clients: Clients,
     /// Administration of the same cluster.
     pub(super) control: Control,
     /// Measured processes by role.
@@ -51,7 +51,7 @@ impl Path {
         processes: Vec<(String, u32)>,
     ) -> Result<Self, Error> {
         let control = Control::new(&bootstrap)?;
-        Ok(Self { arm: arm.into(), bootstrap, bootstrap_only: false, control, processes })
+        Ok(Self { arm: arm.into(), bootstrap, clients: Clients::default(), control, processes })
     }
 }
 
@@ -284,7 +284,7 @@ impl<'a> Bench<'a> {
         self.next_run += 1;
         Setup {
             bootstrap: path.bootstrap.clone(),
-            bootstrap_only: path.bootstrap_only,
+            clients: path.clients.clone(),
             topic: format!("lab-{run}"),
             run,
             seed: self.seed.wrapping_add(pair.into()),
@@ -362,6 +362,7 @@ impl<'a> Bench<'a> {
             audit,
             partitions: None,
             sizing: None,
+            connections: Vec::new(),
         };
         let arms: Vec<&str> = result.arms.iter().map(|arm| arm.name.as_str()).collect();
         result.comparisons = compare_all(&result.runs, &result.cases(), &arms, result.seed);

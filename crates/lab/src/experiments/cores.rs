@@ -28,14 +28,16 @@ use crate::resources::gauge;
 use crate::result::{Experiment, RunResult};
 use crate::run::RunRecord;
 use crate::sizing::{Fit, HeldOut, Load, Observation, SizingRecord, errors};
-use crate::systems::{Durability, FRONT_ROLE, Process, free_addresses, http_get, moldau_broker};
+use crate::systems::{
+    Durability, FRONT_ROLE, FrontFiles, Process, free_addresses, http_get, moldau_broker,
+};
 use crate::workload::{Pace, Workload};
 
 pub use cases::CasePlan;
 
 /// What can be sized: our own proxy, and the relay that it is held against. A JVM that is warm for
 /// one load is not for the next, so that runs of seconds say little of it.
-const SIZED: [Front; 3] = [Front::Relay, Front::Passthrough, Front::Encryption];
+const SIZED: [Front; 3] = [Front::RELAY, Front::PASSTHROUGH, Front::ENCRYPTION];
 
 /// Name of the case without a load.
 pub const IDLE: &str = "idle";
@@ -84,7 +86,7 @@ impl Plan {
             work_directory,
             seed: 1,
             quick: true,
-            fronts: vec![Front::Passthrough, Front::Encryption],
+            fronts: vec![Front::PASSTHROUGH, Front::ENCRYPTION],
             cases: cases::QUICK.to_vec(),
             rounds: 3,
             warmup_ms: 300,
@@ -362,7 +364,9 @@ impl Systems {
             moldau: plan.moldau.clone(),
             kroxylicious: None,
             work_directory: directory.clone(),
+            files: FrontFiles::make(&directory.join("files"), plan.seed)?,
             upstream: listen,
+            upstream_tls: None,
             node: 0,
             broker: (broker.role().to_string(), broker.pid()),
             seed: plan.seed,
@@ -416,9 +420,9 @@ mod tests {
         let load = Load { partitions: 0, ..plan().load };
         for broken in [
             Plan { fronts: Vec::new(), ..plan() },
-            Plan { fronts: vec![Front::Direct], ..plan() },
-            Plan { fronts: vec![Front::Kroxylicious], ..plan() },
-            Plan { fronts: vec![Front::Relay, Front::Relay], ..plan() },
+            Plan { fronts: vec![Front::DIRECT], ..plan() },
+            Plan { fronts: vec![Front::KROXYLICIOUS], ..plan() },
+            Plan { fronts: vec![Front::RELAY, Front::RELAY], ..plan() },
             Plan { cases: Vec::new(), ..plan() },
             Plan { rounds: 0, ..plan() },
             Plan { window_ms: 0, ..plan() },

@@ -355,15 +355,9 @@ impl Running {
         std::fs::create_dir_all(&directory)
             .map_err(Error::machine(format!("making {}", directory.display())))?;
         let [listen, admin] = free_addresses()?;
-        let lines = format!("{}: {}\n", plan.file.factor.key, level.value);
-        let spec = moldau_broker_configured(
-            &plan.moldau,
-            &directory,
-            listen,
-            admin,
-            Durability::Fsync,
-            &lines,
-        )?;
+        let lines = format!("listen: {listen}\n{}: {}\n", plan.file.factor.key, level.value);
+        let spec =
+            moldau_broker_configured(&plan.moldau, &directory, admin, Durability::Fsync, &lines)?;
         let process = Process::start(&spec, &directory)?;
         let measured = vec![(process.role().to_string(), process.pid())];
         let path = Path::to(&level.name, listen.to_string(), measured)?;

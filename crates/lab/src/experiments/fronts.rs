@@ -1,102 +1,27 @@
 //! The fronts of an experiment: what stands between the clients and one broker, each started as a
 //! process of its own and reached as an arm of its own.
 
-use std::fmt;
+mod catalog;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use moldau_client::Security;
+
+use self::catalog::{Between, Gateway};
 use super::bench::Path;
 use super::control::Control;
 use super::rounds::Subject;
 use crate::error::Error;
+use crate::generator::Clients;
 use crate::resources::Resources;
 use crate::result::Arm;
 use crate::systems::{
-    FrontAddresses, Kroxylicious, LabKey, Process, bare_relay, free_addresses, kroxylicious_proxy,
-    moldau_proxy,
+    FrontAddresses, FrontFiles, Kroxylicious, LabKey, Process, ProcessSpec, bare_relay,
+    free_addresses, kroxylicious_proxy, moldau_proxy,
 };
 
-/// What may stand between.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Front {
-    /// Nothing.
-    Direct,
-    /// A bare TCP relay.
-    Relay,
-    /// Our proxy without a filter.
-    Passthrough,
-    /// Our proxy with record encryption.
-    Encryption,
-    /// Kroxylicious without a filter.
-    Kroxylicious,
-    /// Kroxylicious with record encryption.
-    KroxyliciousEncryption,
-}
-
-impl Front {
-    /// All of them, in the order of tables.
-    pub const ALL: [Self; 6] = [
-        Self::Direct,
-        Self::Relay,
-        Self::Passthrough,
-        Self::Encryption,
-        Self::Kroxylicious,
-        Self::KroxyliciousEncryption,
-    ];
-
-    /// Name of its arm.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Direct => "direct",
-            Self::Relay => "relay",
-            Self::Passthrough => "passthrough",
-            Self::Encryption => "encryption",
-            Self::Kroxylicious => "kroxylicious",
-            Self::KroxyliciousEncryption => "kroxylicious-encryption",
-        }
-    }
-
-    /// Whether it is Kroxylicious, which has to be fetched first.
-    #[must_use]
-    pub fn is_kroxylicious(self) -> bool {
-        matches!(self, Self::Kroxylicious | Self::KroxyliciousEncryption)
-    }
-
-    /// Whether it seals values.
-    #[must_use]
-    pub fn is_encrypting(self) -> bool {
-        matches!(self, Self::Encryption | Self::KroxyliciousEncryption)
-    }
-
-    /// What the arm is, for people.
-    fn description(self, plan: &FrontPlan) -> String {
-        let version = plan.kroxylicious.as_ref().and_then(Kroxylicious::version);
-        let kroxylicious = format!("Kroxylicious {}", version.unwrap_or_default());
-        let key = "one key encryption key for all topics, in memory";
-        let behind = match self {
-            Self::Direct => return "client to broker over loopback".into(),
-            Self::Relay => {
-                "a bare TCP relay, two threads per connection that read and write; the client \
-                 reaches the broker through it whatever it advertises"
-                    .into()
-            }
-            Self::Passthrough => "moldau proxy without a filter".into(),
-            Self::Encryption => format!("moldau proxy with record_encryption, {key}"),
-            Self::Kroxylicious => format!("{kroxylicious} without a filter, 512 MiB heap"),
-            Self::KroxyliciousEncryption => {
-                format!("{kroxylicious} with RecordEncryption, {key}, 512 MiB heap")
-            }
-        };
-        format!("the same broker behind {behind}")
-    }
-}
-
-impl fmt::Display for Front {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
+pub use self::catalog::Front;
 
 /// What fronts are started from.
 #[derive(Clone, Debug)]
@@ -107,8 +32,12 @@ pub struct FrontPlan {
     pub kroxylicious: Option<Kroxylicious>,
     /// Below it each front gets a directory of its own; must exist.
     pub work_directory: PathBuf,
+    /// What their configurations name.
+    pub files: FrontFiles,
     /// Where the broker listens.
     pub upstream: SocketAddr,
+    /// Where it listens with TLS, if it does.
+    pub upstream_tls: Option<SocketAddr>,
     /// Its node id.
     pub node: u16,
     /// Role and process id of the broker, which is measured in every arm.
@@ -119,56 +48,103 @@ pub struct FrontPlan {
 
 /// A front that runs, ended when it is dropped.
 pub(super) struct RunningFront {
+    front: Front,
     path: Path,
     description: String,
-    /// None stands before the broker in [`Front::Direct`].
+    files: FrontFiles,
+    /// None stands before the broker in [`Front::DIRECT`].
     process: Option<Process>,
 }
 
 impl Front {
-    /// Starts the front and waits until it is ready.
+    /// The process that it is, whose configuration is written below the plan's directory; none for
+    /// [`Front::DIRECT`].
     ///
     /// # Errors
-    /// [`Error::Plan`] for Kroxylicious where it is not there, otherwise as [`Process::start`].
-    pub(super) fn start(self, plan: &FrontPlan) -> Result<RunningFront, Error> {
-        let process = self.process(plan)?;
-        let (bootstrap, process) = match process {
-            None => (plan.upstream, None),
-            Some((bootstrap, process)) => (bootstrap, Some(process)),
-        };
-        let mut processes = vec![plan.broker.clone()];
-        processes.extend(process.iter().map(|process| (process.role().into(), process.pid())));
-        let path = Path {
-            arm: self.name().into(),
-            bootstrap: bootstrap.to_string(),
-            bootstrap_only: self == Self::Relay,
-            control: Control::new(&plan.upstream.to_string())?,
-            processes,
-        };
-        Ok(RunningFront { path, description: self.description(plan), process })
-    }
-
-    fn process(self, plan: &FrontPlan) -> Result<Option<(SocketAddr, Process)>, Error> {
-        let [bootstrap, broker, admin] = free_addresses()?;
-        let addresses = FrontAddresses { bootstrap, broker, admin };
+    /// [`Error::Plan`] for Kroxylicious where it is not there and for a broker without TLS where
+    /// that is needed, [`Error::Machine`] when a file cannot be written.
+    pub fn spec(
+        self,
+        plan: &FrontPlan,
+        addresses: FrontAddresses,
+    ) -> Result<Option<ProcessSpec>, Error> {
         let directory = plan.work_directory.join(self.name());
         std::fs::create_dir_all(&directory)
             .map_err(Error::machine(format!("making {}", directory.display())))?;
-        let key = self.is_encrypting().then(|| LabKey::of(plan.seed));
-        let upstream = plan.upstream;
-        let spec = match self {
-            Self::Direct => return Ok(None),
-            Self::Relay => bare_relay(&plan.moldau, bootstrap, upstream),
-            Self::Passthrough | Self::Encryption => {
-                moldau_proxy(&plan.moldau, &directory, addresses, upstream, key)?
+        let spec = match self.between {
+            Between::Nothing => return Ok(None),
+            Between::Relay => bare_relay(&plan.moldau, addresses.bootstrap, plan.upstream),
+            Between::Moldau(Gateway { upstream, keys, .. }) => {
+                let [upstream, keys] = [upstream, keys].map(|text| plan.filled(text));
+                moldau_proxy(&plan.moldau, &directory, addresses, &upstream?, &keys?)?
             }
-            Self::Kroxylicious | Self::KroxyliciousEncryption => {
+            Between::Kroxylicious { sealing } => {
                 let absent = || Error::Plan(format!("Kroxylicious is not there for arm {self}"));
                 let installation = plan.kroxylicious.as_ref().ok_or_else(absent)?;
-                kroxylicious_proxy(installation, &directory, addresses, upstream, plan.node, key)?
+                let key = sealing.then(|| LabKey::of(plan.seed));
+                let (upstream, node) = (plan.upstream, plan.node);
+                kroxylicious_proxy(installation, &directory, addresses, upstream, node, key)?
             }
         };
-        Ok(Some((bootstrap, Process::start(&spec, &directory)?)))
+        Ok(Some(spec))
+    }
+
+    /// Starts the front and waits until it is ready.
+    ///
+    /// # Errors
+    /// As [`Front::spec`] and [`Process::start`].
+    pub(super) fn start(self, plan: &FrontPlan) -> Result<RunningFront, Error> {
+        let [bootstrap, broker, admin] = free_addresses()?;
+        let spec = self.spec(plan, FrontAddresses { bootstrap, broker, admin })?;
+        let bootstrap = if spec.is_some() { bootstrap } else { plan.upstream };
+        let directory = plan.work_directory.join(self.name());
+        let process = spec.map(|spec| Process::start(&spec, &directory)).transpose()?;
+        let mut processes = vec![plan.broker.clone()];
+        processes.extend(process.iter().map(|process| (process.role().into(), process.pid())));
+        let control = if self.renames_topics() { bootstrap } else { plan.upstream };
+        let path = Path {
+            arm: self.name().into(),
+            bootstrap: bootstrap.to_string(),
+            clients: Clients {
+                bootstrap_only: self == Self::RELAY,
+                security: plan.files.security(self.security())?,
+                account: self.account(),
+            },
+            control: Control::new(&control.to_string())?,
+            processes,
+        };
+        let description = self.description(plan);
+        Ok(RunningFront { front: self, path, description, files: plan.files.clone(), process })
+    }
+
+    /// What the arm is, for people.
+    fn description(self, plan: &FrontPlan) -> String {
+        let behind = match self.between {
+            Between::Nothing => return "client to broker over loopback".into(),
+            Between::Relay => self.about.to_string(),
+            Between::Moldau(_) => format!("moldau proxy {}", self.about),
+            Between::Kroxylicious { .. } => {
+                let version = plan.kroxylicious.as_ref().and_then(Kroxylicious::version);
+                self.about.replace("$VERSION", &version.unwrap_or_default())
+            }
+        };
+        format!("the same broker behind {behind}")
+    }
+}
+
+impl FrontPlan {
+    /// A text of the catalog with what its words stand for.
+    fn filled(&self, text: &str) -> Result<String, Error> {
+        let mut text = text
+            .replace("$BROKER", &self.upstream.to_string())
+            .replace("$FILES", &self.files.directory().display().to_string())
+            .replace("$KEY_ID", LabKey::UUID)
+            .replace("$KEY", LabKey::ALIAS);
+        if text.contains("$TLS_BROKER") {
+            let absent = || Error::Plan("the broker of this experiment has no TLS".into());
+            text = text.replace("$TLS_BROKER", &self.upstream_tls.ok_or_else(absent)?.to_string());
+        }
+        Ok(text)
     }
 }
 
@@ -180,9 +156,22 @@ impl RunningFront {
     }
 
     /// What it holds at this moment: what it needs when idle, if it has rested after its start and
-    /// nothing has passed through it. None for [`Front::Direct`].
+    /// nothing has passed through it. None for [`Front::DIRECT`].
     pub(super) fn idle_memory(&self) -> Option<Resources> {
         self.process.as_ref().and_then(|process| Resources::of(process.pid()))
+    }
+
+    /// Role and process id of what stands before the broker, if anything does.
+    pub(super) fn measured(&self) -> Option<(String, u32)> {
+        self.process.as_ref().map(|process| (process.role().to_string(), process.pid()))
+    }
+
+    /// What a client secures its first connection with: no session is left to resume.
+    ///
+    /// # Errors
+    /// As [`FrontFiles::security`].
+    pub(super) fn fresh_security(&self) -> Result<Security, Error> {
+        self.files.security(self.front.security())
     }
 
     /// Asks it to end and waits.

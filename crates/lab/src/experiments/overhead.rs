@@ -1,5 +1,5 @@
 //! What does a proxy cost? One broker reached directly, through a bare relay, through our proxy
-//! with and without encryption, and through Kroxylicious.
+//! with each thing that it can do, and through Kroxylicious.
 //!
 //! All of them run through the whole experiment. Each round of a case goes through all, forwards
 //! and backwards in turn, and all runs of a round offer the same bytes at the same intended times.
@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use super::Progress;
 use super::bench::{Bench, Frame};
+use super::connecting;
 use super::fronts::{Front, FrontPlan, RunningFront};
 use super::rounds::{self, Case, Subject};
 use crate::checks::{self, Check, Weight};
@@ -22,7 +23,9 @@ use crate::error::Error;
 use crate::payload::Filler;
 use crate::result::{Arm, Experiment, RunResult};
 use crate::schedule::Arrivals;
-use crate::systems::{Durability, Kroxylicious, Process, free_addresses, moldau_broker_configured};
+use crate::systems::{
+    Durability, FrontFiles, Kroxylicious, Process, free_addresses, moldau_broker_configured,
+};
 use crate::workload::{Pace, Workload};
 
 /// Sizes of batches: Kafka's default, and one that suits throughput.
@@ -40,7 +43,11 @@ const STALLED_MS: (u64, u64) = (1_000, 5_000);
 
 /// The broker's cache holds what is written before catching up from memory, with what encryption
 /// adds, and a small part of what is written at full speed.
-const BROKER_LINES: &str = "tail_cache_mib: 640\n";
+const TAIL_CACHE_MIB: u32 = 640;
+
+/// Fewest rounds of what a gateway does: an interval over three says little of a difference of a
+/// few percent.
+const GATEWAY_ROUNDS_MIN: u32 = 5;
 
 /// Everything that an experiment needs to know.
 #[derive(Clone, Debug)]
@@ -65,6 +72,10 @@ pub struct Plan {
     pub kroxylicious: Option<Kroxylicious>,
     /// Records per second of the fixed rates, rising.
     pub rates: Vec<u64>,
+    /// Which cases there are.
+    pub scope: Scope,
+    /// Connections that are opened through each front in a round.
+    pub connections: u32,
     /// Time between the start of the last front and the look at what each holds, ms.
     pub rest_ms: u64,
     /// Load on each front before anything is measured, ms: a JVM compiles what it runs often.
@@ -79,6 +90,15 @@ pub struct Plan {
     pub rounds: u32,
     /// Stops the broker during one further run, to show that the laboratory sees it.
     pub stall: Option<Stall>,
+}
+
+/// Which cases an experiment has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Each size of batches at each rate.
+    FixedRates,
+    /// These, single-record requests, full speed and catching up.
+    Whole,
 }
 
 /// The broker stands still during a run.
@@ -101,9 +121,11 @@ impl Plan {
             seed: 1,
             quick: true,
             durability: Durability::Fsync,
-            fronts: vec![Front::Direct, Front::Passthrough, Front::Encryption],
+            fronts: vec![Front::DIRECT, Front::PASSTHROUGH, Front::ENCRYPTION],
             kroxylicious: None,
             rates: RATES.to_vec(),
+            scope: Scope::Whole,
+            connections: 100,
             rest_ms: 3_000,
             first_load_ms: 2_000,
             warmup_ms: 500,
@@ -128,6 +150,19 @@ impl Plan {
         }
     }
 
+    /// What each thing that a gateway does costs by itself, at the lowest rate: the differences are
+    /// small, and what saturates the machine would hide them.
+    #[must_use]
+    pub fn gateway(self) -> Self {
+        Self {
+            fronts: Front::GATEWAY.to_vec(),
+            rates: RATES.first().copied().into_iter().collect(),
+            scope: Scope::FixedRates,
+            rounds: self.rounds.max(GATEWAY_ROUNDS_MIN),
+            ..self
+        }
+    }
+
     fn check(&self) -> Result<(), Error> {
         let is_double = |(index, front)| self.fronts.iter().skip(index + 1).any(|f| f == front);
         if self.fronts.iter().enumerate().any(is_double) || self.rounds == 0 {
@@ -148,7 +183,8 @@ impl Plan {
     fn steps(&self) -> u32 {
         let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
         let fronts = count(self.present().count());
-        1 + fronts * (1 + count(self.cases().len()) * self.rounds) + u32::from(self.stall.is_some())
+        let runs = fronts * (1 + count(self.cases().len()) * self.rounds);
+        1 + runs + self.rounds + u32::from(self.stall.is_some())
     }
 
     fn cases(&self) -> Vec<Case> {
@@ -157,8 +193,12 @@ impl Plan {
             for rate in &self.rates {
                 let is_last =
                     Some(rate) == self.rates.last() && Some(&kilobytes) == BATCH_KB.last();
-                cases.push(self.fixed_rate(*rate, kilobytes, is_last));
+                let catches_up = is_last && self.scope == Scope::Whole;
+                cases.push(self.fixed_rate(*rate, kilobytes, catches_up));
             }
+        }
+        if self.scope == Scope::FixedRates {
+            return cases;
         }
         cases.extend(self.rates.first().map(|rate| self.single_records(*rate)));
         cases.extend(BATCH_KB.map(|kilobytes| self.full_speed(kilobytes)));
@@ -210,7 +250,12 @@ impl Plan {
         Workload {
             pace: Pace::Unpaced,
             record_bytes: 1024,
-            filler: Filler::Text,
+            // All runs of a round offer the same bytes, whichever front looks into them.
+            filler: if self.fronts.iter().any(|front| front.reads_json()) {
+                Filler::Json
+            } else {
+                Filler::Text
+            },
             partitions: 10,
             producers: 1,
             batch_bytes: kilobytes * 1024,
@@ -266,6 +311,11 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
         rounds::run(&mut bench, &mut fronts, case, plan.rounds)?;
         broker.check_alive()?;
     }
+    let mut connections = Vec::new();
+    for round in 0..plan.rounds {
+        bench.step(&format!("Open connections, {}", round + 1));
+        connections.extend(connecting::measure(&fronts, round, plan.connections)?);
+    }
     fronts.into_iter().try_for_each(RunningFront::stop)?;
     broker.stop()?;
     for check in goals::checks(plan, bench.runs(), &arms).into_iter().chain(omitted(plan)) {
@@ -278,22 +328,33 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
         arms,
         objectives: Vec::new(),
     };
-    bench.finish_with(frame, checks::of_arms)
+    let result = bench.finish_with(frame, checks::of_arms)?;
+    Ok(RunResult { connections, ..result })
 }
 
 fn start(plan: &Plan) -> Result<(Process, Vec<RunningFront>), Error> {
     let directory = &plan.work_directory;
-    let [listen, admin] = free_addresses()?;
-    let program = &plan.moldau;
+    let files = FrontFiles::make(&directory.join("files"), plan.seed)?;
+    let [listen, listen_tls, admin] = free_addresses()?;
+    let path = files.directory().display();
+    let lines = format!(
+        "tail_cache_mib: {TAIL_CACHE_MIB}\n\
+         listeners:\n\
+         \x20 - {{name: PLAIN, address: '{listen}'}}\n\
+         \x20 - name: TLS\n\
+         \x20   address: {listen_tls}\n\
+         \x20   tls: {{certificate_file: '{path}/server.pem', key_file: '{path}/server.key'}}\n"
+    );
     let durability = plan.durability;
-    let spec =
-        moldau_broker_configured(program, directory, listen, admin, durability, BROKER_LINES)?;
+    let spec = moldau_broker_configured(&plan.moldau, directory, admin, durability, &lines)?;
     let broker = Process::start(&spec, directory)?;
     let from = FrontPlan {
         moldau: plan.moldau.clone(),
         kroxylicious: plan.kroxylicious.clone(),
         work_directory: directory.clone(),
+        files,
         upstream: listen,
+        upstream_tls: Some(listen_tls),
         node: 0,
         broker: (broker.role().to_string(), broker.pid()),
         seed: plan.seed,
@@ -304,12 +365,12 @@ fn start(plan: &Plan) -> Result<(Process, Vec<RunningFront>), Error> {
 
 fn arm(front: &RunningFront, durability: Durability) -> Arm {
     let mut arm = front.arm();
-    if arm.name == Front::Direct.name() {
+    if arm.name == Front::DIRECT.name() {
         arm.description += match durability {
             Durability::Fsync => ", acknowledged after the flush to the disk",
             Durability::Os => ", acknowledged once the operating system has it",
         };
-        arm.description += ", with 640 MiB of the newest data in memory";
+        arm.description += &format!(", with {TAIL_CACHE_MIB} MiB of the newest data in memory");
     }
     arm
 }
@@ -385,6 +446,17 @@ mod tests {
     }
 
     #[test]
+    fn a_gateway_is_measured_at_one_rate_with_values_that_its_filters_can_read() {
+        let plan = plan().gateway();
+        assert!(plan.check().is_ok());
+        let cases = plan.cases();
+        let names: Vec<Vec<&str>> = cases.iter().map(Case::names).collect();
+        assert_eq!(names.concat(), ["20 MB/s, 16 KB batches", "20 MB/s, 128 KB batches"]);
+        assert!(cases.iter().all(|case| case.workload.filler == Filler::Json));
+        assert!(self::plan().cases().iter().all(|case| case.workload.filler == Filler::Text));
+    }
+
+    #[test]
     fn a_batch_has_time_to_fill_at_every_rate() {
         for case in plan().cases() {
             let Pace::Scheduled { per_second, .. } = case.workload.pace else { continue };
@@ -396,15 +468,15 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_left_out_and_said() {
-        let all = Plan { fronts: Front::ALL.to_vec(), ..plan() };
-        assert_eq!(all.present().collect::<Vec<_>>(), Front::ALL[..4]);
+        let all = Plan { fronts: Front::PEERS.to_vec(), ..plan() };
+        assert_eq!(all.present().collect::<Vec<_>>(), Front::PEERS[..4]);
         let said: Vec<Check> = omitted(&all).collect();
         assert_eq!(said.len(), 2);
         assert!(said.iter().all(|check| !check.passed && check.weight == Weight::Note));
         assert!(said[1].name.contains("kroxylicious-encryption"));
         let there = Kroxylicious { java: "java".into(), directory: "there".into() };
         let all = Plan { kroxylicious: Some(there), ..all };
-        assert_eq!(all.present().collect::<Vec<_>>(), Front::ALL);
+        assert_eq!(all.present().collect::<Vec<_>>(), Front::PEERS);
         assert_eq!(omitted(&all).count(), 0);
     }
 
@@ -413,8 +485,8 @@ mod tests {
         assert!(plan().check().is_ok());
         for broken in [
             Plan { fronts: Vec::new(), ..plan() },
-            Plan { fronts: vec![Front::Relay, Front::Direct, Front::Relay], ..plan() },
-            Plan { fronts: vec![Front::Kroxylicious], ..plan() },
+            Plan { fronts: vec![Front::RELAY, Front::DIRECT, Front::RELAY], ..plan() },
+            Plan { fronts: vec![Front::KROXYLICIOUS], ..plan() },
             Plan { rounds: 0, ..plan() },
             Plan { rates: vec![0], ..plan() },
             Plan { window_ms: 0, ..plan() },
@@ -425,7 +497,7 @@ mod tests {
 
     #[test]
     fn steps_count_every_run() {
-        // A start, a first load each, and nine cases less the two that come with others.
-        assert_eq!(plan().steps(), 1 + 3 * (1 + 7 * 3));
+        // A start, a first load each, nine cases less the two that come with others, connections.
+        assert_eq!(plan().steps(), 1 + 3 * (1 + 7 * 3) + 3);
     }
 }

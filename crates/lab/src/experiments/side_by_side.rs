@@ -56,8 +56,8 @@ impl System {
     pub(super) fn arm(&self) -> Arm {
         let description = match self {
             Self::Moldau { durability: Durability::Fsync, .. } => {
-                "moldau broker, 640 MiB of the newest data in memory, acknowledging after the flush \
-                 to the disk"
+                "moldau broker, 640 MiB of the newest data in memory, acknowledging after the \
+                 flush to the disk"
                     .to_string()
             }
             Self::Moldau { durability: Durability::Os, .. } => {
@@ -257,10 +257,9 @@ impl Running {
         let [listen, other] = free_addresses()?;
         let (bootstrap, process) = match system {
             System::Moldau { program, durability } => {
-                let (durability, lines) = (*durability, BROKER_LINES);
-                let spec = moldau_broker_configured(
-                    program, &directory, listen, other, durability, lines,
-                )?;
+                let lines = format!("listen: {listen}\n{BROKER_LINES}");
+                let spec =
+                    moldau_broker_configured(program, &directory, other, *durability, &lines)?;
                 (listen.to_string(), Some(Process::start(&spec, &directory)?))
             }
             System::Kafka(installation) => {

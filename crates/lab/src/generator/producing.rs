@@ -76,7 +76,12 @@ async fn produce(
 ) -> Result<Outcome, Error> {
     let setup = shared.setup;
     let workload = &setup.workload;
-    let payloads = PayloadWriter::new(workload.filler, setup.seed, workload.record_bytes)?;
+    let payloads = PayloadWriter::new(
+        workload.filler,
+        setup.clients.account,
+        setup.seed,
+        workload.record_bytes,
+    )?;
     let bootstrap = [setup.bootstrap.as_str()];
     let connected = Cluster::connect(&bootstrap, setup.cluster_options()).await;
     let cluster = connected.map_err(target("connecting a producer"))?;

@@ -2,7 +2,7 @@
 
 use super::{Audit, DeliveryLedger, SentLedger, audit};
 use crate::error::Error;
-use crate::payload::{Filler, Header, PayloadWriter};
+use crate::payload::{Account, Filler, Header, PayloadWriter};
 
 const RUN: u32 = 0x5E1F;
 const PARTITIONS: u16 = 3;
@@ -47,7 +47,7 @@ const FAULTS: [Fault; 5] =
 /// None in practice: the records of the self-test hold the header.
 pub fn self_test(seed: u64, faults: u64) -> Result<Detection, Error> {
     let mut random = fastrand::Rng::with_seed(seed);
-    let writer = PayloadWriter::new(Filler::Random, seed, RECORD_BYTES)?;
+    let writer = PayloadWriter::new(Filler::Random, Account::Clear, seed, RECORD_BYTES)?;
     let mut sent = SentLedger::new(0, PARTITIONS);
     let mut delivered = DeliveryLedger::new(RUN, 1, PARTITIONS);
     let mut expected = Audit::default();

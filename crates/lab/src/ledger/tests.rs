@@ -1,5 +1,5 @@
 use super::*;
-use crate::payload::{Filler, PayloadWriter};
+use crate::payload::{Account, Filler, PayloadWriter};
 
 fn value(writer: &PayloadWriter, producer: u16, partition: u16, sequence: u64) -> Vec<u8> {
     let mut value = Vec::new();
@@ -8,7 +8,7 @@ fn value(writer: &PayloadWriter, producer: u16, partition: u16, sequence: u64) -
 }
 
 fn writer() -> PayloadWriter {
-    PayloadWriter::new(Filler::Random, 1, 64).unwrap()
+    PayloadWriter::new(Filler::Random, Account::Clear, 1, 64).unwrap()
 }
 
 #[test]

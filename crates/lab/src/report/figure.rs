@@ -1,6 +1,7 @@
 //! How figures are written: three significant digits, a thin structure for large numbers.
 
 use crate::metric::Unit;
+use crate::statistics::PairedEffect;
 
 /// A figure without its unit.
 pub(super) fn number(value: f64, unit: Unit) -> String {
@@ -11,6 +12,13 @@ pub(super) fn number(value: f64, unit: Unit) -> String {
         | Unit::CpuMillisecondsPerMegabyte
         | Unit::Times => digits(value),
     }
+}
+
+/// A mean with its interval at 95 %.
+pub(super) fn estimate(effect: &PairedEffect, unit: Unit) -> String {
+    let [mean, low, high] = [effect.mean, effect.interval_95.low, effect.interval_95.high]
+        .map(|value| number(value, unit));
+    format!("{mean} [{low}, {high}]")
 }
 
 /// A figure with a sign, for differences.

@@ -1,7 +1,8 @@
 //! What fronts cost, side by side: processor time, latency, throughput and memory, a column for
-//! each arm.
+//! each arm; with many arms a row for each.
 
-use super::figure::{bytes, number, thousands};
+use super::added;
+use super::figure::{bytes, estimate, number, thousands};
 use super::grid::Grid;
 use super::table::NONE;
 use crate::metric::{Metric, Unit, compare_one};
@@ -13,12 +14,17 @@ use crate::workload::Pace;
 /// The arm whose processor time others are multiples of.
 const RELAY: &str = "relay";
 
+/// More columns are wider than a screen.
+const ARM_COLUMNS_MAX: usize = 8;
+
 /// The tables of a result that asks what fronts cost; none for any other.
 pub(super) fn grids(result: &RunResult) -> Vec<Grid> {
     if result.experiment != Experiment::Overhead {
         return Vec::new();
     }
-    let grids = [processor_time(result), latency(result), throughput(result), memory(result)];
+    let mut grids = vec![processor_time(result), latency(result), throughput(result)];
+    grids.extend(added::grids(result));
+    grids.push(memory(result));
     grids.into_iter().filter(|grid| !grid.rows.is_empty()).collect()
 }
 
@@ -115,7 +121,8 @@ fn memory(result: &RunResult) -> Grid {
     )
 }
 
-/// A row for each case that has a cell, a column for each arm.
+/// A row for each case that has a cell, a column for each arm; or the other way round where there
+/// are many arms.
 fn by_case(
     result: &RunResult,
     arms: &[&Arm],
@@ -123,8 +130,8 @@ fn by_case(
     about: &'static str,
     cell: impl Fn(&str, &str) -> Option<String>,
 ) -> Grid {
-    let columns: Vec<&str> =
-        std::iter::once("case").chain(arms.iter().map(|arm| arm.name.as_str())).collect();
+    let columns: Vec<String> =
+        std::iter::once("case").chain(arms.iter().map(|arm| &*arm.name)).map(Into::into).collect();
     let cases = result.cases();
     let rows = cases.iter().filter_map(|case| {
         let cells: Vec<Option<String>> = arms.iter().map(|arm| cell(case, &arm.name)).collect();
@@ -132,7 +139,19 @@ fn by_case(
         let cells = cells.into_iter().map(|cell| cell.unwrap_or_else(|| NONE.into()));
         has_any.then(|| std::iter::once((*case).to_string()).chain(cells).collect())
     });
-    Grid::of(title, about, &columns, rows)
+    let lines: Vec<Vec<String>> = std::iter::once(columns).chain(rows).collect();
+    let is_empty = lines.len() == 1;
+    let lines = if arms.len() > ARM_COLUMNS_MAX { transposed(&lines) } else { lines };
+    let mut lines = lines.into_iter().filter(|_| !is_empty);
+    let columns = lines.next().unwrap_or_default();
+    Grid::of(title, about, &columns, lines)
+}
+
+/// The columns of a table as its lines.
+fn transposed(lines: &[Vec<String>]) -> Vec<Vec<String>> {
+    let count = lines.first().map_or(0, Vec::len);
+    let column = |at: usize| lines.iter().filter_map(|line| line.get(at).cloned()).collect();
+    (0..count).map(column).collect()
 }
 
 /// What an arm's front takes of a processor, with its interval and as a multiple of the relay.
@@ -140,12 +159,7 @@ fn cost(result: &RunResult, case: &str, arm: &str) -> Option<String> {
     let unit = Metric::ProxyCpu.unit();
     let figures = figures(&runs_of(result, case, arm), Metric::ProxyCpu);
     let mut words = match paired_effect(&figures, result.seed) {
-        Some(effect) => format!(
-            "{} [{}, {}]",
-            number(effect.mean, unit),
-            number(effect.interval_95.low, unit),
-            number(effect.interval_95.high, unit)
-        ),
+        Some(effect) => estimate(&effect, unit),
         None if figures.is_empty() => return None,
         None => number(median(&figures), unit),
     };
@@ -242,6 +256,19 @@ mod tests {
         let page = crate::report::markdown(&result);
         assert!(page.contains("| median of 6 runs, latencies of 6 and 4 | direct | proxy |"));
         assert!(page.contains("| median of 3 runs | direct | proxy |"));
+    }
+
+    #[test]
+    fn many_arms_have_a_row_each() {
+        let mut result = with_relay();
+        let arm = |index: usize| Arm::of(&format!("arm-{index}"), "");
+        result.arms.extend((result.arms.len()..ARM_COLUMNS_MAX + 1).map(arm));
+        let grids = grids(&result);
+        let latency = grid(&grids, "Publish latency");
+        assert_eq!(latency.columns, ["case", sample::FIXED]);
+        assert_eq!(latency.rows.len(), ARM_COLUMNS_MAX + 1);
+        assert_eq!(latency.rows[0][0], "direct");
+        assert_eq!(latency.rows[3], ["arm-3", "-"]);
     }
 
     #[test]

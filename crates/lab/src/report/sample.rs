@@ -50,6 +50,7 @@ pub(crate) fn result() -> RunResult {
         audit,
         partitions: None,
         sizing: None,
+        connections: Vec::new(),
     }
 }
 

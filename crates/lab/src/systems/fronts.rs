@@ -31,13 +31,13 @@ pub struct FrontAddresses {
 #[derive(Clone, Copy, Debug)]
 pub struct LabKey([u8; 32]);
 
-/// Its alias, which is the template too.
-const ALIAS: &str = "KEK_lab";
-
-/// Its id.
-const UUID: &str = "6d6f6c64-6175-4c61-8b00-000000000001";
-
 impl LabKey {
+    /// Its alias, which is the template too.
+    pub const ALIAS: &'static str = "KEK_lab";
+
+    /// Its id.
+    pub const UUID: &'static str = "6d6f6c64-6175-4c61-8b00-000000000001";
+
     /// The key of a seed; it protects nothing but random bytes.
     #[must_use]
     pub fn of(seed: u64) -> Self {
@@ -46,7 +46,9 @@ impl LabKey {
         Self(key)
     }
 
-    fn text(self) -> String {
+    /// The key in base64.
+    #[must_use]
+    pub fn text(self) -> String {
         BASE64.encode(self.0)
     }
 }
@@ -89,24 +91,21 @@ pub fn bare_relay(program: &Path, listen: SocketAddr, upstream: SocketAddr) -> P
     }
 }
 
-/// `moldau proxy` with one virtual cluster before `upstream`, which seals the values of all topics
-/// if there is a key. Its configuration is written to `directory`.
+/// `moldau proxy` with one virtual cluster before `upstream`, given as the value of its key, and
+/// with further keys of the virtual cluster, given as YAML lines. Its configuration is written to
+/// `directory`.
 ///
 /// # Errors
-/// [`Error::Machine`] when a file cannot be written.
+/// [`Error::Machine`] when the configuration cannot be written.
 pub fn moldau_proxy(
     program: &Path,
     directory: &Path,
     addresses: FrontAddresses,
-    upstream: SocketAddr,
-    key: Option<LabKey>,
+    upstream: &str,
+    keys: &str,
 ) -> Result<ProcessSpec, Error> {
-    let secret = directory.join("kek");
-    if let Some(key) = key {
-        write(&secret, &key.text())?;
-    }
     let path = directory.join("proxy.yaml");
-    write(&path, &moldau_yaml(addresses, upstream, key.map(|_| secret.as_path())))?;
+    write(&path, &moldau_yaml(addresses, upstream, keys))?;
     Ok(ProcessSpec {
         role: FRONT_ROLE.into(),
         program: program.into(),
@@ -116,7 +115,7 @@ pub fn moldau_proxy(
     })
 }
 
-fn moldau_yaml(addresses: FrontAddresses, upstream: SocketAddr, secret: Option<&Path>) -> String {
+fn moldau_yaml(addresses: FrontAddresses, upstream: &str, keys: &str) -> String {
     let FrontAddresses { bootstrap, broker, admin } = addresses;
     let port = broker.port();
     let cluster = format!(
@@ -124,23 +123,10 @@ fn moldau_yaml(addresses: FrontAddresses, upstream: SocketAddr, secret: Option<&
          virtual_clusters:\n\
          \x20 - name: lab\n\
          \x20   bootstrap: {bootstrap}\n\
-         \x20   upstream: [\"{upstream}\"]\n\
+         \x20   upstream: {upstream}\n\
          \x20   broker_port_start: {port}\n"
     );
-    let Some(secret) = secret else { return cluster };
-    let secret = secret.display();
-    cluster
-        + &format!(
-            "\x20   filters:\n\
-             \x20     - record_encryption:\n\
-             \x20         template: {ALIAS}\n\
-             \x20         kms:\n\
-             \x20           memory:\n\
-             \x20             keks:\n\
-             \x20               - uuid: {UUID}\n\
-             \x20                 alias: {ALIAS}\n\
-             \x20                 secret_file: {secret}\n"
-        )
+    keys.lines().fold(cluster, |yaml, line| yaml + "    " + line + "\n")
 }
 
 /// Kroxylicious with a heap of 512 MiB and one virtual cluster before `upstream`, whose only broker
@@ -185,6 +171,7 @@ fn kroxylicious_yaml(
 ) -> String {
     let FrontAddresses { bootstrap, broker, .. } = addresses;
     let (host, port) = (broker.ip(), broker.port());
+    let (alias, uuid) = (LabKey::ALIAS, LabKey::UUID);
     let filter = key.map_or_else(String::new, |key| {
         format!(
             "filterDefinitions:\n\
@@ -196,13 +183,13 @@ fn kroxylicious_yaml(
              \x20       numIvBytes: 12\n\
              \x20       numAuthBits: 128\n\
              \x20       existingKeks:\n\
-             \x20         - uuid: {UUID}\n\
-             \x20           alias: {ALIAS}\n\
+             \x20         - uuid: {uuid}\n\
+             \x20           alias: {alias}\n\
              \x20           algorithm: AES\n\
              \x20           key: {}\n\
              \x20     selector: TemplateKekSelector\n\
              \x20     selectorConfig:\n\
-             \x20       template: {ALIAS}\n\
+             \x20       template: {alias}\n\
              \x20     unresolvedKeyPolicy: REJECT\n\
              defaultFilters: [encryption]\n",
             key.text()

@@ -36,6 +36,37 @@ pub fn moldau_broker(
     admin: SocketAddr,
     durability: Durability,
 ) -> ProcessSpec {
+    let mut spec = broker(program, data_directory, admin, durability);
+    spec.args.extend(["--listen".into(), listen.to_string().into()]);
+    spec
+}
+
+/// `moldau broker` with an empty data directory below `directory` and further keys of its
+/// configuration, given as YAML lines, which say where it listens; the file is written to
+/// `directory`.
+///
+/// # Errors
+/// [`Error::Machine`] when the configuration cannot be written.
+pub fn moldau_broker_configured(
+    program: &Path,
+    directory: &Path,
+    admin: SocketAddr,
+    durability: Durability,
+    lines: &str,
+) -> Result<ProcessSpec, Error> {
+    let path = directory.join("broker.yaml");
+    fs::write(&path, lines).map_err(Error::machine(format!("writing {}", path.display())))?;
+    let mut spec = broker(program, &directory.join("data"), admin, durability);
+    spec.args.extend(["--config".into(), path.into()]);
+    Ok(spec)
+}
+
+fn broker(
+    program: &Path,
+    data_directory: &Path,
+    admin: SocketAddr,
+    durability: Durability,
+) -> ProcessSpec {
     ProcessSpec {
         role: "broker".into(),
         program: program.into(),
@@ -43,8 +74,6 @@ pub fn moldau_broker(
             "broker".into(),
             "--data-dir".into(),
             data_directory.into(),
-            "--listen".into(),
-            listen.to_string().into(),
             "--admin".into(),
             admin.to_string().into(),
             "--durability".into(),
@@ -53,25 +82,4 @@ pub fn moldau_broker(
         env: Vec::new(),
         ready: Ready::Http(admin, "/readyz".into()),
     }
-}
-
-/// `moldau broker` with an empty data directory below `directory` and further keys of its
-/// configuration, given as YAML lines; the file is written to `directory`.
-///
-/// # Errors
-/// [`Error::Machine`] when the configuration cannot be written.
-pub fn moldau_broker_configured(
-    program: &Path,
-    directory: &Path,
-    listen: SocketAddr,
-    admin: SocketAddr,
-    durability: Durability,
-    lines: &str,
-) -> Result<ProcessSpec, Error> {
-    let path = directory.join("broker.yaml");
-    fs::write(&path, lines).map_err(Error::machine(format!("writing {}", path.display())))?;
-    let data = directory.join("data");
-    let mut spec = moldau_broker(program, &data, listen, admin, durability);
-    spec.args.extend(["--config".into(), path.into()]);
-    Ok(spec)
 }

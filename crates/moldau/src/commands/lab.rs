@@ -18,8 +18,8 @@ use moldau_lab::{bare_disk, checks::Verdict, relay, report};
 
 use super::{experiment_file, lab_cores};
 use crate::arguments::{
-    ArmChoice, CeilingOptions, CoresOptions, LabQuestion, OverheadOptions, PartChoice,
-    PartitionsOptions, Peer, RelayOptions, RunOptions, SizeOptions, StorageOptions,
+    CeilingOptions, CoresOptions, LabQuestion, OverheadOptions, PartChoice, PartitionsOptions,
+    Peer, RelayOptions, RunOptions, SizeOptions, StorageOptions,
 };
 
 /// The stall of `--stall` begins this long after its run, in the middle of the window.
@@ -61,6 +61,9 @@ fn overhead(options: &OverheadOptions) -> anyhow::Result<ExitCode> {
     let work = WorkDirectory::make(&options.out)?;
     let make = if options.quick { overhead::Plan::quick } else { overhead::Plan::full };
     let mut plan = make(std::env::current_exe()?, version(), work.path.clone());
+    if options.arms.iter().any(|arm| arm == "gateway") {
+        plan = plan.gateway();
+    }
     plan.fronts = fronts(&options.arms);
     plan.rates = options.rate.map_or(plan.rates, |rate| vec![rate]);
     if plan.fronts.iter().any(|front| front.is_kroxylicious()) {
@@ -71,17 +74,8 @@ fn overhead(options: &OverheadOptions) -> anyhow::Result<ExitCode> {
     answer(&result, &options.out, options.json)
 }
 
-fn fronts(arms: &[ArmChoice]) -> Vec<Front> {
-    let fronts = arms.iter().flat_map(|arm| match arm {
-        ArmChoice::Direct => vec![Front::Direct],
-        ArmChoice::Relay => vec![Front::Relay],
-        ArmChoice::Passthrough => vec![Front::Passthrough],
-        ArmChoice::Encryption => vec![Front::Encryption],
-        ArmChoice::Kroxylicious => vec![Front::Kroxylicious],
-        ArmChoice::KroxyliciousEncryption => vec![Front::KroxyliciousEncryption],
-        ArmChoice::All => Front::ALL.to_vec(),
-    });
-    fronts.collect()
+fn fronts(arms: &[String]) -> Vec<Front> {
+    arms.iter().flat_map(|arm| Front::named(arm)).collect()
 }
 
 /// Where Kroxylicious lies, if it is there; its absence is said here and in the report.

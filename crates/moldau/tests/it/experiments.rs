@@ -1,14 +1,19 @@
 //! The laboratory's experiments with plans of seconds, against brokers that they start themselves.
 //! What they measure here says nothing; that they end, lose nothing and can be told does.
 
+use std::ffi::OsStr;
+use std::net::SocketAddr;
+
 use moldau_lab::bare_disk::{Task, Work, measure};
 use moldau_lab::checks::Verdict;
+use moldau_lab::cpu::ProcessUsage;
 use moldau_lab::experiments::file::{self, ExperimentFile};
-use moldau_lab::experiments::fronts::Front;
+use moldau_lab::experiments::fronts::{Front, FrontPlan};
 use moldau_lab::experiments::{Silent, cores, overhead, save, storage};
 use moldau_lab::report::{markdown, text};
-use moldau_lab::result::{Arm, RunResult};
+use moldau_lab::result::{Arm, ConnectionsRecord, RunResult};
 use moldau_lab::sizing::{Load, Term};
+use moldau_lab::systems::{FrontAddresses, FrontFiles};
 use moldau_lab::workload::Workload;
 
 use crate::world::{moldau, run};
@@ -73,7 +78,7 @@ fn the_overhead_of_every_front_of_ours_is_measured_and_no_record_is_lost() {
     let directory = tempfile::tempdir().unwrap();
     let plan = overhead::Plan::quick(moldau().into(), "0".into(), directory.path().into());
     let plan = overhead::Plan {
-        fronts: vec![Front::Direct, Front::Relay, Front::Passthrough, Front::Encryption],
+        fronts: vec![Front::DIRECT, Front::RELAY, Front::PASSTHROUGH, Front::ENCRYPTION],
         rates: vec![1_000],
         rest_ms: 0,
         first_load_ms: 20,
@@ -81,6 +86,7 @@ fn the_overhead_of_every_front_of_ours_is_measured_and_no_record_is_lost() {
         window_ms: 200,
         full_speed_window_ms: 100,
         rounds: 1,
+        connections: 2,
         ..plan
     };
     let result = overhead::run(&plan, &mut Silent).unwrap();
@@ -100,6 +106,71 @@ fn the_overhead_of_every_front_of_ours_is_measured_and_no_record_is_lost() {
     }
     let idle = |arm: &Arm| arm.idle.is_some_and(|idle| idle.resident_bytes > 0);
     assert_eq!(result.arms.iter().map(idle).collect::<Vec<_>>(), [false, true, true, true]);
+}
+
+/// Clients that did not do as the front demands would be refused, and values that were not masked
+/// would be damaged.
+#[test]
+fn what_a_gateway_does_is_measured_and_no_record_is_lost() {
+    let directory = tempfile::tempdir().unwrap();
+    let plan = overhead::Plan::quick(moldau().into(), "0".into(), directory.path().into());
+    let plan = overhead::Plan {
+        rates: vec![1_000],
+        rest_ms: 0,
+        first_load_ms: 20,
+        warmup_ms: 20,
+        window_ms: 200,
+        rounds: 1,
+        connections: 3,
+        ..plan.gateway()
+    };
+    let result = overhead::run(&plan, &mut Silent).unwrap();
+    let parts = ["Against passthrough: 1000 records/s, 16 KB batches", "A new connection"];
+    told(&result, &parts);
+    rounds_are_whole(&result, 1);
+    for run in &result.runs {
+        assert!(run.audit.acked > 0 && run.audit.is_clean(), "{} {:?}", run.arm, run.audit);
+        let has_worked = |usage: &ProcessUsage| usage.role == "proxy" && usage.cpu_ns > 0;
+        assert_eq!(run.processes.iter().any(has_worked), run.arm != "direct", "{}", run.arm);
+    }
+    let is_whole = |record: &ConnectionsRecord| record.connections == 3 && record.cpu_ns > 0;
+    assert!(result.connections.iter().all(is_whole), "{:?}", result.connections);
+    let connected = result.connections.iter().map(|record| &record.arm);
+    assert!(connected.eq(result.arms.iter().skip(1).map(|arm| &arm.name)));
+}
+
+#[test]
+fn every_front_of_ours_has_a_valid_configuration() {
+    let directory = tempfile::tempdir().unwrap();
+    let address = |port| SocketAddr::from(([127, 0, 0, 1], port));
+    let plan = FrontPlan {
+        moldau: moldau().into(),
+        kroxylicious: None,
+        work_directory: directory.path().into(),
+        files: FrontFiles::make(&directory.path().join("files"), 1).unwrap(),
+        upstream: address(9092),
+        upstream_tls: Some(address(9093)),
+        node: 0,
+        broker: ("broker".into(), 1),
+        seed: 1,
+    };
+    let [bootstrap, broker, admin] = [19092, 19093, 19094].map(address);
+    let addresses = FrontAddresses { bootstrap, broker, admin };
+    let mut checked = 0;
+    for front in Front::every().filter(|front| !front.is_kroxylicious()) {
+        let spec = front.spec(&plan, addresses).unwrap();
+        let Some([command, _, file]) = spec.as_ref().map(|spec| &*spec.args) else { continue };
+        assert_eq!(command, "proxy", "{front}");
+        let output = run([OsStr::new("config"), OsStr::new("check"), file]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && said.is_empty(), "{front}: {said}");
+        checked += 1;
+    }
+    // All of ours but the broker itself and the relay.
+    assert_eq!(checked, Front::GATEWAY.len() - 1 + 1);
+    let without_tls = FrontPlan { upstream_tls: None, ..plan };
+    let [front] = Front::named("tls-both").try_into().unwrap();
+    assert!(front.spec(&without_tls, addresses).is_err());
 }
 
 #[test]
