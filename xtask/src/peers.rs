@@ -123,6 +123,13 @@ pub(crate) fn install(peers: &Peers) -> Result<()> {
             verify: verify_node,
         },
         Peer {
+            name: "Chromium",
+            inputs: vec![clients.join("browser/package.json")],
+            directory: peers.browser(),
+            install: browser,
+            verify: verify_browser,
+        },
+        Peer {
             name: "franz-go",
             inputs: [
                 "go.mod",
@@ -332,9 +339,24 @@ fn verify_python(peers: &Peers) -> Result<String> {
 }
 
 fn node(peers: &Peers, inputs: &[PathBuf]) -> Result<()> {
-    fs::copy(&inputs[0], peers.node().join("package.json"))?;
+    npm_install(&peers.node(), &inputs[0])
+}
+
+fn browser(peers: &Peers, inputs: &[PathBuf]) -> Result<()> {
+    npm_install(&peers.browser(), &inputs[0])
+}
+
+fn verify_browser(peers: &Peers) -> Result<String> {
+    let mut command = peers.browser_command();
+    command.arg("--version");
+    finish(command)
+}
+
+/// Installs the packages of a manifest; none runs a script of its own.
+fn npm_install(directory: &Path, manifest: &Path) -> Result<()> {
+    fs::copy(manifest, directory.join("package.json"))?;
     let mut npm = Command::new("npm");
-    npm.current_dir(peers.node()).args([
+    npm.current_dir(directory).args([
         "install",
         "--no-package-lock",
         "--ignore-scripts",

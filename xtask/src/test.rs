@@ -42,7 +42,7 @@ impl Count {
 
 type Step = (&'static str, fn(&Arguments) -> Result<Count>);
 
-const STEPS: [Step; 17] = [
+const STEPS: [Step; 18] = [
     ("fmt", |_| fmt()),
     ("tidy", |_| tidy::run().map(|()| Count::ONE)),
     ("clippy", |_| clippy()),
@@ -57,6 +57,7 @@ const STEPS: [Step; 17] = [
     ("tenants", |_| counted(conformance("moldau-tenants"))),
     ("reloads", |_| reloads()),
     ("crowd", |_| counted(conformance("moldau-crowd"))),
+    ("reports in a browser", |_| counted(conformance("moldau-reports"))),
     ("documentation", |_| documentation()),
     ("HashiCorp Vault", vault),
     ("Kroxylicious", kroxylicious),

@@ -5,7 +5,8 @@
 //! they are, `moldau-authorization` requests with and without rights, `moldau-outages` a Kafka
 //! behind the proxy whose brokers are killed, `moldau-tenants` tenants of one Kafka,
 //! `moldau-reloads` clients during reloads, `moldau-crowd` clients among many others and hostile
-//! ones, `moldau-interop` Kroxylicious; `cargo xtask test` calls all of them.
+//! ones, `moldau-interop` Kroxylicious, `moldau-reports` a browser; `cargo xtask test` calls all
+//! of them.
 //!
 //! - [`peers`]: where the installed clients and Apache Kafka are;
 //! - [`process`]: a child process that never outlives its owner;
@@ -24,6 +25,7 @@
 //! - [`authorization`]: what clients without rights are told, by Apache Kafka and by our broker;
 //! - [`interop`]: record encryption by Kroxylicious and by our proxy, each reading the other's;
 //! - [`outages`]: brokers killed one after the other behind the proxy, under load;
+//! - [`reports`]: the laboratory's reports, opened in a browser;
 //! - [`security`]: clients with credentials, right and wrong;
 //! - [`tenants`]: tenants of one Apache Kafka who have the same names;
 //! - [`steady`]: a client that writes at a rate and reads it;
@@ -51,6 +53,7 @@ pub mod outages;
 pub mod peers;
 pub mod process;
 pub mod reloads;
+pub mod reports;
 pub mod security;
 pub mod steady;
 pub mod target;

@@ -6,6 +6,7 @@
 //! <root>/java/              the compiled Java client program
 //! <root>/python/            a virtual environment with both Python clients
 //! <root>/node/node_modules  KafkaJS and its codecs
+//! <root>/browser/node_modules  Chromium without a window, and what drives it
 //! <root>/go/franz           the compiled franz-go program
 //! <root>/kroxylicious/lib   Kroxylicious's jars
 //! <root>/kroxylicious/classes  the compiled program that starts it
@@ -91,6 +92,19 @@ impl Peers {
     /// The directory in which the Node packages are installed.
     pub fn node(&self) -> PathBuf {
         self.root.join("node")
+    }
+
+    /// The directory in which the browser is installed, with what it unpacks.
+    pub fn browser(&self) -> PathBuf {
+        self.root.join("browser")
+    }
+
+    /// The program that opens pages in the browser, to be given their files.
+    pub fn browser_command(&self) -> Command {
+        let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("clients/browser/reports.js");
+        let mut node = Command::new("node");
+        node.arg(program).env("PEER_BROWSER", self.browser()).env("TMPDIR", self.browser());
+        node
     }
 
     /// The compiled franz-go program.

@@ -12,7 +12,15 @@
     return found;
   };
   const fade = (rgb, alpha) => rgb.replace("rgb(", "rgba(").replace(")", `, ${alpha})`);
-  const arms = () => [colour("a"), colour("b"), colour("good"), colour("note")];
+  // An arm looks the same in every chart: eight colours, then dashes, then dots.
+  const dashes = [undefined, [8, 4], [2, 3]];
+  const names = [];
+  const look = (name) => {
+    if (!names.includes(name)) names.push(name);
+    const index = names.indexOf(name);
+    const dash = dashes[Math.trunc(index / 8) % dashes.length];
+    return { stroke: colour(`arm-${index % 8}`), dash };
+  };
   const short = (ms) =>
     ms == null ? "" : ms >= 1000 ? `${+(ms / 1000).toPrecision(3)} s`
       : ms >= 1 ? `${+ms.toPrecision(3)} ms` : `${+(ms * 1000).toPrecision(3)} µs`;
@@ -40,16 +48,18 @@
   };
 
   const curve = (place, chart) => {
-    const colours = arms();
     const series = [{ label: "percentile", value: (_plot, x) => (x == null ? "" : percentile(x)) }];
     const columns = [chart.x];
     const bands = [];
-    chart.arms.forEach((arm, index) => {
+    chart.arms.forEach((arm) => {
+      const { stroke, dash } = look(arm.name);
       const value = (_plot, ms) => short(ms);
       const edge = { show: true, width: 0, points: { show: false }, stroke: "transparent" };
       series.push({ label: `${arm.name} high`, ...edge }, { label: `${arm.name} low`, ...edge });
-      bands.push({ series: [series.length - 2, series.length - 1], fill: fade(colours[index], 0.16) });
-      series.push({ label: arm.name, stroke: colours[index], width: 2, value, points: { show: false } });
+      const edges = [series.length - 2, series.length - 1];
+      bands.push({ series: edges, fill: fade(stroke, 0.16) });
+      const points = { show: false };
+      series.push({ label: arm.name, stroke, dash, width: 2, value, points });
       columns.push(arm.high, arm.low, arm.merged);
     });
     return [place, {
@@ -68,14 +78,14 @@
   };
 
   const course = (place, chart) => {
-    const colours = arms();
     const isTime = chart.unit === "ms";
     const value = (_plot, y) => (y == null ? "" : isTime ? short(y) : `${+y.toPrecision(3)} ${chart.unit}`);
     const series = [{ label: "time", value: (_plot, x) => (x == null ? "" : `${x.toFixed(1)} s`) }];
-    chart.arms.forEach((arm, index) => series.push({
-      label: arm.name, stroke: colours[index], width: 1.5, value, spanGaps: false,
-      points: { show: true, size: 4, fill: colours[index] },
-    }));
+    chart.arms.forEach((arm) => {
+      const { stroke, dash } = look(arm.name);
+      const points = { show: true, size: 4, fill: stroke };
+      series.push({ label: arm.name, stroke, dash, width: 1.5, value, spanGaps: false, points });
+    });
     return [place, {
       height: 260,
       series,
@@ -88,15 +98,15 @@
   };
 
   const over = (place, chart) => {
-    const colours = arms();
     const value = (_plot, y) => (y == null ? "" : chart.unit === "ms" ? short(y)
       : `${+y.toPrecision(3)} ${chart.unit}`);
     const count = (x) => (x == null ? "" : x.toLocaleString("en-US"));
     const series = [{ label: "partitions", value: (_plot, x) => count(x) }];
-    chart.arms.forEach((arm, index) => series.push({
-      label: arm.name, stroke: colours[index], width: 2, value, spanGaps: true,
-      points: { show: true, size: 6, fill: colours[index] },
-    }));
+    chart.arms.forEach((arm) => {
+      const { stroke, dash } = look(arm.name);
+      const points = { show: true, size: 6, fill: stroke };
+      series.push({ label: arm.name, stroke, dash, width: 2, value, spanGaps: true, points });
+    });
     const decades = (_plot, ticks) => ticks.map((x) =>
       (x != null && Math.abs(Math.log10(x) % 1) < 1e-9 ? count(x) : ""));
     const plain = axis({ size: 66 });

@@ -102,13 +102,14 @@ fn curve_arm(name: &str, runs: &[Durations], x: &[f64]) -> CurveArm {
     }
 }
 
-/// A figure of the slots of all runs of a case, over the time of the experiment.
+/// A figure of the slots of all runs of a case, over the time of the experiment; `None` where no run
+/// has it.
 pub(super) fn course(
     result: &RunResult,
     case: &str,
     unit: &'static str,
     figure: impl Fn(&RunRecord, &Slot) -> f64,
-) -> Chart {
+) -> Option<Chart> {
     let is_shown = |run: &&RunRecord| run.case == case && !is_late(run) && !is_saturated(run);
     let mut runs: Vec<&RunRecord> = result.runs.iter().filter(is_shown).collect();
     runs.sort_by_key(|run| run.window_start_ms);
@@ -126,7 +127,8 @@ pub(super) fn course(
             }
         }
     }
-    Chart::Course { unit, x, arms }
+    arms.retain(|arm| arm.y.iter().any(Option::is_some));
+    (!arms.is_empty()).then_some(Chart::Course { unit, x, arms })
 }
 
 /// The relative differences of a case with their intervals, as an SVG drawing.
@@ -196,14 +198,21 @@ fn tendency(unit: Unit, mean: f64, low: f64, high: f64) -> &'static str {
     }
 }
 
-/// The processor time per MB of each process, one bar per arm.
-pub(super) fn cpu_bars(result: &RunResult, case: &str) -> String {
+/// Processes whose processor time is drawn and what they are called, from the disk outwards.
+const ROLES: [(&str, &str); 3] =
+    [("broker", "broker"), ("proxy", "proxy"), ("generator", "client")];
+
+/// The processor time per MB of each process, one bar per arm; `None` where no process took any.
+pub(super) fn cpu_bars(result: &RunResult, case: &str) -> Option<String> {
     let bars: Vec<(&str, Vec<(String, f64)>)> = result
         .arms
         .iter()
         .map(|arm| (arm.name.as_str(), cpu_parts(result, case, &arm.name)))
-        .filter(|(_, parts)| !parts.is_empty())
+        .filter(|(_, parts)| parts.iter().any(|(_, ms)| *ms > 0.0))
         .collect();
+    if bars.is_empty() {
+        return None;
+    }
     let widest = bars
         .iter()
         .map(|(_, parts)| parts.iter().map(|(_, ms)| ms).sum::<f64>())
@@ -220,7 +229,11 @@ pub(super) fn cpu_bars(result: &RunResult, case: &str) -> String {
         }
         html += "</div>";
     }
-    html + "</div>"
+    html += "</div><div class=\"key\">";
+    for (role, name) in ROLES {
+        html += &format!("<span><i class=\"role-{role}\"></i>{name}</span>");
+    }
+    Some(html + "</div>")
 }
 
 fn cpu_parts(result: &RunResult, case: &str, arm: &str) -> Vec<(String, f64)> {
@@ -235,10 +248,9 @@ fn cpu_parts(result: &RunResult, case: &str, arm: &str) -> Vec<(String, f64)> {
             }
         }
     }
-    // From the disk outwards.
-    parts.sort_by_key(|(role, _)| {
-        ["broker", "proxy"].iter().position(|known| known == role).unwrap_or(2)
-    });
+    let place = |role: &str| ROLES.iter().position(|(known, _)| *known == role);
+    parts.retain(|(role, _)| place(role).is_some());
+    parts.sort_by_key(|(role, _)| place(role));
     parts.into_iter().map(|(role, values)| (role, crate::statistics::median(&values))).collect()
 }
 

@@ -271,30 +271,23 @@ fn latency_charts(
 }
 
 fn course_and_cpu(result: &RunResult, case: &str, charts: &mut Vec<Chart>) -> String {
-    let course = if is_scheduled(result, case) {
-        plot(
-            "Publish latency over the experiment, p99 of each slot",
-            chart::course(result, case, "ms", |_, slot| chart::ms(slot.response_p99_ns)),
-            charts,
-        )
+    let (name, course) = if is_scheduled(result, case) {
+        let course = chart::course(result, case, "ms", |_, slot| chart::ms(slot.response_p99_ns));
+        ("Publish latency over the experiment, p99 of each slot", course)
     } else {
-        plot(
-            "Throughput over the experiment",
-            chart::course(result, case, "MB/s", |run, slot| {
-                let records = slot.produced_records.max(slot.consumed_records);
-                run.workload.megabytes(records) * 1e3 / chart::float(run.slot_ms.max(1))
-            }),
-            charts,
-        )
+        let course = chart::course(result, case, "MB/s", |run, slot| {
+            let records = slot.produced_records.max(slot.consumed_records);
+            run.workload.megabytes(records) * 1e3 / chart::float(run.slot_ms.max(1))
+        });
+        ("Throughput over the experiment", course)
     };
-    let mut html = format!("<div class=\"pair\">{course}");
-    html += &format!(
-        "<div class=\"card\"><h3>Processor time, CPU-ms per MB</h3>{}\
-         <div class=\"key\"><span><i class=\"role-broker\"></i>broker</span>\
-         <span><i class=\"role-proxy\"></i>proxy</span>\
-         <span><i class=\"role-generator\"></i>client</span></div></div></div>",
-        chart::cpu_bars(result, case)
-    );
+    let mut html = String::from("<div class=\"pair\">");
+    html += &course.map_or_else(String::new, |course| plot(name, course, charts));
+    if let Some(bars) = chart::cpu_bars(result, case) {
+        let name = "Processor time, CPU-ms per MB";
+        html += &format!("<div class=\"card\"><h3>{name}</h3>{bars}</div>");
+    }
+    html += "</div>";
     for Contrast { baseline, arm } in contrasts(result, case) {
         let found: Vec<&Comparison> =
             comparisons(result, case, arm).filter(|c| c.effect.is_some()).collect();

@@ -34,7 +34,7 @@ pub fn sentence(result: &RunResult) -> String {
                 Experiment::Overhead => overhead(result),
                 Experiment::SideBySide => side_by_side(result),
                 Experiment::Partitions => super::partitions::sentence(result),
-                Experiment::Storage => objectives(result),
+                Experiment::Storage => goals(result).trim_start().to_string(),
                 Experiment::Cores => super::sizing::sentence(result),
                 Experiment::File(file) => {
                     format!("Expected: {} Found: {}", file.hypothesis.trim(), objectives(result))

@@ -1,0 +1,95 @@
+// Opens reports of the laboratory in a real browser that has no network, and prints one line of
+// JSON per check: `node reports.js [--version] FILE...`. PEER_BROWSER is where the packages lie.
+
+"use strict";
+
+const { createRequire } = require("node:module");
+const { pathToFileURL } = require("node:url");
+const path = require("node:path");
+
+const WIDTHS = [1200, 400];
+const packages = createRequire(path.join(process.env.PEER_BROWSER, "package.json"));
+
+const check = (name, problems) =>
+  console.log(JSON.stringify({
+    check: name, ok: problems.length === 0, detail: problems.slice(0, 5).join("; "),
+  }));
+
+// What only the page itself can tell: charts without a line, and what does not fit its width.
+const inspect = () => {
+  const blank = [...document.querySelectorAll("[data-chart]")].filter((place) => {
+    const canvas = place.querySelector("canvas");
+    if (!canvas || canvas.width === 0) return true;
+    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    const colours = new Set();
+    for (let at = 0; at < data.length; at += 4) {
+      const [red, green, blue, alpha] = data.subarray(at, at + 4);
+      const isGrey = Math.max(red, green, blue) - Math.min(red, green, blue) < 48;
+      if (alpha > 127 && !isGrey) colours.add((red << 16) | (green << 8) | blue);
+    }
+    return colours.size === 0;
+  });
+  return {
+    charts: document.querySelectorAll("[data-chart]").length,
+    blank: blank.map((place) => place.closest(".card")?.querySelector("h3")?.textContent ?? "?"),
+    answer: document.querySelector("header p.answer")?.textContent.trim() ?? "",
+    scroll: document.documentElement.scrollWidth,
+    width: window.innerWidth,
+  };
+};
+
+const report = async (browser, file) => {
+  const name = path.basename(path.dirname(file));
+  const errors = [];
+  const outside = [];
+  const found = [];
+  for (const width of WIDTHS) {
+    const page = await browser.newPage();
+    await page.setViewport({ width, height: 900 });
+    await page.setOfflineMode(true);
+    page.on("pageerror", (error) => errors.push(error.message));
+    page.on("console", (said) => said.type() === "error" && errors.push(said.text()));
+    await page.setRequestInterception(true);
+    page.on("request", (request) => {
+      if (!/^(file|data):/.test(request.url())) outside.push(request.url());
+      request.continue();
+    });
+    await page.goto(pathToFileURL(file).href, { waitUntil: "load" });
+    found.push(await page.evaluate(inspect));
+    await page.close();
+  }
+  check(`${name}: opens without an error`, errors);
+  check(`${name}: asks for nothing from outside`, outside);
+  check(`${name}: draws every chart`, found.flatMap(({ blank }) => blank));
+  check(`${name}: begins with an answer`, found[0].answer ? [] : ["no sentence after the title"]);
+  check(`${name}: fits its window`, found.filter(({ scroll, width }) => scroll > width)
+    .map(({ scroll, width }) => `${scroll} of ${width} px`));
+};
+
+const main = async () => {
+  // The package brings the libraries of the browser along, and unpacks them where it is told so.
+  process.env.AWS_LAMBDA_JS_RUNTIME ??= `nodejs${process.versions.node.split(".")[0]}.x`;
+  process.env.LANG = "en_US.UTF-8";
+  const { default: chromium } = await import(pathToFileURL(packages.resolve("@sparticuz/chromium")));
+  const puppeteer = packages("puppeteer-core");
+  const browser = await puppeteer.launch({
+    args: chromium.args,
+    executablePath: await chromium.executablePath(),
+    headless: "shell",
+  });
+  try {
+    const files = process.argv.slice(2);
+    if (files[0] === "--version") {
+      console.log(await browser.version());
+      return;
+    }
+    for (const file of files) await report(browser, path.resolve(file));
+  } finally {
+    await browser.close();
+  }
+};
+
+main().catch((error) => {
+  console.error(error);
+  process.exit(1);
+});
