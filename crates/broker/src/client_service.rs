@@ -8,12 +8,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 
+use bytes::{BufMut, BytesMut};
 use moldau_net::sasl::{
     self, Credentials, FAILED_AUTHENTICATION_DELAY, Mechanism, SaslServer, SaslServerSettings,
     SaslSession, SaslState, Users,
 };
 use moldau_net::{
-    ConnectionLimits, NetworkHandle, Principal, Reply, Response, Service, Stream, serve_connection,
+    ConnectionLimits, LENGTH_PREFIX_BYTES, NetworkHandle, Principal, Reply, Response, Service,
+    Stream, serve_connection,
 };
 use moldau_protocol::frame::{self, RequestHeader};
 use moldau_protocol::messages::{SaslAuthenticateRequest, SaslHandshakeRequest};
@@ -157,6 +159,14 @@ impl ClientService {
     /// may be served.
     fn authenticate(&mut self, bytes: &[u8]) -> Option<Served> {
         let session = self.sasl.as_mut()?;
+        if session.awaits_token() {
+            let (response, state) = session.authenticate(bytes, Instant::now());
+            let answer = match state {
+                SaslState::Failed => Response::none(),
+                _ => token_frame(&response.auth_bytes),
+            };
+            return Some(self.proceed(answer, response.error_message, state));
+        }
         let Ok(peek) = frame::peek(bytes) else {
             return Some(Reply::Close("malformed request header"));
         };
@@ -188,7 +198,7 @@ impl ClientService {
                 let Some((header, request)) = read::<SaslAuthenticateRequest>(bytes) else {
                     return Some(Reply::Close("malformed request"));
                 };
-                let (response, state) = session.authenticate(&request, now);
+                let (response, state) = session.authenticate(&request.auth_bytes, now);
                 let encoded = encode(key, version, header.correlation_id, &response);
                 Some(self.proceed(encoded.unwrap_or_default(), response.error_message, state))
             }
@@ -224,6 +234,15 @@ async fn delayed(answer: Response) -> Response {
 fn access(state: &State, principal: &Principal, peer: SocketAddr) -> Option<Rc<Access>> {
     let (principal, address) = (principal.to_string(), peer.ip().to_canonical());
     Access::of(&state.security, Subject { principal, address })
+}
+
+/// A bare token as a frame.
+fn token_frame(token: &[u8]) -> Response {
+    let length = u32::try_from(token.len()).expect("the tokens of a server are short");
+    let mut frame = BytesMut::with_capacity(LENGTH_PREFIX_BYTES + token.len());
+    frame.put_u32(length);
+    frame.put_slice(token);
+    frame.freeze().into()
 }
 
 fn read<Q: Message>(bytes: &[u8]) -> Option<(RequestHeader<'_>, Q)> {

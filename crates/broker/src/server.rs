@@ -18,7 +18,7 @@ use crate::{compaction, retention};
 /// A running broker. Dropping it stops everything; [`Broker::drain`] does it gently.
 pub struct Broker {
     state: Arc<State>,
-    threads: NetworkThreads,
+    pub(crate) threads: NetworkThreads,
     addresses: Vec<SocketAddr>,
     admin_address: Option<SocketAddr>,
 }

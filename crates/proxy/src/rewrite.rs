@@ -34,8 +34,8 @@ const NODE_ENDPOINTS_TAG: u32 = 0;
 const PRODUCE_ENDPOINTS_FROM: i16 = 10;
 const FETCH_ENDPOINTS_FROM: i16 = 16;
 
-/// SaslHandshake 0 is followed by frames that are no Kafka requests; with 1 they are
-/// SaslAuthenticate requests (KIP-152).
+/// SaslHandshake 0 is followed by frames that are no Kafka requests, which are not relayed; with 1
+/// they are SaslAuthenticate requests (KIP-152).
 const SASL_HANDSHAKE_VERSION_MIN: i16 = 1;
 
 /// Bytes of a frame, and what takes their place.

@@ -1,9 +1,9 @@
 //! SaslHandshake 0-1 (KIP-43), SaslAuthenticate 0-2 (KIP-152, KIP-368), where there is nothing to
 //! authenticate: on listeners without SASL.
 //!
-//! On listeners with SASL the connection answers them itself, before the table of `dispatch`; of
-//! SaslHandshake only version 1 there, since bare tokens follow version 0, which is answered with
-//! `UNSUPPORTED_VERSION`.
+//! On listeners with SASL the connection answers them itself, before the table of `dispatch`, with
+//! the bare tokens that follow SaslHandshake 0. That version cannot repeat an authentication, which
+//! is answered with `UNSUPPORTED_VERSION`; Kafka lets it, though only SaslAuthenticate says when to.
 
 use moldau_protocol::ErrorCode;
 use moldau_protocol::messages::{

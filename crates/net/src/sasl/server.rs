@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use moldau_protocol::messages::{
-    SaslAuthenticateRequest, SaslAuthenticateResponse, SaslHandshakeRequest, SaslHandshakeResponse,
+    SaslAuthenticateResponse, SaslHandshakeRequest, SaslHandshakeResponse,
 };
 use moldau_protocol::{ApiKey, ErrorCode};
 
@@ -120,12 +120,14 @@ pub enum Admit {
 
 /// One connection's authentications: the first one and those that repeat it.
 ///
-/// Serves SaslHandshake version 1 and SaslAuthenticate. Version 0 of the former, after which
-/// clients older than Kafka 1.0 send bare tokens, is refused with `UNSUPPORTED_VERSION`. It is
-/// advertised all the same: librdkafka takes a broker without it for one that knows no handshake.
+/// The version of the SaslHandshake says how the client's messages come: as SaslAuthenticate after
+/// version 1 (KIP-152), as bare tokens after version 0 (KIP-43), which is what clients older than
+/// Kafka 1.0 send and what librdkafka wants to see offered. Only SaslAuthenticate tells how long a
+/// client is believed, so that version 0 serves the first authentication alone.
 pub struct SaslSession {
     server: Arc<SaslServer>,
     exchange: Exchange,
+    framing: Framing,
     /// Set once authenticated, and kept while that is repeated.
     believed: Option<Believed>,
 }
@@ -136,6 +138,15 @@ struct Believed {
     mechanism: Mechanism,
     /// When the client has to have authenticated again.
     until: Option<Instant>,
+}
+
+/// How the messages of an exchange come.
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum Framing {
+    /// Each in a SaslAuthenticate request.
+    Requests,
+    /// Each as a frame of its own, without a request around it.
+    Tokens,
 }
 
 enum Exchange {
@@ -158,7 +169,7 @@ impl SaslSession {
     /// A connection that has not said anything.
     #[must_use]
     pub fn new(server: Arc<SaslServer>) -> Self {
-        Self { server, exchange: Exchange::None, believed: None }
+        Self { server, exchange: Exchange::None, framing: Framing::Requests, believed: None }
     }
 
     /// Who the client is, once it has proven it.
@@ -168,23 +179,31 @@ impl SaslSession {
     }
 
     /// Whether a request may be served at `now`: before the client is authenticated, while it
-    /// repeats that and once its time is over, only what serves to authenticate.
+    /// repeats that and once its time is over, only what serves to authenticate. As in Kafka, the
+    /// versions served may be asked for at the beginning, but not by a client whose time is over.
     #[must_use]
     pub fn admits(&self, api: ApiKey, now: Instant) -> Admit {
-        if matches!(self.exchange, Exchange::Failed) {
-            return Admit::No("a request after a failed authentication");
+        let authenticates = matches!(api, ApiKey::SaslHandshake | ApiKey::SaslAuthenticate);
+        match (&self.exchange, &self.believed) {
+            (Exchange::Failed, _) => Admit::No("a request after a failed authentication"),
+            _ if authenticates => Admit::Yes,
+            (Exchange::None, None) if api == ApiKey::ApiVersions => Admit::Yes,
+            (_, None) => Admit::No("a request before authentication"),
+            (Exchange::None, Some(believed)) => match believed.until {
+                Some(until) if now >= until => {
+                    Admit::No("a request after the authentication expired")
+                }
+                _ => Admit::Yes,
+            },
+            (_, Some(_)) => Admit::No("a request within a re-authentication"),
         }
-        if matches!(api, ApiKey::SaslHandshake | ApiKey::SaslAuthenticate | ApiKey::ApiVersions) {
-            return Admit::Yes;
-        }
-        match (&self.believed, &self.exchange) {
-            (None, _) => Admit::No("a request before authentication"),
-            (Some(believed), _) if believed.until.is_some_and(|until| now >= until) => {
-                Admit::No("a request after the authentication expired")
-            }
-            (Some(_), Exchange::None) => Admit::Yes,
-            (Some(_), _) => Admit::No("a request within a re-authentication"),
-        }
+    }
+
+    /// Whether the next frame is no request but a bare token, for [`authenticate`](Self::authenticate).
+    #[must_use]
+    pub fn awaits_token(&self) -> bool {
+        self.framing == Framing::Tokens
+            && !matches!(self.exchange, Exchange::None | Exchange::Failed)
     }
 
     /// Answers a client that chooses a mechanism, by a request of `version`. An answer whose error
@@ -198,9 +217,10 @@ impl SaslSession {
         let chosen: Option<Mechanism> = request.mechanism.parse().ok();
         let offered = &self.server.settings.mechanisms;
         let error_code = match (&self.exchange, chosen.filter(|it| offered.contains(it))) {
-            _ if version == 0 => ErrorCode::UnsupportedVersion,
+            _ if version == 0 && self.believed.is_some() => ErrorCode::UnsupportedVersion,
             (Exchange::None, Some(mechanism)) => {
                 self.exchange = Exchange::Chosen(mechanism);
+                self.framing = if version == 0 { Framing::Tokens } else { Framing::Requests };
                 ErrorCode::None
             }
             (Exchange::None, None) => ErrorCode::UnsupportedSaslMechanism,
@@ -212,10 +232,12 @@ impl SaslSession {
         SaslHandshakeResponse { error_code: error_code.code(), mechanisms }
     }
 
-    /// Answers a client's message at `now`.
+    /// Answers a client's message, of a SaslAuthenticate or a bare token, at `now`. Of the answer to
+    /// a token only `auth_bytes` goes out, as a frame of its own, and nothing to a client that is
+    /// refused, which is closed after [`FAILED_AUTHENTICATION_DELAY`].
     pub fn authenticate(
         &mut self,
-        request: &SaslAuthenticateRequest,
+        message: &[u8],
         now: Instant,
     ) -> (SaslAuthenticateResponse, SaslState) {
         let step = match std::mem::replace(&mut self.exchange, Exchange::Failed) {
@@ -223,10 +245,10 @@ impl SaslSession {
                 let reason = "SaslAuthenticate without a SaslHandshake before it";
                 return self.refuse(ErrorCode::IllegalSaslState, reason.to_owned());
             }
-            _ if request.auth_bytes.len() > AUTHENTICATION_BYTES_MAX => {
+            _ if message.len() > AUTHENTICATION_BYTES_MAX => {
                 Err("Authentication failed: the message is too long".to_owned())
             }
-            exchange => self.step(exchange, &request.auth_bytes),
+            exchange => self.step(exchange, message),
         };
         match step {
             Ok(Step::Challenge(next, answer)) => {
@@ -283,7 +305,7 @@ impl SaslSession {
                 let next = Exchange::Scram(Box::new(exchange), mechanism);
                 Ok(Step::Challenge(next, answer.into_bytes()))
             }
-            Mechanism::OAuthBearer => self.token(message),
+            Mechanism::OAuthBearer => self.bearer(message),
         }
     }
 
@@ -298,7 +320,7 @@ impl SaslSession {
         Ok(Step::Done { user, answer: Vec::new(), mechanism, expires_in: None })
     }
 
-    fn token(&self, message: &[u8]) -> Result<Step, String> {
+    fn bearer(&self, message: &[u8]) -> Result<Step, String> {
         let mechanism = Mechanism::OAuthBearer;
         let Some(message) = BearerMessage::parse(message) else {
             return Err(self.invalid(mechanism));

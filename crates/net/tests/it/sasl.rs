@@ -63,7 +63,8 @@ impl Service for Guarded {
             }
             ApiKey::SaslAuthenticate => {
                 let request = SaslAuthenticateRequest::decode(&mut body, version).unwrap();
-                let (response, state) = self.session.authenticate(&request, Instant::now());
+                let (response, state) =
+                    self.session.authenticate(&request.auth_bytes, Instant::now());
                 encode_response(&mut out, api_key, version, correlation_id, &response).unwrap();
                 if state == SaslState::Failed {
                     self.metrics.refuse_authentication();

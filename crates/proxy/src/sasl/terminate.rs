@@ -82,8 +82,14 @@ async fn step(
     context: &SessionContext,
 ) -> Result<bool, Refused> {
     let frame = read_frame(stream).await?;
+    if session.awaits_token() {
+        return take_token(stream, session, context, &frame).await;
+    }
     let peek = frame::peek(&frame)?;
     let api = ApiKey::try_from(peek.api_key)?;
+    if matches!(session.admits(api, Instant::now()), Admit::No(_)) {
+        return Err(Refused::TooEarly(api));
+    }
     if api == ApiKey::ApiVersions {
         let (version, answer) = offer(cluster, peek.api_version).await;
         write(stream, api, version, peek.correlation_id, &answer).await?;
@@ -91,9 +97,6 @@ async fn step(
     }
     let (header, body) = RequestHeader::parse(&frame)?;
     let RequestHeader { api_version, correlation_id, .. } = header;
-    if matches!(session.admits(api, Instant::now()), Admit::No(_)) {
-        return Err(Refused::TooEarly(api));
-    }
     let mut body = Reader::new(body);
     if api == ApiKey::SaslHandshake {
         let request = SaslHandshakeRequest::decode(&mut body, api_version)?;
@@ -105,11 +108,38 @@ async fn step(
         return if answer.error_code == 0 { Ok(false) } else { Err(Refused::Mechanism) };
     }
     let request = SaslAuthenticateRequest::decode(&mut body, api_version)?;
-    let (answer, state) = session.authenticate(&request, Instant::now());
+    let (answer, state) = session.authenticate(&request.auth_bytes, Instant::now());
     if matches!(state, SaslState::Failed) {
         sleep(FAILED_AUTHENTICATION_DELAY).await;
     }
     write(stream, api, api_version, correlation_id, &answer).await?;
+    proceed(state, context)
+}
+
+/// Answers a token that comes without a request around it; whether the client has authenticated by
+/// it.
+async fn take_token(
+    stream: &mut Stream,
+    session: &mut SaslSession,
+    context: &SessionContext,
+    token: &[u8],
+) -> Result<bool, Refused> {
+    let (answer, state) = session.authenticate(token, Instant::now());
+    if matches!(state, SaslState::Failed) {
+        sleep(FAILED_AUTHENTICATION_DELAY).await;
+        return Err(Refused::Credentials);
+    }
+    let answer = answer.auth_bytes;
+    stream
+        .write_u32(u32::try_from(answer.len()).expect("the tokens of a server are short"))
+        .await?;
+    stream.write_all(&answer).await?;
+    stream.flush().await?;
+    proceed(state, context)
+}
+
+/// Whether the client has authenticated.
+fn proceed(state: SaslState, context: &SessionContext) -> Result<bool, Refused> {
     match state {
         SaslState::Going => Ok(false),
         SaslState::Failed => Err(Refused::Credentials),
@@ -166,7 +196,8 @@ async fn offer(cluster: &Arc<Cluster>, version: i16) -> (i16, ApiVersionsRespons
     }
     let mut answer = (*cluster.api_versions().await).clone();
     let chain = cluster.chains().current();
-    // A cluster that knows no SASL may not offer what the proxy answers itself.
+    rewrite::offer(&mut answer, &chain);
+    // The proxy answers these itself, whatever the cluster knows of them.
     for api in [ApiKey::SaslHandshake, ApiKey::SaslAuthenticate] {
         let versions = api.valid_versions();
         answer.api_keys.retain(|offered| offered.api_key != api.key());
@@ -177,7 +208,6 @@ async fn offer(cluster: &Arc<Cluster>, version: i16) -> (i16, ApiVersionsRespons
             ..Default::default()
         });
     }
-    rewrite::offer(&mut answer, &chain);
     (version, answer)
 }
 
@@ -206,8 +236,9 @@ impl SessionFilter for Terminator {
                 sleep(FAILED_AUTHENTICATION_DELAY).await;
                 return Ok(RequestOutcome::RespondAndClose(response));
             }
-            let message = request.decode()?;
-            let (answer, state) = session.borrow_mut().authenticate(&message, Instant::now());
+            let message: SaslAuthenticateRequest = request.decode()?;
+            let (answer, state) =
+                session.borrow_mut().authenticate(&message.auth_bytes, Instant::now());
             let answer = request.respond(&answer)?;
             match state {
                 SaslState::Going => {}

@@ -1,13 +1,16 @@
 //! Gateways by host name, TLS, SASL that the proxy answers, and brokers that come and go.
 
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use moldau_net::sasl::{
-    Mechanism, SaslClient, SaslCredentials, SaslServer, SaslServerSettings, Users,
+    AUTHENTICATION_BYTES_MAX, Mechanism, SaslClient, SaslCredentials, SaslServer,
+    SaslServerSettings, SaslStep, ScramCredential, Users,
 };
 use moldau_net::tls::ServerTls;
 use moldau_protocol::ApiKey;
@@ -182,8 +185,11 @@ fn a_certificate_tells_who_a_client_is_and_is_exchanged_while_it_stays_connected
 fn sasl_server(max_reauthentication: Option<Duration>) -> Arc<SaslServer> {
     let mut users = Users::default();
     users.insert_password("alice", Zeroizing::new("secret".to_owned()));
+    let scram = Mechanism::ScramSha256;
+    let credential = ScramCredential::derive(scram, "secret", b"some salt", 4096);
+    users.insert_scram(scram, "alice", credential);
     let settings = SaslServerSettings {
-        mechanisms: vec![Mechanism::Plain],
+        mechanisms: vec![Mechanism::Plain, scram],
         credentials: Arc::new(users),
         tokens: None,
         max_reauthentication,
@@ -216,8 +222,9 @@ fn a_client_authenticates_with_the_proxy_before_anything_reaches_the_cluster() {
     let (proxy, asking) = terminating(broker.address, None);
     let mut client = Client::connect(bootstrap(&proxy));
     let versions = client.call(3, &ApiVersionsRequest::default()).api_keys;
-    let offered: Vec<_> = versions.iter().map(|api| (api.api_key, api.max_version)).collect();
-    assert_eq!(offered, [(3, 13), (12, 4), (18, 4), (17, 1), (36, 2)]);
+    let versions = versions.iter().map(|api| (api.api_key, api.min_version, api.max_version));
+    let offered: Vec<_> = versions.collect();
+    assert_eq!(offered, [(3, 0, 13), (12, 0, 4), (18, 0, 4), (17, 0, 1), (36, 0, 2)]);
     assert_eq!(client.call(1, &choose()).error_code, 0);
     assert_eq!(client.call(2, &plain("alice", "secret")).error_code, 0);
     assert_eq!(client.call(4, &heartbeat()).throttle_time_ms, 1);
@@ -251,6 +258,74 @@ fn wrong_credentials_are_told_and_end_the_connection() {
     await_counter(&proxy, "authentication_failures_total", 3);
 }
 
+/// A client's token, as a frame.
+fn token_frame(token: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(token.len()).unwrap().to_be_bytes();
+    [&length[..], token].concat()
+}
+
+#[test]
+fn bare_tokens_follow_a_handshake_of_version_0() {
+    let broker = telling(1);
+    let (proxy, asking) = terminating(broker.address, None);
+    for mechanism in [Mechanism::Plain, Mechanism::ScramSha256] {
+        let (user, password) = ("alice".to_owned(), Zeroizing::new("secret".to_owned()));
+        let own = SaslClient::new(match mechanism {
+            Mechanism::Plain => SaslCredentials::Plain { user, password },
+            _ => SaslCredentials::Scram { mechanism, user, password },
+        });
+        let own = own.unwrap();
+        let Poll::Ready(exchange) = pin!(own.begin()).poll(&mut Context::from_waker(Waker::noop()))
+        else {
+            panic!("nothing is waited for");
+        };
+        let (mut exchange, mut client) = (exchange.unwrap(), Client::connect(bootstrap(&proxy)));
+        let mut message = exchange.chosen(&client.call(0, &exchange.handshake())).unwrap();
+        loop {
+            client.send(&token_frame(&message.auth_bytes));
+            let auth_bytes = client.receive().into();
+            let answer = SaslAuthenticateResponse { auth_bytes, ..Default::default() };
+            match exchange.answered(&answer).unwrap() {
+                SaslStep::Send(next) => message = next,
+                SaslStep::Done { .. } => break,
+            }
+        }
+        assert_eq!(client.call(4, &heartbeat()).throttle_time_ms, 1);
+        assert_eq!(*asking.principal.lock().unwrap(), "User:alice");
+    }
+    assert_eq!(counter(&proxy, "authentications_total"), 2);
+}
+
+#[test]
+fn bare_tokens_that_are_wrong_close_the_connection_without_an_answer() {
+    let broker = telling(1);
+    let (proxy, _) = terminating(broker.address, None);
+    for sent in [
+        token_frame(b"\0alice\0guess"),
+        token_frame(b""),
+        token_frame(&[0xff; 100]),
+        u32::try_from(AUTHENTICATION_BYTES_MAX + 1).unwrap().to_be_bytes().to_vec(),
+        encode(2, 1, &plain("alice", "secret")),
+        encode(1, 1, &choose()),
+    ] {
+        let mut client = Client::connect(bootstrap(&proxy));
+        assert_eq!(client.call(0, &choose()).error_code, 0);
+        client.send(&sent);
+        assert!(client.is_closed(), "{} bytes", sent.len());
+    }
+    await_counter(&proxy, "authentication_failures_total", 6);
+    // The other way round, and in the middle of a session, where no token is awaited.
+    let mut client = Client::connect(bootstrap(&proxy));
+    client.call(1, &choose());
+    client.send(&token_frame(b"\0alice\0secret"));
+    assert!(client.is_closed());
+    let mut client = Client::connect(bootstrap(&proxy));
+    client.call(1, &choose());
+    assert_eq!(client.call(2, &plain("alice", "secret")).error_code, 0);
+    assert_eq!(client.call(0, &choose()).error_code, 35);
+    assert!(client.is_closed());
+}
+
 #[test]
 fn a_session_whose_authentication_ran_out_takes_no_more_requests() {
     let broker = telling(1);
@@ -267,6 +342,15 @@ fn a_session_whose_authentication_ran_out_takes_no_more_requests() {
     client.send(&encode(4, 1, &heartbeat()));
     assert!(client.is_closed());
     await_counter(&proxy, "sasl_sessions_expired_total", 1);
+    let mut client = Client::connect(bootstrap(&proxy));
+    client.call(1, &choose());
+    client.call(2, &plain("alice", "secret"));
+    // It may be believed for a moment yet, but not hold its connection in this way.
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while client.try_call(3, &ApiVersionsRequest::default()).is_ok() {
+        assert!(Instant::now() < deadline, "it is still served");
+    }
+    await_counter(&proxy, "sasl_sessions_expired_total", 2);
 }
 
 /// A broker that takes nothing before it was told the password, and believes it for so long. Counts

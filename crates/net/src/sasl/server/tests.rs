@@ -49,7 +49,7 @@ fn authenticate(
     let chosen = session.handshake(&exchange.handshake(), 1);
     let mut request = exchange.chosen(&chosen).unwrap();
     loop {
-        let (response, state) = session.authenticate(&request, now);
+        let (response, state) = session.authenticate(&request.auth_bytes, now);
         match exchange.answered(&response) {
             Ok(SaslStep::Send(next)) => request = next,
             step => return (step, response, state),
@@ -60,9 +60,7 @@ fn authenticate(
 fn said(session: &mut SaslSession, mechanism: Mechanism, message: &[u8]) -> (i16, String) {
     let handshake = SaslHandshakeRequest { mechanism: mechanism.name().to_owned() };
     assert_eq!(session.handshake(&handshake, 1).error_code, 0);
-    let auth_bytes = Bytes::copy_from_slice(message);
-    let request = SaslAuthenticateRequest { auth_bytes, ..Default::default() };
-    let (response, state) = session.authenticate(&request, Instant::now());
+    let (response, state) = session.authenticate(message, Instant::now());
     assert_eq!(state, SaslState::Failed);
     (response.error_code, response.error_message.unwrap())
 }
@@ -131,7 +129,7 @@ fn message_longer_than_any_in_earnest_is_refused() {
 #[test]
 fn messages_out_of_order_are_refused() {
     let mut session = SaslSession::new(server(None));
-    let (response, state) = session.authenticate(&Default::default(), Instant::now());
+    let (response, state) = session.authenticate(b"", Instant::now());
     assert_eq!((response.error_code, state), (34, SaslState::Failed));
 
     let mut session = SaslSession::new(server(None));
@@ -139,11 +137,6 @@ fn messages_out_of_order_are_refused() {
     let response = session.handshake(&unknown, 1);
     assert_eq!(response.error_code, 33);
     assert_eq!(response.mechanisms, ["PLAIN", "SCRAM-SHA-256"]);
-
-    let mut session = SaslSession::new(server(None));
-    let request = SaslHandshakeRequest { mechanism: "PLAIN".to_owned() };
-    assert_eq!(session.handshake(&request, 0).error_code, 35);
-    assert!(matches!(session.admits(ApiKey::SaslHandshake, Instant::now()), Admit::No(_)));
 
     let mut session = SaslSession::new(server(None));
     let plain = SaslHandshakeRequest { mechanism: "PLAIN".to_owned() };
@@ -160,6 +153,8 @@ fn expired_client_is_served_again_only_after_it_authenticated_again() {
     assert!(matches!(step, Ok(SaslStep::Done { lifetime: Some(it) }) if it == hour), "{step:?}");
     assert_eq!(session.admits(ApiKey::Fetch, now + hour / 2), Admit::Yes);
     assert!(matches!(session.admits(ApiKey::Fetch, now + hour), Admit::No(_)));
+    // It could hold its connection for ever by asking for the versions again and again.
+    assert!(matches!(session.admits(ApiKey::ApiVersions, now + hour), Admit::No(_)));
     assert_eq!(session.admits(ApiKey::SaslHandshake, now + hour), Admit::Yes);
     let (_, _, state) = authenticate(&mut session, &alice, now + hour);
     assert_eq!(state, SaslState::Authenticated(Principal::user("alice")));
@@ -181,8 +176,50 @@ fn nothing_else_is_served_within_a_re_authentication() {
     let (mut session, now) = (SaslSession::new(server(None)), Instant::now());
     let alice = client(SCRAM, "alice", "alice-secret");
     assert!(authenticate(&mut session, &alice, now).0.is_ok());
+    assert_eq!(session.admits(ApiKey::ApiVersions, now), Admit::Yes);
     session.handshake(&SaslHandshakeRequest { mechanism: SCRAM.name().to_owned() }, 1);
+    for api in [ApiKey::Fetch, ApiKey::ApiVersions] {
+        assert!(matches!(session.admits(api, now), Admit::No(_)));
+    }
+}
+
+#[test]
+fn tokens_follow_a_handshake_of_version_0() {
+    let (mut session, now) = (SaslSession::new(server(None)), Instant::now());
+    assert!(!session.awaits_token());
+    let plain = SaslHandshakeRequest { mechanism: "PLAIN".to_owned() };
+    assert_eq!(session.handshake(&plain, 0).error_code, 0);
+    assert!(session.awaits_token());
+    let (answer, state) = session.authenticate(b"\0alice\0alice-secret", now);
+    assert_eq!(state, SaslState::Authenticated(Principal::user("alice")));
+    assert!(answer.auth_bytes.is_empty());
+    assert!(!session.awaits_token());
+    // Only SaslAuthenticate tells until when, so that nobody else knows when to repeat it.
+    assert_eq!(session.handshake(&plain, 0).error_code, 35);
+    assert!(!session.awaits_token());
     assert!(matches!(session.admits(ApiKey::Fetch, now), Admit::No(_)));
+}
+
+#[test]
+fn requests_follow_a_handshake_of_version_1() {
+    let mut session = SaslSession::new(server(None));
+    let plain = SaslHandshakeRequest { mechanism: "PLAIN".to_owned() };
+    assert_eq!(session.handshake(&plain, 1).error_code, 0);
+    assert!(!session.awaits_token());
+}
+
+#[test]
+fn token_that_is_refused_is_the_last() {
+    let mut session = SaslSession::new(server(None));
+    let scram = SaslHandshakeRequest { mechanism: SCRAM.name().to_owned() };
+    assert_eq!(session.handshake(&scram, 0).error_code, 0);
+    let (answer, state) = session.authenticate(b"n,,n=alice,r=nonce", Instant::now());
+    assert_eq!(state, SaslState::Going);
+    assert!(answer.auth_bytes.starts_with(b"r=nonce"));
+    assert!(session.awaits_token());
+    let (_, state) = session.authenticate(b"c=biws,r=nonce,p=AAAA", Instant::now());
+    assert_eq!(state, SaslState::Failed);
+    assert!(!session.awaits_token());
 }
 
 #[test]
@@ -208,14 +245,17 @@ fn re_authentication_keeps_principal_and_mechanism() {
 
 proptest! {
     #[test]
-    fn arbitrary_messages_never_authenticate(messages: Vec<Vec<u8>>, mechanism in 0..3_usize) {
+    fn arbitrary_messages_never_authenticate(
+        messages: Vec<Vec<u8>>,
+        mechanism in 0..3_usize,
+        version in 0..2_i16,
+    ) {
         let mut session = SaslSession::new(server(None));
         let names = ["PLAIN", "SCRAM-SHA-256", "other"];
-        session.handshake(&SaslHandshakeRequest { mechanism: names[mechanism].to_owned() }, 1);
+        let handshake = SaslHandshakeRequest { mechanism: names[mechanism].to_owned() };
+        session.handshake(&handshake, version);
         for message in messages {
-            let request =
-                SaslAuthenticateRequest { auth_bytes: message.into(), ..Default::default() };
-            let (_, state) = session.authenticate(&request, Instant::now());
+            let (_, state) = session.authenticate(&message, Instant::now());
             prop_assert!(!matches!(state, SaslState::Authenticated(_)));
         }
         prop_assert!(session.principal().is_none());
