@@ -4,7 +4,7 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::task::{Context, Poll};
 use std::time::Instant;
 
@@ -37,26 +37,53 @@ use crate::state::State;
 /// What the connections of a listener share.
 pub(crate) struct Entrance {
     state: Arc<State>,
-    config: ListenerConfig,
-    sasl: Option<Arc<SaslServer>>,
+    /// Guards what connections that begin go by.
+    terms: RwLock<Arc<Terms>>,
     net: NetworkHandle,
 }
 
-impl Entrance {
+/// What a connection goes by from its begin to its end.
+pub(crate) struct Terms {
+    listener: ListenerConfig,
+    sasl: Option<Arc<SaslServer>>,
+}
+
+impl Terms {
     /// # Errors
     /// Mechanisms that the listener cannot offer.
-    pub(crate) fn new(
-        state: &Arc<State>,
-        config: &ListenerConfig,
-        net: NetworkHandle,
-    ) -> Result<Arc<Self>, Error> {
-        let server = config.sasl.as_ref().map(|sasl| sasl_server(sasl, state));
+    pub(crate) fn new(state: &State, listener: &ListenerConfig) -> Result<Self, Error> {
+        let server = listener.sasl.as_ref().map(|sasl| sasl_server(sasl, state));
         let sasl = server.transpose().map_err(|source| {
-            let listener = config.name.clone();
+            let listener = listener.name.clone();
             Error::Sasl { listener, source }
         })?;
-        let (state, config) = (Arc::clone(state), config.clone());
-        Ok(Arc::new(Self { state, config, sasl: sasl.map(Arc::new), net }))
+        Ok(Self { listener: listener.clone(), sasl: sasl.map(Arc::new) })
+    }
+}
+
+impl Entrance {
+    pub(crate) fn new(state: &Arc<State>, terms: Terms, net: NetworkHandle) -> Arc<Self> {
+        let (state, terms) = (Arc::clone(state), RwLock::new(Arc::new(terms)));
+        Arc::new(Self { state, terms, net })
+    }
+
+    /// The listener's name.
+    pub(crate) fn name(&self) -> String {
+        self.terms().listener.name.clone()
+    }
+
+    /// Lets connections that begin go by other terms. Those that stand are kept, and authenticate
+    /// anew by them too (KIP-368).
+    pub(crate) fn replace(&self, mut terms: Terms) {
+        if let (Some(before), Some(next)) = (&self.terms().sasl, &mut terms.sasl) {
+            before.take_over(next);
+            *next = Arc::clone(before);
+        }
+        *self.terms.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(terms);
+    }
+
+    fn terms(&self) -> Arc<Terms> {
+        Arc::clone(&self.terms.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Serves one connection to its end. TLS and SASL have to be done by `deadline`.
@@ -67,19 +94,20 @@ impl Entrance {
         deadline: tokio::time::Instant,
     ) {
         let Ok(local) = stream.local_addr() else { return };
-        let (stream, principal) = match &self.config.tls {
+        let terms = self.terms();
+        let (stream, principal) = match &terms.listener.tls {
             None => (Stream::from(stream), None),
             Some(tls) => match tls.accept(stream, deadline).await {
                 Ok(accepted) => (accepted.stream, accepted.principal),
                 Err(error) => {
                     self.net.metrics().refuse_tls(&error);
-                    let listener = &self.config.name;
+                    let listener = &terms.listener.name;
                     tracing::info!(%peer, listener, %error, "a TLS handshake failed");
                     return;
                 }
             },
         };
-        let service = ClientService::new(&self, peer, local, principal);
+        let service = ClientService::new(&self, terms, peer, local, principal);
         let limits = ConnectionLimits {
             authentication_timeout: deadline.saturating_duration_since(tokio::time::Instant::now()),
             ..ConnectionLimits::default()
@@ -124,6 +152,7 @@ impl Credentials for KnownUsers {
 /// The broker as one connection sees it.
 pub(crate) struct ClientService {
     entrance: Arc<Entrance>,
+    terms: Arc<Terms>,
     /// `None` where the client need not prove who it is.
     sasl: Option<SaslSession>,
     /// What the client may do; `None` for everything, once it is authenticated.
@@ -144,15 +173,16 @@ impl ClientService {
     /// A connection whose client is `principal` by its certificate.
     pub(crate) fn new(
         entrance: &Arc<Entrance>,
+        terms: Arc<Terms>,
         peer: SocketAddr,
         local: SocketAddr,
         principal: Option<Principal>,
     ) -> Self {
         let principal = principal.unwrap_or_else(Principal::anonymous);
-        let sasl = entrance.sasl.as_ref().map(|server| SaslSession::new(Arc::clone(server)));
+        let sasl = terms.sasl.as_ref().map(|server| SaslSession::new(Arc::clone(server)));
         let access = access(&entrance.state, &principal, peer);
         let (entrance, admission) = (Arc::clone(entrance), AdmissionState::Idle);
-        Self { entrance, sasl, access, peer, local, admission }
+        Self { entrance, terms, sasl, access, peer, local, admission }
     }
 
     /// Answers what belongs to SASL and refuses what has to wait for it; `None` for a request that
@@ -215,7 +245,7 @@ impl ClientService {
             }
             SaslState::Failed => {
                 self.entrance.net.metrics().refuse_authentication();
-                let (peer, listener) = (self.peer, &self.entrance.config.name);
+                let (peer, listener) = (self.peer, &self.terms.listener.name);
                 tracing::info!(%peer, listener, problem, "an authentication failed");
                 return Reply::Last(Box::pin(delayed(answer)), "the authentication failed");
             }
@@ -293,7 +323,7 @@ impl Service for ClientService {
             state: &self.entrance.state,
             peer: self.peer,
             local: self.local,
-            listener: &self.entrance.config,
+            listener: &self.terms.listener,
             access: self.access.as_ref(),
             now_ms: wall_clock_ms(),
             admission,

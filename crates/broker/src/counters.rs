@@ -15,6 +15,8 @@ pub(crate) struct Counters {
     pub(crate) fetched_bytes: AtomicU64,
     pub(crate) compacted_logs: AtomicU64,
     pub(crate) compacted_records: AtomicU64,
+    pub(crate) reloads: AtomicU64,
+    pub(crate) reload_failures: AtomicU64,
 }
 
 impl Default for Counters {
@@ -26,6 +28,8 @@ impl Default for Counters {
             fetched_bytes: AtomicU64::new(0),
             compacted_logs: AtomicU64::new(0),
             compacted_records: AtomicU64::new(0),
+            reloads: AtomicU64::new(0),
+            reload_failures: AtomicU64::new(0),
         }
     }
 }

@@ -123,6 +123,8 @@ impl Reading {
             ("denials", "Refusals for want of a right", read(&self.state.security.denials)),
             ("compacted_logs", "Cleanings of a compacted log", read(&own.compacted_logs)),
             ("compacted_records", "Records cleaned away", read(&own.compacted_records)),
+            ("reloads", "Configurations taken while running", read(&own.reloads)),
+            ("reload_failures", "Configurations that were refused", read(&own.reload_failures)),
         ]
     }
 

@@ -3,11 +3,12 @@
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use moldau_net::{Listener, NetworkThreads, serve_admin};
 use moldau_storage::{Options, Replay, Storage};
 
-use crate::client_service::Entrance;
+use crate::client_service::{Entrance, Terms};
 use crate::clock::wall_clock_ms;
 use crate::config::{Config, ListenerConfig, NODE_ID};
 use crate::error::Error;
@@ -17,8 +18,10 @@ use crate::{compaction, retention};
 
 /// A running broker. Dropping it stops everything; [`Broker::drain`] does it gently.
 pub struct Broker {
-    state: Arc<State>,
+    pub(crate) state: Arc<State>,
     pub(crate) threads: NetworkThreads,
+    /// Of each listener, in the order of the configuration.
+    entrances: Vec<Arc<Entrance>>,
     addresses: Vec<SocketAddr>,
     admin_address: Option<SocketAddr>,
 }
@@ -41,8 +44,10 @@ impl Broker {
         state.delete_orphaned_logs().map_err(|refusal| Error::Metadata(refusal.message))?;
         let addresses = listeners.iter().map(Listener::local_addr).collect();
         let admin_address = admin_listener.as_ref().map(Listener::local_addr);
-        let broker = Self { state, threads, addresses, admin_address };
-        for (config, listener) in broker.state.config.listeners.iter().zip(listeners) {
+        let entrances = Vec::with_capacity(listeners.len());
+        let mut broker = Self { state, threads, entrances, addresses, admin_address };
+        let state = Arc::clone(&broker.state);
+        for (config, listener) in state.config.listeners.iter().zip(listeners) {
             broker.serve_clients(config, listener)?;
         }
         if let Some(listener) = admin_listener {
@@ -67,6 +72,33 @@ impl Broker {
         self.admin_address
     }
 
+    /// Lets clients that connect from here on meet what these listeners say of TLS, SASL and the
+    /// advertised address. Connections that stand are kept, and authenticate anew by it too
+    /// (KIP-368). A listener is known by its name; one that the broker was not started with is
+    /// passed over, and where a listener listens stays as it is.
+    ///
+    /// # Errors
+    /// Mechanisms that a listener cannot offer; nothing was changed.
+    pub fn reload(&self, listeners: &[ListenerConfig]) -> Result<(), Error> {
+        let made = listeners.iter().map(|listener| {
+            let entrance = self.entrances.iter().find(|it| it.name() == listener.name);
+            Ok(entrance.zip(Some(Terms::new(&self.state, listener)?)))
+        });
+        let made = made.collect::<Result<Vec<_>, Error>>().inspect_err(|_| {
+            self.count_refused_reload();
+        })?;
+        for (entrance, terms) in made.into_iter().flatten() {
+            entrance.replace(terms);
+        }
+        self.state.counters.reloads.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Counts a reload whose configuration could not be read.
+    pub fn count_refused_reload(&self) {
+        self.state.counters.reload_failures.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Resolves with the failure that stopped the journal, if ever. Nothing is acknowledged from
     /// then on, and the process should end.
     pub fn stopped(&self) -> impl Future<Output = String> + 'static {
@@ -88,9 +120,11 @@ impl Broker {
         cut_off
     }
 
-    fn serve_clients(&self, config: &ListenerConfig, listener: Listener) -> Result<(), Error> {
+    fn serve_clients(&mut self, config: &ListenerConfig, listener: Listener) -> Result<(), Error> {
         let handle = self.threads.handle();
-        let entrance = Entrance::new(&self.state, config, handle.clone())?;
+        let terms = Terms::new(&self.state, config)?;
+        let entrance = Entrance::new(&self.state, terms, handle.clone());
+        self.entrances.push(Arc::clone(&entrance));
         handle.serve(listener, config.limits.clone(), move |stream, peer, deadline| {
             Arc::clone(&entrance).serve(stream, peer, deadline)
         })?;

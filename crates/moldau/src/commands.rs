@@ -19,13 +19,15 @@ pub(crate) mod repair;
 pub(crate) mod topics;
 pub(crate) mod users;
 
+mod reload;
 mod session;
 mod signals;
 mod watch;
 
 /// Tells, as `process`, what an operator should know of a configuration that is valid.
-fn tell_warnings(process: &str, path: &Path, sources: &Sources) {
+fn tell_warnings(process: &str, path: Option<&Path>, sources: &Sources) {
+    let place = path.map(|path| path.display().to_string()).unwrap_or_default();
     for warning in &sources.warnings {
-        eprintln!("{process}: warning: {}{warning}", path.display());
+        eprintln!("{process}: warning: {place}{warning}");
     }
 }

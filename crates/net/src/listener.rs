@@ -15,7 +15,7 @@ const BACKLOG: i32 = 1024;
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Limits of one listener.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ListenerLimits {
     /// Open connections above which further ones are closed at once. Counted over all listeners
     /// of the same threads. The default stays below common limits of file descriptors.

@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::chain::Chains;
-use crate::config::VirtualCluster;
+use crate::config::{Sasl, VirtualCluster};
 use crate::gateway::{Destination, Entrance, Ports};
 use crate::latency::Latencies;
 use crate::log_limit::LogLimit;
@@ -150,8 +150,15 @@ impl Cluster {
 
     /// Lets connections that begin go by other settings. Those that stand take other filters only.
     /// Returns whether these are others.
-    pub(crate) fn replace(&self, config: VirtualCluster, entrance: Entrance) -> bool {
+    pub(crate) fn replace(&self, mut config: VirtualCluster, entrance: Entrance) -> bool {
         let filters = config.filters.clone();
+        // Those that stand authenticate anew by it too (KIP-368).
+        if let (Sasl::Terminate(before), Sasl::Terminate(next)) =
+            (&self.settings().config.downstream.sasl, &mut config.downstream.sasl)
+        {
+            before.take_over(next);
+            *next = Arc::clone(before);
+        }
         let before = {
             let settings = Arc::new(Settings { config, entrance });
             std::mem::replace(&mut *lock(&self.settings), settings)

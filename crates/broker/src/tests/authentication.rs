@@ -236,6 +236,40 @@ fn client_whose_token_ran_out_does_not_hold_its_connection_with_api_versions() {
     assert!(connection.is_closed());
 }
 
+#[test]
+fn users_are_exchanged_while_clients_go_on() {
+    let world = World::new();
+    let alice = by_password(Mechanism::Plain, "alice-secret");
+    let mut connection = world.server.sasl();
+    assert!(connection.authenticate(&alice, 1).is_some());
+    let mut users = Users::default();
+    users.insert_password("bob", Zeroizing::new("bob-secret".to_owned()));
+    let mut listeners = world.server.broker.state.config.listeners.clone();
+    listeners[1].sasl.as_mut().unwrap().users = Arc::new(users);
+    listeners[1].advertised.as_mut().unwrap().port = 9999;
+    world.server.broker.reload(&listeners).unwrap();
+    assert_eq!(connection.addresses()[0].1, 9093, "what it was told holds");
+    let mut anew = world.server.sasl();
+    assert_eq!(anew.log_in("bob", "bob-secret"), ErrorCode::None);
+    assert_eq!(anew.addresses()[0].1, 9999);
+    let unknown = world.server.sasl().log_in("alice", "alice-secret");
+    assert_eq!(unknown, ErrorCode::SaslAuthenticationFailed);
+    // The one that stands cannot repeat what it did.
+    let refused = connection.authenticate(&alice, 1).unwrap();
+    assert_eq!(code(refused.error_code), ErrorCode::SaslAuthenticationFailed);
+}
+
+#[test]
+fn reload_that_cannot_be_changes_nothing() {
+    let world = World::new();
+    let mut listeners = world.server.broker.state.config.listeners.clone();
+    let sasl = listeners[1].sasl.as_mut().unwrap();
+    (sasl.users, sasl.tokens) = (Arc::default(), None);
+    let error = world.server.broker.reload(&listeners).unwrap_err().to_string();
+    assert!(error.starts_with("listener SASL_PLAINTEXT: SASL settings: OAUTHBEARER"), "{error}");
+    assert_eq!(world.server.sasl().log_in("alice", "alice-secret"), ErrorCode::None);
+}
+
 fn versions() -> ApiVersionsRequest {
     let (name, version) = ("tester".to_owned(), "1".to_owned());
     ApiVersionsRequest {

@@ -1,24 +1,25 @@
 //! `moldau broker`: runs until SIGTERM or SIGINT, drains, and exits 0; exits 1 if the journal
-//! fails.
+//! fails. Takes its certificates and users anew on SIGHUP, and once one of the files that it read
+//! has changed.
 
+use std::path::Path;
 use std::process::ExitCode;
 
-use moldau_broker::{Broker, Error};
-use tokio::task::JoinSet;
+use moldau_broker::{Broker, Config, Error};
 
 use crate::arguments::BrokerOptions;
+use crate::commands::reload::{self, Reload};
 use crate::commands::signals::Signals;
-use crate::config;
+use crate::config::{self, Sources};
 
 pub(crate) fn run(options: &BrokerOptions) -> anyhow::Result<ExitCode> {
-    let mut sources = config::Sources::default();
+    let mut sources = Sources::default();
     let config = config::broker::load(options, &mut sources)?;
-    if let Some(path) = &options.config {
-        super::tell_warnings("moldau broker", path, &sources);
-    }
+    super::tell_warnings(Running::PROCESS, options.config.as_deref(), &sources);
     let signals = Signals::watch()?;
+    let hangups = signals.hangups()?;
     let data_dir = config.data_dir.display().to_string();
-    let broker = Broker::start(config).map_err(|error| did_not_start(error, &data_dir))?;
+    let broker = Broker::start(config.clone()).map_err(|error| did_not_start(error, &data_dir))?;
     let addresses: Vec<_> = broker.addresses().iter().map(ToString::to_string).collect();
     let addresses = addresses.join(", ");
     eprintln!("moldau broker: Kafka clients connect to {addresses}, data in {data_dir}");
@@ -26,18 +27,55 @@ pub(crate) fn run(options: &BrokerOptions) -> anyhow::Result<ExitCode> {
         eprintln!("moldau broker: http://{admin}/metrics, /livez, /readyz");
     }
     let stopped = broker.stopped();
+    let running = Running { broker, options, config };
     let failure = signals.wait_or(async {
-        let _background: JoinSet<()> = sources.background.into_iter().collect();
-        stopped.await
+        tokio::select! {
+            cause = stopped => cause,
+            never = reload::when_asked(&running, sources, hangups) => match never {},
+        }
     });
     if let Some(cause) = failure {
         // Nothing may be acknowledged any more, so there is nothing to drain.
         eprintln!("moldau broker: the journal failed and the broker stops: {cause}");
         return Ok(ExitCode::FAILURE);
     }
-    let cut_off = broker.drain();
+    let cut_off = running.broker.drain();
     eprintln!("moldau broker: drained, {cut_off} connections cut off");
     Ok(ExitCode::SUCCESS)
+}
+
+/// A broker, and what it was started with.
+struct Running<'a> {
+    broker: Broker,
+    options: &'a BrokerOptions,
+    config: Config,
+}
+
+impl Reload for Running<'_> {
+    type Config = Config;
+
+    const PROCESS: &'static str = "moldau broker";
+
+    fn path(&self) -> Option<&Path> {
+        self.options.config.as_deref()
+    }
+
+    fn load(&self, sources: &mut Sources) -> anyhow::Result<Config> {
+        config::broker::load(self.options, sources)
+    }
+
+    fn reload(&self, config: Config) -> anyhow::Result<String> {
+        self.broker.reload(&config.listeners)?;
+        let waiting = config::broker::waiting(&self.config, &config);
+        Ok(match waiting.is_empty() {
+            true => String::new(),
+            false => format!("; only the next start takes {}", waiting.join(", ")),
+        })
+    }
+
+    fn count_refused(&self) {
+        self.broker.count_refused_reload();
+    }
 }
 
 fn did_not_start(error: Error, data_dir: &str) -> anyhow::Error {

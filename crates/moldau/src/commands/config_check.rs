@@ -19,7 +19,7 @@ pub(crate) fn run(path: &Path) -> anyhow::Result<ExitCode> {
         config::load(path, &mut sources, broker::config)?;
         "broker"
     };
-    super::tell_warnings("moldau", path, &sources);
+    super::tell_warnings("moldau", Some(path), &sources);
     println!("{}: a valid {kind} configuration", path.display());
     Ok(ExitCode::SUCCESS)
 }

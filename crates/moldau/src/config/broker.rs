@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use moldau_broker::{AuthorizationSettings, Config, Durability};
+use moldau_broker::{AuthorizationSettings, Config, Durability, ListenerConfig};
 use moldau_net::Principal;
 use serde::Deserialize;
 
@@ -124,6 +124,54 @@ pub(crate) fn load_without_listeners(options: &BrokerOptions) -> anyhow::Result<
         Some(path) => super::load(path, &mut Sources::default(), make),
         None => Ok(load(options, &mut Sources::default())?),
     }
+}
+
+/// The keys of `next` that a broker which was started with `in_force` cannot take as it runs.
+pub(crate) fn waiting(in_force: &Config, next: &Config) -> Vec<&'static str> {
+    let Config {
+        data_dir,
+        listeners,
+        authorization,
+        admin,
+        durability,
+        commit_delay,
+        tail_cache_bytes,
+        journal_file_bytes,
+        disk_reserve_bytes,
+        scrub_rate,
+        network_threads,
+        auto_create_topics,
+        partitions_default,
+        group_initial_rebalance_delay,
+        log_retention_check_interval,
+        log_cleaner_backoff,
+        drain_timeout,
+    } = in_force;
+    let stays = |of: &[ListenerConfig]| -> Vec<_> {
+        of.iter().map(|it| (it.name.clone(), it.address, it.limits.clone())).collect()
+    };
+    let checkup_interval = next.log_retention_check_interval;
+    let rebalance_delay = next.group_initial_rebalance_delay;
+    let differs = [
+        ("data_dir", *data_dir != next.data_dir),
+        ("listeners", stays(listeners) != stays(&next.listeners)),
+        ("authorization", *authorization != next.authorization),
+        ("admin", *admin != next.admin),
+        ("durability", *durability != next.durability),
+        ("commit_delay_ms", *commit_delay != next.commit_delay),
+        ("tail_cache_mib", *tail_cache_bytes != next.tail_cache_bytes),
+        ("journal_file_mib", *journal_file_bytes != next.journal_file_bytes),
+        ("disk_reserve_mib", *disk_reserve_bytes != next.disk_reserve_bytes),
+        ("scrub_mib_per_second", *scrub_rate != next.scrub_rate),
+        ("network_threads", *network_threads != next.network_threads),
+        ("auto_create_topics", *auto_create_topics != next.auto_create_topics),
+        ("partitions_default", *partitions_default != next.partitions_default),
+        ("group_initial_rebalance_delay_ms", *group_initial_rebalance_delay != rebalance_delay),
+        ("log_retention_check_interval_ms", *log_retention_check_interval != checkup_interval),
+        ("log_cleaner_backoff_ms", *log_cleaner_backoff != next.log_cleaner_backoff),
+        ("drain_timeout_ms", *drain_timeout != next.drain_timeout),
+    ];
+    differs.into_iter().filter_map(|(key, differs)| differs.then_some(key)).collect()
 }
 
 fn with_arguments(mut file: File, options: &BrokerOptions) -> File {

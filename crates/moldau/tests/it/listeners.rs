@@ -4,10 +4,13 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+use moldau_net::Stream;
 use moldau_net::sasl::{SaslClient, SaslCredentials};
 use moldau_net::tls::{ClientTls, ClientTlsSettings, CryptoProvider, TrustAnchors};
+use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::runtime::Runtime;
 use zeroize::Zeroizing;
 
 use crate::world::{Process, moldau};
@@ -24,72 +27,138 @@ const METADATA: [u8; 20] = [
     0xff, 0xff, 0xff, 0xff, // all topics
 ];
 
-/// A broker with one listener that has TLS and PLAIN.
-fn broker(dir: &Path) -> Process {
+/// A broker with one listener that has TLS and PLAIN, and the directory of its files.
+struct World {
+    broker: Process,
+    dir: TempDir,
+    runtime: Runtime,
+}
+
+impl World {
+    fn start() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        certificate(dir.path());
+        configuration(dir.path(), "");
+        put(dir.path(), "users", "alice:secret\n");
+        let mut command = Command::new(moldau());
+        command.args(["broker", "--config", "broker.yaml"]).current_dir(dir.path());
+        let broker = Process::start(command);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        Self { broker, dir, runtime }
+    }
+
+    /// A connection of alice, by the certificate that the directory has by now.
+    fn connect(&self, password: &str) -> Result<Stream, String> {
+        let pem = std::fs::read(self.dir.path().join("own.pem")).unwrap();
+        self.connect_trusting(&pem, password)
+    }
+
+    fn connect_trusting(&self, pem: &[u8], password: &str) -> Result<Stream, String> {
+        let tls = ClientTls::new(ClientTlsSettings {
+            trust: TrustAnchors::from_pem(pem).unwrap(),
+            identity: None,
+            provider: CryptoProvider::default(),
+            verify_host_name: true,
+        });
+        let (user, password) = ("alice".to_owned(), Zeroizing::new(password.to_owned()));
+        let sasl = SaslClient::new(SaslCredentials::Plain { user, password }).unwrap();
+        self.wait(async {
+            let stream = TcpStream::connect(self.broker.address).await.unwrap();
+            let mut stream = tls.unwrap().connect(stream, "localhost").await.map_err(told)?;
+            sasl.authenticate(&mut stream, "it").await.map_err(told)?;
+            Ok(stream)
+        })
+    }
+
+    /// What the broker answers to [`METADATA`].
+    fn ask(&self, stream: &mut Stream) -> Vec<u8> {
+        self.wait(async {
+            stream.write_all(&METADATA).await.unwrap();
+            stream.flush().await.unwrap();
+            let length = stream.read_u32().await.unwrap();
+            let mut answer = vec![0; usize::try_from(length).unwrap()];
+            stream.read_exact(&mut answer).await.unwrap();
+            answer
+        })
+    }
+
+    fn wait<T>(&self, work: impl Future<Output = T>) -> T {
+        self.runtime.block_on(async { tokio::time::timeout(PATIENCE, work).await.unwrap() })
+    }
+}
+
+fn told(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
+fn certificate(dir: &Path) {
     let own = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    std::fs::write(dir.join("own.pem"), own.cert.pem()).unwrap();
+    std::fs::write(dir.join("own.key"), own.signing_key.serialize_pem()).unwrap();
+}
+
+/// The broker's file, with these further lines.
+fn configuration(dir: &Path, more: &str) {
     let text = "admin: 127.0.0.1:0\ndata_dir: data\nlisteners:\n  - name: EXTERNAL\n    \
                 address: 127.0.0.1:0\n    advertised: kafka.example:9093\n    \
                 tls: {certificate_file: own.pem, key_file: own.key}\n    \
                 sasl: {mechanisms: [PLAIN, SCRAM-SHA-256], users_file: users}\n";
-    for (name, text) in [
-        ("own.pem", own.cert.pem().as_str()),
-        ("own.key", &own.signing_key.serialize_pem()),
-        ("users", "alice:secret\n"),
-        ("broker.yaml", text),
-    ] {
-        std::fs::write(dir.join(name), text).unwrap();
-    }
-    let mut command = Command::new(moldau());
-    command.args(["broker", "--config", "broker.yaml"]).current_dir(dir);
-    Process::start(command)
+    put(dir, "broker.yaml", &format!("{text}{more}"));
 }
 
-/// What the broker answers to [`METADATA`] by TLS, once it believes the credentials.
-async fn answer(
-    broker: &Process,
-    tls: &ClientTls,
-    credentials: SaslCredentials,
-) -> Result<Vec<u8>, String> {
-    let stream = TcpStream::connect(broker.address).await.unwrap();
-    let mut stream = tls.connect(stream, "localhost").await.unwrap();
-    let sasl = SaslClient::new(credentials).unwrap();
-    sasl.authenticate(&mut stream, "it").await.map_err(|error| error.to_string())?;
-    stream.write_all(&METADATA).await.unwrap();
-    stream.flush().await.unwrap();
-    let length = stream.read_u32().await.unwrap();
-    let mut answer = vec![0; usize::try_from(length).unwrap()];
-    stream.read_exact(&mut answer).await.unwrap();
-    Ok(answer)
+/// As editors and Kubernetes do: the file changes at once or not at all.
+fn put(dir: &Path, name: &str, text: &str) {
+    std::fs::write(dir.join("beside"), text).unwrap();
+    std::fs::rename(dir.join("beside"), dir.join(name)).unwrap();
 }
 
 #[test]
 fn a_listener_of_a_file_answers_by_tls_whom_it_knows() {
-    let dir = tempfile::tempdir().unwrap();
-    let broker = broker(dir.path());
-    let trust = TrustAnchors::from_pem(&std::fs::read(dir.path().join("own.pem")).unwrap());
-    let tls = ClientTls::new(ClientTlsSettings {
-        trust: trust.unwrap(),
-        identity: None,
-        provider: CryptoProvider::default(),
-        verify_host_name: true,
-    });
-    let tls = tls.unwrap();
-    let plain = |password: &str| SaslCredentials::Plain {
-        user: "alice".to_owned(),
-        password: Zeroizing::new(password.to_owned()),
-    };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let ask = |credentials| {
-        let answer = answer(&broker, &tls, credentials);
-        runtime.block_on(async { tokio::time::timeout(PATIENCE, answer).await.unwrap() })
-    };
-    let answered = ask(plain("secret")).unwrap();
+    let world = World::start();
+    let answered = world.ask(&mut world.connect("secret").unwrap());
     assert_eq!(answered[..4], METADATA[8..12], "{answered:?}");
     let host = b"kafka.example";
     assert!(answered.windows(host.len()).any(|part| part == host), "{answered:?}");
-    assert!(ask(plain("another")).unwrap_err().contains("Authentication failed"));
+    assert!(world.connect("another").unwrap_err().contains("Authentication failed"));
     let refused = "moldau_refusals_total{cause=\"authentication\"} 1\n";
-    assert!(broker.page("/metrics").contains(refused));
-    let (status, _) = broker.terminate_said();
+    assert!(world.broker.page("/metrics").contains(refused));
+    let (status, _) = world.broker.terminate_said();
     assert_eq!(status.code(), Some(0));
+}
+
+#[test]
+fn certificates_and_users_are_taken_anew_while_clients_go_on_unless_they_are_wrong() {
+    let mut world = World::start();
+    let dir = world.dir.path().to_owned();
+    let mut standing = world.connect("secret").unwrap();
+
+    put(&dir, "users", "alice:secret\nnobody\n");
+    let line = world.broker.wait_for_line("the configuration stays as it was");
+    let wrong = "broker.yaml:8:60: users, line 2: is not user:password";
+    assert!(line.ends_with(wrong), "{line}");
+    assert!(world.connect("secret").is_ok());
+
+    put(&dir, "users", "alice:another\n");
+    world.broker.wait_for_line("is taken anew");
+    assert!(world.connect("secret").unwrap_err().contains("Authentication failed"));
+    assert!(world.connect("another").is_ok());
+
+    let before = std::fs::read(dir.join("own.pem")).unwrap();
+    certificate(&dir);
+    world.broker.wait_for_line("is taken anew");
+    assert!(world.connect_trusting(&before, "another").unwrap_err().contains("certificate"));
+    assert!(world.connect("another").is_ok());
+
+    configuration(&dir, "tail_cache_mib: 64\n");
+    let id = world.broker.id().to_string();
+    assert!(Command::new("kill").args(["-HUP", &id]).status().unwrap().success());
+    let line = world.broker.wait_for_line("is taken anew");
+    assert!(line.ends_with("; only the next start takes tail_cache_mib"), "{line}");
+
+    assert_eq!(world.ask(&mut standing)[..4], METADATA[8..12]);
+    assert!(world.broker.metric("moldau_reloads_total") >= 3.0);
+    assert!(world.broker.metric("moldau_reload_failures_total") >= 1.0);
+    let (status, said) = world.broker.terminate_said();
+    assert_eq!(status.code(), Some(0));
+    assert!(!said.contains("secret") && !said.contains("another"), "{said}");
 }

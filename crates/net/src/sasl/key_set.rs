@@ -85,6 +85,13 @@ impl KeySetUrl {
     }
 }
 
+/// Whether the same set is meant, however its server is believed.
+impl PartialEq for KeySetUrl {
+    fn eq(&self, other: &Self) -> bool {
+        self.uri == other.uri
+    }
+}
+
 impl fmt::Display for KeySetUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Without the query, which may hold a secret.

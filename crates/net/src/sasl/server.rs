@@ -1,7 +1,7 @@
 //! The server's side: which mechanisms are offered, and one connection's way through them.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -52,7 +52,8 @@ pub struct SaslServerSettings {
 
 /// The server's side of SASL, shared by all connections of a listener.
 pub struct SaslServer {
-    settings: SaslServerSettings,
+    /// Guards what the next message is answered by; held for a look-up only.
+    settings: RwLock<Arc<SaslServerSettings>>,
     /// Makes up credentials of users that do not exist.
     phantom_secret: [u8; 32],
 }
@@ -72,17 +73,27 @@ impl SaslServer {
             settings.max_reauthentication.filter(|limit| !limit.is_zero());
         let mut phantom_secret = [0; 32];
         scram::fill_random(&mut phantom_secret);
-        Ok(Self { settings, phantom_secret })
+        Ok(Self { settings: RwLock::new(Arc::new(settings)), phantom_secret })
     }
 
-    fn offered(&self) -> Vec<String> {
-        self.settings.mechanisms.iter().map(ToString::to_string).collect()
+    /// Goes by the settings of `next` from the next message on. Connections that stand are kept, as
+    /// long as their client is believed; whoever is not known any more cannot repeat it (KIP-368).
+    pub fn take_over(&self, next: &Self) {
+        let next = next.settings();
+        if let (Some(before), Some(tokens)) = (&self.settings().tokens, &next.tokens) {
+            tokens.take_keys(before);
+        }
+        *self.settings.write().unwrap_or_else(PoisonError::into_inner) = next;
+    }
+
+    fn settings(&self) -> Arc<SaslServerSettings> {
+        Arc::clone(&self.settings.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn look_up(&self, mechanism: Mechanism, user: &str) -> (ScramCredential, bool) {
         // Made up for known users too, so that both cost the same.
         let phantom = scram::phantom(mechanism, user, &self.phantom_secret);
-        match self.settings.credentials.scram(mechanism, user) {
+        match self.settings().credentials.scram(mechanism, user) {
             Some(credential) => (credential, true),
             None => (phantom, false),
         }
@@ -92,7 +103,7 @@ impl SaslServer {
 impl fmt::Debug for SaslServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("SaslServer")
-            .field("mechanisms", &self.settings.mechanisms)
+            .field("mechanisms", &self.settings().mechanisms)
             .finish_non_exhaustive()
     }
 }
@@ -213,9 +224,10 @@ impl SaslSession {
         request: &SaslHandshakeRequest,
         version: i16,
     ) -> SaslHandshakeResponse {
-        let mechanisms = self.server.offered();
+        let settings = self.server.settings();
+        let offered = &settings.mechanisms;
+        let mechanisms = offered.iter().map(ToString::to_string).collect();
         let chosen: Option<Mechanism> = request.mechanism.parse().ok();
-        let offered = &self.server.settings.mechanisms;
         let error_code = match (&self.exchange, chosen.filter(|it| offered.contains(it))) {
             _ if version == 0 && self.believed.is_some() => ErrorCode::UnsupportedVersion,
             (Exchange::None, Some(mechanism)) => {
@@ -313,7 +325,7 @@ impl SaslSession {
         let mechanism = Mechanism::Plain;
         let PlainMessage { user, password } = PlainMessage::parse(message)
             .map_err(|words| words.map_or_else(|| self.invalid(mechanism), str::to_owned))?;
-        if !self.server.settings.credentials.plain(user, password) {
+        if !self.server.settings().credentials.plain(user, password) {
             return Err("Authentication failed: Invalid username or password".to_owned());
         }
         let user = user.to_owned();
@@ -325,8 +337,8 @@ impl SaslSession {
         let Some(message) = BearerMessage::parse(message) else {
             return Err(self.invalid(mechanism));
         };
-        // Present wherever the mechanism is offered.
-        let verifier = self.server.settings.tokens.as_ref();
+        // Present wherever the mechanism is offered, which may have been up to this message.
+        let verifier = self.server.settings().tokens.clone();
         let verifier = verifier.ok_or_else(|| self.invalid(mechanism))?;
         let Verified { principal, expires_in } = match verifier.verify(message.token) {
             Ok(verified) => verified,
@@ -366,7 +378,7 @@ impl SaslSession {
                 shown(principal.name())
             ));
         }
-        let limits = [self.server.settings.max_reauthentication, expires_in];
+        let limits = [self.server.settings().max_reauthentication, expires_in];
         let lifetime = limits.into_iter().flatten().min();
         let until = lifetime.and_then(|lifetime| now.checked_add(lifetime));
         let lifetime_ms = until.and(lifetime).map_or(0, |lifetime| lifetime.as_millis());

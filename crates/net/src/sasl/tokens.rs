@@ -199,6 +199,18 @@ impl TokenVerifier {
         }
     }
 
+    /// Takes the keys that `before` has of the same address, until the first fetch has succeeded.
+    pub(super) fn take_keys(&self, before: &Self) {
+        let (Some(own), Some(others)) = (&self.source, &before.source) else { return };
+        if own.url == others.url {
+            let keys = Arc::clone(&before.keys.read().unwrap_or_else(PoisonError::into_inner));
+            let mut own = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+            if own.keys.is_empty() {
+                *own = keys;
+            }
+        }
+    }
+
     /// Who the token is for and how long it holds.
     pub(super) fn verify(&self, token: &str) -> Result<Verified, TokenRefusal> {
         let header = jsonwebtoken::decode_header(token).map_err(|e| TokenRefusal::of(&e))?;

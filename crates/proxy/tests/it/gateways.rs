@@ -182,11 +182,11 @@ fn a_certificate_tells_who_a_client_is_and_is_exchanged_while_it_stays_connected
     assert_eq!(counter(&proxy, "refusals_total{cause=\"tls_certificate\"}"), 1);
 }
 
-fn sasl_server(max_reauthentication: Option<Duration>) -> Arc<SaslServer> {
+fn sasl_server(password: &str, max_reauthentication: Option<Duration>) -> Arc<SaslServer> {
     let mut users = Users::default();
-    users.insert_password("alice", Zeroizing::new("secret".to_owned()));
+    users.insert_password("alice", Zeroizing::new(password.to_owned()));
     let scram = Mechanism::ScramSha256;
-    let credential = ScramCredential::derive(scram, "secret", b"some salt", 4096);
+    let credential = ScramCredential::derive(scram, password, b"some salt", 4096);
     users.insert_scram(scram, "alice", credential);
     let settings = SaslServerSettings {
         mechanisms: vec![Mechanism::Plain, scram],
@@ -209,7 +209,7 @@ fn choose() -> SaslHandshakeRequest {
 /// A proxy that authenticates clients in front of `upstream`, and who was seen.
 fn terminating(upstream: SocketAddr, expires: Option<Duration>) -> (Proxy, Arc<Asking>) {
     let asking = Arc::new(Asking::default());
-    let downstream = Security { tls: None, sasl: Sasl::Terminate(sasl_server(expires)) };
+    let downstream = Security { tls: None, sasl: Sasl::Terminate(sasl_server("secret", expires)) };
     let filters: Vec<Arc<dyn Filter>> = vec![Arc::<Asking>::clone(&asking)];
     let cluster = cluster("main", any_ports(), &[upstream]);
     let proxy = Proxy::start(config(vec![VirtualCluster { downstream, filters, ..cluster }]));
@@ -351,6 +351,35 @@ fn a_session_whose_authentication_ran_out_takes_no_more_requests() {
         assert!(Instant::now() < deadline, "it is still served");
     }
     await_counter(&proxy, "sasl_sessions_expired_total", 2);
+}
+
+#[test]
+fn users_are_exchanged_while_clients_go_on() {
+    let broker = telling(1);
+    let with = |password: &str| {
+        let server = sasl_server(password, None);
+        let downstream = Security { tls: None, sasl: Sasl::Terminate(server) };
+        config(vec![VirtualCluster {
+            downstream,
+            ..cluster("main", any_ports(), &[broker.address])
+        }])
+    };
+    let proxy = Proxy::start(with("secret")).unwrap();
+    let log_in = |client: &mut Client, password: &str| {
+        assert_eq!(client.call(1, &choose()).error_code, 0);
+        client.call(2, &plain("alice", password)).error_code
+    };
+    let [mut first, mut second] = [0; 2].map(|_| Client::connect(bootstrap(&proxy)));
+    assert_eq!((log_in(&mut first, "secret"), log_in(&mut second, "secret")), (0, 0));
+    proxy.reload(with("other")).unwrap();
+    for (password, code) in [("secret", 58), ("other", 0)] {
+        assert_eq!(log_in(&mut Client::connect(bootstrap(&proxy)), password), code);
+    }
+    // Those that stand go on, and repeat with what counts by now.
+    assert_eq!(first.call(4, &heartbeat()).throttle_time_ms, 1);
+    assert_eq!((log_in(&mut first, "other"), log_in(&mut second, "secret")), (0, 58));
+    assert_eq!(first.call(4, &heartbeat()).throttle_time_ms, 1);
+    assert!(second.is_closed());
 }
 
 /// A broker that takes nothing before it was told the password, and believes it for so long. Counts

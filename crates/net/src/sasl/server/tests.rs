@@ -10,8 +10,13 @@ use super::*;
 const SCRAM: Mechanism = Mechanism::ScramSha256;
 
 fn server(max_reauthentication: Option<Duration>) -> Arc<SaslServer> {
+    server_of(&["alice", "bob"], max_reauthentication)
+}
+
+/// A server that knows these users.
+fn server_of(known: &[&str], max_reauthentication: Option<Duration>) -> Arc<SaslServer> {
     let mut users = Users::default();
-    for user in ["alice", "bob"] {
+    for user in known {
         users.insert_password(user, Zeroizing::new(format!("{user}-secret")));
         let credential = ScramCredential::derive(SCRAM, &format!("{user}-secret"), b"salt", 4096);
         users.insert_scram(SCRAM, user, credential);
@@ -241,6 +246,23 @@ fn re_authentication_keeps_principal_and_mechanism() {
     let (code, words) = said(&mut session, Mechanism::Plain, b"\0alice\0alice-secret");
     assert_eq!(code, 58);
     assert!(words.starts_with("SASL mechanism 'PLAIN' requested by client"), "{words}");
+}
+
+#[test]
+fn settings_that_are_taken_over_count_from_the_next_message_on() {
+    let (server, now) = (server_of(&["alice"], None), Instant::now());
+    let (alice, bob) = (client(SCRAM, "alice", "alice-secret"), client(SCRAM, "bob", "bob-secret"));
+    let mut of_alice = SaslSession::new(Arc::clone(&server));
+    assert!(authenticate(&mut of_alice, &alice, now).0.is_ok());
+    let mut of_bob = SaslSession::new(Arc::clone(&server));
+    assert_eq!(authenticate(&mut of_bob, &bob, now).2, SaslState::Failed);
+
+    server.take_over(&server_of(&["bob"], Some(Duration::from_hours(1))));
+    let mut of_bob = SaslSession::new(Arc::clone(&server));
+    let (step, ..) = authenticate(&mut of_bob, &bob, now);
+    assert!(matches!(step, Ok(SaslStep::Done { lifetime: Some(_) })), "{step:?}");
+    assert_eq!(of_alice.admits(ApiKey::Fetch, now), Admit::Yes);
+    assert_eq!(authenticate(&mut of_alice, &alice, now).2, SaslState::Failed);
 }
 
 proptest! {
