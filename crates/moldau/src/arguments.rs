@@ -438,15 +438,12 @@ pub(crate) enum Peer {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ClusterOptions {
     /// Brokers to ask first.
-    #[arg(
-        short,
-        long,
-        global = true,
-        value_name = "HOST:PORT",
-        value_delimiter = ',',
-        default_value = "127.0.0.1:9092"
-    )]
+    #[arg(short, long, global = true, value_name = "HOST:PORT", value_delimiter = ',')]
+    #[arg(default_value = "127.0.0.1:9092")]
     pub(crate) bootstrap: Vec<String>,
+    /// File with `tls` and `sasl`: how the way there is secured, and who asks.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) security: Option<PathBuf>,
     /// Print one JSON document and nothing else on stdout.
     #[arg(long, global = true)]
     pub(crate) json: bool,

@@ -5,6 +5,7 @@
 //! that may be wrong in themselves stand as [`At`] in the structs of the files.
 
 pub(crate) mod broker;
+pub(crate) mod client;
 mod filters;
 mod gateway;
 mod limits;
@@ -196,6 +197,7 @@ mod tests {
             known_keys::<sasl::Client>("'0': 1"),
         ];
         assert_eq!(keys.concat(), documented_keys("## `sasl`"));
+        assert_eq!(known_keys::<client::File>("'0': 1"), documented_keys("## `--security"));
         let tenants = known_keys::<proxy::MultiTenantKeys>("'0': 1");
         assert_eq!(tenants, documented_keys("## `multi_tenant`"));
         let rules = known_keys::<proxy::AuthorizationKeys>("'0': 1");

@@ -4,11 +4,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use moldau_client::{Cluster, ClusterOptions as ClientOptions};
+use moldau_client::{Cluster, ClusterOptions as ClientOptions, ConnectionOptions};
 use serde::Serialize;
 use tokio::runtime::Builder;
 
 use crate::arguments::ClusterOptions;
+use crate::config;
 
 /// How long a tool tries to reach the cluster: a person is waiting.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -22,9 +23,16 @@ pub(crate) fn run(
     create_topics: bool,
     work: impl AsyncFnOnce(Cluster) -> anyhow::Result<()>,
 ) -> anyhow::Result<ExitCode> {
+    let security = options.security.as_deref().map(config::client::load).transpose()?;
+    let connection =
+        ConnectionOptions { security: security.unwrap_or_default(), ..Default::default() };
+    let client = ClientOptions {
+        operation_timeout: PATIENCE,
+        create_topics,
+        connection,
+        ..ClientOptions::default()
+    };
     let runtime = Builder::new_current_thread().enable_all().build()?;
-    let client =
-        ClientOptions { operation_timeout: PATIENCE, create_topics, ..ClientOptions::default() };
     let bootstrap = &options.bootstrap;
     runtime.block_on(async {
         let cluster = Cluster::connect(bootstrap, client)
