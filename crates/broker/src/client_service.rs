@@ -14,8 +14,8 @@ use moldau_net::sasl::{
     SaslSession, SaslState, Users,
 };
 use moldau_net::{
-    ConnectionLimits, LENGTH_PREFIX_BYTES, NetworkHandle, Principal, Reply, Response, Service,
-    Stream, serve_connection,
+    ConnectionLimits, LENGTH_PREFIX_BYTES, NetworkHandle, Principal, Refusal, Reply, Response,
+    Service, Stream, serve_connection,
 };
 use moldau_protocol::frame::{self, RequestHeader};
 use moldau_protocol::messages::{SaslAuthenticateRequest, SaslHandshakeRequest};
@@ -100,9 +100,8 @@ impl Entrance {
             Some(tls) => match tls.accept(stream, deadline).await {
                 Ok(accepted) => (accepted.stream, accepted.principal),
                 Err(error) => {
-                    self.net.metrics().refuse_tls(&error);
-                    let listener = &terms.listener.name;
-                    tracing::info!(%peer, listener, %error, "a TLS handshake failed");
+                    let (metrics, listener) = (self.net.metrics(), &terms.listener.name);
+                    metrics.refuse((&error).into(), Some(peer), listener, &error);
                     return;
                 }
             },
@@ -114,7 +113,7 @@ impl Entrance {
         };
         let metrics = Arc::clone(self.net.metrics());
         let closed = serve_connection(stream, service, limits, self.net.shutdown(), metrics).await;
-        tracing::debug!(%peer, ?closed, "connection closed");
+        tracing::debug!(%peer, %closed, "connection closed");
     }
 }
 
@@ -195,7 +194,7 @@ impl ClientService {
                 SaslState::Failed => Response::none(),
                 _ => token_frame(&response.auth_bytes),
             };
-            return Some(self.proceed(answer, response.error_message, state));
+            return Some(self.proceed(answer, state));
         }
         let Ok(peek) = frame::peek(bytes) else {
             return Some(Reply::Close("malformed request header"));
@@ -218,10 +217,7 @@ impl ClientService {
                     encode(key, version, header.correlation_id, &response).unwrap_or_default();
                 Some(match ends {
                     false => Reply::Ready(bytes),
-                    true => {
-                        self.entrance.net.metrics().refuse_authentication();
-                        Reply::Last(Box::pin(delayed(bytes)), "the SASL handshake failed")
-                    }
+                    true => self.refuse(bytes),
                 })
             }
             (ApiKey::SaslAuthenticate, version @ 0..=2) => {
@@ -230,27 +226,30 @@ impl ClientService {
                 };
                 let (response, state) = session.authenticate(&request.auth_bytes, now);
                 let encoded = encode(key, version, header.correlation_id, &response);
-                Some(self.proceed(encoded.unwrap_or_default(), response.error_message, state))
+                Some(self.proceed(encoded.unwrap_or_default(), state))
             }
             _ => None,
         }
     }
 
     /// Goes on after a message of the client's authentication.
-    fn proceed(&mut self, answer: Response, problem: Option<String>, state: SaslState) -> Served {
+    fn proceed(&mut self, answer: Response, state: SaslState) -> Served {
         match state {
             SaslState::Going => {}
             SaslState::Authenticated(principal) => {
                 self.access = access(&self.entrance.state, &principal, self.peer);
             }
-            SaslState::Failed => {
-                self.entrance.net.metrics().refuse_authentication();
-                let (peer, listener) = (self.peer, &self.terms.listener.name);
-                tracing::info!(%peer, listener, problem, "an authentication failed");
-                return Reply::Last(Box::pin(delayed(answer)), "the authentication failed");
-            }
+            SaslState::Failed => return self.refuse(answer),
         }
         Reply::Ready(answer)
+    }
+
+    /// Ends the connection of a client that could not authenticate.
+    fn refuse(&self, answer: Response) -> Served {
+        let why = self.sasl.as_ref().map_or("", SaslSession::refusal);
+        let (metrics, listener) = (self.entrance.net.metrics(), &self.terms.listener.name);
+        metrics.refuse(Refusal::Authentication, Some(self.peer), listener, &why);
+        Reply::Last(Box::pin(delayed(answer)), "the authentication failed")
     }
 }
 
@@ -286,6 +285,10 @@ impl Service for ClientService {
 
     fn is_authenticated(&self) -> bool {
         self.sasl.as_ref().is_none_or(|session| session.principal().is_some())
+    }
+
+    fn peer(&self) -> (Option<SocketAddr>, &str) {
+        (Some(self.peer), &self.terms.listener.name)
     }
 
     /// A frame counts against the limit of unflushed bytes until it is known not to be a produce,

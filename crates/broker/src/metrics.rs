@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use moldau_net::Refusal;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
@@ -105,7 +106,7 @@ impl Reading {
             (
                 "connections_refused",
                 "Connections over the limit",
-                read(&self.net.connections_refused),
+                self.net.refused(Refusal::ConnectionLimit),
             ),
             ("frames_malformed", "Frames that closed their connection", self.frames_malformed()),
             ("journal_flushes", "Flushes of the journal", journal.flushes),
@@ -129,14 +130,13 @@ impl Reading {
     }
 
     fn frames_malformed(&self) -> u64 {
-        let net = &self.net;
-        let refused = [
-            &net.frames_refused_negative,
-            &net.frames_refused_empty,
-            &net.frames_refused_oversized,
-            &net.frames_refused_by_service,
+        let causes = [
+            Refusal::FrameNegative,
+            Refusal::FrameEmpty,
+            Refusal::FrameOversized,
+            Refusal::FrameRefused,
         ];
-        refused.iter().map(|counter| counter.load(Ordering::Relaxed)).sum()
+        causes.map(|cause| self.net.refused(cause)).iter().sum()
     }
 
     fn gauges(&self) -> Vec<Reported<i64>> {

@@ -6,6 +6,7 @@
 //! requests thus costs one read and one write.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::future::Future;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -20,6 +21,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, Sleep, interval_at, sle
 use crate::buffer::{FRAME_BYTES_MAX_DEFAULT, FrameBuffer, FrameError, LENGTH_PREFIX_BYTES};
 use crate::metrics::{Metrics, add};
 use crate::notice::Notice;
+use crate::refusal::Refusal;
 use crate::sasl::AUTHENTICATION_BYTES_MAX;
 use crate::service::{Reply, Response, Service};
 use crate::shutdown::{Phase, Shutdown, ShutdownListener};
@@ -97,8 +99,39 @@ pub enum Closed {
     Frame(FrameError),
     /// The service could not answer a frame, for this reason.
     ByService(&'static str),
+    /// The service refused the peer with its last answer, for this reason.
+    Refused(&'static str),
     /// The process is shutting down.
     Drained,
+}
+
+impl Closed {
+    /// What it counts as, if it is a refusal that nobody has counted.
+    fn cause(&self) -> Option<Refusal> {
+        match self {
+            Self::Idle => Some(Refusal::Idle),
+            Self::SlowReader => Some(Refusal::SlowReader),
+            Self::Unauthenticated => Some(Refusal::AuthenticationTimeout),
+            Self::Frame(error) => Some(error.into()),
+            Self::ByService(_) => Some(Refusal::FrameRefused),
+            Self::Refused(_) | Self::ByPeer | Self::Io(_) | Self::Drained => None,
+        }
+    }
+}
+
+impl fmt::Display for Closed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ByPeer => f.write_str("it closed the connection"),
+            Self::Io(error) => write!(f, "its socket failed: {error}"),
+            Self::Idle => f.write_str("it did nothing for too long"),
+            Self::SlowReader => f.write_str("it took nothing of its answers for too long"),
+            Self::Unauthenticated => f.write_str("it did not authenticate in time"),
+            Self::Frame(error) => error.fmt(f),
+            Self::ByService(reason) | Self::Refused(reason) => f.write_str(reason),
+            Self::Drained => f.write_str("the process is shutting down"),
+        }
+    }
 }
 
 /// Serves `stream` with `service` until either side ends it.
@@ -115,13 +148,9 @@ where
 {
     let mut connection = Connection::new(stream, service, limits, shutdown, metrics);
     let closed = std::future::poll_fn(|cx| connection.poll(cx)).await;
-    match &closed {
-        Closed::Idle => add(&connection.metrics.connections_idle_closed, 1),
-        Closed::SlowReader => add(&connection.metrics.connections_slow_reader_closed, 1),
-        Closed::Unauthenticated => add(&connection.metrics.authentications_timed_out, 1),
-        Closed::Frame(error) => connection.metrics.refuse(error),
-        Closed::ByService(_) => add(&connection.metrics.frames_refused_by_service, 1),
-        Closed::ByPeer | Closed::Io(_) | Closed::Drained => {}
+    if let Some(cause) = closed.cause() {
+        let (peer, at) = connection.service.peer();
+        connection.metrics.refuse(cause, peer, &at, &closed);
     }
     closed
 }
@@ -290,7 +319,7 @@ where
                 Reply::Later(future) => self.push_later(future),
                 Reply::Last(future, reason) => {
                     self.push_later(future);
-                    self.end(Closed::ByService(reason));
+                    self.end(Closed::Refused(reason));
                 }
                 Reply::NoResponse => {}
                 Reply::Close(reason) => self.end(Closed::ByService(reason)),

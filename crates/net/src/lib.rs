@@ -15,6 +15,8 @@
 //! | [`proxy_protocol`] | the real peer behind a load balancer |
 //! | `shutdown` | [`Shutdown`]: the drain signal |
 //! | `metrics` | [`Metrics`]: counters |
+//! | `refusal` | [`Refusal`]: why clients are refused |
+//! | `log_limit` | [`LogLimit`]: a brake on the log |
 //!
 //! Invariants:
 //!
@@ -33,10 +35,12 @@ mod buffer;
 mod connection;
 mod error;
 mod listener;
+mod log_limit;
 mod metrics;
 mod notice;
 mod principal;
 pub mod proxy_protocol;
+mod refusal;
 pub mod sasl;
 mod service;
 mod shutdown;
@@ -49,8 +53,10 @@ pub use buffer::{FRAME_BYTES_MAX_DEFAULT, FrameBuffer, FrameError, LENGTH_PREFIX
 pub use connection::{Closed, ConnectionLimits, serve_connection};
 pub use error::{Error, ProxyProtocolError, SaslError, TlsError};
 pub use listener::{Listener, ListenerLimits};
+pub use log_limit::LogLimit;
 pub use metrics::Metrics;
 pub use principal::{InvalidPrincipal, Principal};
+pub use refusal::Refusal;
 pub use service::{Reply, Response, Service};
 pub use shutdown::{Phase, Shutdown};
 pub use stream::Stream;

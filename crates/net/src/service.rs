@@ -1,6 +1,7 @@
 //! What stands behind a connection and answers its frames.
 
 use std::future::Future;
+use std::net::SocketAddr;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -58,7 +59,8 @@ pub enum Reply<F> {
     /// behind it are served meanwhile and their answers wait for it.
     Later(F),
     /// As [`Later`](Self::Later), but nothing more is taken, and once the answer is written, the
-    /// connection is closed for this reason: for clients who learn why they are refused.
+    /// connection is closed for this reason: for clients who learn why they are refused. That they
+    /// are is for the service to count.
     Last(F, &'static str),
     /// The protocol wants no answer (produce with `acks=0`).
     NoResponse,
@@ -86,6 +88,11 @@ pub trait Service {
     /// [`authentication_timeout`](crate::ConnectionLimits::authentication_timeout).
     fn is_authenticated(&self) -> bool {
         true
+    }
+
+    /// Who the peer is and what it came to, for operators who want to know whom was refused.
+    fn peer(&self) -> (Option<SocketAddr>, &str) {
+        (None, "")
     }
 
     /// Takes one frame, length prefix excluded. Whatever must happen in arrival order (a log

@@ -1,6 +1,7 @@
 //! Network threads: one single-threaded runtime each, connections placed by load.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -20,6 +21,7 @@ use crate::error::{Error, ProxyProtocolError};
 use crate::listener::{ACCEPT_PAUSE, Listener, ListenerLimits};
 use crate::metrics::{Metrics, add};
 use crate::proxy_protocol::{self, Mode};
+use crate::refusal::Refusal;
 use crate::shutdown::{Phase, Shutdown};
 
 /// Tasks on their way to a thread. Accepting waits when it is full, and the kernel's backlog
@@ -241,7 +243,7 @@ impl NetworkHandle {
         F: Fn(TcpStream, SocketAddr, Instant) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = ()> + 'static,
     {
-        let mode = listener.proxy_protocol;
+        let (mode, address) = (listener.proxy_protocol, listener.local_addr());
         let listener = TcpListener::from_std(listener.socket)?;
         loop {
             let accepted = tokio::select! {
@@ -252,6 +254,7 @@ impl NetworkHandle {
                 Ok((stream, peer)) => {
                     let entry = Entry {
                         peer,
+                        listener: address,
                         mode,
                         limits: limits.clone(),
                         deadline: Instant::now() + limits.handshake_timeout,
@@ -264,8 +267,8 @@ impl NetworkHandle {
                     }
                 }
                 Err(error) => {
-                    add(&self.inner.metrics.accept_errors, 1);
-                    tracing::warn!(%error, "accept failed");
+                    let metrics = &self.inner.metrics;
+                    metrics.refuse(Refusal::AcceptError, None, &address, &error);
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             }
@@ -275,12 +278,13 @@ impl NetworkHandle {
     /// Holds a connection against the limits that can be known at accept; `None` refuses it.
     fn admit(&self, mut entry: Entry) -> Option<Entry> {
         if self.connections_open() >= entry.limits.connections_max {
-            add(&self.inner.metrics.connections_refused, 1);
+            entry.refuse(&self.inner, Refusal::ConnectionLimit, &"all connections are taken");
             return None;
         }
         if entry.mode != Mode::Disabled {
             let Ok(place) = Arc::clone(&self.inner.awaited_headers).try_acquire_owned() else {
-                add(&self.inner.metrics.connections_refused, 1);
+                let why = "too many connections have not said whom they are for";
+                entry.refuse(&self.inner, Refusal::ConnectionLimit, &why);
                 return None;
             };
             entry.awaits_header = Some(place);
@@ -326,6 +330,8 @@ impl NetworkHandle {
 /// What a connection has to go through before it is served.
 struct Entry {
     peer: SocketAddr,
+    /// The address that it came to.
+    listener: SocketAddr,
     mode: Mode,
     limits: ListenerLimits,
     /// When PROXY protocol, TLS and SASL have to be done.
@@ -351,8 +357,7 @@ impl Entry {
             }
             Ok(_) => {}
             Err(error) => {
-                add(&inner.metrics.proxy_protocol_refused, 1);
-                tracing::info!(peer = %self.peer, %error, "a connection was refused");
+                self.refuse(inner, Refusal::ProxyProtocol, &error);
                 return None;
             }
         }
@@ -362,6 +367,10 @@ impl Entry {
             None => OfAddress::count(inner, &self)?,
         };
         Some((self.peer, of_address))
+    }
+
+    fn refuse(&self, inner: &Inner, cause: Refusal, why: &dyn fmt::Display) {
+        inner.metrics.refuse(cause, Some(self.peer), &self.listener, why);
     }
 }
 
@@ -380,7 +389,7 @@ impl OfAddress {
         let count = by_address.entry(address).or_default();
         if *count >= connections_max {
             drop(by_address);
-            add(&inner.metrics.connections_refused_by_address, 1);
+            entry.refuse(inner, Refusal::AddressLimit, &"its address has all that it may");
             return None;
         }
         *count += 1;

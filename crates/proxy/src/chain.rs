@@ -6,14 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use moldau_net::{Phase, Shutdown};
+use moldau_net::{LogLimit, Phase, Shutdown};
 use moldau_protocol::ApiKey;
 
 use crate::context::SessionContext;
 use crate::expected::Answered;
 use crate::filter::{Direction, Filter, FilterFuture, FilterMetric, RequestOutcome, SessionFilter};
 use crate::frame::{RequestFrame, ResponseFrame};
-use crate::log_limit::LogLimit;
 use crate::metrics::add;
 use crate::upstream::{Outbox, OwnRequest, Upstream};
 

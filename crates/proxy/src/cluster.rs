@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use moldau_net::{Listener, NetworkHandle, Shutdown};
+use moldau_net::{Listener, LogLimit, NetworkHandle, Shutdown};
 use moldau_protocol::ApiKey;
 use moldau_protocol::messages::ApiVersionsResponse;
 use tokio::net::TcpStream;
@@ -20,7 +20,6 @@ use crate::chain::Chains;
 use crate::config::{Sasl, VirtualCluster};
 use crate::gateway::{Destination, Entrance, Ports};
 use crate::latency::Latencies;
-use crate::log_limit::LogLimit;
 use crate::metrics::{Metrics, add};
 
 /// Brokers that one cluster may announce. Each may take a port, so a cluster must not be able to
@@ -83,8 +82,6 @@ pub(crate) struct Logs {
     port: LogLimit,
     pub(crate) connect: LogLimit,
     broken_answer: LogLimit,
-    pub(crate) handshake: LogLimit,
-    pub(crate) authentication: LogLimit,
 }
 
 impl Cluster {

@@ -1,12 +1,13 @@
 //! From a socket that was accepted to a session: who the client is, where it leads, and the
 //! connection upstream.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use moldau_net::tls::{Accepted, ClientHello};
-use moldau_net::{Phase, Principal, Shutdown, Stream, TlsError};
+use moldau_net::{Phase, Principal, Refusal, Shutdown, Stream, TlsError};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 
@@ -15,7 +16,6 @@ use crate::config::Sasl;
 use crate::context::SessionContext;
 use crate::dial::{self, Connected, OnBehalf};
 use crate::gateway::{Destination, Entrance, normal};
-use crate::log_limit::LogLimit;
 use crate::metrics::{Metrics, add};
 use crate::rewrite::Rewriter;
 use crate::sasl::{self, Renewal};
@@ -29,7 +29,6 @@ pub(crate) struct Front {
     /// Guards where clients lead that come.
     route: Mutex<Route>,
     metrics: Arc<Metrics>,
-    unknown_hosts: LogLimit,
 }
 
 /// Where clients of a listener lead.
@@ -65,9 +64,7 @@ enum Denied {
 
 impl Front {
     pub(crate) fn new(address: SocketAddr, route: Route, metrics: Arc<Metrics>) -> Arc<Self> {
-        let (route, closed, unknown_hosts) =
-            (Mutex::new(route), Shutdown::new(), LogLimit::default());
-        Arc::new(Self { address, closed, route, metrics, unknown_hosts })
+        Arc::new(Self { address, closed: Shutdown::new(), route: Mutex::new(route), metrics })
     }
 
     /// Lets clients that come lead elsewhere.
@@ -132,10 +129,11 @@ impl Front {
         });
         let Some((cluster, destination, tls)) = wanted else {
             add(&self.metrics.unknown_hosts, 1);
-            self.unknown_hosts.log(|unlogged| {
-                tracing::warn!(%address, host, unlogged, "a client wants a host that is unknown");
-            });
-            drop(hello.refuse().await);
+            let error = hello.refuse().await;
+            if let Some(any) = clusters.first() {
+                let net = any.net_metrics();
+                net.refuse((&error).into(), Some(address), &self.address, &error);
+            }
             return Ok(None);
         };
         let Accepted { stream, principal, .. } = tls.answer(hello).await?;
@@ -190,12 +188,9 @@ async fn relay(cluster: Arc<Cluster>, destination: Destination, client: Admitted
             () = shutdown.reached(Phase::Draining) => return,
         };
         if let Err(refused) = outcome {
-            if refused.is_failure() {
+            if let Some(cause) = refused.cause() {
                 add(&cluster.metrics().authentication_failures, 1);
-                cluster.logs.authentication.log(|unlogged| {
-                    let cluster = cluster.name();
-                    tracing::warn!(cluster, %address, %refused, unlogged, "a client is refused");
-                });
+                refuse(&cluster, cause, address, &refused);
             }
             return;
         }
@@ -219,19 +214,28 @@ async fn relay(cluster: Arc<Cluster>, destination: Destination, client: Admitted
     drop(settings);
     let rewriter = Rewriter::new(Arc::clone(&cluster), local.ip());
     let ended = Session::new(stream, upstream, rewriter, &context, terms).run(&shutdown).await;
+    if let Some(cause) = ended.cause() {
+        refuse(&cluster, cause, address, &ended);
+    }
+    // An authentication that is repeated is refused within the session.
+    if let Some(sasl) = context.sasl().filter(|sasl| !sasl.borrow().refusal().is_empty()) {
+        add(&cluster.metrics().authentication_failures, 1);
+        refuse(&cluster, Refusal::Authentication, address, &sasl.borrow().refusal());
+    }
     let cluster = cluster.name();
     tracing::debug!(cluster, %address, ?destination, %ended, "a session ended");
 }
 
 fn log_denied(cluster: &Cluster, peer: SocketAddr, denied: &Denied) {
     add(&cluster.metrics().handshake_failures, 1);
-    if let Denied::Tls(error) = denied {
-        cluster.net_metrics().refuse_tls(error);
+    match denied {
+        Denied::Tls(error) => refuse(cluster, error.into(), peer, error),
+        Denied::Io(error) => tracing::debug!(%peer, %error, "a client is gone"),
     }
-    cluster.logs.handshake.log(|unlogged| {
-        let cluster = cluster.name();
-        tracing::warn!(cluster, %peer, %denied, unlogged, "a client was not admitted");
-    });
+}
+
+fn refuse(cluster: &Cluster, cause: Refusal, peer: SocketAddr, why: &dyn fmt::Display) {
+    cluster.net_metrics().refuse(cause, Some(peer), &cluster.name(), why);
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@
 //! | `responses` | answers: passed on, held or walked |
 //! | `rewrite`, `shape` | what is changed in an answer, and where it stands |
 //! | `walk` | fetch answers that are streamed |
-//! | `metrics`, `latency`, `log_limit` | counters; where time goes; a brake on the log |
+//! | `metrics`, `latency` | counters; where time goes |
 //!
 //! Invariants:
 //!
@@ -55,7 +55,6 @@ mod front;
 mod gateway;
 mod in_flight;
 mod latency;
-mod log_limit;
 mod metrics;
 mod pool;
 mod proxy;

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use moldau_net::Refusal;
 use moldau_protocol::messages::ApiKey;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, NoLabelSet};
@@ -154,8 +155,8 @@ impl Collector for Reading {
         self.encode_filters(&mut encoder)?;
         self.encode_latencies(&mut encoder)?;
         self.encode_reached(&mut encoder)?;
-        for (name, help, counter) in self.counters() {
-            let counter = ConstCounter::new(counter.load(Ordering::Relaxed));
+        for (name, help, value) in self.counters() {
+            let counter = ConstCounter::new(value);
             counter.encode(encoder.encode_descriptor(
                 name,
                 help,
@@ -175,7 +176,7 @@ impl Collector for Reading {
     }
 }
 
-type Reported<'a> = (&'static str, &'static str, &'a AtomicU64);
+type Reported = (&'static str, &'static str, u64);
 
 impl Reading {
     fn encode_requests(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
@@ -278,64 +279,73 @@ impl Reading {
         Ok(())
     }
 
-    fn counters(&self) -> [Reported<'_>; 19] {
+    fn counters(&self) -> [Reported; 19] {
         let own = &self.own;
+        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         [
-            ("connections", "Connections accepted", &self.net.connections_total),
-            ("connections_refused", "Connections over the limit", &self.net.connections_refused),
-            ("upstream_connects", "Connections made to the cluster", &own.upstream_connects),
+            ("connections", "Connections accepted", read(&self.net.connections_total)),
+            (
+                "connections_refused",
+                "Connections over the limit",
+                self.net.refused(Refusal::ConnectionLimit),
+            ),
+            ("upstream_connects", "Connections made to the cluster", read(&own.upstream_connects)),
             (
                 "upstream_connect_errors",
                 "Servers of the cluster that could not be reached",
-                &own.upstream_connect_errors,
+                read(&own.upstream_connect_errors),
             ),
             (
                 "broker_port_errors",
                 "Brokers left out of an answer for want of a port",
-                &own.broker_port_errors,
+                read(&own.broker_port_errors),
             ),
-            ("answers_rewritten", "Answers that were changed", &own.answers_rewritten),
+            ("answers_rewritten", "Answers that were changed", read(&own.answers_rewritten)),
             (
                 "hints_neutralised",
                 "Leader hints hidden in streamed fetch answers",
-                &own.hints_neutralised,
+                read(&own.hints_neutralised),
             ),
             (
                 "record_bytes_passed",
                 "Bytes of produce requests and of fetched records, relayed unread",
-                &own.record_bytes_passed,
+                read(&own.record_bytes_passed),
             ),
             (
                 "record_bytes_touched",
                 "Bytes of records copied out of the receive buffer",
-                &own.record_bytes_touched,
+                read(&own.record_bytes_touched),
             ),
-            ("unknown_hosts", "Clients that wanted a host that is unknown", &own.unknown_hosts),
-            ("handshake_failures", "Clients not admitted", &own.handshake_failures),
-            ("authentications", "Clients that authenticated here", &own.authentications),
+            (
+                "unknown_hosts",
+                "Clients that wanted a host that is unknown",
+                read(&own.unknown_hosts),
+            ),
+            ("handshake_failures", "Clients not admitted", read(&own.handshake_failures)),
+            ("authentications", "Clients that authenticated here", read(&own.authentications)),
             (
                 "authentication_failures",
                 "Clients that failed to authenticate here",
-                &own.authentication_failures,
+                read(&own.authentication_failures),
             ),
             (
                 "sasl_sessions_expired",
                 "Sessions ended since their client did not authenticate anew",
-                &own.sasl_sessions_expired,
+                read(&own.sasl_sessions_expired),
             ),
             (
                 "upstream_renewals",
                 "Times that the proxy authenticated anew in a session",
-                &own.upstream_renewals,
+                read(&own.upstream_renewals),
             ),
-            ("sessions_idle", "Sessions ended in which nothing happened", &own.sessions_idle),
+            ("sessions_idle", "Sessions ended in which nothing happened", read(&own.sessions_idle)),
             (
                 "sessions_slow_reader",
                 "Sessions ended whose client took no answers",
-                &own.sessions_slow_reader,
+                read(&own.sessions_slow_reader),
             ),
-            ("reloads", "Configurations taken while running", &own.reloads),
-            ("reload_failures", "Configurations that were refused", &own.reload_failures),
+            ("reloads", "Configurations taken while running", read(&own.reloads)),
+            ("reload_failures", "Configurations that were refused", read(&own.reload_failures)),
         ]
     }
 }

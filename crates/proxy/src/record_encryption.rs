@@ -35,6 +35,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use moldau_encryption::{DataKeys, KekTemplate, KmsError, OnDamage, Recompression};
+use moldau_net::LogLimit;
 use moldau_protocol::ApiKey;
 use tokio::time::Instant;
 
@@ -43,7 +44,6 @@ use self::produce::Unsent;
 use crate::context::SessionContext;
 use crate::filter::{Direction, Filter, FilterFuture, FilterMetric, RequestOutcome, SessionFilter};
 use crate::frame::{RequestFrame, ResponseFrame};
-use crate::log_limit::LogLimit;
 use crate::topic_names::TopicNames;
 use crate::upstream::Upstream;
 

@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicU64;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use moldau_net::{Phase, Shutdown};
+use moldau_net::{Phase, Refusal, Shutdown};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::time::{Sleep, sleep, timeout};
 
@@ -64,6 +64,18 @@ pub(crate) enum Ended {
     Io(Side, io::Error),
     #[error("{0:?} broke the protocol: {1}")]
     Malformed(Side, Malformed),
+}
+
+impl Ended {
+    /// What it counts as, if the client was refused.
+    pub(crate) fn cause(&self) -> Option<Refusal> {
+        match self {
+            Self::Idle => Some(Refusal::Idle),
+            Self::SlowReader => Some(Refusal::SlowReader),
+            Self::Malformed(Side::Downstream, _) => Some(Refusal::FrameRefused),
+            _ => None,
+        }
+    }
 }
 
 /// What a session goes by beside its filters.

@@ -4,13 +4,13 @@
 use std::io::Write;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use jsonwebtoken::jwk::Jwk;
 use jsonwebtoken::{Algorithm, EncodingKey, Header, get_current_timestamp};
+use moldau_net::Refusal;
 use moldau_net::sasl::{
     AUTHENTICATION_BYTES_MAX, KeySource, Mechanism, SaslClient, SaslCredentials, SaslStep,
     ScramCredential, StaticToken, TokenSettings, TokenVerifier, Users,
@@ -59,13 +59,7 @@ impl World {
 
     /// How many authentications the broker has counted as refused.
     fn refused(&self) -> u64 {
-        self.server
-            .broker
-            .threads
-            .handle()
-            .metrics()
-            .authentications_refused
-            .load(Ordering::Relaxed)
+        self.server.broker.threads.handle().metrics().refused(Refusal::Authentication)
     }
 }
 

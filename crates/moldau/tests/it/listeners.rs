@@ -114,16 +114,59 @@ fn put(dir: &Path, name: &str, text: &str) {
 
 #[test]
 fn a_listener_of_a_file_answers_by_tls_whom_it_knows() {
-    let world = World::start();
+    let mut world = World::start();
     let answered = world.ask(&mut world.connect("secret").unwrap());
     assert_eq!(answered[..4], METADATA[8..12], "{answered:?}");
     let host = b"kafka.example";
     assert!(answered.windows(host.len()).any(|part| part == host), "{answered:?}");
     assert!(world.connect("another").unwrap_err().contains("Authentication failed"));
+    let line = world.broker.wait_for_line("a client is refused");
+    for part in ["\"authentication\"", "EXTERNAL", "127.0.0.1:", "Invalid username or password"] {
+        assert!(line.contains(part), "{line}");
+    }
+    assert!(!line.contains("another"), "{line}");
     let refused = "moldau_refusals_total{cause=\"authentication\"} 1\n";
     assert!(world.broker.page("/metrics").contains(refused));
     let (status, _) = world.broker.terminate_said();
     assert_eq!(status.code(), Some(0));
+}
+
+#[test]
+fn client_tools_reach_a_secured_listener_and_tell_what_is_wrong_without_secrets() {
+    let world = World::start();
+    let (dir, address) = (world.dir.path(), world.broker.address.to_string());
+    put(dir, "password", "secret\n");
+    put(dir, "wrong", "another-secret\n");
+    let tool = |arguments: &[&str], security: &str| {
+        put(dir, "client.yaml", security);
+        let mut command = Command::new(moldau());
+        command.args(arguments).args(["--bootstrap", &address, "--security", "client.yaml"]);
+        let output = command.current_dir(dir).output().unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8(said).unwrap())
+    };
+    let good = "tls: {trust_file: own.pem, verify_host_name: false}\n\
+                sasl: {mechanism: PLAIN, user: alice, password_file: password}\n";
+    assert!(tool(&["topics", "create", "secured"], good).0);
+    assert!(tool(&["topics"], good).1.contains("secured"));
+    let with = |of: &str, other: &str| good.replace(of, other);
+    let unknown = "client.yaml:2:26: unknown key \"usr\"; did you mean \"user\"?";
+    for (security, told) in [
+        (with("file: password", "file: wrong"), "Authentication failed"),
+        (with("mechanism: PLAIN", "mechanism: SCRAM-SHA-512"), "SCRAM-SHA-512"),
+        (with("trust_file: own.pem, ", ""), "certificate"),
+        (with("user:", "usr:"), unknown),
+        (with("file: password", "file: nowhere"), "client.yaml:2:54: nowhere: No such file"),
+    ] {
+        let (succeeded, said) = tool(&["topics"], &security);
+        assert!(!succeeded && said.contains(told), "{told}: {said}");
+        assert!(!said.contains("secret"), "{said}");
+    }
+    put(dir, "client.yaml", good);
+    let mut check = Command::new(moldau());
+    check.args(["config", "check", "client.yaml"]).current_dir(dir);
+    let said = String::from_utf8(check.output().unwrap().stdout).unwrap();
+    assert_eq!(said, "client.yaml: a valid client configuration\n");
 }
 
 #[test]

@@ -278,10 +278,9 @@ fn bad_length_closes_after_earlier_answers_and_is_counted() {
             assert_eq!(read_frame(&mut world.peer).await, b"l1");
             assert_eq!(world.peer.read(&mut [0; 1]).await.unwrap(), 0);
             assert!(matches!(world.served.await.unwrap(), Closed::Frame(_)));
-            let count = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
-            assert_eq!(count(&world.metrics.frames_refused_negative), negative);
-            assert_eq!(count(&world.metrics.frames_refused_empty), empty);
-            assert_eq!(count(&world.metrics.frames_refused_oversized), oversized);
+            let of = [Refusal::FrameNegative, Refusal::FrameEmpty, Refusal::FrameOversized];
+            let counted = of.map(|cause| world.metrics.refused(cause));
+            assert_eq!(counted, [negative, empty, oversized]);
         });
     }
 }

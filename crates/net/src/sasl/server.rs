@@ -141,6 +141,8 @@ pub struct SaslSession {
     framing: Framing,
     /// Set once authenticated, and kept while that is repeated.
     believed: Option<Believed>,
+    /// Why the client is refused, as operators may know it.
+    refusal: String,
 }
 
 #[derive(Clone)]
@@ -180,13 +182,25 @@ impl SaslSession {
     /// A connection that has not said anything.
     #[must_use]
     pub fn new(server: Arc<SaslServer>) -> Self {
-        Self { server, exchange: Exchange::None, framing: Framing::Requests, believed: None }
+        Self {
+            server,
+            exchange: Exchange::None,
+            framing: Framing::Requests,
+            believed: None,
+            refusal: String::new(),
+        }
     }
 
     /// Who the client is, once it has proven it.
     #[must_use]
     pub fn principal(&self) -> Option<&Principal> {
         self.believed.as_ref().map(|believed| &believed.principal)
+    }
+
+    /// Why the client was refused, for operators; no secret. Empty for one that was not.
+    #[must_use]
+    pub fn refusal(&self) -> &str {
+        &self.refusal
     }
 
     /// Whether a request may be served at `now`: before the client is authenticated, while it
@@ -210,7 +224,8 @@ impl SaslSession {
         }
     }
 
-    /// Whether the next frame is no request but a bare token, for [`authenticate`](Self::authenticate).
+    /// Whether the next frame is no request but a bare token, for
+    /// [`authenticate`](Self::authenticate).
     #[must_use]
     pub fn awaits_token(&self) -> bool {
         self.framing == Framing::Tokens
@@ -240,13 +255,15 @@ impl SaslSession {
         };
         if error_code != ErrorCode::None {
             self.exchange = Exchange::Failed;
+            let mechanism = shown(&request.mechanism);
+            self.refusal = format!("it chose SASL mechanism {mechanism}: {error_code:?}");
         }
         SaslHandshakeResponse { error_code: error_code.code(), mechanisms }
     }
 
-    /// Answers a client's message, of a SaslAuthenticate or a bare token, at `now`. Of the answer to
-    /// a token only `auth_bytes` goes out, as a frame of its own, and nothing to a client that is
-    /// refused, which is closed after [`FAILED_AUTHENTICATION_DELAY`].
+    /// Answers a client's message, of a SaslAuthenticate or a bare token, at `now`. Of the answer
+    /// to a token only `auth_bytes` goes out, as a frame of its own, and nothing to a client that
+    /// is refused, which is closed after [`FAILED_AUTHENTICATION_DELAY`].
     pub fn authenticate(
         &mut self,
         message: &[u8],
@@ -283,7 +300,7 @@ impl SaslSession {
     }
 
     /// Takes one message. The error is what the client is told, in Kafka's words.
-    fn step(&self, exchange: Exchange, message: &[u8]) -> Result<Step, String> {
+    fn step(&mut self, exchange: Exchange, message: &[u8]) -> Result<Step, String> {
         let mechanism = match exchange {
             Exchange::Chosen(mechanism) => mechanism,
             Exchange::Scram(exchange, mechanism) => {
@@ -332,7 +349,7 @@ impl SaslSession {
         Ok(Step::Done { user, answer: Vec::new(), mechanism, expires_in: None })
     }
 
-    fn bearer(&self, message: &[u8]) -> Result<Step, String> {
+    fn bearer(&mut self, message: &[u8]) -> Result<Step, String> {
         let mechanism = Mechanism::OAuthBearer;
         let Some(message) = BearerMessage::parse(message) else {
             return Err(self.invalid(mechanism));
@@ -343,10 +360,10 @@ impl SaslSession {
         let Verified { principal, expires_in } = match verifier.verify(message.token) {
             Ok(verified) => verified,
             Err(refusal) => {
-                tracing::info!(cause = %refusal, "an access token was refused");
+                self.refusal = format!("its access token is not believed: {refusal}");
                 let challenge = oauth_bearer::challenge(refusal.status(), refusal.scope());
-                let next = Exchange::TokenRefused(challenge.clone());
-                return Ok(Step::Challenge(next, challenge.into_bytes()));
+                let answer = challenge.clone().into_bytes();
+                return Ok(Step::Challenge(Exchange::TokenRefused(challenge), answer));
             }
         };
         if let Some(id) = message.authorization_id.filter(|id| *id != principal) {
@@ -388,6 +405,9 @@ impl SaslSession {
 
     fn refuse(&mut self, code: ErrorCode, reason: String) -> (SaslAuthenticateResponse, SaslState) {
         self.exchange = Exchange::Failed;
+        if self.refusal.is_empty() {
+            self.refusal.clone_from(&reason);
+        }
         let (error_code, error_message) = (code.code(), Some(reason));
         let response = SaslAuthenticateResponse { error_code, error_message, ..Default::default() };
         (response, SaslState::Failed)

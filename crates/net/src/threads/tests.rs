@@ -7,7 +7,7 @@ use std::sync::mpsc as std_mpsc;
 use bytes::Bytes;
 
 use super::*;
-use crate::{ConnectionLimits, Reply, Response, Service, serve_connection};
+use crate::{ConnectionLimits, Refusal, Reply, Response, Service, serve_connection};
 
 struct Echo;
 
@@ -97,7 +97,7 @@ fn connection_above_the_limit_is_closed_and_counted() {
     assert_eq!(second.read(&mut [0; 1]).unwrap(), 0);
     exchange(&mut first, b"still here");
     let metrics = Arc::clone(network.handle().metrics());
-    assert_eq!(metrics.connections_refused.load(Ordering::Relaxed), 1);
+    assert_eq!(metrics.refused(Refusal::ConnectionLimit), 1);
     drop(network);
     assert_eq!(metrics.connections_open.load(Ordering::Relaxed), 0);
 }

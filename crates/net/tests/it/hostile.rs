@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use moldau_net::proxy_protocol::{self, Mode};
 use moldau_net::tls::ServerTls;
 use moldau_net::{
-    ConnectionLimits, Listener, ListenerLimits, Metrics, Shutdown, Stream, serve_connection,
+    ConnectionLimits, Listener, ListenerLimits, Metrics, Refusal, Shutdown, Stream,
+    serve_connection,
 };
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpSocket, TcpStream};
@@ -19,7 +20,7 @@ use tokio::task::LocalSet;
 
 use crate::authority::Authority;
 use crate::world::{
-    Echo, PATIENCE, World, ask, client_tls, framed, is_closed, reached, run, server_settings,
+    Echo, PATIENCE, World, ask, await_refusals, client_tls, framed, is_closed, run, server_settings,
 };
 
 const SOON: Duration = Duration::from_millis(80);
@@ -56,11 +57,11 @@ fn unfinished_handshakes_end_in_time_while_others_are_served() {
         for _ in 0..100 {
             ask(&mut active, b"frame").await.unwrap();
         }
-        reached(&strict.metrics().tls_refused_timed_out, 100).await;
+        await_refusals(&strict.metrics(), Refusal::TlsTimeout, 100).await;
         for stream in &mut half_open[100..] {
             assert!(is_closed(stream).await);
         }
-        assert_eq!(patient.metrics().tls_refused_timed_out.load(Relaxed), 0);
+        assert_eq!(patient.metrics().refused(Refusal::TlsTimeout), 0);
         assert_eq!(patient.network.handle().connections_open(), 101);
     });
 }
@@ -112,7 +113,7 @@ fn one_address_gets_no_more_than_its_share() {
                 ask(&mut active, b"frame").await.unwrap();
             }
         }
-        reached(&world.metrics().connections_refused_by_address, 492).await;
+        await_refusals(&world.metrics(), Refusal::AddressLimit, 492).await;
         assert_eq!(world.network.handle().connections_open(), 9);
         for stream in &mut flood[8..] {
             assert!(is_closed(stream).await);
@@ -139,7 +140,7 @@ fn oversized_frame_closes_its_own_connection_only() {
             let mut stream = world.connect().await;
             stream.write_all(&i32::MAX.to_be_bytes()).await.unwrap();
             assert!(is_closed(&mut stream).await);
-            reached(&world.metrics().frames_refused_oversized, n).await;
+            await_refusals(&world.metrics(), Refusal::FrameOversized, n).await;
         }
         ask(&mut active, b"two").await.unwrap();
     });
@@ -155,11 +156,11 @@ fn peer_that_never_reads_is_closed() {
         greedy.write_all(&framed(b"!")).await.unwrap();
         let metrics = world.metrics();
         let deadline = Instant::now() + PATIENCE;
-        while metrics.connections_slow_reader_closed.load(Relaxed) == 0 {
+        while metrics.refused(Refusal::SlowReader) == 0 {
             assert!(Instant::now() < deadline);
             ask(&mut active, b"frame").await.unwrap();
         }
-        assert_eq!(metrics.connections_idle_closed.load(Relaxed), 0);
+        assert_eq!(metrics.refused(Refusal::Idle), 0);
     });
 }
 
@@ -191,7 +192,7 @@ fn proxy_protocol_gives_the_address_that_counts() {
         let mut same = world.connect().await;
         same.write_all(&real("10.0.0.2:6")).await.unwrap();
         assert!(is_closed(&mut same).await);
-        reached(&world.metrics().connections_refused_by_address, 1).await;
+        await_refusals(&world.metrics(), Refusal::AddressLimit, 1).await;
         for (n, world, start) in [
             (1, &world, &b"GET / HTTP/1.1"[..]),
             (2, &world, b"PROXY TCP9 \r\n"),
@@ -200,7 +201,7 @@ fn proxy_protocol_gives_the_address_that_counts() {
             let mut stream = world.connect().await;
             stream.write_all(start).await.unwrap();
             assert!(is_closed(&mut stream).await);
-            reached(&world.metrics().proxy_protocol_refused, n).await;
+            await_refusals(&world.metrics(), Refusal::ProxyProtocol, n).await;
         }
     });
 }
@@ -315,7 +316,7 @@ where
         });
         held += turn.bytes_current;
     }
-    assert_eq!(metrics.connections_idle_closed.load(Relaxed), 0);
+    assert_eq!(metrics.refused(Refusal::Idle), 0);
 }
 
 #[test]

@@ -16,7 +16,7 @@ use moldau_net::sasl::{
     SaslSession, SaslState, ScramCredential, StaticToken, TokenSettings, TokenVerifier, Users,
 };
 use moldau_net::{
-    ConnectionLimits, Listener, ListenerLimits, Metrics, NetworkThreads, Reply, Response,
+    ConnectionLimits, Listener, ListenerLimits, Metrics, NetworkThreads, Refusal, Reply, Response,
     SaslError, Service, serve_connection,
 };
 use moldau_protocol::frame::{RequestHeader, encode_response};
@@ -30,7 +30,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use zeroize::Zeroizing;
 
-use crate::world::{PATIENCE, is_closed, reached, run};
+use crate::world::{PATIENCE, await_refusals, is_closed, run};
 
 /// Answers authentication, and heartbeats of those who are authenticated.
 struct Guarded {
@@ -67,7 +67,8 @@ impl Service for Guarded {
                     self.session.authenticate(&request.auth_bytes, Instant::now());
                 encode_response(&mut out, api_key, version, correlation_id, &response).unwrap();
                 if state == SaslState::Failed {
-                    self.metrics.refuse_authentication();
+                    let why = self.session.refusal();
+                    self.metrics.refuse(Refusal::Authentication, None, &"test", &why);
                     let answer = std::future::ready(Response::from(out.freeze()));
                     return Reply::Last(Box::pin(answer), "authentication failed");
                 }
@@ -81,13 +82,16 @@ impl Service for Guarded {
     }
 }
 
-struct World {
+pub(crate) struct World {
     network: NetworkThreads,
     address: SocketAddr,
 }
 
 impl World {
-    fn start(tokens: Option<Arc<TokenVerifier>>, authentication_timeout: Duration) -> Self {
+    pub(crate) fn start(
+        tokens: Option<Arc<TokenVerifier>>,
+        authentication_timeout: Duration,
+    ) -> Self {
         let mut users = Users::default();
         users.insert_password("alice", Zeroizing::new("secret".to_owned()));
         for mechanism in [Mechanism::ScramSha256, Mechanism::ScramSha512] {
@@ -123,7 +127,10 @@ impl World {
         Self { network, address }
     }
 
-    async fn authenticate(&self, client: &SaslClient) -> Result<Option<Duration>, SaslError> {
+    pub(crate) async fn authenticate(
+        &self,
+        client: &SaslClient,
+    ) -> Result<Option<Duration>, SaslError> {
         let mut stream = TcpStream::connect(self.address).await.unwrap();
         let lifetime = client.authenticate(&mut stream, "test").await?;
         let mut out = BytesMut::new();
@@ -147,7 +154,7 @@ fn client(mechanism: Mechanism, user: &str, password: &str) -> SaslClient {
     .unwrap()
 }
 
-fn bearer(token: &str) -> SaslClient {
+pub(crate) fn bearer(token: &str) -> SaslClient {
     let tokens = Arc::new(StaticToken::new(Zeroizing::new(token.to_owned())));
     let extensions = vec![("logicalCluster".to_owned(), "lkc".to_owned())];
     SaslClient::new(SaslCredentials::OAuthBearer { tokens, extensions }).unwrap()
@@ -173,7 +180,7 @@ fn every_mechanism_with_a_password_lets_in_who_knows_it() {
             }
             let refused = world.authenticate(&client(mechanism, "alice", "guess")).await;
             assert!(refusal(refused).starts_with("Authentication failed"));
-            reached(&world.network.handle().metrics().authentications_refused, n).await;
+            await_refusals(world.network.handle().metrics(), Refusal::Authentication, n).await;
         }
         let refused = world.authenticate(&bearer("x")).await.unwrap_err();
         assert!(matches!(refused, SaslError::MechanismNotOffered { .. }), "{refused}");
@@ -194,7 +201,7 @@ fn peer_that_does_not_authenticate_in_time_is_closed() {
         let mut silent = TcpStream::connect(world.address).await.unwrap();
         assert!(is_closed(&mut silent).await);
         let metrics = world.network.handle().metrics().clone();
-        reached(&metrics.authentications_timed_out, 1).await;
+        await_refusals(&metrics, Refusal::AuthenticationTimeout, 1).await;
         // Once authenticated, time does not matter any more.
         let alice = client(Mechanism::Plain, "alice", "secret");
         let deadline = Instant::now() + PATIENCE;
@@ -208,7 +215,7 @@ fn peer_that_does_not_authenticate_in_time_is_closed() {
         };
         let mut other = TcpStream::connect(world.address).await.unwrap();
         assert!(is_closed(&mut other).await);
-        reached(&metrics.authentications_timed_out, 2).await;
+        await_refusals(&metrics, Refusal::AuthenticationTimeout, 2).await;
         assert!(!is_closed_now(&stream), "the authenticated one stands");
     });
 }
@@ -220,7 +227,7 @@ fn frames_are_short_until_authenticated() {
         let mut stream = TcpStream::connect(world.address).await.unwrap();
         stream.write_all(&1_000_000_i32.to_be_bytes()).await.unwrap();
         assert!(is_closed(&mut stream).await);
-        reached(&world.network.handle().metrics().frames_refused_oversized, 1).await;
+        await_refusals(world.network.handle().metrics(), Refusal::FrameOversized, 1).await;
     });
 }
 

@@ -1,13 +1,12 @@
 //! Handshakes: who is let in, under which name, and who is not.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
 use moldau_net::tls::{
     ClientAuthentication, ClientTls, ClientTlsSettings, CryptoProvider, Identity, PrincipalMapping,
     ServerTls, ServerTlsSettings, TrustAnchors,
 };
-use moldau_net::{ConnectionLimits, ListenerLimits, TlsError};
+use moldau_net::{ConnectionLimits, ListenerLimits, Refusal, TlsError};
 use p12_keystore::{
     Certificate, KeyStore, KeyStoreEntry, LocalKeyId, Pkcs12ImportPolicy, PrivateKey,
     PrivateKeyChain,
@@ -15,7 +14,7 @@ use p12_keystore::{
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::authority::Authority;
-use crate::world::{World, ask, client_tls, is_closed, reached, run, server_settings};
+use crate::world::{World, ask, await_refusals, client_tls, is_closed, run, server_settings};
 
 const LOCALHOST: &str = "localhost";
 
@@ -98,7 +97,7 @@ fn certificate_makes_the_principal() {
         let principal_mapping = PrincipalMapping::parse("RULE:^CN=bob$/bob/").unwrap();
         tls.replace(ServerTlsSettings { principal_mapping, ..mutual(&authority, true) }).unwrap();
         about(&world, &client, LOCALHOST).await.unwrap_err();
-        reached(&world.metrics().tls_refused_certificate, 1).await;
+        await_refusals(&world.metrics(), Refusal::TlsCertificate, 1).await;
     });
 }
 
@@ -113,12 +112,12 @@ fn wrong_client_certificates_are_refused_and_counted() {
             for (n, own) in [(1, &expired), (2, &foreign)] {
                 let client = client_tls(&authority, Some(own));
                 about(&world, &client, LOCALHOST).await.unwrap_err();
-                reached(&world.metrics().tls_refused_certificate, n).await;
+                await_refusals(&world.metrics(), Refusal::TlsCertificate, n).await;
             }
             let nobody = about(&world, &client_tls(&authority, None), LOCALHOST).await;
             if required {
                 nobody.unwrap_err();
-                reached(&world.metrics().tls_refused_certificate, 3).await;
+                await_refusals(&world.metrics(), Refusal::TlsCertificate, 3).await;
             } else {
                 assert!(nobody.unwrap().ends_with("user="), "without a certificate: anonymous");
             }
@@ -183,7 +182,7 @@ fn host_chooses_the_certificate_and_an_unknown_one_is_told_so() {
         for (n, host) in [(1, "c.test"), (2, "b.test"), (3, "z.y.b.test"), (4, "127.0.0.1")] {
             let refused = about(&world, &client, host).await.unwrap_err();
             assert!(refused.contains("UnrecognisedName"), "{host}: {refused}");
-            reached(&world.metrics().tls_refused_server_name, n).await;
+            await_refusals(&world.metrics(), Refusal::TlsServerName, n).await;
         }
         let everyone = server_settings(&authority.issue("server", &["c.test"]));
         tls.replace(everyone).unwrap();
@@ -235,8 +234,8 @@ fn bytes_that_are_not_tls_are_refused() {
         if stream.read_to_end(&mut said).await.is_ok() {
             assert!(said.is_empty() || said.first() == Some(&21), "{said:?}");
         }
-        reached(&world.metrics().tls_refused_handshake, 1).await;
-        assert_eq!(world.metrics().tls_refused_certificate.load(Relaxed), 0);
+        await_refusals(&world.metrics(), Refusal::TlsHandshake, 1).await;
+        assert_eq!(world.metrics().refused(Refusal::TlsCertificate), 0);
         assert!(is_closed(&mut stream).await);
     });
 }

@@ -3,8 +3,6 @@
 use std::future::{Future, Ready};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -13,8 +11,8 @@ use moldau_net::tls::{
     ServerTls, ServerTlsSettings,
 };
 use moldau_net::{
-    ConnectionLimits, Listener, ListenerLimits, Metrics, NetworkThreads, Reply, Response, Service,
-    Stream, serve_connection,
+    ConnectionLimits, Listener, ListenerLimits, Metrics, NetworkThreads, Refusal, Reply, Response,
+    Service, Stream, serve_connection,
 };
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -83,7 +81,9 @@ impl World {
                             about = format!("{about} host={host} user={user}");
                             accepted.stream
                         }
-                        Err(error) => return metrics.refuse_tls(&error),
+                        Err(error) => {
+                            return metrics.refuse((&error).into(), None, &"test", &error);
+                        }
                     },
                 };
                 let service = Echo { about };
@@ -153,11 +153,11 @@ pub(crate) async fn is_closed<S: AsyncRead + Unpin>(stream: &mut S) -> bool {
     matches!(stream.read(&mut [0; 1]).await, Ok(0) | Err(_))
 }
 
-/// Waits until a counter has reached `count`.
-pub(crate) async fn reached(counter: &AtomicU64, count: u64) {
+/// Waits until so many were refused for this cause.
+pub(crate) async fn await_refusals(metrics: &Metrics, cause: Refusal, count: u64) {
     let deadline = Instant::now() + PATIENCE;
-    while counter.load(Relaxed) < count {
-        assert!(Instant::now() < deadline, "{} of {count}", counter.load(Relaxed));
+    while metrics.refused(cause) < count {
+        assert!(Instant::now() < deadline, "{} of {count}", metrics.refused(cause));
         tokio::task::yield_now().await;
     }
 }

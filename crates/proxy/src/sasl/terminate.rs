@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::BytesMut;
-use moldau_net::Stream;
 use moldau_net::sasl::{
     AUTHENTICATION_BYTES_MAX, Admit, FAILED_AUTHENTICATION_DELAY, SaslServer, SaslSession,
     SaslState,
 };
+use moldau_net::{Refusal, Stream};
 use moldau_protocol::frame::{self, RequestHeader};
 use moldau_protocol::messages::api_versions_response::ApiVersion;
 use moldau_protocol::messages::{
@@ -32,10 +32,8 @@ use crate::upstream::Upstream;
 pub(crate) enum Refused {
     #[error("it did not authenticate in time")]
     TimedOut,
-    #[error("it chose a mechanism that is not offered")]
-    Mechanism,
-    #[error("its credentials are wrong")]
-    Credentials,
+    #[error("{0}")]
+    Credentials(String),
     #[error("it sent {0} before it had authenticated")]
     TooEarly(ApiKey),
     #[error("it sent a frame of {0} bytes before it had authenticated")]
@@ -49,9 +47,17 @@ pub(crate) enum Refused {
 }
 
 impl Refused {
-    /// Whether the client is known to be refused, and did not just go away.
-    pub(crate) fn is_failure(&self) -> bool {
-        !matches!(self, Self::Io(_))
+    /// What it counts as, unless the client just went away.
+    pub(crate) fn cause(&self) -> Option<Refusal> {
+        match self {
+            Self::TimedOut => Some(Refusal::AuthenticationTimeout),
+            Self::Credentials(_) => Some(Refusal::Authentication),
+            Self::FrameLength(_) => Some(Refusal::FrameOversized),
+            Self::TooEarly(_) | Self::Broken(_) | Self::Unanswerable(_) => {
+                Some(Refusal::FrameRefused)
+            }
+            Self::Io(_) => None,
+        }
     }
 }
 
@@ -105,7 +111,10 @@ async fn step(
             sleep(FAILED_AUTHENTICATION_DELAY).await;
         }
         write(stream, api, api_version, correlation_id, &answer).await?;
-        return if answer.error_code == 0 { Ok(false) } else { Err(Refused::Mechanism) };
+        return match answer.error_code {
+            0 => Ok(false),
+            _ => Err(Refused::Credentials(session.refusal().to_owned())),
+        };
     }
     let request = SaslAuthenticateRequest::decode(&mut body, api_version)?;
     let (answer, state) = session.authenticate(&request.auth_bytes, Instant::now());
@@ -113,7 +122,7 @@ async fn step(
         sleep(FAILED_AUTHENTICATION_DELAY).await;
     }
     write(stream, api, api_version, correlation_id, &answer).await?;
-    proceed(state, context)
+    proceed(state, session, context)
 }
 
 /// Answers a token that comes without a request around it; whether the client has authenticated by
@@ -127,7 +136,7 @@ async fn take_token(
     let (answer, state) = session.authenticate(token, Instant::now());
     if matches!(state, SaslState::Failed) {
         sleep(FAILED_AUTHENTICATION_DELAY).await;
-        return Err(Refused::Credentials);
+        return Err(Refused::Credentials(session.refusal().to_owned()));
     }
     let answer = answer.auth_bytes;
     stream
@@ -135,14 +144,18 @@ async fn take_token(
         .await?;
     stream.write_all(&answer).await?;
     stream.flush().await?;
-    proceed(state, context)
+    proceed(state, session, context)
 }
 
 /// Whether the client has authenticated.
-fn proceed(state: SaslState, context: &SessionContext) -> Result<bool, Refused> {
+fn proceed(
+    state: SaslState,
+    session: &SaslSession,
+    context: &SessionContext,
+) -> Result<bool, Refused> {
     match state {
         SaslState::Going => Ok(false),
-        SaslState::Failed => Err(Refused::Credentials),
+        SaslState::Failed => Err(Refused::Credentials(session.refusal().to_owned())),
         SaslState::Authenticated(principal) => {
             context.set_principal(principal);
             Ok(true)

@@ -255,7 +255,9 @@ fn wrong_credentials_are_told_and_end_the_connection() {
     again.call(1, &choose());
     assert_eq!(again.call(2, &plain("alice", "guess")).error_code, 58);
     assert!(again.is_closed());
-    await_counter(&proxy, "authentication_failures_total", 3);
+    await_counter(&proxy, "authentication_failures_total", 4);
+    assert_eq!(counter(&proxy, "refusals_total{cause=\"authentication\"}"), 3);
+    assert_eq!(counter(&proxy, "refusals_total{cause=\"frame_refused\"}"), 1);
 }
 
 /// A client's token, as a frame.

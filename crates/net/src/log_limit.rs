@@ -7,7 +7,7 @@ const PERIOD: Duration = Duration::from_secs(5);
 
 /// Keeps a failure that clients can repeat at will from filling the log.
 #[derive(Debug, Default)]
-pub(crate) struct LogLimit {
+pub struct LogLimit {
     unlogged: AtomicU64,
     /// Guards the time of the last line.
     last: Mutex<Option<Instant>>,
@@ -15,7 +15,7 @@ pub(crate) struct LogLimit {
 
 impl LogLimit {
     /// Calls `log` with the number of failures since the last line, unless that was just now.
-    pub(crate) fn log(&self, log: impl FnOnce(u64)) {
+    pub fn log(&self, log: impl FnOnce(u64)) {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if last.is_some_and(|last| last.elapsed() < PERIOD) {
             self.unlogged.fetch_add(1, Ordering::Relaxed);
@@ -23,5 +23,22 @@ impl LogLimit {
         }
         *last = Some(Instant::now());
         log(self.unlogged.swap(0, Ordering::Relaxed));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_repeats_at_once_is_not_logged_but_counted() {
+        let (limit, mut lines) = (LogLimit::default(), Vec::new());
+        for _ in 0..3 {
+            limit.log(|unlogged| lines.push(unlogged));
+        }
+        assert_eq!(lines, [0]);
+        *limit.last.lock().unwrap() = Instant::now().checked_sub(PERIOD);
+        limit.log(|unlogged| lines.push(unlogged));
+        assert_eq!(lines, [0, 2]);
     }
 }
