@@ -104,3 +104,27 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A key takes a kilobyte or two, with its certificates.
 const KEY_SET_BYTES_MAX: usize = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncReadExt;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// The clock goes on by itself whenever nothing happens.
+    #[tokio::test(start_paused = true)]
+    async fn answer_that_does_not_come_is_given_up() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/keys", listener.local_addr().unwrap());
+        let silent = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            stream.read_to_end(&mut Vec::new()).await.unwrap()
+        });
+        let begun = tokio::time::Instant::now();
+        let fetched = KeySetUrl::parse(&url, None).unwrap().fetch().await;
+        assert_eq!(fetched, Err("no answer in time".to_owned()));
+        assert!(begun.elapsed() >= TIMEOUT);
+        silent.await.unwrap();
+    }
+}

@@ -4,6 +4,7 @@
 
 mod authority;
 mod hostile;
+mod issuer;
 mod sasl;
 mod tls;
 mod world;
