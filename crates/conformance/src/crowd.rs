@@ -297,10 +297,9 @@ impl Gateway {
 
     /// Idle connections, each with its answer.
     fn crowd(&self, count: usize) -> Result<Crowd> {
-        let open = self.proxy.metric(CONNECTIONS_OPEN)?;
         let authority = self.authority.as_deref().map(Path::new);
         let crowd = Crowd::open(self.port, count, authority)?;
-        self.proxy.await_metric(CONNECTIONS_OPEN, |now| now >= open + count as u64)?;
+        self.proxy.await_metric(CONNECTIONS_OPEN, |open| open >= count as u64)?;
         Ok(crowd)
     }
 
