@@ -263,6 +263,7 @@ fn nanos(duration: Duration) -> u64 {
 mod tests {
     use super::*;
     use crate::payload::Filler;
+    use crate::workload::Tuning;
 
     const FILE_BYTES: u64 = 4 << 20;
 
@@ -279,6 +280,7 @@ mod tests {
             tails: 9,
             warmup_ms: 10,
             window_ms: 50,
+            tuning: Tuning::default(),
         };
         write_workload(&like, record_bytes, per_second)
     }

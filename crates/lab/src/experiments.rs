@@ -14,6 +14,7 @@ pub mod partitions;
 mod rounds;
 pub mod side_by_side;
 pub mod storage;
+pub mod survey;
 
 use std::path::Path;
 

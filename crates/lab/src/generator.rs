@@ -150,6 +150,8 @@ pub struct Measured {
     pub consumed_records: u64,
     /// Record batches delivered inside the window.
     pub consumed_batches: u64,
+    /// Bytes of the batches that were read, as they are stored.
+    pub stored_bytes: u64,
     /// Histograms of the operations of the window.
     pub latencies: Latencies,
     /// The course of the window.
@@ -332,6 +334,7 @@ impl Measured {
             requests: 0,
             consumed_records: 0,
             consumed_batches: 0,
+            stored_bytes: 0,
             latencies: Latencies::default(),
             series: Vec::new(),
             sent: Vec::new(),
@@ -367,6 +370,7 @@ impl Measured {
         for outcome in consumed {
             self.consumed_records += outcome.consumed_records;
             self.consumed_batches += outcome.consumed_batches;
+            self.stored_bytes += outcome.stored_bytes;
             self.latencies.end_to_end.merge(&outcome.end_to_end);
             slots::merge(&mut slots, outcome.slots);
             self.delivered = Some(outcome.ledger);

@@ -14,6 +14,7 @@
 //! - [`checks`], [`objective`]: what the laboratory demands of itself and of a target, and the
 //!   verdict; `punctuality`: what a run is worth whose generator was late.
 //! - [`sizing`]: what a proxy's processor time is made of, and how many cores a load takes.
+//! - [`survey`]: the same loads on several systems, and what published claims come to there.
 //! - [`run`], [`partitions`], [`result`], [`report`]: one JSON document, and everything that is
 //!   made from it alone.
 //!
@@ -49,6 +50,7 @@ pub mod schedule;
 pub mod sizing;
 pub mod stall;
 pub mod statistics;
+pub mod survey;
 pub mod systems;
 pub mod workload;
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::histograms::Summary;
-use crate::punctuality::{has_latencies, is_bunched, latencies_are_withheld};
+use crate::punctuality::{has_latencies, is_bunched, is_scheduled, latencies_are_withheld};
 use crate::run::RunRecord;
 use crate::statistics::{PairedEffect, differences, log_ratios, median, paired_effect};
 
@@ -15,6 +15,9 @@ pub enum Metric {
     ResponseP50,
     ResponseP99,
     ResponseP999,
+    ServiceP50,
+    ServiceP99,
+    ServiceP999,
     EndToEndP50,
     EndToEndP99,
     EndToEndP999,
@@ -23,6 +26,8 @@ pub enum Metric {
     ConsumeThroughput,
     ConsumeRecords,
     FanOut,
+    CompressionRatio,
+    Faults,
     BrokerCpu,
     BrokerCpuDelivered,
     ProxyCpu,
@@ -42,6 +47,8 @@ pub enum Unit {
     CpuMillisecondsPerMegabyte,
     /// A multiple.
     Times,
+    /// Records.
+    Records,
 }
 
 impl Unit {
@@ -54,18 +61,20 @@ impl Unit {
             Self::RecordsPerSecond => "records/s",
             Self::CpuMillisecondsPerMegabyte => "CPU-ms/MB",
             Self::Times => "x",
+            Self::Records => "records",
         }
     }
 
     /// Whether less is better.
     #[must_use]
     pub fn less_is_better(self) -> bool {
-        matches!(self, Self::Milliseconds | Self::CpuMillisecondsPerMegabyte)
+        matches!(self, Self::Milliseconds | Self::CpuMillisecondsPerMegabyte | Self::Records)
     }
 }
 
 impl Metric {
-    /// All of them, in the order of tables.
+    /// Those of tables, in their order. The others are for claims: what a closed loop makes of
+    /// latency, what a codec does, and faults, of which checks allow none.
     pub const ALL: [Self; 15] = [
         Self::ResponseP50,
         Self::ResponseP99,
@@ -91,6 +100,9 @@ impl Metric {
             Self::ResponseP50 => "publish p50",
             Self::ResponseP99 => "publish p99",
             Self::ResponseP999 => "publish p99.9",
+            Self::ServiceP50 => "send to acknowledgement p50",
+            Self::ServiceP99 => "send to acknowledgement p99",
+            Self::ServiceP999 => "send to acknowledgement p99.9",
             Self::EndToEndP50 => "end-to-end p50",
             Self::EndToEndP99 => "end-to-end p99",
             Self::EndToEndP999 => "end-to-end p99.9",
@@ -99,6 +111,8 @@ impl Metric {
             Self::ConsumeThroughput => "consumed",
             Self::ConsumeRecords => "consumed records",
             Self::FanOut => "consumed of produced",
+            Self::CompressionRatio => "values by stored bytes",
+            Self::Faults => "records lost, damaged or out of place",
             Self::BrokerCpu => "broker CPU",
             Self::BrokerCpuDelivered => "broker CPU, delivered MB",
             Self::ProxyCpu => "proxy CPU",
@@ -113,12 +127,16 @@ impl Metric {
             Self::ResponseP50
             | Self::ResponseP99
             | Self::ResponseP999
+            | Self::ServiceP50
+            | Self::ServiceP99
+            | Self::ServiceP999
             | Self::EndToEndP50
             | Self::EndToEndP99
             | Self::EndToEndP999 => Unit::Milliseconds,
             Self::ProduceThroughput | Self::ConsumeThroughput => Unit::MegabytesPerSecond,
             Self::ProduceRecords | Self::ConsumeRecords => Unit::RecordsPerSecond,
-            Self::FanOut => Unit::Times,
+            Self::FanOut | Self::CompressionRatio => Unit::Times,
+            Self::Faults => Unit::Records,
             Self::BrokerCpu | Self::BrokerCpuDelivered | Self::ProxyCpu | Self::GeneratorCpu => {
                 Unit::CpuMillisecondsPerMegabyte
             }
@@ -133,10 +151,15 @@ impl Metric {
         let latency = run.latency.as_ref().filter(|_| has_latencies(run));
         let response = latency.map(|l| &l.response.summary);
         let end_to_end = latency.map(|l| &l.end_to_end.summary);
+        // At a fixed rate the intended time counts, not that of sending.
+        let service = latency.filter(|_| !is_scheduled(run)).map(|l| &l.service.summary);
         match self {
             Self::ResponseP50 => milliseconds(response, |s| s.p50_ns),
             Self::ResponseP99 => milliseconds(response, |s| s.p99_ns),
             Self::ResponseP999 => milliseconds(response, |s| s.p999_ns),
+            Self::ServiceP50 => milliseconds(service, |s| s.p50_ns),
+            Self::ServiceP99 => milliseconds(service, |s| s.p99_ns),
+            Self::ServiceP999 => milliseconds(service, |s| s.p999_ns),
             Self::EndToEndP50 => milliseconds(end_to_end, |s| s.p50_ns),
             Self::EndToEndP99 => milliseconds(end_to_end, |s| s.p99_ns),
             Self::EndToEndP999 => milliseconds(end_to_end, |s| s.p999_ns),
@@ -152,6 +175,11 @@ impl Metric {
                 let is_shown = run.workload.tails > 0 && run.produced_records > 0;
                 is_shown.then(|| float(run.consumed_records) / float(run.produced_records))
             }
+            Self::CompressionRatio => (run.stored_bytes > 0).then(|| {
+                let values = float(run.audit.delivered) * float(run.workload.record_bytes as u64);
+                values / float(run.stored_bytes)
+            }),
+            Self::Faults => (run.audit.acked > 0).then(|| float(run.audit.faults())),
             Self::BrokerCpu => cpu_per_megabyte(run, "broker", moved(run)),
             Self::BrokerCpuDelivered if run.workload.consume && run.produced_records > 0 => {
                 cpu_per_megabyte(run, "broker", run.consumed_records)
@@ -284,8 +312,10 @@ fn moved(run: &RunRecord) -> u64 {
 
 fn cpu_per_megabyte(run: &RunRecord, role: &str, records: u64) -> Option<f64> {
     let megabytes = run.workload.megabytes(records);
-    let usage = run.processes.iter().find(|usage| usage.role == role)?;
-    (megabytes > 0.0 && !is_bunched(run)).then(|| float(usage.cpu_ns) / 1e6 / megabytes)
+    // A cluster has several brokers.
+    let of_role = run.processes.iter().filter(|usage| usage.role == role).map(|it| it.cpu_ns);
+    let cpu_ns = of_role.reduce(|sum, next| sum + next)?;
+    (megabytes > 0.0 && !is_bunched(run)).then(|| float(cpu_ns) / 1e6 / megabytes)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "figures of a measurement stay below 2^53")]

@@ -11,8 +11,20 @@ mod markdown;
 mod partitions;
 mod sentence;
 mod sizing;
+mod survey;
 mod table;
 mod text;
+
+use crate::result::RunResult;
+use grid::Grid;
+
+/// The tables that put all arms side by side, for experiments that have such.
+fn grids(result: &RunResult) -> Vec<Grid> {
+    match result.survey() {
+        Some(record) => survey::grids(result, record),
+        None => fronts::grids(result),
+    }
+}
 
 #[cfg(test)]
 pub(crate) mod sample;

@@ -13,6 +13,7 @@ use crate::metric::Comparison;
 use crate::partitions::PartitionsRecord;
 use crate::resources::Resources;
 use crate::sizing::SizingRecord;
+use crate::survey::SurveyRecord;
 
 pub use crate::run::{ConnectionsRecord, LatencyRecord, RunRecord, Slot};
 
@@ -68,7 +69,7 @@ pub struct RunResult {
 }
 
 /// The question that an experiment answers.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Experiment {
     /// What does the proxy cost?
@@ -83,6 +84,8 @@ pub enum Experiment {
     Cores,
     /// What an experiment file asks.
     File(Question),
+    /// How do loads that differ in one setting compare, and do published claims hold?
+    Survey(SurveyRecord),
 }
 
 /// What an experiment file says of itself.
@@ -143,6 +146,15 @@ impl RunResult {
             )));
         }
         serde_json::from_str(text).map_err(broken)
+    }
+
+    /// The survey, if this is one.
+    #[must_use]
+    pub fn survey(&self) -> Option<&SurveyRecord> {
+        match &self.experiment {
+            Experiment::Survey(record) => Some(record),
+            _ => None,
+        }
     }
 
     /// The runs of one case and arm.

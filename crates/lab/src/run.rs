@@ -36,8 +36,11 @@ pub struct RunRecord {
     pub answered: u64,
     /// Records delivered inside the window.
     pub consumed_records: u64,
+    /// Bytes of its record batches as they are stored, all of the run; 0 where they were not read.
+    #[serde(default)]
+    pub stored_bytes: u64,
     /// Latency histograms of the operations of the window; absent from unpaced runs, whose
-    /// operations have no intended time.
+    /// operations have no intended time. A closed loop has those of sending alone.
     pub latency: Option<LatencyRecord>,
     /// Length of a slot of the series, ms.
     pub slot_ms: u64,

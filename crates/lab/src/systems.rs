@@ -1,5 +1,6 @@
 //! Systems under test as processes of their own, on loopback, ended when their guard goes.
 
+mod file;
 mod front_files;
 mod fronts;
 mod kafka;
@@ -18,6 +19,9 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::error::Error;
 
+pub use file::{
+    Installations, ProcessFile, ReadyFile, RunningSystem, Stop, StopSignal, SystemFile,
+};
 pub use front_files::{ClientSecurity, FrontFiles};
 pub use fronts::{
     FRONT_ROLE, FrontAddresses, Kroxylicious, LabKey, bare_relay, kroxylicious_proxy, moldau_proxy,
@@ -208,8 +212,16 @@ impl Process {
     ///
     /// # Errors
     /// [`Error::Machine`] when the operating system refuses.
-    pub fn stop(mut self) -> Result<ExitStatus, Error> {
-        self.end()
+    pub fn stop(self) -> Result<ExitStatus, Error> {
+        self.stop_by(Signal::TERM, STOP_TIMEOUT)
+    }
+
+    /// As [`Process::stop`], by another signal and with another patience.
+    ///
+    /// # Errors
+    /// [`Error::Machine`] when the operating system refuses.
+    pub fn stop_by(mut self, signal: Signal, within: Duration) -> Result<ExitStatus, Error> {
+        self.end(signal, within)
     }
 
     /// Kills the process with SIGKILL, which leaves it no time for anything.
@@ -221,13 +233,13 @@ impl Process {
         self.child.wait().map_err(Error::machine("waiting for a process"))
     }
 
-    fn end(&mut self) -> Result<ExitStatus, Error> {
+    fn end(&mut self, signal: Signal, within: Duration) -> Result<ExitStatus, Error> {
         let waiting = "waiting for a process";
         if let Some(status) = self.child.try_wait().map_err(Error::machine(waiting))? {
             return Ok(status);
         }
-        self.signal(Signal::TERM)?;
-        let end = Instant::now() + STOP_TIMEOUT;
+        self.signal(signal)?;
+        let end = Instant::now() + within;
         while Instant::now() < end {
             if let Some(status) = self.child.try_wait().map_err(Error::machine(waiting))? {
                 return Ok(status);
@@ -248,7 +260,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        if let Err(error) = self.end() {
+        if let Err(error) = self.end(Signal::TERM, STOP_TIMEOUT) {
             tracing::warn!(role = self.role, %error, "a process under test may still run");
         }
     }

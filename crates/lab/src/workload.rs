@@ -1,7 +1,8 @@
-//! What a run offers to its target.
+//! What a run offers to its target, and with what settings its clients do so.
 
 use std::time::Duration;
 
+use moldau_records::Compression;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
@@ -16,6 +17,9 @@ pub const RECORD_BYTES_MAX: usize = 1 << 20;
 
 /// Most further consumers of a run: each is a thread, and a machine runs only so many at once.
 pub const TAILS_MAX: u16 = 64;
+
+/// Most records of a closed loop: beyond, the producers' buffers set the pace and not the loop.
+pub const OUTSTANDING_MAX: u32 = 1 << 16;
 
 /// Bytes of one MB in every figure of the laboratory.
 pub const BYTES_PER_MB: f64 = 1_048_576.0;
@@ -48,6 +52,56 @@ pub struct Workload {
     pub warmup_ms: u64,
     /// The measured window, ms.
     pub window_ms: u64,
+    /// Settings of its producers that most experiments leave alone.
+    #[serde(default)]
+    pub tuning: Tuning,
+}
+
+/// Settings of a producer beyond the size and the wait of its batches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tuning {
+    /// Codec of the batches.
+    pub compression: Codec,
+    /// When the target answers.
+    pub acks: Acks,
+}
+
+/// A codec of record batches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "each is the codec of that name")]
+pub enum Codec {
+    #[default]
+    None,
+    Gzip,
+    Snappy,
+    Lz4,
+    Zstd,
+}
+
+impl From<Codec> for Compression {
+    fn from(codec: Codec) -> Self {
+        match codec {
+            Codec::None => Self::None,
+            Codec::Gzip => Self::Gzip,
+            Codec::Snappy => Self::Snappy,
+            Codec::Lz4 => Self::Lz4,
+            Codec::Zstd => Self::Zstd,
+        }
+    }
+}
+
+/// When the target answers a producer. Kafka's third choice, never, tells no offsets, by which
+/// every record is audited.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Acks {
+    /// Once all in-sync replicas have the batch; the producer is idempotent.
+    #[default]
+    All,
+    /// Once the leader has it; the producer is not idempotent.
+    Leader,
 }
 
 /// How fast operations come.
@@ -60,6 +114,13 @@ pub enum Pace {
         per_second: u64,
         /// Their distances.
         arrivals: Arrivals,
+    },
+    /// A closed loop: so many records are on their way at once, and each is followed by the next
+    /// when its answer comes. The target sets the pace, so latencies are those of a client that
+    /// waits for it, and stalls hide all operations that they keep from being sent.
+    Closed {
+        /// Records on their way, of all producers together.
+        outstanding: u32,
     },
     /// As fast as the target acknowledges: a search for its throughput. Latencies of such a run
     /// say nothing, since the target sets the pace.
@@ -93,6 +154,11 @@ impl Workload {
         }
         if matches!(self.pace, Pace::Scheduled { per_second: 0, .. }) {
             return refuse("a schedule needs a rate");
+        }
+        if let Pace::Closed { outstanding } = self.pace
+            && !(u32::from(self.producers)..=OUTSTANDING_MAX).contains(&outstanding)
+        {
+            return refuse("a closed loop has a record for each producer, and at most 65536");
         }
         Ok(())
     }
@@ -134,6 +200,7 @@ mod tests {
             tails: 0,
             warmup_ms: 0,
             window_ms: 1,
+            tuning: Tuning::default(),
         }
     }
 
@@ -141,6 +208,8 @@ mod tests {
     fn impossible_workloads_are_refused() {
         assert!(workload().check().is_ok());
         let scheduled = Pace::Scheduled { per_second: 0, arrivals: Arrivals::Constant };
+        let empty = Pace::Closed { outstanding: 0 };
+        let crowded = Pace::Closed { outstanding: OUTSTANDING_MAX + 1 };
         for broken in [
             Workload { record_bytes: 31, ..workload() },
             Workload { record_bytes: 32, filler: Filler::Json, ..workload() },
@@ -150,6 +219,8 @@ mod tests {
             Workload { tails: 65, ..workload() },
             Workload { window_ms: 0, ..workload() },
             Workload { pace: scheduled, ..workload() },
+            Workload { pace: empty, ..workload() },
+            Workload { pace: crowded, ..workload() },
         ] {
             assert!(broken.check().is_err(), "{broken:?}");
         }

@@ -1,5 +1,7 @@
 //! The command line.
 
+mod run;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -8,6 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use moldau_lab::experiments::fronts::Front;
 
 use crate::units;
+pub(crate) use run::{PeerOptions, RunOptions};
 
 /// A Kafka broker, a Kafka proxy and a laboratory that measures both.
 #[derive(Debug, Parser)]
@@ -199,7 +202,7 @@ pub(crate) enum LabQuestion {
     Cores(CoresOptions),
     /// How many cores does another load need, by a result of `lab cores`?
     Size(SizeOptions),
-    /// Run an experiment file: one key of the broker's configuration at several levels.
+    /// Run an experiment file: what one setting at a time does, or whether published claims hold.
     Run(RunOptions),
     /// Rebuild the report of a run from its result file.
     Report {
@@ -226,21 +229,6 @@ pub(crate) struct RelayOptions {
     /// Where their connections lead.
     #[arg(long, value_name = "IP:PORT")]
     pub(crate) to: SocketAddr,
-}
-
-#[derive(Args, Clone, Debug)]
-pub(crate) struct RunOptions {
-    /// The experiment file (YAML).
-    pub(crate) file: PathBuf,
-    /// Half the rounds and a quarter of the windows.
-    #[arg(long)]
-    pub(crate) quick: bool,
-    /// Directory under which the run's own directory is made.
-    #[arg(long, value_name = "DIR", default_value = "lab-runs")]
-    pub(crate) out: PathBuf,
-    /// Print the result as one JSON document.
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 #[derive(Args, Clone, Debug)]

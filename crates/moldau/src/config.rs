@@ -26,7 +26,7 @@ use anyhow::anyhow;
 use serde::de::DeserializeOwned;
 
 use problem::At;
-pub(crate) use problem::Problem;
+pub(crate) use problem::{Problem, nearest, none_of};
 pub(crate) use sources::{Mark, Sources, mark};
 
 /// Reads a configuration file, parses it, and makes settings of its keys.

@@ -202,9 +202,10 @@ impl<'a> Bench<'a> {
         self.step(&format!("{case}: {}, {}", path.arm, pair + 1));
         let mut setup = self.setup(path, pair, workload);
         path.control.create_topic(&setup.topic, workload.partitions)?;
-        let produced = generator::produce(&setup)?;
+        let mut produced = generator::produce(&setup)?;
         setup.workload = Workload { pace: Pace::ReadBack, warmup_ms: 0, ..workload.clone() };
         let read = generator::read_back(&setup, &produced.sent)?;
+        produced.stored_bytes = read.stored_bytes;
         let delivered = read.delivered.as_ref().expect("a reading delivers");
         let audit = audit(&produced.sent, delivered);
         let held = path.control.records_held(&setup.topic, workload.partitions)?;
@@ -303,9 +304,8 @@ impl<'a> Bench<'a> {
         audit: Audit,
         held_records: u64,
     ) -> Result<(), Error> {
-        let is_scheduled = matches!(workload.pace, Pace::Scheduled { .. });
-        let latency =
-            if is_scheduled { Some(LatencyRecord::of(&measured.latencies)?) } else { None };
+        let has_times = matches!(workload.pace, Pace::Scheduled { .. } | Pace::Closed { .. });
+        let latency = if has_times { Some(LatencyRecord::of(&measured.latencies)?) } else { None };
         self.runs.push(RunRecord {
             case: case.to_string(),
             arm: path.arm.clone(),
@@ -319,6 +319,7 @@ impl<'a> Bench<'a> {
             produced_batches: measured.produced_batches,
             answered: measured.answered,
             consumed_records: measured.consumed_records,
+            stored_bytes: measured.stored_bytes,
             latency,
             slot_ms: slot_ms(workload),
             series: measured.series.clone(),

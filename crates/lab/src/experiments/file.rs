@@ -23,7 +23,7 @@ use crate::run::RunRecord;
 use crate::schedule::Arrivals;
 use crate::statistics::median;
 use crate::systems::{Durability, Process, free_addresses, moldau_broker_configured};
-use crate::workload::{Pace, Workload};
+use crate::workload::{Pace, Tuning, Workload};
 
 /// Most levels and most cases of a file: each level is a broker that runs all the while.
 const LEVELS_MAX: usize = 8;
@@ -209,6 +209,7 @@ impl Load {
             tails: 0,
             warmup_ms: self.warmup_ms / share,
             window_ms,
+            tuning: Tuning::default(),
         }
     }
 }

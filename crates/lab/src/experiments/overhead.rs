@@ -26,7 +26,7 @@ use crate::schedule::Arrivals;
 use crate::systems::{
     Durability, FrontFiles, Kroxylicious, Process, free_addresses, moldau_broker_configured,
 };
-use crate::workload::{Pace, Workload};
+use crate::workload::{Pace, Tuning, Workload};
 
 /// Sizes of batches: Kafka's default, and one that suits throughput.
 const BATCH_KB: [usize; 2] = [16, 128];
@@ -264,6 +264,7 @@ impl Plan {
             tails: 0,
             warmup_ms: self.warmup_ms,
             window_ms: self.window_ms,
+            tuning: Tuning::default(),
         }
     }
 }

@@ -36,7 +36,7 @@ use crate::partitions::{ArmLimits, Creation, Omitted, Part, PartitionsRecord};
 use crate::payload::Filler;
 use crate::result::{Experiment, RunResult};
 use crate::schedule::Arrivals;
-use crate::workload::{Pace, Workload};
+use crate::workload::{Pace, Tuning, Workload};
 use operator::Trouble;
 use subject::Subject;
 
@@ -270,6 +270,7 @@ impl Plan {
             tails: 0,
             warmup_ms: curve.warmup_ms,
             window_ms: curve.full_speed_ms,
+            tuning: Tuning::default(),
         }
     }
 

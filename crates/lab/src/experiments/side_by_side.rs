@@ -17,7 +17,7 @@ use crate::systems::{
     Durability, KafkaInstallation, Process, free_addresses, kafka_broker, moldau_broker_configured,
     prepare_kafka,
 };
-use crate::workload::{Pace, Workload};
+use crate::workload::{Pace, Tuning, Workload};
 
 /// One of the systems that are compared.
 #[derive(Clone, Debug)]
@@ -133,6 +133,7 @@ impl Plan {
             tails: 0,
             warmup_ms,
             window_ms,
+            tuning: Tuning::default(),
         };
         let backlog = |record_bytes: usize, partitions| {
             let per_second = BACKLOG_BYTES_PER_SECOND / record_bytes as u64;

@@ -21,7 +21,7 @@ use crate::payload::Filler;
 use crate::result::{Arm, Experiment, RunResult};
 use crate::schedule::Arrivals;
 use crate::systems::{Durability, Process, free_addresses, moldau_broker};
-use crate::workload::{Pace, Workload};
+use crate::workload::{Pace, Tuning, Workload};
 
 /// The broker with nothing else to do.
 const BROKER: &str = "broker";
@@ -90,6 +90,7 @@ impl Plan {
             tails: 0,
             warmup_ms: 500,
             window_ms: 4_000,
+            tuning: Tuning::default(),
         };
         let fan_out = Workload {
             pace: Pace::Scheduled { per_second: FAN_OUT_RATE, arrivals: Arrivals::Constant },

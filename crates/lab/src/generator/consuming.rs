@@ -36,6 +36,8 @@ pub(super) struct Outcome {
     pub(super) slots: Vec<SlotSamples>,
     pub(super) consumed_records: u64,
     pub(super) consumed_batches: u64,
+    /// Bytes of all batches as they are stored, read once each.
+    pub(super) stored_bytes: u64,
     /// When the last record came, ns since the start of the run.
     pub(super) finished_ns: u64,
 }
@@ -118,6 +120,7 @@ struct Reading {
     slots: Slots,
     consumed_records: u64,
     consumed_batches: u64,
+    stored_bytes: u64,
     finished_ns: u64,
     decompressor: Decompressor,
 }
@@ -128,7 +131,7 @@ impl Reading {
         let workload = &setup.workload;
         let (from_ns, to_ns) = match workload.pace {
             Pace::ReadBack => (0, u64::MAX),
-            Pace::Scheduled { .. } | Pace::Unpaced => {
+            Pace::Scheduled { .. } | Pace::Closed { .. } | Pace::Unpaced => {
                 let from_ns = nanos(workload.warmup());
                 (from_ns, from_ns + nanos(workload.window()))
             }
@@ -144,6 +147,7 @@ impl Reading {
             slots: Slots::new(workload, from_ns),
             consumed_records: 0,
             consumed_batches: 0,
+            stored_bytes: 0,
             finished_ns: 0,
             decompressor: Decompressor::default(),
         }
@@ -161,6 +165,10 @@ impl Reading {
         for batch in fetched.batches() {
             let batch = batch.map_err(target("reading a fetched batch"))?;
             batches += 1;
+            // A batch that reaches back before the position was read before.
+            if batch.base_offset() >= fetched.position {
+                self.stored_bytes += batch.bytes().len() as u64;
+            }
             let records = batch.records(&mut self.decompressor, BATCH_BYTES_MAX).map_err(broken)?;
             for record in records {
                 let record = record.map_err(broken)?;
@@ -197,6 +205,7 @@ impl Reading {
             slots: self.slots.take_samples(),
             consumed_records: self.consumed_records,
             consumed_batches: self.consumed_batches,
+            stored_bytes: self.stored_bytes,
             finished_ns: self.finished_ns,
         }
     }

@@ -6,7 +6,10 @@ mod book;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use moldau_client::{Cluster, Delivery, PartitionHandle, Producer, ProducerOptions, Record};
+use moldau_client::{
+    Acks as ClientAcks, Cluster, Delivery, PartitionHandle, Producer, ProducerOptions, Record,
+};
+use tokio::sync::Notify;
 
 use super::clock::{RunClock, Timer};
 use super::slots::SlotSamples;
@@ -16,7 +19,7 @@ use crate::histograms::Latencies;
 use crate::ledger::SentLedger;
 use crate::payload::{Header, PayloadWriter};
 use crate::schedule::{BACKLOG_OPERATIONS_MAX, LagQueue, Slice};
-use crate::workload::{Pace, Workload};
+use crate::workload::{Acks, Pace, Workload};
 use book::Book;
 
 /// Shortest wait of the schedule's loop: operations that fall due within it are taken up
@@ -85,10 +88,12 @@ async fn produce(
     let bootstrap = [setup.bootstrap.as_str()];
     let connected = Cluster::connect(&bootstrap, setup.cluster_options()).await;
     let cluster = connected.map_err(target("connecting a producer"))?;
-    let books = Arc::new(Books { book: Mutex::new(Book::new(setup, producer)) });
+    let book = Mutex::new(Book::new(setup, producer));
+    let books = Arc::new(Books { book, answered: Notify::new() });
     let sink = Arc::clone(&books);
     let started = Producer::start(&cluster, options(setup), move |delivery: &Delivery<'_>| {
         sink.lock().settle(delivery);
+        sink.answered.notify_one();
     });
     let client = started.await.map_err(target("starting a producer"))?;
     let mut handles = Vec::new();
@@ -128,6 +133,11 @@ async fn produce(
 fn options(setup: &Setup) -> ProducerOptions {
     let workload = &setup.workload;
     let options = ProducerOptions {
+        acks: match workload.tuning.acks {
+            Acks::All => ClientAcks::All,
+            Acks::Leader => ClientAcks::Leader,
+        },
+        compression: workload.tuning.compression.into(),
         linger: Duration::from_micros(workload.linger_us),
         batch_bytes: workload.batch_bytes,
         buffer_bytes_max: BUFFER_BYTES_MAX,
@@ -149,6 +159,8 @@ fn options(setup: &Setup) -> ProducerOptions {
 struct Books {
     /// Guards the book; never waited for.
     book: Mutex<Book>,
+    /// Told of every answer, for the loop of a closed pace, which is all that waits for it.
+    answered: Notify,
 }
 
 impl Books {
@@ -198,6 +210,9 @@ impl Sending<'_> {
                 let slice = Slice::new(arrivals, per_second, self.slice.into(), producers, end_ns);
                 self.follow(LagQueue::new(slice, BACKLOG_OPERATIONS_MAX)).await
             }
+            Pace::Closed { outstanding } => {
+                self.keep_outstanding(self.share_of(outstanding), end_ns).await.map(|()| 0)
+            }
             Pace::Unpaced => self.flood(end_ns).await.map(|()| 0),
             Pace::ReadBack => Ok(0),
         }
@@ -237,6 +252,42 @@ impl Sending<'_> {
             match self.send_burst(now_ns, || Some(now_ns))?.0 {
                 Burst::Idle | Burst::Long => tokio::task::yield_now().await,
                 Burst::Full => self.client.room(burst_bytes.min(BUFFER_BYTES_MAX / 2)).await,
+            }
+        }
+    }
+
+    /// This producer's share of what all have on their way: the first ones take the remainder.
+    fn share_of(&self, outstanding: u32) -> u64 {
+        let producers = u32::from(self.workload.producers);
+        let remainder = u32::from(u32::from(self.slice) < outstanding % producers);
+        u64::from(outstanding / producers + remainder)
+    }
+
+    async fn keep_outstanding(&mut self, outstanding: u64, end_ns: u64) -> Result<(), Error> {
+        loop {
+            let now_ns = self.clock.now_ns();
+            if now_ns >= end_ns {
+                return Ok(());
+            }
+            let mut free = {
+                let book = self.books.lock();
+                book.check()?;
+                outstanding.saturating_sub(book.waiting())
+            };
+            if free == 0 {
+                let left = Duration::from_nanos(end_ns - now_ns);
+                // No answer until the end is the end as well.
+                if tokio::time::timeout(left, self.books.answered.notified()).await.is_err() {
+                    return Ok(());
+                }
+                continue;
+            }
+            let next = || {
+                free = free.checked_sub(1)?;
+                Some(now_ns)
+            };
+            if self.send_burst(now_ns, next)?.0 == Burst::Full {
+                self.client.room(self.workload.record_bytes).await;
             }
         }
     }

@@ -6,7 +6,7 @@ use crate::statistics::PairedEffect;
 /// A figure without its unit.
 pub(super) fn number(value: f64, unit: Unit) -> String {
     match unit {
-        Unit::RecordsPerSecond => thousands(whole(value)),
+        Unit::RecordsPerSecond | Unit::Records => thousands(whole(value)),
         Unit::Milliseconds
         | Unit::MegabytesPerSecond
         | Unit::CpuMillisecondsPerMegabyte

@@ -7,6 +7,7 @@ use super::grid::Grid;
 use super::partitions;
 use super::sentence;
 use super::sizing;
+use super::survey;
 use super::table::{Contrast, NONE, Row, comparisons, contrasts, offered, runs_counted};
 use crate::checks::{Verdict, Weight};
 use crate::error::Error;
@@ -33,6 +34,8 @@ pub fn html(result: &RunResult) -> Result<String, Error> {
         body += &partitions::html(result, &mut charts);
     } else if result.experiment == Experiment::Cores {
         body += &sizing::html(result);
+    } else if let Some(record) = result.survey() {
+        body += &survey::html(result, record);
     } else {
         body.extend(fronts::grids(result).iter().map(Grid::html));
         for (index, case) in result.cases().into_iter().enumerate() {
@@ -68,6 +71,7 @@ pub(super) fn title(result: &RunResult) -> &str {
         Experiment::Storage => "What does the broker take off what the disk gives?",
         Experiment::Cores => "How many cores does the proxy need?",
         Experiment::File(file) => &file.question,
+        Experiment::Survey(record) => &record.question,
     }
 }
 
@@ -82,6 +86,7 @@ fn head(result: &RunResult) -> String {
     // Figures that do not hold are not put in the window.
     let holds = matches!(result.verdict, Verdict::Ok | Verdict::ObjectiveFailed);
     let cards = match result.arms.get(1).filter(|_| holds) {
+        Some(_) if result.survey().is_some() => String::new(),
         Some(_) if has_objectives(result) => objective_cards(result),
         Some(arm) => cards(result, &arm.name),
         None => String::new(),

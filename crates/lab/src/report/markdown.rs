@@ -12,9 +12,14 @@ pub fn markdown(result: &RunResult) -> String {
     let mut lines = vec![format!("# {}", super::html::title(result)), String::new()];
     lines.push(sentence(result));
     lines.extend(super::partitions::markdown(result));
-    lines.extend(super::fronts::grids(result).iter().flat_map(Grid::markdown));
+    if let Some(record) = result.survey() {
+        lines.extend(super::survey::markdown(result, record));
+    }
+    lines.extend(super::grids(result).iter().flat_map(Grid::markdown));
     lines.extend(super::sizing::markdown(result));
-    for case in result.cases() {
+    // Tables of one load after the other say the same at greater length.
+    let cases = if result.survey().is_some() { Vec::new() } else { result.cases() };
+    for case in cases {
         for contrast in contrasts(result, case) {
             append_case(&mut lines, result, case, contrast);
         }

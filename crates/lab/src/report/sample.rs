@@ -9,7 +9,7 @@ use crate::metric::compare;
 use crate::payload::Filler;
 use crate::result::{Arm, Experiment, FORMAT_VERSION, LatencyRecord, RunRecord, RunResult, Slot};
 use crate::schedule::Arrivals;
-use crate::workload::{Pace, Workload};
+use crate::workload::{Pace, Tuning, Workload};
 
 pub(crate) const FIXED: &str = "Fixed rate, produced and consumed";
 
@@ -76,6 +76,7 @@ fn workload(pace: Pace) -> Workload {
         tails: 0,
         warmup_ms: 1_000,
         window_ms: 6_000,
+        tuning: Tuning::default(),
     }
 }
 
@@ -150,6 +151,7 @@ fn record(case: &str, arm: &str, pair: u32, workload: Workload, records: u64) ->
         produced_batches: records / 16,
         answered: 120_000,
         consumed_records: records,
+        stored_bytes: 0,
         latency: None,
         slot_ms: 250,
         series: Vec::new(),

@@ -36,6 +36,7 @@ pub fn sentence(result: &RunResult) -> String {
                 Experiment::Partitions => super::partitions::sentence(result),
                 Experiment::Storage => goals(result).trim_start().to_string(),
                 Experiment::Cores => super::sizing::sentence(result),
+                Experiment::Survey(record) => super::survey::sentence(result, record),
                 Experiment::File(file) => {
                     format!("Expected: {} Found: {}", file.hypothesis.trim(), objectives(result))
                 }
@@ -71,7 +72,7 @@ fn failures(result: &RunResult) -> Vec<String> {
 fn overhead(result: &RunResult) -> String {
     let scheduled = result.runs.iter().find_map(|run| match run.workload.pace {
         Pace::Scheduled { per_second, .. } => Some((run, per_second)),
-        Pace::Unpaced | Pace::ReadBack => None,
+        Pace::Closed { .. } | Pace::Unpaced | Pace::ReadBack => None,
     });
     let ours = ["passthrough", "proxy"];
     let (baseline, others) = result.arms.split_first().unzip();

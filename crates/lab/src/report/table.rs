@@ -110,6 +110,12 @@ pub(super) fn offered(run: &RunRecord) -> String {
             digits(workload.window_ms, 1_000),
             digits(workload.warmup_ms, 1_000),
         ),
+        Pace::Closed { outstanding } => {
+            format!(
+                "{} records on their way at once, {records}",
+                super::figure::thousands(outstanding.into())
+            )
+        }
         Pace::Unpaced => format!("as fast as possible, {records}"),
         Pace::ReadBack => format!("read from start to end, {records}"),
     }

@@ -14,10 +14,11 @@ pub fn text(result: &RunResult) -> String {
     let mut text = format!("{}\n", wrapped(&sentence(result), 96));
     text += &super::partitions::text(result);
     text += &super::sizing::text(result);
-    let grids = super::fronts::grids(result);
+    text.extend(result.survey().map(|record| super::survey::text(result, record)));
+    let grids = super::grids(result);
     text.extend(grids.iter().map(Grid::text));
     // Tables of two arms at a time say the same at greater length where all stand side by side.
-    let is_told = !grids.is_empty() && result.arms.len() > 2;
+    let is_told = !grids.is_empty() && (result.arms.len() > 2 || result.survey().is_some());
     for case in result.cases().into_iter().filter(|_| !is_told) {
         for contrast in contrasts(result, case) {
             let Contrast { baseline, arm } = contrast;

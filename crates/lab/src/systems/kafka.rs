@@ -24,7 +24,11 @@ pub struct KafkaInstallation {
 }
 
 impl KafkaInstallation {
-    fn class_path(&self) -> Result<String, Error> {
+    /// The class path.
+    ///
+    /// # Errors
+    /// [`Error::Machine`] when it cannot be read.
+    pub fn class_path(&self) -> Result<String, Error> {
         let path = &self.class_path_file;
         let text = fs::read_to_string(path)
             .map_err(Error::machine(format!("reading {}", path.display())))?;

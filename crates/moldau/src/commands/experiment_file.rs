@@ -1,22 +1,121 @@
-//! Experiment files: reading, checking and listing them.
+//! Experiment files: reading, checking and listing them, with the systems that surveys name.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use moldau_lab::experiments::file::ExperimentFile;
+use moldau_lab::experiments::survey::SurveyFile;
+use moldau_lab::systems::SystemFile;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 
-use crate::config::{self, Sources};
+use crate::config::{self, Sources, nearest};
 
 /// Where `moldau lab list` looks for experiment files, below the current directory.
 const DIRECTORY: &str = "experiments";
 
-/// Reads an experiment file and refuses what cannot be run.
+/// Published experiments, by the names under which they can be asked for.
+const SOURCES: [(&str, &str); 1] =
+    [("sources/chronik", include_str!("../../../../experiments/sources/chronik.yaml"))];
+
+/// Systems by the names under which surveys can ask for them.
+const SYSTEMS: [(&str, &str); 7] = [
+    ("moldau", include_str!("../../../../experiments/systems/moldau.yaml")),
+    ("moldau-os", include_str!("../../../../experiments/systems/moldau-os.yaml")),
+    ("moldau-proxy", include_str!("../../../../experiments/systems/moldau-proxy.yaml")),
+    ("kafka", include_str!("../../../../experiments/systems/kafka.yaml")),
+    ("kafka-3", include_str!("../../../../experiments/systems/kafka-3.yaml")),
+    ("kroxylicious", include_str!("../../../../experiments/systems/kroxylicious.yaml")),
+    ("external", include_str!("../../../../experiments/systems/external.yaml")),
+];
+
+/// What an experiment file asks.
+pub(super) enum Asked {
+    /// What one key of the broker's configuration does.
+    Factor(ExperimentFile),
+    /// What loads do on systems, which stand in the order of the file.
+    Survey(SurveyFile, Vec<SystemFile>),
+}
+
+impl Asked {
+    fn question(&self) -> &str {
+        match self {
+            Self::Factor(file) => file.question.trim(),
+            Self::Survey(file, _) => file.question.trim(),
+        }
+    }
+}
+
+/// Reads an experiment file, or one of the published experiments by its name, and refuses what
+/// cannot be run.
 ///
 /// # Errors
 /// Names the file, and the line where it can.
-pub(super) fn read(path: &Path) -> anyhow::Result<ExperimentFile> {
-    let file: ExperimentFile = config::read(path)?;
-    check(&file).with_context(|| path.display().to_string())?;
+pub(super) fn read(path: &Path) -> anyhow::Result<Asked> {
+    if !path.exists()
+        && let Some((name, text)) = SOURCES.iter().find(|(name, _)| Path::new(name) == path)
+    {
+        return parse(name, text, Path::new(DIRECTORY));
+    }
+    let directory = path.parent().unwrap_or(Path::new("."));
+    parse(&path.display().to_string(), &config::text(path)?, directory)
+}
+
+/// What tells the two kinds of experiment files apart.
+#[derive(Deserialize)]
+struct Kind {
+    factor: Option<IgnoredAny>,
+    systems: Option<IgnoredAny>,
+}
+
+/// Reads the text of an experiment file; paths in it are those from `directory`.
+fn parse(name: &str, text: &str, directory: &Path) -> anyhow::Result<Asked> {
+    // What is no mapping of keys is told by the parse that follows.
+    let kind = config::parse(text).unwrap_or(Kind { factor: None, systems: None });
+    if kind.factor.is_some() || kind.systems.is_none() {
+        let file: ExperimentFile = parsed(name, text)?;
+        check(&file).with_context(|| name.to_owned())?;
+        return Ok(Asked::Factor(file));
+    }
+    let file: SurveyFile = parsed(name, text)?;
+    file.check().with_context(|| name.to_owned())?;
+    let systems = file.systems.iter().map(|system| read_system(system, directory));
+    let systems = systems.collect::<anyhow::Result<_>>().with_context(|| name.to_owned())?;
+    Ok(Asked::Survey(file, systems))
+}
+
+fn parsed<T: serde::de::DeserializeOwned>(name: &str, text: &str) -> anyhow::Result<T> {
+    config::parse(text).map_err(|problem| anyhow!("{name}{problem}"))
+}
+
+/// A system by its name, or by the path of its file, which ends in `.yaml`.
+fn read_system(name: &str, directory: &Path) -> anyhow::Result<SystemFile> {
+    if Path::new(name).extension().is_some_and(|extension| extension == "yaml") {
+        let path = directory.join(name);
+        return parse_system(&path.display().to_string(), &config::text(&path)?);
+    }
+    match SYSTEMS.iter().find(|(known, _)| *known == name) {
+        Some((_, text)) => parse_system(&format!("systems/{name}.yaml"), text),
+        None => {
+            let known = SYSTEMS.map(|(known, _)| known);
+            bail!("systems: {}, nor a file that ends in .yaml", config::none_of(name, &known))
+        }
+    }
+}
+
+fn parse_system(name: &str, text: &str) -> anyhow::Result<SystemFile> {
+    let file: SystemFile = parsed(name, text)?;
+    if let Some((unknown, known)) = file.unknown_variable() {
+        let place = format!("${{{unknown}}}");
+        let line = text.lines().position(|line| line.contains(&place)).map_or(0, |line| line + 1);
+        let known: Vec<&str> = known.iter().map(String::as_str).collect();
+        let hint = match nearest(&unknown, &known) {
+            Some(known) => format!("did you mean ${{{known}}}?"),
+            None => format!("known are {}", known.join(", ")),
+        };
+        bail!("{name}:{line}: unknown variable {place}; {hint}");
+    }
+    file.check().with_context(|| name.to_owned())?;
     Ok(file)
 }
 
@@ -34,71 +133,26 @@ fn check(file: &ExperimentFile) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The experiment files below the current directory with their questions, by name. A file that is
-/// none says so in place of its question.
-pub(super) fn list() -> Vec<(PathBuf, String)> {
+/// The experiments that can be asked for with their questions: files below the current directory,
+/// then published ones. A file that is none says so in place of its question.
+pub(super) fn list() -> Vec<(String, String)> {
     // Without the directory there are no experiment files to list.
-    let Ok(entries) = std::fs::read_dir(DIRECTORY) else { return Vec::new() };
-    let mut found: Vec<(PathBuf, String)> = entries
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "yaml"))
-        .map(|path| {
-            let question = match read(&path) {
-                Ok(file) => file.question.trim().to_owned(),
-                Err(error) => format!("{error:#}"),
-            };
-            (path, question)
-        })
-        .collect();
+    let entries = std::fs::read_dir(DIRECTORY).into_iter().flatten().flatten();
+    let paths = entries.map(|entry| entry.path());
+    let yaml = |path: &std::path::PathBuf| path.extension().is_some_and(|it| it == "yaml");
+    let mut found: Vec<String> =
+        paths.filter(yaml).map(|path| path.display().to_string()).collect();
     found.sort();
-    found
+    found.extend(SOURCES.iter().map(|(name, _)| (*name).to_owned()));
+    let asked = |name: String| {
+        let question = match read(Path::new(&name)) {
+            Ok(asked) => asked.question().to_owned(),
+            Err(error) => format!("{error:#}"),
+        };
+        (name, question)
+    };
+    found.into_iter().map(asked).collect()
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const PROFILES: &str = include_str!("../../../../experiments/produce-profiles.yaml");
-
-    fn parsed(text: &str) -> Result<ExperimentFile, String> {
-        config::parse(text).map_err(|problem| problem.to_string())
-    }
-
-    #[test]
-    fn the_experiment_on_produce_profiles_can_be_run() {
-        let file = parsed(PROFILES).unwrap();
-        check(&file).unwrap();
-        assert_eq!(file.objective.level, "natural");
-        assert_eq!(file.factor.levels[0].value, 0);
-    }
-
-    #[test]
-    fn an_unknown_key_is_refused_with_its_line() {
-        let broken = PROFILES.replacen("hypothesis:", "hypotesis:", 1);
-        let line = PROFILES.lines().position(|line| line.starts_with("hypothesis:")).unwrap() + 1;
-        let problem = parsed(&broken).unwrap_err();
-        assert!(problem.starts_with(&format!(":{line}:")), "{problem}");
-        assert!(problem.contains("did you mean \"hypothesis\"?"), "{problem}");
-    }
-
-    #[test]
-    fn a_level_that_the_broker_refuses_is_named() {
-        let file = parsed(&PROFILES.replacen("commit_delay_ms", "commit_delay", 1)).unwrap();
-        let problem = check(&file).unwrap_err().to_string();
-        assert!(problem.contains("level natural: unknown key \"commit_delay\""), "{problem}");
-    }
-
-    #[test]
-    fn every_key_is_documented() {
-        let page = include_str!("../../../../docs/experiments.md");
-        let keys = PROFILES.lines().filter(|line| !line.trim_start().starts_with('#'));
-        let keys = keys.filter_map(|line| {
-            let (key, _) = line.trim_start_matches([' ', '-']).split_once(':')?;
-            key.chars().all(|c| c.is_ascii_lowercase() || c == '_').then_some(key)
-        });
-        for key in keys {
-            assert!(page.contains(&format!("`{key}`")), "{key}");
-        }
-    }
-}
+mod tests;

@@ -11,15 +11,16 @@ use moldau_lab::experiments::fronts::Front;
 use moldau_lab::experiments::overhead::{self, Stall};
 use moldau_lab::experiments::partitions;
 use moldau_lab::experiments::side_by_side::{self, System};
-use moldau_lab::experiments::{Progress, cores, file, save, storage};
+use moldau_lab::experiments::{Progress, cores, file, save, storage, survey};
 use moldau_lab::result::RunResult;
-use moldau_lab::systems::{Durability, KafkaInstallation, Kroxylicious};
+use moldau_lab::systems::{Durability, Installations, KafkaInstallation, Kroxylicious};
 use moldau_lab::{bare_disk, checks::Verdict, relay, report};
 
-use super::{experiment_file, lab_cores};
+use super::experiment_file::{self, Asked};
+use super::lab_cores;
 use crate::arguments::{
     CeilingOptions, CoresOptions, LabQuestion, OverheadOptions, PartChoice, PartitionsOptions,
-    Peer, RelayOptions, RunOptions, SizeOptions, StorageOptions,
+    Peer, PeerOptions, RelayOptions, RunOptions, SizeOptions, StorageOptions,
 };
 
 /// The stall of `--stall` begins this long after its run, in the middle of the window.
@@ -44,8 +45,8 @@ pub(crate) fn run(question: LabQuestion) -> anyhow::Result<ExitCode> {
             println!("partitions What does a number of partitions cost, and where does it end?");
             println!("storage    What does the broker take off what the disk gives?");
             println!("cores      How many cores does the proxy need?");
-            for (path, question) in experiment_file::list() {
-                println!("run {}   {question}", path.display());
+            for (name, question) in experiment_file::list() {
+                println!("run {name}   {question}");
             }
             return Ok(ExitCode::SUCCESS);
         }
@@ -80,17 +81,21 @@ fn fronts(arms: &[String]) -> Vec<Front> {
 
 /// Where Kroxylicious lies, if it is there; its absence is said here and in the report.
 fn kroxylicious(options: &OverheadOptions) -> anyhow::Result<Option<Kroxylicious>> {
-    let directory = match &options.kroxylicious {
-        Some(directory) => directory.clone(),
-        None => cache_directory()?.join("moldau/kroxylicious"),
-    };
-    let found = Kroxylicious { java: options.java.clone(), directory };
+    let found = kroxylicious_at(options.kroxylicious.as_deref(), &options.java)?;
     if found.version().is_none() {
         let directory = found.directory.display();
         eprintln!("Kroxylicious is not in {directory}; fetch it with: cargo xtask peers");
         return Ok(None);
     }
     Ok(Some(found))
+}
+
+fn kroxylicious_at(directory: Option<&Path>, java: &Path) -> anyhow::Result<Kroxylicious> {
+    let directory = match directory {
+        Some(directory) => directory.to_owned(),
+        None => cache_directory()?.join("moldau/kroxylicious"),
+    };
+    Ok(Kroxylicious { java: java.to_owned(), directory })
 }
 
 fn ceiling(options: &CeilingOptions) -> anyhow::Result<ExitCode> {
@@ -169,17 +174,29 @@ fn size(options: &SizeOptions) -> anyhow::Result<ExitCode> {
 }
 
 fn run_file(options: &RunOptions) -> anyhow::Result<ExitCode> {
-    let file = experiment_file::read(&options.file)?;
+    let asked = experiment_file::read(&options.file)?;
     let work = WorkDirectory::make(&options.out)?;
-    let plan = file::Plan {
-        file,
-        moldau: std::env::current_exe()?,
-        version: version(),
-        work_directory: work.path.clone(),
-        seed: 1,
-        quick: options.quick,
+    let (version, work_directory, quick) = (version(), work.path.clone(), options.quick);
+    let result = match asked {
+        Asked::Factor(file) => {
+            let moldau = std::env::current_exe()?;
+            let plan = file::Plan { file, moldau, version, work_directory, seed: 1, quick };
+            file::run(&plan, &mut Bar::new())?
+        }
+        Asked::Survey(file, systems) => {
+            let installations = installations(&options.peers)?;
+            let plan = survey::Plan {
+                file,
+                systems,
+                installations,
+                version,
+                work_directory,
+                seed: 1,
+                quick,
+            };
+            survey::run(&plan, &mut Bar::new())?
+        }
     };
-    let result = file::run(&plan, &mut Bar::new())?;
     answer(&result, &options.out, options.json)
 }
 
@@ -194,6 +211,21 @@ fn bare_disk(task: &str) -> anyhow::Result<ExitCode> {
     let outcome = bare_disk::run(&bare_disk::Task::from_json(task)?)?;
     println!("{}", serde_json::to_string(&outcome)?);
     Ok(ExitCode::SUCCESS)
+}
+
+/// What systems can be started from; what is not there is said in the report.
+fn installations(peers: &PeerOptions) -> anyhow::Result<Installations> {
+    let text = |path: &Path| path.to_str().map(str::to_owned);
+    let kafka = kafka(peers.kafka_classpath.as_deref(), &peers.java).ok();
+    let kroxylicious = kroxylicious_at(peers.kroxylicious.as_deref(), &peers.java)?;
+    let kroxylicious = Some(kroxylicious).filter(|found| found.version().is_some());
+    Ok(Installations {
+        moldau: text(&std::env::current_exe()?).context("the path of moldau is not UTF-8")?,
+        java: text(&peers.java).context("the path of Java is not UTF-8")?,
+        kafka: kafka.map(|found| found.class_path()).transpose()?,
+        kroxylicious: kroxylicious.and_then(|found| text(&found.directory)),
+        external: peers.external.clone(),
+    })
 }
 
 fn kafka(class_path: Option<&Path>, java: &Path) -> anyhow::Result<KafkaInstallation> {

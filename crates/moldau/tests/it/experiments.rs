@@ -197,6 +197,65 @@ fn an_experiment_file_ends_and_loses_nothing() {
     rounds_are_whole(&result, 3);
 }
 
+const SURVEY: &str = "
+question: Does it end?
+hypothesis: It does.
+systems: [moldau, moldau-proxy, kafka]
+rounds: 3
+warmup_ms: 20
+window_ms: 150
+load: {record_bytes: 256, partitions: 2, batch_bytes: 4096, outstanding: 8}
+scenarios:
+  - name: alone
+    load: {outstanding: 1, acks: leader}
+  - name: together
+factors:
+  - {from: together, levels: [{compression: gzip}, {compression: zstd}]}
+  - {from: together, levels: [{producers: 3}]}
+claims:
+  - says: Eight take more than one
+    at: nowhere
+    figure: produce_records
+    published: 3
+    holds: {at_least: 1.01}
+    measured: {of: together, over: alone}
+    isolated:
+      - {of: 'together, producers 3', over: together}
+  - says: Nothing is lost
+    at: nowhere
+    figure: faults
+    published: 0
+    holds: {at_most: 0}
+    measured: {of: alone}
+";
+
+#[test]
+fn a_survey_ends_loses_nothing_and_leaves_out_what_is_not_there() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    std::fs::write(path("survey.yaml"), SURVEY).unwrap();
+    let absent = ["--kafka-classpath", &path("absent"), "--json"];
+    let asked = ["lab", "run", &path("survey.yaml"), "--out", &path("runs")];
+    let output = run(asked.into_iter().chain(absent));
+    let result = RunResult::from_json(&String::from_utf8(output.stdout).unwrap()).unwrap();
+    let parts =
+        ["Eight take more than one", "Nothing is lost: reproduced", "Apache Kafka is not there"];
+    told(&result, &parts);
+    rounds_are_whole(&result, 3);
+    assert_eq!((result.arms.len(), result.cases().len()), (2, 5));
+    for run in &result.runs {
+        let service = &run.latency.as_ref().unwrap().service.summary;
+        assert!(run.audit.is_clean() && service.count > 0, "{} {}", run.case, run.arm);
+        // Words are shortened, and the batch around a value of 256 bytes is not free.
+        let is_shortened = run.stored_bytes < run.audit.delivered * 256;
+        let is_compressed = run.case.contains("compression");
+        assert_eq!(is_shortened, is_compressed, "{} {}", run.case, run.arm);
+    }
+    let front = result.runs.iter().filter(|run| run.arm == "moldau-proxy");
+    let mut proxies = front.map(|run| run.processes.iter().find(|usage| usage.role == "proxy"));
+    assert!(proxies.all(|usage| usage.is_some_and(|usage| usage.cpu_ns > 0)));
+}
+
 #[test]
 fn the_sizing_ends_counts_what_passed_and_answers_for_another_load() {
     let directory = tempfile::tempdir().unwrap();

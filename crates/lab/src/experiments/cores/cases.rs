@@ -5,7 +5,7 @@
 use crate::generator::Layout;
 use crate::payload::Filler;
 use crate::schedule::Arrivals;
-use crate::workload::{Pace, Workload};
+use crate::workload::{Pace, Tuning, Workload};
 
 /// One load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,6 +136,7 @@ impl CasePlan {
             tails: self.groups.saturating_sub(1),
             warmup_ms,
             window_ms,
+            tuning: Tuning::default(),
         }
     }
 }

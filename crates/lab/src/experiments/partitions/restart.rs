@@ -11,7 +11,7 @@ use crate::experiments::bench::{Bench, Named};
 use crate::generator;
 use crate::partitions::{Part, PartitionsRecord, Restart};
 use crate::payload::Filler;
-use crate::workload::{Pace, Workload};
+use crate::workload::{Pace, Tuning, Workload};
 
 /// Length of one run of the writing, ms; runs follow until the bytes are there.
 const RUN_MS: u64 = 2_500;
@@ -93,6 +93,7 @@ fn measure(
         tails: 0,
         warmup_ms: 0,
         window_ms: RUN_MS,
+        tuning: Tuning::default(),
     };
     let mut setup = setup(bench, subject, &topic, point.partitions, &workload);
     let mut sent = Vec::new();

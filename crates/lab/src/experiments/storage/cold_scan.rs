@@ -204,6 +204,7 @@ fn scan_record(
         produced_batches: 0,
         answered: 0,
         consumed_records: scanned.records,
+        stored_bytes: 0,
         latency: None,
         slot_ms: slot_ms(&workload),
         series: Vec::new(),

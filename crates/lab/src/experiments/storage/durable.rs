@@ -158,6 +158,7 @@ pub(super) fn record(
         produced_batches: if is_write { count } else { 0 },
         answered: count,
         consumed_records: if is_write { 0 } else { count },
+        stored_bytes: 0,
         latency: outcome.latency,
         slot_ms: slot_ms(&workload),
         series: outcome.series,

@@ -18,8 +18,8 @@ pub(super) struct Book {
     clock: Option<RunClock>,
     from_ns: u64,
     to_ns: u64,
-    /// Whether operations have intended times that say something.
-    is_scheduled: bool,
+    /// Which of the times of an operation say something.
+    times: Times,
     lanes: Vec<Lane>,
     ledger: SentLedger,
     latencies: Latencies,
@@ -29,8 +29,31 @@ pub(super) struct Book {
     produced_records: u64,
     produced_batches: u64,
     acked_batches: u64,
+    /// Records handed over whose answer has not come.
+    waiting: u64,
     /// The first answer that no run can go on after.
     failure: Option<String>,
+}
+
+/// Which times of operations a pace makes meaningful.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Times {
+    /// Intended times, and all that follow from them.
+    All,
+    /// The time of sending, from which the answer is awaited.
+    OfSending,
+    /// None: records queue in the client as far as it has room.
+    None,
+}
+
+impl Times {
+    fn of(pace: Pace) -> Self {
+        match pace {
+            Pace::Scheduled { .. } => Self::All,
+            Pace::Closed { .. } => Self::OfSending,
+            Pace::Unpaced | Pace::ReadBack => Self::None,
+        }
+    }
 }
 
 /// Operations of one partition without an answer, in the order of their sequence numbers.
@@ -56,7 +79,7 @@ impl Book {
             clock: None,
             from_ns,
             to_ns: from_ns + nanos(workload.window()),
-            is_scheduled: matches!(workload.pace, Pace::Scheduled { .. }),
+            times: Times::of(workload.pace),
             lanes: (0..workload.partitions).map(|_| Lane::default()).collect(),
             ledger: SentLedger::new(producer, workload.partitions),
             latencies: Latencies::default(),
@@ -67,6 +90,7 @@ impl Book {
             produced_batches: 0,
             acked_batches: 0,
             failure: None,
+            waiting: 0,
         }
     }
 
@@ -86,9 +110,15 @@ impl Book {
         self.ledger.next_sequence(partition)
     }
 
+    /// Records handed over whose answer has not come.
+    pub(super) fn waiting(&self) -> u64 {
+        self.waiting
+    }
+
     /// An operation was handed to the client.
     pub(super) fn sent(&mut self, partition: u16, intended_ns: u64, sent_ns: u64) {
         self.ledger.sent(partition);
+        self.waiting += 1;
         if let Some(lane) = self.lanes.get_mut(usize::from(partition)) {
             lane.waiting.push_back(Waiting { intended_ns, sent_ns, settled: false });
         }
@@ -98,6 +128,7 @@ impl Book {
     pub(super) fn settle(&mut self, delivery: &Delivery<'_>) {
         let now_ns = self.clock.map_or(0, |clock| clock.now_ns());
         let count = u64::try_from(delivery.tokens.len()).unwrap_or(u64::MAX);
+        self.waiting = self.waiting.saturating_sub(count);
         let (Some(partition), Some(first)) =
             (self.layout.lane(delivery.partition), delivery.tokens.first())
         else {
@@ -135,11 +166,14 @@ impl Book {
             let Some(waiting) = lane.waiting.get_mut(index) else { continue };
             waiting.settled = true;
             let Waiting { intended_ns, sent_ns, .. } = *waiting;
-            if !(self.is_scheduled && window.contains(&intended_ns)) {
+            if self.times == Times::None || !window.contains(&intended_ns) {
                 continue;
             }
             self.answered += 1;
             self.latencies.service.record(sent_ns, now_ns, 1);
+            if self.times == Times::OfSending {
+                continue;
+            }
             self.latencies.response.record(intended_ns, now_ns, 1);
             if let Some(slot) = self.slots.at(intended_ns) {
                 slot.response().record(intended_ns, now_ns, 1);

@@ -1,0 +1,533 @@
+//! Surveys as files: scenarios that change what they like, factors that change one setting of a
+//! scenario at a time, and published claims that are tested by them, on systems that are files too.
+//!
+//! A round runs every load on every system once, forwards and backwards in turn, each on a topic of
+//! its own whose records are all read back. The format is described in `docs/experiments.md`.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::Progress;
+use super::bench::{Bench, Frame, Path};
+use super::rounds::Case;
+use crate::checks::{self, Check, Weight};
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::metric::Metric;
+use crate::payload::Filler;
+use crate::result::{Arm, Experiment, RunResult};
+use crate::run::RunRecord;
+use crate::schedule::Arrivals;
+use crate::statistics::median;
+use crate::survey::{Cell, Claim, Contrast, LeftOut, Setting, Source, SurveyRecord};
+use crate::systems::{Installations, RunningSystem, SystemFile};
+use crate::workload::{Acks, Codec, Pace, Tuning, Workload};
+
+/// Most systems: each runs all the while.
+const SYSTEMS_MAX: usize = 8;
+
+/// Most loads of a file: a round runs all of them on every system.
+const CELLS_MAX: usize = 64;
+
+/// Most rounds: a month of rounds is a mistake.
+const ROUNDS_MAX: u32 = 1_000;
+
+/// Fewest rounds of the short form: fewer give no interval.
+const QUICK_ROUNDS_MIN: u32 = 3;
+
+/// The short form's share of warm-up and window, and the shortest window.
+const QUICK_SHARE: u64 = 4;
+const QUICK_WINDOW_MS_MIN: u64 = 1_000;
+
+/// A codec that changes the stored size of a payload that it should shorten by less than this
+/// share has not done its work.
+const CODEC_SHARE_MIN: f64 = 0.02;
+
+/// A survey, as its file says.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SurveyFile {
+    /// The question.
+    pub question: String,
+    /// What is expected and why.
+    pub hypothesis: String,
+    /// Where the claims were published.
+    pub source: Option<Source>,
+    /// Names of system files; tables compare with the first.
+    pub systems: Vec<String>,
+    /// Rounds.
+    pub rounds: u32,
+    /// Time before each measured window, ms.
+    pub warmup_ms: u64,
+    /// The measured window of each run, ms.
+    pub window_ms: u64,
+    /// What all loads have in common unless they say otherwise.
+    #[serde(default)]
+    pub load: Settings,
+    /// Loads that may differ in several settings, as published ones do.
+    pub scenarios: Vec<Scenario>,
+    /// Loads that differ from a scenario in one setting.
+    #[serde(default)]
+    pub factors: Vec<Factor>,
+    /// What was published.
+    #[serde(default)]
+    pub claims: Vec<Claim>,
+    /// What else is to be said of the source, a sentence each.
+    #[serde(default)]
+    pub remarks: Vec<String>,
+}
+
+/// A load with a name.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// Its name.
+    pub name: String,
+    /// How it differs from what all loads have in common.
+    #[serde(default)]
+    pub load: Settings,
+}
+
+/// One setting at several values.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Factor {
+    /// The scenario whose other settings stay.
+    pub from: String,
+    /// The values, each as the one setting that differs.
+    pub levels: Vec<Settings>,
+}
+
+/// Settings of a load; those that are left out are as elsewhere.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// Records per second at fixed intended times.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub records_per_second: Option<u64>,
+    /// Records on their way at once, each followed by the next when its answer comes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outstanding: Option<u32>,
+    /// Size of a record's value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub record_bytes: Option<usize>,
+    /// What values hold.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub payload: Option<Filler>,
+    /// Partitions of the topic.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub partitions: Option<u16>,
+    /// Producers, each over a connection of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub producers: Option<u16>,
+    /// A producer's largest batch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub batch_bytes: Option<usize>,
+    /// How long a producer's batch may wait for more, microseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub linger_us: Option<u64>,
+    /// Codec of the batches.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compression: Option<Codec>,
+    /// When the system answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub acks: Option<Acks>,
+    /// Consumers that read meanwhile, each everything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub consumers: Option<u16>,
+}
+
+/// Everything that a run of a survey needs to know.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The survey.
+    pub file: SurveyFile,
+    /// Its systems, in its order.
+    pub systems: Vec<SystemFile>,
+    /// What is there to start them from.
+    pub installations: Installations,
+    /// Version of the binary, for the report.
+    pub version: String,
+    /// Where the systems keep data and logs; must exist. The caller removes it.
+    pub work_directory: PathBuf,
+    /// Seed of payloads and statistics.
+    pub seed: u64,
+    /// Half the rounds and a quarter of the windows.
+    pub quick: bool,
+}
+
+/// A load of the survey, whole.
+struct Load {
+    cell: Cell,
+    settings: Settings,
+}
+
+impl SurveyFile {
+    /// Refuses what cannot be measured.
+    ///
+    /// # Errors
+    /// [`Error::Plan`] and [`Error::RecordTooSmall`].
+    pub fn check(&self) -> Result<(), Error> {
+        if !(1..=SYSTEMS_MAX).contains(&self.systems.len()) {
+            return refuse(format!("systems: 1 to {SYSTEMS_MAX} of them"));
+        }
+        if !(1..=ROUNDS_MAX).contains(&self.rounds) {
+            return refuse(format!("rounds: 1 to {ROUNDS_MAX}"));
+        }
+        self.factors.iter().try_for_each(|factor| self.check_factor(factor))?;
+        let loads = self.loads();
+        if !(1..=CELLS_MAX).contains(&loads.len()) {
+            return refuse(format!("scenarios and factors: 1 to {CELLS_MAX} loads in all"));
+        }
+        let names: Vec<&str> = loads.iter().map(|load| load.cell.name.as_str()).collect();
+        let systems: Vec<&str> = self.systems.iter().map(String::as_str).collect();
+        for all in [&names, &systems] {
+            if let Some(twin) = twin(all) {
+                return refuse(format!("{twin:?} is there twice"));
+            }
+        }
+        self.claims.iter().try_for_each(|claim| check_claim(claim, &names, &systems))?;
+        for Load { cell, settings } in &loads {
+            let named = |error: Error| Error::Plan(format!("load {:?}: {error}", cell.name));
+            settings
+                .check()
+                .and_then(|()| self.workload(settings, false).check())
+                .map_err(named)?;
+        }
+        Ok(())
+    }
+
+    /// One setting at a time: that is what a factor is.
+    fn check_factor(&self, factor: &Factor) -> Result<(), Error> {
+        let Factor { from, levels } = factor;
+        let Some(scenario) = self.scenarios.iter().find(|scenario| scenario.name == *from) else {
+            let names = self.scenarios.iter().map(|scenario| format!("{:?}", scenario.name));
+            let names: Vec<String> = names.collect();
+            let names = names.join(", ");
+            return refuse(format!("factors.from: {from:?} is none of the scenarios {names}"));
+        };
+        let base = scenario.load.over(&self.load);
+        let mut of_first: Option<String> = None;
+        for level in levels {
+            let named = level.named();
+            let [Setting { key, value }] = named.as_slice() else {
+                return refuse(format!(
+                    "factors.levels, from {from:?}: a level changes one setting, not {}",
+                    named.len()
+                ));
+            };
+            let key_of_first = of_first.get_or_insert_with(|| key.clone());
+            if key_of_first != key {
+                return refuse(format!(
+                    "factors.levels, from {from:?}: all change one setting, not {key_of_first} \
+                     and {key}"
+                ));
+            }
+            if level.over(&base) == base {
+                return refuse(format!(
+                    "factors.levels, from {from:?}: {key} is {value} there already"
+                ));
+            }
+        }
+        if levels.is_empty() {
+            return refuse(format!("factors.levels, from {from:?}: one at least"));
+        }
+        Ok(())
+    }
+
+    /// The loads in the order of tables: each scenario, then what differs from it.
+    fn loads(&self) -> Vec<Load> {
+        let mut loads = Vec::new();
+        for Scenario { name, load } in &self.scenarios {
+            let settings = load.over(&self.load);
+            let cell = Cell { name: name.clone(), settings: load.named(), from: None };
+            loads.push(Load { cell, settings: settings.clone() });
+            let levels =
+                self.factors.iter().filter(|it| it.from == *name).flat_map(|it| &it.levels);
+            for level in levels {
+                let named = level.named();
+                let words = named.iter().map(|Setting { key, value }| format!("{key} {value}"));
+                let change = words.collect::<Vec<_>>().join(", ");
+                let cell = Cell {
+                    name: format!("{name}, {change}"),
+                    settings: named,
+                    from: Some(name.clone()),
+                };
+                loads.push(Load { cell, settings: level.over(&settings) });
+            }
+        }
+        loads
+    }
+
+    fn workload(&self, settings: &Settings, quick: bool) -> Workload {
+        let share = if quick { QUICK_SHARE } else { 1 };
+        let window_ms = (self.window_ms / share).max(self.window_ms.min(QUICK_WINDOW_MS_MIN));
+        settings.workload(self.warmup_ms / share, window_ms)
+    }
+}
+
+impl Settings {
+    /// These settings, and those of `base` where there is none. How fast records come is one
+    /// setting by two names.
+    fn over(&self, base: &Self) -> Self {
+        let has_pace = self.records_per_second.is_some() || self.outstanding.is_some();
+        let pace = if has_pace { self } else { base };
+        Self {
+            records_per_second: pace.records_per_second,
+            outstanding: pace.outstanding,
+            record_bytes: self.record_bytes.or(base.record_bytes),
+            payload: self.payload.or(base.payload),
+            partitions: self.partitions.or(base.partitions),
+            producers: self.producers.or(base.producers),
+            batch_bytes: self.batch_bytes.or(base.batch_bytes),
+            linger_us: self.linger_us.or(base.linger_us),
+            compression: self.compression.or(base.compression),
+            acks: self.acks.or(base.acks),
+            consumers: self.consumers.or(base.consumers),
+        }
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        if self.records_per_second.is_some() && self.outstanding.is_some() {
+            return refuse("records_per_second and outstanding exclude each other".into());
+        }
+        Ok(())
+    }
+
+    /// The settings that are there, by their keys.
+    fn named(&self) -> Vec<Setting> {
+        let value = serde_json::to_value(self).expect("numbers and words have a JSON form");
+        let entries = value.as_object().into_iter().flatten();
+        let named = entries.map(|(key, value)| {
+            let value = value.as_str().map_or_else(|| value.to_string(), str::to_string);
+            Setting { key: key.clone(), value }
+        });
+        named.collect()
+    }
+
+    /// The load, with Kafka's own defaults for what is said nowhere.
+    fn workload(&self, warmup_ms: u64, window_ms: u64) -> Workload {
+        let consumers = self.consumers.unwrap_or(0);
+        Workload {
+            pace: match (self.records_per_second, self.outstanding) {
+                (Some(per_second), _) => {
+                    Pace::Scheduled { per_second, arrivals: Arrivals::Constant }
+                }
+                (None, Some(outstanding)) => Pace::Closed { outstanding },
+                (None, None) => Pace::Unpaced,
+            },
+            record_bytes: self.record_bytes.unwrap_or(1024),
+            filler: self.payload.unwrap_or(Filler::Text),
+            partitions: self.partitions.unwrap_or(1),
+            producers: self.producers.unwrap_or(1),
+            batch_bytes: self.batch_bytes.unwrap_or(16 * 1024),
+            linger_us: self.linger_us.unwrap_or(0),
+            consume: consumers > 0,
+            tails: consumers.saturating_sub(1),
+            warmup_ms,
+            window_ms,
+            tuning: Tuning {
+                compression: self.compression.unwrap_or_default(),
+                acks: self.acks.unwrap_or_default(),
+            },
+        }
+    }
+}
+
+fn check_claim(claim: &Claim, cells: &[&str], systems: &[&str]) -> Result<(), Error> {
+    let says = &claim.says;
+    let is_in = |name: &String, all: &[&str]| all.contains(&name.as_str());
+    for Contrast { of, over } in std::iter::once(&claim.measured).chain(&claim.isolated) {
+        if let Some(unknown) = std::iter::once(of).chain(over).find(|name| !is_in(name, cells)) {
+            let cells = cells.join("; ");
+            return refuse(format!(
+                "claim {says:?}: {unknown:?} is none of the loads, which are: {cells}"
+            ));
+        }
+    }
+    if let Some(unknown) = claim.systems.iter().find(|name| !is_in(name, systems)) {
+        return refuse(format!("claim {says:?}: {unknown:?} is none of the systems"));
+    }
+    match (claim.holds.at_least, claim.holds.at_most) {
+        (None, None) => refuse(format!("claim {says:?}: holds: an end at least")),
+        (Some(low), Some(high)) if low > high => {
+            refuse(format!("claim {says:?}: holds: {low} is above {high}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn refuse(text: String) -> Result<(), Error> {
+    Err(Error::Plan(text))
+}
+
+fn twin<'a>(names: &[&'a str]) -> Option<&'a str> {
+    let mut later = names.iter().enumerate();
+    later.find_map(|(at, name)| names.get(..at)?.contains(name).then_some(*name))
+}
+
+impl Plan {
+    fn rounds(&self) -> u32 {
+        let rounds = self.file.rounds;
+        if self.quick { (rounds / 2).max(rounds.min(QUICK_ROUNDS_MIN)) } else { rounds }
+    }
+
+    /// The systems that can be started, and why the others cannot.
+    fn split(&self) -> (Vec<(&str, &SystemFile)>, Vec<LeftOut>) {
+        let (mut there, mut left_out) = (Vec::new(), Vec::new());
+        for (name, system) in self.file.systems.iter().zip(&self.systems) {
+            match system.missing(&self.installations) {
+                None => there.push((name.as_str(), system)),
+                Some(reason) => {
+                    left_out.push(LeftOut { system: name.clone(), reason: reason.into() });
+                }
+            }
+        }
+        (there, left_out)
+    }
+}
+
+/// Runs the survey.
+///
+/// # Errors
+/// [`Error::Plan`] where no system is there, otherwise as [`super::overhead::run`].
+pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error> {
+    let file = &plan.file;
+    file.check()?;
+    let (there, left_out) = plan.split();
+    if let (true, Some(first)) = (there.is_empty(), left_out.first()) {
+        return Err(Error::Plan(format!("{}: {}", first.system, first.reason)));
+    }
+    let loads = file.loads();
+    let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
+    let scenarios: Vec<&Load> = loads.iter().filter(|load| load.cell.from.is_none()).collect();
+    let of_each = 1 + count(scenarios.len()) + plan.rounds() * count(loads.len());
+    let steps = count(there.len()) * of_each;
+    let mut bench = Bench::new(plan.seed, steps, progress);
+    let mut running = Vec::new();
+    for (name, system) in &there {
+        bench.step(&format!("Start {name}"));
+        running.push(Running::start(plan, name, system)?);
+    }
+    let environment = Environment::inspect(&plan.version, &plan.work_directory);
+    // A JVM compiles what it runs often, and the first round should not pay for that.
+    for scenario in &scenarios {
+        let workload = file.workload(&scenario.settings, plan.quick);
+        for system in &running {
+            bench.probe(&system.path, &workload)?;
+        }
+    }
+    let case = |load: &Load| Case {
+        name: load.cell.name.clone(),
+        workload: file.workload(&load.settings, plan.quick),
+        reading: None,
+    };
+    let cases: Vec<Case> = loads.iter().map(case).collect();
+    for round in 0..plan.rounds() {
+        run_round(&mut bench, &mut running, &cases, round)?;
+    }
+    for system in running {
+        system.system.stop()?;
+    }
+    let cells: Vec<Cell> = loads.into_iter().map(|load| load.cell).collect();
+    for check in left_out.iter().map(absence).chain([codecs_differ(bench.runs())]) {
+        bench.note(check);
+    }
+    let record = SurveyRecord {
+        question: file.question.trim().into(),
+        hypothesis: file.hypothesis.trim().into(),
+        source: file.source.clone(),
+        cells,
+        claims: file.claims.clone(),
+        remarks: file.remarks.clone(),
+        left_out,
+    };
+    bench.finish_with(
+        Frame {
+            experiment: Experiment::Survey(record),
+            quick: plan.quick,
+            environment,
+            arms: there.iter().map(|(name, it)| Arm::of(name, it.description.trim())).collect(),
+            objectives: Vec::new(),
+        },
+        checks::all,
+    )
+}
+
+/// Every load on every system, forwards in even rounds and backwards in odd ones.
+fn run_round(
+    bench: &mut Bench<'_>,
+    running: &mut [Running],
+    cases: &[Case],
+    round: u32,
+) -> Result<(), Error> {
+    let places = cases.iter().flat_map(|case| (0..running.len()).map(move |at| (case, at)));
+    let mut order: Vec<(&Case, usize)> = places.collect();
+    if !round.is_multiple_of(2) {
+        order.reverse();
+    }
+    for (case, at) in order {
+        let Some(system) = running.get_mut(at) else { continue };
+        bench.run_case(&system.path, case, round)?;
+        system.system.check_alive()?;
+    }
+    Ok(())
+}
+
+fn absence(LeftOut { system, reason }: &LeftOut) -> Check {
+    Check {
+        name: format!("system {system}"),
+        passed: false,
+        weight: Weight::Note,
+        found: format!("left out: {reason}"),
+        demanded: "there".into(),
+    }
+}
+
+/// A generator whose codecs all store the same bytes says nothing of codecs. Random values are not
+/// made to be shortened.
+fn codecs_differ(runs: &[RunRecord]) -> Check {
+    let is_compressed = |run: &&RunRecord| run.workload.tuning.compression != Codec::None;
+    let is_random = |run: &RunRecord| run.workload.filler == Filler::Random;
+    let shortened = runs.iter().filter(is_compressed).filter(|run| !is_random(run));
+    let mut cases: Vec<(&str, Vec<f64>)> = Vec::new();
+    for run in shortened {
+        let ratio = Metric::CompressionRatio.of(run);
+        match cases.iter_mut().find(|(case, _)| *case == run.case) {
+            Some((_, ratios)) => ratios.extend(ratio),
+            None => cases.push((&run.case, ratio.into_iter().collect())),
+        }
+    }
+    let ratios = cases.iter().map(|(case, ratios)| (*case, median(ratios)));
+    let worst = ratios.min_by(|one, other| one.1.total_cmp(&other.1));
+    Check {
+        name: "codecs shorten what can be shortened: values by stored bytes".into(),
+        passed: worst.is_none_or(|(_, ratio)| ratio >= 1.0 + CODEC_SHARE_MIN),
+        weight: Weight::Validity,
+        found: worst.map_or("no load with a codec".into(), |(case, ratio)| {
+            format!("{ratio:.2} x at least ({case})")
+        }),
+        demanded: format!(">= {} x", 1.0 + CODEC_SHARE_MIN),
+    }
+}
+
+/// A system that runs.
+struct Running {
+    path: Path,
+    system: RunningSystem,
+}
+
+impl Running {
+    fn start(plan: &Plan, name: &str, file: &SystemFile) -> Result<Self, Error> {
+        let directory = plan.work_directory.join(name);
+        std::fs::create_dir_all(&directory)
+            .map_err(Error::machine(format!("making {}", directory.display())))?;
+        let system = file.start(&plan.installations, &directory)?;
+        let path = Path::to(name, system.bootstrap().to_string(), system.accounted())?;
+        Ok(Self { path, system })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,169 @@
+//! Surveys: what is refused, and what loads are made of what a file says.
+
+use super::*;
+use crate::report::sample;
+
+const FILE: &str = r#"{
+    "question": "q", "hypothesis": "h", "systems": ["moldau", "kafka"], "rounds": 8,
+    "warmup_ms": 400, "window_ms": 8000,
+    "load": {"record_bytes": 1024, "payload": "random", "acks": "leader"},
+    "scenarios": [
+        {"name": "one", "load": {"outstanding": 1, "record_bytes": 128, "batch_bytes": 128}},
+        {"name": "many", "load": {"outstanding": 32}}],
+    "factors": [
+        {"from": "many", "levels": [{"outstanding": 1}, {"outstanding": 64}]},
+        {"from": "many", "levels": [{"compression": "snappy"}]}],
+    "claims": [{"says": "s", "at": "a", "figure": "produce_records", "published": 2.43,
+        "holds": {"at_least": 2.0}, "measured": {"of": "many", "over": "one"},
+        "isolated": [{"of": "many, compression snappy", "over": "many"}]}]}"#;
+
+fn file() -> SurveyFile {
+    serde_json::from_str(FILE).unwrap()
+}
+
+fn level(text: &str) -> Settings {
+    serde_json::from_str(text).unwrap()
+}
+
+fn refused(change: impl FnOnce(&mut SurveyFile)) -> String {
+    let mut file = file();
+    change(&mut file);
+    file.check().unwrap_err().to_string()
+}
+
+#[test]
+fn loads_stand_behind_the_scenario_that_they_differ_from() {
+    let file = file();
+    file.check().unwrap();
+    let loads = file.loads();
+    let names: Vec<&str> = loads.iter().map(|load| load.cell.name.as_str()).collect();
+    let expected =
+        ["one", "many", "many, outstanding 1", "many, outstanding 64", "many, compression snappy"];
+    assert_eq!(names, expected);
+    let workload = |at: usize| file.workload(&loads[at].settings, false);
+    let [one, many, snappy] = [workload(0), workload(1), workload(4)];
+    assert_eq!((one.pace, one.record_bytes), (Pace::Closed { outstanding: 1 }, 128));
+    assert_eq!((many.record_bytes, many.batch_bytes, many.linger_us), (1024, 16_384, 0));
+    assert_eq!(many.tuning, Tuning { compression: Codec::None, acks: Acks::Leader });
+    // One setting apart, and no more.
+    let tuning = Tuning { compression: Codec::Snappy, ..many.tuning };
+    assert_eq!(snappy, Workload { tuning, ..many });
+}
+
+#[test]
+fn a_pace_replaces_a_pace() {
+    let rate = level(r#"{"records_per_second": 100, "consumers": 3}"#);
+    let settings = rate.over(&level(r#"{"outstanding": 5, "partitions": 2}"#));
+    settings.check().unwrap();
+    let workload = settings.workload(0, 1);
+    assert!(matches!(workload.pace, Pace::Scheduled { per_second: 100, .. }));
+    assert_eq!((workload.partitions, workload.consume, workload.tails), (2, true, 2));
+}
+
+#[test]
+fn a_factor_that_changes_more_than_one_setting_is_refused() {
+    let with = |levels: &[&str]| {
+        let levels: Vec<Settings> = levels.iter().map(|text| level(text)).collect();
+        refused(|file| file.factors[0].levels = levels)
+    };
+    assert_eq!(
+        with(&[r#"{"compression": "snappy", "outstanding": 64}"#]),
+        "invalid plan: factors.levels, from \"many\": a level changes one setting, not 2"
+    );
+    assert_eq!(
+        with(&[r#"{"outstanding": 64}"#, r#"{"linger_us": 1}"#]),
+        "invalid plan: factors.levels, from \"many\": all change one setting, not outstanding and \
+         linger_us"
+    );
+    assert_eq!(
+        with(&[r#"{"outstanding": 32}"#]),
+        "invalid plan: factors.levels, from \"many\": outstanding is 32 there already"
+    );
+    assert!(with(&[]).ends_with("one at least"));
+    assert_eq!(
+        refused(|file| file.factors[0].from = "most".into()),
+        "invalid plan: factors.from: \"most\" is none of the scenarios \"one\", \"many\""
+    );
+}
+
+#[test]
+fn a_survey_that_cannot_be_measured_is_refused() {
+    assert_eq!(
+        refused(|file| file.claims[0].isolated[0].of = "many, snappy".into()),
+        "invalid plan: claim \"s\": \"many, snappy\" is none of the loads, which are: one; many; \
+         many, outstanding 1; many, outstanding 64; many, compression snappy"
+    );
+    let named = |file: &mut SurveyFile| file.claims[0].systems = vec!["kroxylicious".into()];
+    assert!(refused(named).ends_with("\"kroxylicious\" is none of the systems"));
+    assert!(refused(|file| file.claims[0].holds.at_most = Some(1.0)).ends_with("2 is above 1"));
+    assert!(refused(|file| file.claims[0].holds.at_least = None).ends_with("an end at least"));
+    assert!(refused(|file| file.systems.clear()).contains("systems: 1 to 8"));
+    assert!(refused(|file| file.systems[1] = "moldau".into()).contains("is there twice"));
+    assert!(refused(|file| file.scenarios[1].name = "one".into()).contains("none of the scen"));
+    assert!(refused(|file| file.rounds = 0).contains("rounds: 1 to 1000"));
+    assert!(refused(|file| file.load.producers = Some(0)).contains("load \"one\": "));
+    let both = |file: &mut SurveyFile| file.scenarios[0].load.records_per_second = Some(1);
+    assert!(refused(both).contains("exclude each other"));
+    let twice = |file: &mut SurveyFile| {
+        let again = file.factors[1].clone();
+        file.factors.push(again);
+    };
+    assert!(refused(twice).contains("\"many, compression snappy\" is there twice"));
+}
+
+#[test]
+fn the_short_form_halves_rounds_and_quarters_windows() {
+    let plan = |quick| Plan {
+        file: file(),
+        systems: Vec::new(),
+        installations: Installations::default(),
+        version: String::new(),
+        work_directory: "work".into(),
+        seed: 1,
+        quick,
+    };
+    assert_eq!((plan(false).rounds(), plan(true).rounds()), (8, 4));
+    let short = file().workload(&Settings::default(), true);
+    assert_eq!((short.warmup_ms, short.window_ms), (100, 2_000));
+}
+
+#[test]
+fn systems_that_are_not_there_are_left_out_with_the_reason() {
+    let system = |bootstrap: &str| SystemFile {
+        description: String::new(),
+        bootstrap: bootstrap.into(),
+        processes: Vec::new(),
+    };
+    let plan = Plan {
+        file: file(),
+        systems: vec![system("127.0.0.1:1"), system("${kafka}")],
+        installations: Installations::default(),
+        version: String::new(),
+        work_directory: "work".into(),
+        seed: 1,
+        quick: false,
+    };
+    let (there, left_out) = plan.split();
+    assert_eq!(there.len(), 1);
+    let [left_out] = left_out.as_slice() else { panic!("{left_out:?}") };
+    assert_eq!(left_out.system, "kafka");
+    assert!(absence(left_out).found.contains("cargo xtask peers"));
+}
+
+#[test]
+fn a_codec_that_shortens_nothing_makes_a_survey_invalid() {
+    let run = |codec, filler, stored_bytes| {
+        let mut run = sample::result().runs.remove(0);
+        run.workload.tuning.compression = codec;
+        run.workload.filler = filler;
+        run.audit.delivered = 1_000;
+        run.stored_bytes = stored_bytes;
+        run
+    };
+    let passed = |runs: &[RunRecord]| codecs_differ(runs).passed;
+    // 1,000 values of 1 KB each.
+    assert!(passed(&[run(Codec::Lz4, Filler::Text, 400_000)]));
+    assert!(!passed(&[run(Codec::Lz4, Filler::Text, 1_020_000)]));
+    assert!(passed(&[run(Codec::Lz4, Filler::Random, 1_030_000)]));
+    assert!(passed(&[run(Codec::None, Filler::Text, 1_030_000)]));
+}

@@ -1,0 +1,442 @@
+//! Systems under test that are files: which processes they are made of, how each is started, told
+//! to be ready, stopped and accounted.
+//!
+//! Texts of a file may hold variables, each known when the system is started:
+//!
+//! | variable | stands for |
+//! |---|---|
+//! | `${address.NAME}`, `${port.NAME}` | a free loopback address of that name, and its port |
+//! | `${dir}` | the directory of the process, made for it and empty |
+//! | `${moldau}`, `${java}` | executables |
+//! | `${kafka}`, `${kroxylicious}` | class path of Apache Kafka, directory of Kroxylicious |
+//! | `${external}` | where a cluster is that runs already |
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde::Deserialize;
+
+use super::{Process, ProcessSpec, Ready, free_addresses};
+use crate::error::Error;
+
+/// Most processes of a system: three brokers with a proxy before each, and some to spare.
+const PROCESSES_MAX: usize = 8;
+
+/// Most addresses of a system: each process has a few.
+const ADDRESSES_MAX: usize = 32;
+
+/// Longest wait for a process to end: what needs more has to be killed.
+const STOP_WITHIN_MS_MAX: u64 = 60_000;
+
+/// The variables that have no name of the file's own.
+const PLAIN_VARIABLES: [&str; 6] = ["dir", "moldau", "java", "kafka", "kroxylicious", "external"];
+
+/// What begins a variable that has one.
+const NAMED_VARIABLES: [&str; 2] = ["address.", "port."];
+
+/// A system, as its file says.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SystemFile {
+    /// What it is, for people.
+    pub description: String,
+    /// Where clients connect.
+    pub bootstrap: String,
+    /// Its processes, in the order in which they are started; none for a cluster that runs already.
+    #[serde(default)]
+    pub processes: Vec<ProcessFile>,
+}
+
+/// One process of a system.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProcessFile {
+    /// Its name, which its directory has too.
+    pub name: String,
+    /// What its processor time is accounted as: `broker` or `proxy`.
+    pub role: String,
+    /// Texts written to its directory before it starts, by file name.
+    #[serde(default)]
+    pub files: BTreeMap<String, String>,
+    /// Commands that run to their end before it starts, each a program and its arguments.
+    #[serde(default)]
+    pub prepare: Vec<Vec<String>>,
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// Environment variables on top of the inherited ones.
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
+    /// What tells that it is ready.
+    pub ready: ReadyFile,
+    /// How it is ended.
+    #[serde(default)]
+    pub stop: Stop,
+}
+
+/// What tells that a process is ready.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReadyFile {
+    /// This address accepts a connection.
+    Tcp(String),
+    /// `IP:PORT/PATH` answers a GET with status 200.
+    Http(String),
+}
+
+/// How a process is ended: by a signal, and by SIGKILL if it is still there after a time.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Stop {
+    /// The signal.
+    pub signal: StopSignal,
+    /// The time, ms.
+    pub within_ms: u64,
+}
+
+impl Default for Stop {
+    fn default() -> Self {
+        Self { signal: StopSignal::Term, within_ms: 10_000 }
+    }
+}
+
+/// A signal that asks a process to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopSignal {
+    /// SIGTERM.
+    Term,
+    /// SIGINT.
+    Int,
+    /// SIGKILL.
+    Kill,
+}
+
+/// What the variables of system files stand for; what is not there is `None`, and systems that need
+/// it are left out.
+#[derive(Clone, Debug, Default)]
+pub struct Installations {
+    /// The `moldau` executable.
+    pub moldau: String,
+    /// The `java` executable.
+    pub java: String,
+    /// Class path of Apache Kafka.
+    pub kafka: Option<String>,
+    /// Directory of Kroxylicious.
+    pub kroxylicious: Option<String>,
+    /// Bootstrap address of a cluster that runs already.
+    pub external: Option<String>,
+}
+
+impl SystemFile {
+    /// Refuses what cannot be started.
+    ///
+    /// # Errors
+    /// [`Error::Plan`], naming the process.
+    pub fn check(&self) -> Result<(), Error> {
+        let refuse = |text: String| Err(Error::Plan(text));
+        if self.processes.len() > PROCESSES_MAX {
+            return refuse(format!("processes: at most {PROCESSES_MAX} of them"));
+        }
+        for (at, process) in self.processes.iter().enumerate() {
+            let name = &process.name;
+            let is_word = |c: char| c.is_ascii_alphanumeric() || c == '-';
+            if name.is_empty() || !name.chars().all(is_word) {
+                return refuse(format!(
+                    "processes.name: {name:?} is no word of letters and digits"
+                ));
+            }
+            if self.processes.iter().take(at).any(|other| other.name == *name) {
+                return refuse(format!("processes.name: {name:?} is there twice"));
+            }
+            if !["broker", "proxy"].contains(&process.role.as_str()) {
+                let role = &process.role;
+                return refuse(format!("process {name}: role: {role:?} is none of broker, proxy"));
+            }
+            if process.command.is_empty() || process.prepare.iter().any(Vec::is_empty) {
+                return refuse(format!("process {name}: a command has a program at least"));
+            }
+            if process.files.keys().any(|file| Path::new(file).file_name() != Some(file.as_ref())) {
+                return refuse(format!("process {name}: files: a name is no path"));
+            }
+            if process.stop.within_ms > STOP_WITHIN_MS_MAX {
+                return refuse(format!(
+                    "process {name}: stop.within_ms: {STOP_WITHIN_MS_MAX} at most"
+                ));
+            }
+        }
+        match self.address_names().len() {
+            0..=ADDRESSES_MAX => Ok(()),
+            _ => refuse(format!("at most {ADDRESSES_MAX} names of addresses")),
+        }
+    }
+
+    /// The first variable of the file that is none, as it stands there, and the known ones.
+    #[must_use]
+    pub fn unknown_variable(&self) -> Option<(String, Vec<String>)> {
+        let is_known = |name: &str| {
+            PLAIN_VARIABLES.contains(&name) || NAMED_VARIABLES.iter().any(|it| has_name(name, it))
+        };
+        let texts = self.texts();
+        let unknown = texts.iter().flat_map(|text| variables(text)).find(|name| !is_known(name))?;
+        let names = self.address_names();
+        let named = names.iter().flat_map(|name| NAMED_VARIABLES.map(|it| format!("{it}{name}")));
+        let known = PLAIN_VARIABLES.iter().map(ToString::to_string).chain(named);
+        Some((unknown.to_string(), known.collect()))
+    }
+
+    /// What the system needs and is not there, in words.
+    #[must_use]
+    pub fn missing(&self, installations: &Installations) -> Option<&'static str> {
+        let texts = self.texts();
+        let needs = |name: &str| texts.iter().any(|text| variables(text).any(|it| it == name));
+        let Installations { kafka, kroxylicious, external, .. } = installations;
+        [
+            (kafka, "kafka", "Apache Kafka is not there; fetch it with: cargo xtask peers"),
+            (
+                kroxylicious,
+                "kroxylicious",
+                "Kroxylicious is not there; fetch it with: cargo xtask peers",
+            ),
+            (external, "external", "no cluster was named; name one with: --external HOST:PORT"),
+        ]
+        .into_iter()
+        .find_map(|(found, name, words)| (found.is_none() && needs(name)).then_some(words))
+    }
+
+    /// Starts the processes one after the other below `directory`, which must exist.
+    ///
+    /// # Errors
+    /// [`Error::Plan`] for a variable that is not known or whose installation is not there,
+    /// otherwise as [`Process::start`].
+    pub fn start(
+        &self,
+        installations: &Installations,
+        directory: &Path,
+    ) -> Result<RunningSystem, Error> {
+        self.check()?;
+        let mut scope = Scope { installations, addresses: self.addresses()?, directory: None };
+        let bootstrap = scope.expand(&self.bootstrap)?;
+        let mut running = RunningSystem { bootstrap, processes: Vec::new() };
+        for file in &self.processes {
+            let own = directory.join(&file.name);
+            fs::create_dir_all(&own)
+                .map_err(Error::machine(format!("making {}", own.display())))?;
+            scope.directory = Some(own.display().to_string());
+            running.processes.push((file.start(&scope, &own)?, file.stop));
+        }
+        Ok(running)
+    }
+
+    fn addresses(&self) -> Result<BTreeMap<String, SocketAddr>, Error> {
+        let names = self.address_names();
+        Ok(names.into_iter().zip(free_addresses::<ADDRESSES_MAX>()?).collect())
+    }
+
+    fn address_names(&self) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        for text in self.texts() {
+            for name in variables(text) {
+                let stripped = NAMED_VARIABLES.iter().find_map(|prefix| name.strip_prefix(prefix));
+                if let Some(name) = stripped
+                    && !names.iter().any(|known| known == name)
+                {
+                    names.push(name.to_string());
+                }
+            }
+        }
+        names
+    }
+
+    /// Every text that may hold variables.
+    fn texts(&self) -> Vec<&str> {
+        let mut texts = vec![self.bootstrap.as_str()];
+        for process in &self.processes {
+            let (ReadyFile::Tcp(ready) | ReadyFile::Http(ready)) = &process.ready;
+            texts.push(ready);
+            texts.extend(process.files.values().map(String::as_str));
+            texts.extend(process.prepare.iter().flatten().map(String::as_str));
+            texts.extend(process.command.iter().map(String::as_str));
+            texts.extend(process.environment.values().map(String::as_str));
+        }
+        texts
+    }
+}
+
+impl ProcessFile {
+    fn start(&self, scope: &Scope<'_>, directory: &Path) -> Result<Process, Error> {
+        for (name, text) in &self.files {
+            let path = directory.join(name);
+            fs::write(&path, scope.expand(text)?)
+                .map_err(Error::machine(format!("writing {}", path.display())))?;
+        }
+        for command in &self.prepare {
+            self.prepare(&scope.expand_all(command)?, directory)?;
+        }
+        let mut command = scope.expand_all(&self.command)?.into_iter();
+        let program = command.next().unwrap_or_default();
+        let environment = self.environment.iter();
+        let spec = ProcessSpec {
+            role: self.role.clone(),
+            program: program.into(),
+            args: command.map(Into::into).collect(),
+            env: environment
+                .map(|(name, value)| Ok((name.clone(), scope.expand(value)?)))
+                .collect::<Result<_, Error>>()?,
+            ready: self.ready.expand(scope)?,
+        };
+        Process::start(&spec, directory)
+    }
+
+    fn prepare(&self, command: &[String], directory: &Path) -> Result<(), Error> {
+        let Some((program, arguments)) = command.split_first() else { return Ok(()) };
+        let log = directory.join("prepare.log");
+        let output =
+            fs::File::create(&log).map_err(Error::machine(format!("writing {}", log.display())))?;
+        let status = Command::new(program)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(output)
+            .status()
+            .map_err(Error::machine(format!("starting {program}")))?;
+        if status.success() {
+            return Ok(());
+        }
+        let system = format!("what prepares {}", self.name);
+        Err(Error::Ended { system, status: status.to_string(), log })
+    }
+}
+
+impl ReadyFile {
+    fn expand(&self, scope: &Scope<'_>) -> Result<Ready, Error> {
+        let address = |text: &str| {
+            let refused = |_| Error::Plan(format!("ready: {text:?} is not an address, IP:PORT"));
+            text.parse::<SocketAddr>().map_err(refused)
+        };
+        match self {
+            Self::Tcp(text) => Ok(Ready::Tcp(address(&scope.expand(text)?)?)),
+            Self::Http(text) => {
+                let text = scope.expand(text)?;
+                let (host, path) = text.split_once('/').unwrap_or((&text, ""));
+                Ok(Ready::Http(address(host)?, format!("/{path}")))
+            }
+        }
+    }
+}
+
+/// A system that runs; its processes end when it is dropped.
+#[derive(Debug)]
+pub struct RunningSystem {
+    bootstrap: String,
+    processes: Vec<(Process, Stop)>,
+}
+
+impl RunningSystem {
+    /// Where clients connect.
+    #[must_use]
+    pub fn bootstrap(&self) -> &str {
+        &self.bootstrap
+    }
+
+    /// What is accounted: role and process id of each process.
+    #[must_use]
+    pub fn accounted(&self) -> Vec<(String, u32)> {
+        self.processes.iter().map(|(it, _)| (it.role().to_string(), it.pid())).collect()
+    }
+
+    /// Finds out whether all of it still runs.
+    ///
+    /// # Errors
+    /// [`Error::Ended`] when a process does not.
+    pub fn check_alive(&mut self) -> Result<(), Error> {
+        self.processes.iter_mut().try_for_each(|(process, _)| process.check_alive())
+    }
+
+    /// Ends the processes as their file says, the last first.
+    ///
+    /// # Errors
+    /// [`Error::Machine`] when the operating system refuses.
+    pub fn stop(self) -> Result<(), Error> {
+        self.processes.into_iter().rev().try_for_each(|(process, stop)| {
+            let signal = match stop.signal {
+                StopSignal::Term => Signal::TERM,
+                StopSignal::Int => Signal::INT,
+                StopSignal::Kill => Signal::KILL,
+            };
+            process.stop_by(signal, Duration::from_millis(stop.within_ms)).map(|_| ())
+        })
+    }
+}
+
+/// What variables stand for.
+struct Scope<'a> {
+    installations: &'a Installations,
+    addresses: BTreeMap<String, SocketAddr>,
+    /// Directory of the process; a system as such has none.
+    directory: Option<String>,
+}
+
+impl Scope<'_> {
+    fn expand_all(&self, texts: &[String]) -> Result<Vec<String>, Error> {
+        texts.iter().map(|text| self.expand(text)).collect()
+    }
+
+    fn expand(&self, text: &str) -> Result<String, Error> {
+        let mut expanded = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some((before, name, after)) = next_variable(rest) {
+            expanded += before;
+            expanded += &self.value(name)?;
+            rest = after;
+        }
+        Ok(expanded + rest)
+    }
+
+    fn value(&self, name: &str) -> Result<String, Error> {
+        let Installations { moldau, java, kafka, kroxylicious, external } = self.installations;
+        let address = |prefix| self.addresses.get(name.strip_prefix(prefix)?);
+        let value = match name {
+            "dir" => self.directory.clone(),
+            "moldau" => Some(moldau.clone()),
+            "java" => Some(java.clone()),
+            "kafka" => kafka.clone(),
+            "kroxylicious" => kroxylicious.clone(),
+            "external" => external.clone(),
+            _ => address("address.")
+                .map(ToString::to_string)
+                .or_else(|| address("port.").map(|address| address.port().to_string())),
+        };
+        value.ok_or_else(|| Error::Plan(format!("${{{name}}} stands for nothing here")))
+    }
+}
+
+/// The names of the variables of a text.
+fn variables(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let (_, name, after) = next_variable(rest)?;
+        rest = after;
+        Some(name)
+    })
+}
+
+/// The text before the next variable, its name, and the text after it.
+fn next_variable(text: &str) -> Option<(&str, &str, &str)> {
+    let (before, rest) = text.split_once("${")?;
+    let (name, after) = rest.split_once('}')?;
+    Some((before, name, after))
+}
+
+fn has_name(variable: &str, prefix: &str) -> bool {
+    variable.strip_prefix(prefix).is_some_and(|name| {
+        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
+    })
+}
+
+#[cfg(test)]
+mod tests;

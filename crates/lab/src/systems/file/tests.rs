@@ -1,0 +1,131 @@
+//! Systems that are files, made of shells.
+
+use super::*;
+
+fn parsed(text: &str) -> SystemFile {
+    serde_json::from_str(text).unwrap()
+}
+
+/// Two processes that do nothing: the first writes down what it was started with.
+fn system() -> SystemFile {
+    parsed(
+        r#"{
+        "description": "a shell and a relay of its words", "bootstrap": "${address.front}",
+        "processes": [
+            {"name": "back", "role": "broker",
+             "files": {"server.conf": "listen=${address.back}\nport=${port.back}\n"},
+             "prepare": [["/bin/sh", "-c", "cp ${dir}/server.conf ${dir}/copied"]],
+             "command": ["/bin/sh", "-c", "echo $WORD > ${dir}/said; exec sleep 1000"],
+             "environment": {"WORD": "${moldau}"},
+             "ready": {"tcp": "${external}"},
+             "stop": {"signal": "kill", "within_ms": 100}},
+            {"name": "front", "role": "proxy",
+             "command": ["/bin/sh", "-c", "exec sleep 1000"], "ready": {"tcp": "${external}"}}
+        ]}"#,
+    )
+}
+
+fn refused(change: impl FnOnce(&mut SystemFile)) -> String {
+    let mut file = system();
+    change(&mut file);
+    file.check().unwrap_err().to_string()
+}
+
+#[test]
+fn a_system_is_prepared_started_accounted_and_stopped() {
+    let directory = tempfile::tempdir().unwrap();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let installations = Installations {
+        moldau: "the-word".into(),
+        external: Some(listener.local_addr().unwrap().to_string()),
+        ..Installations::default()
+    };
+    let mut running = system().start(&installations, directory.path()).unwrap();
+    let read = |name: &str| fs::read_to_string(directory.path().join(name)).unwrap_or_default();
+    while read("back/said").is_empty() {
+        running.check_alive().unwrap();
+        std::thread::yield_now();
+    }
+    assert_eq!(read("back/said").trim(), "the-word");
+    let copied = read("back/copied");
+    let (address, port) = copied.trim().split_once("\nport=").unwrap();
+    assert_eq!(address, format!("listen=127.0.0.1:{port}"));
+    assert!(running.bootstrap().starts_with("127.0.0.1:"));
+    assert_ne!(running.bootstrap(), address.trim_start_matches("listen="));
+    let accounted = running.accounted();
+    let roles: Vec<&str> = accounted.iter().map(|(role, _)| role.as_str()).collect();
+    assert_eq!(roles, ["broker", "proxy"]);
+    running.stop().unwrap();
+    for (_, pid) in accounted {
+        assert!(!Path::new(&format!("/proc/{pid}")).exists());
+    }
+}
+
+#[test]
+fn what_prepares_and_fails_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut file = system();
+    file.processes[0].prepare = vec![vec!["/bin/false".into()]];
+    let installations =
+        Installations { external: Some("127.0.0.1:1".into()), ..Installations::default() };
+    let error = file.start(&installations, directory.path()).unwrap_err();
+    assert!(error.to_string().starts_with("what prepares back ended with"), "{error}");
+}
+
+#[test]
+fn a_system_that_cannot_be_started_is_refused() {
+    system().check().unwrap();
+    assert_eq!(
+        refused(|file| file.processes[1].name = "back".into()),
+        "invalid plan: processes.name: \"back\" is there twice"
+    );
+    assert_eq!(
+        refused(|file| file.processes[0].role = "brokr".into()),
+        "invalid plan: process back: role: \"brokr\" is none of broker, proxy"
+    );
+    assert!(refused(|file| file.processes[0].name = "../up".into()).contains("no word"));
+    assert!(refused(|file| file.processes[0].command.clear()).contains("a program at least"));
+    assert!(refused(|file| file.processes[0].stop.within_ms = 60_001).contains("60000 at most"));
+    let outside = |file: &mut SystemFile| {
+        file.processes[0].files.insert("../up".into(), String::new());
+    };
+    assert!(refused(outside).contains("a name is no path"));
+}
+
+#[test]
+fn a_variable_that_is_none_is_found_with_those_that_are() {
+    assert_eq!(system().unknown_variable(), None);
+    let mut file = system();
+    file.processes[1].command.push("--listen=${adress.front}".into());
+    let (unknown, known) = file.unknown_variable().unwrap();
+    assert_eq!(unknown, "adress.front");
+    assert!(known.contains(&"address.front".to_string()), "{known:?}");
+    assert!(known.contains(&"kroxylicious".to_string()), "{known:?}");
+}
+
+#[test]
+fn a_system_says_what_it_lacks() {
+    let mut file = system();
+    let missing = file.missing(&Installations::default()).unwrap();
+    assert_eq!(missing, "no cluster was named; name one with: --external HOST:PORT");
+    let external = Installations { external: Some("h:1".into()), ..Installations::default() };
+    assert_eq!(file.missing(&external), None);
+    file.processes[0].environment.insert("CLASSPATH".into(), "${kafka}".into());
+    assert!(file.missing(&external).unwrap().starts_with("Apache Kafka is not there"));
+    let there = Installations { kafka: Some("a.jar".into()), ..external };
+    assert_eq!(file.missing(&there), None);
+}
+
+#[test]
+fn readiness_over_http_has_a_path() {
+    let installations =
+        Installations { external: Some("127.0.0.1:9".into()), ..Default::default() };
+    let scope =
+        Scope { installations: &installations, addresses: BTreeMap::new(), directory: None };
+    let expand = |text: &str| ReadyFile::Http(text.into()).expand(&scope);
+    let address = "127.0.0.1:9".parse().unwrap();
+    assert_eq!(expand("${external}/readyz").unwrap(), Ready::Http(address, "/readyz".into()));
+    let error = expand("localhost/readyz").unwrap_err().to_string();
+    assert_eq!(error, "invalid plan: ready: \"localhost\" is not an address, IP:PORT");
+    assert!(expand("${dir}").unwrap_err().to_string().contains("${dir} stands for nothing here"));
+}

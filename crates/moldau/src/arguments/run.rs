@@ -1,0 +1,39 @@
+//! The arguments of `moldau lab run`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// Where systems of others lie. What is not there is left out of an experiment.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct PeerOptions {
+    /// File with the class path of Apache Kafka [default: kafka/classpath in the cache].
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kafka_classpath: Option<PathBuf>,
+    /// Directory of Kroxylicious [default: kroxylicious in the cache].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) kroxylicious: Option<PathBuf>,
+    /// Java that runs them.
+    #[arg(long, value_name = "FILE", default_value = "java")]
+    pub(crate) java: PathBuf,
+    /// A cluster that runs already, for systems that are `external`.
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) external: Option<String>,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct RunOptions {
+    /// The experiment file (YAML), or the name of one that `moldau lab list` knows.
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) peers: PeerOptions,
+    /// Half the rounds and a quarter of the windows.
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Directory under which the run's own directory is made.
+    #[arg(long, value_name = "DIR", default_value = "lab-runs")]
+    pub(crate) out: PathBuf,
+    /// Print the result as one JSON document.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
