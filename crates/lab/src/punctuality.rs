@@ -67,6 +67,15 @@ pub(crate) fn is_saturated(run: &RunRecord) -> bool {
     is_scheduled(run) && (is_behind || has_all && is_late(run))
 }
 
+/// Share of the machine that something else took inside the window of a run: neither the measured
+/// processes nor the hypervisor.
+pub(crate) fn foreign_share(run: &RunRecord) -> f64 {
+    let own_ns: u64 = run.processes.iter().map(|usage| usage.cpu_ns).sum();
+    let ticks = run.host.busy_ticks + run.host.idle_ticks + run.host.steal_ticks;
+    let foreign_ns = TICK_NS * float(run.host.busy_ticks) - float(own_ns);
+    (foreign_ns / (TICK_NS * float(ticks.max(1)))).max(0.0)
+}
+
 /// Whether the target cannot keep up with the rate of all these runs: at least half say so.
 pub(crate) fn cannot_keep_up(runs: &[&RunRecord]) -> bool {
     let saturated = runs.iter().filter(|run| is_saturated(run)).count();

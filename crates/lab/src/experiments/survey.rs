@@ -16,6 +16,7 @@ use crate::environment::Environment;
 use crate::error::Error;
 use crate::metric::Metric;
 use crate::payload::Filler;
+use crate::punctuality::foreign_share;
 use crate::result::{Arm, Experiment, RunResult};
 use crate::run::RunRecord;
 use crate::schedule::Arrivals;
@@ -43,6 +44,10 @@ const QUICK_WINDOW_MS_MIN: u64 = 1_000;
 /// A codec that changes the stored size of a payload that it should shorten by less than this
 /// share has not done its work.
 const CODEC_SHARE_MIN: f64 = 0.02;
+
+/// Share of the machine that may go elsewhere: the kernel's own work for the network and the disk,
+/// which no process is charged for, is some percent of it.
+const FOREIGN_SHARE_MAX: f64 = 0.2;
 
 /// A survey, as its file says.
 #[derive(Clone, Debug, Deserialize)]
@@ -431,7 +436,8 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
         system.system.stop()?;
     }
     let cells: Vec<Cell> = loads.into_iter().map(|load| load.cell).collect();
-    for check in left_out.iter().map(absence).chain([codecs_differ(bench.runs())]) {
+    let own = [codecs_differ(bench.runs()), machine_is_quiet(bench.runs())];
+    for check in left_out.iter().map(absence).chain(own) {
         bench.note(check);
     }
     let record = SurveyRecord {
@@ -509,6 +515,19 @@ fn codecs_differ(runs: &[RunRecord]) -> Check {
             format!("{ratio:.2} x at least ({case})")
         }),
         demanded: format!(">= {} x", 1.0 + CODEC_SHARE_MIN),
+    }
+}
+
+/// Whoever waits for answers is slowed by all else that runs on the machine, and no lag shows it.
+fn machine_is_quiet(runs: &[RunRecord]) -> Check {
+    let shares: Vec<f64> = runs.iter().map(foreign_share).collect();
+    let found = median(&shares);
+    Check {
+        name: "share of the machine that other processes took, median run".into(),
+        passed: found < FOREIGN_SHARE_MAX,
+        weight: Weight::Validity,
+        found: format!("{:.0} %", found * 100.0),
+        demanded: format!("< {:.0} %", FOREIGN_SHARE_MAX * 100.0),
     }
 }
 

@@ -7,6 +7,7 @@ use super::figure::number;
 use super::grid::Grid;
 use super::html::escape;
 use super::table::NONE;
+use crate::checks::Verdict;
 use crate::metric::{Metric, Unit};
 use crate::result::{RunRecord, RunResult};
 use crate::statistics::median;
@@ -40,8 +41,16 @@ pub(super) fn sentence(result: &RunResult, record: &SurveyRecord) -> String {
     format!("Claims: {}. {measured}", parts.join(", "))
 }
 
+/// Whether figures may be put in sentences: those of a refused survey stay in tables.
+fn holds(result: &RunResult) -> bool {
+    matches!(result.verdict, Verdict::Ok | Verdict::ObjectiveFailed)
+}
+
 /// What became of each claim, and what else is to be said.
 fn answers(result: &RunResult, record: &SurveyRecord) -> Vec<String> {
+    if !holds(result) {
+        return Vec::new();
+    }
     let claims = record.claims.iter().map(|claim| answer(result, record, claim));
     claims.chain(systems(result).iter().filter_map(|it| recommendation(result, it))).collect()
 }
@@ -79,7 +88,7 @@ fn answer(result: &RunResult, record: &SurveyRecord, claim: &Claim) -> String {
     };
     for (index, contrast) in claim.isolated.iter().enumerate() {
         let found = on_each(&|finding| finding.isolated.get(index).copied().flatten(), contrast);
-        text += &format!(" {}: {found}.", capital(&described(record, contrast)));
+        text += &format!(" One setting alone, {}: {found}.", described(record, contrast));
     }
     for left_out in &record.left_out {
         if claim.systems.is_empty() || claim.systems.contains(&left_out.system) {
@@ -119,7 +128,7 @@ fn described(record: &SurveyRecord, contrast: &Contrast) -> String {
     match (cell, over) {
         (Some(Cell { settings, from: Some(from), .. }), Some(over)) if from == over => {
             let words = settings.iter().map(|it| format!("{} {}", it.key, it.value));
-            format!("{} alone, from {from}", words.collect::<Vec<_>>().join(", "))
+            format!("{} from {from}", words.collect::<Vec<_>>().join(", "))
         }
         (_, Some(over)) => format!("{of} over {over}"),
         (_, None) => of.clone(),
@@ -186,7 +195,14 @@ fn claims(result: &RunResult, record: &SurveyRecord) -> Grid {
         "Means over the rounds with 95 % intervals; x is a ratio of two loads of one round. \
          Reproduced: the whole interval lies where the claim holds. Corrected: a setting that the \
          claim names as the cause, changed alone, does not have that effect.",
-        &["claim", "system", "", "published", "measured the same way", "one setting at a time"],
+        &[
+            "claim",
+            "system",
+            "outcome",
+            "published",
+            "measured the same way",
+            "one setting at a time",
+        ],
         rows,
     )
 }
@@ -340,7 +356,7 @@ pub(super) fn markdown(result: &RunResult, record: &SurveyRecord) -> Vec<String>
 /// The sections of the page.
 pub(super) fn html(result: &RunResult, record: &SurveyRecord) -> String {
     let mut html = String::from("<h2>Answers</h2>");
-    for claim in &record.claims {
+    for claim in record.claims.iter().filter(|_| holds(result)) {
         let found = findings(result, claim);
         let outcome = outcome_of(&found);
         let (class, word) = match outcome {
@@ -358,7 +374,7 @@ pub(super) fn html(result: &RunResult, record: &SurveyRecord) -> String {
             escape(&claim.at)
         );
     }
-    for system in systems(result) {
+    for system in systems(result).into_iter().filter(|_| holds(result)) {
         if let Some(text) = recommendation(result, system) {
             html += &format!("<div class=\"card\"><p>{}</p></div>", escape(&text));
         }
@@ -458,12 +474,6 @@ fn ratio(found: Option<Estimate>) -> String {
     interval.map_or(mean.clone(), |it| {
         format!("{mean} [{}, {}]", number(it.low, Unit::Times), number(it.high, Unit::Times))
     })
-}
-
-fn capital(text: &str) -> String {
-    let mut characters = text.chars();
-    let first = characters.next().map(char::to_uppercase).into_iter().flatten();
-    first.chain(characters).collect()
 }
 
 #[cfg(test)]

@@ -151,6 +151,21 @@ fn systems_that_are_not_there_are_left_out_with_the_reason() {
 }
 
 #[test]
+fn a_machine_that_others_keep_busy_makes_a_survey_invalid() {
+    // The sample's processes take 0.8 s of the 12 s of its processors that were not stolen.
+    let run = |busy_ticks| {
+        let mut run = sample::result().runs.remove(0);
+        run.host.busy_ticks = busy_ticks;
+        run.host.idle_ticks = 1_200 - busy_ticks;
+        run
+    };
+    let passed = |busy: [u64; 3]| machine_is_quiet(&busy.map(run)).passed;
+    assert!(passed([100, 200, 1_100]));
+    assert!(!passed([100, 400, 1_100]));
+    assert_eq!(machine_is_quiet(&[run(80)]).found, "0 %");
+}
+
+#[test]
 fn a_codec_that_shortens_nothing_makes_a_survey_invalid() {
     let run = |codec, filler, stored_bytes| {
         let mut run = sample::result().runs.remove(0);

@@ -84,8 +84,8 @@ fn each_claim_has_a_sentence_with_its_outcome_and_intervals() {
         answer,
         "The codec doubles the rate: corrected on ours, reproduced on theirs (published: 2.00 x). \
          Measured the same way, 2 settings changed at once: ours 2.00 x [2.00, 2.00], theirs \
-         2.10 x [2.10, 2.10]. Compression snappy alone, from few: ours 1.01 x [1.01, 1.01], theirs \
-         2.05 x [2.05, 2.05]. Not tested on absent."
+         2.10 x [2.10, 2.10]. One setting alone, compression snappy from few: ours 1.01 x [1.01, \
+         1.01], theirs 2.05 x [2.05, 2.05]. Not tested on absent."
     );
     assert!(ours.starts_with("For throughput on ours: all, 200,300 records/s"), "{ours}");
     assert!(theirs.starts_with("For throughput on theirs: all, 210,315 records/s"), "{theirs}");
@@ -105,6 +105,15 @@ fn tables_show_every_load_one_setting_at_a_time_and_scaling() {
     assert_eq!(scaling[0][3..], ["1.00 [1.00, 1.00]", "100 %"]);
     let loads = only(&grids, "Loads on theirs");
     assert_eq!((loads.len(), loads[0][6].as_str()), (4, "4.0"));
+}
+
+#[test]
+fn figures_of_a_refused_survey_are_in_no_sentence() {
+    let mut result = survey();
+    result.verdict = Verdict::Invalid;
+    assert!(answers(&result, result.survey().unwrap()).is_empty());
+    assert!(!html(&result).unwrap().contains("For throughput on"));
+    assert!(!markdown(&result).contains("settings changed at once"));
 }
 
 #[test]
