@@ -264,6 +264,17 @@ pub fn of_costs(
     ]
 }
 
+/// What is demanded of the generator in a run at a fixed rate.
+pub(crate) fn of_generator(run: &RunRecord) -> Vec<Check> {
+    let runs = [run];
+    vec![
+        schedule_is_kept(&runs),
+        operations_are_answered(&runs),
+        nothing_is_shed(&runs),
+        generator_has_room(&runs, "generator thread at a fixed rate", Weight::Validity),
+    ]
+}
+
 fn something_is_read_back(runs: &[RunRecord], audit: &Audit) -> Check {
     Check {
         name: "the records of at least one run are read back".into(),
@@ -274,7 +285,7 @@ fn something_is_read_back(runs: &[RunRecord], audit: &Audit) -> Check {
     }
 }
 
-fn records_come_back(audit: &Audit) -> Check {
+pub(crate) fn records_come_back(audit: &Audit) -> Check {
     let all_back = audit.is_clean() && audit.acked > 0;
     Check {
         name: "every acknowledged record is read back once, intact, in order, at its offset".into(),

@@ -12,6 +12,7 @@ pub mod fronts;
 pub mod overhead;
 pub mod partitions;
 mod rounds;
+pub mod self_test;
 pub mod side_by_side;
 pub mod storage;
 pub mod survey;

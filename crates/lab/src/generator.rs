@@ -101,6 +101,9 @@ pub struct Setup {
     pub first_producer: u16,
     /// Processes to measure, by role and process id; the generator adds itself.
     pub processes: Vec<(String, u32)>,
+    /// Whether records say what they are and are checked when they come back. Without it they hold
+    /// filler alone and are merely counted: what is left is the cost of the ledger.
+    pub is_accounted: bool,
 }
 
 /// How the clients of a run connect, and what they should see.
@@ -175,6 +178,17 @@ struct Shared<'a> {
     producers_done: AtomicU32,
     /// Records that those have had acknowledged.
     acked: AtomicU64,
+    /// What tells a reader of the end.
+    end: End,
+}
+
+/// What tells a reader that it has read all.
+#[derive(Clone, Copy)]
+enum End {
+    /// So many distinct records came as were acknowledged.
+    Acked,
+    /// All offsets below the ends of the partitions were passed, which are so many together.
+    Offsets(u64),
 }
 
 impl Shared<'_> {
@@ -224,6 +238,7 @@ pub fn produce_watched(setup: &Setup, at_edge: &mut dyn FnMut()) -> Result<Measu
         start: started,
         producers_done: AtomicU32::new(0),
         acked: AtomicU64::new(0),
+        end: End::Acked,
     };
     thread::scope(|scope| {
         let (ready, readiness) = mpsc::sync_channel(SIGNALS_MAX);
@@ -285,6 +300,19 @@ pub fn read_back(setup: &Setup, sent: &[SentLedger]) -> Result<Measured, Error> 
 /// # Errors
 /// As [`produce`].
 pub fn read_back_records(setup: &Setup, records: u64, limit: Duration) -> Result<Measured, Error> {
+    read(setup, records, limit, End::Acked)
+}
+
+/// Reads a topic from its start until all offsets below the ends of its partitions, which are
+/// `offsets` together, are passed: where records may be missing, and nobody should wait for them.
+///
+/// # Errors
+/// As [`produce`].
+pub(crate) fn read_back_offsets(setup: &Setup, offsets: u64) -> Result<Measured, Error> {
+    read(setup, offsets, Duration::MAX, End::Offsets(offsets))
+}
+
+fn read(setup: &Setup, records: u64, limit: Duration, end: End) -> Result<Measured, Error> {
     setup.workload.check()?;
     let (start, started) = watch::channel(None);
     let producers = u32::from(setup.workload.producers);
@@ -293,6 +321,7 @@ pub fn read_back_records(setup: &Setup, records: u64, limit: Duration) -> Result
         start: started,
         producers_done: AtomicU32::new(producers),
         acked: AtomicU64::new(records),
+        end,
     };
     thread::scope(|scope| {
         let (ready, readiness) = mpsc::sync_channel(SIGNALS_MAX);

@@ -9,6 +9,7 @@
 mod mutation;
 mod runs;
 
+pub(crate) use mutation::Fault;
 pub use mutation::{Detection, self_test};
 
 use serde::{Deserialize, Serialize};
@@ -162,6 +163,11 @@ impl DeliveryLedger {
     #[must_use]
     pub fn delivered_count(&self) -> u64 {
         self.lanes().map(|lane| lane.seen.count()).sum()
+    }
+
+    /// Offsets of all partitions that were reached, those without a record included.
+    pub(crate) fn passed_count(&self) -> u64 {
+        self.partitions.iter().map(|partition| partition.next_offset).sum()
     }
 
     fn lanes(&self) -> impl Iterator<Item = &DeliveredLane> {

@@ -8,6 +8,8 @@
 //!   process holds, the machine.
 //! - [`systems`], [`bare_disk`], [`relay`]: the processes under test, what the disk gives without
 //!   them, and the least that a proxy costs.
+//! - [`null_sink`], `faulty_relay`, [`self_test`]: targets whose faults and limits are known, and
+//!   what the laboratory finds about itself with them.
 //! - [`experiments`]: the questions, as plans and functions that run them.
 //! - [`metric`], [`statistics`], [`stall`]: figures, paired differences with intervals, and what a
 //!   stop of the target must look like.
@@ -33,10 +35,12 @@ pub mod cpu;
 pub mod environment;
 mod error;
 pub mod experiments;
+mod faulty_relay;
 pub mod generator;
 pub mod histograms;
 pub mod ledger;
 pub mod metric;
+pub mod null_sink;
 pub mod objective;
 pub mod partitions;
 pub mod payload;
@@ -47,6 +51,7 @@ pub mod resources;
 pub mod result;
 pub mod run;
 pub mod schedule;
+pub mod self_test;
 pub mod sizing;
 pub mod stall;
 pub mod statistics;

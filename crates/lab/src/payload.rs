@@ -21,6 +21,8 @@
 //! filter that hides the account, that is with eight asterisks in its place: a value that was not
 //! masked is damaged.
 
+mod corpus;
+
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
@@ -128,15 +130,20 @@ impl Header {
 }
 
 /// What a value is made of beside its header.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Filler {
     /// Random bytes: no codec makes them smaller.
     Random,
     /// Words of a small vocabulary with natural frequencies: codecs reach 2 to 5 times.
+    #[default]
     Text,
     /// The same in a JSON document.
     Json,
+    /// Lines of a server's log.
+    Logs,
+    /// Orders in Avro's binary form, without names: codecs find little.
+    Avro,
 }
 
 impl Filler {
@@ -144,7 +151,7 @@ impl Filler {
     #[must_use]
     pub fn record_bytes_min(self) -> usize {
         match self {
-            Self::Random | Self::Text => HEADER_BYTES,
+            Self::Random | Self::Text | Self::Logs | Self::Avro => HEADER_BYTES,
             Self::Json => JSON_BYTES,
         }
     }
@@ -170,7 +177,7 @@ pub struct PayloadWriter {
     form: Form,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Binary,
     Json(Account),
@@ -191,13 +198,8 @@ impl PayloadWriter {
         let bytes_min = filler.record_bytes_min();
         let too_small = || Error::RecordTooSmall { bytes: record_bytes, bytes_min };
         let filler_bytes = record_bytes.checked_sub(bytes_min).ok_or_else(too_small)?;
-        let mut random = fastrand::Rng::with_seed(seed);
-        let made_bytes = FILLER_BYTES + record_bytes;
-        let (filler, form) = match filler {
-            Filler::Random => (random_bytes(&mut random, made_bytes), Form::Binary),
-            Filler::Text => (words(&mut random, made_bytes), Form::Binary),
-            Filler::Json => (words(&mut random, made_bytes), Form::Json(account)),
-        };
+        let form = if filler == Filler::Json { Form::Json(account) } else { Form::Binary };
+        let filler = corpus::bytes(filler, seed, FILLER_BYTES + record_bytes);
         Ok(Self { filler, filler_bytes, form })
     }
 
@@ -243,6 +245,13 @@ impl PayloadWriter {
         rest.iter_mut().zip(clear).for_each(|(to, from)| *to = from);
     }
 
+    /// Replaces the content of `value` by filler alone, of the same size as a record.
+    pub(crate) fn write_filler(&self, sequence: u64, value: &mut Vec<u8>) {
+        value.clear();
+        value.resize(if self.form == Form::Binary { HEADER_BYTES } else { JSON_BYTES }, 0);
+        value.extend_from_slice(self.filler_for(sequence));
+    }
+
     /// Consecutive records take consecutive filler, which keeps the reads sequential.
     fn filler_for(&self, sequence: u64) -> &[u8] {
         let at = sequence.wrapping_mul(self.filler_bytes as u64) % FILLER_BYTES as u64;
@@ -276,42 +285,6 @@ fn checksum(bytes: &[u8]) -> u32 {
     moldau_records::crc32c(bytes)
 }
 
-fn random_bytes(random: &mut fastrand::Rng, count: usize) -> Vec<u8> {
-    let mut bytes = vec![0; count];
-    random.fill(&mut bytes);
-    bytes
-}
-
-/// Words of two to four syllables, drawn with the frequencies of Zipf's law.
-fn words(random: &mut fastrand::Rng, count: usize) -> Vec<u8> {
-    const SYLLABLES: [&str; 16] = [
-        "al", "be", "cor", "den", "el", "fra", "go", "hin", "ist", "ka", "lum", "mo", "ne", "pra",
-        "ro", "vlt",
-    ];
-    const VOCABULARY: u32 = 2_000;
-    let vocabulary: Vec<String> = (0..VOCABULARY)
-        .map(|_| (0..random.u8(2..5)).filter_map(|_| random.choice(SYLLABLES)).collect())
-        .collect();
-    let mut text = Vec::with_capacity(count + 16);
-    while text.len() < count {
-        let rank = f64::from(VOCABULARY).powf(random.f64()) - 1.0;
-        let word = vocabulary.get(rank_index(rank)).map_or("", String::as_str);
-        text.extend_from_slice(word.as_bytes());
-        text.push(b' ');
-    }
-    text.truncate(count);
-    text
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "the rank lies between 0 and the size of the vocabulary"
-)]
-fn rank_index(rank: f64) -> usize {
-    rank as usize
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::LazyLock;
@@ -341,7 +314,7 @@ mod tests {
         let [random, text] = &*MADE;
         let (made, form) = match filler {
             Filler::Random => (random, Form::Binary),
-            Filler::Text => (text, Form::Binary),
+            Filler::Text | Filler::Logs | Filler::Avro => (text, Form::Binary),
             Filler::Json => (text, Form::Json(account)),
         };
         let filler_bytes = size - filler.record_bytes_min();

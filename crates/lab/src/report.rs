@@ -9,6 +9,7 @@ mod grid;
 mod html;
 mod markdown;
 mod partitions;
+mod self_test;
 mod sentence;
 mod sizing;
 mod survey;

@@ -12,6 +12,7 @@ use crate::ledger::Audit;
 use crate::metric::Comparison;
 use crate::partitions::PartitionsRecord;
 use crate::resources::Resources;
+use crate::self_test::{SelfTest, SelfTestRecord};
 use crate::sizing::SizingRecord;
 use crate::survey::SurveyRecord;
 
@@ -66,6 +67,9 @@ pub struct RunResult {
     /// ask.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub connections: Vec<ConnectionsRecord>,
+    /// What the laboratory found about itself; absent from all other experiments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub self_test: Option<SelfTestRecord>,
 }
 
 /// The question that an experiment answers.
@@ -82,6 +86,8 @@ pub enum Experiment {
     Storage,
     /// How many cores does the proxy need?
     Cores,
+    /// Does the laboratory itself keep its promises?
+    SelfTest(SelfTest),
     /// What an experiment file asks.
     File(Question),
     /// How do loads that differ in one setting compare, and do published claims hold?

@@ -18,15 +18,21 @@ pub const BACKLOG_OPERATIONS_MAX: usize = 1_000_000;
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
 /// How intended times follow one another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Arrivals {
     /// Equal distances.
+    #[default]
     Constant,
     /// Independent arrivals with exponential distances, reproducible from the seed.
     Poisson {
         /// Seed of the distances.
         seed: u64,
+    },
+    /// Groups of operations that are due at once, the groups at equal distances.
+    Bursts {
+        /// Operations of a group; 0 is taken for 1.
+        size: u32,
     },
 }
 
@@ -44,8 +50,25 @@ pub struct Slice {
 
 #[derive(Debug)]
 enum Spacing {
-    Constant { next_index: u64, step: u64, rate: u64 },
-    Poisson { random: fastrand::Rng, mean_ns: f64, elapsed_ns: f64 },
+    /// Groups of operations at equal distances.
+    Even {
+        next_index: u64,
+        step: u64,
+        rate: u64,
+        group: u64,
+    },
+    Poisson {
+        random: fastrand::Rng,
+        mean_ns: f64,
+        elapsed_ns: f64,
+    },
+}
+
+impl Spacing {
+    fn even(rate: u64, producer: u32, producers: u32, group: u32) -> Self {
+        let group = group.max(1).into();
+        Self::Even { next_index: producer.into(), step: producers.into(), rate, group }
+    }
 }
 
 impl Slice {
@@ -57,9 +80,8 @@ impl Slice {
     pub fn new(arrivals: Arrivals, rate: u64, producer: u32, producers: u32, end_ns: u64) -> Self {
         assert!(rate > 0 && producer < producers, "a slice of a schedule with a rate");
         let spacing = match arrivals {
-            Arrivals::Constant => {
-                Spacing::Constant { next_index: producer.into(), step: producers.into(), rate }
-            }
+            Arrivals::Constant => Spacing::even(rate, producer, producers, 1),
+            Arrivals::Bursts { size } => Spacing::even(rate, producer, producers, size),
             Arrivals::Poisson { seed } => Spacing::Poisson {
                 random: fastrand::Rng::with_seed(seed.wrapping_add(u64::from(producer))),
                 mean_ns: f64::from(producers) * 1e9 / rate_as_float(rate),
@@ -79,8 +101,8 @@ impl Slice {
 
     fn advance(&mut self) {
         self.next_ns = match &mut self.spacing {
-            Spacing::Constant { next_index, step, rate } => {
-                let at = constant_intended_ns(*next_index, *rate);
+            Spacing::Even { next_index, step, rate, group } => {
+                let at = constant_intended_ns(*next_index - *next_index % *group, *rate);
                 *next_index += *step;
                 at
             }
@@ -192,6 +214,17 @@ mod tests {
             times,
             [0, 333_333_333, 666_666_666, 1_000_000_000, 1_333_333_333, 1_666_666_666]
         );
+    }
+
+    #[test]
+    fn bursts_keep_the_rate_and_come_at_once() {
+        let bursts = Arrivals::Bursts { size: 3 };
+        let times: Vec<u64> = Slice::new(bursts, 6, 0, 1, NANOS_PER_SECOND).collect();
+        assert_eq!(times, [0, 0, 0, 500_000_000, 500_000_000, 500_000_000]);
+        let second: Vec<u64> = Slice::new(bursts, 6, 1, 2, NANOS_PER_SECOND).collect();
+        assert_eq!(second, [0, 500_000_000, 500_000_000]);
+        let single = Slice::new(Arrivals::Bursts { size: 0 }, 6, 0, 1, NANOS_PER_SECOND);
+        assert!(single.eq(Slice::new(Arrivals::Constant, 6, 0, 1, NANOS_PER_SECOND)));
     }
 
     #[test]

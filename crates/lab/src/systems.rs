@@ -192,6 +192,28 @@ impl Process {
         }
     }
 
+    /// Waits until the process has ended by itself.
+    ///
+    /// # Errors
+    /// [`Error::NotReady`] when it still runs after `timeout`.
+    pub fn wait(mut self, timeout: Duration) -> Result<ExitStatus, Error> {
+        let end = Instant::now() + timeout;
+        loop {
+            let status = self.child.try_wait().map_err(Error::machine("waiting for a process"))?;
+            if let Some(status) = status {
+                return Ok(status);
+            }
+            if Instant::now() > end {
+                return Err(Error::NotReady {
+                    system: self.role.clone(),
+                    seconds: timeout.as_secs(),
+                    log: self.log.clone(),
+                });
+            }
+            thread::sleep(POLL_INTERVAL);
+        }
+    }
+
     /// Stops the process in its tracks until [`Process::resume`]; it keeps its sockets.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod run;
+mod self_test;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use moldau_lab::experiments::fronts::Front;
 
 use crate::units;
 pub(crate) use run::{PeerOptions, RunOptions};
+pub(crate) use self_test::{NullSinkOptions, RelayOptions, SelftestChoice, SelftestOptions};
 
 /// A Kafka broker, a Kafka proxy and a laboratory that measures both.
 #[derive(Debug, Parser)]
@@ -204,6 +206,8 @@ pub(crate) enum LabQuestion {
     Size(SizeOptions),
     /// Run an experiment file: what one setting at a time does, or whether published claims hold.
     Run(RunOptions),
+    /// Does the laboratory itself keep its promises?
+    Selftest(SelftestOptions),
     /// Rebuild the report of a run from its result file.
     Report {
         /// Directory of the run.
@@ -213,22 +217,14 @@ pub(crate) enum LabQuestion {
     List,
     /// Carry TCP connections to an address and back: the least that a proxy costs.
     Relay(RelayOptions),
+    /// Take what producers send and keep nothing: what a client can offer at most.
+    NullSink(NullSinkOptions),
     /// A loop over one file, which the laboratory starts to see what the disk gives.
     #[command(hide = true)]
     BareDisk {
         /// What to do, as JSON.
         task: String,
     },
-}
-
-#[derive(Args, Clone, Copy, Debug)]
-pub(crate) struct RelayOptions {
-    /// Where clients connect.
-    #[arg(long, value_name = "IP:PORT")]
-    pub(crate) listen: SocketAddr,
-    /// Where their connections lead.
-    #[arg(long, value_name = "IP:PORT")]
-    pub(crate) to: SocketAddr,
 }
 
 #[derive(Args, Clone, Debug)]

@@ -23,7 +23,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("broker", &["net", "protocol", "records", "storage", "coordinator"]),
     ("proxy", &["net", "protocol", "records", "encryption"]),
     ("filters", &["net", "protocol", "records", "proxy"]),
-    ("lab", &["client", "net", "records"]),
+    ("lab", &["client", "net", "protocol", "records"]),
     (
         "moldau",
         &[

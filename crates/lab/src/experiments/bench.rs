@@ -293,20 +293,35 @@ impl<'a> Bench<'a> {
             layout: Layout::Dense,
             first_producer: 0,
             processes: path.processes.clone(),
+            is_accounted: true,
         }
     }
 
     pub(super) fn record(
         &mut self,
-        Named { case, path, pair }: Named<'_>,
+        named: Named<'_>,
         workload: &Workload,
         measured: &Measured,
         audit: Audit,
         held_records: u64,
     ) -> Result<(), Error> {
+        let run = self.run_record(named, workload, measured, audit, held_records)?;
+        self.runs.push(run);
+        Ok(())
+    }
+
+    /// The record of a run, which is not added.
+    pub(super) fn run_record(
+        &self,
+        Named { case, path, pair }: Named<'_>,
+        workload: &Workload,
+        measured: &Measured,
+        audit: Audit,
+        held_records: u64,
+    ) -> Result<RunRecord, Error> {
         let has_times = matches!(workload.pace, Pace::Scheduled { .. } | Pace::Closed { .. });
         let latency = if has_times { Some(LatencyRecord::of(&measured.latencies)?) } else { None };
-        self.runs.push(RunRecord {
+        Ok(RunRecord {
             case: case.to_string(),
             arm: path.arm.clone(),
             pair,
@@ -327,8 +342,7 @@ impl<'a> Bench<'a> {
             host: measured.host,
             held_records,
             audit,
-        });
-        Ok(())
+        })
     }
 
     /// Closes the experiment: comparisons, checks, verdict.
@@ -364,6 +378,7 @@ impl<'a> Bench<'a> {
             partitions: None,
             sizing: None,
             connections: Vec::new(),
+            self_test: None,
         };
         let arms: Vec<&str> = result.arms.iter().map(|arm| arm.name.as_str()).collect();
         result.comparisons = compare_all(&result.runs, &result.cases(), &arms, result.seed);

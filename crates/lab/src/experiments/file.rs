@@ -114,6 +114,12 @@ pub struct Load {
     pub records_per_second: Option<u64>,
     /// Size of a record's value.
     pub record_bytes: usize,
+    /// What records hold.
+    #[serde(default)]
+    pub filler: Filler,
+    /// How intended times follow one another, where there is a rate.
+    #[serde(default)]
+    pub arrivals: Arrivals,
     /// Partitions of the topic.
     pub partitions: u16,
     /// Producers, each over a connection of its own.
@@ -196,11 +202,11 @@ impl Load {
         let window_ms = (self.window_ms / share).max(self.window_ms.min(QUICK_WINDOW_MS_MIN));
         Workload {
             pace: match self.records_per_second {
-                Some(per_second) => Pace::Scheduled { per_second, arrivals: Arrivals::Constant },
+                Some(per_second) => Pace::Scheduled { per_second, arrivals: self.arrivals },
                 None => Pace::Unpaced,
             },
             record_bytes: self.record_bytes,
-            filler: Filler::Text,
+            filler: self.filler,
             partitions: self.partitions,
             producers: self.producers,
             batch_bytes: self.batch_bytes,

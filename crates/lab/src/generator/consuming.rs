@@ -8,7 +8,7 @@ use moldau_records::Decompressor;
 
 use super::clock::{RunClock, Timer};
 use super::slots::{SlotSamples, Slots};
-use super::{Layout, Shared, nanos, runtime, target};
+use super::{End, Layout, Shared, nanos, runtime, target};
 use crate::error::Error;
 use crate::histograms::Durations;
 use crate::ledger::DeliveryLedger;
@@ -82,9 +82,7 @@ async fn consume(
         Layout::Dense | Layout::Scattered => SILENCE_MAX,
         Layout::Spread { .. } => SPREAD_SILENCE_MAX,
     };
-    while shared.acked_in_all().is_none_or(|acked| reading.ledger.delivered_count() < acked)
-        && begun.elapsed() < limit
-    {
+    while !reading.is_complete(shared) && begun.elapsed() < limit {
         match tokio::time::timeout(POLL_TIMEOUT, fetcher.next()).await {
             Ok(fetched) => {
                 reading.take(&fetched.map_err(target("fetching"))?)?;
@@ -123,6 +121,9 @@ struct Reading {
     stored_bytes: u64,
     finished_ns: u64,
     decompressor: Decompressor,
+    is_accounted: bool,
+    /// Records that came, whatever they were.
+    came: u64,
 }
 
 impl Reading {
@@ -150,6 +151,20 @@ impl Reading {
             stored_bytes: 0,
             finished_ns: 0,
             decompressor: Decompressor::default(),
+            is_accounted: setup.is_accounted,
+            came: 0,
+        }
+    }
+
+    /// Whether all that was to come has come.
+    fn is_complete(&self, shared: &Shared<'_>) -> bool {
+        match (shared.end, shared.acked_in_all()) {
+            (End::Offsets(offsets), _) => self.ledger.passed_count() >= offsets,
+            (End::Acked, None) => false,
+            (End::Acked, Some(acked)) if self.is_accounted => {
+                self.ledger.delivered_count() >= acked
+            }
+            (End::Acked, Some(acked)) => self.came >= acked,
         }
     }
 
@@ -176,6 +191,9 @@ impl Reading {
                     continue;
                 }
                 count += 1;
+                if !self.is_accounted {
+                    continue;
+                }
                 let offset = u64::try_from(record.offset()).unwrap_or(u64::MAX);
                 let value = record.value().unwrap_or_default();
                 let Some(header) = self.ledger.observe(partition, offset, value) else { continue };
@@ -194,6 +212,7 @@ impl Reading {
                 slot.consumed_records += count;
             }
         }
+        self.came += count;
         self.finished_ns = now_ns;
         Ok(())
     }

@@ -109,6 +109,7 @@ async fn produce(
         producer,
         slice: producer.saturating_sub(setup.first_producer),
         seals: matches!(setup.layout, Layout::Spread { .. }),
+        is_accounted: setup.is_accounted,
         payloads,
         client,
         handles,
@@ -177,6 +178,8 @@ struct Sending<'a> {
     slice: u16,
     /// Whether it ends batches itself.
     seals: bool,
+    /// Whether records say what they are.
+    is_accounted: bool,
     payloads: PayloadWriter,
     client: Producer,
     handles: Vec<PartitionHandle>,
@@ -327,7 +330,11 @@ impl Sending<'_> {
         let sequence = book.next_sequence(partition);
         let (run, producer) = (self.run, self.producer);
         let header = Header { run, producer, partition, sequence, intended_ns };
-        self.payloads.write(header, &mut self.value);
+        if self.is_accounted {
+            self.payloads.write(header, &mut self.value);
+        } else {
+            self.payloads.write_filler(sequence, &mut self.value);
+        }
         let unix_ms = self.unix_ms_at_start + now_ns / 1_000_000;
         let record = Record {
             token: sequence,

@@ -28,17 +28,51 @@ impl Detection {
     }
 }
 
-#[derive(Clone, Copy)]
-enum Fault {
+/// What can happen to a record on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// It does not come.
     Loss,
+    /// It comes twice.
     Duplicate,
+    /// It comes in the place of the next one, and that in its own.
     Swap,
+    /// One bit of it is another.
     BitFlip,
+    /// It comes in the place of a record of another partition, and that in its own.
     Misroute,
 }
 
-const FAULTS: [Fault; 5] =
-    [Fault::Loss, Fault::Duplicate, Fault::Swap, Fault::BitFlip, Fault::Misroute];
+impl Fault {
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Loss, Self::Duplicate, Self::Swap, Self::BitFlip, Self::Misroute];
+
+    /// Adds what a ledger that finds everything says of this fault.
+    pub(crate) fn note(self, expected: &mut Audit) {
+        match self {
+            Self::Loss => {
+                expected.lost += 1;
+                expected.offset_gaps += 1;
+            }
+            Self::Duplicate => {
+                expected.duplicated += 1;
+                expected.offset_regressions += 1;
+            }
+            Self::Swap => {
+                expected.reordered += 1;
+                expected.misplaced += 2;
+            }
+            Self::BitFlip => {
+                expected.damaged += 1;
+                expected.lost += 1;
+            }
+            Self::Misroute => {
+                expected.misrouted += 2;
+                expected.lost += 2;
+            }
+        }
+    }
+}
 
 /// Sends `faults` faults of random kinds through the ledger, in a stream of eight times as many
 /// records per partition.
@@ -53,8 +87,9 @@ pub fn self_test(seed: u64, faults: u64) -> Result<Detection, Error> {
     let mut expected = Audit::default();
     for _ in 0..faults {
         let mut block = Block::send(&writer, &mut sent);
-        let fault = random.choice(FAULTS).unwrap_or(Fault::Loss);
-        block.damage(fault, &mut random, &mut expected);
+        let fault = random.choice(Fault::ALL).unwrap_or(Fault::Loss);
+        block.damage(fault, &mut random);
+        fault.note(&mut expected);
         block.deliver(&mut delivered);
     }
     let found = audit(std::slice::from_ref(&sent), &delivered);
@@ -94,41 +129,27 @@ impl Block {
     }
 
     /// Applies one fault to partition 0 (a misroute also to partition 1), never at its first or
-    /// last record, and notes what it must look like.
-    fn damage(&mut self, fault: Fault, random: &mut fastrand::Rng, expected: &mut Audit) {
+    /// last record.
+    fn damage(&mut self, fault: Fault, random: &mut fastrand::Rng) {
         let distance = usize::try_from(FAULT_DISTANCE).unwrap_or(usize::MAX);
         let at = random.usize(1..distance - 2);
         match fault {
             Fault::Loss => {
                 self.entries.remove(at);
-                expected.lost += 1;
-                expected.offset_gaps += 1;
             }
             Fault::Duplicate => {
                 let Entry { partition, offset, ref value } = self.entries[at];
                 let value = value.clone();
                 self.entries.insert(at + 1, Entry { partition, offset, value });
-                expected.duplicated += 1;
-                expected.offset_regressions += 1;
             }
-            Fault::Swap => {
-                self.swap_values(at, at + 1);
-                expected.reordered += 1;
-                expected.misplaced += 2;
-            }
+            Fault::Swap => self.swap_values(at, at + 1),
             Fault::BitFlip => {
                 let bit = random.usize(0..RECORD_BYTES * 8);
                 if let Some(byte) = self.entries[at].value.get_mut(bit / 8) {
                     *byte ^= 1 << (bit % 8);
                 }
-                expected.damaged += 1;
-                expected.lost += 1;
             }
-            Fault::Misroute => {
-                self.swap_values(at, at + distance);
-                expected.misrouted += 2;
-                expected.lost += 2;
-            }
+            Fault::Misroute => self.swap_values(at, at + distance),
         }
     }
 

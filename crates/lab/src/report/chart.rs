@@ -9,6 +9,7 @@ use crate::histograms::{Durations, HistogramRecord};
 use crate::metric::{Comparison, Unit};
 use crate::punctuality::{has_latencies, is_late, is_saturated, latencies_are_withheld};
 use crate::result::{LatencyRecord, RunRecord, RunResult, Slot};
+use crate::self_test::{Curves, Line};
 
 /// Points of a percentile curve per factor of ten of its tail.
 const POINTS_PER_DECADE: u32 = 24;
@@ -77,6 +78,18 @@ pub(super) fn curve(
     let x = tail_axis(fewest);
     let arms = arms.into_iter().map(|(name, runs)| curve_arm(name, &runs, &x)).collect();
     Ok(Some(Chart::Curve { x, arms }))
+}
+
+/// Latencies at a few percentiles, told once each.
+pub(super) fn few_quantiles(curves: &Curves) -> Chart {
+    let arm = |line: &Line| CurveArm {
+        name: line.name.clone(),
+        merged: line.ms.clone(),
+        low: line.ms.clone(),
+        high: line.ms.clone(),
+    };
+    let x = curves.quantiles.iter().map(|quantile| -(1.0 - quantile).log10()).collect();
+    Chart::Curve { x, arms: curves.lines.iter().map(arm).collect() }
 }
 
 /// Percentiles that `samples` samples can speak of, on the logarithmic axis of the tail.

@@ -21,6 +21,15 @@ pub(super) fn estimate(effect: &PairedEffect, unit: Unit) -> String {
     format!("{mean} [{low}, {high}]")
 }
 
+/// A figure whose unit stands elsewhere.
+pub(super) fn plain(value: f64) -> String {
+    if value.abs() < 10_000.0 {
+        return digits(value);
+    }
+    let sign = if value < 0.0 { "-" } else { "" };
+    format!("{sign}{}", thousands(whole(value.abs())))
+}
+
 /// A figure with a sign, for differences.
 pub(super) fn signed(value: f64, unit: Unit) -> String {
     let sign = if value < 0.0 { "-" } else { "+" };

@@ -5,7 +5,7 @@ use super::html::escape;
 /// One table; the first column names the row.
 pub(super) struct Grid {
     pub(super) title: String,
-    pub(super) about: &'static str,
+    pub(super) about: String,
     pub(super) columns: Vec<String>,
     pub(super) rows: Vec<Vec<String>>,
 }
@@ -13,12 +13,12 @@ pub(super) struct Grid {
 impl Grid {
     pub(super) fn of<C: ToString>(
         title: &str,
-        about: &'static str,
+        about: &str,
         columns: &[C],
         rows: impl Iterator<Item = Vec<String>>,
     ) -> Self {
         let columns = columns.iter().map(ToString::to_string).collect();
-        Self { title: title.into(), about, columns, rows: rows.collect() }
+        Self { title: title.into(), about: about.into(), columns, rows: rows.collect() }
     }
 
     /// The part of the terminal's report, with columns below one another.
@@ -43,7 +43,7 @@ impl Grid {
         lines.push(format!("| {} |", self.columns.join(" | ")));
         lines.push(format!("|{}", "---|".repeat(self.columns.len())));
         lines.extend(self.rows.iter().map(|row| format!("| {} |", row.join(" | "))));
-        lines.extend([String::new(), self.about.to_string()]);
+        lines.extend([String::new(), self.about.clone()]);
         lines
     }
 
@@ -52,7 +52,7 @@ impl Grid {
         let mut html = format!(
             "<h2>{}</h2><p class=\"about\">{}</p><div class=\"card table\"><table><tr>",
             escape(&self.title),
-            escape(self.about)
+            escape(&self.about)
         );
         for column in &self.columns {
             html += &format!("<th>{}</th>", escape(column));

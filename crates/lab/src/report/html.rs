@@ -5,6 +5,7 @@ use super::figure::{bytes, number, thousands};
 use super::fronts;
 use super::grid::Grid;
 use super::partitions;
+use super::self_test;
 use super::sentence;
 use super::sizing;
 use super::survey;
@@ -36,6 +37,8 @@ pub fn html(result: &RunResult) -> Result<String, Error> {
         body += &sizing::html(result);
     } else if let Some(record) = result.survey() {
         body += &survey::html(result, record);
+    } else if let Some(record) = &result.self_test {
+        body += &self_test::html(result, record, &mut charts);
     } else {
         body.extend(fronts::grids(result).iter().map(Grid::html));
         for (index, case) in result.cases().into_iter().enumerate() {
@@ -70,6 +73,7 @@ pub(super) fn title(result: &RunResult) -> &str {
         Experiment::Partitions => "What does a number of partitions cost?",
         Experiment::Storage => "What does the broker take off what the disk gives?",
         Experiment::Cores => "How many cores does the proxy need?",
+        Experiment::SelfTest(test) => test.question(),
         Experiment::File(file) => &file.question,
         Experiment::Survey(record) => &record.question,
     }

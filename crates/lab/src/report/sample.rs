@@ -51,6 +51,7 @@ pub(crate) fn result() -> RunResult {
         partitions: None,
         sizing: None,
         connections: Vec::new(),
+        self_test: None,
     }
 }
 

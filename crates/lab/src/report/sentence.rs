@@ -35,6 +35,7 @@ pub fn sentence(result: &RunResult) -> String {
                 Experiment::SideBySide => side_by_side(result),
                 Experiment::Partitions => super::partitions::sentence(result),
                 Experiment::Storage => goals(result).trim_start().to_string(),
+                Experiment::SelfTest(_) => objectives(result),
                 Experiment::Cores => super::sizing::sentence(result),
                 Experiment::Survey(record) => super::survey::sentence(result, record),
                 Experiment::File(file) => {

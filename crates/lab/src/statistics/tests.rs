@@ -1,3 +1,6 @@
+//! Simulated experiments with a known truth: how often intervals, differences and equivalence are
+//! wrong, and how often a planted effect is found.
+
 use super::*;
 
 /// Simulated experiments per cell; the standard error of a rate of 5 % is then 1 %.
@@ -95,4 +98,63 @@ fn the_median_is_the_middle() {
     assert_eq!(median(&[3.0, 1.0, 2.0]).to_bits(), 2.0_f64.to_bits());
     assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]).to_bits(), 2.5_f64.to_bits());
     assert_eq!(median(&[]).to_bits(), 0.0_f64.to_bits());
+}
+
+/// The mean of the windows of a run: each run has an effect of its own, and each window is like
+/// the one before.
+fn windows(random: &mut fastrand::Rng, run_spread: f64) -> Vec<f64> {
+    const CORRELATION: f64 = 0.5;
+    let of_run = 100.0 + run_spread * noise(random);
+    let mut state = noise(random);
+    let fresh = (1.0 - CORRELATION * CORRELATION).sqrt();
+    let mut next = || {
+        state = CORRELATION * state + fresh * noise(random);
+        of_run + state
+    };
+    (0..30).map(|_| next()).collect()
+}
+
+/// Whether Welch's t says that two sets of windows differ, which takes windows for replicates.
+fn windows_differ(first: &[f64], second: &[f64]) -> bool {
+    let variance = |values: &[f64]| standard_deviation(values).powi(2) / count(values.len());
+    let error = (variance(first) + variance(second)).sqrt();
+    let t = (mean(first) - mean(second)).abs() / error;
+    t > student_t_quantile(0.975, count(first.len() + second.len() - 2))
+}
+
+#[test]
+fn equal_runs_are_told_apart_as_rarely_as_the_level_says_and_their_windows_are_not() {
+    const COMPARISONS: u32 = 1_000;
+    const PAIRS: usize = 6;
+    for (seed, run_spread) in [(11, 0.0), (12, 0.5), (13, 2.0)] {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let (mut by_pairs, mut by_windows) = (0_u32, 0_u32);
+        for comparison in 0..COMPARISONS {
+            let mut pair = || [windows(&mut random, run_spread), windows(&mut random, run_spread)];
+            let pairs: Vec<[Vec<f64>; 2]> = (0..PAIRS).map(|_| pair()).collect();
+            let means: Vec<(f64, f64)> = pairs.iter().map(|[a, b]| (mean(a), mean(b))).collect();
+            let effect = resampled_effect(&log_ratios(&means), comparison.into(), 2_000).unwrap();
+            by_pairs += u32::from(effect.is_different());
+            by_windows += u32::from(pairs.first().is_some_and(|[a, b]| windows_differ(a, b)));
+        }
+        // 5 % of 1,000 with 99.9 % of the binomial distribution around it.
+        assert!((28..=73).contains(&by_pairs), "{by_pairs} of {COMPARISONS}, spread {run_spread}");
+        assert!(by_windows > 3 * by_pairs, "{by_windows} by windows, {by_pairs} by pairs");
+    }
+}
+
+#[test]
+fn a_planted_twentieth_is_found_four_times_in_five() {
+    let mut random = fastrand::Rng::with_seed(14);
+    let pairs = |random: &mut fastrand::Rng| -> Vec<(f64, f64)> {
+        let run = |random: &mut fastrand::Rng| mean(&windows(random, 3.0));
+        (0..12).map(|_| (run(random), 1.05 * run(random))).collect()
+    };
+    let found = (0..400_u32).filter(|seed| {
+        let pairs = pairs(&mut random);
+        let effect = resampled_effect(&log_ratios(&pairs), u64::from(*seed), 2_000).unwrap();
+        effect.is_different() && effect.mean > 0.0
+    });
+    let found = found.count();
+    assert!(found >= 320, "{found} of 400");
 }

@@ -11,16 +11,18 @@ use moldau_lab::experiments::fronts::Front;
 use moldau_lab::experiments::overhead::{self, Stall};
 use moldau_lab::experiments::partitions;
 use moldau_lab::experiments::side_by_side::{self, System};
-use moldau_lab::experiments::{Progress, cores, file, save, storage, survey};
+use moldau_lab::experiments::{Progress, cores, file, save, self_test, storage, survey};
 use moldau_lab::result::RunResult;
+use moldau_lab::self_test::SelfTest;
 use moldau_lab::systems::{Durability, Installations, KafkaInstallation, Kroxylicious};
-use moldau_lab::{bare_disk, checks::Verdict, relay, report};
+use moldau_lab::{bare_disk, checks::Verdict, null_sink, relay, report};
 
 use super::experiment_file::{self, Asked};
 use super::lab_cores;
 use crate::arguments::{
-    CeilingOptions, CoresOptions, LabQuestion, OverheadOptions, PartChoice, PartitionsOptions,
-    Peer, PeerOptions, RelayOptions, RunOptions, SizeOptions, StorageOptions,
+    CeilingOptions, CoresOptions, LabQuestion, NullSinkOptions, OverheadOptions, PartChoice,
+    PartitionsOptions, Peer, PeerOptions, RelayOptions, RunOptions, SelftestChoice,
+    SelftestOptions, SizeOptions, StorageOptions,
 };
 
 /// The stall of `--stall` begins this long after its run, in the middle of the window.
@@ -37,6 +39,8 @@ pub(crate) fn run(question: LabQuestion) -> anyhow::Result<ExitCode> {
         LabQuestion::Size(options) => size(&options),
         LabQuestion::Run(options) => run_file(&options),
         LabQuestion::Relay(options) => bare_relay(options),
+        LabQuestion::NullSink(options) => null_sink(options),
+        LabQuestion::Selftest(options) => self_test(&options),
         LabQuestion::BareDisk { task } => bare_disk(&task),
         LabQuestion::Report { dir } => rebuild(&dir),
         LabQuestion::List => {
@@ -45,6 +49,9 @@ pub(crate) fn run(question: LabQuestion) -> anyhow::Result<ExitCode> {
             println!("partitions What does a number of partitions cost, and where does it end?");
             println!("storage    What does the broker take off what the disk gives?");
             println!("cores      How many cores does the proxy need?");
+            for test in SelfTest::ALL {
+                println!("selftest   {}", test.question());
+            }
             for (name, question) in experiment_file::list() {
                 println!("run {name}   {question}");
             }
@@ -205,6 +212,40 @@ fn bare_relay(options: RelayOptions) -> anyhow::Result<ExitCode> {
         .with_context(|| format!("listening on {}", options.listen))?;
     relay::run(&listener, options.to)?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn null_sink(options: NullSinkOptions) -> anyhow::Result<ExitCode> {
+    let listener = TcpListener::bind(options.listen)
+        .with_context(|| format!("listening on {}", options.listen))?;
+    null_sink::run(&listener, Duration::from_nanos(options.work_ns))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn self_test(options: &SelftestOptions) -> anyhow::Result<ExitCode> {
+    let test = match options.test {
+        SelftestChoice::Stall => SelfTest::Stall,
+        SelftestChoice::Generator => SelfTest::Generator,
+        SelftestChoice::Ledger => SelfTest::Ledger,
+        SelftestChoice::Statistics => SelfTest::Statistics,
+        SelftestChoice::Limits => SelfTest::Limits,
+    };
+    let work = WorkDirectory::make(&options.out)?;
+    let plan = self_test::Plan {
+        test,
+        moldau: std::env::current_exe()?,
+        version: version(),
+        work_directory: work.path.clone(),
+        seed: options.seed,
+        quick: options.quick,
+        kafka: match kafka(options.kafka_classpath.as_deref(), &options.java) {
+            Ok(kafka) => Some(kafka),
+            // Asked for by name it must be there.
+            Err(error) if options.kafka_classpath.is_some() => return Err(error),
+            Err(_) => None,
+        },
+    };
+    let result = self_test::run(&plan, &mut Bar::new())?;
+    answer(&result, &options.out, options.json)
 }
 
 fn bare_disk(task: &str) -> anyhow::Result<ExitCode> {

@@ -1,0 +1,114 @@
+//! Does the laboratory keep its own promises? Each is put to the test with targets whose limits
+//! and faults are known, and the figures are printed beside what is demanded of them.
+
+mod generator;
+mod ledger;
+mod limits;
+mod stall;
+mod statistics;
+mod target;
+
+use std::path::PathBuf;
+
+use super::Progress;
+use super::bench::{Bench, Frame};
+use crate::checks::{self, Check, Verdict, Weight};
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::ledger::Audit;
+use crate::payload::Filler;
+use crate::result::{Arm, Experiment, RunResult};
+use crate::self_test::{SelfTest, SelfTestRecord};
+use crate::systems::KafkaInstallation;
+use crate::workload::{Pace, Tuning, Workload};
+
+/// Everything that a self-test needs to know.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// What is put to the test.
+    pub test: SelfTest,
+    /// The `moldau` executable, started as broker and null sink.
+    pub moldau: PathBuf,
+    /// Its version, for the report.
+    pub version: String,
+    /// Where the systems keep data and logs; must exist. The caller removes it.
+    pub work_directory: PathBuf,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// Whether this is the short form.
+    pub quick: bool,
+    /// Apache Kafka, whose own tool is put beside this one; without it, it is left out.
+    pub kafka: Option<KafkaInstallation>,
+}
+
+/// What a self-test has found so far.
+#[derive(Default)]
+struct Findings {
+    record: SelfTestRecord,
+    checks: Vec<Check>,
+    /// Every record that went to a target which keeps records.
+    audit: Audit,
+}
+
+impl Findings {
+    /// Notes how a promise was kept.
+    fn promise(&mut self, name: String, passed: bool, found: String, demanded: &str) {
+        let demanded = demanded.into();
+        self.checks.push(Check { name, passed, weight: Weight::Objective, found, demanded });
+    }
+}
+
+/// Runs the self-test.
+///
+/// # Errors
+/// When a target does not start, ends early or fails. A promise that is not kept is a verdict of
+/// the result, not an error.
+pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error> {
+    let environment = Environment::inspect(&plan.version, &plan.work_directory);
+    let (steps, arms, test): (u32, Vec<Arm>, Test) = match plan.test {
+        SelfTest::Stall => (stall::steps(plan), stall::arms(plan), stall::run),
+        SelfTest::Generator => (generator::steps(plan), generator::arms(plan), generator::run),
+        SelfTest::Ledger => (ledger::steps(plan), ledger::arms(plan), ledger::run),
+        SelfTest::Statistics => (statistics::steps(plan), statistics::arms(plan), statistics::run),
+        SelfTest::Limits => (limits::steps(plan), limits::arms(plan), limits::run),
+    };
+    let mut bench = Bench::new(plan.seed, steps, progress);
+    let mut findings = Findings::default();
+    test(plan, &mut bench, &mut findings)?;
+    let frame = Frame {
+        experiment: Experiment::SelfTest(plan.test),
+        quick: plan.quick,
+        environment,
+        arms,
+        objectives: Vec::new(),
+    };
+    let mut result = bench.finish_with(frame, |_, _, _, _| Vec::new())?;
+    if findings.audit.sent > 0 {
+        result.checks.push(checks::records_come_back(&findings.audit));
+    }
+    result.checks.append(&mut findings.checks);
+    result.verdict = Verdict::of(&result.checks);
+    result.audit = findings.audit;
+    result.self_test = Some(findings.record);
+    Ok(result)
+}
+
+/// Records of one size as fast as they go, which the self-tests vary.
+fn shape(record_bytes: usize, batch_bytes: usize) -> Workload {
+    Workload {
+        pace: Pace::Unpaced,
+        record_bytes,
+        filler: Filler::Random,
+        partitions: 4,
+        producers: 1,
+        batch_bytes,
+        linger_us: 5_000,
+        consume: false,
+        tails: 0,
+        warmup_ms: 300,
+        window_ms: 2_000,
+        tuning: Tuning::default(),
+    }
+}
+
+type Test = fn(&Plan, &mut Bench<'_>, &mut Findings) -> Result<(), Error>;

@@ -1,0 +1,262 @@
+//! A relay damages one record in a million on its way to the consumer, and the ledger must find
+//! each and name it. What the ledger costs is told by runs with and without it, in turn.
+
+use super::target::{self, Target};
+use super::{Findings, Plan, shape};
+use crate::error::Error;
+use crate::experiments::bench::Bench;
+use crate::faulty_relay::{FaultyRelay, Injected};
+use crate::generator::{self, Clients, Measured, Setup, produce};
+use crate::ledger::{Audit, Fault, SentLedger, audit, self_test};
+use crate::result::Arm;
+use crate::self_test::{Cell, Table};
+use crate::statistics::{PairedEffect, log_ratios, median, paired_effect};
+use crate::workload::{Pace, Workload};
+
+/// Records between two faults on average, and how often the topic is read with as many.
+const READINGS: [(u64, u32); 2] = [(1_000_000, 12), (100_000, 4)];
+const READINGS_QUICK: [(u64, u32); 2] = [(1_000_000, 3), (100_000, 2)];
+
+/// Faults of a stream within the process, and the seeds it is repeated with.
+const STREAM_FAULTS: u64 = 10_000;
+const STREAM_SEEDS: u64 = 20;
+
+/// Share of its throughput that the ledger may cost a client.
+const COST_MAX: f64 = 0.05;
+
+pub(super) fn steps(plan: &Plan) -> u32 {
+    let readings: u32 = readings(plan).iter().map(|(_, count)| count).sum();
+    2 + readings + 4 * pairs(plan)
+}
+
+pub(super) fn arms(_plan: &Plan) -> Vec<Arm> {
+    target::arms()
+}
+
+fn readings(plan: &Plan) -> &'static [(u64, u32)] {
+    if plan.quick { &READINGS_QUICK } else { &READINGS }
+}
+
+fn pairs(plan: &Plan) -> u32 {
+    if plan.quick { 4 } else { 12 }
+}
+
+pub(super) fn run(
+    plan: &Plan,
+    bench: &mut Bench<'_>,
+    findings: &mut Findings,
+) -> Result<(), Error> {
+    streams(plan, bench, findings)?;
+    let broker = Target::broker(plan)?;
+    let topic = Topic::fill(plan, bench, &broker)?;
+    through_the_relay(plan, bench, &topic, findings)?;
+    cost(plan, bench, &topic, findings)?;
+    broker.path.control.delete_topic(&topic.setup.topic)
+}
+
+/// Streams within the process, as densely damaged as they can be without one fault hiding another.
+fn streams(plan: &Plan, bench: &mut Bench<'_>, findings: &mut Findings) -> Result<(), Error> {
+    bench.step("Streams within the process");
+    let seeds = plan.seed..plan.seed + STREAM_SEEDS;
+    let found = seeds.map(|seed| self_test(seed, STREAM_FAULTS)).collect::<Result<Vec<_>, _>>()?;
+    let complete = found.iter().filter(|detection| detection.is_complete()).count();
+    findings.promise(
+        format!("streams of {STREAM_FAULTS} faults, every one found and named"),
+        complete == found.len(),
+        format!("{complete} of {} seeds", found.len()),
+        "all",
+    );
+    Ok(())
+}
+
+/// A topic that is read again and again.
+struct Topic {
+    setup: Setup,
+    sent: Vec<SentLedger>,
+    /// Offsets of all its partitions.
+    offsets: u64,
+}
+
+impl Topic {
+    fn fill(plan: &Plan, bench: &mut Bench<'_>, broker: &Target) -> Result<Self, Error> {
+        bench.step("Fill a topic");
+        let window_ms = if plan.quick { 2_000 } else { 8_000 };
+        let workload = Workload { window_ms, ..shape(100, 128 * 1024) };
+        let mut setup = bench.setup(&broker.path, 0, &workload);
+        broker.path.control.create_topic(&setup.topic, workload.partitions)?;
+        let sent = produce(&setup)?.sent;
+        let offsets = broker.path.control.records_held(&setup.topic, workload.partitions)?;
+        setup.workload = Workload { pace: Pace::ReadBack, warmup_ms: 0, ..workload };
+        Ok(Self { setup, sent, offsets })
+    }
+}
+
+fn through_the_relay(
+    plan: &Plan,
+    bench: &mut Bench<'_>,
+    topic: &Topic,
+    findings: &mut Findings,
+) -> Result<(), Error> {
+    let upstream = topic.setup.bootstrap.parse().map_err(|_| {
+        Error::Plan(format!("{} is no address of this machine", topic.setup.bootstrap))
+    })?;
+    let mut rows = Vec::new();
+    let mut seed = plan.seed;
+    for (distance, count) in readings(plan) {
+        let (mut sum, mut found_all, mut found) = (Injected::default(), 0, Audit::default());
+        for _ in 0..*count {
+            bench.step(&format!("One fault in {distance} records, seed {seed}"));
+            let relay = FaultyRelay::start(upstream, seed, *distance)?;
+            seed += 1;
+            let bootstrap = relay.address().to_string();
+            let clients = Clients { bootstrap_only: true, ..Clients::default() };
+            let setup = Setup { bootstrap, clients, ..topic.setup.clone() };
+            let read = generator::read_back_offsets(&setup, topic.offsets)?;
+            let delivered = read.delivered.as_ref().expect("a reading delivers");
+            let audited = audit(&topic.sent, delivered);
+            let injected = relay.injected();
+            found_all += u32::from(faults_of(audited) == injected.expected);
+            found = found.plus(faults_of(audited));
+            sum.add(injected);
+        }
+        let faults: u64 = sum.counts.iter().sum();
+        findings.promise(
+            format!("one record in {distance} damaged by a relay: readings with every fault named"),
+            found_all == *count && faults > 0 && found == sum.expected,
+            format!("{found_all} of {count}, {faults} faults in {} records", sum.records),
+            "all",
+        );
+        rows.extend(Fault::ALL.iter().zip(sum.counts).map(|(fault, count)| {
+            let (symptom, expected, found) = symptom(*fault, &sum.expected, &found);
+            vec![
+                Cell::from(format!("1 in {distance}")),
+                Cell::from(format!("{fault:?}")),
+                Cell::from(figure(count)),
+                Cell::from(symptom),
+                Cell::from(figure(expected)),
+                Cell::from(figure(found)),
+            ]
+        }));
+    }
+    findings.record.tables.push(Table {
+        title: "Faults that a relay made between broker and consumer".into(),
+        about:
+            "The relay re-encodes batches with right checksums. Losses, flips and misroutes all \
+                show as lost records as well; a swap puts two records in wrong places."
+                .into(),
+        columns: ["density", "fault", "made", "named as", "expected", "found"]
+            .map(String::from)
+            .to_vec(),
+        rows,
+    });
+    Ok(())
+}
+
+/// What stands in the audit for each kind of fault.
+fn symptom(fault: Fault, expected: &Audit, found: &Audit) -> (&'static str, u64, u64) {
+    let of = |figure: fn(&Audit) -> u64| (figure(expected), figure(found));
+    let (name, (expected, found)) = match fault {
+        Fault::Loss => ("offset gaps", of(|audit| audit.offset_gaps)),
+        Fault::Duplicate => ("duplicated", of(|audit| audit.duplicated)),
+        Fault::Swap => ("reordered", of(|audit| audit.reordered)),
+        Fault::BitFlip => ("damaged", of(|audit| audit.damaged)),
+        Fault::Misroute => ("misrouted", of(|audit| audit.misrouted)),
+    };
+    (name, expected, found)
+}
+
+/// An audit without what is no fault.
+fn faults_of(audit: Audit) -> Audit {
+    Audit { sent: 0, acked: 0, failed: 0, unknown: 0, delivered: 0, ..audit }
+}
+
+/// Producing to a sink and reading from the broker, each with the ledger and without.
+fn cost(
+    plan: &Plan,
+    bench: &mut Bench<'_>,
+    topic: &Topic,
+    findings: &mut Findings,
+) -> Result<(), Error> {
+    let sink = Target::sink(plan, std::time::Duration::ZERO)?;
+    let workload = shape(100, 128 * 1024);
+    let mut pairs_of = [Vec::new(), Vec::new()];
+    for pair in 0..pairs(plan) {
+        let mut producing = |is_accounted: bool| {
+            bench.step(&format!("Produce with the ledger: {is_accounted}"));
+            let setup = Setup { is_accounted, ..bench.setup(&sink.path, pair, &workload) };
+            produce(&setup).map(|measured| rate(&measured, measured.produced_records))
+        };
+        pairs_of[0].push(in_turn(pair, &mut producing)?);
+        let mut reading = |is_accounted: bool| {
+            bench.step(&format!("Read with the ledger: {is_accounted}"));
+            let setup = Setup { is_accounted, ..topic.setup.clone() };
+            let measured =
+                generator::read_back_records(&setup, topic.offsets, std::time::Duration::MAX)?;
+            Ok(rate(&measured, measured.consumed_records))
+        };
+        pairs_of[1].push(in_turn(pair, &mut reading)?);
+    }
+    let mut rows = Vec::new();
+    for (name, pairs) in ["producing 100 B", "reading 100 B"].into_iter().zip(&pairs_of) {
+        let effect = paired_effect(&log_ratios(pairs), plan.seed);
+        let side =
+            |side: fn(&(f64, f64)) -> f64| median(&pairs.iter().map(side).collect::<Vec<_>>());
+        let (without, with) = (side(|pair| pair.0), side(|pair| pair.1));
+        rows.push(vec![
+            Cell::from(name),
+            Cell::from(without),
+            Cell::from(with),
+            Cell::from(effect.map_or("too few runs".into(), |effect| words(&effect))),
+        ]);
+        findings.promise(
+            format!("share of the throughput that the ledger costs, {name}"),
+            effect.is_some_and(|effect| -effect.mean.exp_m1() <= COST_MAX),
+            effect.map_or("too few runs".into(), |effect| words(&effect)),
+            "<= 5 %",
+        );
+    }
+    findings.record.tables.push(Table {
+        title: "What the ledger costs".into(),
+        about: "As fast as one thread of the generator can, by its processor time. Without the \
+                ledger records hold filler alone and are merely counted when they come back: no \
+                header, no checksum, no account of sequence numbers and offsets."
+            .into(),
+        columns: ["case", "without, records/s", "with, records/s", "cost"]
+            .map(String::from)
+            .to_vec(),
+        rows,
+    });
+    Ok(())
+}
+
+/// The figure without the ledger and with it, in an order that turns from pair to pair.
+fn in_turn(
+    pair: u32,
+    run: &mut impl FnMut(bool) -> Result<f64, Error>,
+) -> Result<(f64, f64), Error> {
+    if pair.is_multiple_of(2) {
+        let without = run(false)?;
+        Ok((without, run(true)?))
+    } else {
+        let with = run(true)?;
+        Ok((run(false)?, with))
+    }
+}
+
+fn words(effect: &PairedEffect) -> String {
+    let percent = |log_ratio: f64| -100.0 * log_ratio.exp_m1();
+    let (low, high) = (percent(effect.interval_95.high), percent(effect.interval_95.low));
+    format!("{:.1} % [{low:.1}, {high:.1}]", percent(effect.mean))
+}
+
+/// Records per second of the generator's own processor time: its throughput per core, which what
+/// else runs on the machine does not touch.
+fn rate(measured: &Measured, records: u64) -> f64 {
+    let generator = measured.processes.iter().find(|usage| usage.role == generator::GENERATOR_ROLE);
+    figure(records) * 1e9 / figure(generator.map_or(1, |usage| usage.cpu_ns.max(1)))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts of a measurement stay below 2^53")]
+fn figure(value: u64) -> f64 {
+    value as f64
+}

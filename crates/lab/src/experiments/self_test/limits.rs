@@ -1,0 +1,170 @@
+//! Runs that the generator limits by construction must be refused, and moderate ones must not.
+
+use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
+
+use super::target::{self, Target};
+use super::{Findings, Plan, shape};
+use crate::checks;
+use crate::error::Error;
+use crate::experiments::bench::{Bench, Named};
+use crate::ledger::Audit;
+use crate::result::Arm;
+use crate::schedule::Arrivals;
+use crate::self_test::{Cell, Table};
+use crate::systems::{Process, ProcessSpec, Ready};
+use crate::workload::{Pace, Workload};
+
+/// Runs of either kind.
+const RUNS: u32 = 20;
+
+/// Processes that do nothing but take the processor, for each that the machine has.
+const HOGS_PER_PROCESSOR: usize = 6;
+
+const WARMUP_MS: u64 = 500;
+const WINDOW_MS: u64 = 2_000;
+
+pub(super) fn steps(_plan: &Plan) -> u32 {
+    2 * RUNS
+}
+
+pub(super) fn arms(_plan: &Plan) -> Vec<Arm> {
+    target::arms()
+}
+
+/// Why a run is limited by its generator.
+#[derive(Clone, Copy)]
+enum Limit {
+    /// The rate is beyond what a thread can make.
+    Rate,
+    /// Each record is a request, at a rate beyond what a thread can send.
+    Requests,
+    /// Other processes take most of the processors from it.
+    Processors,
+}
+
+impl Limit {
+    const ALL: [Self; 3] = [Self::Rate, Self::Requests, Self::Processors];
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::Rate => "a rate that no thread can make",
+            Self::Requests => "single-record requests that no thread can send",
+            Self::Processors => "other processes take the processors",
+        }
+    }
+
+    fn workload(self, random: &mut fastrand::Rng) -> Workload {
+        match self {
+            Self::Rate => at_rate(random.u64(8_000_000..16_000_000), shape(100, 128 * 1024)),
+            Self::Requests => {
+                let single = Workload { batch_bytes: 100, linger_us: 0, ..shape(100, 100) };
+                at_rate(random.u64(800_000..1_600_000), single)
+            }
+            Self::Processors => at_rate(random.u64(500_000..900_000), shape(100, 128 * 1024)),
+        }
+    }
+}
+
+fn at_rate(per_second: u64, workload: Workload) -> Workload {
+    let pace = Pace::Scheduled { per_second, arrivals: Arrivals::Constant };
+    Workload { pace, warmup_ms: WARMUP_MS, window_ms: WINDOW_MS, linger_us: 1_000, ..workload }
+}
+
+pub(super) fn run(
+    plan: &Plan,
+    bench: &mut Bench<'_>,
+    findings: &mut Findings,
+) -> Result<(), Error> {
+    let sink = Target::sink(plan, Duration::ZERO)?;
+    let broker = Target::broker(plan)?;
+    let mut random = fastrand::Rng::with_seed(plan.seed);
+    let mut rows = Vec::new();
+    let mut refused = [0, 0];
+    for (number, limit) in (0..RUNS).zip(Limit::ALL.into_iter().cycle()) {
+        let target = if number.is_multiple_of(2) { &sink } else { &broker };
+        bench.step(&format!("Limited run {}: {}", number + 1, limit.words()));
+        let workload = limit.workload(&mut random);
+        let hogs = match limit {
+            Limit::Processors => hogs(plan)?,
+            Limit::Rate | Limit::Requests => Vec::new(),
+        };
+        let reasons = reasons(target, bench, findings, &workload)?;
+        drop(hogs);
+        refused[0] += u32::from(!reasons.is_empty());
+        rows.push(row(limit.words(), target, &workload, &reasons));
+    }
+    for number in 0..RUNS {
+        let target = if number.is_multiple_of(2) { &sink } else { &broker };
+        bench.step(&format!("Good run {}", number + 1));
+        let shape = shape(random.usize(100..4_096), 16 * 1024);
+        let workload = at_rate(random.u64(1_000..20_000), shape);
+        let reasons = reasons(target, bench, findings, &workload)?;
+        refused[1] += u32::from(!reasons.is_empty());
+        rows.push(row("none: a moderate rate", target, &workload, &reasons));
+    }
+    let [limited, good] = refused;
+    let found = |count: u32| format!("{count} of {RUNS}");
+    findings.promise(
+        "runs refused that the generator limited".into(),
+        limited == RUNS,
+        found(limited),
+        "all",
+    );
+    findings.promise("good runs refused".into(), good == 0, found(good), "none");
+    findings.record.tables.push(Table {
+        title: "Runs and what the checks made of them".into(),
+        about: "The same checks that every experiment makes of its runs at a fixed rate.".into(),
+        columns: ["limit", "target", "records/s", "record, B", "refused because of"]
+            .map(String::from)
+            .to_vec(),
+        rows,
+    });
+    Ok(())
+}
+
+/// The checks that refuse a run; none if it is good.
+fn reasons(
+    target: &Target,
+    bench: &mut Bench<'_>,
+    findings: &mut Findings,
+    workload: &Workload,
+) -> Result<Vec<String>, Error> {
+    let measured = target.run(bench, findings, workload, &mut || ())?;
+    let named = Named { case: "limits", path: &target.path, pair: 0 };
+    let run = bench.run_record(named, workload, &measured, Audit::default(), 0)?;
+    let failed = checks::of_generator(&run).into_iter().filter(|check| !check.passed);
+    Ok(failed.map(|check| format!("{}: {}", check.name, check.found)).collect())
+}
+
+fn row(limit: &str, target: &Target, workload: &Workload, reasons: &[String]) -> Vec<Cell> {
+    let Pace::Scheduled { per_second, .. } = workload.pace else { return Vec::new() };
+    vec![
+        limit.into(),
+        target.name().into(),
+        figure(per_second).into(),
+        figure(workload.record_bytes as u64).into(),
+        if reasons.is_empty() { "not refused".into() } else { reasons.join("; ").into() },
+    ]
+}
+
+/// Processes that leave the generator a small share of the processors; dropping them ends them.
+fn hogs(plan: &Plan) -> Result<Vec<Process>, Error> {
+    let processors = thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let spec = ProcessSpec {
+        role: "hog".into(),
+        program: PathBuf::from("/bin/sh"),
+        args: vec!["-c".into(), "while :; do :; done".into()],
+        env: Vec::new(),
+        // Nobody waits for it.
+        ready: Ready::Tcp(([127, 0, 0, 1], 0).into()),
+    };
+    let launch = |_| Process::launch(&spec, &plan.work_directory);
+    (0..processors * HOGS_PER_PROCESSOR).map(launch).collect()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts of a measurement stay below 2^53")]
+fn figure(value: u64) -> f64 {
+    value as f64
+}

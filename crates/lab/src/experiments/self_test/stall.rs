@@ -1,0 +1,301 @@
+//! The target stops for a second at a known rate, and the response times must be what arithmetic
+//! says of such a stop. Apache Kafka's own tool is put through the same.
+//!
+//! In the short window the stop takes most of the time, so that even the median has its answer
+//! from arithmetic alone; in the long one the median is the target's own.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::target::{self, Target};
+use super::{Findings, Plan, shape};
+use crate::error::Error;
+use crate::experiments::bench::Bench;
+use crate::generator::Measured;
+use crate::result::Arm;
+use crate::run::Slot;
+use crate::schedule::Arrivals;
+use crate::self_test::{Cell, Curves, Line, Table};
+use crate::stall::expected_quantile;
+use crate::statistics::median;
+use crate::systems::{KafkaInstallation, Process, ProcessSpec, Ready};
+use crate::workload::{Pace, Workload};
+
+/// Records per second, and the size of each: a second of them is one batch, so that what waited
+/// goes out at once when the target goes on.
+const RATE: u32 = 10_000;
+const RECORD_BYTES: usize = 100;
+const BATCH_BYTES: usize = 512 * 1024;
+
+const WARMUP_MS: u64 = 1_000;
+const STALL: Duration = Duration::from_secs(1);
+
+/// Time from the start of the window to the stop.
+const STALL_AFTER: Duration = Duration::from_millis(200);
+
+/// Windows of 1.3 and 10 times the stop.
+const WINDOWS_MS: [u64; 2] = [1_300, 10_000];
+
+const QUANTILES: [f64; 5] = [0.5, 0.95, 0.99, 0.999, 1.0];
+const QUANTILE_NAMES: [&str; 5] = ["p50", "p95", "p99", "p99.9", "max"];
+
+/// How far a latency may be off.
+const TOLERANCE: f64 = 0.02;
+
+/// A percentile whose answer is shorter is not the stop's but the target's own.
+const OWN_MAX: Duration = Duration::from_millis(50);
+
+/// How long Kafka's tool may take beyond its records: the start of a JVM.
+const TOOL_TIMEOUT: Duration = Duration::from_secs(60);
+
+const TOOL: &str = "kafka-producer-perf-test";
+
+/// Latencies at [`QUANTILES`], ms.
+type Latencies = [f64; 5];
+
+pub(super) fn steps(plan: &Plan) -> u32 {
+    if plan.kafka.is_some() { 6 } else { 4 }
+}
+
+pub(super) fn arms(plan: &Plan) -> Vec<Arm> {
+    let tool = plan
+        .kafka
+        .as_ref()
+        .map(|_| Arm::of(TOOL, "Apache Kafka's kafka-producer-perf-test against the same broker"));
+    target::arms().into_iter().chain(tool).collect()
+}
+
+pub(super) fn run(
+    plan: &Plan,
+    bench: &mut Bench<'_>,
+    findings: &mut Findings,
+) -> Result<(), Error> {
+    for target in [Target::sink(plan, Duration::ZERO)?, Target::broker(plan)?] {
+        for window_ms in WINDOWS_MS {
+            let window = Duration::from_millis(window_ms);
+            bench.step(&format!("{}, {:.1} s", target.name(), window.as_secs_f64()));
+            let found = stalled_run(&target, bench, findings, window_ms)?;
+            let mut sources = found.sources();
+            found.judge(findings);
+            if let Some(kafka) = plan.kafka.as_ref().filter(|_| target.name() == target::BROKER) {
+                bench.step(&format!("{TOOL}, {:.1} s", window.as_secs_f64()));
+                sources.push((TOOL, tool_run(plan, kafka, &target, window)?));
+            }
+            let title = format!("{}, window of {:.1} s", target.name(), window.as_secs_f64());
+            findings.record.tables.push(table(&title, &sources));
+            findings.record.curves.push(curves(title, window, &sources));
+        }
+    }
+    Ok(())
+}
+
+/// One run of ours, with what arithmetic says of it.
+struct Found {
+    target: String,
+    window: Duration,
+    expected: [Duration; 5],
+    response: Latencies,
+    service: Latencies,
+}
+
+fn stalled_run(
+    target: &Target,
+    bench: &mut Bench<'_>,
+    findings: &mut Findings,
+    window_ms: u64,
+) -> Result<Found, Error> {
+    let workload = Workload {
+        pace: Pace::Scheduled { per_second: RATE.into(), arrivals: Arrivals::Constant },
+        partitions: 1,
+        linger_us: 1_000,
+        warmup_ms: WARMUP_MS,
+        window_ms,
+        ..shape(RECORD_BYTES, BATCH_BYTES)
+    };
+    let (measured, length) = thread::scope(|scope| {
+        let mut stalling = None;
+        let mut at_edge = || {
+            // The second call is the end of the window, when the stop is over.
+            stalling.get_or_insert_with(|| scope.spawn(|| stall(&target.process)));
+        };
+        let measured = target.run(bench, findings, &workload, &mut at_edge)?;
+        let length = match stalling.map(thread::ScopedJoinHandle::join) {
+            Some(stalled) => stalled.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?,
+            None => Duration::ZERO,
+        };
+        Ok::<_, Error>((measured, length))
+    })?;
+    let window = workload.window();
+    let own = own_time(&measured.series);
+    Ok(Found {
+        target: target.name().to_string(),
+        window,
+        expected: QUANTILES.map(|quantile| expected_quantile(quantile, window, length, own)),
+        response: latencies(&measured, |latencies| &latencies.response),
+        service: latencies(&measured, |latencies| &latencies.service),
+    })
+}
+
+/// Stops the target; how long it stood still.
+fn stall(target: &Process) -> Result<Duration, Error> {
+    thread::sleep(STALL_AFTER);
+    target.suspend()?;
+    let stopped = Instant::now();
+    thread::sleep(STALL);
+    target.resume()?;
+    Ok(stopped.elapsed())
+}
+
+/// The median of the slots that the stop did not touch.
+fn own_time(series: &[Slot]) -> Duration {
+    let is_quiet = |slot: &&Slot| Duration::from_nanos(slot.response_max_ns) < OWN_MAX;
+    let medians = series.iter().filter(is_quiet).map(|slot| seconds(slot.response_p50_ns));
+    Duration::from_secs_f64(median(&medians.collect::<Vec<_>>()))
+}
+
+fn latencies(
+    measured: &Measured,
+    kind: impl Fn(&crate::histograms::Latencies) -> &crate::histograms::Durations,
+) -> Latencies {
+    QUANTILES.map(|quantile| 1e3 * seconds(kind(&measured.latencies).quantile_ns(quantile)))
+}
+
+fn seconds(nanos: u64) -> f64 {
+    Duration::from_nanos(nanos).as_secs_f64()
+}
+
+impl Found {
+    fn sources(&self) -> Vec<(&'static str, Latencies)> {
+        vec![
+            ("arithmetic", self.expected.map(|expected| expected.as_secs_f64() * 1e3)),
+            ("moldau lab", self.response),
+            ("moldau lab, from sending on", self.service),
+        ]
+    }
+
+    /// Every percentile that the stop decides must be the one of arithmetic.
+    fn judge(&self, findings: &mut Findings) {
+        let decided = QUANTILE_NAMES.iter().zip(self.expected).zip(self.response);
+        let decided = decided.filter(|((_, expected), _)| *expected > OWN_MAX);
+        let off = decided
+            .map(|((name, expected), found)| (*name, found / (expected.as_secs_f64() * 1e3) - 1.0));
+        let off: Vec<(&str, f64)> = off.collect();
+        let worst = off.iter().map(|(_, off)| off.abs()).fold(0.0, f64::max);
+        let words = off.iter().map(|(name, off)| format!("{name} {:+.2} %", off * 100.0));
+        findings.promise(
+            format!(
+                "{}, window of {:.1} s: response times off arithmetic by",
+                self.target,
+                self.window.as_secs_f64()
+            ),
+            worst <= TOLERANCE && !off.is_empty(),
+            words.collect::<Vec<_>>().join(", "),
+            "<= 2 % each",
+        );
+    }
+}
+
+fn table(title: &str, sources: &[(&'static str, Latencies)]) -> Table {
+    let columns = QUANTILE_NAMES.map(|name| format!("{name}, ms"));
+    let row = |(name, latencies): &(&'static str, Latencies)| {
+        std::iter::once(Cell::from(*name)).chain(latencies.map(Cell::from)).collect()
+    };
+    Table {
+        title: format!("Stopped for 1 s: {title}"),
+        about: format!(
+            "{RATE} records/s of {RECORD_BYTES} B at fixed intended times. Arithmetic: an \
+             operation that is due in the stop waits until its end. From sending on: what a \
+             generator tells that counts from the moment when it sent."
+        ),
+        columns: std::iter::once("source".to_string()).chain(columns).collect(),
+        rows: sources.iter().map(row).collect(),
+    }
+}
+
+fn curves(title: String, window: Duration, sources: &[(&'static str, Latencies)]) -> Curves {
+    let line = |(name, latencies): &(&'static str, Latencies)| Line {
+        name: (*name).to_string(),
+        ms: latencies.to_vec(),
+    };
+    let records = f64::from(RATE) * window.as_secs_f64();
+    // The longest of so many is their last percentile.
+    let quantiles = QUANTILES.map(|quantile| f64::min(quantile, 1.0 - 1.0 / records)).to_vec();
+    Curves { title, quantiles, lines: sources.iter().map(line).collect() }
+}
+
+/// The same stop through Kafka's own tool, which counts whole milliseconds and keeps its warm-up
+/// apart.
+fn tool_run(
+    plan: &Plan,
+    kafka: &KafkaInstallation,
+    target: &Target,
+    window: Duration,
+) -> Result<Latencies, Error> {
+    let topic = format!("tool-{}", window.as_millis());
+    target.path.control.create_topic(&topic, 1)?;
+    let warmup = u64::from(RATE) * WARMUP_MS / 1_000;
+    let records = warmup + u64::from(RATE) * u64::try_from(window.as_millis()).unwrap_or(0) / 1_000;
+    let mut args: Vec<String> = vec!["-cp".into(), kafka.class_path()?];
+    args.push("org.apache.kafka.tools.ProducerPerformance".into());
+    for (name, value) in [
+        ("--topic", topic.clone()),
+        ("--num-records", records.to_string()),
+        ("--warmup-records", warmup.to_string()),
+        ("--record-size", RECORD_BYTES.to_string()),
+        ("--throughput", RATE.to_string()),
+    ] {
+        args.extend([name.into(), value]);
+    }
+    args.extend([
+        "--producer-props".into(),
+        format!("bootstrap.servers={}", target.path.bootstrap),
+        "linger.ms=1".into(),
+        format!("batch.size={BATCH_BYTES}"),
+    ]);
+    let spec = ProcessSpec {
+        role: TOOL.into(),
+        program: kafka.java.clone(),
+        args: args.into_iter().map(Into::into).collect(),
+        env: Vec::new(),
+        ready: Ready::Http(([127, 0, 0, 1], 0).into(), "/".into()),
+    };
+    let mut tool = Process::launch(&spec, &plan.work_directory)?;
+    let log = tool.log().to_owned();
+    while target.path.control.records_held(&topic, 1)? < warmup {
+        tool.check_alive()?;
+    }
+    stall(&target.process)?;
+    tool.wait(window + TOOL_TIMEOUT)?;
+    let text = std::fs::read_to_string(&log)
+        .map_err(Error::machine(format!("reading {}", log.display())))?;
+    target.path.control.delete_topic(&topic)?;
+    told(&text).ok_or_else(|| Error::Target {
+        action: format!("reading what {TOOL} tells"),
+        reason: format!("no line with its percentiles: {text}"),
+    })
+}
+
+/// The latencies in the last line of the tool's output that has percentiles.
+fn told(text: &str) -> Option<Latencies> {
+    let line = text.lines().rev().find(|line| line.contains("99.9th"))?;
+    let before = |unit: &str| -> Option<f64> {
+        line.split(unit).next()?.split_whitespace().last()?.parse().ok()
+    };
+    let [p50, p95, p99, p999] = ["ms 50th", "ms 95th", "ms 99th", "ms 99.9th"].map(before);
+    Some([p50?, p95?, p99?, p999?, before("ms max latency")?])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_line_of_the_tool_is_read() {
+        let text = "5000 records sent, 999.8 records/sec (0.10 MB/sec), 0.9 ms avg latency, \
+                    88.0 ms max latency.\n\
+                    100000 records sent, 9999.0 records/sec (0.95 MB/sec), 49.91 ms avg latency, \
+                    1001.00 ms max latency, 1 ms 50th, 480 ms 95th, 899 ms 99th, 990 ms 99.9th.\n";
+        assert_eq!(told(text), Some([1.0, 480.0, 899.0, 990.0, 1001.0]));
+        assert_eq!(told("99.9th"), None);
+    }
+}

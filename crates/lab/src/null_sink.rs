@@ -1,0 +1,356 @@
+//! A sink that speaks just enough Kafka to be produced to, and keeps nothing.
+//!
+//! It shows what the generator can offer where no target is the limit, and it is a target whose
+//! behaviour is known. It serves ApiVersions, Metadata, InitProducerId and Produce. Every topic
+//! that somebody asks for exists and has [`PARTITIONS`] partitions; batches are counted by their
+//! headers, acknowledged at the next offsets, and forgotten. Each connection has a thread, which
+//! answers one request after the other.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::io::{BufReader, ErrorKind, Read, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use moldau_protocol::frame::{self, RequestHeader};
+use moldau_protocol::messages::api_versions_response::ApiVersion;
+use moldau_protocol::messages::metadata_response::{
+    MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic,
+};
+use moldau_protocol::messages::produce_response::{PartitionProduceResponse, TopicProduceResponse};
+use moldau_protocol::messages::{
+    ApiVersionsResponse, InitProducerIdResponse, MetadataRequest, MetadataResponse, ProduceResponse,
+};
+use moldau_protocol::produce::ProduceRequestView;
+use moldau_protocol::{ApiKey, ErrorCode, Message, Uuid};
+use moldau_records::iter_batches;
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::error::Error;
+use crate::systems::{ProcessSpec, Ready};
+
+/// Arguments under which the program is a null sink; where it listens follows.
+pub const ARGUMENTS: [&str; 2] = ["lab", "null-sink"];
+
+/// Partitions of every topic: more than any run of the laboratory against a sink has.
+pub const PARTITIONS: i32 = 64;
+
+/// The sink's node id.
+const NODE: i32 = 0;
+
+/// Largest request: 100 batches of 1 MiB each would be one, and the client's are a hundredth of it.
+const REQUEST_BYTES_MAX: usize = 100 << 20;
+
+/// Bytes that one read takes at most; larger requests are read into their own memory.
+const READ_BYTES: usize = 256 * 1024;
+
+/// Most connections at a time, each of which has a thread. A client has a handful.
+const CONNECTIONS_MAX: usize = 256;
+
+/// Most partitions that offsets are counted of: those of many runs over one sink.
+const ENDS_MAX: usize = 1 << 20;
+
+/// What is served.
+const APIS: [ApiKey; 4] =
+    [ApiKey::ApiVersions, ApiKey::Metadata, ApiKey::InitProducerId, ApiKey::Produce];
+
+/// The process of a sink that burns `work` of processor time for each Produce request.
+#[must_use]
+pub fn process(program: &Path, listen: SocketAddr, work: Duration) -> ProcessSpec {
+    let mut args: Vec<OsString> = ARGUMENTS.map(OsString::from).to_vec();
+    args.extend(["--listen".into(), listen.to_string().into()]);
+    args.extend(["--work-ns".into(), work.as_nanos().to_string().into()]);
+    ProcessSpec {
+        role: "sink".into(),
+        program: program.to_owned(),
+        args,
+        env: Vec::new(),
+        ready: Ready::Tcp(listen),
+    }
+}
+
+/// Serves the connections of `listener` until the process ends, and burns `work` of processor time
+/// for each Produce request.
+///
+/// # Errors
+/// [`Error::Machine`] once no connection can be accepted any more.
+pub fn run(listener: &TcpListener, work: Duration) -> Result<(), Error> {
+    let address = listener.local_addr().map_err(Error::machine("looking up the own address"))?;
+    let sink = Arc::new(Sink { address, work, ends: Mutex::default(), producers: 0.into() });
+    loop {
+        let stream = match listener.accept() {
+            Ok((stream, _)) => stream,
+            // The client went while it waited, which concerns nobody else.
+            Err(error) if error.kind() == ErrorKind::ConnectionAborted => continue,
+            Err(error) => return Err(Error::machine("accepting a connection")(error)),
+        };
+        if Arc::strong_count(&sink) > CONNECTIONS_MAX {
+            tracing::warn!(CONNECTIONS_MAX, "too many connections, one is closed");
+            continue;
+        }
+        let sink = Arc::clone(&sink);
+        let served = thread::Builder::new().spawn(move || {
+            if let Err(error) = sink.serve(&stream) {
+                tracing::debug!(%error, "a connection ended");
+            }
+        });
+        if let Err(error) = served {
+            tracing::warn!(%error, "a connection is closed for want of a thread");
+        }
+    }
+}
+
+struct Sink {
+    address: SocketAddr,
+    work: Duration,
+    /// Guards the end offsets of all partitions.
+    ends: Mutex<HashMap<(Uuid, i32), i64>>,
+    producers: AtomicI64,
+}
+
+impl Sink {
+    fn serve(&self, stream: &TcpStream) -> std::io::Result<()> {
+        stream.set_nodelay(true)?;
+        let mut input = BufReader::with_capacity(READ_BYTES, stream);
+        let mut output = stream;
+        let (mut frame, mut answer) = (Vec::new(), BytesMut::new());
+        while let Some(request) = read_frame(&mut input, &mut frame)? {
+            self.answer(request, &mut answer)?;
+            output.write_all(&answer)?;
+            answer.clear();
+        }
+        Ok(())
+    }
+
+    /// Appends the answer to a request, if it is to have one.
+    fn answer(&self, frame: &[u8], out: &mut BytesMut) -> std::io::Result<()> {
+        let (header, body) = RequestHeader::parse(frame).map_err(invalid)?;
+        let (api, version, correlation) =
+            (header.api_key, header.api_version, header.correlation_id);
+        let encoded = match api {
+            ApiKey::ApiVersions => {
+                frame::encode_response(out, api, version, correlation, &api_versions())
+            }
+            ApiKey::Metadata => {
+                let body = Bytes::copy_from_slice(body);
+                let request = MetadataRequest::from_bytes(&body, version).map_err(invalid)?;
+                frame::encode_response(out, api, version, correlation, &self.metadata(request))
+            }
+            ApiKey::InitProducerId => {
+                let producer_id = self.producers.fetch_add(1, Ordering::Relaxed);
+                let response = InitProducerIdResponse { producer_id, ..Default::default() };
+                frame::encode_response(out, api, version, correlation, &response)
+            }
+            ApiKey::Produce => {
+                let request = ProduceRequestView::parse(body, version).map_err(invalid)?;
+                let response = self.produce(&request)?;
+                burn(self.work);
+                if request.acks() == 0 {
+                    return Ok(());
+                }
+                frame::encode_response(out, api, version, correlation, &response)
+            }
+            _ => return Err(invalid(format!("{} is not served", api.name()))),
+        };
+        encoded.map_err(invalid)
+    }
+
+    fn metadata(&self, request: MetadataRequest) -> MetadataResponse {
+        let topics = request.topics.unwrap_or_default();
+        MetadataResponse {
+            brokers: vec![MetadataResponseBroker {
+                node_id: NODE,
+                host: self.address.ip().to_string(),
+                port: self.address.port().into(),
+                ..Default::default()
+            }],
+            cluster_id: Some("null-sink".into()),
+            controller_id: NODE,
+            topics: topics.into_iter().map(|topic| known_topic(topic.name)).collect(),
+            ..Default::default()
+        }
+    }
+
+    fn produce(&self, request: &ProduceRequestView<'_>) -> std::io::Result<ProduceResponse> {
+        let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut responses = Vec::new();
+        for topic in request.topics() {
+            let topic = topic.map_err(invalid)?;
+            let id = topic.id.unwrap_or_else(|| topic_id(topic.name.unwrap_or_default()));
+            let mut partition_responses = Vec::new();
+            for partition in topic.partitions() {
+                let partition = partition.map_err(invalid)?;
+                let mut count = 0;
+                for batch in iter_batches(partition.records.unwrap_or_default()) {
+                    count += i64::from(batch.map_err(invalid)?.records_count());
+                }
+                if ends.len() >= ENDS_MAX {
+                    return Err(invalid("more partitions than offsets are counted of"));
+                }
+                let end = ends.entry((id, partition.index)).or_default();
+                partition_responses.push(PartitionProduceResponse {
+                    index: partition.index,
+                    base_offset: *end,
+                    ..Default::default()
+                });
+                *end = end.saturating_add(count);
+            }
+            responses.push(TopicProduceResponse {
+                name: topic.name.unwrap_or_default().into(),
+                topic_id: topic.id.unwrap_or_default(),
+                partition_responses,
+                ..Default::default()
+            });
+        }
+        Ok(ProduceResponse { responses, ..Default::default() })
+    }
+}
+
+/// The next request, in memory that grows to the largest.
+fn read_frame<'a>(
+    input: &mut impl Read,
+    memory: &'a mut Vec<u8>,
+) -> std::io::Result<Option<&'a [u8]>> {
+    let mut length = [0; 4];
+    match input.read_exact(&mut length) {
+        Ok(()) => {}
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(None),
+        Err(error) => return Err(error),
+    }
+    let length = usize::try_from(u32::from_be_bytes(length)).unwrap_or(usize::MAX);
+    if length > REQUEST_BYTES_MAX {
+        return Err(invalid("a request beyond the limit"));
+    }
+    memory.resize(memory.len().max(length), 0);
+    let frame = memory.get_mut(..length).unwrap_or_default();
+    input.read_exact(frame)?;
+    Ok(Some(frame))
+}
+
+fn api_versions() -> ApiVersionsResponse {
+    let versions = |api: ApiKey| {
+        let versions = api.valid_versions();
+        let (min_version, max_version) = (versions.min, versions.max);
+        ApiVersion { api_key: api.key(), min_version, max_version, ..Default::default() }
+    };
+    ApiVersionsResponse { api_keys: APIS.map(versions).to_vec(), ..Default::default() }
+}
+
+fn known_topic(name: Option<String>) -> MetadataResponseTopic {
+    let Some(name) = name else {
+        let error_code = ErrorCode::UnknownTopicId.code();
+        return MetadataResponseTopic { error_code, ..Default::default() };
+    };
+    let partition = |partition_index| MetadataResponsePartition {
+        partition_index,
+        leader_id: NODE,
+        replica_nodes: vec![NODE],
+        isr_nodes: vec![NODE],
+        ..Default::default()
+    };
+    MetadataResponseTopic {
+        topic_id: topic_id(&name),
+        name: Some(name),
+        partitions: (0..PARTITIONS).map(partition).collect(),
+        ..Default::default()
+    }
+}
+
+/// The id of a topic follows from its name, so that nothing has to be remembered.
+fn topic_id(name: &str) -> Uuid {
+    let mut id = [0; 16];
+    for (salt, part) in (b'1'..).zip(id.chunks_exact_mut(4)) {
+        let salted = [name.as_bytes(), &[salt]].concat();
+        part.copy_from_slice(&moldau_records::crc32c(&salted).to_be_bytes());
+    }
+    Uuid::from_bytes(id)
+}
+
+/// Keeps the processor busy for so much of the thread's own time.
+fn burn(work: Duration) {
+    if work.is_zero() {
+        return;
+    }
+    let now = || {
+        let time = clock_gettime(ClockId::ThreadCPUTime);
+        Duration::try_from(time).unwrap_or_default()
+    };
+    let end = now() + work;
+    while now() < end {
+        std::hint::spin_loop();
+    }
+}
+
+fn invalid(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> std::io::Error {
+    std::io::Error::new(ErrorKind::InvalidData, error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generator::{self, Clients, Layout, Setup};
+    use crate::payload::Filler;
+    use crate::workload::{Pace, Tuning, Workload};
+
+    #[test]
+    fn every_record_that_is_produced_is_acknowledged_once() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        // Ends with the tests.
+        thread::spawn(move || run(&listener, Duration::from_nanos(1)));
+        let workload = Workload {
+            pace: Pace::Unpaced,
+            record_bytes: 100,
+            filler: Filler::Random,
+            partitions: 3,
+            producers: 2,
+            batch_bytes: 4_096,
+            linger_us: 0,
+            consume: false,
+            tails: 0,
+            warmup_ms: 0,
+            window_ms: 100,
+            tuning: Tuning::default(),
+        };
+        let measured = generator::produce(&Setup {
+            bootstrap: address.to_string(),
+            clients: Clients::default(),
+            topic: "anything".into(),
+            run: 1,
+            seed: 1,
+            workload,
+            layout: Layout::Dense,
+            first_producer: 0,
+            processes: Vec::new(),
+            is_accounted: true,
+        });
+        let measured = measured.unwrap();
+        assert!(measured.acked_records > 0);
+        let sent: u64 = (0..3)
+            .flat_map(|lane| measured.sent.iter().map(move |s| (lane, s)))
+            .map(|(lane, ledger)| ledger.next_sequence(lane))
+            .sum();
+        assert_eq!(sent, measured.acked_records);
+    }
+
+    #[test]
+    fn what_is_no_request_ends_its_connection_alone() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        thread::spawn(move || run(&listener, Duration::ZERO));
+        for bytes in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0, 0, 0, 2, 0, 0], &[255; 8]] {
+            let mut stream = TcpStream::connect(address).unwrap();
+            stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+            stream.write_all(bytes).unwrap();
+            let mut rest = Vec::new();
+            let end = stream.read_to_end(&mut rest);
+            let is_over = |kind| kind != ErrorKind::WouldBlock && kind != ErrorKind::TimedOut;
+            assert!(end.map_or_else(|error| is_over(error.kind()), |count| count == 0));
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! What the laboratory's tests of itself take, and the targets that it brings along.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct RelayOptions {
+    /// Where clients connect.
+    #[arg(long, value_name = "IP:PORT")]
+    pub(crate) listen: SocketAddr,
+    /// Where their connections lead.
+    #[arg(long, value_name = "IP:PORT")]
+    pub(crate) to: SocketAddr,
+}
+
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct NullSinkOptions {
+    /// Where clients connect.
+    #[arg(long, value_name = "IP:PORT")]
+    pub(crate) listen: SocketAddr,
+    /// Processor time to burn for each Produce request, ns.
+    #[arg(long, value_name = "NS", default_value_t = 0)]
+    pub(crate) work_ns: u64,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct SelftestOptions {
+    /// The promise that is put to the test.
+    #[arg(value_enum)]
+    pub(crate) test: SelftestChoice,
+    /// Fewer and shorter runs.
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Seed of everything random.
+    #[arg(long, value_name = "SEED", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// File with the class path of Apache Kafka, whose kafka-producer-perf-test goes through the
+    /// same stop; it is left out where there is none [default: kafka/classpath in the cache].
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kafka_classpath: Option<PathBuf>,
+    /// Java that runs it.
+    #[arg(long, value_name = "FILE", default_value = "java")]
+    pub(crate) java: PathBuf,
+    /// Directory under which the run's own directory is made.
+    #[arg(long, value_name = "DIR", default_value = "lab-runs")]
+    pub(crate) out: PathBuf,
+    /// Print the result as one JSON document.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SelftestChoice {
+    /// The target stops for a second: every latency must be the one that arithmetic says.
+    Stall,
+    /// As fast as it goes against a null sink: records and bytes per second of a core.
+    Generator,
+    /// A relay damages records: every fault must be found and named, at next to no cost.
+    Ledger,
+    /// Equal systems must differ as rarely as the level says, and a planted difference be found.
+    Statistics,
+    /// Runs that the generator limits must be refused, and good ones not.
+    Limits,
+}
