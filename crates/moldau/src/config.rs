@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(known_keys::<client::File>("'0': 1"), documented_keys("## `--security"));
         let tenants = known_keys::<proxy::MultiTenantKeys>("'0': 1");
         assert_eq!(tenants, documented_keys("## `multi_tenant`"));
-        let rules = known_keys::<proxy::AuthorizationKeys>("'0': 1");
+        let rules = known_keys::<filters::authorization::Keys>("'0': 1");
         assert_eq!(rules, documented_keys("## `authorization`"));
         let policies = [
             ("header", of_header()),

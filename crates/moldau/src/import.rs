@@ -6,8 +6,10 @@
 mod foreign;
 mod kafka_proxy;
 mod kroxylicious;
+mod kroxylicious_acl;
 mod kroxylicious_filters;
 mod kroxylicious_tls;
+mod kroxylicious_validation;
 mod yaml;
 
 use std::fmt;

@@ -3,6 +3,7 @@
 //! Rules are checked one by one, so that a mistake is told where its rule stands.
 
 pub(super) mod audit;
+pub(super) mod authorization;
 pub(super) mod chaos;
 pub(super) mod header;
 pub(super) mod mask;

@@ -11,16 +11,16 @@
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use moldau_filters::{Authorization, MultiTenant, MultiTenantSettings, Rules};
+use moldau_filters::{MultiTenant, MultiTenantSettings};
 use moldau_net::proxy_protocol::Mode;
 use moldau_proxy::{Config, Filter, Gateway, Limits, Sasl, Security, VirtualCluster};
 use serde::Deserialize;
 
-use super::filters::{audit, chaos, header, mask, quota, record_validation};
+use super::filters::{audit, authorization, chaos, header, mask, quota, record_validation};
 use super::gateway::{self, GatewayKeys};
 use super::problem::{At, nowhere};
 use super::{Problem, Sources, limits, ports, record_encryption, sasl, tls, upstream};
@@ -105,21 +105,13 @@ pub(super) struct LimitKeys {
 enum FilterEntry {
     RecordEncryption(Box<record_encryption::Settings>),
     MultiTenant(MultiTenantKeys),
-    Authorization(AuthorizationKeys),
+    Authorization(At<authorization::Keys>),
     Header(header::Keys),
     Mask(mask::Keys),
     RecordValidation(record_validation::Keys),
     Quota(quota::Keys),
     Audit(audit::Keys),
     Chaos(chaos::Keys),
-}
-
-/// The keys of `authorization`.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct AuthorizationKeys {
-    /// File with the rules.
-    rules_file: At<PathBuf>,
 }
 
 /// The keys of `multi_tenant`.
@@ -328,12 +320,7 @@ fn filter(entry: At<FilterEntry>, sources: &mut Sources) -> Result<Arc<dyn Filte
     Ok(match entry.value {
         FilterEntry::RecordEncryption(settings) => record_encryption::filter(*settings, sources)?,
         FilterEntry::MultiTenant(keys) => Arc::new(keys.filter()?),
-        FilterEntry::Authorization(AuthorizationKeys { rules_file }) => {
-            let rules = Rules::parse(&sources.text(&rules_file)?).map_err(|error| {
-                Problem::at(&rules_file, format_args!("{}: {error}", rules_file.value.display()))
-            })?;
-            Arc::new(Authorization::new(rules))
-        }
+        FilterEntry::Authorization(keys) => authorization::filter(&keys, sources)?,
         FilterEntry::Header(keys) => header::filter(keys)?,
         FilterEntry::Mask(keys) => mask::filter(keys, sources)?,
         FilterEntry::RecordValidation(keys) => record_validation::filter(keys, sources)?,

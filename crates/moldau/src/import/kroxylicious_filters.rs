@@ -1,10 +1,14 @@
 //! Kroxylicious's filters as ours.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use super::foreign::{Foreign, Notes, Section};
+use super::kroxylicious_acl::rules;
 use super::kroxylicious_tls::secret_file;
+use super::kroxylicious_validation::record_validation;
 use super::yaml::Map;
+use crate::config;
 
 /// What the filters of a virtual cluster become.
 #[derive(Debug, Default)]
@@ -56,6 +60,10 @@ impl Policies {
             "MultiTenant" | "MultiTenantTransformationFilterFactory" => {
                 Some(("multi_tenant", multi_tenant(config, notes)))
             }
+            "Authorization" => Some(("authorization", authorization(config, notes))),
+            "RecordValidation" | "ProduceValidationFilterFactory" => {
+                Some(("record_validation", record_validation(config, notes)))
+            }
             "SaslTermination" => {
                 self.terminate = Some(sasl_termination(config, notes));
                 None
@@ -84,6 +92,35 @@ fn multi_tenant(config: Foreign, notes: &mut Notes) -> Map {
     let separator = separator.unwrap_or_else(|| "-".to_owned());
     map.put("prefix", format!("$(virtualClusterName){separator}"));
     config.finish(notes);
+    map
+}
+
+/// Rules are read from the file that is named, and stand in the configuration itself. Where they
+/// cannot be had nothing is allowed.
+fn authorization(config: Foreign, notes: &mut Notes) -> Map {
+    let mut config = config.section(notes);
+    let authorizer = config.take_text(&["authorizer"], notes).unwrap_or_default();
+    if authorizer.rsplit('.').next() != Some("AclAuthorizerService") {
+        let what =
+            format_args!("{authorizer:?} has no counterpart; without rules nothing is allowed");
+        notes.add(config.path_of("authorizer"), what);
+    }
+    let mut lines = Vec::new();
+    if let Some(mut settings) = config.take_section(&["authorizerConfig"], notes) {
+        if let Some(file) = settings.take_text(&["aclFile"], notes) {
+            match config::text(Path::new(&file)) {
+                Ok(text) => lines = rules(&file, &text, notes),
+                Err(error) => {
+                    let what = format_args!("{error}; without rules nothing is allowed");
+                    notes.add(settings.path_of("aclFile"), what);
+                }
+            }
+        }
+        settings.finish(notes);
+    }
+    config.finish(notes);
+    let mut map = Map::default();
+    map.put("rules", lines);
     map
 }
 

@@ -469,6 +469,15 @@ fn mistakes_of_gateways_limits_and_filters_are_told_at_their_keys() {
                 "5:43: rules: authorization: line 1: `permit` is neither `allow` nor `deny`",
             ),
             mistake(
+                &with("filters: [authorization: {}]"),
+                "5:30: the key \"rules_file\" is missing, or rules",
+            ),
+            mistake(
+                &with("filters: [authorization: {rules: [allow User:a Read topc x]}]"),
+                "5:39: `topc` is no kind of resource; there are topic, group, transactional_id, \
+                 cluster and any",
+            ),
+            mistake(
                 &with("filters: [multi_tenant: {prefix: ''}]"),
                 "5:38: multi_tenant: prefix ``: without a variable all tenants would be one",
             ),

@@ -24,6 +24,8 @@ fn world() -> tempfile::TempDir {
     write("own.key", &own.signing_key.serialize_pem());
     write("secret", "changeit\n");
     write("token", "token\n");
+    let rules = std::fs::read_to_string(golden("kroxylicious-policies.acl.txt")).unwrap();
+    write("acl-rules.txt", &rules);
     dir
 }
 
@@ -69,6 +71,11 @@ fn what_kroxylicious_has_alone_is_told_with_its_path() {
 #[test]
 fn several_gateways_of_kroxylicious_become_virtual_clusters() {
     assert_kroxylicious("kroxylicious-0.24", false);
+}
+
+#[test]
+fn policies_of_kroxylicious_are_translated_where_they_mean_the_same() {
+    assert_kroxylicious("kroxylicious-policies", false);
 }
 
 #[test]
