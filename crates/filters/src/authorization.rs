@@ -115,7 +115,8 @@ struct Session {
     filter: Arc<Authorization>,
     context: SessionContext,
     fetch_session: FetchSession,
-    /// What completes the answer to each request in flight, in the order of the requests.
+    /// What completes the answer to each request in flight that has one of interest, in the order
+    /// of the requests.
     in_flight: RefCell<VecDeque<Option<Complete>>>,
 }
 
@@ -138,12 +139,14 @@ impl SessionFilter for Session {
                 Split::Part(request, complete) => (request, Some(complete)),
                 Split::Nothing(answer) => return Ok(RequestOutcome::Respond(answer)),
             };
-            if request.expects_response() {
-                self.in_flight.borrow_mut().push_back(complete);
-            } else if complete.is_some() {
+            if complete.is_some() && !request.expects_response() {
                 // As Kafka does, for a producer that cannot be told of an error.
                 return Ok(RequestOutcome::Close(Some(request)));
             }
+            if complete.is_none() && shown::is_shown_whole(request.api_key()) {
+                return Ok(RequestOutcome::ForwardOnly(request));
+            }
+            self.in_flight.borrow_mut().push_back(complete);
             Ok(RequestOutcome::Forward(request))
         })
     }

@@ -23,6 +23,9 @@
 //! | configurations of brokers and of client metrics | `CLUSTER_AUTHORIZATION_FAILED` |
 //! | coordinators of share partitions | `CLUSTER_AUTHORIZATION_FAILED`; brokers ask for them |
 //!
+//! Answers that name nothing are not held: topics of produced and fetched records have ids alone in
+//! the versions of KIP-516.
+//!
 //! With its prefix a name may be longer than Kafka allows (249 characters); the cluster refuses it
 //! then as any that is too long. Filters that need the cluster's names stand behind this one.
 
@@ -44,7 +47,7 @@ use moldau_proxy::{
 };
 
 use self::by_hand::{GROUP_RESOURCE, Renamed, TOPIC_RESOURCE};
-use self::decisions::{Decision, answer_matters, decision};
+use self::decisions::{Decision, answer_matters, answer_names, decision};
 use self::names::{Adding, Stripping, TopicIds};
 use self::prefix::Template;
 use crate::error::Error;
@@ -140,7 +143,8 @@ struct Session {
     /// Whether the classic group that was joined last is one of consumers.
     is_consumer: Cell<bool>,
     fetch_session: FetchSession,
-    /// What completes the answer to each request in flight, in the order of the requests.
+    /// What completes the answer to each request in flight that has one of interest, in the order
+    /// of the requests.
     in_flight: RefCell<VecDeque<Option<Complete>>>,
 }
 
@@ -172,9 +176,12 @@ impl SessionFilter for Session {
                     None => RequestOutcome::Forward(request),
                 });
             }
-            if answer_matters(request.api_key()) {
-                self.in_flight.borrow_mut().push_back(refused.or(complete));
+            let complete = refused.or(complete);
+            let (api, version) = (request.api_key(), request.api_version());
+            if complete.is_none() && !answer_names(api, version) {
+                return Ok(RequestOutcome::ForwardOnly(request));
             }
+            self.in_flight.borrow_mut().push_back(complete);
             Ok(RequestOutcome::Forward(request))
         })
     }

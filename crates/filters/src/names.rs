@@ -43,13 +43,24 @@ pub(crate) fn rewrite_response(
 
 /// Whether fields name anything.
 pub(crate) fn names_any(fields: &[Field]) -> bool {
-    fields.iter().any(|field| {
-        field.entity.is_some_and(|entity| entity != Entity::Explanation) || {
+    has_any(fields, None, |entity| entity != Entity::Explanation)
+}
+
+/// Whether a version of fields has texts that name or explain anything.
+pub(crate) fn has_texts(fields: &[Field], version: i16) -> bool {
+    has_any(fields, Some(version), |entity| entity != Entity::TopicId)
+}
+
+fn has_any(fields: &[Field], version: Option<i16>, is_wanted: fn(Entity) -> bool) -> bool {
+    let mut fields =
+        fields.iter().filter(|field| version.is_none_or(|it| field.versions.contains(it)));
+    fields.any(|field| {
+        field.entity.is_some_and(is_wanted) || {
             let mut kind = field.kind;
             while let Kind::Array(element) = kind {
                 kind = *element;
             }
-            matches!(kind, Kind::Struct(fields) if names_any(fields))
+            matches!(kind, Kind::Struct(fields) if has_any(fields, version, is_wanted))
         }
     })
 }

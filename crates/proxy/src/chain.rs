@@ -10,7 +10,7 @@ use moldau_net::{LogLimit, Phase, Shutdown};
 use moldau_protocol::ApiKey;
 
 use crate::context::SessionContext;
-use crate::expected::Answered;
+use crate::expected::{Answered, Readers};
 use crate::filter::{Direction, Filter, FilterFuture, FilterMetric, RequestOutcome, SessionFilter};
 use crate::frame::{RequestFrame, ResponseFrame};
 use crate::metrics::add;
@@ -68,7 +68,8 @@ pub(crate) struct Filtered {
 
 #[derive(Debug)]
 pub(crate) enum Verdict {
-    Forward(RequestFrame),
+    /// The filters want its answer.
+    Forward(RequestFrame, Readers),
     Answer(Answered),
     Drop,
 }
@@ -219,11 +220,6 @@ impl SessionChain {
         Rc::new(Self { chains, filters, context, chain, outbox: Outbox::default() })
     }
 
-    /// How many filters there are.
-    pub(crate) fn len(&self) -> usize {
-        self.filters.len()
-    }
-
     /// Whether any filter needs these messages.
     pub(crate) fn claims(&self, api_key: i16, direction: Direction) -> bool {
         self.chain.claims(api_key, direction)
@@ -234,10 +230,10 @@ impl SessionChain {
         self.chain.admits(api_key)
     }
 
-    /// Whether any of the first `count` filters needs these messages.
-    pub(crate) fn first_claim(&self, count: usize, api_key: i16, direction: Direction) -> bool {
-        self.chain.claims(api_key, direction)
-            && self.claiming(api_key, direction).any(|(index, _)| index < count)
+    /// Whether any of these filters needs answers of an API.
+    pub(crate) fn reads(&self, readers: Readers, api_key: i16) -> bool {
+        self.chain.claims(api_key, Direction::Response)
+            && self.claiming(api_key, Direction::Response).any(|(at, _)| readers.contain(at))
     }
 
     /// What all sessions with these filters share.
@@ -265,14 +261,18 @@ impl SessionChain {
         self: Rc<Self>,
         mut request: RequestFrame,
     ) -> Result<Filtered, FilterFailed> {
-        let mut closes = false;
+        let (mut closes, mut readers) = (false, Readers::ALL);
         let (api_key, expects_response) = (request.api_key().key(), request.expects_response());
         for (index, filter) in self.claiming(api_key, Direction::Request) {
             let upstream = Upstream::new(Rc::clone(&self.outbox));
             request = match self.run(index, Rc::clone(filter).request(request, upstream)).await? {
                 RequestOutcome::Forward(request) => request,
+                RequestOutcome::ForwardOnly(request) => {
+                    readers = readers.without(index);
+                    request
+                }
                 RequestOutcome::Respond(response) if expects_response => {
-                    let answered = Answered { response, filters: index };
+                    let answered = Answered { response, readers: readers.before(index) };
                     return Ok(Filtered { verdict: Verdict::Answer(answered), closes });
                 }
                 RequestOutcome::Close(Some(request)) => {
@@ -280,7 +280,7 @@ impl SessionChain {
                     request
                 }
                 RequestOutcome::RespondAndClose(response) if expects_response => {
-                    let answered = Answered { response, filters: index };
+                    let answered = Answered { response, readers: readers.before(index) };
                     return Ok(Filtered { verdict: Verdict::Answer(answered), closes: true });
                 }
                 RequestOutcome::Respond(_)
@@ -290,19 +290,18 @@ impl SessionChain {
                 }
             };
         }
-        Ok(Filtered { verdict: Verdict::Forward(request), closes })
+        Ok(Filtered { verdict: Verdict::Forward(request, readers), closes })
     }
 
-    /// Takes a response through those of the first `count` filters that claim it, from the last
-    /// of them to the first.
+    /// Takes a response through those of its readers that claim it, from the last to the first.
     pub(crate) async fn response(
         self: Rc<Self>,
         mut response: ResponseFrame,
-        count: usize,
+        readers: Readers,
     ) -> Result<ResponseFrame, FilterFailed> {
         let api_key = response.api_key().key();
         let claiming = self.claiming(api_key, Direction::Response).rev();
-        for (index, filter) in claiming.filter(|(index, _)| *index < count) {
+        for (index, filter) in claiming.filter(|(index, _)| readers.contain(*index)) {
             response = self.run(index, Rc::clone(filter).response(response)).await?;
         }
         Ok(response)

@@ -45,6 +45,14 @@ pub enum Error {
         /// The other one.
         other: String,
     },
+    /// The operator gave a virtual cluster more filters than answers can tell apart.
+    #[error("virtual cluster {cluster}: more than {max} filters")]
+    TooManyFilters {
+        /// The virtual cluster.
+        cluster: String,
+        /// How many it may have.
+        max: usize,
+    },
     /// The operator changed what only a restart can change.
     #[error("{key} cannot be changed while the proxy runs")]
     NeedsRestart {

@@ -62,8 +62,9 @@ pub trait Filter: fmt::Debug + Send + Sync {
 }
 
 /// A filter at work on one session. It sees requests one at a time and in order, and answers
-/// likewise, but an answer may come while a request waits. For each request that it forwarded and
-/// that expects a response, it sees exactly one answer if it claims that.
+/// likewise, but an answer may come while a request waits. For each request that it forwarded, that
+/// expects a response, and whose answer it did not decline, it sees exactly one answer if it claims
+/// that.
 ///
 /// An error ends the session; it is logged and counted.
 pub trait SessionFilter {
@@ -88,6 +89,9 @@ pub trait SessionFilter {
 pub enum RequestOutcome {
     /// It goes on to the next filter, and at last to the cluster.
     Forward(RequestFrame),
+    /// It goes on likewise, and this filter declines the answer although it claims such ones. What
+    /// no filter wants passes as it arrives, and is not held.
+    ForwardOnly(RequestFrame),
     /// It is answered, in its turn; the cluster never sees it. A client that expects no answer is
     /// disconnected instead, so that it learns of the trouble, as Kafka does.
     Respond(ResponseFrame),

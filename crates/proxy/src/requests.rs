@@ -11,7 +11,7 @@ use moldau_protocol::messages::ApiKey;
 
 use crate::chain::{FilterFailed, Filtered, SessionChain, Verdict};
 use crate::error::Malformed;
-use crate::expected::Expected;
+use crate::expected::{Expected, Readers};
 use crate::filter::Direction;
 use crate::flow::{Broken, Scan, Step};
 use crate::frame::RequestFrame;
@@ -226,9 +226,9 @@ impl RequestScanner {
         self.closing |= filtered.closes;
         in_flight.end_filters();
         match filtered.verdict {
-            Verdict::Forward(request) => {
+            Verdict::Forward(request, readers) => {
                 if request.expects_response() {
-                    in_flight.push(expected);
+                    in_flight.push(Expected { readers, ..expected });
                 }
                 *insert = request.into_bytes();
             }
@@ -295,6 +295,7 @@ fn head(bytes: &[u8], frame_bytes_max: usize) -> Result<Option<Head>, Malformed>
         api_key: i16::from_be_bytes([key0, key1]),
         api_version: i16::from_be_bytes([version0, version1]),
         correlation_id: i32::from_be_bytes(correlation_id),
+        readers: Readers::ALL,
     };
     let api = ApiKey::try_from(expected.api_key).ok();
     let mut expects_response = true;

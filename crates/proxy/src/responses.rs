@@ -10,8 +10,7 @@ use tokio::sync::oneshot;
 
 use crate::chain::{FilterFailed, SessionChain};
 use crate::error::Malformed;
-use crate::expected::Expected;
-use crate::filter::Direction;
+use crate::expected::{Answered, Expected, Readers};
 use crate::flow::{Broken, Scan, Step};
 use crate::frame::ResponseFrame;
 use crate::in_flight::{InFlight, Source};
@@ -67,7 +66,7 @@ enum HeldFor {
     /// The rewriter.
     Rewriter { api: ApiKey, version: i16 },
     /// The rewriter, then the filters.
-    Filters { api: ApiKey, version: i16 },
+    Filters { api: ApiKey, version: i16, readers: Readers },
     /// The filter that asked for it.
     Asker(oneshot::Sender<Vec<u8>>),
 }
@@ -146,8 +145,8 @@ impl ResponseScanner {
         insert: &mut Vec<u8>,
         in_flight: &mut InFlight,
     ) -> Result<Option<Step>, Malformed> {
-        let claimed = self.filters.claims(expected.api_key, Direction::Response);
-        if !claimed && !in_flight.next_is_own() {
+        let readers = expected.readers;
+        if !self.filters.reads(readers, expected.api_key) && !in_flight.next_is_own() {
             return Ok(None);
         }
         let Some((source, timing)) = in_flight.pop() else { return Ok(None) };
@@ -164,7 +163,7 @@ impl ResponseScanner {
                     .filter(|api| api.valid_versions().contains(version))
                     .ok_or(Malformed("answer for a filter in a version that is not known"))?;
                 self.timing = Some((expected.api_key, timing));
-                HeldFor::Filters { api, version }
+                HeldFor::Filters { api, version, readers }
             }
         };
         self.state = State::Holding { held_for, missing: total };
@@ -257,7 +256,7 @@ impl ResponseScanner {
                 self.rewrite_held(api, version)?;
                 *insert = std::mem::take(&mut self.held);
             }
-            HeldFor::Filters { api, version } => {
+            HeldFor::Filters { api, version, readers } => {
                 if matches!(api, ApiKey::Fetch | ApiKey::ShareFetch) {
                     self.count_touched();
                 }
@@ -267,7 +266,7 @@ impl ResponseScanner {
                 let frame = std::mem::take(&mut self.held);
                 let response = ResponseFrame::parse(frame, api, version)
                     .map_err(|_| Malformed("answer for a filter has a broken header"))?;
-                self.filter(response, self.filters.len());
+                self.filter(response, readers);
             }
             HeldFor::Asker(asker) => {
                 // A filter that no longer waits needs no answer.
@@ -277,10 +276,10 @@ impl ResponseScanner {
         Ok(())
     }
 
-    /// Has the first `count` filters look at an answer.
-    fn filter(&mut self, response: ResponseFrame, count: usize) {
+    /// Has the filters look at an answer that want it.
+    fn filter(&mut self, response: ResponseFrame, readers: Readers) {
         self.spend(Part::Wait);
-        let filtering = Rc::clone(&self.filters).response(response, count);
+        let filtering = Rc::clone(&self.filters).response(response, readers);
         self.state = State::Filtering(Box::pin(filtering));
     }
 
@@ -358,13 +357,13 @@ impl Scan for ResponseScanner {
             }
             if let Some((answered, timing)) = in_flight.pop_answered() {
                 let api_key = answered.response.api_key().key();
-                let (response, count) = (answered.response, answered.filters);
+                let Answered { response, readers } = answered;
                 self.timing = Some((api_key, timing));
-                if !self.filters.first_claim(count, api_key, Direction::Response) {
+                if !self.filters.reads(readers, api_key) {
                     *insert = response.into_bytes();
                     return Poll::Ready(Ok(()));
                 }
-                self.filter(response, count);
+                self.filter(response, readers);
             }
         }
         let State::Filtering(filtering) = &mut self.state else { return Poll::Ready(Ok(())) };

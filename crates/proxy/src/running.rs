@@ -16,6 +16,7 @@ use crate::cluster::Cluster;
 use crate::config::{Config, Gateway, VirtualCluster};
 use crate::discovery;
 use crate::error::Error;
+use crate::expected::FILTERS_MAX;
 use crate::filter::Filter;
 use crate::front::{self, Front, Route};
 use crate::gateway::{Entrance, Hosts};
@@ -266,6 +267,11 @@ fn check(configs: &[VirtualCluster]) -> Result<(), Error> {
         let cluster = config.name.clone();
         if config.upstream.servers.is_empty() {
             return Err(Error::NoUpstream { cluster });
+        }
+        // One place is for SASL, behind the operator's.
+        let max = FILTERS_MAX - 1;
+        if config.filters.len() > max {
+            return Err(Error::TooManyFilters { cluster, max });
         }
         let wrong = |reason| Error::Gateway { cluster: cluster.clone(), reason };
         let hosts = match &config.gateway {

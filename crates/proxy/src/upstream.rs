@@ -8,7 +8,7 @@ use moldau_protocol::frame::{self, LENGTH_SIZE};
 use moldau_protocol::{Message, Reader, Request};
 use tokio::sync::oneshot;
 
-use crate::expected::Expected;
+use crate::expected::{Expected, Readers};
 
 /// The client id of requests that are not a client's.
 pub(crate) const CLIENT_ID: &str = "moldau-proxy";
@@ -72,6 +72,7 @@ impl Upstream {
             correlation_id: CORRELATION_ID,
             api_key: Q::KEY.key(),
             api_version: version,
+            readers: Readers::ALL,
         };
         let (answer, answered) = oneshot::channel();
         *outbox.borrow_mut() = Some(OwnRequest { frame: bytes.into(), expected, answer });

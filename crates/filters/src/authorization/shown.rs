@@ -41,6 +41,14 @@ pub(super) fn show(judge: &Judge<'_>, answer: ResponseFrame) -> Result<ResponseF
     rewrite_response(answer, &mut Hiding { judge, shown })
 }
 
+/// Whether answers of an API tell nothing but what was asked for by name.
+pub(super) fn is_shown_whole(api: ApiKey) -> bool {
+    use ApiKey::{ConsumerGroupDescribe, OffsetFetch, ShareGroupDescribe, StreamsGroupDescribe};
+    let is_looked_at =
+        [ConsumerGroupDescribe, ShareGroupDescribe, StreamsGroupDescribe, OffsetFetch];
+    !is_looked_at.contains(&api) && matches!(access(api), Access::Guarded { shown: [], .. })
+}
+
 /// Drops what may not be seen.
 struct Hiding<'j> {
     judge: &'j Judge<'j>,

@@ -33,7 +33,9 @@ fn request<Q: Request>(version: i16, message: &Q) -> RequestFrame {
 
 fn forwarded<Q: Request>(rules: &str, version: i16, message: &Q) -> Q {
     match ask(&session(rules), request(version, message)) {
-        RequestOutcome::Forward(request) => request.decode().unwrap(),
+        RequestOutcome::Forward(request) | RequestOutcome::ForwardOnly(request) => {
+            request.decode().unwrap()
+        }
         outcome => panic!("{outcome:?}"),
     }
 }
@@ -71,16 +73,20 @@ fn without_rules_no_name_reaches_the_cluster() {
                 assert!(visited.is_ok(), "{api} v{version}: {visited:?}");
             }
             // To forget a topic is no use of it; the id of no topic needs no rule.
-            RequestOutcome::Forward(request) if api == ApiKey::Fetch => {
+            RequestOutcome::Forward(request) | RequestOutcome::ForwardOnly(request)
+                if api == ApiKey::Fetch =>
+            {
                 let message: FetchRequest = request.decode().unwrap();
                 assert!(message.topics.iter().all(|of| of.topic.is_empty()), "{api} v{version}");
             }
             // Where to go on in the list of all topics is no topic that is asked for.
-            RequestOutcome::Forward(request) if api == ApiKey::DescribeTopicPartitions => {
+            RequestOutcome::Forward(request) | RequestOutcome::ForwardOnly(request)
+                if api == ApiKey::DescribeTopicPartitions =>
+            {
                 let message: DescribeTopicPartitionsRequest = request.decode().unwrap();
                 assert_eq!(message.topics, [], "{api} v{version}");
             }
-            RequestOutcome::Forward(request) => {
+            RequestOutcome::Forward(request) | RequestOutcome::ForwardOnly(request) => {
                 let left = names_in(&names::request_layout(api), version, request.body());
                 assert_eq!(left, [""; 0], "{api} v{version}");
             }
@@ -89,13 +95,29 @@ fn without_rules_no_name_reaches_the_cluster() {
     });
 }
 
+/// An answer that tells nothing but of what was asked for need not be held.
+#[test]
+fn answers_of_which_nothing_is_hidden_are_declined() {
+    let is_declined = |rules, topics: &[&str]| {
+        let outcome = ask(&session(rules), request(9, &produce(topics, None)));
+        matches!(outcome, RequestOutcome::ForwardOnly(_))
+    };
+    let rules = "allow User:alice Write topic mine";
+    assert!(is_declined(rules, &["mine"]));
+    assert!(!is_declined(rules, &["mine", "b"]));
+    let outcome = ask(&session(rules), request(12, &MetadataRequest::default()));
+    assert!(matches!(outcome, RequestOutcome::Forward(_)));
+}
+
 #[test]
 fn what_a_rule_allows_passes_as_it_is() {
     each(|api, version, seed| {
         let came = made_request(api, version, seed);
         let bytes = came.bytes().to_vec();
         match ask(&session("allow * All any *"), came) {
-            RequestOutcome::Forward(request) => assert_eq!(request.bytes(), bytes, "{api}"),
+            RequestOutcome::Forward(request) | RequestOutcome::ForwardOnly(request) => {
+                assert_eq!(request.bytes(), bytes, "{api}")
+            }
             // Some ask for the configuration of what has none.
             RequestOutcome::Respond(_) if is_split_by_hand(api) => {}
             // Some go on with a session that did not begin here.
@@ -394,7 +416,7 @@ fn a_fetch_session_goes_on_only_where_it_began() {
     let session = session("allow * Read topic t");
     let ask = |session_id, session_epoch| {
         let fetch = FetchRequest { session_id, session_epoch, ..Default::default() };
-        matches!(ask(&session, request(17, &fetch)), RequestOutcome::Forward(_))
+        !matches!(ask(&session, request(17, &fetch)), RequestOutcome::Respond(_))
     };
     assert!(!ask(7, 3));
     assert!(ask(0, 0) && ask(7, 1) && ask(7, 2) && !ask(8, 3));

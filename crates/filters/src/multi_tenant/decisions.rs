@@ -2,7 +2,7 @@
 
 use moldau_protocol::{ApiKey, names};
 
-use crate::names::names_any;
+use crate::names::{has_texts, names_any};
 
 /// What becomes of the messages of an API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,18 +118,26 @@ pub(super) fn decision(api: ApiKey) -> Decision {
     row.map_or(Refused, |(_, decision, _)| *decision)
 }
 
+/// What answers of these APIs name, the layouts do not tell.
+const BY_HAND: [ApiKey; 7] = [
+    ApiKey::FindCoordinator,
+    ApiKey::JoinGroup,
+    ApiKey::SyncGroup,
+    ApiKey::DescribeConfigs,
+    ApiKey::AlterConfigs,
+    ApiKey::IncrementalAlterConfigs,
+    ApiKey::ListConfigResources,
+];
+
 /// Whether the answers of an API name anything, or can be completed by what was refused.
 pub(super) fn answer_matters(api: ApiKey) -> bool {
-    let by_hand = [
-        ApiKey::FindCoordinator,
-        ApiKey::JoinGroup,
-        ApiKey::SyncGroup,
-        ApiKey::DescribeConfigs,
-        ApiKey::AlterConfigs,
-        ApiKey::IncrementalAlterConfigs,
-        ApiKey::ListConfigResources,
-    ];
-    by_hand.contains(&api) || names_any(names::response_layout(api).fields)
+    BY_HAND.contains(&api) || names_any(names::response_layout(api).fields)
+}
+
+/// Whether such an answer has names of a tenant's in this version. Topic ids are the cluster's.
+pub(super) fn answer_names(api: ApiKey, version: i16) -> bool {
+    answer_matters(api)
+        && (BY_HAND.contains(&api) || has_texts(names::response_layout(api).fields, version))
 }
 
 #[cfg(test)]

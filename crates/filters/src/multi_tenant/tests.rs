@@ -61,7 +61,7 @@ fn every_name_of_every_request_goes_on_with_the_prefix() {
         let came = made_request(api, version, seed);
         let body = came.body().to_vec();
         let forwarded = match ask(&session("t.1"), came) {
-            RequestOutcome::Forward(request) => request,
+            RequestOutcome::Forward(request) | RequestOutcome::ForwardOnly(request) => request,
             RequestOutcome::Respond(_) if by_hand.contains(&api) => return,
             // Some go on with a session that did not begin here.
             RequestOutcome::Respond(_) if matches!(api, ApiKey::Fetch | ApiKey::ShareFetch) => {
@@ -105,6 +105,19 @@ fn every_answer_comes_back_as_if_there_were_no_prefix() {
     });
 }
 
+/// A fetched answer that named nothing waited in memory until all of it had come.
+#[test]
+fn answers_that_name_nothing_are_declined() {
+    let declines = |request| matches!(ask(&session("a"), request), RequestOutcome::ForwardOnly(_));
+    let fetch = FetchRequest::default();
+    assert!([4, 12].iter().all(|version| !declines(request(*version, &fetch))));
+    assert!([13, 18].iter().all(|version| declines(request(*version, &fetch))));
+    // The sentences of errors may have names.
+    assert!(!declines(request(13, &ProduceRequest { acks: -1, ..Default::default() })));
+    assert!(declines(request(4, &HeartbeatRequest::default())));
+    assert!(!declines(request(4, &ListGroupsRequest::default())));
+}
+
 #[test]
 fn what_the_table_does_not_admit_is_not_admitted() {
     let filter = MultiTenant::new(&MultiTenantSettings::default()).unwrap();
@@ -127,7 +140,9 @@ fn response<R: Response>(version: i16, message: &R) -> ResponseFrame {
 /// What the cluster sees of a request.
 fn forwarded<Q: Request>(session: &Rc<dyn SessionFilter>, version: i16, message: &Q) -> Q {
     match ask(session, request(version, message)) {
-        RequestOutcome::Forward(request) => request.decode().unwrap(),
+        RequestOutcome::Forward(request) | RequestOutcome::ForwardOnly(request) => {
+            request.decode().unwrap()
+        }
         outcome => panic!("{outcome:?}"),
     }
 }
@@ -299,6 +314,9 @@ fn a_client_whom_nobody_knows_belongs_to_no_tenant() {
     let came = || request(4, &HeartbeatRequest { group_id: "g".to_owned(), ..Default::default() });
     assert!(run(anonymous.request(came(), Upstream::nowhere())).is_err());
     let alice = filter.session(&of(Principal::user("alice")));
-    let RequestOutcome::Forward(seen) = ask(&alice, came()) else { panic!("alice is known") };
+    let (RequestOutcome::Forward(seen) | RequestOutcome::ForwardOnly(seen)) = ask(&alice, came())
+    else {
+        panic!("alice is known")
+    };
     assert_eq!(seen.decode::<HeartbeatRequest>().unwrap().group_id, "alice-g");
 }

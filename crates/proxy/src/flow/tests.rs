@@ -24,7 +24,7 @@ use tokio::task::LocalSet;
 use super::*;
 use crate::chain::{Chains, SessionChain};
 use crate::context::SessionContext;
-use crate::expected::Expected;
+use crate::expected::{Expected, Readers};
 use crate::filter::{Direction, Filter, SessionFilter};
 use crate::latency::SessionLatencies;
 use crate::requests::RequestScanner;
@@ -189,7 +189,8 @@ struct Answer {
 }
 
 fn answer<R: Response>(api_version: i16, response: &R) -> Answer {
-    let expected = Expected { correlation_id: 5, api_key: R::KEY.key(), api_version };
+    let expected =
+        Expected { correlation_id: 5, api_key: R::KEY.key(), api_version, readers: Readers::ALL };
     let mut bytes = BytesMut::new();
     frame::encode_response(&mut bytes, R::KEY, api_version, 5, response).unwrap();
     Answer { expected, bytes: bytes.to_vec() }
@@ -199,7 +200,8 @@ fn opaque(api_key: i16, body: &[u8]) -> Answer {
     let mut bytes = i32::try_from(body.len() + 4).unwrap().to_be_bytes().to_vec();
     bytes.extend([0, 0, 0, 5]);
     bytes.extend(body);
-    Answer { expected: Expected { correlation_id: 5, api_key, api_version: 0 }, bytes }
+    let (correlation_id, api_version, readers) = (5, 0, Readers::ALL);
+    Answer { expected: Expected { correlation_id, api_key, api_version, readers }, bytes }
 }
 
 fn produce(partitions: usize, hinted: bool) -> Answer {
@@ -549,7 +551,8 @@ fn random_answers_never_panic() {
         let test = |(api_key, api_version, body): (i16, i16, Vec<u8>)| {
             let mut scanner = response_scanner(rewriter());
             let mut in_flight = InFlight::default();
-            in_flight.push(Expected { correlation_id: 5, api_key, api_version });
+            let (correlation_id, readers) = (5, Readers::ALL);
+            in_flight.push(Expected { correlation_id, api_key, api_version, readers });
             let mut from = Socket::new(opaque(api_key, &body).bytes, &[300]);
             let mut to = Socket::new(Vec::new(), &[usize::MAX]);
             let mut cx = Context::from_waker(Waker::noop());

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::sync::Mutex;
 
 use moldau_net::Principal;
+use moldau_protocol::messages::list_groups_response::ListedGroup;
 use moldau_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use moldau_protocol::messages::{
     ApiKey, HeartbeatRequest, HeartbeatResponse, ListGroupsRequest, ListGroupsResponse,
@@ -259,6 +260,48 @@ fn an_answer_of_a_filter_waits_for_those_before_it() {
         assert_eq!(world.heartbeat_comes(2).await, 91);
         assert_eq!(world.heartbeat_comes(3).await, 521);
         assert_eq!(world.heartbeat_comes(4).await, 91);
+    });
+}
+
+/// Declines the answers to all requests of an API, and fails if it gets one nevertheless.
+fn declining(api: ApiKey) -> Scripted {
+    Scripted::requests(api, |request, _| {
+        Box::pin(async { Ok(RequestOutcome::ForwardOnly(request)) })
+    })
+    .and_responses(|_| Box::pin(async { Err("this answer was declined".into()) }))
+}
+
+#[test]
+fn a_declined_answer_goes_through_the_other_filters_alone() {
+    let declining = || declining(ApiKey::Heartbeat);
+    let filters = vec![marking("a", 1), declining(), refusing(), declining(), marking("b", 2)];
+    with_filters(filters, async |mut world| {
+        world.send(4, 1, &heartbeat("g")).await;
+        world.send(4, 2, &heartbeat("refused")).await;
+        assert_eq!(world.arrives::<HeartbeatRequest>().await.2.group_id, "gab");
+        world.answer_heartbeat(1, 3).await;
+        assert_eq!(world.heartbeat_comes(1).await, 321);
+        assert_eq!(world.heartbeat_comes(2).await, 91);
+    });
+}
+
+/// Fetched records without names of topics were held until all of them had come.
+#[test]
+fn an_answer_that_all_decline_passes_as_it_arrives() {
+    with_filters(vec![declining(ApiKey::ListGroups)], async |mut world| {
+        world.send(4, 1, &ListGroupsRequest::default()).await;
+        world.arrives::<ListGroupsRequest>().await;
+        let group = ListedGroup { group_id: "g".repeat(900), ..Default::default() };
+        let response = ListGroupsResponse { groups: vec![group], ..Default::default() };
+        let mut bytes = bytes::BytesMut::new();
+        frame::encode_response(&mut bytes, ApiKey::ListGroups, 4, 1, &response).unwrap();
+        let (first, second) = bytes.split_at(500);
+        for half in [first, second] {
+            world.broker.write_all(half).await.unwrap();
+            let mut came = vec![0; half.len()];
+            world.client.read_exact(&mut came).await.unwrap();
+            assert_eq!(came, half);
+        }
     });
 }
 

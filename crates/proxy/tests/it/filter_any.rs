@@ -142,7 +142,9 @@ impl World {
             return;
         };
         let (sent, answered) = match outcome {
-            RequestOutcome::Forward(request) | RequestOutcome::Close(Some(request)) => {
+            RequestOutcome::Forward(request)
+            | RequestOutcome::ForwardOnly(request)
+            | RequestOutcome::Close(Some(request)) => {
                 assert_framed(request.bytes());
                 if is_frame_changed && request.bytes() == came {
                     // It has no records, and whatever else is wrong in it is the cluster's to tell.
