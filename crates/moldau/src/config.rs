@@ -4,6 +4,7 @@
 //! A mistake is told with its line and column: by the parser, or by [`Problem`], for which values
 //! that may be wrong in themselves stand as [`At`] in the structs of the files.
 
+mod admin;
 pub(crate) mod broker;
 pub(crate) mod client;
 mod filters;
@@ -181,6 +182,7 @@ mod tests {
         assert_eq!(keys.concat(), documented_keys("## `moldau broker"));
         let keys = [
             known_keys::<proxy::File>("'0': 1"),
+            known_keys::<admin::Keys>("'0': 1"),
             known_keys::<proxy::File>("virtual_clusters: [{'0': 1}]"),
             known_keys::<gateway::Ports>("'0': 1"),
             known_keys::<gateway::Sni>("'0': 1"),

@@ -1,18 +1,22 @@
-//! The pages of an admin port: `/metrics` (OpenMetrics), `/livez`, `/readyz`.
+//! The pages of an admin port: `/metrics` (OpenMetrics), `/livez`, `/readyz`, and where an operator
+//! gave a token, `/reload`.
 //!
 //! They are served while the process lives, also while it drains, and whatever becomes of the
 //! clients: their connections are none of the network threads' limits and hold up no drain.
 //! `/readyz` is 503 until the process can serve, and again when a drain begins, so that a load
 //! balancer looks elsewhere before connections are closed.
 
+mod reload;
+
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use std::{fmt, io};
 
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -20,8 +24,12 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
+pub use self::reload::{BearerToken, ReloadPage, ReloadWanted};
+
 use crate::Error;
 use crate::listener::{ACCEPT_PAUSE, Listener};
+use crate::metrics::Metrics;
+use crate::refusal::Refusal;
 use crate::shutdown::{Phase, Shutdown};
 use crate::threads::NetworkHandle;
 
@@ -47,6 +55,11 @@ pub trait AdminPages: Send + Sync + 'static {
     fn not_ready(&self) -> Option<String> {
         None
     }
+
+    /// The page by which the configuration is taken anew; `None` if nobody may.
+    fn reload(&self) -> Option<ReloadPage> {
+        None
+    }
 }
 
 impl<F> AdminPages for F
@@ -67,7 +80,8 @@ pub fn serve_admin<P: AdminPages>(
     listener: Listener,
     pages: P,
 ) -> Result<(), Error> {
-    let pages = Arc::new(Pages { pages, shutdown: handle.shutdown().clone() });
+    let (shutdown, metrics) = (handle.shutdown().clone(), Arc::clone(handle.metrics()));
+    let pages = Arc::new(Pages { pages, shutdown, metrics });
     handle.spawn_on_blocking(0, move || async move {
         let address = listener.local_addr();
         if let Err(error) = accept_all(listener, pages).await {
@@ -82,11 +96,11 @@ async fn accept_all<P: AdminPages>(listener: Listener, pages: Arc<Pages<P>>) -> 
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => {
+            Ok((stream, peer)) => {
                 let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
                 let pages = Arc::clone(&pages);
                 tokio::task::spawn_local(async move {
-                    serve(pages, stream).await;
+                    serve(pages, stream, peer).await;
                     drop(place);
                 });
             }
@@ -98,16 +112,17 @@ async fn accept_all<P: AdminPages>(listener: Listener, pages: Arc<Pages<P>>) -> 
     }
 }
 
-/// What the pages report on.
+/// What is shown, and whose port it is.
 struct Pages<P> {
     pages: P,
     shutdown: Shutdown,
+    metrics: Arc<Metrics>,
 }
 
-async fn serve<P: AdminPages>(pages: Arc<Pages<P>>, stream: TcpStream) {
+async fn serve<P: AdminPages>(pages: Arc<Pages<P>>, stream: TcpStream, peer: SocketAddr) {
     let service = service_fn(move |request| {
         let pages = Arc::clone(&pages);
-        async move { Ok::<_, Infallible>(pages.answer(&request)) }
+        async move { Ok::<_, Infallible>(pages.answer(&request, peer).await) }
     });
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -119,32 +134,64 @@ async fn serve<P: AdminPages>(pages: Arc<Pages<P>>, stream: TcpStream) {
     }
 }
 
+type Page = Response<Full<Bytes>>;
+
 impl<P: AdminPages> Pages<P> {
-    fn answer(&self, request: &Request<Incoming>) -> Response<Full<Bytes>> {
-        if request.method() != Method::GET {
-            return text(StatusCode::METHOD_NOT_ALLOWED, "only GET is answered\n".to_owned());
-        }
-        match request.uri().path() {
-            "/livez" => text(StatusCode::OK, "ok\n".to_owned()),
-            "/readyz" if self.shutdown.phase() == Phase::Running => match self.pages.not_ready() {
-                None => text(StatusCode::OK, "ready\n".to_owned()),
-                Some(why) => text(StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")),
-            },
-            "/readyz" => text(StatusCode::SERVICE_UNAVAILABLE, "draining\n".to_owned()),
-            "/metrics" => match self.pages.metrics() {
-                Ok(page) => {
-                    let mut response = text(StatusCode::OK, page);
-                    response.headers_mut().insert(CONTENT_TYPE, OPEN_METRICS);
-                    response
-                }
-                Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
-            },
+    async fn answer(&self, request: &Request<Incoming>, peer: SocketAddr) -> Page {
+        let (path, method) = (request.uri().path(), request.method());
+        match (path, self.pages.reload()) {
+            ("/reload", Some(_)) if method != Method::POST => only("POST"),
+            ("/reload", Some(page)) if page.is_open_to(request) => {
+                page.answer(&self.shutdown).await
+            }
+            ("/reload", Some(_)) => self.refuse(peer),
+            ("/livez" | "/readyz" | "/metrics", _) if method != Method::GET => only("GET"),
+            ("/livez", _) => text(StatusCode::OK, "ok\n".to_owned()),
+            ("/readyz", _) => self.readiness(),
+            ("/metrics", _) => self.metrics(),
             _ => text(StatusCode::NOT_FOUND, "try /metrics, /livez or /readyz\n".to_owned()),
         }
     }
+
+    fn readiness(&self) -> Page {
+        if self.shutdown.phase() != Phase::Running {
+            return text(StatusCode::SERVICE_UNAVAILABLE, "draining\n".to_owned());
+        }
+        match self.pages.not_ready() {
+            None => text(StatusCode::OK, "ready\n".to_owned()),
+            Some(why) => text(StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")),
+        }
+    }
+
+    fn metrics(&self) -> Page {
+        match self.pages.metrics() {
+            Ok(page) => {
+                let mut page = text(StatusCode::OK, page);
+                page.headers_mut().insert(CONTENT_TYPE, OPEN_METRICS);
+                page
+            }
+            Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
+        }
+    }
+
+    /// Refuses someone who does not know the token.
+    fn refuse(&self, peer: SocketAddr) -> Page {
+        let why = "a reload was asked for without the token";
+        self.metrics.refuse(Refusal::AdminToken, Some(peer), &"the admin port", &why);
+        let mut page = text(StatusCode::UNAUTHORIZED, "the token is needed\n".to_owned());
+        page.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        page
+    }
 }
 
-fn text(status: StatusCode, body: String) -> Response<Full<Bytes>> {
+fn only(method: &'static str) -> Page {
+    let why = format!("only {method} is answered\n");
+    let mut page = text(StatusCode::METHOD_NOT_ALLOWED, why);
+    page.headers_mut().insert(ALLOW, HeaderValue::from_static(method));
+    page
+}
+
+fn text(status: StatusCode, body: String) -> Page {
     let mut response = Response::new(Full::new(Bytes::from(body)));
     *response.status_mut() = status;
     response
@@ -194,9 +241,82 @@ mod tests {
         drop(scraper);
     }
 
-    fn page(address: std::net::SocketAddr, path: &str) -> String {
+    /// Pages of which one is opened by a token.
+    struct Reloadable(BearerToken, tokio::sync::mpsc::Sender<ReloadWanted>);
+
+    impl AdminPages for Reloadable {
+        fn metrics(&self) -> Result<String, fmt::Error> {
+            Ok(String::new())
+        }
+
+        fn reload(&self) -> Option<ReloadPage> {
+            Some(ReloadPage::new(self.0.clone(), self.1.clone()))
+        }
+    }
+
+    fn token(text: &str) -> Option<BearerToken> {
+        BearerToken::new(text.to_owned().into())
+    }
+
+    #[test]
+    fn a_reload_is_asked_for_by_post_with_the_token_and_in_no_other_way() {
+        let network = NetworkThreads::start("admin", 1).unwrap();
+        let handle = network.handle();
+        let bind = || Listener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let (open, shut) = (bind(), bind());
+        let (open_port, shut_port) = (open.local_addr(), shut.local_addr());
+        let (wanted, mut asked) = ReloadWanted::channel();
+        serve_admin(&handle, open, Reloadable(token("s3cret").unwrap(), wanted)).unwrap();
+        serve_admin(&handle, shut, || Ok(String::new())).unwrap();
+        let operator = std::thread::spawn(move || {
+            for outcome in [Ok("taken\n".to_owned()), Err("2:1: wrong\n".to_owned())] {
+                asked.blocking_recv().unwrap().answer(outcome);
+            }
+            asked.blocking_recv().is_none()
+        });
+        let with = |token| format!("POST /reload HTTP/1.1\r\nAuthorization: {token}");
+
+        let answer = send(open_port, &with("Bearer s3cret"));
+        assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("\r\ntaken\n"), "{answer}");
+        let answer = send(open_port, &with("bearer s3cret"));
+        assert!(answer.starts_with("HTTP/1.1 422"), "{answer}");
+        assert!(answer.ends_with("\r\n2:1: wrong\n"), "{answer}");
+        let wrong = ["Bearer s3cre", "Bearer s3cret2", "Bearer ", "s3cret", "Basic s3cret"];
+        for token in wrong {
+            let answer = send(open_port, &with(token));
+            assert!(answer.starts_with("HTTP/1.1 401"), "{token}: {answer}");
+            assert!(answer.contains("www-authenticate: Bearer\r\n"), "{answer}");
+        }
+        assert!(send(open_port, "POST /reload HTTP/1.1").starts_with("HTTP/1.1 401"));
+        let refused = handle.metrics().refused(Refusal::AdminToken);
+        assert_eq!(refused, wrong.len() as u64 + 1);
+        let answer = send(open_port, "GET /reload HTTP/1.1\r\nAuthorization: Bearer s3cret");
+        assert!(answer.starts_with("HTTP/1.1 405"), "{answer}");
+        assert!(answer.contains("allow: POST\r\n"), "{answer}");
+        assert!(send(open_port, "POST /livez HTTP/1.1").starts_with("HTTP/1.1 405"));
+        assert!(send(shut_port, &with("Bearer s3cret")).starts_with("HTTP/1.1 404"));
+        // The queue ends with the pages; nothing more came through it.
+        drop(network);
+        assert!(operator.join().unwrap());
+    }
+
+    #[test]
+    fn a_token_that_no_client_can_send_is_none() {
+        assert!(token("0-._~+/=").is_some());
+        for wrong in ["", " ", "a b", "a\n", "\u{fc}ber"] {
+            assert!(token(wrong).is_none(), "{wrong:?}");
+        }
+        assert_eq!(format!("{:?}", token("s3cret").unwrap()), "BearerToken { .. }");
+    }
+
+    fn page(address: SocketAddr, path: &str) -> String {
+        send(address, &format!("GET {path} HTTP/1.1"))
+    }
+
+    /// Sends a request that begins so.
+    fn send(address: SocketAddr, head: &str) -> String {
         let mut stream = StdStream::connect(address).unwrap();
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
+        write!(stream, "{head}\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         answer

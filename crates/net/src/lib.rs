@@ -7,7 +7,7 @@
 //! | `buffer` | [`FrameBuffer`]: bytes from a socket cut into length-prefixed frames |
 //! | `service` | [`Service`], [`Reply`], [`Response`]: what answers the frames of a connection |
 //! | `connection` | [`serve_connection`]: reads, dispatches and answers one connection |
-//! | `admin` | [`serve_admin`]: the pages of an admin port |
+//! | `admin` | [`serve_admin`]: the pages of an admin port, of which one asks for a reload |
 //! | `principal` | [`Principal`]: who a peer is |
 //! | `stream` | [`Stream`]: a socket, plain or with TLS over it |
 //! | [`tls`] | identities, trust, handshakes, names in certificates |
@@ -48,7 +48,7 @@ mod stream;
 mod threads;
 pub mod tls;
 
-pub use admin::{AdminPages, serve_admin};
+pub use admin::{AdminPages, BearerToken, ReloadPage, ReloadWanted, serve_admin};
 pub use buffer::{FRAME_BYTES_MAX_DEFAULT, FrameBuffer, FrameError, LENGTH_PREFIX_BYTES};
 pub use connection::{Closed, ConnectionLimits, serve_connection};
 pub use error::{Error, ProxyProtocolError, SaslError, TlsError};

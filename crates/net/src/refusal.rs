@@ -32,6 +32,8 @@ pub enum Refusal {
     Authentication,
     /// It was not authenticated in time.
     AuthenticationTimeout,
+    /// It asked the admin port for what only who knows the token may.
+    AdminToken,
     /// Nothing happened for the idle timeout.
     Idle,
     /// It took too little of waiting answers for too long.
@@ -48,7 +50,7 @@ pub enum Refusal {
 
 impl Refusal {
     /// All causes.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::AcceptError,
         Self::ConnectionLimit,
         Self::AddressLimit,
@@ -59,6 +61,7 @@ impl Refusal {
         Self::TlsHandshake,
         Self::Authentication,
         Self::AuthenticationTimeout,
+        Self::AdminToken,
         Self::Idle,
         Self::SlowReader,
         Self::FrameNegative,
@@ -81,6 +84,7 @@ impl Refusal {
             Self::TlsHandshake => "tls_handshake",
             Self::Authentication => "authentication",
             Self::AuthenticationTimeout => "authentication_timeout",
+            Self::AdminToken => "admin_token",
             Self::Idle => "idle",
             Self::SlowReader => "slow_reader",
             Self::FrameNegative => "frame_negative",

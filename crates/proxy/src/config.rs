@@ -7,21 +7,30 @@ use std::time::Duration;
 use moldau_net::proxy_protocol::Mode;
 use moldau_net::sasl::{SaslClient, SaslServer};
 use moldau_net::tls::{ClientTls, ServerTls};
-use moldau_net::{FRAME_BYTES_MAX_DEFAULT, ListenerLimits};
+use moldau_net::{BearerToken, FRAME_BYTES_MAX_DEFAULT, ListenerLimits};
 
 use crate::filter::Filter;
 
 /// What a proxy is to do.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Where the admin pages are served, if anywhere. A reload cannot change it.
-    pub admin: Option<SocketAddr>,
+    /// The admin pages, if there are any.
+    pub admin: Option<Admin>,
     /// Threads that serve connections; 0 counts as 1. A reload cannot change it.
     pub network_threads: usize,
     /// How long requests in flight may take once a drain has begun.
     pub drain_timeout: Duration,
     /// The clusters that clients see, each with a name of its own.
     pub virtual_clusters: Vec<VirtualCluster>,
+}
+
+/// The admin pages.
+#[derive(Clone, Debug)]
+pub struct Admin {
+    /// Where they are served. A reload cannot change it.
+    pub listen: SocketAddr,
+    /// What those know who may have the configuration taken anew. Nobody may without.
+    pub reload_token: Option<BearerToken>,
 }
 
 /// One cluster as clients see it, and where it really is.

@@ -73,7 +73,9 @@ mod upstream;
 mod walk;
 mod watch;
 
-pub use config::{Config, Gateway, Limits, Sasl, Security, UpstreamSettings, VirtualCluster};
+pub use config::{
+    Admin, Config, Gateway, Limits, Sasl, Security, UpstreamSettings, VirtualCluster,
+};
 pub use context::SessionContext;
 pub use error::Error;
 pub use filter::{Direction, Filter, FilterFuture, FilterMetric, RequestOutcome, SessionFilter};

@@ -1,10 +1,14 @@
 //! A proxy as a whole: start, reload, readiness and drain.
 
 use std::fmt;
+use std::future::{pending, poll_fn};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use moldau_net::{AdminPages, Listener, NetworkThreads, Phase, serve_admin};
+use moldau_net::{
+    AdminPages, Listener, NetworkThreads, Phase, ReloadPage, ReloadWanted, serve_admin,
+};
+use tokio::sync::mpsc;
 
 use crate::config::Config;
 use crate::error::Error;
@@ -19,6 +23,8 @@ pub struct Proxy {
     metrics: Arc<Metrics>,
     /// As it was configured, and as it was bound.
     admin: Option<(SocketAddr, SocketAddr)>,
+    /// Guards the queue of those who ask for a reload; held while it is looked at.
+    reloads_wanted: Mutex<mpsc::Receiver<ReloadWanted>>,
 }
 
 impl fmt::Debug for Proxy {
@@ -35,20 +41,33 @@ impl Proxy {
     /// # Errors
     /// See [`Error`]: an address in use, or a virtual cluster that cannot be served.
     pub fn start(config: Config) -> Result<Self, Error> {
-        let admin = config.admin.map(Listener::bind).transpose()?;
+        let admin = config.admin.as_ref().map(|admin| admin.listen);
+        let listener = admin.map(Listener::bind).transpose()?;
         let network_threads = config.network_threads;
         let threads = NetworkThreads::start("moldau-proxy", network_threads)?;
         let (handle, metrics) = (threads.handle(), Arc::new(Metrics::default()));
         let running = Running::new(handle.clone(), Arc::clone(&metrics));
         let running = Arc::new(Mutex::new(running));
-        let addresses = config.admin.zip(admin.as_ref().map(Listener::local_addr));
+        let admin = admin.zip(listener.as_ref().map(Listener::local_addr));
         lock(&running).apply(config)?;
-        if let Some(listener) = admin {
+        let (reload, reloads_wanted) = ReloadWanted::channel();
+        if let Some(listener) = listener {
             let (own, net) = (Arc::clone(&metrics), Arc::clone(handle.metrics()));
-            let pages = Pages { running: Arc::clone(&running), own, net };
+            let pages = Pages { running: Arc::clone(&running), own, net, reload };
             serve_admin(&handle, listener, pages)?;
         }
-        Ok(Self { threads, network_threads, running, metrics, admin: addresses })
+        let reloads_wanted = Mutex::new(reloads_wanted);
+        Ok(Self { threads, network_threads, running, metrics, admin, reloads_wanted })
+    }
+
+    /// Waits until someone who knows the token asks at the admin port for a reload. Who asked waits
+    /// until told what came of it.
+    pub async fn reload_wanted(&self) -> ReloadWanted {
+        match poll_fn(|cx| lock(&self.reloads_wanted).poll_recv(cx)).await {
+            Some(wanted) => wanted,
+            // There are no admin pages.
+            None => pending().await,
+        }
     }
 
     /// Puts `config` in the place of the one that is in force. Connections that stand are kept but
@@ -99,7 +118,8 @@ impl Proxy {
 
     /// What a reload cannot change.
     fn check_constant(&self, config: &Config) -> Result<(), Error> {
-        if config.admin != self.admin.map(|(configured, _)| configured) {
+        let admin = config.admin.as_ref().map(|admin| admin.listen);
+        if admin != self.admin.map(|(configured, _)| configured) {
             return Err(Error::NeedsRestart { key: "admin" });
         }
         if config.network_threads != self.network_threads {
@@ -114,6 +134,7 @@ struct Pages {
     running: Arc<Mutex<Running>>,
     own: Arc<Metrics>,
     net: Arc<moldau_net::Metrics>,
+    reload: mpsc::Sender<ReloadWanted>,
 }
 
 impl AdminPages for Pages {
@@ -137,8 +158,13 @@ impl AdminPages for Pages {
         let missing: Vec<&str> = missing.map(|cluster| cluster.name()).collect();
         (!missing.is_empty()).then(|| format!("not reached: {}", missing.join(", ")))
     }
+
+    fn reload(&self) -> Option<ReloadPage> {
+        let token = lock(&self.running).reload_token.clone()?;
+        Some(ReloadPage::new(token, self.reload.clone()))
+    }
 }
 
-fn lock(running: &Mutex<Running>) -> MutexGuard<'_, Running> {
-    running.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use moldau_net::{Listener, ListenerLimits, NetworkHandle, Phase};
+use moldau_net::{BearerToken, Listener, ListenerLimits, NetworkHandle, Phase};
 
 use crate::chain::Chain;
 use crate::cluster::Cluster;
@@ -51,13 +51,16 @@ pub(crate) struct Running {
     /// In the order of the configuration, each with its gateway.
     clusters: Vec<(Arc<Cluster>, Gateway)>,
     pub(crate) drain_timeout: Duration,
+    /// Of those who may have the configuration taken anew.
+    pub(crate) reload_token: Option<BearerToken>,
 }
 
 impl Running {
     pub(crate) fn new(net: NetworkHandle, metrics: Arc<Metrics>) -> Self {
         let (fronts, clusters) = (BTreeMap::new(), Vec::new());
         let sasl = Arc::new(SaslFilter);
-        Self { net, metrics, fronts, sasl, clusters, drain_timeout: Duration::ZERO }
+        let (drain_timeout, reload_token) = (Duration::ZERO, None);
+        Self { net, metrics, fronts, sasl, clusters, drain_timeout, reload_token }
     }
 
     pub(crate) fn clusters(&self) -> impl Iterator<Item = &Arc<Cluster>> {
@@ -95,6 +98,7 @@ impl Running {
         }
         let before = std::mem::replace(&mut self.clusters, clusters);
         self.drain_timeout = config.drain_timeout;
+        self.reload_token = config.admin.and_then(|admin| admin.reload_token);
         self.open(bound)?;
         for (cluster, _) in before {
             if !self.clusters().any(|kept| Arc::ptr_eq(kept, &cluster)) {

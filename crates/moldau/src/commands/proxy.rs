@@ -1,5 +1,5 @@
 //! `moldau proxy`: runs until SIGTERM or SIGINT, drains, and exits 0. Takes its configuration anew
-//! on SIGHUP, and once one of the files that it read has changed.
+//! on SIGHUP, when the admin port is asked to, and once one of the files that it read has changed.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -7,6 +7,7 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use anyhow::Context;
+use moldau_net::ReloadWanted;
 use moldau_proxy::{Config, Proxy, Reloaded};
 
 use crate::commands::reload::{self, Reload};
@@ -75,6 +76,10 @@ impl Reload for Running<'_> {
 
     fn count_refused(&self) {
         self.proxy.count_refused_reload();
+    }
+
+    async fn wanted(&self) -> ReloadWanted {
+        self.proxy.reload_wanted().await
     }
 
     fn begin(&self, sources: &mut Sources) {

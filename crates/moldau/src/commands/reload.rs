@@ -1,10 +1,12 @@
-//! Taking a configuration anew while a service goes on: on SIGHUP, and once one of the files that
-//! it was read from has changed.
+//! Taking a configuration anew while a service goes on: on SIGHUP, when the service itself is asked
+//! to, and once one of the files that it was read from has changed.
 
 use std::convert::Infallible;
+use std::future::pending;
 use std::path::Path;
 use std::time::Duration;
 
+use moldau_net::ReloadWanted;
 use tokio::signal::unix::Signal;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
@@ -41,6 +43,11 @@ pub(super) trait Reload {
     /// Counts a reload that failed as its files were read.
     fn count_refused(&self);
 
+    /// Waits until someone asks the service for a reload, who is told what came of it.
+    async fn wanted(&self) -> ReloadWanted {
+        pending().await
+    }
+
     /// A configuration is in force from now on that was made of these.
     fn begin(&self, _sources: &mut Sources) {}
 }
@@ -52,6 +59,8 @@ pub(super) async fn when_asked<R: Reload>(
     mut hangups: Signal,
 ) -> Infallible {
     let mut background = JoinSet::new();
+    // The files of the configuration that is in force, as they were read.
+    let mut in_force = sources.files.clone();
     let mut looks = interval(LOOK_INTERVAL);
     // After a pause of the process one look is enough.
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -61,31 +70,54 @@ pub(super) async fn when_asked<R: Reload>(
         }
         service.begin(&mut sources);
         let mut watch = Watch::new(std::mem::take(&mut sources.files));
-        loop {
+        let asked = loop {
             tokio::select! {
-                _ = hangups.recv() => break,
-                _ = looks.tick() => if watch.has_changed() { break },
+                _ = hangups.recv() => break None,
+                asked = service.wanted() => break Some(asked),
+                _ = looks.tick() => if watch.has_changed() { break None },
             }
-        }
+        };
         let mut anew = Sources::default();
         let loaded = service.load(&mut anew);
         if loaded.is_err() {
             service.count_refused();
         }
-        match loaded.and_then(|config| service.reload(config)) {
+        let outcome = match loaded.and_then(|config| service.reload(config)) {
             Ok(changes) => {
                 super::tell_warnings(R::PROCESS, service.path(), &anew);
-                eprintln!("{}: the configuration is taken anew{changes}", R::PROCESS);
+                let files = in_words(&anew.changed_since(&in_force));
                 background = JoinSet::new();
+                in_force.clone_from(&anew.files);
                 sources = anew;
+                Ok(format!("the configuration is taken anew; {files}{changes}"))
             }
             Err(error) => {
-                let error = crate::one_line(&error);
-                eprintln!("{}: the configuration stays as it was: {error}", R::PROCESS);
                 // What is in force and what was mistaken count both, until all is well.
                 sources.files = watch.known();
                 sources.files.extend(anew.files);
+                Err(format!("the configuration stays as it was: {}", crate::one_line(&error)))
             }
+        };
+        let (Ok(said) | Err(said)) = &outcome;
+        eprintln!("{}: {said}", R::PROCESS);
+        if let Some(asked) = asked {
+            let warnings = warnings(service.path(), &sources);
+            let with_warnings = |said: String| format!("{said}\n{warnings}");
+            asked.answer(outcome.map(with_warnings).map_err(|said| said + "\n"));
         }
     }
+}
+
+/// The files that have changed, as a part of a sentence.
+fn in_words(changed: &[String]) -> String {
+    match changed {
+        [] => "no file has changed".to_owned(),
+        changed => format!("changed: {}", changed.join(", ")),
+    }
+}
+
+/// The warnings about a configuration, a line for each.
+fn warnings(path: Option<&Path>, sources: &Sources) -> String {
+    let path = path.unwrap_or(Path::new("")).display();
+    sources.warnings.iter().map(|warning| format!("warning: {path}{warning}\n")).collect()
 }

@@ -20,18 +20,19 @@ use moldau_net::proxy_protocol::Mode;
 use moldau_proxy::{Config, Filter, Gateway, Limits, Sasl, Security, VirtualCluster};
 use serde::Deserialize;
 
+use super::admin::{self, AdminPort};
 use super::filters::{audit, authorization, chaos, header, mask, quota, record_validation};
 use super::gateway::{self, GatewayKeys};
-use super::problem::{At, nowhere};
+use super::problem::At;
 use super::{Problem, Sources, limits, ports, record_encryption, sasl, tls, upstream};
 
 /// The keys of the file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct File {
-    /// Where the admin pages are. Default `127.0.0.1:9645`.
-    #[serde(default = "default_admin")]
-    admin: At<SocketAddr>,
+    /// Where the admin pages are, or a mapping with that and more. Default `127.0.0.1:9645`.
+    #[serde(default = "admin::default")]
+    admin: At<AdminPort>,
     /// Threads that serve connections. Default: one for each core.
     network_threads: Option<At<usize>>,
     /// Milliseconds that requests in flight may take after SIGTERM. Default 10000.
@@ -133,10 +134,6 @@ impl MultiTenantKeys {
     }
 }
 
-fn default_admin() -> At<SocketAddr> {
-    nowhere(SocketAddr::from(([127, 0, 0, 1], 9645)))
-}
-
 fn default_drain_timeout_ms() -> u64 {
     10_000
 }
@@ -166,12 +163,13 @@ pub(crate) fn config(file: File, sources: &mut Sources) -> Result<Config, Proble
     let gateways: Vec<At<Gateway>> =
         clusters.iter().map(Cluster::gateway).collect::<Result<_, _>>()?;
     let names = clusters.iter().map(|cluster| cluster.name.value.as_str());
-    ports::check(&file.admin, names.zip(&gateways), sources)?;
+    ports::check(&admin::listen(&file.admin), names.zip(&gateways), sources)?;
+    let admin = admin::settings(file.admin, sources)?;
     let clusters = clusters.into_iter().zip(gateways);
     let clusters =
         clusters.map(|(cluster, gateway)| virtual_cluster(cluster, gateway.value, sources));
     Ok(Config {
-        admin: Some(file.admin.value),
+        admin: Some(admin),
         network_threads,
         drain_timeout: Duration::from_millis(file.drain_timeout_ms),
         virtual_clusters: clusters.collect::<Result<_, _>>()?,

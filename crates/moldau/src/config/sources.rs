@@ -78,6 +78,12 @@ impl Sources {
         self.files.entry(path.to_owned()).or_insert_with(|| mark(path));
     }
 
+    /// The files that were not read before, or in another state.
+    pub(crate) fn changed_since(&self, before: &BTreeMap<PathBuf, Mark>) -> Vec<String> {
+        let changed = self.files.iter().filter(|(path, mark)| before.get(*path) != Some(*mark));
+        changed.map(|(path, _)| path.display().to_string()).collect()
+    }
+
     /// Keeps what an operator should know.
     pub(crate) fn warn(&mut self, problem: Problem) {
         self.warnings.push(problem);

@@ -212,6 +212,22 @@ fn mistakes_of_virtual_clusters_among_themselves_are_told() {
                 &format!("admin: 127.0.0.1:19092\n{}", cluster(end)),
                 "1:8: admin: 127.0.0.1:19092 is in use by virtual cluster a",
             ),
+            mistake(
+                &format!("admin: {{listen: 127.0.0.1:19092}}\n{}", cluster(end)),
+                "1:17: admin: 127.0.0.1:19092 is in use by virtual cluster a",
+            ),
+            mistake(
+                &format!("admin: 9645\n{}", cluster(end)),
+                "1:8: admin: 9645 is not an address, IP:PORT",
+            ),
+            mistake(
+                &format!("admin: {{reload_token: x}}\n{}", cluster(end)),
+                "1:9: unknown key \"reload_token\"; did you mean \"reload_token_file\"?",
+            ),
+            mistake(
+                &format!("admin: {{reload_token_file: nowhere}}\n{}", cluster(end)),
+                "1:28: nowhere: No such file or directory (os error 2)",
+            ),
         ],
     );
 }
@@ -270,6 +286,18 @@ fn ports_that_may_meet_are_a_warning() {
         "moldau: warning: file.yaml:6:16: virtual cluster b leaves ports for 3 brokers of a\n";
     assert_eq!(String::from_utf8(output.stderr).unwrap(), said);
     assert_eq!(output.stdout, b"file.yaml: a valid proxy configuration\n");
+}
+
+#[test]
+fn a_token_that_passes_in_clear_is_a_warning() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("token"), "t\n").unwrap();
+    let admin = "admin: {listen: 0.0.0.0:9645, reload_token_file: token}\n";
+    let output = check(dir.path(), &format!("{admin}{}", cluster("    upstream: [k:1]\n")));
+    assert!(output.status.success(), "{output:?}");
+    let said = "moldau: warning: file.yaml:1:50: reload_token_file: 0.0.0.0:9645 has no TLS, so \
+                the token is seen\n";
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), said);
 }
 
 #[test]

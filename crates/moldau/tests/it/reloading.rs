@@ -11,8 +11,12 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A proxy with TLS and these further lines of its virtual cluster.
 fn configuration(dir: &Path, upstream: std::net::SocketAddr, port: u16, more: &str) {
+    write(dir, "127.0.0.1:0", upstream, port, more);
+}
+
+fn write(dir: &Path, admin: &str, upstream: std::net::SocketAddr, port: u16, more: &str) {
     let text = format!(
-        "admin: 127.0.0.1:0\nvirtual_clusters:\n  - name: main\n    bootstrap: \
+        "admin: {admin}\nvirtual_clusters:\n  - name: main\n    bootstrap: \
          127.0.0.1:{port}\n    \
          upstream: [\"{upstream}\"]\n    tls: {{certificate_file: own.pem, key_file: \
          own.key}}\n{more}"
@@ -74,4 +78,66 @@ fn a_configuration_is_taken_on_sighup_and_on_change_unless_it_is_wrong() {
     wait_for(&proxy, taken, 3.0);
     let (status, _) = proxy.terminate_said();
     assert_eq!(status.code(), Some(0));
+}
+
+/// The status and the text of an answer to `POST /reload`.
+fn post_reload(proxy: &Process, token: &str) -> (String, String) {
+    use std::io::{Read, Write};
+    let mut stream = std::net::TcpStream::connect(proxy.admin).unwrap();
+    let head = format!("POST /reload HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n");
+    write!(stream, "{head}Connection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, text) = answer.split_once("\r\n\r\n").unwrap();
+    (head.split(' ').nth(1).unwrap().to_owned(), text.to_owned())
+}
+
+/// Asks for a reload that changes this.
+fn take(proxy: &mut Process, token: &str, what: &str) {
+    let (status, text) = post_reload(proxy, token);
+    assert_eq!(status, "200", "{text}");
+    // The proxy may have looked at the files just before.
+    let told = format!("the configuration is taken anew; {what}\n");
+    assert!(text == told || text.ends_with("; no file has changed\n"), "{text}");
+    proxy.wait_for_line(what);
+}
+
+#[test]
+fn who_knows_the_token_has_the_configuration_taken_and_is_told_what_came_of_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let broker = Process::broker(&dir.path().join("data"), &[]);
+    let port = free_port();
+    certificate(dir.path());
+    std::fs::write(dir.path().join("token"), "s3cret-one\n").unwrap();
+    let admin = "{listen: 127.0.0.1:0, reload_token_file: token}";
+    write(dir.path(), admin, broker.address, port, "");
+    let mut command = Command::new(moldau());
+    command.args(["proxy", "--config", "proxy.yaml"]).current_dir(dir.path());
+    let mut proxy = Process::start(command);
+
+    let (status, text) = post_reload(&proxy, "s3cret-two");
+    assert_eq!((&*status, &*text), ("401", "the token is needed\n"));
+    take(&mut proxy, "s3cret-one", "no file has changed");
+    write(dir.path(), admin, broker.address, port, "    filters: [multi_tenant: {}]\n");
+    take(&mut proxy, "s3cret-one", "changed: proxy.yaml; other filters: main");
+    write(dir.path(), admin, broker.address, port, "    filtres: []\n");
+    let (status, text) = post_reload(&proxy, "s3cret-one");
+    assert_eq!(status, "422");
+    let refused = "proxy.yaml:7:5: unknown key \"filtres\"; did you mean \"filters\"?\n";
+    assert_eq!(text, format!("the configuration stays as it was: {refused}"));
+
+    // Who knows the token has another put in its place.
+    write(dir.path(), admin, broker.address, port, "");
+    std::fs::write(dir.path().join("token"), "s3cret-two\n").unwrap();
+    take(&mut proxy, "s3cret-one", "changed: proxy.yaml, token; other filters: main");
+    assert_eq!(post_reload(&proxy, "s3cret-one").0, "401");
+    let refused = proxy.metric("moldau_proxy_refusals_total{cause=\"admin_token\"}");
+    assert_eq!(refused.to_bits(), 2.0_f64.to_bits());
+    // Without a token there is no page.
+    write(dir.path(), "127.0.0.1:0", broker.address, port, "");
+    take(&mut proxy, "s3cret-two", "changed: proxy.yaml");
+    assert_eq!(post_reload(&proxy, "s3cret-two").0, "404");
+    let (status, said) = proxy.terminate_said();
+    assert_eq!(status.code(), Some(0));
+    assert!(!said.contains("s3cret"), "{said}");
 }

@@ -10,7 +10,7 @@ use bytes::BytesMut;
 use moldau_protocol::messages::metadata_response::MetadataResponseBroker;
 use moldau_protocol::messages::{ApiKey, ApiVersionsResponse, MetadataResponse};
 use moldau_protocol::{Message, Reader, Request, frame};
-use moldau_proxy::{Config, Filter, Gateway, Proxy, VirtualCluster};
+use moldau_proxy::{Admin, Config, Filter, Gateway, Proxy, VirtualCluster};
 
 /// Longer than anything takes, so that a hang fails a test instead of blocking it.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -138,7 +138,7 @@ fn start(
 /// A configuration with an admin port and two threads.
 pub(crate) fn config(virtual_clusters: Vec<VirtualCluster>) -> Config {
     Config {
-        admin: Some("127.0.0.1:0".parse().unwrap()),
+        admin: Some(Admin { listen: "127.0.0.1:0".parse().unwrap(), reload_token: None }),
         network_threads: 2,
         drain_timeout: PATIENCE,
         virtual_clusters,
