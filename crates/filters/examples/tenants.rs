@@ -30,6 +30,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let proxy = Proxy::start(Config {
         admin: None,
         network_threads: 1,
+        traces: None,
         drain_timeout: Duration::from_secs(10),
         virtual_clusters,
     })?;

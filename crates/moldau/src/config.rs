@@ -18,6 +18,7 @@ mod record_encryption;
 mod sasl;
 mod sources;
 mod tls;
+mod traces;
 mod upstream;
 pub(crate) mod users;
 
@@ -183,6 +184,7 @@ mod tests {
         let keys = [
             known_keys::<proxy::File>("'0': 1"),
             known_keys::<admin::Keys>("'0': 1"),
+            known_keys::<traces::Keys>("'0': 1"),
             known_keys::<proxy::File>("virtual_clusters: [{'0': 1}]"),
             known_keys::<gateway::Ports>("'0': 1"),
             known_keys::<gateway::Sni>("'0': 1"),

@@ -16,7 +16,6 @@
 //! repeats all of this on the same connection before that time is over.
 
 mod client;
-mod key_set;
 mod mechanism;
 mod oauth_bearer;
 mod plain;

@@ -229,6 +229,7 @@ fn proxy(upstream: SocketAddr, filters: Vec<Arc<dyn Filter>>) -> Proxy {
     Proxy::start(Config {
         admin: None,
         network_threads: 1,
+        traces: None,
         drain_timeout: Duration::ZERO,
         virtual_clusters: vec![VirtualCluster {
             filters,

@@ -21,6 +21,7 @@ use crate::config::{Sasl, VirtualCluster};
 use crate::gateway::{Destination, Entrance, Ports};
 use crate::latency::Latencies;
 use crate::metrics::{Metrics, add};
+use crate::traces::Tracer;
 
 /// Brokers that one cluster may announce. Each may take a port, so a cluster must not be able to
 /// take them all.
@@ -43,6 +44,7 @@ pub(crate) struct Cluster {
     net: NetworkHandle,
     metrics: Arc<Metrics>,
     latencies: Arc<Latencies>,
+    tracer: Arc<Tracer>,
     chains: Arc<Chains>,
     /// The end of this virtual cluster, if not of the proxy.
     shutdown: Shutdown,
@@ -91,6 +93,7 @@ impl Cluster {
         serve: Serve,
         net: NetworkHandle,
         metrics: Arc<Metrics>,
+        tracer: Arc<Tracer>,
     ) -> Arc<Self> {
         let name = Arc::from(&*config.name);
         let chains = Chains::new(&name, config.filters.clone());
@@ -100,6 +103,7 @@ impl Cluster {
             net,
             metrics,
             latencies: Arc::default(),
+            tracer,
             chains,
             shutdown: Shutdown::new(),
             settings: Mutex::new(Arc::new(Settings { config, entrance })),
@@ -133,6 +137,10 @@ impl Cluster {
 
     pub(crate) fn latencies(&self) -> &Arc<Latencies> {
         &self.latencies
+    }
+
+    pub(crate) fn tracer(&self) -> &Arc<Tracer> {
+        &self.tracer
     }
 
     /// The end of this virtual cluster.

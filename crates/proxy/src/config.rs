@@ -10,6 +10,7 @@ use moldau_net::tls::{ClientTls, ServerTls};
 use moldau_net::{BearerToken, FRAME_BYTES_MAX_DEFAULT, ListenerLimits};
 
 use crate::filter::Filter;
+use crate::traces::Traces;
 
 /// What a proxy is to do.
 #[derive(Clone, Debug)]
@@ -18,6 +19,8 @@ pub struct Config {
     pub admin: Option<Admin>,
     /// Threads that serve connections; 0 counts as 1. A reload cannot change it.
     pub network_threads: usize,
+    /// Where traces of requests go; nothing is traced without.
+    pub traces: Option<Traces>,
     /// How long requests in flight may take once a drain has begun.
     pub drain_timeout: Duration,
     /// The clusters that clients see, each with a name of its own.

@@ -49,6 +49,11 @@ impl SessionContext {
         &self.inner.virtual_cluster
     }
 
+    /// The name of the virtual cluster, to be kept.
+    pub(crate) fn shared_virtual_cluster(&self) -> Arc<str> {
+        Arc::clone(&self.inner.virtual_cluster)
+    }
+
     /// Where the client is; behind a load balancer that speaks the PROXY protocol, what that said.
     #[must_use]
     pub fn client_address(&self) -> SocketAddr {

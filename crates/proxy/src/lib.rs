@@ -24,7 +24,7 @@
 //! | `responses` | answers: passed on, held or walked |
 //! | `rewrite`, `shape` | what is changed in an answer, and where it stands |
 //! | `walk` | fetch answers that are streamed |
-//! | `metrics`, `latency` | counters; where time goes |
+//! | `metrics`, `latency`, `traces` | counters; where time goes, in sum and by requests |
 //!
 //! Invariants:
 //!
@@ -67,6 +67,7 @@ mod sasl;
 mod session;
 mod shape;
 mod topic_names;
+mod traces;
 #[cfg(test)]
 mod unserved;
 mod upstream;
@@ -85,4 +86,5 @@ pub use proxy::Proxy;
 pub use record_encryption::{RecordEncryption, RecordEncryptionSettings, UnresolvedKey};
 pub use running::Reloaded;
 pub use topic_names::TopicNames;
+pub use traces::Traces;
 pub use upstream::{FilterError, Upstream};

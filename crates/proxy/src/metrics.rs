@@ -62,6 +62,8 @@ pub(crate) struct Metrics {
     pub(crate) sessions_slow_reader: AtomicU64,
     pub(crate) reloads: AtomicU64,
     pub(crate) reload_failures: AtomicU64,
+    pub(crate) spans_sent: AtomicU64,
+    pub(crate) spans_dropped: AtomicU64,
 }
 
 impl Default for Metrics {
@@ -88,6 +90,8 @@ impl Default for Metrics {
             sessions_slow_reader: AtomicU64::default(),
             reloads: AtomicU64::default(),
             reload_failures: AtomicU64::default(),
+            spans_sent: AtomicU64::default(),
+            spans_dropped: AtomicU64::default(),
         }
     }
 }
@@ -279,7 +283,7 @@ impl Reading {
         Ok(())
     }
 
-    fn counters(&self) -> [Reported; 19] {
+    fn counters(&self) -> [Reported; 21] {
         let own = &self.own;
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         [
@@ -346,6 +350,16 @@ impl Reading {
             ),
             ("reloads", "Configurations taken while running", read(&own.reloads)),
             ("reload_failures", "Configurations that were refused", read(&own.reload_failures)),
+            (
+                "spans_sent",
+                "Requests that a collector of traces was told of",
+                read(&own.spans_sent),
+            ),
+            (
+                "spans_dropped",
+                "Requests for which there was no room, or whose collector did not take them",
+                read(&own.spans_dropped),
+            ),
         ]
     }
 }

@@ -14,6 +14,7 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::metrics::{self, ClusterReading, Metrics, add};
 use crate::running::{Reloaded, Running};
+use crate::traces::Tracer;
 
 /// A running proxy. Dropping it stops everything at once; [`Proxy::drain`] does it gently.
 pub struct Proxy {
@@ -46,10 +47,13 @@ impl Proxy {
         let network_threads = config.network_threads;
         let threads = NetworkThreads::start("moldau-proxy", network_threads)?;
         let (handle, metrics) = (threads.handle(), Arc::new(Metrics::default()));
-        let running = Running::new(handle.clone(), Arc::clone(&metrics));
+        let (tracer, spans) = Tracer::new(Arc::clone(&metrics));
+        let exporting = Arc::clone(&tracer);
+        let running = Running::new(handle.clone(), Arc::clone(&metrics), tracer);
         let running = Arc::new(Mutex::new(running));
         let admin = admin.zip(listener.as_ref().map(Listener::local_addr));
         lock(&running).apply(config)?;
+        handle.spawn_on_blocking(0, move || exporting.export(spans))?;
         let (reload, reloads_wanted) = ReloadWanted::channel();
         if let Some(listener) = listener {
             let (own, net) = (Arc::clone(&metrics), Arc::clone(handle.metrics()));

@@ -22,6 +22,7 @@ use crate::front::{self, Front, Route};
 use crate::gateway::{Entrance, Hosts};
 use crate::metrics::Metrics;
 use crate::sasl::SaslFilter;
+use crate::traces::Tracer;
 
 /// What a reload did with each virtual cluster, by name, in the order of the configuration.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -45,6 +46,7 @@ type FrontKey = (SocketAddr, Option<String>);
 pub(crate) struct Running {
     net: NetworkHandle,
     metrics: Arc<Metrics>,
+    tracer: Arc<Tracer>,
     fronts: BTreeMap<FrontKey, Arc<Front>>,
     /// Stands behind the operator's filters in each cluster.
     sasl: Arc<dyn Filter>,
@@ -56,11 +58,11 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    pub(crate) fn new(net: NetworkHandle, metrics: Arc<Metrics>) -> Self {
+    pub(crate) fn new(net: NetworkHandle, metrics: Arc<Metrics>, tracer: Arc<Tracer>) -> Self {
         let (fronts, clusters) = (BTreeMap::new(), Vec::new());
         let sasl = Arc::new(SaslFilter);
         let (drain_timeout, reload_token) = (Duration::ZERO, None);
-        Self { net, metrics, fronts, sasl, clusters, drain_timeout, reload_token }
+        Self { net, metrics, tracer, fronts, sasl, clusters, drain_timeout, reload_token }
     }
 
     pub(crate) fn clusters(&self) -> impl Iterator<Item = &Arc<Cluster>> {
@@ -98,6 +100,7 @@ impl Running {
         }
         let before = std::mem::replace(&mut self.clusters, clusters);
         self.drain_timeout = config.drain_timeout;
+        self.tracer.replace(config.traces);
         self.reload_token = config.admin.and_then(|admin| admin.reload_token);
         self.open(bound)?;
         for (cluster, _) in before {
@@ -162,7 +165,8 @@ impl Running {
         let Some((cluster, gateway)) = known else {
             let entrance = Entrance::new(&config.gateway, address, mode, None).map_err(wrong)?;
             let (net, metrics) = (self.net.clone(), Arc::clone(&self.metrics));
-            let cluster = Cluster::new(config, entrance, front::serve, net, metrics);
+            let tracer = Arc::clone(&self.tracer);
+            let cluster = Cluster::new(config, entrance, front::serve, net, metrics, tracer);
             let (chain, discovered) = (cluster.chains().current(), Arc::clone(&cluster));
             self.net.spawn_on_blocking(0, move || Chain::background(chain))?;
             self.net.spawn_on_blocking(0, move || discovery::run(discovered))?;

@@ -7,6 +7,7 @@ use crate::cluster::{Cluster, Serve};
 use crate::config::{Gateway, VirtualCluster};
 use crate::filter::Filter;
 use crate::gateway::Entrance;
+use crate::traces::Tracer;
 
 /// A virtual cluster to which no client comes, with threads that serve none, for tests.
 pub(crate) fn unserved(filters: Vec<Arc<dyn Filter>>) -> (NetworkThreads, Arc<Cluster>) {
@@ -16,6 +17,7 @@ pub(crate) fn unserved(filters: Vec<Arc<dyn Filter>>) -> (NetworkThreads, Arc<Cl
     let config = VirtualCluster { filters, ..VirtualCluster::plain("main", gateway, Vec::new()) };
     let entrance = Entrance::new(&config.gateway, bootstrap, config.proxy_protocol, None).unwrap();
     let serve: Serve = |_, _, _, _, _| Box::pin(std::future::ready(()));
-    let cluster = Cluster::new(config, entrance, serve, threads.handle(), Arc::default());
+    let (net, (tracer, _)) = (threads.handle(), Tracer::new(Arc::default()));
+    let cluster = Cluster::new(config, entrance, serve, net, Arc::default(), tracer);
     (threads, cluster)
 }

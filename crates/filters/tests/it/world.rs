@@ -87,6 +87,7 @@ pub(crate) fn proxy(upstream: SocketAddr, clusters: Vec<(&str, Vec<Arc<dyn Filte
     Proxy::start(Config {
         admin: None,
         network_threads: 2,
+        traces: None,
         drain_timeout: PATIENCE,
         virtual_clusters: clusters.collect(),
     })

@@ -24,7 +24,7 @@ use super::admin::{self, AdminPort};
 use super::filters::{audit, authorization, chaos, header, mask, quota, record_validation};
 use super::gateway::{self, GatewayKeys};
 use super::problem::At;
-use super::{Problem, Sources, limits, ports, record_encryption, sasl, tls, upstream};
+use super::{Problem, Sources, limits, ports, record_encryption, sasl, tls, traces, upstream};
 
 /// The keys of the file.
 #[derive(Debug, Deserialize)]
@@ -35,6 +35,8 @@ pub(crate) struct File {
     admin: At<AdminPort>,
     /// Threads that serve connections. Default: one for each core.
     network_threads: Option<At<usize>>,
+    /// Where traces of requests go. Default: nothing is traced.
+    traces: Option<traces::Keys>,
     /// Milliseconds that requests in flight may take after SIGTERM. Default 10000.
     #[serde(default = "default_drain_timeout_ms")]
     drain_timeout_ms: u64,
@@ -165,12 +167,14 @@ pub(crate) fn config(file: File, sources: &mut Sources) -> Result<Config, Proble
     let names = clusters.iter().map(|cluster| cluster.name.value.as_str());
     ports::check(&admin::listen(&file.admin), names.zip(&gateways), sources)?;
     let admin = admin::settings(file.admin, sources)?;
+    let traces = file.traces.map(|keys| traces::settings(keys, sources)).transpose()?;
     let clusters = clusters.into_iter().zip(gateways);
     let clusters =
         clusters.map(|(cluster, gateway)| virtual_cluster(cluster, gateway.value, sources));
     Ok(Config {
         admin: Some(admin),
         network_threads,
+        traces,
         drain_timeout: Duration::from_millis(file.drain_timeout_ms),
         virtual_clusters: clusters.collect::<Result<_, _>>()?,
     })

@@ -17,11 +17,11 @@ use moldau_net::sasl::{
     Credentials, KeySource, Mechanism, SaslClient, SaslCredentials, SaslServer, SaslServerSettings,
     StaticToken, TokenSettings, TokenVerifier, Users,
 };
-use moldau_net::tls::{ClientTls, ClientTlsSettings, CryptoProvider, TrustAnchors};
 use serde::Deserialize;
 
 use super::problem::{At, Problem, none_of};
 use super::sources::Sources;
+use super::tls;
 use super::users::{self, Scram};
 
 /// Whose SASL it is; without this key, the cluster's.
@@ -193,8 +193,7 @@ fn verifier(tokens: &At<Tokens>, sources: &mut Sources) -> Result<Arc<TokenVerif
     let source = match (&keys.jwks_url, &keys.jwks_file) {
         (Some(url), None) => {
             let refresh = Duration::from_secs(keys.jwks_refresh_s.unwrap_or(3600));
-            let tls = url.value.starts_with("https:").then(|| trust(url, keys, sources));
-            let tls = tls.transpose()?;
+            let tls = tls::of_url(url, keys.trust_file.as_ref(), sources)?;
             KeySource::Url { url: url.value.clone(), tls, refresh_interval: refresh }
         }
         (None, Some(file)) => KeySource::Bytes(sources.bytes(file)?.to_vec()),
@@ -225,25 +224,4 @@ fn verifier(tokens: &At<Tokens>, sources: &mut Sources) -> Result<Arc<TokenVerif
         sources.background.push(Box::pin(verifier.keep_fresh()));
     }
     Ok(verifier)
-}
-
-/// Whom to believe at an `https` address.
-fn trust(
-    url: &At<String>,
-    keys: &Tokens,
-    sources: &mut Sources,
-) -> Result<Arc<ClientTls>, Problem> {
-    let trust = match &keys.trust_file {
-        Some(file) => TrustAnchors::from_pem(&sources.bytes(file)?).map_err(|error| {
-            Problem::at(file, format_args!("{}: {error}", file.value.display()))
-        })?,
-        None => TrustAnchors::native().map_err(|error| Problem::at(url, error))?,
-    };
-    let settings = ClientTlsSettings {
-        trust,
-        identity: None,
-        provider: CryptoProvider::default(),
-        verify_host_name: true,
-    };
-    ClientTls::new(settings).map(Arc::new).map_err(|error| Problem::at(url, error))
 }

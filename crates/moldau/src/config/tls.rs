@@ -246,6 +246,34 @@ impl IdentityFiles<'_> {
     }
 }
 
+/// What an address needs if it is an `https` one: whom to believe, by default as the system does.
+///
+/// # Errors
+/// Names the key that is at fault.
+pub(crate) fn of_url(
+    url: &At<String>,
+    trust_file: Option<&At<PathBuf>>,
+    sources: &mut Sources,
+) -> Result<Option<Arc<ClientTls>>, Problem> {
+    if !url.value.starts_with("https:") {
+        return Ok(None);
+    }
+    let trust = match trust_file {
+        Some(file) => TrustAnchors::from_pem(&sources.bytes(file)?).map_err(|error| {
+            Problem::at(file, format_args!("{}: {error}", file.value.display()))
+        })?,
+        None => TrustAnchors::native().map_err(|error| Problem::at(url, error))?,
+    };
+    let settings = ClientTlsSettings {
+        trust,
+        identity: None,
+        provider: CryptoProvider::default(),
+        verify_host_name: true,
+    };
+    let tls = ClientTls::new(settings).map_err(|error| Problem::at(url, error))?;
+    Ok(Some(Arc::new(tls)))
+}
+
 /// Why clients do not believe a certificate at this time.
 fn out_of_time(identity: &Identity) -> Option<&'static str> {
     let (not_before, not_after) = identity.validity()?;

@@ -221,6 +221,17 @@ fn mistakes_of_virtual_clusters_among_themselves_are_told() {
                 "1:8: admin: 9645 is not an address, IP:PORT",
             ),
             mistake(
+                &format!(
+                    "traces: {{otlp_url: 'http://c:4318', sample_ratio: 1.5}}\n{}",
+                    cluster(end)
+                ),
+                "1:51: sample_ratio: 1.5 is not 0 to 1",
+            ),
+            mistake(
+                &format!("traces: {{otlp_url: 'grpc://c:4317'}}\n{}", cluster(end)),
+                "1:20: otlp_url: \"grpc://c:4317\" is neither an http nor an https address",
+            ),
+            mistake(
                 &format!("admin: {{reload_token: x}}\n{}", cluster(end)),
                 "1:9: unknown key \"reload_token\"; did you mean \"reload_token_file\"?",
             ),

@@ -12,8 +12,8 @@ use serde_json::{Map, Value};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-use super::key_set::KeySetUrl;
 use crate::error::SaslError;
+use crate::http::HttpUrl;
 use crate::tls::ClientTls;
 
 /// Where the issuer's keys come from: a JSON Web Key Set (RFC 7517).
@@ -81,7 +81,7 @@ pub struct TokenVerifier {
 }
 
 struct Remote {
-    url: KeySetUrl,
+    url: HttpUrl,
     refresh_interval: Duration,
     /// Told that a token named a key that is not in the set.
     unknown_key: Notify,
@@ -152,7 +152,7 @@ impl TokenVerifier {
                 (keys, None)
             }
             KeySource::Url { url, tls, refresh_interval } => {
-                let url = KeySetUrl::parse(&url, tls).map_err(|reason| invalid(&reason))?;
+                let url = HttpUrl::parse(&url, tls).map_err(|reason| invalid(&reason))?;
                 let unknown_key = Notify::new();
                 (KeySet::default(), Some(Remote { url, refresh_interval, unknown_key }))
             }
@@ -279,7 +279,7 @@ impl fmt::Debug for TokenVerifier {
 async fn fetch_once(verifier: &Weak<TokenVerifier>, failures: &mut u32) -> Option<Duration> {
     let verifier = verifier.upgrade()?;
     let remote = verifier.source.as_ref()?;
-    let fetched = match remote.url.fetch().await {
+    let fetched = match remote.url.get().await {
         Ok(bytes) => KeySet::parse(&bytes),
         Err(reason) => Err(reason),
     };

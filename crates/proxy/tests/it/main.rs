@@ -17,4 +17,5 @@ mod relaying;
 mod reloading;
 mod rewriting;
 mod tls;
+mod traces;
 mod world;

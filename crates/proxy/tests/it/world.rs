@@ -140,6 +140,7 @@ pub(crate) fn config(virtual_clusters: Vec<VirtualCluster>) -> Config {
     Config {
         admin: Some(Admin { listen: "127.0.0.1:0".parse().unwrap(), reload_token: None }),
         network_threads: 2,
+        traces: None,
         drain_timeout: PATIENCE,
         virtual_clusters,
     }

@@ -1,31 +1,35 @@
-//! Fetches an issuer's key set over HTTP/1.1.
+//! Single requests to an HTTP/1.1 server, plain or over TLS, each on a connection of its own.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http_body_util::{BodyExt, Empty, Limited};
+use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
 use hyper::client::conn::http1;
-use hyper::header::{ACCEPT, HOST};
+use hyper::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderValue};
 use hyper::http::uri::Scheme;
-use hyper::{Request, StatusCode, Uri};
+use hyper::{Request, Uri};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
 use crate::stream::Stream;
 use crate::tls::ClientTls;
 
-/// An address that gives a key set.
-pub(super) struct KeySetUrl {
+/// An address that gives or takes JSON.
+pub struct HttpUrl {
     uri: Uri,
     host: String,
     port: u16,
     tls: Option<Arc<ClientTls>>,
 }
 
-impl KeySetUrl {
-    pub(super) fn parse(url: &str, tls: Option<Arc<ClientTls>>) -> Result<Self, String> {
+impl HttpUrl {
+    /// Reads `http://host[:port]/path`, or `https://...`, which needs `tls`.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(url: &str, tls: Option<Arc<ClientTls>>) -> Result<Self, String> {
         // Errors show it without the query, which may hold a secret.
         let shown = url.split(['?', '#']).next().unwrap_or_default();
         let uri: Uri = url.parse().map_err(|error| format!("{shown:?}: {error}"))?;
@@ -42,13 +46,36 @@ impl KeySetUrl {
         Ok(Self { uri, host, port, tls: tls.filter(|_| secure) })
     }
 
-    /// The set's bytes, within [`TIMEOUT`].
-    pub(super) async fn fetch(&self) -> Result<Bytes, String> {
-        let fetching = tokio::time::timeout(TIMEOUT, self.get());
-        fetching.await.map_err(|_| "no answer in time".to_owned())?
+    /// What the address gives, within [`TIMEOUT`].
+    ///
+    /// # Errors
+    /// Why it gives nothing.
+    pub async fn get(&self) -> Result<Bytes, String> {
+        let request = Request::get(self.path()).body(Full::default());
+        self.send(request.map_err(|error| error.to_string())?).await
     }
 
-    async fn get(&self) -> Result<Bytes, String> {
+    /// Gives the address a body of JSON, within [`TIMEOUT`].
+    ///
+    /// # Errors
+    /// Why it was not taken.
+    pub async fn post(&self, body: String) -> Result<(), String> {
+        let request = Request::post(self.path())
+            .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
+            .body(Full::new(Bytes::from(body)));
+        self.send(request.map_err(|error| error.to_string())?).await.map(drop)
+    }
+
+    fn path(&self) -> &str {
+        self.uri.path_and_query().map_or("/", |path| path.as_str())
+    }
+
+    async fn send(&self, request: Request<Full<Bytes>>) -> Result<Bytes, String> {
+        let answer = tokio::time::timeout(TIMEOUT, self.exchange(request));
+        answer.await.map_err(|_| "no answer in time".to_owned())?
+    }
+
+    async fn exchange(&self, mut request: Request<Full<Bytes>>) -> Result<Bytes, String> {
         let text = |error: &dyn fmt::Display| error.to_string();
         let socket = TcpStream::connect((self.host.as_str(), self.port)).await;
         let socket = socket.map_err(|error| text(&error))?;
@@ -56,21 +83,18 @@ impl KeySetUrl {
             Some(tls) => tls.connect(socket, &self.host).await.map_err(|error| text(&error))?,
             None => Stream::from(socket),
         };
-        let handshake = http1::handshake::<_, Empty<Bytes>>(TokioIo::new(stream)).await;
+        let handshake = http1::handshake::<_, Full<Bytes>>(TokioIo::new(stream)).await;
         let (mut sender, connection) = handshake.map_err(|error| text(&error))?;
-        let path = self.uri.path_and_query().map_or("/", |path| path.as_str());
         let authority = self.uri.authority().map_or("", |authority| authority.as_str());
-        let request = Request::get(path)
-            .header(HOST, authority)
-            .header(ACCEPT, "application/json")
-            .body(Empty::new())
-            .map_err(|error| text(&error))?;
+        let authority = HeaderValue::from_str(authority).map_err(|error| text(&error))?;
+        request.headers_mut().insert(HOST, authority);
+        request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json"));
         let answer = async {
             let answer = sender.send_request(request).await.map_err(|error| text(&error))?;
-            if answer.status() != StatusCode::OK {
+            if !answer.status().is_success() {
                 return Err(format!("the answer is {}", answer.status()));
             }
-            let body = Limited::new(answer.into_body(), KEY_SET_BYTES_MAX).collect().await;
+            let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await;
             Ok(body.map_err(|error| error.to_string())?.to_bytes())
         };
         tokio::pin!(answer, connection);
@@ -85,25 +109,31 @@ impl KeySetUrl {
     }
 }
 
-/// Whether the same set is meant, however its server is believed.
-impl PartialEq for KeySetUrl {
+/// Whether the same address is meant, however its server is believed.
+impl PartialEq for HttpUrl {
     fn eq(&self, other: &Self) -> bool {
         self.uri == other.uri
     }
 }
 
-impl fmt::Display for KeySetUrl {
+/// Without the query, which may hold a secret.
+impl fmt::Display for HttpUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Without the query, which may hold a secret.
         write!(f, "{}:{}{}", self.host, self.port, self.uri.path())
     }
 }
 
-/// Longest wait for a key set.
+impl fmt::Debug for HttpUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "HttpUrl({self})")
+    }
+}
+
+/// Longest wait for an answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A key takes a kilobyte or two, with its certificates.
-const KEY_SET_BYTES_MAX: usize = 1 << 20;
+/// Key sets are the largest answers; a key takes a kilobyte or two, with its certificates.
+const ANSWER_BYTES_MAX: usize = 1 << 20;
 
 #[cfg(test)]
 mod tests {
@@ -122,7 +152,7 @@ mod tests {
             stream.read_to_end(&mut Vec::new()).await.unwrap()
         });
         let begun = tokio::time::Instant::now();
-        let fetched = KeySetUrl::parse(&url, None).unwrap().fetch().await;
+        let fetched = HttpUrl::parse(&url, None).unwrap().get().await;
         assert_eq!(fetched, Err("no answer in time".to_owned()));
         assert!(begun.elapsed() >= TIMEOUT);
         silent.await.unwrap();
