@@ -77,11 +77,19 @@ fn vault_peer(peers: &Peers) -> Peer {
 
 /// Installs what is absent or outdated and verifies all.
 pub(crate) fn install(peers: &Peers) -> Result<()> {
-    let clients = workspace::root().join("crates/conformance/clients");
-    let manifests = workspace::root().join("xtask/peers");
     println!("peers in {}", peers.root().display());
     fs::create_dir_all(peers.root())?;
-    for peer in [
+    let clients = workspace::root().join("crates/conformance/clients");
+    for peer in on_java(peers, &clients)?.into_iter().chain(others(peers, &clients)) {
+        peer.ensure(peers)?;
+    }
+    Ok(())
+}
+
+/// What runs in a Java machine.
+fn on_java(peers: &Peers, clients: &Path) -> Result<Vec<Peer>> {
+    let manifests = workspace::root().join("xtask/peers");
+    Ok(vec![
         Peer {
             name: "Apache Kafka",
             inputs: vec![manifests.join("pom.xml")],
@@ -91,7 +99,7 @@ pub(crate) fn install(peers: &Peers) -> Result<()> {
         },
         Peer {
             name: "Java client",
-            inputs: [vec![manifests.join("pom.xml")], java_sources(&clients)?].concat(),
+            inputs: [vec![manifests.join("pom.xml")], java_sources(clients)?].concat(),
             directory: peers.java_classes(),
             install: java,
             verify: verify_java,
@@ -105,6 +113,12 @@ pub(crate) fn install(peers: &Peers) -> Result<()> {
             install: kroxylicious,
             verify: verify_kroxylicious,
         },
+    ])
+}
+
+/// What runs without Java.
+fn others(peers: &Peers, clients: &Path) -> Vec<Peer> {
+    vec![
         Peer {
             name: "Python clients",
             inputs: vec![
@@ -148,10 +162,7 @@ pub(crate) fn install(peers: &Peers) -> Result<()> {
             install: go,
             verify: verify_go,
         },
-    ] {
-        peer.ensure(peers)?;
-    }
-    Ok(())
+    ]
 }
 
 /// One thing to install.

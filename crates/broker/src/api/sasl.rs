@@ -3,7 +3,8 @@
 //!
 //! On listeners with SASL the connection answers them itself, before the table of `dispatch`, with
 //! the bare tokens that follow SaslHandshake 0. That version cannot repeat an authentication, which
-//! is answered with `UNSUPPORTED_VERSION`; Kafka lets it, though only SaslAuthenticate says when to.
+//! is answered with `UNSUPPORTED_VERSION`; Kafka lets it, though only SaslAuthenticate says when
+//! to.
 
 use moldau_protocol::ErrorCode;
 use moldau_protocol::messages::{

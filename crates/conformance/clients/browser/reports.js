@@ -70,7 +70,8 @@ const main = async () => {
   // The package brings the libraries of the browser along, and unpacks them where it is told so.
   process.env.AWS_LAMBDA_JS_RUNTIME ??= `nodejs${process.versions.node.split(".")[0]}.x`;
   process.env.LANG = "en_US.UTF-8";
-  const { default: chromium } = await import(pathToFileURL(packages.resolve("@sparticuz/chromium")));
+  const unpacked = pathToFileURL(packages.resolve("@sparticuz/chromium"));
+  const { default: chromium } = await import(unpacked);
   const puppeteer = packages("puppeteer-core");
   const browser = await puppeteer.launch({
     args: chromium.args,

@@ -15,8 +15,8 @@ use moldau_conformance::peers::Peers;
 /// Idle connections cost little memory, hostile ones not much more, and whoever works is served.
 #[derive(Parser)]
 struct Arguments {
-    /// 10,000 idle connections in place of 1,000, or as many as descriptors allow, and several longer
-    /// runs with and without them.
+    /// 10,000 idle connections in place of 1,000, or as many as descriptors allow, and several
+    /// longer runs with and without them.
     #[arg(long)]
     full: bool,
 

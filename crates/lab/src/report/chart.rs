@@ -115,8 +115,8 @@ fn curve_arm(name: &str, runs: &[Durations], x: &[f64]) -> CurveArm {
     }
 }
 
-/// A figure of the slots of all runs of a case, over the time of the experiment; `None` where no run
-/// has it.
+/// A figure of the slots of all runs of a case, over the time of the experiment; `None` where no
+/// run has it.
 pub(super) fn course(
     result: &RunResult,
     case: &str,
