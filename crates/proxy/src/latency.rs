@@ -15,7 +15,6 @@ use moldau_net::Principal;
 use moldau_protocol::ApiKey;
 
 use crate::context::SessionContext;
-use crate::traces::Tracer;
 
 /// Principals of a virtual cluster with series of their own; a thread has about 6 KiB for each.
 /// Those that come later are counted together.
@@ -79,6 +78,11 @@ pub(crate) struct Timing {
 impl Timing {
     pub(crate) fn begun(now: Micros) -> Self {
         Self { since: now, spent: [0; 3] }
+    }
+
+    /// Microseconds by [`Part`].
+    pub(crate) fn spent(&self) -> [u32; 3] {
+        self.spent
     }
 
     /// What has gone by since the last call was spent on `part`.
@@ -231,7 +235,6 @@ fn add_alone(counter: &AtomicU64, amount: u64) {
 #[derive(Debug)]
 pub(crate) struct SessionLatencies {
     latencies: Arc<Latencies>,
-    tracer: Arc<Tracer>,
     context: SessionContext,
     /// Of the principal that is known by `principal`; none before the first request.
     shard: Option<Arc<Shard>>,
@@ -240,17 +243,12 @@ pub(crate) struct SessionLatencies {
 }
 
 impl SessionLatencies {
-    pub(crate) fn new(
-        latencies: Arc<Latencies>,
-        tracer: Arc<Tracer>,
-        context: SessionContext,
-    ) -> Self {
-        Self { latencies, tracer, context, shard: None, changes: 0 }
+    pub(crate) fn new(latencies: Arc<Latencies>, context: SessionContext) -> Self {
+        Self { latencies, context, shard: None, changes: 0 }
     }
 
     /// Counts a request whose answer has gone out.
     pub(crate) fn add(&mut self, api_key: i16, timing: Timing) {
-        self.tracer.answered(&self.context, api_key, timing.spent);
         if self.changes != self.context.principal_changes() {
             (self.shard, self.changes) = (None, self.context.principal_changes());
         }
@@ -272,10 +270,6 @@ mod tests {
     fn context() -> SessionContext {
         let peer = "192.0.2.7:50000".parse().unwrap();
         SessionContext::new("main", peer, Principal::anonymous())
-    }
-
-    fn adding_to(latencies: &Arc<Latencies>, context: SessionContext) -> SessionLatencies {
-        SessionLatencies::new(Arc::clone(latencies), Tracer::new(Arc::default()).0, context)
     }
 
     fn spent(parts: [u32; 3]) -> Timing {
@@ -306,12 +300,12 @@ mod tests {
     fn sessions_of_a_principal_share_a_series_and_the_last_bucket_has_no_bound() {
         let latencies = Arc::new(Latencies::default());
         let context = context();
-        let mut session = adding_to(&latencies, context.clone());
+        let mut session = SessionLatencies::new(Arc::clone(&latencies), context.clone());
         session.add(3, spent([0, 0, 100]));
         context.set_principal(Principal::user("alice"));
         session.add(3, spent([0, 0, u32::MAX]));
         let alices = latencies.read();
-        let mut other = adding_to(&latencies, context);
+        let mut other = SessionLatencies::new(Arc::clone(&latencies), context);
         other.add(3, spent([0, 0, 100]));
         let upstream = |series: Vec<Series>| {
             let is_upstream = |series: &Series| series.part == Part::Upstream;
@@ -336,7 +330,7 @@ mod tests {
         for name in 0..3 * PRINCIPALS_MAX {
             let context = context();
             context.set_principal(Principal::user(&name.to_string()));
-            adding_to(&latencies, context).add(3, spent([0; 3]));
+            SessionLatencies::new(Arc::clone(&latencies), context).add(3, spent([0; 3]));
         }
         let counted: u64 = latencies.read().iter().map(|series| series.count).sum();
         assert_eq!(counted, 3 * 3 * PRINCIPALS_MAX as u64);

@@ -159,7 +159,7 @@ impl Collector for Reading {
         self.encode_filters(&mut encoder)?;
         self.encode_latencies(&mut encoder)?;
         self.encode_reached(&mut encoder)?;
-        for (name, help, value) in self.counters() {
+        for (name, help, value) in self.counters().into_iter().chain(self.spans()) {
             let counter = ConstCounter::new(value);
             counter.encode(encoder.encode_descriptor(
                 name,
@@ -283,7 +283,23 @@ impl Reading {
         Ok(())
     }
 
-    fn counters(&self) -> [Reported; 21] {
+    fn spans(&self) -> [Reported; 2] {
+        let own = &self.own;
+        [
+            (
+                "spans_sent",
+                "Requests that a collector of traces was told of",
+                own.spans_sent.load(Ordering::Relaxed),
+            ),
+            (
+                "spans_dropped",
+                "Requests for which there was no room, or whose collector did not take them",
+                own.spans_dropped.load(Ordering::Relaxed),
+            ),
+        ]
+    }
+
+    fn counters(&self) -> [Reported; 19] {
         let own = &self.own;
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         [
@@ -350,16 +366,6 @@ impl Reading {
             ),
             ("reloads", "Configurations taken while running", read(&own.reloads)),
             ("reload_failures", "Configurations that were refused", read(&own.reload_failures)),
-            (
-                "spans_sent",
-                "Requests that a collector of traces was told of",
-                read(&own.spans_sent),
-            ),
-            (
-                "spans_dropped",
-                "Requests for which there was no room, or whose collector did not take them",
-                read(&own.spans_dropped),
-            ),
         ]
     }
 }

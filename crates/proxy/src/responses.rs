@@ -293,6 +293,8 @@ impl ResponseScanner {
     fn count_latency(&mut self) {
         self.spend(Part::Wait);
         if let Some((api_key, timing)) = self.timing.take() {
+            let tracer = self.rewriter.cluster().tracer();
+            tracer.answered(self.filters.context(), api_key, timing.spent());
             self.latencies.add(api_key, timing);
         }
     }

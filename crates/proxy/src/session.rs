@@ -120,8 +120,7 @@ where
         let Terms { renewal, frame_bytes_max, idle_timeout, slow_reader_timeout } = terms;
         let cluster = rewriter.cluster();
         let (metrics, filters) = (Arc::clone(cluster.metrics()), cluster.chains().session(context));
-        let (latencies, tracer) = (Arc::clone(cluster.latencies()), Arc::clone(cluster.tracer()));
-        let latencies = SessionLatencies::new(latencies, tracer, context.clone());
+        let latencies = SessionLatencies::new(Arc::clone(cluster.latencies()), context.clone());
         let (own, counters) = (Rc::clone(&filters), Arc::clone(&metrics));
         Self {
             downstream,

@@ -30,7 +30,6 @@ use crate::latency::SessionLatencies;
 use crate::requests::RequestScanner;
 use crate::responses::ResponseScanner;
 use crate::rewrite::Rewriter;
-use crate::traces::Tracer;
 use crate::unserved::unserved;
 
 /// Gives and takes at most so many bytes at once; none where a portion is 0.
@@ -175,7 +174,7 @@ fn request_scanner(filters: Rc<SessionChain>) -> RequestScanner {
 }
 
 fn latencies() -> SessionLatencies {
-    SessionLatencies::new(Arc::default(), Tracer::new(Arc::default()).0, anonymous())
+    SessionLatencies::new(Arc::default(), anonymous())
 }
 
 fn response_scanner(rewriter: Rewriter) -> ResponseScanner {
