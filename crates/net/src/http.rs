@@ -46,7 +46,7 @@ impl HttpUrl {
         Ok(Self { uri, host, port, tls: tls.filter(|_| secure) })
     }
 
-    /// What the address gives, within [`TIMEOUT`].
+    /// What the address gives, within ten seconds.
     ///
     /// # Errors
     /// Why it gives nothing.
@@ -55,7 +55,7 @@ impl HttpUrl {
         self.send(request.map_err(|error| error.to_string())?).await
     }
 
-    /// Gives the address a body of JSON, within [`TIMEOUT`].
+    /// Gives the address a body of JSON, within ten seconds.
     ///
     /// # Errors
     /// Why it was not taken.
