@@ -11,7 +11,7 @@ use crate::punctuality::{
     is_saturated, is_scheduled, lag_and_limit,
 };
 use crate::run::RunRecord;
-use crate::statistics::{PAIRS_MIN, PairedEffect};
+use crate::statistics::{PAIRS_MIN, PairedEffect, float};
 
 /// Share of one processor that a generator thread may use: above it, a thread may have been late
 /// because of itself.
@@ -491,11 +491,6 @@ fn nothing_is_stolen(runs: &[RunRecord]) -> Check {
         found: format!("{:.1} %", worst * 100.0),
         demanded: format!("< {:.0} %", STEAL_SHARE_MAX * 100.0),
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "figures of a measurement stay below 2^53")]
-fn float(value: u64) -> f64 {
-    value as f64
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::histograms::Summary;
 use crate::punctuality::{has_latencies, is_bunched, is_scheduled, latencies_are_withheld};
 use crate::run::RunRecord;
-use crate::statistics::{PairedEffect, differences, log_ratios, median, paired_effect};
+use crate::statistics::{PairedEffect, differences, float, log_ratios, median, paired_effect};
 
 /// A figure of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -316,11 +316,6 @@ fn cpu_per_megabyte(run: &RunRecord, role: &str, records: u64) -> Option<f64> {
     let of_role = run.processes.iter().filter(|usage| usage.role == role).map(|it| it.cpu_ns);
     let cpu_ns = of_role.reduce(|sum, next| sum + next)?;
     (megabytes > 0.0 && !is_bunched(run)).then(|| float(cpu_ns) / 1e6 / megabytes)
-}
-
-#[expect(clippy::cast_precision_loss, reason = "figures of a measurement stay below 2^53")]
-fn float(value: u64) -> f64 {
-    value as f64
 }
 
 #[cfg(test)]

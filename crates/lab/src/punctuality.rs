@@ -14,7 +14,7 @@
 use crate::generator::GENERATOR_ROLE;
 use crate::histograms::Latencies;
 use crate::run::RunRecord;
-use crate::statistics::{PAIRS_MIN, PairedEffect, paired_effect};
+use crate::statistics::{PAIRS_MIN, PairedEffect, float, paired_effect};
 use crate::workload::Pace;
 
 /// Schedule lag that never matters, ns.
@@ -163,11 +163,6 @@ fn cost_per_record(run: &RunRecord) -> Option<f64> {
 fn mean(values: &[f64]) -> Option<f64> {
     let count = u32::try_from(values.len()).ok().filter(|count| *count > 0)?;
     Some(values.iter().sum::<f64>() / f64::from(count))
-}
-
-#[expect(clippy::cast_precision_loss, reason = "figures of a measurement stay below 2^53")]
-fn float(value: u64) -> f64 {
-    value as f64
 }
 
 #[cfg(test)]

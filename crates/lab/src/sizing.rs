@@ -16,6 +16,7 @@ mod answer;
 mod fit;
 mod load;
 
+use crate::statistics::float;
 use serde::{Deserialize, Serialize};
 
 pub use answer::{Action, Answer, Beyond, Lever, Part, UTILISATION_MAX};
@@ -262,11 +263,6 @@ impl SizingRecord {
     pub fn of_arm(&self, arm: &str) -> Vec<&Observation> {
         self.observations.iter().filter(|observation| observation.arm == arm).collect()
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "figures of a measurement stay below 2^53")]
-fn float(value: u64) -> f64 {
-    value as f64
 }
 
 #[cfg(test)]

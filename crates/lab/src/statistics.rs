@@ -25,6 +25,12 @@ const RESAMPLES: usize = 10_000;
 /// Power at which the minimum detectable effect is stated.
 const POWER: f64 = 0.8;
 
+/// A count, a time in ns or a size as a figure.
+#[expect(clippy::cast_precision_loss, reason = "figures of a measurement stay below 2^53")]
+pub(crate) fn float(value: u64) -> f64 {
+    value as f64
+}
+
 /// The middle value; the mean of the two middle ones for an even count, 0 for none.
 #[must_use]
 pub fn median(values: &[f64]) -> f64 {

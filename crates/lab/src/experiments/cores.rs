@@ -28,6 +28,7 @@ use crate::resources::gauge;
 use crate::result::{Experiment, RunResult};
 use crate::run::RunRecord;
 use crate::sizing::{Fit, HeldOut, Load, Observation, SizingRecord, errors};
+use crate::statistics::float;
 use crate::systems::{
     Durability, FRONT_ROLE, FrontFiles, Process, free_addresses, http_get, moldau_broker,
 };
@@ -390,11 +391,6 @@ impl Systems {
 
 fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
-
-#[expect(clippy::cast_precision_loss, reason = "figures of a measurement stay below 2^53")]
-fn float(value: u64) -> f64 {
-    value as f64
 }
 
 #[cfg(test)]

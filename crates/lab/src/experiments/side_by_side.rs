@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use super::Progress;
 use super::bench::{Bench, Frame, Path};
 use super::rounds::{self, Case, Subject};
+use crate::checks;
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::payload::Filler;
@@ -226,13 +227,14 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
     for system in running {
         system.stop()?;
     }
-    bench.finish(Frame {
+    let frame = Frame {
         experiment: Experiment::SideBySide,
         quick: plan.quick,
         environment,
         arms: plan.systems.iter().map(System::arm).collect(),
         objectives: Vec::new(),
-    })
+    };
+    bench.finish_with(frame, checks::of_arms)
 }
 
 fn shape_name(workload: &Workload) -> String {

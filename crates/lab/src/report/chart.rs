@@ -10,6 +10,7 @@ use crate::metric::{Comparison, Unit};
 use crate::punctuality::{has_latencies, is_late, is_saturated, latencies_are_withheld};
 use crate::result::{LatencyRecord, RunRecord, RunResult, Slot};
 use crate::self_test::{Curves, Line};
+use crate::statistics::float;
 
 /// Points of a percentile curve per factor of ten of its tail.
 const POINTS_PER_DECADE: u32 = 24;
@@ -269,11 +270,6 @@ fn cpu_parts(result: &RunResult, case: &str, arm: &str) -> Vec<(String, f64)> {
 
 pub(super) fn ms(nanos: u64) -> f64 {
     float(nanos) / 1e6
-}
-
-#[expect(clippy::cast_precision_loss, reason = "figures of a measurement stay below 2^53")]
-pub(super) fn float(value: u64) -> f64 {
-    value as f64
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a number of rows")]

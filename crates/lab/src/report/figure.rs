@@ -1,7 +1,7 @@
 //! How figures are written: three significant digits, a thin structure for large numbers.
 
 use crate::metric::Unit;
-use crate::statistics::PairedEffect;
+use crate::statistics::{PairedEffect, float};
 
 /// A figure without its unit.
 pub(super) fn number(value: f64, unit: Unit) -> String {
@@ -84,11 +84,6 @@ fn digits(value: f64) -> String {
 )]
 fn whole(value: f64) -> u64 {
     value.round().max(0.0) as u64
-}
-
-#[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
-fn float(value: u64) -> f64 {
-    value as f64
 }
 
 #[cfg(test)]

@@ -6,7 +6,9 @@ use super::figure::{bytes, estimate, number, thousands};
 use super::grid::Grid;
 use super::table::NONE;
 use crate::metric::{Metric, Unit, compare_one};
-use crate::punctuality::{cannot_keep_up, has_latencies, is_late, latencies_are_withheld};
+use crate::punctuality::{
+    cannot_keep_up, has_latencies, is_late, is_saturated, latencies_are_withheld,
+};
 use crate::result::{Arm, Experiment, RunRecord, RunResult};
 use crate::statistics::{median, paired_effect};
 use crate::workload::Pace;
@@ -62,7 +64,7 @@ fn latency(result: &RunResult) -> Grid {
                 return Some(format!("saturated at {taken} MB/s"));
             }
             if latencies_are_withheld(&runs) {
-                let late = runs.iter().filter(|run| is_late(run)).count();
+                let late = runs.iter().filter(|run| is_late(run) && !is_saturated(run)).count();
                 return (late > 0).then(|| format!("late in {late} of {} runs", runs.len()));
             }
             let [p50, p99] = [Metric::ResponseP50, Metric::ResponseP99]

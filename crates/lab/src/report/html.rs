@@ -14,6 +14,7 @@ use crate::checks::{Verdict, Weight};
 use crate::error::Error;
 use crate::metric::{Comparison, Metric};
 use crate::result::{Experiment, RunResult};
+use crate::statistics::float;
 use crate::workload::Pace;
 
 const STYLE: &str = include_str!("../../assets/report.css");
@@ -286,7 +287,7 @@ fn course_and_cpu(result: &RunResult, case: &str, charts: &mut Vec<Chart>) -> St
     } else {
         let course = chart::course(result, case, "MB/s", |run, slot| {
             let records = slot.produced_records.max(slot.consumed_records);
-            run.workload.megabytes(records) * 1e3 / chart::float(run.slot_ms.max(1))
+            run.workload.megabytes(records) * 1e3 / float(run.slot_ms.max(1))
         });
         ("Throughput over the experiment", course)
     };

@@ -10,6 +10,7 @@ use super::html::{escape, plot};
 use crate::metric::Metric;
 use crate::partitions::{CurvePoint, PartitionsRecord, fixed_rate_case, full_speed_case};
 use crate::result::RunResult;
+use crate::statistics::float;
 use finding::findings;
 
 /// The answer: what the curve and the making of partitions came to, system by system.
@@ -195,11 +196,6 @@ fn latency(result: &RunResult, point: &CurvePoint, metric: Metric) -> Option<f64
 
 fn mebibytes(bytes: u64) -> f64 {
     float(bytes) / f64::from(1 << 20)
-}
-
-#[expect(clippy::cast_precision_loss, reason = "figures of a measurement stay below 2^53")]
-fn float(value: u64) -> f64 {
-    value as f64
 }
 
 /// A time in the unit that suits it.

@@ -10,7 +10,7 @@ use super::table::NONE;
 use crate::checks::Verdict;
 use crate::metric::{Metric, Unit};
 use crate::result::{RunRecord, RunResult};
-use crate::statistics::median;
+use crate::statistics::{float, median};
 use crate::survey::{Cell, Claim, Contrast, Estimate, Finding, Outcome, SurveyRecord};
 
 /// Settings that are numbers of something that works at once.
@@ -442,9 +442,8 @@ fn tail(result: &RunResult, case: &str, system: &str) -> Option<f64> {
 
 fn records_per_batch(result: &RunResult, case: &str, system: &str) -> String {
     let per_batch = |run: &RunRecord| {
-        (run.produced_batches > 0).then(|| {
-            super::chart::float(run.produced_records) / super::chart::float(run.produced_batches)
-        })
+        (run.produced_batches > 0)
+            .then(|| float(run.produced_records) / float(run.produced_batches))
     };
     let figures: Vec<f64> = result.runs_of(case, system).filter_map(per_batch).collect();
     if figures.is_empty() { NONE.into() } else { format!("{:.1}", median(&figures)) }

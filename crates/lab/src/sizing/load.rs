@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Observation, Rates, Term};
 use crate::error::Error;
+use crate::statistics::float;
 
 /// What is to pass through a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -123,9 +124,4 @@ impl Load {
             + apart(float(self.batch_bytes), rates.of(Term::ProducedBytes) / batches)
             + apart(f64::from(self.partitions), f64::from(run.partitions))
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "sizes of records and batches")]
-fn float(value: u64) -> f64 {
-    value as f64
 }

@@ -9,6 +9,7 @@ use crate::objective::{Bound, Objective};
 use crate::punctuality::cannot_keep_up;
 use crate::result::Arm;
 use crate::run::RunRecord;
+use crate::statistics::float;
 use crate::workload::BYTES_PER_MB;
 
 /// Memory of our proxy before anything passed through it, MB.
@@ -166,11 +167,6 @@ fn idle(arm: &Arm) -> Option<Check> {
         found: format!("{megabytes:.1} MB"),
         demanded: format!("<= {IDLE_MB_MAX} MB"),
     })
-}
-
-#[expect(clippy::cast_precision_loss, reason = "bytes of memory stay below 2^53")]
-fn float(value: u64) -> f64 {
-    value as f64
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::experiments::bench::Bench;
 use crate::generator::{GENERATOR_ROLE, Measured};
 use crate::result::Arm;
 use crate::self_test::{Cell, Table};
-use crate::statistics::median;
+use crate::statistics::{float, median};
 use crate::workload::Workload;
 
 /// Sizes of records and of the batches that they go out in.
@@ -85,7 +85,7 @@ pub(super) fn run(
             bytes / 1e6,
             per_core,
             of(|found| found.records_per_batch),
-            of(|found| found.records_per_batch) * figure(record_bytes as u64) / 1024.0,
+            of(|found| found.records_per_batch) * float(record_bytes as u64) / 1024.0,
             of(|found| found.requests),
             of(|found| found.cores),
             of(|found| found.sink_cores),
@@ -118,26 +118,21 @@ struct Figures {
 
 impl Figures {
     fn of(workload: &Workload, measured: &Measured) -> Self {
-        let seconds = figure(measured.window_ns.max(1)) / 1e9;
+        let seconds = float(measured.window_ns.max(1)) / 1e9;
         let cores = |role: &str| {
             let usage = measured.processes.iter().find(|usage| usage.role == role);
-            figure(usage.map_or(0, |usage| usage.cpu_ns)) / 1e9 / seconds
+            float(usage.map_or(0, |usage| usage.cpu_ns)) / 1e9 / seconds
         };
-        let records = figure(measured.produced_records) / seconds;
-        let batches = figure(measured.produced_batches.max(1));
+        let records = float(measured.produced_records) / seconds;
+        let batches = float(measured.produced_batches.max(1));
         let whole = (workload.warmup() + workload.window()).as_secs_f64();
         Self {
             records,
-            bytes: records * figure(workload.record_bytes as u64),
-            records_per_batch: figure(measured.produced_records) / batches,
-            requests: figure(measured.requests) / whole,
+            bytes: records * float(workload.record_bytes as u64),
+            records_per_batch: float(measured.produced_records) / batches,
+            requests: float(measured.requests) / whole,
             cores: cores(GENERATOR_ROLE).max(f64::MIN_POSITIVE),
             sink_cores: cores("sink"),
         }
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "counts of a measurement stay below 2^53")]
-fn figure(value: u64) -> f64 {
-    value as f64
 }

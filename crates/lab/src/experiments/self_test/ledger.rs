@@ -10,7 +10,7 @@ use crate::generator::{self, Clients, Measured, Setup, produce};
 use crate::ledger::{Audit, Fault, SentLedger, audit, self_test};
 use crate::result::Arm;
 use crate::self_test::{Cell, Table};
-use crate::statistics::{PairedEffect, log_ratios, median, paired_effect};
+use crate::statistics::{PairedEffect, float, log_ratios, median, paired_effect};
 use crate::workload::{Pace, Workload};
 
 /// Records between two faults on average, and how often the topic is read with as many.
@@ -131,10 +131,10 @@ fn through_the_relay(
             vec![
                 Cell::from(format!("1 in {distance}")),
                 Cell::from(format!("{fault:?}")),
-                Cell::from(figure(count)),
+                Cell::from(float(count)),
                 Cell::from(symptom),
-                Cell::from(figure(expected)),
-                Cell::from(figure(found)),
+                Cell::from(float(expected)),
+                Cell::from(float(found)),
             ]
         }));
     }
@@ -253,10 +253,5 @@ fn words(effect: &PairedEffect) -> String {
 /// else runs on the machine does not touch.
 fn rate(measured: &Measured, records: u64) -> f64 {
     let generator = measured.processes.iter().find(|usage| usage.role == generator::GENERATOR_ROLE);
-    figure(records) * 1e9 / figure(generator.map_or(1, |usage| usage.cpu_ns.max(1)))
-}
-
-#[expect(clippy::cast_precision_loss, reason = "counts of a measurement stay below 2^53")]
-fn figure(value: u64) -> f64 {
-    value as f64
+    float(records) * 1e9 / float(generator.map_or(1, |usage| usage.cpu_ns.max(1)))
 }

@@ -13,6 +13,7 @@ use crate::ledger::Audit;
 use crate::result::Arm;
 use crate::schedule::Arrivals;
 use crate::self_test::{Cell, Table};
+use crate::statistics::float;
 use crate::systems::{Process, ProcessSpec, Ready};
 use crate::workload::{Pace, Workload};
 
@@ -21,6 +22,9 @@ const RUNS: u32 = 20;
 
 /// Processes that do nothing but take the processor, for each that the machine has.
 const HOGS_PER_PROCESSOR: usize = 6;
+
+/// Ends by itself some minutes after a lab that was killed and could not end it.
+const HOG: &str = "i=0; while [ $i -lt 200000000 ]; do i=$((i+1)); done";
 
 const WARMUP_MS: u64 = 500;
 const WINDOW_MS: u64 = 2_000;
@@ -143,8 +147,8 @@ fn row(limit: &str, target: &Target, workload: &Workload, reasons: &[String]) ->
     vec![
         limit.into(),
         target.name().into(),
-        figure(per_second).into(),
-        figure(workload.record_bytes as u64).into(),
+        float(per_second).into(),
+        float(workload.record_bytes as u64).into(),
         if reasons.is_empty() { "not refused".into() } else { reasons.join("; ").into() },
     ]
 }
@@ -155,16 +159,11 @@ fn hogs(plan: &Plan) -> Result<Vec<Process>, Error> {
     let spec = ProcessSpec {
         role: "hog".into(),
         program: PathBuf::from("/bin/sh"),
-        args: vec!["-c".into(), "while :; do :; done".into()],
+        args: vec!["-c".into(), HOG.into()],
         env: Vec::new(),
         // Nobody waits for it.
         ready: Ready::Tcp(([127, 0, 0, 1], 0).into()),
     };
     let launch = |_| Process::launch(&spec, &plan.work_directory);
     (0..processors * HOGS_PER_PROCESSOR).map(launch).collect()
-}
-
-#[expect(clippy::cast_precision_loss, reason = "counts of a measurement stay below 2^53")]
-fn figure(value: u64) -> f64 {
-    value as f64
 }

@@ -11,7 +11,7 @@ use crate::generator::Measured;
 use crate::result::Arm;
 use crate::schedule::Arrivals;
 use crate::self_test::Table;
-use crate::statistics::{log_ratios, median, paired_effect};
+use crate::statistics::{float, log_ratios, median, paired_effect};
 use crate::workload::{Pace, Workload};
 
 /// Pairs of one comparison of equals, and of one with a planted difference.
@@ -147,7 +147,7 @@ fn burdened(
         let measured = sink.run(bench, findings, &workload(), &mut || ())?;
         let whole = f64::from(u32::try_from(WARMUP_MS + WINDOW_MS).unwrap_or(1));
         let window = f64::from(u32::try_from(WINDOW_MS).unwrap_or(1));
-        let requests = figure(measured.requests) * window / whole;
+        let requests = float(measured.requests) * window / whole;
         costs.push(target_cpu(&measured) / requests.max(1.0));
     }
     let work = Duration::from_nanos(1).mul_f64(PLANTED * median(&costs));
@@ -194,8 +194,8 @@ fn pairs(
 }
 
 fn figures(measured: &Measured) -> [f64; 3] {
-    let records = figure(measured.produced_records.max(1));
-    let response = |quantile| figure(measured.latencies.response.quantile_ns(quantile).max(1));
+    let records = float(measured.produced_records.max(1));
+    let response = |quantile| float(measured.latencies.response.quantile_ns(quantile).max(1));
     [target_cpu(measured).max(1.0) / records, response(0.5), response(0.99)]
 }
 
@@ -203,7 +203,7 @@ fn figures(measured: &Measured) -> [f64; 3] {
 fn target_cpu(measured: &Measured) -> f64 {
     let target =
         measured.processes.iter().find(|usage| usage.role != crate::generator::GENERATOR_ROLE);
-    figure(target.map_or(0, |usage| usage.cpu_ns))
+    float(target.map_or(0, |usage| usage.cpu_ns))
 }
 
 /// How many comparisons told their sides apart.
@@ -249,9 +249,4 @@ impl Tally {
         let Self { different, comparisons, .. } = self;
         format!("{different} of {comparisons}, {:.1} %", 100.0 * self.share())
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "counts of a measurement stay below 2^53")]
-fn figure(value: u64) -> f64 {
-    value as f64
 }

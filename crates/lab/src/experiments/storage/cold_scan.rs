@@ -17,7 +17,7 @@ use crate::ledger::Audit;
 use crate::metric::Metric;
 use crate::objective::{Bound, Objective};
 use crate::run::RunRecord;
-use crate::statistics::median;
+use crate::statistics::{float, median};
 use crate::systems::http_get;
 use crate::workload::{Pace, Workload};
 
@@ -290,11 +290,6 @@ fn drop_page_cache(directory: &FsPath) -> Result<(), Error> {
             .map_err(|errno| Error::machine(action())(errno.into()))?;
     }
     Ok(())
-}
-
-#[expect(clippy::cast_precision_loss, reason = "figures of a measurement stay below 2^53")]
-fn float(value: u64) -> f64 {
-    value as f64
 }
 
 #[expect(

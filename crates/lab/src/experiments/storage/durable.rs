@@ -14,7 +14,7 @@ use crate::ledger::Audit;
 use crate::metric::Metric;
 use crate::objective::{Bound, Objective};
 use crate::run::RunRecord;
-use crate::statistics::median;
+use crate::statistics::{float, median};
 use crate::systems::http_get;
 use crate::workload::Workload;
 
@@ -129,11 +129,6 @@ fn has_room(queues: &[f64]) -> Check {
         found: format!("{middle:.2} x, median over its runs"),
         demanded: format!("<= {QUEUE_RATIO_MAX} x"),
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "figures of a measurement stay below 2^53")]
-fn float(value: u64) -> f64 {
-    value as f64
 }
 
 /// A bare loop's run. It counts nothing as produced or consumed by a client, except what it wrote

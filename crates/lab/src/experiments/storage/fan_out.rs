@@ -7,6 +7,7 @@ use crate::experiments::bench::Bench;
 use crate::generator::Measured;
 use crate::metric::Metric;
 use crate::objective::{Bound, Objective};
+use crate::statistics::float;
 use crate::workload::{Pace, Workload};
 
 pub(super) const ONE: &str = "one consumer";
@@ -108,9 +109,4 @@ fn is_sustained(measured: &Measured, workload: &Workload) -> bool {
         && float(measured.consumed_records) >= KEPT_UP_MIN * expected
         && measured.latencies.response.quantile_ns(0.99) <= RESPONSE_NS_MAX
         && float(busiest_ns) <= THREAD_SHARE_MAX * float(measured.window_ns)
-}
-
-#[expect(clippy::cast_precision_loss, reason = "figures of a measurement stay below 2^53")]
-fn float(value: u64) -> f64 {
-    value as f64
 }

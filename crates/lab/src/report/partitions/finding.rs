@@ -2,10 +2,11 @@
 
 use super::super::figure::{number, thousands};
 use super::table::{ends, outcome, reached};
-use super::{float, latency, of_run, size, time};
+use super::{latency, of_run, size, time};
 use crate::metric::{Metric, Unit};
 use crate::partitions::{CurvePoint, Failure, Part, PartitionsRecord, full_speed_case};
 use crate::result::RunResult;
+use crate::statistics::float;
 
 /// Partitions of the point that larger ones are held against: a handful of partitions is where
 /// systems are at their best.

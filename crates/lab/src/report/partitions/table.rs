@@ -3,13 +3,14 @@
 use super::super::figure::{number, thousands};
 use super::super::grid::Grid;
 use super::super::table::NONE;
-use super::{float, latency, of_run, size, time};
+use super::{latency, of_run, size, time};
 use crate::metric::{Metric, Unit};
 use crate::partitions::{
     Batching, CurvePoint, Failure, Growth, How, PartitionsRecord, full_speed_case,
 };
 use crate::resources::Resources;
 use crate::result::RunResult;
+use crate::statistics::float;
 
 /// The tables of a result that have rows.
 pub(super) fn all(result: &RunResult, record: &PartitionsRecord) -> Vec<Grid> {
