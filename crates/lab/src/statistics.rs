@@ -10,6 +10,7 @@
 
 mod distributions;
 pub mod least_squares;
+pub mod scalability;
 
 use serde::{Deserialize, Serialize};
 
