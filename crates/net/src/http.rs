@@ -30,6 +30,13 @@ impl HttpUrl {
     /// # Errors
     /// What is wrong with it.
     pub fn parse(url: &str, tls: Option<Arc<ClientTls>>) -> Result<Self, String> {
+        // What stands before an `@` may be a name and a password, and a password may hold any
+        // character, so that nothing else about such an address can be relied on, or shown.
+        if url.contains('@') {
+            return Err("an address has an @: users and passwords are not taken in addresses, \
+                        and elsewhere it is written %40"
+                .to_owned());
+        }
         // Errors show it without the query, which may hold a secret.
         let shown = url.split(['?', '#']).next().unwrap_or_default();
         let uri: Uri = url.parse().map_err(|error| format!("{shown:?}: {error}"))?;
@@ -141,6 +148,26 @@ mod tests {
     use tokio::net::TcpListener;
 
     use super::*;
+
+    /// The secret would stand in logs, and be sent as the name of the host.
+    #[test]
+    fn url_with_a_password_is_refused_and_not_shown() {
+        for url in [
+            "http://user:secret@host/keys",
+            "http://secret@host",
+            "https://user:secret@host:8443/keys?query#fragment",
+            "ftp://user:secret@host",
+            "user:secret@host",
+            "http://user:se cret@ host/",
+            "http://user:sec/ret@[::1]/",
+            "http://user:sec?ret@host",
+        ] {
+            let refused = HttpUrl::parse(url, None).map(|url| url.to_string()).unwrap_err();
+            assert!(refused.starts_with("an address has an @"), "{refused}");
+            assert!(!refused.contains("sec") && !refused.contains("host"), "{refused}");
+        }
+        assert!(HttpUrl::parse("http://host/keys?of=user%40host", None).is_ok());
+    }
 
     /// The clock goes on by itself whenever nothing happens.
     #[tokio::test(start_paused = true)]
