@@ -16,7 +16,7 @@ use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::chain::Chains;
+use crate::chain::{Chain, Chains};
 use crate::config::{Sasl, VirtualCluster};
 use crate::gateway::{Destination, Entrance, Ports};
 use crate::latency::Latencies;
@@ -154,8 +154,13 @@ impl Cluster {
     }
 
     /// Lets connections that begin go by other settings. Those that stand take other filters only.
-    /// Returns whether these are others.
-    pub(crate) fn replace(&self, mut config: VirtualCluster, entrance: Entrance) -> bool {
+    /// Returns the chain of the filters if these are others; what it does beside the sessions is
+    /// for the caller to begin.
+    pub(crate) fn replace(
+        &self,
+        mut config: VirtualCluster,
+        entrance: Entrance,
+    ) -> Option<Arc<Chain>> {
         let filters = config.filters.clone();
         // Those that stand authenticate anew by it too (KIP-368).
         if let (Sasl::Terminate(before), Sasl::Terminate(next)) =
@@ -169,10 +174,7 @@ impl Cluster {
             std::mem::replace(&mut *lock(&self.settings), settings)
         };
         before.entrance.close(Some(&self.settings().entrance));
-        let Some(chain) = self.chains.replace(&filters) else { return false };
-        // Without threads nothing runs that filters could do beside it.
-        drop(self.net.spawn_on_blocking(0, move || chain.background()));
-        true
+        self.chains.replace(&filters)
     }
 
     /// Where a client that came by `local` finds the broker `node_id` at `host:port`. A broker that

@@ -26,6 +26,9 @@ pub struct Proxy {
     admin: Option<(SocketAddr, SocketAddr)>,
     /// Guards the queue of those who ask for a reload; held while it is looked at.
     reloads_wanted: Mutex<mpsc::Receiver<ReloadWanted>>,
+    /// Held while a configuration is put in force and what it begins is handed over, so that these
+    /// keep their order. No network thread wants it.
+    reloading: Mutex<()>,
 }
 
 impl fmt::Debug for Proxy {
@@ -52,7 +55,8 @@ impl Proxy {
         let running = Running::new(handle.clone(), Arc::clone(&metrics), tracer);
         let running = Arc::new(Mutex::new(running));
         let admin = admin.zip(listener.as_ref().map(Listener::local_addr));
-        lock(&running).apply(config)?;
+        let (_, begun) = lock(&running).apply(config)?;
+        begun.hand_over(&handle)?;
         handle.spawn_on_blocking(0, move || exporting.export(spans))?;
         let (reload, reloads_wanted) = ReloadWanted::channel();
         if let Some(listener) = listener {
@@ -61,7 +65,8 @@ impl Proxy {
             serve_admin(&handle, listener, pages)?;
         }
         let reloads_wanted = Mutex::new(reloads_wanted);
-        Ok(Self { threads, network_threads, running, metrics, admin, reloads_wanted })
+        let reloading = Mutex::default();
+        Ok(Self { threads, network_threads, running, metrics, admin, reloads_wanted, reloading })
     }
 
     /// Waits until someone who knows the token asks at the admin port for a reload. Who asked waits
@@ -82,8 +87,9 @@ impl Proxy {
     /// # Errors
     /// What is wrong with `config`; nothing was changed.
     pub fn reload(&self, config: Config) -> Result<Reloaded, Error> {
-        let reloaded =
-            self.check_constant(&config).and_then(|()| lock(&self.running).apply(config));
+        let reloading = lock(&self.reloading);
+        let reloaded = self.check_constant(&config).and_then(|()| self.apply(config));
+        drop(reloading);
         let counter =
             if reloaded.is_ok() { &self.metrics.reloads } else { &self.metrics.reload_failures };
         add(counter, 1);
@@ -118,6 +124,12 @@ impl Proxy {
         let drain_timeout = running.drain_timeout;
         drop(running);
         self.threads.drain(drain_timeout)
+    }
+
+    fn apply(&self, config: Config) -> Result<Reloaded, Error> {
+        let (reloaded, begun) = lock(&self.running).apply(config)?;
+        begun.hand_over(&self.threads.handle())?;
+        Ok(reloaded)
     }
 
     /// What a reload cannot change.

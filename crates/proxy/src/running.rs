@@ -1,17 +1,21 @@
 //! What a proxy is made of while it runs: listeners and virtual clusters, and how a configuration
 //! takes the place of another.
 //!
-//! A configuration is first checked and its listeners are bound. Only when nothing can fail any
-//! more is anything changed, so that a wrong one leaves everything as it was.
+//! A configuration is first checked, its listeners are bound and its entrances made. Only when
+//! nothing can fail any more is anything changed, so that a wrong one leaves everything as it was.
+//! What is then to run on a thread is gathered, and handed over once the lock on all this is free:
+//! the thread may be waiting for that lock, to write a page of the admin port.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::future::Future;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use moldau_net::{BearerToken, Listener, ListenerLimits, NetworkHandle, Phase};
 
-use crate::chain::Chain;
 use crate::cluster::Cluster;
 use crate::config::{Config, Gateway, VirtualCluster};
 use crate::discovery;
@@ -36,6 +40,52 @@ pub struct Reloaded {
     /// Those whose sessions go on through other filters.
     pub refiltered: Vec<String>,
 }
+
+/// Tasks that a configuration begins, which the caller of [`Running::apply`] hands over.
+#[derive(Default)]
+#[must_use]
+pub(crate) struct Begun(Vec<Start>);
+
+type Start = Box<dyn FnOnce() -> Pin<Box<dyn Future<Output = ()>>> + Send>;
+
+impl Begun {
+    fn push<F, Fut>(&mut self, start: F)
+    where
+        F: FnOnce() -> Fut + Send + 'static,
+        Fut: Future<Output = ()> + 'static,
+    {
+        self.0.push(Box::new(move || Box::pin(start())));
+    }
+
+    /// Begins the tasks on the first thread, in their order. Blocks while its queue is full, so
+    /// that nobody may hold a lock that the thread wants.
+    ///
+    /// # Errors
+    /// The threads have stopped.
+    pub(crate) fn hand_over(self, net: &NetworkHandle) -> Result<(), Error> {
+        let begin = move || async move {
+            for start in self.0 {
+                tokio::task::spawn_local(start());
+            }
+        };
+        Ok(net.spawn_on_blocking(0, begin)?)
+    }
+}
+
+impl fmt::Debug for Begun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Begun({})", self.0.len())
+    }
+}
+
+/// A virtual cluster of a configuration, of which nothing can be wrong any more.
+struct Planned {
+    config: VirtualCluster,
+    entrance: Entrance,
+}
+
+/// Listeners that are bound for a configuration.
+type Bound = BTreeMap<FrontKey, (Listener, ListenerLimits)>;
 
 /// A listener by its address, and if the system chooses its port by the only virtual cluster that
 /// it can have.
@@ -82,34 +132,31 @@ impl Running {
     ///
     /// # Errors
     /// The configuration is wrong, or an address cannot be had; nothing was changed.
-    pub(crate) fn apply(&mut self, config: Config) -> Result<Reloaded, Error> {
+    pub(crate) fn apply(&mut self, config: Config) -> Result<(Reloaded, Begun), Error> {
         check(&config.virtual_clusters)?;
         self.check_kept(&config.virtual_clusters)?;
         let bound = self.bind(&config.virtual_clusters)?;
-        let mut reloaded = Reloaded::default();
-        let mut clusters = Vec::new();
-        for config in config.virtual_clusters {
-            let (name, gateway) = (config.name.clone(), config.gateway.clone());
-            let key = front_key(&name, &gateway);
-            let address = match (bound.get(&key), self.fronts.get(&key)) {
-                (Some((listener, _)), _) => listener.local_addr(),
-                (None, Some(front)) => front.address,
-                (None, None) => continue,
-            };
-            clusters.push((self.put(config, address, &mut reloaded)?, gateway));
-        }
+        let planned = self.plan(config.virtual_clusters, &bound)?;
+        let (mut reloaded, mut begun) = (Reloaded::default(), Begun::default());
+        let clusters = planned
+            .into_iter()
+            .map(|planned| {
+                let gateway = planned.config.gateway.clone();
+                (self.put(planned, &mut reloaded, &mut begun), gateway)
+            })
+            .collect();
         let before = std::mem::replace(&mut self.clusters, clusters);
         self.drain_timeout = config.drain_timeout;
         self.tracer.replace(config.traces);
         self.reload_token = config.admin.and_then(|admin| admin.reload_token);
-        self.open(bound)?;
+        self.open(bound, &mut begun);
         for (cluster, _) in before {
             if !self.clusters().any(|kept| Arc::ptr_eq(kept, &cluster)) {
                 reloaded.removed.push(cluster.name().to_owned());
-                self.retire(cluster)?;
+                self.retire(cluster, &mut begun);
             }
         }
-        Ok(reloaded)
+        Ok((reloaded, begun))
     }
 
     /// Refuses what a listener that stays cannot take over.
@@ -135,10 +182,7 @@ impl Running {
     }
 
     /// Binds the listeners that are not there yet.
-    fn bind(
-        &self,
-        configs: &[VirtualCluster],
-    ) -> Result<BTreeMap<FrontKey, (Listener, ListenerLimits)>, Error> {
+    fn bind(&self, configs: &[VirtualCluster]) -> Result<Bound, Error> {
         let mut bound = BTreeMap::new();
         for config in configs {
             let key = front_key(&config.name, &config.gateway);
@@ -151,47 +195,62 @@ impl Running {
         Ok(bound)
     }
 
+    /// Makes the entrances of virtual clusters whose listeners are bound.
+    fn plan(&self, configs: Vec<VirtualCluster>, bound: &Bound) -> Result<Vec<Planned>, Error> {
+        let plan = |config: VirtualCluster| {
+            let key = front_key(&config.name, &config.gateway);
+            let address = match bound.get(&key) {
+                Some((listener, _)) => listener.local_addr(),
+                None => self.fronts.get(&key).map_or(key.0, |front| front.address),
+            };
+            let before = self.known(&config.name).map(|(cluster, _)| cluster.settings());
+            let before = before.as_ref().map(|settings| &settings.entrance);
+            let mode = config.proxy_protocol;
+            match Entrance::new(&config.gateway, address, mode, before) {
+                Ok(entrance) => Ok(Planned { config, entrance }),
+                Err(reason) => Err(Error::Gateway { cluster: config.name, reason }),
+            }
+        };
+        configs.into_iter().map(plan).collect()
+    }
+
+    fn known(&self, name: &str) -> Option<&(Arc<Cluster>, Gateway)> {
+        self.clusters.iter().find(|(cluster, _)| cluster.name() == name)
+    }
+
     /// The cluster of a configuration: the one that is known by its name, or another.
-    fn put(
-        &self,
-        mut config: VirtualCluster,
-        address: SocketAddr,
-        reloaded: &mut Reloaded,
-    ) -> Result<Arc<Cluster>, Error> {
+    fn put(&self, planned: Planned, reloaded: &mut Reloaded, begun: &mut Begun) -> Arc<Cluster> {
+        let Planned { mut config, entrance } = planned;
         config.filters.push(Arc::clone(&self.sasl));
-        let (name, mode) = (config.name.clone(), config.proxy_protocol);
-        let wrong = |reason| Error::Gateway { cluster: name.clone(), reason };
-        let known = self.clusters.iter().find(|(cluster, _)| cluster.name() == name);
-        let Some((cluster, gateway)) = known else {
-            let entrance = Entrance::new(&config.gateway, address, mode, None).map_err(wrong)?;
+        let name = config.name.clone();
+        let Some((cluster, gateway)) = self.known(&name) else {
             let (net, metrics) = (self.net.clone(), Arc::clone(&self.metrics));
             let tracer = Arc::clone(&self.tracer);
             let cluster = Cluster::new(config, entrance, front::serve, net, metrics, tracer);
             let (chain, discovered) = (cluster.chains().current(), Arc::clone(&cluster));
-            self.net.spawn_on_blocking(0, move || Chain::background(chain))?;
-            self.net.spawn_on_blocking(0, move || discovery::run(discovered))?;
+            begun.push(move || chain.background());
+            begun.push(move || discovery::run(discovered));
             reloaded.added.push(name);
-            return Ok(cluster);
+            return cluster;
         };
-        let before = cluster.settings();
-        let entrance = Entrance::new(&config.gateway, address, mode, Some(&before.entrance));
-        let moved = config.gateway != *gateway;
-        if cluster.replace(config, entrance.map_err(wrong)?) {
+        let has_moved = config.gateway != *gateway;
+        if let Some(chain) = cluster.replace(config, entrance) {
+            begun.push(move || chain.background());
             reloaded.refiltered.push(name.clone());
         }
-        if moved {
+        if has_moved {
             reloaded.moved.push(name);
             let moved = Arc::clone(cluster);
-            self.net.spawn_on_blocking(0, move || async move { moved.open_all() })?;
+            begun.push(move || async move { moved.open_all() });
         }
         // Servers may be others.
         cluster.want_discovery();
-        Ok(Arc::clone(cluster))
+        Arc::clone(cluster)
     }
 
     /// Gives each listener its route, begins to accept at those that are bound, and closes those
     /// that no cluster has any more.
-    fn open(&mut self, bound: BTreeMap<FrontKey, (Listener, ListenerLimits)>) -> Result<(), Error> {
+    fn open(&mut self, mut bound: Bound, begun: &mut Begun) {
         let mut routes: BTreeMap<FrontKey, Vec<Arc<Cluster>>> = BTreeMap::new();
         let mut by_host = BTreeSet::new();
         for (cluster, gateway) in &self.clusters {
@@ -208,7 +267,6 @@ impl Running {
             }
             is_kept
         });
-        let mut bound = bound;
         for (key, clusters) in routes {
             let route = match clusters.first() {
                 Some(cluster) if !by_host.contains(&key) => Route::Bootstrap(Arc::clone(cluster)),
@@ -219,11 +277,10 @@ impl Running {
             } else if let Some((listener, limits)) = bound.remove(&key) {
                 let metrics = Arc::clone(&self.metrics);
                 let front = Front::new(listener.local_addr(), route, metrics);
-                self.accept(listener, limits, Arc::clone(&front))?;
+                self.accept(listener, limits, Arc::clone(&front), begun);
                 self.fronts.insert(key, front);
             }
         }
-        Ok(())
     }
 
     fn accept(
@@ -231,30 +288,29 @@ impl Running {
         listener: Listener,
         limits: ListenerLimits,
         front: Arc<Front>,
-    ) -> Result<(), Error> {
+        begun: &mut Begun,
+    ) {
         let net = self.net.clone();
-        let accepting = move || async move {
+        begun.push(move || async move {
             let closed = front.closed.clone();
             let serve = move |stream, peer, deadline| front.serve(stream, peer, deadline);
             tokio::select! {
                 () = net.serve_here(listener, limits, serve) => {}
                 () = closed.reached(Phase::Stopped) => {}
             }
-        };
-        Ok(self.net.spawn_on_blocking(0, accepting)?)
+        });
     }
 
     /// Lets the sessions of a cluster end.
-    fn retire(&self, cluster: Arc<Cluster>) -> Result<(), Error> {
+    fn retire(&self, cluster: Arc<Cluster>, begun: &mut Begun) {
         cluster.settings().entrance.close(None);
         cluster.shutdown().advance(Phase::Draining);
         let patience = self.drain_timeout;
-        let ending = move || async move {
+        begun.push(move || async move {
             tokio::time::sleep(patience).await;
             cluster.shutdown().advance(Phase::Stopped);
             cluster.chains().current().retire();
-        };
-        Ok(self.net.spawn_on_blocking(0, ending)?)
+        });
     }
 }
 

@@ -14,8 +14,8 @@ use moldau_proxy::{
 };
 
 use crate::world::{
-    Act, Broker, Client, Seen, answer, any_ports, await_counter, bootstrap, cluster, config,
-    counter, decode, encode, metadata_broker, request_of,
+    Act, Broker, Client, Seen, admin_page, answer, any_ports, await_counter, bootstrap, cluster,
+    config, counter, decode, encode, metadata_broker, request_of,
 };
 
 /// Writes its number into the generation of heartbeats, and ends the session if an answer is for
@@ -177,6 +177,52 @@ fn a_wrong_configuration_changes_nothing() {
     assert_eq!(number_of(&client.receive(), 1), 1);
     assert_eq!(counter(&proxy, "reload_failures_total"), count);
     assert_eq!(counter(&proxy, "reloads_total"), 0);
+}
+
+/// What is handed over to a thread fills its queue, while the thread waits for the lock under which
+/// the configuration changes.
+#[test]
+fn hundreds_of_clusters_are_added_while_metrics_are_read() {
+    let broker = Broker::start(echo);
+    let cluster = |name: &str| cluster(name, any_ports(), &[broker.address]);
+    let proxy = Arc::new(Proxy::start(config(vec![cluster("main")])).unwrap());
+    let names: Vec<String> = (0..300).map(|number| format!("added-{number}")).collect();
+    let all = std::iter::once("main").chain(names.iter().map(String::as_str));
+    let wanted = config(all.map(cluster).collect());
+    let reload = std::thread::spawn({
+        let proxy = Arc::clone(&proxy);
+        move || proxy.reload(wanted)
+    });
+    while !reload.is_finished() {
+        counter(&proxy, "reloads_total");
+    }
+    assert_eq!(reload.join().unwrap().unwrap().added, names);
+    let last = proxy.bootstrap_addresses().last().unwrap().1;
+    Client::connect(last).call(4, &heartbeat());
+    assert_eq!(proxy.reload(config(vec![cluster("main")])).unwrap().removed, names);
+}
+
+#[test]
+fn an_address_in_use_amid_hundreds_of_clusters_changes_nothing() {
+    let broker = Broker::start(echo);
+    let proxy = Proxy::start(numbered(broker.address, 1)).unwrap();
+    let mut client = Client::connect(bootstrap(&proxy));
+    let before = proxy.bootstrap_addresses();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let bootstrap = taken.local_addr().unwrap();
+    let taken = Gateway::Ports { bootstrap, advertised_host: None, broker_port_start: 0 };
+    let mut wrong = numbered(broker.address, 2);
+    for number in 0..300 {
+        let gateway = if number == 150 { taken.clone() } else { any_ports() };
+        let added = cluster(&format!("added-{number}"), gateway, &[broker.address]);
+        wrong.virtual_clusters.push(added);
+    }
+    assert!(matches!(proxy.reload(wrong), Err(Error::Net(_))));
+    assert_eq!(proxy.bootstrap_addresses(), before);
+    client.send(&encode(4, 1, &heartbeat()));
+    assert_eq!(number_of(&client.receive(), 1), 1);
+    let (_, page) = admin_page(&proxy, "/metrics");
+    assert!(!page.contains("added-"), "{page}");
 }
 
 #[test]
