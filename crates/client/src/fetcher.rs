@@ -17,7 +17,9 @@ mod request;
 mod session;
 mod tasks;
 
+use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -233,10 +235,18 @@ impl Fetcher {
     /// A partition cannot be read any further: it is no longer assigned then. Whatever may pass
     /// is tried again without an error here.
     pub async fn next(&mut self) -> Result<Fetched> {
+        poll_fn(|context| self.poll_next(context)).await
+    }
+
+    /// As [`next`](Self::next), for a caller that waits for several fetchers at once.
+    ///
+    /// # Errors
+    /// As [`next`](Self::next).
+    pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Result<Fetched>> {
         loop {
-            let fetched = self.fetched.recv().await.ok_or(Error::Closed)??;
+            let fetched = ready!(self.fetched.poll_recv(context)).ok_or(Error::Closed)??;
             if self.shared.lock().is_valid(&fetched) {
-                return Ok(fetched);
+                return Poll::Ready(Ok(fetched));
             }
         }
     }

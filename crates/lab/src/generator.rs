@@ -9,6 +9,7 @@ mod consuming;
 mod producing;
 mod skimming;
 pub(crate) mod slots;
+mod topics;
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc;
@@ -22,7 +23,7 @@ use crate::cpu::{CpuMeter, HostUsage, ProcessUsage};
 use crate::error::Error;
 use crate::histograms::Latencies;
 use crate::ledger::{DeliveryLedger, SentLedger};
-use crate::payload::Account;
+use crate::payload::{Account, PayloadWriter};
 use crate::run::Slot;
 use crate::workload::Workload;
 pub(crate) use clock::{BlockingTimer, RunClock};
@@ -87,7 +88,7 @@ pub struct Setup {
     pub bootstrap: String,
     /// How they connect, and what they should see.
     pub clients: Clients,
-    /// An existing topic.
+    /// An existing topic, or what the names of several begin with, see [`Setup::topics`].
     pub topic: String,
     /// Number of the run, in every record.
     pub run: u32,
@@ -232,6 +233,9 @@ pub fn produce(setup: &Setup) -> Result<Measured, Error> {
 /// As [`produce`].
 pub fn produce_watched(setup: &Setup, at_edge: &mut dyn FnMut()) -> Result<Measured, Error> {
     setup.workload.check()?;
+    let workload = &setup.workload;
+    let Workload { filler, record_bytes, .. } = *workload;
+    let payloads = PayloadWriter::new(filler, setup.clients.account, setup.seed, record_bytes)?;
     let (start, started) = watch::channel(None);
     let shared = Shared {
         setup,
@@ -242,22 +246,22 @@ pub fn produce_watched(setup: &Setup, at_edge: &mut dyn FnMut()) -> Result<Measu
     };
     thread::scope(|scope| {
         let (ready, readiness) = mpsc::sync_channel(SIGNALS_MAX);
-        let shared = &shared;
+        let (shared, payloads) = (&shared, &payloads);
         let mut producers = Vec::new();
-        let ids = (setup.first_producer..).take(setup.workload.producers.into());
+        let ids = (setup.first_producer..).take(workload.all_producers().into());
         for producer in ids {
             let ready = ready.clone();
-            let run = move || producing::run(shared, producer, &ready);
+            let run = move || producing::run(shared, producer, payloads, &ready);
             producers.push(spawn(scope, format!("lab-producer-{producer}"), run)?);
         }
         let mut consumers = Vec::new();
-        if setup.workload.consume {
+        if workload.consume {
             let ready = ready.clone();
             let run = move || consuming::run(shared, Duration::MAX, &ready);
             consumers.push(spawn(scope, "lab-consumer".into(), run)?);
         }
         let mut tails = Vec::new();
-        for tail in 0..setup.workload.tails {
+        for tail in 0..workload.tails {
             let ready = ready.clone();
             let run = move || skimming::run(shared, &ready);
             tails.push(spawn(scope, format!("lab-tail-{tail}"), run)?);
@@ -275,7 +279,7 @@ pub fn produce_watched(setup: &Setup, at_edge: &mut dyn FnMut()) -> Result<Measu
         let tailed = tails.into_iter().map(join).collect::<Result<Vec<_>, _>>()?;
         let (window_start, processes, host) = usage?;
         let mut measured = Measured::empty(window_start, processes, host);
-        measured.window_ns = nanos(setup.workload.window());
+        measured.window_ns = nanos(workload.window());
         measured.consumed_records = tailed.iter().map(|tail| tail.records).sum();
         measured.consumed_batches = tailed.iter().map(|tail| tail.batches).sum();
         let slots = measured.take_produced(produced);
@@ -315,7 +319,7 @@ pub(crate) fn read_back_offsets(setup: &Setup, offsets: u64) -> Result<Measured,
 fn read(setup: &Setup, records: u64, limit: Duration, end: End) -> Result<Measured, Error> {
     setup.workload.check()?;
     let (start, started) = watch::channel(None);
-    let producers = u32::from(setup.workload.producers);
+    let producers = u32::from(setup.workload.all_producers());
     let shared = Shared {
         setup,
         start: started,
@@ -487,7 +491,7 @@ impl Shared<'_> {
     /// The number of acknowledged records, once it is final.
     fn acked_in_all(&self) -> Option<u64> {
         let done = self.producers_done.load(Ordering::SeqCst);
-        (done >= u32::from(self.setup.workload.producers))
+        (done >= u32::from(self.setup.workload.all_producers()))
             .then(|| self.acked.load(Ordering::SeqCst))
     }
 }

@@ -18,6 +18,12 @@ pub const RECORD_BYTES_MAX: usize = 1 << 20;
 /// Most further consumers of a run: each is a thread, and a machine runs only so many at once.
 pub const TAILS_MAX: u16 = 64;
 
+/// Most topics of a run: each has a connection of each of its producers and consumers.
+pub const TOPICS_MAX: u16 = 256;
+
+/// Most producers of all topics: each is a thread.
+pub const PRODUCERS_MAX: u16 = 1_024;
+
 /// Most records of a closed loop: beyond, the producers' buffers set the pace and not the loop.
 pub const OUTSTANDING_MAX: u32 = 1 << 16;
 
@@ -34,9 +40,9 @@ pub struct Workload {
     pub record_bytes: usize,
     /// What a value is made of beside the payload header.
     pub filler: Filler,
-    /// Partitions of the topic; one batch goes to one, the next to the next.
+    /// Partitions of each topic; one batch goes to one, the next to the next.
     pub partitions: u16,
-    /// Producer threads.
+    /// Producer threads of each topic.
     pub producers: u16,
     /// A batch is sent once its values have this size.
     pub batch_bytes: usize,
@@ -52,19 +58,39 @@ pub struct Workload {
     pub warmup_ms: u64,
     /// The measured window, ms.
     pub window_ms: u64,
-    /// Settings of its producers that most experiments leave alone.
+    /// Settings that most experiments leave alone.
     #[serde(default)]
     pub tuning: Tuning,
 }
 
-/// Settings of a producer beyond the size and the wait of its batches.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+/// Settings that most experiments leave alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Tuning {
     /// Codec of the batches.
     pub compression: Codec,
     /// When the target answers.
     pub acks: Acks,
+    /// Topics, over which records are spread one by one; the rate of a schedule is that of all.
+    /// Each has its own producers, and each consumer a connection for each.
+    pub topics: u16,
+    /// Bytes that end the wait of a fetch of the consumers (`fetch.min.bytes`).
+    pub fetch_min_bytes: u32,
+    /// How long the target may wait for them, ms (`fetch.max.wait.ms`).
+    pub fetch_max_wait_ms: u32,
+}
+
+impl Default for Tuning {
+    /// One topic, and what Kafka's clients have.
+    fn default() -> Self {
+        Self {
+            compression: Codec::None,
+            acks: Acks::All,
+            topics: 1,
+            fetch_min_bytes: 1,
+            fetch_max_wait_ms: 500,
+        }
+    }
 }
 
 /// A codec of record batches.
@@ -143,8 +169,15 @@ impl Workload {
         if self.record_bytes > RECORD_BYTES_MAX || self.batch_bytes > RECORD_BYTES_MAX {
             return refuse("records and batches hold at most 1 MiB");
         }
-        if self.partitions == 0 || self.producers == 0 {
-            return refuse("a run needs a partition and a producer");
+        if self.partitions == 0 || self.producers == 0 || self.tuning.topics == 0 {
+            return refuse("a run needs a topic, a partition and a producer");
+        }
+        let of_all = |count: u16| u32::from(self.tuning.topics) * u32::from(count);
+        if self.tuning.topics > TOPICS_MAX || of_all(self.producers) > PRODUCERS_MAX.into() {
+            return refuse("a run has at most 256 topics, and 1024 producers of all topics");
+        }
+        if of_all(self.partitions) > PARTITIONS_MAX.into() {
+            return refuse("the topics of a run have at most 65535 partitions together");
         }
         if self.tails > TAILS_MAX {
             return refuse("a run has at most 64 further consumers");
@@ -156,11 +189,23 @@ impl Workload {
             return refuse("a schedule needs a rate");
         }
         if let Pace::Closed { outstanding } = self.pace
-            && !(u32::from(self.producers)..=OUTSTANDING_MAX).contains(&outstanding)
+            && !(of_all(self.producers)..=OUTSTANDING_MAX).contains(&outstanding)
         {
             return refuse("a closed loop has a record for each producer, and at most 65536");
         }
         Ok(())
+    }
+
+    /// Producers of all topics.
+    #[must_use]
+    pub fn all_producers(&self) -> u16 {
+        self.tuning.topics.saturating_mul(self.producers)
+    }
+
+    /// Partitions of all topics, each a lane of the ledger.
+    #[must_use]
+    pub fn lanes(&self) -> u16 {
+        self.tuning.topics.saturating_mul(self.partitions)
     }
 
     /// Time before the window.
@@ -210,6 +255,7 @@ mod tests {
         let scheduled = Pace::Scheduled { per_second: 0, arrivals: Arrivals::Constant };
         let empty = Pace::Closed { outstanding: 0 };
         let crowded = Pace::Closed { outstanding: OUTSTANDING_MAX + 1 };
+        let tuning = Tuning::default();
         for broken in [
             Workload { record_bytes: 31, ..workload() },
             Workload { record_bytes: 32, filler: Filler::Json, ..workload() },
@@ -217,6 +263,10 @@ mod tests {
             Workload { partitions: 0, ..workload() },
             Workload { producers: 0, ..workload() },
             Workload { tails: 65, ..workload() },
+            Workload { tuning: Tuning { topics: 0, ..tuning }, ..workload() },
+            Workload { tuning: Tuning { topics: 257, ..tuning }, ..workload() },
+            Workload { tuning: Tuning { topics: 256, ..tuning }, producers: 5, ..workload() },
+            Workload { tuning: Tuning { topics: 256, ..tuning }, partitions: 256, ..workload() },
             Workload { window_ms: 0, ..workload() },
             Workload { pace: scheduled, ..workload() },
             Workload { pace: empty, ..workload() },
@@ -224,6 +274,15 @@ mod tests {
         ] {
             assert!(broken.check().is_err(), "{broken:?}");
         }
+    }
+
+    #[test]
+    fn settings_that_a_document_leaves_out_are_those_of_one_topic() {
+        let found: Tuning = serde_json::from_str(r#"{"compression": "lz4"}"#).unwrap();
+        assert_eq!(found, Tuning { compression: Codec::Lz4, ..Tuning::default() });
+        assert_eq!((found.topics, found.fetch_min_bytes, found.fetch_max_wait_ms), (1, 1, 500));
+        let ten = Workload { tuning: Tuning { topics: 10, ..found }, partitions: 3, ..workload() };
+        assert_eq!((ten.all_producers(), ten.lanes()), (10, 30));
     }
 
     #[test]

@@ -134,8 +134,8 @@ impl<'a> Bench<'a> {
             Some(reading) => self.produce_then_read(path, [name, reading], pair, workload),
             None if workload.consume => self.produce(path, name, pair, workload),
             None => {
-                let (topic, _) = self.produce_and_audit(path, name, pair, workload)?;
-                path.control.delete_topic(&topic)
+                let (setup, _) = self.produce_and_audit(path, name, pair, workload)?;
+                path.control.delete_topics(&setup.topics())
             }
         }
     }
@@ -150,13 +150,13 @@ impl<'a> Bench<'a> {
     ) -> Result<(), Error> {
         self.step(&format!("{case}: {}, {}", path.arm, pair + 1));
         let setup = self.setup(path, pair, workload);
-        path.control.create_topic(&setup.topic, workload.partitions)?;
+        path.control.create_topics(&setup.topics(), workload.partitions)?;
         let measured = generator::produce(&setup)?;
         let delivered = measured.delivered.as_ref().expect("the workload consumes");
         let audit = audit(&measured.sent, delivered);
-        let held = path.control.records_held(&setup.topic, workload.partitions)?;
+        let held = path.control.records_held_by_all(&setup.topics(), workload.partitions)?;
         self.record(Named { case, path, pair }, workload, &measured, audit, held)?;
-        path.control.delete_topic(&setup.topic)
+        path.control.delete_topics(&setup.topics())
     }
 
     /// One run that produces, then one that reads everything back at full speed. Each has an audit
@@ -171,12 +171,12 @@ impl<'a> Bench<'a> {
         let [produce_case, read_case] = cases;
         self.step(&format!("{produce_case}: {}, {}", path.arm, pair + 1));
         let mut setup = self.setup(path, pair, workload);
-        path.control.create_topic(&setup.topic, workload.partitions)?;
+        path.control.create_topics(&setup.topics(), workload.partitions)?;
         let produced = generator::produce(&setup)?;
         let (mut consumed, mut held) = (Audit::default(), 0);
         if let Some(delivered) = &produced.delivered {
             consumed = audit(&produced.sent, delivered);
-            held = path.control.records_held(&setup.topic, workload.partitions)?;
+            held = path.control.records_held_by_all(&setup.topics(), workload.partitions)?;
         }
         let named = Named { case: produce_case, path, pair };
         self.record(named, workload, &produced, consumed, held)?;
@@ -184,33 +184,33 @@ impl<'a> Bench<'a> {
         let read = generator::read_back(&setup, &produced.sent)?;
         let delivered = read.delivered.as_ref().expect("a reading delivers");
         let audit = audit(&produced.sent, delivered);
-        let held = path.control.records_held(&setup.topic, workload.partitions)?;
+        let held = path.control.records_held_by_all(&setup.topics(), workload.partitions)?;
         let named = Named { case: read_case, path, pair };
         self.record(named, &setup.workload, &read, audit, held)?;
-        path.control.delete_topic(&setup.topic)
+        path.control.delete_topics(&setup.topics())
     }
 
     /// One run that produces without a consumer, audited by a reading that is not measured. Gives
-    /// the topic and its records; the topic stays.
+    /// what ran and its records; its topics stay.
     pub(super) fn produce_and_audit(
         &mut self,
         path: &Path,
         case: &str,
         pair: u32,
         workload: &Workload,
-    ) -> Result<(String, u64), Error> {
+    ) -> Result<(Setup, u64), Error> {
         self.step(&format!("{case}: {}, {}", path.arm, pair + 1));
         let mut setup = self.setup(path, pair, workload);
-        path.control.create_topic(&setup.topic, workload.partitions)?;
+        path.control.create_topics(&setup.topics(), workload.partitions)?;
         let mut produced = generator::produce(&setup)?;
         setup.workload = Workload { pace: Pace::ReadBack, warmup_ms: 0, ..workload.clone() };
         let read = generator::read_back(&setup, &produced.sent)?;
         produced.stored_bytes = read.stored_bytes;
         let delivered = read.delivered.as_ref().expect("a reading delivers");
         let audit = audit(&produced.sent, delivered);
-        let held = path.control.records_held(&setup.topic, workload.partitions)?;
+        let held = path.control.records_held_by_all(&setup.topics(), workload.partitions)?;
         self.record(Named { case, path, pair }, workload, &produced, audit, held)?;
-        Ok((setup.topic, held))
+        Ok((setup, held))
     }
 
     /// The runs so far, without those set aside.
@@ -237,9 +237,9 @@ impl<'a> Bench<'a> {
     pub(super) fn probe(&mut self, path: &Path, workload: &Workload) -> Result<Measured, Error> {
         self.step(&format!("Calibrate: {}", path.arm));
         let setup = self.setup(path, 0, workload);
-        path.control.create_topic(&setup.topic, workload.partitions)?;
+        path.control.create_topics(&setup.topics(), workload.partitions)?;
         let measured = generator::produce(&setup)?;
-        path.control.delete_topic(&setup.topic)?;
+        path.control.delete_topics(&setup.topics())?;
         Ok(measured)
     }
 

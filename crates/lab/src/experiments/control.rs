@@ -29,17 +29,23 @@ impl Control {
 
     /// Creates a topic and waits until every partition has a leader.
     pub(super) fn create_topic(&self, name: &str, partitions: u16) -> Result<(), Error> {
-        let action = format!("creating topic {name}");
+        self.create_topics(&[name.to_string()], partitions)
+    }
+
+    /// Creates topics and waits until every partition has a leader.
+    pub(super) fn create_topics(&self, names: &[String], partitions: u16) -> Result<(), Error> {
+        let action = format!("creating {}", words(names));
         self.runtime.block_on(async {
             let cluster = self.connect().await?;
-            let specs = [TopicSpec::new(name, partitions.into())];
+            let specs: Vec<TopicSpec> =
+                names.iter().map(|name| TopicSpec::new(name, partitions.into())).collect();
             let answers =
                 Admin::new(&cluster).create_topics(&specs, false).await.map_err(target(&action))?;
             for answer in answers {
                 answer.map_err(target(&action))?;
             }
             let end = Instant::now() + LEADERS_TIMEOUT;
-            for partition in 0..partitions {
+            for (name, partition) in places(names, partitions) {
                 while let Err(error) = cluster.leader(name, partition.into()).await {
                     if Instant::now() > end {
                         return Err(target(&action)(error));
@@ -54,11 +60,20 @@ impl Control {
     /// How many records the cluster itself says that a topic was given: the sum of its end
     /// offsets.
     pub(super) fn records_held(&self, name: &str, partitions: u16) -> Result<u64, Error> {
-        let action = format!("asking for the end of topic {name}");
+        self.records_held_by_all(&[name.to_string()], partitions)
+    }
+
+    /// The same of several topics.
+    pub(super) fn records_held_by_all(
+        &self,
+        names: &[String],
+        partitions: u16,
+    ) -> Result<u64, Error> {
+        let action = format!("asking for the end of {}", words(names));
         self.runtime.block_on(async {
             let cluster = self.connect().await?;
-            let wanted: Vec<(TopicPartition, OffsetSpec)> = (0..partitions)
-                .map(|index| (TopicPartition::of(name, index.into()), OffsetSpec::Latest))
+            let wanted: Vec<(TopicPartition, OffsetSpec)> = places(names, partitions)
+                .map(|(name, index)| (TopicPartition::of(name, index.into()), OffsetSpec::Latest))
                 .collect();
             let mut sum = 0;
             for answer in cluster.list_offsets(&wanted).await.into_values() {
@@ -71,13 +86,16 @@ impl Control {
 
     /// Deletes a topic, so that the disk holds the data of one run at a time.
     pub(super) fn delete_topic(&self, name: &str) -> Result<(), Error> {
-        let action = format!("deleting topic {name}");
+        self.delete_topics(&[name.to_string()])
+    }
+
+    /// The same of several topics.
+    pub(super) fn delete_topics(&self, names: &[String]) -> Result<(), Error> {
+        let action = format!("deleting {}", words(names));
         self.runtime.block_on(async {
             let cluster = self.connect().await?;
-            let answers = Admin::new(&cluster)
-                .delete_topics(&[name.to_string()])
-                .await
-                .map_err(target(&action))?;
+            let answers =
+                Admin::new(&cluster).delete_topics(names).await.map_err(target(&action))?;
             for answer in answers {
                 answer.map_err(target(&action))?;
             }
@@ -89,5 +107,19 @@ impl Control {
         let bootstrap = [self.bootstrap.as_str()];
         let connected = Cluster::connect(&bootstrap, ClusterOptions::default()).await;
         connected.map_err(target("connecting for administration"))
+    }
+}
+
+/// Every partition of every topic.
+fn places(names: &[String], partitions: u16) -> impl Iterator<Item = (&str, u16)> {
+    names.iter().flat_map(move |name| (0..partitions).map(move |index| (name.as_str(), index)))
+}
+
+/// The topics, the first of them by its name.
+fn words(names: &[String]) -> String {
+    match names {
+        [] => "no topic".into(),
+        [name] => format!("topic {name}"),
+        [first, others @ ..] => format!("topic {first} and {} others", others.len()),
     }
 }

@@ -120,10 +120,13 @@ pub struct Settings {
     /// What values hold.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub payload: Option<Filler>,
-    /// Partitions of the topic.
+    /// Topics, over which records are spread one by one; the rate is that of all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub topics: Option<u16>,
+    /// Partitions of each topic.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub partitions: Option<u16>,
-    /// Producers, each over a connection of its own.
+    /// Producers of each topic, each over a connection of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub producers: Option<u16>,
     /// A producer's largest batch.
@@ -138,9 +141,15 @@ pub struct Settings {
     /// When the system answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub acks: Option<Acks>,
-    /// Consumers that read meanwhile, each everything.
+    /// Consumers that read meanwhile, each everything, with a connection for each topic.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub consumers: Option<u16>,
+    /// Bytes that end the wait of a fetch of theirs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fetch_min_bytes: Option<u32>,
+    /// How long such a wait may take, ms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fetch_max_wait_ms: Option<u32>,
 }
 
 /// Everything that a run of a survey needs to know.
@@ -283,6 +292,7 @@ impl Settings {
             outstanding: pace.outstanding,
             record_bytes: self.record_bytes.or(base.record_bytes),
             payload: self.payload.or(base.payload),
+            topics: self.topics.or(base.topics),
             partitions: self.partitions.or(base.partitions),
             producers: self.producers.or(base.producers),
             batch_bytes: self.batch_bytes.or(base.batch_bytes),
@@ -290,6 +300,8 @@ impl Settings {
             compression: self.compression.or(base.compression),
             acks: self.acks.or(base.acks),
             consumers: self.consumers.or(base.consumers),
+            fetch_min_bytes: self.fetch_min_bytes.or(base.fetch_min_bytes),
+            fetch_max_wait_ms: self.fetch_max_wait_ms.or(base.fetch_max_wait_ms),
         }
     }
 
@@ -314,6 +326,7 @@ impl Settings {
     /// The load, with Kafka's own defaults for what is said nowhere.
     fn workload(&self, warmup_ms: u64, window_ms: u64) -> Workload {
         let consumers = self.consumers.unwrap_or(0);
+        let usual = Tuning::default();
         Workload {
             pace: match (self.records_per_second, self.outstanding) {
                 (Some(per_second), _) => {
@@ -333,8 +346,11 @@ impl Settings {
             warmup_ms,
             window_ms,
             tuning: Tuning {
-                compression: self.compression.unwrap_or_default(),
-                acks: self.acks.unwrap_or_default(),
+                compression: self.compression.unwrap_or(usual.compression),
+                acks: self.acks.unwrap_or(usual.acks),
+                topics: self.topics.unwrap_or(usual.topics),
+                fetch_min_bytes: self.fetch_min_bytes.unwrap_or(usual.fetch_min_bytes),
+                fetch_max_wait_ms: self.fetch_max_wait_ms.unwrap_or(usual.fetch_max_wait_ms),
             },
         }
     }

@@ -3,12 +3,13 @@
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use moldau_client::{Cluster, Fetched, Fetcher, FetcherOptions, Start};
+use moldau_client::Fetched;
 use moldau_records::Decompressor;
 
 use super::clock::{RunClock, Timer};
 use super::slots::{SlotSamples, Slots};
-use super::{End, Layout, Shared, nanos, runtime, target};
+use super::topics::{Lanes, Readers};
+use super::{End, Layout, Setup, Shared, nanos, runtime, target};
 use crate::error::Error;
 use crate::histograms::Durations;
 use crate::ledger::DeliveryLedger;
@@ -25,9 +26,6 @@ const SPREAD_SILENCE_MAX: Duration = Duration::from_secs(30);
 
 /// Largest batch after decompression; the generator's own are far smaller.
 const BATCH_BYTES_MAX: usize = 64 << 20;
-
-/// Bytes of a partition in one answer: ten partitions then fill the 10 MB of an answer.
-const PARTITION_BYTES_MAX: i32 = 1 << 20;
 
 /// What the consumer thread brings home.
 pub(super) struct Outcome {
@@ -57,23 +55,17 @@ async fn consume(
     ready: &mpsc::SyncSender<()>,
 ) -> Result<Outcome, Error> {
     let setup = shared.setup;
-    let bootstrap = [setup.bootstrap.as_str()];
-    let connected = Cluster::connect(&bootstrap, setup.cluster_options()).await;
-    let cluster = connected.map_err(target("connecting the consumer"))?;
-    let options =
-        FetcherOptions { partition_bytes_max: PARTITION_BYTES_MAX, ..FetcherOptions::default() };
-    let mut fetcher = Fetcher::start(&cluster, options);
-    cluster.topic(&setup.topic).await.map_err(target("finding the topic"))?;
+    let mut readers = Readers::of(setup).await?;
     let is_read_back = setup.workload.pace == Pace::ReadBack;
     if !is_read_back {
-        assign(&fetcher, shared).await?;
+        assign(&readers, setup).await?;
     }
     let clock = shared.ready(ready).await?;
     if is_read_back {
         // The window begins with the clock, and what came before it would take no time.
         let start = clock.instant(0);
         Timer::new()?.sleep(start.saturating_duration_since(Instant::now())).await?;
-        assign(&fetcher, shared).await?;
+        assign(&readers, setup).await?;
     }
     let mut reading = Reading::new(shared, clock);
     let begun = Instant::now();
@@ -83,9 +75,9 @@ async fn consume(
         Layout::Spread { .. } => SPREAD_SILENCE_MAX,
     };
     while !reading.is_complete(shared) && begun.elapsed() < limit {
-        match tokio::time::timeout(POLL_TIMEOUT, fetcher.next()).await {
+        match tokio::time::timeout(POLL_TIMEOUT, readers.next()).await {
             Ok(fetched) => {
-                reading.take(&fetched.map_err(target("fetching"))?)?;
+                reading.take(&fetched?)?;
                 heard = Instant::now();
             }
             Err(_) if shared.acked_in_all().is_some() && heard.elapsed() > silence_max => break,
@@ -98,18 +90,14 @@ async fn consume(
     Ok(reading.into_outcome())
 }
 
-async fn assign(fetcher: &Fetcher, shared: &Shared<'_>) -> Result<(), Error> {
-    for lane in 0..shared.setup.workload.partitions {
-        let (topic, partition) = (&shared.setup.topic, shared.setup.layout.partition(lane));
-        let assigned = fetcher.assign(topic, partition, Start::Earliest).await;
-        assigned.map_err(target("assigning a partition"))?;
-    }
-    Ok(())
+async fn assign(readers: &Readers, setup: &Setup) -> Result<(), Error> {
+    let lanes = 0..setup.workload.partitions;
+    readers.assign(lanes.map(|lane| setup.layout.partition(lane))).await
 }
 
 struct Reading {
     clock: RunClock,
-    layout: Layout,
+    lanes: Lanes,
     from_ns: u64,
     to_ns: u64,
     is_scheduled: bool,
@@ -139,11 +127,11 @@ impl Reading {
         };
         Self {
             clock,
-            layout: setup.layout,
+            lanes: Lanes::of(setup),
             from_ns,
             to_ns,
             is_scheduled: matches!(workload.pace, Pace::Scheduled { .. }),
-            ledger: DeliveryLedger::new(setup.run, workload.producers, workload.partitions),
+            ledger: DeliveryLedger::new(setup.run, workload.all_producers(), workload.lanes()),
             end_to_end: Durations::default(),
             slots: Slots::new(workload, from_ns),
             consumed_records: 0,
@@ -170,7 +158,7 @@ impl Reading {
 
     fn take(&mut self, fetched: &Fetched) -> Result<(), Error> {
         let now_ns = self.clock.now_ns();
-        let partition = self.layout.lane(fetched.partition).unwrap_or(u16::MAX);
+        let lane = self.lanes.lane(&fetched.topic.name, fetched.partition).unwrap_or(u16::MAX);
         let broken = |error: moldau_records::Error| Error::Target {
             action: "reading a fetched batch".into(),
             reason: error.to_string(),
@@ -196,7 +184,7 @@ impl Reading {
                 }
                 let offset = u64::try_from(record.offset()).unwrap_or(u64::MAX);
                 let value = record.value().unwrap_or_default();
-                let Some(header) = self.ledger.observe(partition, offset, value) else { continue };
+                let Some(header) = self.ledger.observe(lane, offset, value) else { continue };
                 if self.is_scheduled && window.contains(&header.intended_ns) {
                     self.end_to_end.record(header.intended_ns, now_ns, 1);
                     if let Some(slot) = self.slots.at(header.intended_ns) {

@@ -63,9 +63,10 @@ pub(super) struct Outcome {
 pub(super) fn run(
     shared: &Shared<'_>,
     producer: u16,
+    payloads: &PayloadWriter,
     ready: &std::sync::mpsc::SyncSender<()>,
 ) -> Result<Outcome, Error> {
-    let outcome = runtime()?.block_on(produce(shared, producer, ready));
+    let outcome = runtime()?.block_on(produce(shared, producer, payloads, ready));
     // The consumer waits for all producers, and must not wait for one that failed.
     let acked = outcome.as_ref().map_or(0, |outcome| outcome.ledger.acked_count());
     shared.producer_is_done(acked);
@@ -75,16 +76,11 @@ pub(super) fn run(
 async fn produce(
     shared: &Shared<'_>,
     producer: u16,
+    payloads: &PayloadWriter,
     ready: &std::sync::mpsc::SyncSender<()>,
 ) -> Result<Outcome, Error> {
     let setup = shared.setup;
     let workload = &setup.workload;
-    let payloads = PayloadWriter::new(
-        workload.filler,
-        setup.clients.account,
-        setup.seed,
-        workload.record_bytes,
-    )?;
     let bootstrap = [setup.bootstrap.as_str()];
     let connected = Cluster::connect(&bootstrap, setup.cluster_options()).await;
     let cluster = connected.map_err(target("connecting a producer"))?;
@@ -96,9 +92,12 @@ async fn produce(
         sink.answered.notify_one();
     });
     let client = started.await.map_err(target("starting a producer"))?;
+    let topic = setup.topic_of(producer);
+    let name = setup.topics().into_iter().nth(topic.into());
+    let name = name.expect("a topic of a producer is one of the run");
     let mut handles = Vec::new();
     for lane in 0..workload.partitions {
-        let found = client.partition(&setup.topic, setup.layout.partition(lane)).await;
+        let found = client.partition(&name, setup.layout.partition(lane)).await;
         handles.push(found.map_err(target("finding a partition"))?);
     }
     let clock = shared.ready(ready).await?;
@@ -118,7 +117,7 @@ async fn produce(
         timer: Timer::new()?,
         unix_ms_at_start: unix_ms().saturating_sub(clock.now_ns() / 1_000_000),
         value: Vec::with_capacity(workload.record_bytes),
-        turn: Turn::new(producer, workload, setup.layout),
+        turn: Turn::new(setup, producer),
     };
     let shed = sending.offer().await?;
     // Whatever has no answer by then stays unknown in the ledger.
@@ -180,7 +179,7 @@ struct Sending<'a> {
     seals: bool,
     /// Whether records say what they are.
     is_accounted: bool,
-    payloads: PayloadWriter,
+    payloads: &'a PayloadWriter,
     client: Producer,
     handles: Vec<PartitionHandle>,
     books: &'a Books,
@@ -209,7 +208,7 @@ impl Sending<'_> {
         self.sleep_until(0).await?;
         match self.workload.pace {
             Pace::Scheduled { per_second, arrivals } => {
-                let producers = u32::from(self.workload.producers);
+                let producers = u32::from(self.workload.all_producers());
                 let slice = Slice::new(arrivals, per_second, self.slice.into(), producers, end_ns);
                 self.follow(LagQueue::new(slice, BACKLOG_OPERATIONS_MAX)).await
             }
@@ -261,7 +260,7 @@ impl Sending<'_> {
 
     /// This producer's share of what all have on their way: the first ones take the remainder.
     fn share_of(&self, outstanding: u32) -> u64 {
-        let producers = u32::from(self.workload.producers);
+        let producers = u32::from(self.workload.all_producers());
         let remainder = u32::from(u32::from(self.slice) < outstanding % producers);
         u64::from(outstanding / producers + remainder)
     }
@@ -306,14 +305,14 @@ impl Sending<'_> {
         let mut book = books.lock();
         for _ in 0..BURST_RECORDS_MAX {
             let Some(intended_ns) = next() else { return Ok((Burst::Idle, None)) };
-            let partition = self.turn.partition(now_ns);
-            if !self.send(&book, partition, intended_ns, now_ns)? {
+            let place = self.turn.place(now_ns);
+            if !self.send(&book, place, intended_ns, now_ns)? {
                 return Ok((Burst::Full, Some(intended_ns)));
             }
-            book.sent(partition, intended_ns, now_ns);
+            book.sent(place.lane, intended_ns, now_ns);
             self.turn.advance(now_ns);
             if self.seals && self.turn.is_full() {
-                self.seal(partition)?;
+                self.seal(place)?;
             }
         }
         Ok((Burst::Long, None))
@@ -323,13 +322,13 @@ impl Sending<'_> {
     fn send(
         &mut self,
         book: &Book,
-        partition: u16,
+        place: Place,
         intended_ns: u64,
         now_ns: u64,
     ) -> Result<bool, Error> {
-        let sequence = book.next_sequence(partition);
+        let sequence = book.next_sequence(place.lane);
         let (run, producer) = (self.run, self.producer);
-        let header = Header { run, producer, partition, sequence, intended_ns };
+        let header = Header { run, producer, partition: place.lane, sequence, intended_ns };
         if self.is_accounted {
             self.payloads.write(header, &mut self.value);
         } else {
@@ -343,19 +342,20 @@ impl Sending<'_> {
             value: Some(&self.value),
             headers: &[],
         };
-        let handle = self.handles.get(usize::from(partition));
-        let handle = handle.expect("the turn keeps to the partitions of the workload");
-        match self.client.send(*handle, &record) {
+        match self.client.send(self.handle(place), &record) {
             Ok(()) => Ok(true),
             Err(moldau_client::Error::BufferFull) => Ok(false),
             Err(error) => Err(target("sending a record")(error)),
         }
     }
 
-    fn seal(&self, partition: u16) -> Result<(), Error> {
-        let handle = self.handles.get(usize::from(partition));
-        let handle = handle.expect("the turn keeps to the partitions of the workload");
-        self.client.seal(*handle).map_err(target("ending a batch"))
+    fn seal(&self, place: Place) -> Result<(), Error> {
+        self.client.seal(self.handle(place)).map_err(target("ending a batch"))
+    }
+
+    fn handle(&self, place: Place) -> PartitionHandle {
+        let handle = self.handles.get(usize::from(place.partition));
+        *handle.expect("the turn keeps to the partitions of the workload")
     }
 
     async fn sleep_until(&self, at_ns: u64) -> Result<(), Error> {
@@ -364,9 +364,20 @@ impl Sending<'_> {
     }
 }
 
+/// Where a record goes.
+#[derive(Clone, Copy)]
+struct Place {
+    /// Among the partitions of the topic that take part.
+    partition: u16,
+    /// In the ledger, which has a lane for each partition of each topic.
+    lane: u16,
+}
+
 /// Which partition is next: one batch to each in turn, so that batches fill at low rates too, or
 /// one record to each where they are scattered.
 struct Turn {
+    /// The lane of the first partition of the topic.
+    first_lane: u16,
     partition: u16,
     partitions: u16,
     records: usize,
@@ -377,26 +388,28 @@ struct Turn {
 
 impl Turn {
     /// Producers begin at different partitions.
-    fn new(producer: u16, workload: &Workload, layout: Layout) -> Self {
+    fn new(setup: &Setup, producer: u16) -> Self {
+        let workload = &setup.workload;
         let batch = (workload.batch_bytes / workload.record_bytes).max(1);
         Self {
-            partition: producer % workload.partitions,
+            first_lane: setup.first_lane(setup.topic_of(producer)),
+            partition: producer / workload.tuning.topics % workload.partitions,
             partitions: workload.partitions,
             records: 0,
-            records_per_turn: if layout == Layout::Scattered { 1 } else { batch },
+            records_per_turn: if setup.layout == Layout::Scattered { 1 } else { batch },
             opened_ns: 0,
             linger_ns: workload.linger_us * 1_000,
         }
     }
 
-    fn partition(&mut self, now_ns: u64) -> u16 {
+    fn place(&mut self, now_ns: u64) -> Place {
         let is_full = self.is_full();
         let is_old = self.records > 0 && now_ns.saturating_sub(self.opened_ns) >= self.linger_ns;
         if is_full || is_old {
             self.partition = (self.partition + 1) % self.partitions;
             self.records = 0;
         }
-        self.partition
+        Place { partition: self.partition, lane: self.first_lane + self.partition }
     }
 
     fn is_full(&self) -> bool {

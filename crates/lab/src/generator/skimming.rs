@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use moldau_client::{Cluster, ClusterOptions, Fetched, Fetcher, FetcherOptions, Start};
+use moldau_client::Fetched;
 
+use super::topics::{Lanes, Readers};
 use super::{GENERATOR_ROLE, Shared, nanos, runtime, target};
 use crate::cpu::{CpuMeter, HostUsage, ProcessUsage};
 use crate::error::Error;
@@ -16,9 +17,6 @@ const POLL_TIMEOUT: Duration = Duration::from_millis(20);
 
 /// How long records that must come may stay away.
 const SILENCE_MAX: Duration = Duration::from_secs(15);
-
-/// Bytes of a partition in one answer, as the checking consumer asks for.
-const PARTITION_BYTES_MAX: i32 = 1 << 20;
 
 /// A topic to read from its start.
 #[derive(Clone, Debug)]
@@ -66,12 +64,12 @@ pub fn scan(scan: &Scan, stop: &AtomicBool) -> Result<Scanned, Error> {
     let mut processes = scan.processes.clone();
     processes.push((GENERATOR_ROLE.into(), std::process::id()));
     runtime()?.block_on(async {
-        let mut skimmer =
-            Skimmer::connect(&scan.bootstrap, ClusterOptions::default(), scan.partitions).await?;
-        skimmer.find(&scan.topic).await?;
+        let readers = Readers::of_topic(&scan.bootstrap, &scan.topic).await?;
+        let lanes = Lanes::of_topic(&scan.topic, scan.partitions);
+        let mut skimmer = Skimmer::new(readers, lanes);
         let meter = CpuMeter::start(&processes)?;
         let start = Instant::now();
-        skimmer.assign(&scan.topic, i32::from).await?;
+        skimmer.readers.assign((0..scan.partitions).map(i32::from)).await?;
         while skimmer.records < scan.records && !stop.load(Ordering::Relaxed) {
             skimmer.skim().await?;
         }
@@ -89,9 +87,9 @@ pub(super) fn run(shared: &Shared<'_>, ready: &mpsc::SyncSender<()>) -> Result<S
 async fn follow(shared: &Shared<'_>, ready: &mpsc::SyncSender<()>) -> Result<Skimmed, Error> {
     let setup = shared.setup;
     let workload = &setup.workload;
-    let options = setup.cluster_options();
-    let mut skimmer = Skimmer::connect(&setup.bootstrap, options, workload.partitions).await?;
-    skimmer.assign(&setup.topic, |lane| setup.layout.partition(lane)).await?;
+    let mut skimmer = Skimmer::new(Readers::of(setup).await?, Lanes::of(setup));
+    let partitions = (0..workload.partitions).map(|lane| setup.layout.partition(lane));
+    skimmer.readers.assign(partitions).await?;
     let clock = shared.ready(ready).await?;
     let from_ns = nanos(workload.warmup());
     let window = from_ns..from_ns + nanos(workload.window());
@@ -112,54 +110,26 @@ async fn follow(shared: &Shared<'_>, ready: &mpsc::SyncSender<()>) -> Result<Ski
 }
 
 struct Skimmer {
-    fetcher: Fetcher,
-    cluster: Cluster,
-    /// By partition, in the order of their assignment: number and offset that is next.
-    next: Vec<(i32, i64)>,
-    partitions: u16,
+    readers: Readers,
+    lanes: Lanes,
+    /// The offset that is next, by lane.
+    next: Vec<i64>,
     records: u64,
     heard: Instant,
 }
 
 impl Skimmer {
-    async fn connect(
-        bootstrap: &str,
-        options: ClusterOptions,
-        partitions: u16,
-    ) -> Result<Self, Error> {
-        let connected = Cluster::connect(&[bootstrap], options).await;
-        let cluster = connected.map_err(target("connecting a consumer"))?;
-        let options = FetcherOptions {
-            partition_bytes_max: PARTITION_BYTES_MAX,
-            ..FetcherOptions::default()
-        };
-        let fetcher = Fetcher::start(&cluster, options);
-        let heard = Instant::now();
-        Ok(Self { fetcher, cluster, next: Vec::new(), partitions, records: 0, heard })
-    }
-
-    /// Learns of the topic, so that no later step waits for it.
-    async fn find(&self, topic: &str) -> Result<(), Error> {
-        self.cluster.topic(topic).await.map(|_| ()).map_err(target("finding the topic"))
-    }
-
-    async fn assign(&mut self, topic: &str, number: impl Fn(u16) -> i32) -> Result<(), Error> {
-        for lane in 0..self.partitions {
-            let partition = number(lane);
-            let assigned = self.fetcher.assign(topic, partition, Start::Earliest).await;
-            assigned.map_err(target("assigning a partition"))?;
-            self.next.push((partition, 0));
-        }
-        self.heard = Instant::now();
-        Ok(())
+    fn new(readers: Readers, lanes: Lanes) -> Self {
+        let next = vec![0; lanes.count()];
+        Self { readers, lanes, next, records: 0, heard: Instant::now() }
     }
 
     /// Takes what comes next, if anything comes soon.
     async fn skim(&mut self) -> Result<Skimmed, Error> {
-        match tokio::time::timeout(POLL_TIMEOUT, self.fetcher.next()).await {
+        match tokio::time::timeout(POLL_TIMEOUT, self.readers.next()).await {
             Ok(fetched) => {
                 self.heard = Instant::now();
-                let skimmed = self.take(&fetched.map_err(target("fetching"))?)?;
+                let skimmed = self.take(&fetched?)?;
                 self.records += skimmed.records;
                 Ok(skimmed)
             }
@@ -171,14 +141,16 @@ impl Skimmer {
     }
 
     fn take(&mut self, fetched: &Fetched) -> Result<Skimmed, Error> {
-        let found = self.next.iter_mut().find(|(partition, _)| *partition == fetched.partition);
-        let Some((partition, next)) = found else { return Ok(Skimmed::default()) };
+        let (topic, partition) = (&fetched.topic.name, fetched.partition);
+        let lane = self.lanes.lane(topic, partition);
+        let found = lane.and_then(|lane| self.next.get_mut(usize::from(lane)));
+        let Some(next) = found else { return Ok(Skimmed::default()) };
         let mut skimmed = Skimmed::default();
         for batch in fetched.batches() {
             let batch = batch.map_err(target("reading a fetched batch"))?;
             if batch.base_offset() > *next {
                 return Err(missing(format!(
-                    "partition {partition}: offset {} follows {next}",
+                    "partition {topic}-{partition}: offset {} follows {next}",
                     batch.base_offset()
                 )));
             }

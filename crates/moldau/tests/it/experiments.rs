@@ -209,6 +209,14 @@ scenarios:
   - name: alone
     load: {outstanding: 1, acks: leader}
   - name: together
+  - name: spread
+    load:
+      records_per_second: 600
+      topics: 3
+      producers: 2
+      consumers: 2
+      fetch_min_bytes: 20000
+      fetch_max_wait_ms: 100
 factors:
   - {from: together, levels: [{compression: gzip}, {compression: zstd}]}
   - {from: together, levels: [{producers: 3}]}
@@ -241,7 +249,7 @@ fn a_survey_ends_loses_nothing_and_leaves_out_what_is_not_there() {
     let parts = ["Eight take more than one", "Nothing is lost", "Apache Kafka is not there"];
     told(&result, &parts);
     rounds_are_whole(&result, 3);
-    assert_eq!((result.arms.len(), result.cases().len()), (2, 5));
+    assert_eq!((result.arms.len(), result.cases().len()), (2, 6));
     for run in &result.runs {
         let service = &run.latency.as_ref().unwrap().service.summary;
         assert!(run.audit.is_clean() && service.count > 0, "{} {}", run.case, run.arm);
@@ -249,6 +257,13 @@ fn a_survey_ends_loses_nothing_and_leaves_out_what_is_not_there() {
         let is_shortened = run.stored_bytes < run.audit.delivered * 256;
         let is_compressed = run.case.contains("compression");
         assert_eq!(is_shortened, is_compressed, "{} {}", run.case, run.arm);
+    }
+    for run in result.runs.iter().filter(|run| run.case == "spread") {
+        // Both consumers read all topics, and no topic gets the bytes of a fetch within its wait.
+        assert!(run.consumed_records > run.produced_records, "{run:?}");
+        let end_to_end = run.latency.as_ref().unwrap().end_to_end.summary;
+        assert!(end_to_end.p50_ns > 10_000_000, "{end_to_end:?}");
+        assert_eq!(run.held_records, run.audit.acked);
     }
     let front = result.runs.iter().filter(|run| run.arm == "moldau-proxy");
     let mut proxies = front.map(|run| run.processes.iter().find(|usage| usage.role == "proxy"));

@@ -130,13 +130,13 @@ fn fill(plan: &Plan, bench: &mut Bench<'_>, path: &Path) -> Result<(Scan, Worklo
         let windows = float(plan.scan_bytes) / bytes * FILL_MARGIN;
         workload.window_ms = whole(windows * float(workload.window_ms));
         let case = "Produce what is scanned, at full speed";
-        let (topic, records) = bench.produce_and_audit(path, case, attempt, &workload)?;
+        let (setup, records) = bench.produce_and_audit(path, case, attempt, &workload)?;
         bytes = bytes_of(records);
         attempt += 1;
         if bytes >= float(plan.scan_bytes) || attempt == FILLS_MAX {
-            break (topic, records);
+            break (setup.topic, records);
         }
-        path.control.delete_topic(&topic)?;
+        path.control.delete_topic(&setup.topic)?;
     };
     let scan = Scan {
         bootstrap: path.bootstrap.clone(),
@@ -231,8 +231,8 @@ fn beside_scans(
         loop {
             for path in in_order([&paths[0], &paths[1]], pair) {
                 let produce = |bench: &mut Bench<'_>| {
-                    let (topic, _) = bench.produce_and_audit(path, case, pair, &plan.durable)?;
-                    path.control.delete_topic(&topic)
+                    let (setup, _) = bench.produce_and_audit(path, case, pair, &plan.durable)?;
+                    path.control.delete_topic(&setup.topic)
                 };
                 if path.arm == SCANNED {
                     drop_page_cache(&system.data)?;

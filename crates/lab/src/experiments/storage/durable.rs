@@ -91,9 +91,9 @@ fn run_broker(
     (case, pair): (&str, u32),
 ) -> Result<Flushes, Error> {
     let before = Flushes::read(system.admin)?;
-    let (topic, _) = bench.produce_and_audit(path, case, pair, &plan.durable)?;
+    let (setup, _) = bench.produce_and_audit(path, case, pair, &plan.durable)?;
     let flushes = Flushes::read(system.admin)?.since(before);
-    path.control.delete_topic(&topic)?;
+    path.control.delete_topic(&setup.topic)?;
     system.broker.check_alive()?;
     Ok(flushes)
 }

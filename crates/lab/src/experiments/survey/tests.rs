@@ -44,7 +44,7 @@ fn loads_stand_behind_the_scenario_that_they_differ_from() {
     let [one, many, snappy] = [workload(0), workload(1), workload(4)];
     assert_eq!((one.pace, one.record_bytes), (Pace::Closed { outstanding: 1 }, 128));
     assert_eq!((many.record_bytes, many.batch_bytes, many.linger_us), (1024, 16_384, 0));
-    assert_eq!(many.tuning, Tuning { compression: Codec::None, acks: Acks::Leader });
+    assert_eq!(many.tuning, Tuning { acks: Acks::Leader, ..Tuning::default() });
     // One setting apart, and no more.
     let tuning = Tuning { compression: Codec::Snappy, ..many.tuning };
     assert_eq!(snappy, Workload { tuning, ..many });
@@ -52,12 +52,14 @@ fn loads_stand_behind_the_scenario_that_they_differ_from() {
 
 #[test]
 fn a_pace_replaces_a_pace() {
-    let rate = level(r#"{"records_per_second": 100, "consumers": 3}"#);
-    let settings = rate.over(&level(r#"{"outstanding": 5, "partitions": 2}"#));
+    let rate = level(r#"{"records_per_second": 100, "consumers": 3, "fetch_min_bytes": 9}"#);
+    let settings = rate.over(&level(r#"{"outstanding": 5, "partitions": 2, "topics": 4}"#));
     settings.check().unwrap();
     let workload = settings.workload(0, 1);
     assert!(matches!(workload.pace, Pace::Scheduled { per_second: 100, .. }));
     assert_eq!((workload.partitions, workload.consume, workload.tails), (2, true, 2));
+    let tuning = Tuning { topics: 4, fetch_min_bytes: 9, ..Tuning::default() };
+    assert_eq!((workload.tuning, workload.lanes()), (tuning, 8));
 }
 
 #[test]

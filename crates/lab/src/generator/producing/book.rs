@@ -15,6 +15,8 @@ use crate::workload::Pace;
 
 pub(super) struct Book {
     layout: Layout,
+    /// The lane of the first partition of the producer's topic.
+    first_lane: u16,
     clock: Option<RunClock>,
     from_ns: u64,
     to_ns: u64,
@@ -76,12 +78,13 @@ impl Book {
         let from_ns = nanos(workload.warmup());
         Self {
             layout: setup.layout,
+            first_lane: setup.first_lane(setup.topic_of(producer)),
             clock: None,
             from_ns,
             to_ns: from_ns + nanos(workload.window()),
             times: Times::of(workload.pace),
-            lanes: (0..workload.partitions).map(|_| Lane::default()).collect(),
-            ledger: SentLedger::new(producer, workload.partitions),
+            lanes: (0..workload.lanes()).map(|_| Lane::default()).collect(),
+            ledger: SentLedger::new(producer, workload.lanes()),
             latencies: Latencies::default(),
             slots: Slots::new(workload, from_ns),
             offered: 0,
@@ -130,7 +133,7 @@ impl Book {
         let count = u64::try_from(delivery.tokens.len()).unwrap_or(u64::MAX);
         self.waiting = self.waiting.saturating_sub(count);
         let (Some(partition), Some(first)) =
-            (self.layout.lane(delivery.partition), delivery.tokens.first())
+            (self.lane(delivery.partition), delivery.tokens.first())
         else {
             return;
         };
@@ -155,6 +158,10 @@ impl Book {
             }
         }
         self.settle_times(partition, delivery.tokens, now_ns);
+    }
+
+    fn lane(&self, partition: i32) -> Option<u16> {
+        self.layout.lane(partition)?.checked_add(self.first_lane)
     }
 
     fn settle_times(&mut self, partition: u16, tokens: &[u64], now_ns: u64) {
