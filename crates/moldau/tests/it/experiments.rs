@@ -245,7 +245,9 @@ fn a_survey_ends_loses_nothing_and_leaves_out_what_is_not_there() {
     let absent = ["--kafka-classpath", &path("absent"), "--json"];
     let asked = ["lab", "run", &path("survey.yaml"), "--out", &path("runs")];
     let output = run(asked.into_iter().chain(absent));
-    let result = RunResult::from_json(&String::from_utf8(output.stdout).unwrap()).unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    let result = RunResult::from_json(&String::from_utf8(output.stdout).unwrap());
+    let result = result.unwrap_or_else(|error| panic!("{error}: {said}"));
     let parts = ["Eight take more than one", "Nothing is lost", "Apache Kafka is not there"];
     told(&result, &parts);
     rounds_are_whole(&result, 3);
