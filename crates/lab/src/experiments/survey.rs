@@ -16,7 +16,7 @@ use crate::environment::Environment;
 use crate::error::Error;
 use crate::metric::Metric;
 use crate::payload::Filler;
-use crate::punctuality::foreign_share;
+use crate::punctuality::{FOREIGN_SHARE_MAX, foreign_share};
 use crate::result::{Arm, Experiment, RunResult};
 use crate::run::RunRecord;
 use crate::schedule::Arrivals;
@@ -44,10 +44,6 @@ const QUICK_WINDOW_MS_MIN: u64 = 1_000;
 /// A codec that changes the stored size of a payload that it should shorten by less than this
 /// share has not done its work.
 const CODEC_SHARE_MIN: f64 = 0.02;
-
-/// Share of the machine that may go elsewhere: the kernel's own work for the network and the disk,
-/// which no process is charged for, is some percent of it.
-const FOREIGN_SHARE_MAX: f64 = 0.2;
 
 /// A survey, as its file says.
 #[derive(Clone, Debug, Deserialize)]

@@ -157,7 +157,7 @@ fn record(case: &str, arm: &str, pair: u32, workload: Workload, records: u64) ->
         slot_ms: 250,
         series: Vec::new(),
         processes,
-        host: HostUsage { busy_ticks: 500, idle_ticks: 700, steal_ticks: 1, softirq_ticks: 20 },
+        host: HostUsage { busy_ticks: 120, idle_ticks: 1_080, steal_ticks: 1, softirq_ticks: 20 },
         held_records: records,
         audit: Audit { sent: records, acked: records, delivered: records, ..Audit::default() },
     }
