@@ -76,6 +76,10 @@ pub struct CurvePoint {
     /// partition, ns; absent in documents that do not have it.
     #[serde(default)]
     pub first_write_ns: Option<u64>,
+    /// What was written before the throughput was measured, until every partition had its share;
+    /// absent in documents that do not have it.
+    #[serde(default)]
+    pub filling: Option<Filling>,
     /// What the generator sent at full speed.
     pub full_speed: Option<Batching>,
     /// What the generator sent at the fixed rate.
@@ -100,6 +104,16 @@ pub struct Creation {
     pub usable_ns: u64,
     /// Requests that it took; 1 unless the system refused all partitions at once.
     pub requests: u32,
+}
+
+/// The first bytes of all partitions, as fast as the system acknowledged them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Filling {
+    /// Bytes of record values that were acknowledged.
+    pub bytes: u64,
+    /// How long that took, ns.
+    pub took_ns: u64,
 }
 
 /// Processor time of an idle broker.

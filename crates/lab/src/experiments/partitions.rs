@@ -156,7 +156,7 @@ impl Plan {
                 per_second: 20 * 1024,
                 record_bytes: 1024,
                 batch_bytes: 16 * 1024,
-                warmup_ms: 1_500,
+                warmup_ms: 500,
                 full_speed_ms: 2_500,
                 fixed_rate_ms: 3_000,
                 idle_ms: 1_500,
@@ -306,8 +306,8 @@ fn whole_seconds(ms: u64) -> u32 {
 impl CurvePlan {
     /// Seconds of one point: the load, its reading back, and starting and making the topic.
     fn seconds(&self) -> u32 {
-        /// Starting, making the topic, reading back.
-        const AROUND: u32 = 8;
+        /// Starting, making the topic, filling it, reading back.
+        const AROUND: u32 = 9;
         let load = 1_000 + self.warmup_ms + self.full_speed_ms + self.fixed_rate_ms + self.idle_ms;
         AROUND + whole_seconds(load)
     }

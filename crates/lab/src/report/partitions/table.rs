@@ -46,6 +46,7 @@ fn load(result: &RunResult, record: &PartitionsRecord) -> Grid {
             point.arm.clone(),
             thousands(point.written.into()),
             point.first_write_ns.map_or_else(|| NONE.into(), time),
+            point.filling.map_or_else(|| NONE.into(), |filling| time(filling.took_ns)),
             full(Metric::ProduceThroughput, Unit::MegabytesPerSecond),
             full(Metric::BrokerCpu, Unit::CpuMillisecondsPerMegabyte),
             fixed(Metric::ResponseP50),
@@ -58,15 +59,16 @@ fn load(result: &RunResult, record: &PartitionsRecord) -> Grid {
     Grid::of(
         "Load",
         "First write: until the slowest of the written partitions had acknowledged its first \
-         record, one offered to each within a second. Throughput and processor time at full speed \
-         after that, latencies from the intended time at the \
-         fixed rate. late: the generator itself was late, so there is no latency; behind: the \
+         record, one offered to each within a second. Filling: until there were 128 KB for each, or \
+         for a minute at most. Throughput and processor time at full speed after that, latencies \
+         from the intended time at the fixed rate. late: the generator itself was late, so there is no latency; behind: the \
          system did not sustain the rate. KB are 1,024 bytes of record values.",
         &[
             "partitions",
             "system",
             "written",
             "first write",
+            "filling",
             "MB/s",
             "CPU-ms/MB",
             "p50 ms",

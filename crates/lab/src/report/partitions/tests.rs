@@ -4,8 +4,9 @@ use super::finding::Outcome;
 use super::*;
 use crate::ledger::Audit;
 use crate::partitions::{
-    ArmLimits, Batching, Created, Creation, Failure, Growth, GrowthStep, How, IdleCpu, LimitKind,
-    Omitted, Part, PartitionsRecord, Reassignment, Restart, Wall, fixed_rate_case, full_speed_case,
+    ArmLimits, Batching, Created, Creation, Failure, Filling, Growth, GrowthStep, How, IdleCpu,
+    LimitKind, Omitted, Part, PartitionsRecord, Reassignment, Restart, Wall, fixed_rate_case,
+    full_speed_case,
 };
 use crate::report::{html, markdown, sample, sentence, text};
 use crate::resources::{Limits, Resources};
@@ -60,6 +61,7 @@ fn point(arm: &str, partitions: u32) -> CurvePoint {
             after_ns: 9_000_000_000,
         }),
         first_write_ns: Some(12_000_000),
+        filling: Some(Filling { bytes: 5_000_000, took_ns: 40_000_000 }),
         full_speed: Some(batching),
         fixed_rate: Some(batching),
         disk_bytes: Some(1 << 30),
