@@ -63,7 +63,10 @@ impl PrincipalMapping {
     }
 
     /// The principal of the certificate in `der`.
-    pub(super) fn principal(&self, der: &[u8]) -> Result<Principal, TlsError> {
+    ///
+    /// # Errors
+    /// [`TlsError::Certificate`] for what is none, [`TlsError::NoMappingRule`].
+    pub fn principal(&self, der: &[u8]) -> Result<Principal, TlsError> {
         let (_, certificate) = X509Certificate::from_der(der)
             .map_err(|_| TlsError::Certificate(rustls::CertificateError::BadEncoding.into()))?;
         let name = distinguished_name(certificate.subject());
