@@ -20,6 +20,7 @@
 //! topics called by id need.
 
 mod access;
+mod decisions;
 mod rules;
 mod shown;
 
@@ -44,7 +45,7 @@ use moldau_proxy::{
 pub use self::rules::{Operation, Pattern, ResourceType, Rule, Rules};
 
 use self::access::{Access, Need, access};
-use self::rules::Subject;
+use self::decisions::{Decisions, Subject};
 use crate::fetch_session::FetchSession;
 use crate::names::see;
 use crate::partial::{self, Complete, Named, Split};
@@ -68,7 +69,7 @@ const METADATA_WITHOUT_CREATION_SINCE: i16 = 4;
 /// The filter of one virtual cluster.
 #[derive(Debug)]
 pub struct Authorization {
-    rules: Rules,
+    decisions: Decisions,
     topic_names: TopicNames,
     /// Requests of which something was refused.
     refused: AtomicU64,
@@ -78,7 +79,8 @@ impl Authorization {
     /// A filter that goes by these rules.
     #[must_use]
     pub fn new(rules: Rules) -> Self {
-        Self { rules, topic_names: TopicNames::default(), refused: AtomicU64::new(0) }
+        let (decisions, topic_names) = (Decisions::new(rules), TopicNames::default());
+        Self { decisions, topic_names, refused: AtomicU64::new(0) }
     }
 }
 
@@ -254,12 +256,12 @@ impl Judge<'_> {
     }
 
     fn allows(&self, operation: Operation, resource_type: ResourceType, name: &str) -> bool {
-        let rules = &self.filter.rules;
-        rules.allow(self.subject(), operation, resource_type, name)
+        let decisions = &self.filter.decisions;
+        decisions.allow(self.subject(), operation, resource_type, name)
             || match (operation, resource_type) {
                 // Who may create in the cluster may create any topic.
                 (Operation::Create, ResourceType::Topic) => {
-                    rules.allow(self.subject(), operation, ResourceType::Cluster, CLUSTER)
+                    decisions.allow(self.subject(), operation, ResourceType::Cluster, CLUSTER)
                 }
                 _ => false,
             }
@@ -329,13 +331,13 @@ impl Judge<'_> {
 
     fn sees_all_topics(&self) -> bool {
         let (operation, of) = (Operation::Describe, ResourceType::Topic);
-        self.filter.rules.allow_everywhere(self.subject(), operation, of)
+        self.filter.decisions.allow_everywhere(self.subject(), operation, of)
     }
 
     fn may_be_idempotent(&self) -> bool {
         let (operation, of) = (Operation::Write, ResourceType::Topic);
         self.allows_cluster(Operation::IdempotentWrite)
-            || self.filter.rules.allow_somewhere(self.subject(), operation, of)
+            || self.filter.decisions.allow_somewhere(self.subject(), operation, of)
     }
 
     /// The names in the request that a need is about.

@@ -69,6 +69,11 @@ pub enum ResourceType {
     Cluster,
 }
 
+impl ResourceType {
+    pub(super) const ALL: [Self; 4] =
+        [Self::Topic, Self::Group, Self::TransactionalId, Self::Cluster];
+}
+
 /// One rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
@@ -95,17 +100,9 @@ pub enum Pattern {
     Prefixed(String),
 }
 
-/// All rules, of which none allows what no rule allows.
+/// All rules.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules(pub Vec<Rule>);
-
-/// Who asks.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Subject<'a> {
-    pub(super) virtual_cluster: &'a str,
-    /// As `User:name`.
-    pub(super) principal: &'a str,
-}
 
 impl Rules {
     /// Reads the lines of a file.
@@ -120,87 +117,10 @@ impl Rules {
         });
         rules.collect::<Result<_, _>>().map(Self)
     }
-
-    /// Whether the subject may do this to the resource of this name.
-    pub(super) fn allow(
-        &self,
-        subject: Subject<'_>,
-        operation: Operation,
-        resource_type: ResourceType,
-        name: &str,
-    ) -> bool {
-        let mut is_allowed = false;
-        for rule in self.about(subject, resource_type) {
-            if rule.stands_for(resource_type, name) && rule.covers(operation) {
-                if !rule.allows {
-                    return false;
-                }
-                is_allowed = true;
-            }
-        }
-        is_allowed
-    }
-
-    /// Whether there can be a resource of the type to which the subject may do this: something is
-    /// allowed that is not denied altogether (KIP-679).
-    pub(super) fn allow_somewhere(
-        &self,
-        subject: Subject<'_>,
-        operation: Operation,
-        resource_type: ResourceType,
-    ) -> bool {
-        let rules = || self.about(subject, resource_type).filter(|rule| rule.covers(operation));
-        rules().filter(|rule| rule.allows).any(|allowing| {
-            rules().filter(|rule| !rule.allows).all(|denying| !denying.names.hold(&allowing.names))
-        })
-    }
-
-    /// Whether the subject may do this to every resource of the type.
-    pub(super) fn allow_everywhere(
-        &self,
-        subject: Subject<'_>,
-        operation: Operation,
-        resource_type: ResourceType,
-    ) -> bool {
-        let rules = || self.about(subject, resource_type).filter(|rule| rule.covers(operation));
-        rules().any(|rule| rule.allows && rule.names.is_everything())
-            && rules().all(|rule| rule.allows)
-    }
-
-    fn about(
-        &self,
-        subject: Subject<'_>,
-        resource_type: ResourceType,
-    ) -> impl Iterator<Item = &Rule> {
-        self.0.iter().filter(move |rule| {
-            let cluster = rule.virtual_cluster.as_deref();
-            cluster.is_none_or(|cluster| cluster == subject.virtual_cluster)
-                && rule.resource_type.is_none_or(|of| of == resource_type)
-                && rule.principals.matches(subject.principal)
-        })
-    }
-}
-
-impl Rule {
-    /// Whether the rule is about a resource of its type. The cluster's own name is Kafka's, and
-    /// nobody means it by the beginnings of topics.
-    fn stands_for(&self, resource_type: ResourceType, name: &str) -> bool {
-        match resource_type {
-            ResourceType::Cluster => self.names.is_everything(),
-            _ => self.names.matches(name),
-        }
-    }
-
-    /// Whether the rule decides about an operation. Those that allow cover what theirs imply.
-    fn covers(&self, operation: Operation) -> bool {
-        let Some(operations) = &self.operations else { return true };
-        operations.contains(&operation)
-            || (self.allows && operations.iter().any(|own| own.implies(operation)))
-    }
 }
 
 impl Operation {
-    fn implies(self, other: Self) -> bool {
+    pub(super) fn implies(self, other: Self) -> bool {
         use Operation::{Alter, AlterConfigs, Delete, Describe, DescribeConfigs, Read, Write};
         match other {
             Describe => matches!(self, Read | Write | Delete | Alter),
@@ -220,18 +140,7 @@ impl Pattern {
         }
     }
 
-    /// Whether the pattern stands for all names that another does.
-    fn hold(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Literal(own), Self::Literal(other)) => own == other,
-            (Self::Literal(_), Self::Prefixed(_)) => false,
-            (Self::Prefixed(prefix), Self::Literal(other) | Self::Prefixed(other)) => {
-                other.starts_with(prefix.as_str())
-            }
-        }
-    }
-
-    fn is_everything(&self) -> bool {
+    pub(super) fn is_everything(&self) -> bool {
         matches!(self, Self::Prefixed(prefix) if prefix.is_empty())
     }
 }
@@ -336,88 +245,6 @@ fn pattern(text: &str) -> Result<Pattern, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const ALICE: Subject<'_> = Subject { virtual_cluster: "eu", principal: "User:alice" };
-
-    fn rules(text: &str) -> Rules {
-        Rules::parse(text).unwrap()
-    }
-
-    fn may(text: &str, operation: Operation, name: &str) -> bool {
-        rules(text).allow(ALICE, operation, ResourceType::Topic, name)
-    }
-
-    #[test]
-    fn nothing_is_allowed_that_no_rule_allows() {
-        assert!(!may("", Operation::Read, "orders"));
-        let orders = "allow User:alice Read topic orders # a comment";
-        assert!(may(orders, Operation::Read, "orders"));
-        assert!(
-            !may(orders, Operation::Write, "orders") && !may(orders, Operation::Read, "orders2")
-        );
-        assert!(!may("allow User:bob Read topic orders", Operation::Read, "orders"));
-        assert!(!may("allow User:alice Read group orders", Operation::Read, "orders"));
-    }
-
-    #[test]
-    fn patterns_are_names_or_beginnings() {
-        let text = "allow User:al* Read topic eu-*\nallow * Read any all";
-        assert!(may(text, Operation::Read, "eu-1") && may(text, Operation::Read, "all"));
-        assert!(!may(text, Operation::Read, "us-1"));
-        assert!(may("allow User:* All any *", Operation::Alter, "x"));
-    }
-
-    #[test]
-    fn operations_imply_others_where_they_are_allowed() {
-        for operation in ["Read", "Write", "Delete", "Alter"] {
-            let text = format!("allow User:alice {operation} topic t");
-            assert!(may(&text, Operation::Describe, "t"));
-            assert!(!may(&text, Operation::DescribeConfigs, "t"));
-            let denied = format!("allow * All any *\ndeny User:alice {operation} topic t");
-            assert!(may(&denied, Operation::Describe, "t"), "{operation}");
-        }
-        let text = "allow User:alice AlterConfigs topic t";
-        assert!(may(text, Operation::DescribeConfigs, "t") && !may(text, Operation::Describe, "t"));
-    }
-
-    #[test]
-    fn denying_wins_in_any_order() {
-        for text in
-            ["deny * Read topic x*\nallow * All any *", "allow * All any *\ndeny * All any x*"]
-        {
-            assert!(!may(text, Operation::Read, "xy") && may(text, Operation::Read, "y"));
-        }
-    }
-
-    /// `allow User:alice All any kafka-*` gave away the cluster, which Kafka calls kafka-cluster.
-    #[test]
-    fn beginnings_of_names_stand_for_no_cluster() {
-        let alters = |text: &str| {
-            rules(text).allow(ALICE, Operation::Alter, ResourceType::Cluster, "kafka-cluster")
-        };
-        assert!(!alters("allow User:alice All any k*") && !alters("allow * All any kafka-cluster"));
-        assert!(alters("allow User:alice All any *") && alters("allow User:alice All cluster"));
-    }
-
-    #[test]
-    fn rules_may_be_for_one_virtual_cluster() {
-        assert!(may("in eu allow * Read topic t", Operation::Read, "t"));
-        assert!(!may("in us allow * Read topic t", Operation::Read, "t"));
-    }
-
-    #[test]
-    fn something_is_allowed_unless_all_of_it_is_denied() {
-        let somewhere =
-            |text: &str| rules(text).allow_somewhere(ALICE, Operation::Write, ResourceType::Topic);
-        assert!(somewhere("allow * Write topic a*") && !somewhere("allow * Read topic a*"));
-        assert!(somewhere("allow * Write topic a*\ndeny * Write topic ab*"));
-        assert!(!somewhere("allow * Write topic ab*\ndeny * All any a*"));
-        let everywhere = |text: &str| {
-            rules(text).allow_everywhere(ALICE, Operation::Describe, ResourceType::Topic)
-        };
-        assert!(everywhere("allow * Read topic *") && !everywhere("allow * Read topic a*"));
-        assert!(!everywhere("allow * Read topic *\ndeny * Describe topic x"));
-    }
 
     #[test]
     fn a_wrong_line_is_named() {

@@ -8,11 +8,12 @@ use moldau_protocol::messages::{
     AlterConfigsRequest, AlterConfigsResponse, ConsumerGroupDescribeResponse,
     ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, ConsumerProtocolAssignment,
     ConsumerProtocolSubscription, DescribeConfigsRequest, DescribeConfigsResponse,
-    DescribeGroupsResponse, DescribeTopicPartitionsRequest, FindCoordinatorRequest,
-    FindCoordinatorResponse, IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse,
-    JoinGroupRequest, JoinGroupResponse, ListConfigResourcesResponse, ListTransactionsRequest,
-    ListTransactionsResponse, StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse,
-    SyncGroupRequest, SyncGroupResponse, describe_topic_partitions_request::Cursor,
+    DescribeGroupsResponse, DescribeLogDirsResponse, DescribeTopicPartitionsRequest,
+    FindCoordinatorRequest, FindCoordinatorResponse, IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse, JoinGroupRequest, JoinGroupResponse,
+    ListConfigResourcesResponse, ListTransactionsRequest, ListTransactionsResponse,
+    StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse, SyncGroupRequest,
+    SyncGroupResponse, describe_topic_partitions_request::Cursor,
     find_coordinator_response::Coordinator,
 };
 use moldau_protocol::names::Visitor;
@@ -31,6 +32,9 @@ pub(super) const GROUP_RESOURCE: i8 = 32;
 const GROUP_KEY: i8 = 0;
 const TRANSACTION_KEY: i8 = 1;
 const SHARE_KEY: i8 = 2;
+
+/// The size of a disk of which nothing is known (KIP-827).
+const UNKNOWN_BYTES: i64 = -1;
 
 /// The first version of FindCoordinator that asks for several (KIP-699).
 const COORDINATOR_KEYS_SINCE: i16 = 4;
@@ -119,6 +123,15 @@ pub(super) fn response(prefix: &str, answer: ResponseFrame) -> Result<ResponseFr
                 }
             }
         }),
+        // Of the disk that all tenants share nobody learns how full it is (KIP-827).
+        ApiKey::DescribeLogDirs => {
+            change_answer(answer, |message: &mut DescribeLogDirsResponse| {
+                for directory in &mut message.results {
+                    (directory.total_bytes, directory.usable_bytes) =
+                        (UNKNOWN_BYTES, UNKNOWN_BYTES);
+                }
+            })
+        }
         ApiKey::ConsumerGroupDescribe => {
             change_answer(answer, |message: &mut ConsumerGroupDescribeResponse| {
                 let members = message.groups.iter_mut().flat_map(|group| &mut group.members);

@@ -90,6 +90,7 @@ fn every_answer_comes_back_as_if_there_were_no_prefix() {
             ApiKey::IncrementalAlterConfigs,
             ApiKey::ListConfigResources,
             ApiKey::ConsumerGroupDescribe,
+            ApiKey::DescribeLogDirs,
         ];
         if !answer_matters(api) || by_hand.contains(&api) {
             return;
@@ -103,6 +104,30 @@ fn every_answer_comes_back_as_if_there_were_no_prefix() {
         let left = names_in(&layout, version, told.body());
         assert_eq!(left, [""; 0], "{api} v{version} shows another tenant's names");
     });
+}
+
+/// A tenant was told how large and how full the disk of all is.
+#[test]
+fn log_dirs_tell_of_the_tenants_topics_and_not_of_the_disk() {
+    let topic = |name: &str| describe_log_dirs_response::DescribeLogDirsTopic {
+        name: name.to_owned(),
+        ..Default::default()
+    };
+    let directory = describe_log_dirs_response::DescribeLogDirsResult {
+        log_dir: "/data".to_owned(),
+        topics: vec![topic("a-orders"), topic("b-orders")],
+        total_bytes: 1 << 40,
+        usable_bytes: 1 << 30,
+        ..Default::default()
+    };
+    let answer = DescribeLogDirsResponse { results: vec![directory], ..Default::default() };
+    for version in DescribeLogDirsResponse::VERSIONS.iter() {
+        let told = tell(&session("a"), response(version, &answer));
+        let told: DescribeLogDirsResponse = told.decode().unwrap();
+        let [directory] = &told.results[..] else { panic!("v{version}: {told:?}") };
+        assert_eq!(directory.topics, [topic("orders")], "v{version}");
+        assert_eq!((directory.total_bytes, directory.usable_bytes), (-1, -1), "v{version}");
+    }
 }
 
 /// A fetched answer that named nothing waited in memory until all of it had come.

@@ -22,7 +22,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 
 /// What is tried, by name.
-pub(crate) const PRODUCE: [&str; 7] = [
+pub(crate) const PRODUCE: [&str; 10] = [
     "nothing",
     "header",
     "record_validation, JSON",
@@ -30,6 +30,9 @@ pub(crate) const PRODUCE: [&str; 7] = [
     "quota",
     "audit",
     "chaos",
+    "authorization, 1 rule",
+    "authorization, 100 rules",
+    "authorization, 10000 rules",
 ];
 pub(crate) const FETCH: [&str; 5] = ["nothing", "header", "mask", "quota", "audit"];
 
@@ -99,8 +102,11 @@ impl Session {
         let answer = answer.expect("it is whole");
         let Some(filter) = &self.filter else { return (request, answer) };
         let work = Rc::clone(filter).request(request, Upstream::nowhere());
-        let Ok(RequestOutcome::Forward(request)) = self.runtime.block_on(work) else {
-            panic!("a good request goes on")
+        let request = match self.runtime.block_on(work) {
+            Ok(RequestOutcome::Forward(request)) => request,
+            // It does not want the answer.
+            Ok(RequestOutcome::ForwardOnly(request)) => return (request, answer),
+            _ => panic!("a good request goes on"),
         };
         let answer = self.runtime.block_on(Rc::clone(filter).response(answer));
         (request, answer.expect("a good answer passes"))
@@ -119,6 +125,20 @@ impl Session {
     }
 }
 
+/// Rules of which one is about the client and the topic; the others are about other topics, other
+/// clients, and beginnings of either, by turns.
+fn authorization(count: usize) -> Authorization {
+    let others = (1..count).map(|number| match number % 4 {
+        0 => format!("allow User:alice Write topic other-{number}"),
+        1 => format!("allow User:other-{number} Write topic {TOPIC}"),
+        2 => format!("allow User:alice Write topic other-{number}-*"),
+        _ => format!("allow User:other-{number}-* Write topic ord*"),
+    });
+    let rules: Vec<String> =
+        others.chain([format!("allow User:alice Write topic {TOPIC}")]).collect();
+    Authorization::new(Rules::parse(&rules.join("\n")).expect("valid"))
+}
+
 fn named(name: &str, sink: mpsc::Sender<Vec<u8>>) -> Option<Arc<dyn Filter>> {
     let topics = || vec!["ord*".to_owned()];
     let validation = |content| {
@@ -126,6 +146,10 @@ fn named(name: &str, sink: mpsc::Sender<Vec<u8>>) -> Option<Arc<dyn Filter>> {
         let rule = ValidationRule { topics: topics(), value, ..ValidationRule::default() };
         RecordValidation::new(RecordValidationSettings { rules: vec![rule] }).expect("valid")
     };
+    if let Some(rules) = name.strip_prefix("authorization, ") {
+        let count = rules.split(' ').next().and_then(|count| count.parse().ok());
+        return Some(Arc::new(authorization(count.expect("a number of rules"))));
+    }
     Some(match name {
         "header" => {
             let add = vec![("from".to_owned(), HeaderValue::Principal)];
