@@ -70,6 +70,14 @@ pub enum DecodeError {
         /// Where the second field ends.
         at: usize,
     },
+    /// The message would take more memory than any may.
+    #[error("the message takes more than {max} bytes of memory from byte {at} on")]
+    Memory {
+        /// Where the value starts for which none is left.
+        at: usize,
+        /// How much a message may take.
+        max: usize,
+    },
     /// Bytes are left over after the last field.
     #[error("{remaining} bytes are left over at byte {at}")]
     Trailing {

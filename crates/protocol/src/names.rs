@@ -153,6 +153,10 @@ impl Edits {
     }
 }
 
+/// What a name takes at a visitor that keeps it, or in the edits with a prefix before it: a message
+/// of short names could take fifty times its bytes.
+const NAME_BYTES: usize = 128;
+
 /// What a value means for the struct or array that it stands in.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
@@ -203,6 +207,7 @@ impl<V: Visitor> Walk<'_, '_, V> {
             Kind::Uuid => {
                 let id = self.reader.uuid()?;
                 if field.entity == Some(Entity::TopicId) {
+                    self.reader.charge(size_of::<Uuid>())?;
                     self.visitor.topic_id(id);
                 }
             }
@@ -220,6 +225,7 @@ impl<V: Visitor> Walk<'_, '_, V> {
         let start = self.reader.position();
         let text = self.reader.str(flexible, field.is_nullable(self.version))?;
         let (Some(text), Some(entity)) = (text, field.entity) else { return Ok(Fate::Stays) };
+        self.reader.charge(text.len() + NAME_BYTES)?;
         self.with.clear();
         match self.visitor.text(entity, text, &mut self.with) {
             Verdict::Keep => {}

@@ -1,7 +1,7 @@
 //! Takes Kafka's primitive types from the front of a slice. All integers are big-endian.
 //!
-//! The bytes are hostile: nothing here panics, and nothing is allocated before the bytes that
-//! are left could hold what a length announces.
+//! The bytes are hostile: nothing here panics, nothing is allocated before the bytes that are left
+//! could hold what a length announces, and a message takes no more memory than any may.
 
 use bytes::Bytes;
 
@@ -16,10 +16,20 @@ pub(crate) const STRING_LENGTH_MAX: usize = 0x7fff;
 /// be far larger in memory than on the wire, so the count alone must not decide.
 const RESERVED_BYTES_MAX: usize = 64 * 1024;
 
+/// Memory that the values of one message may take. Elements of arrays may take fifty times their
+/// bytes, so that a frame of Kafka's `socket.request.max.bytes` could take gigabytes. The largest
+/// messages in use, metadata of a million partitions, take half of this.
+const MEMORY_BYTES_MAX: usize = 256 << 20;
+
+/// What the allocation of a short text takes beside its bytes.
+const ALLOCATION_BYTES: usize = 16;
+
 /// Reads values one after the other.
 #[derive(Clone)]
 pub struct Reader<'a> {
     rest: &'a [u8],
+    /// Memory that values may still take.
+    memory_left: usize,
     /// The position of the end of `rest`, counted from where the outermost reader started.
     end: usize,
     /// What `rest` lies in, if byte fields are to share memory instead of being copied.
@@ -40,13 +50,17 @@ impl<'a> Reader<'a> {
     /// A reader over borrowed bytes; byte fields are copied out of it.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
-        Self { rest: bytes, end: bytes.len(), source: None }
+        Self::over(bytes, None)
     }
 
     /// A reader over shared bytes; byte fields are slices of the same memory.
     #[must_use]
     pub fn shared(bytes: &'a Bytes) -> Self {
-        Self { rest: bytes, end: bytes.len(), source: Some(bytes) }
+        Self::over(bytes, Some(bytes))
+    }
+
+    fn over(bytes: &'a [u8], source: Option<&'a Bytes>) -> Self {
+        Self { rest: bytes, memory_left: MEMORY_BYTES_MAX, end: bytes.len(), source }
     }
 
     /// What has not been read.
@@ -134,7 +148,7 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// The bytes end, are not UTF-8, or are null.
     pub fn string(&mut self, flexible: bool) -> Result<String, DecodeError> {
-        self.str(flexible, false).map(|text| text.unwrap_or_default().to_owned())
+        Ok(self.nullable_string(flexible, false)?.unwrap_or_default())
     }
 
     /// Reads a string or null.
@@ -146,7 +160,9 @@ impl<'a> Reader<'a> {
         flexible: bool,
         nullable: bool,
     ) -> Result<Option<String>, DecodeError> {
-        Ok(self.str(flexible, nullable)?.map(str::to_owned))
+        let Some(text) = self.str(flexible, nullable)? else { return Ok(None) };
+        self.charge(text.len() + ALLOCATION_BYTES)?;
+        Ok(Some(text.to_owned()))
     }
 
     /// Reads a string or null without copying it.
@@ -185,8 +201,8 @@ impl<'a> Reader<'a> {
         flexible: bool,
         nullable: bool,
     ) -> Result<Option<Bytes>, DecodeError> {
-        let slice = self.slice(flexible, nullable)?;
-        Ok(slice.map(|slice| self.own(slice)))
+        let Some(slice) = self.slice(flexible, nullable)? else { return Ok(None) };
+        self.own(slice).map(Some)
     }
 
     /// Reads bytes or null without copying them.
@@ -229,6 +245,7 @@ impl<'a> Reader<'a> {
         let Some(count) = self.count(flexible, nullable, T::SIZE_MIN)? else {
             return Ok(None);
         };
+        self.charge(count.saturating_mul(size_of::<T>()))?;
         let reserved = count.min(RESERVED_BYTES_MAX / size_of::<T>().max(1));
         let mut values = Vec::with_capacity(reserved);
         for _ in 0..count {
@@ -288,18 +305,21 @@ impl<'a> Reader<'a> {
             let size = self.unsigned_varint()?;
             let size = usize::try_from(size).unwrap_or(usize::MAX);
             let content = self.take(size, "tagged field")?;
-            let mut field = Self { rest: content, end: self.position(), source: self.source };
+            let mut field = Self { rest: content, end: self.position(), ..*self };
             if known(&mut field, tag)? {
                 field.finish()?;
+                self.memory_left = field.memory_left;
             } else {
-                let place = unknown.partition_point(|other| other.tag < tag);
-                if unknown.get(place).is_some_and(|other| other.tag == tag) {
-                    return Err(DecodeError::DuplicateTag { tag, at: self.position() });
-                }
-                unknown.insert(place, RawTaggedField { tag, data: self.own(content) });
+                self.charge(size_of::<RawTaggedField>())?;
+                unknown.push(RawTaggedField { tag, data: self.own(content)? });
             }
         }
-        Ok(())
+        unknown.sort_unstable_by_key(|field| field.tag);
+        let twice = unknown.array_windows().find(|[one, next]| one.tag == next.tag);
+        match twice {
+            Some([one, _]) => Err(DecodeError::DuplicateTag { tag: one.tag, at: self.position() }),
+            None => Ok(()),
+        }
     }
 
     /// Reads the tagged fields of a struct that knows none.
@@ -364,11 +384,33 @@ impl<'a> Reader<'a> {
         Ok(*taken)
     }
 
-    fn own(&self, slice: &[u8]) -> Bytes {
+    fn own(&mut self, slice: &[u8]) -> Result<Bytes, DecodeError> {
         match self.source {
-            Some(source) => source.slice_ref(slice),
-            None => Bytes::copy_from_slice(slice),
+            Some(source) => Ok(source.slice_ref(slice)),
+            None => {
+                self.charge(slice.len() + ALLOCATION_BYTES)?;
+                Ok(Bytes::copy_from_slice(slice))
+            }
         }
+    }
+
+    /// Accounts for memory that what is read takes.
+    ///
+    /// # Errors
+    /// The message takes more than any may.
+    pub(crate) fn charge(&mut self, bytes: usize) -> Result<(), DecodeError> {
+        match self.memory_left.checked_sub(bytes) {
+            Some(left) => {
+                self.memory_left = left;
+                Ok(())
+            }
+            None => Err(self.exhausted()),
+        }
+    }
+
+    #[cold]
+    fn exhausted(&self) -> DecodeError {
+        DecodeError::Memory { at: self.position(), max: MEMORY_BYTES_MAX }
     }
 
     #[cold]

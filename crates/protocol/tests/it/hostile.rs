@@ -1,7 +1,11 @@
 //! Seeded random and damaged bytes; what the fuzz target does without end, done for a while.
 
-use bytes::BytesMut;
-use moldau_protocol::{DecodeError, Message, Reader, Writer, messages};
+use bytes::{BufMut, BytesMut};
+use moldau_protocol::messages::DeleteGroupsRequest;
+use moldau_protocol::names::{self, Verdict, Visitor};
+use moldau_protocol::{
+    DecodeError, Entity, Layout, Message, Reader, RewriteError, Writer, messages,
+};
 
 use crate::decode::decode;
 
@@ -119,4 +123,56 @@ fn a_tag_that_comes_twice_is_refused() {
     let bytes = [2, 9, 0, 9, 0];
     let result = Reader::new(&bytes).unknown_tagged_fields(&mut Vec::new());
     assert_eq!(result, Err(DecodeError::DuplicateTag { tag: 9, at: 5 }));
+}
+
+/// A frame of a hundred megabytes took gigabytes.
+#[test]
+fn messages_of_tiny_elements_take_no_more_memory_than_any_may() {
+    let mut bytes = vec![0; 64 << 20];
+    // Groups without a character, of two bytes each; in memory each takes twelve times that.
+    let count = i32::try_from((bytes.len() - 4) / 2).unwrap();
+    bytes[..4].copy_from_slice(&count.to_be_bytes());
+    let decoded = DeleteGroupsRequest::decode(&mut Reader::new(&bytes), 1);
+    assert!(matches!(decoded, Err(DecodeError::Memory { .. })), "{:?}", decoded.err());
+    let layout = Layout::of::<DeleteGroupsRequest>();
+    let keep = |body: &[u8]| names::visit(&layout, 1, body, &mut Keep).map(|_| ());
+    let kept = keep(&bytes);
+    assert!(matches!(kept, Err(RewriteError::Decode(DecodeError::Memory { .. }))), "{kept:?}");
+    // A million of them are not too many.
+    let count = 1_000_000;
+    bytes[..4].copy_from_slice(&i32::to_be_bytes(count));
+    let count = usize::try_from(count).unwrap();
+    let decoded = DeleteGroupsRequest::decode(&mut Reader::new(&bytes[..4 + 2 * count]), 1);
+    assert_eq!(decoded.unwrap().groups_names.len(), count);
+    assert_eq!(keep(&bytes[..4 + 2 * count]), Ok(()));
+}
+
+struct Keep;
+
+impl Visitor for Keep {
+    fn text(&mut self, _: Entity, _: &str, _: &mut String) -> Verdict {
+        Verdict::Keep
+    }
+}
+
+/// Each field was put in its place among all that came before it, which took minutes.
+#[test]
+fn tagged_fields_in_the_wrong_order_are_put_in_order_at_once() {
+    const COUNT: u32 = 1 << 20;
+    let mut bytes = BytesMut::new();
+    let varint = |mut value: u32, bytes: &mut BytesMut| {
+        while value >= 0x80 {
+            bytes.put_u8(u8::try_from(value & 0x7f).unwrap() | 0x80);
+            value >>= 7;
+        }
+        bytes.put_u8(u8::try_from(value).unwrap());
+    };
+    varint(COUNT, &mut bytes);
+    for tag in (0..COUNT).rev() {
+        varint(tag, &mut bytes);
+        bytes.put_u8(0);
+    }
+    let mut fields = Vec::new();
+    Reader::new(&bytes).unknown_tagged_fields(&mut fields).unwrap();
+    assert!(fields.iter().map(|field| field.tag).eq(0..COUNT));
 }
