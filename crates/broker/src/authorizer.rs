@@ -5,6 +5,7 @@
 //! about a resource, everyone or nobody may use it, as the operator decided.
 
 mod acl;
+mod decisions;
 #[cfg(test)]
 mod tests;
 
@@ -16,7 +17,9 @@ pub(crate) use acl::{
     Permission, ResourcePattern, ResourceType, Subject,
 };
 
-use self::acl::WILDCARD;
+pub use self::decisions::Decisions;
+
+use self::acl::{WILDCARD, WILDCARD_PRINCIPAL};
 use crate::config::AuthorizationSettings;
 
 /// A name that stands for any other in [`Authorizer::allows_somewhere`].
@@ -36,7 +39,11 @@ pub(crate) struct Acls {
     count: usize,
 }
 
-type Entries = BTreeSet<AccessControlEntry>;
+/// The entries of a pattern, found by whom they are about.
+#[derive(Debug, Default)]
+pub(crate) struct Entries {
+    by_principal: BTreeMap<String, BTreeSet<AccessControlEntry>>,
+}
 
 /// What the ACLs say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,7 +140,7 @@ impl Acls {
     pub(crate) fn contains(&self, acl: &Acl) -> bool {
         let key = (acl.pattern.resource_type, acl.pattern.pattern_type);
         let entries = self.by_pattern.get(&key).and_then(|names| names.get(&acl.pattern.name));
-        entries.is_some_and(|entries| entries.contains(&acl.entry))
+        entries.is_some_and(|entries| entries.contain(&acl.entry))
     }
 
     /// How many there are.
@@ -156,12 +163,35 @@ impl Acls {
         &self,
         filter: &AclFilter,
     ) -> Vec<(ResourcePattern, Vec<AccessControlEntry>)> {
-        let patterns = self.iter().filter(|(pattern, _)| filter.takes_pattern(pattern));
-        let taken = patterns.map(|(pattern, entries)| {
-            let entries = entries.iter().filter(|entry| filter.takes_entry(entry));
-            (pattern, entries.cloned().collect::<Vec<_>>())
-        });
-        taken.filter(|(_, entries)| !entries.is_empty()).collect()
+        let mut taken = Vec::new();
+        for ((resource_type, pattern_type), names) in &self.by_pattern {
+            let (resource_type, pattern_type) = (*resource_type, *pattern_type);
+            let range = match filter.exact_name() {
+                Some(name) => names.range::<str, _>((Bound::Included(name), Bound::Included(name))),
+                None => names.range::<str, _>(..),
+            };
+            for (name, entries) in range {
+                if filter.takes_pattern(resource_type, pattern_type, name) {
+                    let entries = entries.iter().filter(|entry| filter.takes_entry(entry));
+                    let entries: Vec<_> = entries.cloned().collect();
+                    if !entries.is_empty() {
+                        let name = name.clone();
+                        taken
+                            .push((ResourcePattern { resource_type, pattern_type, name }, entries));
+                    }
+                }
+            }
+        }
+        taken
+    }
+
+    /// How many ACLs are looked at to find those that a filter takes, at most.
+    pub(crate) fn compared(&self, filter: &AclFilter) -> usize {
+        let entries = |name| {
+            let of_name = self.by_pattern.values().filter_map(move |names| names.get(name));
+            of_name.map(Entries::len).sum()
+        };
+        filter.exact_name().map_or(self.count, entries).max(1)
     }
 
     fn decide(
@@ -175,8 +205,7 @@ impl Acls {
         let mut is_about = false;
         for entries in self.covering(resource_type, name) {
             is_about = true;
-            let told = entries.iter().filter(|it| it.covers(operation) && it.names(subject));
-            for entry in told {
+            for entry in entries.of(subject).filter(|entry| entry.covers(operation)) {
                 match entry.permission {
                     Permission::Deny => return Verdict::Denied,
                     Permission::Allow => is_allowed = true,
@@ -217,9 +246,8 @@ impl Acls {
                 let is_named = |entry: &AccessControlEntry| {
                     entry.permission == permission
                         && (entry.operation == Operation::All || entry.operation == operation)
-                        && entry.names(subject)
                 };
-                entries.iter().any(is_named).then_some(name.as_str())
+                entries.of(subject).any(is_named).then_some(name.as_str())
             })
         };
         let denied: HashSet<&str> = of(PatternType::Literal, Permission::Deny).collect();
@@ -233,6 +261,53 @@ impl Acls {
         of(PatternType::Literal, Permission::Allow)
             .any(|name| name == WILDCARD || (!denied.contains(name) && is_free(name)))
             || of(PatternType::Prefixed, Permission::Allow).any(is_free)
+    }
+}
+
+impl Entries {
+    /// In their order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &AccessControlEntry> {
+        self.by_principal.values().flatten()
+    }
+
+    /// Those that are about the subject.
+    fn of(&self, subject: &Subject) -> impl Iterator<Item = &AccessControlEntry> {
+        let own = Some(&*subject.principal).filter(|own| *own != WILDCARD_PRINCIPAL);
+        let principals = own.into_iter().chain([WILDCARD_PRINCIPAL]);
+        let entries = principals.filter_map(|principal| self.by_principal.get(principal));
+        entries.flatten().filter(move |entry| entry.names(subject))
+    }
+
+    fn insert(&mut self, entry: AccessControlEntry) -> bool {
+        match self.by_principal.get_mut(&entry.principal) {
+            Some(entries) => entries.insert(entry),
+            None => {
+                let principal = entry.principal.clone();
+                self.by_principal.insert(principal, BTreeSet::from([entry]));
+                true
+            }
+        }
+    }
+
+    fn remove(&mut self, entry: &AccessControlEntry) -> bool {
+        let Some(entries) = self.by_principal.get_mut(&entry.principal) else { return false };
+        let is_removed = entries.remove(entry);
+        if entries.is_empty() {
+            self.by_principal.remove(&entry.principal);
+        }
+        is_removed
+    }
+
+    fn contain(&self, entry: &AccessControlEntry) -> bool {
+        self.by_principal.get(&entry.principal).is_some_and(|entries| entries.contains(entry))
+    }
+
+    fn is_empty(&self) -> bool {
+        self.by_principal.is_empty()
+    }
+
+    fn len(&self) -> usize {
+        self.by_principal.values().map(BTreeSet::len).sum()
     }
 }
 

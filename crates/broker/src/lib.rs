@@ -61,6 +61,8 @@ mod tests;
 mod topic_config;
 mod topic_logs;
 
+#[doc(hidden)]
+pub use authorizer::Decisions;
 pub use config::{Advertised, AuthorizationSettings, Config, ListenerConfig, SaslListener};
 pub use error::Error;
 pub use moldau_protocol::Uuid;

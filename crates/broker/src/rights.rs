@@ -12,7 +12,6 @@ use std::sync::atomic::Ordering;
 
 use crate::authorizer::{CLUSTER_NAME, Operation, ResourceType, Subject};
 use crate::security::Security;
-use crate::topic_config::shown;
 
 /// Decisions that a connection remembers. One that uses more names than that begins anew; a
 /// client uses some dozens.
@@ -61,9 +60,7 @@ impl Access {
         }
         let decided = self.security.allows(&self.subject, operation, resource_type, name);
         if !decided {
-            let (principal, address) = (&self.subject.principal, self.subject.address);
-            let name = shown(name);
-            tracing::info!(principal, %address, ?operation, ?resource_type, name, "denied");
+            self.security.log_denied(&self.subject, operation, resource_type, name);
         }
         remembered.keep(right, name, decided);
         self.count(decided)

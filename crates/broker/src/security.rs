@@ -4,9 +4,11 @@
 //! hold from the moment they are appended; the client is answered once they are durable. Both are
 //! kept whether the operator has switched authorization on or not.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use moldau_net::LogLimit;
 use moldau_protocol::ErrorCode;
 use moldau_storage::{Lsn, Storage};
 
@@ -18,9 +20,19 @@ use crate::config::Config;
 use crate::error::{Refusal, append_refusal};
 use crate::metadata_record::MetadataRecord;
 use crate::scram_credentials::{ScramChanges, ScramCredentials};
+use crate::topic_config::shown;
 
 /// Most ACLs: each takes some hundred bytes, and listing goes through all of them.
 const ACLS_MAX: usize = 100_000;
+
+/// Most ACLs that one request removes, as in Kafka; those that several of its filters take count
+/// for each of them, since the answer lists them so.
+const ACLS_DELETED_MAX: usize = 10_000;
+
+/// Most ACLs that the filters of one request are compared with while nobody else may look: it takes
+/// a tenth of a second. A filter that names its resource is compared with the ACLs of that name,
+/// another one with all.
+const ACLS_COMPARED_MAX: usize = 5_000_000;
 
 /// Most SCRAM credentials, which take as much.
 const CREDENTIALS_MAX: usize = 100_000;
@@ -40,6 +52,8 @@ pub(crate) struct Security {
     credentials: RwLock<Journaled<ScramCredentials>>,
     /// Requests for something that the client may not do.
     pub(crate) denials: AtomicU64,
+    /// By the type of what was denied, which tells the error that clients get.
+    denials_logged: BTreeMap<ResourceType, LogLimit>,
 }
 
 #[derive(Default)]
@@ -58,6 +72,7 @@ impl Security {
             generation: AtomicU64::new(0),
             credentials: RwLock::default(),
             denials: AtomicU64::new(0),
+            denials_logged: ResourceType::ALL.iter().map(|it| (*it, LogLimit::default())).collect(),
         }
     }
 
@@ -99,6 +114,23 @@ impl Security {
     ) -> bool {
         let Some(authorizer) = &self.authorizer else { return true };
         authorizer.allows(&read(&self.acls).state, subject, operation, resource_type, name)
+    }
+
+    /// Logs that something was denied, of each type of resource once in a while.
+    pub(crate) fn log_denied(
+        &self,
+        subject: &Subject,
+        operation: Operation,
+        resource_type: ResourceType,
+        name: &str,
+    ) {
+        let Some(limit) = self.denials_logged.get(&resource_type) else { return };
+        limit.log(|unlogged| {
+            let (principal, address, name) = (&subject.principal, subject.address, shown(name));
+            tracing::info!(
+                principal, %address, ?operation, ?resource_type, name, unlogged, "denied"
+            );
+        });
     }
 
     /// Whether the subject may do this to any resource of the type.
@@ -146,15 +178,14 @@ impl Security {
     /// that must be durable first.
     ///
     /// # Errors
-    /// A journal that takes nothing.
+    /// `INVALID_REQUEST` for too many, or a journal that takes nothing.
     pub(crate) fn delete_acls(
         &self,
         storage: &Storage,
         filters: &[AclFilter],
     ) -> Result<(Vec<Matching>, Option<Lsn>), Refusal> {
         let mut guard = write(&self.acls);
-        let found: Vec<Matching> =
-            filters.iter().map(|filter| guard.state.matching(filter)).collect();
+        let found = find(&guard.state, filters)?;
         let deleted = found.iter().flatten().flat_map(|(pattern, entries)| {
             entries.iter().map(|entry| Acl { pattern: pattern.clone(), entry: entry.clone() })
         });
@@ -215,6 +246,25 @@ impl Security {
         let credentials = credentials.state.snapshot().map(MetadataRecord::ScramCredentialsChanged);
         take(acls.chain(credentials).collect())
     }
+}
+
+/// The ACLs that filters take, filter by filter.
+fn find(acls: &Acls, filters: &[AclFilter]) -> Result<Vec<Matching>, Refusal> {
+    let too_many = |message| Err(Refusal::new(ErrorCode::InvalidRequest, message));
+    let compared = filters.iter().fold(0, |sum: usize, it| sum.saturating_add(acls.compared(it)));
+    if compared > ACLS_COMPARED_MAX {
+        return too_many("so many filters need the names of their resources".to_owned());
+    }
+    let (mut found, mut count) = (Vec::with_capacity(filters.len()), 0);
+    for filter in filters {
+        let matching = acls.matching(filter);
+        count += matching.iter().map(|(_, entries)| entries.len()).sum::<usize>();
+        if count > ACLS_DELETED_MAX {
+            return too_many(format!("a request removes at most {ACLS_DELETED_MAX} ACLs"));
+        }
+        found.push(matching);
+    }
+    Ok(found)
 }
 
 fn check_room(count: usize, added: usize, max: usize, what: &str) -> Result<(), Refusal> {

@@ -272,14 +272,24 @@ impl AclFilter {
         })
     }
 
-    /// Whether the filter takes ACLs of the pattern.
-    pub(crate) fn takes_pattern(&self, pattern: &ResourcePattern) -> bool {
-        let is_named = || self.name.as_ref().is_none_or(|name| *name == pattern.name);
-        self.resource_type.takes(&pattern.resource_type)
+    /// The only name that patterns can have which the filter takes, if there is one.
+    pub(crate) fn exact_name(&self) -> Option<&str> {
+        self.name.as_deref().filter(|_| self.pattern_type != WantedPattern::Match)
+    }
+
+    /// Whether the filter takes ACLs of a pattern.
+    pub(crate) fn takes_pattern(
+        &self,
+        resource_type: ResourceType,
+        pattern_type: PatternType,
+        name: &str,
+    ) -> bool {
+        let is_named = || self.name.as_ref().is_none_or(|wanted| wanted == name);
+        self.resource_type.takes(&resource_type)
             && match self.pattern_type {
                 WantedPattern::Any => is_named(),
-                WantedPattern::One(wanted) => wanted == pattern.pattern_type && is_named(),
-                WantedPattern::Match => self.is_covered_by(pattern),
+                WantedPattern::One(wanted) => wanted == pattern_type && is_named(),
+                WantedPattern::Match => self.is_covered_by(pattern_type, name),
             }
     }
 
@@ -291,11 +301,11 @@ impl AclFilter {
             && self.permission.takes(&entry.permission)
     }
 
-    fn is_covered_by(&self, pattern: &ResourcePattern) -> bool {
-        let Some(name) = &self.name else { return true };
-        match pattern.pattern_type {
-            PatternType::Literal => *name == pattern.name || pattern.name == WILDCARD,
-            PatternType::Prefixed => name.starts_with(&pattern.name),
+    fn is_covered_by(&self, pattern_type: PatternType, name: &str) -> bool {
+        let Some(wanted) = &self.name else { return true };
+        match pattern_type {
+            PatternType::Literal => wanted == name || name == WILDCARD,
+            PatternType::Prefixed => wanted.starts_with(name),
         }
     }
 }

@@ -213,6 +213,47 @@ fn a_deletion_tells_what_it_deleted_filter_by_filter() {
     assert_eq!(world.acls().resources, []);
 }
 
+fn delete(world: &World, filters: Vec<DeleteAclsFilter>) -> Vec<(ErrorCode, usize)> {
+    let deleted = world.ask(&DeleteAclsRequest { filters, ..DeleteAclsRequest::default() });
+    let results = deleted.filter_results.iter();
+    results.map(|result| (code(result.error_code), result.matching_acls.len())).collect()
+}
+
+/// Every filter took every ACL: the answer had as many of them as there are of both together.
+#[test]
+fn a_deletion_of_too_many_acls_deletes_none() {
+    let world = World::secured();
+    let names = (0..6_000).map(|number| format!("topic-{number}"));
+    let creations: Vec<_> = names.map(|name| allowance(TOPIC, &name, READ)).collect();
+    create(&world, creations);
+    let refused = (ErrorCode::InvalidRequest, 0);
+    assert_eq!(delete(&world, vec![deletion(ANY), deletion(TOPIC)]), [refused; 2]);
+    assert_eq!(world.acls().resources.len(), 6_000);
+    assert_eq!(delete(&world, vec![deletion(ANY)]), [(ErrorCode::None, 6_000)]);
+}
+
+/// The broker compared every filter with every ACL, and nobody was let in meanwhile.
+#[test]
+fn a_deletion_by_thousands_of_filters_names_their_resources() {
+    let world = World::secured();
+    let names = (0..1_000).map(|number| format!("topic-{number}"));
+    let creations: Vec<_> = names.map(|name| allowance(TOPIC, &name, READ)).collect();
+    create(&world, creations);
+    let of_nobody =
+        || DeleteAclsFilter { principal_filter: Some("User:nobody".to_owned()), ..deletion(ANY) };
+    let filters: Vec<_> = std::iter::repeat_with(of_nobody).take(10_000).collect();
+    let refused = (ErrorCode::InvalidRequest, 0);
+    assert_eq!(delete(&world, filters), vec![refused; 10_000]);
+    let named = (0..10_000).map(|number| DeleteAclsFilter {
+        resource_name_filter: Some(format!("topic-{number}")),
+        ..deletion(ANY)
+    });
+    let found = delete(&world, named.collect());
+    assert!(found.iter().all(|(code, _)| *code == ErrorCode::None));
+    assert_eq!(found.iter().map(|(_, count)| count).sum::<usize>(), 1_000);
+    assert_eq!(world.acls().resources, []);
+}
+
 fn upsertion(name: &str, mechanism: i8, iterations: i32) -> ScramCredentialUpsertion {
     ScramCredentialUpsertion {
         name: name.to_owned(),
