@@ -115,6 +115,12 @@ impl NetworkThreads {
     /// idle; what is still open after `patience` is cut off. Blocks the calling thread, which
     /// must not be one of these. Returns the number of connections that were cut off.
     pub fn drain(self, patience: Duration) -> usize {
+        self.finish(patience)
+    }
+
+    /// The same for callers that have something to do on the threads after it: what is still open
+    /// is cut off when this is dropped.
+    pub fn finish(&self, patience: Duration) -> usize {
         let inner = &self.handle.inner;
         inner.shutdown.advance(Phase::Draining);
         let deadline = Instant::now() + patience;

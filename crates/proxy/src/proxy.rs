@@ -3,7 +3,9 @@
 use std::fmt;
 use std::future::{pending, poll_fn};
 use std::net::SocketAddr;
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use moldau_net::{
     AdminPages, Listener, NetworkThreads, Phase, ReloadPage, ReloadWanted, serve_admin,
@@ -16,6 +18,10 @@ use crate::metrics::{self, ClusterReading, Metrics, add};
 use crate::running::{Reloaded, Running};
 use crate::traces::Tracer;
 
+/// How long the last traces may take to reach the collector, beyond the drain. Whoever stops the
+/// process allows for little more than the drain.
+const LAST_TRACES_WITHIN: Duration = Duration::from_secs(2);
+
 /// A running proxy. Dropping it stops everything at once; [`Proxy::drain`] does it gently.
 pub struct Proxy {
     threads: NetworkThreads,
@@ -26,6 +32,9 @@ pub struct Proxy {
     admin: Option<(SocketAddr, SocketAddr)>,
     /// Guards the queue of those who ask for a reload; held while it is looked at.
     reloads_wanted: Mutex<mpsc::Receiver<ReloadWanted>>,
+    tracer: Arc<Tracer>,
+    /// Guards what is disconnected once the traces that waited at the end are sent.
+    exported: Mutex<Receiver<()>>,
     /// Held while a configuration is put in force and what it begins is handed over, so that these
     /// keep their order. No network thread wants it.
     reloading: Mutex<()>,
@@ -51,22 +60,34 @@ impl Proxy {
         let threads = NetworkThreads::start("moldau-proxy", network_threads)?;
         let (handle, metrics) = (threads.handle(), Arc::new(Metrics::default()));
         let (tracer, spans) = Tracer::new(Arc::clone(&metrics));
-        let exporting = Arc::clone(&tracer);
-        let running = Running::new(handle.clone(), Arc::clone(&metrics), tracer);
+        let (exporting, of_running) = (Arc::clone(&tracer), Arc::clone(&tracer));
+        let running = Running::new(handle.clone(), Arc::clone(&metrics), of_running);
         let running = Arc::new(Mutex::new(running));
         let admin = admin.zip(listener.as_ref().map(Listener::local_addr));
         let (_, begun) = lock(&running).apply(config)?;
         begun.hand_over(&handle)?;
-        handle.spawn_on_blocking(0, move || exporting.export(spans))?;
+        let (exports, exported) = sync_channel(0);
+        handle.spawn_on_blocking(0, move || async move {
+            exporting.export(spans).await;
+            drop(exports);
+        })?;
         let (reload, reloads_wanted) = ReloadWanted::channel();
         if let Some(listener) = listener {
             let (own, net) = (Arc::clone(&metrics), Arc::clone(handle.metrics()));
             let pages = Pages { running: Arc::clone(&running), own, net, reload };
             serve_admin(&handle, listener, pages)?;
         }
-        let reloads_wanted = Mutex::new(reloads_wanted);
-        let reloading = Mutex::default();
-        Ok(Self { threads, network_threads, running, metrics, admin, reloads_wanted, reloading })
+        Ok(Self {
+            threads,
+            network_threads,
+            running,
+            metrics,
+            admin,
+            reloads_wanted: Mutex::new(reloads_wanted),
+            tracer,
+            exported: Mutex::new(exported),
+            reloading: Mutex::default(),
+        })
     }
 
     /// Waits until someone who knows the token asks at the admin port for a reload. Who asked waits
@@ -114,6 +135,7 @@ impl Proxy {
     }
 
     /// Stops accepting and lets requests in flight finish for as long as the configuration allows.
+    /// What the traces still hold is sent then, within two seconds.
     /// Returns the number of connections that had to be cut off.
     #[must_use]
     pub fn drain(self) -> usize {
@@ -123,7 +145,12 @@ impl Proxy {
         }
         let drain_timeout = running.drain_timeout;
         drop(running);
-        self.threads.drain(drain_timeout)
+        let cut_off = self.threads.finish(drain_timeout);
+        self.tracer.end();
+        // A collector that takes nothing does not keep the process from its end; what is done when
+        // nobody holds the other side is told by an error.
+        let _sent = lock(&self.exported).recv_timeout(LAST_TRACES_WITHIN);
+        cut_off
     }
 
     fn apply(&self, config: Config) -> Result<Reloaded, Error> {

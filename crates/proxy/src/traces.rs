@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use moldau_net::{HttpUrl, LogLimit, Principal};
+use moldau_net::{HttpUrl, LogLimit, Phase, Principal, Shutdown};
 use moldau_protocol::ApiKey;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -63,6 +63,8 @@ pub(crate) struct Tracer {
     traces: Mutex<Option<Traces>>,
     metrics: Arc<Metrics>,
     failures: LogLimit,
+    /// The end of the sessions, after which nothing more comes.
+    ended: Shutdown,
 }
 
 /// The spans of a tracer that wait.
@@ -79,6 +81,7 @@ impl Tracer {
             traces: Mutex::new(None),
             metrics,
             failures: LogLimit::default(),
+            ended: Shutdown::new(),
         };
         (Arc::new(tracer), Waiting(waiting))
     }
@@ -114,13 +117,25 @@ impl Tracer {
         }
     }
 
-    /// Sends what waits, for as long as the tracer is there.
+    /// Has what waits sent at once, and nothing after it.
+    pub(crate) fn end(&self) {
+        self.ended.advance(Phase::Stopped);
+    }
+
+    /// Sends what waits until the tracer has ended.
     pub(crate) async fn export(self: Arc<Self>, Waiting(mut waiting): Waiting) {
         let mut spans = Vec::new();
-        loop {
-            waiting.recv_many(&mut spans, 1).await;
+        while self.ended.phase() == Phase::Running {
+            tokio::select! {
+                _ = waiting.recv_many(&mut spans, 1) => {}
+                () = self.ended.reached(Phase::Stopped) => {}
+            }
             // Nobody wakes this task for each of those that follow.
-            sleep(BATCH_WAIT).await;
+            tokio::select! {
+                () = sleep(BATCH_WAIT) => {}
+                () = self.ended.reached(Phase::Stopped) => {}
+            }
+            spans.extend(waiting.try_recv().ok());
             while !spans.is_empty() {
                 while spans.len() < BATCH_MAX
                     && let Ok(span) = waiting.try_recv()

@@ -115,3 +115,34 @@ fn clients_are_served_while_the_collector_takes_nothing() {
     await_counter(&proxy, "spans_dropped_total", 2);
     await_counter(&proxy, "spans_sent_total", 0);
 }
+
+/// Spans wait for others before they are sent, and the end came sooner.
+#[test]
+fn the_last_requests_reach_the_collector_before_the_end() {
+    let (broker, (address, messages)) = (heart(), collector("200 OK"));
+    let proxy = traced(&broker, address);
+    let mut client = Client::connect(bootstrap(&proxy));
+    for _ in 0..3 {
+        client.call(4, &HeartbeatRequest::default());
+    }
+    drop(client);
+    assert_eq!(proxy.drain(), 0);
+    let spans = messages.try_iter().map(|(_, message)| {
+        message["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap().len()
+    });
+    assert_eq!(spans.sum::<usize>(), 3);
+}
+
+#[test]
+fn a_collector_that_never_answers_does_not_keep_the_proxy_from_its_end() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let broker = heart();
+    let proxy = traced(&broker, silent.local_addr().unwrap());
+    let mut client = Client::connect(bootstrap(&proxy));
+    client.call(4, &HeartbeatRequest::default());
+    drop(client);
+    let (ended, ends) = sync_channel(1);
+    std::thread::spawn(move || ended.send(proxy.drain()));
+    // An answer is waited for as long as this otherwise.
+    assert_eq!(ends.recv_timeout(Duration::from_secs(9)), Ok(0));
+}
