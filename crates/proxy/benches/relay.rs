@@ -46,15 +46,15 @@ const RECORD_BYTES: usize = 1024;
 const TOPIC: &str = "orders";
 
 const RELAY_THREAD: &str = "bare-relay";
-const PROXY_THREAD: &str = "moldau-proxy-";
+pub(crate) const PROXY_THREAD: &str = "moldau-proxy-";
 
 /// A request that the client repeats, and the answer that the broker gives to each.
-struct Workload {
+pub(crate) struct Workload {
     name: String,
     /// Bytes of records in the request or the answer, as the client knows them.
     record_bytes: usize,
-    request: Vec<u8>,
-    answer: Vec<u8>,
+    pub(crate) request: Vec<u8>,
+    pub(crate) answer: Vec<u8>,
     /// The answer of a broker that holds sealed records.
     sealed_answer: Vec<u8>,
 }
@@ -103,7 +103,7 @@ fn measure(workload: &Workload, keys: &Keys, rounds: usize, requests: usize) {
     let megabytes = (workload.record_bytes * requests) as f64 / f64::from(1 << 20);
     let leg = |address: SocketAddr, thread: &str| {
         let before = cpu_time(thread);
-        drive(address, workload, requests);
+        drive(address, workload, requests, WINDOW);
         (cpu_time(thread) - before).as_secs_f64() * 1e3 / megabytes
     };
     let (mut relays, mut proxies, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
@@ -136,7 +136,7 @@ fn median(values: &mut [f64]) -> f64 {
 }
 
 /// CPU time of all threads of this process whose name begins with `name`.
-fn cpu_time(name: &str) -> Duration {
+pub(crate) fn cpu_time(name: &str) -> Duration {
     let tasks = fs::read_dir("/proc/self/task").expect("a Linux kernel");
     let nanoseconds = tasks.filter_map(|task| {
         let task = task.ok()?.path();
@@ -146,14 +146,14 @@ fn cpu_time(name: &str) -> Duration {
     Duration::from_nanos(nanoseconds.sum())
 }
 
-/// Keeps a window of requests in flight until all are answered.
-fn drive(address: SocketAddr, workload: &Workload, requests: usize) {
+/// Keeps `window` requests in flight until all are answered.
+pub(crate) fn drive(address: SocketAddr, workload: &Workload, requests: usize, window: usize) {
     let mut stream = TcpStream::connect(address).expect("it listens");
     stream.set_nodelay(true).expect("a TCP socket");
     let mut answer = vec![0; workload.answer.len()];
     let mut sent = 0;
     for answered in 0..requests {
-        while sent < requests && sent < answered + WINDOW {
+        while sent < requests && sent < answered + window {
             stream.write_all(&workload.request).expect("it reads");
             sent += 1;
         }
@@ -162,7 +162,7 @@ fn drive(address: SocketAddr, workload: &Workload, requests: usize) {
 }
 
 /// Answers every request with the same bytes; all have the same correlation id.
-fn broker(answer: Vec<u8>) -> SocketAddr {
+pub(crate) fn broker(answer: Vec<u8>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("it is bound");
     thread::spawn(move || {
@@ -223,7 +223,7 @@ fn relay(upstream: SocketAddr) -> SocketAddr {
     address
 }
 
-fn proxy(upstream: SocketAddr, filters: Vec<Arc<dyn Filter>>) -> Proxy {
+pub(crate) fn proxy(upstream: SocketAddr, filters: Vec<Arc<dyn Filter>>) -> Proxy {
     let bootstrap = SocketAddr::from(([127, 0, 0, 1], 0));
     let gateway = Gateway::Ports { bootstrap, advertised_host: None, broker_port_start: 0 };
     Proxy::start(Config {
@@ -246,13 +246,13 @@ fn request_bytes<Q: Request>(version: i16, request: &Q) -> Vec<u8> {
 }
 
 /// The keys of the sealing proxy and of the records that the broker holds.
-struct Keys {
+pub(crate) struct Keys {
     kms: Arc<MemoryKms>,
     sealing: SealingKey,
 }
 
 impl Keys {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let (uuid, key) = (
             "a7a3b1c2-0001-4a6b-8c3d-1f2e3d4c5b6a",
             "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVoyMzQ1Njc=",
@@ -303,7 +303,7 @@ fn name(api: &str, partitions: usize, batches: usize, records: usize) -> String 
     format!("{api}, {partitions} x {batches} x {records} KB")
 }
 
-fn fetch(keys: &Keys, partitions: usize, batches: usize, records: usize) -> Workload {
+pub(crate) fn fetch(keys: &Keys, partitions: usize, batches: usize, records: usize) -> Workload {
     let batch = batch(records);
     let answer = |batch: &Bytes| {
         let data = PartitionData {
@@ -327,7 +327,7 @@ fn fetch(keys: &Keys, partitions: usize, batches: usize, records: usize) -> Work
     }
 }
 
-fn produce(partitions: usize, batches: usize, records: usize) -> Workload {
+pub(crate) fn produce(partitions: usize, batches: usize, records: usize) -> Workload {
     let data = (0..partitions).map(|index| PartitionProduceData {
         index: index.try_into().expect("a small number"),
         records: Some(batch(records).repeat(batches).into()),

@@ -97,6 +97,7 @@ impl Default for Metrics {
 }
 
 /// Adds to a counter that orders nothing else.
+#[inline(never)]
 pub(crate) fn add(counter: &AtomicU64, amount: u64) {
     counter.fetch_add(amount, Ordering::Relaxed);
 }
