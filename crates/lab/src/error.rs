@@ -52,6 +52,9 @@ pub enum Error {
         /// Its answer.
         reason: String,
     },
+    /// The output of another tool that cannot be read.
+    #[error("{0}")]
+    Output(String),
     /// A result document that this crate did not write, or of another format version.
     #[error("result document: {0}")]
     Document(String),

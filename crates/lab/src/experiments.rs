@@ -9,6 +9,7 @@ mod control;
 pub mod cores;
 pub mod file;
 pub mod fronts;
+pub mod imports;
 pub mod overhead;
 pub mod partitions;
 mod rounds;
@@ -37,21 +38,27 @@ impl Progress for Silent {
     fn step(&mut self, _done: u32, _total: u32, _what: &str) {}
 }
 
-/// Writes `result.json`, `report.html` and `report.md` into `directory`, which is made.
+/// Writes `result.json`, `report.html` and `report.md` into `directory`, which is made, and for
+/// other tools `latency.hlog` and `series.csv` where the result has such.
 ///
 /// # Errors
 /// [`Error::Machine`] when a file cannot be written.
 pub fn save(result: &RunResult, directory: &Path) -> Result<(), Error> {
     std::fs::create_dir_all(directory)
         .map_err(Error::machine(format!("making {}", directory.display())))?;
-    for (name, content) in [
-        ("result.json", result.to_json()?),
-        ("report.html", report::html(result)?),
-        ("report.md", report::markdown(result)),
-    ] {
+    let files = [
+        ("result.json", Some(result.to_json()?)),
+        ("report.html", Some(report::html(result)?)),
+        ("report.md", Some(report::markdown(result))),
+        ("latency.hlog", report::histogram_log(result)),
+        ("series.csv", report::series_csv(result)),
+    ];
+    for (name, content) in files {
         let path = directory.join(name);
-        std::fs::write(&path, content)
-            .map_err(Error::machine(format!("writing {}", path.display())))?;
+        if let Some(content) = content {
+            std::fs::write(&path, content)
+                .map_err(Error::machine(format!("writing {}", path.display())))?;
+        }
     }
     Ok(())
 }

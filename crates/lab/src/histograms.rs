@@ -61,6 +61,12 @@ impl Durations {
         self.histogram.value_at_quantile(quantile)
     }
 
+    /// The mean duration in ns; 0 without samples.
+    #[must_use]
+    pub fn mean_ns(&self) -> f64 {
+        self.histogram.mean()
+    }
+
     /// The figures that tables show.
     #[must_use]
     pub fn summary(&self) -> Summary {

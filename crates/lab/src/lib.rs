@@ -17,8 +17,10 @@
 //!   verdict; `punctuality`: what a run is worth whose generator was late.
 //! - [`sizing`]: what a proxy's processor time is made of, and how many cores a load takes.
 //! - [`survey`]: the same loads on several systems, and what published claims come to there.
+//! - [`imported`], [`omb`]: outputs of other tools, and results as the OpenMessaging Benchmark has.
 //! - [`run`], [`partitions`], [`result`], [`report`]: one JSON document, and everything that is
 //!   made from it alone.
+//! - [`figures`], [`compared`], [`history`]: two results side by side, and many over time.
 //!
 //! # Invariants
 //! - An operation's intended time never moves; response times count from it.
@@ -31,17 +33,22 @@
 
 pub mod bare_disk;
 pub mod checks;
+pub mod compared;
 pub mod cpu;
 pub mod environment;
 mod error;
 pub mod experiments;
 mod faulty_relay;
+pub mod figures;
 pub mod generator;
 pub mod histograms;
+pub mod history;
+pub mod imported;
 pub mod ledger;
 pub mod metric;
 pub mod null_sink;
 pub mod objective;
+pub mod omb;
 pub mod partitions;
 pub mod payload;
 mod punctuality;

@@ -1,14 +1,20 @@
 //! Reports, made from a result document alone: for a terminal, as Markdown, and as one HTML file
-//! that needs no network.
+//! that needs no network. Beside them: comparisons, histories and reference pages of several
+//! results, and the raw course of a result for other tools.
 
 mod added;
 mod chart;
+mod compared;
 mod figure;
 mod fronts;
 mod grid;
+mod history;
 mod html;
+mod imported;
+mod logs;
 mod markdown;
 mod partitions;
+mod reference;
 mod self_test;
 mod sentence;
 mod sizing;
@@ -23,6 +29,7 @@ use grid::Grid;
 fn grids(result: &RunResult) -> Vec<Grid> {
     match result.survey() {
         Some(record) => survey::grids(result, record),
+        None if result.imported().is_some() => imported::grids(result),
         None => fronts::grids(result),
     }
 }
@@ -30,8 +37,12 @@ fn grids(result: &RunResult) -> Vec<Grid> {
 #[cfg(test)]
 pub(crate) mod sample;
 
+pub use compared::compared;
+pub use history::{history, history_html};
 pub use html::html;
+pub use logs::{histogram_log, series_csv};
 pub use markdown::markdown;
+pub use reference::reference_page;
 pub use sentence::sentence;
 pub use sizing::sizing;
 pub use text::text;

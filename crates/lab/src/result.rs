@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::checks::{Check, Verdict};
 use crate::environment::Environment;
 use crate::error::Error;
+use crate::imported::ImportedRecord;
 use crate::ledger::Audit;
 use crate::metric::Comparison;
 use crate::partitions::PartitionsRecord;
@@ -92,6 +93,8 @@ pub enum Experiment {
     File(Question),
     /// How do loads that differ in one setting compare, and do published claims hold?
     Survey(SurveyRecord),
+    /// What do the outputs of other tools say?
+    Imported(ImportedRecord),
 }
 
 /// What an experiment file says of itself.
@@ -159,6 +162,15 @@ impl RunResult {
     pub fn survey(&self) -> Option<&SurveyRecord> {
         match &self.experiment {
             Experiment::Survey(record) => Some(record),
+            _ => None,
+        }
+    }
+
+    /// The figures of other tools, if it is made of such.
+    #[must_use]
+    pub fn imported(&self) -> Option<&ImportedRecord> {
+        match &self.experiment {
+            Experiment::Imported(record) => Some(record),
             _ => None,
         }
     }

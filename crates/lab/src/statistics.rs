@@ -8,13 +8,16 @@
 //! the variance that resampling loses, and the percentiles are those that Student's t implies.
 //! The plain percentile bootstrap of five pairs misses the truth three times as often as it says.
 
+pub mod change_points;
 mod distributions;
 pub mod least_squares;
 pub mod scalability;
+mod unpaired;
 
 use serde::{Deserialize, Serialize};
 
 pub use distributions::{normal_cdf, student_t_quantile};
+pub use unpaired::{UnpairedEffect, unpaired_effect};
 
 /// Fewest pairs that give an interval.
 pub const PAIRS_MIN: usize = 3;

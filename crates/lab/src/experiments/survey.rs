@@ -146,6 +146,12 @@ pub struct Settings {
     /// How long such a wait may take, ms.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fetch_max_wait_ms: Option<u32>,
+    /// Time before the measured window, ms; that of the survey if it is left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warmup_ms: Option<u64>,
+    /// The measured window, ms; that of the survey if it is left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window_ms: Option<u64>,
 }
 
 /// Everything that a run of a survey needs to know.
@@ -272,8 +278,10 @@ impl SurveyFile {
 
     fn workload(&self, settings: &Settings, quick: bool) -> Workload {
         let share = if quick { QUICK_SHARE } else { 1 };
-        let window_ms = (self.window_ms / share).max(self.window_ms.min(QUICK_WINDOW_MS_MIN));
-        settings.workload(self.warmup_ms / share, window_ms)
+        let warmup_ms = settings.warmup_ms.unwrap_or(self.warmup_ms);
+        let window_ms = settings.window_ms.unwrap_or(self.window_ms);
+        let window_ms = (window_ms / share).max(window_ms.min(QUICK_WINDOW_MS_MIN));
+        settings.workload(warmup_ms / share, window_ms)
     }
 }
 
@@ -298,6 +306,8 @@ impl Settings {
             consumers: self.consumers.or(base.consumers),
             fetch_min_bytes: self.fetch_min_bytes.or(base.fetch_min_bytes),
             fetch_max_wait_ms: self.fetch_max_wait_ms.or(base.fetch_max_wait_ms),
+            warmup_ms: self.warmup_ms.or(base.warmup_ms),
+            window_ms: self.window_ms.or(base.window_ms),
         }
     }
 

@@ -4,6 +4,7 @@ use super::chart::{self, Chart};
 use super::figure::{bytes, number, thousands};
 use super::fronts;
 use super::grid::Grid;
+use super::imported;
 use super::partitions;
 use super::self_test;
 use super::sentence;
@@ -40,6 +41,8 @@ pub fn html(result: &RunResult) -> Result<String, Error> {
         body += &survey::html(result, record);
     } else if let Some(record) = &result.self_test {
         body += &self_test::html(result, record, &mut charts);
+    } else if result.imported().is_some() {
+        body.extend(imported::grids(result).iter().map(Grid::html));
     } else {
         body.extend(fronts::grids(result).iter().map(Grid::html));
         for (index, case) in result.cases().into_iter().enumerate() {
@@ -47,23 +50,33 @@ pub fn html(result: &RunResult) -> Result<String, Error> {
         }
     }
     body += &checks(result);
-    body += &audit(result);
+    if result.imported().is_none() {
+        body += &audit(result);
+    }
     body += &environment(result);
+    let made = format!(
+        "Made by moldau lab from result document {}, format {}.",
+        result.id, result.format_version
+    );
+    Ok(page(title(result), &body, &made, &charts))
+}
+
+/// A whole page that needs nothing else.
+pub(super) fn page(title: &str, body: &str, made: &str, charts: &[Chart]) -> String {
     let data = serde_json::json!({ "charts": charts }).to_string().replace('<', "\\u003c");
-    Ok(format!(
+    format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>{title}</title>\n<style>{PLOT_STYLE}\n{STYLE}</style>\n</head>\n<body>\n<main>\n\
-         {body}\n<footer>Made by moldau lab from result document {id}, format {version}. \
+         {body}\n<footer>{made} \
          <details><summary>Licence of the chart library uPlot</summary><pre>{license}</pre>\
          </details></footer>\n</main>\n\
          <script type=\"application/json\" id=\"data\">{data}</script>\n\
          <script>{PLOT_SCRIPT}</script>\n<script>{SCRIPT}</script>\n</body>\n</html>\n",
-        title = escape(title(result)),
-        id = escape(&result.id),
-        version = result.format_version,
+        title = escape(title),
+        made = escape(made),
         license = escape(PLOT_LICENSE),
-    ))
+    )
 }
 
 /// The question.
@@ -77,6 +90,7 @@ pub(super) fn title(result: &RunResult) -> &str {
         Experiment::SelfTest(test) => test.question(),
         Experiment::File(file) => &file.question,
         Experiment::Survey(record) => &record.question,
+        Experiment::Imported(_) => "What do the outputs of other tools say?",
     }
 }
 

@@ -58,6 +58,9 @@ fn append_checks(lines: &mut Vec<String>, result: &RunResult) {
         lines
             .push(format!("| {} | {} | {} | {outcome} |", check.name, check.found, check.demanded));
     }
+    if result.imported().is_some() {
+        return;
+    }
     let audit = &result.audit;
     lines.push(String::new());
     lines.push(format!(
@@ -77,10 +80,16 @@ fn append_checks(lines: &mut Vec<String>, result: &RunResult) {
     ));
 }
 
-fn append_environment(lines: &mut Vec<String>, result: &RunResult) {
+/// Where and with what a result was measured.
+pub(super) fn environment(result: &RunResult) -> String {
     let environment = &result.environment;
-    lines.extend([String::new(), "## Environment".into(), String::new()]);
-    lines.push(format!(
+    if result.imported().is_some() {
+        return format!(
+            "not told by the tools. Imported by binary {}.",
+            environment.binary_version
+        );
+    }
+    format!(
         "{} processors ({}), {} of memory, Linux {}, {} on {}; generator and systems on {}. \
          Binary {}. Seed {}.",
         environment.processors,
@@ -92,7 +101,12 @@ fn append_environment(lines: &mut Vec<String>, result: &RunResult) {
         if environment.shared_host { "the same machine" } else { "different machines" },
         environment.binary_version,
         result.seed,
-    ));
+    )
+}
+
+fn append_environment(lines: &mut Vec<String>, result: &RunResult) {
+    lines.extend([String::new(), "## Environment".into(), String::new()]);
+    lines.push(environment(result));
     for arm in &result.arms {
         lines.push(format!("\n- **{}**: {}", arm.name, arm.description));
     }

@@ -38,6 +38,7 @@ pub fn sentence(result: &RunResult) -> String {
                 Experiment::SelfTest(_) => objectives(result),
                 Experiment::Cores => super::sizing::sentence(result),
                 Experiment::Survey(record) => super::survey::sentence(result, record),
+                Experiment::Imported(record) => super::imported::sentence(result, record),
                 Experiment::File(file) => {
                     format!("Expected: {} Found: {}", file.hypothesis.trim(), objectives(result))
                 }

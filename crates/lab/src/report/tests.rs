@@ -158,3 +158,111 @@ fn goals_are_counted_and_missed_ones_named() {
     let expected = " 1 of 2 goals are reached; missed: other: 1.60 x (<= 1.5 x relay).";
     assert!(text.contains(expected), "{text}");
 }
+
+/// Three outputs of the benchmark, of which the last is faster.
+fn imported_result() -> RunResult {
+    let outputs = [900, 1_000, 1_100].map(|rate| {
+        let text = format!(
+            "{{\"workload\": \"w & v\", \"driver\": \"d\", \"messageSize\": 1024, \"topics\": 10, \
+             \"publishRate\": [{rate}], \"consumeRate\": [{rate}], \
+             \"aggregatedPublishLatency50pct\": 1.5}}"
+        );
+        crate::imported::read("omb.json", &text).unwrap()
+    });
+    crate::experiments::imports::result(outputs.to_vec(), "0.1.0", 0).unwrap()
+}
+
+#[test]
+fn imported_outputs_are_told_with_what_they_hide() {
+    let result = imported_result();
+    let back = RunResult::from_json(&result.to_json().unwrap()).unwrap();
+    assert!(back == result);
+    let page = html(&result).unwrap();
+    let told = [text(&result), markdown(&result), page.clone()];
+    for report in &told {
+        for part in ["coordinated omission", "1,000", "send to acknowledgement p50", "900 to 1,100"]
+        {
+            assert!(report.contains(part), "{part} in {report}");
+        }
+    }
+    assert!(page.contains("w &amp; v") && !page.contains("Every record of every run"));
+    assert!(sentence(&result).starts_with("Imported 3 outputs of OpenMessaging Benchmark"));
+}
+
+#[test]
+fn a_comparison_tells_what_is_worse_and_what_could_not_be_seen() {
+    use crate::compared::{Choice, compare};
+
+    let mut second = sample::result();
+    for run in second.runs.iter_mut().filter(|run| run.arm == "proxy") {
+        run.processes.iter_mut().for_each(|usage| usage.cpu_ns += usage.cpu_ns / 4);
+    }
+    second.environment.kernel = "9.9".into();
+    let found = compared(&compare(&sample::result(), &second, &Choice::default(), 1));
+    for part in ["worse in 4 (broker CPU of", "conditions: kernel.", "WORSE", "9.9"] {
+        assert!(found.contains(part), "{part} in {found}");
+    }
+    second.verdict = Verdict::Invalid;
+    let refused = compared(&compare(&sample::result(), &second, &Choice::default(), 1));
+    assert!(refused.starts_with("Not comparable: the second result (20260131-235959) is not"));
+}
+
+#[test]
+fn a_history_draws_every_figure_and_needs_neither_script_nor_network() {
+    let results: Vec<RunResult> = (0..12_u64)
+        .map(|day| {
+            let mut result = sample::result();
+            result.id = format!("day-{day}");
+            result.started_unix_ms += day * 86_400_000;
+            for run in &mut result.runs {
+                // Never twice the same, or nothing could come about by chance.
+                run.produced_records +=
+                    day % 3 + if day < 6 { 0 } else { run.produced_records / 8 };
+            }
+            result
+        })
+        .collect();
+    let found = crate::history::history(&results, 1);
+    let told = history(&found);
+    for part in ["12 results", "produced records, records/s", "day-6", "better", "▁▁▁▁▁▁█"]
+    {
+        assert!(told.contains(part), "{part} in {told}");
+    }
+    let page = history_html(&found);
+    assert!(page.len() < 1 << 20 && page.contains("<circle") && page.contains("class=\"better\""));
+    for outside in ["src=", "href=", "@import", "url("] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    let few = history(&crate::history::history(&results[..2], 1));
+    assert!(few.contains("no figure has 6 results"), "{few}");
+}
+
+#[test]
+fn every_figure_of_a_reference_page_leads_to_its_result() {
+    let mut refused = sample::result();
+    refused.verdict = Verdict::Invalid;
+    let results = [
+        ("a/result.json".to_owned(), sample::result()),
+        ("b/result.json".to_owned(), imported_result()),
+        ("c/result.json".to_owned(), refused),
+    ];
+    let page = reference_page(&results);
+    let figures =
+        page.lines().filter(|line| line.starts_with("| direct") || line.starts_with("| d "));
+    let mut cells = 0;
+    for cell in figures.flat_map(|line| line.split(" | ").skip(1)) {
+        assert!(cell.starts_with('-') || cell.contains("](a/") || cell.contains("](b/"), "{cell}");
+        cells += 1;
+    }
+    assert!(cells > 8, "{page}");
+    for part in [
+        "Conditions: not told by the tools",
+        "publish p99, ms",
+        "20,000 records/s at fixed intended times",
+        "The figures do not hold",
+        "([result 20260131-235959](c/result.json))",
+    ] {
+        assert!(page.contains(part), "{part} in {page}");
+    }
+    assert!(!page.contains("](c/result.json) ("), "no figure of a result that does not hold");
+}

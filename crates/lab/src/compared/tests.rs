@@ -1,0 +1,149 @@
+//! Comparisons of made-up results with themselves and with changed ones.
+
+use super::*;
+use crate::experiments::imports;
+use crate::imported;
+use crate::report::sample;
+
+fn compared(second: &RunResult) -> Compared {
+    compare(&sample::result(), second, &Choice::default(), 1)
+}
+
+fn outcomes(compared: &Compared, of: Outcome) -> Vec<(String, Metric)> {
+    let found = compared.contrasts.iter().flat_map(|contrast| {
+        contrast.differences.iter().map(move |it| (contrast.second.arm.clone(), it))
+    });
+    found.filter(|(_, it)| it.outcome == of).map(|(arm, it)| (arm, it.metric)).collect()
+}
+
+/// The sample with this share of the proxy's processor time.
+fn with_proxy_cpu(share: u64) -> RunResult {
+    let mut result = sample::result();
+    for (index, run) in (0..).zip(&mut result.runs) {
+        for usage in run.processes.iter_mut().filter(|usage| usage.role == "proxy") {
+            usage.cpu_ns = usage.cpu_ns / 100 * share + index * 10_000;
+        }
+    }
+    result
+}
+
+#[test]
+fn a_result_differs_in_nothing_from_itself() {
+    let compared = compared(&sample::result());
+    assert!(compared.refusals.is_empty() && compared.environments.is_empty());
+    assert_eq!(compared.contrasts.len(), 4);
+    assert_eq!(outcomes(&compared, Outcome::Worse), []);
+    assert_eq!(outcomes(&compared, Outcome::Better), []);
+    assert_eq!(compared.verdict(), Verdict::Ok);
+    assert!(compared.warnings.iter().any(|warning| warning.contains("same result")));
+    // From the intended time, not from sending.
+    let metrics: Vec<Metric> =
+        compared.contrasts[0].differences.iter().map(|it| it.metric).collect();
+    assert!(metrics.contains(&Metric::ResponseP99) && !metrics.contains(&Metric::ServiceP99));
+}
+
+#[test]
+fn what_became_worse_is_named_and_what_became_better_is_no_failure() {
+    let worse = compared(&with_proxy_cpu(120));
+    let of_proxy = ("proxy".to_owned(), Metric::ProxyCpu);
+    assert_eq!(outcomes(&worse, Outcome::Worse), [of_proxy.clone(), of_proxy.clone()]);
+    assert_eq!(worse.verdict(), Verdict::ObjectiveFailed);
+    let better = compared(&with_proxy_cpu(80));
+    assert_eq!(outcomes(&better, Outcome::Better), [of_proxy.clone(), of_proxy]);
+    assert_eq!(better.verdict(), Verdict::Ok);
+    let contrast = better.contrasts.iter().find(|it| it.first.arm == "proxy").unwrap();
+    let cpu = contrast.differences.iter().find(|it| it.metric == Metric::ProxyCpu).unwrap();
+    let ratio = cpu.log_ratio.unwrap().mean.exp();
+    assert!((ratio - 0.8).abs() < 0.01, "{ratio}");
+}
+
+#[test]
+fn other_machines_are_told_and_other_loads_are_refused() {
+    let mut second = sample::result();
+    second.environment.kernel = "9.9".into();
+    second.environment.cpu_model = "another".into();
+    for run in second.runs.iter_mut().filter(|run| run.case == sample::FIXED) {
+        run.workload.partitions = 8;
+        run.workload.window_ms += 1;
+    }
+    let compared = compared(&second);
+    let names: Vec<&str> = compared.environments.iter().map(|row| row[0].as_str()).collect();
+    assert_eq!(names, ["processors", "kernel"]);
+    let refused: Vec<&str> =
+        compared.contrasts.iter().filter_map(|it| it.refusal.as_deref()).collect();
+    assert_eq!(refused, ["partitions: 4, 8"; 2]);
+    assert_eq!(compared.verdict(), Verdict::Ok);
+}
+
+#[test]
+fn results_that_do_not_hold_are_compared_with_nothing() {
+    let mut second = sample::result();
+    second.verdict = Verdict::Invalid;
+    let compared = compared(&second);
+    assert_eq!(compared.refusals, ["the second result (20260131-235959) is not valid"]);
+    assert_eq!((compared.contrasts.len(), compared.verdict()), (0, Verdict::Invalid));
+}
+
+#[test]
+fn cases_and_arms_of_other_names_are_compared_where_they_are_named() {
+    let mut second = sample::result();
+    for run in &mut second.runs {
+        run.arm = run.arm.replace("proxy", "gateway");
+    }
+    let compared = compared(&second);
+    assert!(compared.warnings[0].contains("proxy (first)"), "{:?}", compared.warnings);
+    assert!(compared.warnings[0].contains("gateway (second)"), "{:?}", compared.warnings);
+    let arms = Some(["proxy".into(), "gateway".into()]);
+    let chosen =
+        compare(&sample::result(), &second, &Choice { arms: arms.clone(), cases: None }, 1);
+    assert_eq!(chosen.contrasts.len(), 2);
+    assert!(chosen.contrasts.iter().all(|it| it.first.case == it.second.case));
+    let cases = Some([sample::FIXED.into(), "Produce at full speed".into()]);
+    let chosen = compare(&sample::result(), &second, &Choice { arms, cases }, 1);
+    assert!(
+        chosen.contrasts[0].refusal.as_ref().unwrap().starts_with("consume: ") || {
+            chosen.contrasts[0].refusal.as_ref().unwrap().contains("pace: ")
+        }
+    );
+    assert_eq!(chosen.verdict(), Verdict::Invalid);
+    let cases = Some(["x".into(), "y".into()]);
+    let none = compare(&sample::result(), &second, &Choice { arms: None, cases }, 1);
+    assert!(none.refusals[0].contains("--cases"));
+}
+
+/// An output of the benchmark with so many records of 1 KB per second, and this median.
+fn output(records: f64, p50: f64) -> String {
+    format!(
+        "{{\"workload\": \"w\", \"driver\": \"d\", \"messageSize\": 1024, \"publishRate\": \
+         [{records}], \"consumeRate\": [0], \"aggregatedPublishLatency50pct\": {p50}}}"
+    )
+}
+
+fn imported(outputs: &[String]) -> RunResult {
+    let outputs = outputs.iter().map(|text| imported::read("f", text).unwrap()).collect();
+    imports::result(outputs, "1", 0).unwrap()
+}
+
+#[test]
+fn imported_outputs_are_compared_from_sending_with_their_warnings() {
+    let first = imported(&[output(1e3, 2.0), output(1e3, 2.1), output(1e3, 1.9)]);
+    let mut second = sample::result();
+    second.runs.retain(|run| run.case == sample::FIXED && run.arm == "direct");
+    let compared = compare(&first, &second, &Choice::default(), 1);
+    let contrast = &compared.contrasts[0];
+    assert_eq!((contrast.refusal.as_ref(), contrast.differences[0].runs), (None, [3, 6]));
+    let metrics: Vec<Metric> = contrast.differences.iter().map(|it| it.metric).collect();
+    assert_eq!(metrics, [Metric::ProduceRecords, Metric::ProduceThroughput, Metric::ServiceP50]);
+    assert!(compared.warnings.iter().any(|it| it.contains("coordinated omission")));
+    let smaller = imported(&[output(1e3, 2.0).replace("1024", "100")]);
+    let refused = compare(&smaller, &second, &Choice::default(), 1);
+    assert_eq!(refused.contrasts[0].refusal.as_deref(), Some("record_bytes: 100, 1024"));
+}
+
+#[test]
+fn single_runs_show_nothing() {
+    let one = imported(&[output(1e3, 2.0)]);
+    let compared = compare(&one, &imported(&[output(2e3, 1.0)]), &Choice::default(), 1);
+    assert_eq!(compared.contrasts[0].differences[0].log_ratio, None);
+    assert_eq!(compared.verdict(), Verdict::Invalid);
+}

@@ -1,0 +1,71 @@
+//! Outputs of other tools as a result document, which reports are made of and comparisons read.
+
+use crate::checks::{Check, Verdict, Weight};
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::imported::{ImportedRecord, Output};
+use crate::ledger::Audit;
+use crate::result::{Arm, Experiment, FORMAT_VERSION, RunResult, result_id};
+
+/// A result document of imported outputs. Nothing was audited, and the machine is not known.
+///
+/// # Errors
+/// [`Error::Output`] where there are none.
+pub fn result(
+    outputs: Vec<Output>,
+    version: &str,
+    measured_unix_ms: u64,
+) -> Result<RunResult, Error> {
+    if outputs.is_empty() {
+        return Err(Error::Output("there is nothing to import".into()));
+    }
+    let mut arms: Vec<Arm> = Vec::new();
+    for output in &outputs {
+        if arms.iter().all(|arm| arm.name != output.arm) {
+            arms.push(Arm::of(&output.arm, format!("as told by {}", output.tool.name())));
+        }
+    }
+    let checks = warnings(&outputs);
+    Ok(RunResult {
+        format_version: FORMAT_VERSION,
+        id: result_id(measured_unix_ms),
+        experiment: Experiment::Imported(ImportedRecord { outputs }),
+        started_unix_ms: measured_unix_ms,
+        elapsed_ms: 0,
+        seed: 1,
+        quick: false,
+        environment: Environment { binary_version: version.into(), ..Environment::default() },
+        arms,
+        runs: Vec::new(),
+        set_aside: Vec::new(),
+        comparisons: Vec::new(),
+        verdict: Verdict::of(&checks),
+        checks,
+        audit: Audit::default(),
+        partitions: None,
+        sizing: None,
+        connections: Vec::new(),
+        self_test: None,
+    })
+}
+
+/// Each warning once, as a note with the files that it is about.
+fn warnings(outputs: &[Output]) -> Vec<Check> {
+    let mut found: Vec<(&str, Vec<&str>)> = Vec::new();
+    for output in outputs {
+        for warning in &output.warnings {
+            match found.iter_mut().find(|(known, _)| known == warning) {
+                Some((_, files)) => files.push(&output.file),
+                None => found.push((warning, vec![&output.file])),
+            }
+        }
+    }
+    let note = |(warning, files): (&str, Vec<&str>)| Check {
+        name: warning.into(),
+        passed: false,
+        weight: Weight::Note,
+        found: files.join(", "),
+        demanded: "to be known to whoever compares".into(),
+    };
+    found.into_iter().map(note).collect()
+}

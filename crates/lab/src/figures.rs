@@ -1,0 +1,108 @@
+//! The figures of a result, whoever measured them: what comparisons across results, histories and
+//! reference pages are made of.
+//!
+//! The replicate is the run. A figure of a result is the series of its values over the runs of one
+//! case and arm, or over the outputs of a tool that were imported together.
+
+use crate::metric::{Metric, Unit};
+use crate::punctuality::{is_late, latencies_are_withheld};
+use crate::result::{Experiment, RunResult};
+use crate::run::RunRecord;
+use crate::statistics::float;
+use crate::workload::Workload;
+
+/// One figure of one case and arm, a value for each run that has it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    /// The case.
+    pub case: String,
+    /// The arm.
+    pub arm: String,
+    /// The figure.
+    pub metric: Metric,
+    /// Its values, in the order of the runs.
+    pub values: Vec<f64>,
+}
+
+/// Case and arm of everything that a result has runs of, in their order.
+#[must_use]
+pub fn places(result: &RunResult) -> Vec<(&str, &str)> {
+    let of_runs = result.runs.iter().map(|run| (run.case.as_str(), run.arm.as_str()));
+    let outputs = result.imported().into_iter().flat_map(|record| &record.outputs);
+    let mut places = Vec::new();
+    for place in of_runs.chain(outputs.map(|it| (it.case.as_str(), it.arm.as_str()))) {
+        if !places.contains(&place) {
+            places.push(place);
+        }
+    }
+    places
+}
+
+/// What was offered in a case to an arm; `None` of imported outputs, which do not tell it whole.
+#[must_use]
+pub fn workload<'a>(result: &'a RunResult, case: &'a str, arm: &'a str) -> Option<&'a Workload> {
+    result.runs_of(case, arm).next().map(|run| &run.workload)
+}
+
+/// All figures of a result that have a value, by case, arm and figure.
+#[must_use]
+pub fn all(result: &RunResult) -> Vec<Series> {
+    let of_place = |(case, arm): (&str, &str)| {
+        let series = METRICS.map(|metric| Series {
+            case: case.into(),
+            arm: arm.into(),
+            metric,
+            values: values(result, case, arm, metric),
+        });
+        series.into_iter().filter(|series| !series.values.is_empty())
+    };
+    places(result).into_iter().flat_map(of_place).collect()
+}
+
+fn values(result: &RunResult, case: &str, arm: &str, metric: Metric) -> Vec<f64> {
+    if let Experiment::Imported(record) = &result.experiment {
+        let outputs = record.outputs.iter().filter(|it| it.case == case && it.arm == arm);
+        let figures = outputs.flat_map(|output| &output.figures);
+        return figures.filter(|it| it.metric == metric).map(|it| it.value).collect();
+    }
+    let runs: Vec<&RunRecord> = result.runs_of(case, arm).collect();
+    if metric.unit() == Unit::Milliseconds && latencies_are_withheld(&runs) {
+        return Vec::new();
+    }
+    runs.iter().filter_map(|run| metric.of(run).or_else(|| service(run, metric))).collect()
+}
+
+/// From sending on also at a fixed rate, where it hides what waits to be sent: it is what other
+/// tools measure.
+fn service(run: &RunRecord, metric: Metric) -> Option<f64> {
+    let latency = run.latency.as_ref().filter(|_| !is_late(run))?;
+    let summary = latency.service.summary;
+    let nanos = match metric {
+        Metric::ServiceP50 => summary.p50_ns,
+        Metric::ServiceP99 => summary.p99_ns,
+        Metric::ServiceP999 => summary.p999_ns,
+        _ => return None,
+    };
+    (summary.count > 0).then_some(float(nanos) / 1e6)
+}
+
+/// Figures in the order of tables.
+const METRICS: [Metric; 17] = [
+    Metric::ProduceRecords,
+    Metric::ProduceThroughput,
+    Metric::ConsumeRecords,
+    Metric::ConsumeThroughput,
+    Metric::ResponseP50,
+    Metric::ResponseP99,
+    Metric::ResponseP999,
+    Metric::ServiceP50,
+    Metric::ServiceP99,
+    Metric::ServiceP999,
+    Metric::EndToEndP50,
+    Metric::EndToEndP99,
+    Metric::EndToEndP999,
+    Metric::BrokerCpu,
+    Metric::ProxyCpu,
+    Metric::GeneratorCpu,
+    Metric::CompressionRatio,
+];

@@ -1,0 +1,234 @@
+//! Many results over time: each figure as a line, and where it changed for good.
+//!
+//! Results belong to one line only if the machine and what was offered are the same; another
+//! processor begins another line.
+
+use crate::checks::Verdict;
+use crate::figures;
+use crate::metric::Metric;
+use crate::result::RunResult;
+use crate::statistics::change_points::{SIDE_MIN, change_points};
+use crate::statistics::median;
+
+/// Level of all tests of a history together.
+const LEVEL: f64 = 0.05;
+
+/// What many results came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct History {
+    /// The figures, each in the order of time.
+    pub lines: Vec<Line>,
+    /// Results that were read and used.
+    pub results: usize,
+    /// Results that were left out, each with the reason.
+    pub left_out: Vec<String>,
+}
+
+/// One figure of one case and arm over time, on one machine.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    /// The case.
+    pub case: String,
+    /// The arm.
+    pub arm: String,
+    /// The figure.
+    pub metric: Metric,
+    /// The machine, for people.
+    pub machine: String,
+    /// Its values by time.
+    pub points: Vec<Point>,
+    /// Where it changed.
+    pub changes: Vec<Change>,
+    /// What was offered, as text; lines of other loads are other lines.
+    load: String,
+}
+
+/// A figure of one result.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Point {
+    /// The result.
+    pub id: String,
+    /// Version of the binary that was measured.
+    pub version: String,
+    /// When it was measured, ms since 1970.
+    pub unix_ms: u64,
+    /// Median over its runs.
+    pub value: f64,
+    /// Lowest and highest run.
+    pub range: [f64; 2],
+}
+
+/// A change of a figure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Change {
+    /// The first point after it.
+    pub at: usize,
+    /// Median from the change before to this one.
+    pub before: f64,
+    /// Median from here to the next change.
+    pub after: f64,
+    /// How often as clear a change comes about by chance.
+    pub p: f64,
+}
+
+impl Change {
+    /// Whether it is for the worse.
+    #[must_use]
+    pub fn is_worse(&self, metric: Metric) -> bool {
+        (self.after > self.before) == metric.unit().less_is_better()
+    }
+}
+
+/// Lays results over time, in whatever order they come.
+#[must_use]
+pub fn history(results: &[RunResult], seed: u64) -> History {
+    let mut ordered: Vec<&RunResult> = results.iter().collect();
+    ordered.sort_by_key(|result| result.started_unix_ms);
+    let mut history = History { lines: Vec::new(), results: 0, left_out: Vec::new() };
+    for result in ordered {
+        match result.verdict {
+            Verdict::Ok | Verdict::ObjectiveFailed => {
+                history.results += 1;
+                append(&mut history.lines, result);
+            }
+            Verdict::RecordsLost => history.left_out.push(format!("{}: lost records", result.id)),
+            Verdict::Invalid => history.left_out.push(format!("{}: not valid", result.id)),
+            Verdict::Environment => {
+                history.left_out.push(format!("{}: did not happen", result.id));
+            }
+        }
+    }
+    let tested = history.lines.iter().filter(|line| line.points.len() >= 2 * SIDE_MIN).count();
+    let tested = u32::try_from(tested.max(1)).unwrap_or(u32::MAX);
+    for line in &mut history.lines {
+        line.changes = changes(&line.points, LEVEL / f64::from(tested), seed);
+    }
+    history
+}
+
+fn append(lines: &mut Vec<Line>, result: &RunResult) {
+    let machine = machine(result);
+    for series in figures::all(result) {
+        let load = figures::workload(result, &series.case, &series.arm);
+        let load = load.map_or_else(String::new, |load| format!("{load:?}"));
+        let fold = |pick: fn(f64, f64) -> f64| series.values.iter().copied().reduce(pick);
+        let (Some(low), Some(high)) = (fold(f64::min), fold(f64::max)) else { continue };
+        let point = Point {
+            id: result.id.clone(),
+            version: result.environment.binary_version.clone(),
+            unix_ms: result.started_unix_ms,
+            value: median(&series.values),
+            range: [low, high],
+        };
+        let is_same = |line: &&mut Line| {
+            (&line.case, &line.arm, line.metric) == (&series.case, &series.arm, series.metric)
+                && (&line.machine, &line.load) == (&machine, &load)
+        };
+        match lines.iter_mut().find(is_same) {
+            Some(line) => line.points.push(point),
+            None => lines.push(Line {
+                case: series.case,
+                arm: series.arm,
+                metric: series.metric,
+                machine: machine.clone(),
+                points: vec![point],
+                changes: Vec::new(),
+                load,
+            }),
+        }
+    }
+}
+
+fn machine(result: &RunResult) -> String {
+    let it = &result.environment;
+    match it.processors {
+        0 => "a machine that is not told".into(),
+        processors => {
+            format!("{processors} x {}, {} on {}", it.cpu_model, it.file_system, it.device)
+        }
+    }
+}
+
+fn changes(points: &[Point], level: f64, seed: u64) -> Vec<Change> {
+    let values: Vec<f64> = points.iter().map(|point| point.value).collect();
+    let found = change_points(&values, level, seed);
+    let ends: Vec<usize> = found.iter().map(|it| it.at).chain([values.len()]).collect();
+    let mut start = 0;
+    let mut changes = Vec::new();
+    for (change, end) in found.iter().zip(ends.iter().skip(1)) {
+        let segment = |from: usize, to: usize| median(values.get(from..to).unwrap_or_default());
+        changes.push(Change {
+            at: change.at,
+            before: segment(start, change.at),
+            after: segment(change.at, *end),
+            p: change.p,
+        });
+        start = change.at;
+    }
+    changes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::sample;
+
+    /// A result of day `day` whose proxy takes `share` of the usual processor time.
+    fn result(day: u64, share: f64) -> RunResult {
+        let mut result = sample::result();
+        result.started_unix_ms += day * 86_400_000;
+        result.id = format!("day-{day}");
+        let mut random = fastrand::Rng::with_seed(day);
+        for usage in result.runs.iter_mut().flat_map(|run| &mut run.processes) {
+            if usage.role == "proxy" {
+                let noise = 1.0 + 0.01 * (random.f64() - 0.5);
+                usage.cpu_ns = format!("{:.0}", 260e6 * share * noise).parse().unwrap();
+            }
+        }
+        result
+    }
+
+    fn proxy_cpu(history: &History) -> &Line {
+        let of = |line: &&Line| line.metric == Metric::ProxyCpu && line.case == sample::FIXED;
+        history.lines.iter().find(of).unwrap()
+    }
+
+    #[test]
+    fn a_step_is_told_with_its_result_and_its_size() {
+        let mut results: Vec<RunResult> =
+            (0..16).map(|day| result(day, if day < 10 { 1.0 } else { 1.1 })).collect();
+        results.reverse();
+        let history = history(&results, 1);
+        assert_eq!((history.results, history.left_out.len()), (16, 0));
+        let line = proxy_cpu(&history);
+        let [change] = line.changes.as_slice() else { panic!("{:?}", line.changes) };
+        assert_eq!(line.points[change.at].id, "day-10");
+        assert!((change.after / change.before - 1.1).abs() < 0.01 && change.is_worse(line.metric));
+        // Nothing else changed.
+        assert_eq!(history.lines.iter().filter(|line| !line.changes.is_empty()).count(), 2);
+    }
+
+    #[test]
+    fn another_machine_and_another_load_begin_lines_of_their_own() {
+        let mut results: Vec<RunResult> = (0..3).map(|day| result(day, 1.0)).collect();
+        results[1].environment.cpu_model = "another".into();
+        for run in &mut results[2].runs {
+            run.workload.record_bytes = 2048;
+        }
+        let history = history(&results, 1);
+        let of_proxy = history
+            .lines
+            .iter()
+            .filter(|line| line.metric == Metric::ProxyCpu && line.case == sample::FIXED);
+        assert_eq!(of_proxy.map(|line| line.points.len()).collect::<Vec<_>>(), [1, 1, 1]);
+    }
+
+    #[test]
+    fn results_that_do_not_hold_are_left_out_by_name() {
+        let mut broken = result(1, 1.0);
+        broken.verdict = Verdict::Invalid;
+        let history = history(&[result(0, 1.0), broken], 1);
+        assert_eq!(history.left_out, ["day-1: not valid"]);
+        assert_eq!(proxy_cpu(&history).points.len(), 1);
+    }
+}
