@@ -1,5 +1,6 @@
 //! The command line.
 
+mod results;
 mod run;
 mod self_test;
 
@@ -11,6 +12,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use moldau_lab::experiments::fronts::Front;
 
 use crate::units;
+pub(crate) use results::{
+    CompareOptions, HistoryOptions, OmbOptions, PageOptions, ResultImportOptions,
+};
 pub(crate) use run::{PeerOptions, RunOptions};
 pub(crate) use self_test::{NullSinkOptions, RelayOptions, SelftestChoice, SelftestOptions};
 
@@ -206,6 +210,16 @@ pub(crate) enum LabQuestion {
     Size(SizeOptions),
     /// Run an experiment file: what one setting at a time does, or whether published claims hold.
     Run(RunOptions),
+    /// Run workloads of the OpenMessaging Benchmark as they are.
+    Omb(OmbOptions),
+    /// Read outputs of other tools as a result, with what they keep from their reader.
+    Import(ResultImportOptions),
+    /// What differs between two results?
+    Compare(CompareOptions),
+    /// What changed over many results?
+    History(HistoryOptions),
+    /// Make a performance reference page in Markdown from results.
+    Page(PageOptions),
     /// Does the laboratory itself keep its promises?
     Selftest(SelftestOptions),
     /// Rebuild the report of a run from its result file.

@@ -11,6 +11,8 @@ mod experiment_file;
 pub(crate) mod groups;
 pub(crate) mod lab;
 mod lab_cores;
+mod lab_omb;
+mod lab_results;
 pub(crate) mod produce;
 pub(crate) mod proxy;
 pub(crate) mod proxy_import;

@@ -27,8 +27,7 @@ use std::path::Path;
 use anyhow::anyhow;
 use serde::de::DeserializeOwned;
 
-use problem::At;
-pub(crate) use problem::{Problem, nearest, none_of};
+pub(crate) use problem::{At, Problem, nearest, none_of};
 pub(crate) use sources::{Mark, Sources, mark};
 
 /// Reads a configuration file, parses it, and makes settings of its keys.

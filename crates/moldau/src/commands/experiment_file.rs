@@ -34,7 +34,7 @@ pub(super) enum Asked {
     /// What one key of the broker's configuration does.
     Factor(ExperimentFile),
     /// What loads do on systems, which stand in the order of the file.
-    Survey(SurveyFile, Vec<SystemFile>),
+    Survey(Box<SurveyFile>, Vec<SystemFile>),
 }
 
 impl Asked {
@@ -61,17 +61,22 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Asked> {
     parse(&path.display().to_string(), &config::text(path)?, directory)
 }
 
-/// What tells the two kinds of experiment files apart.
-#[derive(Deserialize)]
+/// What tells the two kinds of experiment files apart, and workloads of others from both.
+#[derive(Default, Deserialize)]
 struct Kind {
     factor: Option<IgnoredAny>,
     systems: Option<IgnoredAny>,
+    #[serde(rename = "partitionsPerTopic")]
+    partitions_per_topic: Option<IgnoredAny>,
 }
 
 /// Reads the text of an experiment file; paths in it are those from `directory`.
 fn parse(name: &str, text: &str, directory: &Path) -> anyhow::Result<Asked> {
     // What is no mapping of keys is told by the parse that follows.
-    let kind = config::parse(text).unwrap_or(Kind { factor: None, systems: None });
+    let kind: Kind = config::parse(text).unwrap_or_default();
+    if kind.partitions_per_topic.is_some() {
+        bail!("{name} is a workload of the OpenMessaging Benchmark; run it with: moldau lab omb");
+    }
     if kind.factor.is_some() || kind.systems.is_none() {
         let file: ExperimentFile = parsed(name, text)?;
         check(&file).with_context(|| name.to_owned())?;
@@ -81,7 +86,7 @@ fn parse(name: &str, text: &str, directory: &Path) -> anyhow::Result<Asked> {
     file.check().with_context(|| name.to_owned())?;
     let systems = file.systems.iter().map(|system| read_system(system, directory));
     let systems = systems.collect::<anyhow::Result<_>>().with_context(|| name.to_owned())?;
-    Ok(Asked::Survey(file, systems))
+    Ok(Asked::Survey(Box::new(file), systems))
 }
 
 fn parsed<T: serde::de::DeserializeOwned>(name: &str, text: &str) -> anyhow::Result<T> {
@@ -89,7 +94,7 @@ fn parsed<T: serde::de::DeserializeOwned>(name: &str, text: &str) -> anyhow::Res
 }
 
 /// A system by its name, or by the path of its file, which ends in `.yaml`.
-fn read_system(name: &str, directory: &Path) -> anyhow::Result<SystemFile> {
+pub(super) fn read_system(name: &str, directory: &Path) -> anyhow::Result<SystemFile> {
     if Path::new(name).extension().is_some_and(|extension| extension == "yaml") {
         let path = directory.join(name);
         return parse_system(&path.display().to_string(), &config::text(&path)?);

@@ -18,11 +18,11 @@ use moldau_lab::systems::{Durability, Installations, KafkaInstallation, Kroxylic
 use moldau_lab::{bare_disk, checks::Verdict, null_sink, relay, report};
 
 use super::experiment_file::{self, Asked};
-use super::lab_cores;
+use super::{lab_cores, lab_omb, lab_results};
 use crate::arguments::{
-    CeilingOptions, CoresOptions, LabQuestion, NullSinkOptions, OverheadOptions, PartChoice,
-    PartitionsOptions, Peer, PeerOptions, RelayOptions, RunOptions, SelftestChoice,
-    SelftestOptions, SizeOptions, StorageOptions,
+    CeilingOptions, CoresOptions, LabQuestion, NullSinkOptions, OmbOptions, OverheadOptions,
+    PartChoice, PartitionsOptions, Peer, PeerOptions, RelayOptions, ResultImportOptions,
+    RunOptions, SelftestChoice, SelftestOptions, SizeOptions, StorageOptions,
 };
 
 /// The stall of `--stall` begins this long after its run, in the middle of the window.
@@ -38,6 +38,11 @@ pub(crate) fn run(question: LabQuestion) -> anyhow::Result<ExitCode> {
         LabQuestion::Cores(options) => cores(&options),
         LabQuestion::Size(options) => size(&options),
         LabQuestion::Run(options) => run_file(&options),
+        LabQuestion::Omb(options) => omb(&options),
+        LabQuestion::Import(options) => import(&options),
+        LabQuestion::Compare(options) => lab_results::compare_two(&options),
+        LabQuestion::History(options) => lab_results::history_of(&options),
+        LabQuestion::Page(options) => lab_results::page(&options),
         LabQuestion::Relay(options) => bare_relay(options),
         LabQuestion::NullSink(options) => null_sink(options),
         LabQuestion::Selftest(options) => self_test(&options),
@@ -193,7 +198,7 @@ fn run_file(options: &RunOptions) -> anyhow::Result<ExitCode> {
         Asked::Survey(file, systems) => {
             let installations = installations(&options.peers)?;
             let plan = survey::Plan {
-                file,
+                file: *file,
                 systems,
                 installations,
                 version,
@@ -205,6 +210,42 @@ fn run_file(options: &RunOptions) -> anyhow::Result<ExitCode> {
         }
     };
     answer(&result, &options.out, options.json)
+}
+
+fn omb(options: &OmbOptions) -> anyhow::Result<ExitCode> {
+    let translation = lab_omb::read(options)?;
+    for remark in &translation.survey.remarks {
+        eprintln!("note: {remark}");
+    }
+    if options.check {
+        print!("{}", lab_omb::described(&translation));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let work = WorkDirectory::make(&options.out)?;
+    let mut installations = installations(&options.peers)?;
+    installations.external = translation.external;
+    let plan = survey::Plan {
+        file: translation.survey,
+        systems: translation.systems,
+        installations,
+        version: version(),
+        work_directory: work.path.clone(),
+        seed: 1,
+        quick: false,
+    };
+    let result = survey::run(&plan, &mut Bar::new())?;
+    let exit = answer(&result, &options.out, options.json)?;
+    let directory = options.out.join(&result.id).join("omb");
+    std::fs::create_dir_all(&directory).with_context(|| directory.display().to_string())?;
+    for (name, document) in moldau_lab::omb::documents(&result.runs)? {
+        let path = directory.join(name);
+        std::fs::write(&path, document).with_context(|| path.display().to_string())?;
+    }
+    Ok(exit)
+}
+
+fn import(options: &ResultImportOptions) -> anyhow::Result<ExitCode> {
+    answer(&lab_results::import(options)?, &options.out, options.json)
 }
 
 fn bare_relay(options: RelayOptions) -> anyhow::Result<ExitCode> {

@@ -23,6 +23,12 @@ impl Problem {
         Self { place: place_of(value.referenced), text }
     }
 
+    /// A problem in a line, counted from 1, within a text that is one value to YAML.
+    pub(crate) fn in_line(line: usize, text: impl Into<String>) -> Self {
+        let place = u64::try_from(line).ok().map(|line| (line, 1));
+        Self { place, text: text.into() }
+    }
+
     /// A problem that the parser of YAML found in `text`.
     pub(crate) fn of_parser(error: &Error, text: &str) -> Self {
         let error = error.without_snippet();

@@ -14,6 +14,7 @@ mod hostile_frames;
 mod importing;
 
 mod key_file;
+mod lab_results;
 mod ledger;
 mod listeners;
 mod partitions;

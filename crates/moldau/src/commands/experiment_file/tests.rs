@@ -59,6 +59,12 @@ fn every_published_experiment_and_every_system_can_be_run() {
 }
 
 #[test]
+fn a_workload_of_the_benchmark_is_told_what_runs_it() {
+    let problem = refused("name: w\ntopics: 1\npartitionsPerTopic: 16\nmessageSize: 1024\n");
+    assert!(problem.starts_with("test.yaml is a workload") && problem.ends_with("moldau lab omb"));
+}
+
+#[test]
 fn an_unknown_key_is_refused_with_its_line() {
     let broken = PROFILES.replacen("hypothesis:", "hypotesis:", 1);
     let line = line_of(PROFILES, "hypothesis:");

@@ -1,0 +1,339 @@
+//! Files in the shapes of the benchmark's own are read, and what has no equal is told by line.
+
+use clap::Parser;
+use moldau_lab::payload::Filler;
+use moldau_lab::workload::{Acks, Codec};
+
+use super::*;
+use crate::arguments::{Arguments, Command, LabQuestion};
+
+const WORKLOAD: &str = "\
+name: 1 producer / 1 consumers on 1 topic
+
+topics: 1
+partitionsPerTopic: 16
+keyDistributor: \"NO_KEY\"
+messageSize: 1024
+payloadFile: \"payload/payload-1Kb.data\"
+subscriptionsPerTopic: 1
+consumerPerSubscription: 1
+producersPerTopic: 1
+producerRate: 50000
+consumerBacklogSizeGB: 0
+testDurationMinutes: 15
+";
+
+const DRIVER: &str = "\
+name: Kafka
+driverClass: io.openmessaging.benchmark.driver.kafka.KafkaBenchmarkDriver
+
+# Kafka client-specific configuration
+replicationFactor: 3
+reset: true
+
+topicConfig: |
+  min.insync.replicas=2
+
+commonConfig: |
+  bootstrap.servers=localhost:9092,other:9092
+  default.api.timeout.ms=600000
+
+producerConfig: |
+  acks=all
+  # as large as it goes
+  linger.ms = 10
+  batch.size: 1048576
+  compression.type=lz4
+
+consumerConfig: |
+  auto.offset.reset=earliest
+  enable.auto.commit=false
+  fetch.min.bytes=100000
+";
+
+/// Topics, partitions, bytes, subscriptions, consumers, producers, rate, backlog in GB, minutes:
+/// what the benchmark's own files combine.
+const SHAPES: [[u64; 9]; 24] = [
+    [1, 1, 100, 1, 1, 1, 50_000, 0, 15],
+    [1, 1, 1024, 1, 1, 1, 50_000, 0, 5],
+    [1, 16, 1024, 1, 1, 1, 50_000, 0, 15],
+    [1, 16, 100, 1, 1, 1, 50_000, 0, 15],
+    [1, 10, 1024, 1, 1, 1, 10_000, 0, 5],
+    [1, 100, 1024, 1, 4, 4, 200_000, 0, 15],
+    [1, 100, 1024, 1, 4, 4, 200_000, 512, 5],
+    [1, 10_000, 1024, 1, 4, 4, 2_000_000, 0, 15],
+    [1, 3, 100, 1, 1, 3, 50_000, 0, 15],
+    [1, 6, 20, 1, 1, 1, 50_000, 0, 15],
+    [1, 1000, 1024, 1, 100, 100, 250_000, 0, 5],
+    [1, 5000, 1024, 1, 100, 100, 250_000, 0, 5],
+    [1, 2000, 512, 1, 1, 1, 50_000, 0, 15],
+    [10, 16, 1024, 1, 1, 1, 50_000, 0, 15],
+    [10, 3, 100, 1, 1, 1, 1_000_000, 64, 15],
+    [10, 3, 4096, 1, 1, 1, 1_000_000, 0, 15],
+    [10, 3, 1024, 2, 1, 1, 200_000, 0, 15],
+    [10, 3, 100, 1, 2, 1, 1_000, 0, 15],
+    [13, 24, 128, 1, 1, 1, 0, 0, 15],
+    [20, 10, 50, 1, 1, 1, 3_000_000, 0, 15],
+    [100, 1, 1024, 1, 1, 1, 50_000, 0, 15],
+    [1_000, 1, 1024, 1, 4, 4, 100_000, 0, 5],
+    [1_000_000, 1, 1024, 1, 4, 4, 2_000_000, 0, 5],
+    [1, 1, 1024, 1, 1, 1, 0, 0, 5],
+];
+
+const KEYS: [&str; 9] = [
+    "topics",
+    "partitionsPerTopic",
+    "messageSize",
+    "subscriptionsPerTopic",
+    "consumerPerSubscription",
+    "producersPerTopic",
+    "producerRate",
+    "consumerBacklogSizeGB",
+    "testDurationMinutes",
+];
+
+/// What is wrong, by lines and keys.
+fn refused<T>(parsed: Result<T, Vec<Problem>>) -> Vec<String> {
+    let problems = parsed.err().unwrap_or_default();
+    problems.iter().map(ToString::to_string).collect()
+}
+
+fn options(arguments: &[&str]) -> OmbOptions {
+    let all = ["moldau", "lab", "omb"].iter().chain(arguments);
+    match Arguments::try_parse_from(all).unwrap().command {
+        Command::Lab(LabQuestion::Omb(options)) => options,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Translates files with these texts.
+fn translated(
+    workloads: &[&str],
+    drivers: &[&str],
+    arguments: &[&str],
+) -> anyhow::Result<Translation> {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: String, text: &str| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let mut all: Vec<String> = Vec::new();
+    for (index, text) in workloads.iter().enumerate() {
+        all.push(write(format!("workload-{index}.yaml"), text));
+    }
+    for (index, text) in drivers.iter().enumerate() {
+        all.extend(["-d".into(), write(format!("driver-{index}.yaml"), text)]);
+    }
+    let all: Vec<&str> = all.iter().map(String::as_str).chain(arguments.iter().copied()).collect();
+    read(&options(&all))
+}
+
+#[test]
+fn a_workload_becomes_a_load_whose_rate_is_the_total() {
+    let workload = workload::parse(WORKLOAD).unwrap();
+    let expected = Settings {
+        records_per_second: Some(50_000),
+        record_bytes: Some(1024),
+        payload: Some(Filler::Text),
+        topics: Some(1),
+        partitions: Some(16),
+        producers: Some(1),
+        consumers: Some(1),
+        warmup_ms: Some(60_000),
+        window_ms: Some(900_000),
+        ..Settings::default()
+    };
+    assert_eq!(workload.settings, expected);
+    assert_eq!(workload.name.as_deref(), Some("1 producer / 1 consumers on 1 topic"));
+    assert!(workload.remarks[0].starts_with("payloadFile was not sent"));
+}
+
+#[test]
+fn every_shape_of_the_benchmarks_own_files_is_read_or_refused_by_key() {
+    let mut run = 0;
+    for shape in SHAPES {
+        let mut text = String::from("name: shape\n");
+        for (key, value) in KEYS.iter().zip(shape) {
+            text += &format!("{key}: {value}\n");
+        }
+        text += "useRandomizedPayloads: true\nrandomBytesRatio: 0.5\n\
+                 randomizedPayloadPoolSize: 1000\nbacklogDrainRatio: 1.0\n\
+                 warmupDurationMinutes: 2\n";
+        let [topics, partitions, bytes, subscriptions, _, producers, _, backlog, _] = shape;
+        let mut expected = Vec::new();
+        if topics > 256 {
+            expected.push(":2:9: topics: ");
+        }
+        if partitions > 65_535 / topics {
+            expected.push(":3:21: partitionsPerTopic: ");
+        }
+        if producers > 1_024 / topics {
+            expected.push(":7:20: producersPerTopic: ");
+        }
+        if bytes < 32 {
+            expected.push(":4:14: messageSize: ");
+        }
+        // In the order in which they are told.
+        expected.sort_by_key(|place| place.ends_with("messageSize: "));
+        if backlog > 0 {
+            expected.push(":9:24: consumerBacklogSizeGB: ");
+        }
+        match workload::parse(&text) {
+            Ok(workload) => {
+                assert_eq!(expected, Vec::<&str>::new(), "{text}");
+                let consumers = workload.settings.consumers.map(u64::from);
+                assert_eq!(consumers, Some(subscriptions));
+                run += 1;
+            }
+            Err(problems) => {
+                let found: Vec<String> = problems.iter().map(ToString::to_string).collect();
+                assert_eq!(found.len(), expected.len(), "{found:?}");
+                for (found, expected) in found.iter().zip(expected) {
+                    assert!(found.starts_with(expected), "{found}");
+                }
+            }
+        }
+    }
+    assert_eq!(run, SHAPES.iter().filter(|it| it[0] <= 256 && it[2] >= 32 && it[7] == 0).count());
+}
+
+#[test]
+fn a_key_that_the_benchmark_would_pass_over_is_told_with_the_nearest() {
+    let typo = WORKLOAD.replacen("producerRate", "producersRate", 1);
+    assert_eq!(
+        refused(workload::parse(&typo)),
+        [":11:1: unknown key \"producersRate\"; did you mean \"producerRate\"?"]
+    );
+    let typo = DRIVER.replacen("replicationFactor", "replicationfactor", 1);
+    assert_eq!(
+        refused(driver::parse(&typo)),
+        [":5:1: unknown key \"replicationfactor\"; did you mean \"replicationFactor\"?"]
+    );
+    let keys = WORKLOAD.replacen("NO_KEY", "NOKEY", 1);
+    assert!(refused(workload::parse(&keys))[0].contains("did you mean \"NO_KEY\"?"));
+}
+
+#[test]
+fn everything_that_has_no_equal_is_told_at_once() {
+    let text = WORKLOAD
+        .replacen("NO_KEY", "KEY_ROUND_ROBIN", 1)
+        .replacen("consumerBacklogSizeGB: 0", "consumerBacklogSizeGB: 5", 1)
+        .replacen("testDurationMinutes: 15", "testDurationMinutes: 0", 1);
+    let found = refused(workload::parse(&text));
+    let starts = [
+        ":13:22: testDurationMinutes: 0 is not from 1 to 1440",
+        ":5:17: keyDistributor: ",
+        ":12:24: consumerBacklogSizeGB: ",
+    ];
+    assert_eq!(found.len(), starts.len(), "{found:?}");
+    assert!(found.iter().zip(starts).all(|(it, start)| it.starts_with(start)), "{found:?}");
+}
+
+#[test]
+fn a_driver_gives_settings_the_cluster_and_what_was_not_taken_over() {
+    let driver = driver::parse(DRIVER).unwrap();
+    assert_eq!(
+        driver.settings,
+        Settings {
+            acks: Some(Acks::All),
+            linger_us: Some(10_000),
+            batch_bytes: Some(1 << 20),
+            compression: Some(Codec::Lz4),
+            fetch_min_bytes: Some(100_000),
+            ..Settings::default()
+        }
+    );
+    assert_eq!(driver.bootstrap.as_deref(), Some("localhost:9092"));
+    assert_eq!(
+        driver.remarks[1],
+        "Not taken over: min.insync.replicas=2, default.api.timeout.ms=600000, \
+         auto.offset.reset=earliest, enable.auto.commit=false."
+    );
+}
+
+#[test]
+fn properties_are_refused_by_their_lines() {
+    let text = DRIVER
+        .replacen("min.insync.replicas=2", "flush.messages=1", 1)
+        .replacen("default.api.timeout.ms", "security.protocol", 1)
+        .replacen("acks=all", "acks=0", 1)
+        .replacen("linger.ms = 10", "linger.ns = 10", 1)
+        .replacen("1048576", "2097152", 1)
+        .replacen("lz4", "lz5", 1)
+        .replacen("enable.auto.commit=false", "fetch.min.bytes=many", 1)
+        .replacen("driver.kafka.", "driver.pulsar.", 1);
+    let starts = [
+        ":2:14: driverClass: ",
+        ":9:1: flush.messages: ",
+        ":13:1: security.protocol: ",
+        ":16:1: acks: 0 has no answers",
+        ":18:1: unknown property \"linger.ns\"; did you mean \"linger.ms\"?",
+        ":19:1: batch.size: 2097152 is above 1048576",
+        ":20:1: compression.type: \"lz5\" is none of",
+        ":24:1: fetch.min.bytes: many is no whole number",
+    ];
+    let found = refused(driver::parse(&text));
+    assert_eq!(found.len(), starts.len(), "{found:?}");
+    assert!(found.iter().zip(starts).all(|(it, start)| it.starts_with(start)), "{found:?}");
+}
+
+#[test]
+fn the_cluster_of_the_driver_is_measured_unless_systems_are_named() {
+    let found = translated(&[WORKLOAD], &[DRIVER], &[]).unwrap();
+    assert_eq!(found.survey.systems, ["external"]);
+    assert_eq!(found.external.as_deref(), Some("localhost:9092"));
+    let named = translated(&[WORKLOAD], &[DRIVER], &["--system", "moldau,kafka"]).unwrap();
+    assert_eq!(named.survey.systems, ["moldau", "kafka"]);
+    assert_eq!((named.external, named.systems.len()), (None, 2));
+    let alone = translated(&[WORKLOAD], &[], &["--quick"]).unwrap();
+    assert_eq!(alone.survey.systems, ["moldau"]);
+    assert_eq!(alone.survey.scenarios[0].load.window_ms, Some(15_000));
+    assert!(described(&alone).contains("50000 records/s of all topics together, 1024 bytes"));
+}
+
+#[test]
+fn workloads_and_drivers_are_multiplied_under_names_of_their_own() {
+    let other = DRIVER.replacen("name: Kafka", "name: Kafka-gzip", 1).replacen("lz4", "gzip", 1);
+    let same = WORKLOAD.replacen("50000", "100", 1);
+    let found = translated(&[WORKLOAD, &same], &[DRIVER, &other], &[]).unwrap();
+    let names: Vec<&str> = found.survey.scenarios.iter().map(|it| it.name.as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "workload-0, Kafka",
+            "workload-0, Kafka-gzip",
+            "workload-1, Kafka",
+            "workload-1, Kafka-gzip"
+        ]
+    );
+    let codecs = found.survey.scenarios.iter().map(|it| it.load.compression);
+    assert_eq!(codecs.take(2).collect::<Vec<_>>(), [Some(Codec::Lz4), Some(Codec::Gzip)]);
+    let elsewhere = other.replacen("localhost:9092", "elsewhere:9092", 1);
+    let problem = translated(&[WORKLOAD], &[DRIVER, &elsewhere], &[]).err().unwrap().to_string();
+    assert!(problem.contains("one run measures one cluster"), "{problem}");
+}
+
+#[test]
+fn half_random_values_are_not_compressed() {
+    let random = WORKLOAD.replacen(
+        "payloadFile: \"payload/payload-1Kb.data\"",
+        "useRandomizedPayloads: true\nrandomBytesRatio: 0.5",
+        1,
+    );
+    let problem = translated(&[&random], &[DRIVER], &[]).err().unwrap().to_string();
+    assert!(problem.contains("randomBytesRatio below 1"), "{problem}");
+    let plain = DRIVER.replacen("  compression.type=lz4\n", "", 1);
+    let found = translated(&[&random], &[&plain], &[]).unwrap();
+    assert_eq!(found.survey.scenarios[0].load.payload, Some(Filler::Random));
+}
+
+#[test]
+fn all_broken_files_are_told_with_their_names() {
+    let broken = WORKLOAD.replacen("topics: 1", "topics: many", 1);
+    let text = translated(&[&broken, &broken], &["name: x"], &[]).err().unwrap().to_string();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 3, "{text}");
+    assert!(lines[0].contains("workload-0.yaml:3:9: topics: many is not a whole number"), "{text}");
+    assert!(lines[2].ends_with("the key \"driverClass\" is missing"), "{text}");
+}
