@@ -22,11 +22,13 @@ mod relay;
 use self::relay::{Keys, PROXY_THREAD, Workload, broker, cpu_time, drive, fetch, produce, proxy};
 
 /// Everything that a session counts by, named so that Callgrind finds it.
-const COUNTING: [(&str, &str); 4] = [
+const COUNTING: [(&str, &str); 6] = [
     ("moldau_proxy::latency::Micros::since", "clock"),
     ("moldau_proxy::latency::Timing::spend", "times of requests"),
     ("moldau_proxy::latency::SessionLatencies::add", "histograms"),
-    ("moldau_proxy::metrics::add", "counters"),
+    ("moldau_proxy::traffic::ThreadTraffic::request", "requests"),
+    ("moldau_proxy::traffic::ThreadTraffic::moved", "bytes"),
+    ("moldau_proxy::metrics::add", "counters of all threads"),
 ];
 /// All tasks of a network thread; beside them it only asks the kernel for events.
 const THREAD: &str = "tokio::task::local::LocalSet::tick";

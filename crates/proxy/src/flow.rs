@@ -21,6 +21,7 @@ use crate::chain::FilterFailed;
 use crate::error::Malformed;
 use crate::in_flight::InFlight;
 use crate::pool::{self, BUFFER_BYTES};
+use crate::traffic::Bytes;
 use crate::upstream::FilterError;
 
 /// Bytes of inserts from which on they are written before more is scanned: what one read brings at
@@ -125,7 +126,7 @@ pub(crate) struct Flow {
     insert_bytes: usize,
     ended: bool,
     /// Bytes read and written since [`take_counts`](Self::take_counts).
-    counts: (u64, u64),
+    counts: Bytes<u64>,
 }
 
 #[derive(Debug)]
@@ -160,7 +161,7 @@ impl Flow {
     }
 
     /// Bytes read and written since the last call.
-    pub(crate) fn take_counts(&mut self) -> (u64, u64) {
+    pub(crate) fn take_counts(&mut self) -> Bytes<u64> {
         std::mem::take(&mut self.counts)
     }
 
@@ -289,7 +290,7 @@ impl Flow {
     }
 
     fn written(&mut self, count: usize) {
-        self.counts.1 += count as u64;
+        self.counts.sent += count as u64;
         self.first_written += count;
         let buffer = self.buffer.as_deref().unwrap_or_default();
         while let Some(first) = self.pieces.front() {
@@ -341,7 +342,7 @@ impl Flow {
         match polled {
             Poll::Ready(Ok(())) if count > 0 => {
                 self.end += count;
-                self.counts.0 += count as u64;
+                self.counts.received += count as u64;
                 return Ok(Poll::Ready(()));
             }
             Poll::Ready(Ok(())) => self.ended = true,

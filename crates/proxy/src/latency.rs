@@ -15,6 +15,7 @@ use moldau_net::Principal;
 use moldau_protocol::ApiKey;
 
 use crate::context::SessionContext;
+use crate::traffic::add_alone;
 
 /// Principals of a virtual cluster with series of their own; a thread has about 6 KiB for each.
 /// Those that come later are counted together.
@@ -227,11 +228,6 @@ impl Histogram {
         }
         add_alone(&self.sum_micros, u64::from(micros));
     }
-}
-
-/// Adds to a counter that only this thread changes.
-fn add_alone(counter: &AtomicU64, amount: u64) {
-    counter.store(counter.load(Ordering::Relaxed) + amount, Ordering::Relaxed);
 }
 
 /// What one session adds to the latencies of its virtual cluster.

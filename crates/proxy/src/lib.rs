@@ -24,7 +24,7 @@
 //! | `responses` | answers: passed on, held or walked |
 //! | `rewrite`, `shape` | what is changed in an answer, and where it stands |
 //! | `walk` | fetch answers that are streamed |
-//! | `metrics`, `latency`, `traces` | counters; where time goes, in sum and by requests |
+//! | `metrics`, `traffic`, `latency`, `traces` | counters; where time goes, in sum and by requests |
 //!
 //! Invariants:
 //!
@@ -68,6 +68,7 @@ mod session;
 mod shape;
 mod topic_names;
 mod traces;
+mod traffic;
 #[cfg(test)]
 mod unserved;
 mod upstream;

@@ -16,9 +16,7 @@ use prometheus_client::registry::{Registry, Unit};
 
 use crate::filter::FilterMetric;
 use crate::latency::Series;
-
-/// API keys with a counter of their own; Kafka 4.3 ends at 92.
-const API_KEYS: usize = 128;
+use crate::traffic::{Bytes, Traffic};
 
 /// The two sides of a session.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -29,20 +27,17 @@ pub(crate) enum Side {
     Upstream,
 }
 
-/// Counters of one side of all sessions.
+/// How sessions ended by one side.
 #[derive(Debug, Default)]
 pub(crate) struct SideMetrics {
-    pub(crate) bytes_in: AtomicU64,
-    pub(crate) bytes_out: AtomicU64,
     pub(crate) frames_malformed: AtomicU64,
     pub(crate) frames_truncated: AtomicU64,
 }
 
 /// Counters that sessions add to.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Metrics {
-    requests: [AtomicU64; API_KEYS],
-    requests_unknown_api: AtomicU64,
+    pub(crate) traffic: Traffic,
     downstream: SideMetrics,
     upstream: SideMetrics,
     pub(crate) upstream_connects: AtomicU64,
@@ -66,36 +61,6 @@ pub(crate) struct Metrics {
     pub(crate) spans_dropped: AtomicU64,
 }
 
-impl Default for Metrics {
-    fn default() -> Self {
-        Self {
-            requests: std::array::from_fn(|_| AtomicU64::new(0)),
-            requests_unknown_api: AtomicU64::default(),
-            downstream: SideMetrics::default(),
-            upstream: SideMetrics::default(),
-            upstream_connects: AtomicU64::default(),
-            upstream_connect_errors: AtomicU64::default(),
-            broker_port_errors: AtomicU64::default(),
-            answers_rewritten: AtomicU64::default(),
-            hints_neutralised: AtomicU64::default(),
-            record_bytes_passed: AtomicU64::default(),
-            record_bytes_touched: AtomicU64::default(),
-            unknown_hosts: AtomicU64::default(),
-            handshake_failures: AtomicU64::default(),
-            authentications: AtomicU64::default(),
-            authentication_failures: AtomicU64::default(),
-            sasl_sessions_expired: AtomicU64::default(),
-            upstream_renewals: AtomicU64::default(),
-            sessions_idle: AtomicU64::default(),
-            sessions_slow_reader: AtomicU64::default(),
-            reloads: AtomicU64::default(),
-            reload_failures: AtomicU64::default(),
-            spans_sent: AtomicU64::default(),
-            spans_dropped: AtomicU64::default(),
-        }
-    }
-}
-
 /// Adds to a counter that orders nothing else.
 #[inline(never)]
 pub(crate) fn add(counter: &AtomicU64, amount: u64) {
@@ -103,11 +68,6 @@ pub(crate) fn add(counter: &AtomicU64, amount: u64) {
 }
 
 impl Metrics {
-    pub(crate) fn request(&self, api_key: i16) {
-        let known = usize::try_from(api_key).ok().and_then(|key| self.requests.get(key));
-        add(known.unwrap_or(&self.requests_unknown_api), 1);
-    }
-
     pub(crate) fn side(&self, side: Side) -> &SideMetrics {
         match side {
             Side::Downstream => &self.downstream,
@@ -188,17 +148,13 @@ impl Reading {
         let kind = ConstCounter::new(0_u64).metric_type();
         let help = "Requests relayed, by API";
         let mut family = encoder.encode_descriptor("requests", help, None, kind)?;
-        for (key, counter) in self.own.requests.iter().enumerate() {
-            let count = counter.load(Ordering::Relaxed);
-            if count == 0 {
-                continue;
-            }
+        let [by_api @ .., unknown] = self.own.traffic.read().requests;
+        for (key, count) in by_api.into_iter().enumerate().filter(|(_, count)| *count > 0) {
             let api = i16::try_from(key).ok().and_then(|key| ApiKey::try_from(key).ok());
             let name = api.map_or_else(|| key.to_string(), |api| api.name().to_owned());
             ConstCounter::new(count).encode(family.encode_family(&[("api", name)])?)?;
         }
-        let unknown = ConstCounter::new(self.own.requests_unknown_api.load(Ordering::Relaxed));
-        unknown.encode(family.encode_family(&[("api", "unknown")])?)
+        ConstCounter::new(unknown).encode(family.encode_family(&[("api", "unknown")])?)
     }
 
     fn encode_refusals(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
@@ -213,19 +169,27 @@ impl Reading {
     }
 
     fn encode_sides(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        type Pick = fn(&SideMetrics) -> &AtomicU64;
+        type Pick = fn(&Bytes<u64>, &SideMetrics) -> u64;
         let families: [(&str, &str, Pick); 4] = [
-            ("received_bytes", "Bytes read", |side| &side.bytes_in),
-            ("sent_bytes", "Bytes written", |side| &side.bytes_out),
-            ("frames_malformed", "Frames that ended their session", |side| &side.frames_malformed),
-            ("frames_truncated", "Frames cut short by a close", |side| &side.frames_truncated),
+            ("received_bytes", "Bytes read", |bytes, _| bytes.received),
+            ("sent_bytes", "Bytes written", |bytes, _| bytes.sent),
+            ("frames_malformed", "Frames that ended their session", |_, side| {
+                side.frames_malformed.load(Ordering::Relaxed)
+            }),
+            ("frames_truncated", "Frames cut short by a close", |_, side| {
+                side.frames_truncated.load(Ordering::Relaxed)
+            }),
         ];
-        let sides = [("downstream", &self.own.downstream), ("upstream", &self.own.upstream)];
+        let counted = self.own.traffic.read();
+        let sides = [
+            ("downstream", counted.downstream, &self.own.downstream),
+            ("upstream", counted.upstream, &self.own.upstream),
+        ];
         let kind = ConstCounter::new(0_u64).metric_type();
         for (name, help, pick) in families {
             let mut family = encoder.encode_descriptor(name, help, None, kind)?;
-            for (label, side) in sides {
-                let counter = ConstCounter::new(pick(side).load(Ordering::Relaxed));
+            for (label, bytes, side) in sides {
+                let counter = ConstCounter::new(pick(&bytes, side));
                 counter.encode(family.encode_family(&[("side", label)])?)?;
             }
         }

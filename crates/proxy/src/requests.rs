@@ -19,6 +19,7 @@ use crate::in_flight::InFlight;
 use crate::metrics::{Metrics, add};
 use crate::pool;
 use crate::sasl::{Renewal, Renewing};
+use crate::traffic::ThreadTraffic;
 
 /// Length, API key, version and correlation id: what every request begins with.
 const HEAD_BYTES: usize = 12;
@@ -66,6 +67,7 @@ pub(crate) struct RequestScanner {
     closing: bool,
     filters: Rc<SessionChain>,
     metrics: Arc<Metrics>,
+    traffic: Arc<ThreadTraffic>,
     /// Largest request.
     frame_bytes_max: usize,
     /// Of the proxy's authentication, if that ends.
@@ -80,7 +82,8 @@ impl RequestScanner {
         renewal: Option<Renewal>,
     ) -> Self {
         let (state, held, closing) = (State::Between, Vec::new(), false);
-        Self { state, held, closing, filters, metrics, frame_bytes_max, renewal }
+        let traffic = metrics.traffic.here();
+        Self { state, held, closing, filters, metrics, traffic, frame_bytes_max, renewal }
     }
 
     /// Lets the current request end and takes no further one.
@@ -127,7 +130,7 @@ impl RequestScanner {
             self.closing = true;
             return Ok(Step::Held);
         }
-        self.metrics.request(expected.api_key);
+        self.traffic.request(expected.api_key);
         in_flight.begin();
         if let Some(filters) = self.filters.successor() {
             in_flight.push_successor(Rc::clone(&filters));

@@ -8,7 +8,6 @@ use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -27,6 +26,7 @@ use crate::requests::RequestScanner;
 use crate::responses::ResponseScanner;
 use crate::rewrite::Rewriter;
 use crate::sasl::Renewal;
+use crate::traffic::ThreadTraffic;
 use crate::upstream::FilterError;
 use crate::watch::{Silence, Watch};
 
@@ -97,6 +97,7 @@ pub(crate) struct Session<D, U> {
     response_scanner: ResponseScanner,
     in_flight: InFlight,
     metrics: Arc<Metrics>,
+    traffic: Arc<ThreadTraffic>,
     /// Set when the client has closed its sending side.
     half_closed: Option<Pin<Box<Sleep>>>,
     draining: bool,
@@ -122,6 +123,7 @@ where
         let (metrics, filters) = (Arc::clone(cluster.metrics()), cluster.chains().session(context));
         let latencies = SessionLatencies::new(Arc::clone(cluster.latencies()), context.clone());
         let (own, counters) = (Rc::clone(&filters), Arc::clone(&metrics));
+        let traffic = metrics.traffic.here();
         Self {
             downstream,
             upstream,
@@ -131,6 +133,7 @@ where
             response_scanner: ResponseScanner::new(filters, rewriter, latencies),
             in_flight: InFlight::default(),
             metrics,
+            traffic,
             half_closed: None,
             draining: false,
             start: Instant::now(),
@@ -264,16 +267,10 @@ where
     }
 
     fn count_bytes(&mut self) {
-        let (downstream, upstream) =
-            (self.metrics.side(Side::Downstream), self.metrics.side(Side::Upstream));
-        let (received, sent) = self.requests.take_counts();
-        self.watch.received += received;
-        add_some(&downstream.bytes_in, received);
-        add_some(&upstream.bytes_out, sent);
-        let (received, sent) = self.responses.take_counts();
-        self.watch.sent += sent;
-        add_some(&upstream.bytes_in, received);
-        add_some(&downstream.bytes_out, sent);
+        let (requests, responses) = (self.requests.take_counts(), self.responses.take_counts());
+        self.watch.received += requests.received;
+        self.watch.sent += responses.sent;
+        self.traffic.moved(requests, responses);
     }
 
     /// Ends a session whose client keeps it for nothing.
@@ -300,13 +297,6 @@ where
             Ended::SlowReader => add(&self.metrics.sessions_slow_reader, 1),
             _ => {}
         }
-    }
-}
-
-/// Spares the shared cache line where nothing moved.
-fn add_some(counter: &AtomicU64, amount: u64) {
-    if amount > 0 {
-        add(counter, amount);
     }
 }
 

@@ -487,7 +487,7 @@ fn drain_waits_for_requests_and_answers_that_filters_hold() {
         world.send(4, 1, &heartbeat("g")).await;
         world.send(4, 2, &heartbeat("after the drain")).await;
         // The first request was taken when the next byte of the session's turn is at hand.
-        while world.cluster.metrics().side(Side::Downstream).bytes_in.load(RELAXED) == 0 {
+        while world.cluster.metrics().traffic.read().downstream.received == 0 {
             tokio::task::yield_now().await;
         }
         world.shutdown.advance(Phase::Draining);
