@@ -1,11 +1,12 @@
-//! The pages of an admin port: `/metrics` (OpenMetrics), `/livez`, `/readyz`, and where an operator
-//! gave a token, `/reload`.
+//! The pages of an admin port: `/metrics` (OpenMetrics), `/livez`, `/readyz`, `/profile`, and where
+//! an operator gave a token, `/reload`.
 //!
 //! They are served while the process lives, also while it drains, and whatever becomes of the
 //! clients: their connections are none of the network threads' limits and hold up no drain.
 //! `/readyz` is 503 until the process can serve, and again when a drain begins, so that a load
 //! balancer looks elsewhere before connections are closed.
 
+mod profile;
 mod reload;
 
 use std::convert::Infallible;
@@ -145,11 +146,17 @@ impl<P: AdminPages> Pages<P> {
                 page.answer(&self.shutdown).await
             }
             ("/reload", Some(_)) => self.refuse(peer),
-            ("/livez" | "/readyz" | "/metrics", _) if method != Method::GET => only("GET"),
+            ("/livez" | "/readyz" | "/metrics" | "/profile", _) if method != Method::GET => {
+                only("GET")
+            }
             ("/livez", _) => text(StatusCode::OK, "ok\n".to_owned()),
             ("/readyz", _) => self.readiness(),
             ("/metrics", _) => self.metrics(),
-            _ => text(StatusCode::NOT_FOUND, "try /metrics, /livez or /readyz\n".to_owned()),
+            ("/profile", _) => profile::answer(request.uri().query()).await,
+            _ => {
+                let why = "try /metrics, /livez, /readyz or /profile\n";
+                text(StatusCode::NOT_FOUND, why.to_owned())
+            }
         }
     }
 
@@ -201,6 +208,7 @@ fn text(status: StatusCode, body: String) -> Page {
 mod tests {
     use std::io::{Read, Write};
     use std::net::TcpStream as StdStream;
+    use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::Instant;
 
     use super::*;
@@ -298,6 +306,44 @@ mod tests {
         // The queue ends with the pages; nothing more came through it.
         drop(network);
         assert!(operator.join().unwrap());
+    }
+
+    /// Two at once would share one timer, and the first to end would stop both.
+    #[test]
+    fn one_profile_is_taken_at_a_time_and_names_who_works() {
+        let network = NetworkThreads::start("admin", 1).unwrap();
+        let admin = Listener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let port = admin.local_addr();
+        serve_admin(&network.handle(), admin, || Ok(String::new())).unwrap();
+        let is_done = Arc::new(AtomicBool::new(false));
+        let works = Arc::clone(&is_done);
+        let worker = std::thread::Builder::new().name("busy".into()).spawn(move || {
+            while !works.load(Ordering::Relaxed) {
+                std::hint::black_box(&works);
+            }
+        });
+        let patience = Instant::now() + Duration::from_secs(60);
+        let (mut taken, mut refused) = (None, None);
+        // Two that ask at once may still come one after the other on a busy machine.
+        while taken.is_none() || refused.is_none() {
+            assert!(Instant::now() < patience, "it takes too long");
+            let ask = || std::thread::spawn(move || page(port, "/profile?seconds=1"));
+            for answer in [ask(), ask()].map(|asked| asked.join().unwrap()) {
+                let (of_status, status) = match answer.get(..12) {
+                    Some("HTTP/1.1 200") => (&mut taken, 200),
+                    _ => (&mut refused, 409),
+                };
+                assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{answer}");
+                *of_status = Some(answer);
+            }
+        }
+        is_done.store(true, Ordering::Relaxed);
+        worker.unwrap().join().unwrap();
+        let profile = taken.unwrap();
+        assert!(profile.lines().any(|line| line.starts_with("busy;")), "{profile}");
+        assert!(profile.contains("one_profile_is_taken_at_a_time"), "{profile}");
+        assert!(page(port, "/profile?seconds=x").starts_with("HTTP/1.1 400"));
+        assert!(send(port, "POST /profile HTTP/1.1").starts_with("HTTP/1.1 405"));
     }
 
     #[test]

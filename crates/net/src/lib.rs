@@ -7,7 +7,7 @@
 //! | `buffer` | [`FrameBuffer`]: bytes from a socket cut into length-prefixed frames |
 //! | `service` | [`Service`], [`Reply`], [`Response`]: what answers the frames of a connection |
 //! | `connection` | [`serve_connection`]: reads, dispatches and answers one connection |
-//! | `admin` | [`serve_admin`]: the pages of an admin port, of which one asks for a reload |
+//! | `admin` | [`serve_admin`]: the pages of an admin port, a profile and a reload among them |
 //! | `http` | [`HttpUrl`]: single requests to an HTTP server |
 //! | `principal` | [`Principal`]: who a peer is |
 //! | `stream` | [`Stream`]: a socket, plain or with TLS over it |

@@ -18,6 +18,7 @@ mod lab_results;
 mod ledger;
 mod listeners;
 mod partitions;
+mod profiling;
 mod reloading;
 mod repair;
 mod traffic;

@@ -197,7 +197,7 @@ pub(crate) fn free_port() -> u16 {
     }
 }
 
-fn http_get(address: SocketAddr, path: &str) -> String {
+pub(crate) fn http_get(address: SocketAddr, path: &str) -> String {
     use std::io::{Read, Write};
     let mut stream = std::net::TcpStream::connect(address).expect("the admin port listens");
     let request = format!("GET {path} HTTP/1.1\r\nHost: moldau\r\nConnection: close\r\n\r\n");
