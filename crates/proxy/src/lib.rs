@@ -24,7 +24,8 @@
 //! | `responses` | answers: passed on, held or walked |
 //! | `rewrite`, `shape` | what is changed in an answer, and where it stands |
 //! | `walk` | fetch answers that are streamed |
-//! | `metrics`, `traffic`, `latency`, `traces` | counters; where time goes, in sum and by requests |
+//! | `metrics`, `traffic` | counters |
+//! | `latency`, `traces` | where time goes, in sum and by requests |
 //!
 //! Invariants:
 //!

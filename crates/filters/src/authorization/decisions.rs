@@ -310,8 +310,8 @@ mod tests {
         #[test]
         fn rules_are_found_as_if_all_were_read(
             lines in prop::collection::vec(
-                "(in (eu|us) )?(allow|deny) (\\*|User:(al|alice|bob)\\*?) (All|Read|Write|Alter,Read) \
-                 (any|topic|group) (\\*|[aé]{1,3}\\*?)",
+                "(in (eu|us) )?(allow|deny) (\\*|User:(al|alice|bob)\\*?) \
+                 (All|Read|Write|Alter,Read) (any|topic|group) (\\*|[aé]{1,3}\\*?)",
                 0..12,
             ),
             name in "[aé]{0,4}",
