@@ -98,6 +98,13 @@ fn on_java(peers: &Peers, clients: &Path) -> Result<Vec<Peer>> {
             verify: verify_kafka,
         },
         Peer {
+            name: "Kafka with ZooKeeper",
+            inputs: vec![manifests.join("kafka-zookeeper/pom.xml")],
+            directory: kafka_zookeeper_directory(peers),
+            install: kafka_zookeeper,
+            verify: verify_kafka_zookeeper,
+        },
+        Peer {
             name: "Java client",
             inputs: [vec![manifests.join("pom.xml")], java_sources(clients)?].concat(),
             directory: peers.java_classes(),
@@ -236,12 +243,45 @@ fn copy_jars(pom: &Path, directory: &Path) -> Result<()> {
 
 fn kafka(peers: &Peers, inputs: &[PathBuf]) -> Result<()> {
     copy_jars(&inputs[0], &peers.kafka_jars())?;
-    let mut jars = fs::read_dir(peers.kafka_jars())?
+    write_class_path(&peers.kafka_jars(), &peers.kafka_classpath_file())
+}
+
+/// Writes the class path of all jars of a directory.
+fn write_class_path(jars: &Path, file: &Path) -> Result<()> {
+    let mut jars = fs::read_dir(jars)?
         .map(|entry| Ok(entry?.path().display().to_string()))
         .collect::<Result<Vec<String>>>()?;
     jars.retain(|jar| jar.ends_with(".jar"));
     jars.sort();
-    Ok(fs::write(peers.kafka_classpath_file(), jars.join(":") + "\n")?)
+    Ok(fs::write(file, jars.join(":") + "\n")?)
+}
+
+fn kafka_zookeeper_directory(peers: &Peers) -> PathBuf {
+    peers.root().join("kafka-zookeeper")
+}
+
+fn kafka_zookeeper(peers: &Peers, inputs: &[PathBuf]) -> Result<()> {
+    let directory = kafka_zookeeper_directory(peers);
+    copy_jars(&inputs[0], &directory.join("jars"))?;
+    write_class_path(&directory.join("jars"), &directory.join("classpath"))
+}
+
+fn verify_kafka_zookeeper(peers: &Peers) -> Result<String> {
+    let directory = kafka_zookeeper_directory(peers);
+    let class_path = fs::read_to_string(directory.join("classpath"))?;
+    let mut broker = Command::new("java");
+    broker.args(["-cp", class_path.trim(), "kafka.Kafka", "--version"]);
+    let version = finish(broker)?;
+    ensure!(jar_named(&directory.join("jars"), "zookeeper-").is_some(), "ZooKeeper is missing");
+    Ok(version.lines().last().unwrap_or_default().to_owned())
+}
+
+/// What stands between `prefix` and the end of a jar's name.
+fn jar_named(directory: &Path, prefix: &str) -> Option<String> {
+    fs::read_dir(directory).ok()?.find_map(|jar| {
+        let name = jar.ok()?.file_name().into_string().ok()?;
+        Some(name.strip_prefix(prefix)?.strip_suffix(".jar")?.to_owned())
+    })
 }
 
 fn verify_kafka(peers: &Peers) -> Result<String> {
@@ -319,11 +359,7 @@ fn verify_kroxylicious(peers: &Peers) -> Result<String> {
         cluster("vault", port + VirtualCluster::PORTS, vault),
     ];
     Kroxylicious::start(peers, &clusters, directory.path())?;
-    let mut jars = fs::read_dir(peers.kroxylicious_jars())?;
-    let version = jars.find_map(|jar| {
-        let name = jar.ok()?.file_name().into_string().ok()?;
-        Some(name.strip_prefix("kroxylicious-runtime-")?.strip_suffix(".jar")?.to_owned())
-    });
+    let version = jar_named(&peers.kroxylicious_jars(), "kroxylicious-runtime-");
     version.context("the jar of the runtime is missing")
 }
 

@@ -22,10 +22,12 @@ use moldau_protocol::messages::incremental_alter_configs_request::{
 use moldau_protocol::messages::list_groups_response::ListedGroup;
 use moldau_protocol::messages::list_partition_reassignments_request as reassignments_request;
 use moldau_protocol::messages::{
-    AlterPartitionReassignmentsRequest, CreatePartitionsRequest, CreateTopicsRequest,
-    DeleteGroupsRequest, DeleteRecordsRequest, DeleteTopicsRequest, DescribeClusterRequest,
-    DescribeClusterResponse, DescribeConfigsRequest, DescribeGroupsRequest,
+    AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse,
+    CreatePartitionsRequest, CreatePartitionsResponse, CreateTopicsRequest, CreateTopicsResponse,
+    DeleteGroupsRequest, DeleteRecordsRequest, DeleteTopicsRequest, DeleteTopicsResponse,
+    DescribeClusterRequest, DescribeClusterResponse, DescribeConfigsRequest, DescribeGroupsRequest,
     IncrementalAlterConfigsRequest, ListGroupsRequest, ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
 };
 use moldau_protocol::{ErrorCode, Request, VersionRange};
 
@@ -35,6 +37,9 @@ use crate::{Error, Result};
 
 /// DeleteTopics names topics in structs from this version on (KIP-516).
 const DELETE_TOPICS_VERSIONS: VersionRange = VersionRange::new(6, i16::MAX);
+
+/// All that both sides know.
+const ANY_VERSION: VersionRange = VersionRange::new(0, i16::MAX);
 
 /// A topic to be created.
 #[derive(Clone, Debug)]
@@ -119,7 +124,9 @@ impl Admin {
             validate_only,
             ..Default::default()
         };
-        let answer = self.cluster.send_any(&request).await?;
+        let codes =
+            |answer: &CreateTopicsResponse| answer.topics.first().map_or(0, |it| it.error_code);
+        let answer = self.ask_controller(&request, ANY_VERSION, codes).await?;
         let results = answer.topics.into_iter().map(|topic| {
             let what = format!("create topic {}", topic.name);
             let result = Error::check(topic.error_code, &what, topic.error_message.as_deref());
@@ -141,8 +148,9 @@ impl Admin {
             timeout_ms: self.timeout_ms(),
             ..Default::default()
         };
-        let connection = self.cluster.any_connection().await?;
-        let answer = connection.send_in(&request, DELETE_TOPICS_VERSIONS).await?;
+        let codes =
+            |answer: &DeleteTopicsResponse| answer.responses.first().map_or(0, |it| it.error_code);
+        let answer = self.ask_controller(&request, DELETE_TOPICS_VERSIONS, codes).await?;
         let results = answer.responses.into_iter().map(|topic| {
             let name = topic.name.unwrap_or_default();
             let what = format!("delete topic {name}");
@@ -167,7 +175,10 @@ impl Admin {
             timeout_ms: self.timeout_ms(),
             ..Default::default()
         };
-        let answer = self.cluster.send_any(&request).await?;
+        let codes = |answer: &CreatePartitionsResponse| {
+            answer.results.first().map_or(0, |it| it.error_code)
+        };
+        let answer = self.ask_controller(&request, ANY_VERSION, codes).await?;
         let what = format!("create partitions of {topic}");
         for result in answer.results {
             Error::check(result.error_code, &what, result.error_message.as_deref())?;
@@ -194,7 +205,8 @@ impl Admin {
             }],
             ..Default::default()
         };
-        let answer = self.cluster.send_any(&request).await?;
+        let code = |answer: &AlterPartitionReassignmentsResponse| answer.error_code;
+        let answer = self.ask_controller(&request, ANY_VERSION, code).await?;
         let what = format!("reassign partitions of {topic}");
         Error::check(answer.error_code, &what, answer.error_message.as_deref())?;
         for part in answer.responses.into_iter().flat_map(|topic| topic.partitions) {
@@ -217,10 +229,37 @@ impl Admin {
             }]),
             ..Default::default()
         };
-        let answer = self.cluster.send_any(&request).await?;
+        let code = |answer: &ListPartitionReassignmentsResponse| answer.error_code;
+        let answer = self.ask_controller(&request, ANY_VERSION, code).await?;
         let message = answer.error_message.as_deref();
         Error::check(answer.error_code, "list reassignments", message)?;
         Ok(answer.topics.iter().map(|topic| topic.partitions.len()).sum())
+    }
+
+    /// Asks the controller, which alone changes topics where ZooKeeper is; asks its successor once
+    /// `code` of an answer says that it is none. With KRaft any broker passes the request on.
+    async fn ask_controller<R: Request>(
+        &self,
+        request: &R,
+        versions: VersionRange,
+        code: impl Fn(&R::Response) -> i16,
+    ) -> Result<R::Response> {
+        let mut retry = self.cluster.retry();
+        loop {
+            let answer = match self.cluster.controller_connection().await {
+                Ok(connection) => connection.send_in(request, versions).await,
+                Err(error) => Err(error),
+            };
+            let error = match answer {
+                Ok(answer) if code(&answer) == ErrorCode::NotController.code() => {
+                    Error::broker(ErrorCode::NotController, "the controller", None)
+                }
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            retry.pause(error).await?;
+            self.cluster.refresh().await?;
+        }
     }
 
     /// Deletes the records before the given offsets; the oldest offsets that are left.
@@ -446,3 +485,6 @@ fn in_order<'a>(
     };
     names.map(|name| results.remove(name).unwrap_or_else(|| unanswered(name))).collect()
 }
+
+#[cfg(test)]
+mod tests;

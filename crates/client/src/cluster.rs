@@ -393,6 +393,14 @@ impl Cluster {
         Err(last)
     }
 
+    /// A connection to the controller as far as it is known, otherwise to any broker.
+    pub(crate) async fn controller_connection(&self) -> Result<Connection> {
+        match self.metadata().controller {
+            Some(node) => self.connection(node, Purpose::Data).await,
+            None => self.any_connection().await,
+        }
+    }
+
     async fn connection_to(&self, address: &Address, purpose: Purpose) -> Result<Connection> {
         let slot = {
             let mut slots = lock(&self.inner.connections);

@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
+use nix::sys::time::TimeSpec;
 use nix::time::ClockId;
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
@@ -108,6 +109,49 @@ impl CpuMeter {
     }
 }
 
+/// What one thread has used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ThreadUsage {
+    /// Processor time in user and system mode, ns.
+    pub cpu_ns: u64,
+    /// Time that it was runnable and waited for a processor, ns.
+    pub wait_ns: u64,
+    /// Times that it gave up its processor by waiting.
+    pub voluntary: u64,
+    /// Times that it was made to yield its processor.
+    pub involuntary: u64,
+}
+
+impl ThreadUsage {
+    /// What the calling thread has used since it began.
+    ///
+    /// # Errors
+    /// [`Error::Machine`] where the kernel does not tell.
+    pub fn own() -> Result<Self, Error> {
+        let counters = thread_counters(
+            &read("/proc/thread-self/schedstat")?,
+            &read("/proc/thread-self/status")?,
+        );
+        // The clock counts what the scheduler's account has not yet taken in.
+        let time = ClockId::CLOCK_THREAD_CPUTIME_ID.now().map_err(|errno| Error::Machine {
+            action: "reading the CPU clock of a thread".into(),
+            source: errno.into(),
+        })?;
+        Ok(Self { cpu_ns: clock_ns(time), ..counters })
+    }
+
+    /// What it has used since `before`.
+    #[must_use]
+    pub fn since(self, before: Self) -> Self {
+        Self {
+            cpu_ns: self.cpu_ns.saturating_sub(before.cpu_ns),
+            wait_ns: self.wait_ns.saturating_sub(before.wait_ns),
+            voluntary: self.voluntary.saturating_sub(before.voluntary),
+            involuntary: self.involuntary.saturating_sub(before.involuntary),
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 struct ProcessCounters {
     cpu_ns: u64,
@@ -115,15 +159,7 @@ struct ProcessCounters {
     system_ticks: u64,
     resident_bytes: u64,
     resident_bytes_peak: u64,
-    threads: BTreeMap<u32, ThreadCounters>,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct ThreadCounters {
-    cpu_ns: u64,
-    wait_ns: u64,
-    voluntary: u64,
-    involuntary: u64,
+    threads: BTreeMap<u32, ThreadUsage>,
 }
 
 impl ProcessCounters {
@@ -157,11 +193,11 @@ impl ProcessCounters {
         usage.user_permille = (user * 1_000).checked_div(user + system).unwrap_or(0);
         for (tid, now) in &self.threads {
             let then = before.threads.get(tid).copied().unwrap_or_default();
-            let cpu_ns = now.cpu_ns.saturating_sub(then.cpu_ns);
-            usage.busiest_thread_ns = usage.busiest_thread_ns.max(cpu_ns);
-            usage.run_queue_wait_ns += now.wait_ns.saturating_sub(then.wait_ns);
-            usage.voluntary_switches += now.voluntary.saturating_sub(then.voluntary);
-            usage.involuntary_switches += now.involuntary.saturating_sub(then.involuntary);
+            let used = now.since(then);
+            usage.busiest_thread_ns = usage.busiest_thread_ns.max(used.cpu_ns);
+            usage.run_queue_wait_ns += used.wait_ns;
+            usage.voluntary_switches += used.voluntary;
+            usage.involuntary_switches += used.involuntary;
         }
         usage
     }
@@ -173,12 +209,16 @@ fn process_clock_ns(pid: u32) -> Result<u64, Error> {
     let time = ClockId::pid_cpu_clock_id(Pid::from_raw(raw))
         .and_then(ClockId::now)
         .map_err(|errno| Error::Machine { action: action(), source: errno.into() })?;
-    let seconds = u64::try_from(time.tv_sec()).unwrap_or(0);
-    let nanos = u64::try_from(time.tv_nsec()).unwrap_or(0);
-    Ok(seconds * 1_000_000_000 + nanos)
+    Ok(clock_ns(time))
 }
 
-fn read_threads(pid: u32) -> Result<BTreeMap<u32, ThreadCounters>, Error> {
+fn clock_ns(time: TimeSpec) -> u64 {
+    let seconds = u64::try_from(time.tv_sec()).unwrap_or(0);
+    let nanos = u64::try_from(time.tv_nsec()).unwrap_or(0);
+    seconds * 1_000_000_000 + nanos
+}
+
+fn read_threads(pid: u32) -> Result<BTreeMap<u32, ThreadUsage>, Error> {
     let directory = format!("/proc/{pid}/task");
     let entries =
         fs::read_dir(&directory).map_err(Error::machine(format!("reading {directory}")))?;
@@ -194,18 +234,20 @@ fn read_threads(pid: u32) -> Result<BTreeMap<u32, ThreadCounters>, Error> {
         ) else {
             continue;
         };
-        let mut times = schedstat.split_ascii_whitespace().map(|text| text.parse().unwrap_or(0));
-        threads.insert(
-            tid,
-            ThreadCounters {
-                cpu_ns: times.next().unwrap_or(0),
-                wait_ns: times.next().unwrap_or(0),
-                voluntary: field(&status, "voluntary_ctxt_switches:").unwrap_or(0),
-                involuntary: field(&status, "nonvoluntary_ctxt_switches:").unwrap_or(0),
-            },
-        );
+        threads.insert(tid, thread_counters(&schedstat, &status));
     }
     Ok(threads)
+}
+
+/// What the files `schedstat` and `status` of a thread say.
+fn thread_counters(schedstat: &str, status: &str) -> ThreadUsage {
+    let mut times = schedstat.split_ascii_whitespace().map(|text| text.parse().unwrap_or(0));
+    ThreadUsage {
+        cpu_ns: times.next().unwrap_or(0),
+        wait_ns: times.next().unwrap_or(0),
+        voluntary: field(status, "voluntary_ctxt_switches:").unwrap_or(0),
+        involuntary: field(status, "nonvoluntary_ctxt_switches:").unwrap_or(0),
+    }
 }
 
 fn host_counters() -> Result<HostUsage, Error> {
@@ -274,6 +316,17 @@ mod tests {
         assert!(usages[0].cpu_ns >= 90_000_000, "{usages:?}");
         assert!(usages[0].busiest_thread_ns >= 25_000_000, "{usages:?}");
         assert!(usages[0].resident_bytes > 0 && usages[0].resident_bytes_peak > 0);
+    }
+
+    #[test]
+    fn a_thread_knows_what_it_used_itself() {
+        let before = ThreadUsage::own().unwrap();
+        std::thread::spawn(|| burn(Duration::from_millis(20))).join().unwrap();
+        let waited = ThreadUsage::own().unwrap().since(before);
+        assert!(waited.cpu_ns < 20_000_000 && waited.voluntary > 0, "{waited:?}");
+        burn(Duration::from_millis(10));
+        let burnt = ThreadUsage::own().unwrap().since(before);
+        assert!(burnt.cpu_ns >= 10_000_000, "{burnt:?}");
     }
 
     #[test]

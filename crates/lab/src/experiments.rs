@@ -13,10 +13,12 @@ pub mod imports;
 pub mod overhead;
 pub mod partitions;
 mod rounds;
+mod running;
 pub mod self_test;
 pub mod side_by_side;
 pub mod storage;
 pub mod survey;
+pub mod threads;
 
 use std::path::Path;
 

@@ -16,6 +16,7 @@
 //! - [`checks`], [`objective`]: what the laboratory demands of itself and of a target, and the
 //!   verdict; `punctuality`: what a run is worth whose generator was late.
 //! - [`sizing`]: what a proxy's processor time is made of, and how many cores a load takes.
+//! - [`threads`]: consumers of several topics on several threads.
 //! - [`survey`]: the same loads on several systems, and what published claims come to there.
 //! - [`imported`], [`omb`]: outputs of other tools, and results as the OpenMessaging Benchmark has.
 //! - [`run`], [`partitions`], [`result`], [`report`]: one JSON document, and everything that is
@@ -64,6 +65,7 @@ pub mod stall;
 pub mod statistics;
 pub mod survey;
 pub mod systems;
+pub mod threads;
 pub mod workload;
 
 pub use error::Error;

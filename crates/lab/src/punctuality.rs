@@ -11,6 +11,7 @@
 //! so that fewer requests carry it. Where nine tenths come in time, that can be a tenth of the
 //! requests at most.
 
+use crate::cpu::HostUsage;
 use crate::generator::GENERATOR_ROLE;
 use crate::histograms::Latencies;
 use crate::run::RunRecord;
@@ -77,9 +78,13 @@ pub(crate) fn is_saturated(run: &RunRecord) -> bool {
 /// Share of the machine that something else took inside the window of a run: neither the measured
 /// processes nor the hypervisor.
 pub(crate) fn foreign_share(run: &RunRecord) -> f64 {
-    let own_ns: u64 = run.processes.iter().map(|usage| usage.cpu_ns).sum();
-    let ticks = run.host.busy_ticks + run.host.idle_ticks + run.host.steal_ticks;
-    let foreign_ns = TICK_NS * float(run.host.busy_ticks) - float(own_ns);
+    foreign_share_of(run.host, run.processes.iter().map(|usage| usage.cpu_ns).sum())
+}
+
+/// The same where the measured processes took `own_ns` of processor time.
+pub(crate) fn foreign_share_of(host: HostUsage, own_ns: u64) -> f64 {
+    let ticks = host.busy_ticks + host.idle_ticks + host.steal_ticks;
+    let foreign_ns = TICK_NS * float(host.busy_ticks) - float(own_ns);
     (foreign_ns / (TICK_NS * float(ticks.max(1)))).max(0.0)
 }
 

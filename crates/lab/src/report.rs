@@ -21,16 +21,18 @@ mod sizing;
 mod survey;
 mod table;
 mod text;
+mod threads;
 
-use crate::result::RunResult;
+use crate::result::{Experiment, RunResult};
 use grid::Grid;
 
 /// The tables that put all arms side by side, for experiments that have such.
 fn grids(result: &RunResult) -> Vec<Grid> {
-    match result.survey() {
-        Some(record) => survey::grids(result, record),
-        None if result.imported().is_some() => imported::grids(result),
-        None => fronts::grids(result),
+    match &result.experiment {
+        Experiment::Survey(record) => survey::grids(result, record),
+        Experiment::Threads(record) => threads::grids(result, record),
+        Experiment::Imported(_) => imported::grids(result),
+        _ => fronts::grids(result),
     }
 }
 

@@ -16,6 +16,7 @@ use crate::resources::Resources;
 use crate::self_test::{SelfTest, SelfTestRecord};
 use crate::sizing::SizingRecord;
 use crate::survey::SurveyRecord;
+use crate::threads::ThreadsRecord;
 
 pub use crate::run::{ConnectionsRecord, LatencyRecord, RunRecord, Slot};
 
@@ -91,6 +92,8 @@ pub enum Experiment {
     SelfTest(SelfTest),
     /// What an experiment file asks.
     File(Question),
+    /// What does another topic cost consumers, and what do threads give?
+    Threads(ThreadsRecord),
     /// How do loads that differ in one setting compare, and do published claims hold?
     Survey(SurveyRecord),
     /// What do the outputs of other tools say?
@@ -171,6 +174,15 @@ impl RunResult {
     pub fn imported(&self) -> Option<&ImportedRecord> {
         match &self.experiment {
             Experiment::Imported(record) => Some(record),
+            _ => None,
+        }
+    }
+
+    /// What threads read, if this is such an experiment.
+    #[must_use]
+    pub fn threads(&self) -> Option<&ThreadsRecord> {
+        match &self.experiment {
+            Experiment::Threads(record) => Some(record),
             _ => None,
         }
     }

@@ -185,11 +185,7 @@ impl Claim {
 
     fn outcome(&self, measured: Option<Estimate>, isolated: &[Option<Estimate>]) -> Outcome {
         if isolated.is_empty() {
-            return match self.holds.position(measured) {
-                Position::Inside => Outcome::Reproduced,
-                Position::Outside => Outcome::NotReproduced,
-                Position::Across => Outcome::Undecided,
-            };
+            return self.holds.outcome(measured);
         }
         let positions: Vec<Position> = isolated.iter().map(|it| self.holds.position(*it)).collect();
         if positions.contains(&Position::Outside) {
@@ -221,6 +217,16 @@ impl Band {
     pub fn contains(self, value: f64) -> bool {
         let (low, high) = self.ends();
         (low..=high).contains(&value)
+    }
+
+    /// What a claim came to that has no causes to test.
+    #[must_use]
+    pub(crate) fn outcome(self, estimate: Option<Estimate>) -> Outcome {
+        match self.position(estimate) {
+            Position::Inside => Outcome::Reproduced,
+            Position::Outside => Outcome::NotReproduced,
+            Position::Across => Outcome::Undecided,
+        }
     }
 
     fn position(self, estimate: Option<Estimate>) -> Position {
@@ -260,7 +266,7 @@ impl Contrast {
 
 impl Estimate {
     /// The mean of `values` and its interval, both put through `shown`.
-    fn of(values: &[f64], seed: u64, shown: impl Fn(f64) -> f64) -> Option<Self> {
+    pub(crate) fn of(values: &[f64], seed: u64, shown: impl Fn(f64) -> f64) -> Option<Self> {
         if let Some(effect) = paired_effect(values, seed) {
             let Interval { low, high } = effect.interval_95;
             let interval = Some(Interval { low: shown(low), high: shown(high) });

@@ -5,6 +5,7 @@ mod front_files;
 mod fronts;
 mod kafka;
 mod moldau;
+mod security;
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -30,6 +31,7 @@ pub use kafka::{
     KAFKA_HEAP_BYTES, KafkaInstallation, KafkaNode, kafka_broker, prepare_kafka, prepare_kafka_node,
 };
 pub use moldau::{Durability, moldau_broker, moldau_broker_configured};
+pub use security::{SaslFile, SecurityFile, TlsFile};
 
 /// How long a system may take to become ready; a JVM on a busy machine takes a few seconds.
 const READY_TIMEOUT: Duration = Duration::from_secs(60);

@@ -16,6 +16,7 @@ use crate::punctuality::{self, is_late};
 use crate::result::{
     Arm, Experiment, FORMAT_VERSION, LatencyRecord, RunRecord, RunResult, result_id,
 };
+use crate::systems::RunningSystem;
 use crate::workload::{Pace, Workload};
 
 /// Faults of the ledger's self-test before every experiment.
@@ -52,6 +53,14 @@ impl Path {
     ) -> Result<Self, Error> {
         let control = Control::new(&bootstrap)?;
         Ok(Self { arm: arm.into(), bootstrap, clients: Clients::default(), control, processes })
+    }
+
+    /// The same to a system that was started from its file, over connections as it says.
+    pub(super) fn to_system(arm: &str, system: &RunningSystem) -> Result<Self, Error> {
+        let (bootstrap, security) = (system.bootstrap().to_string(), system.security().clone());
+        let control = Control::secured(&bootstrap, security.clone())?;
+        let clients = Clients { security, ..Clients::default() };
+        Ok(Self { arm: arm.into(), bootstrap, clients, control, processes: system.accounted() })
     }
 }
 

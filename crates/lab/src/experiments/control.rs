@@ -2,7 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use moldau_client::{Admin, Cluster, ClusterOptions, OffsetSpec, TopicPartition, TopicSpec};
+use moldau_client::{
+    Admin, Cluster, ClusterOptions, ConnectionOptions, OffsetSpec, Security, TopicPartition,
+    TopicSpec,
+};
 
 use crate::error::Error;
 use crate::generator::target;
@@ -16,15 +19,21 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 pub(super) struct Control {
     runtime: tokio::runtime::Runtime,
     bootstrap: String,
+    security: Security,
 }
 
 impl Control {
     pub(super) fn new(bootstrap: &str) -> Result<Self, Error> {
+        Self::secured(bootstrap, Security::default())
+    }
+
+    /// As [`Control::new`], over connections that are secured.
+    pub(super) fn secured(bootstrap: &str, security: Security) -> Result<Self, Error> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .map_err(Error::machine("starting a runtime"))?;
-        Ok(Self { runtime, bootstrap: bootstrap.to_string() })
+        Ok(Self { runtime, bootstrap: bootstrap.to_string(), security })
     }
 
     /// Creates a topic and waits until every partition has a leader.
@@ -84,6 +93,28 @@ impl Control {
         })
     }
 
+    /// The end offset of each partition of a topic.
+    pub(super) fn ends(&self, name: &str, partitions: u16) -> Result<Vec<u64>, Error> {
+        let action = format!("asking for the ends of topic {name}");
+        self.runtime.block_on(async {
+            let cluster = self.connect().await?;
+            let wanted: Vec<(TopicPartition, OffsetSpec)> = (0..partitions)
+                .map(|index| (TopicPartition::of(name, index.into()), OffsetSpec::Latest))
+                .collect();
+            let mut answers = cluster.list_offsets(&wanted).await;
+            let end = |(partition, _)| {
+                let unanswered = || Error::Target {
+                    action: action.clone(),
+                    reason: "a partition has no answer".into(),
+                };
+                let answer = answers.remove(&partition).ok_or_else(unanswered)?;
+                let offset = answer.map_err(target(&action))?.offset;
+                Ok(u64::try_from(offset).unwrap_or(0))
+            };
+            wanted.into_iter().map(end).collect()
+        })
+    }
+
     /// Deletes a topic, so that the disk holds the data of one run at a time.
     pub(super) fn delete_topic(&self, name: &str) -> Result<(), Error> {
         self.delete_topics(&[name.to_string()])
@@ -105,7 +136,10 @@ impl Control {
 
     async fn connect(&self) -> Result<Cluster, Error> {
         let bootstrap = [self.bootstrap.as_str()];
-        let connected = Cluster::connect(&bootstrap, ClusterOptions::default()).await;
+        let security = self.security.clone();
+        let connection = ConnectionOptions { security, ..ConnectionOptions::default() };
+        let options = ClusterOptions { connection, ..ClusterOptions::default() };
+        let connected = Cluster::connect(&bootstrap, options).await;
         connected.map_err(target("connecting for administration"))
     }
 }

@@ -9,8 +9,9 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::Progress;
-use super::bench::{Bench, Frame, Path};
+use super::bench::{Bench, Frame};
 use super::rounds::Case;
+use super::running::{Running, absence, machine_is_quiet, split};
 use crate::checks::{self, Check, Weight};
 use crate::environment::Environment;
 use crate::error::Error;
@@ -21,8 +22,8 @@ use crate::result::{Arm, Experiment, RunResult};
 use crate::run::RunRecord;
 use crate::schedule::Arrivals;
 use crate::statistics::median;
-use crate::survey::{Cell, Claim, Contrast, LeftOut, Setting, Source, SurveyRecord};
-use crate::systems::{Installations, RunningSystem, SystemFile};
+use crate::survey::{Cell, Claim, Contrast, Setting, Source, SurveyRecord};
+use crate::systems::{Installations, SystemFile};
 use crate::workload::{Acks, Codec, Pace, Tuning, Workload};
 
 /// Most systems: each runs all the while.
@@ -399,20 +400,6 @@ impl Plan {
         let rounds = self.file.rounds;
         if self.quick { (rounds / 2).max(rounds.min(QUICK_ROUNDS_MIN)) } else { rounds }
     }
-
-    /// The systems that can be started, and why the others cannot.
-    fn split(&self) -> (Vec<(&str, &SystemFile)>, Vec<LeftOut>) {
-        let (mut there, mut left_out) = (Vec::new(), Vec::new());
-        for (name, system) in self.file.systems.iter().zip(&self.systems) {
-            match system.missing(&self.installations) {
-                None => there.push((name.as_str(), system)),
-                Some(reason) => {
-                    left_out.push(LeftOut { system: name.clone(), reason: reason.into() });
-                }
-            }
-        }
-        (there, left_out)
-    }
 }
 
 /// Runs the survey.
@@ -422,10 +409,7 @@ impl Plan {
 pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error> {
     let file = &plan.file;
     file.check()?;
-    let (there, left_out) = plan.split();
-    if let (true, Some(first)) = (there.is_empty(), left_out.first()) {
-        return Err(Error::Plan(format!("{}: {}", first.system, first.reason)));
-    }
+    let (there, left_out) = split(&file.systems, &plan.systems, &plan.installations)?;
     let loads = file.loads();
     let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
     let scenarios: Vec<&Load> = loads.iter().filter(|load| load.cell.from.is_none()).collect();
@@ -435,7 +419,8 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
     let mut running = Vec::new();
     for (name, system) in &there {
         bench.step(&format!("Start {name}"));
-        running.push(Running::start(plan, name, system)?);
+        let directory = &plan.work_directory;
+        running.push(Running::start(directory, &plan.installations, name, system)?);
     }
     let environment = Environment::inspect(&plan.version, &plan.work_directory);
     // A JVM compiles what it runs often, and the first round should not pay for that.
@@ -458,7 +443,8 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
         system.system.stop()?;
     }
     let cells: Vec<Cell> = loads.into_iter().map(|load| load.cell).collect();
-    let own = [codecs_differ(bench.runs()), machine_is_quiet(bench.runs())];
+    let shares: Vec<f64> = bench.runs().iter().map(foreign_share).collect();
+    let own = [codecs_differ(bench.runs()), machine_is_quiet(&shares)];
     for check in left_out.iter().map(absence).chain(own) {
         bench.note(check);
     }
@@ -503,16 +489,6 @@ fn run_round(
     Ok(())
 }
 
-fn absence(LeftOut { system, reason }: &LeftOut) -> Check {
-    Check {
-        name: format!("system {system}"),
-        passed: false,
-        weight: Weight::Note,
-        found: format!("left out: {reason}"),
-        demanded: "there".into(),
-    }
-}
-
 /// A generator whose codecs all store the same bytes says nothing of codecs. Random values are not
 /// made to be shortened.
 fn codecs_differ(runs: &[RunRecord]) -> Check {
@@ -537,36 +513,6 @@ fn codecs_differ(runs: &[RunRecord]) -> Check {
             format!("{ratio:.2} x at least ({case})")
         }),
         demanded: format!(">= {} x", 1.0 + CODEC_SHARE_MIN),
-    }
-}
-
-/// Whoever waits for answers is slowed by all else that runs on the machine, and no lag shows it.
-fn machine_is_quiet(runs: &[RunRecord]) -> Check {
-    let shares: Vec<f64> = runs.iter().map(foreign_share).collect();
-    let found = median(&shares);
-    Check {
-        name: "share of the machine that other processes took, median run".into(),
-        passed: found < FOREIGN_SHARE_MAX,
-        weight: Weight::Validity,
-        found: format!("{:.0} %", found * 100.0),
-        demanded: format!("< {:.0} %", FOREIGN_SHARE_MAX * 100.0),
-    }
-}
-
-/// A system that runs.
-struct Running {
-    path: Path,
-    system: RunningSystem,
-}
-
-impl Running {
-    fn start(plan: &Plan, name: &str, file: &SystemFile) -> Result<Self, Error> {
-        let directory = plan.work_directory.join(name);
-        std::fs::create_dir_all(&directory)
-            .map_err(Error::machine(format!("making {}", directory.display())))?;
-        let system = file.start(&plan.installations, &directory)?;
-        let path = Path::to(name, system.bootstrap().to_string(), system.accounted())?;
-        Ok(Self { path, system })
     }
 }
 

@@ -11,6 +11,7 @@ use super::sentence;
 use super::sizing;
 use super::survey;
 use super::table::{Contrast, NONE, Row, comparisons, contrasts, offered, runs_counted};
+use super::threads;
 use crate::checks::{Verdict, Weight};
 use crate::error::Error;
 use crate::metric::{Comparison, Metric};
@@ -39,6 +40,8 @@ pub fn html(result: &RunResult) -> Result<String, Error> {
         body += &sizing::html(result);
     } else if let Some(record) = result.survey() {
         body += &survey::html(result, record);
+    } else if let Some(record) = result.threads() {
+        body += &threads::html(result, record);
     } else if let Some(record) = &result.self_test {
         body += &self_test::html(result, record, &mut charts);
     } else if result.imported().is_some() {
@@ -91,6 +94,7 @@ pub(super) fn title(result: &RunResult) -> &str {
         Experiment::File(file) => &file.question,
         Experiment::Survey(record) => &record.question,
         Experiment::Imported(_) => "What do the outputs of other tools say?",
+        Experiment::Threads(record) => &record.question,
     }
 }
 
@@ -105,7 +109,7 @@ fn head(result: &RunResult) -> String {
     // Figures that do not hold are not put in the window.
     let holds = matches!(result.verdict, Verdict::Ok | Verdict::ObjectiveFailed);
     let cards = match result.arms.get(1).filter(|_| holds) {
-        Some(_) if result.survey().is_some() => String::new(),
+        Some(_) if result.survey().is_some() || result.threads().is_some() => String::new(),
         Some(_) if has_objectives(result) => objective_cards(result),
         Some(arm) => cards(result, &arm.name),
         None => String::new(),

@@ -15,11 +15,15 @@ pub fn markdown(result: &RunResult) -> String {
     if let Some(record) = result.survey() {
         lines.extend(super::survey::markdown(result, record));
     }
+    if let Some(record) = result.threads() {
+        lines.extend(super::threads::markdown(result, record));
+    }
     lines.extend(super::grids(result).iter().flat_map(Grid::markdown));
     lines.extend(super::sizing::markdown(result));
     lines.extend(super::self_test::grids(result).iter().flat_map(Grid::markdown));
     // Tables of one load after the other say the same at greater length.
-    let cases = if result.survey().is_some() { Vec::new() } else { result.cases() };
+    let is_told = result.survey().is_some() || result.threads().is_some();
+    let cases = if is_told { Vec::new() } else { result.cases() };
     for case in cases {
         for contrast in contrasts(result, case) {
             append_case(&mut lines, result, case, contrast);

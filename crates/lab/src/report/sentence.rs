@@ -39,6 +39,7 @@ pub fn sentence(result: &RunResult) -> String {
                 Experiment::Cores => super::sizing::sentence(result),
                 Experiment::Survey(record) => super::survey::sentence(result, record),
                 Experiment::Imported(record) => super::imported::sentence(result, record),
+                Experiment::Threads(record) => super::threads::sentence(result, record),
                 Experiment::File(file) => {
                     format!("Expected: {} Found: {}", file.hypothesis.trim(), objectives(result))
                 }

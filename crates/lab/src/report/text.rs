@@ -16,10 +16,12 @@ pub fn text(result: &RunResult) -> String {
     text += &super::sizing::text(result);
     text.extend(super::self_test::grids(result).iter().map(Grid::text));
     text.extend(result.survey().map(|record| super::survey::text(result, record)));
+    text.extend(result.threads().map(|record| super::threads::text(result, record)));
     let grids = super::grids(result);
     text.extend(grids.iter().map(Grid::text));
     // Tables of two arms at a time say the same at greater length where all stand side by side.
-    let is_told = !grids.is_empty() && (result.arms.len() > 2 || result.survey().is_some());
+    let is_file = result.survey().is_some() || result.threads().is_some();
+    let is_told = !grids.is_empty() && (result.arms.len() > 2 || is_file);
     for case in result.cases().into_iter().filter(|_| !is_told) {
         for contrast in contrasts(result, case) {
             let Contrast { baseline, arm } = contrast;

@@ -8,7 +8,9 @@
 //! | `${address.NAME}`, `${port.NAME}` | a free loopback address of that name, and its port |
 //! | `${dir}` | the directory of the process, made for it and empty |
 //! | `${moldau}`, `${java}` | executables |
-//! | `${kafka}`, `${kroxylicious}` | class path of Apache Kafka, directory of Kroxylicious |
+//! | `${kafka}`, `${kafka-zookeeper}` | class paths of Apache Kafka, and of one with ZooKeeper |
+//! | `${kroxylicious}` | directory of Kroxylicious |
+//! | `${certificates}` | directory of [`FrontFiles`], made for the system |
 //! | `${external}` | where a cluster is that runs already |
 
 use std::collections::BTreeMap;
@@ -18,10 +20,12 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use moldau_client::Security;
 use rustix::process::Signal;
 use serde::Deserialize;
 
-use super::{Process, ProcessSpec, Ready, free_addresses};
+use super::security::SecurityFile;
+use super::{FrontFiles, Process, ProcessSpec, Ready, free_addresses};
 use crate::error::Error;
 
 /// Most processes of a system: three brokers with a proxy before each, and some to spare.
@@ -34,7 +38,14 @@ const ADDRESSES_MAX: usize = 32;
 const STOP_WITHIN_MS_MAX: u64 = 60_000;
 
 /// The variables that have no name of the file's own.
-const PLAIN_VARIABLES: [&str; 6] = ["dir", "moldau", "java", "kafka", "kroxylicious", "external"];
+const PLAIN_VARIABLES: [&str; 8] =
+    ["dir", "moldau", "java", "kafka", "kafka-zookeeper", "kroxylicious", CERTIFICATES, "external"];
+
+/// Seed of the key encryption key among the files; what proxies of system files encrypt is nothing.
+const KEY_SEED: u64 = 1;
+
+/// The variable of the directory of certificates, which is made where a file speaks of it.
+const CERTIFICATES: &str = "certificates";
 
 /// What begins a variable that has one.
 const NAMED_VARIABLES: [&str; 2] = ["address.", "port."];
@@ -47,6 +58,9 @@ pub struct SystemFile {
     pub description: String,
     /// Where clients connect.
     pub bootstrap: String,
+    /// How they secure their connections.
+    #[serde(default)]
+    pub security: SecurityFile,
     /// Its processes, in the order in which they are started; none for a cluster that runs already.
     #[serde(default)]
     pub processes: Vec<ProcessFile>,
@@ -126,6 +140,8 @@ pub struct Installations {
     pub java: String,
     /// Class path of Apache Kafka.
     pub kafka: Option<String>,
+    /// Class path of an Apache Kafka that knows ZooKeeper, which Kafka 4 does not.
+    pub kafka_zookeeper: Option<String>,
     /// Directory of Kroxylicious.
     pub kroxylicious: Option<String>,
     /// Bootstrap address of a cluster that runs already.
@@ -169,6 +185,7 @@ impl SystemFile {
                 ));
             }
         }
+        self.security.check()?;
         match self.address_names().len() {
             0..=ADDRESSES_MAX => Ok(()),
             _ => refuse(format!("at most {ADDRESSES_MAX} names of addresses")),
@@ -192,11 +209,14 @@ impl SystemFile {
     /// What the system needs and is not there, in words.
     #[must_use]
     pub fn missing(&self, installations: &Installations) -> Option<&'static str> {
-        let texts = self.texts();
-        let needs = |name: &str| texts.iter().any(|text| variables(text).any(|it| it == name));
-        let Installations { kafka, kroxylicious, external, .. } = installations;
+        let Installations { kafka, kafka_zookeeper, kroxylicious, external, .. } = installations;
         [
             (kafka, "kafka", "Apache Kafka is not there; fetch it with: cargo xtask peers"),
+            (
+                kafka_zookeeper,
+                "kafka-zookeeper",
+                "Apache Kafka with ZooKeeper is not there; fetch it with: cargo xtask peers",
+            ),
             (
                 kroxylicious,
                 "kroxylicious",
@@ -205,7 +225,12 @@ impl SystemFile {
             (external, "external", "no cluster was named; name one with: --external HOST:PORT"),
         ]
         .into_iter()
-        .find_map(|(found, name, words)| (found.is_none() && needs(name)).then_some(words))
+        .find_map(|(found, name, words)| (found.is_none() && self.needs(name)).then_some(words))
+    }
+
+    /// Whether any text holds this variable.
+    fn needs(&self, name: &str) -> bool {
+        self.texts().into_iter().any(|text| variables(text).any(|it| it == name))
     }
 
     /// Starts the processes one after the other below `directory`, which must exist.
@@ -219,9 +244,20 @@ impl SystemFile {
         directory: &Path,
     ) -> Result<RunningSystem, Error> {
         self.check()?;
-        let mut scope = Scope { installations, addresses: self.addresses()?, directory: None };
+        let certificates = if self.needs(CERTIFICATES) {
+            Some(FrontFiles::make(&directory.join(CERTIFICATES), KEY_SEED)?)
+        } else {
+            None
+        };
+        let mut scope = Scope {
+            installations,
+            addresses: self.addresses()?,
+            directory: None,
+            certificates: certificates.map(|files| files.directory().display().to_string()),
+        };
         let bootstrap = scope.expand(&self.bootstrap)?;
-        let mut running = RunningSystem { bootstrap, processes: Vec::new() };
+        let security = self.security.made(&|text| scope.expand(text))?;
+        let mut running = RunningSystem { bootstrap, security, processes: Vec::new() };
         for file in &self.processes {
             let own = directory.join(&file.name);
             fs::create_dir_all(&own)
@@ -255,6 +291,7 @@ impl SystemFile {
     /// Every text that may hold variables.
     fn texts(&self) -> Vec<&str> {
         let mut texts = vec![self.bootstrap.as_str()];
+        texts.extend(self.security.texts());
         for process in &self.processes {
             let (ReadyFile::Tcp(ready) | ReadyFile::Http(ready)) = &process.ready;
             texts.push(ready);
@@ -333,6 +370,7 @@ impl ReadyFile {
 #[derive(Debug)]
 pub struct RunningSystem {
     bootstrap: String,
+    security: Security,
     processes: Vec<(Process, Stop)>,
 }
 
@@ -341,6 +379,12 @@ impl RunningSystem {
     #[must_use]
     pub fn bootstrap(&self) -> &str {
         &self.bootstrap
+    }
+
+    /// How they secure their connections.
+    #[must_use]
+    pub fn security(&self) -> &Security {
+        &self.security
     }
 
     /// What is accounted: role and process id of each process.
@@ -379,6 +423,8 @@ struct Scope<'a> {
     addresses: BTreeMap<String, SocketAddr>,
     /// Directory of the process; a system as such has none.
     directory: Option<String>,
+    /// Directory of the system's certificates, if it has some.
+    certificates: Option<String>,
 }
 
 impl Scope<'_> {
@@ -398,13 +444,16 @@ impl Scope<'_> {
     }
 
     fn value(&self, name: &str) -> Result<String, Error> {
-        let Installations { moldau, java, kafka, kroxylicious, external } = self.installations;
+        let Installations { moldau, java, kafka, kafka_zookeeper, kroxylicious, external } =
+            self.installations;
         let address = |prefix| self.addresses.get(name.strip_prefix(prefix)?);
         let value = match name {
             "dir" => self.directory.clone(),
             "moldau" => Some(moldau.clone()),
             "java" => Some(java.clone()),
             "kafka" => kafka.clone(),
+            "kafka-zookeeper" => kafka_zookeeper.clone(),
+            CERTIFICATES => self.certificates.clone(),
             "kroxylicious" => kroxylicious.clone(),
             "external" => external.clone(),
             _ => address("address.")

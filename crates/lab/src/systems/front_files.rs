@@ -37,8 +37,9 @@ pub enum ClientSecurity {
 /// |---|---|
 /// | `authority.pem` | the authority of both certificates |
 /// | `server.pem`, `server.key` | for 127.0.0.1, ECDSA on P-256 |
+/// | `server-store.pem` | both in one file, as Apache Kafka reads PEM |
 /// | `client.pem`, `client.key` | the same of a client |
-/// | `users` | the user of SCRAM |
+/// | `users`, `password` | the user of SCRAM, `lab`, and its password |
 /// | `rules` | who may read and write the topics of runs, after many rules for others |
 /// | `kek` | [`LabKey`] |
 #[derive(Clone)]
@@ -73,9 +74,11 @@ impl FrontFiles {
             ("authority.pem", authority.as_str()),
             ("server.pem", server.certificate.as_str()),
             ("server.key", server.key.as_str()),
+            ("server-store.pem", (server.key.clone() + &server.certificate).as_str()),
             ("client.pem", client.certificate.as_str()),
             ("client.key", client.key.as_str()),
             ("users", format!("{USER}:{PASSWORD}\n").as_str()),
+            ("password", PASSWORD),
             ("rules", rules.join("\n").as_str()),
             ("kek", LabKey::of(seed).text().as_str()),
         ] {

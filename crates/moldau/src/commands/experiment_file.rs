@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::{Context, anyhow, bail};
 use moldau_lab::experiments::file::ExperimentFile;
 use moldau_lab::experiments::survey::SurveyFile;
+use moldau_lab::experiments::threads::ThreadsFile;
 use moldau_lab::systems::SystemFile;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -15,16 +16,26 @@ use crate::config::{self, Sources, nearest};
 const DIRECTORY: &str = "experiments";
 
 /// Published experiments, by the names under which they can be asked for.
-const SOURCES: [(&str, &str); 1] =
-    [("sources/chronik", include_str!("../../../../experiments/sources/chronik.yaml"))];
+const SOURCES: [(&str, &str); 2] = [
+    ("sources/chronik", include_str!("../../../../experiments/sources/chronik.yaml")),
+    ("sources/karafka", include_str!("../../../../experiments/sources/karafka.yaml")),
+];
 
 /// Systems by the names under which surveys can ask for them.
-const SYSTEMS: [(&str, &str); 7] = [
+const SYSTEMS: [(&str, &str); 12] = [
     ("moldau", include_str!("../../../../experiments/systems/moldau.yaml")),
     ("moldau-os", include_str!("../../../../experiments/systems/moldau-os.yaml")),
+    ("moldau-os-tls", include_str!("../../../../experiments/systems/moldau-os-tls.yaml")),
+    ("moldau-os-tls-ring", include_str!("../../../../experiments/systems/moldau-os-tls-ring.yaml")),
     ("moldau-proxy", include_str!("../../../../experiments/systems/moldau-proxy.yaml")),
     ("kafka", include_str!("../../../../experiments/systems/kafka.yaml")),
+    ("kafka-tls", include_str!("../../../../experiments/systems/kafka-tls.yaml")),
     ("kafka-3", include_str!("../../../../experiments/systems/kafka-3.yaml")),
+    ("kafka-3.9-kraft", include_str!("../../../../experiments/systems/kafka-3.9-kraft.yaml")),
+    (
+        "kafka-3.9-zookeeper",
+        include_str!("../../../../experiments/systems/kafka-3.9-zookeeper.yaml"),
+    ),
     ("kroxylicious", include_str!("../../../../experiments/systems/kroxylicious.yaml")),
     ("external", include_str!("../../../../experiments/systems/external.yaml")),
 ];
@@ -35,6 +46,8 @@ pub(super) enum Asked {
     Factor(ExperimentFile),
     /// What loads do on systems, which stand in the order of the file.
     Survey(Box<SurveyFile>, Vec<SystemFile>),
+    /// What several topics cost consumers on several threads, on systems in the order of the file.
+    Threads(ThreadsFile, Vec<SystemFile>),
 }
 
 impl Asked {
@@ -42,6 +55,7 @@ impl Asked {
         match self {
             Self::Factor(file) => file.question.trim(),
             Self::Survey(file, _) => file.question.trim(),
+            Self::Threads(file, _) => file.question.trim(),
         }
     }
 }
@@ -61,32 +75,43 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Asked> {
     parse(&path.display().to_string(), &config::text(path)?, directory)
 }
 
-/// What tells the two kinds of experiment files apart, and workloads of others from both.
+/// What tells the kinds of experiment files apart.
 #[derive(Default, Deserialize)]
 struct Kind {
     factor: Option<IgnoredAny>,
     systems: Option<IgnoredAny>,
-    #[serde(rename = "partitionsPerTopic")]
-    partitions_per_topic: Option<IgnoredAny>,
+    threads: Option<IgnoredAny>,
 }
 
 /// Reads the text of an experiment file; paths in it are those from `directory`.
 fn parse(name: &str, text: &str, directory: &Path) -> anyhow::Result<Asked> {
     // What is no mapping of keys is told by the parse that follows.
-    let kind: Kind = config::parse(text).unwrap_or_default();
-    if kind.partitions_per_topic.is_some() {
-        bail!("{name} is a workload of the OpenMessaging Benchmark; run it with: moldau lab omb");
-    }
+    let kind = config::parse(text).unwrap_or(Kind::default());
     if kind.factor.is_some() || kind.systems.is_none() {
         let file: ExperimentFile = parsed(name, text)?;
         check(&file).with_context(|| name.to_owned())?;
         return Ok(Asked::Factor(file));
     }
+    if kind.threads.is_some() {
+        let file: ThreadsFile = parsed(name, text)?;
+        file.check().with_context(|| name.to_owned())?;
+        let systems = read_systems(name, &file.systems, directory)?;
+        return Ok(Asked::Threads(file, systems));
+    }
     let file: SurveyFile = parsed(name, text)?;
     file.check().with_context(|| name.to_owned())?;
-    let systems = file.systems.iter().map(|system| read_system(system, directory));
-    let systems = systems.collect::<anyhow::Result<_>>().with_context(|| name.to_owned())?;
-    Ok(Asked::Survey(Box::new(file), systems))
+    let systems = read_systems(name, &file.systems, directory)?;
+    Ok(Asked::Survey(file, systems))
+}
+
+/// The systems that the file `name` asks for.
+fn read_systems(
+    name: &str,
+    systems: &[String],
+    directory: &Path,
+) -> anyhow::Result<Vec<SystemFile>> {
+    let systems = systems.iter().map(|system| read_system(system, directory));
+    systems.collect::<anyhow::Result<_>>().with_context(|| name.to_owned())
 }
 
 fn parsed<T: serde::de::DeserializeOwned>(name: &str, text: &str) -> anyhow::Result<T> {

@@ -11,7 +11,7 @@ use moldau_lab::experiments::fronts::Front;
 use moldau_lab::experiments::overhead::{self, Stall};
 use moldau_lab::experiments::partitions;
 use moldau_lab::experiments::side_by_side::{self, System};
-use moldau_lab::experiments::{Progress, cores, file, save, self_test, storage, survey};
+use moldau_lab::experiments::{Progress, cores, file, save, self_test, storage, survey, threads};
 use moldau_lab::result::RunResult;
 use moldau_lab::self_test::SelfTest;
 use moldau_lab::systems::{Durability, Installations, KafkaInstallation, Kroxylicious};
@@ -208,6 +208,19 @@ fn run_file(options: &RunOptions) -> anyhow::Result<ExitCode> {
             };
             survey::run(&plan, &mut Bar::new())?
         }
+        Asked::Threads(file, systems) => {
+            let installations = installations(&options.peers)?;
+            let plan = threads::Plan {
+                file,
+                systems,
+                installations,
+                version,
+                work_directory,
+                seed: 1,
+                quick,
+            };
+            threads::run(&plan, &mut Bar::new())?
+        }
     };
     answer(&result, &options.out, options.json)
 }
@@ -305,9 +318,18 @@ fn installations(peers: &PeerOptions) -> anyhow::Result<Installations> {
         moldau: text(&std::env::current_exe()?).context("the path of moldau is not UTF-8")?,
         java: text(&peers.java).context("the path of Java is not UTF-8")?,
         kafka: kafka.map(|found| found.class_path()).transpose()?,
+        kafka_zookeeper: kafka_zookeeper(&peers.java)?,
         kroxylicious: kroxylicious.and_then(|found| text(&found.directory)),
         external: peers.external.clone(),
     })
+}
+
+/// Class path of the Apache Kafka that knows ZooKeeper, if it is in the cache.
+fn kafka_zookeeper(java: &Path) -> anyhow::Result<Option<String>> {
+    let class_path_file = cache_directory()?.join("moldau/kafka-zookeeper/classpath");
+    let there = class_path_file.is_file();
+    let found = there.then(|| KafkaInstallation { java: java.to_owned(), class_path_file });
+    Ok(found.map(|found| found.class_path()).transpose()?)
 }
 
 fn kafka(class_path: Option<&Path>, java: &Path) -> anyhow::Result<KafkaInstallation> {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::report::sample;
+use crate::systems::SecurityFile;
 
 const FILE: &str = r#"{
     "question": "q", "hypothesis": "h", "systems": ["moldau", "kafka"], "rounds": 8,
@@ -134,37 +135,33 @@ fn systems_that_are_not_there_are_left_out_with_the_reason() {
     let system = |bootstrap: &str| SystemFile {
         description: String::new(),
         bootstrap: bootstrap.into(),
+        security: SecurityFile::default(),
         processes: Vec::new(),
     };
-    let plan = Plan {
-        file: file(),
-        systems: vec![system("127.0.0.1:1"), system("${kafka}")],
-        installations: Installations::default(),
-        version: String::new(),
-        work_directory: "work".into(),
-        seed: 1,
-        quick: false,
-    };
-    let (there, left_out) = plan.split();
+    let names = ["external", "kafka"].map(str::to_string);
+    let systems = [system("127.0.0.1:1"), system("${kafka}")];
+    let (there, left_out) = split(&names, &systems, &Installations::default()).unwrap();
     assert_eq!(there.len(), 1);
     let [left_out] = left_out.as_slice() else { panic!("{left_out:?}") };
     assert_eq!(left_out.system, "kafka");
     assert!(absence(left_out).found.contains("cargo xtask peers"));
+    let none = split(&names[1..], &systems[1..], &Installations::default()).unwrap_err();
+    assert!(none.to_string().contains("kafka: Apache Kafka is not there"), "{none}");
 }
 
 #[test]
 fn a_machine_that_others_keep_busy_makes_a_survey_invalid() {
     // The sample's processes take 0.8 s of the 12 s of its processors that were not stolen.
-    let run = |busy_ticks| {
+    let share = |busy_ticks| {
         let mut run = sample::result().runs.remove(0);
         run.host.busy_ticks = busy_ticks;
         run.host.idle_ticks = 1_200 - busy_ticks;
-        run
+        foreign_share(&run)
     };
-    let passed = |busy: [u64; 3]| machine_is_quiet(&busy.map(run)).passed;
+    let passed = |busy: [u64; 3]| machine_is_quiet(&busy.map(share)).passed;
     assert!(passed([100, 200, 1_100]));
     assert!(!passed([100, 400, 1_100]));
-    assert_eq!(machine_is_quiet(&[run(80)]).found, "0 %");
+    assert_eq!(machine_is_quiet(&[share(80)]).found, "0 %");
 }
 
 #[test]

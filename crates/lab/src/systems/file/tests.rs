@@ -1,6 +1,7 @@
 //! Systems that are files, made of shells.
 
 use super::*;
+use crate::systems::{SaslFile, TlsFile};
 
 fn parsed(text: &str) -> SystemFile {
     serde_json::from_str(text).unwrap()
@@ -120,12 +121,49 @@ fn a_system_says_what_it_lacks() {
 fn readiness_over_http_has_a_path() {
     let installations =
         Installations { external: Some("127.0.0.1:9".into()), ..Default::default() };
-    let scope =
-        Scope { installations: &installations, addresses: BTreeMap::new(), directory: None };
+    let scope = Scope {
+        installations: &installations,
+        addresses: BTreeMap::new(),
+        directory: None,
+        certificates: None,
+    };
     let expand = |text: &str| ReadyFile::Http(text.into()).expand(&scope);
     let address = "127.0.0.1:9".parse().unwrap();
     assert_eq!(expand("${external}/readyz").unwrap(), Ready::Http(address, "/readyz".into()));
     let error = expand("localhost/readyz").unwrap_err().to_string();
     assert_eq!(error, "invalid plan: ready: \"localhost\" is not an address, IP:PORT");
     assert!(expand("${dir}").unwrap_err().to_string().contains("${dir} stands for nothing here"));
+}
+
+#[test]
+fn clients_secure_their_connections_with_certificates_made_for_the_system() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut file = system();
+    file.processes.clear();
+    let started = |file: &SystemFile| file.start(&Installations::default(), directory.path());
+    assert!(started(&file).unwrap().security().tls.is_none());
+    assert!(!directory.path().join("certificates").exists());
+    let at = |name: &str| format!("${{certificates}}/{name}");
+    file.security = SecurityFile {
+        tls: Some(TlsFile {
+            trust_file: at("authority.pem"),
+            certificate_file: Some(at("client.pem")),
+            key_file: Some(at("client.key")),
+        }),
+        sasl: Some(SaslFile {
+            mechanism: "SCRAM-SHA-256".into(),
+            user: "lab".into(),
+            password_file: at("password"),
+        }),
+    };
+    let running = started(&file).unwrap();
+    assert!(running.security().tls.is_some() && running.security().sasl.is_some());
+    let store = fs::read_to_string(directory.path().join("certificates/server-store.pem")).unwrap();
+    assert!(store.contains("PRIVATE KEY") && store.contains("BEGIN CERTIFICATE"));
+    let tls = file.security.tls.as_mut().unwrap();
+    tls.key_file = None;
+    assert!(started(&file).unwrap_err().to_string().contains("go together"));
+    file.security.tls = None;
+    file.security.sasl.as_mut().unwrap().mechanism = "OAUTHBEARER".into();
+    assert!(started(&file).unwrap_err().to_string().contains("OAUTHBEARER"));
 }

@@ -8,7 +8,7 @@ const DOCUMENTATION: &str = include_str!("../../../../../docs/experiments.md");
 fn factor(text: &str) -> anyhow::Result<ExperimentFile> {
     match parse("test", text, Path::new("."))? {
         Asked::Factor(file) => Ok(file),
-        Asked::Survey(..) => bail!("a survey"),
+        Asked::Survey(..) | Asked::Threads(..) => bail!("another kind"),
     }
 }
 

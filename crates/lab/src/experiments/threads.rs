@@ -1,0 +1,351 @@
+//! What does another topic cost a consumer, and what do threads give? Experiment files with the key
+//! `threads`: a backlog of each topic is written and audited once, then read from start to end by
+//! every number of threads, for every number of topics, once a round.
+
+mod reading;
+
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+use super::Progress;
+use super::bench::{Bench, Frame, Named};
+use super::running::{Running, absence, machine_is_quiet, split};
+use crate::checks;
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::generator;
+use crate::ledger::audit;
+use crate::payload::Filler;
+use crate::punctuality::foreign_share_of;
+use crate::result::{Arm, Experiment, RunResult};
+use crate::schedule::Arrivals;
+use crate::survey::Source;
+use crate::systems::{Installations, SystemFile};
+use crate::threads::{Reading, ThreadsClaim, ThreadsRecord};
+use crate::workload::{Pace, Tuning, Workload};
+use reading::Backlog;
+
+/// Most records of a topic: all are due at once, and more would be shed.
+const RECORDS_MAX: u32 = 1_000_000;
+
+/// Most topics and threads: a machine runs only so many at once.
+const PLACES_MAX: u16 = 64;
+
+/// Most rounds: a month of rounds is a mistake.
+const ROUNDS_MAX: u32 = 1_000;
+
+/// Most systems: each runs all the while.
+const SYSTEMS_MAX: usize = 8;
+
+/// Fewest rounds of the short form, and its share of the records.
+const QUICK_ROUNDS: u32 = 3;
+const QUICK_SHARE: u32 = 4;
+
+/// Name of the case of writing.
+pub(crate) const WRITING: &str = "Writing the backlog";
+
+/// An experiment about threads, as its file says.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ThreadsFile {
+    /// The question.
+    pub question: String,
+    /// What is expected and why.
+    pub hypothesis: String,
+    /// Where the claims were published.
+    pub source: Option<Source>,
+    /// Names of system files.
+    pub systems: Vec<String>,
+    /// Rounds; each reads every place of the grid once on every system.
+    pub rounds: u32,
+    /// What is read.
+    pub threads: GridFile,
+    /// What was published.
+    #[serde(default)]
+    pub claims: Vec<ThreadsClaim>,
+    /// What else is to be said of the source, a sentence each.
+    #[serde(default)]
+    pub remarks: Vec<String>,
+}
+
+/// Topics by threads.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GridFile {
+    /// Numbers of topics, rising.
+    pub topics: Vec<u16>,
+    /// Numbers of threads, rising.
+    pub counts: Vec<u16>,
+    /// Records of each topic.
+    pub records: u32,
+    /// Size of a record's value.
+    pub record_bytes: usize,
+    /// Partitions of each topic.
+    pub partitions: u16,
+}
+
+/// Everything that a run needs to know.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The file.
+    pub file: ThreadsFile,
+    /// Its systems, in its order.
+    pub systems: Vec<SystemFile>,
+    /// What is there to start them from.
+    pub installations: Installations,
+    /// Version of the binary, for the report.
+    pub version: String,
+    /// Where the systems keep data and logs; must exist. The caller removes it.
+    pub work_directory: PathBuf,
+    /// Seed of payloads and statistics.
+    pub seed: u64,
+    /// A quarter of the records, and three rounds at most.
+    pub quick: bool,
+}
+
+impl ThreadsFile {
+    /// Refuses what cannot be measured.
+    ///
+    /// # Errors
+    /// [`Error::Plan`] and [`Error::RecordTooSmall`].
+    pub fn check(&self) -> Result<(), Error> {
+        let grid = &self.threads;
+        let refuse = |text: String| Err(Error::Plan(text));
+        if !(1..=SYSTEMS_MAX).contains(&self.systems.len()) {
+            return refuse(format!("systems: 1 to {SYSTEMS_MAX} of them"));
+        }
+        if !(1..=ROUNDS_MAX).contains(&self.rounds) {
+            return refuse(format!("rounds: 1 to {ROUNDS_MAX}"));
+        }
+        for (key, numbers) in [("topics", &grid.topics), ("counts", &grid.counts)] {
+            let is_rising = numbers.windows(2).all(|pair| pair[0] < pair[1]);
+            let in_range = numbers.iter().all(|number| (1..=PLACES_MAX).contains(number));
+            if numbers.is_empty() || !is_rising || !in_range {
+                return refuse(format!("threads.{key}: rising numbers from 1 to {PLACES_MAX}"));
+            }
+        }
+        if !(QUICK_SHARE..=RECORDS_MAX).contains(&grid.records) {
+            return refuse(format!("threads.records: {QUICK_SHARE} to {RECORDS_MAX}"));
+        }
+        for claim in &self.claims {
+            let is_in =
+                |number: Option<u16>, all: &[u16]| number.is_none_or(|it| all.contains(&it));
+            if !is_in(claim.topics, &grid.topics) || !is_in(claim.threads, &grid.counts) {
+                let says = &claim.says;
+                return refuse(format!("claim {says:?}: topics or threads are not in the grid"));
+            }
+        }
+        self.written().check()
+    }
+
+    /// The writing of one topic, as it is told: as fast as the system acknowledges.
+    fn written(&self) -> Workload {
+        let GridFile { record_bytes, partitions, .. } = self.threads;
+        Workload {
+            pace: Pace::Unpaced,
+            record_bytes,
+            filler: Filler::Text,
+            partitions,
+            producers: 1,
+            batch_bytes: BATCH_BYTES,
+            linger_us: LINGER_US,
+            consume: false,
+            tails: 0,
+            warmup_ms: 0,
+            window_ms: BURST_MS,
+            tuning: Tuning::default(),
+        }
+    }
+
+    /// The same as it is done: so many records that are all due at once, and none after them.
+    fn burst(&self, records: u32) -> Workload {
+        let arrivals = Arrivals::Bursts { size: records };
+        let pace = Pace::Scheduled { per_second: records.into(), arrivals };
+        Workload { pace, ..self.written() }
+    }
+}
+
+/// Batches of the backlog, and how long one may wait for more: as a busy producer makes them.
+const BATCH_BYTES: usize = 16 * 1024;
+const LINGER_US: u64 = 10_000;
+
+/// A burst of `n` at `n` a second is followed by the next after this time, ms, and ends before.
+const BURST_MS: u64 = 1_000;
+
+impl Plan {
+    fn rounds(&self) -> u32 {
+        if self.quick { self.file.rounds.min(QUICK_ROUNDS) } else { self.file.rounds }
+    }
+
+    fn records(&self) -> u32 {
+        let records = self.file.threads.records;
+        if self.quick { records / QUICK_SHARE } else { records }
+    }
+
+    /// The places of the grid, topics changing last.
+    fn places(&self) -> Vec<(u16, u16)> {
+        let GridFile { topics, counts, .. } = &self.file.threads;
+        topics.iter().flat_map(|topics| counts.iter().map(move |count| (*topics, *count))).collect()
+    }
+
+    fn most_topics(&self) -> u16 {
+        self.file.threads.topics.last().copied().unwrap_or(0)
+    }
+}
+
+/// Runs the experiment.
+///
+/// # Errors
+/// [`Error::Plan`] where no system is there, [`Error::Target`] when a record is missing, otherwise
+/// as [`super::overhead::run`].
+pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error> {
+    let file = &plan.file;
+    file.check()?;
+    let (there, left_out) = split(&file.systems, &plan.systems, &plan.installations)?;
+    let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
+    let places = plan.places();
+    let of_each = 1 + u32::from(plan.most_topics()) + plan.rounds() * count(places.len());
+    let mut bench = Bench::new(plan.seed, count(there.len()) * of_each, progress);
+    let mut systems = Vec::new();
+    for (name, system) in &there {
+        bench.step(&format!("Start {name}"));
+        let running = Running::start(&plan.work_directory, &plan.installations, name, system)?;
+        let backlogs = write(plan, &mut bench, &running)?;
+        systems.push((running, backlogs));
+    }
+    let environment = Environment::inspect(&plan.version, &plan.work_directory);
+    let mut readings = Vec::new();
+    for round in 0..plan.rounds() {
+        readings.extend(read_round(&mut bench, &mut systems, &places, round)?);
+    }
+    for (running, _) in systems {
+        running.system.stop()?;
+    }
+    let share = |it: &Reading| foreign_share_of(it.host, it.consumer_cpu_ns + it.system_cpu_ns);
+    let shares: Vec<f64> = readings.iter().map(share).collect();
+    for check in left_out.iter().map(absence).chain([machine_is_quiet(&shares)]) {
+        bench.note(check);
+    }
+    let record = ThreadsRecord {
+        question: file.question.trim().into(),
+        hypothesis: file.hypothesis.trim().into(),
+        source: file.source.clone(),
+        topics: file.threads.topics.clone(),
+        threads: file.threads.counts.clone(),
+        records: plan.records(),
+        record_bytes: file.threads.record_bytes,
+        partitions: file.threads.partitions,
+        readings,
+        claims: file.claims.clone(),
+        remarks: file.remarks.clone(),
+        left_out,
+    };
+    bench.finish_with(
+        Frame {
+            experiment: Experiment::Threads(record),
+            quick: plan.quick,
+            environment,
+            arms: there.iter().map(|(name, it)| Arm::of(name, it.description.trim())).collect(),
+            objectives: Vec::new(),
+        },
+        checks::all,
+    )
+}
+
+/// Writes every topic and reads it back for the audit.
+fn write(plan: &Plan, bench: &mut Bench<'_>, running: &Running) -> Result<Vec<Backlog>, Error> {
+    let path = &running.path;
+    let records = plan.records();
+    let mut backlogs = Vec::new();
+    for index in 0..plan.most_topics() {
+        bench.step(&format!("{WRITING}: {}, topic {}", path.arm, index + 1));
+        let mut setup = bench.setup(path, index.into(), &plan.file.burst(records));
+        let partitions = setup.workload.partitions;
+        path.control.create_topic(&setup.topic, partitions)?;
+        let mut produced = generator::produce(&setup)?;
+        let told = plan.file.written();
+        setup.workload = Workload { pace: Pace::ReadBack, ..told.clone() };
+        let read = generator::read_back(&setup, &produced.sent)?;
+        produced.stored_bytes = read.stored_bytes;
+        let delivered = read.delivered.as_ref().expect("a reading delivers");
+        let audit = audit(&produced.sent, delivered);
+        let ends = path.control.ends(&setup.topic, partitions)?;
+        let held = ends.iter().sum();
+        let named = Named { case: WRITING, path, pair: index.into() };
+        bench.record(named, &told, &produced, audit, held)?;
+        if held != u64::from(records) {
+            let reason = format!("{held} records of {records} are there");
+            return Err(Error::Target { action: "writing a backlog".into(), reason });
+        }
+        backlogs.push(Backlog { topic: setup.topic, ends });
+    }
+    Ok(backlogs)
+}
+
+/// Every place of the grid on every system, forwards in even rounds and backwards in odd ones.
+fn read_round(
+    bench: &mut Bench<'_>,
+    systems: &mut [(Running, Vec<Backlog>)],
+    places: &[(u16, u16)],
+    round: u32,
+) -> Result<Vec<Reading>, Error> {
+    let all = places.iter().flat_map(|place| (0..systems.len()).map(move |at| (*place, at)));
+    let mut order: Vec<((u16, u16), usize)> = all.collect();
+    if !round.is_multiple_of(2) {
+        order.reverse();
+    }
+    let mut readings = Vec::new();
+    for ((topics, threads), at) in order {
+        let Some((running, backlogs)) = systems.get_mut(at) else { continue };
+        let arm = running.path.arm.clone();
+        bench.step(&format!("{arm}: {topics} topics, {threads} threads, {}", round + 1));
+        let chosen = backlogs.get(..usize::from(topics)).unwrap_or_default();
+        let reading = reading::read(&running.path, chosen, threads)?;
+        readings.push(Reading { arm, round, topics, ..reading });
+        running.system.check_alive()?;
+    }
+    Ok(readings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file() -> ThreadsFile {
+        serde_json::from_str(
+            r#"{"question": "q", "hypothesis": "h", "systems": ["moldau"], "rounds": 5,
+                "threads": {"topics": [1, 2], "counts": [1, 3], "records": 1000,
+                            "record_bytes": 100, "partitions": 6},
+                "claims": [{"says": "s", "at": "a", "figure": "share_of_alone", "topics": 2,
+                            "threads": 1, "published": 0.24, "holds": {"at_most": 0.3}}]}"#,
+        )
+        .unwrap()
+    }
+
+    fn refused(change: impl FnOnce(&mut ThreadsFile)) -> String {
+        let mut file = file();
+        change(&mut file);
+        file.check().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_cannot_be_measured_is_refused() {
+        file().check().unwrap();
+        assert!(refused(|file| file.threads.topics = vec![2, 1]).contains("threads.topics"));
+        assert!(refused(|file| file.threads.counts.clear()).contains("threads.counts"));
+        assert!(refused(|file| file.threads.records = 2_000_000).contains("threads.records"));
+        assert!(refused(|file| file.claims[0].topics = Some(3)).contains("not in the grid"));
+        assert!(refused(|file| file.threads.record_bytes = 8).contains("record"));
+        assert!(refused(|file| file.rounds = 0).contains("rounds"));
+    }
+
+    #[test]
+    fn a_burst_has_exactly_its_records() {
+        let workload = file().burst(1_000);
+        let Pace::Scheduled { per_second, arrivals } = workload.pace else { panic!() };
+        let end_ns = workload.window_ms * 1_000_000;
+        let slice = crate::schedule::Slice::new(arrivals, per_second, 0, 1, end_ns);
+        assert!(slice.peek() == Some(0) && slice.count() == 1_000);
+    }
+}
