@@ -5,13 +5,10 @@ use std::path::Path as Directory;
 use super::bench::Path;
 use crate::checks::{Check, Weight};
 use crate::error::Error;
+use crate::punctuality::FOREIGN_SHARE_MAX;
 use crate::statistics::median;
 use crate::survey::LeftOut;
 use crate::systems::{Installations, RunningSystem, SystemFile};
-
-/// Share of the machine that may go elsewhere: the kernel's own work for the network and the disk,
-/// which no process is charged for, is some percent of it.
-const FOREIGN_SHARE_MAX: f64 = 0.2;
 
 /// A system that runs.
 pub(super) struct Running {

@@ -17,7 +17,7 @@ use crate::environment::Environment;
 use crate::error::Error;
 use crate::metric::Metric;
 use crate::payload::Filler;
-use crate::punctuality::{FOREIGN_SHARE_MAX, foreign_share};
+use crate::punctuality::foreign_share;
 use crate::result::{Arm, Experiment, RunResult};
 use crate::run::RunRecord;
 use crate::schedule::Arrivals;
