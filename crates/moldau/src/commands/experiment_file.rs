@@ -101,7 +101,7 @@ fn parse(name: &str, text: &str, directory: &Path) -> anyhow::Result<Asked> {
     let file: SurveyFile = parsed(name, text)?;
     file.check().with_context(|| name.to_owned())?;
     let systems = read_systems(name, &file.systems, directory)?;
-    Ok(Asked::Survey(file, systems))
+    Ok(Asked::Survey(Box::new(file), systems))
 }
 
 /// The systems that the file `name` asks for.
