@@ -75,18 +75,23 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Asked> {
     parse(&path.display().to_string(), &config::text(path)?, directory)
 }
 
-/// What tells the kinds of experiment files apart.
+/// What tells the kinds of experiment files apart, and workloads of others from all of them.
 #[derive(Default, Deserialize)]
 struct Kind {
     factor: Option<IgnoredAny>,
     systems: Option<IgnoredAny>,
     threads: Option<IgnoredAny>,
+    #[serde(rename = "partitionsPerTopic")]
+    partitions_per_topic: Option<IgnoredAny>,
 }
 
 /// Reads the text of an experiment file; paths in it are those from `directory`.
 fn parse(name: &str, text: &str, directory: &Path) -> anyhow::Result<Asked> {
     // What is no mapping of keys is told by the parse that follows.
-    let kind = config::parse(text).unwrap_or(Kind::default());
+    let kind: Kind = config::parse(text).unwrap_or_default();
+    if kind.partitions_per_topic.is_some() {
+        bail!("{name} is a workload of the OpenMessaging Benchmark; run it with: moldau lab omb");
+    }
     if kind.factor.is_some() || kind.systems.is_none() {
         let file: ExperimentFile = parsed(name, text)?;
         check(&file).with_context(|| name.to_owned())?;

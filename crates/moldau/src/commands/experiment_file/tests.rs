@@ -40,10 +40,17 @@ fn the_experiment_on_produce_profiles_can_be_run() {
 #[test]
 fn every_published_experiment_and_every_system_can_be_run() {
     for (name, text) in SOURCES {
-        let asked = parse(name, text, Path::new(".")).unwrap();
-        let Asked::Survey(file, systems) = asked else { panic!("{name} is no survey") };
-        assert_eq!(systems.len(), file.systems.len());
-        assert!(!file.claims.is_empty() && file.source.is_some(), "{name}");
+        let (asked_for, systems, is_whole) = match parse(name, text, Path::new(".")).unwrap() {
+            Asked::Survey(file, systems) => {
+                (file.systems, systems, !file.claims.is_empty() && file.source.is_some())
+            }
+            Asked::Threads(file, systems) => {
+                (file.systems, systems, !file.claims.is_empty() && file.source.is_some())
+            }
+            Asked::Factor(_) => panic!("{name} has no systems"),
+        };
+        assert_eq!(systems.len(), asked_for.len());
+        assert!(is_whole, "{name}");
     }
     for (name, _) in SYSTEMS {
         read_system(name, Path::new(".")).unwrap();
@@ -110,8 +117,9 @@ fn a_system_that_nobody_knows_is_refused_with_the_nearest() {
                 .replacen("[moldau, kafka]", "[moldau, kafak]", 1)
                 .replace("systems: [kafka]", "systems: [kafak]")
         ),
-        "test.yaml: systems: \"kafak\" is none of moldau, moldau-os, moldau-proxy, kafka, kafka-3, \
-         kroxylicious, external; did you mean \"kafka\"?, nor a file that ends in .yaml"
+        "test.yaml: systems: \"kafak\" is none of moldau, moldau-os, moldau-os-tls, \
+         moldau-os-tls-ring, moldau-proxy, kafka, kafka-tls, kafka-3, kafka-3.9-kraft, \
+         kafka-3.9-zookeeper, kroxylicious, external; did you mean \"kafka\"?, nor a file that ends in .yaml"
     );
 }
 
