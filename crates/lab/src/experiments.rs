@@ -4,6 +4,7 @@
 //! each, audits every record, and ends in one [`RunResult`] with its verdict.
 
 mod bench;
+pub mod ceiling;
 mod connecting;
 mod control;
 pub mod cores;

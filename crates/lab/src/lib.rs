@@ -33,6 +33,7 @@
 //! - Nothing here prints or reads arguments and the environment.
 
 pub mod bare_disk;
+pub mod ceiling;
 pub mod checks;
 pub mod compared;
 pub mod cpu;

@@ -10,11 +10,12 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io::{BufReader, ErrorKind, Read, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use moldau_protocol::frame::{self, RequestHeader};
@@ -59,12 +60,30 @@ const ENDS_MAX: usize = 1 << 20;
 const APIS: [ApiKey; 4] =
     [ApiKey::ApiVersions, ApiKey::Metadata, ApiKey::InitProducerId, ApiKey::Produce];
 
-/// The process of a sink that burns `work` of processor time for each Produce request.
+/// How far behind its rate a sink may be when a request comes, and still make up for it: a timer
+/// fires late by tenths of a millisecond, and a rate that lost them would not be the one that was
+/// asked for.
+const CATCH_UP_MAX: Duration = Duration::from_millis(5);
+
+/// What a sink does with each Produce request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Behaviour {
+    /// Processor time that it burns.
+    pub work: Duration,
+    /// Records per second that it acknowledges at most; `None` is as many as come.
+    pub records_per_second: Option<NonZeroU32>,
+}
+
+/// The process of a sink.
 #[must_use]
-pub fn process(program: &Path, listen: SocketAddr, work: Duration) -> ProcessSpec {
+pub fn process(program: &Path, listen: SocketAddr, behaviour: Behaviour) -> ProcessSpec {
+    let Behaviour { work, records_per_second } = behaviour;
     let mut args: Vec<OsString> = ARGUMENTS.map(OsString::from).to_vec();
     args.extend(["--listen".into(), listen.to_string().into()]);
     args.extend(["--work-ns".into(), work.as_nanos().to_string().into()]);
+    if let Some(rate) = records_per_second {
+        args.extend(["--records-per-second".into(), rate.to_string().into()]);
+    }
     ProcessSpec {
         role: "sink".into(),
         program: program.to_owned(),
@@ -74,14 +93,19 @@ pub fn process(program: &Path, listen: SocketAddr, work: Duration) -> ProcessSpe
     }
 }
 
-/// Serves the connections of `listener` until the process ends, and burns `work` of processor time
-/// for each Produce request.
+/// Serves the connections of `listener` until the process ends.
 ///
 /// # Errors
 /// [`Error::Machine`] once no connection can be accepted any more.
-pub fn run(listener: &TcpListener, work: Duration) -> Result<(), Error> {
+pub fn run(listener: &TcpListener, behaviour: Behaviour) -> Result<(), Error> {
     let address = listener.local_addr().map_err(Error::machine("looking up the own address"))?;
-    let sink = Arc::new(Sink { address, work, ends: Mutex::default(), producers: 0.into() });
+    let sink = Arc::new(Sink {
+        address,
+        behaviour,
+        ends: Mutex::default(),
+        free_at: Mutex::new(Instant::now()),
+        producers: 0.into(),
+    });
     loop {
         let stream = match listener.accept() {
             Ok((stream, _)) => stream,
@@ -107,9 +131,11 @@ pub fn run(listener: &TcpListener, work: Duration) -> Result<(), Error> {
 
 struct Sink {
     address: SocketAddr,
-    work: Duration,
+    behaviour: Behaviour,
     /// Guards the end offsets of all partitions.
     ends: Mutex<HashMap<(Uuid, i32), i64>>,
+    /// Guards the moment at which all records that came so far are through, at the sink's rate.
+    free_at: Mutex<Instant>,
     producers: AtomicI64,
 }
 
@@ -148,8 +174,9 @@ impl Sink {
             }
             ApiKey::Produce => {
                 let request = ProduceRequestView::parse(body, version).map_err(invalid)?;
-                let response = self.produce(&request)?;
-                burn(self.work);
+                let (response, records) = self.produce(&request)?;
+                burn(self.behaviour.work);
+                thread::sleep(self.wait(records).saturating_duration_since(Instant::now()));
                 if request.acks() == 0 {
                     return Ok(());
                 }
@@ -176,9 +203,22 @@ impl Sink {
         }
     }
 
-    fn produce(&self, request: &ProduceRequestView<'_>) -> std::io::Result<ProduceResponse> {
+    /// When so many records are through that come now.
+    fn wait(&self, records: u32) -> Instant {
+        let now = Instant::now();
+        let Some(rate) = self.behaviour.records_per_second else { return now };
+        let mut free_at = self.free_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let earliest = now.checked_sub(CATCH_UP_MAX).unwrap_or(now);
+        let takes = Duration::from_secs_f64(f64::from(records) / f64::from(rate.get()));
+        *free_at = (*free_at).max(earliest) + takes;
+        *free_at
+    }
+
+    /// Books the batches of a request; gives the answer, and how many records they hold.
+    fn produce(&self, request: &ProduceRequestView<'_>) -> std::io::Result<(ProduceResponse, u32)> {
         let mut ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
         let mut responses = Vec::new();
+        let mut records = 0_u32;
         for topic in request.topics() {
             let topic = topic.map_err(invalid)?;
             let id = topic.id.unwrap_or_else(|| topic_id(topic.name.unwrap_or_default()));
@@ -192,6 +232,7 @@ impl Sink {
                 if ends.len() >= ENDS_MAX {
                     return Err(invalid("more partitions than offsets are counted of"));
                 }
+                records = records.saturating_add(u32::try_from(count).unwrap_or(u32::MAX));
                 let end = ends.entry((id, partition.index)).or_default();
                 partition_responses.push(PartitionProduceResponse {
                     index: partition.index,
@@ -207,7 +248,7 @@ impl Sink {
                 ..Default::default()
             });
         }
-        Ok(ProduceResponse { responses, ..Default::default() })
+        Ok((ProduceResponse { responses, ..Default::default() }, records))
     }
 }
 
@@ -302,7 +343,8 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         // Ends with the tests.
-        thread::spawn(move || run(&listener, Duration::from_nanos(1)));
+        let work = Duration::from_nanos(1);
+        thread::spawn(move || run(&listener, Behaviour { work, ..Behaviour::default() }));
         let workload = Workload {
             pace: Pace::Unpaced,
             record_bytes: 100,
@@ -339,10 +381,31 @@ mod tests {
     }
 
     #[test]
+    fn a_sink_with_a_rate_is_free_when_its_records_are_through() {
+        let sink = Sink {
+            address: ([127, 0, 0, 1], 0).into(),
+            behaviour: Behaviour {
+                records_per_second: NonZeroU32::new(1_000),
+                ..Behaviour::default()
+            },
+            ends: Mutex::default(),
+            free_at: Mutex::new(Instant::now() + Duration::from_secs(10)),
+            producers: 0.into(),
+        };
+        let first = sink.wait(500);
+        assert_eq!(sink.wait(2_000) - first, Duration::from_secs(2));
+        // A pause is not made up for, but for what timers are late by.
+        *sink.free_at.lock().unwrap() = Instant::now() - Duration::from_secs(1);
+        let before = Instant::now();
+        let after_pause = sink.wait(1_000) + CATCH_UP_MAX;
+        assert!(after_pause >= before + Duration::from_secs(1));
+    }
+
+    #[test]
     fn what_is_no_request_ends_its_connection_alone() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        thread::spawn(move || run(&listener, Duration::ZERO));
+        thread::spawn(move || run(&listener, Behaviour::default()));
         for bytes in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0, 0, 0, 2, 0, 0], &[255; 8]] {
             let mut stream = TcpStream::connect(address).unwrap();
             stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();

@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::ceiling::CeilingRecord;
 use crate::checks::{Check, Verdict};
 use crate::environment::Environment;
 use crate::error::Error;
@@ -65,6 +66,9 @@ pub struct RunResult {
     /// other experiments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sizing: Option<SizingRecord>,
+    /// What searches for the highest rate found; absent from all other experiments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ceiling: Option<CeilingRecord>,
     /// What connections cost what stands before the target; absent from experiments that do not
     /// ask.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -82,6 +86,8 @@ pub enum Experiment {
     Overhead,
     /// How do whole systems compare?
     SideBySide,
+    /// Which rate does a system sustain?
+    Ceiling,
     /// What does a number of partitions cost?
     Partitions,
     /// What does the broker take off what the disk gives?

@@ -16,12 +16,14 @@ pub enum SelfTest {
     Statistics,
     /// Runs that the generator limited are refused, and no others.
     Limits,
+    /// Searches for a ceiling agree, and find one that is known.
+    Ceiling,
 }
 
 impl SelfTest {
     /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::Stall, Self::Generator, Self::Ledger, Self::Statistics, Self::Limits];
+    pub const ALL: [Self; 6] =
+        [Self::Stall, Self::Generator, Self::Ledger, Self::Statistics, Self::Limits, Self::Ceiling];
 
     /// What is asked.
     #[must_use]
@@ -31,6 +33,7 @@ impl SelfTest {
             Self::Generator => "How much can the generator offer?",
             Self::Ledger => "Does the ledger find every fault, and what does it cost?",
             Self::Statistics => "Are equal systems equal, and unequal ones not?",
+            Self::Ceiling => "Do searches for a ceiling agree, and find it?",
             Self::Limits => "Are runs refused that the generator limited, and only these?",
         }
     }

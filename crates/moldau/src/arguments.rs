@@ -1,5 +1,6 @@
 //! The command line.
 
+mod ceiling;
 mod results;
 mod run;
 mod self_test;
@@ -12,6 +13,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use moldau_lab::experiments::fronts::Front;
 
 use crate::units;
+pub(crate) use ceiling::CeilingOptions;
 pub(crate) use results::{
     CompareOptions, HistoryOptions, OmbOptions, PageOptions, ResultImportOptions,
 };
@@ -198,7 +200,7 @@ pub(crate) enum KeysAction {
 pub(crate) enum LabQuestion {
     /// What does a proxy in front of a broker cost?
     Overhead(OverheadOptions),
-    /// How do systems compare at full speed and at a fixed rate?
+    /// Which rate does a system sustain, and how do systems compare?
     Ceiling(CeilingOptions),
     /// What does a number of partitions cost, and where does a system end?
     Partitions(PartitionsOptions),
@@ -355,28 +357,6 @@ pub(crate) struct OverheadOptions {
     /// Stop the broker for a second during one further run, to see that the report shows it.
     #[arg(long)]
     pub(crate) stall: bool,
-    /// Directory under which the run's own directory is made.
-    #[arg(long, value_name = "DIR", default_value = "lab-runs")]
-    pub(crate) out: PathBuf,
-    /// Print the result as one JSON document.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Args, Clone, Debug)]
-pub(crate) struct CeilingOptions {
-    /// Fewer and shorter runs.
-    #[arg(long)]
-    pub(crate) quick: bool,
-    /// Compare with this system, which `cargo xtask peers` fetches.
-    #[arg(long, value_enum)]
-    pub(crate) against: Option<Peer>,
-    /// File with the class path of Apache Kafka [default: kafka/classpath in the cache].
-    #[arg(long, value_name = "FILE")]
-    pub(crate) kafka_classpath: Option<PathBuf>,
-    /// Java that runs Apache Kafka.
-    #[arg(long, value_name = "FILE", default_value = "java")]
-    pub(crate) java: PathBuf,
     /// Directory under which the run's own directory is made.
     #[arg(long, value_name = "DIR", default_value = "lab-runs")]
     pub(crate) out: PathBuf,

@@ -44,6 +44,20 @@ pub(crate) fn byte_rate(text: &str) -> Result<f64, String> {
     bytes(amount.ok_or_else(|| format!("a rate ends with /s, such as 100MB/s, unlike {text}"))?)
 }
 
+/// A time in ms, more than 0: `50ms`, `0.5s`.
+///
+/// # Errors
+/// Says how it is written.
+pub(crate) fn milliseconds(text: &str) -> Result<f64, String> {
+    let text = text.trim();
+    let (number, scale) = match (text.strip_suffix("ms"), text.strip_suffix('s')) {
+        (Some(number), _) => (number, 1.0),
+        (None, Some(number)) => (number, 1e3),
+        (None, None) => return Err(format!("{text} has no unit, unlike 50ms and 0.5s")),
+    };
+    Ok(positive(number)? * scale)
+}
+
 /// A finite number above 0.
 ///
 /// # Errors
@@ -99,6 +113,9 @@ mod tests {
         }
         assert_eq!(byte_rate("100MB/s").map(f64::to_bits), Ok((100.0 * 1_048_576.0_f64).to_bits()));
         assert_eq!(byte_rate("0.5 KB/s").map(f64::to_bits), Ok(512.0_f64.to_bits()));
+        assert_eq!(milliseconds("50ms").map(f64::to_bits), Ok(50.0_f64.to_bits()));
+        assert_eq!(milliseconds(" 0.5 s").map(f64::to_bits), Ok(500.0_f64.to_bits()));
+        assert!(milliseconds("50").is_err() && milliseconds("-1ms").is_err());
         assert_eq!(positive("1.5").map(f64::to_bits), Ok(1.5_f64.to_bits()));
     }
 

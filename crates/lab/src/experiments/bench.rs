@@ -386,6 +386,7 @@ impl<'a> Bench<'a> {
             audit,
             partitions: None,
             sizing: None,
+            ceiling: None,
             connections: Vec::new(),
             self_test: None,
         };

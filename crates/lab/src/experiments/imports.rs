@@ -44,6 +44,7 @@ pub fn result(
         audit: Audit::default(),
         partitions: None,
         sizing: None,
+        ceiling: None,
         connections: Vec::new(),
         self_test: None,
     })

@@ -1,6 +1,7 @@
 //! Does the laboratory keep its own promises? Each is put to the test with targets whose limits
 //! and faults are known, and the figures are printed beside what is demanded of them.
 
+mod ceiling;
 mod generator;
 mod ledger;
 mod limits;
@@ -71,6 +72,7 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
         SelfTest::Ledger => (ledger::steps(plan), ledger::arms(plan), ledger::run),
         SelfTest::Statistics => (statistics::steps(plan), statistics::arms(plan), statistics::run),
         SelfTest::Limits => (limits::steps(plan), limits::arms(plan), limits::run),
+        SelfTest::Ceiling => (ceiling::steps(plan), ceiling::arms(plan), ceiling::run),
     };
     let mut bench = Bench::new(plan.seed, steps, progress);
     let mut findings = Findings::default();

@@ -3,7 +3,7 @@
 //! All systems run through the whole experiment, and the rounds of a case go through them in
 //! alternating order. Each is warmed up first, since a JVM compiles what it runs often.
 
-use std::path::PathBuf;
+use std::path::{Path as FilePath, PathBuf};
 
 use super::Progress;
 use super::bench::{Bench, Frame, Path};
@@ -212,7 +212,7 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
     let mut running = Vec::new();
     for system in &plan.systems {
         bench.step(&format!("Start {}", system.name()));
-        running.push(Running::start(system, plan)?);
+        running.push(Running::start(system, &plan.work_directory)?);
     }
     let environment = Environment::inspect(&plan.version, &plan.work_directory);
     if let Some(shape) = plan.full_speed.first().or(plan.fixed_rate.first()) {
@@ -247,14 +247,14 @@ fn shape_name(workload: &Workload) -> String {
 }
 
 /// A system that runs, or that somebody else runs.
-struct Running {
+pub(super) struct Running {
     path: Path,
     process: Option<Process>,
 }
 
 impl Running {
-    fn start(system: &System, plan: &Plan) -> Result<Self, Error> {
-        let directory = plan.work_directory.join(system.name());
+    pub(super) fn start(system: &System, work_directory: &FilePath) -> Result<Self, Error> {
+        let directory = work_directory.join(system.name());
         std::fs::create_dir_all(&directory)
             .map_err(Error::machine(format!("making {}", directory.display())))?;
         let [listen, other] = free_addresses()?;
@@ -277,7 +277,7 @@ impl Running {
         Ok(Self { path, process })
     }
 
-    fn stop(self) -> Result<(), Error> {
+    pub(super) fn stop(self) -> Result<(), Error> {
         if let Some(process) = self.process {
             process.stop()?;
         }

@@ -1,5 +1,6 @@
 //! The report as one HTML file: styles, script, chart library and data inside, no network needed.
 
+use super::ceiling;
 use super::chart::{self, Chart};
 use super::figure::{bytes, number, thousands};
 use super::fronts;
@@ -36,6 +37,8 @@ pub fn html(result: &RunResult) -> Result<String, Error> {
     let mut body = head(result);
     if result.experiment == Experiment::Partitions {
         body += &partitions::html(result, &mut charts);
+    } else if result.experiment == Experiment::Ceiling {
+        body += &ceiling::html(result);
     } else if result.experiment == Experiment::Cores {
         body += &sizing::html(result);
     } else if let Some(record) = result.survey() {
@@ -89,6 +92,7 @@ pub(super) fn title(result: &RunResult) -> &str {
         Experiment::SideBySide => "Side by side",
         Experiment::Partitions => "What does a number of partitions cost?",
         Experiment::Storage => "What does the broker take off what the disk gives?",
+        Experiment::Ceiling => "Which rate is sustained?",
         Experiment::Cores => "How many cores does the proxy need?",
         Experiment::SelfTest(test) => test.question(),
         Experiment::File(file) => &file.question,

@@ -20,6 +20,7 @@ pub fn markdown(result: &RunResult) -> String {
     }
     lines.extend(super::grids(result).iter().flat_map(Grid::markdown));
     lines.extend(super::sizing::markdown(result));
+    lines.extend(super::ceiling::grids(result).iter().flat_map(Grid::markdown));
     lines.extend(super::self_test::grids(result).iter().flat_map(Grid::markdown));
     // Tables of one load after the other say the same at greater length.
     let is_told = result.survey().is_some() || result.threads().is_some();

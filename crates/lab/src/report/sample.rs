@@ -1,5 +1,7 @@
 //! A made-up result for the tests of the reports.
 
+use crate::ceiling::search::{Outcome, Search};
+use crate::ceiling::{CeilingRecord, Demand, Growth, Miss, SearchRecord, Trial};
 use crate::checks::{self, Verdict};
 use crate::cpu::{HostUsage, ProcessUsage};
 use crate::environment::Environment;
@@ -9,6 +11,7 @@ use crate::metric::compare;
 use crate::payload::Filler;
 use crate::result::{Arm, Experiment, FORMAT_VERSION, LatencyRecord, RunRecord, RunResult, Slot};
 use crate::schedule::Arrivals;
+use crate::statistics::Interval;
 use crate::workload::{Pace, Tuning, Workload};
 
 pub(crate) const FIXED: &str = "Fixed rate, produced and consumed";
@@ -50,8 +53,58 @@ pub(crate) fn result() -> RunResult {
         audit,
         partitions: None,
         sizing: None,
+        ceiling: None,
         connections: Vec::new(),
         self_test: None,
+    }
+}
+
+/// A search whose ceiling is 100,000 records per second and a little less for each producer.
+pub(crate) fn search(arm: &str, producers: u16) -> SearchRecord {
+    let each = 100_000.0 / (1.0 + 0.05 * (f64::from(producers) - 1.0));
+    let ceiling = each * f64::from(producers);
+    let mut state = Search::new(ceiling * 1.2);
+    let mut trials = Vec::new();
+    while let Some(rate) = state.next_rate() {
+        let is_sustained = rate <= ceiling;
+        let outcome = if is_sustained { Outcome::Sustained } else { Outcome::Missed };
+        state.note(rate, outcome);
+        trials.push(Trial {
+            rate,
+            outcome,
+            misses: if is_sustained { Vec::new() } else { vec![Miss::Response, Miss::Backlog] },
+            p99_ms: if is_sustained { 12.0 } else { 240.0 },
+            growth: Some(Growth {
+                ms_per_second: 0.5,
+                interval_95: Interval { low: -0.2, high: 1.2 },
+            }),
+            reached: 0.998,
+            generator_thread: 0.4,
+            taken: 0.01,
+        });
+    }
+    SearchRecord {
+        arm: arm.into(),
+        producers,
+        record_bytes: 1024,
+        full_speed: ceiling * 1.2,
+        trials,
+        found: state.found(),
+    }
+}
+
+/// A search over numbers of producers on two systems.
+pub(crate) fn ceiling() -> RunResult {
+    let searches = [1, 2, 4, 8]
+        .into_iter()
+        .flat_map(|producers| ["moldau", "kafka"].map(|arm| search(arm, producers)));
+    let record = CeilingRecord { demand: Demand { p99_ms: 50.0 }, searches: searches.collect() };
+    RunResult {
+        experiment: Experiment::Ceiling,
+        arms: ["moldau", "kafka"].map(|name| Arm::of(name, "")).to_vec(),
+        comparisons: Vec::new(),
+        ceiling: Some(record),
+        ..result()
     }
 }
 

@@ -34,6 +34,7 @@ pub fn sentence(result: &RunResult) -> String {
                 Experiment::Overhead => overhead(result),
                 Experiment::SideBySide => side_by_side(result),
                 Experiment::Partitions => super::partitions::sentence(result),
+                Experiment::Ceiling => super::ceiling::sentence(result),
                 Experiment::Storage => goals(result).trim_start().to_string(),
                 Experiment::SelfTest(_) => objectives(result),
                 Experiment::Cores => super::sizing::sentence(result),

@@ -24,9 +24,12 @@ pub(super) fn sentence(result: &RunResult) -> String {
     let each = |tell: &dyn Fn(&Finding) -> String| {
         findings.iter().map(tell).collect::<Vec<_>>().join(", ")
     };
-    let plan = each(&|finding| format!("{} for {}", finding.answer.planned, finding.arm));
+    let needed = each(&|finding| {
+        let cores = finding.answer.planned;
+        format!("{cores} core{} for {}", if cores == 1 { "" } else { "s" }, finding.arm)
+    });
     format!(
-        "{}: {}. Plan {plan}, so that no more than {:.0} % of them are busy.{} {} {}",
+        "{} need {needed}: {}, and no more than {:.0} % of them should be busy.{} {} {}",
         described(&record.load),
         each(&|finding| format!("{} keeps {} busy", finding.arm, cores(&finding.answer))),
         UTILISATION_MAX * 100.0,

@@ -14,6 +14,7 @@ pub fn text(result: &RunResult) -> String {
     let mut text = format!("{}\n", wrapped(&sentence(result), 96));
     text += &super::partitions::text(result);
     text += &super::sizing::text(result);
+    text.extend(super::ceiling::grids(result).iter().map(Grid::text));
     text.extend(super::self_test::grids(result).iter().map(Grid::text));
     text.extend(result.survey().map(|record| super::survey::text(result, record)));
     text.extend(result.threads().map(|record| super::threads::text(result, record)));

@@ -4,6 +4,11 @@
 //! without that the fit would only look at the heaviest. Intervals come from a bootstrap over the
 //! replicate runs of each case. Of n runs n - 1 are drawn, which restores the variance that drawing
 //! n of a few loses (Hesterberg 2015, "What Teachers Should Know About the Bootstrap").
+//!
+//! What is done to a batch, a record or a byte on its way in resembles what is done to it on its
+//! way out. So the two prices are drawn together as far as the cases leave them in doubt: hardly
+//! where the model fits every case, and the more the further cases lie from it. Without that, the
+//! one case that tells a price decides it alone, and with it what is predicted elsewhere.
 
 use super::{Observation, Rates, TERMS, Term};
 use crate::statistics::least_squares::NormalEquations;
@@ -16,6 +21,17 @@ pub const INFLATION_MAX: f64 = 25.0;
 /// Processor time below which errors are not counted in relation to it: half a thousandth of a
 /// core, which is what one look at an idle process varies by.
 const CORES_MIN: f64 = 5e-4;
+
+/// Prices of producing and of consuming the same thing.
+const ALIKE: [(Term, Term); 3] = [
+    (Term::ProducedBatches, Term::ConsumedBatches),
+    (Term::ProducedRecords, Term::ConsumedRecords),
+    (Term::ProducedBytes, Term::ConsumedBytes),
+];
+
+/// How far two such prices are expected to lie apart, as the share of a case's processor time that
+/// their difference makes.
+const APART: f64 = 0.4;
 
 /// Resamples of the bootstrap: 25 lie beyond each end of an interval.
 const RESAMPLES: usize = 1_000;
@@ -111,7 +127,7 @@ impl Fit {
             return None;
         }
         let all = summed(&cases, |_| true);
-        let values = all.solve_non_negative();
+        let values = solve(&all);
         let draws = resampled(&cases, seed);
         let found = all.collinearity();
         let runs = cases.iter().map(|case| case.runs.len()).min().unwrap_or(0);
@@ -175,6 +191,9 @@ impl Fit {
     }
 }
 
+/// Coefficients are in ns, and processor time is in seconds per second.
+const TARGET_SCALE: f64 = 1e9;
+
 /// The runs of a case, ready to be summed.
 struct Case {
     name: String,
@@ -213,9 +232,8 @@ impl Case {
         let scale = 1.0 / cores.max(CORES_MIN);
         let runs = observations.iter().map(|run| {
             let mut equations = NormalEquations::default();
-            // Coefficients are in ns, processor time in cores: seconds per second.
             let row = run.rates().0.map(|rate| rate * scale);
-            equations.add(&row, run.cores() * 1e9 * scale, 1.0);
+            equations.add(&row, run.cores() * TARGET_SCALE * scale, 1.0);
             equations
         });
         Self {
@@ -243,6 +261,18 @@ fn summed(cases: &[Case], is_in: impl Fn(&Case) -> bool) -> NormalEquations<TERM
     sum
 }
 
+/// The coefficients, those of [`ALIKE`] drawn together by what is left in doubt.
+fn solve(equations: &NormalEquations<TERMS>) -> [f64; TERMS] {
+    let apart = equations.solve_non_negative();
+    let doubt = equations.variance_left(&apart) / (TARGET_SCALE * TARGET_SCALE);
+    let mut together = *equations;
+    for (produced, consumed) in ALIKE {
+        let strength = doubt / (APART * APART);
+        together.draw_together(produced.index(), consumed.index(), strength);
+    }
+    together.solve_non_negative()
+}
+
 fn resampled(cases: &[Case], seed: u64) -> Vec<[f64; TERMS]> {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut resample = || {
@@ -255,7 +285,7 @@ fn resampled(cases: &[Case], seed: u64) -> Vec<[f64; TERMS]> {
                 }
             }
         }
-        sum.solve_non_negative()
+        solve(&sum)
     };
     (0..RESAMPLES).map(|_| resample()).collect()
 }
@@ -264,7 +294,7 @@ fn held_out(cases: &[Case], reference: &str) -> Vec<HeldOut> {
     let per_byte = cases.iter().find(|case| case.name == reference).map(Case::per_byte);
     let loaded = || cases.iter().filter(|case| case.is_loaded);
     let held_out = |case: &Case| {
-        let coefficients = summed(cases, |other| other.name != case.name).solve_non_negative();
+        let coefficients = solve(&summed(cases, |other| other.name != case.name));
         // Least squares of one column, relative as the model's.
         let others = loaded().filter(|other| other.name != case.name);
         let ratios: Vec<f64> = others.map(|other| 1.0 / other.per_byte()).collect();

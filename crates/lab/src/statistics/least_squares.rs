@@ -12,6 +12,10 @@ pub struct NormalEquations<const N: usize> {
     gram: [[f64; N]; N],
     /// Sums of products of columns and targets.
     moment: [f64; N],
+    /// Sum of the squares of targets.
+    squares: f64,
+    /// Sum of the weights.
+    weight: f64,
 }
 
 /// How far the columns of a fit can be told from one another.
@@ -28,7 +32,7 @@ pub struct Collinearity<const N: usize> {
 
 impl<const N: usize> Default for NormalEquations<N> {
     fn default() -> Self {
-        Self { gram: [[0.0; N]; N], moment: [0.0; N] }
+        Self { gram: [[0.0; N]; N], moment: [0.0; N], squares: 0.0, weight: 0.0 }
     }
 }
 
@@ -41,6 +45,8 @@ impl<const N: usize> NormalEquations<N> {
             }
             self.moment[i] += weight * row[i] * target;
         }
+        self.squares += weight * target * target;
+        self.weight += weight;
     }
 
     /// Adds all rows of `other`, their weights multiplied by `weight`.
@@ -51,6 +57,26 @@ impl<const N: usize> NormalEquations<N> {
             }
             self.moment[i] += weight * other.moment[i];
         }
+        self.squares += weight * other.squares;
+        self.weight += weight * other.weight;
+    }
+
+    /// Makes coefficients `i` and `j` alike: their difference counts as an error, `strength` times
+    /// what it makes in all rows.
+    pub fn draw_together(&mut self, i: usize, j: usize, strength: f64) {
+        let size = strength * f64::midpoint(self.gram[i][i], self.gram[j][j]);
+        for (a, b, sign) in [(i, i, 1.0), (j, j, 1.0), (i, j, -1.0), (j, i, -1.0)] {
+            self.gram[a][b] += sign * size;
+        }
+    }
+
+    /// Variance of the errors that `solution` leaves, by the rows that it did not use up.
+    #[must_use]
+    pub fn variance_left(&self, solution: &[f64; N]) -> f64 {
+        let gradient = self.gradient(solution);
+        let fitted: f64 = (0..N).map(|i| solution[i] * (self.moment[i] + gradient[i])).sum();
+        let used = solution.iter().filter(|value| **value > 0.0).fold(0.0, |sum, _| sum + 1.0);
+        (self.squares - fitted).max(0.0) / (self.weight - used).max(1.0)
     }
 
     /// The coefficients, none negative, that come nearest to the targets. A column of zeros has the
@@ -108,6 +134,7 @@ impl<const N: usize> NormalEquations<N> {
                 std::array::from_fn(|j| by(by(self.gram[i][j], lengths[i]), lengths[j]))
             }),
             moment: std::array::from_fn(|i| by(self.moment[i], lengths[i])),
+            ..*self
         }
     }
 

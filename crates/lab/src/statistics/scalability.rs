@@ -1,9 +1,9 @@
 //! The universal scalability law: what each further producer, connection or thread still adds.
 //!
-//! Gunther ("Guerrilla Capacity Planning", 2007, chapter 5) describes throughput over concurrency as
-//! `X(N) = rate * N / (1 + contention * (N - 1) + coherence * N * (N - 1))`. Contention is the share
-//! of the work that only one can do at a time, and bends the curve towards a plateau; coherence is
-//! what each pair costs, and bends it down again behind a peak.
+//! Gunther ("Guerrilla Capacity Planning", 2007, chapter 5) describes throughput by concurrency as
+//! `X(N) = rate * N / (1 + contention * (N - 1) + coherence * N * (N - 1))`. Contention is the
+//! share of the work that only one can do at a time, and bends the curve towards a plateau;
+//! coherence is what each pair costs, and bends it down again behind a peak.
 //!
 //! Read as `N / X`, the law is linear in three coefficients that are not negative, so no starting
 //! values and no iteration are needed. Errors count in relation to what was measured: otherwise

@@ -1,6 +1,7 @@
 //! What the laboratory's tests of itself take, and the targets that it brings along.
 
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
@@ -23,6 +24,9 @@ pub(crate) struct NullSinkOptions {
     /// Processor time to burn for each Produce request, ns.
     #[arg(long, value_name = "NS", default_value_t = 0)]
     pub(crate) work_ns: u64,
+    /// Records per second to acknowledge at most [default: as many as come].
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) records_per_second: Option<NonZeroU32>,
 }
 
 #[derive(Args, Clone, Debug)]
@@ -63,4 +67,6 @@ pub(crate) enum SelftestChoice {
     Statistics,
     /// Runs that the generator limits must be refused, and good ones not.
     Limits,
+    /// Repeated searches for a ceiling must agree within 3 %, and find one that is known.
+    Ceiling,
 }

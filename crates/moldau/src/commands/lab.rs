@@ -7,15 +7,21 @@ use std::time::Duration;
 
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
+use moldau_lab::ceiling::Demand;
 use moldau_lab::experiments::fronts::Front;
 use moldau_lab::experiments::overhead::{self, Stall};
 use moldau_lab::experiments::partitions;
 use moldau_lab::experiments::side_by_side::{self, System};
-use moldau_lab::experiments::{Progress, cores, file, save, self_test, storage, survey, threads};
+use moldau_lab::experiments::{
+    Progress, ceiling, cores, file, save, self_test, storage, survey, threads,
+};
+use moldau_lab::null_sink::{self, Behaviour};
 use moldau_lab::result::RunResult;
 use moldau_lab::self_test::SelfTest;
 use moldau_lab::systems::{Durability, Installations, KafkaInstallation, Kroxylicious};
-use moldau_lab::{bare_disk, checks::Verdict, null_sink, relay, report};
+use moldau_lab::{bare_disk, checks::Verdict, relay, report};
+
+use moldau_lab::workload::Workload;
 
 use super::experiment_file::{self, Asked};
 use super::{lab_cores, lab_omb, lab_results};
@@ -32,7 +38,7 @@ const STALL_LENGTH: Duration = Duration::from_secs(1);
 pub(crate) fn run(question: LabQuestion) -> anyhow::Result<ExitCode> {
     let outcome = match question {
         LabQuestion::Overhead(options) => overhead(&options),
-        LabQuestion::Ceiling(options) => ceiling(&options),
+        LabQuestion::Ceiling(options) => find_ceiling(&options),
         LabQuestion::Partitions(options) => partitions(&options),
         LabQuestion::Storage(options) => storage(&options),
         LabQuestion::Cores(options) => cores(&options),
@@ -50,7 +56,7 @@ pub(crate) fn run(question: LabQuestion) -> anyhow::Result<ExitCode> {
         LabQuestion::Report { dir } => rebuild(&dir),
         LabQuestion::List => {
             println!("overhead   What does a proxy in front of a broker cost?");
-            println!("ceiling    How do systems compare at full speed and at a fixed rate?");
+            println!("ceiling    Which rate does a system sustain, and how do systems compare?");
             println!("partitions What does a number of partitions cost, and where does it end?");
             println!("storage    What does the broker take off what the disk gives?");
             println!("cores      How many cores does the proxy need?");
@@ -110,7 +116,7 @@ fn kroxylicious_at(directory: Option<&Path>, java: &Path) -> anyhow::Result<Krox
     Ok(Kroxylicious { java: java.to_owned(), directory })
 }
 
-fn ceiling(options: &CeilingOptions) -> anyhow::Result<ExitCode> {
+fn find_ceiling(options: &CeilingOptions) -> anyhow::Result<ExitCode> {
     let work = WorkDirectory::make(&options.out)?;
     let ours = System::Moldau { program: std::env::current_exe()?, durability: Durability::Fsync };
     let mut systems = vec![ours];
@@ -120,9 +126,27 @@ fn ceiling(options: &CeilingOptions) -> anyhow::Result<ExitCode> {
             systems.push(System::Kafka(kafka(options.kafka_classpath.as_deref(), &options.java)?));
         }
     }
-    let plan = side_by_side::Plan::usual(systems, version(), work.path.clone(), options.quick);
-    let result = side_by_side::run(&plan, &mut Bar::new())?;
+    let work_directory = work.path.clone();
+    let result = if options.full_speed {
+        let plan = side_by_side::Plan::usual(systems, version(), work_directory, options.quick);
+        side_by_side::run(&plan, &mut Bar::new())?
+    } else {
+        let plan = ceiling::Plan::usual(systems, version(), work_directory, options.quick);
+        ceiling::run(&searched(plan, options)?, &mut Bar::new())?
+    };
     answer(&result, &options.out, options.json)
+}
+
+/// The plan with the load and the demand that were asked for.
+fn searched(plan: ceiling::Plan, options: &CeilingOptions) -> anyhow::Result<ceiling::Plan> {
+    let workload = Workload {
+        record_bytes: usize::try_from(options.record)?,
+        batch_bytes: usize::try_from(options.batch)?,
+        partitions: options.partitions,
+        ..plan.workload
+    };
+    let demand = Demand { p99_ms: options.p99 };
+    Ok(ceiling::Plan { workload, demand, producers: options.producers.clone(), ..plan })
 }
 
 fn partitions(options: &PartitionsOptions) -> anyhow::Result<ExitCode> {
@@ -271,7 +295,9 @@ fn bare_relay(options: RelayOptions) -> anyhow::Result<ExitCode> {
 fn null_sink(options: NullSinkOptions) -> anyhow::Result<ExitCode> {
     let listener = TcpListener::bind(options.listen)
         .with_context(|| format!("listening on {}", options.listen))?;
-    null_sink::run(&listener, Duration::from_nanos(options.work_ns))?;
+    let NullSinkOptions { work_ns, records_per_second, .. } = options;
+    let behaviour = Behaviour { work: Duration::from_nanos(work_ns), records_per_second };
+    null_sink::run(&listener, behaviour)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -282,6 +308,7 @@ fn self_test(options: &SelftestOptions) -> anyhow::Result<ExitCode> {
         SelftestChoice::Ledger => SelfTest::Ledger,
         SelftestChoice::Statistics => SelfTest::Statistics,
         SelftestChoice::Limits => SelfTest::Limits,
+        SelftestChoice::Ceiling => SelfTest::Ceiling,
     };
     let work = WorkDirectory::make(&options.out)?;
     let plan = self_test::Plan {

@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::experiments::bench::{Bench, Path};
 use crate::generator::{Measured, Setup, produce_watched};
 use crate::ledger::audit;
-use crate::null_sink;
+use crate::null_sink::{self, Behaviour};
 use crate::result::Arm;
 use crate::systems::{Durability, Process, free_addresses, moldau_broker};
 use crate::workload::Workload;
@@ -27,8 +27,13 @@ pub(super) struct Target {
 impl Target {
     /// A sink that burns `work` of processor time for each Produce request.
     pub(super) fn sink(plan: &Plan, work: Duration) -> Result<Self, Error> {
+        Self::sink_that(plan, Behaviour { work, ..Behaviour::default() })
+    }
+
+    /// A sink that does with Produce requests what it is told.
+    pub(super) fn sink_that(plan: &Plan, behaviour: Behaviour) -> Result<Self, Error> {
         let [listen] = free_addresses()?;
-        let spec = null_sink::process(&plan.moldau, listen, work);
+        let spec = null_sink::process(&plan.moldau, listen, behaviour);
         let process = Process::start(&spec, &plan.work_directory)?;
         let processes = vec![(process.role().to_string(), process.pid())];
         let path = Path::to(SINK, listen.to_string(), processes)?;

@@ -47,7 +47,7 @@ fn all_forms_hold_the_answer_the_prices_and_every_case() {
         std::fs::write(path, &page).unwrap();
     }
     let first = "100 MB/s of 1.00 KiB records in batches of 16.0 KiB over 10 partitions, read by 3 \
-                 consumer groups: passthrough keeps ";
+                 consumer groups need ";
     for report in [text(&result).replace('\n', " "), markdown(&result), page] {
         for part in [
             first,

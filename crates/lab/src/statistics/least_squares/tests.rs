@@ -37,6 +37,30 @@ fn a_coefficient_that_would_be_negative_is_zero_and_the_others_make_up_for_it() 
 }
 
 #[test]
+fn what_is_left_is_the_sum_of_squares_by_the_rows_that_are_not_used_up() {
+    // The best line through 1, 2, 4 is 5/6 + 3/2 x: it misses by 1/6, -1/3, 1/6.
+    let equations = of(&[([1.0, 0.0], 1.0), ([1.0, 1.0], 2.0), ([1.0, 2.0], 4.0)]);
+    let solution = equations.solve_non_negative();
+    assert!((equations.variance_left(&solution) - 1.0 / 6.0).abs() < 1e-12);
+    let exact = of(&[([1.0, 0.0], 1.0), ([1.0, 1.0], 2.0), ([1.0, 2.0], 3.0)]);
+    assert!(exact.variance_left(&exact.solve_non_negative()) < 1e-12);
+}
+
+#[test]
+fn coefficients_that_are_drawn_together_meet_in_the_middle() {
+    let rows = [([1.0, 0.0], 1.0), ([0.0, 1.0], 3.0)];
+    let drawn = |strength| {
+        let mut equations = of(&rows);
+        equations.draw_together(0, 1, strength);
+        equations.solve_non_negative()
+    };
+    assert!(near(&drawn(0.0), &[1.0, 3.0], 1e-12));
+    // Half the squared difference and both errors are least at a difference of one.
+    assert!(near(&drawn(0.5), &[1.5, 2.5], 1e-12));
+    assert!(near(&drawn(1e6), &[2.0, 2.0], 1e-5));
+}
+
+#[test]
 fn a_column_that_entered_leaves_again() {
     // The first column alone points best to the target, and is in the way of the other two.
     let rows = [([1.0, 1.0, 0.0], 10.0), ([1.0, 0.0, 1.0], 10.0), ([0.4, 0.0, 0.0], 0.0)];

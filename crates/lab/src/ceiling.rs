@@ -1,0 +1,87 @@
+//! The highest rate that a system sustains: what is demanded of a rate, and what searches found.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `search` | which rate is tried next, and what the trials say of the ceiling |
+//! | `trial` | whether a run sustained its rate, and why not |
+
+pub mod search;
+mod trial;
+
+use serde::{Deserialize, Serialize};
+
+use crate::statistics::scalability::{Point, Scalability};
+use search::{Bounds, Found, Outcome, TRIALS};
+
+pub use trial::{Growth, Miss, Trial};
+
+/// What is demanded of a rate beside that it is reached, that its backlog does not grow, and that
+/// nothing is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Demand {
+    /// Longest 99th percentile of response times, counted from the intended time, ms.
+    pub p99_ms: f64,
+}
+
+/// What a search for ceilings found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CeilingRecord {
+    /// What was demanded.
+    pub demand: Demand,
+    /// One per system and number of producers.
+    pub searches: Vec<SearchRecord>,
+}
+
+/// The search for the ceiling of one system under one load.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SearchRecord {
+    /// Name of the arm.
+    pub arm: String,
+    /// Producers, each over a connection of its own.
+    pub producers: u16,
+    /// Bytes of a record's value.
+    pub record_bytes: u64,
+    /// Records per second at full speed, which was the first trial.
+    pub full_speed: f64,
+    /// The others, in their order.
+    pub trials: Vec<Trial>,
+    /// What they say, in records per second.
+    pub found: Found,
+}
+
+/// Trials that tell something, of those at a rate, below which a search says nothing.
+const TELLING_MIN: usize = (TRIALS - 1) * 2 / 3;
+
+impl SearchRecord {
+    /// Trials at a rate with this outcome.
+    #[must_use]
+    pub fn count(&self, outcome: Outcome) -> usize {
+        self.trials.iter().filter(|trial| trial.outcome == outcome).count()
+    }
+
+    /// Whether enough of its trials were left alone by others.
+    #[must_use]
+    pub fn is_telling(&self) -> bool {
+        self.trials.len() - self.count(Outcome::Disturbed) >= TELLING_MIN
+    }
+}
+
+impl CeilingRecord {
+    /// How the ceilings of a system follow its producers; `None` where too few numbers of them
+    /// have one.
+    #[must_use]
+    pub fn scalability(&self, arm: &str, seed: u64) -> Option<Scalability> {
+        let of_arm = self.searches.iter().filter(|search| search.arm == arm);
+        let bounded = of_arm.filter(|search| search.found.bounds == Bounds::Both);
+        let points: Vec<Point> = bounded
+            .map(|search| Point {
+                concurrency: search.producers.into(),
+                throughput: search.found.rate,
+            })
+            .collect();
+        Scalability::fit(&points, seed)
+    }
+}

@@ -1,0 +1,184 @@
+//! The search for a ceiling: which rate is tried next, and what the trials so far say.
+//!
+//! Near its ceiling a system sustains a rate in one trial and misses it in the next, since what it
+//! can do varies from minute to minute. A plain bisection believes each trial and ends wherever one
+//! of them misled it. This one halves what is still plausible: every trial, also those far from the
+//! ceiling and those that contradict each other, moves the odds of every possible ceiling, and the
+//! next trial is where the odds are even (Watson and Pelli 1983, "QUEST: a Bayesian adaptive
+//! psychometric method"). So trials gather near the knee, all of them make the estimate, and the
+//! interval is what the odds leave.
+//!
+//! The model of a trial: at rate `r` it is sustained if what the system can do in it exceeds `r`;
+//! that is the ceiling times a factor, log-normal around 1. How far it scatters is not known, so
+//! that the odds are of ceiling and scatter together. A trial that goes wrong by itself, as by a
+//! stop of a moment, is possible at any rate.
+
+use serde::{Deserialize, Serialize};
+
+use crate::statistics::Interval;
+
+/// Trials of a search, that at full speed included.
+pub const TRIALS: usize = 12;
+
+/// How far the ceiling may lie below full speed.
+const BELOW_FULL_SPEED: f64 = 1.0 / 32.0;
+
+/// How far it may lie above: a client that sends what it can may disturb what it sends to.
+const ABOVE_FULL_SPEED: f64 = 2.0;
+
+/// Where it usually lies, in relation to full speed, and how far around (the half width of a
+/// Cauchy distribution, which leaves room for surprises).
+const USUAL_SHARE: f64 = 0.9;
+const USUAL_SPREAD: f64 = 0.2;
+
+/// Distance of the ceilings that are held against the trials, as a share.
+const GRID_STEP: f64 = 0.0025;
+
+/// Scatters of what a system can do from trial to trial, as standard deviations of logarithms.
+const SCATTERS: [f64; 6] = [0.004, 0.008, 0.016, 0.03, 0.06, 0.12];
+
+/// Odds that a trial is missed whatever its rate.
+const MISHAP: f64 = 0.04;
+
+/// Odds that one is sustained by luck whatever its rate.
+const LUCK: f64 = 0.01;
+
+/// What came of a trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The rate was sustained.
+    Sustained,
+    /// It was not.
+    Missed,
+    /// Something else took the machine meanwhile: the trial says nothing, but it was one.
+    Disturbed,
+}
+
+/// A search under way.
+#[derive(Clone, Debug)]
+pub struct Search {
+    trials: Vec<(f64, Outcome)>,
+    possible: Vec<Possible>,
+}
+
+/// A ceiling that may be, and its odds with each of [`SCATTERS`] in relation to all others.
+#[derive(Clone, Copy, Debug)]
+struct Possible {
+    ln: f64,
+    odds: [f64; SCATTERS.len()],
+}
+
+/// What a search found.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Found {
+    /// The rate that is sustained as often as missed.
+    pub rate: f64,
+    /// 95 % of what is plausible.
+    pub interval_95: Interval,
+    /// From the lowest rate that was missed to the highest that was sustained, where these
+    /// overlap: rates at which trials disagree.
+    pub unstable: Option<Interval>,
+    /// Which outcomes there were.
+    pub bounds: Bounds,
+}
+
+/// Whether a ceiling was seen from both sides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Bounds {
+    /// Rates were sustained and missed.
+    Both,
+    /// No rate was missed: the ceiling is higher.
+    Above,
+    /// No rate was sustained: the ceiling is lower.
+    Below,
+}
+
+impl Search {
+    /// A search that begins with what the system took at full speed, per second, which is its first
+    /// trial.
+    #[must_use]
+    pub fn new(full_speed: f64) -> Self {
+        let full_speed = full_speed.max(1.0);
+        let usual = (full_speed * USUAL_SHARE).ln();
+        let end = (full_speed * ABOVE_FULL_SPEED).ln();
+        let lowest = (full_speed * BELOW_FULL_SPEED).ln();
+        let possible = |ln: f64| {
+            let odds = 1.0 / (1.0 + ((ln - usual) / USUAL_SPREAD).powi(2));
+            Possible { ln, odds: [odds; SCATTERS.len()] }
+        };
+        let rates = std::iter::successors(Some(lowest), |ln| Some(ln + GRID_STEP));
+        let possible = rates.take_while(|ln| *ln <= end).map(possible).collect();
+        Self { trials: Vec::new(), possible }
+    }
+
+    /// The rate to try next; `None` once the search has ended.
+    #[must_use]
+    pub fn next_rate(&self) -> Option<f64> {
+        (self.trials.len() + 1 < TRIALS).then(|| self.quantile(0.5))
+    }
+
+    /// Adds what came of a trial.
+    pub fn note(&mut self, rate: f64, outcome: Outcome) {
+        self.trials.push((rate, outcome));
+        if outcome == Outcome::Disturbed {
+            return;
+        }
+        let ln_rate = rate.ln();
+        for Possible { ln, odds } in &mut self.possible {
+            for (odds, scatter) in odds.iter_mut().zip(SCATTERS) {
+                let sustained = LUCK + (1.0 - LUCK - MISHAP) * logistic((*ln - ln_rate) / scatter);
+                *odds *= if outcome == Outcome::Sustained { sustained } else { 1.0 - sustained };
+            }
+        }
+    }
+
+    /// What the trials so far say.
+    #[must_use]
+    pub fn found(&self) -> Found {
+        let rates = |wanted| {
+            let of = self.trials.iter().filter(move |(_, outcome)| *outcome == wanted);
+            of.map(|(rate, _)| *rate)
+        };
+        let missed = rates(Outcome::Missed).reduce(f64::min);
+        let sustained = rates(Outcome::Sustained).reduce(f64::max);
+        let unstable = missed.zip(sustained).filter(|(low, high)| low <= high);
+        Found {
+            rate: self.quantile(0.5),
+            interval_95: Interval { low: self.quantile(0.025), high: self.quantile(0.975) },
+            unstable: unstable.map(|(low, high)| Interval { low, high }),
+            bounds: match (missed, sustained) {
+                (Some(_), None) => Bounds::Below,
+                (None, _) => Bounds::Above,
+                _ => Bounds::Both,
+            },
+        }
+    }
+
+    /// The rate below which the ceiling lies with these odds, which may fall between two of the
+    /// grid.
+    fn quantile(&self, share: f64) -> f64 {
+        let weight = |possible: &Possible| possible.odds.iter().sum::<f64>();
+        let wanted = share * self.possible.iter().map(weight).sum::<f64>();
+        let mut sum = 0.0;
+        for possible in &self.possible {
+            let next = sum + weight(possible);
+            if next >= wanted {
+                let part = (wanted - sum) / (next - sum).max(f64::MIN_POSITIVE);
+                return (possible.ln + GRID_STEP * (part - 0.5)).exp();
+            }
+            sum = next;
+        }
+        self.possible.last().map_or(0.0, |possible| possible.ln.exp())
+    }
+}
+
+/// The logistic distribution, with the scale at which it is nearest to the normal one.
+fn logistic(x: f64) -> f64 {
+    1.0 / (1.0 + (-1.702 * x).exp())
+}
+
+#[cfg(test)]
+mod tests;

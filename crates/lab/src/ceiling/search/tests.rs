@@ -1,0 +1,124 @@
+//! Simulated systems whose ceiling is known.
+
+use super::*;
+use crate::statistics::median;
+
+/// What a simulated system can do, how far that varies, and how often something else fails it.
+#[derive(Clone, Copy)]
+struct System {
+    ceiling: f64,
+    /// Full speed in relation to the ceiling.
+    full_speed: f64,
+    /// Standard deviation of what it can do from trial to trial, as a share.
+    scatter: f64,
+    /// How often a trial is missed whatever its rate.
+    mishap: f64,
+}
+
+const SYSTEM: System = System { ceiling: 87_654.0, full_speed: 1.1, scatter: 0.02, mishap: 0.0 };
+
+/// Searches per kind of system.
+const SEARCHES: u64 = 100;
+
+fn noise(random: &mut fastrand::Rng) -> f64 {
+    (0..12).map(|_| random.f64()).sum::<f64>() - 6.0
+}
+
+/// One whole search.
+fn search(system: System, seed: u64) -> Found {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut able = || system.ceiling * (system.scatter * noise(&mut random)).exp();
+    let mut search = Search::new(able() * system.full_speed);
+    let mut mishaps = fastrand::Rng::with_seed(seed ^ 0xFACE);
+    while let Some(rate) = search.next_rate() {
+        let is_sustained = rate <= able() && mishaps.f64() >= system.mishap;
+        search.note(rate, if is_sustained { Outcome::Sustained } else { Outcome::Missed });
+    }
+    assert_eq!(search.trials.len() + 1, TRIALS);
+    search.found()
+}
+
+fn searches(system: System) -> Vec<Found> {
+    (0..SEARCHES).map(|seed| search(system, seed)).collect()
+}
+
+/// How far the furthest of ten searches lies from their median, as a share.
+fn disagreement(ten: &[Found]) -> f64 {
+    let rates: Vec<f64> = ten.iter().map(|found| found.rate).collect();
+    let middle = median(&rates);
+    rates.iter().map(|rate| (rate / middle - 1.0).abs()).fold(0.0, f64::max)
+}
+
+#[test]
+fn ten_repeats_agree_within_three_percent() {
+    for (scatter, groups_min) in [(0.001, 10), (0.01, 10), (0.02, 9)] {
+        let found = searches(System { scatter, ..SYSTEM });
+        let all: Vec<f64> = found.chunks(10).map(disagreement).collect();
+        let agree = all.iter().filter(|apart| **apart <= 0.03).count();
+        assert!(
+            agree >= groups_min,
+            "scatter {scatter}: {agree} of {} groups, {all:.3?}",
+            all.len()
+        );
+    }
+}
+
+#[test]
+fn the_estimate_is_near_the_ceiling_wherever_full_speed_lies() {
+    for full_speed in [0.7, 1.0, 1.5, 4.0, 16.0] {
+        let found = searches(System { full_speed, ..SYSTEM });
+        let off: Vec<f64> = found.iter().map(|it| (it.rate / SYSTEM.ceiling).ln().abs()).collect();
+        let rates: Vec<f64> = found.iter().map(|it| it.rate / SYSTEM.ceiling).collect();
+        assert!(median(&off) < 0.015, "{full_speed}: off by {}", median(&off));
+        assert!((median(&rates) - 1.0).abs() < 0.01, "{full_speed}: {}", median(&rates));
+    }
+}
+
+#[test]
+fn the_interval_covers_the_ceiling_about_as_often_as_it_says() {
+    for (scatter, mishap) in [(0.002, 0.0), (0.01, 0.0), (0.03, 0.0), (0.06, 0.0), (0.02, 0.05)] {
+        let found = searches(System { scatter, mishap, ..SYSTEM });
+        let covers = |it: &&Found| !it.interval_95.excludes(SYSTEM.ceiling);
+        let covered = found.iter().filter(covers).count();
+        assert!(covered >= 90, "scatter {scatter}, mishap {mishap}: {covered} of {SEARCHES}");
+    }
+}
+
+#[test]
+fn rates_at_which_trials_disagree_are_the_unstable_band() {
+    let mut search = Search::new(100.0);
+    for (rate, outcome) in [
+        (80.0, Outcome::Sustained),
+        (95.0, Outcome::Missed),
+        (90.0, Outcome::Sustained),
+        (88.0, Outcome::Missed),
+        (60.0, Outcome::Disturbed),
+    ] {
+        search.note(rate, outcome);
+    }
+    let found = search.found();
+    assert_eq!(found.unstable, Some(Interval { low: 88.0, high: 90.0 }));
+    assert_eq!(found.bounds, Bounds::Both);
+    assert!(found.interval_95.low < found.rate && found.rate < found.interval_95.high);
+    assert!((85.0..93.0).contains(&found.rate), "{found:?}");
+}
+
+#[test]
+fn what_was_seen_from_one_side_alone_is_no_ceiling() {
+    let mut search = Search::new(100.0);
+    assert_eq!(search.found().bounds, Bounds::Above);
+    let only = |outcome| {
+        let mut search = Search::new(100.0);
+        while let Some(rate) = search.next_rate() {
+            search.note(rate, outcome);
+        }
+        search.found()
+    };
+    assert_eq!(only(Outcome::Missed).bounds, Bounds::Below);
+    assert_eq!(only(Outcome::Sustained).bounds, Bounds::Above);
+    assert!(only(Outcome::Missed).rate < 10.0 && only(Outcome::Sustained).rate > 150.0);
+    for _ in 0..TRIALS {
+        search.note(50.0, Outcome::Disturbed);
+    }
+    assert_eq!((search.next_rate(), search.found().unstable), (None, None));
+}

@@ -1,0 +1,262 @@
+//! Whether a run sustained its rate.
+
+use serde::{Deserialize, Serialize};
+
+use super::Demand;
+use super::search::Outcome;
+use crate::punctuality::foreign_share;
+use crate::run::{RunRecord, Slot};
+use crate::statistics::{Interval, float, student_t_quantile};
+
+/// Share of what was intended in the window that has to be acknowledged in it, and delivered of
+/// what was acknowledged: the rest is on its way at the window's end.
+const REACHED_SHARE_MIN: f64 = 0.97;
+
+/// Shares of the machine that the hypervisor and other processes take at most from a trial that
+/// counts: what they take moves the ceiling by as much.
+const STEAL_SHARE_MAX: f64 = 0.03;
+const FOREIGN_SHARE_MAX: f64 = 0.1;
+
+/// A backlog that grows by less than this share of the demanded response time is none, however
+/// surely it does.
+const GROWTH_SHARE_MIN: f64 = 0.1;
+
+/// Fewest slots that tell a slope.
+const SLOTS_MIN: usize = 5;
+
+/// One trial at a rate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Trial {
+    /// Records per second that were offered.
+    pub rate: f64,
+    /// What came of it.
+    pub outcome: Outcome,
+    /// What was not as demanded.
+    pub misses: Vec<Miss>,
+    /// 99th percentile of response times, from the intended time, ms.
+    pub p99_ms: f64,
+    /// How the backlog went over the window; absent where slots were too few.
+    pub growth: Option<Growth>,
+    /// Share of what was intended in the window that was acknowledged in it.
+    pub reached: f64,
+    /// Share of a processor that the busiest thread of the generator took.
+    pub generator_thread: f64,
+    /// Share of the machine that the hypervisor and other processes took.
+    pub taken: f64,
+}
+
+/// What a rate that is not sustained falls short of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Miss {
+    /// The 99th percentile of response times is too long.
+    Response,
+    /// The backlog grows.
+    Backlog,
+    /// Less is acknowledged than was intended.
+    Rate,
+    /// Operations were never offered, or never answered.
+    Unanswered,
+    /// Less is delivered than was acknowledged.
+    Delivery,
+    /// Records were lost or damaged.
+    Records,
+}
+
+impl Miss {
+    /// In tables.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Response => "p99",
+            Self::Backlog => "backlog grows",
+            Self::Rate => "rate not reached",
+            Self::Unanswered => "no answer",
+            Self::Delivery => "consumers behind",
+            Self::Records => "records lost",
+        }
+    }
+}
+
+/// How long a record waits, over the time of the window: the median response time of slots.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Growth {
+    /// ms by which it grows per second.
+    pub ms_per_second: f64,
+    /// Its interval at 95 %.
+    pub interval_95: Interval,
+}
+
+impl Growth {
+    /// The slope of slots, whose neighbours are alike: what is left after the line follows the slot
+    /// before it with a correlation of `c`, so that n slots count as `n (1 - c) / (1 + c)`.
+    #[must_use]
+    pub fn of(series: &[Slot], slot_ms: u64) -> Option<Self> {
+        let seconds = float(slot_ms) / 1e3;
+        let points: Vec<(f64, f64)> = (0_u32..)
+            .zip(series)
+            .filter(|(_, slot)| slot.response_p50_ns > 0)
+            .map(|(index, slot)| (f64::from(index) * seconds, float(slot.response_p50_ns) / 1e6))
+            .collect();
+        if points.len() < SLOTS_MIN {
+            return None;
+        }
+        let n = float(points.len() as u64);
+        let sums = points.iter().fold((0.0, 0.0), |(x, y), point| (x + point.0, y + point.1));
+        let (x_mean, y_mean) = (sums.0 / n, sums.1 / n);
+        let spread: f64 = points.iter().map(|(x, _)| (x - x_mean).powi(2)).sum();
+        let slope = points.iter().map(|(x, y)| (x - x_mean) * (y - y_mean)).sum::<f64>() / spread;
+        let rest: Vec<f64> =
+            points.iter().map(|(x, y)| y - y_mean - slope * (x - x_mean)).collect();
+        let squares: f64 = rest.iter().map(|rest| rest * rest).sum();
+        let follows: f64 = rest.iter().zip(rest.iter().skip(1)).map(|(a, b)| a * b).sum();
+        let correlation = (follows / squares.max(f64::MIN_POSITIVE)).clamp(0.0, 0.9);
+        let degrees = (n * (1.0 - correlation) / (1.0 + correlation) - 2.0).max(1.0).floor();
+        let error = (squares / degrees / spread).sqrt();
+        let reach = student_t_quantile(0.975, degrees) * error;
+        let interval_95 = Interval { low: slope - reach, high: slope + reach };
+        Some(Self { ms_per_second: slope, interval_95 })
+    }
+}
+
+impl Trial {
+    /// What came of a run at a fixed `rate`.
+    #[must_use]
+    pub fn of(run: &RunRecord, rate: f64, demand: Demand) -> Self {
+        let response = run.latency.as_ref().map(|latency| latency.response.summary);
+        let p99_ms = response.map_or(f64::INFINITY, |summary| float(summary.p99_ns) / 1e6);
+        let growth = Growth::of(&run.series, run.slot_ms);
+        let seconds = float(run.window_ns) / 1e9;
+        let reached = float(run.produced_records) / float(run.offered.max(1));
+        let delivered = float(run.consumed_records) / float(run.produced_records.max(1));
+        let grows = growth.is_some_and(|growth| {
+            growth.interval_95.low > 0.0
+                && growth.ms_per_second * seconds >= GROWTH_SHARE_MIN * demand.p99_ms
+        });
+        let misses: Vec<Miss> = [
+            (Miss::Response, p99_ms > demand.p99_ms),
+            (Miss::Backlog, grows),
+            (Miss::Rate, reached < REACHED_SHARE_MIN),
+            (Miss::Unanswered, run.shed > 0 || run.answered < run.offered),
+            (Miss::Delivery, run.workload.consume && delivered < REACHED_SHARE_MIN),
+            (Miss::Records, run.audit.faults() > 0),
+        ]
+        .into_iter()
+        .filter_map(|(miss, is_so)| is_so.then_some(miss))
+        .collect();
+        let (steal, foreign) = (run.host.steal_share(), foreign_share(run));
+        // Whatever came of it: to leave out only what was missed would favour high rates.
+        let is_disturbed = steal >= STEAL_SHARE_MAX || foreign >= FOREIGN_SHARE_MAX;
+        let outcome = match (is_disturbed, misses.is_empty()) {
+            (true, _) => Outcome::Disturbed,
+            (false, true) => Outcome::Sustained,
+            (false, false) => Outcome::Missed,
+        };
+        let generator = run.processes.iter().find(|usage| usage.role == "generator");
+        let generator_ns = generator.map_or(0, |usage| usage.busiest_thread_ns);
+        Self {
+            rate,
+            outcome,
+            misses,
+            p99_ms,
+            growth,
+            reached,
+            generator_thread: float(generator_ns) / float(run.window_ns.max(1)),
+            taken: steal + foreign,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::HostUsage;
+    use crate::report::sample;
+
+    /// Slots of 200 ms whose median response is `ms` at each.
+    fn series(ms: impl Iterator<Item = f64>) -> Vec<Slot> {
+        let slot = |ms: f64| Slot {
+            response_p50_ns: format!("{:.0}", ms * 1e6).parse().unwrap(),
+            ..Slot::default()
+        };
+        ms.map(slot).collect()
+    }
+
+    fn growth(ms: impl Iterator<Item = f64>) -> Growth {
+        Growth::of(&series(ms), 200).unwrap()
+    }
+
+    #[test]
+    fn a_backlog_that_grows_is_told_from_one_that_wavers() {
+        let mut random = fastrand::Rng::with_seed(3);
+        let grown = growth((0..20).map(|i| 5.0 + f64::from(i) + random.f64()));
+        assert!((grown.ms_per_second - 5.0).abs() < 0.5 && grown.interval_95.low > 4.0);
+        let level = growth((0..20).map(|_| 5.0 + random.f64()));
+        assert!(!level.interval_95.excludes(0.0), "{level:?}");
+        // Half a wave has a slope, but neighbours that are alike are few witnesses.
+        let wave = growth((0..20).map(|i| 5.0 + (f64::from(i) / 4.0).sin()));
+        assert!(!wave.interval_95.excludes(0.0), "{wave:?}");
+        assert_eq!(Growth::of(&series([1.0; 4].into_iter()), 200), None);
+    }
+
+    #[test]
+    fn growth_is_claimed_of_a_level_backlog_about_as_rarely_as_the_level_says() {
+        let mut random = fastrand::Rng::with_seed(4);
+        let claimed = (0..400).filter(|_| {
+            let mut state = 0.0;
+            let level = growth((0..20).map(|_| {
+                state = 0.5 * state + random.f64() - 0.5;
+                10.0 + state
+            }));
+            level.interval_95.low > 0.0
+        });
+        let claimed = claimed.count();
+        assert!(claimed <= 32, "{claimed} of 400");
+    }
+
+    fn run() -> RunRecord {
+        let mut run = sample::result().runs.swap_remove(0);
+        let own_ticks = run.processes.iter().map(|usage| usage.cpu_ns).sum::<u64>() / 10_000_000;
+        run.host = HostUsage { busy_ticks: own_ticks, idle_ticks: 1_000, ..run.host };
+        run.series = series([0.7; 20].into_iter());
+        run
+    }
+
+    fn trial(run: &RunRecord, p99_ms: f64) -> Trial {
+        Trial::of(run, 20_000.0, Demand { p99_ms })
+    }
+
+    #[test]
+    fn a_rate_is_sustained_if_nothing_falls_short() {
+        let sustained = trial(&run(), 50.0);
+        assert_eq!((sustained.outcome, sustained.misses.len()), (Outcome::Sustained, 0));
+        assert!((sustained.reached - 1.0).abs() < 1e-9);
+        let slow = trial(&run(), 0.1);
+        assert_eq!((slow.outcome, slow.misses), (Outcome::Missed, vec![Miss::Response]));
+    }
+
+    #[test]
+    fn each_thing_that_falls_short_is_named() {
+        let mut short = run();
+        short.series = series((0..20).map(|i| 1.0 + f64::from(i)));
+        short.produced_records = 100_000;
+        short.consumed_records = 90_000;
+        short.shed = 1;
+        short.audit.lost = 1;
+        let found = trial(&short, 50.0).misses;
+        let all = [Miss::Backlog, Miss::Rate, Miss::Unanswered, Miss::Delivery, Miss::Records];
+        assert_eq!(found, all);
+    }
+
+    #[test]
+    fn a_trial_in_which_others_took_the_machine_says_nothing() {
+        let mut stolen = run();
+        stolen.host.steal_ticks = 100;
+        assert_eq!(trial(&stolen, 50.0).outcome, Outcome::Disturbed);
+        let mut crowded = run();
+        crowded.host.busy_ticks += 300;
+        assert_eq!(trial(&crowded, 0.1).outcome, Outcome::Disturbed);
+    }
+}

@@ -1,0 +1,303 @@
+//! The highest rate that each system sustains, by a search.
+//!
+//! Each system is warmed up, runs once at full speed, and is then tried at rates that its search
+//! names. The trials of the systems take turns, so that what drifts meanwhile touches all alike.
+//! A trial is a run as any other: on a topic of its own, its records consumed and audited.
+
+use std::path::PathBuf;
+
+use super::Progress;
+use super::bench::{Bench, Frame};
+use super::rounds::Subject;
+use super::side_by_side::{Running, System};
+use crate::ceiling::search::{Bounds, Outcome, Search, TRIALS};
+use crate::ceiling::{CeilingRecord, Demand, SearchRecord, Trial};
+use crate::checks::{self, Check, Weight};
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::payload::Filler;
+use crate::result::{Experiment, RunResult};
+use crate::run::RunRecord;
+use crate::schedule::Arrivals;
+use crate::statistics::float;
+use crate::workload::{Pace, Tuning, Workload};
+
+/// Everything that an experiment needs to know.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The systems; ratios are told against the first.
+    pub systems: Vec<System>,
+    /// Version of the binary, for the report.
+    pub version: String,
+    /// Where the systems keep their data and logs; must exist. The caller removes it.
+    pub work_directory: PathBuf,
+    /// Seed of payloads and statistics.
+    pub seed: u64,
+    /// Whether this is the short form.
+    pub quick: bool,
+    /// Warming up of each system at full speed, ms.
+    pub warmup_ms: u64,
+    /// What is offered, at rates that the search names in place of its pace.
+    pub workload: Workload,
+    /// Numbers of producers, each with a search of its own.
+    pub producers: Vec<u16>,
+    /// What is demanded of a rate.
+    pub demand: Demand,
+}
+
+impl Plan {
+    /// Records of 1 KB in batches of 128 KB over 10 partitions, produced and consumed, with 99 %
+    /// answered within 50 ms.
+    #[must_use]
+    pub fn usual(
+        systems: Vec<System>,
+        version: String,
+        work_directory: PathBuf,
+        quick: bool,
+    ) -> Self {
+        let (window_ms, warmup_ms) = if quick { (4_000, 1_000) } else { (10_000, 2_000) };
+        let workload = Workload {
+            pace: Pace::Unpaced,
+            record_bytes: 1 << 10,
+            filler: Filler::Text,
+            partitions: 10,
+            producers: 1,
+            batch_bytes: 128 << 10,
+            linger_us: 5_000,
+            consume: true,
+            tails: 0,
+            warmup_ms,
+            window_ms,
+            tuning: Tuning::default(),
+        };
+        Self {
+            systems,
+            version,
+            work_directory,
+            seed: 1,
+            quick,
+            warmup_ms: if quick { 4_000 } else { 15_000 },
+            workload,
+            producers: vec![1],
+            demand: Demand { p99_ms: 50.0 },
+        }
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        if self.systems.is_empty() || self.producers.is_empty() {
+            return Err(Error::Plan("at least one system and one number of producers".into()));
+        }
+        if !self.demand.p99_ms.is_finite() || self.demand.p99_ms <= 0.0 {
+            return Err(Error::Plan("a response takes more than 0 ms".into()));
+        }
+        if !self.workload.consume {
+            return Err(Error::Plan("what is searched for is produced and consumed".into()));
+        }
+        self.producers.iter().try_for_each(|count| self.workload_of(*count).check())
+    }
+
+    fn workload_of(&self, producers: u16) -> Workload {
+        Workload { producers, ..self.workload.clone() }
+    }
+
+    fn steps(&self) -> u32 {
+        let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
+        count(self.systems.len()) * (2 + count(self.producers.len()) * count(TRIALS))
+    }
+}
+
+/// Runs the experiment.
+///
+/// # Errors
+/// As [`super::overhead::run`].
+pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error> {
+    plan.check()?;
+    let mut bench = Bench::new(plan.seed, plan.steps(), progress);
+    let mut systems = Vec::new();
+    for system in &plan.systems {
+        bench.step(&format!("Start {}", system.name()));
+        systems.push(Running::start(system, &plan.work_directory)?);
+    }
+    let environment = Environment::inspect(&plan.version, &plan.work_directory);
+    for system in &systems {
+        let producers = plan.producers.first().copied().unwrap_or(1);
+        let warmup = plan.workload_of(producers);
+        let warmup = Workload { warmup_ms: 0, window_ms: plan.warmup_ms, ..warmup };
+        bench.calibrate(system.path(), &warmup)?;
+    }
+    let mut searches = Vec::new();
+    for producers in &plan.producers {
+        searches.extend(search_all(&mut bench, &mut systems, plan, *producers)?);
+    }
+    systems.into_iter().try_for_each(Running::stop)?;
+    for check in judged(&searches) {
+        bench.note(check);
+    }
+    let frame = Frame {
+        experiment: Experiment::Ceiling,
+        quick: plan.quick,
+        environment,
+        arms: plan.systems.iter().map(System::arm).collect(),
+        objectives: Vec::new(),
+    };
+    let mut result = bench.finish_with(frame, checks::of_limits)?;
+    // Trials of one number are at different rates, and nothing to compare.
+    result.comparisons = Vec::new();
+    result.ceiling = Some(CeilingRecord { demand: plan.demand, searches });
+    Ok(result)
+}
+
+/// Searches the ceilings of all systems under one load, by turns.
+fn search_all(
+    bench: &mut Bench<'_>,
+    systems: &mut [Running],
+    plan: &Plan,
+    producers: u16,
+) -> Result<Vec<SearchRecord>, Error> {
+    let workload = plan.workload_of(producers);
+    let mut searches: Vec<SearchRecord> = Vec::new();
+    let mut states: Vec<Search> = Vec::new();
+    for system in systems.iter_mut() {
+        let name = case_name("full speed", producers);
+        bench.produce(system.path(), &name, 0, &workload)?;
+        system.check()?;
+        let full_speed = bench.runs().last().map_or(0.0, produced_per_second);
+        let state = Search::new(full_speed);
+        searches.push(SearchRecord {
+            arm: system.path().arm.clone(),
+            producers,
+            record_bytes: workload.record_bytes as u64,
+            full_speed,
+            trials: Vec::new(),
+            found: state.found(),
+        });
+        states.push(state);
+    }
+    for number in 1..TRIALS {
+        let number = u32::try_from(number).unwrap_or(u32::MAX);
+        for (system, (search, state)) in
+            systems.iter_mut().zip(searches.iter_mut().zip(&mut states))
+        {
+            let Some(rate) = state.next_rate() else { continue };
+            let offered = at_rate(&workload, rate);
+            let name = case_name("trials at a rate", producers);
+            bench.produce(system.path(), &name, number, &offered)?;
+            system.check()?;
+            let Some(run) = bench.runs().last() else { continue };
+            let trial = Trial::of(run, rate, plan.demand);
+            state.note(rate, trial.outcome);
+            search.found = state.found();
+            search.trials.push(trial);
+        }
+    }
+    Ok(searches)
+}
+
+/// The workload with so many records per second at equal distances.
+pub(super) fn at_rate(workload: &Workload, rate: f64) -> Workload {
+    let per_second = whole(rate);
+    let pace = Pace::Scheduled { per_second, arrivals: Arrivals::Constant };
+    Workload { pace, ..workload.clone() }
+}
+
+/// Records per second that were acknowledged in the window.
+pub(super) fn produced_per_second(run: &RunRecord) -> f64 {
+    float(run.produced_records) / (float(run.window_ns.max(1)) / 1e9)
+}
+
+fn case_name(what: &str, producers: u16) -> String {
+    let plural = if producers == 1 { "" } else { "s" };
+    format!("{producers} producer{plural}, {what}")
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a rate, at least 1; the cast saturates"
+)]
+fn whole(rate: f64) -> u64 {
+    rate.round().max(1.0) as u64
+}
+
+/// Share of a processor above which a generator thread may itself be what a trial missed by.
+const GENERATOR_THREAD_MAX: f64 = 0.8;
+
+/// What the experiment demands of its searches.
+fn judged(searches: &[SearchRecord]) -> Vec<Check> {
+    let name = |search: &SearchRecord, what: &str| {
+        format!("{}: {what}", case_name(&search.arm, search.producers))
+    };
+    let mut checks = Vec::new();
+    for search in searches {
+        let disturbed = search.count(Outcome::Disturbed);
+        let all = search.trials.len();
+        checks.push(Check {
+            name: name(search, "trials in which others took the machine"),
+            passed: search.is_telling(),
+            weight: Weight::Validity,
+            found: format!("{disturbed} of {all}"),
+            demanded: "at most a third".into(),
+        });
+        checks.push(Check {
+            name: name(search, "some rate is sustained"),
+            passed: search.found.bounds != Bounds::Below,
+            weight: Weight::Objective,
+            found: format!("{} of {all} trials", search.count(Outcome::Sustained)),
+            demanded: "at least one".into(),
+        });
+        let missed = search.trials.iter().filter(|trial| trial.outcome == Outcome::Missed);
+        let busiest = missed.map(|trial| trial.generator_thread).fold(0.0, f64::max);
+        checks.push(Check {
+            name: name(
+                search,
+                "busiest generator thread where a rate was missed (above it, the \
+                                ceiling may be the generator's)",
+            ),
+            passed: busiest < GENERATOR_THREAD_MAX,
+            weight: Weight::Note,
+            found: format!("{:.0} % of a processor", busiest * 100.0),
+            demanded: format!("< {:.0} %", GENERATOR_THREAD_MAX * 100.0),
+        });
+    }
+    checks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ceiling::search::Found;
+    use crate::report::sample;
+
+    #[test]
+    fn impossible_plans_are_refused() {
+        let system = System::External { name: "x".into(), bootstrap: "y".into() };
+        let plan = || Plan::usual(vec![system.clone()], "0".into(), "work".into(), true);
+        assert!(plan().check().is_ok());
+        let silent = Workload { consume: false, ..plan().workload };
+        for broken in [
+            Plan { systems: Vec::new(), ..plan() },
+            Plan { producers: Vec::new(), ..plan() },
+            Plan { producers: vec![0], ..plan() },
+            Plan { demand: Demand { p99_ms: 0.0 }, ..plan() },
+            Plan { demand: Demand { p99_ms: f64::NAN }, ..plan() },
+            Plan { workload: silent, ..plan() },
+        ] {
+            assert!(matches!(broken.check(), Err(Error::Plan(_))), "{broken:?}");
+        }
+    }
+
+    #[test]
+    fn searches_that_say_nothing_are_refused() {
+        let mut search = sample::search("moldau", 1);
+        let failed = |search: &SearchRecord| -> Vec<Weight> {
+            let checks = judged(std::slice::from_ref(search));
+            checks.into_iter().filter(|check| !check.passed).map(|check| check.weight).collect()
+        };
+        assert_eq!(failed(&search), []);
+        search.trials.iter_mut().for_each(|trial| trial.generator_thread = 0.9);
+        assert_eq!(failed(&search), [Weight::Note]);
+        search.found = Found { bounds: Bounds::Below, ..search.found };
+        search.trials.iter_mut().for_each(|trial| trial.outcome = Outcome::Disturbed);
+        assert_eq!(failed(&search), [Weight::Validity, Weight::Objective]);
+    }
+}

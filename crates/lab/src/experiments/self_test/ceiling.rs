@@ -1,0 +1,233 @@
+//! Searches for a ceiling, again and again: on a sink whose rate is known, and on the broker.
+
+use std::num::NonZeroU32;
+
+use super::target::{self, Target};
+use super::{Findings, Plan, shape};
+use crate::ceiling::search::{Bounds, Found, Outcome, Search, TRIALS};
+use crate::ceiling::{Demand, Trial};
+use crate::checks::{Check, Weight};
+use crate::error::Error;
+use crate::experiments::bench::{Bench, Named};
+use crate::experiments::ceiling::{at_rate, produced_per_second};
+use crate::ledger::Audit;
+use crate::null_sink::Behaviour;
+use crate::result::Arm;
+use crate::run::RunRecord;
+use crate::self_test::{Cell, Table};
+use crate::statistics::{float, median};
+use crate::workload::Workload;
+
+/// Records per second of the sink: a fraction of what generator and processors can do, so that
+/// nothing but the sink is the limit.
+const SINK_RATE: NonZeroU32 = NonZeroU32::new(20_000).expect("it is above 0");
+
+/// How far the furthest repeat may lie from the median of all, and from a rate that is known.
+const APART_MAX: f64 = 0.03;
+
+/// Repeats, and of the short form.
+const REPEATS: u32 = 10;
+const REPEATS_QUICK: u32 = 4;
+
+const DEMAND: Demand = Demand { p99_ms: 50.0 };
+
+const COLUMNS: [&str; 9] = [
+    "target",
+    "repeat",
+    "records/s",
+    "from",
+    "to",
+    "sustained",
+    "missed",
+    "disturbed",
+    "full speed, records/s",
+];
+
+fn repeats(plan: &Plan) -> u32 {
+    if plan.quick { REPEATS_QUICK } else { REPEATS }
+}
+
+pub(super) fn steps(plan: &Plan) -> u32 {
+    let trials = u32::try_from(TRIALS).unwrap_or(u32::MAX);
+    2 * repeats(plan) * trials
+}
+
+pub(super) fn arms(_plan: &Plan) -> Vec<Arm> {
+    target::arms()
+}
+
+pub(super) fn run(
+    plan: &Plan,
+    bench: &mut Bench<'_>,
+    findings: &mut Findings,
+) -> Result<(), Error> {
+    let behaviour = Behaviour { records_per_second: Some(SINK_RATE), ..Behaviour::default() };
+    let targets = [Target::sink_that(plan, behaviour)?, Target::broker(plan)?];
+    let mut found: [Vec<Found>; 2] = Default::default();
+    let mut rows = Vec::new();
+    let (mut trials, mut disturbed) = (0.0, 0.0);
+    for repeat in 1..=repeats(plan) {
+        // By turns, so that what the machine does meanwhile is nobody's in particular.
+        for (target, found) in targets.iter().zip(&mut found) {
+            let searched = search(target, plan, bench, findings)?;
+            disturbed += searched.count(Outcome::Disturbed);
+            trials += float(searched.outcomes.len() as u64);
+            rows.push(searched.row(target.name(), repeat));
+            found.push(searched.found);
+        }
+    }
+    findings.checks.push(Check {
+        name: "trials in which others took the machine".into(),
+        passed: 3.0 * disturbed <= trials,
+        weight: Weight::Validity,
+        found: format!("{disturbed} of {trials}"),
+        demanded: "at most a third".into(),
+    });
+    for (target, found) in targets.iter().zip(&found) {
+        judge(target.name(), found, findings);
+    }
+    let [of_sink, _] = &found;
+    judge_known(of_sink, findings);
+    findings.record.tables.push(Table {
+        title: "Repeats of the same search".into(),
+        about: format!(
+            "Each with {TRIALS} trials, of which the first is at full speed. The sink answers \
+             {SINK_RATE} records per second, whatever processors do; what the broker sustains is \
+             not known, and follows the machine. Records of 100 B in batches of 1,000 B, p99 \
+             within {} ms.",
+            DEMAND.p99_ms
+        ),
+        columns: COLUMNS.map(String::from).to_vec(),
+        rows,
+    });
+    Ok(())
+}
+
+/// One search.
+struct Searched {
+    found: Found,
+    full_speed: f64,
+    outcomes: Vec<Outcome>,
+}
+
+impl Searched {
+    fn count(&self, wanted: Outcome) -> f64 {
+        float(self.outcomes.iter().filter(|outcome| **outcome == wanted).count() as u64)
+    }
+
+    fn row(&self, target: &str, repeat: u32) -> Vec<Cell> {
+        vec![
+            target.into(),
+            f64::from(repeat).into(),
+            self.found.rate.into(),
+            self.found.interval_95.low.into(),
+            self.found.interval_95.high.into(),
+            self.count(Outcome::Sustained).into(),
+            self.count(Outcome::Missed).into(),
+            self.count(Outcome::Disturbed).into(),
+            self.full_speed.into(),
+        ]
+    }
+}
+
+fn search(
+    target: &Target,
+    plan: &Plan,
+    bench: &mut Bench<'_>,
+    findings: &mut Findings,
+) -> Result<Searched, Error> {
+    // A search takes a quarter of a minute in the short form, and three quarters in the long one.
+    let (warmup_ms, window_ms) = if plan.quick { (300, 1_200) } else { (500, 3_000) };
+    // Small batches keep processors busy and the disk idle, whose writing back comes and goes.
+    let shape = Workload { warmup_ms, window_ms, linger_us: 1_000, ..shape(100, 1_000) };
+    let mut trial = |workload: &Workload| -> Result<RunRecord, Error> {
+        bench.step(&format!("Search on the {}", target.name()));
+        let measured = target.run(bench, findings, workload, &mut || ())?;
+        let named = Named { case: "ceiling", path: &target.path, pair: 0 };
+        bench.run_record(named, workload, &measured, Audit::default(), 0)
+    };
+    let full_speed = produced_per_second(&trial(&shape)?);
+    let mut search = Search::new(full_speed);
+    let mut outcomes = Vec::new();
+    while let Some(rate) = search.next_rate() {
+        let run = trial(&at_rate(&shape, rate))?;
+        let outcome = Trial::of(&run, rate, DEMAND).outcome;
+        search.note(rate, outcome);
+        outcomes.push(outcome);
+    }
+    Ok(Searched { found: search.found(), full_speed, outcomes })
+}
+
+/// Repeats agree.
+fn judge(target: &str, found: &[Found], findings: &mut Findings) {
+    let rates: Vec<f64> = found.iter().map(|found| found.rate).collect();
+    let middle = median(&rates);
+    let apart = furthest(&rates, middle);
+    let bounded = found.iter().filter(|found| found.bounds == Bounds::Both).count();
+    findings.promise(
+        format!("{target}: furthest of {} ceilings from their median", found.len()),
+        apart <= APART_MAX && bounded == found.len(),
+        format!("{:.1} % of {middle:.0} records/s", apart * 100.0),
+        &format!("<= {:.0} %", APART_MAX * 100.0),
+    );
+}
+
+/// A ceiling that is known is found, and lies where the intervals say.
+fn judge_known(found: &[Found], findings: &mut Findings) {
+    let known = f64::from(SINK_RATE.get());
+    let rates: Vec<f64> = found.iter().map(|found| found.rate).collect();
+    let off = furthest(&rates, known);
+    findings.promise(
+        format!("furthest ceiling of the sink from its {SINK_RATE} records/s"),
+        off <= APART_MAX,
+        format!("{:.1} %", off * 100.0),
+        &format!("<= {:.0} %", APART_MAX * 100.0),
+    );
+    let held = found.iter().filter(|found| !found.interval_95.excludes(known)).count();
+    findings.checks.push(Check {
+        name: "intervals that hold the sink's rate".into(),
+        passed: 4 * held >= 3 * found.len(),
+        weight: Weight::Note,
+        found: format!("{held} of {}", found.len()),
+        demanded: "three quarters".into(),
+    });
+}
+
+fn furthest(rates: &[f64], from: f64) -> f64 {
+    rates.iter().map(|rate| (rate / from - 1.0).abs()).fold(0.0, f64::max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::statistics::Interval;
+
+    fn found(rate: f64) -> Found {
+        let interval_95 = Interval { low: rate * 0.99, high: rate * 1.01 };
+        Found { rate, interval_95, unstable: None, bounds: Bounds::Both }
+    }
+
+    fn passed(judge: impl Fn(&mut Findings)) -> Vec<bool> {
+        let mut findings = Findings::default();
+        judge(&mut findings);
+        findings.checks.iter().map(|check| check.passed).collect()
+    }
+
+    #[test]
+    fn repeats_that_lie_apart_break_the_promise() {
+        let near = [100.0, 102.0, 98.0].map(found);
+        assert_eq!(passed(|findings| judge("x", &near, findings)), [true]);
+        let apart = [100.0, 104.0, 98.0].map(found);
+        assert_eq!(passed(|findings| judge("x", &apart, findings)), [false]);
+        let open = Found { bounds: Bounds::Above, ..found(100.0) };
+        assert_eq!(passed(|findings| judge("x", &[open], findings)), [false]);
+    }
+
+    #[test]
+    fn a_known_rate_is_to_be_found() {
+        let near = [20_100.0, 19_900.0, 20_500.0].map(found);
+        assert_eq!(passed(|findings| judge_known(&near, findings)), [true, false]);
+        let off = [20_100.0, 19_000.0].map(found);
+        assert_eq!(passed(|findings| judge_known(&off, findings)), [false, false]);
+    }
+}

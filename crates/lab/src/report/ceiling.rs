@@ -1,0 +1,297 @@
+//! The report of a search for the highest rate: the ceilings, their trials, and how they scale.
+
+mod drawing;
+
+use super::figure::{number, percent, plain};
+use super::grid::Grid;
+use crate::ceiling::search::{Bounds, Found, Outcome};
+use crate::ceiling::{CeilingRecord, Miss, SearchRecord, Trial};
+use crate::metric::Unit;
+use crate::result::RunResult;
+use crate::statistics::scalability::{Coefficient, Scalability};
+use crate::workload::BYTES_PER_MB;
+
+/// In tables, where there is nothing to say.
+const NONE: &str = "-";
+
+/// What each system sustains, with its interval.
+pub(super) fn sentence(result: &RunResult) -> String {
+    let Some(record) = &result.ceiling else { return "There was nothing to search.".into() };
+    let first = record.searches.first();
+    let mut parts = Vec::new();
+    for search in &record.searches {
+        let ratio = first.filter(|first| first.producers == search.producers);
+        parts.push(of_search(search, ratio));
+    }
+    let demand = format!(
+        "99 % are answered within {} ms of their intended time, and no backlog grows.",
+        plain(record.demand.p99_ms)
+    );
+    let laws = record.laws(result).into_iter().map(|(arm, law)| scaling(&arm, &law));
+    let laws: Vec<String> = laws.collect();
+    [format!("{}: {demand}", parts.join("; "))]
+        .into_iter()
+        .chain(laws)
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+fn of_search(search: &SearchRecord, first: Option<&SearchRecord>) -> String {
+    let plural = if search.producers == 1 { "" } else { "s" };
+    let who = format!("{} with {} producer{plural}", search.arm, search.producers);
+    let Found { rate, interval_95, unstable, bounds } = search.found;
+    let between = format!("[{}, {}]", whole(interval_95.low), whole(interval_95.high));
+    let mut text = match bounds {
+        Bounds::Both => format!(
+            "{who} sustains {} records/s {between}, {} MB/s",
+            whole(rate),
+            plain(megabytes(search, rate))
+        ),
+        Bounds::Above => {
+            let most = search.trials.iter().map(|trial| trial.rate).fold(0.0, f64::max);
+            format!("{who} sustains every rate that was tried, up to {} records/s", whole(most))
+        }
+        Bounds::Below => {
+            let least = search.trials.iter().map(|trial| trial.rate).fold(f64::MAX, f64::min);
+            format!("{who} sustains no rate that was tried, down to {} records/s", whole(least))
+        }
+    };
+    if let Some(first) = first.filter(|first| first.arm != search.arm)
+        && bounds == Bounds::Both
+        && first.found.bounds == Bounds::Both
+    {
+        text += &format!(", {} times {}", plain(rate / first.found.rate), first.arm);
+    }
+    if let Some(band) = unstable {
+        let ends = format!("{} and {}", whole(band.low), whole(band.high));
+        text += &format!(" (between {ends} it was sustained once and missed once)");
+    }
+    text
+}
+
+fn scaling(arm: &str, law: &Scalability) -> String {
+    let most = match (law.peak(), law.throughput_max()) {
+        (Some(peak), Some(most)) => {
+            format!("at most {} records/s with {} producers", whole(most), whole(peak))
+        }
+        (None, Some(most)) => format!("no more than {} records/s", whole(most)),
+        _ => "no end in sight".into(),
+    };
+    format!(
+        "By the universal scalability law {arm} comes to {most} (contention {}, coherence {}).",
+        share(&law.contention),
+        share(&law.coherence),
+    )
+}
+
+/// The tables; none of another experiment.
+pub(super) fn grids(result: &RunResult) -> Vec<Grid> {
+    let Some(record) = &result.ceiling else { return Vec::new() };
+    let mut grids = vec![ceilings(record)];
+    let laws = record.laws(result);
+    if !laws.is_empty() {
+        grids.push(scalability(&laws));
+    }
+    grids.extend(record.searches.iter().map(|search| trials(search, record.demand.p99_ms)));
+    grids
+}
+
+/// The sections of the page.
+pub(super) fn html(result: &RunResult) -> String {
+    let Some(record) = &result.ceiling else { return String::new() };
+    let mut html = drawing::cards(record) + &drawing::searches(record);
+    html.extend(grids(result).iter().map(Grid::html));
+    html
+}
+
+impl CeilingRecord {
+    /// The law of each system that was searched with enough numbers of producers.
+    fn laws(&self, result: &RunResult) -> Vec<(String, Scalability)> {
+        let law = |arm: &str| Some((arm.to_string(), self.scalability(arm, result.seed)?));
+        result.arms.iter().filter_map(|arm| law(&arm.name)).collect()
+    }
+}
+
+fn ceilings(record: &CeilingRecord) -> Grid {
+    let row = |search: &SearchRecord| {
+        let Found { rate, interval_95, unstable, bounds } = search.found;
+        let interval = format!("[{}, {}]", whole(interval_95.low), whole(interval_95.high));
+        let [rate_words, interval, megabytes] = match bounds {
+            Bounds::Both => [whole(rate), interval, plain(megabytes(search, rate))],
+            Bounds::Above => ["higher than tried".into(), NONE.into(), NONE.into()],
+            Bounds::Below => ["lower than tried".into(), NONE.into(), NONE.into()],
+        };
+        vec![
+            search.arm.clone(),
+            search.producers.to_string(),
+            rate_words,
+            interval,
+            megabytes,
+            unstable
+                .map_or(NONE.into(), |band| format!("{} to {}", whole(band.low), whole(band.high))),
+            whole(search.full_speed),
+            (search.trials.len() + 1).to_string(),
+        ]
+    };
+    Grid::of(
+        "Ceilings",
+        &format!(
+            "The rate that is sustained as often as missed, with what is plausible at 95 %, after \
+             all trials. Sustained: 99 % are answered within {} ms of their intended time, the \
+             backlog does not grow, consumers keep up, and nothing is lost. Unstable are rates at \
+             which trials went both ways. Full speed is what one run took without a schedule, \
+             and counts as a trial. MB are 2^20 bytes of record values.",
+            plain(record.demand.p99_ms)
+        ),
+        &[
+            "system",
+            "producers",
+            "records/s",
+            "95 % interval",
+            "MB/s",
+            "unstable",
+            "full speed, records/s",
+            "trials",
+        ],
+        record.searches.iter().map(row),
+    )
+}
+
+fn scalability(laws: &[(String, Scalability)]) -> Grid {
+    let row = |(arm, law): &(String, Scalability)| {
+        let Coefficient { value, interval_95 } = law.rate;
+        let ends = format!("[{}, {}]", whole(interval_95.low), whole(interval_95.high));
+        vec![
+            arm.clone(),
+            format!("{} {ends}", whole(value)),
+            share(&law.contention),
+            share(&law.coherence),
+            law.peak().map_or(NONE.into(), plain),
+            law.throughput_max().map_or(NONE.into(), whole),
+            percent(law.error.ln_1p()),
+        ]
+    };
+    Grid::of(
+        "Universal scalability law",
+        "Ceilings over producers N as rate N / (1 + contention (N - 1) + coherence N (N - 1)). \
+         Contention is the share of the work that only one does at a time, coherence what each \
+         pair costs. Intervals at 95 % by resampled errors; they tell of ceilings that do not \
+         follow the law, too.",
+        &["system", "one alone, records/s", "contention", "coherence", "peak at", "most", "error"],
+        laws.iter().map(row),
+    )
+}
+
+fn trials(search: &SearchRecord, p99_ms: f64) -> Grid {
+    let row = |(number, trial): (usize, &Trial)| {
+        let growth = trial.growth.map_or(NONE.into(), |growth| {
+            let [slope, low, high] =
+                [growth.ms_per_second, growth.interval_95.low, growth.interval_95.high].map(plain);
+            format!("{slope} [{low}, {high}]")
+        });
+        let misses: Vec<&str> = trial.misses.iter().map(|miss| Miss::words(*miss)).collect();
+        vec![
+            number.to_string(),
+            whole(trial.rate),
+            outcome(trial.outcome).into(),
+            plain(trial.p99_ms),
+            growth,
+            format!("{:.1} %", trial.reached * 100.0),
+            format!("{:.0} %", trial.taken * 100.0),
+            format!("{:.0} %", trial.generator_thread * 100.0),
+            if misses.is_empty() { NONE.into() } else { misses.join(", ") },
+        ]
+    };
+    let plural = if search.producers == 1 { "" } else { "s" };
+    Grid::of(
+        &format!("Trials: {}, {} producer{plural}", search.arm, search.producers),
+        &format!(
+            "In their order; the first was at full speed. Demanded of p99: {} ms. The backlog is \
+             the median response time, and its growth the slope over the window with its interval \
+             at 95 %. Taken: the machine's share of the hypervisor and other processes; where it \
+             is large, the trial says nothing.",
+            plain(p99_ms)
+        ),
+        &[
+            "trial",
+            "records/s",
+            "outcome",
+            "p99, ms",
+            "backlog grows by, ms/s",
+            "reached",
+            "taken",
+            "generator thread",
+            "missed by",
+        ],
+        (2..).zip(&search.trials).map(row),
+    )
+}
+
+fn outcome(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Sustained => "sustained",
+        Outcome::Missed => "missed",
+        Outcome::Disturbed => "disturbed",
+    }
+}
+
+fn share(coefficient: &Coefficient) -> String {
+    let Coefficient { value, interval_95 } = coefficient;
+    let [value, low, high] = [*value, interval_95.low, interval_95.high].map(plain);
+    format!("{value} [{low}, {high}]")
+}
+
+#[expect(clippy::cast_precision_loss, reason = "bytes of a record")]
+fn megabytes(search: &SearchRecord, rate: f64) -> f64 {
+    rate * search.record_bytes as f64 / BYTES_PER_MB
+}
+
+fn whole(rate: f64) -> String {
+    number(rate, Unit::RecordsPerSecond)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::{html, markdown, sample, text};
+    use crate::statistics::Interval;
+
+    #[test]
+    fn every_form_of_the_report_tells_ceilings_and_trials() {
+        let result = sample::ceiling();
+        let told = sentence(&result);
+        assert!(told.starts_with("moldau with 1 producer sustains 100,"), "{told}");
+        assert!(told.contains("within 50.0 ms") && told.contains("times moldau"), "{told}");
+        assert!(told.contains("universal scalability law moldau comes to"), "{told}");
+        assert!(text(&result).contains("backlog grows by, ms/s"));
+        let page = markdown(&result);
+        assert!(page.contains("## Ceilings") && page.contains("## Trials: kafka, 4 producers"));
+        let page = html(&result).unwrap();
+        assert!(page.contains("Which rate is sustained?") && page.contains("<svg"));
+        assert!(page.len() < 2_000_000);
+    }
+
+    #[test]
+    fn what_was_seen_from_one_side_is_called_so() {
+        let mut result = sample::ceiling();
+        let searches = &mut result.ceiling.as_mut().unwrap().searches;
+        searches.truncate(1);
+        searches[0].found.bounds = Bounds::Above;
+        assert!(sentence(&result).contains("sustains every rate that was tried, up to"));
+        let found = &mut result.ceiling.as_mut().unwrap().searches[0].found;
+        *found = Found {
+            bounds: Bounds::Both,
+            unstable: Some(Interval { low: 1_000.0, high: 2_000.0 }),
+            ..*found
+        };
+        let told = sentence(&result);
+        assert!(told.contains("between 1,000 and 2,000 it was sustained once"), "{told}");
+    }
+
+    #[test]
+    fn a_search_survives_its_document() {
+        let result = sample::ceiling();
+        let back = RunResult::from_json(&result.to_json().unwrap()).unwrap();
+        assert_eq!(back.ceiling, result.ceiling);
+    }
+}

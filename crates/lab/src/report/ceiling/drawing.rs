@@ -1,0 +1,128 @@
+//! Drawings of the search, which need no script.
+
+use super::super::figure::plain;
+use super::super::html::escape;
+use super::{megabytes, outcome, whole};
+use crate::ceiling::search::{Bounds, Outcome};
+use crate::ceiling::{CeilingRecord, SearchRecord};
+
+/// The ceiling of each search that has one.
+pub(super) fn cards(record: &CeilingRecord) -> String {
+    let mut html = String::from("<div class=\"cards\">");
+    for search in record.searches.iter().filter(|search| search.found.bounds == Bounds::Both) {
+        let found = search.found;
+        html += &format!(
+            "<div class=\"card\"><div class=\"name\">{}, {} producer{}</div>\
+             <div class=\"value\">{} <small>records/s</small></div>\
+             <div class=\"detail\">[{}, {}]; {} MB/s</div></div>",
+            escape(&search.arm),
+            search.producers,
+            if search.producers == 1 { "" } else { "s" },
+            whole(found.rate),
+            whole(found.interval_95.low),
+            whole(found.interval_95.high),
+            plain(megabytes(search, found.rate)),
+        );
+    }
+    html + "</div>"
+}
+
+/// How each search went: its trials in their order over their rates.
+pub(super) fn searches(record: &CeilingRecord) -> String {
+    let mut html = String::from(
+        "<h2>The searches</h2><p class=\"about\">Trials from top to bottom: filled where the rate \
+         was sustained, crossed where it was missed, hollow where others took the machine. The \
+         line is the ceiling, dotted its 95 % interval.</p>",
+    );
+    for pair in record.searches.chunks(2) {
+        html += "<div class=\"pair\">";
+        for search in pair {
+            html += &format!(
+                "<div class=\"card\"><h3>{}, {} producer{}</h3>{}</div>",
+                escape(&search.arm),
+                search.producers,
+                if search.producers == 1 { "" } else { "s" },
+                drawing(search)
+            );
+        }
+        html += "</div>";
+    }
+    html
+}
+
+const WIDTH: f64 = 460.0;
+const MARGIN: f64 = 30.0;
+const ROW: f64 = 20.0;
+
+/// Rates that are written along the axis.
+const TICKS: u32 = 4;
+
+fn drawing(search: &SearchRecord) -> String {
+    let found = search.found;
+    let rates = search.trials.iter().map(|trial| trial.rate);
+    let ends = [found.interval_95.low, found.interval_95.high];
+    let (low, high) = rates
+        .chain(ends)
+        .fold((f64::INFINITY, 0.0_f64), |(low, high), rate| (low.min(rate), high.max(rate)));
+    if low >= high {
+        return String::new();
+    }
+    let x = |rate: f64| MARGIN + (rate - low) / (high - low) * (WIDTH - 2.0 * MARGIN);
+    let rows = f64::from(u32::try_from(search.trials.len()).unwrap_or(0));
+    let bottom = ROW * (rows + 1.0);
+    let height = bottom + 2.0 * ROW;
+    let mut svg = format!(
+        "<svg class=\"intervals\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" \
+         aria-label=\"Trials of the search over their rates\">"
+    );
+    for tick in 0..=TICKS {
+        let rate = low + (high - low) * f64::from(tick) / f64::from(TICKS);
+        svg += &format!(
+            "<line class=\"grid\" x1=\"{0:.1}\" x2=\"{0:.1}\" y1=\"0\" y2=\"{bottom}\"/>\
+             <text class=\"tick\" x=\"{0:.1}\" y=\"{1}\" text-anchor=\"middle\">{2}</text>",
+            x(rate),
+            bottom + 14.0,
+            whole(rate),
+        );
+    }
+    for (rate, dash) in [(found.rate, ""), (ends[0], "2 3"), (ends[1], "2 3")] {
+        svg += &format!(
+            "<line class=\"zero\" stroke-dasharray=\"{dash}\" x1=\"{0:.1}\" x2=\"{0:.1}\" \
+             y1=\"0\" y2=\"{bottom}\"/>",
+            x(rate)
+        );
+    }
+    for (number, trial) in (1_u32..).zip(&search.trials) {
+        let (x, y) = (x(trial.rate), ROW * f64::from(number));
+        let title = format!(
+            "<title>{} records/s {}, p99 {} ms</title>",
+            whole(trial.rate),
+            outcome(trial.outcome),
+            plain(trial.p99_ms)
+        );
+        svg += &match trial.outcome {
+            Outcome::Sustained => {
+                format!(
+                    "<circle class=\"better\" cx=\"{x:.1}\" cy=\"{y}\" r=\"5\">{title}</circle>"
+                )
+            }
+            Outcome::Disturbed => {
+                format!(
+                    "<circle class=\"hollow\" cx=\"{x:.1}\" cy=\"{y}\" r=\"5\">{title}</circle>"
+                )
+            }
+            Outcome::Missed => format!(
+                "<path class=\"worse\" stroke-width=\"2.5\" d=\"M{0:.1} {1}l10 10m0 -10l-10 \
+                 10\">{title}</path>",
+                x - 5.0,
+                y - 5.0
+            ),
+        };
+    }
+    svg += &format!(
+        "<text class=\"tick\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">records/s</text></svg>",
+        WIDTH / 2.0,
+        bottom + 30.0
+    );
+    svg
+}

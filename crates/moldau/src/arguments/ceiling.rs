@@ -1,0 +1,57 @@
+//! The arguments of `moldau lab ceiling`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::{Peer, at_least_one};
+use crate::units;
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct CeilingOptions {
+    /// Shorter runs: an answer in two minutes for each system and number of producers.
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Put this system beside the broker, which `cargo xtask peers` fetches.
+    #[arg(long, value_enum)]
+    pub(crate) against: Option<Peer>,
+    /// Search for the highest rate at which 99 % of the records are acknowledged within this time
+    /// of when they were due.
+    #[arg(long, value_name = "TIME", default_value = "50ms", value_parser = units::milliseconds)]
+    pub(crate) p99: f64,
+    /// Size of a record's value.
+    #[arg(long, value_name = "BYTES", default_value = "1KB", value_parser = units::byte_count)]
+    pub(crate) record: u64,
+    /// Largest batch of a producer, its batch.size.
+    #[arg(long, value_name = "BYTES", default_value = "128KB", value_parser = units::byte_count)]
+    pub(crate) batch: u64,
+    /// Partitions of the topic.
+    #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = at_least_one())]
+    pub(crate) partitions: u16,
+    /// Producers, each over a connection of its own; several numbers, as 1,2,4,8, get a search
+    /// each, and a law of how the rate follows them.
+    #[arg(
+        long,
+        value_name = "COUNT",
+        value_delimiter = ',',
+        default_value = "1",
+        value_parser = at_least_one()
+    )]
+    pub(crate) producers: Vec<u16>,
+    /// Compare throughput at full speed in several shapes, catching up, and latency at 50 MB/s
+    /// instead of searching.
+    #[arg(long, conflicts_with_all = ["p99", "record", "batch", "partitions", "producers"])]
+    pub(crate) full_speed: bool,
+    /// File with the class path of Apache Kafka [default: kafka/classpath in the cache].
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kafka_classpath: Option<PathBuf>,
+    /// Java that runs Apache Kafka.
+    #[arg(long, value_name = "FILE", default_value = "java")]
+    pub(crate) java: PathBuf,
+    /// Directory under which the run's own directory is made.
+    #[arg(long, value_name = "DIR", default_value = "lab-runs")]
+    pub(crate) out: PathBuf,
+    /// Print the result as one JSON document.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
