@@ -45,8 +45,8 @@ pub(crate) fn is_scheduled(run: &RunRecord) -> bool {
     matches!(run.workload.pace, Pace::Scheduled { .. })
 }
 
-/// Whether the generator itself was late in a run, or something else took its processors or those of
-/// the target, so that its latencies say nothing of the target.
+/// Whether the generator itself was late in a run, or something else took its processors or those
+/// of the target, so that its latencies say nothing of the target.
 pub(crate) fn is_late(run: &RunRecord) -> bool {
     let Some((lag, allowed)) = lag_and_limit(run) else { return false };
     lag >= allowed || foreign_share(run) >= FOREIGN_SHARE_MAX

@@ -131,8 +131,8 @@ pub(super) fn run(
     Ok(())
 }
 
-/// The checks that refuse a run; none if it is good. As in every experiment, one whose generator was
-/// late is made again.
+/// The checks that refuse a run; none if it is good. As in every experiment, one whose generator
+/// was late is made again.
 fn reasons(
     target: &Target,
     bench: &mut Bench<'_>,

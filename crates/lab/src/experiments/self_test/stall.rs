@@ -230,10 +230,9 @@ fn table(title: &str, sources: &[(&'static str, Latencies)]) -> Table {
     Table {
         title: format!("Stopped for 1 s: {title}"),
         about: format!(
-            "{RATE} records/s of {RECORD_BYTES} B at fixed intended times, medians of {REPEATS} runs. \
-             Arithmetic: an \
-             operation that is due in the stop waits until its end. From sending on: what a \
-             generator tells that counts from the moment when it sent."
+            "{RATE} records/s of {RECORD_BYTES} B at fixed intended times, medians of {REPEATS} \
+             runs. Arithmetic: an operation that is due in the stop waits until its end. From \
+             sending on: what a generator tells that counts from the moment when it sent."
         ),
         columns: std::iter::once("source".to_string()).chain(columns).collect(),
         rows: sources.iter().map(row).collect(),

@@ -59,10 +59,10 @@ fn load(result: &RunResult, record: &PartitionsRecord) -> Grid {
     Grid::of(
         "Load",
         "First write: until the slowest of the written partitions had acknowledged its first \
-         record, one offered to each within a second. Filling: until there were 128 KB for each, or \
-         for a minute at most. Throughput and processor time at full speed after that, latencies \
-         from the intended time at the fixed rate. late: the generator itself was late, so there is no latency; behind: the \
-         system did not sustain the rate. KB are 1,024 bytes of record values.",
+         record, one offered to each within a second. Filling: until there were 128 KB for each, \
+         or for a minute at most. Throughput and processor time at full speed after that, \
+         latencies from the intended time at the fixed rate. late: the generator itself was late, \
+         so there is no latency; behind: the system did not sustain the rate. KB are 1,024 bytes of record values.",
         &[
             "partitions",
             "system",
