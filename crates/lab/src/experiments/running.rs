@@ -74,14 +74,17 @@ pub(super) fn absence(LeftOut { system, reason }: &LeftOut) -> Check {
 }
 
 /// Whoever waits for answers is slowed by all else that runs on the machine, and no lag shows it.
-/// Takes the share of the machine that went elsewhere in each run.
+/// Takes the share of the machine that went elsewhere in each run of which that is known.
 pub(super) fn machine_is_quiet(shares: &[f64]) -> Check {
     let found = median(shares);
     Check {
         name: "share of the machine that other processes took, median run".into(),
         passed: found < FOREIGN_SHARE_MAX,
         weight: Weight::Validity,
-        found: format!("{:.0} %", found * 100.0),
+        found: match shares.is_empty() {
+            true => "not known of a cluster that runs already".into(),
+            false => format!("{:.0} %", found * 100.0),
+        },
         demanded: format!("< {:.0} %", FOREIGN_SHARE_MAX * 100.0),
     }
 }

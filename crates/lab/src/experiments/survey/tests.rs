@@ -52,6 +52,20 @@ fn loads_stand_behind_the_scenario_that_they_differ_from() {
 }
 
 #[test]
+fn a_load_may_have_a_window_of_its_own() {
+    let file = file();
+    let own = level(r#"{"warmup_ms": 0, "window_ms": 2000}"#);
+    let windows = |settings: &Settings, quick| {
+        let workload = file.workload(settings, quick);
+        (workload.warmup_ms, workload.window_ms)
+    };
+    assert_eq!(windows(&own, false), (0, 2_000));
+    assert_eq!(windows(&own, true), (0, 1_000));
+    assert_eq!(windows(&Settings::default(), true), (100, 2_000));
+    assert_eq!(own.over(&Settings { window_ms: Some(9), ..Settings::default() }), own);
+}
+
+#[test]
 fn a_pace_replaces_a_pace() {
     let rate = level(r#"{"records_per_second": 100, "consumers": 3, "fetch_min_bytes": 9}"#);
     let settings = rate.over(&level(r#"{"outstanding": 5, "partitions": 2, "topics": 4}"#));
@@ -162,6 +176,9 @@ fn a_machine_that_others_keep_busy_makes_a_survey_invalid() {
     assert!(passed([100, 200, 1_100]));
     assert!(!passed([100, 400, 1_100]));
     assert_eq!(machine_is_quiet(&[share(80)]).found, "0 %");
+    // Of a cluster that runs already no share is known.
+    let check = machine_is_quiet(&[]);
+    assert!(check.passed && check.found.starts_with("not known"), "{check:?}");
 }
 
 #[test]
