@@ -60,6 +60,7 @@ pub(crate) fn run(question: LabQuestion) -> anyhow::Result<ExitCode> {
             println!("partitions What does a number of partitions cost, and where does it end?");
             println!("storage    What does the broker take off what the disk gives?");
             println!("cores      How many cores does the proxy need?");
+            println!("omb        What do workloads of the OpenMessaging Benchmark come to?");
             for test in SelfTest::ALL {
                 println!("selftest   {}", test.question());
             }
