@@ -120,6 +120,13 @@ fn on_java(peers: &Peers, clients: &Path) -> Result<Vec<Peer>> {
             install: kroxylicious,
             verify: verify_kroxylicious,
         },
+        Peer {
+            name: "async-profiler",
+            inputs: vec![manifests.join("async-profiler/pom.xml")],
+            directory: peers.async_profiler(),
+            install: async_profiler,
+            verify: verify_async_profiler,
+        },
     ])
 }
 
@@ -339,6 +346,33 @@ fn kroxylicious(peers: &Peers, inputs: &[PathBuf]) -> Result<()> {
         .arg(peers.kroxylicious_classes())
         .args(&inputs[1..]);
     finish(compiler).map(drop)
+}
+
+/// Takes the library for this machine out of the jar.
+fn async_profiler(peers: &Peers, inputs: &[PathBuf]) -> Result<()> {
+    let directory = peers.async_profiler();
+    copy_jars(&inputs[0], &directory)?;
+    let jar = fs::read_dir(&directory)?.next().context("the jar is missing")??.path();
+    let platform = match std::env::consts::ARCH {
+        "aarch64" => "linux-arm64",
+        _ => "linux-x64",
+    };
+    let inside = format!("{platform}/libasyncProfiler.so");
+    let mut unpack = Command::new("jar");
+    unpack.current_dir(&directory).arg("xf").arg(&jar).arg(&inside);
+    finish(unpack)?;
+    Ok(fs::rename(directory.join(inside), peers.async_profiler_library())?)
+}
+
+/// Loads it into a Java machine, which tells its version.
+fn verify_async_profiler(peers: &Peers) -> Result<String> {
+    let mut java = Command::new("java");
+    java.arg(format!("-agentpath:{}=version", peers.async_profiler_library().display()));
+    java.arg("-version");
+    let version = finish(java)?;
+    let is_number = version.starts_with(|first: char| first.is_ascii_digit());
+    ensure!(is_number, "the library tells no version: {version}");
+    Ok(version)
 }
 
 /// Starts it with record encryption; a Vault is not asked for anything before the first record.

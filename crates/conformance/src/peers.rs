@@ -112,6 +112,16 @@ impl Peers {
         self.root.join("go").join("franz")
     }
 
+    /// The directory of async-profiler.
+    pub fn async_profiler(&self) -> PathBuf {
+        self.root.join("async-profiler")
+    }
+
+    /// The library of async-profiler, which Java machines load.
+    pub fn async_profiler_library(&self) -> PathBuf {
+        self.async_profiler().join("libasyncProfiler.so")
+    }
+
     /// The directory of Kroxylicious's jars.
     pub fn kroxylicious_jars(&self) -> PathBuf {
         self.root.join("kroxylicious").join("lib")

@@ -41,8 +41,8 @@ impl Progress for Silent {
     fn step(&mut self, _done: u32, _total: u32, _what: &str) {}
 }
 
-/// Writes `result.json`, `report.html` and `report.md` into `directory`, which is made, and for
-/// other tools `latency.hlog` and `series.csv` where the result has such.
+/// Writes `result.json`, `report.html` and `report.md` into `directory`, which is made, its
+/// profiles, and for other tools `latency.hlog` and `series.csv` where the result has such.
 ///
 /// # Errors
 /// [`Error::Machine`] when a file cannot be written.
@@ -63,5 +63,5 @@ pub fn save(result: &RunResult, directory: &Path) -> Result<(), Error> {
                 .map_err(Error::machine(format!("writing {}", path.display())))?;
         }
     }
-    Ok(())
+    result.profiles.as_ref().map_or(Ok(()), |profiles| profiles.write(directory))
 }

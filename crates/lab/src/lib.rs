@@ -19,6 +19,7 @@
 //! - [`threads`]: consumers of several topics on several threads.
 //! - [`survey`]: the same loads on several systems, and what published claims come to there.
 //! - [`imported`], [`omb`]: outputs of other tools, and results as the OpenMessaging Benchmark has.
+//! - [`profile`]: where processes spend their time, as files beside a result.
 //! - [`run`], [`partitions`], [`result`], [`report`]: one JSON document, and everything that is
 //!   made from it alone.
 //! - [`figures`], [`compared`], [`history`]: two results side by side, and many over time.
@@ -53,6 +54,7 @@ pub mod objective;
 pub mod omb;
 pub mod partitions;
 pub mod payload;
+pub mod profile;
 mod punctuality;
 pub mod relay;
 pub mod report;

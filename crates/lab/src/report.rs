@@ -15,6 +15,7 @@ mod imported;
 mod logs;
 mod markdown;
 mod partitions;
+mod profiles;
 mod reference;
 mod self_test;
 mod sentence;

@@ -13,6 +13,7 @@ use crate::imported::ImportedRecord;
 use crate::ledger::Audit;
 use crate::metric::Comparison;
 use crate::partitions::PartitionsRecord;
+use crate::profile::ProfilesRecord;
 use crate::resources::Resources;
 use crate::self_test::{SelfTest, SelfTestRecord};
 use crate::sizing::SizingRecord;
@@ -76,6 +77,9 @@ pub struct RunResult {
     /// What the laboratory found about itself; absent from all other experiments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub self_test: Option<SelfTestRecord>,
+    /// Where the processes spent their time; absent where nobody asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profiles: Option<ProfilesRecord>,
 }
 
 /// The question that an experiment answers.

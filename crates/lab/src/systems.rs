@@ -103,6 +103,7 @@ pub struct Process {
     role: String,
     child: Child,
     log: PathBuf,
+    admin: Option<SocketAddr>,
 }
 
 impl Process {
@@ -137,7 +138,11 @@ impl Process {
             .stderr(errors)
             .spawn()
             .map_err(Error::machine(format!("starting {}", spec.program.display())))?;
-        Ok(Self { role: spec.role.clone(), child, log })
+        let admin = match spec.ready {
+            Ready::Http(address, _) => Some(address),
+            Ready::Tcp(_) => None,
+        };
+        Ok(Self { role: spec.role.clone(), child, log, admin })
     }
 
     /// Waits until the system is ready.
@@ -176,6 +181,12 @@ impl Process {
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Process id and address of the HTTP pages by which it tells that it is ready, if it has such.
+    #[must_use]
+    pub fn admin_port(&self) -> Option<(u32, SocketAddr)> {
+        self.admin.map(|address| (self.pid(), address))
     }
 
     /// Finds out whether the process still runs.

@@ -17,7 +17,7 @@ pub(crate) use ceiling::CeilingOptions;
 pub(crate) use results::{
     CompareOptions, HistoryOptions, OmbOptions, PageOptions, ResultImportOptions,
 };
-pub(crate) use run::{PeerOptions, RunOptions};
+pub(crate) use run::{PeerOptions, ProfileOptions, RunOptions};
 pub(crate) use self_test::{NullSinkOptions, RelayOptions, SelftestChoice, SelftestOptions};
 
 /// A Kafka broker, a Kafka proxy and a laboratory that measures both.
@@ -357,6 +357,8 @@ pub(crate) struct OverheadOptions {
     /// Stop the broker for a second during one further run, to see that the report shows it.
     #[arg(long)]
     pub(crate) stall: bool,
+    #[command(flatten)]
+    pub(crate) profiles: ProfileOptions,
     /// Directory under which the run's own directory is made.
     #[arg(long, value_name = "DIR", default_value = "lab-runs")]
     pub(crate) out: PathBuf,

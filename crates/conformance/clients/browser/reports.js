@@ -38,11 +38,38 @@ const inspect = () => {
   };
 };
 
+// Makes a frame of the flame graph as wide as it is and goes back, and compares with another arm.
+const zoom = () => {
+  const graph = document.querySelector("[data-flame-graph]");
+  if (!graph) return [];
+  const problems = [];
+  const frames = () => [...graph.querySelectorAll("button.frame")];
+  const whole = frames().length;
+  const narrow = frames().find((frame) => parseFloat(frame.style.width) < 99);
+  if (!narrow) problems.push("no frame to zoom into");
+  const name = narrow?.textContent;
+  narrow?.click();
+  const zoomed = frames().filter((frame) => frame.textContent === name);
+  if (narrow && !zoomed.some((frame) => parseFloat(frame.style.width) === 100)) {
+    problems.push(`${name} is not as wide as the page`);
+  }
+  document.querySelector("[data-flame-back]").click();
+  if (frames().length !== whole) problems.push("the way back leads elsewhere");
+  const other = document.querySelector("[data-flame-other]");
+  if (other.options.length > 1) {
+    other.selectedIndex = 1;
+    other.dispatchEvent(new Event("change"));
+    if (frames().length !== whole) problems.push("a comparison has other frames");
+  }
+  return problems;
+};
+
 const report = async (browser, file) => {
   const name = path.basename(path.dirname(file));
   const errors = [];
   const outside = [];
   const found = [];
+  const stuck = [];
   for (const width of WIDTHS) {
     const page = await browser.newPage();
     await page.setViewport({ width, height: 900 });
@@ -56,11 +83,13 @@ const report = async (browser, file) => {
     });
     await page.goto(pathToFileURL(file).href, { waitUntil: "load" });
     found.push(await page.evaluate(inspect));
+    stuck.push(...await page.evaluate(zoom));
     await page.close();
   }
   check(`${name}: opens without an error`, errors);
   check(`${name}: asks for nothing from outside`, outside);
   check(`${name}: draws every chart`, found.flatMap(({ blank }) => blank));
+  check(`${name}: zooms its flame graphs`, stuck);
   check(`${name}: begins with an answer`, found[0].answer ? [] : ["no sentence after the title"]);
   check(`${name}: fits its window`, found.filter(({ scroll, width }) => scroll > width)
     .map(({ scroll, width }) => `${scroll} of ${width} px`));

@@ -1,5 +1,6 @@
 //! The bench that experiments work at: it runs cases on fresh topics and collects their records.
 
+use std::net::SocketAddr;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::Progress;
@@ -12,6 +13,7 @@ use crate::generator::{self, Clients, Layout, Measured, Setup, slot_ms};
 use crate::ledger::{Audit, Detection, audit, self_test};
 use crate::metric::compare_all;
 use crate::objective::Objective;
+use crate::profile::{Profiled, Profiler, ProfilesRecord, Taking};
 use crate::punctuality::{self, is_late};
 use crate::result::{
     Arm, Experiment, FORMAT_VERSION, LatencyRecord, RunRecord, RunResult, result_id,
@@ -29,6 +31,11 @@ const REPEATS_MAX: u32 = 4;
 /// A long experiment meets more such moments: it may repeat one pair for this many of its steps.
 const STEPS_PER_REPEAT: u32 = 10;
 
+/// Window of a profile: a hundred samples and more of a process that takes a tenth of a processor,
+/// and no longer than a page of our own gives.
+const PROFILE_MS_MIN: u64 = 5_000;
+const PROFILE_MS_MAX: u64 = 30_000;
+
 /// One path to one system.
 pub(super) struct Path {
     /// Name of the arm.
@@ -41,6 +48,8 @@ pub(super) struct Path {
     pub(super) control: Control,
     /// Measured processes by role.
     pub(super) processes: Vec<(String, u32)>,
+    /// Admin ports of those that have one, by process id.
+    pub(super) admin_ports: Vec<(u32, SocketAddr)>,
 }
 
 impl Path {
@@ -52,7 +61,23 @@ impl Path {
         processes: Vec<(String, u32)>,
     ) -> Result<Self, Error> {
         let control = Control::new(&bootstrap)?;
-        Ok(Self { arm: arm.into(), bootstrap, clients: Clients::default(), control, processes })
+        Ok(Self {
+            arm: arm.into(),
+            bootstrap,
+            clients: Clients::default(),
+            control,
+            processes,
+            admin_ports: Vec::new(),
+        })
+    }
+
+    /// Its processes, as profiles are taken of them.
+    fn profiled(&self) -> Vec<Profiled> {
+        let profiled = self.processes.iter().map(|(role, pid)| {
+            let port = self.admin_ports.iter().find(|(of, _)| of == pid);
+            Profiled { role: role.clone(), pid: *pid, admin: port.map(|(_, port)| *port) }
+        });
+        profiled.collect()
     }
 
     /// The same to a system that was started from its file, over connections as it says.
@@ -60,7 +85,14 @@ impl Path {
         let (bootstrap, security) = (system.bootstrap().to_string(), system.security().clone());
         let control = Control::secured(&bootstrap, security.clone())?;
         let clients = Clients { security, ..Clients::default() };
-        Ok(Self { arm: arm.into(), bootstrap, clients, control, processes: system.accounted() })
+        Ok(Self {
+            arm: arm.into(),
+            bootstrap,
+            clients,
+            control,
+            processes: system.accounted(),
+            admin_ports: system.admin_ports(),
+        })
     }
 }
 
@@ -84,6 +116,7 @@ pub(super) struct Bench<'a> {
     next_run: u32,
     /// Checks that the experiment made itself.
     notes: Vec<Check>,
+    profiles: Option<ProfilesRecord>,
     progress: &'a mut dyn Progress,
     steps_done: u32,
     steps: u32,
@@ -113,6 +146,7 @@ impl<'a> Bench<'a> {
             repeats_left: REPEATS_MAX.max(steps / STEPS_PER_REPEAT),
             next_run: 1,
             notes: Vec::new(),
+            profiles: None,
             progress,
             steps_done: 0,
             steps,
@@ -252,6 +286,44 @@ impl<'a> Bench<'a> {
         Ok(measured)
     }
 
+    /// Profiles of a case on each path, after its measured runs and in a run of its own each, whose
+    /// figures nobody needs. Nothing of a reading back, which is over when it is.
+    pub(super) fn profile<'p>(
+        &mut self,
+        profiler: Option<&Profiler>,
+        paths: impl Iterator<Item = &'p Path>,
+        case: &Case,
+        directory: &std::path::Path,
+    ) -> Result<(), Error> {
+        let Some(profiler) = profiler else { return Ok(()) };
+        let window_ms = case.workload.window_ms.clamp(PROFILE_MS_MIN, PROFILE_MS_MAX);
+        let workload = Workload { window_ms, ..case.workload.clone() };
+        for path in paths {
+            self.expect_steps(1);
+            self.step(&format!("Profile {}: {}", case.name, path.arm));
+            let setup = self.setup(path, 0, &workload);
+            path.control.create_topics(&setup.topics(), workload.partitions)?;
+            let (processes, window) = (path.profiled(), workload.window());
+            let mut taking = None;
+            generator::produce_watched(&setup, &mut || {
+                taking
+                    .get_or_insert_with(|| Taking::begin(profiler, &processes, window, directory));
+            })?;
+            let profiles = self.profiles.get_or_insert_with(|| ProfilesRecord {
+                moldau_sha256: profiler.moldau_sha256().to_owned(),
+                ..ProfilesRecord::default()
+            });
+            for ended in taking.into_iter().flat_map(|taking| taking.end(&case.name, &path.arm)) {
+                match ended {
+                    Ok(taken) => profiles.taken.push(taken),
+                    Err(missing) => profiles.missing.push(missing),
+                }
+            }
+            path.control.delete_topics(&setup.topics())?;
+        }
+        Ok(())
+    }
+
     /// Sets the runs of a pair aside if the generator was late in any of them; whether the pair is
     /// to be measured again. Their figures are dropped whatever they were, so this favours no arm.
     pub(super) fn must_repeat(&mut self, case: &str, pair: u32) -> bool {
@@ -389,6 +461,7 @@ impl<'a> Bench<'a> {
             ceiling: None,
             connections: Vec::new(),
             self_test: None,
+            profiles: self.profiles,
         };
         let arms: Vec<&str> = result.arms.iter().map(|arm| arm.name.as_str()).collect();
         result.comparisons = compare_all(&result.runs, &result.cases(), &arms, result.seed);

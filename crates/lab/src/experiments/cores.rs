@@ -370,6 +370,7 @@ impl Systems {
             upstream_tls: None,
             node: 0,
             broker: (broker.role().to_string(), broker.pid()),
+            broker_admin: broker.admin_port(),
             seed: plan.seed,
         };
         let fronts =

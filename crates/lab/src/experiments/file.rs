@@ -18,6 +18,7 @@ use crate::error::Error;
 use crate::metric::{Metric, Unit};
 use crate::objective::{Bound, Objective};
 use crate::payload::Filler;
+use crate::profile::Profiler;
 use crate::result::{Arm, Experiment, Question, RunResult};
 use crate::run::RunRecord;
 use crate::schedule::Arrivals;
@@ -159,6 +160,8 @@ pub struct Plan {
     pub seed: u64,
     /// Half the rounds and a quarter of the windows.
     pub quick: bool,
+    /// What takes a profile of each case and level in the end, if it is wanted.
+    pub profiler: Option<Profiler>,
 }
 
 impl ExperimentFile {
@@ -253,6 +256,12 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
         let workload = case.load.workload(plan.quick);
         let case = rounds::Case { name: case.name.clone(), workload, reading: None };
         rounds::run(&mut bench, &mut running, &case, plan.rounds())?;
+    }
+    for case in &file.cases {
+        let workload = case.load.workload(plan.quick);
+        let case = rounds::Case { name: case.name.clone(), workload, reading: None };
+        let paths = running.iter().map(Subject::path);
+        bench.profile(plan.profiler.as_ref(), paths, &case, &plan.work_directory)?;
     }
     for level in running {
         level.process.stop()?;
@@ -367,7 +376,8 @@ impl Running {
             moldau_broker_configured(&plan.moldau, &directory, admin, Durability::Fsync, &lines)?;
         let process = Process::start(&spec, &directory)?;
         let measured = vec![(process.role().to_string(), process.pid())];
-        let path = Path::to(&level.name, listen.to_string(), measured)?;
+        let admin_ports = process.admin_port().into_iter().collect();
+        let path = Path { admin_ports, ..Path::to(&level.name, listen.to_string(), measured)? };
         Ok(Self { path, process })
     }
 }
@@ -427,6 +437,7 @@ mod tests {
             work_directory: "work".into(),
             seed: 1,
             quick,
+            profiler: None,
         };
         assert_eq!((plan(false).rounds(), plan(true).rounds()), (8, 4));
         let load = file().cases[0].load;

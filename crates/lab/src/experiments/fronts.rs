@@ -42,6 +42,8 @@ pub struct FrontPlan {
     pub node: u16,
     /// Role and process id of the broker, which is measured in every arm.
     pub broker: (String, u32),
+    /// Its admin port, by its process id.
+    pub broker_admin: Option<(u32, SocketAddr)>,
     /// Seed of the key encryption key.
     pub seed: u64,
 }
@@ -101,6 +103,8 @@ impl Front {
         let process = spec.map(|spec| Process::start(&spec, &directory)).transpose()?;
         let mut processes = vec![plan.broker.clone()];
         processes.extend(process.iter().map(|process| (process.role().into(), process.pid())));
+        let front = process.as_ref().and_then(Process::admin_port);
+        let admin_ports = plan.broker_admin.into_iter().chain(front).collect();
         let control = if self.renames_topics() { bootstrap } else { plan.upstream };
         let path = Path {
             arm: self.name().into(),
@@ -112,6 +116,7 @@ impl Front {
             },
             control: Control::new(&control.to_string())?,
             processes,
+            admin_ports,
         };
         let description = self.description(plan);
         Ok(RunningFront { front: self, path, description, files: plan.files.clone(), process })

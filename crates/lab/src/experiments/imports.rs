@@ -47,6 +47,7 @@ pub fn result(
         ceiling: None,
         connections: Vec::new(),
         self_test: None,
+        profiles: None,
     })
 }
 

@@ -21,6 +21,7 @@ use crate::checks::{self, Check, Weight};
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::payload::Filler;
+use crate::profile::Profiler;
 use crate::result::{Arm, Experiment, RunResult};
 use crate::schedule::Arrivals;
 use crate::systems::{
@@ -88,6 +89,8 @@ pub struct Plan {
     pub full_speed_window_ms: u64,
     /// Rounds of each case.
     pub rounds: u32,
+    /// What takes a profile of each case and front in the end, if it is wanted.
+    pub profiler: Option<Profiler>,
     /// Stops the broker during one further run, to show that the laboratory sees it.
     pub stall: Option<Stall>,
 }
@@ -132,6 +135,7 @@ impl Plan {
             window_ms: 2_000,
             full_speed_window_ms: 1_000,
             rounds: 3,
+            profiler: None,
             stall: None,
         }
     }
@@ -317,6 +321,10 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
         bench.step(&format!("Open connections, {}", round + 1));
         connections.extend(connecting::measure(&fronts, round, plan.connections)?);
     }
+    for case in &cases {
+        let paths = fronts.iter().map(Subject::path);
+        bench.profile(plan.profiler.as_ref(), paths, case, &plan.work_directory)?;
+    }
     fronts.into_iter().try_for_each(RunningFront::stop)?;
     broker.stop()?;
     for check in goals::checks(plan, bench.runs(), &arms).into_iter().chain(omitted(plan)) {
@@ -358,6 +366,7 @@ fn start(plan: &Plan) -> Result<(Process, Vec<RunningFront>), Error> {
         upstream_tls: Some(listen_tls),
         node: 0,
         broker: (broker.role().to_string(), broker.pid()),
+        broker_admin: broker.admin_port(),
         seed: plan.seed,
     };
     let fronts = plan.present().map(|front| front.start(&from)).collect::<Result<_, _>>()?;

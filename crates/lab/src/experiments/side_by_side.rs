@@ -12,6 +12,7 @@ use crate::checks;
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::payload::Filler;
+use crate::profile::Profiler;
 use crate::result::{Arm, Experiment, RunResult};
 use crate::schedule::Arrivals;
 use crate::systems::{
@@ -100,6 +101,8 @@ pub struct Plan {
     pub fixed_rate: Vec<Workload>,
     /// Rounds of each case.
     pub rounds: u32,
+    /// What takes a profile of each case and system in the end, if it is wanted.
+    pub profiler: Option<Profiler>,
 }
 
 /// The broker keeps what is caught up with in memory, as the page cache does for Kafka.
@@ -163,6 +166,7 @@ impl Plan {
             catch_up: vec![backlog(1024, 1), backlog(1024, 10), backlog(100, 10)],
             fixed_rate: vec![fixed],
             rounds: if quick { 3 } else { 6 },
+            profiler: None,
         }
     }
 
@@ -224,6 +228,10 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
     for case in plan.cases() {
         rounds::run(&mut bench, &mut running, &case, plan.rounds)?;
     }
+    for case in plan.cases() {
+        let paths = running.iter().map(Subject::path);
+        bench.profile(plan.profiler.as_ref(), paths, &case, &plan.work_directory)?;
+    }
     for system in running {
         system.stop()?;
     }
@@ -273,7 +281,8 @@ impl Running {
             System::External { bootstrap, .. } => (bootstrap.clone(), None),
         };
         let processes = process.iter().map(|p| (p.role().to_string(), p.pid())).collect();
-        let path = Path::to(system.name(), bootstrap, processes)?;
+        let admin_ports = process.as_ref().and_then(Process::admin_port).into_iter().collect();
+        let path = Path { admin_ports, ..Path::to(system.name(), bootstrap, processes)? };
         Ok(Self { path, process })
     }
 

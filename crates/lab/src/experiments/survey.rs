@@ -18,6 +18,7 @@ use crate::error::Error;
 use crate::generator::GENERATOR_ROLE;
 use crate::metric::Metric;
 use crate::payload::Filler;
+use crate::profile::Profiler;
 use crate::punctuality::foreign_share;
 use crate::result::{Arm, Experiment, RunResult};
 use crate::run::RunRecord;
@@ -173,6 +174,8 @@ pub struct Plan {
     pub seed: u64,
     /// Half the rounds and a quarter of the windows.
     pub quick: bool,
+    /// What takes a profile of each load and system in the end, if it is wanted.
+    pub profiler: Option<Profiler>,
 }
 
 /// A load of the survey, whole.
@@ -439,6 +442,10 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
     let cases: Vec<Case> = loads.iter().map(case).collect();
     for round in 0..plan.rounds() {
         run_round(&mut bench, &mut running, &cases, round)?;
+    }
+    for case in &cases {
+        let paths = running.iter().map(|system| &system.path);
+        bench.profile(plan.profiler.as_ref(), paths, case, &plan.work_directory)?;
     }
     for system in running {
         system.system.stop()?;

@@ -7,6 +7,7 @@ use super::fronts;
 use super::grid::Grid;
 use super::imported;
 use super::partitions;
+use super::profiles;
 use super::self_test;
 use super::sentence;
 use super::sizing;
@@ -55,6 +56,7 @@ pub fn html(result: &RunResult) -> Result<String, Error> {
             body += &case_section(result, case, index == 0, &mut charts)?;
         }
     }
+    body += &profiles::html(result);
     body += &checks(result);
     if result.imported().is_none() {
         body += &audit(result);

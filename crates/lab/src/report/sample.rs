@@ -56,6 +56,7 @@ pub(crate) fn result() -> RunResult {
         ceiling: None,
         connections: Vec::new(),
         self_test: None,
+        profiles: None,
     }
 }
 

@@ -393,6 +393,12 @@ impl RunningSystem {
         self.processes.iter().map(|(it, _)| (it.role().to_string(), it.pid())).collect()
     }
 
+    /// The admin ports of its processes, by process id.
+    #[must_use]
+    pub fn admin_ports(&self) -> Vec<(u32, SocketAddr)> {
+        self.processes.iter().filter_map(|(process, _)| process.admin_port()).collect()
+    }
+
     /// Finds out whether all of it still runs.
     ///
     /// # Errors

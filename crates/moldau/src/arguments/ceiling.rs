@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Peer, at_least_one};
+use super::{Peer, ProfileOptions, at_least_one};
 use crate::units;
 
 #[derive(Args, Clone, Debug)]
@@ -48,6 +48,8 @@ pub(crate) struct CeilingOptions {
     /// Java that runs Apache Kafka.
     #[arg(long, value_name = "FILE", default_value = "java")]
     pub(crate) java: PathBuf,
+    #[command(flatten)]
+    pub(crate) profiles: ProfileOptions,
     /// Directory under which the run's own directory is made.
     #[arg(long, value_name = "DIR", default_value = "lab-runs")]
     pub(crate) out: PathBuf,

@@ -21,12 +21,27 @@ pub(crate) struct PeerOptions {
     pub(crate) external: Option<String>,
 }
 
+/// Where the processor time goes.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ProfileOptions {
+    /// After the measured runs, profile the processes of each case and arm in a run of its own:
+    /// tables of what the processor time is spent on, and flame graphs.
+    #[arg(long)]
+    pub(crate) profile: bool,
+    /// Library that profiles Java machines [default: async-profiler/libasyncProfiler.so in the
+    /// cache].
+    #[arg(long, value_name = "FILE", requires = "profile")]
+    pub(crate) async_profiler: Option<PathBuf>,
+}
+
 #[derive(Args, Clone, Debug)]
 pub(crate) struct RunOptions {
     /// The experiment file (YAML), or the name of one that `moldau lab list` knows.
     pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) peers: PeerOptions,
+    #[command(flatten)]
+    pub(crate) profiles: ProfileOptions,
     /// Half the rounds and a quarter of the windows.
     #[arg(long)]
     pub(crate) quick: bool,

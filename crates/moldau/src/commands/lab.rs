@@ -16,6 +16,7 @@ use moldau_lab::experiments::{
     Progress, ceiling, cores, file, save, self_test, storage, survey, threads,
 };
 use moldau_lab::null_sink::{self, Behaviour};
+use moldau_lab::profile::Profiler;
 use moldau_lab::result::RunResult;
 use moldau_lab::self_test::SelfTest;
 use moldau_lab::systems::{Durability, Installations, KafkaInstallation, Kroxylicious};
@@ -27,8 +28,8 @@ use super::experiment_file::{self, Asked};
 use super::{lab_cores, lab_omb, lab_results};
 use crate::arguments::{
     CeilingOptions, CoresOptions, LabQuestion, NullSinkOptions, OmbOptions, OverheadOptions,
-    PartChoice, PartitionsOptions, Peer, PeerOptions, RelayOptions, ResultImportOptions,
-    RunOptions, SelftestChoice, SelftestOptions, SizeOptions, StorageOptions,
+    PartChoice, PartitionsOptions, Peer, PeerOptions, ProfileOptions, RelayOptions,
+    ResultImportOptions, RunOptions, SelftestChoice, SelftestOptions, SizeOptions, StorageOptions,
 };
 
 /// The stall of `--stall` begins this long after its run, in the middle of the window.
@@ -89,6 +90,7 @@ fn overhead(options: &OverheadOptions) -> anyhow::Result<ExitCode> {
     if plan.fronts.iter().any(|front| front.is_kroxylicious()) {
         plan.kroxylicious = kroxylicious(options)?;
     }
+    plan.profiler = profiler(&options.profiles)?;
     plan.stall = options.stall.then_some(Stall { after: STALL_AFTER, length: STALL_LENGTH });
     let result = overhead::run(&plan, &mut Bar::new())?;
     answer(&result, &options.out, options.json)
@@ -130,7 +132,10 @@ fn find_ceiling(options: &CeilingOptions) -> anyhow::Result<ExitCode> {
     let work_directory = work.path.clone();
     let result = if options.full_speed {
         let plan = side_by_side::Plan::usual(systems, version(), work_directory, options.quick);
+        let plan = side_by_side::Plan { profiler: profiler(&options.profiles)?, ..plan };
         side_by_side::run(&plan, &mut Bar::new())?
+    } else if options.profiles.profile {
+        anyhow::bail!("--profile takes --full-speed: a search has no case to profile")
     } else {
         let plan = ceiling::Plan::usual(systems, version(), work_directory, options.quick);
         ceiling::run(&searched(plan, options)?, &mut Bar::new())?
@@ -214,10 +219,12 @@ fn run_file(options: &RunOptions) -> anyhow::Result<ExitCode> {
     let asked = experiment_file::read(&options.file)?;
     let work = WorkDirectory::make(&options.out)?;
     let (version, work_directory, quick) = (version(), work.path.clone(), options.quick);
+    let profiler = profiler(&options.profiles)?;
     let result = match asked {
         Asked::Factor(file) => {
             let moldau = std::env::current_exe()?;
-            let plan = file::Plan { file, moldau, version, work_directory, seed: 1, quick };
+            let plan =
+                file::Plan { file, moldau, version, work_directory, seed: 1, quick, profiler };
             file::run(&plan, &mut Bar::new())?
         }
         Asked::Survey(file, systems) => {
@@ -230,8 +237,12 @@ fn run_file(options: &RunOptions) -> anyhow::Result<ExitCode> {
                 work_directory,
                 seed: 1,
                 quick,
+                profiler,
             };
             survey::run(&plan, &mut Bar::new())?
+        }
+        Asked::Threads(..) if profiler.is_some() => {
+            anyhow::bail!("--profile: an experiment of topics on threads takes no profiles")
         }
         Asked::Threads(file, systems) => {
             let installations = installations(&options.peers)?;
@@ -270,6 +281,7 @@ fn omb(options: &OmbOptions) -> anyhow::Result<ExitCode> {
         work_directory: work.path.clone(),
         seed: 1,
         quick: false,
+        profiler: None,
     };
     let result = survey::run(&plan, &mut Bar::new())?;
     let exit = answer(&result, &options.out, options.json)?;
@@ -360,6 +372,18 @@ fn kafka_zookeeper(java: &Path) -> anyhow::Result<Option<String>> {
     Ok(found.map(|found| found.class_path()).transpose()?)
 }
 
+/// What profiles are taken with, where they are asked for.
+fn profiler(options: &ProfileOptions) -> anyhow::Result<Option<Profiler>> {
+    if !options.profile {
+        return Ok(None);
+    }
+    let library = match &options.async_profiler {
+        Some(library) => library.clone(),
+        None => cache_directory()?.join("moldau/async-profiler/libasyncProfiler.so"),
+    };
+    Ok(Some(Profiler::new(std::env::current_exe()?, Some(library))?))
+}
+
 fn kafka(class_path: Option<&Path>, java: &Path) -> anyhow::Result<KafkaInstallation> {
     let class_path_file = match class_path {
         Some(file) => file.to_owned(),
@@ -385,7 +409,10 @@ fn cache_directory() -> anyhow::Result<PathBuf> {
 fn rebuild(dir: &Path) -> anyhow::Result<ExitCode> {
     let file = dir.join("result.json");
     let text = std::fs::read_to_string(&file).with_context(|| file.display().to_string())?;
-    let result = RunResult::from_json(&text).with_context(|| file.display().to_string())?;
+    let mut result = RunResult::from_json(&text).with_context(|| file.display().to_string())?;
+    if let Some(profiles) = &mut result.profiles {
+        profiles.read(dir);
+    }
     save(&result, dir)?;
     println!("{}", report::text(&result));
     Ok(ExitCode::SUCCESS)

@@ -3,6 +3,7 @@
 
 use std::ffi::OsStr;
 use std::net::SocketAddr;
+use std::path::Path;
 
 use moldau_lab::bare_disk::{Task, Work, measure};
 use moldau_lab::checks::Verdict;
@@ -10,6 +11,7 @@ use moldau_lab::cpu::ProcessUsage;
 use moldau_lab::experiments::file::{self, ExperimentFile};
 use moldau_lab::experiments::fronts::{Front, FrontPlan};
 use moldau_lab::experiments::{Silent, cores, overhead, save, storage};
+use moldau_lab::profile::{ProfileRecord, Profiler};
 use moldau_lab::report::{markdown, text};
 use moldau_lab::result::{Arm, ConnectionsRecord, RunResult};
 use moldau_lab::sizing::{Load, Term};
@@ -152,6 +154,7 @@ fn every_front_of_ours_has_a_valid_configuration() {
         upstream_tls: Some(address(9093)),
         node: 0,
         broker: ("broker".into(), 1),
+        broker_admin: None,
         seed: 1,
     };
     let [bootstrap, broker, admin] = [19092, 19093, 19094].map(address);
@@ -191,10 +194,27 @@ fn an_experiment_file_ends_and_loses_nothing() {
         work_directory: directory.path().into(),
         seed: 1,
         quick: false,
+        profiler: Some(Profiler::new(moldau().into(), None).unwrap()),
     };
     let result = file::run(&plan, &mut Silent).unwrap();
     told(&result, &["Slowly, publish p50: natural against timer", "over the levels"]);
     rounds_are_whole(&result, 3);
+    profiles_lie_beside(&result, directory.path());
+}
+
+/// A profile of each arm and case, which is found again where the result is.
+fn profiles_lie_beside(result: &RunResult, directory: &Path) {
+    let profiles = result.profiles.clone().unwrap();
+    assert!(profiles.missing.is_empty(), "{:?}", profiles.missing);
+    assert_eq!(profiles.taken.len(), result.arms.len() * result.cases().len());
+    let is_ours = |it: &ProfileRecord| it.program_sha256 == profiles.moldau_sha256;
+    assert!(profiles.taken.iter().all(is_ours), "{profiles:?}");
+    save(result, directory).unwrap();
+    let json = std::fs::read_to_string(directory.join("result.json")).unwrap();
+    let mut again = RunResult::from_json(&json).unwrap().profiles.unwrap();
+    assert!(again.taken.iter().all(|it| it.text.is_none()));
+    again.read(directory);
+    assert_eq!(again, profiles);
 }
 
 const SURVEY: &str = "

@@ -32,8 +32,8 @@ const SECONDS: u64 = 10;
 /// Longest profile: the connection of who asked stands idle as long.
 const SECONDS_MAX: u64 = 60;
 
-/// Samples for each second of processor time. A stack takes some 30 us, so that they cost half a
-/// percent; kernels with 250 ticks a second give no more. Odd, so that it keeps step with nothing.
+/// Samples for each second of processor time, which the timer counts by ticks of the kernel: where
+/// those are 250 a second, there are no more to have. Odd, so that it keeps step with nothing.
 const SAMPLES_PER_SECOND: i32 = 199;
 
 /// Signal and timer are the process's, so that there is one profile at a time.

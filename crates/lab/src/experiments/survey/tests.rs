@@ -138,6 +138,7 @@ fn the_short_form_halves_rounds_and_quarters_windows() {
         work_directory: "work".into(),
         seed: 1,
         quick,
+        profiler: None,
     };
     assert_eq!((plan(false).rounds(), plan(true).rounds()), (8, 4));
     let short = file().workload(&Settings::default(), true);
