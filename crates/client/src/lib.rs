@@ -44,7 +44,7 @@ pub use metadata::{Leader, Metadata, Partition, Topic, TopicRef};
 pub use offsets::{ListedOffset, OffsetSpec, TopicPartition};
 pub use partitioner::partition_for_key;
 pub use producer::{
-    Acks, Delivery, DeliverySink, PartitionHandle, Producer, ProducerOptions, Record,
+    Acks, Delivery, DeliverySink, PartitionHandle, Producer, ProducerOptions, Record, RequestTimes,
 };
 pub use wire::Address;
 

@@ -8,17 +8,19 @@
 //! | module | what it holds |
 //! |---|---|
 //! | `accumulator` | which batch is sent when, and what follows from its outcome: no I/O |
+//! | `in_flight` | how many requests are on their way, and for how long |
 //! | `partition` | one partition's batches, sequence numbers included |
 //! | `request` | Produce on the wire |
 //! | `sender` | the task: connections, metadata, producer ids |
 
 mod accumulator;
+mod in_flight;
 mod partition;
 mod request;
 mod sender;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use moldau_records::{Compression, HeaderView};
 use tokio::sync::Notify;
@@ -27,6 +29,9 @@ use tokio::task::JoinHandle;
 use crate::cluster::Cluster;
 use crate::{Error, Result};
 use accumulator::Accumulator;
+use in_flight::RequestClock;
+
+pub use in_flight::RequestTimes;
 
 /// When the broker answers a produce request.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -161,6 +166,8 @@ struct Shared {
     sink: Box<dyn DeliverySink>,
     /// Guards all batches and their state.
     accumulator: Mutex<Accumulator>,
+    /// Guards the sums over requests.
+    requests: Mutex<RequestClock>,
     /// Wakes the sending task.
     work: Notify,
     /// Wakes those who wait for buffer memory or for a flush.
@@ -176,6 +183,10 @@ impl std::fmt::Debug for Shared {
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Accumulator> {
         self.accumulator.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn requests(&self) -> MutexGuard<'_, RequestClock> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -199,8 +210,10 @@ impl Producer {
             let (id, epoch) = sender::producer_id(cluster, None).await?;
             accumulator.set_producer_id(id, epoch);
         }
+        let requests = RequestClock::new(options.in_flight_max, Instant::now());
         let shared = Arc::new(Shared {
             cluster: cluster.clone(),
+            requests: Mutex::new(requests),
             options,
             sink: Box::new(sink),
             accumulator: Mutex::new(accumulator),
@@ -254,6 +267,12 @@ impl Producer {
     #[must_use]
     pub fn requests_made(&self) -> u64 {
         self.shared.lock().requests_made()
+    }
+
+    /// What its requests have done so far.
+    #[must_use]
+    pub fn request_times(&self) -> RequestTimes {
+        self.shared.requests().read(Instant::now())
     }
 
     /// Waits until `bytes` more of records fit the buffer.

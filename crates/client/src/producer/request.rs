@@ -1,6 +1,7 @@
 //! Produce on the wire. Batches are segments of their own, so that they are not copied.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use moldau_protocol::messages::produce_response::PartitionProduceResponse;
@@ -108,6 +109,8 @@ fn by_topic(batches: &[Outbound]) -> Vec<(&Outbound, Vec<&Outbound>)> {
 
 /// A decoded answer.
 pub(super) struct Answer {
+    /// How long the broker holds the client for a quota.
+    pub(super) throttled: Duration,
     partitions: Vec<(String, Uuid, PartitionProduceResponse)>,
 }
 
@@ -119,7 +122,8 @@ pub(super) fn decode(frame: &Bytes, version: i16, address: &Arc<str>) -> Result<
             partitions.push((topic.name.clone(), topic.topic_id, partition));
         }
     }
-    Ok(Answer { partitions })
+    let throttled = u64::try_from(answer.throttle_time_ms).unwrap_or(0);
+    Ok(Answer { throttled: Duration::from_millis(throttled), partitions })
 }
 
 impl Answer {

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use moldau_protocol::messages::InitProducerIdRequest;
 use tokio::task::JoinSet;
@@ -86,6 +86,7 @@ impl Sender {
     async fn send(&mut self, node: i32, batches: Vec<Outbound>) {
         let parts = batches.iter().map(|batch| (batch.partition, batch.serial)).collect();
         let returning = Returning { shared: Arc::clone(&self.shared), node, parts };
+        self.shared.requests().sent(node, Instant::now());
         let submitted = async {
             let connection = self.connections.get(&node).ok_or(Error::Closed)?;
             let options = &self.shared.options;
@@ -101,7 +102,7 @@ impl Sender {
         let on_reply = move |reply: Result<bytes::Bytes>| match reply {
             Ok(_) if !answered => returning.succeed_unanswered(),
             Ok(frame) => match request::decode(&frame, version, &address) {
-                Ok(answer) => returning.answer(&batches, answer),
+                Ok(answer) => returning.answer(&batches, &answer),
                 Err(error) => returning.fail(&error),
             },
             Err(error) => returning.fail(&error),
@@ -243,22 +244,23 @@ struct Returning {
 impl Returning {
     fn fail(self, error: &Error) {
         let outcomes = self.parts.iter().map(|_| Err(error.clone())).collect();
-        self.settle(outcomes);
+        self.settle(outcomes, Duration::ZERO);
     }
 
     fn succeed_unanswered(self) {
         let appended = Appended { base_offset: None, log_append_time_ms: None };
         let outcomes = self.parts.iter().map(|_| Ok(appended)).collect();
-        self.settle(outcomes);
+        self.settle(outcomes, Duration::ZERO);
     }
 
-    fn answer(self, batches: &[Outbound], answer: request::Answer) {
+    fn answer(self, batches: &[Outbound], answer: &request::Answer) {
         let outcomes = answer.outcomes(batches);
-        self.settle(outcomes);
+        self.settle(outcomes, answer.throttled);
     }
 
-    fn settle(self, outcomes: Vec<Result<Appended>>) {
+    fn settle(self, outcomes: Vec<Result<Appended>>, throttled: Duration) {
         let now = Instant::now();
+        self.shared.requests().returned(throttled, now);
         let mut reports = Vec::with_capacity(outcomes.len());
         let mut accumulator = self.shared.lock();
         accumulator.request_returned(self.node);
