@@ -110,6 +110,11 @@ impl Reading {
             ),
             ("frames_malformed", "Frames that closed their connection", self.frames_malformed()),
             ("journal_flushes", "Flushes of the journal", journal.flushes),
+            (
+                "journal_flush_nanoseconds",
+                "Time that writing and flushing the journal took",
+                journal.flush_nanos,
+            ),
             ("journal_bytes", "Bytes written to the journal", journal.frame_bytes),
             ("tail_batches", "Batches served from the tail cache", journal.tail_batches),
             ("cold_batches", "Batches served from disk", journal.cold_batches),

@@ -24,7 +24,7 @@ use crate::error::Error;
 use crate::histograms::Latencies;
 use crate::ledger::{DeliveryLedger, SentLedger};
 use crate::payload::{Account, PayloadWriter};
-use crate::run::Slot;
+use crate::run::{Requests, Slot};
 use crate::workload::Workload;
 pub(crate) use clock::{BlockingTimer, RunClock};
 pub use skimming::{Scan, Scanned, scan};
@@ -150,6 +150,8 @@ pub struct Measured {
     pub acked_batches: u64,
     /// Produce requests of the whole run.
     pub requests: u64,
+    /// What they did inside the window.
+    pub requests_in_window: Requests,
     /// Records delivered inside the window.
     pub consumed_records: u64,
     /// Record batches delivered inside the window.
@@ -365,6 +367,7 @@ impl Measured {
             acked_records: 0,
             acked_batches: 0,
             requests: 0,
+            requests_in_window: Requests::default(),
             consumed_records: 0,
             consumed_batches: 0,
             stored_bytes: 0,
@@ -388,6 +391,7 @@ impl Measured {
             self.acked_records += outcome.ledger.acked_count();
             self.acked_batches += outcome.acked_batches;
             self.requests += outcome.requests;
+            self.requests_in_window = self.requests_in_window.plus(outcome.in_window);
             self.latencies.merge(&outcome.latencies);
             slots::merge(&mut slots, outcome.slots);
             self.sent.push(outcome.ledger);

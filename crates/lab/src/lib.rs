@@ -4,8 +4,8 @@
 //! - [`workload`], [`schedule`], [`payload`]: what is offered, when, and what a record holds.
 //! - [`generator`]: the threads that offer it through the `client` crate and read it back.
 //! - [`ledger`]: every record sent, acknowledged and delivered, and what went wrong with it.
-//! - [`histograms`], [`cpu`], [`resources`], [`environment`]: latencies, processor time, what a
-//!   process holds, the machine.
+//! - [`histograms`], [`cpu`], [`resources`], [`evidence`], [`environment`]: latencies, processor
+//!   time, what a process holds and waits for, which `gathering` watches, the machine.
 //! - [`systems`], [`bare_disk`], [`relay`]: the processes under test, what the disk gives without
 //!   them, and the least that a proxy costs.
 //! - [`null_sink`], `faulty_relay`, [`self_test`]: targets whose faults and limits are known, and
@@ -15,6 +15,8 @@
 //!   stop of the target must look like.
 //! - [`checks`], [`objective`]: what the laboratory demands of itself and of a target, and the
 //!   verdict; `punctuality`: what a run is worth whose generator was late.
+//! - [`explain`]: which resource limits a run, by its evidence and by what would show it wrong;
+//!   `control_group`: the kernel's limit of processor time.
 //! - [`sizing`]: what a proxy's processor time is made of, and how many cores a load takes.
 //! - [`threads`]: consumers of several topics on several threads.
 //! - [`survey`]: the same loads on several systems, and what published claims come to there.
@@ -37,12 +39,16 @@ pub mod bare_disk;
 pub mod ceiling;
 pub mod checks;
 pub mod compared;
+mod control_group;
 pub mod cpu;
 pub mod environment;
 mod error;
+pub mod evidence;
 pub mod experiments;
+pub mod explain;
 mod faulty_relay;
 pub mod figures;
+mod gathering;
 pub mod generator;
 pub mod histograms;
 pub mod history;

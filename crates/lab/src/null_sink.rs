@@ -56,6 +56,9 @@ const CONNECTIONS_MAX: usize = 256;
 /// Most partitions that offsets are counted of: those of many runs over one sink.
 const ENDS_MAX: usize = 1 << 20;
 
+/// Partitions of a topic that have turns of their own.
+const HELD: usize = 64;
+
 /// What is served.
 const APIS: [ApiKey; 4] =
     [ApiKey::ApiVersions, ApiKey::Metadata, ApiKey::InitProducerId, ApiKey::Produce];
@@ -70,6 +73,8 @@ const CATCH_UP_MAX: Duration = Duration::from_millis(5);
 pub struct Behaviour {
     /// Processor time that it burns.
     pub work: Duration,
+    /// Time for which each batch keeps all others from its partition, without a processor.
+    pub hold: Duration,
     /// Records per second that it acknowledges at most; `None` is as many as come.
     pub records_per_second: Option<NonZeroU32>,
 }
@@ -77,10 +82,11 @@ pub struct Behaviour {
 /// The process of a sink.
 #[must_use]
 pub fn process(program: &Path, listen: SocketAddr, behaviour: Behaviour) -> ProcessSpec {
-    let Behaviour { work, records_per_second } = behaviour;
+    let Behaviour { work, hold, records_per_second } = behaviour;
     let mut args: Vec<OsString> = ARGUMENTS.map(OsString::from).to_vec();
     args.extend(["--listen".into(), listen.to_string().into()]);
     args.extend(["--work-ns".into(), work.as_nanos().to_string().into()]);
+    args.extend(["--hold-us".into(), hold.as_micros().to_string().into()]);
     if let Some(rate) = records_per_second {
         args.extend(["--records-per-second".into(), rate.to_string().into()]);
     }
@@ -103,6 +109,7 @@ pub fn run(listener: &TcpListener, behaviour: Behaviour) -> Result<(), Error> {
         address,
         behaviour,
         ends: Mutex::default(),
+        held: [const { Mutex::new(()) }; HELD],
         free_at: Mutex::new(Instant::now()),
         producers: 0.into(),
     });
@@ -136,6 +143,8 @@ struct Sink {
     ends: Mutex<HashMap<(Uuid, i32), i64>>,
     /// Guards the moment at which all records that came so far are through, at the sink's rate.
     free_at: Mutex<Instant>,
+    /// Each guards nothing but the turn of partitions whose number ends as it does.
+    held: [Mutex<()>; HELD],
     producers: AtomicI64,
 }
 
@@ -175,6 +184,7 @@ impl Sink {
             ApiKey::Produce => {
                 let request = ProduceRequestView::parse(body, version).map_err(invalid)?;
                 let (response, records) = self.produce(&request)?;
+                self.hold(&request)?;
                 burn(self.behaviour.work);
                 thread::sleep(self.wait(records).saturating_duration_since(Instant::now()));
                 if request.acks() == 0 {
@@ -201,6 +211,22 @@ impl Sink {
             topics: topics.into_iter().map(|topic| known_topic(topic.name)).collect(),
             ..Default::default()
         }
+    }
+
+    /// Lets each batch wait for its partition's turn and keep it for a while.
+    fn hold(&self, request: &ProduceRequestView<'_>) -> std::io::Result<()> {
+        if self.behaviour.hold.is_zero() {
+            return Ok(());
+        }
+        for topic in request.topics() {
+            for partition in topic.map_err(invalid)?.partitions() {
+                let index = usize::try_from(partition.map_err(invalid)?.index).unwrap_or(0);
+                let turn = self.held.get(index % HELD).map(Mutex::lock);
+                thread::sleep(self.behaviour.hold);
+                drop(turn);
+            }
+        }
+        Ok(())
     }
 
     /// When so many records are through that come now.
@@ -343,8 +369,9 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         // Ends with the tests.
-        let work = Duration::from_nanos(1);
-        thread::spawn(move || run(&listener, Behaviour { work, ..Behaviour::default() }));
+        let moment = Duration::from_nanos(1);
+        let behaviour = Behaviour { work: moment, hold: moment, ..Behaviour::default() };
+        thread::spawn(move || run(&listener, behaviour));
         let workload = Workload {
             pace: Pace::Unpaced,
             record_bytes: 100,
@@ -390,6 +417,7 @@ mod tests {
             },
             ends: Mutex::default(),
             free_at: Mutex::new(Instant::now() + Duration::from_secs(10)),
+            held: [const { Mutex::new(()) }; HELD],
             producers: 0.into(),
         };
         let first = sink.wait(500);

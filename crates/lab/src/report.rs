@@ -6,6 +6,7 @@ mod added;
 mod ceiling;
 mod chart;
 mod compared;
+mod explain;
 mod figure;
 mod fronts;
 mod grid;
@@ -34,6 +35,7 @@ fn grids(result: &RunResult) -> Vec<Grid> {
         Experiment::Survey(record) => survey::grids(result, record),
         Experiment::Threads(record) => threads::grids(result, record),
         Experiment::Imported(_) => imported::grids(result),
+        Experiment::Explain(_) => explain::grids(result),
         _ => fronts::grids(result),
     }
 }

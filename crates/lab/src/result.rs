@@ -9,6 +9,7 @@ use crate::ceiling::CeilingRecord;
 use crate::checks::{Check, Verdict};
 use crate::environment::Environment;
 use crate::error::Error;
+use crate::explain::Explanation;
 use crate::imported::ImportedRecord;
 use crate::ledger::Audit;
 use crate::metric::Comparison;
@@ -17,7 +18,7 @@ use crate::profile::ProfilesRecord;
 use crate::resources::Resources;
 use crate::self_test::{SelfTest, SelfTestRecord};
 use crate::sizing::SizingRecord;
-use crate::survey::SurveyRecord;
+use crate::survey::{Setting, SurveyRecord};
 use crate::threads::ThreadsRecord;
 
 pub use crate::run::{ConnectionsRecord, LatencyRecord, RunRecord, Slot};
@@ -98,6 +99,8 @@ pub enum Experiment {
     Storage,
     /// How many cores does the proxy need?
     Cores,
+    /// What limits a load on a system?
+    Explain(ExplainRecord),
     /// Does the laboratory itself keep its promises?
     SelfTest(SelfTest),
     /// What an experiment file asks.
@@ -118,6 +121,18 @@ pub struct Question {
     pub question: String,
     /// What was expected and why, before anything was measured.
     pub hypothesis: String,
+}
+
+/// What limits a load on a system.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExplainRecord {
+    /// Name of the system.
+    pub system: String,
+    /// What is said of the load; the rest is usual.
+    pub load: Vec<Setting>,
+    /// What was found.
+    pub explanation: Explanation,
 }
 
 /// One of the systems or paths that are compared.
@@ -168,6 +183,15 @@ impl RunResult {
             )));
         }
         serde_json::from_str(text).map_err(broken)
+    }
+
+    /// What limits a load, if that was asked.
+    #[must_use]
+    pub fn explained(&self) -> Option<&ExplainRecord> {
+        match &self.experiment {
+            Experiment::Explain(record) => Some(record),
+            _ => None,
+        }
     }
 
     /// The survey, if this is one.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cpu::{HostUsage, ProcessUsage};
 use crate::error::Error;
+use crate::evidence::Evidence;
 use crate::histograms::{HistogramRecord, Latencies};
 use crate::ledger::Audit;
 use crate::workload::Workload;
@@ -54,6 +55,40 @@ pub struct RunRecord {
     pub held_records: u64,
     /// Every record of the run.
     pub audit: Audit,
+    /// What the producers' requests did inside the window; of nothing where it was not asked.
+    #[serde(default)]
+    pub requests: Requests,
+    /// What the machine and the processes under test did besides; absent where nobody asked why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<Evidence>,
+}
+
+/// Produce requests of all producers together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Requests {
+    /// Those whose answer came.
+    pub returned: u64,
+    /// Time that they were on their way, ns, each counted by itself: by the window, how many were
+    /// on their way on average.
+    pub in_flight_ns: u64,
+    /// Time for which answers said that clients were held (`throttle_time_ms`), ns.
+    pub throttled_ns: u64,
+    /// How many may be on their way at once.
+    pub in_flight_max: u64,
+}
+
+impl Requests {
+    /// With those of another producer.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            returned: self.returned + other.returned,
+            in_flight_ns: self.in_flight_ns + other.in_flight_ns,
+            throttled_ns: self.throttled_ns + other.throttled_ns,
+            in_flight_max: self.in_flight_max + other.in_flight_max,
+        }
+    }
 }
 
 /// The four histograms of a run.

@@ -18,12 +18,21 @@ pub enum SelfTest {
     Limits,
     /// Searches for a ceiling agree, and find one that is known.
     Ceiling,
+    /// What limits a run is found and named.
+    Explain,
 }
 
 impl SelfTest {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Stall, Self::Generator, Self::Ledger, Self::Statistics, Self::Limits, Self::Ceiling];
+    pub const ALL: [Self; 7] = [
+        Self::Stall,
+        Self::Generator,
+        Self::Ledger,
+        Self::Statistics,
+        Self::Limits,
+        Self::Ceiling,
+        Self::Explain,
+    ];
 
     /// What is asked.
     #[must_use]
@@ -34,6 +43,7 @@ impl SelfTest {
             Self::Ledger => "Does the ledger find every fault, and what does it cost?",
             Self::Statistics => "Are equal systems equal, and unequal ones not?",
             Self::Ceiling => "Do searches for a ceiling agree, and find it?",
+            Self::Explain => "Is what limits a run found and named?",
             Self::Limits => "Are runs refused that the generator limited, and only these?",
         }
     }

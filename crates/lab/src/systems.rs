@@ -21,7 +21,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::error::Error;
 
 pub use file::{
-    Installations, ProcessFile, ReadyFile, RunningSystem, Stop, StopSignal, SystemFile,
+    Installations, ProcessFile, ReadyFile, Replacement, RunningSystem, Stop, StopSignal, SystemFile,
 };
 pub use front_files::{ClientSecurity, FrontFiles};
 pub use fronts::{

@@ -27,6 +27,9 @@ pub const PRODUCERS_MAX: u16 = 1_024;
 /// Most records of a closed loop: beyond, the producers' buffers set the pace and not the loop.
 pub const OUTSTANDING_MAX: u32 = 1 << 16;
 
+/// Bytes that may wait for acknowledgement: a second of 64 MB/s, Kafka's default being half.
+pub const BUFFER_BYTES_USUAL: u32 = 64 << 20;
+
 /// Bytes of one MB in every figure of the laboratory.
 pub const BYTES_PER_MB: f64 = 1_048_576.0;
 
@@ -71,6 +74,11 @@ pub struct Tuning {
     pub compression: Codec,
     /// When the target answers.
     pub acks: Acks,
+    /// Requests that a producer may have on their way to a broker at once
+    /// (`max.in.flight.requests.per.connection`). Beyond 5 it is not idempotent.
+    pub in_flight_max: u16,
+    /// Bytes of a producer's records that may wait for acknowledgement (`buffer.memory`).
+    pub buffer_bytes: u32,
     /// Topics, over which records are spread one by one; the rate of a schedule is that of all.
     /// Each has its own producers, and each consumer a connection for each.
     pub topics: u16,
@@ -86,6 +94,8 @@ impl Default for Tuning {
         Self {
             compression: Codec::None,
             acks: Acks::All,
+            in_flight_max: 5,
+            buffer_bytes: BUFFER_BYTES_USUAL,
             topics: 1,
             fetch_min_bytes: 1,
             fetch_max_wait_ms: 500,
@@ -185,6 +195,12 @@ impl Workload {
         if self.window_ms == 0 {
             return refuse("the measured window is empty");
         }
+        if self.tuning.buffer_bytes > BUFFER_BYTES_USUAL {
+            return refuse("at most 64 MiB wait for acknowledgement");
+        }
+        if self.tuning.in_flight_max == 0 {
+            return refuse("a producer has a request in flight at least");
+        }
         if matches!(self.pace, Pace::Scheduled { per_second: 0, .. }) {
             return refuse("a schedule needs a rate");
         }
@@ -206,6 +222,11 @@ impl Workload {
     #[must_use]
     pub fn lanes(&self) -> u16 {
         self.tuning.topics.saturating_mul(self.partitions)
+    }
+
+    /// Bytes of a producer's records that may wait for acknowledgement.
+    pub(crate) fn buffer_bytes(&self) -> usize {
+        usize::try_from(self.tuning.buffer_bytes).unwrap_or(usize::MAX)
     }
 
     /// Time before the window.
@@ -268,6 +289,7 @@ mod tests {
             Workload { tuning: Tuning { topics: 256, ..tuning }, producers: 5, ..workload() },
             Workload { tuning: Tuning { topics: 256, ..tuning }, partitions: 256, ..workload() },
             Workload { window_ms: 0, ..workload() },
+            Workload { tuning: Tuning { in_flight_max: 0, ..tuning }, ..workload() },
             Workload { pace: scheduled, ..workload() },
             Workload { pace: empty, ..workload() },
             Workload { pace: crowded, ..workload() },

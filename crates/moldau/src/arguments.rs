@@ -17,7 +17,7 @@ pub(crate) use ceiling::CeilingOptions;
 pub(crate) use results::{
     CompareOptions, HistoryOptions, OmbOptions, PageOptions, ResultImportOptions,
 };
-pub(crate) use run::{PeerOptions, ProfileOptions, RunOptions};
+pub(crate) use run::{AboutChoice, ExplainOptions, PeerOptions, ProfileOptions, RunOptions};
 pub(crate) use self_test::{NullSinkOptions, RelayOptions, SelftestChoice, SelftestOptions};
 
 /// A Kafka broker, a Kafka proxy and a laboratory that measures both.
@@ -222,6 +222,8 @@ pub(crate) enum LabQuestion {
     History(HistoryOptions),
     /// Make a performance reference page in Markdown from results.
     Page(PageOptions),
+    /// What limits a load on a system? Each finding is put to the test by a change.
+    Explain(ExplainOptions),
     /// Does the laboratory itself keep its promises?
     Selftest(SelftestOptions),
     /// Rebuild the report of a run from its result file.

@@ -423,6 +423,8 @@ impl<'a> Bench<'a> {
             host: measured.host,
             held_records,
             audit,
+            requests: measured.requests_in_window,
+            evidence: None,
         })
     }
 

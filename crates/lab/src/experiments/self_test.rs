@@ -2,6 +2,7 @@
 //! and faults are known, and the figures are printed beside what is demanded of them.
 
 mod ceiling;
+mod explain;
 mod generator;
 mod ledger;
 mod limits;
@@ -13,6 +14,7 @@ use std::path::PathBuf;
 
 use super::Progress;
 use super::bench::{Bench, Frame};
+use super::explain::Bottlenecks;
 use crate::checks::{self, Check, Verdict, Weight};
 use crate::environment::Environment;
 use crate::error::Error;
@@ -20,7 +22,7 @@ use crate::ledger::Audit;
 use crate::payload::Filler;
 use crate::result::{Arm, Experiment, RunResult};
 use crate::self_test::{SelfTest, SelfTestRecord};
-use crate::systems::KafkaInstallation;
+use crate::systems::{Installations, KafkaInstallation};
 use crate::workload::{Pace, Tuning, Workload};
 
 /// Everything that a self-test needs to know.
@@ -40,6 +42,10 @@ pub struct Plan {
     pub quick: bool,
     /// Apache Kafka, whose own tool is put beside this one; without it, it is left out.
     pub kafka: Option<KafkaInstallation>,
+    /// What is planted for the test of explanations.
+    pub bottlenecks: Bottlenecks,
+    /// What the systems of that list can be started from.
+    pub installations: Installations,
 }
 
 /// What a self-test has found so far.
@@ -73,6 +79,7 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
         SelfTest::Statistics => (statistics::steps(plan), statistics::arms(plan), statistics::run),
         SelfTest::Limits => (limits::steps(plan), limits::arms(plan), limits::run),
         SelfTest::Ceiling => (ceiling::steps(plan), ceiling::arms(plan), ceiling::run),
+        SelfTest::Explain => (explain::steps(plan), explain::arms(plan), explain::run),
     };
     let mut bench = Bench::new(plan.seed, steps, progress);
     let mut findings = Findings::default();

@@ -140,6 +140,9 @@ pub struct Settings {
     /// When the system answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub acks: Option<Acks>,
+    /// Requests that each producer may have on their way to a broker at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub in_flight_max: Option<u16>,
     /// Consumers that read meanwhile, each everything, with a connection for each topic.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub consumers: Option<u16>,
@@ -308,6 +311,7 @@ impl Settings {
             linger_us: self.linger_us.or(base.linger_us),
             compression: self.compression.or(base.compression),
             acks: self.acks.or(base.acks),
+            in_flight_max: self.in_flight_max.or(base.in_flight_max),
             consumers: self.consumers.or(base.consumers),
             fetch_min_bytes: self.fetch_min_bytes.or(base.fetch_min_bytes),
             fetch_max_wait_ms: self.fetch_max_wait_ms.or(base.fetch_max_wait_ms),
@@ -316,7 +320,7 @@ impl Settings {
         }
     }
 
-    fn check(&self) -> Result<(), Error> {
+    pub(super) fn check(&self) -> Result<(), Error> {
         if self.records_per_second.is_some() && self.outstanding.is_some() {
             return refuse("records_per_second and outstanding exclude each other".into());
         }
@@ -324,7 +328,7 @@ impl Settings {
     }
 
     /// The settings that are there, by their keys.
-    fn named(&self) -> Vec<Setting> {
+    pub(super) fn named(&self) -> Vec<Setting> {
         let value = serde_json::to_value(self).expect("numbers and words have a JSON form");
         let entries = value.as_object().into_iter().flatten();
         let named = entries.map(|(key, value)| {
@@ -335,7 +339,7 @@ impl Settings {
     }
 
     /// The load, with Kafka's own defaults for what is said nowhere.
-    fn workload(&self, warmup_ms: u64, window_ms: u64) -> Workload {
+    pub(super) fn workload(&self, warmup_ms: u64, window_ms: u64) -> Workload {
         let consumers = self.consumers.unwrap_or(0);
         let usual = Tuning::default();
         Workload {
@@ -359,6 +363,8 @@ impl Settings {
             tuning: Tuning {
                 compression: self.compression.unwrap_or(usual.compression),
                 acks: self.acks.unwrap_or(usual.acks),
+                in_flight_max: self.in_flight_max.unwrap_or(usual.in_flight_max),
+                buffer_bytes: usual.buffer_bytes,
                 topics: self.topics.unwrap_or(usual.topics),
                 fetch_min_bytes: self.fetch_min_bytes.unwrap_or(usual.fetch_min_bytes),
                 fetch_max_wait_ms: self.fetch_max_wait_ms.unwrap_or(usual.fetch_max_wait_ms),

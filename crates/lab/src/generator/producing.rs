@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use moldau_client::{
     Acks as ClientAcks, Cluster, Delivery, PartitionHandle, Producer, ProducerOptions, Record,
+    RequestTimes,
 };
 use tokio::sync::Notify;
 
@@ -18,6 +19,7 @@ use crate::error::Error;
 use crate::histograms::Latencies;
 use crate::ledger::SentLedger;
 use crate::payload::{Header, PayloadWriter};
+use crate::run::Requests;
 use crate::schedule::{BACKLOG_OPERATIONS_MAX, LagQueue, Slice};
 use crate::workload::{Acks, Pace, Workload};
 use book::Book;
@@ -33,11 +35,8 @@ const BURST_RECORDS_MAX: usize = 256;
 /// How long the last answers may take after the schedule's end.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Bytes that may wait for acknowledgement: a second of 64 MB/s, Kafka's default being half.
-const BUFFER_BYTES_MAX: usize = 64 << 20;
-
-/// The same over spread partitions: three times what may be in flight, since the client looks at
-/// every partition that waits whenever it makes a request.
+/// Bytes that may wait for acknowledgement over spread partitions: three times what may be in
+/// flight, since the client looks at every partition that waits whenever it makes a request.
 const SPREAD_BUFFER_BYTES_MAX: usize = 16 << 20;
 
 /// How long a batch is tried over spread partitions. A broker of many partitions may stand still
@@ -58,6 +57,8 @@ pub(super) struct Outcome {
     pub(super) acked_batches: u64,
     /// Requests of the whole run.
     pub(super) requests: u64,
+    /// What requests did inside the window.
+    pub(super) in_window: Requests,
 }
 
 pub(super) fn run(
@@ -102,6 +103,7 @@ async fn produce(
     }
     let clock = shared.ready(ready).await?;
     books.lock().start(clock);
+    let timer = Timer::new()?;
     let mut sending = Sending {
         workload,
         run: setup.run,
@@ -110,7 +112,7 @@ async fn produce(
         seals: matches!(setup.layout, Layout::Spread { .. }),
         is_accounted: setup.is_accounted,
         payloads,
-        client,
+        client: &client,
         handles,
         books: &books,
         clock,
@@ -119,20 +121,49 @@ async fn produce(
         value: Vec::with_capacity(workload.record_bytes),
         turn: Turn::new(setup, producer),
     };
-    let shed = sending.offer().await?;
+    let watched = requests_in_window(&client, &clock, &timer, workload);
+    let (shed, in_window) = tokio::try_join!(sending.offer(), watched)?;
     // Whatever has no answer by then stays unknown in the ledger.
-    let drained = tokio::time::timeout(DRAIN_TIMEOUT, sending.client.flush()).await;
+    let drained = tokio::time::timeout(DRAIN_TIMEOUT, client.flush()).await;
     if drained.is_err() {
         tracing::warn!(producer, "records without an answer remain");
     }
     let mut book = books.lock();
     book.check()?;
-    Ok(book.take_outcome(shed, sending.client.requests_made()))
+    Ok(book.take_outcome(shed, client.requests_made(), in_window))
+}
+
+/// What requests do inside the window. The offering may end it a little early, and a target that
+/// stands still a little late.
+async fn requests_in_window(
+    client: &Producer,
+    clock: &RunClock,
+    timer: &Timer,
+    workload: &Workload,
+) -> Result<Requests, Error> {
+    let mut readings = [RequestTimes::default(); 2];
+    let edges = [workload.warmup(), workload.warmup() + workload.window()];
+    for (reading, edge) in readings.iter_mut().zip(edges) {
+        let until = clock.instant(nanos(edge));
+        timer.sleep(until.saturating_duration_since(std::time::Instant::now())).await?;
+        *reading = client.request_times();
+    }
+    let [first, last] = readings;
+    Ok(Requests {
+        returned: last.returned - first.returned,
+        in_flight_ns: nanos(last.in_flight.saturating_sub(first.in_flight)),
+        throttled_ns: nanos(last.throttled.saturating_sub(first.throttled)),
+        in_flight_max: last.in_flight_max as u64,
+    })
 }
 
 fn options(setup: &Setup) -> ProducerOptions {
     let workload = &setup.workload;
+    let usual = ProducerOptions::default();
+    let in_flight_max = usize::from(workload.tuning.in_flight_max);
     let options = ProducerOptions {
+        in_flight_max,
+        idempotent: in_flight_max <= usual.in_flight_max,
         acks: match workload.tuning.acks {
             Acks::All => ClientAcks::All,
             Acks::Leader => ClientAcks::Leader,
@@ -140,8 +171,8 @@ fn options(setup: &Setup) -> ProducerOptions {
         compression: workload.tuning.compression.into(),
         linger: Duration::from_micros(workload.linger_us),
         batch_bytes: workload.batch_bytes,
-        buffer_bytes_max: BUFFER_BYTES_MAX,
-        ..ProducerOptions::default()
+        buffer_bytes_max: workload.buffer_bytes(),
+        ..usual
     };
     match setup.layout {
         Layout::Dense | Layout::Scattered => options,
@@ -180,7 +211,7 @@ struct Sending<'a> {
     /// Whether records say what they are.
     is_accounted: bool,
     payloads: &'a PayloadWriter,
-    client: Producer,
+    client: &'a Producer,
     handles: Vec<PartitionHandle>,
     books: &'a Books,
     clock: RunClock,
@@ -253,7 +284,9 @@ impl Sending<'_> {
             self.books.lock().check()?;
             match self.send_burst(now_ns, || Some(now_ns))?.0 {
                 Burst::Idle | Burst::Long => tokio::task::yield_now().await,
-                Burst::Full => self.client.room(burst_bytes.min(BUFFER_BYTES_MAX / 2)).await,
+                Burst::Full => {
+                    self.client.room(burst_bytes.min(self.workload.buffer_bytes() / 2)).await
+                }
             }
         }
     }

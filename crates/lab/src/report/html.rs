@@ -3,7 +3,6 @@
 use super::ceiling;
 use super::chart::{self, Chart};
 use super::figure::{bytes, number, thousands};
-use super::fronts;
 use super::grid::Grid;
 use super::imported;
 use super::partitions;
@@ -51,7 +50,7 @@ pub fn html(result: &RunResult) -> Result<String, Error> {
     } else if result.imported().is_some() {
         body.extend(imported::grids(result).iter().map(Grid::html));
     } else {
-        body.extend(fronts::grids(result).iter().map(Grid::html));
+        body.extend(super::grids(result).iter().map(Grid::html));
         for (index, case) in result.cases().into_iter().enumerate() {
             body += &case_section(result, case, index == 0, &mut charts)?;
         }
@@ -101,6 +100,7 @@ pub(super) fn title(result: &RunResult) -> &str {
         Experiment::Survey(record) => &record.question,
         Experiment::Imported(_) => "What do the outputs of other tools say?",
         Experiment::Threads(record) => &record.question,
+        Experiment::Explain(_) => "What limits it?",
     }
 }
 
@@ -115,7 +115,7 @@ fn head(result: &RunResult) -> String {
     // Figures that do not hold are not put in the window.
     let holds = matches!(result.verdict, Verdict::Ok | Verdict::ObjectiveFailed);
     let cards = match result.arms.get(1).filter(|_| holds) {
-        Some(_) if result.survey().is_some() || result.threads().is_some() => String::new(),
+        Some(_) if !has_cards(result) => String::new(),
         Some(_) if has_objectives(result) => objective_cards(result),
         Some(arm) => cards(result, &arm.name),
         None => String::new(),
@@ -130,6 +130,12 @@ fn head(result: &RunResult) -> String {
         escape(title(result)),
         escape(&sentence(result)),
     )
+}
+
+/// Whether two arms stand for the whole experiment, so that cards can tell it.
+fn has_cards(result: &RunResult) -> bool {
+    let has_tables_alone = result.survey().is_some() || result.threads().is_some();
+    !has_tables_alone && result.explained().is_none()
 }
 
 /// What is longer is several figures, which are not shown as large as one.

@@ -5,13 +5,19 @@ use crate::ceiling::{CeilingRecord, Demand, Growth, Miss, SearchRecord, Trial};
 use crate::checks::{self, Verdict};
 use crate::cpu::{HostUsage, ProcessUsage};
 use crate::environment::Environment;
+use crate::evidence::{Evidence, ProcessEvidence};
+use crate::explain::{self, About, Cause, Change, Explanation, Finding};
 use crate::histograms::Latencies;
 use crate::ledger::{Audit, self_test};
 use crate::metric::compare;
 use crate::payload::Filler;
-use crate::result::{Arm, Experiment, FORMAT_VERSION, LatencyRecord, RunRecord, RunResult, Slot};
+use crate::result::{
+    Arm, Experiment, ExplainRecord, FORMAT_VERSION, LatencyRecord, RunRecord, RunResult, Slot,
+};
+use crate::run::Requests;
 use crate::schedule::Arrivals;
 use crate::statistics::Interval;
+use crate::survey::Setting;
 use crate::workload::{Pace, Tuning, Workload};
 
 pub(crate) const FIXED: &str = "Fixed rate, produced and consumed";
@@ -107,6 +113,42 @@ pub(crate) fn ceiling() -> RunResult {
         ceiling: Some(record),
         ..result()
     }
+}
+
+/// A result in which a window explains a rate, after something else did not.
+pub(crate) fn explained() -> RunResult {
+    let finding = |cause, change, says: &str| Finding {
+        cause,
+        share: 0.98,
+        says: says.into(),
+        change,
+        expected: 2.0,
+    };
+    let (thread, window) = ("the thread <x> was busy 90 % of the time", "5 requests of 16.0 KB");
+    let trials = vec![
+        explain::Trial::of(
+            finding(Cause::Thread, Change::DoubleProducers, thread),
+            vec![(10.0, 10.5)],
+        ),
+        explain::Trial::of(
+            finding(Cause::Window, Change::DoubleInFlight, window),
+            vec![(10.0, 19.0)],
+        ),
+    ];
+    let explanation = Explanation { about: About::Rate, figure: 9_990.0, trials };
+    let load = vec![Setting { key: "partitions".into(), value: "1".into() }];
+    let record = ExplainRecord { system: "moldau".into(), load, explanation };
+    let mut result = result();
+    result.experiment = Experiment::Explain(record);
+    let evidence = Evidence {
+        elapsed_ns: 6_000_000_000,
+        processes: vec![ProcessEvidence { role: "broker".into(), ..ProcessEvidence::default() }],
+        ..Evidence::default()
+    };
+    for run in &mut result.runs {
+        run.evidence = Some(evidence.clone());
+    }
+    result
 }
 
 /// Makes the generator late in a run: with one operation in a hundred, or with one in ten.
@@ -213,6 +255,8 @@ fn record(case: &str, arm: &str, pair: u32, workload: Workload, records: u64) ->
         processes,
         host: HostUsage { busy_ticks: 120, idle_ticks: 1_080, steal_ticks: 1, softirq_ticks: 20 },
         held_records: records,
+        requests: Requests::default(),
+        evidence: None,
         audit: Audit { sent: records, acked: records, delivered: records, ..Audit::default() },
     }
 }

@@ -38,6 +38,7 @@ pub fn sentence(result: &RunResult) -> String {
                 Experiment::Storage => goals(result).trim_start().to_string(),
                 Experiment::SelfTest(_) => objectives(result),
                 Experiment::Cores => super::sizing::sentence(result),
+                Experiment::Explain(record) => super::explain::sentence(record),
                 Experiment::Survey(record) => super::survey::sentence(result, record),
                 Experiment::Imported(record) => super::imported::sentence(result, record),
                 Experiment::Threads(record) => super::threads::sentence(result, record),

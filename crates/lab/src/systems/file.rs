@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use moldau_client::Security;
 use rustix::process::Signal;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::security::SecurityFile;
 use super::{FrontFiles, Process, ProcessSpec, Ready, free_addresses};
@@ -61,9 +61,39 @@ pub struct SystemFile {
     /// How they secure their connections.
     #[serde(default)]
     pub security: SecurityFile,
+    /// Where they reach the brokers past what stands before these; left out where nothing does.
+    #[serde(default)]
+    pub direct: Option<String>,
+    /// Whether clients reach every broker at the first address, since what stands there rewrites
+    /// none.
+    #[serde(default)]
+    pub bootstrap_only: bool,
+    /// Whether it keeps records, so that they can be read back.
+    #[serde(default = "keeps_records")]
+    pub keeps_records: bool,
+    /// What makes it acknowledge without waiting for flushes, if it does.
+    #[serde(default)]
+    pub without_flush: Vec<Replacement>,
+    /// What gives it more memory, if that can be said.
+    #[serde(default)]
+    pub with_more_memory: Vec<Replacement>,
     /// Its processes, in the order in which they are started; none for a cluster that runs already.
     #[serde(default)]
     pub processes: Vec<ProcessFile>,
+}
+
+fn keeps_records() -> bool {
+    true
+}
+
+/// A text that stands for another in commands and files.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Replacement {
+    /// The text.
+    pub text: String,
+    /// What stands in its place.
+    pub by: String,
 }
 
 /// One process of a system.
@@ -192,6 +222,26 @@ impl SystemFile {
         }
     }
 
+    /// The system with texts replaced in the commands and files of its processes; `None` where one
+    /// of them stands nowhere, or there is none.
+    #[must_use]
+    pub fn replaced(&self, replacements: &[Replacement]) -> Option<Self> {
+        let mut system = self.clone();
+        for Replacement { text, by } in replacements {
+            let mut found = false;
+            for process in &mut system.processes {
+                for place in process.command.iter_mut().chain(process.files.values_mut()) {
+                    found |= place.contains(text);
+                    *place = place.replace(text, by);
+                }
+            }
+            if !found {
+                return None;
+            }
+        }
+        (!replacements.is_empty()).then_some(system)
+    }
+
     /// The first variable of the file that is none, as it stands there, and the known ones.
     #[must_use]
     pub fn unknown_variable(&self) -> Option<(String, Vec<String>)> {
@@ -257,7 +307,8 @@ impl SystemFile {
         };
         let bootstrap = scope.expand(&self.bootstrap)?;
         let security = self.security.made(&|text| scope.expand(text))?;
-        let mut running = RunningSystem { bootstrap, security, processes: Vec::new() };
+        let direct = self.direct.as_ref().map(|text| scope.expand(text)).transpose()?;
+        let mut running = RunningSystem { bootstrap, direct, security, processes: Vec::new() };
         for file in &self.processes {
             let own = directory.join(&file.name);
             fs::create_dir_all(&own)
@@ -292,6 +343,7 @@ impl SystemFile {
     fn texts(&self) -> Vec<&str> {
         let mut texts = vec![self.bootstrap.as_str()];
         texts.extend(self.security.texts());
+        texts.extend(self.direct.as_deref());
         for process in &self.processes {
             let (ReadyFile::Tcp(ready) | ReadyFile::Http(ready)) = &process.ready;
             texts.push(ready);
@@ -371,6 +423,7 @@ impl ReadyFile {
 pub struct RunningSystem {
     bootstrap: String,
     security: Security,
+    direct: Option<String>,
     processes: Vec<(Process, Stop)>,
 }
 
@@ -385,6 +438,12 @@ impl RunningSystem {
     #[must_use]
     pub fn security(&self) -> &Security {
         &self.security
+    }
+
+    /// Where clients reach the brokers past what stands before them.
+    #[must_use]
+    pub fn direct(&self) -> Option<&str> {
+        self.direct.as_deref()
     }
 
     /// What is accounted: role and process id of each process.

@@ -1,8 +1,8 @@
-//! The arguments of `moldau lab run`.
+//! The arguments of `moldau lab run` and `moldau lab explain`.
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 /// Where systems of others lie. What is not there is left out of an experiment.
 #[derive(Args, Clone, Debug)]
@@ -51,4 +51,37 @@ pub(crate) struct RunOptions {
     /// Print the result as one JSON document.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ExplainOptions {
+    /// The system, by its name or by the path of its file, which ends in `.yaml`.
+    #[arg(long, value_name = "SYSTEM", default_value = "moldau")]
+    pub(crate) system: String,
+    /// Settings of the load as in a survey, such as "producers: 4, batch_bytes: 65536"; without a
+    /// rate it is offered as fast as it goes.
+    #[arg(long, value_name = "SETTINGS", default_value = "")]
+    pub(crate) load: String,
+    /// What is explained [default: the latency where the rate is kept up, else the rate].
+    #[arg(long, value_enum)]
+    pub(crate) about: Option<AboutChoice>,
+    #[command(flatten)]
+    pub(crate) peers: PeerOptions,
+    /// Fewer and shorter runs.
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Directory under which the run's own directory is made.
+    #[arg(long, value_name = "DIR", default_value = "lab-runs")]
+    pub(crate) out: PathBuf,
+    /// Print the result as one JSON document.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AboutChoice {
+    /// Why it is not faster.
+    Rate,
+    /// What the median latency is made of.
+    Latency,
 }

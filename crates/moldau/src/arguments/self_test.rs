@@ -1,7 +1,7 @@
 //! What the laboratory's tests of itself take, and the targets that it brings along.
 
 use std::net::SocketAddr;
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
@@ -14,6 +14,12 @@ pub(crate) struct RelayOptions {
     /// Where their connections lead.
     #[arg(long, value_name = "IP:PORT")]
     pub(crate) to: SocketAddr,
+    /// Time that everything takes in each direction, microseconds.
+    #[arg(long, value_name = "US", default_value_t = 0)]
+    pub(crate) delay_us: u64,
+    /// Bytes per second that each connection carries in each direction [default: no limit].
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) bytes_per_second: Option<NonZeroU64>,
 }
 
 #[derive(Args, Clone, Copy, Debug)]
@@ -27,6 +33,9 @@ pub(crate) struct NullSinkOptions {
     /// Records per second to acknowledge at most [default: as many as come].
     #[arg(long, value_name = "COUNT")]
     pub(crate) records_per_second: Option<NonZeroU32>,
+    /// Time for which each batch keeps all others from its partition, microseconds.
+    #[arg(long, value_name = "US", default_value_t = 0)]
+    pub(crate) hold_us: u64,
 }
 
 #[derive(Args, Clone, Debug)]
@@ -41,7 +50,8 @@ pub(crate) struct SelftestOptions {
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     pub(crate) seed: u64,
     /// File with the class path of Apache Kafka, whose kafka-producer-perf-test goes through the
-    /// same stop; it is left out where there is none [default: kafka/classpath in the cache].
+    /// same stop, and some of whose bottlenecks are planted; it is left out where there is none
+    /// [default: kafka/classpath in the cache].
     #[arg(long, value_name = "FILE")]
     pub(crate) kafka_classpath: Option<PathBuf>,
     /// Java that runs it.
@@ -69,4 +79,6 @@ pub(crate) enum SelftestChoice {
     Limits,
     /// Repeated searches for a ceiling must agree within 3 %, and find one that is known.
     Ceiling,
+    /// Twenty planted bottlenecks must be named, each confirmed by a change.
+    Explain,
 }

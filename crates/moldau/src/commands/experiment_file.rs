@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use anyhow::{Context, anyhow, bail};
+use moldau_lab::experiments::explain::Bottlenecks;
 use moldau_lab::experiments::file::ExperimentFile;
-use moldau_lab::experiments::survey::SurveyFile;
+use moldau_lab::experiments::survey::{Settings, SurveyFile};
 use moldau_lab::experiments::threads::ThreadsFile;
 use moldau_lab::systems::SystemFile;
 use serde::Deserialize;
@@ -39,6 +40,9 @@ const SYSTEMS: [(&str, &str); 12] = [
     ("kroxylicious", include_str!("../../../../experiments/systems/kroxylicious.yaml")),
     ("external", include_str!("../../../../experiments/systems/external.yaml")),
 ];
+
+/// What is planted to test explanations.
+const BOTTLENECKS: &str = include_str!("../../../../experiments/bottlenecks.yaml");
 
 /// What an experiment file asks.
 pub(super) enum Asked {
@@ -136,6 +140,27 @@ pub(super) fn read_system(name: &str, directory: &Path) -> anyhow::Result<System
             bail!("systems: {}, nor a file that ends in .yaml", config::none_of(name, &known))
         }
     }
+}
+
+/// A system by its name or the path of its file, and settings of a load as they stand in a survey.
+///
+/// # Errors
+/// Names what is wrong, and the line where it can.
+pub(super) fn explained(system: &str, load: &str) -> anyhow::Result<(SystemFile, Settings)> {
+    let file = read_system(system, Path::new("."))?;
+    Ok((file, parsed("--load", &format!("{{{load}}}"))?))
+}
+
+/// The bottlenecks that the laboratory plants to test its explanations.
+///
+/// # Errors
+/// Names the line, where it can.
+pub(super) fn bottlenecks() -> anyhow::Result<Bottlenecks> {
+    let mut list: Bottlenecks = parsed("bottlenecks.yaml", BOTTLENECKS)?;
+    for (name, text) in SYSTEMS {
+        list.systems.insert(name.into(), parse_system(&format!("systems/{name}.yaml"), text)?);
+    }
+    Ok(list)
 }
 
 fn parse_system(name: &str, text: &str) -> anyhow::Result<SystemFile> {

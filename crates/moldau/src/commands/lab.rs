@@ -1,6 +1,7 @@
 //! `moldau lab`: asks a question, draws a bar while it is measured, and answers.
 
 use std::net::TcpListener;
+use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -13,10 +14,12 @@ use moldau_lab::experiments::overhead::{self, Stall};
 use moldau_lab::experiments::partitions;
 use moldau_lab::experiments::side_by_side::{self, System};
 use moldau_lab::experiments::{
-    Progress, ceiling, cores, file, save, self_test, storage, survey, threads,
+    Progress, ceiling, cores, explain, file, save, self_test, storage, survey, threads,
 };
+use moldau_lab::explain::About;
 use moldau_lab::null_sink::{self, Behaviour};
 use moldau_lab::profile::Profiler;
+use moldau_lab::relay::Line;
 use moldau_lab::result::RunResult;
 use moldau_lab::self_test::SelfTest;
 use moldau_lab::systems::{Durability, Installations, KafkaInstallation, Kroxylicious};
@@ -27,9 +30,10 @@ use moldau_lab::workload::Workload;
 use super::experiment_file::{self, Asked};
 use super::{lab_cores, lab_omb, lab_results};
 use crate::arguments::{
-    CeilingOptions, CoresOptions, LabQuestion, NullSinkOptions, OmbOptions, OverheadOptions,
-    PartChoice, PartitionsOptions, Peer, PeerOptions, ProfileOptions, RelayOptions,
-    ResultImportOptions, RunOptions, SelftestChoice, SelftestOptions, SizeOptions, StorageOptions,
+    AboutChoice, CeilingOptions, CoresOptions, ExplainOptions, LabQuestion, NullSinkOptions,
+    OmbOptions, OverheadOptions, PartChoice, PartitionsOptions, Peer, PeerOptions, ProfileOptions,
+    RelayOptions, ResultImportOptions, RunOptions, SelftestChoice, SelftestOptions, SizeOptions,
+    StorageOptions,
 };
 
 /// The stall of `--stall` begins this long after its run, in the middle of the window.
@@ -50,6 +54,7 @@ pub(crate) fn run(question: LabQuestion) -> anyhow::Result<ExitCode> {
         LabQuestion::Compare(options) => lab_results::compare_two(&options),
         LabQuestion::History(options) => lab_results::history_of(&options),
         LabQuestion::Page(options) => lab_results::page(&options),
+        LabQuestion::Explain(options) => explain(&options),
         LabQuestion::Relay(options) => bare_relay(options),
         LabQuestion::NullSink(options) => null_sink(options),
         LabQuestion::Selftest(options) => self_test(&options),
@@ -62,6 +67,7 @@ pub(crate) fn run(question: LabQuestion) -> anyhow::Result<ExitCode> {
             println!("storage    What does the broker take off what the disk gives?");
             println!("cores      How many cores does the proxy need?");
             println!("omb        What do workloads of the OpenMessaging Benchmark come to?");
+            println!("explain    What limits a load on a system?");
             for test in SelfTest::ALL {
                 println!("selftest   {}", test.question());
             }
@@ -298,18 +304,44 @@ fn import(options: &ResultImportOptions) -> anyhow::Result<ExitCode> {
     answer(&lab_results::import(options)?, &options.out, options.json)
 }
 
+fn explain(options: &ExplainOptions) -> anyhow::Result<ExitCode> {
+    let (system, load) = experiment_file::explained(&options.system, &options.load)?;
+    let work = WorkDirectory::make(&options.out)?;
+    let plan = explain::Plan {
+        name: options.system.clone(),
+        system,
+        load,
+        about: options.about.map(|about| match about {
+            AboutChoice::Rate => About::Rate,
+            AboutChoice::Latency => About::Latency,
+        }),
+        installations: installations(&options.peers)?,
+        version: version(),
+        work_directory: work.path.clone(),
+        seed: 1,
+        quick: options.quick,
+    };
+    let result = explain::run(&plan, &mut Bar::new())?;
+    answer(&result, &options.out, options.json)
+}
+
 fn bare_relay(options: RelayOptions) -> anyhow::Result<ExitCode> {
     let listener = TcpListener::bind(options.listen)
         .with_context(|| format!("listening on {}", options.listen))?;
-    relay::run(&listener, options.to)?;
+    let line = Line {
+        delay: Duration::from_micros(options.delay_us),
+        bytes_per_second: options.bytes_per_second.map(NonZeroU64::get),
+    };
+    relay::run(&listener, options.to, line)?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn null_sink(options: NullSinkOptions) -> anyhow::Result<ExitCode> {
     let listener = TcpListener::bind(options.listen)
         .with_context(|| format!("listening on {}", options.listen))?;
-    let NullSinkOptions { work_ns, records_per_second, .. } = options;
-    let behaviour = Behaviour { work: Duration::from_nanos(work_ns), records_per_second };
+    let NullSinkOptions { work_ns, hold_us, records_per_second, .. } = options;
+    let (work, hold) = (Duration::from_nanos(work_ns), Duration::from_micros(hold_us));
+    let behaviour = Behaviour { work, hold, records_per_second };
     null_sink::run(&listener, behaviour)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -322,6 +354,13 @@ fn self_test(options: &SelftestOptions) -> anyhow::Result<ExitCode> {
         SelftestChoice::Statistics => SelfTest::Statistics,
         SelftestChoice::Limits => SelfTest::Limits,
         SelftestChoice::Ceiling => SelfTest::Ceiling,
+        SelftestChoice::Explain => SelfTest::Explain,
+    };
+    let peers = PeerOptions {
+        kafka_classpath: options.kafka_classpath.clone(),
+        kroxylicious: None,
+        java: options.java.clone(),
+        external: None,
     };
     let work = WorkDirectory::make(&options.out)?;
     let plan = self_test::Plan {
@@ -337,6 +376,8 @@ fn self_test(options: &SelftestOptions) -> anyhow::Result<ExitCode> {
             Err(error) if options.kafka_classpath.is_some() => return Err(error),
             Err(_) => None,
         },
+        bottlenecks: experiment_file::bottlenecks()?,
+        installations: installations(&peers)?,
     };
     let result = self_test::run(&plan, &mut Bar::new())?;
     answer(&result, &options.out, options.json)

@@ -1,6 +1,5 @@
 //! Runs that the generator limits by construction must be refused, and moderate ones must not.
 
-use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
@@ -9,12 +8,12 @@ use super::{Findings, Plan, shape};
 use crate::checks;
 use crate::error::Error;
 use crate::experiments::bench::{Bench, Named};
+use crate::experiments::hogs::hogs;
 use crate::ledger::Audit;
 use crate::result::Arm;
 use crate::schedule::Arrivals;
 use crate::self_test::{Cell, Table};
 use crate::statistics::float;
-use crate::systems::{Process, ProcessSpec, Ready};
 use crate::workload::{Pace, Workload};
 
 /// Runs of either kind.
@@ -22,9 +21,6 @@ const RUNS: u32 = 20;
 
 /// Processes that do nothing but take the processor, for each that the machine has.
 const HOGS_PER_PROCESSOR: usize = 6;
-
-/// Ends by itself some minutes after a lab that was killed and could not end it.
-const HOG: &str = "i=0; while [ $i -lt 200000000 ]; do i=$((i+1)); done";
 
 const WARMUP_MS: u64 = 500;
 const WINDOW_MS: u64 = 2_000;
@@ -83,6 +79,7 @@ pub(super) fn run(
 ) -> Result<(), Error> {
     let sink = Target::sink(plan, Duration::ZERO)?;
     let broker = Target::broker(plan)?;
+    let processors = thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let mut random = fastrand::Rng::with_seed(plan.seed);
     let mut rows = Vec::new();
     let mut refused = [0, 0];
@@ -91,7 +88,7 @@ pub(super) fn run(
         bench.step(&format!("Limited run {}: {}", number + 1, limit.words()));
         let workload = limit.workload(&mut random);
         let hogs = match limit {
-            Limit::Processors => hogs(plan)?,
+            Limit::Processors => hogs(processors * HOGS_PER_PROCESSOR, &plan.work_directory)?,
             Limit::Rate | Limit::Requests => Vec::new(),
         };
         let reasons = reasons(target, bench, findings, &workload)?;
@@ -167,19 +164,4 @@ fn row(limit: &str, target: &Target, workload: &Workload, reasons: &[String]) ->
         float(workload.record_bytes as u64).into(),
         if reasons.is_empty() { "not refused".into() } else { reasons.join("; ").into() },
     ]
-}
-
-/// Processes that leave the generator a small share of the processors; dropping them ends them.
-fn hogs(plan: &Plan) -> Result<Vec<Process>, Error> {
-    let processors = thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let spec = ProcessSpec {
-        role: "hog".into(),
-        program: PathBuf::from("/bin/sh"),
-        args: vec!["-c".into(), HOG.into()],
-        env: Vec::new(),
-        // Nobody waits for it.
-        ready: Ready::Tcp(([127, 0, 0, 1], 0).into()),
-    };
-    let launch = |_| Process::launch(&spec, &plan.work_directory);
-    (0..processors * HOGS_PER_PROCESSOR).map(launch).collect()
 }

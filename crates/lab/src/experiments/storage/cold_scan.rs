@@ -16,7 +16,7 @@ use crate::generator::{Scan, Scanned, scan, slot_ms};
 use crate::ledger::Audit;
 use crate::metric::Metric;
 use crate::objective::{Bound, Objective};
-use crate::run::RunRecord;
+use crate::run::{Requests, RunRecord};
 use crate::statistics::{float, median};
 use crate::systems::http_get;
 use crate::workload::{Pace, Workload};
@@ -212,6 +212,8 @@ fn scan_record(
         host: scanned.host,
         // The records were audited when they were produced.
         held_records: 0,
+        requests: Requests::default(),
+        evidence: None,
         audit: Audit::default(),
         workload,
     }

@@ -13,7 +13,7 @@ use crate::generator::slot_ms;
 use crate::ledger::Audit;
 use crate::metric::Metric;
 use crate::objective::{Bound, Objective};
-use crate::run::RunRecord;
+use crate::run::{Requests, RunRecord};
 use crate::statistics::{float, median};
 use crate::systems::http_get;
 use crate::workload::Workload;
@@ -160,6 +160,8 @@ pub(super) fn record(
         processes: vec![outcome.process],
         host: outcome.host,
         held_records: 0,
+        requests: Requests::default(),
+        evidence: None,
         audit: Audit::default(),
         workload,
     }

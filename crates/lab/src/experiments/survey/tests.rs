@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::report::sample;
-use crate::systems::SecurityFile;
 
 const FILE: &str = r#"{
     "question": "q", "hypothesis": "h", "systems": ["moldau", "kafka"], "rounds": 8,
@@ -147,11 +146,9 @@ fn the_short_form_halves_rounds_and_quarters_windows() {
 
 #[test]
 fn systems_that_are_not_there_are_left_out_with_the_reason() {
-    let system = |bootstrap: &str| SystemFile {
-        description: String::new(),
-        bootstrap: bootstrap.into(),
-        security: SecurityFile::default(),
-        processes: Vec::new(),
+    let system = |bootstrap: &str| -> SystemFile {
+        let text = serde_json::json!({ "description": "", "bootstrap": bootstrap });
+        serde_json::from_value(text).unwrap()
     };
     let names = ["external", "kafka"].map(str::to_string);
     let systems = [system("127.0.0.1:1"), system("${kafka}")];

@@ -11,6 +11,7 @@ use crate::generator::slots::Slots;
 use crate::generator::{Layout, Setup, nanos};
 use crate::histograms::Latencies;
 use crate::ledger::SentLedger;
+use crate::run::Requests;
 use crate::workload::Pace;
 
 pub(super) struct Book {
@@ -207,7 +208,12 @@ impl Book {
     }
 
     /// Everything booked; the book is empty afterwards.
-    pub(super) fn take_outcome(&mut self, shed: u64, requests: u64) -> Outcome {
+    pub(super) fn take_outcome(
+        &mut self,
+        shed: u64,
+        requests: u64,
+        in_window: Requests,
+    ) -> Outcome {
         Outcome {
             ledger: std::mem::replace(&mut self.ledger, SentLedger::new(0, 0)),
             latencies: std::mem::take(&mut self.latencies),
@@ -219,6 +225,7 @@ impl Book {
             produced_batches: self.produced_batches,
             acked_batches: self.acked_batches,
             requests,
+            in_window,
         }
     }
 }

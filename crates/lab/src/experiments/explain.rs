@@ -1,0 +1,107 @@
+//! What limits a load on a system? One run with evidence gives findings, and each is put to the
+//! test by the change that it names, in pairs of runs without and with it, until one is confirmed.
+
+mod changes;
+mod investigation;
+mod plants;
+mod signals;
+
+use std::path::PathBuf;
+
+use super::Progress;
+use super::bench::{Bench, Frame};
+use super::survey::Settings;
+use crate::checks;
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::explain::About;
+use crate::result::{Arm, Experiment, ExplainRecord, RunResult};
+use crate::systems::{Installations, SystemFile};
+use crate::workload::Workload;
+
+pub(super) use investigation::{Investigation, Subject};
+pub use plants::{Bottlenecks, Interference, Planted, PlantedSystem};
+
+/// Everything that an explanation needs to know.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Name of the system.
+    pub name: String,
+    /// The system.
+    pub system: SystemFile,
+    /// What is offered to it.
+    pub load: Settings,
+    /// What is to be explained; by the load if left out.
+    pub about: Option<About>,
+    /// What is there to start it from.
+    pub installations: Installations,
+    /// Version of the binary, for the report.
+    pub version: String,
+    /// Where the system keeps data and logs; must exist. The caller removes it.
+    pub work_directory: PathBuf,
+    /// Seed of payloads and statistics.
+    pub seed: u64,
+    /// Shorter and fewer runs.
+    pub quick: bool,
+}
+
+/// How long runs are, and how many pairs of them a finding is tested by.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Extent {
+    pub(super) warmup_ms: u64,
+    pub(super) window_ms: u64,
+    pub(super) pairs: u32,
+}
+
+const FULL: Extent = Extent { warmup_ms: 1_000, window_ms: 4_000, pairs: 4 };
+const QUICK: Extent = Extent { warmup_ms: 500, window_ms: 1_500, pairs: 3 };
+
+/// Runs the experiment.
+///
+/// # Errors
+/// [`Error::Plan`] where the system is not there or the load impossible, otherwise as
+/// [`super::overhead::run`].
+pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error> {
+    plan.system.check()?;
+    plan.load.check()?;
+    if let Some(reason) = plan.system.missing(&plan.installations) {
+        return Err(Error::Plan(format!("{}: {reason}", plan.name)));
+    }
+    if !plan.system.keeps_records {
+        return Err(Error::Plan(format!("{}: its records cannot be read back", plan.name)));
+    }
+    let extent = if plan.quick { QUICK } else { FULL };
+    let workload: Workload = plan.load.workload(extent.warmup_ms, extent.window_ms);
+    workload.check()?;
+    let subject = Subject {
+        name: plan.name.clone(),
+        file: plan.system.clone(),
+        installations: plan.installations.clone(),
+        directory: plan.work_directory.join("system"),
+        workload,
+        about: plan.about,
+        pairs: extent.pairs,
+        interference: None,
+    };
+    let mut bench = Bench::new(plan.seed, investigation::steps(&subject), progress);
+    let environment = Environment::inspect(&plan.version, &plan.work_directory);
+    let mut investigation = Investigation::begin(&mut bench, &subject)?;
+    let explanation = investigation.explain()?;
+    let (runs, changes) = investigation.end()?;
+    for run in runs {
+        bench.add(run);
+    }
+    let base = Arm::of(&plan.name, plan.system.description.trim());
+    let changed = changes.iter().map(|change| Arm::of(change, format!("the same with {change}")));
+    let record = ExplainRecord { system: plan.name.clone(), load: plan.load.named(), explanation };
+    bench.finish_with(
+        Frame {
+            experiment: Experiment::Explain(record),
+            quick: plan.quick,
+            environment,
+            arms: std::iter::once(base).chain(changed).collect(),
+            objectives: Vec::new(),
+        },
+        checks::of_limits,
+    )
+}

@@ -1,0 +1,165 @@
+//! Planted bottlenecks, each of which must be found, named, and confirmed by the change that it
+//! names.
+
+use super::{Findings, Plan};
+use crate::error::Error;
+use crate::experiments::bench::Bench;
+use crate::experiments::explain::{Extent, Investigation, Planted, Subject};
+use crate::explain::{Explanation, Outcome};
+use crate::ledger::Audit;
+use crate::result::Arm;
+use crate::self_test::{Cell, Table};
+
+const FULL: Extent = Extent { warmup_ms: 500, window_ms: 1_500, pairs: 3 };
+const QUICK: Extent = Extent { warmup_ms: 300, window_ms: 800, pairs: 2 };
+
+/// Share of the plants that must be found: eighteen of twenty.
+const RIGHT_PERCENT_MIN: usize = 90;
+
+pub(super) fn steps(plan: &Plan) -> u32 {
+    let plants = u32::try_from(plan.bottlenecks.plants.len()).unwrap_or(0);
+    plants * (2 + 2 * extent(plan).pairs)
+}
+
+pub(super) fn arms(plan: &Plan) -> Vec<Arm> {
+    let systems = &plan.bottlenecks.systems;
+    systems.iter().map(|(name, file)| Arm::of(name, file.description.trim())).collect()
+}
+
+fn extent(plan: &Plan) -> Extent {
+    if plan.quick { QUICK } else { FULL }
+}
+
+/// What came of a plant.
+enum Found {
+    Explained(Explanation),
+    /// It needs what is not there.
+    NotRun(String),
+}
+
+pub(super) fn run(
+    plan: &Plan,
+    bench: &mut Bench<'_>,
+    findings: &mut Findings,
+) -> Result<(), Error> {
+    let mut rows = Vec::new();
+    let (mut right, mut tried) = (0, 0);
+    let directory = plan.work_directory.join("plant");
+    for planted in &plan.bottlenecks.plants {
+        // What cannot be run is no success, and keeps no other plant from being tried.
+        let found = find(plan, planted, bench, findings)
+            .unwrap_or_else(|error| Found::NotRun(error.to_string()));
+        if directory.exists() {
+            // The next plant finds no data of this one.
+            std::fs::remove_dir_all(&directory)
+                .map_err(Error::machine(format!("removing {}", directory.display())))?;
+        }
+        tried += usize::from(matches!(found, Found::Explained(_)));
+        right += usize::from(is_right(planted, &found));
+        rows.push(row(planted, &found));
+    }
+    let all = plan.bottlenecks.plants.len();
+    let demanded = (all * RIGHT_PERCENT_MIN).div_ceil(100);
+    findings.promise(
+        "planted bottlenecks that are named and confirmed".into(),
+        right >= demanded,
+        match all - tried {
+            0 => format!("{right} of {all}"),
+            not_run => format!("{right} of {all}, {not_run} of which were not run"),
+        },
+        &format!(">= {demanded}"),
+    );
+    findings.record.tables.push(Table {
+        title: "What was planted and what was said".into(),
+        about: "Right is what names the planted cause and was confirmed by its change.".into(),
+        columns: [
+            "plant",
+            "cause",
+            "said",
+            "evidence",
+            "change",
+            "expected, x",
+            "found, x",
+            "right",
+        ]
+        .map(String::from)
+        .to_vec(),
+        rows,
+    });
+    Ok(())
+}
+
+fn find(
+    plan: &Plan,
+    planted: &Planted,
+    bench: &mut Bench<'_>,
+    findings: &mut Findings,
+) -> Result<Found, Error> {
+    let file = plan.bottlenecks.system(planted)?;
+    if let Some(reason) = file.missing(&plan.installations) {
+        return Ok(Found::NotRun(reason.into()));
+    }
+    let extent = extent(plan);
+    planted.load.check()?;
+    let subject = Subject {
+        name: planted.name.clone(),
+        file,
+        installations: plan.installations.clone(),
+        directory: plan.work_directory.join("plant"),
+        workload: planted.load.workload(extent.warmup_ms, extent.window_ms),
+        about: Some(planted.about),
+        pairs: extent.pairs,
+        interference: planted.interference,
+    };
+    subject.workload.check()?;
+    let mut investigation = Investigation::begin(bench, &subject)?;
+    let explanation = investigation.explain()?;
+    let (runs, _) = investigation.end()?;
+    let audits = runs.iter().map(|run| run.audit);
+    findings.audit = audits.fold(findings.audit, Audit::plus);
+    Ok(Found::Explained(explanation))
+}
+
+fn is_right(planted: &Planted, found: &Found) -> bool {
+    let Found::Explained(explanation) = found else { return false };
+    explanation.confirmed().is_some_and(|trial| trial.finding.cause == planted.cause)
+}
+
+fn row(planted: &Planted, found: &Found) -> Vec<Cell> {
+    let head = [Cell::from(planted.name.as_str()), planted.cause.words().into()];
+    let nothing = |words: &str| {
+        let mut cells = vec![Cell::from(words)];
+        cells.extend(["", "", "", ""].map(Cell::from));
+        cells
+    };
+    let mut cells = match found {
+        Found::NotRun(reason) => nothing(&format!("not run: {reason}")),
+        Found::Explained(explanation) => {
+            let trial = explanation.confirmed().or_else(|| explanation.trials.first());
+            match trial {
+                None => nothing("nothing"),
+                Some(trial) => {
+                    let said = trial.finding.cause.words();
+                    let (said, moved) = match &trial.outcome {
+                        Outcome::Confirmed(by) => (said.to_string(), (*by).into()),
+                        Outcome::Rejected(by) => (format!("{said}, rejected"), (*by).into()),
+                        Outcome::Untested(reason) => {
+                            (format!("{said}, not tested: {reason}"), Cell::from(""))
+                        }
+                    };
+                    vec![
+                        said.into(),
+                        trial.finding.says.clone().into(),
+                        trial.finding.change.words().into(),
+                        trial.finding.expected.into(),
+                        moved,
+                    ]
+                }
+            }
+        }
+    };
+    let right = if is_right(planted, found) { "yes" } else { "no" };
+    cells.splice(0..0, head);
+    cells.push(right.into());
+    cells
+}

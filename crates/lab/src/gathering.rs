@@ -1,0 +1,294 @@
+//! The thread that gathers evidence while a run goes on.
+//!
+//! It reads `/proc` and control groups at both ends of the window, and looks at states and sockets
+//! in between, which no counter tells. It never takes more than some percent of a processor for
+//! that.
+
+mod proc;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use proc::Thread;
+
+use crate::control_group::{ControlGroup, Periods};
+use crate::error::Error;
+use crate::evidence::{Evidence, Flushes, ProcessEvidence, THREADS_MAX, ThreadEvidence};
+use crate::generator::GENERATOR_ROLE;
+use crate::statistics::float;
+use crate::systems::http_get;
+
+/// Shortest pause between two looks, on average.
+const PAUSE_MIN: Duration = Duration::from_millis(10);
+
+/// Pauses are on average so many times as long as a look took, so that looking takes a thirtieth
+/// of a processor at most, however many threads there are.
+const PAUSE_TIMES: u32 = 30;
+
+/// Name of the thread, which is none of the generator's.
+const NAME: &str = "lab-evidence";
+
+/// What is to be looked at.
+#[derive(Clone, Debug)]
+pub(crate) struct Subjects {
+    /// Processes by role and id, those under test alone.
+    pub(crate) processes: Vec<(String, u32)>,
+    /// Where some of them may have a page of metrics, by process id.
+    pub(crate) metrics: Vec<(u32, SocketAddr)>,
+    /// Where clients connect first.
+    pub(crate) port: u16,
+}
+
+/// Evidence that is gathered from the first call of [`Gathering::edge`] to the second.
+pub(crate) struct Gathering {
+    subjects: Subjects,
+    done: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Evidence>>,
+}
+
+impl Gathering {
+    pub(crate) fn of(mut subjects: Subjects) -> Self {
+        subjects.processes.push((GENERATOR_ROLE.into(), std::process::id()));
+        Self { subjects, done: Arc::default(), thread: None }
+    }
+
+    /// Begins with the first call and ends with the second; neither waits for anything.
+    pub(crate) fn edge(&mut self) {
+        if self.thread.is_some() {
+            self.done.store(true, Ordering::Relaxed);
+            return;
+        }
+        let (subjects, done) = (self.subjects.clone(), Arc::clone(&self.done));
+        let gather = move || gather(&subjects, &done);
+        // Without a thread there is no evidence, which the end of the gathering says.
+        self.thread = thread::Builder::new().name(NAME.into()).spawn(gather).ok();
+    }
+
+    /// What was found.
+    ///
+    /// # Errors
+    /// [`Error::Plan`] when it was never begun.
+    pub(crate) fn finish(self) -> Result<Evidence, Error> {
+        self.done.store(true, Ordering::Relaxed);
+        let thread = self.thread.ok_or_else(|| Error::Plan("no evidence was gathered".into()))?;
+        thread.join().map_err(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+fn gather(subjects: &Subjects, done: &AtomicBool) -> Evidence {
+    let begun = Instant::now();
+    let before: Vec<Counters> = subjects.read();
+    let flushes_before = subjects.flushes();
+    // What comes again at an even pace must not be met at the same point of it.
+    let mut random = fastrand::Rng::new();
+    let mut looks = Looks::of(subjects.processes.len());
+    while !done.load(Ordering::Relaxed) {
+        let started = Instant::now();
+        looks.take(subjects);
+        let pause = (started.elapsed() * PAUSE_TIMES).max(PAUSE_MIN);
+        thread::sleep(pause.mul_f64(0.5 + random.f64()));
+    }
+    let after = subjects.read();
+    let elapsed_ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+    let flushes_after = subjects.flushes();
+    let mut processes: Vec<ProcessEvidence> = Vec::new();
+    for (at, ((role, pid), (before, after))) in
+        subjects.processes.iter().zip(before.iter().zip(&after)).enumerate()
+    {
+        let flushes = |of: &BTreeMap<u32, Flushes>| of.get(pid).copied();
+        processes.push(ProcessEvidence {
+            role: role.clone(),
+            stopped_share: looks.share(looks.stopped.get(at)),
+            disk_wait_share: looks.share(looks.waiting_for_disk.get(at)),
+            flushes: flushes(&flushes_before).zip(flushes(&flushes_after)).map(since),
+            ..after.since(before)
+        });
+    }
+    Evidence {
+        elapsed_ns,
+        processes,
+        runnable: looks.mean(looks.runnable),
+        unread_bytes: looks.mean(looks.unread_bytes),
+    }
+}
+
+fn since((before, after): (Flushes, Flushes)) -> Flushes {
+    Flushes {
+        count: after.count.saturating_sub(before.count),
+        ns: after.ns.saturating_sub(before.ns),
+    }
+}
+
+impl Subjects {
+    fn read(&self) -> Vec<Counters> {
+        self.processes.iter().map(|(_, pid)| Counters::read(*pid)).collect()
+    }
+
+    /// What processes with a page of metrics tell of their flushes.
+    fn flushes(&self) -> BTreeMap<u32, Flushes> {
+        let of = |(pid, address): &(u32, SocketAddr)| {
+            Some((*pid, parse_flushes(&http_get(*address, "/metrics")?)?))
+        };
+        self.metrics.iter().filter_map(of).collect()
+    }
+}
+
+/// The counters of the moldau broker.
+fn parse_flushes(page: &str) -> Option<Flushes> {
+    let value = |name: &str| {
+        let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '))?;
+        line.trim().parse().ok()
+    };
+    Some(Flushes {
+        count: value("moldau_journal_flushes_total")?,
+        ns: value("moldau_journal_flush_nanoseconds_total")?,
+    })
+}
+
+/// Counters of a process at one moment.
+struct Counters {
+    threads: BTreeMap<u32, Thread>,
+    written_bytes: u64,
+    group: Option<ControlGroup>,
+    periods: Periods,
+}
+
+impl Counters {
+    fn read(pid: u32) -> Self {
+        let group = ControlGroup::of(pid);
+        Self {
+            threads: proc::threads(pid),
+            written_bytes: proc::written_bytes(pid),
+            periods: group.as_ref().map(ControlGroup::periods).unwrap_or_default(),
+            group,
+        }
+    }
+
+    /// A thread that began in between counts from zero; one that ended tells nothing.
+    fn since(&self, before: &Self) -> ProcessEvidence {
+        let none = Thread::default();
+        let since = |(tid, now): (&u32, &Thread)| {
+            let then = before.threads.get(tid).unwrap_or(&none);
+            ThreadEvidence {
+                name: now.name.clone(),
+                cpu_ns: now.cpu_ns.saturating_sub(then.cpu_ns),
+                wait_ns: now.wait_ns.saturating_sub(then.wait_ns),
+            }
+        };
+        let mut threads: Vec<ThreadEvidence> =
+            self.threads.iter().map(since).filter(|thread| thread.name != NAME).collect();
+        threads.sort_by_key(|thread| std::cmp::Reverse(thread.cpu_ns));
+        let collectors = threads.iter().filter(|thread| proc::is_collector(&thread.name));
+        let garbage_collection_ns = collectors.map(|thread| thread.cpu_ns).max().unwrap_or(0);
+        threads.truncate(THREADS_MAX);
+        // A process that has changed its group meanwhile has no periods in common.
+        let same = self.group == before.group;
+        let periods = self.periods.all.saturating_sub(before.periods.all);
+        let throttled = self.periods.throttled.saturating_sub(before.periods.throttled);
+        ProcessEvidence {
+            threads,
+            garbage_collection_ns,
+            throttled_share: if same { float(throttled) / float(periods.max(1)) } else { 0.0 },
+            written_bytes: self.written_bytes.saturating_sub(before.written_bytes),
+            ..ProcessEvidence::default()
+        }
+    }
+}
+
+/// Sums over the looks in between.
+struct Looks {
+    count: u64,
+    stopped: Vec<u64>,
+    waiting_for_disk: Vec<u64>,
+    runnable: u64,
+    unread_bytes: u64,
+}
+
+impl Looks {
+    fn of(processes: usize) -> Self {
+        Self {
+            count: 0,
+            stopped: vec![0; processes],
+            waiting_for_disk: vec![0; processes],
+            runnable: 0,
+            unread_bytes: 0,
+        }
+    }
+
+    fn take(&mut self, subjects: &Subjects) {
+        self.count += 1;
+        // The thread that looks runs itself.
+        self.runnable += proc::runnable().saturating_sub(1);
+        self.unread_bytes += proc::unread_bytes(subjects.port);
+        let sums = self.stopped.iter_mut().zip(&mut self.waiting_for_disk);
+        for ((role, pid), (stopped, waiting)) in subjects.processes.iter().zip(sums) {
+            // The generator is neither stopped nor does it write.
+            if role == GENERATOR_ROLE {
+                continue;
+            }
+            *stopped += u64::from(proc::state(*pid, *pid) == Some('T'));
+            let mut states = proc::thread_ids(*pid).into_iter().map(|tid| proc::state(*pid, tid));
+            *waiting += u64::from(states.any(|state| state == Some('D')));
+        }
+    }
+
+    fn mean(&self, sum: u64) -> f64 {
+        float(sum) / float(self.count.max(1))
+    }
+
+    fn share(&self, sum: Option<&u64>) -> f64 {
+        self.mean(sum.copied().unwrap_or(0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_busy_thread_is_found_by_its_name() {
+        let me = ("test".to_string(), std::process::id());
+        let subjects = Subjects { processes: vec![me], metrics: Vec::new(), port: 1 };
+        let mut gathering = Gathering::of(subjects);
+        gathering.edge();
+        let stop = AtomicBool::new(false);
+        let busy = || {
+            while !stop.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+        };
+        let evidence = thread::scope(|scope| {
+            let spinning = thread::Builder::new().name("spinning".into()).spawn_scoped(scope, busy);
+            assert!(spinning.is_ok());
+            let cpu_ns = || {
+                let threads = proc::threads(std::process::id());
+                threads.into_values().find(|it| it.name == "spinning").map_or(0, |it| it.cpu_ns)
+            };
+            while cpu_ns() < 20_000_000 {
+                thread::yield_now();
+            }
+            gathering.edge();
+            let evidence = gathering.finish().unwrap();
+            stop.store(true, Ordering::Relaxed);
+            evidence
+        });
+        let [process, generator] = evidence.processes.as_slice() else { panic!("{evidence:?}") };
+        assert_eq!((process.role.as_str(), generator.role.as_str()), ("test", GENERATOR_ROLE));
+        let thread = process.threads.iter().find(|thread| thread.name == "spinning").unwrap();
+        assert!(thread.cpu_ns >= 20_000_000 && evidence.elapsed_ns >= thread.cpu_ns);
+        assert!(process.threads.iter().all(|thread| thread.name != NAME));
+        assert_eq!((process.garbage_collection_ns, process.flushes), (0, None));
+    }
+
+    #[test]
+    fn flushes_are_read_from_a_page_of_metrics() {
+        let page = "# HELP moldau_journal_flushes Flushes.\nmoldau_journal_flushes_total 7\n\
+                    moldau_journal_flush_nanoseconds_total 9000\n";
+        assert_eq!(parse_flushes(page), Some(Flushes { count: 7, ns: 9_000 }));
+        assert_eq!(parse_flushes("kafka_something 1\n"), None);
+    }
+}
