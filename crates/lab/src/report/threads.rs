@@ -27,8 +27,8 @@ fn answer(result: &RunResult, record: &ThreadsRecord, arm: &str) -> Option<Strin
     let ((topics, threads), rate) = best(result, record, arm)?;
     Some(format!(
         "On {arm} each topic more makes a message take {} ns longer ({} %), and {} ns more of the \
-         consumers' processor time ({} %), with 95 % intervals over all numbers of threads; most is \
-         read from {} on {}: {} records/s.",
+         consumers' processor time ({} %), with 95 % intervals over all numbers of threads; most \
+         is read from {} on {}: {} records/s.",
         interval(wall.ns),
         interval(wall.percent),
         interval(cpu.ns),
@@ -106,8 +106,8 @@ fn costs(result: &RunResult, record: &ThreadsRecord) -> Grid {
     Grid::of(
         "What another topic costs",
         &format!(
-            "Slope over {} of {} records of {} B in {} partitions each, for each message, with 95 % \
-             intervals over the rounds. Time is by the clock for all threads together; processor \
+            "Slope over {} of {} records of {} B in {} partitions each, for each message, with \
+             95 % intervals over the rounds. Time is by the clock for all threads together; processor \
              time is that of the consuming threads.",
             range(&record.topics, "topic"),
             thousands(record.records.into()),

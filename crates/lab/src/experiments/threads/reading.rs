@@ -44,8 +44,8 @@ struct Read {
     usage: ThreadUsage,
 }
 
-/// Reads topics from start to end. The partitions of all topics, topic after topic, are dealt out to
-/// the threads in even stretches, so that a thread that could have whole topics has them.
+/// Reads topics from start to end. The partitions of all topics, topic after topic, are dealt out
+/// to the threads in even stretches, so that a thread that could have whole topics has them.
 ///
 /// # Errors
 /// [`Error::Target`] when a record is missing or out of place, or the system fails.

@@ -62,7 +62,8 @@ fn load(result: &RunResult, record: &PartitionsRecord) -> Grid {
          record, one offered to each within a second. Filling: until there were 128 KB for each, \
          or for a minute at most. Throughput and processor time at full speed after that, \
          latencies from the intended time at the fixed rate. late: the generator itself was late, \
-         so there is no latency; behind: the system did not sustain the rate. KB are 1,024 bytes of record values.",
+         so there is no latency; behind: the system did not sustain the rate. KB are 1,024 bytes \
+         of record values.",
         &[
             "partitions",
             "system",

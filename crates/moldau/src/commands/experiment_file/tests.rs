@@ -119,7 +119,8 @@ fn a_system_that_nobody_knows_is_refused_with_the_nearest() {
         ),
         "test.yaml: systems: \"kafak\" is none of moldau, moldau-os, moldau-os-tls, \
          moldau-os-tls-ring, moldau-proxy, kafka, kafka-tls, kafka-3, kafka-3.9-kraft, \
-         kafka-3.9-zookeeper, kroxylicious, external; did you mean \"kafka\"?, nor a file that ends in .yaml"
+         kafka-3.9-zookeeper, kroxylicious, external; did you mean \"kafka\"?, nor a file that \
+         ends in .yaml"
     );
 }
 
