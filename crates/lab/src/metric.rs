@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::histograms::Summary;
+use crate::histograms::{HistogramRecord, Summary};
 use crate::punctuality::{has_latencies, is_bunched, is_scheduled, latencies_are_withheld};
 use crate::run::RunRecord;
 use crate::statistics::{PairedEffect, differences, float, log_ratios, median, paired_effect};
@@ -12,12 +12,14 @@ use crate::statistics::{PairedEffect, differences, float, log_ratios, median, pa
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "each is named by what `label` says")]
 pub enum Metric {
+    ResponseMean,
     ResponseP50,
     ResponseP99,
     ResponseP999,
     ServiceP50,
     ServiceP99,
     ServiceP999,
+    EndToEndMean,
     EndToEndP50,
     EndToEndP99,
     EndToEndP999,
@@ -73,8 +75,8 @@ impl Unit {
 }
 
 impl Metric {
-    /// Those of tables, in their order. The others are for claims: what a closed loop makes of
-    /// latency, what a codec does, and faults, of which checks allow none.
+    /// Those of tables, in their order. The others are for claims: means of latencies, what a closed
+    /// loop makes of them, what a codec does, and faults, of which checks allow none.
     pub const ALL: [Self; 15] = [
         Self::ResponseP50,
         Self::ResponseP99,
@@ -97,12 +99,14 @@ impl Metric {
     #[must_use]
     pub fn label(self) -> &'static str {
         match self {
+            Self::ResponseMean => "publish mean",
             Self::ResponseP50 => "publish p50",
             Self::ResponseP99 => "publish p99",
             Self::ResponseP999 => "publish p99.9",
             Self::ServiceP50 => "send to acknowledgement p50",
             Self::ServiceP99 => "send to acknowledgement p99",
             Self::ServiceP999 => "send to acknowledgement p99.9",
+            Self::EndToEndMean => "end-to-end mean",
             Self::EndToEndP50 => "end-to-end p50",
             Self::EndToEndP99 => "end-to-end p99",
             Self::EndToEndP999 => "end-to-end p99.9",
@@ -124,12 +128,14 @@ impl Metric {
     #[must_use]
     pub fn unit(self) -> Unit {
         match self {
-            Self::ResponseP50
+            Self::ResponseMean
+            | Self::ResponseP50
             | Self::ResponseP99
             | Self::ResponseP999
             | Self::ServiceP50
             | Self::ServiceP99
             | Self::ServiceP999
+            | Self::EndToEndMean
             | Self::EndToEndP50
             | Self::EndToEndP99
             | Self::EndToEndP999 => Unit::Milliseconds,
@@ -154,12 +160,14 @@ impl Metric {
         // At a fixed rate the intended time counts, not that of sending.
         let service = latency.filter(|_| !is_scheduled(run)).map(|l| &l.service.summary);
         match self {
+            Self::ResponseMean => mean(latency.map(|it| &it.response)),
             Self::ResponseP50 => milliseconds(response, |s| s.p50_ns),
             Self::ResponseP99 => milliseconds(response, |s| s.p99_ns),
             Self::ResponseP999 => milliseconds(response, |s| s.p999_ns),
             Self::ServiceP50 => milliseconds(service, |s| s.p50_ns),
             Self::ServiceP99 => milliseconds(service, |s| s.p99_ns),
             Self::ServiceP999 => milliseconds(service, |s| s.p999_ns),
+            Self::EndToEndMean => mean(latency.map(|it| &it.end_to_end)),
             Self::EndToEndP50 => milliseconds(end_to_end, |s| s.p50_ns),
             Self::EndToEndP99 => milliseconds(end_to_end, |s| s.p99_ns),
             Self::EndToEndP999 => milliseconds(end_to_end, |s| s.p999_ns),
@@ -302,6 +310,12 @@ fn milliseconds(summary: Option<&Summary>, figure: impl Fn(&Summary) -> u64) -> 
     summary.filter(|summary| summary.count > 0).map(|summary| float(figure(summary)) / 1e6)
 }
 
+/// The mean of a latency, ms.
+fn mean(histogram: Option<&HistogramRecord>) -> Option<f64> {
+    let durations = histogram?.durations().ok()?;
+    (durations.count() > 0).then(|| durations.mean_ns() / 1e6)
+}
+
 fn per_second(run: &RunRecord, amount: f64) -> Option<f64> {
     (amount > 0.0 && run.window_ns > 0).then(|| amount / (float(run.window_ns) / 1e9))
 }
@@ -338,6 +352,9 @@ mod tests {
         assert!(near(Metric::ProxyCpu.of(run), 260.0 / (240_000.0 / 1_024.0)));
         let response = run.latency.as_ref().unwrap().response.summary;
         assert!(near(Metric::ResponseP99.of(run), float(response.p99_ns) / 1e6));
+        // End to end takes 90 us more, whatever else.
+        let means = [Metric::ResponseMean, Metric::EndToEndMean].map(|it| it.of(run).unwrap());
+        assert!((means[1] - means[0] - 0.09).abs() < 0.01, "{means:?}");
     }
 
     #[test]

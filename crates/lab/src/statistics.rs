@@ -11,12 +11,14 @@
 pub mod change_points;
 mod distributions;
 pub mod least_squares;
+mod ranks;
 pub mod scalability;
 mod unpaired;
 
 use serde::{Deserialize, Serialize};
 
 pub use distributions::{normal_cdf, student_t_quantile};
+pub use ranks::mann_whitney;
 pub use unpaired::{UnpairedEffect, unpaired_effect};
 
 /// Fewest pairs that give an interval.

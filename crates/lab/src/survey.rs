@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::metric::Metric;
 use crate::run::RunRecord;
 use crate::statistics::{Interval, paired_effect};
+use crate::totals::PublishedTotal;
 
 /// What a survey is, for its report.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -26,6 +27,9 @@ pub struct SurveyRecord {
     pub cells: Vec<Cell>,
     /// What was claimed.
     pub claims: Vec<Claim>,
+    /// What was published of loads over many topics, whose totals are audited.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub totals: Vec<PublishedTotal>,
     /// What else is to be said of the source.
     pub remarks: Vec<String>,
     /// Systems that were not there.
@@ -167,6 +171,12 @@ pub struct Finding {
 }
 
 impl Claim {
+    /// The loads that it compares.
+    pub fn loads(&self) -> impl Iterator<Item = &str> {
+        let contrasts = std::iter::once(&self.measured).chain(&self.isolated);
+        contrasts.flat_map(|it| std::iter::once(&it.of).chain(&it.over)).map(String::as_str)
+    }
+
     /// What the claim came to on each of `systems` that it is tested on.
     #[must_use]
     pub fn findings(&self, runs: &[RunRecord], systems: &[&str], seed: u64) -> Vec<Finding> {

@@ -24,7 +24,8 @@ impl Running {
         name: &str,
         file: &SystemFile,
     ) -> Result<Self, Error> {
-        let directory = work_directory.join(name);
+        // A name may be a path, which would be that of another directory.
+        let directory = work_directory.join(name.replace('/', "-"));
         std::fs::create_dir_all(&directory)
             .map_err(Error::machine(format!("making {}", directory.display())))?;
         let system = file.start(installations, &directory)?;

@@ -4,9 +4,11 @@
 //! A round runs every load on every system once, forwards and backwards in turn, each on a topic of
 //! its own whose records are all read back. The format is described in `docs/experiments.md`.
 
+mod settings;
+
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::Progress;
 use super::bench::{Bench, Frame};
@@ -22,11 +24,13 @@ use crate::profile::Profiler;
 use crate::punctuality::foreign_share;
 use crate::result::{Arm, Experiment, RunResult};
 use crate::run::RunRecord;
-use crate::schedule::Arrivals;
 use crate::statistics::median;
-use crate::survey::{Cell, Claim, Contrast, Setting, Source, SurveyRecord};
+use crate::survey::{Cell, Claim, LeftOut, Setting, Source, SurveyRecord};
 use crate::systems::{Installations, SystemFile};
-use crate::workload::{Acks, Codec, Pace, Tuning, Workload};
+use crate::totals::PublishedTotal;
+use crate::workload::{Codec, Workload};
+
+pub use settings::Settings;
 
 /// Most systems: each runs all the while.
 const SYSTEMS_MAX: usize = 8;
@@ -77,6 +81,9 @@ pub struct SurveyFile {
     /// What was published.
     #[serde(default)]
     pub claims: Vec<Claim>,
+    /// What was published of loads over many topics, whose totals are audited.
+    #[serde(default)]
+    pub totals: Vec<PublishedTotal>,
     /// What else is to be said of the source, a sentence each.
     #[serde(default)]
     pub remarks: Vec<String>,
@@ -91,6 +98,9 @@ pub struct Scenario {
     /// How it differs from what all loads have in common.
     #[serde(default)]
     pub load: Settings,
+    /// Whether the short form measures it, and what differs from it.
+    #[serde(default = "yes")]
+    pub quick: bool,
 }
 
 /// One setting at several values.
@@ -101,63 +111,13 @@ pub struct Factor {
     pub from: String,
     /// The values, each as the one setting that differs.
     pub levels: Vec<Settings>,
+    /// Whether the short form measures them.
+    #[serde(default = "yes")]
+    pub quick: bool,
 }
 
-/// Settings of a load; those that are left out are as elsewhere.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Settings {
-    /// Records per second at fixed intended times.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub records_per_second: Option<u64>,
-    /// Records on their way at once, each followed by the next when its answer comes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub outstanding: Option<u32>,
-    /// Size of a record's value.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub record_bytes: Option<usize>,
-    /// What values hold.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub payload: Option<Filler>,
-    /// Topics, over which records are spread one by one; the rate is that of all.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub topics: Option<u16>,
-    /// Partitions of each topic.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub partitions: Option<u16>,
-    /// Producers of each topic, each over a connection of its own.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub producers: Option<u16>,
-    /// A producer's largest batch.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub batch_bytes: Option<usize>,
-    /// How long a producer's batch may wait for more, microseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub linger_us: Option<u64>,
-    /// Codec of the batches.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub compression: Option<Codec>,
-    /// When the system answers.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub acks: Option<Acks>,
-    /// Requests that each producer may have on their way to a broker at once.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub in_flight_max: Option<u16>,
-    /// Consumers that read meanwhile, each everything, with a connection for each topic.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub consumers: Option<u16>,
-    /// Bytes that end the wait of a fetch of theirs.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub fetch_min_bytes: Option<u32>,
-    /// How long such a wait may take, ms.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub fetch_max_wait_ms: Option<u32>,
-    /// Time before the measured window, ms; that of the survey if it is left out.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub warmup_ms: Option<u64>,
-    /// The measured window, ms; that of the survey if it is left out.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub window_ms: Option<u64>,
+fn yes() -> bool {
+    true
 }
 
 /// Everything that a run of a survey needs to know.
@@ -185,6 +145,8 @@ pub struct Plan {
 struct Load {
     cell: Cell,
     settings: Settings,
+    /// Whether the short form measures it.
+    quick: bool,
 }
 
 impl SurveyFile {
@@ -212,7 +174,10 @@ impl SurveyFile {
             }
         }
         self.claims.iter().try_for_each(|claim| check_claim(claim, &names, &systems))?;
-        for Load { cell, settings } in &loads {
+        if let Some(unknown) = self.totals.iter().find(|it| !names.contains(&it.load.as_str())) {
+            return refuse(format!("totals: {:?} is none of the loads", unknown.load));
+        }
+        for Load { cell, settings, .. } in &loads {
             let named = |error: Error| Error::Plan(format!("load {:?}: {error}", cell.name));
             settings
                 .check()
@@ -224,7 +189,7 @@ impl SurveyFile {
 
     /// One setting at a time: that is what a factor is.
     fn check_factor(&self, factor: &Factor) -> Result<(), Error> {
-        let Factor { from, levels } = factor;
+        let Factor { from, levels, .. } = factor;
         let Some(scenario) = self.scenarios.iter().find(|scenario| scenario.name == *from) else {
             let names = self.scenarios.iter().map(|scenario| format!("{:?}", scenario.name));
             let names: Vec<String> = names.collect();
@@ -263,13 +228,13 @@ impl SurveyFile {
     /// The loads in the order of tables: each scenario, then what differs from it.
     fn loads(&self) -> Vec<Load> {
         let mut loads = Vec::new();
-        for Scenario { name, load } in &self.scenarios {
+        for Scenario { name, load, quick } in &self.scenarios {
             let settings = load.over(&self.load);
             let cell = Cell { name: name.clone(), settings: load.named(), from: None };
-            loads.push(Load { cell, settings: settings.clone() });
-            let levels =
-                self.factors.iter().filter(|it| it.from == *name).flat_map(|it| &it.levels);
-            for level in levels {
+            loads.push(Load { cell, settings: settings.clone(), quick: *quick });
+            let factors = self.factors.iter().filter(|factor| factor.from == *name);
+            let levels = factors.flat_map(|it| it.levels.iter().map(|level| (level, it.quick)));
+            for (level, is_quick) in levels {
                 let named = level.named();
                 let words = named.iter().map(|Setting { key, value }| format!("{key} {value}"));
                 let change = words.collect::<Vec<_>>().join(", ");
@@ -278,7 +243,8 @@ impl SurveyFile {
                     settings: named,
                     from: Some(name.clone()),
                 };
-                loads.push(Load { cell, settings: level.over(&settings) });
+                let settings = level.over(&settings);
+                loads.push(Load { cell, settings, quick: *quick && is_quick });
             }
         }
         loads
@@ -293,98 +259,15 @@ impl SurveyFile {
     }
 }
 
-impl Settings {
-    /// These settings, and those of `base` where there is none. How fast records come is one
-    /// setting by two names.
-    fn over(&self, base: &Self) -> Self {
-        let has_pace = self.records_per_second.is_some() || self.outstanding.is_some();
-        let pace = if has_pace { self } else { base };
-        Self {
-            records_per_second: pace.records_per_second,
-            outstanding: pace.outstanding,
-            record_bytes: self.record_bytes.or(base.record_bytes),
-            payload: self.payload.or(base.payload),
-            topics: self.topics.or(base.topics),
-            partitions: self.partitions.or(base.partitions),
-            producers: self.producers.or(base.producers),
-            batch_bytes: self.batch_bytes.or(base.batch_bytes),
-            linger_us: self.linger_us.or(base.linger_us),
-            compression: self.compression.or(base.compression),
-            acks: self.acks.or(base.acks),
-            in_flight_max: self.in_flight_max.or(base.in_flight_max),
-            consumers: self.consumers.or(base.consumers),
-            fetch_min_bytes: self.fetch_min_bytes.or(base.fetch_min_bytes),
-            fetch_max_wait_ms: self.fetch_max_wait_ms.or(base.fetch_max_wait_ms),
-            warmup_ms: self.warmup_ms.or(base.warmup_ms),
-            window_ms: self.window_ms.or(base.window_ms),
-        }
-    }
-
-    pub(super) fn check(&self) -> Result<(), Error> {
-        if self.records_per_second.is_some() && self.outstanding.is_some() {
-            return refuse("records_per_second and outstanding exclude each other".into());
-        }
-        Ok(())
-    }
-
-    /// The settings that are there, by their keys.
-    pub(super) fn named(&self) -> Vec<Setting> {
-        let value = serde_json::to_value(self).expect("numbers and words have a JSON form");
-        let entries = value.as_object().into_iter().flatten();
-        let named = entries.map(|(key, value)| {
-            let value = value.as_str().map_or_else(|| value.to_string(), str::to_string);
-            Setting { key: key.clone(), value }
-        });
-        named.collect()
-    }
-
-    /// The load, with Kafka's own defaults for what is said nowhere.
-    pub(super) fn workload(&self, warmup_ms: u64, window_ms: u64) -> Workload {
-        let consumers = self.consumers.unwrap_or(0);
-        let usual = Tuning::default();
-        Workload {
-            pace: match (self.records_per_second, self.outstanding) {
-                (Some(per_second), _) => {
-                    Pace::Scheduled { per_second, arrivals: Arrivals::Constant }
-                }
-                (None, Some(outstanding)) => Pace::Closed { outstanding },
-                (None, None) => Pace::Unpaced,
-            },
-            record_bytes: self.record_bytes.unwrap_or(1024),
-            filler: self.payload.unwrap_or(Filler::Text),
-            partitions: self.partitions.unwrap_or(1),
-            producers: self.producers.unwrap_or(1),
-            batch_bytes: self.batch_bytes.unwrap_or(16 * 1024),
-            linger_us: self.linger_us.unwrap_or(0),
-            consume: consumers > 0,
-            tails: consumers.saturating_sub(1),
-            warmup_ms,
-            window_ms,
-            tuning: Tuning {
-                compression: self.compression.unwrap_or(usual.compression),
-                acks: self.acks.unwrap_or(usual.acks),
-                in_flight_max: self.in_flight_max.unwrap_or(usual.in_flight_max),
-                buffer_bytes: usual.buffer_bytes,
-                topics: self.topics.unwrap_or(usual.topics),
-                fetch_min_bytes: self.fetch_min_bytes.unwrap_or(usual.fetch_min_bytes),
-                fetch_max_wait_ms: self.fetch_max_wait_ms.unwrap_or(usual.fetch_max_wait_ms),
-            },
-        }
-    }
-}
-
 fn check_claim(claim: &Claim, cells: &[&str], systems: &[&str]) -> Result<(), Error> {
     let says = &claim.says;
-    let is_in = |name: &String, all: &[&str]| all.contains(&name.as_str());
-    for Contrast { of, over } in std::iter::once(&claim.measured).chain(&claim.isolated) {
-        if let Some(unknown) = std::iter::once(of).chain(over).find(|name| !is_in(name, cells)) {
-            let cells = cells.join("; ");
-            return refuse(format!(
-                "claim {says:?}: {unknown:?} is none of the loads, which are: {cells}"
-            ));
-        }
+    if let Some(unknown) = claim.loads().find(|name| !cells.contains(name)) {
+        let cells = cells.join("; ");
+        return refuse(format!(
+            "claim {says:?}: {unknown:?} is none of the loads, which are: {cells}"
+        ));
     }
-    if let Some(unknown) = claim.systems.iter().find(|name| !is_in(name, systems)) {
+    if let Some(unknown) = claim.systems.iter().find(|name| !systems.contains(&name.as_str())) {
         return refuse(format!("claim {says:?}: {unknown:?} is none of the systems"));
     }
     match (claim.holds.at_least, claim.holds.at_most) {
@@ -420,7 +303,8 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
     let file = &plan.file;
     file.check()?;
     let (there, left_out) = split(&file.systems, &plan.systems, &plan.installations)?;
-    let loads = file.loads();
+    let mut loads = file.loads();
+    loads.retain(|load| load.quick || !plan.quick);
     let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
     let scenarios: Vec<&Load> = loads.iter().filter(|load| load.cell.from.is_none()).collect();
     let of_each = 1 + count(scenarios.len()) + plan.rounds() * count(loads.len());
@@ -449,6 +333,7 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
     for round in 0..plan.rounds() {
         run_round(&mut bench, &mut running, &cases, round)?;
     }
+    add_rounds(&mut bench, &mut running, &cases, plan.rounds())?;
     for case in &cases {
         let paths = running.iter().map(|system| &system.path);
         bench.profile(plan.profiler.as_ref(), paths, case, &plan.work_directory)?;
@@ -464,35 +349,64 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
     for check in left_out.iter().map(absence).chain(own) {
         bench.note(check);
     }
-    let record = SurveyRecord {
-        question: file.question.trim().into(),
-        hypothesis: file.hypothesis.trim().into(),
-        source: file.source.clone(),
-        cells,
-        claims: file.claims.clone(),
-        remarks: file.remarks.clone(),
-        left_out,
-    };
     bench.finish_with(
         Frame {
-            experiment: Experiment::Survey(record),
+            experiment: Experiment::Survey(record(file, cells, left_out)),
             quick: plan.quick,
             environment,
             arms: there.iter().map(|(name, it)| Arm::of(name, it.description.trim())).collect(),
             objectives: Vec::new(),
         },
-        checks::all,
+        checks::of_arms,
     )
 }
 
-/// Every load on every system, forwards in even rounds and backwards in odd ones.
-fn run_round(
+/// What the survey is, for its report. The short form leaves loads out, and with them what is claimed
+/// of them.
+fn record(file: &SurveyFile, cells: Vec<Cell>, left_out: Vec<LeftOut>) -> SurveyRecord {
+    let is_measured = |name: &str| cells.iter().any(|cell| cell.name == name);
+    let claims = file.claims.iter().filter(|claim| claim.loads().all(is_measured));
+    let totals = file.totals.iter().filter(|total| is_measured(&total.load));
+    SurveyRecord {
+        question: file.question.trim().into(),
+        hypothesis: file.hypothesis.trim().into(),
+        source: file.source.clone(),
+        claims: claims.cloned().collect(),
+        totals: totals.cloned().collect(),
+        cells,
+        remarks: file.remarks.clone(),
+        left_out,
+    }
+}
+
+/// Goes on with the loads in which a system has no latencies in some rounds, since the generator was
+/// late: up to as many rounds again, as experiment files do.
+fn add_rounds(
     bench: &mut Bench<'_>,
     running: &mut [Running],
     cases: &[Case],
+    rounds: u32,
+) -> Result<(), Error> {
+    for round in rounds..rounds.saturating_mul(2) {
+        let lacks = |case: &&Case| bench.lacks_latencies(&case.name, rounds);
+        let lacking: Vec<&Case> = cases.iter().filter(lacks).collect();
+        if lacking.is_empty() {
+            break;
+        }
+        bench.expect_steps(lacking.len() * running.len());
+        run_round(bench, running, lacking, round)?;
+    }
+    Ok(())
+}
+
+/// Every load on every system, forwards in even rounds and backwards in odd ones.
+fn run_round<'a>(
+    bench: &mut Bench<'_>,
+    running: &mut [Running],
+    cases: impl IntoIterator<Item = &'a Case>,
     round: u32,
 ) -> Result<(), Error> {
-    let places = cases.iter().flat_map(|case| (0..running.len()).map(move |at| (case, at)));
+    let places = cases.into_iter().flat_map(|case| (0..running.len()).map(move |at| (case, at)));
     let mut order: Vec<(&Case, usize)> = places.collect();
     if !round.is_multiple_of(2) {
         order.reverse();

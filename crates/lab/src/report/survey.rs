@@ -2,6 +2,10 @@
 //! every system, one setting at a time beside what was published.
 
 mod drawing;
+mod proxies;
+mod repeats;
+mod sweeps;
+mod totals;
 
 use super::figure::number;
 use super::grid::Grid;
@@ -9,6 +13,7 @@ use super::html::escape;
 use super::table::NONE;
 use crate::checks::Verdict;
 use crate::metric::{Metric, Unit};
+use crate::punctuality::is_scheduled;
 use crate::result::{RunRecord, RunResult};
 use crate::statistics::{float, median};
 use crate::survey::{Cell, Claim, Contrast, Estimate, Finding, Outcome, SurveyRecord};
@@ -52,7 +57,19 @@ fn answers(result: &RunResult, record: &SurveyRecord) -> Vec<String> {
         return Vec::new();
     }
     let claims = record.claims.iter().map(|claim| answer(result, record, claim));
-    claims.chain(systems(result).iter().filter_map(|it| recommendation(result, it))).collect()
+    claims.chain(findings_beside(result, record)).collect()
+}
+
+/// What is found beside the claims: totals of others, sizing, and which load is best for what.
+fn findings_beside(result: &RunResult, record: &SurveyRecord) -> Vec<String> {
+    let mut found = totals::sentences(result, record);
+    found.extend(proxies::sizing(result));
+    // Where each load has a rate, none is best for throughput.
+    let is_free = |run: &RunRecord| !is_scheduled(run);
+    if result.runs.iter().any(is_free) {
+        found.extend(systems(result).iter().filter_map(|it| recommendation(result, it)));
+    }
+    found
 }
 
 /// The statement, what became of it, and the figures.
@@ -165,10 +182,13 @@ fn recommendation(result: &RunResult, system: &str) -> Option<String> {
 /// The tables.
 pub(super) fn grids(result: &RunResult, record: &SurveyRecord) -> Vec<Grid> {
     let mut grids = vec![claims(result, record)];
+    grids.extend(totals::grids(result, record));
+    grids.extend([proxies::added(result, record), proxies::coefficients(result)]);
     let systems = systems(result);
     grids.extend(systems.iter().map(|system| matrix(result, system)));
     grids.push(one_at_a_time(result, record, &systems));
     grids.extend(systems.iter().map(|system| scaling(result, record, system)));
+    grids.extend([sweeps::law(result, record), repeats::grid(result)]);
     grids.into_iter().filter(|grid| !grid.rows.is_empty()).collect()
 }
 
@@ -374,10 +394,8 @@ pub(super) fn html(result: &RunResult, record: &SurveyRecord) -> String {
             escape(&claim.at)
         );
     }
-    for system in systems(result).into_iter().filter(|_| holds(result)) {
-        if let Some(text) = recommendation(result, system) {
-            html += &format!("<div class=\"card\"><p>{}</p></div>", escape(&text));
-        }
+    for text in findings_beside(result, record).into_iter().filter(|_| holds(result)) {
+        html += &format!("<div class=\"card\"><p>{}</p></div>", escape(&text));
     }
     html += &format!("<p class=\"about\">Expected: {}</p>", escape(&record.hypothesis));
     if let Some(source) = &record.source {
@@ -403,6 +421,9 @@ pub(super) fn html(result: &RunResult, record: &SurveyRecord) -> String {
         if let Some(svg) = draw(result, record) {
             html += &format!("<div class=\"card\"><h3>{title}</h3>{svg}</div>");
         }
+    }
+    for (title, svg) in sweeps::charts(result, record) {
+        html += &format!("<div class=\"card\"><h3>{}</h3>{svg}</div>", escape(&title));
     }
     html.extend(grids(result, record).iter().map(Grid::html));
     html

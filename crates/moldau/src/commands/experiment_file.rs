@@ -17,18 +17,24 @@ use crate::config::{self, Sources, nearest};
 const DIRECTORY: &str = "experiments";
 
 /// Published experiments, by the names under which they can be asked for.
-const SOURCES: [(&str, &str); 2] = [
+const SOURCES: [(&str, &str); 3] = [
     ("sources/chronik", include_str!("../../../../experiments/sources/chronik.yaml")),
     ("sources/karafka", include_str!("../../../../experiments/sources/karafka.yaml")),
+    ("sources/kroxylicious", include_str!("../../../../experiments/sources/kroxylicious.yaml")),
 ];
 
 /// Systems by the names under which surveys can ask for them.
-const SYSTEMS: [(&str, &str); 12] = [
+const SYSTEMS: [(&str, &str); 16] = [
     ("moldau", include_str!("../../../../experiments/systems/moldau.yaml")),
     ("moldau-os", include_str!("../../../../experiments/systems/moldau-os.yaml")),
     ("moldau-os-tls", include_str!("../../../../experiments/systems/moldau-os-tls.yaml")),
     ("moldau-os-tls-ring", include_str!("../../../../experiments/systems/moldau-os-tls-ring.yaml")),
     ("moldau-proxy", include_str!("../../../../experiments/systems/moldau-proxy.yaml")),
+    ("moldau-os-proxy", include_str!("../../../../experiments/systems/moldau-os-proxy.yaml")),
+    (
+        "moldau-os-proxy-encryption",
+        include_str!("../../../../experiments/systems/moldau-os-proxy-encryption.yaml"),
+    ),
     ("kafka", include_str!("../../../../experiments/systems/kafka.yaml")),
     ("kafka-tls", include_str!("../../../../experiments/systems/kafka-tls.yaml")),
     ("kafka-3", include_str!("../../../../experiments/systems/kafka-3.yaml")),
@@ -38,6 +44,11 @@ const SYSTEMS: [(&str, &str); 12] = [
         include_str!("../../../../experiments/systems/kafka-3.9-zookeeper.yaml"),
     ),
     ("kroxylicious", include_str!("../../../../experiments/systems/kroxylicious.yaml")),
+    ("kafka-kroxylicious", include_str!("../../../../experiments/systems/kafka-kroxylicious.yaml")),
+    (
+        "kafka-kroxylicious-encryption",
+        include_str!("../../../../experiments/systems/kafka-kroxylicious-encryption.yaml"),
+    ),
     ("external", include_str!("../../../../experiments/systems/external.yaml")),
 ];
 

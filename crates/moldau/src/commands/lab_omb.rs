@@ -53,7 +53,7 @@ pub(super) fn read(options: &OmbOptions) -> anyhow::Result<Translation> {
 pub(super) fn described(translation: &Translation) -> String {
     let Translation { survey, external, .. } = translation;
     let mut text = String::new();
-    for Scenario { name, load } in &survey.scenarios {
+    for Scenario { name, load, .. } in &survey.scenarios {
         let rate = load
             .records_per_second
             .map_or("full speed".into(), |rate| format!("{rate} records/s of all topics together"));
@@ -120,7 +120,7 @@ fn translate(
                 _ => format!("{name}, {}", unique(driver_stem, &driver.name, names)),
             };
             let load = joined(workload, driver).map_err(|reason| anyhow!("{name}: {reason}"))?;
-            scenarios.push(Scenario { name, load });
+            scenarios.push(Scenario { name, load, quick: true });
             workload.remarks.iter().chain(&driver.remarks).for_each(|text| remark(text));
         }
     }
@@ -156,6 +156,7 @@ fn translate(
         scenarios,
         factors: Vec::new(),
         claims: Vec::new(),
+        totals: Vec::new(),
         remarks,
     };
     survey.check()?;

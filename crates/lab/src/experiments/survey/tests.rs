@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::report::sample;
+use crate::workload::{Acks, Pace, Tuning};
 
 const FILE: &str = r#"{
     "question": "q", "hypothesis": "h", "systems": ["moldau", "kafka"], "rounds": 8,
@@ -125,6 +126,40 @@ fn a_survey_that_cannot_be_measured_is_refused() {
         file.factors.push(again);
     };
     assert!(refused(twice).contains("\"many, compression snappy\" is there twice"));
+}
+
+#[test]
+fn a_rate_of_each_producer_grows_with_producers_and_topics() {
+    let each = level(r#"{"records_per_second_each": 50, "producers": 4, "topics": 3}"#);
+    let per_second = |settings: &Settings| match settings.workload(0, 1).pace {
+        Pace::Scheduled { per_second, .. } => per_second,
+        pace => panic!("{pace:?}"),
+    };
+    assert_eq!(per_second(&each), 600);
+    let rate = level(r#"{"records_per_second": 70}"#).over(&each);
+    assert_eq!((rate.check().is_ok(), per_second(&rate)), (true, 70));
+}
+
+#[test]
+fn the_short_form_leaves_out_what_says_so() {
+    let mut file = file();
+    file.factors[0].quick = false;
+    let kept = |file: &SurveyFile| -> Vec<String> {
+        let kept = file.loads().into_iter().filter(|load| load.quick);
+        kept.map(|load| load.cell.name).collect()
+    };
+    assert_eq!(kept(&file), ["one", "many", "many, compression snappy"]);
+    file.scenarios[1].quick = false;
+    assert_eq!(kept(&file), ["one"]);
+    let total = PublishedTotal {
+        load: "ten".into(),
+        at: String::new(),
+        records_per_second: 1.0,
+        end_to_end_mean_ms: 1.0,
+        end_to_end_p99_ms: 1.0,
+        proxy_cpu: None,
+    };
+    assert!(refused(|file| file.totals = vec![total]).contains("totals: \"ten\" is none"));
 }
 
 #[test]

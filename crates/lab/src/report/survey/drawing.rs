@@ -140,8 +140,8 @@ impl Row {
     }
 }
 
-/// An axis over the drawing's middle column.
-struct Axis {
+/// An axis, in most drawings over the middle column.
+pub(super) struct Axis {
     low: f64,
     high: f64,
     is_logarithmic: bool,
@@ -150,7 +150,7 @@ struct Axis {
 impl Axis {
     /// From the power of ten below all values, or of two if they are close, to that above; `None`
     /// without a positive value.
-    fn logarithmic(values: impl Iterator<Item = f64>) -> Option<Self> {
+    pub(super) fn logarithmic(values: impl Iterator<Item = f64>) -> Option<Self> {
         let positive = values.filter(|value| *value > 0.0 && value.is_finite());
         let (low, high) = positive.fold(None, extend)?;
         let base: f64 = if high / low > 30.0 { 10.0 } else { 2.0 };
@@ -159,21 +159,31 @@ impl Axis {
         Some(Self { low, high, is_logarithmic: true })
     }
 
-    fn linear(values: impl Iterator<Item = f64>) -> Option<Self> {
+    pub(super) fn linear(values: impl Iterator<Item = f64>) -> Option<Self> {
         let (_, high) = values.fold(None, extend).filter(|(_, high)| *high > 0.0)?;
         Some(Self { low: 0.0, high: high * 1.02, is_logarithmic: false })
     }
 
-    fn place(&self, value: f64) -> f64 {
+    /// Exactly from one positive value to a higher one, logarithmic.
+    pub(super) fn between(low: f64, high: f64) -> Self {
+        Self { low, high, is_logarithmic: true }
+    }
+
+    /// How far along the axis a value lies, 0 to 1.
+    pub(super) fn share(&self, value: f64) -> f64 {
         let share = if self.is_logarithmic {
             (value / self.low).ln() / (self.high / self.low).ln()
         } else {
             value / self.high
         };
-        LABELS + share.clamp(0.0, 1.0) * (WIDTH - LABELS - FIGURES)
+        share.clamp(0.0, 1.0)
     }
 
-    fn ticks(&self) -> Vec<f64> {
+    fn place(&self, value: f64) -> f64 {
+        LABELS + self.share(value) * (WIDTH - LABELS - FIGURES)
+    }
+
+    pub(super) fn ticks(&self) -> Vec<f64> {
         if !self.is_logarithmic {
             // Of 1, 2 and 5 times a power of ten, the largest step that makes three or more.
             let power = 10_f64.powf(self.high.log10().floor());
@@ -280,7 +290,7 @@ impl Svg {
 }
 
 /// A tick without needless zeros.
-fn trimmed(value: f64) -> String {
+pub(super) fn trimmed(value: f64) -> String {
     let text = format!("{value:.4}");
     text.trim_end_matches('0').trim_end_matches('.').to_string()
 }

@@ -1,10 +1,13 @@
 //! The report of a made-up survey in which one system gains by a codec and the other does not.
 
 use super::*;
+use crate::histograms::Latencies;
 use crate::report::{html, markdown, sample, sentence, text};
-use crate::result::{Arm, Experiment};
+use crate::result::{Arm, Experiment, LatencyRecord};
+use crate::schedule::Arrivals;
 use crate::survey::{Band, LeftOut, Setting, Source};
-use crate::workload::Pace;
+use crate::totals::PublishedTotal;
+use crate::workload::{Pace, Tuning};
 
 fn setting(key: &str, value: &str) -> Setting {
     Setting { key: key.into(), value: value.into() }
@@ -41,6 +44,7 @@ fn survey() -> RunResult {
             isolated: vec![contrast("few, compression snappy", "few")],
             systems: Vec::new(),
         }],
+        totals: Vec::new(),
         remarks: vec!["The clock of the tool stops late.".into()],
         left_out: vec![LeftOut { system: "absent".into(), reason: "not there".into() }],
     };
@@ -132,4 +136,141 @@ fn all_reports_hold_the_answers_and_the_page_needs_nothing_else() {
     assert!(!page.contains("src=\"http") && !page.contains("<link"));
     let again = RunResult::from_json(&result.to_json().unwrap()).unwrap();
     assert_eq!(again, result);
+}
+
+/// A run over so many topics at 10,000 records/s in all, whose records take so long from end to
+/// end; behind the proxy a MB costs more over more topics.
+fn over_topics(case: &str, arm: &str, pair: u32, topics: u16, end_to_end_ms: u64) -> RunRecord {
+    let runs = sample::result().runs;
+    let mut run = runs.into_iter().find(|run| run.arm == arm && run.pair == pair).unwrap();
+    let mut latencies = Latencies::default();
+    latencies.lag.record(0, 50_000, 1_000);
+    latencies.response.record(0, 2_000_000 + 1_000 * u64::from(pair), 1_000);
+    latencies.end_to_end.record(0, end_to_end_ms * 1_000_000, 1_000);
+    run.latency = LatencyRecord::of(&latencies).ok();
+    run.case = case.into();
+    run.workload.tuning = Tuning { topics, fetch_min_bytes: 100_000, ..run.workload.tuning };
+    run.workload.pace = Pace::Scheduled { per_second: 10_000, arrivals: Arrivals::Constant };
+    (run.offered, run.produced_records, run.consumed_records) = (60_000, 60_000, 60_000);
+    // A second of warm-up and six of the window; a record takes 1,100 bytes.
+    (run.held_records, run.audit.delivered) = (70_000, 70_000);
+    run.stored_bytes = 70_000 * 1_100;
+    for usage in run.processes.iter_mut().filter(|usage| usage.role == "proxy") {
+        usage.cpu_ns = 1_000_000_000 * u64::from(topics);
+    }
+    run
+}
+
+/// Two loads that are the same, one over ten topics, and a sweep of producers.
+fn totals_survey() -> RunResult {
+    let mut result = sample::result();
+    let cells = vec![
+        cell("one", None, &[("topics", "1"), ("producers", "1")]),
+        cell("one, producers 2", Some("one"), &[("producers", "2")]),
+        cell("one, producers 4", Some("one"), &[("producers", "4")]),
+        cell("ten", None, &[("topics", "10")]),
+        cell("one again", None, &[("topics", "1")]),
+    ];
+    let published = PublishedTotal {
+        load: "ten".into(),
+        at: "a table".into(),
+        records_per_second: 100_000.0,
+        end_to_end_mean_ms: 46.0,
+        end_to_end_p99_ms: 91.0,
+        proxy_cpu: Some(5.0),
+    };
+    result.runs = Vec::new();
+    for pair in 0..4 {
+        for arm in ["direct", "proxy"] {
+            result.runs.push(over_topics("one", arm, pair, 1, 6));
+            for (case, producers) in [("one, producers 2", 2), ("one, producers 4", 4)] {
+                let mut run = over_topics(case, arm, pair, 1, 6);
+                run.workload.producers = producers;
+                run.produced_records *= u64::from(producers);
+                result.runs.push(run);
+            }
+            result.runs.push(over_topics("ten", arm, pair, 10, 48));
+            result.runs.push(over_topics("one again", arm, pair, 1, 6));
+        }
+    }
+    result.comparisons.clear();
+    result.experiment = Experiment::Survey(SurveyRecord {
+        question: "Do totals hold?".into(),
+        hypothesis: "No.".into(),
+        source: None,
+        cells,
+        claims: Vec::new(),
+        totals: vec![published],
+        remarks: Vec::new(),
+        left_out: Vec::new(),
+    });
+    result
+}
+
+#[test]
+fn totals_are_told_as_multiplied_and_as_held_and_the_wait_decides() {
+    let result = totals_survey();
+    let grids = grids(&result, result.survey().unwrap());
+    let totals = only(&grids, "Totals as the harness computes them, and audited");
+    assert_eq!(totals.len(), 2);
+    let counted = ["ten", "proxy", "10,000", "100,000", "10,000", "10.0", "8.53", "85.3", "5.00"];
+    assert_eq!((&totals[1][..9], totals[1][9].as_str()), (&counted.map(String::from)[..], "50.0"));
+    let waits = only(&grids, "What the wait of fetches says of the totals");
+    // 91 records of 1,100 bytes: 9 ms at 10,000 a second, 91 ms at 1,000.
+    let whose: Vec<[&str; 2]> = waits.iter().map(|row| [&*row[1], &*row[7]]).collect();
+    assert_eq!(whose, [["published", "of all"], ["direct", "of all"], ["proxy", "of all"]]);
+    assert_eq!(waits[0][3..5], ["4.55 / 9.09", "45.5 / 90.9"]);
+    let told = markdown(&result);
+    for part in ["the total was 10.0 times too high", "8.53 to 8.53 CPU-ms/MB out of 85.3"] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+}
+
+#[test]
+fn proxies_stand_beside_their_broker_and_one_coefficient_beside_what_loads_take() {
+    let result = totals_survey();
+    let grids = grids(&result, result.survey().unwrap());
+    let added = only(&grids, "What the proxies add");
+    assert_eq!(added[0][..4], ["one", "proxy", "direct", "10,000 -> 10,000 (+0 [+0, +0])"]);
+    let costs = only(&grids, "One coefficient for all loads");
+    let shares: Vec<&str> = costs.iter().map(|row| &*row[6]).collect();
+    // Ten topics take ten times the processor time of one at the same bytes.
+    assert_eq!((shares[0], shares[3]), ("1.00", "0.10"));
+}
+
+#[test]
+fn what_is_there_twice_is_compared_by_both_methods() {
+    let mut result = totals_survey();
+    let rows = |result: &RunResult| {
+        let grids = grids(result, result.survey().unwrap());
+        only(&grids, "How often the same is told apart")
+    };
+    let found = rows(&result);
+    let words: Vec<[&str; 3]> = found.iter().map(|row| [&*row[1], &*row[2], &*row[3]]).collect();
+    // In each round on two systems; three pairs of rounds of five loads on two systems; two.
+    assert_eq!(words[0], ["publish p50", "8", "0"]);
+    assert_eq!((words[1][1], words[2]), ("30", ["publish p50", "2", "0"]));
+    for run in result.runs.iter_mut().filter(|run| run.case == "one again" && run.pair == 0) {
+        for slot in &mut run.series {
+            slot.response_p50_ns *= 2;
+        }
+    }
+    assert_eq!(rows(&result)[0][3], "2");
+}
+
+#[test]
+fn a_sweep_has_charts_and_a_law() {
+    let result = totals_survey();
+    let record = result.survey().unwrap();
+    let titles: Vec<String> =
+        sweeps::charts(&result, record).into_iter().map(|(title, _)| title).collect();
+    assert_eq!(titles[0], "one: produced records, records/s, over producers");
+    assert_eq!(titles.len(), 3);
+    let law = only(&grids(&result, record), "How throughput scales");
+    assert_eq!(law.len(), 2);
+    // Throughput that doubles with the producers has no contention.
+    assert!(law[0][2].starts_with("10,000 ") && law[0][5] == "without end", "{law:?}");
+    let page = html(&result).unwrap();
+    assert_eq!(page.matches("<polyline").count(), 5);
+    assert!(page.contains("producers of each topic"));
 }

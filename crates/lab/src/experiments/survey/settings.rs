@@ -1,0 +1,162 @@
+//! Settings of a load of a survey, which may each come from the load itself, from its scenario or
+//! from what all loads share.
+
+use serde::{Deserialize, Serialize};
+
+use super::refuse;
+use crate::error::Error;
+use crate::payload::Filler;
+use crate::schedule::Arrivals;
+use crate::survey::Setting;
+use crate::workload::{Acks, Codec, Pace, Tuning, Workload};
+
+/// Settings of a load; those that are left out are as elsewhere.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    /// Records per second at fixed intended times.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub records_per_second: Option<u64>,
+    /// Records per second of each producer at fixed intended times: more producers offer more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub records_per_second_each: Option<u64>,
+    /// Records on their way at once, each followed by the next when its answer comes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outstanding: Option<u32>,
+    /// Size of a record's value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub record_bytes: Option<usize>,
+    /// What values hold.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub payload: Option<Filler>,
+    /// Topics, over which records are spread one by one; the rate is that of all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub topics: Option<u16>,
+    /// Partitions of each topic.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub partitions: Option<u16>,
+    /// Producers of each topic, each over a connection of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub producers: Option<u16>,
+    /// A producer's largest batch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub batch_bytes: Option<usize>,
+    /// How long a producer's batch may wait for more, microseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub linger_us: Option<u64>,
+    /// Codec of the batches.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compression: Option<Codec>,
+    /// When the system answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub acks: Option<Acks>,
+    /// Requests that each producer may have on their way to a broker at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub in_flight_max: Option<u16>,
+    /// Consumers that read meanwhile, each everything, with a connection for each topic.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub consumers: Option<u16>,
+    /// Bytes that end the wait of a fetch of theirs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fetch_min_bytes: Option<u32>,
+    /// How long such a wait may take, ms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fetch_max_wait_ms: Option<u32>,
+    /// Time before the measured window, ms; that of the survey if it is left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warmup_ms: Option<u64>,
+    /// The measured window, ms; that of the survey if it is left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window_ms: Option<u64>,
+}
+
+impl Settings {
+    /// These settings, and those of `base` where there is none. How fast records come is one
+    /// setting by three names.
+    pub(super) fn over(&self, base: &Self) -> Self {
+        let pace = if self.paces() > 0 { self } else { base };
+        Self {
+            records_per_second: pace.records_per_second,
+            records_per_second_each: pace.records_per_second_each,
+            outstanding: pace.outstanding,
+            record_bytes: self.record_bytes.or(base.record_bytes),
+            payload: self.payload.or(base.payload),
+            topics: self.topics.or(base.topics),
+            partitions: self.partitions.or(base.partitions),
+            producers: self.producers.or(base.producers),
+            batch_bytes: self.batch_bytes.or(base.batch_bytes),
+            linger_us: self.linger_us.or(base.linger_us),
+            compression: self.compression.or(base.compression),
+            acks: self.acks.or(base.acks),
+            in_flight_max: self.in_flight_max.or(base.in_flight_max),
+            consumers: self.consumers.or(base.consumers),
+            fetch_min_bytes: self.fetch_min_bytes.or(base.fetch_min_bytes),
+            fetch_max_wait_ms: self.fetch_max_wait_ms.or(base.fetch_max_wait_ms),
+            warmup_ms: self.warmup_ms.or(base.warmup_ms),
+            window_ms: self.window_ms.or(base.window_ms),
+        }
+    }
+
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        if self.paces() > 1 {
+            let all = "records_per_second, records_per_second_each and outstanding";
+            return refuse(format!("{all} exclude each other"));
+        }
+        Ok(())
+    }
+
+    /// How many settings say how fast records come.
+    fn paces(&self) -> usize {
+        let each = [self.records_per_second, self.records_per_second_each];
+        each.iter().flatten().count() + usize::from(self.outstanding.is_some())
+    }
+
+    /// The settings that are there, by their keys.
+    pub(crate) fn named(&self) -> Vec<Setting> {
+        let value = serde_json::to_value(self).expect("numbers and words have a JSON form");
+        let entries = value.as_object().into_iter().flatten();
+        let named = entries.map(|(key, value)| {
+            let value = value.as_str().map_or_else(|| value.to_string(), str::to_string);
+            Setting { key: key.clone(), value }
+        });
+        named.collect()
+    }
+
+    /// The load, with Kafka's own defaults for what is said nowhere.
+    pub(crate) fn workload(&self, warmup_ms: u64, window_ms: u64) -> Workload {
+        let consumers = self.consumers.unwrap_or(0);
+        let usual = Tuning::default();
+        let topics = self.topics.unwrap_or(usual.topics);
+        let producers = self.producers.unwrap_or(1);
+        let of_all = |each: u64| each.saturating_mul(u64::from(topics) * u64::from(producers));
+        let per_second = self.records_per_second.or(self.records_per_second_each.map(of_all));
+        Workload {
+            pace: match (per_second, self.outstanding) {
+                (Some(per_second), _) => {
+                    Pace::Scheduled { per_second, arrivals: Arrivals::Constant }
+                }
+                (None, Some(outstanding)) => Pace::Closed { outstanding },
+                (None, None) => Pace::Unpaced,
+            },
+            record_bytes: self.record_bytes.unwrap_or(1024),
+            filler: self.payload.unwrap_or(Filler::Text),
+            partitions: self.partitions.unwrap_or(1),
+            producers,
+            batch_bytes: self.batch_bytes.unwrap_or(16 * 1024),
+            linger_us: self.linger_us.unwrap_or(0),
+            consume: consumers > 0,
+            tails: consumers.saturating_sub(1),
+            warmup_ms,
+            window_ms,
+            tuning: Tuning {
+                compression: self.compression.unwrap_or(usual.compression),
+                acks: self.acks.unwrap_or(usual.acks),
+                in_flight_max: self.in_flight_max.unwrap_or(usual.in_flight_max),
+                buffer_bytes: usual.buffer_bytes,
+                topics,
+                fetch_min_bytes: self.fetch_min_bytes.unwrap_or(usual.fetch_min_bytes),
+                fetch_max_wait_ms: self.fetch_max_wait_ms.unwrap_or(usual.fetch_max_wait_ms),
+            },
+        }
+    }
+}
