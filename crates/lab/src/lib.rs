@@ -19,8 +19,8 @@
 //!   `control_group`: the kernel's limit of processor time.
 //! - [`sizing`]: what a proxy's processor time is made of, and how many cores a load takes.
 //! - [`threads`]: consumers of several topics on several threads.
-//! - [`survey`], [`totals`]: the same loads on several systems, what published claims come to there,
-//!   and totals as others compute them.
+//! - [`survey`], [`totals`]: the same loads on several systems, what published claims come to
+//!   there, and totals as others compute them.
 //! - [`imported`], [`omb`]: outputs of other tools, and results as the OpenMessaging Benchmark has.
 //! - [`profile`]: where processes spend their time, as files beside a result.
 //! - [`run`], [`partitions`], [`result`], [`report`]: one JSON document, and everything that is

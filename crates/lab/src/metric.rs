@@ -75,8 +75,8 @@ impl Unit {
 }
 
 impl Metric {
-    /// Those of tables, in their order. The others are for claims: means of latencies, what a closed
-    /// loop makes of them, what a codec does, and faults, of which checks allow none.
+    /// Those of tables, in their order. The others are for claims: means of latencies, what a
+    /// closed loop makes of them, what a codec does, and faults, of which checks allow none.
     pub const ALL: [Self; 15] = [
         Self::ResponseP50,
         Self::ResponseP99,

@@ -361,8 +361,8 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
     )
 }
 
-/// What the survey is, for its report. The short form leaves loads out, and with them what is claimed
-/// of them.
+/// What the survey is, for its report. The short form leaves loads out, and with them what is
+/// claimed of them.
 fn record(file: &SurveyFile, cells: Vec<Cell>, left_out: Vec<LeftOut>) -> SurveyRecord {
     let is_measured = |name: &str| cells.iter().any(|cell| cell.name == name);
     let claims = file.claims.iter().filter(|claim| claim.loads().all(is_measured));
@@ -379,8 +379,8 @@ fn record(file: &SurveyFile, cells: Vec<Cell>, left_out: Vec<LeftOut>) -> Survey
     }
 }
 
-/// Goes on with the loads in which a system has no latencies in some rounds, since the generator was
-/// late: up to as many rounds again, as experiment files do.
+/// Goes on with the loads in which a system has no latencies in some rounds, since the generator
+/// was late: up to as many rounds again, as experiment files do.
 fn add_rounds(
     bench: &mut Bench<'_>,
     running: &mut [Running],
