@@ -107,8 +107,8 @@ fn costs(result: &RunResult, record: &ThreadsRecord) -> Grid {
         "What another topic costs",
         &format!(
             "Slope over {} of {} records of {} B in {} partitions each, for each message, with \
-             95 % intervals over the rounds. Time is by the clock for all threads together; processor \
-             time is that of the consuming threads.",
+             95 % intervals over the rounds. Time is by the clock for all threads together; \
+             processor time is that of the consuming threads.",
             range(&record.topics, "topic"),
             thousands(record.records.into()),
             record.record_bytes,
