@@ -243,7 +243,7 @@ const WAY_MIN: f64 = 0.5;
 
 /// Share of the time from which on a thread counts as busy throughout, waits for a processor
 /// included: what is left is what the kernel takes for it.
-const BUSY_SHARE_MIN: f64 = 0.85;
+const BUSY_SHARE_MIN: f64 = 0.8;
 
 /// Share of the machine that processes take which have all of it.
 const MACHINE_SHARE_MIN: f64 = 0.92;

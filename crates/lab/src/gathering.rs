@@ -59,7 +59,7 @@ impl Gathering {
     /// Begins with the first call and ends with the second; neither waits for anything.
     pub(crate) fn edge(&mut self) {
         if self.thread.is_some() {
-            self.done.store(true, Ordering::Relaxed);
+            self.end();
             return;
         }
         let (subjects, done) = (self.subjects.clone(), Arc::clone(&self.done));
@@ -68,12 +68,20 @@ impl Gathering {
         self.thread = thread::Builder::new().name(NAME.into()).spawn(gather).ok();
     }
 
+    /// Ends the pause between two looks, or else what follows the window would be counted with it.
+    fn end(&self) {
+        self.done.store(true, Ordering::Relaxed);
+        if let Some(thread) = &self.thread {
+            thread.thread().unpark();
+        }
+    }
+
     /// What was found.
     ///
     /// # Errors
     /// [`Error::Plan`] when it was never begun.
     pub(crate) fn finish(self) -> Result<Evidence, Error> {
-        self.done.store(true, Ordering::Relaxed);
+        self.end();
         let thread = self.thread.ok_or_else(|| Error::Plan("no evidence was gathered".into()))?;
         thread.join().map_err(|panic| std::panic::resume_unwind(panic))
     }
@@ -90,7 +98,7 @@ fn gather(subjects: &Subjects, done: &AtomicBool) -> Evidence {
         let started = Instant::now();
         looks.take(subjects);
         let pause = (started.elapsed() * PAUSE_TIMES).max(PAUSE_MIN);
-        thread::sleep(pause.mul_f64(0.5 + random.f64()));
+        thread::park_timeout(pause.mul_f64(0.5 + random.f64()));
     }
     let after = subjects.read();
     let elapsed_ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
@@ -251,37 +259,29 @@ mod tests {
 
     #[test]
     fn a_busy_thread_is_found_by_its_name() {
-        let me = ("test".to_string(), std::process::id());
-        let subjects = Subjects { processes: vec![me], metrics: Vec::new(), port: 1 };
-        let mut gathering = Gathering::of(subjects);
+        let mut child = std::process::Command::new("/bin/sh");
+        let mut child = child.args(["-c", "while :; do :; done"]).spawn().unwrap();
+        let pid = child.id();
+        let processes = vec![("shell".to_string(), pid)];
+        let mut gathering =
+            Gathering::of(Subjects { processes, metrics: Vec::new(), port: u16::MAX });
         gathering.edge();
-        let stop = AtomicBool::new(false);
-        let busy = || {
-            while !stop.load(Ordering::Relaxed) {
-                std::hint::spin_loop();
-            }
-        };
-        let evidence = thread::scope(|scope| {
-            let spinning = thread::Builder::new().name("spinning".into()).spawn_scoped(scope, busy);
-            assert!(spinning.is_ok());
-            let cpu_ns = || {
-                let threads = proc::threads(std::process::id());
-                threads.into_values().find(|it| it.name == "spinning").map_or(0, |it| it.cpu_ns)
-            };
-            while cpu_ns() < 20_000_000 {
-                thread::yield_now();
-            }
-            gathering.edge();
-            let evidence = gathering.finish().unwrap();
-            stop.store(true, Ordering::Relaxed);
-            evidence
-        });
-        let [process, generator] = evidence.processes.as_slice() else { panic!("{evidence:?}") };
-        assert_eq!((process.role.as_str(), generator.role.as_str()), ("test", GENERATOR_ROLE));
-        let thread = process.threads.iter().find(|thread| thread.name == "spinning").unwrap();
-        assert!(thread.cpu_ns >= 20_000_000 && evidence.elapsed_ns >= thread.cpu_ns);
-        assert!(process.threads.iter().all(|thread| thread.name != NAME));
-        assert_eq!((process.garbage_collection_ns, process.flushes), (0, None));
+        let cpu_ns = || proc::threads(pid).values().map(|thread| thread.cpu_ns).max();
+        let begun_at = cpu_ns().unwrap();
+        while cpu_ns().unwrap() < begun_at + 20_000_000 {
+            thread::yield_now();
+        }
+        gathering.edge();
+        let evidence = gathering.finish().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let [shell, generator] = evidence.processes.as_slice() else { panic!("{evidence:?}") };
+        assert_eq!((shell.role.as_str(), generator.role.as_str()), ("shell", GENERATOR_ROLE));
+        let [busy] = shell.threads.as_slice() else { panic!("{evidence:?}") };
+        assert!(busy.name == "sh" && busy.cpu_ns > 0, "{busy:?}");
+        assert!(evidence.elapsed_ns >= busy.cpu_ns);
+        assert!(generator.threads.iter().all(|thread| thread.name != NAME));
+        assert_eq!((shell.garbage_collection_ns, shell.flushes), (0, None));
     }
 
     #[test]

@@ -122,7 +122,10 @@ pub struct Clients {
 impl Setup {
     fn cluster_options(&self) -> ClusterOptions {
         let Clients { bootstrap_only, security, .. } = self.clients.clone();
-        let connection = ConnectionOptions { security, ..ConnectionOptions::default() };
+        let usual = ConnectionOptions::default();
+        // A connection must not hold back what its producer may have on its way.
+        let in_flight_max = usual.in_flight_max.max(self.workload.tuning.in_flight_max.into());
+        let connection = ConnectionOptions { security, in_flight_max, ..usual };
         ClusterOptions { connection, bootstrap_only, ..ClusterOptions::default() }
     }
 }
