@@ -236,8 +236,9 @@ impl Admin {
         Ok(answer.topics.iter().map(|topic| topic.partitions.len()).sum())
     }
 
-    /// Asks the controller, which alone changes topics where ZooKeeper is; asks its successor once
-    /// `code` of an answer says that it is none. With KRaft any broker passes the request on.
+    /// Asks any broker, which with KRaft passes the request on. Once `code` of an answer says that
+    /// it is not the controller, which alone changes topics where ZooKeeper is, asks that, and then
+    /// its successor.
     async fn ask_controller<R: Request>(
         &self,
         request: &R,
@@ -245,13 +246,20 @@ impl Admin {
         code: impl Fn(&R::Response) -> i16,
     ) -> Result<R::Response> {
         let mut retry = self.cluster.retry();
+        let mut needs_controller = false;
         loop {
-            let answer = match self.cluster.controller_connection().await {
+            let connection = if needs_controller {
+                self.cluster.controller_connection().await
+            } else {
+                self.cluster.any_connection().await
+            };
+            let answer = match connection {
                 Ok(connection) => connection.send_in(request, versions).await,
                 Err(error) => Err(error),
             };
             let error = match answer {
                 Ok(answer) if code(&answer) == ErrorCode::NotController.code() => {
+                    needs_controller = true;
                     Error::broker(ErrorCode::NotController, "the controller", None)
                 }
                 Ok(answer) => return Ok(answer),

@@ -88,6 +88,8 @@ pub struct CurvePlan {
     pub record_bytes: usize,
     /// Bytes of record values in a batch.
     pub batch_bytes: usize,
+    /// Bytes of record values that each partition gets before the throughput is measured.
+    pub filling_bytes: u64,
     /// Warming up at full speed, ms.
     pub warmup_ms: u64,
     /// Window at full speed, ms.
@@ -156,6 +158,7 @@ impl Plan {
                 per_second: 20 * 1024,
                 record_bytes: 1024,
                 batch_bytes: 16 * 1024,
+                filling_bytes: 128 * 1024,
                 warmup_ms: 500,
                 full_speed_ms: 2_500,
                 fixed_rate_ms: 3_000,

@@ -80,7 +80,8 @@ fn a_workload_of_the_benchmark_runs_and_its_results_go_all_ways() {
     }
     let document = std::fs::read_to_string(result_directory.join("result.json")).unwrap();
     let result = RunResult::from_json(&document).unwrap();
-    assert_eq!((result.runs.len(), result.audit.faults()), (3, 0));
+    // Rounds are added where the generator was late.
+    assert!((3..=6).contains(&result.runs.len()) && result.audit.faults() == 0);
     assert_eq!(result.runs[0].workload.tuning.topics, 2);
 
     let omb: Vec<String> = (1..=3)

@@ -27,6 +27,7 @@ fn plan(work: &std::path::Path, other: &Process) -> Plan {
             // More partitions than are written to need a spread of their own.
             partitions: vec![1, 40, 25_000],
             per_second: 500,
+            filling_bytes: 1_024,
             warmup_ms: 50,
             full_speed_ms: 100,
             fixed_rate_ms: 300,

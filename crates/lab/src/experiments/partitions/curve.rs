@@ -93,7 +93,7 @@ fn measure(
 
     let workload = plan.full_speed(curve, point.written);
     let setup = Setup { workload: workload.clone(), first_producer: 1, ..setup };
-    let setup = fill(subject, setup, point, &mut sent)?;
+    let setup = fill(curve, subject, setup, point, &mut sent)?;
     let measured = generator::produce(&setup)?;
     point.full_speed = Some(batching(&measured, &workload));
     let case = full_speed_case(point.partitions);
@@ -117,12 +117,13 @@ fn measure(
 /// for the next run. A new partition costs a system more than one that it has written to: at 1,000
 /// of them Apache Kafka takes half a minute for the first 100 KB of each.
 fn fill(
+    curve: &CurvePlan,
     subject: &mut Subject,
     mut setup: Setup,
     point: &mut CurvePoint,
     sent: &mut Vec<SentLedger>,
 ) -> Result<Setup, Trouble> {
-    let wanted = FILLING_BYTES * u64::from(point.written);
+    let wanted = curve.filling_bytes * u64::from(point.written);
     let begun = Instant::now();
     let mut bytes = 0;
     while bytes < wanted && begun.elapsed() < FILLING_TIME_MAX {
@@ -137,9 +138,6 @@ fn fill(
     }
     Ok(setup)
 }
-
-/// Bytes of record values that a partition gets before the throughput is measured.
-const FILLING_BYTES: u64 = 128 * 1024;
 
 /// A system that takes longer for them is measured as it is then.
 const FILLING_TIME_MAX: Duration = Duration::from_mins(1);
