@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::cpu::generator_among;
 use crate::ledger::{Audit, Detection};
 use crate::punctuality::{
     are_enough_in_time, by_arm, cannot_keep_up, cost_of_lateness, is_bunched, is_late,
@@ -471,7 +472,7 @@ fn nothing_is_shed(runs: &[&RunRecord]) -> Check {
 
 fn generator_has_room(runs: &[&RunRecord], what: &str, weight: Weight) -> Check {
     let share = |run: &&RunRecord| {
-        let generator = run.processes.iter().find(|usage| usage.role == "generator");
+        let generator = generator_among(&run.processes);
         float(generator.map_or(0, |usage| usage.busiest_thread_ns)) / float(run.window_ns.max(1))
     };
     let worst = runs.iter().map(share).fold(0.0, f64::max);

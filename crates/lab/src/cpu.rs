@@ -16,6 +16,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 
+/// Role of this process among the measured ones.
+pub(crate) const GENERATOR_ROLE: &str = "generator";
+
+/// What the generator used, among what the `processes` of a run did.
+pub(crate) fn generator_among(processes: &[ProcessUsage]) -> Option<&ProcessUsage> {
+    processes.iter().find(|usage| usage.role == GENERATOR_ROLE)
+}
+
 /// What one process used during a window.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -11,8 +11,8 @@ mod rate;
 
 use serde::{Deserialize, Serialize};
 
+use crate::cpu::GENERATOR_ROLE;
 use crate::evidence::{Evidence, ProcessEvidence, ThreadEvidence};
-use crate::generator::GENERATOR_ROLE;
 use crate::punctuality::is_saturated;
 use crate::run::RunRecord;
 use crate::statistics::float;

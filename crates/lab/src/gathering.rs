@@ -16,9 +16,9 @@ use std::time::{Duration, Instant};
 use proc::Thread;
 
 use crate::control_group::{ControlGroup, Periods};
+use crate::cpu::GENERATOR_ROLE;
 use crate::error::Error;
 use crate::evidence::{Evidence, Flushes, ProcessEvidence, THREADS_MAX, ThreadEvidence};
-use crate::generator::GENERATOR_ROLE;
 use crate::statistics::float;
 use crate::systems::http_get;
 

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use moldau_client::{ClusterOptions, ConnectionOptions, Security};
 use tokio::sync::watch;
 
-use crate::cpu::{CpuMeter, HostUsage, ProcessUsage};
+use crate::cpu::{CpuMeter, GENERATOR_ROLE, HostUsage, ProcessUsage};
 use crate::error::Error;
 use crate::histograms::Latencies;
 use crate::ledger::{DeliveryLedger, SentLedger};
@@ -29,9 +29,6 @@ use crate::workload::Workload;
 pub(crate) use clock::{BlockingTimer, RunClock};
 pub use skimming::{Scan, Scanned, scan};
 pub(crate) use slots::slot_ms;
-
-/// Name of this process among the measured ones.
-pub const GENERATOR_ROLE: &str = "generator";
 
 /// How long the threads may take to connect.
 const READY_TIMEOUT: Duration = Duration::from_secs(30);

@@ -11,8 +11,8 @@
 //! so that fewer requests carry it. Where nine tenths come in time, that can be a tenth of the
 //! requests at most.
 
+use crate::cpu::GENERATOR_ROLE;
 use crate::cpu::HostUsage;
-use crate::generator::GENERATOR_ROLE;
 use crate::histograms::Latencies;
 use crate::run::RunRecord;
 use crate::statistics::{PAIRS_MIN, PairedEffect, float, paired_effect};
@@ -49,7 +49,7 @@ pub(crate) fn is_scheduled(run: &RunRecord) -> bool {
 /// of the target, so that its latencies say nothing of the target.
 pub(crate) fn is_late(run: &RunRecord) -> bool {
     let Some((lag, allowed)) = lag_and_limit(run) else { return false };
-    lag >= allowed || foreign_share(run) >= FOREIGN_SHARE_MAX
+    lag >= allowed || foreign_share(run).is_some_and(|share| share >= FOREIGN_SHARE_MAX)
 }
 
 /// Whether the latencies of a run are the target's.
@@ -76,9 +76,13 @@ pub(crate) fn is_saturated(run: &RunRecord) -> bool {
 }
 
 /// Share of the machine that something else took inside the window of a run: neither the measured
-/// processes nor the hypervisor.
-pub(crate) fn foreign_share(run: &RunRecord) -> f64 {
-    foreign_share_of(run.host, run.processes.iter().map(|usage| usage.cpu_ns).sum())
+/// processes nor the hypervisor. Nobody knows it of a cluster that runs already, which may be on
+/// this machine.
+pub(crate) fn foreign_share(run: &RunRecord) -> Option<f64> {
+    let mut systems = run.processes.iter().filter(|usage| usage.role != GENERATOR_ROLE);
+    systems.next()?;
+    let own_ns = run.processes.iter().map(|usage| usage.cpu_ns).sum();
+    Some(foreign_share_of(run.host, own_ns))
 }
 
 /// The same where the measured processes took `own_ns` of processor time.
@@ -213,6 +217,9 @@ mod tests {
             run
         };
         assert!(!is_late(&beside(190)) && is_late(&beside(210)));
+        let mut of_a_cluster = beside(210);
+        of_a_cluster.processes.retain(|usage| usage.role == GENERATOR_ROLE);
+        assert!(!is_late(&of_a_cluster), "the cluster's own work is not told from that of others");
     }
 
     #[test]

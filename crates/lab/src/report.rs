@@ -3,6 +3,7 @@
 //! results, and the raw course of a result for other tools.
 
 mod added;
+mod answers;
 mod ceiling;
 mod chart;
 mod compared;

@@ -17,7 +17,9 @@ pub(crate) use ceiling::CeilingOptions;
 pub(crate) use results::{
     CompareOptions, HistoryOptions, OmbOptions, PageOptions, ResultImportOptions,
 };
-pub(crate) use run::{AboutChoice, ExplainOptions, PeerOptions, ProfileOptions, RunOptions};
+pub(crate) use run::{
+    AboutChoice, ExplainOptions, OutputOptions, PeerOptions, ProfileOptions, RunOptions,
+};
 pub(crate) use self_test::{NullSinkOptions, RelayOptions, SelftestChoice, SelftestOptions};
 
 /// A Kafka broker, a Kafka proxy and a laboratory that measures both.
@@ -253,12 +255,8 @@ pub(crate) struct StorageOptions {
     /// Bytes of the cold scan [default: 5 GiB, with --quick 1 GiB].
     #[arg(long, value_name = "COUNT")]
     pub(crate) bytes: Option<u64>,
-    /// Directory under which the run's own directory is made, on the disk that is measured.
-    #[arg(long, value_name = "DIR", default_value = "lab-runs")]
-    pub(crate) out: PathBuf,
-    /// Print the result as one JSON document.
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) output: OutputOptions,
 }
 
 #[derive(Args, Clone, Debug)]
@@ -277,12 +275,8 @@ pub(crate) struct CoresOptions {
     pub(crate) arms: Vec<String>,
     #[command(flatten)]
     pub(crate) load: LoadOptions,
-    /// Directory under which the run's own directory is made.
-    #[arg(long, value_name = "DIR", default_value = "lab-runs")]
-    pub(crate) out: PathBuf,
-    /// Print the result as one JSON document.
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) output: OutputOptions,
 }
 
 #[derive(Args, Clone, Debug)]
@@ -361,12 +355,8 @@ pub(crate) struct OverheadOptions {
     pub(crate) stall: bool,
     #[command(flatten)]
     pub(crate) profiles: ProfileOptions,
-    /// Directory under which the run's own directory is made.
-    #[arg(long, value_name = "DIR", default_value = "lab-runs")]
-    pub(crate) out: PathBuf,
-    /// Print the result as one JSON document.
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) output: OutputOptions,
 }
 
 #[derive(Args, Clone, Debug)]
@@ -390,12 +380,8 @@ pub(crate) struct PartitionsOptions {
     /// Java that runs Apache Kafka.
     #[arg(long, value_name = "FILE", default_value = "java")]
     pub(crate) java: PathBuf,
-    /// Directory under which the run's own directory is made.
-    #[arg(long, value_name = "DIR", default_value = "lab-runs")]
-    pub(crate) out: PathBuf,
-    /// Print the result as one JSON document.
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) output: OutputOptions,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Demand;
 use super::search::Outcome;
+use crate::cpu::generator_among;
 use crate::punctuality::foreign_share;
 use crate::run::{RunRecord, Slot};
 use crate::statistics::{Interval, float, student_t_quantile};
@@ -146,7 +147,7 @@ impl Trial {
         .into_iter()
         .filter_map(|(miss, is_so)| is_so.then_some(miss))
         .collect();
-        let (steal, foreign) = (run.host.steal_share(), foreign_share(run));
+        let (steal, foreign) = (run.host.steal_share(), foreign_share(run).unwrap_or(0.0));
         // Whatever came of it: to leave out only what was missed would favour high rates.
         let is_disturbed = steal >= STEAL_SHARE_MAX || foreign >= FOREIGN_SHARE_MAX;
         let outcome = match (is_disturbed, misses.is_empty()) {
@@ -154,7 +155,7 @@ impl Trial {
             (false, true) => Outcome::Sustained,
             (false, false) => Outcome::Missed,
         };
-        let generator = run.processes.iter().find(|usage| usage.role == "generator");
+        let generator = generator_among(&run.processes);
         let generator_ns = generator.map_or(0, |usage| usage.busiest_thread_ns);
         Self {
             rate,

@@ -17,7 +17,6 @@ use super::running::{Running, absence, machine_is_quiet, split};
 use crate::checks::{self, Check, Weight};
 use crate::environment::Environment;
 use crate::error::Error;
-use crate::generator::GENERATOR_ROLE;
 use crate::metric::Metric;
 use crate::payload::Filler;
 use crate::profile::Profiler;
@@ -342,9 +341,7 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
         system.system.stop()?;
     }
     let cells: Vec<Cell> = loads.into_iter().map(|load| load.cell).collect();
-    // Of a cluster that runs already nobody knows what of the machine's time is its own.
-    let is_known = |run: &&RunRecord| run.processes.iter().any(|it| it.role != GENERATOR_ROLE);
-    let shares: Vec<f64> = bench.runs().iter().filter(is_known).map(foreign_share).collect();
+    let shares: Vec<f64> = bench.runs().iter().filter_map(foreign_share).collect();
     let own = [codecs_differ(bench.runs()), machine_is_quiet(&shares)];
     for check in left_out.iter().map(absence).chain(own) {
         bench.note(check);

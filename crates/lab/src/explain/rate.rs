@@ -5,9 +5,9 @@ use super::{
     About, BUSY_SHARE_MIN, Cause, Change, Facts, Finding, GAIN_MAX, MACHINE_SHARE_MIN, SHARE_MIN,
     WINDOW_SHARE_MIN, digits, percent,
 };
+use crate::cpu::GENERATOR_ROLE;
 use crate::cpu::HostUsage;
 use crate::evidence::ThreadEvidence;
-use crate::generator::GENERATOR_ROLE;
 use crate::punctuality::{foreign_share, is_saturated, is_scheduled};
 use crate::statistics::float;
 use crate::workload::{Acks, BYTES_PER_MB, Codec, Pace};
@@ -90,7 +90,7 @@ fn whole(count: f64) -> u16 {
 fn other_processes(facts: &Facts<'_>) -> Option<Finding> {
     let threads = facts.system().flat_map(|process| &process.threads).chain(facts.generator());
     let share: f64 = threads.map(|thread| facts.evidence.share(thread.wait_ns)).sum();
-    let foreign = foreign_share(facts.run);
+    let foreign = foreign_share(facts.run)?;
     if share < QUEUE_SHARE_MIN || foreign < SHARE_MIN {
         return None;
     }

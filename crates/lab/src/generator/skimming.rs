@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use moldau_client::Fetched;
 
 use super::topics::{Lanes, Readers};
-use super::{GENERATOR_ROLE, Shared, nanos, runtime, target};
+use super::{Shared, nanos, runtime, target};
+use crate::cpu::GENERATOR_ROLE;
 use crate::cpu::{CpuMeter, HostUsage, ProcessUsage};
 use crate::error::Error;
 

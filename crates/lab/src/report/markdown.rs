@@ -13,10 +13,10 @@ pub fn markdown(result: &RunResult) -> String {
     lines.push(sentence(result));
     lines.extend(super::partitions::markdown(result));
     if let Some(record) = result.survey() {
-        lines.extend(super::survey::markdown(result, record));
+        lines.extend(super::survey::words(result, record).markdown());
     }
     if let Some(record) = result.threads() {
-        lines.extend(super::threads::markdown(result, record));
+        lines.extend(super::threads::words(result, record).markdown());
     }
     lines.extend(super::grids(result).iter().flat_map(Grid::markdown));
     lines.extend(super::sizing::markdown(result));

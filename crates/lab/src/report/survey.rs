@@ -7,6 +7,7 @@ mod repeats;
 mod sweeps;
 mod totals;
 
+use super::answers::Answers;
 use super::figure::number;
 use super::grid::Grid;
 use super::html::escape;
@@ -353,24 +354,14 @@ fn levels<'a>(record: &'a SurveyRecord, scenario: &'a Cell, key: &'a str) -> Vec
     all.into_iter().map(level).collect()
 }
 
-/// The lines below the sentence, for a terminal.
-pub(super) fn text(result: &RunResult, record: &SurveyRecord) -> String {
-    let answers = answers(result, record).into_iter().chain(record.remarks.iter().cloned());
-    answers.map(|line| format!("\n{}\n", super::text::wrapped(&format!("- {line}"), 96))).collect()
-}
-
-/// The same for the Markdown page, with the expectation and the source.
-pub(super) fn markdown(result: &RunResult, record: &SurveyRecord) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    lines.extend(answers(result, record).into_iter().map(|answer| format!("- {answer}")));
-    lines.extend([String::new(), format!("Expected: {}", record.hypothesis)]);
-    if let Some(source) = &record.source {
-        lines.extend([String::new(), format!("Source: [{}]({}).", source.title, source.url)]);
+/// What stands around the tables.
+pub(super) fn words<'a>(result: &RunResult, record: &'a SurveyRecord) -> Answers<'a> {
+    Answers {
+        answers: answers(result, record),
+        hypothesis: &record.hypothesis,
+        source: record.source.as_ref(),
+        remarks: &record.remarks,
     }
-    lines.push(String::new());
-    lines.extend(record.remarks.iter().map(|remark| format!("- {remark}")));
-    lines.extend([String::new(), "Raw data: [result.json](result.json).".into()]);
-    lines
 }
 
 /// The sections of the page.
@@ -397,18 +388,7 @@ pub(super) fn html(result: &RunResult, record: &SurveyRecord) -> String {
     for text in findings_beside(result, record).into_iter().filter(|_| holds(result)) {
         html += &format!("<div class=\"card\"><p>{}</p></div>", escape(&text));
     }
-    html += &format!("<p class=\"about\">Expected: {}</p>", escape(&record.hypothesis));
-    if let Some(source) = &record.source {
-        html += &format!(
-            "<p class=\"about\">Source: {}, {}. Raw data: <a href=\"result.json\">result.json</a>.\
-             </p>",
-            escape(&source.title),
-            escape(&source.url)
-        );
-    }
-    for remark in &record.remarks {
-        html += &format!("<p class=\"about\">{}</p>", escape(remark));
-    }
+    html += &words(result, record).html();
     let drawings = [
         (
             "Ratios: published, measured the same way, one setting at a time",

@@ -16,8 +16,8 @@ pub fn text(result: &RunResult) -> String {
     text += &super::sizing::text(result);
     text.extend(super::ceiling::grids(result).iter().map(Grid::text));
     text.extend(super::self_test::grids(result).iter().map(Grid::text));
-    text.extend(result.survey().map(|record| super::survey::text(result, record)));
-    text.extend(result.threads().map(|record| super::threads::text(result, record)));
+    text.extend(result.survey().map(|record| super::survey::words(result, record).text()));
+    text.extend(result.threads().map(|record| super::threads::words(result, record).text()));
     let grids = super::grids(result);
     text.extend(grids.iter().map(Grid::text));
     // Tables of two arms at a time say the same at greater length where all stand side by side.

@@ -1,6 +1,7 @@
 //! The report on consumers of several topics on several threads: what another topic costs, every
 //! place of the grid, and what became of each claim.
 
+use super::answers::Answers;
 use super::figure::{number, plain, thousands};
 use super::grid::Grid;
 use super::html::escape;
@@ -245,24 +246,14 @@ impl Map {
     }
 }
 
-/// The lines below the sentence, for a terminal.
-pub(super) fn text(result: &RunResult, record: &ThreadsRecord) -> String {
-    let lines = answers(result, record).into_iter().chain(record.remarks.iter().cloned());
-    lines.map(|line| format!("\n{}\n", super::text::wrapped(&format!("- {line}"), 96))).collect()
-}
-
-/// The same for the Markdown page, with the expectation and the source.
-pub(super) fn markdown(result: &RunResult, record: &ThreadsRecord) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    lines.extend(answers(result, record).into_iter().map(|answer| format!("- {answer}")));
-    lines.extend([String::new(), format!("Expected: {}", record.hypothesis)]);
-    if let Some(source) = &record.source {
-        lines.extend([String::new(), format!("Source: [{}]({}).", source.title, source.url)]);
+/// What stands around the tables.
+pub(super) fn words<'a>(result: &RunResult, record: &'a ThreadsRecord) -> Answers<'a> {
+    Answers {
+        answers: answers(result, record),
+        hypothesis: &record.hypothesis,
+        source: record.source.as_ref(),
+        remarks: &record.remarks,
     }
-    lines.push(String::new());
-    lines.extend(record.remarks.iter().map(|remark| format!("- {remark}")));
-    lines.extend([String::new(), "Raw data: [result.json](result.json).".into()]);
-    lines
 }
 
 /// The sections of the page.
@@ -271,18 +262,7 @@ pub(super) fn html(result: &RunResult, record: &ThreadsRecord) -> String {
     for answer in answers(result, record) {
         html += &format!("<div class=\"card\"><p>{}</p></div>", escape(&answer));
     }
-    html += &format!("<p class=\"about\">Expected: {}</p>", escape(&record.hypothesis));
-    if let Some(source) = &record.source {
-        html += &format!(
-            "<p class=\"about\">Source: {}, {}. Raw data: <a href=\"result.json\">result.json</a>.\
-             </p>",
-            escape(&source.title),
-            escape(&source.url)
-        );
-    }
-    for remark in &record.remarks {
-        html += &format!("<p class=\"about\">{}</p>", escape(remark));
-    }
+    html += &words(result, record).html();
     for arm in arms(result) {
         for map in maps(record).into_iter().filter(|map| map.is_drawn) {
             html += &format!(

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Peer, ProfileOptions, at_least_one};
+use super::{OutputOptions, Peer, ProfileOptions, at_least_one};
 use crate::units;
 
 #[derive(Args, Clone, Debug)]
@@ -50,10 +50,6 @@ pub(crate) struct CeilingOptions {
     pub(crate) java: PathBuf,
     #[command(flatten)]
     pub(crate) profiles: ProfileOptions,
-    /// Directory under which the run's own directory is made.
-    #[arg(long, value_name = "DIR", default_value = "lab-runs")]
-    pub(crate) out: PathBuf,
-    /// Print the result as one JSON document.
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) output: OutputOptions,
 }

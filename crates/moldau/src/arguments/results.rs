@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::PeerOptions;
+use super::{OutputOptions, PeerOptions};
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct OmbOptions {
@@ -29,12 +29,8 @@ pub(crate) struct OmbOptions {
     pub(crate) quick: bool,
     #[command(flatten)]
     pub(crate) peers: PeerOptions,
-    /// Directory under which the run's own directory is made.
-    #[arg(long, value_name = "DIR", default_value = "lab-runs")]
-    pub(crate) out: PathBuf,
-    /// Print the result as one JSON document.
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) output: OutputOptions,
 }
 
 #[derive(Args, Clone, Debug)]
@@ -49,12 +45,8 @@ pub(crate) struct ResultImportOptions {
     /// What was offered, in place of what each tool calls it.
     #[arg(long, value_name = "NAME")]
     pub(crate) case: Option<String>,
-    /// Directory under which the result's own directory is made.
-    #[arg(long, value_name = "DIR", default_value = "lab-runs")]
-    pub(crate) out: PathBuf,
-    /// Print the result as one JSON document.
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) output: OutputOptions,
 }
 
 /// Exits 1 if a figure is worse at the 5 % level over all figures together, 3 if nothing can be

@@ -1,8 +1,20 @@
-//! The arguments of `moldau lab run` and `moldau lab explain`.
+//! The arguments of `moldau lab run` and `moldau lab explain`, and what several commands share.
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+
+/// Where the result of an experiment goes.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct OutputOptions {
+    /// Directory under which the result's own directory is made, and on whose disk systems keep
+    /// their data meanwhile.
+    #[arg(long, value_name = "DIR", default_value = "lab-runs")]
+    pub(crate) out: PathBuf,
+    /// Print the result as one JSON document.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
 
 /// Where systems of others lie. What is not there is left out of an experiment.
 #[derive(Args, Clone, Debug)]
@@ -45,12 +57,8 @@ pub(crate) struct RunOptions {
     /// Half the rounds and a quarter of the windows.
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Directory under which the run's own directory is made.
-    #[arg(long, value_name = "DIR", default_value = "lab-runs")]
-    pub(crate) out: PathBuf,
-    /// Print the result as one JSON document.
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) output: OutputOptions,
 }
 
 #[derive(Args, Clone, Debug)]
@@ -70,12 +78,8 @@ pub(crate) struct ExplainOptions {
     /// Fewer and shorter runs.
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Directory under which the run's own directory is made.
-    #[arg(long, value_name = "DIR", default_value = "lab-runs")]
-    pub(crate) out: PathBuf,
-    /// Print the result as one JSON document.
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) output: OutputOptions,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

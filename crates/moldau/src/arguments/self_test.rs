@@ -6,6 +6,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use super::OutputOptions;
+
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct RelayOptions {
     /// Where clients connect.
@@ -57,12 +59,8 @@ pub(crate) struct SelftestOptions {
     /// Java that runs it.
     #[arg(long, value_name = "FILE", default_value = "java")]
     pub(crate) java: PathBuf,
-    /// Directory under which the run's own directory is made.
-    #[arg(long, value_name = "DIR", default_value = "lab-runs")]
-    pub(crate) out: PathBuf,
-    /// Print the result as one JSON document.
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) output: OutputOptions,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

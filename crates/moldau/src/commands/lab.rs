@@ -31,9 +31,9 @@ use super::experiment_file::{self, Asked};
 use super::{lab_cores, lab_omb, lab_results};
 use crate::arguments::{
     AboutChoice, CeilingOptions, CoresOptions, ExplainOptions, LabQuestion, NullSinkOptions,
-    OmbOptions, OverheadOptions, PartChoice, PartitionsOptions, Peer, PeerOptions, ProfileOptions,
-    RelayOptions, ResultImportOptions, RunOptions, SelftestChoice, SelftestOptions, SizeOptions,
-    StorageOptions,
+    OmbOptions, OutputOptions, OverheadOptions, PartChoice, PartitionsOptions, Peer, PeerOptions,
+    ProfileOptions, RelayOptions, ResultImportOptions, RunOptions, SelftestChoice, SelftestOptions,
+    SizeOptions, StorageOptions,
 };
 
 /// The stall of `--stall` begins this long after its run, in the middle of the window.
@@ -85,7 +85,7 @@ pub(crate) fn run(question: LabQuestion) -> anyhow::Result<ExitCode> {
 }
 
 fn overhead(options: &OverheadOptions) -> anyhow::Result<ExitCode> {
-    let work = WorkDirectory::make(&options.out)?;
+    let work = WorkDirectory::make(&options.output.out)?;
     let make = if options.quick { overhead::Plan::quick } else { overhead::Plan::full };
     let mut plan = make(std::env::current_exe()?, version(), work.path.clone());
     if options.arms.iter().any(|arm| arm == "gateway") {
@@ -99,7 +99,7 @@ fn overhead(options: &OverheadOptions) -> anyhow::Result<ExitCode> {
     plan.profiler = profiler(&options.profiles)?;
     plan.stall = options.stall.then_some(Stall { after: STALL_AFTER, length: STALL_LENGTH });
     let result = overhead::run(&plan, &mut Bar::new())?;
-    answer(&result, &options.out, options.json)
+    answer(&result, &options.output)
 }
 
 fn fronts(arms: &[String]) -> Vec<Front> {
@@ -126,7 +126,7 @@ fn kroxylicious_at(directory: Option<&Path>, java: &Path) -> anyhow::Result<Krox
 }
 
 fn find_ceiling(options: &CeilingOptions) -> anyhow::Result<ExitCode> {
-    let work = WorkDirectory::make(&options.out)?;
+    let work = WorkDirectory::make(&options.output.out)?;
     let ours = System::Moldau { program: std::env::current_exe()?, durability: Durability::Fsync };
     let mut systems = vec![ours];
     match options.against {
@@ -146,7 +146,7 @@ fn find_ceiling(options: &CeilingOptions) -> anyhow::Result<ExitCode> {
         let plan = ceiling::Plan::usual(systems, version(), work_directory, options.quick);
         ceiling::run(&searched(plan, options)?, &mut Bar::new())?
     };
-    answer(&result, &options.out, options.json)
+    answer(&result, &options.output)
 }
 
 /// The plan with the load and the demand that were asked for.
@@ -162,7 +162,7 @@ fn searched(plan: ceiling::Plan, options: &CeilingOptions) -> anyhow::Result<cei
 }
 
 fn partitions(options: &PartitionsOptions) -> anyhow::Result<ExitCode> {
-    let work = WorkDirectory::make(&options.out)?;
+    let work = WorkDirectory::make(&options.output.out)?;
     let ours = System::Moldau { program: std::env::current_exe()?, durability: Durability::Fsync };
     let mut systems = vec![ours];
     for against in options.against.iter().filter(|against| *against != "none") {
@@ -186,7 +186,7 @@ fn partitions(options: &PartitionsOptions) -> anyhow::Result<ExitCode> {
         }
     }
     let result = partitions::run(&plan, &mut Bar::new())?;
-    answer(&result, &options.out, options.json)
+    answer(&result, &options.output)
 }
 
 /// Takes the parts that were not chosen out of the plan; none chosen is all.
@@ -199,21 +199,21 @@ fn keep_parts(plan: &mut partitions::Plan, chosen: &[PartChoice]) {
 }
 
 fn storage(options: &StorageOptions) -> anyhow::Result<ExitCode> {
-    let work = WorkDirectory::make(&options.out)?;
+    let work = WorkDirectory::make(&options.output.out)?;
     let make = if options.quick { storage::Plan::quick } else { storage::Plan::full };
     let mut plan = make(std::env::current_exe()?, version(), work.path.clone());
     plan.scan_bytes = options.bytes.unwrap_or(plan.scan_bytes);
     let result = storage::run(&plan, &mut Bar::new())?;
-    answer(&result, &options.out, options.json)
+    answer(&result, &options.output)
 }
 
 fn cores(options: &CoresOptions) -> anyhow::Result<ExitCode> {
-    let work = WorkDirectory::make(&options.out)?;
+    let work = WorkDirectory::make(&options.output.out)?;
     let program = std::env::current_exe()?;
     let fronts = fronts(&options.arms);
     let plan = lab_cores::plan(options, fronts, program, version(), work.path.clone())?;
     let result = cores::run(&plan, &mut Bar::new())?;
-    answer(&result, &options.out, options.json)
+    answer(&result, &options.output)
 }
 
 fn size(options: &SizeOptions) -> anyhow::Result<ExitCode> {
@@ -223,7 +223,7 @@ fn size(options: &SizeOptions) -> anyhow::Result<ExitCode> {
 
 fn run_file(options: &RunOptions) -> anyhow::Result<ExitCode> {
     let asked = experiment_file::read(&options.file)?;
-    let work = WorkDirectory::make(&options.out)?;
+    let work = WorkDirectory::make(&options.output.out)?;
     let (version, work_directory, quick) = (version(), work.path.clone(), options.quick);
     let profiler = profiler(&options.profiles)?;
     let result = match asked {
@@ -264,7 +264,7 @@ fn run_file(options: &RunOptions) -> anyhow::Result<ExitCode> {
             threads::run(&plan, &mut Bar::new())?
         }
     };
-    answer(&result, &options.out, options.json)
+    answer(&result, &options.output)
 }
 
 fn omb(options: &OmbOptions) -> anyhow::Result<ExitCode> {
@@ -276,7 +276,7 @@ fn omb(options: &OmbOptions) -> anyhow::Result<ExitCode> {
         print!("{}", lab_omb::described(&translation));
         return Ok(ExitCode::SUCCESS);
     }
-    let work = WorkDirectory::make(&options.out)?;
+    let work = WorkDirectory::make(&options.output.out)?;
     let mut installations = installations(&options.peers)?;
     installations.external = translation.external;
     let plan = survey::Plan {
@@ -290,8 +290,8 @@ fn omb(options: &OmbOptions) -> anyhow::Result<ExitCode> {
         profiler: None,
     };
     let result = survey::run(&plan, &mut Bar::new())?;
-    let exit = answer(&result, &options.out, options.json)?;
-    let directory = options.out.join(&result.id).join("omb");
+    let exit = answer(&result, &options.output)?;
+    let directory = options.output.out.join(&result.id).join("omb");
     std::fs::create_dir_all(&directory).with_context(|| directory.display().to_string())?;
     for (name, document) in moldau_lab::omb::documents(&result.runs)? {
         let path = directory.join(name);
@@ -301,12 +301,12 @@ fn omb(options: &OmbOptions) -> anyhow::Result<ExitCode> {
 }
 
 fn import(options: &ResultImportOptions) -> anyhow::Result<ExitCode> {
-    answer(&lab_results::import(options)?, &options.out, options.json)
+    answer(&lab_results::import(options)?, &options.output)
 }
 
 fn explain(options: &ExplainOptions) -> anyhow::Result<ExitCode> {
     let (system, load) = experiment_file::explained(&options.system, &options.load)?;
-    let work = WorkDirectory::make(&options.out)?;
+    let work = WorkDirectory::make(&options.output.out)?;
     let plan = explain::Plan {
         name: options.system.clone(),
         system,
@@ -322,7 +322,7 @@ fn explain(options: &ExplainOptions) -> anyhow::Result<ExitCode> {
         quick: options.quick,
     };
     let result = explain::run(&plan, &mut Bar::new())?;
-    answer(&result, &options.out, options.json)
+    answer(&result, &options.output)
 }
 
 fn bare_relay(options: RelayOptions) -> anyhow::Result<ExitCode> {
@@ -362,7 +362,7 @@ fn self_test(options: &SelftestOptions) -> anyhow::Result<ExitCode> {
         java: options.java.clone(),
         external: None,
     };
-    let work = WorkDirectory::make(&options.out)?;
+    let work = WorkDirectory::make(&options.output.out)?;
     let plan = self_test::Plan {
         test,
         moldau: std::env::current_exe()?,
@@ -380,7 +380,7 @@ fn self_test(options: &SelftestOptions) -> anyhow::Result<ExitCode> {
         installations: installations(&peers)?,
     };
     let result = self_test::run(&plan, &mut Bar::new())?;
-    answer(&result, &options.out, options.json)
+    answer(&result, &options.output)
 }
 
 fn bare_disk(task: &str) -> anyhow::Result<ExitCode> {
@@ -459,10 +459,10 @@ fn rebuild(dir: &Path) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn answer(result: &RunResult, out: &Path, json: bool) -> anyhow::Result<ExitCode> {
-    let directory = out.join(&result.id);
+fn answer(result: &RunResult, output: &OutputOptions) -> anyhow::Result<ExitCode> {
+    let directory = output.out.join(&result.id);
     save(result, &directory)?;
-    if json {
+    if output.json {
         println!("{}", result.to_json()?);
     } else {
         println!("{}", report::text(result));

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use super::target::{self, Target};
 use super::{Findings, Plan, shape};
+use crate::cpu::GENERATOR_ROLE;
 use crate::error::Error;
 use crate::experiments::bench::Bench;
-use crate::generator::{GENERATOR_ROLE, Measured};
+use crate::generator::Measured;
 use crate::result::Arm;
 use crate::self_test::{Cell, Table};
 use crate::statistics::{float, median};

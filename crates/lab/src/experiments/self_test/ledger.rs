@@ -252,6 +252,6 @@ fn words(effect: &PairedEffect) -> String {
 /// Records per second of the generator's own processor time: its throughput per core, which what
 /// else runs on the machine does not touch.
 fn rate(measured: &Measured, records: u64) -> f64 {
-    let generator = measured.processes.iter().find(|usage| usage.role == generator::GENERATOR_ROLE);
+    let generator = crate::cpu::generator_among(&measured.processes);
     float(records) * 1e9 / float(generator.map_or(1, |usage| usage.cpu_ns.max(1)))
 }

@@ -201,8 +201,7 @@ fn figures(measured: &Measured) -> [f64; 3] {
 
 /// Processor time of the target in the window, ns.
 fn target_cpu(measured: &Measured) -> f64 {
-    let target =
-        measured.processes.iter().find(|usage| usage.role != crate::generator::GENERATOR_ROLE);
+    let target = measured.processes.iter().find(|usage| usage.role != crate::cpu::GENERATOR_ROLE);
     float(target.map_or(0, |usage| usage.cpu_ns))
 }
 

@@ -2,6 +2,7 @@
 
 use super::durable::megabytes_per_second;
 use super::{PROBE_WINDOW_MS_MAX, Plan, System, in_order};
+use crate::cpu::generator_among;
 use crate::error::Error;
 use crate::experiments::bench::Bench;
 use crate::generator::Measured;
@@ -102,7 +103,7 @@ fn highest_sustained(
 
 fn is_sustained(measured: &Measured, workload: &Workload) -> bool {
     let expected = float(measured.produced_records) * f64::from(1 + workload.tails);
-    let generator = measured.processes.iter().find(|usage| usage.role == "generator");
+    let generator = generator_among(&measured.processes);
     let busiest_ns = generator.map_or(0, |usage| usage.busiest_thread_ns);
     measured.shed == 0
         && measured.answered * 100 >= measured.offered * 99
