@@ -3,6 +3,7 @@
 //! Every experiment starts its systems, runs its cases in interleaved pairs on a topic of its own
 //! each, audits every record, and ends in one [`RunResult`] with its verdict.
 
+pub mod administration;
 mod bench;
 pub mod ceiling;
 mod connecting;
@@ -13,6 +14,7 @@ pub mod file;
 pub mod fronts;
 mod hogs;
 pub mod imports;
+pub mod littles_law;
 pub mod overhead;
 pub mod partitions;
 mod rounds;

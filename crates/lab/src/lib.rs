@@ -18,6 +18,8 @@
 //! - [`explain`]: which resource limits a run, by its evidence and by what would show it wrong;
 //!   `control_group`: the kernel's limit of processor time.
 //! - [`sizing`]: what a proxy's processor time is made of, and how many cores a load takes.
+//! - [`littles_law`]: how many partitions a rate takes; [`administration`]: what it takes a cluster
+//!   to make and move them.
 //! - [`threads`]: consumers of several topics on several threads.
 //! - [`survey`], [`totals`]: the same loads on several systems, what published claims come to
 //!   there, and totals as others compute them.
@@ -36,6 +38,7 @@
 //! - A result whose run fails a check carries the verdict that says so, and its sentence does too.
 //! - Nothing here prints or reads arguments and the environment.
 
+pub mod administration;
 pub mod bare_disk;
 pub mod ceiling;
 pub mod checks;
@@ -55,6 +58,7 @@ pub mod histograms;
 pub mod history;
 pub mod imported;
 pub mod ledger;
+pub mod littles_law;
 pub mod metric;
 pub mod null_sink;
 pub mod objective;

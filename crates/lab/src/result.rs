@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::administration::AdministrationRecord;
 use crate::ceiling::CeilingRecord;
 use crate::checks::{Check, Verdict};
 use crate::environment::Environment;
@@ -12,6 +13,7 @@ use crate::error::Error;
 use crate::explain::Explanation;
 use crate::imported::ImportedRecord;
 use crate::ledger::Audit;
+use crate::littles_law::LawRecord;
 use crate::metric::Comparison;
 use crate::partitions::PartitionsRecord;
 use crate::profile::ProfilesRecord;
@@ -75,6 +77,12 @@ pub struct RunResult {
     /// ask.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub connections: Vec<ConnectionsRecord>,
+    /// What Little's law came to; absent where it was not put to the test.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub littles_law: Option<LawRecord>,
+    /// What making and moving partitions took; absent where that was not asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub administration: Option<AdministrationRecord>,
     /// What the laboratory found about itself; absent from all other experiments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub self_test: Option<SelfTestRecord>,

@@ -25,6 +25,9 @@ pub struct SurveyRecord {
     pub source: Option<Source>,
     /// The loads, in the order of tables; the name of each is that of its runs' case.
     pub cells: Vec<Cell>,
+    /// Systems that are compared with each other.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pairs: Vec<SystemPair>,
     /// What was claimed.
     pub claims: Vec<Claim>,
     /// What was published of loads over many topics, whose totals are audited.
@@ -68,6 +71,18 @@ pub struct Setting {
     pub value: String,
 }
 
+/// Two systems of which one is told against the other, most of them one setting apart.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SystemPair {
+    /// What sets them apart.
+    pub name: String,
+    /// The system.
+    pub of: String,
+    /// The system that is divided by.
+    pub over: String,
+}
+
 /// A system that was not measured.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -88,8 +103,10 @@ pub struct Claim {
     pub at: String,
     /// The figure that it is about.
     pub figure: Metric,
-    /// The ratio that was published, or the figure where nothing is divided by.
-    pub published: f64,
+    /// The ratio that was published, or the figure where nothing is divided by; absent where the
+    /// source gives a direction and no figure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub published: Option<f64>,
     /// Where the statement holds.
     pub holds: Band,
     /// What was compared.
@@ -100,6 +117,9 @@ pub struct Claim {
     /// The systems that it is tested on; all, if none is named.
     #[serde(default)]
     pub systems: Vec<String>,
+    /// The pair of systems whose ratio it is about, by its name; such a claim compares no loads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pair: Option<String>,
 }
 
 /// A range of values, open where an end is left out.
@@ -160,7 +180,7 @@ impl Outcome {
 /// A claim on one system.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
-    /// The system.
+    /// The system, or the name of the pair of systems.
     pub system: String,
     /// What it came to.
     pub outcome: Outcome,
@@ -177,11 +197,37 @@ impl Claim {
         contrasts.flat_map(|it| std::iter::once(&it.of).chain(&it.over)).map(String::as_str)
     }
 
-    /// What the claim came to on each of `systems` that it is tested on.
+    /// Whether a figure of it is a ratio.
     #[must_use]
-    pub fn findings(&self, runs: &[RunRecord], systems: &[&str], seed: u64) -> Vec<Finding> {
-        let is_tested = |system: &&&str| {
-            self.systems.is_empty() || self.systems.iter().any(|wanted| wanted == *system)
+    pub fn is_ratio(&self, contrast: &Contrast) -> bool {
+        contrast.over.is_some() || self.pair.is_some()
+    }
+
+    /// What the claim came to on each of `systems` that it is tested on, or between the two of its
+    /// pair.
+    #[must_use]
+    pub fn findings(
+        &self,
+        runs: &[RunRecord],
+        systems: &[&str],
+        pairs: &[SystemPair],
+        seed: u64,
+    ) -> Vec<Finding> {
+        if let Some(name) = &self.pair {
+            let pair = pairs.iter().find(|pair| pair.name == *name && pair.is_among(systems));
+            let find = |pair: &SystemPair| {
+                let measured = pair.estimate(runs, &self.measured.of, self.figure, seed);
+                let outcome = self.outcome(measured, &[]);
+                Finding { system: name.clone(), outcome, measured, isolated: Vec::new() }
+            };
+            return pair.map(find).into_iter().collect();
+        }
+        // Loads may be for some systems alone.
+        let is_of =
+            |run: &RunRecord, system: &str| run.arm == system && run.case == self.measured.of;
+        let is_tested = |system: &&&str| match self.systems.is_empty() {
+            true => runs.iter().any(|run| is_of(run, system)),
+            false => self.systems.iter().any(|wanted| wanted == *system),
         };
         let find = |system: &&str| {
             let estimate = |contrast: &Contrast| contrast.estimate(runs, system, self.figure, seed);
@@ -264,17 +310,49 @@ impl Contrast {
             let values: Vec<f64> = of.into_iter().map(|(_, value)| value).collect();
             return Estimate::of(&values, seed, |value| value);
         };
-        let over = by_round(runs, over, system, figure);
-        let in_round = |round: u32| over.iter().find(|(it, _)| *it == round).map(|(_, it)| *it);
-        let ratios = of.into_iter().filter_map(|(round, value)| {
-            let divisor = in_round(round)?;
-            (value > 0.0 && divisor > 0.0).then(|| (value / divisor).ln())
-        });
-        Estimate::of(&ratios.collect::<Vec<_>>(), seed, f64::exp)
+        Estimate::of_ratios(&of, &by_round(runs, over, system, figure), seed)
+    }
+}
+
+impl SystemPair {
+    /// Whether both are among `systems`.
+    #[must_use]
+    pub fn is_among(&self, systems: &[&str]) -> bool {
+        [&self.of, &self.over].into_iter().all(|system| systems.contains(&system.as_str()))
+    }
+
+    /// What a figure of a load comes to on the one by what it comes to on the other; `None` where
+    /// no round has both.
+    #[must_use]
+    pub fn estimate(
+        &self,
+        runs: &[RunRecord],
+        load: &str,
+        figure: Metric,
+        seed: u64,
+    ) -> Option<Estimate> {
+        let on = |system: &str| by_round(runs, load, system, figure);
+        Estimate::of_ratios(&on(&self.of), &on(&self.over), seed)
     }
 }
 
 impl Estimate {
+    /// The estimate of so many times the figure.
+    pub(crate) fn times(self, factor: f64) -> Self {
+        let times = |Interval { low, high }| Interval { low: low * factor, high: high * factor };
+        Self { mean: self.mean * factor, interval: self.interval.map(times) }
+    }
+
+    /// The geometric mean of ratios of figures that stand with their rounds, each within a round.
+    pub(crate) fn of_ratios(of: &[(u32, f64)], over: &[(u32, f64)], seed: u64) -> Option<Self> {
+        let in_round = |round: u32| over.iter().find(|(it, _)| *it == round).map(|(_, it)| *it);
+        let ratios = of.iter().filter_map(|(round, value)| {
+            let divisor = in_round(*round)?;
+            (*value > 0.0 && divisor > 0.0).then(|| (value / divisor).ln())
+        });
+        Self::of(&ratios.collect::<Vec<_>>(), seed, f64::exp)
+    }
+
     /// The mean of `values` and its interval, both put through `shown`.
     pub(crate) fn of(values: &[f64], seed: u64, shown: impl Fn(f64) -> f64) -> Option<Self> {
         if let Some(effect) = paired_effect(values, seed) {
@@ -327,11 +405,12 @@ mod tests {
             says: "the codec more than doubles the rate".into(),
             at: "table 1".into(),
             figure: Metric::ProduceRecords,
-            published: 2.4,
+            published: Some(2.4),
             holds: Band { at_least: Some(2.0), at_most: Some(3.0) },
             measured: contrast("all at once", Some("plain")),
             isolated: isolated.to_vec(),
             systems: Vec::new(),
+            pair: None,
         }
     }
 
@@ -341,7 +420,7 @@ mod tests {
     const MORE: (&str, &[u64]) = ("more at once", &[240, 481, 720, 961]);
 
     fn outcome(claim: &Claim, runs: &[RunRecord]) -> Outcome {
-        let [finding] = claim.findings(runs, &["ours"], 1).try_into().unwrap();
+        let [finding] = claim.findings(runs, &["ours"], &[], 1).try_into().unwrap();
         finding.outcome
     }
 
@@ -403,9 +482,38 @@ mod tests {
         let mut named = claim(&[]);
         named.systems = vec!["theirs".into()];
         let runs = runs(&[PLAIN, ALL]);
-        assert!(named.findings(&runs, &["ours"], 1).is_empty());
-        let [finding] = named.findings(&runs, &["ours", "theirs"], 1).try_into().unwrap();
+        assert!(named.findings(&runs, &["ours"], &[], 1).is_empty());
+        let [finding] = named.findings(&runs, &["ours", "theirs"], &[], 1).try_into().unwrap();
         assert_eq!((finding.system.as_str(), finding.measured), ("theirs", None));
+    }
+
+    #[test]
+    fn a_claim_about_a_pair_takes_the_ratio_of_two_systems_within_rounds() {
+        let mut all = runs(&[PLAIN]);
+        let mut doubled = all.clone();
+        for run in &mut doubled {
+            run.arm = "theirs".into();
+            run.produced_records *= 2;
+        }
+        all.extend(doubled);
+        let (of, over) = ("theirs".to_string(), "ours".to_string());
+        let pairs = [SystemPair { name: "theirs by ours".into(), of, over }];
+        let of_pair = Claim {
+            measured: contrast("plain", None),
+            pair: Some("theirs by ours".into()),
+            ..claim(&[])
+        };
+        let found = of_pair.findings(&all, &["ours", "theirs"], &pairs, 1);
+        let [finding] = found.try_into().unwrap();
+        assert_eq!(
+            (finding.system.as_str(), finding.outcome.word()),
+            ("theirs by ours", "reproduced")
+        );
+        assert!((finding.measured.unwrap().mean - 2.0).abs() < 1e-9);
+        assert!(
+            of_pair.findings(&all, &["ours"], &pairs, 1).is_empty(),
+            "one of them was not there"
+        );
     }
 
     #[test]

@@ -256,6 +256,27 @@ impl<'a> Bench<'a> {
         Ok((setup, held))
     }
 
+    /// Reads back what was produced to topics that are still there, and records the run without
+    /// latencies, which nobody tells of it.
+    pub(super) fn read_back(
+        &mut self,
+        named: Named<'_>,
+        mut setup: Setup,
+        mut produced: Measured,
+    ) -> Result<(), Error> {
+        let workload = setup.workload.clone();
+        setup.workload = Workload { pace: Pace::ReadBack, warmup_ms: 0, ..workload.clone() };
+        let read = generator::read_back(&setup, &produced.sent)?;
+        produced.stored_bytes = read.stored_bytes;
+        let delivered = read.delivered.as_ref().expect("a reading delivers");
+        let audit = audit(&produced.sent, delivered);
+        let control = &named.path.control;
+        let held = control.records_held_by_all(&setup.topics(), workload.partitions)?;
+        let run = self.run_record(named, &workload, &produced, audit, held)?;
+        self.runs.push(RunRecord { latency: None, ..run });
+        Ok(())
+    }
+
     /// The runs so far, without those set aside.
     pub(super) fn runs(&self) -> &[RunRecord] {
         &self.runs
@@ -269,6 +290,11 @@ impl<'a> Bench<'a> {
     /// Adds a check that the experiment made itself.
     pub(super) fn note(&mut self, check: Check) {
         self.notes.push(check);
+    }
+
+    /// Seed of everything random in the experiment.
+    pub(super) fn seed(&self) -> u64 {
+        self.seed
     }
 
     /// Time of the experiment, ms since its start.
@@ -358,6 +384,12 @@ impl<'a> Bench<'a> {
         let measured = self.probe(path, &workload)?;
         let records = u32::try_from(measured.produced_records).unwrap_or(u32::MAX);
         Ok(f64::from(records) / workload.window().as_secs_f64())
+    }
+
+    /// A name for a topic that no run has.
+    pub(super) fn topic(&mut self) -> String {
+        self.next_run += 1;
+        format!("lab-{}", self.next_run - 1)
     }
 
     /// The runs of a pair take the same seed, so that they offer the same bytes.
@@ -460,6 +492,8 @@ impl<'a> Bench<'a> {
             audit,
             partitions: None,
             sizing: None,
+            littles_law: None,
+            administration: None,
             ceiling: None,
             connections: Vec::new(),
             self_test: None,

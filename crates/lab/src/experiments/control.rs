@@ -10,6 +10,9 @@ use moldau_client::{
 use crate::error::Error;
 use crate::generator::target;
 
+/// How long the brokers of a cluster may take to find each other.
+const BROKERS_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// How long all partitions of a topic may take to have a leader.
 const LEADERS_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -34,6 +37,25 @@ impl Control {
             .build()
             .map_err(Error::machine("starting a runtime"))?;
         Ok(Self { runtime, bootstrap: bootstrap.to_string(), security })
+    }
+
+    /// Waits until the cluster has so many brokers: one may accept connections before the others
+    /// know it.
+    pub(super) fn wait_for_brokers(&self, brokers: u16) -> Result<(), Error> {
+        let action = format!("waiting for {brokers} brokers");
+        self.runtime.block_on(async {
+            let cluster = self.connect().await?;
+            let end = Instant::now() + BROKERS_TIMEOUT;
+            while cluster.metadata().brokers.len() < usize::from(brokers) {
+                if Instant::now() > end {
+                    let reason = format!("there are {}", cluster.metadata().brokers.len());
+                    return Err(Error::Target { action, reason });
+                }
+                tokio::time::sleep(POLL_INTERVAL).await;
+                cluster.refresh().await.map_err(target(&action))?;
+            }
+            Ok(())
+        })
     }
 
     /// Creates a topic and waits until every partition has a leader.

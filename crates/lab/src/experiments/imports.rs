@@ -44,6 +44,8 @@ pub fn result(
         audit: Audit::default(),
         partitions: None,
         sizing: None,
+        littles_law: None,
+        administration: None,
         ceiling: None,
         connections: Vec::new(),
         self_test: None,

@@ -1,6 +1,6 @@
 //! Systems of an experiment file that run, and those that cannot.
 
-use std::path::Path as Directory;
+use std::path::{Path as Directory, PathBuf};
 
 use super::bench::Path;
 use crate::checks::{Check, Weight};
@@ -14,6 +14,7 @@ use crate::systems::{Installations, RunningSystem, SystemFile};
 pub(super) struct Running {
     pub(super) path: Path,
     pub(super) system: RunningSystem,
+    directory: PathBuf,
 }
 
 impl Running {
@@ -30,12 +31,20 @@ impl Running {
             .map_err(Error::machine(format!("making {}", directory.display())))?;
         let system = file.start(installations, &directory)?;
         let path = Path::to_system(name, &system)?;
-        Ok(Self { path, system })
+        path.control.wait_for_brokers(file.brokers)?;
+        Ok(Self { path, system, directory })
+    }
+
+    /// Ends the system and removes its data, so that it may be started once more.
+    pub(super) fn stop(self) -> Result<(), Error> {
+        self.system.stop()?;
+        std::fs::remove_dir_all(&self.directory)
+            .map_err(Error::machine(format!("removing {}", self.directory.display())))
     }
 }
 
 /// A system with its name.
-type Named<'a> = (&'a str, &'a SystemFile);
+pub(super) type Named<'a> = (&'a str, &'a SystemFile);
 
 /// The systems that can be started, and why the others cannot.
 ///

@@ -5,15 +5,17 @@
 //! its own whose records are all read back. The format is described in `docs/experiments.md`.
 
 mod settings;
+mod stages;
 
 use std::path::PathBuf;
 
 use serde::Deserialize;
 
 use super::Progress;
+use super::administration::AdministrationFile;
 use super::bench::{Bench, Frame};
-use super::rounds::Case;
-use super::running::{Running, absence, machine_is_quiet, split};
+use super::littles_law::LawFile;
+use super::running::{absence, machine_is_quiet, split};
 use crate::checks::{self, Check, Weight};
 use crate::environment::Environment;
 use crate::error::Error;
@@ -24,10 +26,12 @@ use crate::punctuality::foreign_share;
 use crate::result::{Arm, Experiment, RunResult};
 use crate::run::RunRecord;
 use crate::statistics::median;
-use crate::survey::{Cell, Claim, LeftOut, Setting, Source, SurveyRecord};
+use crate::survey::{Cell, Claim, LeftOut, Setting, Source, SurveyRecord, SystemPair};
 use crate::systems::{Installations, SystemFile};
 use crate::totals::PublishedTotal;
 use crate::workload::{Codec, Workload};
+
+use stages::{Beside, stages};
 
 pub use settings::Settings;
 
@@ -77,6 +81,13 @@ pub struct SurveyFile {
     /// Loads that differ from a scenario in one setting.
     #[serde(default)]
     pub factors: Vec<Factor>,
+    /// Systems that are compared with each other, load by load.
+    #[serde(default)]
+    pub pairs: Vec<SystemPair>,
+    /// How many partitions a rate takes, put to the test.
+    pub littles_law: Option<LawFile>,
+    /// Partitions that are made and moved.
+    pub administration: Option<AdministrationFile>,
     /// What was published.
     #[serde(default)]
     pub claims: Vec<Claim>,
@@ -97,9 +108,23 @@ pub struct Scenario {
     /// How it differs from what all loads have in common.
     #[serde(default)]
     pub load: Settings,
+    /// The survey's systems that get it, and what differs from it; all, if none is named.
+    #[serde(default)]
+    pub systems: Vec<String>,
+    /// Whether the whole form profiles it even if nobody asks.
+    #[serde(default)]
+    pub profile: bool,
     /// Whether the short form measures it, and what differs from it.
     #[serde(default = "yes")]
     pub quick: bool,
+}
+
+impl Scenario {
+    /// A load that all systems get, in both forms.
+    #[must_use]
+    pub fn of(name: String, load: Settings) -> Self {
+        Self { name, load, systems: Vec::new(), profile: false, quick: true }
+    }
 }
 
 /// One setting at several values.
@@ -136,19 +161,52 @@ pub struct Plan {
     pub seed: u64,
     /// Half the rounds and a quarter of the windows.
     pub quick: bool,
-    /// What takes a profile of each load and system in the end, if it is wanted.
+    /// What takes profiles of loads and systems, if any are wanted.
     pub profiler: Option<Profiler>,
+    /// Whether they are taken of every load, and not only of those that say so themselves.
+    pub profiles_all: bool,
 }
 
 /// A load of the survey, whole.
 struct Load {
     cell: Cell,
     settings: Settings,
+    /// The systems that get it; all, if none is named.
+    systems: Vec<String>,
+    /// Whether the whole form profiles it.
+    profile: bool,
     /// Whether the short form measures it.
     quick: bool,
 }
 
+impl Load {
+    fn is_for(&self, system: &str) -> bool {
+        self.systems.is_empty() || self.systems.iter().any(|name| name == system)
+    }
+
+    /// What differs from a scenario in one setting.
+    fn changed(&self, level: &Settings, quick: bool) -> Self {
+        let settings = level.named();
+        let words = settings.iter().map(|Setting { key, value }| format!("{key} {value}"));
+        let change = words.collect::<Vec<_>>().join(", ");
+        let from = &self.cell.name;
+        Self {
+            cell: Cell { name: format!("{from}, {change}"), settings, from: Some(from.clone()) },
+            settings: level.over(&self.settings),
+            systems: self.systems.clone(),
+            profile: false,
+            quick: self.quick && quick,
+        }
+    }
+}
+
 impl SurveyFile {
+    /// Whether the whole form takes profiles even if nobody asks.
+    #[must_use]
+    pub fn profiles_itself(&self) -> bool {
+        self.scenarios.iter().any(|scenario| scenario.profile)
+    }
+
     /// Refuses what cannot be measured.
     ///
     /// # Errors
@@ -160,6 +218,7 @@ impl SurveyFile {
         if !(1..=ROUNDS_MAX).contains(&self.rounds) {
             return refuse(format!("rounds: 1 to {ROUNDS_MAX}"));
         }
+        self.littles_law.as_ref().map_or(Ok(()), |law| law.check(&self.systems))?;
         self.factors.iter().try_for_each(|factor| self.check_factor(factor))?;
         let loads = self.loads();
         if !(1..=CELLS_MAX).contains(&loads.len()) {
@@ -167,12 +226,20 @@ impl SurveyFile {
         }
         let names: Vec<&str> = loads.iter().map(|load| load.cell.name.as_str()).collect();
         let systems: Vec<&str> = self.systems.iter().map(String::as_str).collect();
-        for all in [&names, &systems] {
+        let pairs: Vec<&str> = self.pairs.iter().map(|pair| pair.name.as_str()).collect();
+        for all in [&names, &systems, &pairs] {
             if let Some(twin) = twin(all) {
                 return refuse(format!("{twin:?} is there twice"));
             }
         }
-        self.claims.iter().try_for_each(|claim| check_claim(claim, &names, &systems))?;
+        let of_loads = self.scenarios.iter().flat_map(|scenario| &scenario.systems);
+        let of_pairs = self.pairs.iter().flat_map(|pair| [&pair.of, &pair.over]);
+        if let Some(unknown) = of_loads.chain(of_pairs).find(|it| !systems.contains(&it.as_str())) {
+            return refuse(format!("scenarios, pairs: {unknown:?} is none of the systems"));
+        }
+        let administration = self.administration.as_ref();
+        administration.map_or(Ok(()), |it| it.check(&systems, &pairs))?;
+        self.claims.iter().try_for_each(|claim| check_claim(claim, &names, &systems, &pairs))?;
         if let Some(unknown) = self.totals.iter().find(|it| !names.contains(&it.load.as_str())) {
             return refuse(format!("totals: {:?} is none of the loads", unknown.load));
         }
@@ -227,24 +294,17 @@ impl SurveyFile {
     /// The loads in the order of tables: each scenario, then what differs from it.
     fn loads(&self) -> Vec<Load> {
         let mut loads = Vec::new();
-        for Scenario { name, load, quick } in &self.scenarios {
+        for Scenario { name, load, systems, profile, quick } in &self.scenarios {
             let settings = load.over(&self.load);
             let cell = Cell { name: name.clone(), settings: load.named(), from: None };
-            loads.push(Load { cell, settings: settings.clone(), quick: *quick });
+            let (systems, profile, quick) = (systems.clone(), *profile, *quick);
+            let scenario = Load { cell, settings, systems, profile, quick };
             let factors = self.factors.iter().filter(|factor| factor.from == *name);
             let levels = factors.flat_map(|it| it.levels.iter().map(|level| (level, it.quick)));
-            for (level, is_quick) in levels {
-                let named = level.named();
-                let words = named.iter().map(|Setting { key, value }| format!("{key} {value}"));
-                let change = words.collect::<Vec<_>>().join(", ");
-                let cell = Cell {
-                    name: format!("{name}, {change}"),
-                    settings: named,
-                    from: Some(name.clone()),
-                };
-                let settings = level.over(&settings);
-                loads.push(Load { cell, settings, quick: *quick && is_quick });
-            }
+            let changed: Vec<Load> =
+                levels.map(|(level, is_quick)| scenario.changed(level, is_quick)).collect();
+            loads.push(scenario);
+            loads.extend(changed);
         }
         loads
     }
@@ -253,13 +313,32 @@ impl SurveyFile {
         let share = if quick { QUICK_SHARE } else { 1 };
         let warmup_ms = settings.warmup_ms.unwrap_or(self.warmup_ms);
         let window_ms = settings.window_ms.unwrap_or(self.window_ms);
-        let window_ms = (window_ms / share).max(window_ms.min(QUICK_WINDOW_MS_MIN));
-        settings.workload(warmup_ms / share, window_ms)
+        settings.workload(warmup_ms / share, window_of(window_ms, quick))
     }
 }
 
-fn check_claim(claim: &Claim, cells: &[&str], systems: &[&str]) -> Result<(), Error> {
+/// A window in the form that is run.
+fn window_of(window_ms: u64, quick: bool) -> u64 {
+    let share = if quick { QUICK_SHARE } else { 1 };
+    (window_ms / share).max(window_ms.min(QUICK_WINDOW_MS_MIN))
+}
+
+fn check_claim(
+    claim: &Claim,
+    cells: &[&str],
+    systems: &[&str],
+    pairs: &[&str],
+) -> Result<(), Error> {
     let says = &claim.says;
+    if let Some(pair) = &claim.pair {
+        if !pairs.contains(&pair.as_str()) {
+            return refuse(format!("claim {says:?}: {pair:?} is none of the pairs"));
+        }
+        if claim.measured.over.is_some() || !claim.isolated.is_empty() || !claim.systems.is_empty()
+        {
+            return refuse(format!("claim {says:?}: a pair compares systems at one load"));
+        }
+    }
     if let Some(unknown) = claim.loads().find(|name| !cells.contains(name)) {
         let cells = cells.join("; ");
         return refuse(format!(
@@ -304,58 +383,39 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
     let (there, left_out) = split(&file.systems, &plan.systems, &plan.installations)?;
     let mut loads = file.loads();
     loads.retain(|load| load.quick || !plan.quick);
-    let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
-    let scenarios: Vec<&Load> = loads.iter().filter(|load| load.cell.from.is_none()).collect();
-    let of_each = 1 + count(scenarios.len()) + plan.rounds() * count(loads.len());
-    let steps = count(there.len()) * of_each;
+    loads.retain(|load| there.iter().any(|(name, _)| load.is_for(name)));
+    let stages = stages(plan, &loads, &there);
+    if stages.is_empty() {
+        return Err(Error::Plan("no load has a system that is there".into()));
+    }
+    let steps = stages.iter().map(|stage| stage.steps(plan)).sum();
     let mut bench = Bench::new(plan.seed, steps, progress);
-    let mut running = Vec::new();
-    for (name, system) in &there {
-        bench.step(&format!("Start {name}"));
-        let directory = &plan.work_directory;
-        running.push(Running::start(directory, &plan.installations, name, system)?);
-    }
     let environment = Environment::inspect(&plan.version, &plan.work_directory);
-    // A JVM compiles what it runs often, and the first round should not pay for that.
-    for scenario in &scenarios {
-        let workload = file.workload(&scenario.settings, plan.quick);
-        for system in &running {
-            bench.probe(&system.path, &workload)?;
-        }
+    let mut beside = Beside::default();
+    for stage in &stages {
+        let Beside { littles_law, administration } = stage.run(plan, &mut bench)?;
+        beside.littles_law = littles_law.or(beside.littles_law);
+        beside.administration = administration.or(beside.administration);
     }
-    let case = |load: &Load| Case {
-        name: load.cell.name.clone(),
-        workload: file.workload(&load.settings, plan.quick),
-        reading: None,
-    };
-    let cases: Vec<Case> = loads.iter().map(case).collect();
-    for round in 0..plan.rounds() {
-        run_round(&mut bench, &mut running, &cases, round)?;
-    }
-    add_rounds(&mut bench, &mut running, &cases, plan.rounds())?;
-    for case in &cases {
-        let paths = running.iter().map(|system| &system.path);
-        bench.profile(plan.profiler.as_ref(), paths, case, &plan.work_directory)?;
-    }
-    for system in running {
-        system.system.stop()?;
-    }
-    let cells: Vec<Cell> = loads.into_iter().map(|load| load.cell).collect();
+    let cells: Vec<Cell> = loads.iter().map(|load| load.cell.clone()).collect();
     let shares: Vec<f64> = bench.runs().iter().filter_map(foreign_share).collect();
     let own = [codecs_differ(bench.runs()), machine_is_quiet(&shares)];
     for check in left_out.iter().map(absence).chain(own) {
         bench.note(check);
     }
-    bench.finish_with(
+    let record = record(file, cells, left_out);
+    let mut result = bench.finish_with(
         Frame {
-            experiment: Experiment::Survey(record(file, cells, left_out)),
+            experiment: Experiment::Survey(record),
             quick: plan.quick,
             environment,
             arms: there.iter().map(|(name, it)| Arm::of(name, it.description.trim())).collect(),
             objectives: Vec::new(),
         },
         checks::of_arms,
-    )
+    )?;
+    (result.littles_law, result.administration) = (beside.littles_law, beside.administration);
+    Ok(result)
 }
 
 /// What the survey is, for its report. The short form leaves loads out, and with them what is
@@ -368,52 +428,13 @@ fn record(file: &SurveyFile, cells: Vec<Cell>, left_out: Vec<LeftOut>) -> Survey
         question: file.question.trim().into(),
         hypothesis: file.hypothesis.trim().into(),
         source: file.source.clone(),
+        pairs: file.pairs.clone(),
         claims: claims.cloned().collect(),
         totals: totals.cloned().collect(),
         cells,
         remarks: file.remarks.clone(),
         left_out,
     }
-}
-
-/// Goes on with the loads in which a system has no latencies in some rounds, since the generator
-/// was late: up to as many rounds again, as experiment files do.
-fn add_rounds(
-    bench: &mut Bench<'_>,
-    running: &mut [Running],
-    cases: &[Case],
-    rounds: u32,
-) -> Result<(), Error> {
-    for round in rounds..rounds.saturating_mul(2) {
-        let lacks = |case: &&Case| bench.lacks_latencies(&case.name, rounds);
-        let lacking: Vec<&Case> = cases.iter().filter(lacks).collect();
-        if lacking.is_empty() {
-            break;
-        }
-        bench.expect_steps(lacking.len() * running.len());
-        run_round(bench, running, lacking, round)?;
-    }
-    Ok(())
-}
-
-/// Every load on every system, forwards in even rounds and backwards in odd ones.
-fn run_round<'a>(
-    bench: &mut Bench<'_>,
-    running: &mut [Running],
-    cases: impl IntoIterator<Item = &'a Case>,
-    round: u32,
-) -> Result<(), Error> {
-    let places = cases.into_iter().flat_map(|case| (0..running.len()).map(move |at| (case, at)));
-    let mut order: Vec<(&Case, usize)> = places.collect();
-    if !round.is_multiple_of(2) {
-        order.reverse();
-    }
-    for (case, at) in order {
-        let Some(system) = running.get_mut(at) else { continue };
-        bench.run_case(&system.path, case, round)?;
-        system.system.check_alive()?;
-    }
-    Ok(())
 }
 
 /// A generator whose codecs all store the same bytes says nothing of codecs. Random values are not

@@ -220,7 +220,7 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
         readings.extend(read_round(&mut bench, &mut systems, &places, round)?);
     }
     for (running, _) in systems {
-        running.system.stop()?;
+        running.stop()?;
     }
     let share = |it: &Reading| foreign_share_of(it.host, it.consumer_cpu_ns + it.system_cpu_ns);
     let shares: Vec<f64> = readings.iter().map(share).collect();

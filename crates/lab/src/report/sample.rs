@@ -59,6 +59,8 @@ pub(crate) fn result() -> RunResult {
         audit,
         partitions: None,
         sizing: None,
+        littles_law: None,
+        administration: None,
         ceiling: None,
         connections: Vec::new(),
         self_test: None,

@@ -1,7 +1,10 @@
 //! The report of a survey: what became of each claim in a sentence, then what every load did on
 //! every system, one setting at a time beside what was published.
 
+mod administration;
 mod drawing;
+mod littles_law;
+mod pairs;
 mod proxies;
 mod repeats;
 mod sweeps;
@@ -26,7 +29,8 @@ const SCALES: [&str; 4] = ["outstanding", "producers", "partitions", "consumers"
 pub(super) fn sentence(result: &RunResult, record: &SurveyRecord) -> String {
     let measured =
         format!("{} loads were measured on {}.", record.cells.len(), systems(result).join(" and "));
-    if record.claims.is_empty() {
+    let found = outcomes(result, record);
+    if found.is_empty() {
         return measured;
     }
     let outcomes =
@@ -34,17 +38,25 @@ pub(super) fn sentence(result: &RunResult, record: &SurveyRecord) -> String {
     let mut parts: Vec<String> = outcomes
         .into_iter()
         .filter_map(|outcome| {
-            let all = record.claims.iter().map(|claim| outcome_of(&findings(result, claim)));
-            let count = all.filter(|found| *found == Some(outcome)).count();
+            let count = found.iter().filter(|it| **it == Some(outcome)).count();
             (count > 0).then(|| format!("{count} {}", outcome.word()))
         })
         .collect();
-    let rest = record.claims.iter().filter(|it| outcome_of(&findings(result, it)).is_none());
-    let rest = rest.count();
+    let rest = found.iter().filter(|it| it.is_none()).count();
     if rest > 0 {
         parts.push(format!("{rest} not the same on all systems"));
     }
     format!("Claims: {}. {measured}", parts.join(", "))
+}
+
+/// What each claim came to, if it is the same on all systems.
+fn outcomes(result: &RunResult, record: &SurveyRecord) -> Vec<Option<Outcome>> {
+    let of_loads = record.claims.iter().map(|claim| outcome_of(&findings(result, claim)));
+    let of_administration = result.administration.iter().flat_map(|it| {
+        let found = it.claims.iter().map(|claim| it.findings(claim, &record.pairs, result.seed));
+        found.map(|found| outcome_of(&found)).collect::<Vec<_>>()
+    });
+    of_loads.chain(of_administration).collect()
 }
 
 /// Whether figures may be put in sentences: those of a refused survey stay in tables.
@@ -58,18 +70,24 @@ fn answers(result: &RunResult, record: &SurveyRecord) -> Vec<String> {
         return Vec::new();
     }
     let claims = record.claims.iter().map(|claim| answer(result, record, claim));
-    claims.chain(findings_beside(result, record)).collect()
+    let first = direct_answers(result, record).into_iter();
+    first.chain(claims).chain(findings_beside(result, record)).collect()
+}
+
+/// What is asked beside the claims: Little's law, pairs of systems, partitions made and moved.
+fn direct_answers(result: &RunResult, record: &SurveyRecord) -> Vec<String> {
+    let law = result.littles_law.iter().flat_map(|it| littles_law::answers(it, result.seed));
+    let administration = result.administration.iter();
+    let administration =
+        administration.flat_map(|it| administration::answers(it, &record.pairs, result.seed));
+    law.chain(pairs::answers(result, record)).chain(administration).collect()
 }
 
 /// What is found beside the claims: totals of others, sizing, and which load is best for what.
 fn findings_beside(result: &RunResult, record: &SurveyRecord) -> Vec<String> {
     let mut found = totals::sentences(result, record);
     found.extend(proxies::sizing(result));
-    // Where each load has a rate, none is best for throughput.
-    let is_free = |run: &RunRecord| !is_scheduled(run);
-    if result.runs.iter().any(is_free) {
-        found.extend(systems(result).iter().filter_map(|it| recommendation(result, it)));
-    }
+    found.extend(systems(result).iter().filter_map(|it| recommendation(result, it)));
     found
 }
 
@@ -90,11 +108,11 @@ fn answer(result: &RunResult, record: &SurveyRecord, claim: &Claim) -> String {
         });
         each.collect::<Vec<_>>().join(", ")
     };
-    let mut text = format!(
-        "{}: {word} (published: {}).",
-        claim.says,
-        figure(claim.published, claim, &claim.measured)
-    );
+    let published = match claim.published {
+        Some(value) => format!("published: {}", figure(value, claim, &claim.measured)),
+        None => "published without a figure".into(),
+    };
+    let mut text = format!("{}: {word} ({published}).", claim.says);
     if findings.is_empty() {
         return text;
     }
@@ -108,7 +126,7 @@ fn answer(result: &RunResult, record: &SurveyRecord, claim: &Claim) -> String {
         let found = on_each(&|finding| finding.isolated.get(index).copied().flatten(), contrast);
         text += &format!(" One setting alone, {}: {found}.", described(record, contrast));
     }
-    for left_out in &record.left_out {
+    for left_out in record.left_out.iter().filter(|_| claim.pair.is_none()) {
         if claim.systems.is_empty() || claim.systems.contains(&left_out.system) {
             text += &format!(" Not tested on {}.", left_out.system);
         }
@@ -153,12 +171,17 @@ fn described(record: &SurveyRecord, contrast: &Contrast) -> String {
     }
 }
 
-/// Which load took most and which answered first.
+/// Which load took most and which answered first, of those that have no rate; `None` where a system
+/// has no two of them.
 fn recommendation(result: &RunResult, system: &str) -> Option<String> {
+    let is_free = |case: &&str| result.runs_of(case, system).any(|run| !is_scheduled(run));
+    let cases: Vec<&str> = cases(result).into_iter().filter(is_free).collect();
+    if cases.len() < 2 {
+        return None;
+    }
     let best = |metric: Metric, is_better: fn(f64, f64) -> bool| {
-        let found = cases(result)
-            .into_iter()
-            .filter_map(|case| Some((case, middle(result, case, system, metric)?)));
+        let found =
+            cases.iter().filter_map(|case| Some((*case, middle(result, case, system, metric)?)));
         found.reduce(|best, next| if is_better(next.1, best.1) { next } else { best })
     };
     let (most, records) = best(Metric::ProduceRecords, |one, other| one > other)?;
@@ -184,6 +207,12 @@ fn recommendation(result: &RunResult, system: &str) -> Option<String> {
 pub(super) fn grids(result: &RunResult, record: &SurveyRecord) -> Vec<Grid> {
     let mut grids = vec![claims(result, record)];
     grids.extend(totals::grids(result, record));
+    grids.extend(result.littles_law.iter().map(|it| littles_law::grid(it, result.seed)));
+    grids.push(pairs::grid(result, record));
+    let administration = result.administration.iter();
+    grids.extend(
+        administration.flat_map(|it| administration::grids(it, &record.pairs, result.seed)),
+    );
     grids.extend([proxies::added(result, record), proxies::coefficients(result)]);
     let systems = systems(result);
     grids.extend(systems.iter().map(|system| matrix(result, system)));
@@ -205,7 +234,7 @@ fn claims(result: &RunResult, record: &SurveyRecord) -> Grid {
                 claim.says.clone(),
                 finding.system.clone(),
                 finding.outcome.word().into(),
-                figure(claim.published, claim, &claim.measured),
+                claim.published.map_or(NONE.into(), |it| figure(it, claim, &claim.measured)),
                 estimate(finding.measured, claim, &claim.measured),
                 if isolated.is_empty() { NONE.into() } else { isolated.join("; ") },
             ]
@@ -213,7 +242,8 @@ fn claims(result: &RunResult, record: &SurveyRecord) -> Grid {
     });
     Grid::of(
         "Claims",
-        "Means over the rounds with 95 % intervals; x is a ratio of two loads of one round. \
+        "Means over the rounds with 95 % intervals; x is a ratio of two loads, or of two \
+         systems, of one round. \
          Reproduced: the whole interval lies where the claim holds. Corrected: a setting that the \
          claim names as the cause, changed alone, does not have that effect.",
         &[
@@ -234,7 +264,8 @@ fn matrix(result: &RunResult, system: &str) -> Grid {
         let found = middle(result, case, system, metric);
         found.map_or(NONE.into(), |value| number(value, metric.unit()))
     };
-    let rows = cases(result).into_iter().map(|case| {
+    let has_runs = |case: &&str| result.runs_of(case, system).next().is_some();
+    let rows = cases(result).into_iter().filter(has_runs).map(|case| {
         let latency = |service, response| match figure(case, service) {
             none if none == NONE => figure(case, response),
             found => found,
@@ -274,8 +305,13 @@ fn matrix(result: &RunResult, system: &str) -> Grid {
 
 /// Each load that differs from a scenario in one setting, as a ratio to it.
 fn one_at_a_time(result: &RunResult, record: &SurveyRecord, systems: &[&str]) -> Grid {
+    let gets = |system: &str| {
+        let mut changed = record.cells.iter().filter(|cell| cell.from.is_some());
+        changed.any(|cell| result.runs_of(&cell.name, system).next().is_some())
+    };
+    let systems: Vec<&str> = systems.iter().copied().filter(|system| gets(system)).collect();
     let mut columns = vec!["load".to_string()];
-    for system in systems {
+    for system in &systems {
         columns.extend(["records/s", "p50", "p99"].map(|figure| format!("{system} {figure}")));
     }
     let rows = record.cells.iter().filter_map(|cell| {
@@ -367,6 +403,9 @@ pub(super) fn words<'a>(result: &RunResult, record: &'a SurveyRecord) -> Answers
 /// The sections of the page.
 pub(super) fn html(result: &RunResult, record: &SurveyRecord) -> String {
     let mut html = String::from("<h2>Answers</h2>");
+    for text in direct_answers(result, record).into_iter().filter(|_| holds(result)) {
+        html += &format!("<div class=\"card\"><p>{}</p></div>", escape(&text));
+    }
     for claim in record.claims.iter().filter(|_| holds(result)) {
         let found = findings(result, claim);
         let outcome = outcome_of(&found);
@@ -394,6 +433,11 @@ pub(super) fn html(result: &RunResult, record: &SurveyRecord) -> String {
             "Ratios: published, measured the same way, one setting at a time",
             drawing::claims as Draw,
         ),
+        (
+            "Rates by Little's law, records/s: predicted (diamond) and measured",
+            drawing::littles_law,
+        ),
+        ("Partitions made and moved, s, with 95 % intervals", drawing::administration),
         ("Throughput, records/s, with 95 % intervals", drawing::throughput),
         ("Latency, ms: p50 to p99 (thick) to p99.9", drawing::latency),
     ];
@@ -412,7 +456,8 @@ pub(super) fn html(result: &RunResult, record: &SurveyRecord) -> String {
 type Draw = fn(&RunResult, &SurveyRecord) -> Option<String>;
 
 fn findings(result: &RunResult, claim: &Claim) -> Vec<Finding> {
-    claim.findings(&result.runs, &systems(result), result.seed)
+    let pairs = result.survey().map_or(&[][..], |record| &record.pairs);
+    claim.findings(&result.runs, &systems(result), pairs, result.seed)
 }
 
 /// What a claim came to, if it is the same on all systems.
@@ -452,15 +497,15 @@ fn records_per_batch(result: &RunResult, case: &str, system: &str) -> String {
 
 /// A figure of a claim: a ratio where something is divided by.
 fn figure(value: f64, claim: &Claim, contrast: &Contrast) -> String {
-    match contrast.over {
-        Some(_) => format!("{} x", number(value, Unit::Times)),
-        None => format!("{} {}", number(value, claim.figure.unit()), claim.figure.unit().symbol()),
+    if claim.is_ratio(contrast) {
+        return format!("{} x", number(value, Unit::Times));
     }
+    format!("{} {}", number(value, claim.figure.unit()), claim.figure.unit().symbol())
 }
 
 fn estimate(found: Option<Estimate>, claim: &Claim, contrast: &Contrast) -> String {
     let Some(Estimate { mean, interval }) = found else { return NONE.into() };
-    let unit = if contrast.over.is_some() { Unit::Times } else { claim.figure.unit() };
+    let unit = if claim.is_ratio(contrast) { Unit::Times } else { claim.figure.unit() };
     let mean = figure(mean, claim, contrast);
     interval.map_or_else(
         || format!("{mean} (too few rounds)"),

@@ -68,6 +68,9 @@ pub struct SystemFile {
     /// none.
     #[serde(default)]
     pub bootstrap_only: bool,
+    /// Brokers that the cluster has before it counts as started.
+    #[serde(default = "one_broker")]
+    pub brokers: u16,
     /// Whether it keeps records, so that they can be read back.
     #[serde(default = "keeps_records")]
     pub keeps_records: bool,
@@ -80,6 +83,10 @@ pub struct SystemFile {
     /// Its processes, in the order in which they are started; none for a cluster that runs already.
     #[serde(default)]
     pub processes: Vec<ProcessFile>,
+}
+
+fn one_broker() -> u16 {
+    1
 }
 
 fn keeps_records() -> bool {

@@ -73,6 +73,11 @@ impl Asked {
             Self::Threads(file, _) => file.question.trim(),
         }
     }
+
+    /// Whether it takes profiles even if nobody asks.
+    pub(super) fn profiles_itself(&self) -> bool {
+        matches!(self, Self::Survey(file, _) if file.profiles_itself())
+    }
 }
 
 /// Reads an experiment file, or one of the published experiments by its name, and refuses what

@@ -96,7 +96,7 @@ fn overhead(options: &OverheadOptions) -> anyhow::Result<ExitCode> {
     if plan.fronts.iter().any(|front| front.is_kroxylicious()) {
         plan.kroxylicious = kroxylicious(options)?;
     }
-    plan.profiler = profiler(&options.profiles)?;
+    plan.profiler = profiler(&options.profiles, false)?;
     plan.stall = options.stall.then_some(Stall { after: STALL_AFTER, length: STALL_LENGTH });
     let result = overhead::run(&plan, &mut Bar::new())?;
     answer(&result, &options.output)
@@ -138,7 +138,7 @@ fn find_ceiling(options: &CeilingOptions) -> anyhow::Result<ExitCode> {
     let work_directory = work.path.clone();
     let result = if options.full_speed {
         let plan = side_by_side::Plan::usual(systems, version(), work_directory, options.quick);
-        let plan = side_by_side::Plan { profiler: profiler(&options.profiles)?, ..plan };
+        let plan = side_by_side::Plan { profiler: profiler(&options.profiles, false)?, ..plan };
         side_by_side::run(&plan, &mut Bar::new())?
     } else if options.profiles.profile {
         anyhow::bail!("--profile takes --full-speed: a search has no case to profile")
@@ -225,7 +225,8 @@ fn run_file(options: &RunOptions) -> anyhow::Result<ExitCode> {
     let asked = experiment_file::read(&options.file)?;
     let work = WorkDirectory::make(&options.output.out)?;
     let (version, work_directory, quick) = (version(), work.path.clone(), options.quick);
-    let profiler = profiler(&options.profiles)?;
+    let profiles_all = options.profiles.profile;
+    let profiler = profiler(&options.profiles, asked.profiles_itself() && !quick)?;
     let result = match asked {
         Asked::Factor(file) => {
             let moldau = std::env::current_exe()?;
@@ -244,6 +245,7 @@ fn run_file(options: &RunOptions) -> anyhow::Result<ExitCode> {
                 seed: 1,
                 quick,
                 profiler,
+                profiles_all,
             };
             survey::run(&plan, &mut Bar::new())?
         }
@@ -288,6 +290,7 @@ fn omb(options: &OmbOptions) -> anyhow::Result<ExitCode> {
         seed: 1,
         quick: false,
         profiler: None,
+        profiles_all: false,
     };
     let result = survey::run(&plan, &mut Bar::new())?;
     let exit = answer(&result, &options.output)?;
@@ -413,9 +416,9 @@ fn kafka_zookeeper(java: &Path) -> anyhow::Result<Option<String>> {
     Ok(found.map(|found| found.class_path()).transpose()?)
 }
 
-/// What profiles are taken with, where they are asked for.
-fn profiler(options: &ProfileOptions) -> anyhow::Result<Option<Profiler>> {
-    if !options.profile {
+/// What profiles are taken with, where they are asked for, by options or by the experiment itself.
+fn profiler(options: &ProfileOptions, by_itself: bool) -> anyhow::Result<Option<Profiler>> {
+    if !options.profile && !by_itself {
         return Ok(None);
     }
     let library = match &options.async_profiler {

@@ -120,15 +120,11 @@ fn translate(
                 _ => format!("{name}, {}", unique(driver_stem, &driver.name, names)),
             };
             let load = joined(workload, driver).map_err(|reason| anyhow!("{name}: {reason}"))?;
-            scenarios.push(Scenario { name, load, quick: true });
+            scenarios.push(Scenario::of(name, load));
             workload.remarks.iter().chain(&driver.remarks).for_each(|text| remark(text));
         }
     }
-    let names = match options.systems.as_slice() {
-        [] if external.is_some() => vec![EXTERNAL.to_owned()],
-        [] => vec![DEFAULT_SYSTEM.to_owned()],
-        systems => systems.to_vec(),
-    };
+    let names = names(options, external.as_deref());
     if options.quick {
         remark("Every minute of a workload was a second.");
         for scenario in &mut scenarios {
@@ -155,6 +151,9 @@ fn translate(
         load: Settings::default(),
         scenarios,
         factors: Vec::new(),
+        pairs: Vec::new(),
+        littles_law: None,
+        administration: None,
         claims: Vec::new(),
         totals: Vec::new(),
         remarks,
@@ -163,6 +162,15 @@ fn translate(
     let systems = names.iter().map(|name| read_system(name, Path::new(".")));
     let systems = systems.collect::<anyhow::Result<_>>()?;
     Ok(Translation { survey, systems, external })
+}
+
+/// The names of the systems.
+fn names(options: &OmbOptions, external: Option<&str>) -> Vec<String> {
+    match options.systems.as_slice() {
+        [] if external.is_some() => vec![EXTERNAL.to_owned()],
+        [] => vec![DEFAULT_SYSTEM.to_owned()],
+        systems => systems.to_vec(),
+    }
 }
 
 /// The address of the cluster that exists already, if that is what is to be measured.

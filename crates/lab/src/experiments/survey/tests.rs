@@ -1,5 +1,6 @@
 //! Surveys: what is refused, and what loads are made of what a file says.
 
+use super::stages::Stage;
 use super::*;
 use crate::report::sample;
 use crate::workload::{Acks, Pace, Tuning};
@@ -162,9 +163,8 @@ fn the_short_form_leaves_out_what_says_so() {
     assert!(refused(|file| file.totals = vec![total]).contains("totals: \"ten\" is none"));
 }
 
-#[test]
-fn the_short_form_halves_rounds_and_quarters_windows() {
-    let plan = |quick| Plan {
+fn plan(quick: bool) -> Plan {
+    Plan {
         file: file(),
         systems: Vec::new(),
         installations: Installations::default(),
@@ -173,18 +173,72 @@ fn the_short_form_halves_rounds_and_quarters_windows() {
         seed: 1,
         quick,
         profiler: None,
-    };
+        profiles_all: false,
+    }
+}
+
+#[test]
+fn the_short_form_halves_rounds_and_quarters_windows() {
     assert_eq!((plan(false).rounds(), plan(true).rounds()), (8, 4));
     let short = file().workload(&Settings::default(), true);
     assert_eq!((short.warmup_ms, short.window_ms), (100, 2_000));
 }
 
+fn system(bootstrap: &str) -> SystemFile {
+    let text = serde_json::json!({ "description": "", "bootstrap": bootstrap });
+    serde_json::from_value(text).unwrap()
+}
+
+#[test]
+fn loads_of_the_same_systems_make_a_stage_and_those_of_none_are_in_none() {
+    let system = system("127.0.0.1:1");
+    let there = [("moldau", &system), ("tls", &system)];
+    // Per stage its systems, its loads and its steps in three rounds.
+    let told = |plan: &Plan| -> Vec<[u32; 3]> {
+        let loads = plan.file.loads();
+        let numbers = |stage: &Stage<'_>| {
+            let counts = [stage.systems.len(), stage.loads.len()];
+            let [systems, loads] = counts.map(|it| u32::try_from(it).unwrap());
+            [systems, loads, stage.steps(plan)]
+        };
+        stages(plan, &loads, &there).iter().map(numbers).collect()
+    };
+    let mut plan = plan(true);
+    plan.file.rounds = 3;
+    // Each is started, has a probe of both scenarios, and three rounds of five loads.
+    assert_eq!(told(&plan), [[2, 5, 2 * (1 + 2 + 3 * 5)]]);
+    plan.file.scenarios[1].systems = vec!["tls".into()];
+    let law = LawFile { systems: vec!["tls".into()], records_per_second: 400, work_ms: 20 };
+    plan.file.littles_law = Some(law);
+    assert_eq!(told(&plan), [[2, 1, 2 * (1 + 1 + 3)], [1, 4, 1 + 1 + 3 * 4 + 3 * 4]]);
+    plan.file.scenarios[1].systems = vec!["kafka".into()];
+    assert_eq!(told(&plan)[1], [1, 0, 1 + 3 * 4], "kafka is not there, and the law has a stage");
+}
+
+#[test]
+fn what_is_said_of_systems_that_a_survey_does_not_have_is_refused() {
+    let pair = |of: &str| {
+        let (of, over) = (of.into(), "moldau".into());
+        SystemPair { name: "p".into(), of, over }
+    };
+    let claimed = |file: &mut SurveyFile| {
+        file.pairs = vec![pair("kafka")];
+        file.claims[0].pair = Some("p".into());
+    };
+    let mut sound = file();
+    claimed(&mut sound);
+    (sound.claims[0].measured.over, sound.claims[0].isolated) = (None, Vec::new());
+    sound.check().unwrap();
+    assert!(refused(claimed).contains("a pair compares systems at one load"));
+    assert!(refused(|file| file.claims[0].pair = Some("p".into())).contains("none of the pairs"));
+    let unknown = "\"tls\" is none of the systems";
+    assert!(refused(|file| file.pairs = vec![pair("tls")]).contains(unknown));
+    assert!(refused(|file| file.scenarios[0].systems = vec!["tls".into()]).contains(unknown));
+    assert!(refused(|file| file.pairs = vec![pair("kafka"), pair("kafka")]).contains("twice"));
+}
+
 #[test]
 fn systems_that_are_not_there_are_left_out_with_the_reason() {
-    let system = |bootstrap: &str| -> SystemFile {
-        let text = serde_json::json!({ "description": "", "bootstrap": bootstrap });
-        serde_json::from_value(text).unwrap()
-    };
     let names = ["external", "kafka"].map(str::to_string);
     let systems = [system("127.0.0.1:1"), system("${kafka}")];
     let (there, left_out) = split(&names, &systems, &Installations::default()).unwrap();

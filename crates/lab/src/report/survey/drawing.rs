@@ -2,8 +2,9 @@
 //! axis and unit, as SVG that needs nothing else.
 
 use super::{cases, findings, middle, systems};
+use crate::administration::Duty;
 use crate::metric::{Metric, Unit};
-use crate::report::figure::number;
+use crate::report::figure::{number, plain};
 use crate::report::html::escape;
 use crate::result::RunResult;
 use crate::statistics::Interval;
@@ -21,7 +22,7 @@ const LABEL_CHARACTERS_MAX: usize = 50;
 /// for what was measured the same way, full ones for one setting at a time.
 pub(super) fn claims(result: &RunResult, record: &SurveyRecord) -> Option<String> {
     let mut rows = Vec::new();
-    for claim in record.claims.iter().filter(|claim| claim.measured.over.is_some()) {
+    for claim in record.claims.iter().filter(|claim| claim.is_ratio(&claim.measured)) {
         rows.push(Row::heading(&claim.says, claim.published));
         for finding in findings(result, claim) {
             let name = |of: &str| format!("{of}, {}", finding.system);
@@ -33,8 +34,8 @@ pub(super) fn claims(result: &RunResult, record: &SurveyRecord) -> Option<String
         }
     }
     let ends = rows.iter().flat_map(|row| {
-        let interval = row.interval.map_or([row.at, row.at], |it| [it.low, it.high]);
-        [row.at, interval[0], interval[1]]
+        let interval = row.interval.iter().flat_map(|it| [it.low, it.high]);
+        row.at.into_iter().chain(interval).collect::<Vec<_>>()
     });
     let axis = Axis::logarithmic(ends.chain([1.0]))?;
     let mut svg = Svg::new(rows.len(), "Ratios of claims with 95 % intervals");
@@ -45,35 +46,94 @@ pub(super) fn claims(result: &RunResult, record: &SurveyRecord) -> Option<String
     Some(svg.finish())
 }
 
-/// Records per second of every load, a bar from 0 for each system.
+/// Records per second of every load on each system.
 pub(super) fn throughput(result: &RunResult, _record: &SurveyRecord) -> Option<String> {
-    let mut rows = Vec::new();
-    for (case, system, index) in places(result) {
+    let bar = |(case, system, index): (&str, &str, usize)| {
         let contrast = Contrast { of: case.into(), over: None };
-        let metric = Metric::ProduceRecords;
-        let found = contrast.estimate(&result.runs, system, metric, result.seed);
-        rows.extend(found.map(|found| (case, system, index, found)));
-    }
+        let found = contrast.estimate(&result.runs, system, Metric::ProduceRecords, result.seed)?;
+        let figure = number(found.mean, Unit::RecordsPerSecond);
+        Some(Bar { label: format!("{case}, {system}"), index, found, predicted: None, figure })
+    };
+    let all: Vec<Bar> = places(result).filter_map(bar).collect();
+    bars(&all, "Throughput of every load", "")
+}
+
+/// Rates on numbers of partitions, beside those that Little's law predicts.
+pub(super) fn littles_law(result: &RunResult, _record: &SurveyRecord) -> Option<String> {
+    let law = result.littles_law.as_ref()?;
+    let bar = |arm: &str, partitions: u16| {
+        let predicted = law.predicted(arm, partitions)?;
+        let found = law.agreement(arm, partitions, result.seed)?.times(predicted);
+        let figure = number(found.mean, Unit::RecordsPerSecond);
+        let label = format!("{arm}, partitions {partitions}");
+        let index = place(result, arm);
+        Some(Bar { label, index, found, predicted: Some(predicted), figure })
+    };
+    let tested = law.arms().into_iter().flat_map(|arm| {
+        law.tested(arm).into_iter().filter_map(move |partitions| bar(arm, partitions))
+    });
+    bars(&tested.collect::<Vec<Bar>>(), "Little's law", "")
+}
+
+/// Seconds that partitions take to be made and moved.
+pub(super) fn administration(result: &RunResult, _record: &SurveyRecord) -> Option<String> {
+    let administration = result.administration.as_ref()?;
+    let takes_time = |(duty, _): &(Duty, u16)| *duty != Duty::IdleProcessors;
+    let duties = administration.duties().into_iter().filter(takes_time);
+    let all = duties.flat_map(|(duty, partitions)| {
+        administration.arms().into_iter().filter_map(move |arm| {
+            let found = administration.estimate(arm, duty, partitions, result.seed)?;
+            let label = format!("{}, {arm}", duty.words(partitions));
+            let figure = format!("{} s", plain(found.mean));
+            Some(Bar { label, index: place(result, arm), found, predicted: None, figure })
+        })
+    });
+    bars(&all.collect::<Vec<Bar>>(), "Partitions made and moved", " s")
+}
+
+/// A bar from 0.
+struct Bar {
+    label: String,
+    /// Number of its system, for the colour.
+    index: usize,
+    found: Estimate,
+    /// What it should be, if that was said.
+    predicted: Option<f64>,
+    figure: String,
+}
+
+/// Bars with their intervals, and a diamond where one was predicted to end.
+fn bars(all: &[Bar], about: &str, unit: &str) -> Option<String> {
     let high = |found: &Estimate| found.interval.map_or(found.mean, |it| it.high);
-    let axis = Axis::linear(rows.iter().map(|(.., found)| high(found)))?;
-    let mut svg = Svg::new(rows.len(), "Throughput of every load");
-    svg.grid(&axis, "");
-    for ((case, system, index, found), at) in rows.iter().zip(0_u32..) {
-        let y = svg.label(at, &format!("{case}, {system}"), false);
-        let (from, to) = (axis.place(0.0), axis.place(found.mean));
+    let ends = all.iter().flat_map(|bar| [high(&bar.found), bar.predicted.unwrap_or(0.0)]);
+    let axis = Axis::linear(ends)?;
+    let mut svg = Svg::new(all.len(), about);
+    svg.grid(&axis, unit);
+    for (bar, at) in all.iter().zip(0_u32..) {
+        let y = svg.label(at, &bar.label, false);
+        let (from, to) = (axis.place(0.0), axis.place(bar.found.mean));
         svg.body += &format!(
-            "<rect class=\"system-{index}\" x=\"{from:.1}\" y=\"{:.1}\" width=\"{:.1}\" \
+            "<rect class=\"system-{}\" x=\"{from:.1}\" y=\"{:.1}\" width=\"{:.1}\" \
              height=\"{:.1}\"/>",
+            bar.index,
             y - ROW * 0.32,
             (to - from).max(1.0),
             ROW * 0.64,
         );
-        if let Some(interval) = found.interval {
+        if let Some(interval) = bar.found.interval {
             svg.span(&axis, y, interval, "zero", 1.5);
         }
-        svg.figure(y, &number(found.mean, Unit::RecordsPerSecond));
+        if let Some(predicted) = bar.predicted {
+            svg.body += &diamond(axis.place(predicted), y);
+        }
+        svg.figure(y, &bar.figure);
     }
     Some(svg.finish())
+}
+
+/// The number of a system, for its colour.
+fn place(result: &RunResult, system: &str) -> usize {
+    systems(result).iter().position(|it| *it == system).unwrap_or(0)
 }
 
 /// Latencies of every load on a logarithmic axis.
@@ -116,7 +176,8 @@ fn places(result: &RunResult) -> impl Iterator<Item = (&str, &str, usize)> {
 /// A row of the ratios.
 struct Row {
     label: String,
-    at: f64,
+    /// Absent where a source gives no figure.
+    at: Option<f64>,
     interval: Option<Interval>,
     mark: Mark,
 }
@@ -129,14 +190,14 @@ enum Mark {
 }
 
 impl Row {
-    fn heading(says: &str, published: f64) -> Self {
+    fn heading(says: &str, published: Option<f64>) -> Self {
         Self { label: says.into(), at: published, interval: None, mark: Mark::Published }
     }
 
     fn of(label: String, found: Option<Estimate>, is_isolated: bool) -> Option<Self> {
         let Estimate { mean, interval } = found?;
         let mark = if is_isolated { Mark::Full } else { Mark::Hollow };
-        Some(Self { label, at: mean, interval, mark })
+        Some(Self { label, at: Some(mean), interval, mark })
     }
 }
 
@@ -268,25 +329,28 @@ impl Svg {
 
     fn ratio(&mut self, row: &Row, at: u32, axis: &Axis) {
         let y = self.label(at, &row.label, row.mark == Mark::Published);
-        let x = axis.place(row.at);
+        let Some(value) = row.at else { return };
+        let x = axis.place(value);
         if let Some(interval) = row.interval {
             self.span(axis, y, interval, "same", 2.0);
         }
         self.body += &match row.mark {
-            Mark::Published => {
-                format!("<path class=\"worse\" d=\"M{x:.1} {:.1}l5 6l-5 6l-5 -6z\"/>", y - 6.0)
-            }
+            Mark::Published => diamond(x, y),
             Mark::Hollow => {
                 format!("<circle class=\"hollow\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\"/>")
             }
             Mark::Full => format!("<circle class=\"same\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\"/>"),
         };
-        self.figure(y, &format!("{} x", number(row.at, Unit::Times)));
+        self.figure(y, &format!("{} x", number(value, Unit::Times)));
     }
 
     fn finish(self) -> String {
         self.body + "</svg>"
     }
+}
+
+fn diamond(x: f64, y: f64) -> String {
+    format!("<path class=\"worse\" d=\"M{x:.1} {:.1}l5 6l-5 6l-5 -6z\"/>", y - 6.0)
 }
 
 /// A tick without needless zeros.

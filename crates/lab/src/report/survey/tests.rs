@@ -1,11 +1,13 @@
 //! The report of a made-up survey in which one system gains by a codec and the other does not.
 
 use super::*;
+use crate::administration::{AdministrationRecord, tests as administration_tests};
 use crate::histograms::Latencies;
+use crate::littles_law::tests as law_tests;
 use crate::report::{html, markdown, sample, sentence, text};
 use crate::result::{Arm, Experiment, LatencyRecord};
 use crate::schedule::Arrivals;
-use crate::survey::{Band, LeftOut, Setting, Source};
+use crate::survey::{Band, LeftOut, Setting, Source, SystemPair};
 use crate::totals::PublishedTotal;
 use crate::workload::{Pace, Tuning};
 
@@ -38,12 +40,14 @@ fn survey() -> RunResult {
             says: "The codec doubles the rate".into(),
             at: "table 2".into(),
             figure: Metric::ProduceRecords,
-            published: 2.0,
+            published: Some(2.0),
             holds: Band { at_least: Some(1.6), at_most: Some(2.5) },
             measured: contrast("all", "few"),
             isolated: vec![contrast("few, compression snappy", "few")],
             systems: Vec::new(),
+            pair: None,
         }],
+        pairs: Vec::new(),
         totals: Vec::new(),
         remarks: vec!["The clock of the tool stops late.".into()],
         left_out: vec![LeftOut { system: "absent".into(), reason: "not there".into() }],
@@ -109,6 +113,73 @@ fn tables_show_every_load_one_setting_at_a_time_and_scaling() {
     assert_eq!(scaling[0][3..], ["1.00 [1.00, 1.00]", "100 %"]);
     let loads = only(&grids, "Loads on theirs");
     assert_eq!((loads.len(), loads[0][6].as_str()), (4, "4.0"));
+}
+
+/// The survey with what may be asked beside its loads.
+fn with_all_parts() -> RunResult {
+    let mut result = survey();
+    let pair = administration_tests::pair();
+    let of_systems =
+        SystemPair { name: "theirs by ours".into(), of: "theirs".into(), over: "ours".into() };
+    let Experiment::Survey(record) = &mut result.experiment else { unreachable!("a survey") };
+    record.pairs = vec![pair, of_systems];
+    record.claims.push(Claim {
+        says: "Theirs is as fast".into(),
+        published: None,
+        holds: Band { at_least: Some(0.9), at_most: Some(1.1) },
+        measured: Contrast { of: "few".into(), over: None },
+        isolated: Vec::new(),
+        pair: Some("theirs by ours".into()),
+        ..record.claims[0].clone()
+    });
+    result.littles_law = Some(law_tests::record());
+    result.administration = Some(AdministrationRecord {
+        claims: vec![administration_tests::claim()],
+        ..administration_tests::record()
+    });
+    result
+}
+
+#[test]
+fn what_is_asked_beside_the_loads_is_answered_first() {
+    let result = with_all_parts();
+    let record = result.survey().unwrap();
+    let told = answers(&result, record);
+    assert!(told[0].starts_with("Little's law holds on ours"), "{}", told[0]);
+    let of_systems = "theirs by ours, theirs against ours: few, records/s x 1.00 [1.00, 1.00], p";
+    assert!(told[1].starts_with(of_systems), "{}", told[1]);
+    assert!(told[2].starts_with("Making 100 partitions: kraft"), "{}", told[2]);
+    let of_pair = told.iter().find(|it| it.starts_with("Theirs is as fast")).unwrap();
+    assert!(
+        of_pair
+            .contains("reproduced (published without a figure). Measured: theirs by ours 1.00 x"),
+        "{of_pair}"
+    );
+    assert!(sentence(&result).starts_with("Claims: 2 reproduced, 1 not the same on all systems."));
+    let rows = only(&grids(&result, record), "Pairs of systems");
+    assert_eq!((rows.len(), rows[0][6].as_str()), (4, NONE));
+    let [page, lines, words] = [html(&result).unwrap(), markdown(&result), text(&result)];
+    for report in [&page, &lines, &words] {
+        for part in ["Pairs of systems", "Partitions made and moved", "KRaft by ZooKeeper"] {
+            assert!(report.contains(part), "{part}");
+        }
+    }
+    // Drawings of ratios, the law, partitions made and moved, and throughput.
+    assert_eq!(page.matches("<svg").count(), 4);
+    let again = RunResult::from_json(&result.to_json().unwrap()).unwrap();
+    assert_eq!(again, result);
+    let mut refused = result;
+    refused.verdict = Verdict::Invalid;
+    assert!(!html(&refused).unwrap().contains("Little's law holds"));
+}
+
+#[test]
+fn a_system_that_does_not_get_a_load_has_no_row_for_it() {
+    let mut result = survey();
+    result.runs.retain(|run| run.case != "all" || run.arm == "ours");
+    let grids = grids(&result, result.survey().unwrap());
+    assert_eq!(only(&grids, "Loads on ours").len(), 4);
+    assert_eq!(only(&grids, "Loads on theirs").len(), 3);
 }
 
 #[test]
@@ -199,6 +270,7 @@ fn totals_survey() -> RunResult {
         hypothesis: "No.".into(),
         source: None,
         cells,
+        pairs: Vec::new(),
         claims: Vec::new(),
         totals: vec![published],
         remarks: Vec::new(),

@@ -1,0 +1,193 @@
+//! In which order a survey measures: what the same systems get is a stage, in which no other system
+//! runs.
+
+use super::{Load, Plan, window_of};
+use crate::administration::AdministrationRecord;
+use crate::error::Error;
+use crate::experiments::administration::{self, AdministrationFile};
+use crate::experiments::bench::Bench;
+use crate::experiments::littles_law::{self, LawFile};
+use crate::experiments::rounds::Case;
+use crate::experiments::running::{Named, Running};
+use crate::littles_law::LawRecord;
+
+/// What the same systems get, which alone run meanwhile.
+pub(super) struct Stage<'a> {
+    pub(super) systems: Vec<Named<'a>>,
+    pub(super) loads: Vec<&'a Load>,
+    law: Option<&'a LawFile>,
+    administration: Option<&'a AdministrationFile>,
+}
+
+/// What is found beside the runs of loads.
+#[derive(Default)]
+pub(super) struct Beside {
+    pub(super) littles_law: Option<LawRecord>,
+    pub(super) administration: Option<AdministrationRecord>,
+}
+
+/// The stages in the order of their first loads. What is for none of the systems that are there is
+/// in none.
+pub(super) fn stages<'a>(plan: &'a Plan, loads: &'a [Load], there: &[Named<'a>]) -> Vec<Stage<'a>> {
+    let mut stages = Vec::new();
+    for load in loads {
+        if let Some(stage) = stage_of(&mut stages, there, |name| load.is_for(name)) {
+            stage.loads.push(load);
+        }
+    }
+    let named = |names: &'a [String]| move |name: &str| names.iter().any(|it| it == name);
+    if let Some(law) = &plan.file.littles_law
+        && let Some(stage) = stage_of(&mut stages, there, named(&law.systems))
+    {
+        stage.law = Some(law);
+    }
+    if let Some(asked) = &plan.file.administration
+        && let Some(stage) = stage_of(&mut stages, there, named(&asked.systems))
+    {
+        stage.administration = Some(asked);
+    }
+    stages
+}
+
+/// The stage of the systems that are wanted and there, added if it is none of `stages` yet; `None`
+/// where there are no such systems.
+fn stage_of<'s, 'a>(
+    stages: &'s mut Vec<Stage<'a>>,
+    there: &[Named<'a>],
+    is_wanted: impl Fn(&str) -> bool,
+) -> Option<&'s mut Stage<'a>> {
+    let wanted = there.iter().filter(|(name, _)| is_wanted(name));
+    let systems: Vec<Named<'a>> = wanted.copied().collect();
+    if systems.is_empty() {
+        return None;
+    }
+    let names = |systems: &[Named<'a>]| systems.iter().map(|(name, _)| *name).collect::<Vec<_>>();
+    let known = stages.iter().position(|stage| names(&stage.systems) == names(&systems));
+    let at = known.unwrap_or(stages.len());
+    if known.is_none() {
+        stages.push(Stage { systems, loads: Vec::new(), law: None, administration: None });
+    }
+    stages.get_mut(at)
+}
+
+impl Stage<'_> {
+    fn scenarios(&self) -> impl Iterator<Item = &Load> {
+        self.loads.iter().copied().filter(|load| load.cell.from.is_none())
+    }
+
+    /// How many systems the test of Little's law takes: the short form has the first alone.
+    fn systems_of_law(&self, quick: bool) -> usize {
+        if quick { 1 } else { self.systems.len() }
+    }
+
+    /// Steps of it.
+    pub(super) fn steps(&self, plan: &Plan) -> u32 {
+        let (rounds, quick) = (plan.rounds(), plan.quick);
+        let of_each = 1 + count(self.scenarios().count()) + rounds * count(self.loads.len());
+        let law = self.law.map_or(0, |_| LawFile::steps(rounds));
+        let administration = self.administration.map_or(0, |it| it.steps(rounds, quick));
+        count(self.systems.len()) * (of_each + administration)
+            + count(self.systems_of_law(quick)) * law
+    }
+
+    /// Every round of its loads, profiles of them, and what else its systems are asked.
+    pub(super) fn run(&self, plan: &Plan, bench: &mut Bench<'_>) -> Result<Beside, Error> {
+        let mut running = Vec::new();
+        for (name, system) in &self.systems {
+            bench.step(&format!("Start {name}"));
+            let directory = &plan.work_directory;
+            running.push(Running::start(directory, &plan.installations, name, system)?);
+        }
+        self.run_loads(plan, bench, &mut running)?;
+        let (rounds, quick) = (plan.rounds(), plan.quick);
+        let mut beside = Beside::default();
+        if let Some(law) = self.law {
+            let window_ms = window_of(plan.file.window_ms, quick);
+            let systems = running.iter_mut().take(self.systems_of_law(quick));
+            beside.littles_law = Some(littles_law::run(law, window_ms, rounds, bench, systems)?);
+        }
+        if let Some(asked) = self.administration {
+            let record = administration::run(asked, quick, rounds, bench, &mut running)?;
+            beside.administration = Some(record);
+        }
+        running.into_iter().try_for_each(Running::stop)?;
+        Ok(beside)
+    }
+
+    fn run_loads(
+        &self,
+        plan: &Plan,
+        bench: &mut Bench<'_>,
+        running: &mut [Running],
+    ) -> Result<(), Error> {
+        let file = &plan.file;
+        // A JVM compiles what it runs often, and the first round should not pay for that.
+        for scenario in self.scenarios() {
+            let workload = file.workload(&scenario.settings, plan.quick);
+            for system in &*running {
+                bench.probe(&system.path, &workload)?;
+            }
+        }
+        let case = |load: &Load| Case {
+            name: load.cell.name.clone(),
+            workload: file.workload(&load.settings, plan.quick),
+            reading: None,
+        };
+        let cases: Vec<Case> = self.loads.iter().copied().map(case).collect();
+        for round in 0..plan.rounds() {
+            run_round(bench, running, &cases, round)?;
+        }
+        add_rounds(bench, running, &cases, plan.rounds())?;
+        let is_profiled = |load: &Load| plan.profiles_all || load.profile && !plan.quick;
+        for (case, load) in cases.iter().zip(&self.loads) {
+            let profiler = plan.profiler.as_ref().filter(|_| is_profiled(load));
+            let paths = running.iter().map(|system| &system.path);
+            bench.profile(profiler, paths, case, &plan.work_directory)?;
+        }
+        Ok(())
+    }
+}
+
+/// Goes on with the loads in which a system has no latencies in some rounds, since the generator
+/// was late: up to as many rounds again, as experiment files do.
+fn add_rounds(
+    bench: &mut Bench<'_>,
+    running: &mut [Running],
+    cases: &[Case],
+    rounds: u32,
+) -> Result<(), Error> {
+    for round in rounds..rounds.saturating_mul(2) {
+        let lacks = |case: &&Case| bench.lacks_latencies(&case.name, rounds);
+        let lacking: Vec<&Case> = cases.iter().filter(lacks).collect();
+        if lacking.is_empty() {
+            break;
+        }
+        bench.expect_steps(lacking.len() * running.len());
+        run_round(bench, running, lacking, round)?;
+    }
+    Ok(())
+}
+
+/// Every load on every system, forwards in even rounds and backwards in odd ones.
+fn run_round<'a>(
+    bench: &mut Bench<'_>,
+    running: &mut [Running],
+    cases: impl IntoIterator<Item = &'a Case>,
+    round: u32,
+) -> Result<(), Error> {
+    let places = cases.into_iter().flat_map(|case| (0..running.len()).map(move |at| (case, at)));
+    let mut order: Vec<(&Case, usize)> = places.collect();
+    if !round.is_multiple_of(2) {
+        order.reverse();
+    }
+    for (case, at) in order {
+        let Some(system) = running.get_mut(at) else { continue };
+        bench.run_case(&system.path, case, round)?;
+        system.system.check_alive()?;
+    }
+    Ok(())
+}
+
+fn count(length: usize) -> u32 {
+    u32::try_from(length).unwrap_or(u32::MAX)
+}
