@@ -17,8 +17,9 @@ use crate::config::{self, Sources, nearest};
 const DIRECTORY: &str = "experiments";
 
 /// Published experiments, by the names under which they can be asked for.
-const SOURCES: [(&str, &str); 3] = [
+const SOURCES: [(&str, &str); 4] = [
     ("sources/chronik", include_str!("../../../../experiments/sources/chronik.yaml")),
+    ("sources/instaclustr", include_str!("../../../../experiments/sources/instaclustr.yaml")),
     ("sources/karafka", include_str!("../../../../experiments/sources/karafka.yaml")),
     ("sources/kroxylicious", include_str!("../../../../experiments/sources/kroxylicious.yaml")),
 ];
