@@ -31,7 +31,7 @@ use moldau_protocol::messages::{
 };
 use moldau_protocol::{ErrorCode, Request, VersionRange};
 
-use crate::cluster::{Cluster, Purpose};
+use crate::cluster::{Cluster, CoordinatorOf, Purpose};
 use crate::offsets::{ListedOffset, OffsetSpec, TopicPartition};
 use crate::{Error, Result};
 
@@ -345,7 +345,10 @@ impl Admin {
         let code = |answer: &<DescribeGroupsRequest as Request>::Response| {
             answer.groups.first().map_or(0, |group| group.error_code)
         };
-        let answer = self.cluster.ask_coordinator(group, &request, ALL_VERSIONS, code).await?;
+        let answer = self
+            .cluster
+            .ask_coordinator(CoordinatorOf::Group(group), &request, ALL_VERSIONS, code)
+            .await?;
         let what = format!("describe group {group}");
         let described = answer.groups.into_iter().next();
         let described =
@@ -364,7 +367,10 @@ impl Admin {
         let code = |answer: &<DeleteGroupsRequest as Request>::Response| {
             answer.results.first().map_or(0, |result| result.error_code)
         };
-        let answer = self.cluster.ask_coordinator(group, &request, ALL_VERSIONS, code).await?;
+        let answer = self
+            .cluster
+            .ask_coordinator(CoordinatorOf::Group(group), &request, ALL_VERSIONS, code)
+            .await?;
         Error::check(code(&answer), &format!("delete group {group}"), None)
     }
 

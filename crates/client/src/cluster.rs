@@ -66,6 +66,34 @@ pub enum Purpose {
     Coordination,
 }
 
+/// Whose coordinator is meant.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum CoordinatorOf<'a> {
+    /// That of a consumer group.
+    Group(&'a str),
+    /// That of a transactional id.
+    Transaction(&'a str),
+}
+
+impl<'a> CoordinatorOf<'a> {
+    /// The key, and Kafka's number of its type.
+    fn key(self) -> (&'a str, i8) {
+        match self {
+            Self::Group(group) => (group, 0),
+            Self::Transaction(id) => (id, 1),
+        }
+    }
+}
+
+impl std::fmt::Display for CoordinatorOf<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Group(group) => write!(f, "group {group}"),
+            Self::Transaction(id) => write!(f, "transactional id {id}"),
+        }
+    }
+}
+
 /// Metadata and connections of one cluster. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Cluster {
@@ -266,9 +294,13 @@ impl Cluster {
     /// # Errors
     /// No broker names one within the operation timeout.
     pub async fn group_coordinator(&self, group: &str) -> Result<Connection> {
+        self.coordinator(CoordinatorOf::Group(group)).await
+    }
+
+    async fn coordinator(&self, of: CoordinatorOf<'_>) -> Result<Connection> {
         let mut retry = self.retry();
         loop {
-            let found = match self.find_coordinator(group).await {
+            let found = match self.find_coordinator(of).await {
                 Ok(address) => self.connection_to(&address, Purpose::Coordination).await,
                 Err(error) => Err(error),
             };
@@ -286,7 +318,7 @@ impl Cluster {
     pub(crate) async fn dedicated_coordinator(&self, group: &str) -> Result<Connection> {
         let mut retry = self.retry();
         loop {
-            let found = match self.find_coordinator(group).await {
+            let found = match self.find_coordinator(CoordinatorOf::Group(group)).await {
                 Ok(address) => Connection::connect(&address, &self.inner.options.connection).await,
                 Err(error) => Err(error),
             };
@@ -297,10 +329,12 @@ impl Cluster {
         }
     }
 
-    async fn find_coordinator(&self, group: &str) -> Result<Address> {
+    async fn find_coordinator(&self, of: CoordinatorOf<'_>) -> Result<Address> {
+        let (key, key_type) = of.key();
         let request = FindCoordinatorRequest {
-            key: group.to_owned(),
-            coordinator_keys: vec![group.to_owned()],
+            key: key.to_owned(),
+            key_type,
+            coordinator_keys: vec![key.to_owned()],
             ..Default::default()
         };
         let connection = self.any_connection().await?;
@@ -313,7 +347,7 @@ impl Cluster {
             FindCoordinatorRequest { coordinator_keys: Vec::new(), ..request }
         };
         let answer = connection.send(&request).await?;
-        let what = format!("coordinator of group {group}");
+        let what = format!("coordinator of {of}");
         let (code, message, host, port) = match answer.coordinators.into_iter().next() {
             Some(c) => (c.error_code, c.error_message, c.host, c.port),
             None => (answer.error_code, answer.error_message, answer.host, answer.port),
@@ -326,11 +360,11 @@ impl Cluster {
         Ok(address)
     }
 
-    /// Sends `request` to the coordinator of `group`, again while it moves or loads. `code_of`
+    /// Sends `request` to the coordinator `of` something, again while it moves or loads. `code_of`
     /// finds the error code of an answer.
     pub(crate) async fn ask_coordinator<R: Request>(
         &self,
-        group: &str,
+        of: CoordinatorOf<'_>,
         request: &R,
         versions: VersionRange,
         code_of: impl Fn(&R::Response) -> i16,
@@ -338,7 +372,7 @@ impl Cluster {
         let mut retry = self.retry();
         loop {
             let asked = async {
-                let connection = self.group_coordinator(group).await?;
+                let connection = self.coordinator(of).await?;
                 connection.send_in(request, versions).await
             };
             let error = match asked.await {
@@ -347,7 +381,7 @@ impl Cluster {
                         code @ (ErrorCode::CoordinatorLoadInProgress
                         | ErrorCode::CoordinatorNotAvailable
                         | ErrorCode::NotCoordinator),
-                    ) => Error::broker(code, &format!("group {group}"), None),
+                    ) => Error::broker(code, &of.to_string(), None),
                     _ => return Ok(answer),
                 },
                 Err(error) => error,

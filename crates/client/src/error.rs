@@ -102,6 +102,10 @@ pub enum Error {
     /// The buffer memory is used up; wait for room.
     #[error("the producer's buffer is full")]
     BufferFull,
+    /// Records of a transactional producer belong to a transaction, and none takes them: none is
+    /// open, or a batch of it failed, and it can only be aborted.
+    #[error("no transaction takes records")]
+    NoTransaction,
     /// One record is larger than a request may be.
     #[error("a record of {record_bytes} bytes is above the limit of {bytes_max}")]
     RecordTooLarge {

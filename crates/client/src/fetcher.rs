@@ -12,6 +12,7 @@
 //! | `request` | Fetch on the wire |
 //! | `tasks` | one task per broker, one for offsets and leaders |
 
+mod aborted;
 mod positions;
 mod request;
 mod session;
@@ -31,6 +32,7 @@ use crate::cluster::Cluster;
 use crate::metadata::TopicRef;
 use crate::offsets::TopicPartition;
 use crate::{Error, Result};
+use aborted::Aborted;
 use positions::Positions;
 
 /// Fetched partitions that wait to be taken; their bytes are bounded apart.
@@ -59,6 +61,16 @@ pub enum Reset {
     Fail,
 }
 
+/// Which records of transactions are read (`isolation.level`).
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Isolation {
+    /// All that are durable.
+    #[default]
+    ReadUncommitted,
+    /// Those of committed transactions, none beyond the first transaction that is open.
+    ReadCommitted,
+}
+
 /// Options of a fetcher. Names and defaults are Kafka's unless said otherwise.
 #[derive(Clone, Debug)]
 pub struct FetcherOptions {
@@ -75,6 +87,8 @@ pub struct FetcherOptions {
     pub buffer_bytes_max: usize,
     /// What to do when a position lies outside the log (`auto.offset.reset`).
     pub reset: Reset,
+    /// Which records of transactions are read.
+    pub isolation: Isolation,
 }
 
 impl Default for FetcherOptions {
@@ -86,6 +100,7 @@ impl Default for FetcherOptions {
             partition_bytes_max: 1024 * 1024,
             buffer_bytes_max: 64 * 1024 * 1024,
             reset: Reset::Earliest,
+            isolation: Isolation::ReadUncommitted,
         }
     }
 }
@@ -108,15 +123,22 @@ pub struct Fetched {
     pub log_start_offset: i64,
     /// The batches, as the broker stores them.
     pub bytes: Bytes,
+    /// The transactions in it that were aborted; none where all records are read.
+    aborted: Aborted,
     generation: u64,
     /// Its share of the buffer.
     _room: Option<OwnedSemaphorePermit>,
 }
 
 impl Fetched {
-    /// The batches, control batches of transactions included. Their CRC is not checked yet.
+    /// The batches, control batches of transactions included, those of aborted transactions left
+    /// out where committed records alone are read. Their CRC is not checked yet.
     pub fn batches(&self) -> impl Iterator<Item = Result<BatchView<'_>>> {
-        iter_batches(&self.bytes).map(|batch| batch.map_err(Error::from))
+        let mut aborted = self.aborted.clone();
+        iter_batches(&self.bytes).map(|batch| batch.map_err(Error::from)).filter(move |batch| {
+            let is_aborted = batch.as_ref().is_ok_and(|batch| aborted.covers(batch));
+            !is_aborted
+        })
     }
 
     /// Gives each record from [`position`](Self::position) on to `take`, after its batch's CRC was

@@ -8,7 +8,7 @@
 //! | `cluster` | [`Cluster`]: bootstrap, refresh, connections, coordinators |
 //! | `offsets` | offsets by time |
 //! | `partitioner` | the partition of a key |
-//! | `producer` | [`Producer`]: batches per partition, idempotence, retries in order |
+//! | `producer` | [`Producer`]: batches per partition, idempotence, transactions, retries |
 //! | `fetcher` | [`Fetcher`]: incremental sessions, read-ahead, shared buffers |
 //! | `group` | [`GroupConsumer`]: classic group membership |
 //! | `admin` | topics, groups, offsets, configs |
@@ -38,7 +38,7 @@ pub use admin::{Admin, ConfigEntry, ConfigResource, TopicSpec};
 pub use cluster::{Cluster, ClusterOptions, Purpose};
 pub use connection::{Connection, ConnectionOptions, Security};
 pub use error::Error;
-pub use fetcher::{Fetched, Fetcher, FetcherOptions, Reset, Start};
+pub use fetcher::{Fetched, Fetcher, FetcherOptions, Isolation, Reset, Start};
 pub use group::{GroupConsumer, GroupOptions};
 pub use metadata::{Leader, Metadata, Partition, Topic, TopicRef};
 pub use offsets::{ListedOffset, OffsetSpec, TopicPartition};

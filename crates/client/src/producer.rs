@@ -10,14 +10,18 @@
 //! | `accumulator` | which batch is sent when, and what follows from its outcome: no I/O |
 //! | `in_flight` | how many requests are on their way, and for how long |
 //! | `partition` | one partition's batches, sequence numbers included |
+//! | `plan` | what is to be done, and what became of it |
 //! | `request` | Produce on the wire |
 //! | `sender` | the task: connections, metadata, producer ids |
+//! | `transaction` | begin, commit and abort |
 
 mod accumulator;
 mod in_flight;
 mod partition;
+mod plan;
 mod request;
 mod sender;
+mod transaction;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -79,6 +83,11 @@ pub struct ProducerOptions {
     pub delivery_timeout: Duration,
     /// How long one request may take (`request.timeout.ms`).
     pub request_timeout: Duration,
+    /// The id under which it makes transactions (`transactional.id`), which other producers of
+    /// the id are kept out of. Such a producer is idempotent and waits for all replicas.
+    pub transactional_id: Option<String>,
+    /// After how long the cluster aborts a transaction by itself (`transaction.timeout.ms`).
+    pub transaction_timeout: Duration,
 }
 
 impl Default for ProducerOptions {
@@ -94,6 +103,8 @@ impl Default for ProducerOptions {
             buffer_bytes_max: 32 * 1024 * 1024,
             delivery_timeout: Duration::from_mins(2),
             request_timeout: Duration::from_secs(30),
+            transactional_id: None,
+            transaction_timeout: Duration::from_mins(1),
         }
     }
 }
@@ -202,12 +213,15 @@ impl Producer {
         sink: impl DeliverySink,
     ) -> Result<Self> {
         options.in_flight_max = options.in_flight_max.max(1);
+        if options.transactional_id.is_some() {
+            (options.idempotent, options.acks) = (true, Acks::All);
+        }
         options.idempotent &= options.acks == Acks::All;
         let mut accumulator = Accumulator::new(options.clone(), cluster.options().clone());
         if options.idempotent {
             options.in_flight_max = options.in_flight_max.min(IDEMPOTENT_IN_FLIGHT_MAX);
             accumulator = Accumulator::new(options.clone(), cluster.options().clone());
-            let (id, epoch) = sender::producer_id(cluster, None).await?;
+            let (id, epoch) = sender::producer_id(cluster, &options, None).await?;
             accumulator.set_producer_id(id, epoch);
         }
         let requests = RequestClock::new(options.in_flight_max, Instant::now());
@@ -242,7 +256,8 @@ impl Producer {
     /// # Errors
     /// [`Error::BufferFull`]: wait with [`room`](Self::room) and send again.
     /// [`Error::RecordTooLarge`], [`Error::Records`]: the record can never be sent.
-    /// [`Error::Closed`]. The sink hears nothing of a record that was refused.
+    /// [`Error::NoTransaction`], [`Error::Closed`]. The sink hears nothing of a record that was
+    /// refused.
     #[inline]
     pub fn send(&self, partition: PartitionHandle, record: &Record<'_>) -> Result<()> {
         let wake = self.shared.lock().append(partition.0, record)?;

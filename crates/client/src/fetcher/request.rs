@@ -8,9 +8,10 @@ use moldau_protocol::messages::fetch_request::{FetchPartition, FetchTopic, Forgo
 use moldau_protocol::messages::{FetchRequest, FetchResponse};
 use moldau_records::iter_batches;
 
-use super::FetcherOptions;
+use super::aborted::Aborted;
 use super::positions::Wanted;
 use super::session::SessionRequest;
+use super::{FetcherOptions, Isolation};
 
 /// The request for one step of a session.
 pub(super) fn build(options: &FetcherOptions, session: &SessionRequest) -> FetchRequest {
@@ -18,6 +19,10 @@ pub(super) fn build(options: &FetcherOptions, session: &SessionRequest) -> Fetch
         max_wait_ms: i32::try_from(options.max_wait.as_millis()).unwrap_or(i32::MAX),
         min_bytes: options.min_bytes,
         max_bytes: options.max_bytes,
+        isolation_level: match options.isolation {
+            Isolation::ReadUncommitted => 0,
+            Isolation::ReadCommitted => 1,
+        },
         session_id: session.id,
         session_epoch: session.epoch,
         topics: by_topic(&session.fetch)
@@ -69,6 +74,7 @@ pub(super) struct Part {
     pub(super) high_watermark: i64,
     pub(super) log_start_offset: i64,
     pub(super) records: Bytes,
+    pub(super) aborted: Aborted,
 }
 
 /// The partitions of an answer; their records share its memory.
@@ -83,6 +89,7 @@ pub(super) fn parts(answer: FetchResponse) -> impl Iterator<Item = Part> {
             high_watermark: partition.high_watermark,
             log_start_offset: partition.log_start_offset,
             records: partition.records.unwrap_or_default(),
+            aborted: Aborted::of(partition.aborted_transactions.unwrap_or_default()),
         })
     })
 }

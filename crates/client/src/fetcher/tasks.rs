@@ -227,6 +227,7 @@ async fn take_part(shared: &Shared, wanted: &Wanted, part: Part) -> bool {
         high_watermark: part.high_watermark,
         log_start_offset: part.log_start_offset,
         bytes,
+        aborted: part.aborted,
         generation: wanted.generation,
         _room: room,
     };

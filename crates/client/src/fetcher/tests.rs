@@ -41,6 +41,7 @@ fn fetched(position: i64, bytes: Vec<u8>) -> Fetched {
         next_position: 0,
         high_watermark: 0,
         log_start_offset: 0,
+        aborted: Aborted::default(),
         bytes: bytes.into(),
         generation: 1,
         _room: None,

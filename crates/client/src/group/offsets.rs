@@ -14,7 +14,7 @@ use moldau_protocol::messages::{
     OffsetCommitRequest, OffsetCommitResponse, OffsetFetchRequest, OffsetFetchResponse,
 };
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, CoordinatorOf};
 use crate::offsets::TopicPartition;
 use crate::{Error, Result};
 
@@ -99,7 +99,9 @@ pub(super) async fn committed(
         ..Default::default()
     };
     let code = |answer: &OffsetFetchResponse| answer.groups.first().map_or(0, |g| g.error_code);
-    let answer = cluster.ask_coordinator(group, &request, FETCH_VERSIONS, code).await?;
+    let answer = cluster
+        .ask_coordinator(CoordinatorOf::Group(group), &request, FETCH_VERSIONS, code)
+        .await?;
     let what = format!("offsets of group {group}");
     Error::check(code(&answer), &what, None)?;
     let mut offsets = HashMap::new();
@@ -140,7 +142,9 @@ impl Cluster {
             let mut parts = answer.topics.iter().flat_map(|topic| &topic.partitions);
             parts.next().map_or(0, |partition| partition.error_code)
         };
-        let answer = self.ask_coordinator(group, &request, COMMIT_VERSIONS, code).await?;
+        let answer = self
+            .ask_coordinator(CoordinatorOf::Group(group), &request, COMMIT_VERSIONS, code)
+            .await?;
         check_commit(group, &answer)
     }
 }

@@ -6,74 +6,18 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use moldau_protocol::ErrorCode;
 use moldau_records::{BATCH_HEADER_LEN, BatchBuilder, Compressor};
 
 use super::partition::{Batch, PartitionQueue, ProducerId};
-use super::{Delivery, DeliverySink, ProducerOptions, Record};
+use super::plan::{Appended, Outbound, Plan, Report};
+use super::{ProducerOptions, Record};
 use crate::cluster::ClusterOptions;
 use crate::metadata::{Metadata, TopicRef};
 use crate::{Error, Result};
 
 /// Token lists kept for reuse; enough for the batches that a few requests hold.
 const SPARE_TOKENS_MAX: usize = 256;
-
-/// One batch of a request.
-#[derive(Debug)]
-pub(super) struct Outbound {
-    pub(super) partition: usize,
-    pub(super) serial: u64,
-    pub(super) topic: TopicRef,
-    pub(super) index: i32,
-    pub(super) bytes: Bytes,
-}
-
-/// What the sending task has to do.
-#[derive(Debug, Default)]
-pub(super) struct Plan {
-    /// One request each: the broker and the batches, at most one per partition.
-    pub(super) requests: Vec<(i32, Vec<Outbound>)>,
-    /// Brokers that have batches waiting and no connection.
-    pub(super) unconnected: Vec<i32>,
-    /// Batches that were given up.
-    pub(super) reports: Vec<Report>,
-    /// When there is something to do again without a wake; `None` if never.
-    pub(super) wake_at: Option<Instant>,
-    pub(super) needs_metadata: bool,
-    /// All in flight have returned and a fresh producer id or epoch is wanted.
-    pub(super) needs_producer_id: bool,
-}
-
-/// The outcome of one batch, to be given to the sink outside the lock.
-#[derive(Debug)]
-pub(super) struct Report {
-    topic: Arc<str>,
-    partition: i32,
-    tokens: Vec<u64>,
-    outcome: Result<Appended>,
-}
-
-/// Where a batch went.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Appended {
-    pub(super) base_offset: Option<i64>,
-    pub(super) log_append_time_ms: Option<i64>,
-}
-
-impl Report {
-    pub(super) fn deliver(&self, sink: &dyn DeliverySink) {
-        let appended = self.outcome.as_ref().ok();
-        sink.delivered(&Delivery {
-            topic: &self.topic,
-            partition: self.partition,
-            tokens: &self.tokens,
-            base_offset: appended.and_then(|appended| appended.base_offset),
-            log_append_time_ms: appended.and_then(|appended| appended.log_append_time_ms),
-            error: self.outcome.as_ref().err(),
-        });
-    }
-}
 
 /// What is known of a broker.
 #[derive(Debug, Default)]
@@ -95,6 +39,19 @@ struct Backlog {
     refusing: bool,
 }
 
+/// What becomes of records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Transaction {
+    /// They belong to no transaction.
+    Without,
+    /// They are refused until a transaction is open.
+    Between,
+    /// They belong to the one that is open.
+    Open,
+    /// They are refused, since a batch of the open one failed.
+    Failed,
+}
+
 pub(super) struct Accumulator {
     options: ProducerOptions,
     cluster_options: ClusterOptions,
@@ -108,6 +65,7 @@ pub(super) struct Accumulator {
     producer: Option<ProducerId>,
     /// A sequence number is lost: go on with a fresh epoch once nothing is in flight.
     renewing_producer: bool,
+    transaction: Transaction,
     metadata_generation: u64,
     in_flight: usize,
     requests_made: u64,
@@ -116,9 +74,19 @@ pub(super) struct Accumulator {
     needs_metadata: bool,
 }
 
+impl Transaction {
+    fn after_failure(self) -> Self {
+        if self == Self::Open { Self::Failed } else { self }
+    }
+}
+
 impl Accumulator {
     pub(super) fn new(options: ProducerOptions, cluster_options: ClusterOptions) -> Self {
+        let is_transactional = options.transactional_id.is_some();
+        let transaction =
+            if is_transactional { Transaction::Between } else { Transaction::Without };
         Self {
+            transaction,
             options,
             cluster_options,
             partitions: Vec::new(),
@@ -150,6 +118,19 @@ impl Accumulator {
 
     pub(super) fn producer_id(&self) -> Option<ProducerId> {
         self.producer
+    }
+
+    pub(super) fn transaction(&self) -> Transaction {
+        self.transaction
+    }
+
+    pub(super) fn set_transaction(&mut self, transaction: Transaction) {
+        self.transaction = transaction;
+    }
+
+    /// Topic and number of a partition.
+    pub(super) fn place(&self, partition: usize) -> Option<(&Arc<str>, i32)> {
+        self.partitions.get(partition).map(|queue| (&queue.topic.name, queue.index))
     }
 
     pub(super) fn buffered_bytes(&self) -> usize {
@@ -196,6 +177,11 @@ impl Accumulator {
         if self.backlog.refusing {
             return Err(Error::Closed);
         }
+        let is_transactional = match self.transaction {
+            Transaction::Without => false,
+            Transaction::Open => true,
+            Transaction::Between | Transaction::Failed => return Err(Error::NoTransaction),
+        };
         if !self.has_room(size + BATCH_HEADER_LEN) {
             return Err(Error::BufferFull);
         }
@@ -208,7 +194,7 @@ impl Accumulator {
         }
         let queue = self.partitions.get_mut(partition).ok_or(Error::Closed)?;
         if queue.opened_at.is_none() {
-            queue.open(self.producer, Instant::now());
+            queue.open(self.producer, is_transactional, Instant::now());
             self.backlog.bytes += queue.builder.estimated_size();
             wake |= !queue.listed;
             if !queue.listed {
@@ -393,6 +379,7 @@ impl Accumulator {
         let tokens = std::mem::take(&mut queue.tokens);
         self.backlog.bytes -= queue.builder.estimated_size();
         self.backlog.reports_undelivered += 1;
+        self.transaction = self.transaction.after_failure();
         plan.reports.push(Report {
             topic: queue.topic.name.clone(),
             partition: queue.index,
@@ -427,6 +414,9 @@ impl Accumulator {
         let Some(queue) = self.partitions.get(partition) else { return };
         self.backlog.bytes -= batch.buffered_bytes;
         self.backlog.reports_undelivered += 1;
+        if outcome.is_err() {
+            self.transaction = self.transaction.after_failure();
+        }
         let (topic, partition) = (queue.topic.name.clone(), queue.index);
         out.push(Report { topic, partition, tokens: batch.tokens, outcome });
     }

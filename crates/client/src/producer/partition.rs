@@ -10,7 +10,8 @@ use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
 use moldau_records::{
-    BatchBuilder, BatchOptions, Compression, Compressor, Producer as ProducerFields, set_producer,
+    Attributes, BatchBuilder, BatchOptions, Compression, Compressor, Producer as ProducerFields,
+    set_producer,
 };
 
 use crate::Result;
@@ -89,11 +90,17 @@ impl PartitionQueue {
     }
 
     /// Readies the builder for the first record of a batch.
-    pub(super) fn open(&mut self, producer: Option<ProducerId>, now: Instant) {
+    pub(super) fn open(
+        &mut self,
+        producer: Option<ProducerId>,
+        is_transactional: bool,
+        now: Instant,
+    ) {
         let base_sequence = self.next_sequence;
         let producer =
             producer.map(|ProducerId { id, epoch }| ProducerFields { id, epoch, base_sequence });
-        self.builder.start(BatchOptions { producer, ..BatchOptions::default() });
+        let attributes = Attributes::default().with_transactional(is_transactional);
+        self.builder.start(BatchOptions { producer, attributes, ..BatchOptions::default() });
         self.opened_at = Some(now);
     }
 
@@ -184,7 +191,7 @@ mod tests {
         let mut queue = PartitionQueue::new(topic, 0);
         let mut compressor = Compressor::default();
         for serial in 0..3 {
-            queue.open(Some(ProducerId { id: 7, epoch: 0 }), Instant::now());
+            queue.open(Some(ProducerId { id: 7, epoch: 0 }), true, Instant::now());
             for token in 0..4 {
                 queue.builder.append(1, None, Some(b"value"), []).unwrap();
                 queue.tokens.push(token);
@@ -196,7 +203,7 @@ mod tests {
             let view = BatchView::parse(&batch.bytes).unwrap();
             view.check_crc().unwrap();
             assert_eq!((view.producer_id(), view.producer_epoch()), (9, 3));
-            assert_eq!(view.base_sequence(), sequence);
+            assert_eq!((view.base_sequence(), view.is_transactional()), (sequence, true));
         }
         assert_eq!(queue.next_sequence, 6);
     }

@@ -9,13 +9,16 @@ use moldau_protocol::messages::{ProduceRequest, ProduceResponse};
 use moldau_protocol::{ApiKey, EncodeError, ErrorCode, Message, Uuid, Writer};
 
 use super::ProducerOptions;
-use super::accumulator::{Appended, Outbound};
+use super::plan::{Appended, Outbound};
 use crate::connection::Connection;
 use crate::wire;
 use crate::{Error, Result};
 
 /// First version that names topics by id (KIP-516).
 const TOPIC_IDS_FROM: i16 = 13;
+
+/// Last version whose partitions are added to a transaction beforehand (KIP-890).
+const ADDED_BEFOREHAND_MAX: i16 = 11;
 
 /// An encoded request.
 pub(super) struct Produce {
@@ -33,6 +36,9 @@ pub(super) fn encode(
     let mut version = connection.version_of::<ProduceRequest>()?;
     if batches.iter().any(|batch| batch.topic.id.is_zero()) {
         version = version.min(TOPIC_IDS_FROM - 1);
+    }
+    if options.transactional_id.is_some() {
+        version = version.min(ADDED_BEFOREHAND_MAX);
     }
     let correlation_id = connection.correlation_id();
     let header = (version, correlation_id, connection.client_id());
@@ -53,7 +59,8 @@ fn encode_segments(
     let mut batch_bytes = 0;
     wire::begin_request(&mut out, ApiKey::Produce, version, correlation_id, client_id)?;
     let mut writer = Writer::new(&mut out);
-    writer.nullable_string(None, flexible, true, "TransactionalId")?;
+    let transactional_id = options.transactional_id.as_deref();
+    writer.nullable_string(transactional_id, flexible, true, "TransactionalId")?;
     writer.i16(options.acks.wire());
     writer.i32(i32::try_from(options.request_timeout.as_millis()).unwrap_or(i32::MAX));
     writer.length(topics.len(), flexible, "array")?;
@@ -178,7 +185,8 @@ mod tests {
     fn vectored_request_is_what_the_generated_decoder_reads() {
         let batches =
             [outbound("b", 0, b"one"), outbound("a", 5, b"three"), outbound("b", 9, b"2")];
-        let options = ProducerOptions::default();
+        let transactional_id = Some("mine".to_owned());
+        let options = ProducerOptions { transactional_id, ..ProducerOptions::default() };
         for version in ProduceRequest::VERSIONS.iter() {
             let segments = encode_segments((version, 77, "me"), &options, &batches).unwrap();
             let whole = Bytes::from(segments.concat());
@@ -189,6 +197,7 @@ mod tests {
             let body = whole.slice(4 + header_bytes..);
             let request = ProduceRequest::from_bytes(&body, version).unwrap();
             assert_eq!((request.acks, request.timeout_ms), (-1, 30_000));
+            assert_eq!(request.transactional_id.as_deref(), Some("mine"));
             let read: Vec<(i32, Bytes)> = request
                 .topic_data
                 .iter()

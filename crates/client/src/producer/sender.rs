@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use moldau_protocol::messages::InitProducerIdRequest;
 use tokio::task::JoinSet;
 
-use super::accumulator::{Appended, Outbound, Plan, Report};
 use super::partition::ProducerId;
-use super::{Acks, Shared, request};
+use super::plan::{Appended, Outbound, Plan, Report};
+use super::{Acks, ProducerOptions, Shared, request, transaction};
 use crate::cluster::Cluster;
 use crate::connection::{Connection, Outgoing};
 use crate::{Error, Result};
@@ -144,7 +144,9 @@ impl Sender {
         self.asking_producer_id = true;
         let cluster = self.shared.cluster.clone();
         let known = self.shared.lock().producer_id();
-        self.events.spawn(async move { Event::ProducerId(producer_id(&cluster, known).await) });
+        let options = self.shared.options.clone();
+        self.events
+            .spawn(async move { Event::ProducerId(producer_id(&cluster, &options, known).await) });
     }
 
     async fn wait(&mut self, wake_at: Option<Instant>) {
@@ -203,11 +205,16 @@ impl Sender {
     }
 }
 
-/// Asks for a producer id, or for the next epoch of a known one (KIP-360).
+/// Asks for a producer id, or for the next epoch of a known one (KIP-360). That of a transactional
+/// id gets its next epoch in any case.
 pub(super) async fn producer_id(
     cluster: &Cluster,
+    options: &ProducerOptions,
     known: Option<ProducerId>,
 ) -> Result<(i64, i16)> {
+    if let Some(id) = &options.transactional_id {
+        return transaction::producer_id(cluster, id, options.transaction_timeout).await;
+    }
     let mut retry = cluster.retry();
     let mut known = known;
     loop {

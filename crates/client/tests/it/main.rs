@@ -1,6 +1,8 @@
-//! Connections to a listener of this process that secures them as a broker does.
+//! Connections to a listener of this process that secures them as a broker does, and transactions
+//! against one that writes down what it is asked.
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod security;
 mod server;
+mod transactions;

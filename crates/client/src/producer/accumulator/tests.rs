@@ -340,3 +340,24 @@ fn unconnected_or_unknown_leader_is_asked_for() {
     world.metadata.generation += 1;
     assert!(world.plan().needs_metadata);
 }
+
+#[test]
+fn records_of_a_transactional_producer_need_an_open_transaction() {
+    let transactional_id = Some("mine".to_owned());
+    let options = ProducerOptions { transactional_id, ..World::single_record_batches() };
+    let mut world = World::new(true, options);
+    assert!(matches!(world.append(0, 1), Err(Error::NoTransaction)));
+    world.accumulator.set_transaction(Transaction::Open);
+    world.append(0, 1).unwrap();
+    let plan = world.plan();
+    let [(_, batches)] = plan.requests.as_slice() else { panic!("{plan:?}") };
+    let [batch] = batches.as_slice() else { panic!("{batches:?}") };
+    assert!(BatchView::parse(&batch.bytes).unwrap().is_transactional());
+    // A batch that is refused leaves nothing to commit.
+    let refused = Err(Error::broker(ErrorCode::InvalidTxnState, "produce", None));
+    let Outbound { partition, serial, .. } = *batch;
+    let (now, reports) = (world.now, &mut world.reports);
+    world.accumulator.returned(partition, serial, refused, now, reports);
+    assert_eq!(world.accumulator.transaction(), Transaction::Failed);
+    assert!(matches!(world.append(0, 2), Err(Error::NoTransaction)));
+}

@@ -1,0 +1,278 @@
+//! Transactions against a broker that writes down what it is asked, and is busy for a moment after
+//! each of them.
+
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+
+use bytes::BytesMut;
+use moldau_client::{Cluster, ClusterOptions, Delivery, Error, Producer, ProducerOptions, Record};
+use moldau_net::{
+    ConnectionLimits, Listener, ListenerLimits, NetworkThreads, Reply, Response, Service,
+    serve_connection,
+};
+use moldau_protocol::frame::{RequestHeader, encode_response};
+use moldau_protocol::messages::add_partitions_to_txn_response::{
+    AddPartitionsToTxnPartitionResult, AddPartitionsToTxnTopicResult,
+};
+use moldau_protocol::messages::api_versions_response::ApiVersion;
+use moldau_protocol::messages::find_coordinator_response::Coordinator;
+use moldau_protocol::messages::metadata_response::{
+    MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic,
+};
+use moldau_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
+use moldau_protocol::messages::produce_response::{PartitionProduceResponse, TopicProduceResponse};
+use moldau_protocol::messages::{
+    AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, ApiVersionsResponse, EndTxnRequest,
+    EndTxnResponse, FindCoordinatorRequest, FindCoordinatorResponse, InitProducerIdRequest,
+    InitProducerIdResponse, MetadataRequest, MetadataResponse, ProduceRequest, ProduceResponse,
+};
+use moldau_protocol::{ApiKey, ErrorCode, Message, Reader};
+use moldau_records::BatchView;
+
+/// What the broker was asked, in order.
+type Asked = Arc<Mutex<Vec<String>>>;
+
+#[derive(Clone)]
+struct Broker {
+    address: SocketAddr,
+    asked: Asked,
+    /// What it says of every batch.
+    produce_code: ErrorCode,
+}
+
+impl Broker {
+    /// Starts it; it ends with the threads.
+    fn start(produce_code: ErrorCode) -> (Self, NetworkThreads) {
+        let network = NetworkThreads::start("broker", 1).unwrap();
+        let handle = network.handle();
+        let listener = Listener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let broker = Self { address: listener.local_addr(), asked: Asked::default(), produce_code };
+        let (shutdown, metrics) = (handle.shutdown().clone(), Arc::clone(handle.metrics()));
+        let service = broker.clone();
+        let serve = move |stream, _, _| {
+            let (service, shutdown) = (service.clone(), shutdown.clone());
+            let metrics = Arc::clone(&metrics);
+            async move {
+                let limits = ConnectionLimits::default();
+                serve_connection(stream, service, limits, &shutdown, metrics).await;
+            }
+        };
+        handle.serve(listener, ListenerLimits::default(), serve).unwrap();
+        (broker, network)
+    }
+
+    fn note(&self, asked: String) {
+        self.asked.lock().unwrap().push(asked);
+    }
+
+    fn has_heard(&self, asked: &str) -> bool {
+        self.asked.lock().unwrap().iter().any(|it| it == asked)
+    }
+
+    fn metadata(&self, request: MetadataRequest) -> MetadataResponse {
+        let partition = |partition_index| MetadataResponsePartition {
+            partition_index,
+            leader_id: 1,
+            ..Default::default()
+        };
+        let topic = |name| MetadataResponseTopic {
+            name,
+            partitions: vec![partition(0), partition(1)],
+            ..Default::default()
+        };
+        let names = request.topics.into_iter().flatten().map(|asked| asked.name);
+        let (host, port) = (self.address.ip().to_string(), self.address.port().into());
+        MetadataResponse {
+            brokers: vec![MetadataResponseBroker { node_id: 1, host, port, ..Default::default() }],
+            topics: names.map(topic).collect(),
+            ..Default::default()
+        }
+    }
+
+    fn find_coordinator(&self, request: &FindCoordinatorRequest) -> FindCoordinatorResponse {
+        let [key] = request.coordinator_keys.as_slice() else { panic!("{request:?}") };
+        assert_eq!((request.key_type, key.as_str()), (1, "mine"));
+        let coordinator = Coordinator {
+            key: key.clone(),
+            node_id: 1,
+            host: self.address.ip().to_string(),
+            port: self.address.port().into(),
+            ..Default::default()
+        };
+        FindCoordinatorResponse { coordinators: vec![coordinator], ..Default::default() }
+    }
+
+    /// The first time after a transaction, the one before is still being ended.
+    fn add_partitions(&self, request: &AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse {
+        let busy = "busy".to_owned();
+        let is_busy = self.asked.lock().unwrap().last().is_some_and(|it| it.starts_with("end"));
+        let code = if is_busy { ErrorCode::ConcurrentTransactions } else { ErrorCode::None };
+        let [topic] = request.v3_and_below_topics.as_slice() else { panic!("{request:?}") };
+        let added = format!("add {} {:?}", topic.name, topic.partitions);
+        self.note(if is_busy { busy } else { added });
+        let result = |index: &i32| AddPartitionsToTxnPartitionResult {
+            partition_index: *index,
+            partition_error_code: code.code(),
+            ..Default::default()
+        };
+        let topic = AddPartitionsToTxnTopicResult {
+            name: topic.name.clone(),
+            results_by_partition: topic.partitions.iter().map(result).collect(),
+            ..Default::default()
+        };
+        let results_by_topic_v3_and_below = vec![topic];
+        AddPartitionsToTxnResponse { results_by_topic_v3_and_below, ..Default::default() }
+    }
+
+    fn produce(&self, request: ProduceRequest) -> ProduceResponse {
+        assert_eq!(request.transactional_id.as_deref(), Some("mine"));
+        let topic = |topic: TopicProduceData| {
+            let partition = |partition: &PartitionProduceData| {
+                let bytes = partition.records.clone().unwrap();
+                let batch = BatchView::parse(&bytes).unwrap();
+                assert!(batch.is_transactional() && batch.producer_id() == 7);
+                self.note(format!("{} records for {}", batch.records_count(), partition.index));
+                PartitionProduceResponse {
+                    index: partition.index,
+                    error_code: self.produce_code.code(),
+                    ..Default::default()
+                }
+            };
+            let partition_responses = topic.partition_data.iter().map(partition).collect();
+            TopicProduceResponse { name: topic.name, partition_responses, ..Default::default() }
+        };
+        let responses = request.topic_data.into_iter().map(topic).collect();
+        ProduceResponse { responses, ..Default::default() }
+    }
+}
+
+fn api_versions() -> ApiVersionsResponse {
+    let apis = [
+        (ApiKey::ApiVersions, 4),
+        (ApiKey::Metadata, 9),
+        (ApiKey::FindCoordinator, 4),
+        (ApiKey::InitProducerId, 5),
+        (ApiKey::AddPartitionsToTxn, 5),
+        (ApiKey::EndTxn, 5),
+        (ApiKey::Produce, 12),
+    ];
+    let api = |(key, max): (ApiKey, i16)| ApiVersion {
+        api_key: key.key(),
+        max_version: max,
+        ..Default::default()
+    };
+    ApiVersionsResponse { api_keys: apis.map(api).to_vec(), ..Default::default() }
+}
+
+impl Service for Broker {
+    type Future = Pin<Box<dyn Future<Output = Response>>>;
+
+    fn call(&mut self, frame: &[u8]) -> Reply<Self::Future> {
+        let (header, body) = RequestHeader::parse(frame).unwrap();
+        let RequestHeader { api_key: key, api_version: version, correlation_id: id, .. } = header;
+        let (mut body, mut out) = (Reader::new(body), BytesMut::new());
+        match key {
+            ApiKey::ApiVersions => encode_response(&mut out, key, version, id, &api_versions()),
+            ApiKey::Metadata => {
+                let request = MetadataRequest::decode(&mut body, version).unwrap();
+                encode_response(&mut out, key, version, id, &self.metadata(request))
+            }
+            ApiKey::FindCoordinator => {
+                let request = FindCoordinatorRequest::decode(&mut body, version).unwrap();
+                encode_response(&mut out, key, version, id, &self.find_coordinator(&request))
+            }
+            ApiKey::InitProducerId => {
+                let request = InitProducerIdRequest::decode(&mut body, version).unwrap();
+                self.note(format!("init {:?}", request.transactional_id));
+                let answer = InitProducerIdResponse { producer_id: 7, ..Default::default() };
+                encode_response(&mut out, key, version, id, &answer)
+            }
+            ApiKey::AddPartitionsToTxn => {
+                let request = AddPartitionsToTxnRequest::decode(&mut body, version).unwrap();
+                encode_response(&mut out, key, version, id, &self.add_partitions(&request))
+            }
+            ApiKey::Produce => {
+                let request = ProduceRequest::decode(&mut body, version).unwrap();
+                assert!(version <= 11, "later versions add partitions by themselves");
+                encode_response(&mut out, key, version, id, &self.produce(request))
+            }
+            ApiKey::EndTxn => {
+                let request = EndTxnRequest::decode(&mut body, version).unwrap();
+                self.note(format!("end {}", request.committed));
+                encode_response(&mut out, key, version, id, &EndTxnResponse::default())
+            }
+            other => panic!("{other:?}"),
+        }
+        .unwrap();
+        Reply::Ready(out.freeze().into())
+    }
+}
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.unwrap().block_on(future)
+}
+
+async fn producer(broker: &Broker) -> Producer {
+    let address = broker.address.to_string();
+    let cluster = Cluster::connect(&[address], ClusterOptions::default()).await.unwrap();
+    let transactional_id = Some("mine".to_owned());
+    let options = ProducerOptions { transactional_id, ..ProducerOptions::default() };
+    Producer::start(&cluster, options, |_: &Delivery<'_>| {}).await.unwrap()
+}
+
+fn record() -> Record<'static> {
+    Record { token: 1, timestamp: 1, key: None, value: Some(b"value"), headers: &[] }
+}
+
+#[test]
+fn records_are_sent_once_their_partitions_are_added_and_before_the_end() {
+    let (broker, _network) = Broker::start(ErrorCode::None);
+    block_on(commits_then_aborts(&broker));
+    let expected = [
+        "init Some(\"mine\")",
+        "add t [0, 1]",
+        "2 records for 0",
+        "end true",
+        "busy",
+        "add t [1]",
+        "1 records for 1",
+        "end false",
+    ];
+    assert_eq!(*broker.asked.lock().unwrap(), expected);
+}
+
+async fn commits_then_aborts(broker: &Broker) {
+    let producer = producer(broker).await;
+    let first = producer.partition("t", 0).await.unwrap();
+    let second = producer.partition("t", 1).await.unwrap();
+    assert!(matches!(producer.send(first, &record()), Err(Error::NoTransaction)));
+    assert!(matches!(producer.commit_transaction().await, Err(Error::NoTransaction)));
+
+    producer.begin_transaction(&[first, second]).await.unwrap();
+    assert!(matches!(producer.begin_transaction(&[first]).await, Err(Error::NoTransaction)));
+    producer.send(first, &record()).unwrap();
+    producer.send(first, &record()).unwrap();
+    producer.commit_transaction().await.unwrap();
+    assert!(matches!(producer.send(first, &record()), Err(Error::NoTransaction)));
+
+    producer.begin_transaction(&[second]).await.unwrap();
+    producer.send(second, &record()).unwrap();
+    producer.abort_transaction().await.unwrap();
+}
+
+#[test]
+fn a_transaction_with_a_batch_that_failed_can_only_be_aborted() {
+    let (broker, _network) = Broker::start(ErrorCode::InvalidTxnState);
+    block_on(async {
+        let producer = producer(&broker).await;
+        let partition = producer.partition("t", 0).await.unwrap();
+        producer.begin_transaction(&[partition]).await.unwrap();
+        producer.send(partition, &record()).unwrap();
+        assert!(matches!(producer.commit_transaction().await, Err(Error::NoTransaction)));
+        assert!(!broker.has_heard("end true"));
+        producer.abort_transaction().await.unwrap();
+        assert!(broker.has_heard("end false"));
+    });
+}
