@@ -55,7 +55,7 @@ const GATHERED_BYTES_MAX: usize = 4 << 20;
 const LATE_MAX: Duration = Duration::from_secs(10);
 
 /// What a process does.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Task {
     /// The file.
@@ -67,7 +67,7 @@ pub struct Task {
 }
 
 /// The loops.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Work {
     /// Allocate the file, fill it, flush it.

@@ -4,6 +4,7 @@
 //! each, audits every record, and ends in one [`RunResult`] with its verdict.
 
 pub mod administration;
+pub mod asked;
 mod bench;
 pub mod ceiling;
 mod connecting;

@@ -308,7 +308,7 @@ impl<'a> Facts<'a> {
     fn of(run: &'a RunRecord, evidence: &'a Evidence, about: About) -> Option<Self> {
         let figure = figure(run, about)?;
         let returned = float(run.requests.returned.max(1));
-        let bytes = float(run.produced_records) * float(run.workload.record_bytes as u64);
+        let bytes = float(run.produced_records) * run.record_bytes();
         Some(Self {
             run,
             evidence,

@@ -25,6 +25,7 @@ use crate::histograms::Latencies;
 use crate::ledger::{DeliveryLedger, SentLedger};
 use crate::payload::{Account, PayloadWriter};
 use crate::run::{Requests, Slot};
+use crate::shape::Dealer;
 use crate::workload::Workload;
 pub(crate) use clock::{BlockingTimer, RunClock};
 pub use skimming::{Scan, Scanned, scan};
@@ -148,6 +149,8 @@ pub struct Measured {
     pub acked_records: u64,
     /// Batches acknowledged in the whole run.
     pub acked_batches: u64,
+    /// Bytes of the values of records acknowledged in the whole run.
+    pub acked_bytes: u64,
     /// Produce requests of the whole run.
     pub requests: u64,
     /// What they did inside the window.
@@ -236,8 +239,7 @@ pub fn produce(setup: &Setup) -> Result<Measured, Error> {
 pub fn produce_watched(setup: &Setup, at_edge: &mut dyn FnMut()) -> Result<Measured, Error> {
     setup.workload.check()?;
     let workload = &setup.workload;
-    let Workload { filler, record_bytes, .. } = *workload;
-    let payloads = PayloadWriter::new(filler, setup.clients.account, setup.seed, record_bytes)?;
+    let contents = contents(setup)?;
     let (start, started) = watch::channel(None);
     let shared = Shared {
         setup,
@@ -248,12 +250,12 @@ pub fn produce_watched(setup: &Setup, at_edge: &mut dyn FnMut()) -> Result<Measu
     };
     thread::scope(|scope| {
         let (ready, readiness) = mpsc::sync_channel(SIGNALS_MAX);
-        let (shared, payloads) = (&shared, &payloads);
+        let (shared, contents) = (&shared, &contents);
         let mut producers = Vec::new();
         let ids = (setup.first_producer..).take(workload.all_producers().into());
         for producer in ids {
             let ready = ready.clone();
-            let run = move || producing::run(shared, producer, payloads, &ready);
+            let run = move || producing::run(shared, producer, contents, &ready);
             producers.push(spawn(scope, format!("lab-producer-{producer}"), run)?);
         }
         let mut consumers = Vec::new();
@@ -288,6 +290,15 @@ pub fn produce_watched(setup: &Setup, at_edge: &mut dyn FnMut()) -> Result<Measu
         measured.take_consumed(consumed, slots);
         Ok(measured)
     })
+}
+
+/// What the producers of a run send.
+fn contents(setup: &Setup) -> Result<producing::Contents, Error> {
+    let Workload { filler, record_bytes, ref tuning, .. } = setup.workload;
+    let (account, seed, shape) = (setup.clients.account, setup.seed, &tuning.shape);
+    let payloads = PayloadWriter::shaped(filler, account, seed, record_bytes, shape)?;
+    let dealer = Dealer::of(shape, record_bytes, filler.record_bytes_min(), seed);
+    Ok(producing::Contents { payloads, dealer })
 }
 
 /// Reads a topic from its start until every record that `sent` knows as acknowledged is there.
@@ -366,6 +377,7 @@ impl Measured {
             produced_batches: 0,
             acked_records: 0,
             acked_batches: 0,
+            acked_bytes: 0,
             requests: 0,
             requests_in_window: Requests::default(),
             consumed_records: 0,
@@ -390,6 +402,7 @@ impl Measured {
             self.produced_batches += outcome.produced_batches;
             self.acked_records += outcome.ledger.acked_count();
             self.acked_batches += outcome.acked_batches;
+            self.acked_bytes += outcome.acked_bytes;
             self.requests += outcome.requests;
             self.requests_in_window = self.requests_in_window.plus(outcome.in_window);
             self.latencies.merge(&outcome.latencies);

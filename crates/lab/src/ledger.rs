@@ -69,6 +69,11 @@ impl SentLedger {
         self.lanes.iter().map(|lane| lane.acked.count()).sum()
     }
 
+    /// Records acknowledged so far, by partition.
+    pub(crate) fn acked_by_partition(&self) -> impl Iterator<Item = u64> {
+        self.lanes.iter().map(|lane| lane.acked.count())
+    }
+
     fn lane(&mut self, partition: u16) -> &mut SentLane {
         self.lanes.get_mut(usize::from(partition)).expect("the producer keeps to its partitions")
     }

@@ -1,7 +1,8 @@
 //! The laboratory: it asks what a Kafka system costs and answers with an interval and an audit.
 //!
 //! # Layout
-//! - [`workload`], [`schedule`], [`payload`]: what is offered, when, and what a record holds.
+//! - [`workload`], [`schedule`], [`payload`], [`shape`]: what is offered, when, what a record
+//!   holds, and how records differ.
 //! - [`generator`]: the threads that offer it through the `client` crate and read it back.
 //! - [`ledger`]: every record sent, acknowledged and delivered, and what went wrong with it.
 //! - [`histograms`], [`cpu`], [`resources`], [`evidence`], [`environment`]: latencies, processor
@@ -74,6 +75,7 @@ pub mod result;
 pub mod run;
 pub mod schedule;
 pub mod self_test;
+pub mod shape;
 pub mod sizing;
 pub mod stall;
 pub mod statistics;

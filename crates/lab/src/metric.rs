@@ -171,20 +171,16 @@ impl Metric {
             Self::EndToEndP50 => milliseconds(end_to_end, |s| s.p50_ns),
             Self::EndToEndP99 => milliseconds(end_to_end, |s| s.p99_ns),
             Self::EndToEndP999 => milliseconds(end_to_end, |s| s.p999_ns),
-            Self::ProduceThroughput => {
-                per_second(run, run.workload.megabytes(run.produced_records))
-            }
+            Self::ProduceThroughput => per_second(run, run.megabytes(run.produced_records)),
             Self::ProduceRecords => per_second(run, float(run.produced_records)),
-            Self::ConsumeThroughput => {
-                per_second(run, run.workload.megabytes(run.consumed_records))
-            }
+            Self::ConsumeThroughput => per_second(run, run.megabytes(run.consumed_records)),
             Self::ConsumeRecords => per_second(run, float(run.consumed_records)),
             Self::FanOut => {
                 let is_shown = run.workload.tails > 0 && run.produced_records > 0;
                 is_shown.then(|| float(run.consumed_records) / float(run.produced_records))
             }
             Self::CompressionRatio => (run.stored_bytes > 0).then(|| {
-                let values = float(run.audit.delivered) * float(run.workload.record_bytes as u64);
+                let values = float(run.audit.delivered) * run.record_bytes();
                 values / float(run.stored_bytes)
             }),
             Self::Faults => (run.audit.acked > 0).then(|| float(run.audit.faults())),
@@ -325,7 +321,7 @@ fn moved(run: &RunRecord) -> u64 {
 }
 
 fn cpu_per_megabyte(run: &RunRecord, role: &str, records: u64) -> Option<f64> {
-    let megabytes = run.workload.megabytes(records);
+    let megabytes = run.megabytes(records);
     // A cluster has several brokers.
     let of_role = run.processes.iter().filter(|usage| usage.role == role).map(|it| it.cpu_ns);
     let cpu_ns = of_role.reduce(|sum, next| sum + next)?;

@@ -362,17 +362,12 @@ mod tests {
     use super::*;
     use crate::generator::{self, Clients, Layout, Setup};
     use crate::payload::Filler;
+    use crate::run::Skew;
+    use crate::shape::{Keys, Shape, Sizes};
     use crate::workload::{Pace, Tuning, Workload};
 
-    #[test]
-    fn every_record_that_is_produced_is_acknowledged_once() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        // Ends with the tests.
-        let moment = Duration::from_nanos(1);
-        let behaviour = Behaviour { work: moment, hold: moment, ..Behaviour::default() };
-        thread::spawn(move || run(&listener, behaviour));
-        let workload = Workload {
+    fn workload() -> Workload {
+        Workload {
             pace: Pace::Unpaced,
             record_bytes: 100,
             filler: Filler::Random,
@@ -385,8 +380,11 @@ mod tests {
             warmup_ms: 0,
             window_ms: 100,
             tuning: Tuning::default(),
-        };
-        let measured = generator::produce(&Setup {
+        }
+    }
+
+    fn setup(address: SocketAddr, workload: Workload) -> Setup {
+        Setup {
             bootstrap: address.to_string(),
             clients: Clients::default(),
             topic: "anything".into(),
@@ -397,14 +395,59 @@ mod tests {
             first_producer: 0,
             processes: Vec::new(),
             is_accounted: true,
-        });
-        let measured = measured.unwrap();
+        }
+    }
+
+    #[test]
+    fn every_record_that_is_produced_is_acknowledged_once() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        // Ends with the tests.
+        let moment = Duration::from_nanos(1);
+        let behaviour = Behaviour { work: moment, hold: moment, ..Behaviour::default() };
+        thread::spawn(move || run(&listener, behaviour));
+        let measured = generator::produce(&setup(address, workload())).unwrap();
         assert!(measured.acked_records > 0);
         let sent: u64 = (0..3)
             .flat_map(|lane| measured.sent.iter().map(move |s| (lane, s)))
             .map(|(lane, ledger)| ledger.next_sequence(lane))
             .sum();
         assert_eq!(sent, measured.acked_records);
+    }
+
+    #[test]
+    fn records_with_keys_go_where_kafka_sends_them() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        thread::spawn(move || run(&listener, Behaviour::default()));
+        let shape = Shape {
+            keys: Some(Keys::RoundRobin { count: 5 }),
+            sizes: Some(Sizes::Uniform { min: 100, max: 300 }),
+            ..Shape::default()
+        };
+        let workload = Workload {
+            partitions: 4,
+            consume: false,
+            tuning: Tuning { shape, ..Tuning::default() },
+            ..workload()
+        };
+        let measured = generator::produce(&setup(address, workload)).unwrap();
+        let sent: Vec<u64> = (0..4)
+            .map(|lane| measured.sent.iter().map(|it| it.next_sequence(lane)).sum())
+            .collect();
+        // Of five keys that come in turn each partition has its share, but for the last round of
+        // either producer.
+        let keys = ["00000000", "00000001", "00000002", "00000003", "00000004"];
+        let partitions = keys.map(|key| moldau_client::partition_for_key(key.as_bytes(), 4));
+        let rounds = sent.iter().sum::<u64>() / 5;
+        for (lane, count) in (0..).zip(&sent) {
+            let own = partitions.iter().filter(|partition| **partition == lane).count() as u64;
+            assert!(count.abs_diff(own * rounds) <= 10, "{sent:?} {partitions:?}");
+        }
+        let skew = Skew::of(&measured.sent, measured.acked_bytes).unwrap();
+        assert_eq!(Some(skew.largest_partition_records), sent.iter().copied().max());
+        assert_eq!(skew.records, measured.acked_records);
+        assert!((100..=300).contains(&(skew.value_bytes / skew.records)));
     }
 
     #[test]

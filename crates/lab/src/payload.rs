@@ -23,9 +23,12 @@
 
 mod corpus;
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
+use crate::shape::{Body, Corpus, Shape};
 
 /// Size of the payload header; smaller records are refused.
 pub const HEADER_BYTES: usize = 32;
@@ -144,6 +147,8 @@ pub enum Filler {
     Logs,
     /// Orders in Avro's binary form, without names: codecs find little.
     Avro,
+    /// What a file of the user holds, [`Shape::corpus`].
+    File,
 }
 
 impl Filler {
@@ -151,7 +156,7 @@ impl Filler {
     #[must_use]
     pub fn record_bytes_min(self) -> usize {
         match self {
-            Self::Random | Self::Text | Self::Logs | Self::Avro => HEADER_BYTES,
+            Self::Random | Self::Text | Self::Logs | Self::Avro | Self::File => HEADER_BYTES,
             Self::Json => JSON_BYTES,
         }
     }
@@ -167,14 +172,18 @@ pub enum Account {
     Masked,
 }
 
-/// Writes values of one size.
+/// Writes values.
 #[derive(Debug)]
 pub struct PayloadWriter {
-    /// Room for a value's filler at any place of the first [`FILLER_BYTES`].
+    /// Room for the filler of the largest value at any place of its first `places` bytes.
     filler: Vec<u8>,
-    /// Bytes of filler in a value.
+    /// Places at which filler may begin.
+    places: usize,
+    /// Bytes of filler in a value of the usual size.
     filler_bytes: usize,
     form: Form,
+    /// The lines of a file, each a value's filler.
+    lines: Option<Arc<Corpus>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -195,69 +204,123 @@ impl PayloadWriter {
         seed: u64,
         record_bytes: usize,
     ) -> Result<Self, Error> {
+        Self::shaped(filler, account, seed, record_bytes, &Shape::default())
+    }
+
+    /// As [`PayloadWriter::new`], for records of which a shape may say more: `record_bytes` is
+    /// then the mean of their sizes.
+    ///
+    /// # Errors
+    /// As [`PayloadWriter::new`].
+    pub fn shaped(
+        filler: Filler,
+        account: Account,
+        seed: u64,
+        record_bytes: usize,
+        shape: &Shape,
+    ) -> Result<Self, Error> {
         let bytes_min = filler.record_bytes_min();
         let too_small = || Error::RecordTooSmall { bytes: record_bytes, bytes_min };
         let filler_bytes = record_bytes.checked_sub(bytes_min).ok_or_else(too_small)?;
         let form = if filler == Filler::Json { Form::Json(account) } else { Form::Binary };
-        let filler = corpus::bytes(filler, seed, FILLER_BYTES + record_bytes);
-        Ok(Self { filler, filler_bytes, form })
+        let bytes_max = shape.record_bytes_max(bytes_min).unwrap_or(0).max(record_bytes);
+        let (mut lines, mut places) = (None, FILLER_BYTES);
+        let filler = match &shape.corpus {
+            Some(corpus) if corpus.lines => {
+                lines = Some(Arc::clone(&corpus.content));
+                Vec::new()
+            }
+            Some(corpus) => {
+                let (bytes, count) = corpus.content.repeated(bytes_max);
+                places = count.max(1);
+                bytes
+            }
+            None => corpus::bytes(filler, seed, FILLER_BYTES + bytes_max),
+        };
+        Ok(Self { filler, places, filler_bytes, form, lines })
     }
 
     /// Replaces the content of `value` by the record that `header` describes.
     pub fn write(&self, header: Header, value: &mut Vec<u8>) {
+        self.write_around(self.filler_for(header.sequence, self.filler_bytes), header, value);
+    }
+
+    /// As [`PayloadWriter::write`], with a body of its own.
+    pub(crate) fn write_body(&self, header: Header, body: Body, value: &mut Vec<u8>) {
+        let filler = match (body, &self.lines) {
+            (Body::Line(index), Some(lines)) => lines.line(index),
+            (Body::Line(_), None) => &[],
+            (Body::Sized(bytes), _) => {
+                self.filler_for(header.sequence, bytes.saturating_sub(self.form.bytes()))
+            }
+        };
+        self.write_around(filler, header, value);
+    }
+
+    fn write_around(&self, filler: &[u8], header: Header, value: &mut Vec<u8>) {
         value.clear();
         match self.form {
             Form::Binary => {
                 value.extend_from_slice(&[0; 4]);
                 value.extend_from_slice(&header.tail());
-                value.extend_from_slice(self.filler_for(header.sequence));
+                value.extend_from_slice(filler);
                 let (crc, covered) = value.split_at_mut(4);
                 crc.copy_from_slice(&checksum(covered).to_be_bytes());
             }
-            Form::Json(account) => self.write_json(header, account, value),
+            Form::Json(account) => write_json(filler, header, account, value),
         }
-    }
-
-    /// Writes the document as a consumer is to see it, whose checksum it takes, and then the
-    /// account in clear.
-    fn write_json(&self, header: Header, account: Account, value: &mut Vec<u8>) {
-        let mut clear = [0; ACCOUNT_DIGITS];
-        let [.., a, b, c, d] = header.sequence.to_be_bytes();
-        to_hexadecimal(&[a, b, c, d], &mut clear);
-        let seen = if account == Account::Masked { MASKED } else { clear };
-        let mut digits = [b'0'; HEADER_DIGITS];
-        let (crc, tail) = digits.split_at_mut(CHECKSUM_DIGITS);
-        to_hexadecimal(&header.tail(), tail);
-        value.extend_from_slice(JSON[0]);
-        let crc_at = value.len();
-        value.extend_from_slice(crc);
-        value.extend_from_slice(tail);
-        value.extend_from_slice(JSON[1]);
-        let account_at = value.len();
-        value.extend_from_slice(&seen);
-        value.extend_from_slice(JSON[2]);
-        value.extend_from_slice(self.filler_for(header.sequence));
-        value.extend_from_slice(JSON[3]);
-        let (head, covered) = value.split_at_mut(crc_at + CHECKSUM_DIGITS);
-        let (_, crc) = head.split_at_mut(crc_at);
-        to_hexadecimal(&checksum(covered).to_be_bytes(), crc);
-        let (_, rest) = value.split_at_mut(account_at);
-        rest.iter_mut().zip(clear).for_each(|(to, from)| *to = from);
     }
 
     /// Replaces the content of `value` by filler alone, of the same size as a record.
     pub(crate) fn write_filler(&self, sequence: u64, value: &mut Vec<u8>) {
         value.clear();
-        value.resize(if self.form == Form::Binary { HEADER_BYTES } else { JSON_BYTES }, 0);
-        value.extend_from_slice(self.filler_for(sequence));
+        value.resize(self.form.bytes(), 0);
+        value.extend_from_slice(self.filler_for(sequence, self.filler_bytes));
     }
 
     /// Consecutive records take consecutive filler, which keeps the reads sequential.
-    fn filler_for(&self, sequence: u64) -> &[u8] {
-        let at = sequence.wrapping_mul(self.filler_bytes as u64) % FILLER_BYTES as u64;
+    fn filler_for(&self, sequence: u64, bytes: usize) -> &[u8] {
+        let at = sequence.wrapping_mul(self.filler_bytes as u64) % self.places as u64;
         let at = usize::try_from(at).unwrap_or(0);
-        self.filler.get(at..at + self.filler_bytes).unwrap_or_default()
+        self.filler.get(at..at + bytes).unwrap_or_default()
     }
+}
+
+impl Form {
+    /// Bytes of a value without filler.
+    fn bytes(self) -> usize {
+        match self {
+            Self::Binary => HEADER_BYTES,
+            Self::Json(_) => JSON_BYTES,
+        }
+    }
+}
+
+/// Writes the document as a consumer is to see it, whose checksum it takes, and then the
+/// account in clear.
+fn write_json(filler: &[u8], header: Header, account: Account, value: &mut Vec<u8>) {
+    let mut clear = [0; ACCOUNT_DIGITS];
+    let [.., a, b, c, d] = header.sequence.to_be_bytes();
+    to_hexadecimal(&[a, b, c, d], &mut clear);
+    let seen = if account == Account::Masked { MASKED } else { clear };
+    let mut digits = [b'0'; HEADER_DIGITS];
+    let (crc, tail) = digits.split_at_mut(CHECKSUM_DIGITS);
+    to_hexadecimal(&header.tail(), tail);
+    value.extend_from_slice(JSON[0]);
+    let crc_at = value.len();
+    value.extend_from_slice(crc);
+    value.extend_from_slice(tail);
+    value.extend_from_slice(JSON[1]);
+    let account_at = value.len();
+    value.extend_from_slice(&seen);
+    value.extend_from_slice(JSON[2]);
+    value.extend_from_slice(filler);
+    value.extend_from_slice(JSON[3]);
+    let (head, covered) = value.split_at_mut(crc_at + CHECKSUM_DIGITS);
+    let (_, crc) = head.split_at_mut(crc_at);
+    to_hexadecimal(&checksum(covered).to_be_bytes(), crc);
+    let (_, rest) = value.split_at_mut(account_at);
+    rest.iter_mut().zip(clear).for_each(|(to, from)| *to = from);
 }
 
 /// Writes two digits for each byte, as far as there is room.
@@ -314,11 +377,12 @@ mod tests {
         let [random, text] = &*MADE;
         let (made, form) = match filler {
             Filler::Random => (random, Form::Binary),
-            Filler::Text | Filler::Logs | Filler::Avro => (text, Form::Binary),
+            Filler::Text | Filler::Logs | Filler::Avro | Filler::File => (text, Form::Binary),
             Filler::Json => (text, Form::Json(account)),
         };
         let filler_bytes = size - filler.record_bytes_min();
-        PayloadWriter { filler: made.filler.clone(), filler_bytes, form }
+        let (filler, places) = (made.filler.clone(), FILLER_BYTES);
+        PayloadWriter { filler, places, filler_bytes, form, lines: None }
     }
 
     fn written(writer: &PayloadWriter, header: Header) -> Vec<u8> {

@@ -21,6 +21,7 @@ mod profiles;
 mod reference;
 mod self_test;
 mod sentence;
+mod shapes;
 mod sizing;
 mod survey;
 mod table;

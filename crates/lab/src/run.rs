@@ -6,8 +6,9 @@ use crate::cpu::{HostUsage, ProcessUsage};
 use crate::error::Error;
 use crate::evidence::Evidence;
 use crate::histograms::{HistogramRecord, Latencies};
-use crate::ledger::Audit;
-use crate::workload::Workload;
+use crate::ledger::{Audit, SentLedger};
+use crate::statistics::float;
+use crate::workload::{BYTES_PER_MB, Workload};
 
 /// One measured run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -58,9 +59,72 @@ pub struct RunRecord {
     /// What the producers' requests did inside the window; of nothing where it was not asked.
     #[serde(default)]
     pub requests: Requests,
+    /// What became of sizes and keys; absent where records are all alike.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skew: Option<Skew>,
     /// What the machine and the processes under test did besides; absent where nobody asked why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Evidence>,
+}
+
+/// How records with sizes and keys of their own came to lie, in the whole run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Skew {
+    /// Records acknowledged.
+    pub records: u64,
+    /// Bytes of their values.
+    pub value_bytes: u64,
+    /// Those of the partition that has most.
+    pub largest_partition_records: u64,
+    /// Partitions of all topics.
+    pub partitions: u16,
+}
+
+impl Skew {
+    /// What became of what was `sent`, with values of so many bytes in all; `None` of nothing.
+    #[must_use]
+    pub fn of(sent: &[SentLedger], value_bytes: u64) -> Option<Self> {
+        let mut by_partition: Vec<u64> = Vec::new();
+        for ledger in sent {
+            for (at, count) in ledger.acked_by_partition().enumerate() {
+                match by_partition.get_mut(at) {
+                    Some(sum) => *sum += count,
+                    None => by_partition.push(count),
+                }
+            }
+        }
+        let records = by_partition.iter().sum();
+        (records > 0).then(|| Self {
+            records,
+            value_bytes,
+            largest_partition_records: by_partition.iter().copied().max().unwrap_or(0),
+            partitions: u16::try_from(by_partition.len()).unwrap_or(u16::MAX),
+        })
+    }
+
+    /// Share of the partition that has most, 0 to 1.
+    #[must_use]
+    pub fn largest_share(&self) -> f64 {
+        float(self.largest_partition_records) / float(self.records.max(1))
+    }
+}
+
+impl RunRecord {
+    /// Mean size of a record's value: as it was, or as the load says where all are alike.
+    #[must_use]
+    pub fn record_bytes(&self) -> f64 {
+        match self.skew {
+            Some(skew) => float(skew.value_bytes) / float(skew.records.max(1)),
+            None => float(self.workload.record_bytes as u64),
+        }
+    }
+
+    /// MB of `records` records.
+    #[must_use]
+    pub fn megabytes(&self, records: u64) -> f64 {
+        float(records) * self.record_bytes() / BYTES_PER_MB
+    }
 }
 
 /// Produce requests of all producers together.

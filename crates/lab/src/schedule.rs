@@ -8,8 +8,11 @@
 //! Times are nanoseconds since the start of the run.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+
+use crate::shape::{Trace, TraceUse};
 
 /// Operations that may wait for room towards the target. At 100,000 operations per second this is
 /// a stall of ten seconds; a target that is further behind cannot sustain the rate.
@@ -34,6 +37,8 @@ pub enum Arrivals {
         /// Operations of a group; 0 is taken for 1.
         size: u32,
     },
+    /// The instants of a file.
+    Trace,
 }
 
 /// The intended times of one producer thread: one of `producers` interleaved slices of a schedule.
@@ -62,6 +67,13 @@ enum Spacing {
         mean_ns: f64,
         elapsed_ns: f64,
     },
+    /// Every `step`-th instant of a file.
+    Traced {
+        trace: Arc<Trace>,
+        speed: f64,
+        next_index: usize,
+        step: usize,
+    },
 }
 
 impl Spacing {
@@ -75,7 +87,8 @@ impl Slice {
     /// Slice `producer` of `producers`, at `rate` operations per second in all, from 0 to `end_ns`.
     ///
     /// # Panics
-    /// When `rate` is 0 or `producer` is not below `producers`.
+    /// When `rate` is 0 or `producer` is not below `producers`, or for a trace, which is
+    /// [`Slice::of_trace`].
     #[must_use]
     pub fn new(arrivals: Arrivals, rate: u64, producer: u32, producers: u32, end_ns: u64) -> Self {
         assert!(rate > 0 && producer < producers, "a slice of a schedule with a rate");
@@ -87,7 +100,26 @@ impl Slice {
                 mean_ns: f64::from(producers) * 1e9 / rate_as_float(rate),
                 elapsed_ns: 0.0,
             },
+            Arrivals::Trace => panic!("a trace has instants of its own"),
         };
+        Self::of(spacing, end_ns)
+    }
+
+    /// Slice `producer` of `producers` of a trace, from 0 to `end_ns`: its instants `producer`,
+    /// `producer + producers` and so on.
+    #[must_use]
+    pub fn of_trace(trace: &TraceUse, producer: u32, producers: u32, end_ns: u64) -> Self {
+        let index = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+        let spacing = Spacing::Traced {
+            trace: Arc::clone(&trace.content),
+            speed: trace.speed,
+            next_index: index(producer),
+            step: index(producers),
+        };
+        Self::of(spacing, end_ns)
+    }
+
+    fn of(spacing: Spacing, end_ns: u64) -> Self {
         let mut slice = Self { spacing, next_ns: 0, end_ns };
         slice.advance();
         slice
@@ -109,6 +141,11 @@ impl Slice {
             Spacing::Poisson { random, mean_ns, elapsed_ns } => {
                 *elapsed_ns -= (1.0 - random.f64()).ln() * *mean_ns;
                 nanoseconds(*elapsed_ns)
+            }
+            Spacing::Traced { trace, speed, next_index, step } => {
+                let instant = trace.instants_ns().get(*next_index);
+                *next_index = next_index.saturating_add(*step);
+                instant.map_or(u64::MAX, |at| Trace::scaled(*at, *speed))
             }
         };
     }
@@ -242,6 +279,25 @@ mod tests {
         assert!((99_000..101_000).contains(&times.len()), "{} arrivals", times.len());
         assert_eq!(times, all(7));
         assert_ne!(times, all(8));
+    }
+
+    fn trace(speed: f64) -> TraceUse {
+        let content = Trace::parse(b"7\n7.5\n7.5\n8\n9.25\n", 1).unwrap();
+        TraceUse { file: "t".into(), bytes: 1, crc32c: 1, speed, content: Arc::new(content) }
+    }
+
+    #[test]
+    fn a_trace_is_replayed_at_its_speed_until_the_end() {
+        let times =
+            |speed, end_ns| -> Vec<u64> { Slice::of_trace(&trace(speed), 0, 1, end_ns).collect() };
+        let second = NANOS_PER_SECOND;
+        let half = second / 2;
+        assert_eq!(times(1.0, 3 * second), [0, half, half, second, 2_250_000_000]);
+        assert_eq!(times(1.0, second), [0, half, half]);
+        assert_eq!(times(2.0, 3 * second), [0, half / 2, half / 2, half, 1_125_000_000]);
+        let slices: Vec<Vec<u64>> =
+            (0..2).map(|k| Slice::of_trace(&trace(1.0), k, 2, u64::MAX).collect()).collect();
+        assert_eq!(slices, [vec![0, half, 2_250_000_000], vec![half, second]]);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::Error;
 use crate::payload::Filler;
 use crate::schedule::Arrivals;
+use crate::shape::Shape;
 
 /// Most partitions of a run: the payload header has 16 bits for them.
 pub const PARTITIONS_MAX: u16 = u16::MAX;
@@ -34,16 +35,17 @@ pub const BUFFER_BYTES_USUAL: u32 = 64 << 20;
 pub const BYTES_PER_MB: f64 = 1_048_576.0;
 
 /// What a run offers.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Workload {
     /// How fast operations come.
     pub pace: Pace,
-    /// Size of a record's value, payload header included.
+    /// Size of a record's value, payload header included; the mean where sizes differ.
     pub record_bytes: usize,
     /// What a value is made of beside the payload header.
     pub filler: Filler,
-    /// Partitions of each topic; one batch goes to one, the next to the next.
+    /// Partitions of each topic; one batch goes to one, the next to the next, unless records have
+    /// keys.
     pub partitions: u16,
     /// Producer threads of each topic.
     pub producers: u16,
@@ -67,7 +69,7 @@ pub struct Workload {
 }
 
 /// Settings that most experiments leave alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Tuning {
     /// Codec of the batches.
@@ -86,10 +88,17 @@ pub struct Tuning {
     pub fetch_min_bytes: u32,
     /// How long the target may wait for them, ms (`fetch.max.wait.ms`).
     pub fetch_max_wait_ms: u32,
+    /// What tells records apart.
+    #[serde(skip_serializing_if = "is_default")]
+    pub shape: Shape,
+}
+
+fn is_default(shape: &Shape) -> bool {
+    *shape == Shape::default()
 }
 
 impl Default for Tuning {
-    /// One topic, and what Kafka's clients have.
+    /// One topic, records that are alike, and what Kafka's clients have.
     fn default() -> Self {
         Self {
             compression: Codec::None,
@@ -99,6 +108,7 @@ impl Default for Tuning {
             topics: 1,
             fetch_min_bytes: 1,
             fetch_max_wait_ms: 500,
+            shape: Shape::default(),
         }
     }
 }
@@ -176,6 +186,7 @@ impl Workload {
         if self.record_bytes < bytes_min {
             return Err(Error::RecordTooSmall { bytes: self.record_bytes, bytes_min });
         }
+        self.tuning.shape.check(bytes_min)?;
         if self.record_bytes > RECORD_BYTES_MAX || self.batch_bytes > RECORD_BYTES_MAX {
             return refuse("records and batches hold at most 1 MiB");
         }
@@ -209,6 +220,25 @@ impl Workload {
         {
             return refuse("a closed loop has a record for each producer, and at most 65536");
         }
+        self.check_trace()
+    }
+
+    /// A trace has to say what is due until the end of the window; a moment less is no mistake.
+    fn check_trace(&self) -> Result<(), Error> {
+        let is_traced = matches!(self.pace, Pace::Scheduled { arrivals: Arrivals::Trace, .. });
+        let Some(trace) = self.tuning.shape.trace.as_ref().filter(|_| is_traced) else {
+            let sentence = "a trace needs a file of instants";
+            return if is_traced { Err(Error::Plan(sentence.into())) } else { Ok(()) };
+        };
+        let span_ms = trace.span_ns() / 1_000_000;
+        let needed_ms = self.warmup_ms + self.window_ms - self.window_ms / 10;
+        if span_ms < needed_ms {
+            return Err(Error::Plan(format!(
+                "{}: its instants end after {span_ms} ms, and warm-up and window take {} ms",
+                trace.file,
+                self.warmup_ms + self.window_ms
+            )));
+        }
         Ok(())
     }
 
@@ -241,7 +271,7 @@ impl Workload {
         Duration::from_millis(self.window_ms)
     }
 
-    /// MB of `records` records.
+    /// MB of `records` records of the usual size.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "bytes of a measurement stay below 2^53")]
     pub fn megabytes(&self, records: u64) -> f64 {
@@ -276,7 +306,7 @@ mod tests {
         let scheduled = Pace::Scheduled { per_second: 0, arrivals: Arrivals::Constant };
         let empty = Pace::Closed { outstanding: 0 };
         let crowded = Pace::Closed { outstanding: OUTSTANDING_MAX + 1 };
-        let tuning = Tuning::default();
+        let tuning = Tuning::default;
         for broken in [
             Workload { record_bytes: 31, ..workload() },
             Workload { record_bytes: 32, filler: Filler::Json, ..workload() },
@@ -284,12 +314,12 @@ mod tests {
             Workload { partitions: 0, ..workload() },
             Workload { producers: 0, ..workload() },
             Workload { tails: 65, ..workload() },
-            Workload { tuning: Tuning { topics: 0, ..tuning }, ..workload() },
-            Workload { tuning: Tuning { topics: 257, ..tuning }, ..workload() },
-            Workload { tuning: Tuning { topics: 256, ..tuning }, producers: 5, ..workload() },
-            Workload { tuning: Tuning { topics: 256, ..tuning }, partitions: 256, ..workload() },
+            Workload { tuning: Tuning { topics: 0, ..tuning() }, ..workload() },
+            Workload { tuning: Tuning { topics: 257, ..tuning() }, ..workload() },
+            Workload { tuning: Tuning { topics: 256, ..tuning() }, producers: 5, ..workload() },
+            Workload { tuning: Tuning { topics: 256, ..tuning() }, partitions: 256, ..workload() },
             Workload { window_ms: 0, ..workload() },
-            Workload { tuning: Tuning { in_flight_max: 0, ..tuning }, ..workload() },
+            Workload { tuning: Tuning { in_flight_max: 0, ..tuning() }, ..workload() },
             Workload { pace: scheduled, ..workload() },
             Workload { pace: empty, ..workload() },
             Workload { pace: crowded, ..workload() },
@@ -303,7 +333,11 @@ mod tests {
         let found: Tuning = serde_json::from_str(r#"{"compression": "lz4"}"#).unwrap();
         assert_eq!(found, Tuning { compression: Codec::Lz4, ..Tuning::default() });
         assert_eq!((found.topics, found.fetch_min_bytes, found.fetch_max_wait_ms), (1, 1, 500));
-        let ten = Workload { tuning: Tuning { topics: 10, ..found }, partitions: 3, ..workload() };
+        let ten = Workload {
+            tuning: Tuning { topics: 10, ..found.clone() },
+            partitions: 3,
+            ..workload()
+        };
         assert_eq!((ten.all_producers(), ten.lanes()), (10, 30));
     }
 

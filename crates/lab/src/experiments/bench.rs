@@ -18,6 +18,7 @@ use crate::punctuality::{self, is_late};
 use crate::result::{
     Arm, Experiment, FORMAT_VERSION, LatencyRecord, RunRecord, RunResult, result_id,
 };
+use crate::run::Skew;
 use crate::systems::RunningSystem;
 use crate::workload::{Pace, Workload};
 
@@ -456,6 +457,7 @@ impl<'a> Bench<'a> {
             held_records,
             audit,
             requests: measured.requests_in_window,
+            skew: skew(workload, measured),
             evidence: None,
         })
     }
@@ -503,6 +505,12 @@ impl<'a> Bench<'a> {
         result.comparisons = compare_all(&result.runs, &result.cases(), &arms, result.seed);
         Ok(result)
     }
+}
+
+/// What became of sizes and keys, where a load has such.
+fn skew(workload: &Workload, measured: &Measured) -> Option<Skew> {
+    let is_plain = workload.tuning.shape.is_plain();
+    if is_plain { None } else { Skew::of(&measured.sent, measured.acked_bytes) }
 }
 
 fn unix_ms() -> u64 {

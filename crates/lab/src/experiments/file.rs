@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 
 use super::Progress;
+use super::asked::{Asked, Payload, ReadFile, Times};
 use super::bench::{Bench, Frame, Path};
 use super::rounds::{self, Subject};
 use crate::checks::{Check, Weight};
@@ -17,11 +18,10 @@ use crate::environment::Environment;
 use crate::error::Error;
 use crate::metric::{Metric, Unit};
 use crate::objective::{Bound, Objective};
-use crate::payload::Filler;
 use crate::profile::Profiler;
 use crate::result::{Arm, Experiment, Question, RunResult};
 use crate::run::RunRecord;
-use crate::schedule::Arrivals;
+use crate::shape::{Keys, Sizes};
 use crate::statistics::median;
 use crate::systems::{Durability, Process, free_addresses, moldau_broker_configured};
 use crate::workload::{Pace, Tuning, Workload};
@@ -108,19 +108,23 @@ pub enum Course {
 }
 
 /// What is offered.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Load {
     /// Records per second at fixed intended times; left out, as fast as the target acknowledges.
     pub records_per_second: Option<u64>,
-    /// Size of a record's value.
-    pub record_bytes: usize,
+    /// Size of a record's value, where all are of one size.
+    pub record_bytes: Option<usize>,
+    /// Sizes of values, where they differ.
+    pub record_sizes: Option<Sizes>,
     /// What records hold.
     #[serde(default)]
-    pub filler: Filler,
+    pub filler: Payload,
+    /// Keys of records, which decide their partitions.
+    pub keys: Option<Keys>,
     /// How intended times follow one another, where there is a rate.
     #[serde(default)]
-    pub arrivals: Arrivals,
+    pub arrivals: Times,
     /// Partitions of the topic.
     pub partitions: u16,
     /// Producers, each over a connection of its own.
@@ -190,26 +194,61 @@ impl ExperimentFile {
         }
         for case in &self.cases {
             let is_latency = case.figure.unit() == Unit::Milliseconds;
-            if is_latency && case.load.records_per_second.is_none() {
+            let is_traced = case.load.arrivals.is_trace();
+            if is_latency && case.load.records_per_second.is_none() && !is_traced {
                 return refuse("cases.figure: a latency needs load.records_per_second");
             }
-            case.load.workload(false).check()?;
+            case.load.check()?;
+        }
+        Ok(())
+    }
+
+    /// Reads the files of the user that its loads name.
+    ///
+    /// # Errors
+    /// [`Error::Plan`] with the file, and the line where it can.
+    pub fn read_files(&mut self, read: &mut ReadFile<'_>) -> Result<(), Error> {
+        for Case { load, .. } in &mut self.cases {
+            load.filler.read_file(read)?;
+            load.arrivals.read_file(read)?;
         }
         Ok(())
     }
 }
 
 impl Load {
+    fn check(&self) -> Result<(), Error> {
+        let refuse = |text: &str| Err(Error::Plan(text.to_string()));
+        if self.record_bytes.is_some() && self.record_sizes.is_some() {
+            return refuse("load: record_bytes and record_sizes exclude each other");
+        }
+        if self.records_per_second.is_some() && self.arrivals.is_trace() {
+            return refuse("load: records_per_second and a trace exclude each other");
+        }
+        let workload = self.workload(false);
+        let shape = &workload.tuning.shape;
+        let bytes_min = workload.filler.record_bytes_min();
+        if self.record_bytes.is_none() && shape.record_bytes(bytes_min).is_none() {
+            return refuse("load.record_bytes: nothing else says how large records are");
+        }
+        workload.check()
+    }
+
     fn workload(&self, quick: bool) -> Workload {
         let share = if quick { QUICK_SHARE } else { 1 };
         let window_ms = (self.window_ms / share).max(self.window_ms.min(QUICK_WINDOW_MS_MIN));
+        let asked = Asked {
+            record_bytes: self.record_bytes.unwrap_or_default(),
+            sizes: self.record_sizes.as_ref(),
+            keys: self.keys,
+            payload: &self.filler,
+            times: &self.arrivals,
+        };
+        let (record_bytes, filler, shape) = asked.shape();
         Workload {
-            pace: match self.records_per_second {
-                Some(per_second) => Pace::Scheduled { per_second, arrivals: self.arrivals },
-                None => Pace::Unpaced,
-            },
-            record_bytes: self.record_bytes,
-            filler: self.filler,
+            pace: self.arrivals.pace(self.records_per_second, &shape).unwrap_or(Pace::Unpaced),
+            record_bytes,
+            filler,
             partitions: self.partitions,
             producers: self.producers,
             batch_bytes: self.batch_bytes,
@@ -218,7 +257,7 @@ impl Load {
             tails: 0,
             warmup_ms: self.warmup_ms / share,
             window_ms,
-            tuning: Tuning::default(),
+            tuning: Tuning { shape, ..Tuning::default() },
         }
     }
 }
@@ -422,7 +461,7 @@ mod tests {
         assert!(refused(|f| f.cases.clear()).contains("cases"));
         assert!(refused(|f| f.objective.level = "other".into()).contains("objective.level"));
         assert!(refused(|f| f.rounds = 0).contains("rounds"));
-        assert!(refused(|f| f.cases[0].load.record_bytes = 8).contains("32-byte"));
+        assert!(refused(|f| f.cases[0].load.record_bytes = Some(8)).contains("32-byte"));
         assert!(
             refused(|f| f.cases[0].load.records_per_second = None).contains("records_per_second")
         );
@@ -440,7 +479,7 @@ mod tests {
             profiler: None,
         };
         assert_eq!((plan(false).rounds(), plan(true).rounds()), (8, 4));
-        let load = file().cases[0].load;
+        let load = file().cases[0].load.clone();
         assert_eq!((load.workload(true).warmup_ms, load.workload(true).window_ms), (100, 2_000));
         let short = Load { window_ms: 600, ..load };
         assert_eq!(short.workload(true).window_ms, 600);

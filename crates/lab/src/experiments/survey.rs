@@ -13,6 +13,7 @@ use serde::Deserialize;
 
 use super::Progress;
 use super::administration::AdministrationFile;
+use super::asked::ReadFile;
 use super::bench::{Bench, Frame};
 use super::littles_law::LawFile;
 use super::running::{absence, machine_is_quiet, split};
@@ -253,6 +254,17 @@ impl SurveyFile {
         Ok(())
     }
 
+    /// Reads the files of the user that its loads name.
+    ///
+    /// # Errors
+    /// [`Error::Plan`] with the file, and the line where it can.
+    pub fn read_files(&mut self, read: &mut ReadFile<'_>) -> Result<(), Error> {
+        let scenarios = self.scenarios.iter_mut().map(|scenario| &mut scenario.load);
+        let levels = self.factors.iter_mut().flat_map(|factor| &mut factor.levels);
+        let mut all = std::iter::once(&mut self.load).chain(scenarios).chain(levels);
+        all.try_for_each(|settings| settings.read_files(read))
+    }
+
     /// One setting at a time: that is what a factor is.
     fn check_factor(&self, factor: &Factor) -> Result<(), Error> {
         let Factor { from, levels, .. } = factor;
@@ -438,11 +450,11 @@ fn record(file: &SurveyFile, cells: Vec<Cell>, left_out: Vec<LeftOut>) -> Survey
 }
 
 /// A generator whose codecs all store the same bytes says nothing of codecs. Random values are not
-/// made to be shortened.
+/// made to be shortened, and what a file of the user allows nobody knows.
 fn codecs_differ(runs: &[RunRecord]) -> Check {
     let is_compressed = |run: &&RunRecord| run.workload.tuning.compression != Codec::None;
-    let is_random = |run: &RunRecord| run.workload.filler == Filler::Random;
-    let shortened = runs.iter().filter(is_compressed).filter(|run| !is_random(run));
+    let is_known = |run: &&RunRecord| !matches!(run.workload.filler, Filler::Random | Filler::File);
+    let shortened = runs.iter().filter(is_compressed).filter(is_known);
     let mut cases: Vec<(&str, Vec<f64>)> = Vec::new();
     for run in shortened {
         let ratio = Metric::CompressionRatio.of(run);

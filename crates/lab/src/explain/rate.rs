@@ -237,7 +237,7 @@ fn outstanding(facts: &Facts<'_>) -> Option<Finding> {
 fn window(facts: &Facts<'_>, share: f64) -> Finding {
     let max = facts.run.requests.in_flight_max;
     let allowed = float(max) * facts.request_bytes / (facts.round_trip_ms / 1e3);
-    let measured = facts.figure * float(facts.run.workload.record_bytes as u64);
+    let measured = facts.figure * facts.run.record_bytes();
     Finding {
         cause: Cause::Window,
         share: share.min(1.0),
@@ -272,7 +272,7 @@ fn partition(facts: &Facts<'_>, share: f64) -> Option<Finding> {
 }
 
 fn bandwidth(facts: &Facts<'_>, waiting: f64, waiting_share: f64) -> Option<Finding> {
-    let measured = facts.figure * float(facts.run.workload.record_bytes as u64) / BYTES_PER_MB;
+    let measured = facts.figure * facts.run.record_bytes() / BYTES_PER_MB;
     (waiting_share >= SHARE_MIN).then(|| Finding {
         cause: Cause::Bandwidth,
         share: waiting_share.min(1.0),

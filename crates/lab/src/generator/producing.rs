@@ -2,6 +2,7 @@
 //! client, whose acknowledgements are booked on the same thread.
 
 mod book;
+mod turn;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -20,9 +21,11 @@ use crate::histograms::Latencies;
 use crate::ledger::SentLedger;
 use crate::payload::{Header, PayloadWriter};
 use crate::run::Requests;
-use crate::schedule::{BACKLOG_OPERATIONS_MAX, LagQueue, Slice};
+use crate::schedule::{Arrivals, BACKLOG_OPERATIONS_MAX, LagQueue, Slice};
+use crate::shape::{Choice, Choices, Dealer, key_text};
 use crate::workload::{Acks, Pace, Workload};
 use book::Book;
+use turn::{Place, Turn};
 
 /// Shortest wait of the schedule's loop: operations that fall due within it are taken up
 /// together, which bounds the lag that this causes and the cost of waking up.
@@ -43,6 +46,16 @@ const SPREAD_BUFFER_BYTES_MAX: usize = 16 << 20;
 /// for most of a minute and is alive, while one that has ended must not hold up the experiment.
 const SPREAD_DELIVERY_TIMEOUT: Duration = Duration::from_mins(1);
 
+/// Room for what a record takes in a batch beside its value: key, lengths and the batch's header.
+const RECORD_OVERHEAD_BYTES: usize = 1 << 10;
+
+/// What the producers of a run send.
+pub(super) struct Contents {
+    pub(super) payloads: PayloadWriter,
+    /// Draws what records are; absent where they are all alike.
+    pub(super) dealer: Option<Dealer>,
+}
+
 /// What a producer thread brings home.
 pub(super) struct Outcome {
     pub(super) ledger: SentLedger,
@@ -55,6 +68,8 @@ pub(super) struct Outcome {
     pub(super) produced_batches: u64,
     /// Batches acknowledged in the whole run.
     pub(super) acked_batches: u64,
+    /// Bytes of their values.
+    pub(super) acked_bytes: u64,
     /// Requests of the whole run.
     pub(super) requests: u64,
     /// What requests did inside the window.
@@ -64,10 +79,10 @@ pub(super) struct Outcome {
 pub(super) fn run(
     shared: &Shared<'_>,
     producer: u16,
-    payloads: &PayloadWriter,
+    contents: &Contents,
     ready: &std::sync::mpsc::SyncSender<()>,
 ) -> Result<Outcome, Error> {
-    let outcome = runtime()?.block_on(produce(shared, producer, payloads, ready));
+    let outcome = runtime()?.block_on(produce(shared, producer, contents, ready));
     // The consumer waits for all producers, and must not wait for one that failed.
     let acked = outcome.as_ref().map_or(0, |outcome| outcome.ledger.acked_count());
     shared.producer_is_done(acked);
@@ -77,7 +92,7 @@ pub(super) fn run(
 async fn produce(
     shared: &Shared<'_>,
     producer: u16,
-    payloads: &PayloadWriter,
+    contents: &Contents,
     ready: &std::sync::mpsc::SyncSender<()>,
 ) -> Result<Outcome, Error> {
     let setup = shared.setup;
@@ -104,14 +119,18 @@ async fn produce(
     let clock = shared.ready(ready).await?;
     books.lock().start(clock);
     let timer = Timer::new()?;
+    let slice = producer.saturating_sub(setup.first_producer);
+    let choices = contents.dealer.as_ref();
     let mut sending = Sending {
         workload,
         run: setup.run,
         producer,
-        slice: producer.saturating_sub(setup.first_producer),
+        slice,
         seals: matches!(setup.layout, Layout::Spread { .. }),
         is_accounted: setup.is_accounted,
-        payloads,
+        payloads: &contents.payloads,
+        choices: choices.map(|dealer| dealer.choices(slice, workload.all_producers())),
+        number: 0,
         client: &client,
         handles,
         books: &books,
@@ -211,6 +230,10 @@ struct Sending<'a> {
     /// Whether records say what they are.
     is_accounted: bool,
     payloads: &'a PayloadWriter,
+    /// What records are; absent where they are all alike.
+    choices: Option<Choices<'a>>,
+    /// Records handed over.
+    number: u64,
     client: &'a Producer,
     handles: Vec<PartitionHandle>,
     books: &'a Books,
@@ -240,7 +263,12 @@ impl Sending<'_> {
         match self.workload.pace {
             Pace::Scheduled { per_second, arrivals } => {
                 let producers = u32::from(self.workload.all_producers());
-                let slice = Slice::new(arrivals, per_second, self.slice.into(), producers, end_ns);
+                let slice = match (arrivals, &self.workload.tuning.shape.trace) {
+                    (Arrivals::Trace, Some(trace)) => {
+                        Slice::of_trace(trace, self.slice.into(), producers, end_ns)
+                    }
+                    _ => Slice::new(arrivals, per_second, self.slice.into(), producers, end_ns),
+                };
                 self.follow(LagQueue::new(slice, BACKLOG_OPERATIONS_MAX)).await
             }
             Pace::Closed { outstanding } => {
@@ -276,6 +304,7 @@ impl Sending<'_> {
 
     async fn flood(&mut self, end_ns: u64) -> Result<(), Error> {
         let burst_bytes = BURST_RECORDS_MAX * self.workload.record_bytes;
+        let room_bytes = burst_bytes.min(self.workload.buffer_bytes() / 2).max(self.room_bytes());
         loop {
             let now_ns = self.clock.now_ns();
             if now_ns >= end_ns {
@@ -284,11 +313,16 @@ impl Sending<'_> {
             self.books.lock().check()?;
             match self.send_burst(now_ns, || Some(now_ns))?.0 {
                 Burst::Idle | Burst::Long => tokio::task::yield_now().await,
-                Burst::Full => {
-                    self.client.room(burst_bytes.min(self.workload.buffer_bytes() / 2)).await
-                }
+                Burst::Full => self.client.room(room_bytes).await,
             }
         }
+    }
+
+    /// Room in the client that any record fits in.
+    fn room_bytes(&self) -> usize {
+        let Workload { filler, record_bytes, ref tuning, .. } = *self.workload;
+        let largest = tuning.shape.record_bytes_max(filler.record_bytes_min());
+        largest.unwrap_or(record_bytes).max(record_bytes) + RECORD_OVERHEAD_BYTES
     }
 
     /// This producer's share of what all have on their way: the first ones take the remainder.
@@ -322,7 +356,7 @@ impl Sending<'_> {
                 Some(now_ns)
             };
             if self.send_burst(now_ns, next)?.0 == Burst::Full {
-                self.client.room(self.workload.record_bytes).await;
+                self.client.room(self.room_bytes()).await;
             }
         }
     }
@@ -338,12 +372,21 @@ impl Sending<'_> {
         let mut book = books.lock();
         for _ in 0..BURST_RECORDS_MAX {
             let Some(intended_ns) = next() else { return Ok((Burst::Idle, None)) };
-            let place = self.turn.place(now_ns);
-            if !self.send(&book, place, intended_ns, now_ns)? {
+            let choice = self.choices.map(|choices| choices.of(self.number));
+            let key = choice.and_then(|choice| choice.key).map(key_text);
+            let place = match &key {
+                Some(key) => self.turn.place_of(key),
+                None => self.turn.place(now_ns),
+            };
+            let kind = Kind { key, choice };
+            if !self.send(&book, place, &kind, intended_ns, now_ns)? {
                 return Ok((Burst::Full, Some(intended_ns)));
             }
-            book.sent(place.lane, intended_ns, now_ns);
-            self.turn.advance(now_ns);
+            book.sent(place.lane, intended_ns, now_ns, self.value.len());
+            self.number += 1;
+            if key.is_none() {
+                self.turn.advance(now_ns);
+            }
             if self.seals && self.turn.is_full() {
                 self.seal(place)?;
             }
@@ -356,22 +399,23 @@ impl Sending<'_> {
         &mut self,
         book: &Book,
         place: Place,
+        kind: &Kind,
         intended_ns: u64,
         now_ns: u64,
     ) -> Result<bool, Error> {
         let sequence = book.next_sequence(place.lane);
         let (run, producer) = (self.run, self.producer);
         let header = Header { run, producer, partition: place.lane, sequence, intended_ns };
-        if self.is_accounted {
-            self.payloads.write(header, &mut self.value);
-        } else {
-            self.payloads.write_filler(sequence, &mut self.value);
+        match kind.choice {
+            _ if !self.is_accounted => self.payloads.write_filler(sequence, &mut self.value),
+            Some(choice) => self.payloads.write_body(header, choice.body, &mut self.value),
+            None => self.payloads.write(header, &mut self.value),
         }
         let unix_ms = self.unix_ms_at_start + now_ns / 1_000_000;
         let record = Record {
             token: sequence,
             timestamp: i64::try_from(unix_ms).unwrap_or(i64::MAX),
-            key: None,
+            key: kind.key.as_ref().map(<[u8; 8]>::as_slice),
             value: Some(&self.value),
             headers: &[],
         };
@@ -397,64 +441,11 @@ impl Sending<'_> {
     }
 }
 
-/// Where a record goes.
-#[derive(Clone, Copy)]
-struct Place {
-    /// Among the partitions of the topic that take part.
-    partition: u16,
-    /// In the ledger, which has a lane for each partition of each topic.
-    lane: u16,
-}
-
-/// Which partition is next: one batch to each in turn, so that batches fill at low rates too, or
-/// one record to each where they are scattered.
-struct Turn {
-    /// The lane of the first partition of the topic.
-    first_lane: u16,
-    partition: u16,
-    partitions: u16,
-    records: usize,
-    records_per_turn: usize,
-    opened_ns: u64,
-    linger_ns: u64,
-}
-
-impl Turn {
-    /// Producers begin at different partitions.
-    fn new(setup: &Setup, producer: u16) -> Self {
-        let workload = &setup.workload;
-        let batch = (workload.batch_bytes / workload.record_bytes).max(1);
-        Self {
-            first_lane: setup.first_lane(setup.topic_of(producer)),
-            partition: producer / workload.tuning.topics % workload.partitions,
-            partitions: workload.partitions,
-            records: 0,
-            records_per_turn: if setup.layout == Layout::Scattered { 1 } else { batch },
-            opened_ns: 0,
-            linger_ns: workload.linger_us * 1_000,
-        }
-    }
-
-    fn place(&mut self, now_ns: u64) -> Place {
-        let is_full = self.is_full();
-        let is_old = self.records > 0 && now_ns.saturating_sub(self.opened_ns) >= self.linger_ns;
-        if is_full || is_old {
-            self.partition = (self.partition + 1) % self.partitions;
-            self.records = 0;
-        }
-        Place { partition: self.partition, lane: self.first_lane + self.partition }
-    }
-
-    fn is_full(&self) -> bool {
-        self.records >= self.records_per_turn
-    }
-
-    fn advance(&mut self, now_ns: u64) {
-        if self.records == 0 {
-            self.opened_ns = now_ns;
-        }
-        self.records += 1;
-    }
+/// What a record is, beside its value.
+struct Kind {
+    key: Option<[u8; 8]>,
+    /// Absent where records are all alike.
+    choice: Option<Choice>,
 }
 
 fn unix_ms() -> u64 {

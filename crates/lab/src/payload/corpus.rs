@@ -22,7 +22,7 @@ pub(super) fn bytes(filler: Filler, seed: u64, count: usize) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(count + 1_024);
     while bytes.len() < count {
         match filler {
-            Filler::Text | Filler::Json | Filler::Random => source.text(&mut bytes),
+            Filler::Text | Filler::Json | Filler::Random | Filler::File => source.text(&mut bytes),
             Filler::Logs => source.log_line(&mut bytes),
             Filler::Avro => source.avro(&mut bytes),
         }

@@ -253,7 +253,7 @@ pub(super) fn cpu_bars(result: &RunResult, case: &str) -> Option<String> {
 fn cpu_parts(result: &RunResult, case: &str, arm: &str) -> Vec<(String, f64)> {
     let mut parts: Vec<(String, Vec<f64>)> = Vec::new();
     for run in result.runs_of(case, arm) {
-        let moved = run.workload.megabytes(run.produced_records + run.consumed_records);
+        let moved = run.megabytes(run.produced_records + run.consumed_records);
         for usage in run.processes.iter().filter(|_| moved > 0.0) {
             let ms = ms(usage.cpu_ns) / moved;
             match parts.iter_mut().find(|(role, _)| *role == usage.role) {

@@ -9,6 +9,7 @@ use super::partitions;
 use super::profiles;
 use super::self_test;
 use super::sentence;
+use super::shapes;
 use super::sizing;
 use super::survey;
 use super::table::{Contrast, NONE, Row, comparisons, contrasts, offered, runs_counted};
@@ -55,6 +56,7 @@ pub fn html(result: &RunResult) -> Result<String, Error> {
             body += &case_section(result, case, index == 0, &mut charts)?;
         }
     }
+    body.extend(shapes::grid(result).iter().map(Grid::html));
     body += &profiles::html(result);
     body += &checks(result);
     if result.imported().is_none() {
@@ -317,7 +319,7 @@ fn course_and_cpu(result: &RunResult, case: &str, charts: &mut Vec<Chart>) -> St
     } else {
         let course = chart::course(result, case, "MB/s", |run, slot| {
             let records = slot.produced_records.max(slot.consumed_records);
-            run.workload.megabytes(records) * 1e3 / float(run.slot_ms.max(1))
+            run.megabytes(records) * 1e3 / float(run.slot_ms.max(1))
         });
         ("Throughput over the experiment", course)
     };

@@ -30,6 +30,7 @@ pub fn markdown(result: &RunResult) -> String {
             append_case(&mut lines, result, case, contrast);
         }
     }
+    lines.extend(super::shapes::grid(result).iter().flat_map(Grid::markdown));
     lines.extend(super::profiles::grids(result).iter().flat_map(Grid::markdown));
     append_checks(&mut lines, result);
     append_environment(&mut lines, result);

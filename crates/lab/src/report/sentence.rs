@@ -97,7 +97,7 @@ fn overhead(result: &RunResult) -> String {
     };
     let effect = |metric| find(metric).map_or_else(String::new, change);
     let cost = find(Metric::ProxyCpu).and_then(|comparison| comparison.arm_median);
-    let rate = run.workload.megabytes(per_second);
+    let rate = run.megabytes(per_second);
     format!(
         "At {} MB/s{against} {who} {} the median publish latency, {} its 99th percentile, and \
          takes {} of processor time per MB that passes through it.",

@@ -94,8 +94,9 @@ pub(super) fn runs_counted(result: &RunResult, case: &str, contrast: Contrast<'_
 pub(super) fn offered(run: &RunRecord) -> String {
     let workload = &run.workload;
     let records = format!(
-        "{} B records, {} partition{}, batches of {} KB at most",
+        "{} B records{}, {} partition{}, batches of {} KB at most",
         workload.record_bytes,
+        super::shapes::words(&workload.tuning.shape),
         workload.partitions,
         if workload.partitions == 1 { "" } else { "s" },
         workload.batch_bytes / 1024,

@@ -33,6 +33,7 @@ pub fn text(result: &RunResult) -> String {
             append_table(&mut text, baseline, arm, &rows);
         }
     }
+    text.extend(super::shapes::grid(result).iter().map(Grid::text));
     text.extend(super::profiles::grids(result).iter().map(Grid::text));
     text.push('\n');
     for check in &result.checks {

@@ -1,5 +1,7 @@
 //! Experiment files: reading, checking and listing them, with the systems that surveys name.
 
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
 
 use anyhow::{Context, anyhow, bail};
@@ -114,7 +116,8 @@ fn parse(name: &str, text: &str, directory: &Path) -> anyhow::Result<Asked> {
         bail!("{name} is a workload of the OpenMessaging Benchmark; run it with: moldau lab omb");
     }
     if kind.factor.is_some() || kind.systems.is_none() {
-        let file: ExperimentFile = parsed(name, text)?;
+        let mut file: ExperimentFile = parsed(name, text)?;
+        file.read_files(&mut user_file(directory)).with_context(|| name.to_owned())?;
         check(&file).with_context(|| name.to_owned())?;
         return Ok(Asked::Factor(file));
     }
@@ -124,7 +127,8 @@ fn parse(name: &str, text: &str, directory: &Path) -> anyhow::Result<Asked> {
         let systems = read_systems(name, &file.systems, directory)?;
         return Ok(Asked::Threads(file, systems));
     }
-    let file: SurveyFile = parsed(name, text)?;
+    let mut file: SurveyFile = parsed(name, text)?;
+    file.read_files(&mut user_file(directory)).with_context(|| name.to_owned())?;
     file.check().with_context(|| name.to_owned())?;
     let systems = read_systems(name, &file.systems, directory)?;
     Ok(Asked::Survey(Box::new(file), systems))
@@ -165,7 +169,24 @@ pub(super) fn read_system(name: &str, directory: &Path) -> anyhow::Result<System
 /// Names what is wrong, and the line where it can.
 pub(super) fn explained(system: &str, load: &str) -> anyhow::Result<(SystemFile, Settings)> {
     let file = read_system(system, Path::new("."))?;
-    Ok((file, parsed("--load", &format!("{{{load}}}"))?))
+    let mut settings: Settings = parsed("--load", &format!("{{{load}}}"))?;
+    settings.read_files(&mut user_file(Path::new("."))).context("--load")?;
+    Ok((file, settings))
+}
+
+/// Reads files that loads name, whose paths are those from `directory`.
+fn user_file(directory: &Path) -> impl FnMut(&str, u64) -> std::io::Result<Vec<u8>> {
+    move |path, bytes_max| {
+        let mut bytes = Vec::new();
+        File::open(directory.join(path))?
+            .take(bytes_max.saturating_add(1))
+            .read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > bytes_max {
+            let problem = format!("is larger than {} MiB", bytes_max >> 20);
+            return Err(std::io::Error::other(problem));
+        }
+        Ok(bytes)
+    }
 }
 
 /// The bottlenecks that the laboratory plants to test its explanations.

@@ -21,6 +21,7 @@ mod partitions;
 mod profiling;
 mod reloading;
 mod repair;
+mod shaped_loads;
 mod traffic;
 #[cfg(feature = "real-vault")]
 mod vault;

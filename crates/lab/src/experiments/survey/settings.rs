@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::refuse;
 use crate::error::Error;
-use crate::payload::Filler;
-use crate::schedule::Arrivals;
+use crate::experiments::asked::{Asked, Payload, ReadFile, Times};
+use crate::shape::{Keys, Sizes};
 use crate::survey::Setting;
 use crate::workload::{Acks, Codec, Pace, Tuning, Workload};
 
@@ -23,12 +23,21 @@ pub struct Settings {
     /// Records on their way at once, each followed by the next when its answer comes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outstanding: Option<u32>,
+    /// How intended times follow one another.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arrivals: Option<Times>,
     /// Size of a record's value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub record_bytes: Option<usize>,
+    /// Sizes of values, where they differ.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub record_sizes: Option<Sizes>,
     /// What values hold.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub payload: Option<Filler>,
+    pub payload: Option<Payload>,
+    /// Keys of records, which decide their partitions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keys: Option<Keys>,
     /// Topics, over which records are spread one by one; the rate is that of all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topics: Option<u16>,
@@ -72,15 +81,22 @@ pub struct Settings {
 
 impl Settings {
     /// These settings, and those of `base` where there is none. How fast records come is one
-    /// setting by three names.
+    /// setting by several names, and so is how large they are.
     pub(super) fn over(&self, base: &Self) -> Self {
         let pace = if self.paces() > 0 { self } else { base };
+        let sizes = if self.sizes() > 0 { self } else { base };
+        // A trace is a pace, and another pace takes its place.
+        let has_other_pace = self.paces() > 0;
+        let inherited = base.arrivals.as_ref().filter(|it| !(has_other_pace && it.is_trace()));
         Self {
             records_per_second: pace.records_per_second,
             records_per_second_each: pace.records_per_second_each,
             outstanding: pace.outstanding,
-            record_bytes: self.record_bytes.or(base.record_bytes),
-            payload: self.payload.or(base.payload),
+            arrivals: self.arrivals.as_ref().or(inherited).cloned(),
+            record_bytes: sizes.record_bytes,
+            record_sizes: sizes.record_sizes.clone(),
+            payload: self.payload.as_ref().or(base.payload.as_ref()).cloned(),
+            keys: self.keys.or(base.keys),
             topics: self.topics.or(base.topics),
             partitions: self.partitions.or(base.partitions),
             producers: self.producers.or(base.producers),
@@ -99,26 +115,46 @@ impl Settings {
 
     pub(crate) fn check(&self) -> Result<(), Error> {
         if self.paces() > 1 {
-            let all = "records_per_second, records_per_second_each and outstanding";
+            let all = "records_per_second, records_per_second_each, outstanding and a trace";
             return refuse(format!("{all} exclude each other"));
         }
+        if self.sizes() > 1 {
+            return refuse("record_bytes and record_sizes exclude each other".into());
+        }
         Ok(())
+    }
+
+    /// Reads the files of the user that it names.
+    ///
+    /// # Errors
+    /// [`Error::Plan`] with the file, and the line where it can.
+    pub fn read_files(&mut self, read: &mut ReadFile<'_>) -> Result<(), Error> {
+        if let Some(payload) = &mut self.payload {
+            payload.read_file(read)?;
+        }
+        self.arrivals.as_mut().map_or(Ok(()), |arrivals| arrivals.read_file(read))
     }
 
     /// How many settings say how fast records come.
     fn paces(&self) -> usize {
         let each = [self.records_per_second, self.records_per_second_each];
-        each.iter().flatten().count() + usize::from(self.outstanding.is_some())
+        let is_traced = self.arrivals.as_ref().is_some_and(Times::is_trace);
+        each.iter().flatten().count()
+            + usize::from(self.outstanding.is_some())
+            + usize::from(is_traced)
+    }
+
+    /// How many settings say how large records are.
+    fn sizes(&self) -> usize {
+        usize::from(self.record_bytes.is_some()) + usize::from(self.record_sizes.is_some())
     }
 
     /// The settings that are there, by their keys.
     pub(crate) fn named(&self) -> Vec<Setting> {
         let value = serde_json::to_value(self).expect("numbers and words have a JSON form");
         let entries = value.as_object().into_iter().flatten();
-        let named = entries.map(|(key, value)| {
-            let value = value.as_str().map_or_else(|| value.to_string(), str::to_string);
-            Setting { key: key.clone(), value }
-        });
+        let named =
+            entries.map(|(key, value)| Setting { key: key.clone(), value: in_words(value) });
         named.collect()
     }
 
@@ -130,16 +166,24 @@ impl Settings {
         let producers = self.producers.unwrap_or(1);
         let of_all = |each: u64| each.saturating_mul(u64::from(topics) * u64::from(producers));
         let per_second = self.records_per_second.or(self.records_per_second_each.map(of_all));
+        let (payload, times) = (Payload::default(), Times::default());
+        let times = self.arrivals.as_ref().unwrap_or(&times);
+        let asked = Asked {
+            record_bytes: self.record_bytes.unwrap_or(1024),
+            sizes: self.record_sizes.as_ref(),
+            keys: self.keys,
+            payload: self.payload.as_ref().unwrap_or(&payload),
+            times,
+        };
+        let (record_bytes, filler, shape) = asked.shape();
         Workload {
-            pace: match (per_second, self.outstanding) {
-                (Some(per_second), _) => {
-                    Pace::Scheduled { per_second, arrivals: Arrivals::Constant }
-                }
+            pace: match (times.pace(per_second, &shape), self.outstanding) {
+                (Some(scheduled), _) => scheduled,
                 (None, Some(outstanding)) => Pace::Closed { outstanding },
                 (None, None) => Pace::Unpaced,
             },
-            record_bytes: self.record_bytes.unwrap_or(1024),
-            filler: self.payload.unwrap_or(Filler::Text),
+            record_bytes,
+            filler,
             partitions: self.partitions.unwrap_or(1),
             producers,
             batch_bytes: self.batch_bytes.unwrap_or(16 * 1024),
@@ -156,7 +200,22 @@ impl Settings {
                 topics,
                 fetch_min_bytes: self.fetch_min_bytes.unwrap_or(usual.fetch_min_bytes),
                 fetch_max_wait_ms: self.fetch_max_wait_ms.unwrap_or(usual.fetch_max_wait_ms),
+                shape,
             },
         }
+    }
+}
+
+/// A value without the marks of a document: `zipf count 1000, exponent 1.1`.
+fn in_words(value: &serde_json::Value) -> String {
+    use serde_json::Value;
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(values) => values.iter().map(in_words).collect::<Vec<_>>().join("; "),
+        Value::Object(entries) => {
+            let entries = entries.iter().map(|(key, value)| format!("{key} {}", in_words(value)));
+            entries.collect::<Vec<_>>().join(", ")
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
     }
 }

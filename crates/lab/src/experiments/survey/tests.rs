@@ -3,6 +3,7 @@
 use super::stages::Stage;
 use super::*;
 use crate::report::sample;
+use crate::schedule::Arrivals;
 use crate::workload::{Acks, Pace, Tuning};
 
 const FILE: &str = r#"{
@@ -75,7 +76,7 @@ fn a_pace_replaces_a_pace() {
     assert!(matches!(workload.pace, Pace::Scheduled { per_second: 100, .. }));
     assert_eq!((workload.partitions, workload.consume, workload.tails), (2, true, 2));
     let tuning = Tuning { topics: 4, fetch_min_bytes: 9, ..Tuning::default() };
-    assert_eq!((workload.tuning, workload.lanes()), (tuning, 8));
+    assert_eq!((workload.lanes(), workload.tuning), (8, tuning));
 }
 
 #[test]
@@ -127,6 +128,66 @@ fn a_survey_that_cannot_be_measured_is_refused() {
         file.factors.push(again);
     };
     assert!(refused(twice).contains("\"many, compression snappy\" is there twice"));
+}
+
+#[test]
+fn a_trace_takes_the_place_of_a_rate_and_sizes_that_of_a_size() {
+    let mut replayed = level(r#"{"arrivals": {"trace": {"file": "day.csv"}}}"#);
+    replayed.read_files(&mut |_, _| Ok(b"0\n1\n2\n".to_vec())).unwrap();
+    let rate = level(
+        r#"{"records_per_second": 100, "record_bytes": 64, "keys":
+        {"zipf": {"count": 9, "exponent": 1.5}}}"#,
+    );
+    let both = replayed.over(&rate);
+    both.check().unwrap();
+    let workload = both.workload(0, 2_000);
+    workload.check().unwrap();
+    assert!(matches!(workload.pace, Pace::Scheduled { arrivals: Arrivals::Trace, .. }));
+    assert_eq!((workload.record_bytes, both.keys), (64, rate.keys));
+    // And back again: a rate ends a trace, but no other arrivals.
+    let pace = |settings: &Settings| settings.workload(0, 1).pace;
+    assert_eq!(pace(&rate.over(&replayed)), pace(&rate));
+    let poisson = level(r#"{"arrivals": {"poisson": {"seed": 2}}}"#);
+    let arrivals = Arrivals::Poisson { seed: 2 };
+    assert_eq!(pace(&rate.over(&poisson)), Pace::Scheduled { per_second: 100, arrivals });
+
+    let sizes = level(r#"{"record_sizes": {"uniform": {"min": 100, "max": 200}}}"#);
+    let sized = sizes.over(&rate);
+    sized.check().unwrap();
+    assert_eq!(sized.workload(0, 1).record_bytes, 150);
+    assert_eq!(rate.over(&sizes).workload(0, 1).record_bytes, 64);
+    let two = Settings { record_bytes: Some(64), ..sizes };
+    assert!(two.check().unwrap_err().to_string().contains("exclude each other"));
+    let named = sized.named().into_iter().map(|it| format!("{} {}", it.key, it.value));
+    assert_eq!(
+        named.collect::<Vec<_>>(),
+        [
+            "keys zipf count 9, exponent 1.5",
+            "record_sizes uniform max 200, min 100",
+            "records_per_second 100"
+        ]
+    );
+}
+
+#[test]
+fn a_trace_that_ends_before_the_window_is_refused() {
+    let mut file = file();
+    file.load = level(r#"{"arrivals": {"trace": {"file": "day.csv", "speed": 2}}}"#);
+    file.scenarios[0].load = Settings::default();
+    file.factors.clear();
+    file.claims.clear();
+    let unread = file.check().unwrap_err().to_string();
+    assert!(unread.contains("day.csv: has no instants, or was not read"), "{unread}");
+    file.read_files(&mut |_, _| Ok(b"0\n15.3\n".to_vec())).unwrap();
+    file.check().unwrap();
+    file.read_files(&mut |_, _| Ok(b"0\n15\n".to_vec())).unwrap();
+    let short = file.check().unwrap_err().to_string();
+    assert!(
+        short.ends_with(
+            "day.csv: its instants end after 7500 ms, and warm-up and window take 8400 ms"
+        ),
+        "{short}"
+    );
 }
 
 #[test]

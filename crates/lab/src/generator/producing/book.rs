@@ -32,6 +32,7 @@ pub(super) struct Book {
     produced_records: u64,
     produced_batches: u64,
     acked_batches: u64,
+    acked_bytes: u64,
     /// Records handed over whose answer has not come.
     waiting: u64,
     /// The first answer that no run can go on after.
@@ -70,6 +71,8 @@ struct Lane {
 struct Waiting {
     intended_ns: u64,
     sent_ns: u64,
+    /// Bytes of its value.
+    bytes: u32,
     settled: bool,
 }
 
@@ -93,6 +96,7 @@ impl Book {
             produced_records: 0,
             produced_batches: 0,
             acked_batches: 0,
+            acked_bytes: 0,
             failure: None,
             waiting: 0,
         }
@@ -119,12 +123,13 @@ impl Book {
         self.waiting
     }
 
-    /// An operation was handed to the client.
-    pub(super) fn sent(&mut self, partition: u16, intended_ns: u64, sent_ns: u64) {
+    /// An operation was handed to the client, with a value of so many bytes.
+    pub(super) fn sent(&mut self, partition: u16, intended_ns: u64, sent_ns: u64, bytes: usize) {
         self.ledger.sent(partition);
         self.waiting += 1;
         if let Some(lane) = self.lanes.get_mut(usize::from(partition)) {
-            lane.waiting.push_back(Waiting { intended_ns, sent_ns, settled: false });
+            let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+            lane.waiting.push_back(Waiting { intended_ns, sent_ns, bytes, settled: false });
         }
     }
 
@@ -173,7 +178,8 @@ impl Book {
             let index = usize::try_from(index).unwrap_or(usize::MAX);
             let Some(waiting) = lane.waiting.get_mut(index) else { continue };
             waiting.settled = true;
-            let Waiting { intended_ns, sent_ns, .. } = *waiting;
+            let Waiting { intended_ns, sent_ns, bytes, .. } = *waiting;
+            self.acked_bytes += u64::from(bytes);
             if self.times == Times::None || !window.contains(&intended_ns) {
                 continue;
             }
@@ -224,6 +230,7 @@ impl Book {
             produced_records: self.produced_records,
             produced_batches: self.produced_batches,
             acked_batches: self.acked_batches,
+            acked_bytes: self.acked_bytes,
             requests,
             in_window,
         }

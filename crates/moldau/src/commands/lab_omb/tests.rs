@@ -1,7 +1,8 @@
 //! Files in the shapes of the benchmark's own are read, and what has no equal is told by line.
 
 use clap::Parser;
-use moldau_lab::payload::Filler;
+use moldau_lab::experiments::asked::Payload;
+use moldau_lab::shape::Keys;
 use moldau_lab::workload::{Acks, Codec};
 
 use super::*;
@@ -135,7 +136,7 @@ fn a_workload_becomes_a_load_whose_rate_is_the_total() {
     let expected = Settings {
         records_per_second: Some(50_000),
         record_bytes: Some(1024),
-        payload: Some(Filler::Text),
+        payload: Some(Payload::Text),
         topics: Some(1),
         partitions: Some(16),
         producers: Some(1),
@@ -215,17 +216,27 @@ fn a_key_that_the_benchmark_would_pass_over_is_told_with_the_nearest() {
 }
 
 #[test]
+fn keys_are_as_many_as_those_of_the_benchmark() {
+    let keys = |name| {
+        let text = WORKLOAD.replacen("NO_KEY", name, 1);
+        let parsed = workload::parse(&text).unwrap();
+        let is_told = parsed.remarks.iter().any(|remark| remark.starts_with("Keys were"));
+        assert_eq!(is_told, parsed.settings.keys.is_some());
+        parsed.settings.keys
+    };
+    assert_eq!(keys("NO_KEY"), None);
+    assert_eq!(keys("KEY_ROUND_ROBIN"), Some(Keys::RoundRobin { count: 10_000 }));
+    assert_eq!(keys("RANDOM_NANO"), Some(Keys::Uniform { count: 10_000 }));
+}
+
+#[test]
 fn everything_that_has_no_equal_is_told_at_once() {
     let text = WORKLOAD
-        .replacen("NO_KEY", "KEY_ROUND_ROBIN", 1)
         .replacen("consumerBacklogSizeGB: 0", "consumerBacklogSizeGB: 5", 1)
         .replacen("testDurationMinutes: 15", "testDurationMinutes: 0", 1);
     let found = refused(workload::parse(&text));
-    let starts = [
-        ":13:22: testDurationMinutes: 0 is not from 1 to 1440",
-        ":5:17: keyDistributor: ",
-        ":12:24: consumerBacklogSizeGB: ",
-    ];
+    let starts =
+        [":13:22: testDurationMinutes: 0 is not from 1 to 1440", ":12:24: consumerBacklogSizeGB: "];
     assert_eq!(found.len(), starts.len(), "{found:?}");
     assert!(found.iter().zip(starts).all(|(it, start)| it.starts_with(start)), "{found:?}");
 }
@@ -325,7 +336,7 @@ fn half_random_values_are_not_compressed() {
     assert!(problem.contains("randomBytesRatio below 1"), "{problem}");
     let plain = DRIVER.replacen("  compression.type=lz4\n", "", 1);
     let found = translated(&[&random], &[&plain], &[]).unwrap();
-    assert_eq!(found.survey.scenarios[0].load.payload, Some(Filler::Random));
+    assert_eq!(found.survey.scenarios[0].load.payload, Some(Payload::Random));
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! A workload file of the OpenMessaging Benchmark: all its 17 keys.
 
+use moldau_lab::experiments::asked::Payload;
 use moldau_lab::experiments::survey::Settings;
-use moldau_lab::payload::Filler;
+use moldau_lab::shape::Keys;
 use moldau_lab::workload::{
     PARTITIONS_MAX, PRODUCERS_MAX, RECORD_BYTES_MAX, TAILS_MAX, TOPICS_MAX,
 };
@@ -17,6 +18,9 @@ const WARMUP_MINUTES: u64 = 1;
 
 /// What tells every record apart takes so many bytes of its value.
 const RECORD_BYTES_MIN: u64 = 32;
+
+/// Keys that the benchmark draws for a run.
+const KEYS: u32 = 10_000;
 
 const MS_PER_MINUTE: u64 = 60_000;
 
@@ -36,7 +40,7 @@ struct File {
     name: Option<String>,
     topics: At<u64>,
     partitions_per_topic: At<u64>,
-    key_distributor: Option<At<KeyDistributor>>,
+    key_distributor: Option<KeyDistributor>,
     message_size: At<u64>,
     use_randomized_payloads: Option<bool>,
     random_bytes_ratio: Option<At<f64>>,
@@ -61,6 +65,17 @@ enum KeyDistributor {
     NoKey,
     KeyRoundRobin,
     RandomNano,
+}
+
+impl KeyDistributor {
+    fn keys(self) -> Option<Keys> {
+        match self {
+            Self::NoKey => None,
+            Self::KeyRoundRobin => Some(Keys::RoundRobin { count: KEYS }),
+            // The clock's nanoseconds, of which one key follows, are as good as random.
+            Self::RandomNano => Some(Keys::Uniform { count: KEYS }),
+        }
+    }
 }
 
 /// Reads a workload.
@@ -115,7 +130,8 @@ fn settings(file: &File, problems: &mut Vec<Problem>) -> Settings {
     Settings {
         records_per_second: Some(file.producer_rate).filter(|rate| *rate > 0),
         record_bytes: usize::try_from(record_bytes).ok(),
-        payload: Some(if is_random { Filler::Random } else { Filler::Text }),
+        payload: Some(if is_random { Payload::Random } else { Payload::Text }),
+        keys: file.key_distributor.and_then(KeyDistributor::keys),
         topics: Some(narrow(topics)),
         partitions: Some(narrow(partitions)),
         producers: Some(narrow(producers)),
@@ -129,14 +145,6 @@ fn settings(file: &File, problems: &mut Vec<Problem>) -> Settings {
 /// What has no equal here.
 fn refusals(file: &File) -> Vec<Problem> {
     let mut problems = Vec::new();
-    if let Some(keys) = &file.key_distributor
-        && keys.value != KeyDistributor::NoKey
-    {
-        problems.push(Problem::at(
-            keys,
-            "keyDistributor: records of the laboratory have no keys; only NO_KEY is taken",
-        ));
-    }
     if let Some(backlog) = &file.consumer_backlog_size_gb
         && backlog.value > 0
     {
@@ -169,6 +177,13 @@ fn remarks(file: &File) -> Vec<String> {
         remarks.push(format!(
             "Values were random throughout and no two the same; the benchmark has {pool} of them."
         ));
+    }
+    if file.key_distributor.and_then(KeyDistributor::keys).is_some() {
+        remarks.push(
+            "Keys were text of eight digits, the same in every run; those of the benchmark are \
+             seven random bytes in base64, drawn for each run."
+                .into(),
+        );
     }
     if file.consumer_per_subscription.value > 1 && file.subscriptions_per_topic.value > 0 {
         remarks.push(
