@@ -1,6 +1,7 @@
 //! Development tasks: `cargo xtask <task>`.
 
 mod codegen;
+mod kubernetes;
 mod maven;
 mod peers;
 mod simulate;

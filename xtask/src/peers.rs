@@ -176,6 +176,13 @@ fn others(peers: &Peers, clients: &Path) -> Vec<Peer> {
             install: go,
             verify: verify_go,
         },
+        Peer {
+            name: "Kubernetes",
+            inputs: vec![workspace::root().join("xtask/peers/kubernetes/tools")],
+            directory: peers.kubernetes(),
+            install: kubernetes,
+            verify: verify_kubernetes,
+        },
     ]
 }
 
@@ -463,6 +470,27 @@ fn go(peers: &Peers, inputs: &[PathBuf]) -> Result<()> {
     let mut build = Command::new("go");
     build.current_dir(source).args(["build", "-mod=readonly", "-o"]).arg(peers.franz()).arg(".");
     finish(build).map(drop)
+}
+
+/// Installs each program of a list, as `go install` takes them.
+fn kubernetes(peers: &Peers, inputs: &[PathBuf]) -> Result<()> {
+    for tool in fs::read_to_string(&inputs[0])?.lines().filter(|line| !line.starts_with('#')) {
+        let mut install = Command::new("go");
+        // Outside of the checkout, and with the Go that is there.
+        install.current_dir(peers.root()).env("GOTOOLCHAIN", "local");
+        install.env("GOBIN", peers.kubernetes()).args(["install", tool]);
+        finish(install)?;
+    }
+    Ok(())
+}
+
+fn verify_kubernetes(peers: &Peers) -> Result<String> {
+    let mut helm = Command::new(peers.helm());
+    helm.args(["version", "--short"]);
+    let mut validate = Command::new(peers.kubectl_validate());
+    validate.arg("--help");
+    finish(validate)?;
+    Ok(format!("helm {}", finish(helm)?))
 }
 
 fn vault(peers: &Peers, inputs: &[PathBuf]) -> Result<()> {

@@ -11,7 +11,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use moldau_conformance::peers::Peers;
 
-use crate::{codegen, peers, tidy, workspace};
+use crate::{codegen, kubernetes, peers, tidy, workspace};
 
 /// Arguments of `cargo xtask test`.
 #[derive(clap::Args)]
@@ -42,7 +42,7 @@ impl Count {
 
 type Step = (&'static str, fn(&Arguments) -> Result<Count>);
 
-const STEPS: [Step; 18] = [
+const STEPS: [Step; 19] = [
     ("fmt", |_| fmt()),
     ("tidy", |_| tidy::run().map(|()| Count::ONE)),
     ("clippy", |_| clippy()),
@@ -50,6 +50,7 @@ const STEPS: [Step; 18] = [
     ("tests", |_| tests()),
     ("release build", |_| release_build()),
     ("peers", |_| install_peers()),
+    ("Kubernetes", |_| kubernetes::check(&Peers::locate()?).map(|()| Count::ONE)),
     ("client matrix", |_| client_matrix()),
     ("authorization", |_| counted(conformance("moldau-authorization"))),
     ("secured clients", |_| counted(conformance("moldau-security"))),

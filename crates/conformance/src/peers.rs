@@ -10,6 +10,7 @@
 //! <root>/go/franz           the compiled franz-go program
 //! <root>/kroxylicious/lib   Kroxylicious's jars
 //! <root>/kroxylicious/classes  the compiled program that starts it
+//! <root>/kubernetes/        Helm, and what validates objects of Kubernetes
 //! <root>/vault/vault        HashiCorp Vault, which only the tests of key management need
 //! ```
 
@@ -72,6 +73,21 @@ impl Peers {
     /// The file that holds the class path of Kafka's jars.
     pub fn kafka_classpath_file(&self) -> PathBuf {
         self.root.join("kafka").join("classpath")
+    }
+
+    /// The directory of the tools of Kubernetes.
+    pub fn kubernetes(&self) -> PathBuf {
+        self.root.join("kubernetes")
+    }
+
+    /// The program of Helm.
+    pub fn helm(&self) -> PathBuf {
+        self.kubernetes().join("helm")
+    }
+
+    /// The program that validates objects of Kubernetes by their schemas.
+    pub fn kubectl_validate(&self) -> PathBuf {
+        self.kubernetes().join("kubectl-validate")
     }
 
     /// The directory of the compiled Java client program.

@@ -3,6 +3,8 @@
 //! A generator that was itself the limit, a schedule that was not kept, a record that did not
 //! come back: each makes the figures of a run worthless, so the run is refused instead.
 
+mod workers;
+
 use serde::{Deserialize, Serialize};
 
 use crate::cpu::generator_among;
@@ -174,6 +176,7 @@ fn demands(
         ));
     }
     checks.push(nothing_is_stolen(runs));
+    checks.extend(workers::checks(runs));
     checks
 }
 

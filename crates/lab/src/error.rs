@@ -52,6 +52,17 @@ pub enum Error {
         /// Its answer.
         reason: String,
     },
+    /// A worker, or the coordinator of one, was lost or is not what it should be.
+    #[error("{peer}: {reason}")]
+    Peer {
+        /// Which one.
+        peer: String,
+        /// What became of it.
+        reason: String,
+    },
+    /// Something else went wrong in the run that this was part of.
+    #[error("the run was given up")]
+    GivenUp,
     /// The output of another tool that cannot be read.
     #[error("{0}")]
     Output(String),

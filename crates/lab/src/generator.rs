@@ -6,17 +6,21 @@
 
 mod clock;
 mod consuming;
+mod outcome;
 mod producing;
+mod sharing;
 mod skimming;
 pub(crate) mod slots;
+mod threads;
 mod topics;
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::ops::Range;
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use moldau_client::{ClusterOptions, ConnectionOptions, Security};
+use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
 use crate::cpu::{CpuMeter, GENERATOR_ROLE, HostUsage, ProcessUsage};
@@ -24,25 +28,30 @@ use crate::error::Error;
 use crate::histograms::Latencies;
 use crate::ledger::{DeliveryLedger, SentLedger};
 use crate::payload::{Account, PayloadWriter};
-use crate::run::{Requests, Slot};
+use crate::run::{Requests, Slot, WorkerRecord};
 use crate::shape::Dealer;
+use crate::systems::Credentials;
 use crate::workload::Workload;
 pub(crate) use clock::{BlockingTimer, RunClock};
+pub(crate) use outcome::{Parts, ShareRecord};
+pub(crate) use sharing::{Accord, Part, Share};
+use sharing::{Acked, Alone, Settled};
 pub use skimming::{Scan, Scanned, scan};
 pub(crate) use slots::slot_ms;
+use threads::{Threads, join, spawn};
 
 /// How long the threads may take to connect.
 const READY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Time between the last thread's readiness and the start of the schedule, so that every thread
-/// has learnt of the start before it comes.
-const LEAD: Duration = Duration::from_millis(20);
+/// Time between two looks at whether a run was given up.
+const STOP_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Signals of threads that wait to be heard; each thread sends at most two in its life.
 const SIGNALS_MAX: usize = 8;
 
 /// How the partitions of a workload lie in their topic, and what ends a batch.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Layout {
     /// They are the first of the topic, and the client ends batches by size and linger.
     #[default]
@@ -113,6 +122,8 @@ pub struct Clients {
     pub bootstrap_only: bool,
     /// How they secure connections, and who they say they are.
     pub security: Security,
+    /// What that is made from, where it can be made again on another machine.
+    pub credentials: Option<Credentials>,
     /// How the account in documents reaches the consumer.
     pub account: Account,
 }
@@ -165,6 +176,8 @@ pub struct Measured {
     pub latencies: Latencies,
     /// The course of the window.
     pub series: Vec<Slot>,
+    /// What it is made from.
+    slots: Vec<slots::SlotSamples>,
     /// What each producer knows of its records.
     pub sent: Vec<SentLedger>,
     /// What came back; absent where nothing was consumed.
@@ -173,17 +186,21 @@ pub struct Measured {
     pub processes: Vec<ProcessUsage>,
     /// Use of the machine inside the window.
     pub host: HostUsage,
+    /// What each worker did; of nobody where the load was offered from here.
+    pub workers: Vec<WorkerRecord>,
 }
 
 /// What threads share while a run goes on.
 struct Shared<'a> {
     setup: &'a Setup,
+    /// Which share of it is offered and read here.
+    share: Share,
     /// The clock, once every thread is ready.
     start: watch::Receiver<Option<RunClock>>,
-    /// Producers that have settled all their records.
-    producers_done: AtomicU32,
-    /// Records that those have had acknowledged.
-    acked: AtomicU64,
+    /// Closed when the run is given up.
+    stop: watch::Receiver<()>,
+    /// Records that were acknowledged, once all producers have settled theirs.
+    acked: Settled,
     /// What tells a reader of the end.
     end: End,
 }
@@ -198,6 +215,24 @@ enum End {
 }
 
 impl Shared<'_> {
+    /// What the future of a thread comes to, unless the run is given up before, or never starts.
+    async fn unless_stopped<T>(
+        &self,
+        work: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
+        let (mut stop, mut start) = (self.stop.clone(), self.start.clone());
+        let never_starts = async {
+            if start.wait_for(Option::is_some).await.is_ok() {
+                std::future::pending::<()>().await;
+            }
+        };
+        tokio::select! {
+            done = work => done,
+            () = async { while stop.changed().await.is_ok() {} } => Err(Error::GivenUp),
+            () = never_starts => Err(Error::GivenUp),
+        }
+    }
+
     /// Tells the coordinator that this thread has finished and waits until it has measured that.
     async fn finished(&self, ready: &mpsc::SyncSender<()>) {
         let mut start = self.start.clone();
@@ -237,58 +272,42 @@ pub fn produce(setup: &Setup) -> Result<Measured, Error> {
 /// # Errors
 /// As [`produce`].
 pub fn produce_watched(setup: &Setup, at_edge: &mut dyn FnMut()) -> Result<Measured, Error> {
+    let (_never, stop) = watch::channel(());
+    let part = Part { share: Share::WHOLE, accord: &mut Alone, stop };
+    produce_part(setup, part, at_edge)
+}
+
+/// As [`produce_watched`], of a share of the load that others offer the rest of.
+///
+/// # Errors
+/// As [`produce`], and when the run is given up.
+pub(crate) fn produce_part(
+    setup: &Setup,
+    part: Part<'_>,
+    at_edge: &mut dyn FnMut(),
+) -> Result<Measured, Error> {
     setup.workload.check()?;
     let workload = &setup.workload;
     let contents = contents(setup)?;
     let (start, started) = watch::channel(None);
-    let shared = Shared {
-        setup,
-        start: started,
-        producers_done: AtomicU32::new(0),
-        acked: AtomicU64::new(0),
-        end: End::Acked,
-    };
+    let Part { share, accord, stop } = part;
+    let acked = Settled::new();
+    let shared = Shared { setup, share, start: started, stop, acked, end: End::Acked };
     thread::scope(|scope| {
         let (ready, readiness) = mpsc::sync_channel(SIGNALS_MAX);
-        let (shared, contents) = (&shared, &contents);
-        let mut producers = Vec::new();
-        let ids = (setup.first_producer..).take(workload.all_producers().into());
-        for producer in ids {
-            let ready = ready.clone();
-            let run = move || producing::run(shared, producer, contents, &ready);
-            producers.push(spawn(scope, format!("lab-producer-{producer}"), run)?);
-        }
-        let mut consumers = Vec::new();
-        if workload.consume {
-            let ready = ready.clone();
-            let run = move || consuming::run(shared, Duration::MAX, &ready);
-            consumers.push(spawn(scope, "lab-consumer".into(), run)?);
-        }
-        let mut tails = Vec::new();
-        for tail in 0..workload.tails {
-            let ready = ready.clone();
-            let run = move || skimming::run(shared, &ready);
-            tails.push(spawn(scope, format!("lab-tail-{tail}"), run)?);
-        }
-        drop(ready);
-        let threads = producers.len() + consumers.len() + tails.len();
-        let clock = wait_until_ready(&readiness, threads).inspect(|clock| {
+        let threads = Threads::spawn(scope, &shared, &contents, ready)?;
+        let clock = wait_until_ready(&readiness, threads.count(), accord).inspect(|clock| {
             start.send_replace(Some(*clock));
         });
         // Without a clock the threads end by themselves once the sender is gone.
-        let usage = clock.and_then(|clock| measure_window(setup, clock, at_edge));
+        let usage = clock.and_then(|clock| {
+            let window_start = clock.instant(nanos(workload.warmup()));
+            let processes = measured_processes(setup);
+            let window = workload.window();
+            measure_window(&processes, window_start..window_start + window, at_edge, &shared.stop)
+        });
         drop(start);
-        let produced = producers.into_iter().map(join).collect::<Result<Vec<_>, _>>()?;
-        let consumed = consumers.into_iter().map(join).collect::<Result<Vec<_>, _>>()?;
-        let tailed = tails.into_iter().map(join).collect::<Result<Vec<_>, _>>()?;
-        let (window_start, processes, host) = usage?;
-        let mut measured = Measured::empty(window_start, processes, host);
-        measured.window_ns = nanos(workload.window());
-        measured.consumed_records = tailed.iter().map(|tail| tail.records).sum();
-        measured.consumed_batches = tailed.iter().map(|tail| tail.batches).sum();
-        let slots = measured.take_produced(produced);
-        measured.take_consumed(consumed, slots);
-        Ok(measured)
+        threads.join(&shared, accord, usage)
     })
 }
 
@@ -332,20 +351,15 @@ pub(crate) fn read_back_offsets(setup: &Setup, offsets: u64) -> Result<Measured,
 fn read(setup: &Setup, records: u64, limit: Duration, end: End) -> Result<Measured, Error> {
     setup.workload.check()?;
     let (start, started) = watch::channel(None);
-    let producers = u32::from(setup.workload.all_producers());
-    let shared = Shared {
-        setup,
-        start: started,
-        producers_done: AtomicU32::new(producers),
-        acked: AtomicU64::new(records),
-        end,
-    };
+    let (_never, stop) = watch::channel(());
+    let acked = Settled::from(Acked { in_all: records, in_share: records });
+    let shared = Shared { setup, share: Share::WHOLE, start: started, stop, acked, end };
     thread::scope(|scope| {
         let (ready, readiness) = mpsc::sync_channel(SIGNALS_MAX);
         let shared = &shared;
         let run = move || consuming::run(shared, limit, &ready);
         let consumer = spawn(scope, "lab-consumer".into(), run)?;
-        let begun = wait_until_ready(&readiness, 1).and_then(|clock| {
+        let begun = wait_until_ready(&readiness, 1, &mut Alone).and_then(|clock| {
             let meter = CpuMeter::start(&measured_processes(setup))?;
             start.send_replace(Some(clock));
             Ok((clock, meter))
@@ -360,7 +374,7 @@ fn read(setup: &Setup, records: u64, limit: Duration, end: End) -> Result<Measur
         let (clock, (processes, host)) = usage?;
         let mut measured = Measured::empty(clock.instant(0), processes, host);
         measured.window_ns = consumed.finished_ns;
-        measured.take_consumed(vec![consumed], Vec::new());
+        measured.take_consumed(vec![consumed]);
         Ok(measured)
     })
 }
@@ -385,15 +399,16 @@ impl Measured {
             stored_bytes: 0,
             latencies: Latencies::default(),
             series: Vec::new(),
+            slots: Vec::new(),
             sent: Vec::new(),
             delivered: None,
             processes,
             host,
+            workers: Vec::new(),
         }
     }
 
-    fn take_produced(&mut self, produced: Vec<producing::Outcome>) -> Vec<slots::SlotSamples> {
-        let mut slots = Vec::new();
+    fn take_produced(&mut self, produced: Vec<producing::Outcome>) {
         for outcome in produced {
             self.offered += outcome.offered;
             self.shed += outcome.shed;
@@ -406,45 +421,29 @@ impl Measured {
             self.requests += outcome.requests;
             self.requests_in_window = self.requests_in_window.plus(outcome.in_window);
             self.latencies.merge(&outcome.latencies);
-            slots::merge(&mut slots, outcome.slots);
+            slots::merge(&mut self.slots, outcome.slots);
             self.sent.push(outcome.ledger);
         }
-        slots
     }
 
-    fn take_consumed(
-        &mut self,
-        consumed: Vec<consuming::Outcome>,
-        mut slots: Vec<slots::SlotSamples>,
-    ) {
+    fn take_consumed(&mut self, consumed: Vec<consuming::Outcome>) {
         for outcome in consumed {
             self.consumed_records += outcome.consumed_records;
             self.consumed_batches += outcome.consumed_batches;
             self.stored_bytes += outcome.stored_bytes;
             self.latencies.end_to_end.merge(&outcome.end_to_end);
-            slots::merge(&mut slots, outcome.slots);
+            slots::merge(&mut self.slots, outcome.slots);
             self.delivered = Some(outcome.ledger);
         }
-        self.series = slots.iter().map(slots::SlotSamples::summary).collect();
+        self.series = self.slots.iter().map(slots::SlotSamples::summary).collect();
     }
 }
 
-fn spawn<'scope, T: Send + 'scope>(
-    scope: &'scope thread::Scope<'scope, '_>,
-    name: String,
-    run: impl FnOnce() -> Result<T, Error> + Send + 'scope,
-) -> Result<thread::ScopedJoinHandle<'scope, Result<T, Error>>, Error> {
-    thread::Builder::new()
-        .name(name)
-        .spawn_scoped(scope, run)
-        .map_err(Error::machine("starting a thread"))
-}
-
-fn join<T>(handle: thread::ScopedJoinHandle<'_, Result<T, Error>>) -> Result<T, Error> {
-    handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-}
-
-fn wait_until_ready(readiness: &mpsc::Receiver<()>, threads: usize) -> Result<RunClock, Error> {
+fn wait_until_ready(
+    readiness: &mpsc::Receiver<()>,
+    threads: usize,
+    accord: &mut dyn Accord,
+) -> Result<RunClock, Error> {
     let end = Instant::now() + READY_TIMEOUT;
     for _ in 0..threads {
         let left = end.saturating_duration_since(Instant::now());
@@ -453,22 +452,23 @@ fn wait_until_ready(readiness: &mpsc::Receiver<()>, threads: usize) -> Result<Ru
             reason: "not every thread became ready".into(),
         })?;
     }
-    Ok(RunClock::starting_in(LEAD))
+    accord.start().map(RunClock::starting_at)
 }
 
-fn measure_window(
-    setup: &Setup,
-    clock: RunClock,
+/// Measures processes inside a window, unless the run is given up before its end.
+pub(crate) fn measure_window(
+    processes: &[(String, u32)],
+    window: Range<Instant>,
     at_edge: &mut dyn FnMut(),
+    stop: &watch::Receiver<()>,
 ) -> Result<(Instant, Vec<ProcessUsage>, HostUsage), Error> {
-    let start = clock.instant(nanos(setup.workload.warmup()));
-    sleep_until(start);
+    sleep_until(window.start, stop)?;
     at_edge();
-    let meter = CpuMeter::start(&measured_processes(setup))?;
-    sleep_until(start + setup.workload.window());
+    let meter = CpuMeter::start(processes)?;
+    sleep_until(window.end, stop)?;
     let (processes, host) = meter.stop()?;
     at_edge();
-    Ok((start, processes, host))
+    Ok((window.start, processes, host))
 }
 
 fn measured_processes(setup: &Setup) -> Vec<(String, u32)> {
@@ -477,8 +477,17 @@ fn measured_processes(setup: &Setup) -> Vec<(String, u32)> {
     processes
 }
 
-fn sleep_until(instant: Instant) {
-    thread::sleep(instant.saturating_duration_since(Instant::now()));
+fn sleep_until(instant: Instant, stop: &watch::Receiver<()>) -> Result<(), Error> {
+    loop {
+        let left = instant.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(());
+        }
+        if stop.has_changed().is_err() {
+            return Err(Error::GivenUp);
+        }
+        thread::sleep(left.min(STOP_INTERVAL));
+    }
 }
 
 pub(crate) fn nanos(duration: Duration) -> u64 {
@@ -497,20 +506,6 @@ pub(crate) fn runtime() -> Result<tokio::runtime::Runtime, Error> {
 pub(crate) fn target(action: &str) -> impl Fn(moldau_client::Error) -> Error {
     let action = action.to_string();
     move |error| Error::Target { action: action.clone(), reason: error.to_string() }
-}
-
-impl Shared<'_> {
-    fn producer_is_done(&self, acked: u64) {
-        self.acked.fetch_add(acked, Ordering::SeqCst);
-        self.producers_done.fetch_add(1, Ordering::SeqCst);
-    }
-
-    /// The number of acknowledged records, once it is final.
-    fn acked_in_all(&self) -> Option<u64> {
-        let done = self.producers_done.load(Ordering::SeqCst);
-        (done >= u32::from(self.setup.workload.all_producers()))
-            .then(|| self.acked.load(Ordering::SeqCst))
-    }
 }
 
 #[cfg(test)]

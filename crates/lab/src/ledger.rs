@@ -18,13 +18,15 @@ use crate::payload::{Damage, Header};
 use runs::{Arrival, Run, Runs};
 
 /// What one producer thread knows about its own records.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SentLedger {
     producer: u16,
     lanes: Vec<SentLane>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct SentLane {
     sent: u64,
     acked: Runs,
@@ -69,8 +71,13 @@ impl SentLedger {
         self.lanes.iter().map(|lane| lane.acked.count()).sum()
     }
 
+    /// The producer.
+    pub(crate) fn producer(&self) -> u16 {
+        self.producer
+    }
+
     /// Records acknowledged so far, by partition.
-    pub(crate) fn acked_by_partition(&self) -> impl Iterator<Item = u64> {
+    pub(crate) fn acked_by_partition(&self) -> impl ExactSizeIterator<Item = u64> {
         self.lanes.iter().map(|lane| lane.acked.count())
     }
 
@@ -80,7 +87,8 @@ impl SentLedger {
 }
 
 /// What came back from the partitions of one topic.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct DeliveryLedger {
     run: u32,
     producers: u16,
@@ -90,7 +98,8 @@ pub struct DeliveryLedger {
     foreign: u64,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct DeliveredPartition {
     /// One per producer.
     lanes: Vec<DeliveredLane>,
@@ -99,7 +108,8 @@ struct DeliveredPartition {
     offset_regressions: u64,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct DeliveredLane {
     seen: Runs,
     duplicated: u64,
@@ -168,6 +178,28 @@ impl DeliveryLedger {
     #[must_use]
     pub fn delivered_count(&self) -> u64 {
         self.lanes().map(|lane| lane.seen.count()).sum()
+    }
+
+    /// Takes the partitions that another reader of the same records has read, and all that it could
+    /// not place. Its ledger has the size of this one, or nothing is taken.
+    pub(crate) fn take(&mut self, other: Self, is_theirs: impl Fn(u16) -> bool) -> bool {
+        let size = |it: &Self| {
+            let lanes: Vec<usize> = it.partitions.iter().map(|it| it.lanes.len()).collect();
+            (it.run, it.producers, lanes)
+        };
+        if size(self) != size(&other) {
+            return false;
+        }
+        self.damaged += other.damaged;
+        self.misrouted += other.misrouted;
+        self.foreign += other.foreign;
+        let both = self.partitions.iter_mut().zip(other.partitions);
+        for (partition, (mine, theirs)) in (0..).zip(both) {
+            if is_theirs(partition) {
+                *mine = theirs;
+            }
+        }
+        true
     }
 
     /// Offsets of all partitions that were reached, those without a record included.

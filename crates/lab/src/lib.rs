@@ -4,6 +4,8 @@
 //! - [`workload`], [`schedule`], [`payload`], [`shape`]: what is offered, when, what a record
 //!   holds, and how records differ.
 //! - [`generator`]: the threads that offer it through the `client` crate and read it back.
+//! - [`workers`], [`clocks`]: processes on other machines that offer a load together, and how far
+//!   their clocks are off.
 //! - [`ledger`]: every record sent, acknowledged and delivered, and what went wrong with it.
 //! - [`histograms`], [`cpu`], [`resources`], [`evidence`], [`environment`]: latencies, processor
 //!   time, what a process holds and waits for, which `gathering` watches, the machine.
@@ -43,6 +45,7 @@ pub mod administration;
 pub mod bare_disk;
 pub mod ceiling;
 pub mod checks;
+pub mod clocks;
 pub mod compared;
 mod control_group;
 pub mod cpu;
@@ -83,6 +86,7 @@ pub mod survey;
 pub mod systems;
 pub mod threads;
 pub mod totals;
+pub mod workers;
 pub mod workload;
 
 pub use error::Error;

@@ -156,7 +156,9 @@ impl Metric {
         // with the length of the run.
         let latency = run.latency.as_ref().filter(|_| has_latencies(run));
         let response = latency.map(|l| &l.response.summary);
-        let end_to_end = latency.map(|l| &l.end_to_end.summary);
+        // Clocks that are far apart make times between them.
+        let between = latency.filter(|_| run.clocks_are_close());
+        let end_to_end = between.map(|l| &l.end_to_end.summary);
         // At a fixed rate the intended time counts, not that of sending.
         let service = latency.filter(|_| !is_scheduled(run)).map(|l| &l.service.summary);
         match self {
@@ -167,7 +169,7 @@ impl Metric {
             Self::ServiceP50 => milliseconds(service, |s| s.p50_ns),
             Self::ServiceP99 => milliseconds(service, |s| s.p99_ns),
             Self::ServiceP999 => milliseconds(service, |s| s.p999_ns),
-            Self::EndToEndMean => mean(latency.map(|it| &it.end_to_end)),
+            Self::EndToEndMean => mean(between.map(|it| &it.end_to_end)),
             Self::EndToEndP50 => milliseconds(end_to_end, |s| s.p50_ns),
             Self::EndToEndP99 => milliseconds(end_to_end, |s| s.p99_ns),
             Self::EndToEndP999 => milliseconds(end_to_end, |s| s.p999_ns),

@@ -163,7 +163,8 @@ impl Filler {
 }
 
 /// How the account of a document reaches consumers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Account {
     /// As it was sent.
     #[default]

@@ -14,7 +14,7 @@
 use crate::cpu::GENERATOR_ROLE;
 use crate::cpu::HostUsage;
 use crate::histograms::Latencies;
-use crate::run::RunRecord;
+use crate::run::{RunRecord, WorkerRecord};
 use crate::statistics::{PAIRS_MIN, PairedEffect, float, paired_effect};
 use crate::workload::Pace;
 
@@ -61,28 +61,40 @@ pub(crate) fn has_latencies(run: &RunRecord) -> bool {
 /// cost. Not for a target that cannot keep up: that is what it costs there.
 pub(crate) fn is_bunched(run: &RunRecord) -> bool {
     let Some((_, allowed)) = lag_and_limit(run) else { return false };
-    let lag = run.latency.as_ref().map_or(0, |latency| latency.lag.summary.p90_ns);
-    float(lag) >= allowed && !is_saturated(run)
+    let own = run.latency.iter().map(|latency| &latency.lag.summary);
+    let lag = own.chain(run.workers.iter().map(|worker| &worker.lag)).map(|lag| lag.p90_ns).max();
+    float(lag.unwrap_or(0)) >= allowed && !is_saturated(run)
 }
 
 /// Whether the target could not keep up with the rate of a run: it acknowledged less than was
 /// offered, or left the generator without a processor, so that it was late.
 pub(crate) fn is_saturated(run: &RunRecord) -> bool {
     let is_behind = float(run.produced_records) < KEPT_UP_SHARE_MIN * float(run.offered);
-    let own_ns: u64 = run.processes.iter().map(|usage| usage.cpu_ns).sum();
+    let own_ns = own_ns(run, 0);
     let ticks = run.host.busy_ticks + run.host.idle_ticks + run.host.steal_ticks;
     let has_all = float(own_ns) >= OWN_SHARE_MIN * TICK_NS * float(ticks);
     is_scheduled(run) && (is_behind || has_all && is_late(run))
 }
 
 /// Share of the machine that something else took inside the window of a run: neither the measured
-/// processes nor the hypervisor. Nobody knows it of a cluster that runs already, which may be on
-/// this machine.
+/// processes nor the hypervisor. Of several machines, that of which it is the largest. Nobody knows
+/// it of a cluster that runs already, which may be on any of them.
 pub(crate) fn foreign_share(run: &RunRecord) -> Option<f64> {
     let mut systems = run.processes.iter().filter(|usage| usage.role != GENERATOR_ROLE);
     systems.next()?;
-    let own_ns = run.processes.iter().map(|usage| usage.cpu_ns).sum();
-    Some(foreign_share_of(run.host, own_ns))
+    let workers = run.workers.iter().filter(|worker| worker.machine != 0);
+    let there = workers.map(|it| foreign_share_of(it.host, own_ns(run, it.machine)));
+    Some(there.fold(foreign_share_of(run.host, own_ns(run, 0)), f64::max))
+}
+
+/// Processor time that the measured processes took on a machine of a run; 0 is the lab's own.
+fn own_ns(run: &RunRecord, machine: u16) -> u64 {
+    let workers = run.workers.iter().filter(|worker| worker.machine == machine);
+    let workers: u64 = workers.map(|worker| worker.usage.cpu_ns).sum();
+    // The generator is the workers together, wherever they are.
+    let is_here = |role: &str| machine == 0 && (run.workers.is_empty() || role != GENERATOR_ROLE);
+    let here = run.processes.iter().filter(|usage| is_here(&usage.role));
+    workers + here.map(|usage| usage.cpu_ns).sum::<u64>()
 }
 
 /// The same where the measured processes took `own_ns` of processor time.
@@ -162,11 +174,20 @@ pub(crate) fn lag_is_late(latencies: &Latencies) -> bool {
     lag >= (LAG_SHARE_MAX * response).max(float(LAG_NS_MIN))
 }
 
-/// The 99th percentile of the schedule lag and what is allowed, in ns.
+/// The 99th percentile of the schedule lag and what is allowed, in ns; of several workers those of
+/// the latest.
 pub(crate) fn lag_and_limit(run: &RunRecord) -> Option<(f64, f64)> {
     let latency = run.latency.as_ref()?;
-    let allowed = LAG_SHARE_MAX * float(latency.response.summary.p99_ns);
-    Some((float(latency.lag.summary.p99_ns), allowed.max(float(LAG_NS_MIN))))
+    let latest = latest_worker(run);
+    let (lag, response) = latest
+        .map_or((&latency.lag.summary, &latency.response.summary), |it| (&it.lag, &it.response));
+    let allowed = LAG_SHARE_MAX * float(response.p99_ns);
+    Some((float(lag.p99_ns), allowed.max(float(LAG_NS_MIN))))
+}
+
+/// The worker whose schedule was kept worst; none where the load was offered from here.
+pub(crate) fn latest_worker(run: &RunRecord) -> Option<&WorkerRecord> {
+    run.workers.iter().max_by_key(|worker| worker.lag.p99_ns)
 }
 
 fn cost_per_record(run: &RunRecord) -> Option<f64> {

@@ -27,6 +27,7 @@ mod survey;
 mod table;
 mod text;
 mod threads;
+mod workers;
 
 use crate::result::{Experiment, RunResult};
 use grid::Grid;

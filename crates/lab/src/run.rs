@@ -2,10 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::clocks::ClockRecord;
 use crate::cpu::{HostUsage, ProcessUsage};
 use crate::error::Error;
 use crate::evidence::Evidence;
-use crate::histograms::{HistogramRecord, Latencies};
+use crate::histograms::{HistogramRecord, Latencies, Summary};
 use crate::ledger::{Audit, SentLedger};
 use crate::statistics::float;
 use crate::workload::{BYTES_PER_MB, Workload};
@@ -65,6 +66,42 @@ pub struct RunRecord {
     /// What the machine and the processes under test did besides; absent where nobody asked why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Evidence>,
+    /// Who offered it together; nobody where the laboratory did so by itself. The generator among
+    /// the processes is all of them then, its busiest thread that of the busiest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub workers: Vec<WorkerRecord>,
+}
+
+/// A worker's share of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorkerRecord {
+    /// Where it listens.
+    pub name: String,
+    /// The number of its machine among those of the run; 0 is that of the laboratory itself.
+    pub machine: u16,
+    /// Records acknowledged inside the window.
+    pub produced_records: u64,
+    /// Records delivered inside the window.
+    pub consumed_records: u64,
+    /// How late its generator took operations up.
+    pub lag: Summary,
+    /// Intended time to acknowledgement of its operations.
+    pub response: Summary,
+    /// What its process used inside the window.
+    pub usage: ProcessUsage,
+    /// What its machine did inside the window.
+    pub host: HostUsage,
+    /// How well its clock was known.
+    pub clock: ClockRecord,
+}
+
+impl WorkerRecord {
+    /// What a worker did in a run, if it took part.
+    #[must_use]
+    pub fn find<'a>(run: &'a RunRecord, name: &str) -> Option<&'a Self> {
+        run.workers.iter().find(|worker| worker.name == name)
+    }
 }
 
 /// How records with sizes and keys of their own came to lie, in the whole run.
@@ -125,7 +162,31 @@ impl RunRecord {
     pub fn megabytes(&self, records: u64) -> f64 {
         float(records) * self.record_bytes() / BYTES_PER_MB
     }
+
+    /// By how much times between two workers may be off, ns: both clocks may be, each its own way.
+    #[must_use]
+    pub fn clock_bound_ns(&self) -> u64 {
+        let mut bounds: Vec<u64> = self.workers.iter().map(|it| it.clock.bound_ns).collect();
+        bounds.sort_unstable_by(|one, other| other.cmp(one));
+        match bounds.as_slice() {
+            [first, second, ..] => first.saturating_add(*second),
+            // A lone worker has one clock at both ends of every time.
+            [] | [_] => 0,
+        }
+    }
+
+    /// Whether the clocks of the workers are close enough for latencies between them.
+    #[must_use]
+    pub fn clocks_are_close(&self) -> bool {
+        let latency = self.latency.as_ref().filter(|it| it.end_to_end.summary.count > 0);
+        latency.is_none_or(|it| {
+            self.clock_bound_ns() <= it.end_to_end.summary.p50_ns / CLOCK_SHARE_INVERSE
+        })
+    }
 }
+
+/// The bound of clocks may be a tenth of the median of the latencies between them.
+pub(crate) const CLOCK_SHARE_INVERSE: u64 = 10;
 
 /// Produce requests of all producers together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -31,7 +31,7 @@ pub use kafka::{
     KAFKA_HEAP_BYTES, KafkaInstallation, KafkaNode, kafka_broker, prepare_kafka, prepare_kafka_node,
 };
 pub use moldau::{Durability, moldau_broker, moldau_broker_configured};
-pub use security::{SaslFile, SecurityFile, TlsFile};
+pub use security::{Credentials, SaslFile, SecurityFile, TlsFile};
 
 /// How long a system may take to become ready; a JVM on a busy machine takes a few seconds.
 const READY_TIMEOUT: Duration = Duration::from_secs(60);

@@ -4,6 +4,7 @@ mod ceiling;
 mod results;
 mod run;
 mod self_test;
+mod workers;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -21,6 +22,7 @@ pub(crate) use run::{
     AboutChoice, ExplainOptions, OutputOptions, PeerOptions, ProfileOptions, RunOptions,
 };
 pub(crate) use self_test::{NullSinkOptions, RelayOptions, SelftestChoice, SelftestOptions};
+pub(crate) use workers::{WorkerOptions, WorkersOptions};
 
 /// A Kafka broker, a Kafka proxy and a laboratory that measures both.
 #[derive(Debug, Parser)]
@@ -235,6 +237,8 @@ pub(crate) enum LabQuestion {
     },
     /// List the questions that can be asked.
     List,
+    /// Offer loads for experiments on other machines: `lab run` and `lab omb` with --workers.
+    Worker(WorkerOptions),
     /// Carry TCP connections to an address and back: the least that a proxy costs.
     Relay(RelayOptions),
     /// Take what producers send and keep nothing: what a client can offer at most.

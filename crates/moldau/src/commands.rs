@@ -13,6 +13,7 @@ pub(crate) mod lab;
 mod lab_cores;
 mod lab_omb;
 mod lab_results;
+mod lab_workers;
 pub(crate) mod produce;
 pub(crate) mod proxy;
 pub(crate) mod proxy_import;

@@ -9,7 +9,7 @@ use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::Instant;
 
 use super::Outcome;
 use super::file::{Aligned, File, Ring};
@@ -96,7 +96,7 @@ struct State {
 impl Sending {
     fn new(workload: &Workload) -> Self {
         let state = State { booked: Booked::new(workload), waiting: VecDeque::new() };
-        Self { clock: RunClock::starting_in(Duration::ZERO), state: Mutex::new(state) }
+        Self { clock: RunClock::starting_at(Instant::now()), state: Mutex::new(state) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

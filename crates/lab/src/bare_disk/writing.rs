@@ -1,6 +1,6 @@
 //! The loop that writes and flushes at the times of a schedule, in one thread.
 
-use std::time::Duration;
+use std::time::Instant;
 
 use super::file::{Aligned, File, Ring};
 use super::{LATE_MAX, Outcome, finish, me, nanos};
@@ -20,7 +20,7 @@ pub(super) fn run(file: &File, file_bytes: u64, workload: &Workload) -> Result<O
     let mut buffer = Aligned::random(gathered_max * workload.record_bytes);
     let mut booked = Booked::new(workload);
     let timer = BlockingTimer::new()?;
-    let clock = RunClock::starting_in(Duration::ZERO);
+    let clock = RunClock::starting_at(Instant::now());
     let mut free_at_ns = 0;
     let mut slice = booked.slice(workload)?;
     let mut due = Vec::with_capacity(gathered_max);

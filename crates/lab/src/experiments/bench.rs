@@ -20,6 +20,7 @@ use crate::result::{
 };
 use crate::run::Skew;
 use crate::systems::RunningSystem;
+use crate::workers::Workers;
 use crate::workload::{Pace, Workload};
 
 /// Faults of the ledger's self-test before every experiment.
@@ -85,7 +86,8 @@ impl Path {
     pub(super) fn to_system(arm: &str, system: &RunningSystem) -> Result<Self, Error> {
         let (bootstrap, security) = (system.bootstrap().to_string(), system.security().clone());
         let control = Control::secured(&bootstrap, security.clone())?;
-        let clients = Clients { security, ..Clients::default() };
+        let credentials = Some(system.credentials().clone());
+        let clients = Clients { security, credentials, ..Clients::default() };
         Ok(Self {
             arm: arm.into(),
             bootstrap,
@@ -121,6 +123,8 @@ pub(super) struct Bench<'a> {
     progress: &'a mut dyn Progress,
     steps_done: u32,
     steps: u32,
+    /// Who offers the loads, where this process does not.
+    workers: Option<&'a mut Workers>,
 }
 
 /// What is demanded of the runs, those set aside, the audit of all, and the ledger's self-test.
@@ -138,6 +142,16 @@ pub(super) struct Frame {
 
 impl<'a> Bench<'a> {
     pub(super) fn new(seed: u64, steps: u32, progress: &'a mut dyn Progress) -> Self {
+        Self::with_workers(seed, steps, progress, None)
+    }
+
+    /// A bench whose loads are offered by `workers`, if there are any.
+    pub(super) fn with_workers(
+        seed: u64,
+        steps: u32,
+        progress: &'a mut dyn Progress,
+        workers: Option<&'a mut Workers>,
+    ) -> Self {
         Self {
             started: Instant::now(),
             started_unix_ms: unix_ms(),
@@ -151,6 +165,15 @@ impl<'a> Bench<'a> {
             progress,
             steps_done: 0,
             steps,
+            workers,
+        }
+    }
+
+    /// Offers a load from here or from workers.
+    fn offer(&mut self, setup: &Setup, at_edge: &mut dyn FnMut()) -> Result<Measured, Error> {
+        match &mut self.workers {
+            Some(workers) => workers.produce(setup, at_edge),
+            None => generator::produce_watched(setup, at_edge),
         }
     }
 
@@ -195,7 +218,7 @@ impl<'a> Bench<'a> {
         self.step(&format!("{case}: {}, {}", path.arm, pair + 1));
         let setup = self.setup(path, pair, workload);
         path.control.create_topics(&setup.topics(), workload.partitions)?;
-        let measured = generator::produce(&setup)?;
+        let measured = self.offer(&setup, &mut || {})?;
         let delivered = measured.delivered.as_ref().expect("the workload consumes");
         let audit = audit(&measured.sent, delivered);
         let held = path.control.records_held_by_all(&setup.topics(), workload.partitions)?;
@@ -216,7 +239,7 @@ impl<'a> Bench<'a> {
         self.step(&format!("{produce_case}: {}, {}", path.arm, pair + 1));
         let mut setup = self.setup(path, pair, workload);
         path.control.create_topics(&setup.topics(), workload.partitions)?;
-        let produced = generator::produce(&setup)?;
+        let produced = self.offer(&setup, &mut || {})?;
         let (mut consumed, mut held) = (Audit::default(), 0);
         if let Some(delivered) = &produced.delivered {
             consumed = audit(&produced.sent, delivered);
@@ -246,7 +269,7 @@ impl<'a> Bench<'a> {
         self.step(&format!("{case}: {}, {}", path.arm, pair + 1));
         let mut setup = self.setup(path, pair, workload);
         path.control.create_topics(&setup.topics(), workload.partitions)?;
-        let mut produced = generator::produce(&setup)?;
+        let mut produced = self.offer(&setup, &mut || {})?;
         setup.workload = Workload { pace: Pace::ReadBack, warmup_ms: 0, ..workload.clone() };
         let read = generator::read_back(&setup, &produced.sent)?;
         produced.stored_bytes = read.stored_bytes;
@@ -308,7 +331,7 @@ impl<'a> Bench<'a> {
         self.step(&format!("Calibrate: {}", path.arm));
         let setup = self.setup(path, 0, workload);
         path.control.create_topics(&setup.topics(), workload.partitions)?;
-        let measured = generator::produce(&setup)?;
+        let measured = self.offer(&setup, &mut || {})?;
         path.control.delete_topics(&setup.topics())?;
         Ok(measured)
     }
@@ -332,7 +355,7 @@ impl<'a> Bench<'a> {
             path.control.create_topics(&setup.topics(), workload.partitions)?;
             let (processes, window) = (path.profiled(), workload.window());
             let mut taking = None;
-            generator::produce_watched(&setup, &mut || {
+            self.offer(&setup, &mut || {
                 taking
                     .get_or_insert_with(|| Taking::begin(profiler, &processes, window, directory));
             })?;
@@ -459,6 +482,7 @@ impl<'a> Bench<'a> {
             requests: measured.requests_in_window,
             skew: skew(workload, measured),
             evidence: None,
+            workers: measured.workers.clone(),
         })
     }
 

@@ -112,6 +112,7 @@ impl Front {
             clients: Clients {
                 bootstrap_only: self == Self::RELAY,
                 security: plan.files.security(self.security())?,
+                credentials: None,
                 account: self.account(),
             },
             control: Control::new(&control.to_string())?,

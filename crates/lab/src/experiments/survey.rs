@@ -30,6 +30,7 @@ use crate::statistics::median;
 use crate::survey::{Cell, Claim, LeftOut, Setting, Source, SurveyRecord, SystemPair};
 use crate::systems::{Installations, SystemFile};
 use crate::totals::PublishedTotal;
+use crate::workers::Workers;
 use crate::workload::{Codec, Workload};
 
 use stages::{Beside, stages};
@@ -390,18 +391,38 @@ impl Plan {
 /// # Errors
 /// [`Error::Plan`] where no system is there, otherwise as [`super::overhead::run`].
 pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error> {
+    run_from(plan, None, progress)
+}
+
+/// As [`run`], the loads being offered by `workers`, if there are any.
+///
+/// # Errors
+/// As [`run`], and [`Error::Peer`] for a worker that is lost.
+pub fn run_from(
+    plan: &Plan,
+    workers: Option<&mut Workers>,
+    progress: &mut dyn Progress,
+) -> Result<RunResult, Error> {
     let file = &plan.file;
     file.check()?;
     let (there, left_out) = split(&file.systems, &plan.systems, &plan.installations)?;
     let mut loads = file.loads();
     loads.retain(|load| load.quick || !plan.quick);
     loads.retain(|load| there.iter().any(|(name, _)| load.is_for(name)));
+    if let Some(workers) = &workers {
+        if file.littles_law.is_some() || file.administration.is_some() {
+            let text = "workers offer loads: not those of littles_law and administration";
+            return Err(Error::Plan(text.into()));
+        }
+        let mut workloads = loads.iter().map(|load| file.workload(&load.settings, plan.quick));
+        workloads.try_for_each(|workload| workers.check(&workload))?;
+    }
     let stages = stages(plan, &loads, &there);
     if stages.is_empty() {
         return Err(Error::Plan("no load has a system that is there".into()));
     }
     let steps = stages.iter().map(|stage| stage.steps(plan)).sum();
-    let mut bench = Bench::new(plan.seed, steps, progress);
+    let mut bench = Bench::with_workers(plan.seed, steps, progress, workers);
     let environment = Environment::inspect(&plan.version, &plan.work_directory);
     let mut beside = Beside::default();
     for stage in &stages {

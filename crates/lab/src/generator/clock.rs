@@ -19,9 +19,9 @@ pub(crate) struct RunClock {
 }
 
 impl RunClock {
-    /// A clock that starts in `lead`, by when all threads should be ready.
-    pub(crate) fn starting_in(lead: Duration) -> Self {
-        Self { start: Instant::now() + lead }
+    /// A clock that starts at an instant, by when all threads should be ready.
+    pub(crate) fn starting_at(start: Instant) -> Self {
+        Self { start }
     }
 
     pub(crate) fn now_ns(&self) -> u64 {

@@ -9,7 +9,7 @@ use moldau_records::Decompressor;
 use super::clock::{RunClock, Timer};
 use super::slots::{SlotSamples, Slots};
 use super::topics::{Lanes, Readers};
-use super::{End, Layout, Setup, Shared, nanos, runtime, target};
+use super::{End, Layout, Shared, nanos, runtime, target};
 use crate::error::Error;
 use crate::histograms::Durations;
 use crate::ledger::DeliveryLedger;
@@ -46,7 +46,7 @@ pub(super) fn run(
     limit: Duration,
     ready: &mpsc::SyncSender<()>,
 ) -> Result<Outcome, Error> {
-    runtime()?.block_on(consume(shared, limit, ready))
+    runtime()?.block_on(shared.unless_stopped(consume(shared, limit, ready)))
 }
 
 async fn consume(
@@ -58,14 +58,14 @@ async fn consume(
     let mut readers = Readers::of(setup).await?;
     let is_read_back = setup.workload.pace == Pace::ReadBack;
     if !is_read_back {
-        assign(&readers, setup).await?;
+        readers.assign_share(setup, shared.share).await?;
     }
     let clock = shared.ready(ready).await?;
     if is_read_back {
         // The window begins with the clock, and what came before it would take no time.
         let start = clock.instant(0);
         Timer::new()?.sleep(start.saturating_duration_since(Instant::now())).await?;
-        assign(&readers, setup).await?;
+        readers.assign_share(setup, shared.share).await?;
     }
     let mut reading = Reading::new(shared, clock);
     let begun = Instant::now();
@@ -80,7 +80,7 @@ async fn consume(
                 reading.take(&fetched?)?;
                 heard = Instant::now();
             }
-            Err(_) if shared.acked_in_all().is_some() && heard.elapsed() > silence_max => break,
+            Err(_) if shared.acked.get().is_some() && heard.elapsed() > silence_max => break,
             Err(_) => {}
         }
     }
@@ -88,11 +88,6 @@ async fn consume(
         shared.finished(ready).await;
     }
     Ok(reading.into_outcome())
-}
-
-async fn assign(readers: &Readers, setup: &Setup) -> Result<(), Error> {
-    let lanes = 0..setup.workload.partitions;
-    readers.assign(lanes.map(|lane| setup.layout.partition(lane))).await
 }
 
 struct Reading {
@@ -146,7 +141,7 @@ impl Reading {
 
     /// Whether all that was to come has come.
     fn is_complete(&self, shared: &Shared<'_>) -> bool {
-        match (shared.end, shared.acked_in_all()) {
+        match (shared.end, shared.acked.get().map(|acked| acked.in_share)) {
             (End::Offsets(offsets), _) => self.ledger.passed_count() >= offsets,
             (End::Acked, None) => false,
             (End::Acked, Some(acked)) if self.is_accounted => {

@@ -82,11 +82,7 @@ pub(super) fn run(
     contents: &Contents,
     ready: &std::sync::mpsc::SyncSender<()>,
 ) -> Result<Outcome, Error> {
-    let outcome = runtime()?.block_on(produce(shared, producer, contents, ready));
-    // The consumer waits for all producers, and must not wait for one that failed.
-    let acked = outcome.as_ref().map_or(0, |outcome| outcome.ledger.acked_count());
-    shared.producer_is_done(acked);
-    outcome
+    runtime()?.block_on(shared.unless_stopped(produce(shared, producer, contents, ready)))
 }
 
 async fn produce(

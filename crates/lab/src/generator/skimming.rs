@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use moldau_client::Fetched;
 
 use super::topics::{Lanes, Readers};
-use super::{Shared, nanos, runtime, target};
+use super::{Share, Shared, nanos, runtime, target};
 use crate::cpu::GENERATOR_ROLE;
 use crate::cpu::{CpuMeter, HostUsage, ProcessUsage};
 use crate::error::Error;
@@ -82,21 +82,20 @@ pub fn scan(scan: &Scan, stop: &AtomicBool) -> Result<Scanned, Error> {
 
 /// A further consumer of a run; gives what came inside the window.
 pub(super) fn run(shared: &Shared<'_>, ready: &mpsc::SyncSender<()>) -> Result<Skimmed, Error> {
-    runtime()?.block_on(follow(shared, ready))
+    runtime()?.block_on(shared.unless_stopped(follow(shared, ready)))
 }
 
 async fn follow(shared: &Shared<'_>, ready: &mpsc::SyncSender<()>) -> Result<Skimmed, Error> {
     let setup = shared.setup;
     let workload = &setup.workload;
     let mut skimmer = Skimmer::new(Readers::of(setup).await?, Lanes::of(setup));
-    let partitions = (0..workload.partitions).map(|lane| setup.layout.partition(lane));
-    skimmer.readers.assign(partitions).await?;
+    skimmer.readers.assign_share(setup, Share::WHOLE).await?;
     let clock = shared.ready(ready).await?;
     let from_ns = nanos(workload.warmup());
     let window = from_ns..from_ns + nanos(workload.window());
     let mut in_window = Skimmed::default();
     loop {
-        match shared.acked_in_all() {
+        match shared.acked.get().map(|acked| acked.in_all) {
             Some(acked) if skimmer.records >= acked => return Ok(in_window),
             Some(_) => {}
             // Silence counts from the moment that nothing more is produced.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use moldau_client::{Cluster, ClusterOptions, Fetched, Fetcher, FetcherOptions, Start};
 
-use super::{Layout, Setup, target};
+use super::{Layout, Setup, Share, target};
 use crate::error::Error;
 use crate::workload::{Pace, Tuning};
 
@@ -116,14 +116,32 @@ impl Readers {
         Ok(Self { readers: vec![reader], turn: 0 })
     }
 
+    /// Begins to read the partitions of a share at their starts.
+    pub(super) async fn assign_share(&self, setup: &Setup, share: Share) -> Result<(), Error> {
+        let lanes = Lanes::of(setup);
+        let partitions = (0..setup.workload.partitions).map(|lane| setup.layout.partition(lane));
+        self.assign_if(partitions, |topic, partition| {
+            lanes.lane(topic, partition).is_some_and(|lane| share.reads(lane))
+        })
+        .await
+    }
+
     /// Begins to read these partitions of every topic at their starts.
     pub(super) async fn assign(
         &self,
         partitions: impl Iterator<Item = i32> + Clone,
     ) -> Result<(), Error> {
+        self.assign_if(partitions, |_, _| true).await
+    }
+
+    async fn assign_if(
+        &self,
+        partitions: impl Iterator<Item = i32> + Clone,
+        is_wanted: impl Fn(&str, i32) -> bool,
+    ) -> Result<(), Error> {
         for Reader { fetcher, topics } in &self.readers {
             for topic in topics {
-                for partition in partitions.clone() {
+                for partition in partitions.clone().filter(|it| is_wanted(topic, *it)) {
                     let assigned = fetcher.assign(topic, partition, Start::Earliest).await;
                     assigned.map_err(target("assigning a partition"))?;
                 }

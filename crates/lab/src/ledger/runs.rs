@@ -1,4 +1,14 @@
 //! Sets of sequence numbers with their offsets, as sorted runs.
+//!
+//! On their way to another machine they are text: base64 of three variable-length numbers for each
+//! run, which are how many sequence numbers it leaves out after the one before, how far its offset
+//! is from the one that would follow, and its length.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use moldau_records::varint::{read_i64, read_u64, write_i64, write_u64};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Runs that one set may hold. An undisturbed stream is one run, and a partition that several
 /// producers share breaks at every batch: at 32 bytes each this is 128 MiB, some ten hours of
@@ -16,6 +26,11 @@ pub(super) struct Run {
 impl Run {
     fn end(&self) -> u64 {
         self.sequence.saturating_add(self.count)
+    }
+
+    /// Where a run begins that continues this one.
+    fn next(&self) -> Self {
+        Self { sequence: self.end(), offset: self.offset.saturating_add(self.count), count: 0 }
     }
 
     fn is_followed_by(&self, next: &Self) -> bool {
@@ -44,7 +59,7 @@ pub(super) struct Overlap {
 }
 
 /// Disjoint runs in the order of their sequence numbers.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Runs {
     runs: Vec<Run>,
     count: u64,
@@ -116,6 +131,46 @@ impl Runs {
     }
 }
 
+impl Serialize for Runs {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (mut bytes, mut next) = (Vec::new(), Run { sequence: 0, offset: 0, count: 0 });
+        for run in &self.runs {
+            write_u64(&mut bytes, run.sequence.wrapping_sub(next.sequence));
+            write_i64(&mut bytes, run.offset.wrapping_sub(next.offset).cast_signed());
+            write_u64(&mut bytes, run.count);
+            next = run.next();
+        }
+        serializer.serialize_str(&BASE64.encode(bytes))
+    }
+}
+
+impl<'de> Deserialize<'de> for Runs {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let bytes = BASE64.decode(text).map_err(D::Error::custom)?;
+        let (mut rest, mut runs) = (bytes.as_slice(), Self::default());
+        let mut next = Run { sequence: 0, offset: 0, count: 0 };
+        while !rest.is_empty() {
+            let gap = read_u64(&mut rest).map_err(D::Error::custom)?;
+            let offset = read_i64(&mut rest).map_err(D::Error::custom)?;
+            let count = read_u64(&mut rest).map_err(D::Error::custom)?;
+            let sequence = next.sequence.checked_add(gap);
+            let offset = next.offset.checked_add_signed(offset);
+            let run =
+                sequence.zip(offset).map(|(sequence, offset)| Run { sequence, offset, count });
+            let is_whole = |run: &Run| {
+                run.sequence.checked_add(count).is_some() && run.offset.checked_add(count).is_some()
+            };
+            let run = run.filter(|run| count > 0 && is_whole(run) && runs.runs.len() < RUNS_MAX);
+            let run = run.ok_or_else(|| D::Error::custom("no run of records"))?;
+            runs.runs.push(run);
+            runs.count = runs.count.saturating_add(count);
+            next = run.next();
+        }
+        Ok(runs)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,6 +179,33 @@ mod tests {
 
     fn single(sequence: u64, offset: u64) -> Run {
         Run { sequence, offset, count: 1 }
+    }
+
+    #[test]
+    fn a_run_travels_as_three_numbers() {
+        let mut runs = Runs::default();
+        for n in 0..300 {
+            runs.insert(single(n, n));
+        }
+        runs.insert(Run { sequence: 302, offset: 310, count: 5 });
+        runs.insert(Run { sequence: 307, offset: 305, count: 5 });
+        // 00 00 ac02 | 02 14 05 | 00 13 05: offsets are signed, so that twice 10 is 0x14.
+        assert_eq!(serde_json::to_string(&runs).unwrap(), r#""AACsAgIUBQATBQ==""#);
+    }
+
+    #[test]
+    fn text_that_is_no_set_of_runs_is_refused() {
+        // Cut short, a run of nothing, a sequence beyond the last, an offset before the first.
+        for bytes in [
+            vec![0, 0],
+            vec![0, 0, 0],
+            vec![255, 255, 255, 255, 255, 255, 255, 255, 255, 1, 0, 1],
+            vec![0, 1, 1],
+        ] {
+            let text = format!("{:?}", BASE64.encode(&bytes));
+            assert!(serde_json::from_str::<Runs>(&text).is_err(), "{bytes:?}");
+        }
+        assert!(serde_json::from_str::<Runs>("\"*\"").is_err());
     }
 
     #[test]
@@ -162,6 +244,8 @@ mod tests {
             let elsewhere =
                 map_a.iter().filter(|(k, v)| map_b.get(k).is_some_and(|o| o != *v)).count() as u64;
             prop_assert_eq!(a.overlap(&b), Overlap { common, elsewhere });
+            let text = serde_json::to_string(&a).unwrap();
+            prop_assert_eq!(serde_json::from_str::<Runs>(&text).unwrap(), a);
         }
     }
 }

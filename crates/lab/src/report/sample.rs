@@ -3,18 +3,19 @@
 use crate::ceiling::search::{Outcome, Search};
 use crate::ceiling::{CeilingRecord, Demand, Growth, Miss, SearchRecord, Trial};
 use crate::checks::{self, Verdict};
+use crate::clocks::ClockRecord;
 use crate::cpu::{HostUsage, ProcessUsage};
 use crate::environment::Environment;
 use crate::evidence::{Evidence, ProcessEvidence};
 use crate::explain::{self, About, Cause, Change, Explanation, Finding};
-use crate::histograms::Latencies;
+use crate::histograms::{HistogramRecord, Latencies};
 use crate::ledger::{Audit, self_test};
 use crate::metric::compare;
 use crate::payload::Filler;
 use crate::result::{
     Arm, Experiment, ExplainRecord, FORMAT_VERSION, LatencyRecord, RunRecord, RunResult, Slot,
 };
-use crate::run::Requests;
+use crate::run::{Requests, WorkerRecord};
 use crate::schedule::Arrivals;
 use crate::statistics::Interval;
 use crate::survey::Setting;
@@ -222,6 +223,30 @@ fn full_speed(arm: &str, pair: u32) -> RunRecord {
     record
 }
 
+/// Two workers that shared a run, the clocks of both known to `bound_ns`.
+pub(crate) fn workers(run: &RunRecord, bound_ns: u64) -> Vec<WorkerRecord> {
+    let summary = |of: fn(&LatencyRecord) -> &HistogramRecord| {
+        run.latency.as_ref().map(|latency| of(latency).summary).unwrap_or_default()
+    };
+    let worker = |(machine, name): (u16, &str)| WorkerRecord {
+        name: name.into(),
+        machine,
+        produced_records: run.produced_records / 2,
+        consumed_records: run.consumed_records / 2,
+        lag: summary(|latency| &latency.lag),
+        response: summary(|latency| &latency.response),
+        usage: ProcessUsage {
+            role: "generator".into(),
+            cpu_ns: 250_000_000,
+            busiest_thread_ns: 125_000_000,
+            ..ProcessUsage::default()
+        },
+        host: run.host,
+        clock: ClockRecord { bound_ns, drift_ns: -200, round_trip_ns: 2 * bound_ns },
+    };
+    [(0, "one:7400"), (1, "two:7400")].map(worker).into()
+}
+
 fn record(case: &str, arm: &str, pair: u32, workload: Workload, records: u64) -> RunRecord {
     let is_proxy = arm == "proxy";
     let usage = |role: &str, cpu_ns| ProcessUsage {
@@ -260,6 +285,7 @@ fn record(case: &str, arm: &str, pair: u32, workload: Workload, records: u64) ->
         requests: Requests::default(),
         skew: None,
         evidence: None,
+        workers: Vec::new(),
         audit: Audit { sent: records, acked: records, delivered: records, ..Audit::default() },
     }
 }

@@ -15,6 +15,7 @@ use super::figure::number;
 use super::grid::Grid;
 use super::html::escape;
 use super::table::NONE;
+use super::workers;
 use crate::checks::Verdict;
 use crate::metric::{Metric, Unit};
 use crate::punctuality::is_scheduled;
@@ -218,7 +219,7 @@ pub(super) fn grids(result: &RunResult, record: &SurveyRecord) -> Vec<Grid> {
     grids.extend(systems.iter().map(|system| matrix(result, system)));
     grids.push(one_at_a_time(result, record, &systems));
     grids.extend(systems.iter().map(|system| scaling(result, record, system)));
-    grids.extend([sweeps::law(result, record), repeats::grid(result)]);
+    grids.extend([sweeps::law(result, record), repeats::grid(result), workers::grid(result)]);
     grids.into_iter().filter(|grid| !grid.rows.is_empty()).collect()
 }
 

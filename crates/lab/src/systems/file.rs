@@ -24,7 +24,7 @@ use moldau_client::Security;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
-use super::security::SecurityFile;
+use super::security::{Credentials, SecurityFile};
 use super::{FrontFiles, Process, ProcessSpec, Ready, free_addresses};
 use crate::error::Error;
 
@@ -313,9 +313,11 @@ impl SystemFile {
             certificates: certificates.map(|files| files.directory().display().to_string()),
         };
         let bootstrap = scope.expand(&self.bootstrap)?;
-        let security = self.security.made(&|text| scope.expand(text))?;
+        let credentials = self.security.read(&|text| scope.expand(text))?;
+        let security = credentials.security()?;
         let direct = self.direct.as_ref().map(|text| scope.expand(text)).transpose()?;
-        let mut running = RunningSystem { bootstrap, direct, security, processes: Vec::new() };
+        let processes = Vec::new();
+        let mut running = RunningSystem { bootstrap, direct, security, credentials, processes };
         for file in &self.processes {
             let own = directory.join(&file.name);
             fs::create_dir_all(&own)
@@ -430,6 +432,7 @@ impl ReadyFile {
 pub struct RunningSystem {
     bootstrap: String,
     security: Security,
+    credentials: Credentials,
     direct: Option<String>,
     processes: Vec<(Process, Stop)>,
 }
@@ -445,6 +448,12 @@ impl RunningSystem {
     #[must_use]
     pub fn security(&self) -> &Security {
         &self.security
+    }
+
+    /// What that is made from.
+    #[must_use]
+    pub fn credentials(&self) -> &Credentials {
+        &self.credentials
     }
 
     /// Where clients reach the brokers past what stands before them.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use moldau_client::Security;
 use moldau_net::sasl::{Mechanism, SaslClient, SaslCredentials};
 use moldau_net::tls::{ClientTls, ClientTlsSettings, CryptoProvider, Identity, TrustAnchors};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 
@@ -70,47 +70,103 @@ impl SecurityFile {
         tls.chain(sasl).flatten().map(String::as_str)
     }
 
-    /// What clients secure their connections with, texts put through `expand`.
-    pub(super) fn made(
+    /// What the files hold, texts put through `expand`.
+    pub(super) fn read(
         &self,
         expand: &dyn Fn(&str) -> Result<String, Error>,
-    ) -> Result<Security, Error> {
-        let tls = self.tls.as_ref().map(|tls| tls.made(expand)).transpose()?;
-        let sasl = self.sasl.as_ref().map(|sasl| sasl.made(expand)).transpose()?;
-        Ok(Security { tls: tls.map(Arc::new), sasl: sasl.map(Arc::new) })
-    }
-}
-
-impl TlsFile {
-    fn made(&self, expand: &dyn Fn(&str) -> Result<String, Error>) -> Result<ClientTls, Error> {
-        let trust = TrustAnchors::from_pem(&read(&expand(&self.trust_file)?)?).map_err(unusable)?;
-        let identity = match (&self.certificate_file, &self.key_file) {
-            (Some(certificate), Some(key)) => {
-                let (certificate, key) = (read(&expand(certificate)?)?, read(&expand(key)?)?);
-                Some(Identity::from_pem(&certificate, &key).map_err(unusable)?)
-            }
-            _ => None,
-        };
-        let (provider, verify_host_name) = (CryptoProvider::default(), true);
-        ClientTls::new(ClientTlsSettings { trust, identity, provider, verify_host_name })
-            .map_err(unusable)
+    ) -> Result<Credentials, Error> {
+        let text = |path: &String| read(&expand(path)?);
+        let tls = self.tls.as_ref().map(|tls| {
+            let pair = tls.certificate_file.as_ref().zip(tls.key_file.as_ref());
+            let identity = pair.map(|(certificate, key)| Ok((text(certificate)?, text(key)?)));
+            Ok(TlsCredentials { trust: text(&tls.trust_file)?, identity: identity.transpose()? })
+        });
+        let sasl = self.sasl.as_ref().map(|sasl| {
+            let password = text(&sasl.password_file)?;
+            Ok(SaslPassword {
+                mechanism: sasl.mechanism.clone(),
+                user: expand(&sasl.user)?,
+                password: password.trim_end_matches(['\r', '\n']).to_string(),
+            })
+        });
+        Ok(Credentials { tls: tls.transpose()?, sasl: sasl.transpose()? })
     }
 }
 
 impl SaslFile {
     fn mechanism(&self) -> Result<Mechanism, Error> {
-        let refused = || Error::Plan(format!("security.sasl: no mechanism {:?}", self.mechanism));
-        let mechanism = self.mechanism.parse::<Mechanism>().map_err(|_| refused())?;
-        // A token comes from a service that the laboratory has none of.
-        if mechanism == Mechanism::OAuthBearer { Err(refused()) } else { Ok(mechanism) }
+        mechanism(&self.mechanism)
     }
+}
 
-    fn made(&self, expand: &dyn Fn(&str) -> Result<String, Error>) -> Result<SaslClient, Error> {
-        let user = expand(&self.user)?;
-        let bytes = read(&expand(&self.password_file)?)?;
-        let text = String::from_utf8(bytes).map_err(unusable)?;
-        let password = text.trim_end_matches(['\r', '\n']).to_string().into();
-        SaslClient::new(match self.mechanism()? {
+fn mechanism(name: &str) -> Result<Mechanism, Error> {
+    let refused = || Error::Plan(format!("security.sasl: no mechanism {name:?}"));
+    let mechanism = name.parse::<Mechanism>().map_err(|_| refused())?;
+    // A token comes from a service that the laboratory has none of.
+    if mechanism == Mechanism::OAuthBearer { Err(refused()) } else { Ok(mechanism) }
+}
+
+/// What clients secure their connections with, whole: a worker's machine has none of the files.
+#[derive(Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Credentials {
+    tls: Option<TlsCredentials>,
+    sasl: Option<SaslPassword>,
+}
+
+/// All as PEM.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TlsCredentials {
+    trust: String,
+    /// Certificate and key.
+    identity: Option<(String, String)>,
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SaslPassword {
+    mechanism: String,
+    user: String,
+    password: String,
+}
+
+impl Credentials {
+    /// As clients take it.
+    ///
+    /// # Errors
+    /// [`Error::Machine`] for what cannot be used, [`Error::Plan`] for an unknown mechanism.
+    pub(crate) fn security(&self) -> Result<Security, Error> {
+        let tls = self.tls.as_ref().map(TlsCredentials::made).transpose()?;
+        let sasl = self.sasl.as_ref().map(SaslPassword::made).transpose()?;
+        Ok(Security { tls: tls.map(Arc::new), sasl: sasl.map(Arc::new) })
+    }
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Credentials(..)")
+    }
+}
+
+impl TlsCredentials {
+    fn made(&self) -> Result<ClientTls, Error> {
+        let trust = TrustAnchors::from_pem(self.trust.as_bytes()).map_err(unusable)?;
+        let identity = self.identity.as_ref();
+        let identity = identity.map(|(certificate, key)| {
+            Identity::from_pem(certificate.as_bytes(), key.as_bytes()).map_err(unusable)
+        });
+        let (provider, verify_host_name) = (CryptoProvider::default(), true);
+        let identity = identity.transpose()?;
+        ClientTls::new(ClientTlsSettings { trust, identity, provider, verify_host_name })
+            .map_err(unusable)
+    }
+}
+
+impl SaslPassword {
+    fn made(&self) -> Result<SaslClient, Error> {
+        let (user, password) = (self.user.clone(), self.password.clone().into());
+        SaslClient::new(match mechanism(&self.mechanism)? {
             Mechanism::Plain => SaslCredentials::Plain { user, password },
             mechanism => SaslCredentials::Scram { mechanism, user, password },
         })
@@ -118,8 +174,8 @@ impl SaslFile {
     }
 }
 
-fn read(path: &str) -> Result<Vec<u8>, Error> {
-    fs::read(path).map_err(Error::machine(format!("reading {path}")))
+fn read(path: &str) -> Result<String, Error> {
+    fs::read_to_string(path).map_err(Error::machine(format!("reading {path}")))
 }
 
 fn unusable(error: impl fmt::Display) -> Error {

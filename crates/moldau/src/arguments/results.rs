@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{OutputOptions, PeerOptions};
+use super::{OutputOptions, PeerOptions, WorkersOptions};
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct OmbOptions {
@@ -27,6 +27,8 @@ pub(crate) struct OmbOptions {
     /// Seconds in place of the minutes of the workloads.
     #[arg(long)]
     pub(crate) quick: bool,
+    #[command(flatten)]
+    pub(crate) workers: WorkersOptions,
     #[command(flatten)]
     pub(crate) peers: PeerOptions,
     #[command(flatten)]

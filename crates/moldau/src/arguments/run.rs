@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use super::WorkersOptions;
+
 /// Where the result of an experiment goes.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct OutputOptions {
@@ -54,6 +56,8 @@ pub(crate) struct RunOptions {
     pub(crate) peers: PeerOptions,
     #[command(flatten)]
     pub(crate) profiles: ProfileOptions,
+    #[command(flatten)]
+    pub(crate) workers: WorkersOptions,
     /// Half the rounds and a quarter of the windows.
     #[arg(long)]
     pub(crate) quick: bool,

@@ -28,7 +28,7 @@ use moldau_lab::{bare_disk, checks::Verdict, relay, report};
 use moldau_lab::workload::Workload;
 
 use super::experiment_file::{self, Asked};
-use super::{lab_cores, lab_omb, lab_results};
+use super::{lab_cores, lab_omb, lab_results, lab_workers};
 use crate::arguments::{
     AboutChoice, CeilingOptions, CoresOptions, ExplainOptions, LabQuestion, NullSinkOptions,
     OmbOptions, OutputOptions, OverheadOptions, PartChoice, PartitionsOptions, Peer, PeerOptions,
@@ -55,6 +55,7 @@ pub(crate) fn run(question: LabQuestion) -> anyhow::Result<ExitCode> {
         LabQuestion::History(options) => lab_results::history_of(&options),
         LabQuestion::Page(options) => lab_results::page(&options),
         LabQuestion::Explain(options) => explain(&options),
+        LabQuestion::Worker(options) => lab_workers::serve(&options, version()),
         LabQuestion::Relay(options) => bare_relay(options),
         LabQuestion::NullSink(options) => null_sink(options),
         LabQuestion::Selftest(options) => self_test(&options),
@@ -223,11 +224,15 @@ fn size(options: &SizeOptions) -> anyhow::Result<ExitCode> {
 
 fn run_file(options: &RunOptions) -> anyhow::Result<ExitCode> {
     let asked = experiment_file::read(&options.file)?;
+    let mut workers = lab_workers::connected(&options.workers, &version())?;
     let work = WorkDirectory::make(&options.output.out)?;
     let (version, work_directory, quick) = (version(), work.path.clone(), options.quick);
     let profiles_all = options.profiles.profile;
     let profiler = profiler(&options.profiles, asked.profiles_itself() && !quick)?;
     let result = match asked {
+        Asked::Factor(_) | Asked::Threads(..) if workers.is_some() => {
+            anyhow::bail!("--workers: they offer the loads of surveys alone")
+        }
         Asked::Factor(file) => {
             let moldau = std::env::current_exe()?;
             let plan =
@@ -247,7 +252,7 @@ fn run_file(options: &RunOptions) -> anyhow::Result<ExitCode> {
                 profiler,
                 profiles_all,
             };
-            survey::run(&plan, &mut Bar::new())?
+            survey::run_from(&plan, workers.as_mut(), &mut Bar::new())?
         }
         Asked::Threads(..) if profiler.is_some() => {
             anyhow::bail!("--profile: an experiment of topics on threads takes no profiles")
@@ -292,7 +297,8 @@ fn omb(options: &OmbOptions) -> anyhow::Result<ExitCode> {
         profiler: None,
         profiles_all: false,
     };
-    let result = survey::run(&plan, &mut Bar::new())?;
+    let mut workers = lab_workers::connected(&options.workers, &plan.version)?;
+    let result = survey::run_from(&plan, workers.as_mut(), &mut Bar::new())?;
     let exit = answer(&result, &options.output)?;
     let directory = options.output.out.join(&result.id).join("omb");
     std::fs::create_dir_all(&directory).with_context(|| directory.display().to_string())?;

@@ -25,4 +25,5 @@ mod shaped_loads;
 mod traffic;
 #[cfg(feature = "real-vault")]
 mod vault;
+mod workers;
 mod world;

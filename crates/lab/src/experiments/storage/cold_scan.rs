@@ -215,6 +215,7 @@ fn scan_record(
         requests: Requests::default(),
         skew: None,
         evidence: None,
+        workers: Vec::new(),
         audit: Audit::default(),
         workload,
     }

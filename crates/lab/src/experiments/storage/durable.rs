@@ -163,6 +163,7 @@ pub(super) fn record(
         requests: Requests::default(),
         skew: None,
         evidence: None,
+        workers: Vec::new(),
         audit: Audit::default(),
         workload,
     }

@@ -1,0 +1,147 @@
+//! A load that several processes offer together: which share each has, and what they agree on.
+
+use std::ops::Range;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+
+use super::Setup;
+use crate::error::Error;
+use crate::ledger::SentLedger;
+
+/// Time between the last thread's readiness and the start of the schedule, so that every thread
+/// has learnt of the start before it comes.
+const LEAD: Duration = Duration::from_millis(20);
+
+/// Which share of a load a process offers and reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Share {
+    /// Its place among all, from 0.
+    pub(crate) index: u16,
+    /// How many there are.
+    pub(crate) of: u16,
+}
+
+impl Share {
+    /// All of it.
+    pub(crate) const WHOLE: Self = Self { index: 0, of: 1 };
+
+    /// Whether there is such a share.
+    pub(crate) fn is_possible(self) -> bool {
+        self.index < self.of
+    }
+
+    /// Its producers among `all`: those of a share follow one another, so that each share has
+    /// producers of every topic.
+    pub(crate) fn producers(self, all: u16) -> Range<u16> {
+        let end = |share: u16| {
+            let end = u32::from(all) * u32::from(share) / u32::from(self.of.max(1));
+            u16::try_from(end).unwrap_or(all)
+        };
+        end(self.index)..end(self.index + 1)
+    }
+
+    /// Whether its consumer reads a lane. Lanes are dealt in turn.
+    pub(crate) fn reads(self, lane: u16) -> bool {
+        lane % self.of.max(1) == self.index
+    }
+
+    /// Its further consumers among `all`, each of which reads everything.
+    pub(crate) fn tails(self, all: u16) -> u16 {
+        let dealt = (0..all).filter(|tail| tail % self.of.max(1) == self.index);
+        u16::try_from(dealt.count()).unwrap_or(all)
+    }
+}
+
+/// What those agree on who share a load.
+pub(crate) trait Accord {
+    /// Told once every thread here is ready; gives the start of the run.
+    fn start(&mut self) -> Result<Instant, Error>;
+
+    /// Told how many records were acknowledged here, by lane; gives those of all, by lane.
+    fn settled(&mut self, acked: Vec<u64>) -> Result<Vec<u64>, Error>;
+}
+
+/// Who offers a whole load agrees with nobody.
+pub(super) struct Alone;
+
+impl Accord for Alone {
+    fn start(&mut self) -> Result<Instant, Error> {
+        Ok(Instant::now() + LEAD)
+    }
+
+    fn settled(&mut self, acked: Vec<u64>) -> Result<Vec<u64>, Error> {
+        Ok(acked)
+    }
+}
+
+/// How a process takes part in a run.
+pub(crate) struct Part<'a> {
+    /// What it offers.
+    pub(crate) share: Share,
+    /// What it agrees with others.
+    pub(crate) accord: &'a mut dyn Accord,
+    /// Closed when the run is given up.
+    pub(crate) stop: watch::Receiver<()>,
+}
+
+/// Records acknowledged in a run that produces no more.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Acked {
+    /// Of all shares.
+    pub(super) in_all: u64,
+    /// In the lanes that this share reads.
+    pub(super) in_share: u64,
+}
+
+/// What is known of them, once it is.
+pub(super) type Settled = OnceLock<Acked>;
+
+impl Acked {
+    pub(super) fn of(by_lane: &[u64], share: Share) -> Self {
+        let lanes = (0..).zip(by_lane).filter(|(lane, _)| share.reads(*lane));
+        Self { in_all: by_lane.iter().sum(), in_share: lanes.map(|(_, acked)| acked).sum() }
+    }
+}
+
+/// Records that producers have had acknowledged, by lane.
+pub(super) fn acked_by_lane<'a>(
+    setup: &Setup,
+    ledgers: impl Iterator<Item = &'a SentLedger>,
+) -> Vec<u64> {
+    let mut by_lane = vec![0; setup.workload.lanes().into()];
+    for ledger in ledgers {
+        by_lane.iter_mut().zip(ledger.acked_by_partition()).for_each(|(sum, acked)| *sum += acked);
+    }
+    by_lane
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_have_every_producer_lane_and_tail_once() {
+        for (of, all) in [(1, 1), (2, 3), (3, 10), (7, 1_024), (16, 16)] {
+            let shares: Vec<Share> = (0..of).map(|index| Share { index, of }).collect();
+            let producers: Vec<u16> = shares.iter().flat_map(|it| it.producers(all)).collect();
+            assert_eq!(producers, (0..all).collect::<Vec<u16>>());
+            assert!(shares.iter().all(|share| !share.producers(all).is_empty()));
+            let readers = |lane| shares.iter().filter(|it| it.reads(lane)).count();
+            assert!((0..all).all(|lane| readers(lane) == 1));
+            assert_eq!(shares.iter().map(|it| it.tails(all)).sum::<u16>(), all);
+        }
+        assert_eq!(Share::WHOLE.producers(u16::MAX), 0..u16::MAX);
+    }
+
+    #[test]
+    fn a_share_waits_for_the_records_of_its_own_lanes() {
+        let acked = Acked::of(&[1, 10, 100, 1_000], Share { index: 1, of: 3 });
+        assert_eq!((acked.in_all, acked.in_share), (1_111, 10));
+        let whole = Acked::of(&[1, 10], Share::WHOLE);
+        assert_eq!((whole.in_all, whole.in_share), (11, 11));
+    }
+}

@@ -1,0 +1,123 @@
+//! The threads of a run: starting them, and what they bring home or what kept them from it.
+
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::sharing::{Accord, Acked, acked_by_lane};
+use super::{Measured, Shared, consuming, nanos, producing, skimming};
+use crate::cpu::{HostUsage, ProcessUsage};
+use crate::error::Error;
+
+type Handle<'scope, T> = thread::ScopedJoinHandle<'scope, Result<T, Error>>;
+
+/// Those that produce and consume.
+pub(super) struct Threads<'scope> {
+    producers: Vec<Handle<'scope, producing::Outcome>>,
+    consumers: Vec<Handle<'scope, consuming::Outcome>>,
+    tails: Vec<Handle<'scope, skimming::Skimmed>>,
+}
+
+impl<'scope> Threads<'scope> {
+    pub(super) fn spawn(
+        scope: &'scope thread::Scope<'scope, '_>,
+        shared: &'scope Shared<'_>,
+        contents: &'scope producing::Contents,
+        ready: mpsc::SyncSender<()>,
+    ) -> Result<Self, Error> {
+        let Shared { setup, share, .. } = shared;
+        let workload = &setup.workload;
+        let mut threads = Self { producers: vec![], consumers: vec![], tails: vec![] };
+        for number in share.producers(workload.all_producers()) {
+            let producer = setup.first_producer.saturating_add(number);
+            let ready = ready.clone();
+            let run = move || producing::run(shared, producer, contents, &ready);
+            threads.producers.push(spawn(scope, format!("lab-producer-{producer}"), run)?);
+        }
+        if workload.consume {
+            let ready = ready.clone();
+            let run = move || consuming::run(shared, Duration::MAX, &ready);
+            threads.consumers.push(spawn(scope, "lab-consumer".into(), run)?);
+        }
+        for tail in 0..share.tails(workload.tails) {
+            let ready = ready.clone();
+            let run = move || skimming::run(shared, &ready);
+            threads.tails.push(spawn(scope, format!("lab-tail-{tail}"), run)?);
+        }
+        Ok(threads)
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.producers.len() + self.consumers.len() + self.tails.len()
+    }
+
+    /// What they bring home, once all have ended.
+    pub(super) fn join(
+        self,
+        shared: &Shared<'_>,
+        accord: &mut dyn Accord,
+        usage: Result<(Instant, Vec<ProcessUsage>, HostUsage), Error>,
+    ) -> Result<Measured, Error> {
+        let setup = shared.setup;
+        let agreed = join_all(self.producers).and_then(|produced| {
+            let ledgers = produced.iter().map(|outcome| &outcome.ledger);
+            let acked = accord.settled(acked_by_lane(setup, ledgers))?;
+            Ok((produced, acked))
+        });
+        // A consumer waits for all producers, and must not wait for one that failed.
+        let acked = agreed.as_ref().map_or(&[][..], |(_, acked)| acked);
+        shared.acked.get_or_init(|| Acked::of(acked, shared.share));
+        let (consumed, tailed) = (join_all(self.consumers), join_all(self.tails));
+        match (agreed, consumed, tailed, usage) {
+            (Ok((produced, _)), Ok(consumed), Ok(tailed), Ok((window_start, processes, host))) => {
+                let mut measured = Measured::empty(window_start, processes, host);
+                measured.window_ns = nanos(setup.workload.window());
+                measured.consumed_records = tailed.iter().map(|tail| tail.records).sum();
+                measured.consumed_batches = tailed.iter().map(|tail| tail.batches).sum();
+                measured.take_produced(produced);
+                measured.take_consumed(consumed);
+                Ok(measured)
+            }
+            (agreed, consumed, tailed, usage) => {
+                let failures = [agreed.err(), consumed.err(), tailed.err(), usage.err()];
+                Err(cause(failures.into_iter().flatten()))
+            }
+        }
+    }
+}
+
+/// What all threads of a kind bring home.
+fn join_all<T>(handles: Vec<Handle<'_, T>>) -> Result<Vec<T>, Error> {
+    let (mut brought, mut failures) = (Vec::new(), Vec::new());
+    for ended in handles.into_iter().map(join) {
+        match ended {
+            Ok(outcome) => brought.push(outcome),
+            Err(error) => failures.push(error),
+        }
+    }
+    if failures.is_empty() { Ok(brought) } else { Err(cause(failures.into_iter())) }
+}
+
+/// The first of errors that follows from no other.
+fn cause(errors: impl Iterator<Item = Error>) -> Error {
+    let first = errors.reduce(|first, next| match first {
+        Error::GivenUp => next,
+        first => first,
+    });
+    first.unwrap_or(Error::GivenUp)
+}
+
+pub(super) fn spawn<'scope, T: Send + 'scope>(
+    scope: &'scope thread::Scope<'scope, '_>,
+    name: String,
+    run: impl FnOnce() -> Result<T, Error> + Send + 'scope,
+) -> Result<thread::ScopedJoinHandle<'scope, Result<T, Error>>, Error> {
+    thread::Builder::new()
+        .name(name)
+        .spawn_scoped(scope, run)
+        .map_err(Error::machine("starting a thread"))
+}
+
+pub(super) fn join<T>(handle: thread::ScopedJoinHandle<'_, Result<T, Error>>) -> Result<T, Error> {
+    handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}

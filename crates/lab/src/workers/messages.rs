@@ -1,0 +1,129 @@
+//! What a coordinator and a worker tell each other.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+use crate::generator::{Clients, Layout, Setup, Share, ShareRecord};
+use crate::payload::Account;
+use crate::systems::Credentials;
+use crate::workload::Workload;
+
+/// What a coordinator says.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub(super) enum ToWorker {
+    /// The first message.
+    Greeting {
+        /// Version of the program: messages are those of one version.
+        version: String,
+    },
+    /// Nothing but that it is there.
+    Alive,
+    /// A question for the clock.
+    Clock,
+    /// A load to get ready for.
+    Prepare(Box<Load>),
+    /// The start of the load that is ready, by the worker's clock, ns.
+    Begin {
+        /// When.
+        start_ns: u64,
+    },
+    /// Nothing more is produced.
+    Finish {
+        /// Records acknowledged by lane, of all workers.
+        acked: Vec<u64>,
+    },
+    /// The experiment is over.
+    Goodbye,
+}
+
+/// What a worker says.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub(super) enum FromWorker {
+    /// The first message.
+    Greeting {
+        /// Version of the program.
+        version: String,
+        /// What its kernel calls itself since it was started: the same for all on one machine.
+        machine: String,
+    },
+    /// Nothing but that it is there.
+    Alive,
+    /// The answer to a question for the clock.
+    Clock {
+        /// When the question came, ns.
+        received_ns: u64,
+        /// When this left, ns.
+        answered_ns: u64,
+    },
+    /// Every thread is connected.
+    Ready,
+    /// Its producers are done.
+    Settled {
+        /// Records acknowledged by lane.
+        acked: Vec<u64>,
+    },
+    /// What it measured.
+    Outcome(Box<ShareRecord>),
+    /// What kept it from that.
+    Failed {
+        /// The reason.
+        reason: String,
+    },
+}
+
+/// A load as a worker is told of it.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Load {
+    bootstrap: String,
+    bootstrap_only: bool,
+    credentials: Option<Credentials>,
+    account: Account,
+    topic: String,
+    run: u32,
+    seed: u64,
+    workload: Workload,
+    layout: Layout,
+    first_producer: u16,
+    is_accounted: bool,
+    pub(super) share: Share,
+}
+
+impl Load {
+    pub(super) fn of(setup: &Setup, share: Share) -> Self {
+        Self {
+            bootstrap: setup.bootstrap.clone(),
+            bootstrap_only: setup.clients.bootstrap_only,
+            credentials: setup.clients.credentials.clone(),
+            account: setup.clients.account,
+            topic: setup.topic.clone(),
+            run: setup.run,
+            seed: setup.seed,
+            workload: setup.workload.clone(),
+            layout: setup.layout,
+            first_producer: setup.first_producer,
+            is_accounted: setup.is_accounted,
+            share,
+        }
+    }
+
+    pub(super) fn into_setup(self) -> Result<Setup, Error> {
+        let Self { bootstrap_only, account, credentials, .. } = self;
+        let security = credentials.as_ref().map(Credentials::security).transpose()?;
+        let security = security.unwrap_or_default();
+        Ok(Setup {
+            bootstrap: self.bootstrap,
+            clients: Clients { bootstrap_only, security, credentials, account },
+            topic: self.topic,
+            run: self.run,
+            seed: self.seed,
+            workload: self.workload,
+            layout: self.layout,
+            first_producer: self.first_producer,
+            processes: Vec::new(),
+            is_accounted: self.is_accounted,
+        })
+    }
+}
