@@ -182,6 +182,8 @@ pub struct Measured {
     pub sent: Vec<SentLedger>,
     /// What came back; absent where nothing was consumed.
     pub delivered: Option<DeliveryLedger>,
+    /// What came of transactions, where producers make such.
+    pub(crate) transactions: Option<producing::TransactionsOutcome>,
     /// Use of the processes inside the window.
     pub processes: Vec<ProcessUsage>,
     /// Use of the machine inside the window.
@@ -402,6 +404,7 @@ impl Measured {
             slots: Vec::new(),
             sent: Vec::new(),
             delivered: None,
+            transactions: None,
             processes,
             host,
             workers: Vec::new(),
@@ -422,6 +425,9 @@ impl Measured {
             self.requests_in_window = self.requests_in_window.plus(outcome.in_window);
             self.latencies.merge(&outcome.latencies);
             slots::merge(&mut self.slots, outcome.slots);
+            if let Some(made) = outcome.transactions {
+                self.transactions.get_or_insert_default().merge(&made);
+            }
             self.sent.push(outcome.ledger);
         }
     }

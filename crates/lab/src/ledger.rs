@@ -174,6 +174,13 @@ impl DeliveryLedger {
         }
     }
 
+    /// An offset of a partition holds no record, and is not meant to.
+    pub fn pass(&mut self, partition: u16, offset: u64) {
+        if let Some(delivered) = self.partitions.get_mut(usize::from(partition)) {
+            delivered.note_offset(offset);
+        }
+    }
+
     /// Distinct intact records that came back.
     #[must_use]
     pub fn delivered_count(&self) -> u64 {

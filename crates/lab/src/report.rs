@@ -27,6 +27,7 @@ mod survey;
 mod table;
 mod text;
 mod threads;
+mod transactions;
 mod workers;
 
 use crate::result::{Experiment, RunResult};

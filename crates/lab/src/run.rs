@@ -60,6 +60,9 @@ pub struct RunRecord {
     /// What the producers' requests did inside the window; of nothing where it was not asked.
     #[serde(default)]
     pub requests: Requests,
+    /// What transactions took; absent where producers make none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transactions: Option<TransactionsRecord>,
     /// What became of sizes and keys; absent where records are all alike.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skew: Option<Skew>,
@@ -187,6 +190,16 @@ impl RunRecord {
 
 /// The bound of clocks may be a tenth of the median of the latencies between them.
 pub(crate) const CLOCK_SHARE_INVERSE: u64 = 10;
+
+/// Transactions that were committed inside the window, of all producers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TransactionsRecord {
+    /// From the hand-over of the last record until the commit is acknowledged.
+    pub commit: HistogramRecord,
+    /// From there until the next transaction takes records.
+    pub begin: HistogramRecord,
+}
 
 /// Produce requests of all producers together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

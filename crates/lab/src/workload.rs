@@ -88,6 +88,10 @@ pub struct Tuning {
     pub fetch_min_bytes: u32,
     /// How long the target may wait for them, ms (`fetch.max.wait.ms`).
     pub fetch_max_wait_ms: u32,
+    /// Records of a transaction; absent where producers make none. Consumers then read committed
+    /// records alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transaction_records: Option<u32>,
     /// What tells records apart.
     #[serde(skip_serializing_if = "is_default")]
     pub shape: Shape,
@@ -108,6 +112,7 @@ impl Default for Tuning {
             topics: 1,
             fetch_min_bytes: 1,
             fetch_max_wait_ms: 500,
+            transaction_records: None,
             shape: Shape::default(),
         }
     }
@@ -211,6 +216,13 @@ impl Workload {
         }
         if self.tuning.in_flight_max == 0 {
             return refuse("a producer has a request in flight at least");
+        }
+        if self.tuning.transaction_records == Some(0) {
+            return refuse("a transaction holds a record at least");
+        }
+        let is_idempotent = self.tuning.acks == Acks::All && self.tuning.in_flight_max <= 5;
+        if self.tuning.transaction_records.is_some() && !is_idempotent {
+            return refuse("transactions need acks of all and 5 requests in flight at most");
         }
         if matches!(self.pace, Pace::Scheduled { per_second: 0, .. }) {
             return refuse("a schedule needs a rate");
@@ -321,6 +333,11 @@ mod tests {
             Workload { window_ms: 0, ..workload() },
             Workload { tuning: Tuning { in_flight_max: 0, ..tuning() }, ..workload() },
             Workload { pace: scheduled, ..workload() },
+            Workload { tuning: Tuning { transaction_records: Some(0), ..tuning() }, ..workload() },
+            Workload {
+                tuning: Tuning { transaction_records: Some(9), acks: Acks::Leader, ..tuning() },
+                ..workload()
+            },
             Workload { pace: empty, ..workload() },
             Workload { pace: crowded, ..workload() },
         ] {

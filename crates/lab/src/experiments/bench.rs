@@ -18,7 +18,7 @@ use crate::punctuality::{self, is_late};
 use crate::result::{
     Arm, Experiment, FORMAT_VERSION, LatencyRecord, RunRecord, RunResult, result_id,
 };
-use crate::run::Skew;
+use crate::run::{Skew, TransactionsRecord};
 use crate::systems::RunningSystem;
 use crate::workers::Workers;
 use crate::workload::{Pace, Workload};
@@ -37,6 +37,10 @@ const STEPS_PER_REPEAT: u32 = 10;
 /// and no longer than a page of our own gives.
 const PROFILE_MS_MIN: u64 = 5_000;
 const PROFILE_MS_MAX: u64 = 30_000;
+
+/// How long the ends of transactions may take to reach all partitions, and how often to look.
+const ENDS_PATIENCE: Duration = Duration::from_secs(10);
+const ENDS_INTERVAL: Duration = Duration::from_millis(20);
 
 /// One path to one system.
 pub(super) struct Path {
@@ -221,7 +225,7 @@ impl<'a> Bench<'a> {
         let measured = self.offer(&setup, &mut || {})?;
         let delivered = measured.delivered.as_ref().expect("the workload consumes");
         let audit = audit(&measured.sent, delivered);
-        let held = path.control.records_held_by_all(&setup.topics(), workload.partitions)?;
+        let held = held(path, &setup, &measured)?;
         self.record(Named { case, path, pair }, workload, &measured, audit, held)?;
         path.control.delete_topics(&setup.topics())
     }
@@ -275,7 +279,7 @@ impl<'a> Bench<'a> {
         produced.stored_bytes = read.stored_bytes;
         let delivered = read.delivered.as_ref().expect("a reading delivers");
         let audit = audit(&produced.sent, delivered);
-        let held = path.control.records_held_by_all(&setup.topics(), workload.partitions)?;
+        let held = held(path, &setup, &produced)?;
         self.record(Named { case, path, pair }, workload, &produced, audit, held)?;
         Ok((setup, held))
     }
@@ -480,6 +484,7 @@ impl<'a> Bench<'a> {
             held_records,
             audit,
             requests: measured.requests_in_window,
+            transactions: transactions(measured)?,
             skew: skew(workload, measured),
             evidence: None,
             workers: measured.workers.clone(),
@@ -531,10 +536,33 @@ impl<'a> Bench<'a> {
     }
 }
 
+/// What transactions took, where producers made such.
+fn transactions(measured: &Measured) -> Result<Option<TransactionsRecord>, Error> {
+    let Some(made) = &measured.transactions else { return Ok(None) };
+    let (commit, begin) = (made.commit.to_record()?, made.begin.to_record()?);
+    Ok(Some(TransactionsRecord { commit, begin }))
+}
+
 /// What became of sizes and keys, where a load has such.
 fn skew(workload: &Workload, measured: &Measured) -> Option<Skew> {
     let is_plain = workload.tuning.shape.is_plain();
     if is_plain { None } else { Skew::of(&measured.sent, measured.acked_bytes) }
+}
+
+/// How many records the target says that it was given. The ends of transactions, which have
+/// offsets too, are written behind the commits' answers.
+fn held(path: &Path, setup: &Setup, measured: &Measured) -> Result<u64, Error> {
+    let ends = measured.transactions.as_ref().map_or(0, |made| made.markers);
+    let until = Instant::now() + ENDS_PATIENCE;
+    loop {
+        let partitions = setup.workload.partitions;
+        let offsets = path.control.records_held_by_all(&setup.topics(), partitions)?;
+        let is_whole = offsets >= measured.acked_records + ends;
+        if ends == 0 || is_whole || Instant::now() > until {
+            return Ok(offsets.saturating_sub(ends));
+        }
+        std::thread::sleep(ENDS_INTERVAL);
+    }
 }
 
 fn unix_ms() -> u64 {

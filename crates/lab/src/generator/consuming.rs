@@ -162,6 +162,10 @@ impl Reading {
         let window = self.from_ns..self.to_ns;
         for batch in fetched.batches() {
             let batch = batch.map_err(target("reading a fetched batch"))?;
+            if batch.is_control() {
+                self.pass(lane, batch.base_offset().max(fetched.position)..batch.next_offset());
+                continue;
+            }
             batches += 1;
             // A batch that reaches back before the position was read before.
             if batch.base_offset() >= fetched.position {
@@ -198,6 +202,13 @@ impl Reading {
         self.came += count;
         self.finished_ns = now_ns;
         Ok(())
+    }
+
+    /// Passes offsets of the ends of transactions, which are no records.
+    fn pass(&mut self, lane: u16, offsets: std::ops::Range<i64>) {
+        for offset in offsets {
+            self.ledger.pass(lane, u64::try_from(offset).unwrap_or(u64::MAX));
+        }
     }
 
     fn into_outcome(mut self) -> Outcome {

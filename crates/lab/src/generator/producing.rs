@@ -2,6 +2,7 @@
 //! client, whose acknowledgements are booked on the same thread.
 
 mod book;
+mod transactions;
 mod turn;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,6 +26,8 @@ use crate::schedule::{Arrivals, BACKLOG_OPERATIONS_MAX, LagQueue, Slice};
 use crate::shape::{Choice, Choices, Dealer, key_text};
 use crate::workload::{Acks, Pace, Workload};
 use book::Book;
+pub(super) use transactions::Outcome as TransactionsOutcome;
+use transactions::Transactions;
 use turn::{Place, Turn};
 
 /// Shortest wait of the schedule's loop: operations that fall due within it are taken up
@@ -74,6 +77,8 @@ pub(super) struct Outcome {
     pub(super) requests: u64,
     /// What requests did inside the window.
     pub(super) in_window: Requests,
+    /// What came of transactions, where it makes such.
+    pub(super) transactions: Option<TransactionsOutcome>,
 }
 
 pub(super) fn run(
@@ -99,10 +104,11 @@ async fn produce(
     let book = Mutex::new(Book::new(setup, producer));
     let books = Arc::new(Books { book, answered: Notify::new() });
     let sink = Arc::clone(&books);
-    let started = Producer::start(&cluster, options(setup), move |delivery: &Delivery<'_>| {
-        sink.lock().settle(delivery);
-        sink.answered.notify_one();
-    });
+    let started =
+        Producer::start(&cluster, options(setup, producer), move |delivery: &Delivery<'_>| {
+            sink.lock().settle(delivery);
+            sink.answered.notify_one();
+        });
     let client = started.await.map_err(target("starting a producer"))?;
     let topic = setup.topic_of(producer);
     let name = setup.topics().into_iter().nth(topic.into());
@@ -112,6 +118,7 @@ async fn produce(
         let found = client.partition(&name, setup.layout.partition(lane)).await;
         handles.push(found.map_err(target("finding a partition"))?);
     }
+    let transactions = begun(workload, &client, &handles).await?;
     let clock = shared.ready(ready).await?;
     books.lock().start(clock);
     let timer = Timer::new()?;
@@ -135,9 +142,12 @@ async fn produce(
         unix_ms_at_start: unix_ms().saturating_sub(clock.now_ns() / 1_000_000),
         value: Vec::with_capacity(workload.record_bytes),
         turn: Turn::new(setup, producer),
+        transactions,
     };
     let watched = requests_in_window(&client, &clock, &timer, workload);
     let (shed, in_window) = tokio::try_join!(sending.offer(), watched)?;
+    sending.end_transaction().await?;
+    let transactions = sending.transactions.map(Transactions::into_outcome);
     // Whatever has no answer by then stays unknown in the ledger.
     let drained = tokio::time::timeout(DRAIN_TIMEOUT, client.flush()).await;
     if drained.is_err() {
@@ -145,7 +155,21 @@ async fn produce(
     }
     let mut book = books.lock();
     book.check()?;
-    Ok(book.take_outcome(shed, client.requests_made(), in_window))
+    let outcome = book.take_outcome(shed, client.requests_made(), in_window);
+    Ok(Outcome { transactions, ..outcome })
+}
+
+/// The transactions of a producer that is to make such; the first begins before the clock, as the
+/// connections do.
+async fn begun(
+    workload: &Workload,
+    client: &Producer,
+    handles: &[PartitionHandle],
+) -> Result<Option<Transactions>, Error> {
+    let Some(records) = workload.tuning.transaction_records else { return Ok(None) };
+    transactions::begin(client, handles).await?;
+    let window = nanos(workload.warmup())..nanos(workload.warmup() + workload.window());
+    Ok(Some(Transactions::new(records, handles.len(), window)))
 }
 
 /// What requests do inside the window. The offering may end it a little early, and a target that
@@ -172,7 +196,7 @@ async fn requests_in_window(
     })
 }
 
-fn options(setup: &Setup) -> ProducerOptions {
+fn options(setup: &Setup, producer: u16) -> ProducerOptions {
     let workload = &setup.workload;
     let usual = ProducerOptions::default();
     let in_flight_max = usize::from(workload.tuning.in_flight_max);
@@ -187,6 +211,7 @@ fn options(setup: &Setup) -> ProducerOptions {
         linger: Duration::from_micros(workload.linger_us),
         batch_bytes: workload.batch_bytes,
         buffer_bytes_max: workload.buffer_bytes(),
+        transactional_id: transactional_id(setup, producer),
         ..usual
     };
     match setup.layout {
@@ -199,6 +224,12 @@ fn options(setup: &Setup) -> ProducerOptions {
             ..options
         },
     }
+}
+
+/// The transactional id of a producer, where it makes transactions; no other run has it.
+fn transactional_id(setup: &Setup, producer: u16) -> Option<String> {
+    let makes = setup.workload.tuning.transaction_records.is_some();
+    makes.then(|| format!("{}-{producer}", setup.topic))
 }
 
 /// The book, shared between the sending loop and the client's sink, which run on one thread.
@@ -238,6 +269,7 @@ struct Sending<'a> {
     unix_ms_at_start: u64,
     value: Vec<u8>,
     turn: Turn,
+    transactions: Option<Transactions>,
 }
 
 /// Why a burst of records ended.
@@ -249,6 +281,8 @@ enum Burst {
     Long,
     /// The client has no room.
     Full,
+    /// The transaction has all its records.
+    Transaction,
 }
 
 impl Sending<'_> {
@@ -278,12 +312,7 @@ impl Sending<'_> {
     async fn follow(&mut self, mut queue: LagQueue) -> Result<u64, Error> {
         let mut refused = None;
         loop {
-            let now_ns = self.clock.now_ns();
-            {
-                let mut book = self.books.lock();
-                book.check()?;
-                queue.take_up(now_ns, |intended_ns| book.taken_up(intended_ns, now_ns));
-            }
+            let now_ns = self.take_up(&mut queue)?;
             let next = || refused.take().or_else(|| queue.pop());
             let (burst, back) = self.send_burst(now_ns, next)?;
             refused = back;
@@ -294,8 +323,53 @@ impl Sending<'_> {
                 }
                 (Burst::Long, _) => tokio::task::yield_now().await,
                 (Burst::Full, _) => self.timer.sleep(WAKE_INTERVAL).await?,
+                (Burst::Transaction, _) => self.turn_transaction(Some(&mut queue)).await?,
             }
         }
+    }
+
+    /// Takes up what is due; gives the time.
+    fn take_up(&self, queue: &mut LagQueue) -> Result<u64, Error> {
+        let now_ns = self.clock.now_ns();
+        let mut book = self.books.lock();
+        book.check()?;
+        queue.take_up(now_ns, |intended_ns| book.taken_up(intended_ns, now_ns));
+        Ok(now_ns)
+    }
+
+    /// Ends the transaction and begins the next. What falls due meanwhile is taken up as ever: it
+    /// is the target that keeps it waiting, and not the generator.
+    async fn turn_transaction(&mut self, mut queue: Option<&mut LagQueue>) -> Result<(), Error> {
+        let turned = {
+            let turning = transactions::turn(self.client, &self.handles, &self.clock);
+            tokio::pin!(turning);
+            loop {
+                tokio::select! {
+                    turned = &mut turning => break turned,
+                    slept = self.timer.sleep(WAKE_INTERVAL) => slept?,
+                }
+                if let Some(queue) = &mut queue {
+                    self.take_up(queue)?;
+                }
+            }
+        };
+        // A batch that was refused says more than the commit that it made impossible.
+        self.books.lock().check()?;
+        let turned = turned?;
+        if let Some(transactions) = &mut self.transactions {
+            transactions.turned(&turned);
+        }
+        Ok(())
+    }
+
+    /// Commits what the last transaction holds.
+    async fn end_transaction(&mut self) -> Result<(), Error> {
+        let Some(transactions) = &mut self.transactions else { return Ok(()) };
+        let ended = transactions::commit(self.client).await;
+        self.books.lock().check()?;
+        ended?;
+        transactions.ended();
+        Ok(())
     }
 
     async fn flood(&mut self, end_ns: u64) -> Result<(), Error> {
@@ -310,6 +384,7 @@ impl Sending<'_> {
             match self.send_burst(now_ns, || Some(now_ns))?.0 {
                 Burst::Idle | Burst::Long => tokio::task::yield_now().await,
                 Burst::Full => self.client.room(room_bytes).await,
+                Burst::Transaction => self.turn_transaction(None).await?,
             }
         }
     }
@@ -351,8 +426,10 @@ impl Sending<'_> {
                 free = free.checked_sub(1)?;
                 Some(now_ns)
             };
-            if self.send_burst(now_ns, next)?.0 == Burst::Full {
-                self.client.room(self.room_bytes()).await;
+            match self.send_burst(now_ns, next)?.0 {
+                Burst::Full => self.client.room(self.room_bytes()).await,
+                Burst::Transaction => self.turn_transaction(None).await?,
+                Burst::Idle | Burst::Long => {}
             }
         }
     }
@@ -367,6 +444,9 @@ impl Sending<'_> {
         let books = self.books;
         let mut book = books.lock();
         for _ in 0..BURST_RECORDS_MAX {
+            if self.transactions.as_ref().is_some_and(Transactions::is_full) {
+                return Ok((Burst::Transaction, None));
+            }
             let Some(intended_ns) = next() else { return Ok((Burst::Idle, None)) };
             let choice = self.choices.map(|choices| choices.of(self.number));
             let key = choice.and_then(|choice| choice.key).map(key_text);
@@ -380,6 +460,9 @@ impl Sending<'_> {
             }
             book.sent(place.lane, intended_ns, now_ns, self.value.len());
             self.number += 1;
+            if let Some(transactions) = &mut self.transactions {
+                transactions.sent();
+            }
             if key.is_none() {
                 self.turn.advance(now_ns);
             }

@@ -154,9 +154,11 @@ impl Skimmer {
                     batch.base_offset()
                 )));
             }
-            let fresh = batch.next_offset() - *next;
-            skimmed.records += u64::try_from(fresh).unwrap_or(0);
-            skimmed.batches += 1;
+            if !batch.is_control() {
+                let fresh = batch.next_offset() - *next;
+                skimmed.records += u64::try_from(fresh).unwrap_or(0);
+                skimmed.batches += 1;
+            }
             *next = batch.next_offset().max(*next);
         }
         Ok(skimmed)

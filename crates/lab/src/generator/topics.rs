@@ -6,7 +6,7 @@ use std::future::poll_fn;
 use std::task::Poll;
 use std::time::Duration;
 
-use moldau_client::{Cluster, ClusterOptions, Fetched, Fetcher, FetcherOptions, Start};
+use moldau_client::{Cluster, ClusterOptions, Fetched, Fetcher, FetcherOptions, Isolation, Start};
 
 use super::{Layout, Setup, Share, target};
 use crate::error::Error;
@@ -89,7 +89,11 @@ impl Readers {
     /// when nothing waits.
     pub(super) async fn of(setup: &Setup) -> Result<Self, Error> {
         let Tuning { fetch_min_bytes, fetch_max_wait_ms, .. } = setup.workload.tuning;
-        let usual = fetcher_options();
+        let isolation = match setup.workload.tuning.transaction_records {
+            None => Isolation::ReadUncommitted,
+            Some(_) => Isolation::ReadCommitted,
+        };
+        let usual = FetcherOptions { isolation, ..fetcher_options() };
         let (groups, options) = match setup.workload.pace {
             Pace::ReadBack => (vec![setup.topics()], usual),
             Pace::Scheduled { .. } | Pace::Closed { .. } | Pace::Unpaced => {

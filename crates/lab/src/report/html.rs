@@ -14,6 +14,7 @@ use super::sizing;
 use super::survey;
 use super::table::{Contrast, NONE, Row, comparisons, contrasts, offered, runs_counted};
 use super::threads;
+use super::transactions;
 use crate::checks::{Verdict, Weight};
 use crate::error::Error;
 use crate::metric::{Comparison, Metric};
@@ -57,6 +58,7 @@ pub fn html(result: &RunResult) -> Result<String, Error> {
         }
     }
     body.extend(shapes::grid(result).iter().map(Grid::html));
+    body.extend(transactions::grid(result).iter().map(Grid::html));
     body += &profiles::html(result);
     body += &checks(result);
     if result.imported().is_none() {

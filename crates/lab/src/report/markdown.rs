@@ -31,6 +31,7 @@ pub fn markdown(result: &RunResult) -> String {
         }
     }
     lines.extend(super::shapes::grid(result).iter().flat_map(Grid::markdown));
+    lines.extend(super::transactions::grid(result).iter().flat_map(Grid::markdown));
     lines.extend(super::profiles::grids(result).iter().flat_map(Grid::markdown));
     append_checks(&mut lines, result);
     append_environment(&mut lines, result);

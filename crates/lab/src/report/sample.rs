@@ -283,6 +283,7 @@ fn record(case: &str, arm: &str, pair: u32, workload: Workload, records: u64) ->
         host: HostUsage { busy_ticks: 120, idle_ticks: 1_080, steal_ticks: 1, softirq_ticks: 20 },
         held_records: records,
         requests: Requests::default(),
+        transactions: None,
         skew: None,
         evidence: None,
         workers: Vec::new(),

@@ -34,6 +34,7 @@ pub fn text(result: &RunResult) -> String {
         }
     }
     text.extend(super::shapes::grid(result).iter().map(Grid::text));
+    text.extend(super::transactions::grid(result).iter().map(Grid::text));
     text.extend(super::profiles::grids(result).iter().map(Grid::text));
     text.push('\n');
     for check in &result.checks {

@@ -139,6 +139,9 @@ impl Workers {
         if corpus.is_some() || trace.is_some() {
             return Err(Error::Plan("workers have no files for records and traces".into()));
         }
+        if workload.tuning.transaction_records.is_some() {
+            return Err(Error::Plan("workers tell nothing of transactions".into()));
+        }
         Ok(())
     }
 

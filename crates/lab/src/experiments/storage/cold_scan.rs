@@ -213,6 +213,7 @@ fn scan_record(
         // The records were audited when they were produced.
         held_records: 0,
         requests: Requests::default(),
+        transactions: None,
         skew: None,
         evidence: None,
         workers: Vec::new(),

@@ -161,6 +161,7 @@ pub(super) fn record(
         host: outcome.host,
         held_records: 0,
         requests: Requests::default(),
+        transactions: None,
         skew: None,
         evidence: None,
         workers: Vec::new(),

@@ -59,6 +59,9 @@ pub struct Settings {
     /// When the system answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub acks: Option<Acks>,
+    /// Records of each transaction of a producer; without it, it makes none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub transaction_records: Option<u32>,
     /// Requests that each producer may have on their way to a broker at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub in_flight_max: Option<u16>,
@@ -104,6 +107,7 @@ impl Settings {
             linger_us: self.linger_us.or(base.linger_us),
             compression: self.compression.or(base.compression),
             acks: self.acks.or(base.acks),
+            transaction_records: self.transaction_records.or(base.transaction_records),
             in_flight_max: self.in_flight_max.or(base.in_flight_max),
             consumers: self.consumers.or(base.consumers),
             fetch_min_bytes: self.fetch_min_bytes.or(base.fetch_min_bytes),
@@ -200,6 +204,7 @@ impl Settings {
                 topics,
                 fetch_min_bytes: self.fetch_min_bytes.unwrap_or(usual.fetch_min_bytes),
                 fetch_max_wait_ms: self.fetch_max_wait_ms.unwrap_or(usual.fetch_max_wait_ms),
+                transaction_records: self.transaction_records,
                 shape,
             },
         }

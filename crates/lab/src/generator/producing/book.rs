@@ -233,6 +233,7 @@ impl Book {
             acked_bytes: self.acked_bytes,
             requests,
             in_window,
+            transactions: None,
         }
     }
 }
