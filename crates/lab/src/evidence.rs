@@ -4,6 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::cpu::ProcessUsage;
+
 /// Threads of a process that are told by name, the busiest.
 pub const THREADS_MAX: usize = 8;
 
@@ -18,7 +20,7 @@ pub struct Evidence {
     /// Threads that were running or waited for a processor, of the whole machine, mean over looks.
     pub runnable: f64,
     /// Bytes that lay unread in the sockets of whoever serves the first address, if that is on this
-    /// machine, mean over looks.
+    /// machine, and behind them unsent in those of the clients, mean over looks.
     pub unread_bytes: f64,
 }
 
@@ -49,7 +51,7 @@ pub struct ProcessEvidence {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ThreadEvidence {
-    /// Its name as the kernel knows it, 15 bytes at most.
+    /// Its name as the kernel knows it, 15 bytes at most; empty where nobody looked.
     pub name: String,
     /// Its processor time, ns.
     pub cpu_ns: u64,
@@ -68,6 +70,18 @@ pub struct Flushes {
 }
 
 impl Evidence {
+    /// What the accounts of processes tell of a time in which nobody looked: the busiest thread of
+    /// each.
+    #[must_use]
+    pub fn of_accounts(processes: &[ProcessUsage], elapsed_ns: u64) -> Self {
+        let process = |usage: &ProcessUsage| ProcessEvidence {
+            role: usage.role.clone(),
+            threads: vec![ThreadEvidence { cpu_ns: usage.busiest_thread_ns, ..Default::default() }],
+            ..ProcessEvidence::default()
+        };
+        Self { elapsed_ns, processes: processes.iter().map(process).collect(), ..Self::default() }
+    }
+
     /// Share of the time that something took, 0 where there was none.
     #[must_use]
     pub fn share(&self, ns: u64) -> f64 {

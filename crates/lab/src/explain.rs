@@ -213,6 +213,15 @@ pub struct Explanation {
     pub trials: Vec<Trial>,
 }
 
+impl Finding {
+    /// How far a figure that was multiplied by `factor` went towards what was expected, as a
+    /// logarithm: 0 where it did not move, 1 where it did all that.
+    #[must_use]
+    pub fn way(&self, factor: f64) -> f64 {
+        factor.ln() / self.expected.ln()
+    }
+}
+
 impl Explanation {
     /// What was confirmed.
     #[must_use]
@@ -228,11 +237,11 @@ impl Trial {
     #[must_use]
     pub fn of(finding: Finding, pairs: Vec<(f64, f64)>) -> Self {
         let logs = pairs.iter().map(|(without, with)| (with / without).ln());
-        let mean = logs.sum::<f64>() / float(pairs.len().max(1) as u64);
-        let outcome = if mean / finding.expected.ln() >= WAY_MIN {
-            Outcome::Confirmed(mean.exp())
+        let factor = (logs.sum::<f64>() / float(pairs.len().max(1) as u64)).exp();
+        let outcome = if finding.way(factor) >= WAY_MIN {
+            Outcome::Confirmed(factor)
         } else {
-            Outcome::Rejected(mean.exp())
+            Outcome::Rejected(factor)
         };
         Self { finding, pairs, outcome }
     }
@@ -258,8 +267,14 @@ const SHARE_MIN: f64 = 0.15;
 /// known. Without [`RunRecord::evidence`], what only that tells is not found.
 #[must_use]
 pub fn of(run: &RunRecord, about: About) -> Vec<Finding> {
-    let none = Evidence::default();
-    let evidence = run.evidence.as_ref().unwrap_or(&none);
+    let accounts;
+    let evidence = match &run.evidence {
+        Some(evidence) => evidence,
+        None => {
+            accounts = Evidence::of_accounts(&run.processes, run.window_ns);
+            &accounts
+        }
+    };
     let Some(facts) = Facts::of(run, evidence, about) else { return Vec::new() };
     match about {
         About::Rate => rate::findings(&facts),

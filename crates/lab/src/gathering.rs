@@ -1,15 +1,14 @@
 //! The thread that gathers evidence while a run goes on.
 //!
 //! It reads `/proc` and control groups at both ends of the window, and looks at states and sockets
-//! in between, which no counter tells. It never takes more than some percent of a processor for
-//! that.
+//! in between, which no counter tells. For that it never takes more of a processor than it is
+//! allowed.
 
 mod proc;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -25,9 +24,25 @@ use crate::systems::http_get;
 /// Shortest pause between two looks, on average.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
 
-/// Pauses are on average so many times as long as a look took, so that looking takes a thirtieth
-/// of a processor at most, however many threads there are.
-const PAUSE_TIMES: u32 = 30;
+/// How closely a run is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Attention {
+    /// The run is there to be explained.
+    Close,
+    /// The run's figures are what is asked, and looking is to leave them alone.
+    Light,
+}
+
+impl Attention {
+    /// Pauses are on average so many times as long as a look took, so that looking takes a
+    /// thirtieth or a two-hundredth of a processor at most, however many threads there are.
+    fn pause_times(self) -> u32 {
+        match self {
+            Self::Close => 30,
+            Self::Light => 200,
+        }
+    }
+}
 
 /// Name of the thread, which is none of the generator's.
 const NAME: &str = "lab-evidence";
@@ -39,21 +54,24 @@ pub(crate) struct Subjects {
     pub(crate) processes: Vec<(String, u32)>,
     /// Where some of them may have a page of metrics, by process id.
     pub(crate) metrics: Vec<(u32, SocketAddr)>,
-    /// Where clients connect first.
-    pub(crate) port: u16,
+    /// Where clients connect first, if that has a port.
+    pub(crate) port: Option<u16>,
 }
 
 /// Evidence that is gathered from the first call of [`Gathering::edge`] to the second.
 pub(crate) struct Gathering {
     subjects: Subjects,
-    done: Arc<AtomicBool>,
+    attention: Attention,
+    /// Set at the end, to the generator's threads as they are there: where little is on its way
+    /// they end with the window.
+    end: Arc<OnceLock<BTreeMap<u32, Thread>>>,
     thread: Option<JoinHandle<Evidence>>,
 }
 
 impl Gathering {
-    pub(crate) fn of(mut subjects: Subjects) -> Self {
+    pub(crate) fn of(mut subjects: Subjects, attention: Attention) -> Self {
         subjects.processes.push((GENERATOR_ROLE.into(), std::process::id()));
-        Self { subjects, done: Arc::default(), thread: None }
+        Self { subjects, attention, end: Arc::default(), thread: None }
     }
 
     /// Begins with the first call and ends with the second; neither waits for anything.
@@ -62,15 +80,16 @@ impl Gathering {
             self.end();
             return;
         }
-        let (subjects, done) = (self.subjects.clone(), Arc::clone(&self.done));
-        let gather = move || gather(&subjects, &done);
+        let (subjects, end) = (self.subjects.clone(), Arc::clone(&self.end));
+        let attention = self.attention;
+        let gather = move || gather(&subjects, attention, &end);
         // Without a thread there is no evidence, which the end of the gathering says.
         self.thread = thread::Builder::new().name(NAME.into()).spawn(gather).ok();
     }
 
     /// Ends the pause between two looks, or else what follows the window would be counted with it.
     fn end(&self) {
-        self.done.store(true, Ordering::Relaxed);
+        self.end.get_or_init(|| proc::threads(std::process::id()));
         if let Some(thread) = &self.thread {
             thread.thread().unpark();
         }
@@ -80,27 +99,49 @@ impl Gathering {
     ///
     /// # Errors
     /// [`Error::Plan`] when it was never begun.
-    pub(crate) fn finish(self) -> Result<Evidence, Error> {
+    pub(crate) fn finish(mut self) -> Result<Evidence, Error> {
         self.end();
-        let thread = self.thread.ok_or_else(|| Error::Plan("no evidence was gathered".into()))?;
+        let missing = || Error::Plan("no evidence was gathered".into());
+        let thread = self.thread.take().ok_or_else(missing)?;
         thread.join().map_err(|panic| std::panic::resume_unwind(panic))
     }
 }
 
-fn gather(subjects: &Subjects, done: &AtomicBool) -> Evidence {
+/// A run that failed is not looked at any longer.
+impl Drop for Gathering {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn gather(
+    subjects: &Subjects,
+    attention: Attention,
+    end: &OnceLock<BTreeMap<u32, Thread>>,
+) -> Evidence {
     let begun = Instant::now();
     let before: Vec<Counters> = subjects.read();
     let flushes_before = subjects.flushes();
     // What comes again at an even pace must not be met at the same point of it.
     let mut random = fastrand::Rng::new();
     let mut looks = Looks::of(subjects.processes.len());
-    while !done.load(Ordering::Relaxed) {
+    let generator = loop {
+        if let Some(threads) = end.get() {
+            break threads;
+        }
         let started = Instant::now();
         looks.take(subjects);
-        let pause = (started.elapsed() * PAUSE_TIMES).max(PAUSE_MIN);
+        let pause = (started.elapsed() * attention.pause_times()).max(PAUSE_MIN);
         thread::park_timeout(pause.mul_f64(0.5 + random.f64()));
+    };
+    let mut after = subjects.read();
+    for ((role, _), counters) in subjects.processes.iter().zip(&mut after) {
+        if role == GENERATOR_ROLE {
+            // The last look takes the place of the end for a thread that was faster than that.
+            counters.threads.clone_from(&looks.generator);
+            counters.threads.extend(generator.clone());
+        }
     }
-    let after = subjects.read();
     let elapsed_ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
     let flushes_after = subjects.flushes();
     let mut processes: Vec<ProcessEvidence> = Vec::new();
@@ -214,6 +255,8 @@ struct Looks {
     waiting_for_disk: Vec<u64>,
     runnable: u64,
     unread_bytes: u64,
+    /// Threads of the generator as they were last seen.
+    generator: BTreeMap<u32, Thread>,
 }
 
 impl Looks {
@@ -224,6 +267,7 @@ impl Looks {
             waiting_for_disk: vec![0; processes],
             runnable: 0,
             unread_bytes: 0,
+            generator: BTreeMap::new(),
         }
     }
 
@@ -231,11 +275,12 @@ impl Looks {
         self.count += 1;
         // The thread that looks runs itself.
         self.runnable += proc::runnable().saturating_sub(1);
-        self.unread_bytes += proc::unread_bytes(subjects.port);
+        self.unread_bytes += subjects.port.map_or(0, proc::unread_bytes);
         let sums = self.stopped.iter_mut().zip(&mut self.waiting_for_disk);
         for ((role, pid), (stopped, waiting)) in subjects.processes.iter().zip(sums) {
             // The generator is neither stopped nor does it write.
             if role == GENERATOR_ROLE {
+                self.generator.extend(proc::threads(*pid));
                 continue;
             }
             *stopped += u64::from(proc::state(*pid, *pid) == Some('T'));
@@ -263,8 +308,8 @@ mod tests {
         let mut child = child.args(["-c", "while :; do :; done"]).spawn().unwrap();
         let pid = child.id();
         let processes = vec![("shell".to_string(), pid)];
-        let mut gathering =
-            Gathering::of(Subjects { processes, metrics: Vec::new(), port: u16::MAX });
+        let subjects = Subjects { processes, metrics: Vec::new(), port: None };
+        let mut gathering = Gathering::of(subjects, Attention::Close);
         gathering.edge();
         let cpu_ns = || proc::threads(pid).values().map(|thread| thread.cpu_ns).max();
         let begun_at = cpu_ns().unwrap();

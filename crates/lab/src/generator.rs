@@ -25,6 +25,7 @@ use tokio::sync::watch;
 
 use crate::cpu::{CpuMeter, GENERATOR_ROLE, HostUsage, ProcessUsage};
 use crate::error::Error;
+use crate::evidence::Evidence;
 use crate::histograms::Latencies;
 use crate::ledger::{DeliveryLedger, SentLedger};
 use crate::payload::{Account, PayloadWriter};
@@ -190,6 +191,8 @@ pub struct Measured {
     pub host: HostUsage,
     /// What each worker did; of nobody where the load was offered from here.
     pub workers: Vec<WorkerRecord>,
+    /// What else was seen; of runs that somebody watched.
+    pub evidence: Option<Evidence>,
 }
 
 /// What threads share while a run goes on.
@@ -408,6 +411,7 @@ impl Measured {
             processes,
             host,
             workers: Vec::new(),
+            evidence: None,
         }
     }
 

@@ -104,7 +104,7 @@ impl LawRecord {
     pub fn worst(&self, arm: &str, seed: u64) -> Option<(u16, f64)> {
         let tested = self.tested(arm).into_iter();
         let off = tested.filter_map(|partitions| {
-            let Estimate { mean, interval } = self.agreement(arm, partitions, seed)?;
+            let Estimate { mean, interval, .. } = self.agreement(arm, partitions, seed)?;
             let ends = interval.map_or([mean, mean], |it| [it.low, it.high]);
             Some((partitions, ends.map(|end| (end - 1.0).abs()).into_iter().fold(0.0, f64::max)))
         });

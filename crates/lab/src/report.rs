@@ -11,6 +11,7 @@ mod explain;
 mod figure;
 mod fronts;
 mod grid;
+mod held;
 mod history;
 mod html;
 mod imported;

@@ -113,7 +113,43 @@ impl PairedEffect {
     pub fn equivalence_bound(&self) -> f64 {
         self.interval_90.low.abs().max(self.interval_90.high.abs())
     }
+
+    /// What is to be said of a ratio, of whose logarithm this is the effect.
+    #[must_use]
+    pub fn likeness(&self) -> Likeness {
+        let is_within = |percent: &u32| {
+            let bound = (f64::from(*percent) / 100.0).ln_1p();
+            self.interval_90.is_within(bound)
+        };
+        match MARGINS_PERCENT.into_iter().find(is_within) {
+            Some(percent) => Likeness::Equivalent { percent },
+            None if self.is_different() => Likeness::Different,
+            None => Likeness::Open { detectable_percent: self.detectable.exp_m1() * 100.0 },
+        }
+    }
 }
+
+/// How alike two systems are in a figure, as a ratio.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Likeness {
+    /// Equivalent at the 5 % level within a margin of so many percent, the smallest of those that
+    /// are stated. A difference may be shown as well, and is smaller than that.
+    Equivalent {
+        /// The margin.
+        percent: u32,
+    },
+    /// A difference is shown that may be larger than all margins.
+    Different,
+    /// Neither is shown.
+    Open {
+        /// The smallest true difference that as many pairs show with a probability of 80 %.
+        detectable_percent: f64,
+    },
+}
+
+/// Margins within which equivalence is stated, percent: what hardly anybody would change a system
+/// for, and what few would.
+pub const MARGINS_PERCENT: [u32; 2] = [5, 10];
 
 /// The effect behind paired `differences`, or `None` with fewer than [`PAIRS_MIN`] of them or
 /// values that are not finite.

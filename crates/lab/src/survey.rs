@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::metric::Metric;
 use crate::run::RunRecord;
-use crate::statistics::{Interval, paired_effect};
+use crate::statistics::{Interval, PairedEffect, paired_effect};
 use crate::totals::PublishedTotal;
 
 /// What a survey is, for its report.
@@ -149,6 +149,8 @@ pub struct Estimate {
     pub mean: f64,
     /// Its interval at 95 %; absent with too few rounds, where the estimate decides nothing.
     pub interval: Option<Interval>,
+    /// What the rounds say of it, of a ratio of its logarithm; absent with too few of them.
+    pub effect: Option<PairedEffect>,
 }
 
 /// What a claim came to.
@@ -337,10 +339,10 @@ impl SystemPair {
 }
 
 impl Estimate {
-    /// The estimate of so many times the figure.
+    /// The estimate of so many times the figure, of which the rounds say nothing by themselves.
     pub(crate) fn times(self, factor: f64) -> Self {
         let times = |Interval { low, high }| Interval { low: low * factor, high: high * factor };
-        Self { mean: self.mean * factor, interval: self.interval.map(times) }
+        Self { mean: self.mean * factor, interval: self.interval.map(times), effect: None }
     }
 
     /// The geometric mean of ratios of figures that stand with their rounds, each within a round.
@@ -358,11 +360,11 @@ impl Estimate {
         if let Some(effect) = paired_effect(values, seed) {
             let Interval { low, high } = effect.interval_95;
             let interval = Some(Interval { low: shown(low), high: shown(high) });
-            return Some(Self { mean: shown(effect.mean), interval });
+            return Some(Self { mean: shown(effect.mean), interval, effect: Some(effect) });
         }
         let count = u32::try_from(values.len()).ok().filter(|count| *count > 0)?;
         let mean = values.iter().sum::<f64>() / f64::from(count);
-        Some(Self { mean: shown(mean), interval: None })
+        Some(Self { mean: shown(mean), interval: None, effect: None })
     }
 }
 

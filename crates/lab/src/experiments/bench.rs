@@ -9,6 +9,7 @@ use super::rounds::Case;
 use crate::checks::{self, Check, Verdict};
 use crate::environment::Environment;
 use crate::error::Error;
+use crate::gathering::{Attention, Gathering, Subjects};
 use crate::generator::{self, Clients, Layout, Measured, Setup, slot_ms};
 use crate::ledger::{Audit, Detection, audit, self_test};
 use crate::metric::compare_all;
@@ -84,6 +85,15 @@ impl Path {
             Profiled { role: role.clone(), pid: *pid, admin: port.map(|(_, port)| *port) }
         });
         profiled.collect()
+    }
+
+    /// What there is to look at while a run goes on.
+    pub(super) fn subjects(&self) -> Subjects {
+        Subjects {
+            processes: self.processes.clone(),
+            metrics: self.admin_ports.clone(),
+            port: self.bootstrap.rsplit_once(':').and_then(|(_, port)| port.parse().ok()),
+        }
     }
 
     /// The same to a system that was started from its file, over connections as it says.
@@ -222,7 +232,7 @@ impl<'a> Bench<'a> {
         self.step(&format!("{case}: {}, {}", path.arm, pair + 1));
         let setup = self.setup(path, pair, workload);
         path.control.create_topics(&setup.topics(), workload.partitions)?;
-        let measured = self.offer(&setup, &mut || {})?;
+        let measured = self.produce_seen(path, &setup)?;
         let delivered = measured.delivered.as_ref().expect("the workload consumes");
         let audit = audit(&measured.sent, delivered);
         let held = held(path, &setup, &measured)?;
@@ -243,7 +253,7 @@ impl<'a> Bench<'a> {
         self.step(&format!("{produce_case}: {}, {}", path.arm, pair + 1));
         let mut setup = self.setup(path, pair, workload);
         path.control.create_topics(&setup.topics(), workload.partitions)?;
-        let produced = self.offer(&setup, &mut || {})?;
+        let produced = self.produce_seen(path, &setup)?;
         let (mut consumed, mut held) = (Audit::default(), 0);
         if let Some(delivered) = &produced.delivered {
             consumed = audit(&produced.sent, delivered);
@@ -273,7 +283,7 @@ impl<'a> Bench<'a> {
         self.step(&format!("{case}: {}, {}", path.arm, pair + 1));
         let mut setup = self.setup(path, pair, workload);
         path.control.create_topics(&setup.topics(), workload.partitions)?;
-        let mut produced = self.offer(&setup, &mut || {})?;
+        let mut produced = self.produce_seen(path, &setup)?;
         setup.workload = Workload { pace: Pace::ReadBack, warmup_ms: 0, ..workload.clone() };
         let read = generator::read_back(&setup, &produced.sent)?;
         produced.stored_bytes = read.stored_bytes;
@@ -451,6 +461,20 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
+    /// A run whose rate is what the system makes of it is looked at, so that the report can say
+    /// what held it. One at intended times is left alone: its latencies are what is asked. Of
+    /// workers elsewhere nothing is seen from here.
+    fn produce_seen(&mut self, path: &Path, setup: &Setup) -> Result<Measured, Error> {
+        let is_scheduled = matches!(setup.workload.pace, Pace::Scheduled { .. });
+        if is_scheduled || self.workers.is_some() {
+            return self.offer(setup, &mut || {});
+        }
+        let mut gathering = Gathering::of(path.subjects(), Attention::Light);
+        let mut measured = self.offer(setup, &mut || gathering.edge())?;
+        measured.evidence = Some(gathering.finish()?);
+        Ok(measured)
+    }
+
     /// The record of a run, which is not added.
     pub(super) fn run_record(
         &self,
@@ -486,7 +510,7 @@ impl<'a> Bench<'a> {
             requests: measured.requests_in_window,
             transactions: transactions(measured)?,
             skew: skew(workload, measured),
-            evidence: None,
+            evidence: measured.evidence.clone(),
             workers: measured.workers.clone(),
         })
     }

@@ -7,10 +7,16 @@ use crate::workload::Acks;
 /// What is left of a latency at least, as a share, when a part of it is taken away.
 const REST_MIN: f64 = 0.02;
 
+/// Share of what is left of a round trip that goes with its likeliest cause: nothing tells how it
+/// divides between that and what any request takes.
+const OF_REST: f64 = 0.5;
+
 /// A part of a latency.
 struct Part {
     cause: Cause,
     ms: f64,
+    /// The share of it that the change takes away.
+    taken: f64,
     words: String,
     change: Change,
 }
@@ -30,7 +36,7 @@ pub(super) fn findings(facts: &Facts<'_>) -> Vec<Finding> {
                 percent(share)
             ),
             change: part.change,
-            expected: (1.0 - share).max(REST_MIN),
+            expected: (1.0 - share * part.taken).max(REST_MIN),
         }
     });
     let mut found: Vec<Finding> = found.filter(|finding| finding.share >= SHARE_MIN).collect();
@@ -50,6 +56,7 @@ fn parts(facts: &Facts<'_>) -> Vec<Part> {
     let mut parts = vec![Part {
         cause: Cause::Linger,
         ms: (ms(service.p50_ns) - facts.round_trip_ms).clamp(0.0, linger_ms),
+        taken: 1.0,
         words: format!("records wait in batches that linger for {} ms", digits(linger_ms)),
         change: Change::NoLinger,
     }];
@@ -57,6 +64,7 @@ fn parts(facts: &Facts<'_>) -> Vec<Part> {
         parts.push(Part {
             cause: Cause::FetchWait,
             ms: ms(latency.end_to_end.summary.p50_ns.saturating_sub(response.p50_ns)),
+            taken: 1.0,
             words: "records that are acknowledged wait to be fetched".into(),
             change: Change::FetchAtOnce,
         });
@@ -65,6 +73,7 @@ fn parts(facts: &Facts<'_>) -> Vec<Part> {
     parts.push(Part {
         cause: Cause::Flush,
         ms: flush_ms,
+        taken: 1.0,
         words: "requests wait for a flush to the disk".into(),
         change: Change::NoFlush,
     });
@@ -73,6 +82,7 @@ fn parts(facts: &Facts<'_>) -> Vec<Part> {
         parts.push(Part {
             cause: Cause::Replication,
             ms: rest_ms,
+            taken: OF_REST,
             words: format!("requests wait for followers, of {} brokers", facts.brokers()),
             change: Change::LeaderAcks,
         });
@@ -81,6 +91,7 @@ fn parts(facts: &Facts<'_>) -> Vec<Part> {
         parts.push(Part {
             cause: Cause::Way,
             ms: rest_ms,
+            taken: OF_REST,
             words: "requests are on their way through what stands before the brokers".into(),
             change: Change::PastTheFront,
         });

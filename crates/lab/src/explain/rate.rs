@@ -42,9 +42,10 @@ pub(super) fn findings(facts: &Facts<'_>) -> Vec<Finding> {
     let mut findings = facts.outages(About::Rate);
     findings.extend(quota(facts));
     findings.extend(other_processes(facts));
+    // What collects garbage takes processors, and stops the threads that have them.
+    findings.extend(garbage_collection(facts));
     findings.extend(all_processors(facts));
     findings.extend(generator(facts));
-    findings.extend(garbage_collection(facts));
     findings.extend(thread(facts));
     findings.extend(windows(facts));
     findings
@@ -132,7 +133,8 @@ fn another_thread(facts: &Facts<'_>) -> f64 {
 fn generator(facts: &Facts<'_>) -> Option<Finding> {
     let (thread, share) = busiest(facts, facts.generator())?;
     let codec = facts.run.workload.tuning.compression;
-    let is_producer = thread.name.starts_with("lab-producer");
+    // Whatever has no name is not known to be another.
+    let is_producer = thread.name.is_empty() || thread.name.starts_with("lab-producer");
     let (cause, doing, change, expected) = match codec {
         Codec::None => {
             let expected = another_thread(facts);
@@ -144,8 +146,8 @@ fn generator(facts: &Facts<'_>) -> Option<Finding> {
         cause,
         share,
         says: format!(
-            "the producer's thread {}, which {doing}, was busy {} of the time",
-            thread.name,
+            "the producer's {}, which {doing}, was busy {} of the time",
+            named(thread),
             percent(share)
         ),
         change,
@@ -171,13 +173,21 @@ fn thread(facts: &Facts<'_>) -> Option<Finding> {
         cause: Cause::Thread,
         share,
         says: format!(
-            "the thread {} of the system was busy {} of the time",
-            thread.name,
+            "the {} of the system was busy {} of the time",
+            named(thread),
             percent(share)
         ),
         change: Change::DoubleProducers,
         expected: another_thread(facts),
     })
+}
+
+/// A thread by its name, if it is known.
+fn named(thread: &ThreadEvidence) -> String {
+    match thread.name.as_str() {
+        "" => "busiest thread".into(),
+        name => format!("thread {name}"),
+    }
 }
 
 fn busiest<'a>(

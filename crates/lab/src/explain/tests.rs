@@ -103,6 +103,18 @@ fn a_window_needs_no_evidence_of_processes() {
 }
 
 #[test]
+fn the_accounts_of_a_run_tell_of_a_busy_thread_that_nobody_looked_at() {
+    let mut run = RunRecord { evidence: None, ..waiting() };
+    run.processes[0].busiest_thread_ns = WINDOW_NS * 97 / 100;
+    let found = of(&run, About::Rate);
+    assert_eq!(found[0].cause, Cause::Thread);
+    assert_eq!(found[0].says, "the busiest thread of the system was busy 97 % of the time");
+    run.processes[0].busiest_thread_ns = 0;
+    run.processes[1].busiest_thread_ns = WINDOW_NS * 97 / 100;
+    assert_eq!(of(&run, About::Rate)[0].cause, Cause::Generator);
+}
+
+#[test]
 fn a_thread_that_is_busy_explains_the_window_before_it() {
     let mut run = waiting();
     broker(&mut run).threads[0] = thread("worker", 97, 0);
@@ -202,7 +214,10 @@ fn a_round_trip_is_made_of_flushes_followers_and_the_way() {
     assert!((found[0].share - 8.0 / 11.0).abs() < 0.01, "{found:?}");
     broker(&mut run).flushes = Some(Flushes::default());
     evidence(&mut run).processes.push(process("proxy", Vec::new()));
-    assert_eq!(causes(&run, About::Latency), [Cause::Way]);
+    let found = of(&run, About::Latency);
+    assert_eq!((found.len(), found[0].cause), (1, Cause::Way));
+    // 10 of 11 ms are left of the round trip, and half of them go with the front.
+    assert!((found[0].expected - (1.0 - 5.0 / 11.0)).abs() < 0.01, "{found:?}");
     evidence(&mut run).processes.push(process("broker", Vec::new()));
     assert_eq!(causes(&run, About::Latency), [Cause::Replication, Cause::Way]);
 }

@@ -68,26 +68,43 @@ pub(super) fn runnable() -> u64 {
     field(&stat, "procs_running").unwrap_or(0)
 }
 
-/// Bytes unread by those who serve a port.
+/// Bytes that wait for those who serve a port.
 pub(super) fn unread_bytes(port: u16) -> u64 {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| text(Path::new(path)));
     tables.iter().flatten().map(|table| parse_unread(table, port)).sum()
 }
 
 /// Lines of `/proc/net/tcp`: number, local address, remote address, state, `unsent:unread`, each
-/// number in hexadecimal digits. A listening socket (`0A`) counts connections there, no bytes. What
-/// is unsent is no evidence: it counts what is not acknowledged yet, and acknowledgements take
-/// their time.
+/// number in hexadecimal digits. A listening socket (`0A`) counts connections there, no bytes.
+///
+/// A receiver's buffer holds part of what waits for it, and the sender's the rest. What is unsent
+/// counts only where something is unread at the other end: elsewhere it is what is not acknowledged
+/// yet, and acknowledgements take their time.
 fn parse_unread(table: &str, port: u16) -> u64 {
     let suffix = format!(":{port:04X}");
-    let unread = |line: &str| {
-        let mut words = line.split_ascii_whitespace().skip(1);
-        let (local, state, queues) = (words.next()?, words.nth(1)?, words.next()?);
-        let (_, digits) = queues.split_once(':')?;
-        let is_served = state != "0A" && local.ends_with(&suffix);
-        is_served.then(|| u64::from_str_radix(digits, 16).unwrap_or(0))
+    let line = |line: &str| -> Option<Socket> {
+        let mut words = line.split_ascii_whitespace().skip(1).map(str::to_owned);
+        let (local, remote, state) = (words.next()?, words.next()?, words.next()?);
+        let queues = words.next().filter(|_| state != "0A")?;
+        let (unsent, unread) = queues.split_once(':')?;
+        let [unsent, unread] = [unsent, unread].map(|it| u64::from_str_radix(it, 16).unwrap_or(0));
+        Some(Socket { local, remote, unsent, unread })
     };
-    table.lines().skip(1).filter_map(unread).sum()
+    let sockets: Vec<Socket> = table.lines().skip(1).filter_map(line).collect();
+    let waiting = |served: &Socket| {
+        let is_other = |it: &&Socket| it.local == served.remote && it.remote == served.local;
+        served.unread + sockets.iter().find(is_other).map_or(0, |other| other.unsent)
+    };
+    let is_served = |it: &&Socket| it.local.ends_with(&suffix) && it.unread > 0;
+    sockets.iter().filter(is_served).map(waiting).sum()
+}
+
+/// A connection of one side.
+struct Socket {
+    local: String,
+    remote: String,
+    unsent: u64,
+    unread: u64,
 }
 
 /// The number after `name` on a line of its own.
@@ -124,7 +141,9 @@ mod tests {
             1: 0100007F:2384 0100007F:D432 01 00000007:00000010 00:00000000\n\
             2: 0100007F:D432 0100007F:2384 01 00000020:00000003 00:00000000\n\
             3: 0100007F:D433 0100007F:2385 01 00000040:00000003 00:00000000\n";
-        assert_eq!((parse_unread(table, 0x2384), parse_unread("", 1)), (0x10, 0));
+        // 0x10 unread on one side and 0x20 unsent on the other; nothing waits for 0x2385.
+        assert_eq!((parse_unread(table, 0x2384), parse_unread("", 1)), (0x30, 0));
+        assert_eq!(parse_unread(table, 0x2385), 0);
     }
 
     #[test]

@@ -32,6 +32,7 @@ pub(super) fn sentence(result: &RunResult) -> String {
     [format!("{}: {demand}", parts.join("; "))]
         .into_iter()
         .chain(laws)
+        .chain(super::held::sentences(result))
         .collect::<Vec<_>>()
         .join(" ")
 }

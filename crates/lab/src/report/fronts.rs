@@ -4,7 +4,7 @@
 use super::added;
 use super::figure::{bytes, estimate, number, thousands};
 use super::grid::Grid;
-use super::table::NONE;
+use super::table::{NONE, comparisons, shows};
 use crate::metric::{Metric, Unit, compare_one};
 use crate::punctuality::{
     cannot_keep_up, has_latencies, is_late, is_saturated, latencies_are_withheld,
@@ -15,6 +15,9 @@ use crate::workload::Pace;
 
 /// The arm whose processor time others are multiples of.
 const RELAY: &str = "relay";
+
+/// What tells throughput: of what is consumed, if anything is.
+const THROUGHPUT: [Metric; 2] = [Metric::ConsumeThroughput, Metric::ProduceThroughput];
 
 /// More columns are wider than a screen.
 const ARM_COLUMNS_MAX: usize = 8;
@@ -86,19 +89,29 @@ fn throughput(result: &RunResult) -> Grid {
     let rate = |case: &str, arm: &str| {
         let runs = runs_of(result, case, arm);
         let is_fixed = runs.iter().any(|run| matches!(run.workload.pace, Pace::Scheduled { .. }));
-        let metrics = [Metric::ConsumeThroughput, Metric::ProduceThroughput];
-        metrics.iter().find_map(|m| middle(&runs, *m)).filter(|_| !is_fixed)
+        THROUGHPUT.iter().find_map(|m| middle(&runs, *m)).filter(|_| !is_fixed)
+    };
+    let shown = |case: &str, arm: &str| {
+        let of = |metric: &Metric| {
+            comparisons(result, case, arm).find(|it| it.metric == *metric && it.effect.is_some())
+        };
+        Some(shows(&THROUGHPUT.iter().find_map(of)?.effect?.log_ratio))
     };
     by_case(
         result,
         &arms,
         "Throughput at full speed, MB/s",
-        "Medians over the runs; the share is that of the first arm.",
+        "Medians over the runs; the share is that of the first arm, and what the ratio of \
+         neighbouring runs shows: equal within 5 or 10 % where its 90 % interval lies there, open \
+         where neither that nor a difference is shown.",
         |case, arm| {
             let own = rate(case, arm)?;
             let words = number(own, Unit::MegabytesPerSecond);
             match rate(case, first).filter(|_| arm != first) {
-                Some(whole) => Some(format!("{words} ({:.0} %)", own / whole * 100.0)),
+                Some(whole) => {
+                    let shown = shown(case, arm).map_or(String::new(), |it| format!(", {it}"));
+                    Some(format!("{words} ({:.0} %{shown})", own / whole * 100.0))
+                }
                 None => Some(words),
             }
         },
@@ -232,7 +245,7 @@ mod tests {
         let [row] = grid(&grids, "Throughput").rows.as_slice() else { panic!("one case") };
         assert_eq!(row[0], "Produce at full speed");
         assert_eq!(row[1], "246");
-        assert!(row[2].ends_with("(80 %)"), "{row:?}");
+        assert!(row[2].ends_with("(80 %, differs)"), "{row:?}");
     }
 
     #[test]

@@ -269,7 +269,7 @@ fn table(result: &RunResult, case: &str, contrast: Contrast<'_>) -> String {
     let Contrast { baseline, arm } = contrast;
     let mut html = format!(
         "<div class=\"card table\"><table><tr><th>median of {}</th><th>{}</th><th>{}</th>\
-         <th>difference</th><th>95 % interval</th><th>ratio</th></tr>",
+         <th>difference</th><th>95 % interval</th><th>ratio</th><th>shows</th></tr>",
         runs_counted(result, case, contrast),
         escape(baseline),
         escape(arm),
@@ -282,13 +282,15 @@ fn table(result: &RunResult, case: &str, contrast: Contrast<'_>) -> String {
             _ => "",
         };
         html += &format!(
-            "<tr><td>{}</td><td>{}</td><td>{}</td><td{class}>{}</td><td>{}</td><td>{}</td></tr>",
+            "<tr><td>{}</td><td>{}</td><td>{}</td><td{class}>{}</td><td>{}</td><td>{}</td>\
+             <td>{}</td></tr>",
             escape(&row.figure),
             row.baseline,
             row.arm,
             row.difference,
             row.interval,
-            row.ratio
+            row.ratio,
+            row.shows
         );
     }
     html + "</table></div>"

@@ -46,13 +46,13 @@ fn append_case(lines: &mut Vec<String>, result: &RunResult, case: &str, contrast
     lines.push(String::new());
     let runs = runs_counted(result, case, contrast);
     lines.push(format!(
-        "| median of {runs} | {baseline} | {arm} | difference | 95 % interval | ratio |"
+        "| median of {runs} | {baseline} | {arm} | difference | 95 % interval | ratio | shows |"
     ));
-    lines.push("|---|---:|---:|---:|---:|---:|".into());
+    lines.push("|---|---:|---:|---:|---:|---:|---|".into());
     for row in comparisons(result, case, arm).map(Row::of) {
         lines.push(format!(
-            "| {} | {} | {} | {} | {} | {} |",
-            row.figure, row.baseline, row.arm, row.difference, row.interval, row.ratio
+            "| {} | {} | {} | {} | {} | {} | {} |",
+            row.figure, row.baseline, row.arm, row.difference, row.interval, row.ratio, row.shows
         ));
     }
 }

@@ -360,7 +360,7 @@ fn cases(finding: &Finding) -> Grid {
     };
     Grid::of(
         &format!("Cases, {}", finding.arm),
-        "Medians of the runs. Requests are the broker's count, batches the clients'.",
+        "Means of the runs. Requests are the broker's count, batches the clients'.",
         &[
             "case",
             "produce requests/s",

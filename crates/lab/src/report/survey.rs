@@ -13,8 +13,9 @@ mod totals;
 use super::answers::Answers;
 use super::figure::number;
 use super::grid::Grid;
+use super::held;
 use super::html::escape;
-use super::table::NONE;
+use super::table::{NONE, shows};
 use super::workers;
 use crate::checks::Verdict;
 use crate::metric::{Metric, Unit};
@@ -88,6 +89,7 @@ fn direct_answers(result: &RunResult, record: &SurveyRecord) -> Vec<String> {
 fn findings_beside(result: &RunResult, record: &SurveyRecord) -> Vec<String> {
     let mut found = totals::sentences(result, record);
     found.extend(proxies::sizing(result));
+    found.extend(held::sentences(result));
     found.extend(systems(result).iter().filter_map(|it| recommendation(result, it)));
     found
 }
@@ -281,6 +283,7 @@ fn matrix(result: &RunResult, system: &str) -> Grid {
             records_per_batch(result, case, system),
             figure(case, Metric::CompressionRatio),
             figure(case, Metric::BrokerCpu),
+            held::words(result, case, system).unwrap_or(NONE).into(),
         ]
     });
     Grid::of(
@@ -288,7 +291,7 @@ fn matrix(result: &RunResult, system: &str) -> Grid {
         "Medians over the rounds. Latency of a load with records outstanding is from sending to \
          acknowledgement, and says nothing of how long records wait that cannot be sent yet; at a \
          fixed rate it is from the intended time. Stored: bytes of values by bytes of stored \
-         batches.",
+         batches. Held by: what limited it, as far as its runs tell without a change of anything.",
         &[
             "load",
             "records/s",
@@ -299,6 +302,7 @@ fn matrix(result: &RunResult, system: &str) -> Grid {
             "records a batch",
             "stored, x",
             "broker CPU-ms/MB",
+            "held by",
         ],
         rows,
     )
@@ -320,14 +324,17 @@ fn one_at_a_time(result: &RunResult, record: &SurveyRecord, systems: &[&str]) ->
         let cells = systems.iter().flat_map(|system| {
             [Metric::ProduceRecords, Metric::ServiceP50, Metric::ServiceP99].map(|metric| {
                 let found = contrast.estimate(&result.runs, system, metric, result.seed);
-                ratio(found)
+                let shown = found.and_then(|it| it.effect).map(|it| format!(", {}", shows(&it)));
+                ratio(found) + &shown.unwrap_or_default()
             })
         });
         Some(std::iter::once(cell.name.clone()).chain(cells).collect())
     });
     Grid::of(
         "One setting at a time",
-        "Ratio to the load of the same round without the change: geometric mean and 95 % interval.",
+        "Ratio to the load of the same round without the change: geometric mean and 95 % interval. \
+         Equal within 5 or 10 %: the 90 % interval lies there. Open: neither that nor a difference \
+         is shown, and one of so many percent would be four times in five.",
         &columns,
         rows,
     )
@@ -505,7 +512,7 @@ fn figure(value: f64, claim: &Claim, contrast: &Contrast) -> String {
 }
 
 fn estimate(found: Option<Estimate>, claim: &Claim, contrast: &Contrast) -> String {
-    let Some(Estimate { mean, interval }) = found else { return NONE.into() };
+    let Some(Estimate { mean, interval, .. }) = found else { return NONE.into() };
     let unit = if claim.is_ratio(contrast) { Unit::Times } else { claim.figure.unit() };
     let mean = figure(mean, claim, contrast);
     interval.map_or_else(
@@ -515,7 +522,7 @@ fn estimate(found: Option<Estimate>, claim: &Claim, contrast: &Contrast) -> Stri
 }
 
 fn ratio(found: Option<Estimate>) -> String {
-    let Some(Estimate { mean, interval }) = found else { return NONE.into() };
+    let Some(Estimate { mean, interval, .. }) = found else { return NONE.into() };
     let mean = number(mean, Unit::Times);
     interval.map_or(mean.clone(), |it| {
         format!("{mean} [{}, {}]", number(it.low, Unit::Times), number(it.high, Unit::Times))

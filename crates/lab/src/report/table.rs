@@ -1,9 +1,10 @@
 //! The rows that all reports share.
 
-use super::figure::{number, percent, signed};
+use super::figure::{number, percent, plain, signed};
 use crate::metric::Comparison;
 use crate::punctuality::{has_latencies, is_scheduled};
 use crate::result::{RunRecord, RunResult};
+use crate::statistics::{Likeness, PairedEffect};
 use crate::workload::Pace;
 
 /// One figure of one case in words.
@@ -14,6 +15,8 @@ pub(super) struct Row {
     pub(super) difference: String,
     pub(super) interval: String,
     pub(super) ratio: String,
+    /// What the ratio shows, see [`shows`].
+    pub(super) shows: String,
     /// `worse`, `better` or `same`, for colours.
     pub(super) tendency: &'static str,
 }
@@ -32,6 +35,7 @@ impl Row {
             difference: NONE.into(),
             interval: NONE.into(),
             ratio: NONE.into(),
+            shows: NONE.into(),
             tendency: "same",
         };
         if let Some(effect) = &comparison.effect {
@@ -40,12 +44,25 @@ impl Row {
             row.interval =
                 format!("{} to {}", signed(interval.low, unit), signed(interval.high, unit));
             row.ratio = percent(effect.log_ratio.mean);
+            row.shows = shows(&effect.log_ratio);
             if effect.difference.is_different() {
                 let is_worse = (effect.difference.mean > 0.0) == unit.less_is_better();
                 row.tendency = if is_worse { "worse" } else { "better" };
             }
         }
         row
+    }
+}
+
+/// What the logarithm of a ratio shows, in a few words: that both sides are equivalent, that they
+/// differ, or what difference would have shown.
+pub(super) fn shows(log_ratio: &PairedEffect) -> String {
+    match log_ratio.likeness() {
+        Likeness::Equivalent { percent } => format!("equal within {percent} %"),
+        Likeness::Different => "differs".into(),
+        Likeness::Open { detectable_percent } => {
+            format!("open, {} % would show", plain(detectable_percent))
+        }
     }
 }
 

@@ -58,16 +58,22 @@ fn append_table(text: &mut String, baseline: &str, arm: &str, rows: &[Row]) {
     append(
         text,
         format_args!(
-            "  {:<28} {baseline:>12} {arm:>12} {:>12}   {:<20} {:>9}\n",
-            "median over runs", "difference", "95 % interval", "ratio"
+            "  {:<28} {baseline:>12} {arm:>12} {:>12}   {:<20} {:>9}   {}\n",
+            "median over runs", "difference", "95 % interval", "ratio", "shows"
         ),
     );
     for row in rows {
         append(
             text,
             format_args!(
-                "  {:<28} {:>12} {:>12} {:>12}   {:<20} {:>9}\n",
-                row.figure, row.baseline, row.arm, row.difference, row.interval, row.ratio
+                "  {:<28} {:>12} {:>12} {:>12}   {:<20} {:>9}   {}\n",
+                row.figure,
+                row.baseline,
+                row.arm,
+                row.difference,
+                row.interval,
+                row.ratio,
+                row.shows
             ),
         );
     }

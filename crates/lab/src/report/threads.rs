@@ -313,7 +313,7 @@ fn of_figure(claim: &ThreadsClaim, value: f64) -> String {
 }
 
 /// A mean with its interval, where there is one.
-fn interval(Estimate { mean, interval }: Estimate) -> String {
+fn interval(Estimate { mean, interval, .. }: Estimate) -> String {
     match interval {
         Some(it) => format!("{} [{}, {}]", plain(mean), plain(it.low), plain(it.high)),
         None => plain(mean),

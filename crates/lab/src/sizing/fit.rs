@@ -81,7 +81,7 @@ pub struct HeldOut {
     pub case: String,
     /// Mean counts of its runs.
     pub rates: Rates,
-    /// Cores that it took, median of its runs.
+    /// Cores that it took, mean of its runs, which is what the model is fitted to.
     pub measured: f64,
     /// What the model says without it.
     pub predicted: f64,
@@ -198,7 +198,7 @@ const TARGET_SCALE: f64 = 1e9;
 struct Case {
     name: String,
     is_loaded: bool,
-    /// Median of the runs.
+    /// Mean of the runs.
     cores: f64,
     rates: Rates,
     /// Each run by itself, in relation to the processor time of the case.
@@ -220,9 +220,8 @@ impl Case {
     }
 
     fn of(name: &str, observations: &[&Observation]) -> Self {
-        let cores: Vec<f64> = observations.iter().map(|run| run.cores()).collect();
-        let cores = median(&cores);
         let share = 1.0 / count(observations.len());
+        let cores = observations.iter().map(|run| run.cores() * share).sum::<f64>();
         let mut rates = [0.0; TERMS];
         for run in observations {
             for (sum, rate) in rates.iter_mut().zip(run.rates().0) {

@@ -158,3 +158,18 @@ fn a_planted_twentieth_is_found_four_times_in_five() {
     let found = found.count();
     assert!(found >= 320, "{found} of 400");
 }
+
+#[test]
+fn a_ratio_is_equivalent_different_or_open() {
+    let likeness = |ratios: [f64; 4]| {
+        let logs = ratios.map(f64::ln);
+        paired_effect(&logs, 1).unwrap().likeness()
+    };
+    assert_eq!(likeness([1.01, 0.99, 1.0, 1.005]), Likeness::Equivalent { percent: 5 });
+    // Shown to be larger by a fiftieth, and by no more than a twentieth.
+    assert_eq!(likeness([1.021, 1.02, 1.019, 1.02]), Likeness::Equivalent { percent: 5 });
+    assert_eq!(likeness([1.05, 1.06, 1.055, 1.06]), Likeness::Equivalent { percent: 10 });
+    assert_eq!(likeness([1.3, 1.31, 1.29, 1.3]), Likeness::Different);
+    let Likeness::Open { detectable_percent } = likeness([0.7, 1.5, 1.2, 0.9]) else { panic!() };
+    assert!(detectable_percent > 50.0, "{detectable_percent}");
+}

@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::experiments::bench::{Bench, Named, Path};
 use crate::experiments::hogs::hogs;
 use crate::explain::{self, About, Change, Explanation, Finding, Outcome, Trial};
-use crate::gathering::{Gathering, Subjects};
+use crate::gathering::{Attention, Gathering};
 use crate::generator::{self, Setup};
 use crate::ledger::{Audit, audit};
 use crate::run::RunRecord;
@@ -20,6 +20,10 @@ use crate::workload::{BUFFER_BYTES_USUAL, Pace, Workload};
 
 /// Findings that are tested at most: what none of them explains needs a person.
 const FINDINGS_MAX: usize = 5;
+
+/// Runs at most before those of a system that was started for a change: what a JVM compiles, it has
+/// compiled by then.
+const WARM_UPS_MAX: usize = 4;
 
 /// How many times what fills its window a producer keeps.
 const WINDOWS_KEPT: usize = 4;
@@ -153,6 +157,9 @@ impl<'a, 'b> Investigation<'a, 'b> {
         }
         self.changes.push(change.words());
         let changed = Changed { change, other: other.as_ref(), is_direct };
+        if other.is_some() {
+            self.warm_up(&changed, &workload)?;
+        }
         let mut pairs = Vec::new();
         for pair in 0..subject.pairs {
             let number = u32::try_from(self.changes.len()).unwrap_or(0) * 100 + pair;
@@ -180,6 +187,17 @@ impl<'a, 'b> Investigation<'a, 'b> {
         Ok(Trial::of(finding, pairs))
     }
 
+    /// As many runs of a system that was just started as the first system had. None is a pair's.
+    fn warm_up(&mut self, changed: &Changed<'_>, workload: &Workload) -> Result<(), Error> {
+        let had = self.runs.iter().filter(|run| run.arm == self.subject.name).count();
+        let kept = self.runs.len();
+        for _ in 0..(1 + had).min(WARM_UPS_MAX) {
+            self.run(Some(changed), workload, 0)?;
+        }
+        self.runs.truncate(kept);
+        Ok(())
+    }
+
     /// One run, whose records are read back where they are kept.
     fn run(
         &mut self,
@@ -203,11 +221,11 @@ impl<'a, 'b> Investigation<'a, 'b> {
         let meanwhile = changed.map_or(Ok(Meanwhile::Nothing), |it| {
             Meanwhile::begin(it.change, running, self.subject)
         })?;
-        let mut gathering = Gathering::of(running.subjects(path)?);
+        let mut gathering = Gathering::of(path.subjects(), Attention::Close);
         let mut measured = generator::produce_watched(&setup, &mut || gathering.edge())?;
         meanwhile.end()?;
         drop(interfering);
-        let evidence = gathering.finish()?;
+        measured.evidence = Some(gathering.finish()?);
         let (mut audited, mut held) = (Audit::default(), 0);
         if keeps {
             (audited, measured.stored_bytes) = read_back(&setup, &measured)?;
@@ -217,7 +235,6 @@ impl<'a, 'b> Investigation<'a, 'b> {
         let named = Named { case: CASE, path, pair };
         let mut run = self.bench.run_record(named, workload, &measured, audited, held)?;
         run.arm = arm.to_string();
-        run.evidence = Some(evidence);
         self.runs.push(run.clone());
         Ok(run)
     }
@@ -266,7 +283,8 @@ impl Running {
         path.clients.bootstrap_only |= file.bootstrap_only;
         let past = |address: &str| {
             let direct = Path::to(&subject.name, address.to_string(), system.accounted())?;
-            Ok::<_, Error>(Path { clients: path.clients.clone(), ..direct })
+            let (clients, admin_ports) = (path.clients.clone(), path.admin_ports.clone());
+            Ok::<_, Error>(Path { clients, admin_ports, ..direct })
         };
         let direct: Option<Path> = system.direct().map(past).transpose()?;
         let limits = subject.interference.map(|it| it.limit(&system)).transpose()?;
@@ -281,17 +299,6 @@ impl Running {
     fn interfere(&self, subject: &Subject) -> Result<Option<Interfering>, Error> {
         let begin = |it: Interference| it.begin(&self.system, &subject.directory);
         subject.interference.map(begin).transpose()
-    }
-
-    /// What there is to look at.
-    fn subjects(&self, path: &Path) -> Result<Subjects, Error> {
-        let port = path.bootstrap.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
-        let no_port = || Error::Plan(format!("{}: an address without a port", path.bootstrap));
-        Ok(Subjects {
-            processes: path.processes.clone(),
-            metrics: self.system.admin_ports(),
-            port: port.ok_or_else(no_port)?,
-        })
     }
 
     /// Control groups with a limit around its processes that can be changed, with their limits.

@@ -5,7 +5,7 @@ use super::{Findings, Plan};
 use crate::error::Error;
 use crate::experiments::bench::Bench;
 use crate::experiments::explain::{Extent, Investigation, Planted, Subject};
-use crate::explain::{Explanation, Outcome};
+use crate::explain::{Explanation, Outcome, Trial};
 use crate::ledger::Audit;
 use crate::result::Arm;
 use crate::self_test::{Cell, Table};
@@ -42,7 +42,7 @@ pub(super) fn run(
     bench: &mut Bench<'_>,
     findings: &mut Findings,
 ) -> Result<(), Error> {
-    let mut rows = Vec::new();
+    let (mut rows, mut others) = (Vec::new(), Vec::new());
     let (mut right, mut tried) = (0, 0);
     let directory = plan.work_directory.join("plant");
     for planted in &plan.bottlenecks.plants {
@@ -57,6 +57,7 @@ pub(super) fn run(
         tried += usize::from(matches!(found, Found::Explained(_)));
         right += usize::from(is_right(planted, &found));
         rows.push(row(planted, &found));
+        others.extend(not_confirmed(planted, &found));
     }
     let all = plan.bottlenecks.plants.len();
     let demanded = (all * RIGHT_PERCENT_MIN).div_ceil(100);
@@ -71,20 +72,18 @@ pub(super) fn run(
     );
     findings.record.tables.push(Table {
         title: "What was planted and what was said".into(),
-        about: "Right is what names the planted cause and was confirmed by its change.".into(),
-        columns: [
-            "plant",
-            "cause",
-            "said",
-            "evidence",
-            "change",
-            "expected, x",
-            "found, x",
-            "right",
-        ]
-        .map(String::from)
-        .to_vec(),
+        about:
+            "Right is what names the planted cause and was confirmed by its change, which moved \
+                the figure at least half of the way to what was expected, as a logarithm."
+                .into(),
+        columns: columns(&["plant", "cause", "said"], &["right"]),
         rows,
+    });
+    findings.record.tables.push(Table {
+        title: "What else was tried".into(),
+        about: "Findings that came before what was said, or instead of it, in their order.".into(),
+        columns: columns(&["plant", "finding", "outcome"], &[]),
+        rows: others,
     });
     Ok(())
 }
@@ -125,41 +124,52 @@ fn is_right(planted: &Planted, found: &Found) -> bool {
     explanation.confirmed().is_some_and(|trial| trial.finding.cause == planted.cause)
 }
 
+/// What a table tells of a trial.
+const OF_TRIAL: [&str; 5] = ["evidence", "change", "expected, x", "found, x", "of the way, %"];
+
+fn columns(first: &[&str], last: &[&str]) -> Vec<String> {
+    [first, &OF_TRIAL, last].concat().into_iter().map(String::from).collect()
+}
+
 fn row(planted: &Planted, found: &Found) -> Vec<Cell> {
-    let head = [Cell::from(planted.name.as_str()), planted.cause.words().into()];
-    let nothing = |words: &str| {
-        let mut cells = vec![Cell::from(words)];
-        cells.extend(["", "", "", ""].map(Cell::from));
-        cells
+    let (said, trial) = match found {
+        Found::NotRun(reason) => (format!("not run: {reason}"), None),
+        Found::Explained(explanation) => match explanation.confirmed() {
+            Some(trial) => (trial.finding.cause.words().into(), Some(trial)),
+            None => ("nothing was confirmed".into(), None),
+        },
     };
-    let mut cells = match found {
-        Found::NotRun(reason) => nothing(&format!("not run: {reason}")),
-        Found::Explained(explanation) => {
-            let trial = explanation.confirmed().or_else(|| explanation.trials.first());
-            match trial {
-                None => nothing("nothing"),
-                Some(trial) => {
-                    let said = trial.finding.cause.words();
-                    let (said, moved) = match &trial.outcome {
-                        Outcome::Confirmed(by) => (said.to_string(), (*by).into()),
-                        Outcome::Rejected(by) => (format!("{said}, rejected"), (*by).into()),
-                        Outcome::Untested(reason) => {
-                            (format!("{said}, not tested: {reason}"), Cell::from(""))
-                        }
-                    };
-                    vec![
-                        said.into(),
-                        trial.finding.says.clone().into(),
-                        trial.finding.change.words().into(),
-                        trial.finding.expected.into(),
-                        moved,
-                    ]
-                }
-            }
-        }
-    };
-    let right = if is_right(planted, found) { "yes" } else { "no" };
-    cells.splice(0..0, head);
-    cells.push(right.into());
+    let mut cells = vec![planted.name.as_str().into(), planted.cause.words().into(), said.into()];
+    cells.extend(of_trial(trial));
+    cells.push(if is_right(planted, found) { "yes" } else { "no" }.into());
     cells
+}
+
+/// Rows of the findings that were not confirmed.
+fn not_confirmed(planted: &Planted, found: &Found) -> Vec<Vec<Cell>> {
+    let Found::Explained(explanation) = found else { return Vec::new() };
+    let row = |trial: &Trial| {
+        let outcome = match &trial.outcome {
+            Outcome::Confirmed(_) => return None,
+            Outcome::Rejected(_) => "rejected".to_string(),
+            Outcome::Untested(reason) => format!("not tested: {reason}"),
+        };
+        let cause = trial.finding.cause.words();
+        let mut cells = vec![planted.name.as_str().into(), cause.into(), outcome.into()];
+        cells.extend(of_trial(Some(trial)));
+        Some(cells)
+    };
+    explanation.trials.iter().filter_map(row).collect()
+}
+
+fn of_trial(trial: Option<&Trial>) -> [Cell; OF_TRIAL.len()] {
+    let Some(Trial { finding, outcome, .. }) = trial else { return OF_TRIAL.map(|_| "".into()) };
+    let (found, way) = match outcome {
+        Outcome::Confirmed(by) | Outcome::Rejected(by) => {
+            ((*by).into(), (100.0 * finding.way(*by)).into())
+        }
+        Outcome::Untested(_) => ("".into(), "".into()),
+    };
+    let change = finding.change.words().into();
+    [finding.says.clone().into(), change, finding.expected.into(), found, way]
 }

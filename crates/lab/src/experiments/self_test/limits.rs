@@ -6,12 +6,13 @@ use std::time::Duration;
 use super::target::{self, Target};
 use super::{Findings, Plan, shape};
 use crate::checks;
+use crate::cpu::generator_among;
 use crate::error::Error;
 use crate::experiments::bench::{Bench, Named};
+use crate::experiments::ceiling;
 use crate::experiments::hogs::hogs;
 use crate::ledger::Audit;
 use crate::result::Arm;
-use crate::schedule::Arrivals;
 use crate::self_test::{Cell, Table};
 use crate::statistics::float;
 use crate::workload::{Pace, Workload};
@@ -22,11 +23,18 @@ const RUNS: u32 = 20;
 /// Processes that do nothing but take the processor, for each that the machine has.
 const HOGS_PER_PROCESSOR: usize = 6;
 
+/// How many times what a thread makes of a processor of its own is asked of it.
+const BEYOND: std::ops::Range<f64> = 1.3..2.6;
+
+/// Share of what a thread makes that it is asked for while others take the processors.
+const WITHIN: std::ops::Range<f64> = 0.05..0.1;
+
 const WARMUP_MS: u64 = 500;
 const WINDOW_MS: u64 = 2_000;
 
 pub(super) fn steps(_plan: &Plan) -> u32 {
-    2 * RUNS
+    // Each limit has a run at full speed, too.
+    3 + 2 * RUNS
 }
 
 pub(super) fn arms(_plan: &Plan) -> Vec<Arm> {
@@ -38,7 +46,7 @@ pub(super) fn arms(_plan: &Plan) -> Vec<Arm> {
 enum Limit {
     /// The rate is beyond what a thread can make.
     Rate,
-    /// Each record is a request, at a rate beyond what a thread can send.
+    /// Each record is a batch of its own, at a rate beyond what a thread can send.
     Requests,
     /// Other processes take most of the processors from it.
     Processors,
@@ -55,21 +63,50 @@ impl Limit {
         }
     }
 
-    fn workload(self, random: &mut fastrand::Rng) -> Workload {
+    fn shape(self) -> Workload {
         match self {
-            Self::Rate => at_rate(random.u64(8_000_000..16_000_000), shape(100, 128 * 1024)),
-            Self::Requests => {
-                let single = Workload { batch_bytes: 100, linger_us: 0, ..shape(100, 100) };
-                at_rate(random.u64(800_000..1_600_000), single)
-            }
-            Self::Processors => at_rate(random.u64(500_000..900_000), shape(100, 128 * 1024)),
+            Self::Rate | Self::Processors => shape(100, 128 * 1024),
+            Self::Requests => Workload { linger_us: 0, ..shape(100, 100) },
         }
+    }
+
+    /// The shape at a rate by what a thread makes of it, records per second of its own processor
+    /// time.
+    fn workload(self, makes: f64, random: &mut fastrand::Rng) -> Workload {
+        let share = match self {
+            Self::Rate | Self::Requests => BEYOND,
+            Self::Processors => WITHIN,
+        };
+        let times = share.start + (share.end - share.start) * random.f64();
+        at_rate(makes * times, self.shape())
     }
 }
 
-fn at_rate(per_second: u64, workload: Workload) -> Workload {
-    let pace = Pace::Scheduled { per_second, arrivals: Arrivals::Constant };
-    Workload { pace, warmup_ms: WARMUP_MS, window_ms: WINDOW_MS, linger_us: 1_000, ..workload }
+/// What the generator's busiest thread makes of a processor of its own: records at full speed by
+/// the processor time that it took for them.
+fn makes(
+    limit: Limit,
+    sink: &Target,
+    bench: &mut Bench<'_>,
+    findings: &mut Findings,
+) -> Result<f64, Error> {
+    bench.step(&format!("Full speed: {}", limit.words()));
+    let workload = timed(limit.shape());
+    let measured = sink.run(bench, findings, &workload, &mut || ())?;
+    let generator = generator_among(&measured.processes);
+    let busy_ns = generator.map_or(0, |usage| usage.busiest_thread_ns);
+    if busy_ns == 0 || measured.produced_records == 0 {
+        return Err(Error::Plan("the generator made nothing at full speed".into()));
+    }
+    Ok(float(measured.produced_records) / (float(busy_ns) / 1e9))
+}
+
+fn timed(workload: Workload) -> Workload {
+    Workload { warmup_ms: WARMUP_MS, window_ms: WINDOW_MS, ..workload }
+}
+
+fn at_rate(per_second: f64, shape: Workload) -> Workload {
+    ceiling::at_rate(&Workload { linger_us: 1_000, ..timed(shape) }, per_second)
 }
 
 pub(super) fn run(
@@ -81,12 +118,16 @@ pub(super) fn run(
     let broker = Target::broker(plan)?;
     let processors = thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let mut random = fastrand::Rng::with_seed(plan.seed);
+    let mut limits = Vec::new();
+    for limit in Limit::ALL {
+        limits.push((limit, makes(limit, &sink, bench, findings)?));
+    }
     let mut rows = Vec::new();
     let mut refused = [0, 0];
-    for (number, limit) in (0..RUNS).zip(Limit::ALL.into_iter().cycle()) {
+    for (number, (limit, makes)) in (0..RUNS).zip(limits.into_iter().cycle()) {
         let target = if number.is_multiple_of(2) { &sink } else { &broker };
         bench.step(&format!("Limited run {}: {}", number + 1, limit.words()));
-        let workload = limit.workload(&mut random);
+        let workload = limit.workload(makes, &mut random);
         let hogs = match limit {
             Limit::Processors => hogs(processors * HOGS_PER_PROCESSOR, &plan.work_directory)?,
             Limit::Rate | Limit::Requests => Vec::new(),
@@ -100,7 +141,7 @@ pub(super) fn run(
         let target = if number.is_multiple_of(2) { &sink } else { &broker };
         bench.step(&format!("Good run {}", number + 1));
         let shape = shape(random.usize(100..4_096), 16 * 1024);
-        let workload = at_rate(random.u64(1_000..20_000), shape);
+        let workload = at_rate(1_000.0 + 19_000.0 * random.f64(), shape);
         let reasons = reasons(target, bench, findings, &workload)?;
         refused[1] += u32::from(!reasons.is_empty());
         rows.push(row("none: a moderate rate", target, &workload, &reasons));
@@ -118,7 +159,9 @@ pub(super) fn run(
         title: "Runs and what the checks made of them".into(),
         about:
             "The same checks that every experiment makes of its runs at a fixed rate. A run that \
-                they refuse is made once more, and the second one counts."
+                they refuse is made once more, and the second one counts. Rates that no thread \
+                makes are 1.3 to 2.6 times the records per second of processor time of the \
+                busiest thread at full speed against the sink."
                 .into(),
         columns: ["limit", "target", "records/s", "record, B", "refused because of"]
             .map(String::from)

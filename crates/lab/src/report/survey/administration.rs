@@ -108,7 +108,7 @@ fn measured<'a>(record: &AdministrationRecord, pairs: &'a [SystemPair]) -> Vec<&
 }
 
 fn words(found: Option<Estimate>, unit: &str) -> String {
-    let Some(Estimate { mean, interval }) = found else { return NONE.into() };
+    let Some(Estimate { mean, interval, .. }) = found else { return NONE.into() };
     interval.map_or_else(
         || format!("{} {unit} (too few rounds)", plain(mean)),
         |it| format!("{} {unit} [{}, {}]", plain(mean), plain(it.low), plain(it.high)),

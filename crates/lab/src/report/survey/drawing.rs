@@ -195,7 +195,7 @@ impl Row {
     }
 
     fn of(label: String, found: Option<Estimate>, is_isolated: bool) -> Option<Self> {
-        let Estimate { mean, interval } = found?;
+        let Estimate { mean, interval, .. } = found?;
         let mark = if is_isolated { Mark::Full } else { Mark::Hollow };
         Some(Self { label, at: Some(mean), interval, mark })
     }
