@@ -23,7 +23,8 @@ use crate::ClusterOptions;
 struct Broker {
     node: i32,
     ports: [u16; 2],
-    /// Questions for metadata; the first answer names the broker that was the controller before.
+    /// Questions for metadata; the first answer knows only the broker that was the controller
+    /// before.
     asked: Rc<Cell<u32>>,
     /// How often each broker was asked to create a topic.
     created: Rc<[Cell<u32>; 2]>,
@@ -53,9 +54,10 @@ impl Broker {
             port: port.into(),
             ..Default::default()
         };
+        let (known, controller_id) = if self.asked.get() == 1 { (1, 1) } else { (2, 2) };
         MetadataResponse {
-            brokers: (1..).zip(self.ports).map(broker).collect(),
-            controller_id: if self.asked.get() == 1 { 1 } else { 2 },
+            brokers: (1..).zip(self.ports).take(known).map(broker).collect(),
+            controller_id,
             ..Default::default()
         }
     }
