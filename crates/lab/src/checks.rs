@@ -127,6 +127,9 @@ enum Saturation {
     Refused,
     /// They are a finding, and no latency of theirs is a figure.
     Told,
+    /// They are looked for: rates rise until the machine is full, and from then on the generator
+    /// may be late beside any arm, and busy itself.
+    LookedFor,
 }
 
 /// What is demanded of all runs, and of those at a fixed rate.
@@ -156,17 +159,18 @@ fn demands(
                 checks.push(schedule_is_kept(&firsts));
                 checks.push(latencies_are_known(&others));
             }
+            Saturation::LookedFor => checks.push(latencies_are_known(&claimed)),
         }
         checks.push(late_runs_are_told(&kept));
         checks.push(late_runs_cost_alike(&kept));
         checks.push(few_are_set_aside(scheduled.len(), set_aside.len()));
         checks.push(operations_are_answered(&kept));
         checks.push(nothing_is_shed(&kept));
-        checks.push(generator_has_room(
-            &scheduled,
-            "generator thread at a fixed rate",
-            Weight::Validity,
-        ));
+        let weight = match saturation {
+            Saturation::Refused | Saturation::Told => Weight::Validity,
+            Saturation::LookedFor => Weight::Note,
+        };
+        checks.push(generator_has_room(&scheduled, "generator thread at a fixed rate", weight));
     }
     if !unpaced.is_empty() {
         checks.push(generator_has_room(
@@ -221,6 +225,20 @@ pub fn of_arms(
     self_test: &Detection,
 ) -> Vec<Check> {
     let mut checks = demands(runs, Saturation::Told, set_aside, audit, self_test);
+    checks.push(arms_keep_up(runs));
+    checks
+}
+
+/// As [`of_arms`], for an experiment whose rates rise as far as arms can follow: latencies are
+/// demanded of none of them, and a load that has none is told without.
+#[must_use]
+pub fn of_curves(
+    runs: &[RunRecord],
+    set_aside: &[RunRecord],
+    audit: &Audit,
+    self_test: &Detection,
+) -> Vec<Check> {
+    let mut checks = demands(runs, Saturation::LookedFor, set_aside, audit, self_test);
     checks.push(arms_keep_up(runs));
     checks
 }

@@ -11,6 +11,7 @@ mod connecting;
 mod control;
 pub mod cores;
 pub mod explain;
+pub mod faults;
 pub mod file;
 pub mod fronts;
 mod hogs;
@@ -22,6 +23,7 @@ mod rounds;
 mod running;
 pub mod self_test;
 pub mod side_by_side;
+pub mod soak;
 pub mod storage;
 pub mod survey;
 pub mod threads;
@@ -31,11 +33,17 @@ use std::path::Path;
 use crate::error::Error;
 use crate::report;
 use crate::result::RunResult;
+use crate::sittings::Sittings;
 
 /// Hears how far an experiment is.
 pub trait Progress {
     /// Step `done` of `total` begins; `what` says what it does.
     fn step(&mut self, done: u32, total: u32, what: &str);
+
+    /// The files of an experiment that may be interrupted and go on, where it has such.
+    fn sittings(&mut self) -> Option<&mut Sittings> {
+        None
+    }
 }
 
 /// Hears nothing.

@@ -24,9 +24,12 @@
 //! - [`littles_law`]: how many partitions a rate takes; [`administration`]: what it takes a cluster
 //!   to make and move them.
 //! - [`threads`]: consumers of several topics on several threads.
-//! - [`survey`], [`totals`]: the same loads on several systems, what published claims come to
-//!   there, and totals as others compute them.
+//! - [`survey`], [`totals`], [`asks`]: the same loads on several systems, what published claims
+//!   come to there, totals as others compute them, and what operators ask of them.
+//! - [`soak`]: what systems hold in the course of hours.
+//! - [`faults`]: what struck systems under load, and what became of their records and clients.
 //! - [`imported`], [`omb`]: outputs of other tools, and results as the OpenMessaging Benchmark has.
+//! - [`sittings`]: what an experiment that was interrupted has finished.
 //! - [`profile`]: where processes spend their time, as files beside a result.
 //! - [`run`], [`partitions`], [`result`], [`report`]: one JSON document, and everything that is
 //!   made from it alone.
@@ -42,6 +45,7 @@
 //! - Nothing here prints or reads arguments and the environment.
 
 pub mod administration;
+pub mod asks;
 pub mod bare_disk;
 pub mod ceiling;
 pub mod checks;
@@ -54,6 +58,7 @@ mod error;
 pub mod evidence;
 pub mod experiments;
 pub mod explain;
+pub mod faults;
 mod faulty_relay;
 pub mod figures;
 mod gathering;
@@ -79,7 +84,9 @@ pub mod run;
 pub mod schedule;
 pub mod self_test;
 pub mod shape;
+pub mod sittings;
 pub mod sizing;
+pub mod soak;
 pub mod stall;
 pub mod statistics;
 pub mod survey;

@@ -186,7 +186,7 @@ pub(crate) fn sha256(bytes: &[u8]) -> String {
 }
 
 /// The hash of a file.
-fn sha256_of(path: &Path) -> Result<String, Error> {
+pub(crate) fn sha256_of(path: &Path) -> Result<String, Error> {
     let reading = || Error::machine(format!("reading {}", path.display()));
     let mut file = fs::File::open(path).map_err(reading())?;
     let (mut context, mut block) = (Context::new(&SHA256), vec![0; HASH_BLOCK_BYTES]);

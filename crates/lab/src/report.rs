@@ -4,10 +4,12 @@
 
 mod added;
 mod answers;
+mod asks;
 mod ceiling;
 mod chart;
 mod compared;
 mod explain;
+mod faults;
 mod figure;
 mod fronts;
 mod grid;
@@ -24,6 +26,7 @@ mod self_test;
 mod sentence;
 mod shapes;
 mod sizing;
+mod soak;
 mod survey;
 mod table;
 mod text;
@@ -39,10 +42,19 @@ fn grids(result: &RunResult) -> Vec<Grid> {
     match &result.experiment {
         Experiment::Survey(record) => survey::grids(result, record),
         Experiment::Threads(record) => threads::grids(result, record),
+        Experiment::Soak(record) => soak::grids(result, record),
+        Experiment::Faults(record) => faults::grids(result, record),
         Experiment::Imported(_) => imported::grids(result),
         Experiment::Explain(_) => explain::grids(result),
         _ => fronts::grids(result),
     }
+}
+
+/// Whether tables of its own say all of it, so that those of one load after the other, two arms at
+/// a time, would only say the same at greater length.
+fn is_told_by_tables(result: &RunResult) -> bool {
+    let by_files = result.survey().is_some() || result.threads().is_some();
+    by_files || result.faults().is_some() || result.soak().is_some()
 }
 
 #[cfg(test)]

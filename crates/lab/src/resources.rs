@@ -53,6 +53,21 @@ impl Resources {
         })
     }
 
+    /// With that of another process.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        let either = self.cache_bytes.is_some() || other.cache_bytes.is_some();
+        let cache = self.cache_bytes.unwrap_or(0) + other.cache_bytes.unwrap_or(0);
+        Self {
+            resident_bytes: self.resident_bytes + other.resident_bytes,
+            anonymous_bytes: self.anonymous_bytes + other.anonymous_bytes,
+            cache_bytes: either.then_some(cache),
+            descriptors: self.descriptors + other.descriptors,
+            maps: self.maps + other.maps,
+            threads: self.threads + other.threads,
+        }
+    }
+
     /// Resident memory without what it keeps for readers.
     #[must_use]
     pub fn less_cache_bytes(&self) -> u64 {

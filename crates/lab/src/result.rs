@@ -11,6 +11,7 @@ use crate::checks::{Check, Verdict};
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::explain::Explanation;
+use crate::faults::FaultsRecord;
 use crate::imported::ImportedRecord;
 use crate::ledger::Audit;
 use crate::littles_law::LawRecord;
@@ -20,6 +21,7 @@ use crate::profile::ProfilesRecord;
 use crate::resources::Resources;
 use crate::self_test::{SelfTest, SelfTestRecord};
 use crate::sizing::SizingRecord;
+use crate::soak::SoakRecord;
 use crate::survey::{Setting, SurveyRecord};
 use crate::threads::ThreadsRecord;
 
@@ -115,6 +117,10 @@ pub enum Experiment {
     File(Question),
     /// What does another topic cost consumers, and what do threads give?
     Threads(ThreadsRecord),
+    /// What becomes of records and clients when something breaks?
+    Faults(FaultsRecord),
+    /// Does anything grow in the course of hours?
+    Soak(SoakRecord),
     /// How do loads that differ in one setting compare, and do published claims hold?
     Survey(SurveyRecord),
     /// What do the outputs of other tools say?
@@ -216,6 +222,24 @@ impl RunResult {
     pub fn imported(&self) -> Option<&ImportedRecord> {
         match &self.experiment {
             Experiment::Imported(record) => Some(record),
+            _ => None,
+        }
+    }
+
+    /// What struck systems, if that was asked.
+    #[must_use]
+    pub fn faults(&self) -> Option<&FaultsRecord> {
+        match &self.experiment {
+            Experiment::Faults(record) => Some(record),
+            _ => None,
+        }
+    }
+
+    /// What systems held in the course of hours, if that was asked.
+    #[must_use]
+    pub fn soak(&self) -> Option<&SoakRecord> {
+        match &self.experiment {
+            Experiment::Soak(record) => Some(record),
             _ => None,
         }
     }

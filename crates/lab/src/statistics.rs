@@ -13,6 +13,7 @@ mod distributions;
 pub mod least_squares;
 mod ranks;
 pub mod scalability;
+pub mod slope;
 mod unpaired;
 
 use serde::{Deserialize, Serialize};

@@ -33,10 +33,41 @@ pub struct SurveyRecord {
     /// What was published of loads over many topics, whose totals are audited.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub totals: Vec<PublishedTotal>,
+    /// What it is asked beyond its tables.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asks: Option<Asks>,
     /// What else is to be said of the source.
     pub remarks: Vec<String>,
     /// Systems that were not there.
     pub left_out: Vec<LeftOut>,
+}
+
+/// What a survey is asked beyond its tables; [`crate::asks`] answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Asks {
+    /// How does latency grow with the load?
+    Latency(LatencyQuestion),
+    /// Which codec?
+    Compression(CompressionQuestion),
+}
+
+/// Latency over the rates of a scenario.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LatencyQuestion {
+    /// Rates as percentages of what the fastest system takes at full speed, rising; empty where
+    /// the factors of the file give rates.
+    #[serde(default)]
+    pub full_speed_percent: Vec<u16>,
+}
+
+/// What a codec is chosen by.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CompressionQuestion {
+    /// Seconds of processor time that a GB less to send and to store is worth.
+    pub gigabyte_is_worth_cpu_s: u32,
 }
 
 /// A publication.

@@ -100,10 +100,9 @@ pub fn http_get(address: SocketAddr, path: &str) -> Option<String> {
 /// A running system; dropping it ends and reaps it.
 #[derive(Debug)]
 pub struct Process {
-    role: String,
+    spec: ProcessSpec,
     child: Child,
     log: PathBuf,
-    admin: Option<SocketAddr>,
 }
 
 impl Process {
@@ -125,24 +124,10 @@ impl Process {
     /// [`Error::Machine`] when it cannot be started.
     pub fn launch(spec: &ProcessSpec, log_directory: &Path) -> Result<Self, Error> {
         let log = log_directory.join(format!("{}.log", spec.role));
-        let open = |path: &Path| {
-            File::create(path).map_err(Error::machine(format!("writing {}", path.display())))
-        };
-        let output = open(&log)?;
-        let errors = output.try_clone().map_err(Error::machine("sharing a log file"))?;
-        let child = Command::new(&spec.program)
-            .args(&spec.args)
-            .envs(spec.env.iter().map(|(name, value)| (name, value)))
-            .stdin(Stdio::null())
-            .stdout(output)
-            .stderr(errors)
-            .spawn()
-            .map_err(Error::machine(format!("starting {}", spec.program.display())))?;
-        let admin = match spec.ready {
-            Ready::Http(address, _) => Some(address),
-            Ready::Tcp(_) => None,
-        };
-        Ok(Self { role: spec.role.clone(), child, log, admin })
+        let output =
+            File::create(&log).map_err(Error::machine(format!("writing {}", log.display())))?;
+        let child = spawn(spec, output)?;
+        Ok(Self { spec: spec.clone(), child, log })
     }
 
     /// Waits until the system is ready.
@@ -155,7 +140,7 @@ impl Process {
             self.check_alive()?;
             if Instant::now() > end {
                 return Err(Error::NotReady {
-                    system: self.role.clone(),
+                    system: self.spec.role.clone(),
                     seconds: timeout.as_secs(),
                     log: self.log.clone(),
                 });
@@ -165,10 +150,33 @@ impl Process {
         Ok(())
     }
 
+    /// Kills the process with SIGKILL and starts it again as it was started, without waiting until
+    /// it is ready; its output goes on in the same log.
+    ///
+    /// # Errors
+    /// [`Error::Machine`] when the operating system refuses.
+    pub fn kill_and_restart(&mut self) -> Result<(), Error> {
+        self.child.kill().map_err(Error::machine(format!("killing {}", self.spec.role)))?;
+        self.child.wait().map_err(Error::machine("waiting for a process"))?;
+        let output = File::options().append(true).open(&self.log);
+        let writing = format!("writing {}", self.log.display());
+        self.child = spawn(&self.spec, output.map_err(Error::machine(writing))?)?;
+        Ok(())
+    }
+
+    /// Waits until the system is ready again.
+    ///
+    /// # Errors
+    /// As [`Process::wait_until_ready`].
+    pub fn wait_until_back(&mut self) -> Result<(), Error> {
+        let ready = self.spec.ready.clone();
+        self.wait_until_ready(&ready, READY_TIMEOUT)
+    }
+
     /// What the process is to the experiment.
     #[must_use]
     pub fn role(&self) -> &str {
-        &self.role
+        &self.spec.role
     }
 
     /// The file that holds its output.
@@ -186,7 +194,10 @@ impl Process {
     /// Process id and address of the HTTP pages by which it tells that it is ready, if it has such.
     #[must_use]
     pub fn admin_port(&self) -> Option<(u32, SocketAddr)> {
-        self.admin.map(|address| (self.pid(), address))
+        match self.spec.ready {
+            Ready::Http(address, _) => Some((self.pid(), address)),
+            Ready::Tcp(_) => None,
+        }
     }
 
     /// Finds out whether the process still runs.
@@ -198,7 +209,7 @@ impl Process {
         match status {
             None => Ok(()),
             Some(status) => Err(Error::Ended {
-                system: self.role.clone(),
+                system: self.spec.role.clone(),
                 status: status.to_string(),
                 log: self.log.clone(),
             }),
@@ -218,7 +229,7 @@ impl Process {
             }
             if Instant::now() > end {
                 return Err(Error::NotReady {
-                    system: self.role.clone(),
+                    system: self.spec.role.clone(),
                     seconds: timeout.as_secs(),
                     log: self.log.clone(),
                 });
@@ -264,7 +275,7 @@ impl Process {
     /// # Errors
     /// [`Error::Machine`] when the operating system refuses.
     pub fn kill(mut self) -> Result<ExitStatus, Error> {
-        self.child.kill().map_err(Error::machine(format!("killing {}", self.role)))?;
+        self.child.kill().map_err(Error::machine(format!("killing {}", self.spec.role)))?;
         self.child.wait().map_err(Error::machine("waiting for a process"))
     }
 
@@ -281,7 +292,7 @@ impl Process {
             }
             thread::sleep(POLL_INTERVAL);
         }
-        self.child.kill().map_err(Error::machine(format!("killing {}", self.role)))?;
+        self.child.kill().map_err(Error::machine(format!("killing {}", self.spec.role)))?;
         self.child.wait().map_err(Error::machine(waiting))
     }
 
@@ -289,14 +300,26 @@ impl Process {
         let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw);
         let pid = pid.expect("the kernel gives positive process ids");
         kill_process(pid, signal)
-            .map_err(|errno| Error::machine(format!("signalling {}", self.role))(errno.into()))
+            .map_err(|errno| Error::machine(format!("signalling {}", self.spec.role))(errno.into()))
     }
+}
+
+fn spawn(spec: &ProcessSpec, output: File) -> Result<Child, Error> {
+    let errors = output.try_clone().map_err(Error::machine("sharing a log file"))?;
+    Command::new(&spec.program)
+        .args(&spec.args)
+        .envs(spec.env.iter().map(|(name, value)| (name, value)))
+        .stdin(Stdio::null())
+        .stdout(output)
+        .stderr(errors)
+        .spawn()
+        .map_err(Error::machine(format!("starting {}", spec.program.display())))
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
         if let Err(error) = self.end(Signal::TERM, STOP_TIMEOUT) {
-            tracing::warn!(role = self.role, %error, "a process under test may still run");
+            tracing::warn!(role = self.spec.role, %error, "a process under test may still run");
         }
     }
 }
@@ -352,6 +375,29 @@ mod tests {
         drop(process);
         assert!(!Path::new(&format!("/proc/{pid}")).exists());
         assert_eq!(said().trim(), "hello");
+    }
+
+    #[test]
+    fn a_killed_process_is_started_again_as_it_was() {
+        let directory = tempfile::tempdir().unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let ready = Ready::Tcp(listener.local_addr().unwrap());
+        let spec = shell("echo $WORD; exec sleep 1000", ready);
+        let mut process = Process::start(&spec, directory.path()).unwrap();
+        let said = |count: usize| {
+            let log = std::fs::read_to_string(directory.path().join("shell.log")).unwrap();
+            log.lines().filter(|line| *line == "hello").count() >= count
+        };
+        for times in 1..=2 {
+            while !said(times) {
+                process.check_alive().unwrap();
+                thread::yield_now();
+            }
+            let before = process.pid();
+            process.kill_and_restart().unwrap();
+            assert_ne!(process.pid(), before);
+        }
+        process.wait_until_back().unwrap();
     }
 
     #[test]

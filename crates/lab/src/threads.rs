@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cpu::HostUsage;
 use crate::statistics::float;
+use crate::statistics::scalability::{Point, Scalability};
 use crate::survey::{Band, Estimate, LeftOut, Outcome, Source};
 
 /// Everything that such an experiment found.
@@ -31,6 +32,9 @@ pub struct ThreadsRecord {
     pub record_bytes: usize,
     /// Partitions of each topic.
     pub partitions: u16,
+    /// How long each record holds its thread without taking its processor, us.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub work_us: u64,
     /// Every reading.
     pub readings: Vec<Reading>,
     /// What was claimed.
@@ -39,6 +43,10 @@ pub struct ThreadsRecord {
     pub remarks: Vec<String>,
     /// Systems that were not there.
     pub left_out: Vec<LeftOut>,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// So many topics read from start to end by so many threads.
@@ -125,6 +133,21 @@ pub struct TopicCost {
     /// Relative to a message of the fewest topics, percent.
     pub percent: Estimate,
 }
+
+/// How many threads are enough.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Enough {
+    /// The fewest threads that no larger number is shown to outdo by [`GAIN_MIN`].
+    pub threads: u16,
+    /// Their records per second.
+    pub rate: Estimate,
+    /// The number with the highest rate, and that by the rate of `threads`; absent where that is
+    /// the same.
+    pub most: Option<(u16, Estimate)>,
+}
+
+/// A gain that is worth another thread: less is lost in what differs between machines.
+pub const GAIN_MIN: f64 = 1.05;
 
 impl Reading {
     /// Time by the clock for each message, ns.
@@ -214,6 +237,50 @@ impl ThreadsRecord {
         (claim.holds.outcome(found), found)
     }
 
+    /// How many threads are enough for the fewest topics on a system.
+    #[must_use]
+    pub fn enough(&self, arm: &str, seed: u64) -> Option<Enough> {
+        let topics = *self.topics.first()?;
+        let rate = |threads: u16| self.cell(arm, topics, threads, seed, Reading::rate);
+        let rated = self.threads.iter().filter_map(|threads| Some((*threads, rate(*threads)?)));
+        let rated: Vec<(u16, Estimate)> = rated.collect();
+        let (most, _) = *rated.iter().max_by(|one, other| one.1.mean.total_cmp(&other.1.mean))?;
+        let gain = |threads: u16, more: u16| self.gain(arm, topics, [threads, more], seed);
+        let pays = |threads: u16, more: u16| {
+            let gain = gain(threads, more);
+            gain.is_some_and(|it| it.mean > GAIN_MIN && it.interval.is_none_or(|it| it.low > 1.0))
+        };
+        let is_enough =
+            |threads: u16| !rated.iter().any(|(more, _)| *more > threads && pays(threads, *more));
+        let (threads, rate) = rated.iter().copied().find(|(threads, _)| is_enough(*threads))?;
+        let most = (most != threads).then(|| Some((most, gain(threads, most)?))).flatten();
+        Some(Enough { threads, rate, most })
+    }
+
+    /// The rate on the second number of threads by that on the first, within rounds.
+    fn gain(&self, arm: &str, topics: u16, threads: [u16; 2], seed: u64) -> Option<Estimate> {
+        let rate = |round: u32, threads: u16| {
+            let is_of = |it: &&Reading| {
+                it.arm == arm && it.round == round && (it.topics, it.threads) == (topics, threads)
+            };
+            self.readings.iter().find(is_of).map(Reading::rate)
+        };
+        let [few, more] = threads;
+        let logs =
+            self.rounds().filter_map(|round| Some((rate(round, more)? / rate(round, few)?).ln()));
+        Estimate::of(&logs.collect::<Vec<_>>(), seed, f64::exp)
+    }
+
+    /// How the rate of the fewest topics follows the number of threads.
+    #[must_use]
+    pub fn law(&self, arm: &str, seed: u64) -> Option<Scalability> {
+        let topics = *self.topics.first()?;
+        let of_arm = self.readings.iter().filter(|it| it.arm == arm && it.topics == topics);
+        let points =
+            of_arm.map(|it| Point { concurrency: it.threads.into(), throughput: it.rate() });
+        Scalability::fit(&points.collect::<Vec<_>>(), seed)
+    }
+
     fn share_of_alone(&self, arm: &str, topics: u16, threads: u16, seed: u64) -> Option<Estimate> {
         let (alone, fewest) = (*self.topics.first()?, *self.threads.first()?);
         let each = |round: u32, topics: u16, threads: u16| {
@@ -298,6 +365,7 @@ pub(crate) mod tests {
             records: 1_000,
             record_bytes: 100,
             partitions: 6,
+            work_us: 0,
             readings,
             claims: vec![
                 claim(Figure::TopicCostPercent, None, None, 11.0, Some(11.0)),
@@ -332,6 +400,42 @@ pub(crate) mod tests {
         assert!((found.unwrap().mean - 985_000.0).abs() < 1_000.0, "{found:?}");
         assert_eq!(outcome, Outcome::NotReproduced);
         assert_eq!(record.tested(&record.claims[0], "theirs", 1), (Outcome::Undecided, None));
+    }
+
+    /// One topic on 1 to 8 threads, whose rates rounds shift by a percent each.
+    pub(crate) fn scaling(rates: [u64; 4]) -> ThreadsRecord {
+        let mut readings = Vec::new();
+        for round in 0..4_u32 {
+            for (threads, rate) in [1, 2, 4, 8].into_iter().zip(rates) {
+                readings.push(Reading {
+                    arm: "ours".into(),
+                    round,
+                    topics: 1,
+                    threads,
+                    records: rate * u64::from(100 + round),
+                    wall_ns: 100_000_000_000,
+                    ..Reading::default()
+                });
+            }
+        }
+        let mut record = record();
+        (record.topics, record.threads) = (vec![1], vec![1, 2, 4, 8]);
+        (record.readings, record.claims, record.work_us) = (readings, Vec::new(), 2_000);
+        record
+    }
+
+    #[test]
+    fn threads_are_enough_where_no_more_are_shown_to_give_more() {
+        let enough = |rates| scaling(rates).enough("ours", 1).unwrap();
+        let found = enough([1_000, 1_800, 1_850, 1_700]);
+        assert_eq!((found.threads, found.rate.mean.round()), (2, 1_827.0));
+        let (most, gain) = found.most.unwrap();
+        assert!(most == 4 && (gain.mean - 1_850.0 / 1_800.0).abs() < 1e-9, "{gain:?}");
+        let found = enough([1_000, 2_000, 4_000, 8_000]);
+        assert_eq!((found.threads, found.most), (8, None));
+        assert!(scaling([1, 2, 4, 8]).enough("theirs", 1).is_none());
+        let law = scaling([1_000, 2_000, 4_000, 8_000]).law("ours", 1).unwrap();
+        assert!(law.contention.value < 0.01, "{law:?}");
     }
 
     #[test]

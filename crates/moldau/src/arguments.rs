@@ -1,6 +1,7 @@
 //! The command line.
 
 mod ceiling;
+mod questions;
 mod results;
 mod run;
 mod self_test;
@@ -15,6 +16,10 @@ use moldau_lab::experiments::fronts::Front;
 
 use crate::units;
 pub(crate) use ceiling::CeilingOptions;
+pub(crate) use questions::{
+    AskedOptions, CompressionOptions, FaultsOptions, LatencyOptions, OfferedOptions, PayloadChoice,
+    SoakOptions, ThreadsOptions,
+};
 pub(crate) use results::{
     CompareOptions, HistoryOptions, OmbOptions, PageOptions, ResultImportOptions,
 };
@@ -206,6 +211,16 @@ pub(crate) enum LabQuestion {
     Overhead(OverheadOptions),
     /// Which rate does a system sustain, and how do systems compare?
     Ceiling(CeilingOptions),
+    /// How does latency grow with the load?
+    Latency(LatencyOptions),
+    /// Which codec?
+    Compression(CompressionOptions),
+    /// How many consumer threads?
+    Threads(ThreadsOptions),
+    /// What becomes of records and clients when something breaks?
+    Faults(FaultsOptions),
+    /// Does anything grow under a steady load?
+    Soak(SoakOptions),
     /// What does a number of partitions cost, and where does a system end?
     Partitions(PartitionsOptions),
     /// What does the broker take off what the disk gives?
@@ -230,6 +245,11 @@ pub(crate) enum LabQuestion {
     Explain(ExplainOptions),
     /// Does the laboratory itself keep its promises?
     Selftest(SelftestOptions),
+    /// Go on with an interrupted `run`, `omb`, `latency`, `compression` or `faults`.
+    Resume {
+        /// Directory of the run.
+        dir: PathBuf,
+    },
     /// Rebuild the report of a run from its result file.
     Report {
         /// Directory of the run.

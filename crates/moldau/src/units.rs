@@ -1,6 +1,8 @@
 //! Amounts as people write them: `16KB`, `1.5 MiB`, `100MB/s`. A KB is 1,024 bytes here, as a
 //! KiB is; the laboratory's MB are 2^20 bytes.
 
+use std::time::Duration;
+
 /// Units with their bytes; letters count alike in both cases.
 const UNITS: [(&str, f64); 8] = [
     ("", 1.0),
@@ -42,6 +44,19 @@ pub(crate) fn byte_rate(text: &str) -> Result<f64, String> {
     let text = text.trim();
     let amount = text.strip_suffix("/s").or_else(|| text.strip_suffix("/S"));
     bytes(amount.ok_or_else(|| format!("a rate ends with /s, such as 100MB/s, unlike {text}"))?)
+}
+
+/// A length of time: `90s`, `30m`, `1h`.
+///
+/// # Errors
+/// Says how it is written.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let text = text.trim();
+    let units = [('s', 1.0), ('m', 60.0), ('h', 3_600.0)];
+    let unit = units.into_iter().find_map(|(unit, scale)| Some((text.strip_suffix(unit)?, scale)));
+    let (number, scale) = unit.ok_or_else(|| format!("{text} has no unit, unlike 90s, 30m, 1h"))?;
+    Duration::try_from_secs_f64(positive(number)? * scale)
+        .map_err(|_| format!("{text} is too long"))
 }
 
 /// A time in ms, more than 0: `50ms`, `0.5s`.

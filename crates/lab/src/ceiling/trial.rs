@@ -7,7 +7,8 @@ use super::search::Outcome;
 use crate::cpu::generator_among;
 use crate::punctuality::foreign_share;
 use crate::run::{RunRecord, Slot};
-use crate::statistics::{Interval, float, student_t_quantile};
+use crate::statistics::slope::Slope;
+use crate::statistics::{Interval, float};
 
 /// Share of what was intended in the window that has to be acknowledged in it, and delivered of
 /// what was acknowledged: the rest is on its way at the window's end.
@@ -21,9 +22,6 @@ const FOREIGN_SHARE_MAX: f64 = 0.1;
 /// A backlog that grows by less than this share of the demanded response time is none, however
 /// surely it does.
 const GROWTH_SHARE_MIN: f64 = 0.1;
-
-/// Fewest slots that tell a slope.
-const SLOTS_MIN: usize = 5;
 
 /// One trial at a rate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -91,8 +89,7 @@ pub struct Growth {
 }
 
 impl Growth {
-    /// The slope of slots, whose neighbours are alike: what is left after the line follows the slot
-    /// before it with a correlation of `c`, so that n slots count as `n (1 - c) / (1 + c)`.
+    /// The slope of slots, see [`Slope`].
     #[must_use]
     pub fn of(series: &[Slot], slot_ms: u64) -> Option<Self> {
         let seconds = float(slot_ms) / 1e3;
@@ -101,24 +98,8 @@ impl Growth {
             .filter(|(_, slot)| slot.response_p50_ns > 0)
             .map(|(index, slot)| (f64::from(index) * seconds, float(slot.response_p50_ns) / 1e6))
             .collect();
-        if points.len() < SLOTS_MIN {
-            return None;
-        }
-        let n = float(points.len() as u64);
-        let sums = points.iter().fold((0.0, 0.0), |(x, y), point| (x + point.0, y + point.1));
-        let (x_mean, y_mean) = (sums.0 / n, sums.1 / n);
-        let spread: f64 = points.iter().map(|(x, _)| (x - x_mean).powi(2)).sum();
-        let slope = points.iter().map(|(x, y)| (x - x_mean) * (y - y_mean)).sum::<f64>() / spread;
-        let rest: Vec<f64> =
-            points.iter().map(|(x, y)| y - y_mean - slope * (x - x_mean)).collect();
-        let squares: f64 = rest.iter().map(|rest| rest * rest).sum();
-        let follows: f64 = rest.iter().zip(rest.iter().skip(1)).map(|(a, b)| a * b).sum();
-        let correlation = (follows / squares.max(f64::MIN_POSITIVE)).clamp(0.0, 0.9);
-        let degrees = (n * (1.0 - correlation) / (1.0 + correlation) - 2.0).max(1.0).floor();
-        let error = (squares / degrees / spread).sqrt();
-        let reach = student_t_quantile(0.975, degrees) * error;
-        let interval_95 = Interval { low: slope - reach, high: slope + reach };
-        Some(Self { ms_per_second: slope, interval_95 })
+        let slope = Slope::of(&points)?;
+        Some(Self { ms_per_second: slope.rise, interval_95: slope.interval_95 })
     }
 }
 

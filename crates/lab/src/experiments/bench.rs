@@ -1,5 +1,7 @@
 //! The bench that experiments work at: it runs cases on fresh topics and collects their records.
 
+mod keeping;
+
 use std::net::SocketAddr;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -166,9 +168,10 @@ impl<'a> Bench<'a> {
         progress: &'a mut dyn Progress,
         workers: Option<&'a mut Workers>,
     ) -> Self {
+        let (started_unix_ms, started) = keeping::begun(progress);
         Self {
-            started: Instant::now(),
-            started_unix_ms: unix_ms(),
+            started,
+            started_unix_ms,
             seed,
             runs: Vec::new(),
             set_aside: Vec::new(),
@@ -208,8 +211,18 @@ impl<'a> Bench<'a> {
         (share.min(1.0), self.started.elapsed())
     }
 
-    /// One run of a case; its topic goes afterwards.
+    /// One run of a case; its topic goes afterwards. What an earlier sitting of the experiment has
+    /// finished does not run again.
     pub(super) fn run_case(&mut self, path: &Path, case: &Case, pair: u32) -> Result<(), Error> {
+        if self.recall(&case.name, &path.arm, pair) {
+            return Ok(());
+        }
+        let known = self.runs.len();
+        self.carry_out(path, case, pair)?;
+        self.keep(&case.name, &path.arm, pair, known)
+    }
+
+    fn carry_out(&mut self, path: &Path, case: &Case, pair: u32) -> Result<(), Error> {
         let Case { name, workload, reading } = case;
         match reading {
             Some(reading) => self.produce_then_read(path, [name, reading], pair, workload),
@@ -416,20 +429,6 @@ impl<'a> Bench<'a> {
         self.steps += u32::try_from(count).unwrap_or(0);
     }
 
-    /// Records per second that a path takes at full speed, for choosing a rate; not recorded.
-    pub(super) fn calibrate(&mut self, path: &Path, workload: &Workload) -> Result<f64, Error> {
-        let workload = Workload { pace: Pace::Unpaced, consume: true, ..workload.clone() };
-        let measured = self.probe(path, &workload)?;
-        let records = u32::try_from(measured.produced_records).unwrap_or(u32::MAX);
-        Ok(f64::from(records) / workload.window().as_secs_f64())
-    }
-
-    /// A name for a topic that no run has.
-    pub(super) fn topic(&mut self) -> String {
-        self.next_run += 1;
-        format!("lab-{}", self.next_run - 1)
-    }
-
     /// The runs of a pair take the same seed, so that they offer the same bytes.
     pub(super) fn setup(&mut self, path: &Path, pair: u32, workload: &Workload) -> Setup {
         let run = self.next_run;
@@ -529,6 +528,7 @@ impl<'a> Bench<'a> {
         let judged = frame.objectives.iter().map(|wish| wish.check(&self.runs, self.seed));
         checks.extend(judged);
         checks.extend(self.notes);
+        checks.extend(self.progress.sittings().and_then(|sittings| sittings.check()));
         let mut result = RunResult {
             format_version: FORMAT_VERSION,
             id: result_id(self.started_unix_ms),

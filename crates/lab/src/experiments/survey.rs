@@ -4,6 +4,7 @@
 //! A round runs every load on every system once, forwards and backwards in turn, each on a topic of
 //! its own whose records are all read back. The format is described in `docs/experiments.md`.
 
+mod asked;
 mod settings;
 mod stages;
 
@@ -27,7 +28,7 @@ use crate::punctuality::foreign_share;
 use crate::result::{Arm, Experiment, RunResult};
 use crate::run::RunRecord;
 use crate::statistics::median;
-use crate::survey::{Cell, Claim, LeftOut, Setting, Source, SurveyRecord, SystemPair};
+use crate::survey::{Asks, Cell, Claim, LeftOut, Setting, Source, SurveyRecord, SystemPair};
 use crate::systems::{Installations, SystemFile};
 use crate::totals::PublishedTotal;
 use crate::workers::Workers;
@@ -96,6 +97,8 @@ pub struct SurveyFile {
     /// What was published of loads over many topics, whose totals are audited.
     #[serde(default)]
     pub totals: Vec<PublishedTotal>,
+    /// What it is asked beyond its tables.
+    pub asks: Option<Asks>,
     /// What else is to be said of the source, a sentence each.
     #[serde(default)]
     pub remarks: Vec<String>,
@@ -242,6 +245,7 @@ impl SurveyFile {
         let administration = self.administration.as_ref();
         administration.map_or(Ok(()), |it| it.check(&systems, &pairs))?;
         self.claims.iter().try_for_each(|claim| check_claim(claim, &names, &systems, &pairs))?;
+        self.check_asked()?;
         if let Some(unknown) = self.totals.iter().find(|it| !names.contains(&it.load.as_str())) {
             return refuse(format!("totals: {:?} is none of the loads", unknown.load));
         }
@@ -426,17 +430,24 @@ pub fn run_from(
     let environment = Environment::inspect(&plan.version, &plan.work_directory);
     let mut beside = Beside::default();
     for stage in &stages {
-        let Beside { littles_law, administration } = stage.run(plan, &mut bench)?;
+        let Beside { littles_law, administration, rated } = stage.run(plan, &mut bench)?;
+        beside.rated.extend(rated);
         beside.littles_law = littles_law.or(beside.littles_law);
         beside.administration = administration.or(beside.administration);
     }
-    let cells: Vec<Cell> = loads.iter().map(|load| load.cell.clone()).collect();
+    let mut cells: Vec<Cell> = loads.iter().map(|load| load.cell.clone()).collect();
+    cells.extend(beside.rated);
     let shares: Vec<f64> = bench.runs().iter().filter_map(foreign_share).collect();
     let own = [codecs_differ(bench.runs()), machine_is_quiet(&shares)];
     for check in left_out.iter().map(absence).chain(own) {
         bench.note(check);
     }
     let record = record(file, cells, left_out);
+    let is_curve = matches!(record.asks, Some(Asks::Latency(_)));
+    if is_curve {
+        let systems: Vec<&str> = there.iter().map(|(name, _)| *name).collect();
+        bench.note(asked::curves_are_known(&record, bench.runs(), &systems));
+    }
     let mut result = bench.finish_with(
         Frame {
             experiment: Experiment::Survey(record),
@@ -445,7 +456,7 @@ pub fn run_from(
             arms: there.iter().map(|(name, it)| Arm::of(name, it.description.trim())).collect(),
             objectives: Vec::new(),
         },
-        checks::of_arms,
+        if is_curve { checks::of_curves } else { checks::of_arms },
     )?;
     (result.littles_law, result.administration) = (beside.littles_law, beside.administration);
     Ok(result)
@@ -465,6 +476,7 @@ fn record(file: &SurveyFile, cells: Vec<Cell>, left_out: Vec<LeftOut>) -> Survey
         claims: claims.cloned().collect(),
         totals: totals.cloned().collect(),
         cells,
+        asks: file.asks.clone(),
         remarks: file.remarks.clone(),
         left_out,
     }

@@ -5,6 +5,7 @@
 mod reading;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde::Deserialize;
 
@@ -28,6 +29,9 @@ use reading::Backlog;
 
 /// Most records of a topic: all are due at once, and more would be shed.
 const RECORDS_MAX: u32 = 1_000_000;
+
+/// Longest work of a record: with more, a reading takes minutes.
+const WORK_US_MAX: u64 = 1_000_000;
 
 /// Most topics and threads: a machine runs only so many at once.
 const PLACES_MAX: u16 = 64;
@@ -83,6 +87,10 @@ pub struct GridFile {
     pub record_bytes: usize,
     /// Partitions of each topic.
     pub partitions: u16,
+    /// How long each record holds its thread without taking its processor, us: as a call to a
+    /// database does.
+    #[serde(default)]
+    pub work_us: u64,
 }
 
 /// Everything that a run needs to know.
@@ -128,6 +136,9 @@ impl ThreadsFile {
         if !(QUICK_SHARE..=RECORDS_MAX).contains(&grid.records) {
             return refuse(format!("threads.records: {QUICK_SHARE} to {RECORDS_MAX}"));
         }
+        if grid.work_us > WORK_US_MAX {
+            return refuse(format!("threads.work_us: at most {WORK_US_MAX}"));
+        }
         for claim in &self.claims {
             let is_in =
                 |number: Option<u16>, all: &[u16]| number.is_none_or(|it| all.contains(&it));
@@ -141,14 +152,15 @@ impl ThreadsFile {
 
     /// The writing of one topic, as it is told: as fast as the system acknowledges.
     fn written(&self) -> Workload {
-        let GridFile { record_bytes, partitions, .. } = self.threads;
+        let GridFile { record_bytes, partitions, work_us, .. } = self.threads;
         Workload {
             pace: Pace::Unpaced,
             record_bytes,
             filler: Filler::Text,
             partitions,
             producers: 1,
-            batch_bytes: BATCH_BYTES,
+            // What holds a thread for long is dealt out record by record, or few threads have most.
+            batch_bytes: if work_us > 0 { record_bytes } else { BATCH_BYTES },
             linger_us: LINGER_US,
             consume: false,
             tails: 0,
@@ -217,7 +229,8 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
     let environment = Environment::inspect(&plan.version, &plan.work_directory);
     let mut readings = Vec::new();
     for round in 0..plan.rounds() {
-        readings.extend(read_round(&mut bench, &mut systems, &places, round)?);
+        let work = Duration::from_micros(file.threads.work_us);
+        readings.extend(read_round(&mut bench, &mut systems, &places, work, round)?);
     }
     for (running, _) in systems {
         running.stop()?;
@@ -236,6 +249,7 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
         records: plan.records(),
         record_bytes: file.threads.record_bytes,
         partitions: file.threads.partitions,
+        work_us: file.threads.work_us,
         readings,
         claims: file.claims.clone(),
         remarks: file.remarks.clone(),
@@ -288,6 +302,7 @@ fn read_round(
     bench: &mut Bench<'_>,
     systems: &mut [(Running, Vec<Backlog>)],
     places: &[(u16, u16)],
+    work: Duration,
     round: u32,
 ) -> Result<Vec<Reading>, Error> {
     let all = places.iter().flat_map(|place| (0..systems.len()).map(move |at| (*place, at)));
@@ -301,7 +316,7 @@ fn read_round(
         let arm = running.path.arm.clone();
         bench.step(&format!("{arm}: {topics} topics, {threads} threads, {}", round + 1));
         let chosen = backlogs.get(..usize::from(topics)).unwrap_or_default();
-        let reading = reading::read(&running.path, chosen, threads)?;
+        let reading = reading::read(&running.path, chosen, threads, work)?;
         readings.push(Reading { arm, round, topics, ..reading });
         running.system.check_alive()?;
     }
@@ -337,6 +352,7 @@ mod tests {
         assert!(refused(|file| file.threads.records = 2_000_000).contains("threads.records"));
         assert!(refused(|file| file.claims[0].topics = Some(3)).contains("not in the grid"));
         assert!(refused(|file| file.threads.record_bytes = 8).contains("record"));
+        assert!(refused(|file| file.threads.work_us = 2_000_000).contains("threads.work_us"));
         assert!(refused(|file| file.rounds = 0).contains("rounds"));
     }
 

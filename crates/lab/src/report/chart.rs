@@ -145,6 +145,21 @@ pub(super) fn course(
     (!arms.is_empty()).then_some(Chart::Course { unit, x, arms })
 }
 
+/// Figures of arms over the time of the experiment, s; each line is its points `(x, y)`, of which
+/// no two of all lines share an `x`.
+pub(super) fn over_time(unit: &'static str, lines: &[(&str, Vec<(f64, f64)>)]) -> Chart {
+    let mut x: Vec<f64> =
+        lines.iter().flat_map(|(_, points)| points.iter().map(|(x, _)| *x)).collect();
+    x.sort_by(f64::total_cmp);
+    x.dedup();
+    let arm = |(name, points): &(&str, Vec<(f64, f64)>)| {
+        let at = |x: &f64| points.iter().find(|(of, _)| of == x).map(|(_, y)| *y);
+        CourseArm { name: (*name).to_string(), y: x.iter().map(at).collect() }
+    };
+    let arms = lines.iter().map(arm).collect();
+    Chart::Course { unit, x, arms }
+}
+
 /// The relative differences of a case with their intervals, as an SVG drawing.
 pub(super) fn intervals(comparisons: &[&Comparison]) -> String {
     const WIDTH: f64 = 960.0;

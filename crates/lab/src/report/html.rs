@@ -2,6 +2,7 @@
 
 use super::ceiling;
 use super::chart::{self, Chart};
+use super::faults;
 use super::figure::{bytes, number, thousands};
 use super::grid::Grid;
 use super::imported;
@@ -11,6 +12,7 @@ use super::self_test;
 use super::sentence;
 use super::shapes;
 use super::sizing;
+use super::soak;
 use super::survey;
 use super::table::{Contrast, NONE, Row, comparisons, contrasts, offered, runs_counted};
 use super::threads;
@@ -47,6 +49,10 @@ pub fn html(result: &RunResult) -> Result<String, Error> {
         body += &survey::html(result, record);
     } else if let Some(record) = result.threads() {
         body += &threads::html(result, record);
+    } else if let Some(record) = result.faults() {
+        body += &faults::html(result, record, &mut charts);
+    } else if let Some(record) = result.soak() {
+        body += &soak::html(result, record, &mut charts);
     } else if let Some(record) = &result.self_test {
         body += &self_test::html(result, record, &mut charts);
     } else if result.imported().is_some() {
@@ -105,6 +111,8 @@ pub(super) fn title(result: &RunResult) -> &str {
         Experiment::Imported(_) => "What do the outputs of other tools say?",
         Experiment::Threads(record) => &record.question,
         Experiment::Explain(_) => "What limits it?",
+        Experiment::Soak(_) => "Does anything grow?",
+        Experiment::Faults(_) => "What becomes of records and clients when something breaks?",
     }
 }
 
@@ -138,7 +146,7 @@ fn head(result: &RunResult) -> String {
 
 /// Whether two arms stand for the whole experiment, so that cards can tell it.
 fn has_cards(result: &RunResult) -> bool {
-    let has_tables_alone = result.survey().is_some() || result.threads().is_some();
+    let has_tables_alone = super::is_told_by_tables(result);
     !has_tables_alone && result.explained().is_none()
 }
 

@@ -23,7 +23,7 @@ pub fn markdown(result: &RunResult) -> String {
     lines.extend(super::ceiling::grids(result).iter().flat_map(Grid::markdown));
     lines.extend(super::self_test::grids(result).iter().flat_map(Grid::markdown));
     // Tables of one load after the other say the same at greater length.
-    let is_told = result.survey().is_some() || result.threads().is_some();
+    let is_told = super::is_told_by_tables(result);
     let cases = if is_told { Vec::new() } else { result.cases() };
     for case in cases {
         for contrast in contrasts(result, case) {

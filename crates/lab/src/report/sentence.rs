@@ -40,6 +40,8 @@ pub fn sentence(result: &RunResult) -> String {
                 Experiment::Cores => super::sizing::sentence(result),
                 Experiment::Explain(record) => super::explain::sentence(record),
                 Experiment::Survey(record) => super::survey::sentence(result, record),
+                Experiment::Soak(record) => super::soak::sentence(result, record),
+                Experiment::Faults(record) => super::faults::sentence(result, record),
                 Experiment::Imported(record) => super::imported::sentence(result, record),
                 Experiment::Threads(record) => super::threads::sentence(result, record),
                 Experiment::File(file) => {

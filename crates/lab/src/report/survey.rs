@@ -11,6 +11,7 @@ mod sweeps;
 mod totals;
 
 use super::answers::Answers;
+use super::asks;
 use super::figure::number;
 use super::grid::Grid;
 use super::held;
@@ -29,6 +30,9 @@ const SCALES: [&str; 4] = ["outstanding", "producers", "partitions", "consumers"
 
 /// How the claims came out, in one sentence.
 pub(super) fn sentence(result: &RunResult, record: &SurveyRecord) -> String {
+    if let Some(asked) = &record.asks {
+        return asks::sentence(result, record, asked);
+    }
     let measured =
         format!("{} loads were measured on {}.", record.cells.len(), systems(result).join(" and "));
     let found = outcomes(result, record);
@@ -90,7 +94,9 @@ fn findings_beside(result: &RunResult, record: &SurveyRecord) -> Vec<String> {
     let mut found = totals::sentences(result, record);
     found.extend(proxies::sizing(result));
     found.extend(held::sentences(result));
-    found.extend(systems(result).iter().filter_map(|it| recommendation(result, it)));
+    if record.asks.is_none() {
+        found.extend(systems(result).iter().filter_map(|it| recommendation(result, it)));
+    }
     found
 }
 
@@ -208,7 +214,9 @@ fn recommendation(result: &RunResult, system: &str) -> Option<String> {
 
 /// The tables.
 pub(super) fn grids(result: &RunResult, record: &SurveyRecord) -> Vec<Grid> {
-    let mut grids = vec![claims(result, record)];
+    let mut grids: Vec<Grid> =
+        record.asks.iter().flat_map(|asked| asks::grids(result, record, asked)).collect();
+    grids.push(claims(result, record));
     grids.extend(totals::grids(result, record));
     grids.extend(result.littles_law.iter().map(|it| littles_law::grid(it, result.seed)));
     grids.push(pairs::grid(result, record));
@@ -219,7 +227,9 @@ pub(super) fn grids(result: &RunResult, record: &SurveyRecord) -> Vec<Grid> {
     grids.extend([proxies::added(result, record), proxies::coefficients(result)]);
     let systems = systems(result);
     grids.extend(systems.iter().map(|system| matrix(result, system)));
-    grids.push(one_at_a_time(result, record, &systems));
+    if record.asks.is_none() {
+        grids.push(one_at_a_time(result, record, &systems));
+    }
     grids.extend(systems.iter().map(|system| scaling(result, record, system)));
     grids.extend([sweeps::law(result, record), repeats::grid(result), workers::grid(result)]);
     grids.into_iter().filter(|grid| !grid.rows.is_empty()).collect()

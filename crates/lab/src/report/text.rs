@@ -21,8 +21,8 @@ pub fn text(result: &RunResult) -> String {
     let grids = super::grids(result);
     text.extend(grids.iter().map(Grid::text));
     // Tables of two arms at a time say the same at greater length where all stand side by side.
-    let is_file = result.survey().is_some() || result.threads().is_some();
-    let is_told = !grids.is_empty() && (result.arms.len() > 2 || is_file);
+    let by_tables = super::is_told_by_tables(result);
+    let is_told = !grids.is_empty() && (result.arms.len() > 2 || by_tables);
     for case in result.cases().into_iter().filter(|_| !is_told) {
         for contrast in contrasts(result, case) {
             let Contrast { baseline, arm } = contrast;

@@ -10,16 +10,82 @@ use crate::checks::Verdict;
 use crate::metric::Unit;
 use crate::result::RunResult;
 use crate::statistics::float;
+use crate::statistics::scalability::Coefficient;
 use crate::survey::{Estimate, Outcome};
 use crate::threads::{Figure, Reading, ThreadsClaim, ThreadsRecord, TopicCost};
 
 /// What another topic costs on each system, and where most is read.
 pub(super) fn sentence(result: &RunResult, record: &ThreadsRecord) -> String {
-    let answers: Vec<String> = arms(result).filter_map(|arm| answer(result, record, arm)).collect();
+    // Of one number of topics the question is how many threads.
+    let told = if record.topics.len() > 1 { answer } else { enough };
+    let answers: Vec<String> = arms(result).filter_map(|arm| told(result, record, arm)).collect();
     if answers.is_empty() {
         return "There was no second number of topics to compare with.".into();
     }
     answers.join(" ")
+}
+
+/// How many threads are enough on a system, and what more of them give.
+fn enough(result: &RunResult, record: &ThreadsRecord, arm: &str) -> Option<String> {
+    let found = record.enough(arm, result.seed)?;
+    let work = match record.work_us {
+        0 => String::new(),
+        us => format!(", each holding its thread for {} ms", plain(float(us) / 1e3)),
+    };
+    let mut text = format!(
+        "Of {arm} {} take {} records/s{work}",
+        counted(found.threads, "thread"),
+        interval(found.rate)
+    );
+    text += &match found.most {
+        Some((most, gain)) => format!(
+            "; more do not help: {} take {} times as many.",
+            counted(most, "thread"),
+            interval(gain)
+        ),
+        None if record.threads.last() == Some(&found.threads) => {
+            "; that is the most that was tried, and more may help.".into()
+        }
+        None => "; more do not help.".into(),
+    };
+    Some(text)
+}
+
+/// The law that the rate follows over the threads.
+fn laws(result: &RunResult, record: &ThreadsRecord) -> Grid {
+    let rows = arms(result).filter_map(|arm| {
+        let law = record.law(arm, result.seed)?;
+        let percent = |of: Coefficient| {
+            let [value, low, high] =
+                [of.value, of.interval_95.low, of.interval_95.high].map(|it| plain(it * 100.0));
+            format!("{value} [{low}, {high}]")
+        };
+        Some(vec![
+            arm.to_string(),
+            plain(law.rate.value),
+            percent(law.contention),
+            percent(law.coherence),
+            law.peak().map_or("none".into(), plain),
+            law.throughput_max().map_or("without end".into(), plain),
+            format!("{} %", plain(law.error * 100.0)),
+        ])
+    });
+    Grid::of(
+        "How threads scale",
+        "The universal scalability law over all rounds, with 95 % intervals: what one thread alone \
+         reads, the share of the work that only one does at a time, what each pair costs, and the \
+         number of threads beyond which the rate falls.",
+        &[
+            "consumers of",
+            "one alone, records/s",
+            "contention, %",
+            "coherence, %",
+            "peak, threads",
+            "most, records/s",
+            "median error",
+        ],
+        rows,
+    )
 }
 
 fn answer(result: &RunResult, record: &ThreadsRecord, arm: &str) -> Option<String> {
@@ -55,7 +121,7 @@ fn best(result: &RunResult, record: &ThreadsRecord, arm: &str) -> Option<((u16, 
 
 /// The tables.
 pub(super) fn grids(result: &RunResult, record: &ThreadsRecord) -> Vec<Grid> {
-    let mut grids = vec![claims(result, record), costs(result, record)];
+    let mut grids = vec![claims(result, record), costs(result, record), laws(result, record)];
     for arm in arms(result) {
         grids.extend(maps(record).iter().map(|map| map.grid(result, record, arm)));
     }
@@ -341,7 +407,7 @@ mod tests {
     use super::*;
     use crate::report::{html, markdown, sample, text};
     use crate::result::{Arm, Experiment};
-    use crate::threads::tests::record;
+    use crate::threads::tests::{record, scaling};
 
     fn result() -> RunResult {
         let mut result = sample::result();
@@ -356,6 +422,23 @@ mod tests {
         let cost = "each topic more makes a message take 50.8 [49.8, 51.7] ns longer (7.50 [";
         assert!(sentence.starts_with("On ours ") && sentence.contains(cost), "{sentence}");
         assert!(sentence.contains("most is read from 1 topic on 2 threads"), "{sentence}");
+    }
+
+    #[test]
+    fn of_one_topic_the_answer_is_a_number_of_threads() {
+        let mut result = result();
+        result.experiment = Experiment::Threads(scaling([1_000, 1_800, 1_850, 1_700]));
+        let sentence = crate::report::sentence(&result);
+        for part in [
+            "Of ours 2 threads take 1827 [",
+            "records/s, each holding its thread for 2.00 ms; more do not help: 4 threads take 1.03",
+        ] {
+            assert!(sentence.contains(part), "{part}: {sentence}");
+        }
+        assert!(markdown(&result).contains("## How threads scale"));
+        result.experiment = Experiment::Threads(scaling([1_000, 2_000, 4_000, 8_000]));
+        let sentence = crate::report::sentence(&result);
+        assert!(sentence.contains("8 threads") && sentence.contains("more may help"), "{sentence}");
     }
 
     #[test]

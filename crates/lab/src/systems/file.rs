@@ -28,6 +28,9 @@ use super::security::{Credentials, SecurityFile};
 use super::{FrontFiles, Process, ProcessSpec, Ready, free_addresses};
 use crate::error::Error;
 
+/// Role of the processes that keep records.
+const BROKER_ROLE: &str = "broker";
+
 /// Most processes of a system: three brokers with a proxy before each, and some to spare.
 const PROCESSES_MAX: usize = 8;
 
@@ -206,7 +209,7 @@ impl SystemFile {
             if self.processes.iter().take(at).any(|other| other.name == *name) {
                 return refuse(format!("processes.name: {name:?} is there twice"));
             }
-            if !["broker", "proxy"].contains(&process.role.as_str()) {
+            if ![BROKER_ROLE, "proxy"].contains(&process.role.as_str()) {
                 let role = &process.role;
                 return refuse(format!("process {name}: role: {role:?} is none of broker, proxy"));
             }
@@ -472,6 +475,30 @@ impl RunningSystem {
     #[must_use]
     pub fn admin_ports(&self) -> Vec<(u32, SocketAddr)> {
         self.processes.iter().filter_map(|(process, _)| process.admin_port()).collect()
+    }
+
+    /// How many brokers it has.
+    #[must_use]
+    pub fn brokers(&self) -> usize {
+        self.processes.iter().filter(|(process, _)| process.role() == BROKER_ROLE).count()
+    }
+
+    /// Its first broker.
+    ///
+    /// # Errors
+    /// [`Error::Plan`] where it has none.
+    pub fn broker_mut(&mut self) -> Result<&mut Process, Error> {
+        let mut processes = self.processes.iter_mut().map(|(process, _)| process);
+        let found = processes.find(|process| process.role() == BROKER_ROLE);
+        found.ok_or_else(|| Error::Plan("the system has no process of the role broker".into()))
+    }
+
+    /// Waits until all of it is ready again.
+    ///
+    /// # Errors
+    /// [`Error::Ended`] and [`Error::NotReady`] when a process does not become so.
+    pub fn wait_until_ready(&mut self) -> Result<(), Error> {
+        self.processes.iter_mut().try_for_each(|(process, _)| process.wait_until_back())
     }
 
     /// Finds out whether all of it still runs.

@@ -16,6 +16,16 @@ pub(crate) struct OutputOptions {
     /// Print the result as one JSON document.
     #[arg(long)]
     pub(crate) json: bool,
+    /// The directory of an experiment that was interrupted, which goes on there.
+    #[arg(skip)]
+    pub(crate) resumed: Option<PathBuf>,
+}
+
+impl OutputOptions {
+    /// Where the result of this name goes.
+    pub(crate) fn directory(&self, id: &str) -> PathBuf {
+        self.resumed.clone().unwrap_or_else(|| self.out.join(id))
+    }
 }
 
 /// Where systems of others lie. What is not there is left out of an experiment.

@@ -26,6 +26,13 @@ const SOURCES: [(&str, &str); 4] = [
     ("sources/kroxylicious", include_str!("../../../../experiments/sources/kroxylicious.yaml")),
 ];
 
+/// What the commands of one question each run, by their names.
+const QUESTIONS: [(&str, &str); 3] = [
+    ("latency", include_str!("../../../../experiments/questions/latency.yaml")),
+    ("compression", include_str!("../../../../experiments/questions/compression.yaml")),
+    ("threads", include_str!("../../../../experiments/questions/threads.yaml")),
+];
+
 /// Systems by the names under which surveys can ask for them.
 const SYSTEMS: [(&str, &str); 16] = [
     ("moldau", include_str!("../../../../experiments/systems/moldau.yaml")),
@@ -59,6 +66,7 @@ const SYSTEMS: [(&str, &str); 16] = [
 const BOTTLENECKS: &str = include_str!("../../../../experiments/bottlenecks.yaml");
 
 /// What an experiment file asks.
+#[derive(Debug)]
 pub(super) enum Asked {
     /// What one key of the broker's configuration does.
     Factor(ExperimentFile),
@@ -122,16 +130,48 @@ fn parse(name: &str, text: &str, directory: &Path) -> anyhow::Result<Asked> {
         return Ok(Asked::Factor(file));
     }
     if kind.threads.is_some() {
-        let file: ThreadsFile = parsed(name, text)?;
-        file.check().with_context(|| name.to_owned())?;
-        let systems = read_systems(name, &file.systems, directory)?;
-        return Ok(Asked::Threads(file, systems));
+        return threads(name, parsed(name, text)?, directory);
     }
-    let mut file: SurveyFile = parsed(name, text)?;
+    survey(name, parsed(name, text)?, directory)
+}
+
+/// A survey that can be run; paths of systems and of what loads name are those from `directory`.
+///
+/// # Errors
+/// Says what is wrong with it.
+pub(super) fn survey(name: &str, mut file: SurveyFile, directory: &Path) -> anyhow::Result<Asked> {
     file.read_files(&mut user_file(directory)).with_context(|| name.to_owned())?;
     file.check().with_context(|| name.to_owned())?;
     let systems = read_systems(name, &file.systems, directory)?;
     Ok(Asked::Survey(Box::new(file), systems))
+}
+
+/// The same of an experiment about threads.
+///
+/// # Errors
+/// Says what is wrong with it.
+pub(super) fn threads(name: &str, file: ThreadsFile, directory: &Path) -> anyhow::Result<Asked> {
+    file.check().with_context(|| name.to_owned())?;
+    let systems = read_systems(name, &file.systems, directory)?;
+    Ok(Asked::Threads(file, systems))
+}
+
+/// The file of a command that asks one question.
+///
+/// # Errors
+/// None for the names that there are.
+pub(super) fn question<T: serde::de::DeserializeOwned>(name: &str) -> anyhow::Result<T> {
+    let found = QUESTIONS.iter().find(|(known, _)| *known == name);
+    let (_, text) = found.with_context(|| format!("{name} is no question"))?;
+    parsed(&format!("questions/{name}.yaml"), text)
+}
+
+/// Settings of a load as they stand in a survey, from an argument.
+///
+/// # Errors
+/// Names what is wrong.
+pub(super) fn settings(load: &str) -> anyhow::Result<Settings> {
+    parsed("--load", &format!("{{{load}}}"))
 }
 
 /// The systems that the file `name` asks for.
@@ -169,7 +209,7 @@ pub(super) fn read_system(name: &str, directory: &Path) -> anyhow::Result<System
 /// Names what is wrong, and the line where it can.
 pub(super) fn explained(system: &str, load: &str) -> anyhow::Result<(SystemFile, Settings)> {
     let file = read_system(system, Path::new("."))?;
-    let mut settings: Settings = parsed("--load", &format!("{{{load}}}"))?;
+    let mut settings = settings(load)?;
     settings.read_files(&mut user_file(Path::new("."))).context("--load")?;
     Ok((file, settings))
 }

@@ -7,14 +7,13 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use indicatif::{ProgressBar, ProgressStyle};
 use moldau_lab::ceiling::Demand;
 use moldau_lab::experiments::fronts::Front;
 use moldau_lab::experiments::overhead::{self, Stall};
 use moldau_lab::experiments::partitions;
 use moldau_lab::experiments::side_by_side::{self, System};
 use moldau_lab::experiments::{
-    Progress, ceiling, cores, explain, file, save, self_test, storage, survey, threads,
+    ceiling, cores, explain, faults, file, save, self_test, soak, storage, survey, threads,
 };
 use moldau_lab::explain::About;
 use moldau_lab::null_sink::{self, Behaviour};
@@ -25,15 +24,17 @@ use moldau_lab::self_test::SelfTest;
 use moldau_lab::systems::{Durability, Installations, KafkaInstallation, Kroxylicious};
 use moldau_lab::{bare_disk, checks::Verdict, relay, report};
 
+use moldau_lab::workers::Workers;
 use moldau_lab::workload::Workload;
 
 use super::experiment_file::{self, Asked};
-use super::{lab_cores, lab_omb, lab_results, lab_workers};
+use super::lab_sittings::{self, Bar};
+use super::{lab_cores, lab_omb, lab_questions, lab_results, lab_workers};
 use crate::arguments::{
-    AboutChoice, CeilingOptions, CoresOptions, ExplainOptions, LabQuestion, NullSinkOptions,
-    OmbOptions, OutputOptions, OverheadOptions, PartChoice, PartitionsOptions, Peer, PeerOptions,
-    ProfileOptions, RelayOptions, ResultImportOptions, RunOptions, SelftestChoice, SelftestOptions,
-    SizeOptions, StorageOptions,
+    AboutChoice, AskedOptions, CeilingOptions, CoresOptions, ExplainOptions, FaultsOptions,
+    LabQuestion, NullSinkOptions, OmbOptions, OutputOptions, OverheadOptions, PartChoice,
+    PartitionsOptions, Peer, PeerOptions, ProfileOptions, RelayOptions, ResultImportOptions,
+    RunOptions, SelftestChoice, SelftestOptions, SizeOptions, SoakOptions, StorageOptions,
 };
 
 /// The stall of `--stall` begins this long after its run, in the middle of the window.
@@ -41,9 +42,27 @@ const STALL_AFTER: Duration = Duration::from_secs(3);
 const STALL_LENGTH: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(question: LabQuestion) -> anyhow::Result<ExitCode> {
-    let outcome = match question {
+    // Whatever kept the experiment from its end is the environment's.
+    ask(question).or_else(|error| {
+        eprintln!("moldau lab: {error:#}");
+        Ok(ExitCode::from(Verdict::Environment.exit_code()))
+    })
+}
+
+fn ask(question: LabQuestion) -> anyhow::Result<ExitCode> {
+    match question {
         LabQuestion::Overhead(options) => overhead(&options),
         LabQuestion::Ceiling(options) => find_ceiling(&options),
+        LabQuestion::Latency(options) => {
+            lab_questions::latency(&options).and_then(|asked| run_question(asked, &options.asked))
+        }
+        LabQuestion::Compression(options) => lab_questions::compression(&options)
+            .and_then(|asked| run_question(asked, &options.asked)),
+        LabQuestion::Threads(options) => {
+            lab_questions::threads(&options).and_then(|asked| run_question(asked, &options.asked))
+        }
+        LabQuestion::Faults(options) => faults(&options),
+        LabQuestion::Soak(options) => soak(&options),
         LabQuestion::Partitions(options) => partitions(&options),
         LabQuestion::Storage(options) => storage(&options),
         LabQuestion::Cores(options) => cores(&options),
@@ -60,10 +79,16 @@ pub(crate) fn run(question: LabQuestion) -> anyhow::Result<ExitCode> {
         LabQuestion::NullSink(options) => null_sink(options),
         LabQuestion::Selftest(options) => self_test(&options),
         LabQuestion::BareDisk { task } => bare_disk(&task),
+        LabQuestion::Resume { dir } => ask(lab_sittings::resumed(&dir)?),
         LabQuestion::Report { dir } => rebuild(&dir),
         LabQuestion::List => {
             println!("overhead   What does a proxy in front of a broker cost?");
             println!("ceiling    Which rate does a system sustain, and how do systems compare?");
+            println!("latency    How does latency grow with the load?");
+            println!("compression Which codec?");
+            println!("threads    How many consumer threads?");
+            println!("faults     What becomes of records and clients when something breaks?");
+            println!("soak       Does anything grow under a steady load?");
             println!("partitions What does a number of partitions cost, and where does it end?");
             println!("storage    What does the broker take off what the disk gives?");
             println!("cores      How many cores does the proxy need?");
@@ -75,14 +100,9 @@ pub(crate) fn run(question: LabQuestion) -> anyhow::Result<ExitCode> {
             for (name, question) in experiment_file::list() {
                 println!("run {name}   {question}");
             }
-            return Ok(ExitCode::SUCCESS);
+            Ok(ExitCode::SUCCESS)
         }
-    };
-    // Whatever kept the experiment from its end is the environment's.
-    outcome.or_else(|error| {
-        eprintln!("moldau lab: {error:#}");
-        Ok(ExitCode::from(Verdict::Environment.exit_code()))
-    })
+    }
 }
 
 fn overhead(options: &OverheadOptions) -> anyhow::Result<ExitCode> {
@@ -224,11 +244,30 @@ fn size(options: &SizeOptions) -> anyhow::Result<ExitCode> {
 
 fn run_file(options: &RunOptions) -> anyhow::Result<ExitCode> {
     let asked = experiment_file::read(&options.file)?;
-    let mut workers = lab_workers::connected(&options.workers, &version())?;
-    let work = WorkDirectory::make(&options.output.out)?;
-    let (version, work_directory, quick) = (version(), work.path.clone(), options.quick);
+    let workers = lab_workers::connected(&options.workers, &version())?;
     let profiles_all = options.profiles.profile;
-    let profiler = profiler(&options.profiles, asked.profiles_itself() && !quick)?;
+    let profiler = profiler(&options.profiles, asked.profiles_itself() && !options.quick)?;
+    let with = (profiler, profiles_all, workers);
+    run_asked(asked, &options.peers, with, options.quick, &options.output)
+}
+
+/// A command that asks one question by an experiment file of the program.
+fn run_question(asked: Asked, options: &AskedOptions) -> anyhow::Result<ExitCode> {
+    run_asked(asked, &options.peers, (None, false, None), options.quick, &options.output)
+}
+
+/// Runs an experiment file, with a profiler, whether that is for all loads, and workers.
+fn run_asked(
+    asked: Asked,
+    peers: &PeerOptions,
+    (profiler, profiles_all, mut workers): (Option<Profiler>, bool, Option<Workers>),
+    quick: bool,
+    output: &OutputOptions,
+) -> anyhow::Result<ExitCode> {
+    let work = WorkDirectory::make(&output.out)?;
+    let (version, work_directory) = (version(), work.path.clone());
+    let plan_text = format!("{asked:#?}");
+    let sitting = || Bar::kept(&plan_text, output, &work.path);
     let result = match asked {
         Asked::Factor(_) | Asked::Threads(..) if workers.is_some() => {
             anyhow::bail!("--workers: they offer the loads of surveys alone")
@@ -237,10 +276,10 @@ fn run_file(options: &RunOptions) -> anyhow::Result<ExitCode> {
             let moldau = std::env::current_exe()?;
             let plan =
                 file::Plan { file, moldau, version, work_directory, seed: 1, quick, profiler };
-            file::run(&plan, &mut Bar::new())?
+            file::run(&plan, &mut sitting()?)?
         }
         Asked::Survey(file, systems) => {
-            let installations = installations(&options.peers)?;
+            let installations = installations(peers)?;
             let plan = survey::Plan {
                 file: *file,
                 systems,
@@ -252,13 +291,13 @@ fn run_file(options: &RunOptions) -> anyhow::Result<ExitCode> {
                 profiler,
                 profiles_all,
             };
-            survey::run_from(&plan, workers.as_mut(), &mut Bar::new())?
+            survey::run_from(&plan, workers.as_mut(), &mut sitting()?)?
         }
         Asked::Threads(..) if profiler.is_some() => {
             anyhow::bail!("--profile: an experiment of topics on threads takes no profiles")
         }
         Asked::Threads(file, systems) => {
-            let installations = installations(&options.peers)?;
+            let installations = installations(peers)?;
             let plan = threads::Plan {
                 file,
                 systems,
@@ -271,7 +310,52 @@ fn run_file(options: &RunOptions) -> anyhow::Result<ExitCode> {
             threads::run(&plan, &mut Bar::new())?
         }
     };
-    answer(&result, &options.output)
+    answer(&result, output)
+}
+
+fn faults(options: &FaultsOptions) -> anyhow::Result<ExitCode> {
+    let (names, systems) = lab_questions::named(&options.asked)?;
+    let asked = &options.asked;
+    let FaultsOptions { rate, record, .. } = options;
+    let plan_text = format!("{rate} records/s, {record} B, {}\n{systems:#?}", asked.quick);
+    let work = WorkDirectory::make(&asked.output.out)?;
+    let plan = faults::Plan {
+        names,
+        systems,
+        installations: installations(&asked.peers)?,
+        version: version(),
+        work_directory: work.path.clone(),
+        seed: 1,
+        quick: asked.quick,
+        rounds: if asked.quick { 3 } else { 6 },
+        // A JVM needs the time to come back.
+        window_ms: if asked.quick { 8_000 } else { 15_000 },
+        rate: options.rate,
+        record_bytes: usize::try_from(options.record)?,
+    };
+    let mut bar = Bar::kept(&plan_text, &asked.output, &work.path)?;
+    let result = faults::run(&plan, &mut bar)?;
+    answer(&result, &asked.output)
+}
+
+fn soak(options: &SoakOptions) -> anyhow::Result<ExitCode> {
+    let asked = &options.asked;
+    let (names, systems) = lab_questions::named(asked)?;
+    let (legs, workload) = lab_questions::legs(options)?;
+    let work = WorkDirectory::make(&asked.output.out)?;
+    let plan = soak::Plan {
+        names,
+        systems,
+        installations: installations(&asked.peers)?,
+        version: version(),
+        work_directory: work.path.clone(),
+        seed: 1,
+        quick: asked.quick,
+        workload,
+        legs,
+    };
+    let result = soak::run(&plan, &mut Bar::new())?;
+    answer(&result, &asked.output)
 }
 
 fn omb(options: &OmbOptions) -> anyhow::Result<ExitCode> {
@@ -284,6 +368,7 @@ fn omb(options: &OmbOptions) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let work = WorkDirectory::make(&options.output.out)?;
+    let plan_text = format!("{:#?}\n{:#?}", translation.survey, translation.systems);
     let mut installations = installations(&options.peers)?;
     installations.external = translation.external;
     let plan = survey::Plan {
@@ -298,9 +383,10 @@ fn omb(options: &OmbOptions) -> anyhow::Result<ExitCode> {
         profiles_all: false,
     };
     let mut workers = lab_workers::connected(&options.workers, &plan.version)?;
-    let result = survey::run_from(&plan, workers.as_mut(), &mut Bar::new())?;
+    let mut bar = Bar::kept(&plan_text, &options.output, &work.path)?;
+    let result = survey::run_from(&plan, workers.as_mut(), &mut bar)?;
     let exit = answer(&result, &options.output)?;
-    let directory = options.output.out.join(&result.id).join("omb");
+    let directory = options.output.directory(&result.id).join("omb");
     std::fs::create_dir_all(&directory).with_context(|| directory.display().to_string())?;
     for (name, document) in moldau_lab::omb::documents(&result.runs)? {
         let path = directory.join(name);
@@ -469,7 +555,7 @@ fn rebuild(dir: &Path) -> anyhow::Result<ExitCode> {
 }
 
 fn answer(result: &RunResult, output: &OutputOptions) -> anyhow::Result<ExitCode> {
-    let directory = output.out.join(&result.id);
+    let directory = output.directory(&result.id);
     save(result, &directory)?;
     if output.json {
         println!("{}", result.to_json()?);
@@ -502,32 +588,5 @@ impl Drop for WorkDirectory {
         if let Err(error) = std::fs::remove_dir_all(&self.path) {
             eprintln!("moldau lab: {} was not removed: {error}", self.path.display());
         }
-    }
-}
-
-/// The progress bar on stderr.
-struct Bar(ProgressBar);
-
-impl Bar {
-    fn new() -> Self {
-        let style = ProgressStyle::with_template("{elapsed_precise} {bar:30} {pos}/{len} {msg}")
-            .expect("the template is constant");
-        let bar = ProgressBar::new(1).with_style(style);
-        bar.enable_steady_tick(Duration::from_millis(250));
-        Self(bar)
-    }
-}
-
-impl Progress for Bar {
-    fn step(&mut self, done: u32, total: u32, what: &str) {
-        self.0.set_length(u64::from(total));
-        self.0.set_position(u64::from(done));
-        self.0.set_message(what.to_owned());
-    }
-}
-
-impl Drop for Bar {
-    fn drop(&mut self) {
-        self.0.finish_and_clear();
     }
 }

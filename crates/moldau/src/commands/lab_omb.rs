@@ -156,6 +156,7 @@ fn translate(
         administration: None,
         claims: Vec::new(),
         totals: Vec::new(),
+        asks: None,
         remarks,
     };
     survey.check()?;

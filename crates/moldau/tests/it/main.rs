@@ -19,6 +19,7 @@ mod ledger;
 mod listeners;
 mod partitions;
 mod profiling;
+mod questions;
 mod reloading;
 mod repair;
 mod shaped_loads;

@@ -85,7 +85,8 @@ pub struct Settings {
 impl Settings {
     /// These settings, and those of `base` where there is none. How fast records come is one
     /// setting by several names, and so is how large they are.
-    pub(super) fn over(&self, base: &Self) -> Self {
+    #[must_use]
+    pub fn over(&self, base: &Self) -> Self {
         let pace = if self.paces() > 0 { self } else { base };
         let sizes = if self.sizes() > 0 { self } else { base };
         // A trace is a pace, and another pace takes its place.
@@ -140,7 +141,7 @@ impl Settings {
     }
 
     /// How many settings say how fast records come.
-    fn paces(&self) -> usize {
+    pub(super) fn paces(&self) -> usize {
         let each = [self.records_per_second, self.records_per_second_each];
         let is_traced = self.arrivals.as_ref().is_some_and(Times::is_trace);
         each.iter().flatten().count()

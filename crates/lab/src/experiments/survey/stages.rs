@@ -1,7 +1,7 @@
 //! In which order a survey measures: what the same systems get is a stage, in which no other system
 //! runs.
 
-use super::{Load, Plan, window_of};
+use super::{Load, Plan, asked, window_of};
 use crate::administration::AdministrationRecord;
 use crate::error::Error;
 use crate::experiments::administration::{self, AdministrationFile};
@@ -10,6 +10,7 @@ use crate::experiments::littles_law::{self, LawFile};
 use crate::experiments::rounds::Case;
 use crate::experiments::running::{Named, Running};
 use crate::littles_law::LawRecord;
+use crate::survey::Cell;
 
 /// What the same systems get, which alone run meanwhile.
 pub(super) struct Stage<'a> {
@@ -24,6 +25,8 @@ pub(super) struct Stage<'a> {
 pub(super) struct Beside {
     pub(super) littles_law: Option<LawRecord>,
     pub(super) administration: Option<AdministrationRecord>,
+    /// The loads at rates that follow from what the systems take at full speed.
+    pub(super) rated: Vec<Cell>,
 }
 
 /// The stages in the order of their first loads. What is for none of the systems that are there is
@@ -98,9 +101,9 @@ impl Stage<'_> {
             let directory = &plan.work_directory;
             running.push(Running::start(directory, &plan.installations, name, system)?);
         }
-        self.run_loads(plan, bench, &mut running)?;
+        let rated = self.run_loads(plan, bench, &mut running)?;
         let (rounds, quick) = (plan.rounds(), plan.quick);
-        let mut beside = Beside::default();
+        let mut beside = Beside { rated, ..Beside::default() };
         if let Some(law) = self.law {
             let window_ms = window_of(plan.file.window_ms, quick);
             let systems = running.iter_mut().take(self.systems_of_law(quick));
@@ -119,7 +122,7 @@ impl Stage<'_> {
         plan: &Plan,
         bench: &mut Bench<'_>,
         running: &mut [Running],
-    ) -> Result<(), Error> {
+    ) -> Result<Vec<Cell>, Error> {
         let file = &plan.file;
         // A JVM compiles what it runs often, and the first round should not pay for that.
         for scenario in self.scenarios() {
@@ -133,18 +136,20 @@ impl Stage<'_> {
             workload: file.workload(&load.settings, plan.quick),
             reading: None,
         };
-        let cases: Vec<Case> = self.loads.iter().copied().map(case).collect();
+        let rated = asked::rates(plan, bench, running)?;
+        let loads: Vec<&Load> = self.loads.iter().copied().chain(&rated).collect();
+        let cases: Vec<Case> = loads.iter().copied().map(case).collect();
         for round in 0..plan.rounds() {
             run_round(bench, running, &cases, round)?;
         }
         add_rounds(bench, running, &cases, plan.rounds())?;
         let is_profiled = |load: &Load| plan.profiles_all || load.profile && !plan.quick;
-        for (case, load) in cases.iter().zip(&self.loads) {
+        for (case, load) in cases.iter().zip(&loads) {
             let profiler = plan.profiler.as_ref().filter(|_| is_profiled(load));
             let paths = running.iter().map(|system| &system.path);
             bench.profile(profiler, paths, case, &plan.work_directory)?;
         }
-        Ok(())
+        Ok(rated.into_iter().map(|load| load.cell).collect())
     }
 }
 

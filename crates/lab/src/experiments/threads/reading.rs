@@ -45,11 +45,17 @@ struct Read {
 }
 
 /// Reads topics from start to end. The partitions of all topics, topic after topic, are dealt out
-/// to the threads in even stretches, so that a thread that could have whole topics has them.
+/// to the threads in even stretches, so that a thread that could have whole topics has them. Each
+/// record holds its thread for `work`.
 ///
 /// # Errors
 /// [`Error::Target`] when a record is missing or out of place, or the system fails.
-pub(super) fn read(path: &Path, topics: &[Backlog], threads: u16) -> Result<Reading, Error> {
+pub(super) fn read(
+    path: &Path,
+    topics: &[Backlog],
+    threads: u16,
+    work: Duration,
+) -> Result<Reading, Error> {
     let parts: Vec<Part> = topics.iter().flat_map(parts_of).collect();
     let (start, started) = watch::channel(None);
     thread::scope(|scope| {
@@ -57,7 +63,7 @@ pub(super) fn read(path: &Path, topics: &[Backlog], threads: u16) -> Result<Read
         let mut readers = Vec::new();
         for own in stretches(&parts, threads) {
             let (ready, started) = (ready.clone(), started.clone());
-            let run = move || runtime()?.block_on(consume(path, own, &ready, started));
+            let run = move || runtime()?.block_on(consume(path, own, work, &ready, started));
             let builder = thread::Builder::new().name(format!("lab-reader-{}", readers.len()));
             readers.push(builder.spawn_scoped(scope, run));
         }
@@ -118,6 +124,7 @@ fn wait_until_ready(readiness: &mpsc::Receiver<()>, threads: usize) -> Result<()
 async fn consume(
     path: &Path,
     parts: &[Part],
+    work: Duration,
     ready: &mpsc::SyncSender<()>,
     mut started: watch::Receiver<Option<Instant>>,
 ) -> Result<Read, Error> {
@@ -135,13 +142,18 @@ async fn consume(
     let begun = started.wait_for(Option::is_some).await.map(|begun| *begun).ok().flatten();
     let begun = begun.ok_or_else(|| failed("another thread failed".into()))?;
     let before = ThreadUsage::own()?;
-    let mut read = follow(fetcher, parts, begun).await?;
+    let mut read = follow(fetcher, parts, work, begun).await?;
     read.usage = ThreadUsage::own()?.since(before);
     Ok(read)
 }
 
 /// Reads every part to its end, each offset once and in order.
-async fn follow(mut fetcher: Fetcher, parts: &[Part], begun: Instant) -> Result<Read, Error> {
+async fn follow(
+    mut fetcher: Fetcher,
+    parts: &[Part],
+    work: Duration,
+    begun: Instant,
+) -> Result<Read, Error> {
     let mut positions: HashMap<TopicPartition, Position> = HashMap::with_capacity(parts.len());
     for (part, end) in parts.iter().filter(|(_, end)| *end > 0) {
         let assigned = fetcher.assign(&part.topic, part.partition, Start::Earliest).await;
@@ -157,7 +169,7 @@ async fn follow(mut fetcher: Fetcher, parts: &[Part], begun: Instant) -> Result<
         let fetched = fetched.map_err(silent)?.map_err(target("fetching"))?;
         let Some(position) = positions.get_mut(&fetched.topic_partition()) else { continue };
         let was_open = position.next < position.end;
-        let mut is_in_order = true;
+        let (mut is_in_order, before) = (true, read.records);
         let taken = fetched.for_each_record(&mut decompressor, BATCH_BYTES_MAX, |record| {
             is_in_order &= u64::try_from(record.offset()) == Ok(position.next);
             position.next += 1;
@@ -167,6 +179,11 @@ async fn follow(mut fetcher: Fetcher, parts: &[Part], begun: Instant) -> Result<
         if !is_in_order || position.next > position.end {
             let partition = fetched.partition;
             return Err(failed(format!("partition {partition}: offsets do not follow each other")));
+        }
+        if !work.is_zero() {
+            // At once for all records of the batch: a sleep for each would be longer than asked.
+            let records = u32::try_from(read.records - before).unwrap_or(u32::MAX);
+            thread::sleep(work.saturating_mul(records));
         }
         open -= usize::from(was_open && position.next == position.end);
     }

@@ -15,7 +15,8 @@ use crate::survey::SurveyRecord;
 const LEVELS_MIN: usize = 3;
 
 /// What is drawn over the setting, as far as systems have it.
-const FIGURES: [Metric; 3] = [Metric::ProduceRecords, Metric::ResponseP99, Metric::ProxyCpu];
+const FIGURES: [Metric; 4] =
+    [Metric::ProduceRecords, Metric::ResponseP99, Metric::EndToEndP99, Metric::ProxyCpu];
 
 /// Settings whose unit is not their name.
 const UNITS: [(&str, &str); 9] = [

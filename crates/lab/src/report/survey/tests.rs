@@ -49,6 +49,7 @@ fn survey() -> RunResult {
         }],
         pairs: Vec::new(),
         totals: Vec::new(),
+        asks: None,
         remarks: vec!["The clock of the tool stops late.".into()],
         left_out: vec![LeftOut { system: "absent".into(), reason: "not there".into() }],
     };
@@ -273,6 +274,7 @@ fn totals_survey() -> RunResult {
         pairs: Vec::new(),
         claims: Vec::new(),
         totals: vec![published],
+        asks: None,
         remarks: Vec::new(),
         left_out: Vec::new(),
     });
@@ -337,12 +339,12 @@ fn a_sweep_has_charts_and_a_law() {
     let titles: Vec<String> =
         sweeps::charts(&result, record).into_iter().map(|(title, _)| title).collect();
     assert_eq!(titles[0], "one: produced records, records/s, over producers");
-    assert_eq!(titles.len(), 3);
+    assert_eq!(titles.len(), 4);
     let law = only(&grids(&result, record), "How throughput scales");
     assert_eq!(law.len(), 2);
     // Throughput that doubles with the producers has no contention.
     assert!(law[0][2].starts_with("10,000 ") && law[0][5] == "without end", "{law:?}");
     let page = html(&result).unwrap();
-    assert_eq!(page.matches("<polyline").count(), 5);
+    assert_eq!(page.matches("<polyline").count(), 7);
     assert!(page.contains("producers of each topic"));
 }

@@ -158,7 +158,8 @@ fn a_level_that_the_broker_refuses_is_named() {
 
 #[test]
 fn every_key_is_documented() {
-    let texts = SOURCES.iter().chain(&SYSTEMS).map(|(_, text)| *text).chain([PROFILES]);
+    let texts =
+        SOURCES.iter().chain(&SYSTEMS).chain(&QUESTIONS).map(|(_, text)| *text).chain([PROFILES]);
     for text in texts {
         // Files within a system file have keys of their own.
         let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));

@@ -1,0 +1,236 @@
+//! What a survey is asked beyond its tables: how latency grows with the load, or which codec to
+//! take. Everything follows from its runs, over rounds as everywhere.
+
+use crate::cpu::GENERATOR_ROLE;
+use crate::metric::Metric;
+use crate::punctuality::{cannot_keep_up, is_bunched, is_scheduled, latencies_are_withheld};
+use crate::run::RunRecord;
+use crate::statistics::float;
+use crate::survey::{Cell, CompressionQuestion, Estimate, SurveyRecord};
+use crate::workload::{Codec, Pace};
+
+/// How far a latency may rise above its lowest before the knee. In a queue with one server and
+/// random arrivals that is the load at which rate by delay is highest (Kleinrock, "Power and
+/// deterministic rules of thumb for probabilistic problems in computer communications", 1979).
+pub const KNEE_TIMES: f64 = 2.0;
+
+/// MB of a GB.
+const MEGABYTES_PER_GIGABYTE: f64 = 1_024.0;
+
+/// A rate and what became of the latency there.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Reached {
+    /// The 99th percentile, ms.
+    Ms(f64),
+    /// The system cannot keep up.
+    Saturated,
+    /// The generator was late, which says nothing of the system.
+    Unknown,
+}
+
+/// Where latency begins to grow, by places in the list of rates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Knee {
+    /// The rate with the lowest latency.
+    pub lowest: usize,
+    /// The highest rate up to which latency stays within [`KNEE_TIMES`] of that.
+    pub within: usize,
+    /// The next rate, at which it does not or the system does not keep up; absent where none was
+    /// offered.
+    pub beyond: Option<usize>,
+}
+
+impl Knee {
+    /// The knee of rates that rise; `None` without any latency.
+    #[must_use]
+    pub fn of(points: &[Reached]) -> Option<Self> {
+        let known = points.iter().enumerate().filter_map(|(at, point)| match point {
+            Reached::Ms(ms) => Some((at, *ms)),
+            Reached::Saturated | Reached::Unknown => None,
+        });
+        let (lowest, least) = known.min_by(|one, other| one.1.total_cmp(&other.1))?;
+        let mut knee = Self { lowest, within: lowest, beyond: None };
+        for (at, point) in points.iter().enumerate().skip(lowest + 1) {
+            match point {
+                Reached::Ms(ms) if *ms <= KNEE_TIMES * least => knee.within = at,
+                Reached::Ms(_) | Reached::Saturated => {
+                    knee.beyond = Some(at);
+                    break;
+                }
+                Reached::Unknown => {}
+            }
+        }
+        Some(knee)
+    }
+}
+
+/// The loads of a survey at a rate, with it, rising.
+#[must_use]
+pub fn rates<'a>(record: &'a SurveyRecord, runs: &[RunRecord]) -> Vec<(u64, &'a str)> {
+    let rate = |cell: &'a Cell| {
+        let run = runs.iter().find(|run| run.case == cell.name && is_scheduled(run))?;
+        let Pace::Scheduled { per_second, .. } = run.workload.pace else {
+            return None;
+        };
+        Some((per_second, cell.name.as_str()))
+    };
+    let mut rates: Vec<(u64, &str)> = record.cells.iter().filter_map(rate).collect();
+    rates.sort_unstable();
+    rates
+}
+
+/// What became of the 99th percentile of publishing in a load on a system.
+#[must_use]
+pub fn reached(runs: &[RunRecord], case: &str, system: &str, seed: u64) -> Reached {
+    let of_case = runs.iter().filter(|run| run.case == case && run.arm == system);
+    let of_case: Vec<&RunRecord> = of_case.collect();
+    if cannot_keep_up(&of_case) {
+        return Reached::Saturated;
+    }
+    if latencies_are_withheld(&of_case) {
+        return Reached::Unknown;
+    }
+    let found = estimate(runs, case, system, seed, |run| Metric::ResponseP99.of(run));
+    found.map_or(Reached::Unknown, |found| Reached::Ms(found.mean))
+}
+
+/// The mean of a figure over the rounds of a load on a system.
+#[must_use]
+pub fn estimate(
+    runs: &[RunRecord],
+    case: &str,
+    system: &str,
+    seed: u64,
+    figure: impl Fn(&RunRecord) -> Option<f64>,
+) -> Option<Estimate> {
+    let of_case = runs.iter().filter(|run| run.case == case && run.arm == system);
+    Estimate::of(&of_case.filter_map(figure).collect::<Vec<_>>(), seed, |value| value)
+}
+
+/// The ratio of a figure of `case` to that of `over` in the same round.
+#[must_use]
+pub fn ratio(
+    runs: &[RunRecord],
+    [case, over]: [&str; 2],
+    system: &str,
+    seed: u64,
+    figure: impl Fn(&RunRecord) -> Option<f64>,
+) -> Option<Estimate> {
+    let of = |case: &str, round: u32| {
+        let is_of = |run: &&RunRecord| run.case == case && run.arm == system && run.pair == round;
+        runs.iter().find(is_of).and_then(&figure).filter(|value| *value > 0.0)
+    };
+    let rounds = 0..runs.iter().map(|run| run.pair + 1).max().unwrap_or(0);
+    let logs = rounds.filter_map(|round| Some((of(case, round)? / of(over, round)?).ln()));
+    Estimate::of(&logs.collect::<Vec<_>>(), seed, f64::exp)
+}
+
+/// Processor time of a role, ms for each MB of values that was produced, and read as often as the
+/// load has consumers; `None` where it does not hold.
+#[must_use]
+pub fn cpu(run: &RunRecord, role: &str) -> Option<f64> {
+    let megabytes = run.workload.megabytes(run.produced_records);
+    let of_role = run.processes.iter().filter(|usage| usage.role == role).map(|it| it.cpu_ns);
+    let cpu_ns = of_role.reduce(|sum, next| sum + next)?;
+    (megabytes > 0.0 && !is_bunched(run)).then(|| float(cpu_ns) / 1e6 / megabytes)
+}
+
+/// The same of clients and everything else of the run together.
+#[must_use]
+pub fn cpu_of_all(run: &RunRecord) -> Option<f64> {
+    let clients = cpu(run, GENERATOR_ROLE)?;
+    let systems: u64 = run
+        .processes
+        .iter()
+        .filter(|usage| usage.role != GENERATOR_ROLE)
+        .map(|usage| usage.cpu_ns)
+        .sum();
+    Some(clients + float(systems) / 1e6 / run.workload.megabytes(run.produced_records))
+}
+
+/// Bytes that are sent and stored by bytes of values.
+#[must_use]
+pub fn stored_share(run: &RunRecord) -> Option<f64> {
+    Metric::CompressionRatio.of(run).map(f64::recip)
+}
+
+impl CompressionQuestion {
+    /// What a GB of values comes to, in seconds of processor time: what it takes, and what its
+    /// bytes are worth.
+    #[must_use]
+    pub fn price(&self, run: &RunRecord) -> Option<f64> {
+        let cpu_s = cpu_of_all(run)? * MEGABYTES_PER_GIGABYTE / 1e3;
+        Some(cpu_s + f64::from(self.gigabyte_is_worth_cpu_s) * stored_share(run)?)
+    }
+}
+
+/// The loads that differ in their codec alone: those at a rate, or those at full speed.
+#[must_use]
+pub fn codecs<'a>(
+    record: &'a SurveyRecord,
+    runs: &[RunRecord],
+    at_a_rate: bool,
+) -> Vec<(Codec, &'a str)> {
+    let codec = |cell: &'a Cell| {
+        let run = runs.iter().find(|run| run.case == cell.name)?;
+        let is_asked = is_scheduled(run) == at_a_rate;
+        is_asked.then_some((run.workload.tuning.compression, cell.name.as_str()))
+    };
+    record.cells.iter().filter_map(codec).collect()
+}
+
+/// The best of several loads in a figure of which less is better, and those that are not told
+/// apart from it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Choice<T> {
+    /// The best.
+    pub best: T,
+    /// Its figure.
+    pub found: Estimate,
+    /// Those whose ratio to it has an interval that holds 1, or none.
+    pub alike: Vec<T>,
+}
+
+/// Chooses among `loads` on a system.
+#[must_use]
+pub fn choose<T: Copy>(
+    runs: &[RunRecord],
+    loads: &[(T, &str)],
+    system: &str,
+    seed: u64,
+    figure: impl Fn(&RunRecord) -> Option<f64>,
+) -> Option<Choice<T>> {
+    let found = loads.iter().enumerate().filter_map(|(at, (load, case))| {
+        Some((at, *load, *case, estimate(runs, case, system, seed, &figure)?))
+    });
+    let all: Vec<(usize, T, &str, Estimate)> = found.collect();
+    let best = all.iter().min_by(|one, other| one.3.mean.total_cmp(&other.3.mean))?;
+    let alike = all.iter().filter(|it| it.0 != best.0).filter(|it| {
+        let ratio = ratio(runs, [it.2, best.2], system, seed, &figure);
+        !ratio.and_then(|ratio| ratio.interval).is_some_and(|interval| interval.low > 1.0)
+    });
+    Some(Choice { best: best.1, found: best.3, alike: alike.map(|it| it.1).collect() })
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use Reached::{Ms, Saturated, Unknown};
+
+    #[test]
+    fn the_knee_is_the_last_rate_before_latency_doubles() {
+        // A slow start is none: the wait of an idle machine to wake up is no queue.
+        let points = [Ms(5.0), Ms(2.0), Unknown, Ms(3.9), Ms(4.1), Ms(3.0)];
+        let found = Knee { lowest: 1, within: 3, beyond: Some(4) };
+        assert_eq!(Knee::of(&points), Some(found));
+    }
+
+    #[test]
+    fn a_system_that_cannot_keep_up_is_beyond_its_knee() {
+        let found = Knee { lowest: 0, within: 1, beyond: Some(2) };
+        assert_eq!(Knee::of(&[Ms(1.0), Ms(1.5), Saturated]), Some(found));
+        let flat = Knee { lowest: 0, within: 1, beyond: None };
+        assert_eq!(Knee::of(&[Ms(1.0), Ms(1.5), Unknown]), Some(flat));
+        assert_eq!(Knee::of(&[Unknown, Saturated]), None);
+    }
+}

@@ -1,0 +1,243 @@
+//! What becomes of acknowledged records, and how long do clients wait, when connections are cut or
+//! a broker stands still or is killed? Open loop at a rate; each fault strikes once in a window.
+
+use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
+
+use super::Progress;
+use super::bench::{Bench, Frame, Named, Path};
+use super::running::{Running, absence, split};
+use crate::checks;
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::faults::{Fault, FaultsRecord};
+use crate::generator;
+use crate::ledger::audit;
+use crate::payload::Filler;
+use crate::result::{Arm, Experiment, RunResult};
+use crate::schedule::Arrivals;
+use crate::survey::LeftOut;
+use crate::systems::{
+    Installations, Process, RunningSystem, SystemFile, bare_relay, free_addresses,
+};
+use crate::workload::{Pace, Tuning, Workload};
+
+/// Time from the start of the window to the fault.
+const AFTER: Duration = Duration::from_secs(1);
+
+/// How long a process stands still where it is stopped.
+const STOP: Duration = Duration::from_secs(1);
+
+/// What is offered beside the rate and the size of records.
+const PARTITIONS: u16 = 6;
+const BATCH_BYTES: usize = 16 * 1024;
+const WARMUP_MS: u64 = 1_000;
+
+/// Everything that a run needs to know.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Names of the systems.
+    pub names: Vec<String>,
+    /// Their files, in the same order.
+    pub systems: Vec<SystemFile>,
+    /// What is there to start them from.
+    pub installations: Installations,
+    /// Version of the binary, for the report.
+    pub version: String,
+    /// Where the systems keep data and logs; must exist. The caller removes it.
+    pub work_directory: PathBuf,
+    /// Seed of payloads and statistics.
+    pub seed: u64,
+    /// Whether it is the short form, for the report.
+    pub quick: bool,
+    /// Rounds; in each, everything strikes every system once.
+    pub rounds: u32,
+    /// The measured window of each run, ms: what strikes has to be over within it.
+    pub window_ms: u64,
+    /// Records per second.
+    pub rate: u64,
+    /// Size of a record's value.
+    pub record_bytes: usize,
+}
+
+impl Plan {
+    fn workload(&self) -> Workload {
+        Workload {
+            pace: Pace::Scheduled { per_second: self.rate, arrivals: Arrivals::Constant },
+            record_bytes: self.record_bytes,
+            filler: Filler::Text,
+            partitions: PARTITIONS,
+            producers: 1,
+            batch_bytes: BATCH_BYTES,
+            linger_us: 0,
+            consume: true,
+            tails: 0,
+            warmup_ms: WARMUP_MS,
+            window_ms: self.window_ms,
+            tuning: Tuning::default(),
+        }
+    }
+}
+
+/// A system with a way to it that can be cut.
+struct Struck {
+    system: RunningSystem,
+    direct: Path,
+    /// What carries connections, and the way through it; absent where there are several brokers,
+    /// which clients reach one by one.
+    relayed: Option<(Process, Path)>,
+}
+
+/// Runs the experiment.
+///
+/// # Errors
+/// [`Error::Plan`] where no system can be struck, [`Error::NotReady`] where one does not come back,
+/// otherwise as [`super::overhead::run`].
+pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error> {
+    plan.workload().check()?;
+    let shortest_ms = 2 * millis(AFTER + STOP);
+    if plan.window_ms < shortest_ms {
+        return Err(Error::Plan(format!("a window of {shortest_ms} ms at least")));
+    }
+    let (there, mut left_out) = split(&plan.names, &plan.systems, &plan.installations)?;
+    let (there, external): (Vec<_>, Vec<_>) =
+        there.into_iter().partition(|(_, system)| !system.processes.is_empty());
+    left_out.extend(external.into_iter().map(|(name, _)| LeftOut {
+        system: name.into(),
+        reason: "it has no process that the laboratory started".into(),
+    }));
+    if there.is_empty() {
+        return Err(Error::Plan("no system has a process that could be struck".into()));
+    }
+    let count = u32::try_from(there.len() * Fault::ALL.len()).unwrap_or(u32::MAX);
+    let mut bench = Bench::new(plan.seed, count * plan.rounds + 1, progress);
+    let mut systems = Vec::new();
+    bench.step("Start");
+    for (name, system) in &there {
+        systems.push(Struck::start(plan, name, system)?);
+    }
+    let environment = Environment::inspect(&plan.version, &plan.work_directory);
+    for round in 0..plan.rounds {
+        for struck in &mut systems {
+            for fault in Fault::ALL {
+                struck.run(plan, &mut bench, fault, round)?;
+            }
+        }
+    }
+    for struck in systems {
+        struck.system.stop()?;
+    }
+    for check in left_out.iter().map(absence) {
+        bench.note(check);
+    }
+    let record = FaultsRecord { after_ms: millis(AFTER), stop_ms: millis(STOP), left_out };
+    bench.finish_with(
+        Frame {
+            experiment: Experiment::Faults(record),
+            quick: plan.quick,
+            environment,
+            arms: there.iter().map(|(name, it)| Arm::of(name, it.description.trim())).collect(),
+            objectives: Vec::new(),
+        },
+        checks::of_limits,
+    )
+}
+
+impl Struck {
+    fn start(plan: &Plan, name: &str, file: &SystemFile) -> Result<Self, Error> {
+        let running = Running::start(&plan.work_directory, &plan.installations, name, file)?;
+        let Running { path, system, .. } = running;
+        // A process that is killed has no processor time of the window.
+        let direct = Path { processes: Vec::new(), ..path };
+        let upstream = direct.bootstrap.parse().ok().filter(|_| system.brokers() == 1);
+        let relayed = match upstream {
+            None => None,
+            Some(upstream) => {
+                let [address] = free_addresses()?;
+                let program = plan.installations.moldau.as_ref();
+                let spec = bare_relay(program, address, upstream);
+                let directory = plan.work_directory.join(name.replace('/', "-"));
+                let relay = Process::start(&spec, &directory)?;
+                let mut path = Path::to_system(name, &system)?;
+                path.bootstrap = address.to_string();
+                path.clients.bootstrap_only = true;
+                path.processes.clear();
+                Some((relay, path))
+            }
+        };
+        Ok(Self { system, direct, relayed })
+    }
+
+    /// One run that the fault strikes in its window, on a topic of its own, every record audited.
+    fn run(
+        &mut self,
+        plan: &Plan,
+        bench: &mut Bench<'_>,
+        fault: Fault,
+        round: u32,
+    ) -> Result<(), Error> {
+        let name = self.direct.arm.clone();
+        if bench.recall(fault.name(), &name, round) {
+            return Ok(());
+        }
+        let known = bench.runs().len();
+        bench.step(&format!("{name}: {}, {}", fault.name(), round + 1));
+        let Self { system, direct, relayed } = self;
+        let (relay, path) = match (fault, relayed) {
+            (Fault::Cut, None) => return Ok(()),
+            (Fault::Cut, Some((relay, path))) => (Some(relay), &*path),
+            _ => (None, &*direct),
+        };
+        let workload = plan.workload();
+        let setup = bench.setup(path, round, &workload);
+        let control = &direct.control;
+        control.create_topics(&setup.topics(), workload.partitions)?;
+        let mut targets = Some((&mut *system, relay));
+        let measured = thread::scope(|scope| {
+            let mut striking = None;
+            // The second call is the end of the window, when the fault is over.
+            let measured = generator::produce_watched(&setup, &mut || {
+                if let Some((system, relay)) = targets.take() {
+                    striking = Some(scope.spawn(move || strike(fault, system, relay)));
+                }
+            });
+            let struck = striking.map(thread::ScopedJoinHandle::join);
+            struck
+                .unwrap_or(Ok(Ok(())))
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            measured
+        })?;
+        system.wait_until_ready()?;
+        let delivered = measured.delivered.as_ref().expect("the workload consumes");
+        let audit = audit(&measured.sent, delivered);
+        let held = control.records_held_by_all(&setup.topics(), workload.partitions)?;
+        let named = Named { case: fault.name(), path, pair: round };
+        bench.record(named, &workload, &measured, audit, held)?;
+        bench.keep(fault.name(), &name, round, known)?;
+        control.delete_topics(&setup.topics())
+    }
+}
+
+fn strike(
+    fault: Fault,
+    system: &mut RunningSystem,
+    relay: Option<&mut Process>,
+) -> Result<(), Error> {
+    thread::sleep(AFTER);
+    match fault {
+        Fault::Nothing => Ok(()),
+        Fault::Cut => relay.map_or(Ok(()), Process::kill_and_restart),
+        Fault::Stopped => {
+            let broker = system.broker_mut()?;
+            broker.suspend()?;
+            thread::sleep(STOP);
+            broker.resume()
+        }
+        Fault::Killed => system.broker_mut()?.kill_and_restart(),
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,145 @@
+//! The arguments of `moldau lab latency`, `compression`, `threads`, `faults` and `soak`.
+
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use super::{OutputOptions, PeerOptions, at_least_one};
+use crate::units;
+
+/// What all of them take.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct AskedOptions {
+    /// The system, by its name or by the path of its file, which ends in `.yaml` [default:
+    /// moldau; moldau-os for threads].
+    #[arg(long, value_name = "SYSTEM")]
+    pub(crate) system: Option<String>,
+    /// Systems to put beside it, such as `kafka`.
+    #[arg(long, value_name = "SYSTEM", value_delimiter = ',')]
+    pub(crate) against: Vec<String>,
+    #[command(flatten)]
+    pub(crate) peers: PeerOptions,
+    /// An answer in a few minutes, with wider intervals.
+    #[arg(long)]
+    pub(crate) quick: bool,
+    #[command(flatten)]
+    pub(crate) output: OutputOptions,
+}
+
+/// What is offered.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct OfferedOptions {
+    /// Size of a record's value [default: 1KB].
+    #[arg(long, value_name = "BYTES", value_parser = units::byte_count)]
+    pub(crate) record: Option<u64>,
+    /// Largest batch of a producer, its batch.size [default: 16KB; 64KB for compression].
+    #[arg(long, value_name = "BYTES", value_parser = units::byte_count)]
+    pub(crate) batch: Option<u64>,
+    /// Other settings of the load as in a survey, such as "producers: 4, acks: leader".
+    #[arg(long, value_name = "SETTINGS", default_value = "")]
+    pub(crate) load: String,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct LatencyOptions {
+    #[command(flatten)]
+    pub(crate) offered: OfferedOptions,
+    /// Records per second, rising [default: shares of what is taken at full speed].
+    #[arg(long, value_name = "COUNT", value_delimiter = ',')]
+    pub(crate) rates: Vec<u64>,
+    #[command(flatten)]
+    pub(crate) asked: AskedOptions,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct CompressionOptions {
+    #[command(flatten)]
+    pub(crate) offered: OfferedOptions,
+    /// What values hold.
+    #[arg(long, value_enum)]
+    pub(crate) payload: Option<PayloadChoice>,
+    /// Bytes of values per second at which codecs are compared.
+    #[arg(long, value_name = "RATE", default_value = "10MB/s", value_parser = units::byte_rate)]
+    pub(crate) rate: f64,
+    /// Seconds of processor time that a GB less to send and to store is worth: 1800 where a GB
+    /// costs 0.02 and a core 0.04 an hour.
+    #[arg(long, value_name = "SECONDS", default_value_t = 1800)]
+    pub(crate) gigabyte_worth: u32,
+    #[command(flatten)]
+    pub(crate) asked: AskedOptions,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PayloadChoice {
+    /// Documents that hold text.
+    Json,
+    /// Words with natural frequencies.
+    Text,
+    /// Lines of a server's log.
+    Logs,
+    /// Orders in Avro's binary form.
+    Avro,
+    /// Random bytes, which no codec shortens.
+    Random,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ThreadsOptions {
+    /// Numbers of threads, rising.
+    #[arg(
+        long,
+        value_name = "COUNT",
+        value_delimiter = ',',
+        default_value = "1,2,3,4,6,8,12,16",
+        value_parser = at_least_one()
+    )]
+    pub(crate) threads: Vec<u16>,
+    /// Numbers of topics, rising; with several the answer is what a topic costs.
+    #[arg(
+        long,
+        value_name = "COUNT",
+        value_delimiter = ',',
+        default_value = "1",
+        value_parser = at_least_one()
+    )]
+    pub(crate) topics: Vec<u16>,
+    /// Partitions of each topic.
+    #[arg(long, value_name = "COUNT", default_value_t = 48, value_parser = at_least_one())]
+    pub(crate) partitions: u16,
+    /// Size of a record's value.
+    #[arg(long, value_name = "BYTES", default_value = "1KB", value_parser = units::byte_count)]
+    pub(crate) record: u64,
+    /// How long a record holds its thread without taking its processor, as a call to a database
+    /// does.
+    #[arg(long, value_name = "TIME", value_parser = units::milliseconds)]
+    pub(crate) work: Option<f64>,
+    #[command(flatten)]
+    pub(crate) asked: AskedOptions,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct FaultsOptions {
+    /// Records per second that are due all the while.
+    #[arg(long, value_name = "COUNT", default_value_t = 10_000)]
+    pub(crate) rate: u64,
+    /// Size of a record's value.
+    #[arg(long, value_name = "BYTES", default_value = "1KB", value_parser = units::byte_count)]
+    pub(crate) record: u64,
+    #[command(flatten)]
+    pub(crate) asked: AskedOptions,
+}
+
+#[derive(Args, Clone, Debug)]
+pub(crate) struct SoakOptions {
+    /// How long [default: 1h, with --quick 4m].
+    #[arg(long = "for", value_name = "TIME", value_parser = units::duration)]
+    pub(crate) length: Option<Duration>,
+    /// Bytes of values per second.
+    #[arg(long, value_name = "RATE", default_value = "5MB/s", value_parser = units::byte_rate)]
+    pub(crate) rate: f64,
+    /// Size of a record's value.
+    #[arg(long, value_name = "BYTES", default_value = "1KB", value_parser = units::byte_count)]
+    pub(crate) record: u64,
+    #[command(flatten)]
+    pub(crate) asked: AskedOptions,
+}

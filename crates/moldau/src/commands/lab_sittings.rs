@@ -1,0 +1,98 @@
+//! The progress of an experiment: a bar, and for those that may be interrupted the files by which
+//! `moldau lab resume` goes on with them.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
+use clap::Parser as _;
+use indicatif::{ProgressBar, ProgressStyle};
+use moldau_lab::environment::Environment;
+use moldau_lab::experiments::Progress;
+use moldau_lab::sittings::{Manifest, Sittings};
+
+use crate::arguments::{Arguments, Command, LabQuestion, OutputOptions};
+
+/// The progress bar on stderr.
+pub(super) struct Bar {
+    bar: ProgressBar,
+    sittings: Option<Sittings>,
+}
+
+impl Bar {
+    /// That of an experiment which begins anew if it is interrupted.
+    pub(super) fn new() -> Self {
+        let style = ProgressStyle::with_template("{elapsed_precise} {bar:30} {pos}/{len} {msg}")
+            .expect("the template is constant");
+        let bar = ProgressBar::new(1).with_style(style);
+        bar.enable_steady_tick(Duration::from_millis(250));
+        Self { bar, sittings: None }
+    }
+
+    /// That of an experiment whose finished runs are kept, and which goes on with those that are.
+    ///
+    /// # Errors
+    /// Says what differs from what was begun.
+    pub(super) fn kept(plan: &str, output: &OutputOptions, work: &Path) -> anyhow::Result<Self> {
+        let environment = Environment::inspect(env!("CARGO_PKG_VERSION"), work);
+        let arguments = match &output.resumed {
+            Some(directory) => Manifest::read(directory)?.arguments,
+            None => std::env::args_os()
+                .skip(1)
+                .map(|it| it.into_string().ok().context("an argument is not UTF-8"))
+                .collect::<anyhow::Result<_>>()?,
+        };
+        let manifest = Manifest::of(&std::env::current_exe()?, environment, arguments)?;
+        let sittings = match &output.resumed {
+            Some(directory) => Sittings::resume(directory, &manifest, plan)?,
+            None => Sittings::begin(&output.out, &manifest, plan)?,
+        };
+        let directory = sittings.directory().display();
+        eprintln!("if it is interrupted, go on with: moldau lab resume {directory}");
+        let mut bar = Self::new();
+        bar.sittings = Some(sittings);
+        Ok(bar)
+    }
+}
+
+impl Progress for Bar {
+    fn step(&mut self, done: u32, total: u32, what: &str) {
+        self.bar.set_length(u64::from(total));
+        self.bar.set_position(u64::from(done));
+        self.bar.set_message(what.to_owned());
+    }
+
+    fn sittings(&mut self) -> Option<&mut Sittings> {
+        self.sittings.as_mut()
+    }
+}
+
+impl Drop for Bar {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// The question of an experiment that was interrupted, by the arguments that it was begun with.
+///
+/// # Errors
+/// Says why it cannot go on.
+pub(super) fn resumed(directory: &Path) -> anyhow::Result<LabQuestion> {
+    let result = directory.join("result.json");
+    ensure!(!result.exists(), "{} is there: nothing is left to do", result.display());
+    let manifest = Manifest::read(directory)?;
+    let arguments = std::iter::once("moldau").chain(manifest.arguments.iter().map(String::as_str));
+    let Command::Lab(mut question) = Arguments::try_parse_from(arguments)?.command else {
+        bail!("{} is of no experiment", directory.display());
+    };
+    let output = match &mut question {
+        LabQuestion::Run(options) => &mut options.output,
+        LabQuestion::Omb(options) => &mut options.output,
+        LabQuestion::Latency(options) => &mut options.asked.output,
+        LabQuestion::Compression(options) => &mut options.asked.output,
+        LabQuestion::Faults(options) => &mut options.asked.output,
+        _ => bail!("{} is of a command that is not resumed", directory.display()),
+    };
+    output.resumed = Some(directory.to_owned());
+    Ok(question)
+}

@@ -1,0 +1,128 @@
+//! The questions of operators, asked in seconds of brokers that the laboratory starts itself, and
+//! asked again after an interruption. What they measure here says nothing.
+
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use moldau_lab::experiments::Silent;
+use moldau_lab::experiments::faults::{self, Plan};
+use moldau_lab::report::{html, markdown, text};
+use moldau_lab::result::RunResult;
+use moldau_lab::systems::{Installations, SystemFile};
+
+use crate::world::{moldau, run};
+
+const SURVEY: &str = "\
+question: How does latency grow?
+hypothesis: it does
+systems: [moldau-os]
+rounds: 3
+warmup_ms: 100
+window_ms: 400
+load: {record_bytes: 256, consumers: 1}
+scenarios:
+  - {name: full speed}
+asks:
+  latency: {full_speed_percent: [2, 5, 10]}
+";
+
+const SYSTEM: &str = r#"{
+    "description": "a broker", "bootstrap": "${address.clients}",
+    "processes": [{
+        "name": "broker", "role": "broker",
+        "command": ["${moldau}", "broker", "--data-dir", "${dir}/data", "--listen",
+            "${address.clients}", "--admin", "${address.admin}"],
+        "ready": {"http": "${address.admin}/readyz"}}]}"#;
+
+fn result_of(output: &Output) -> RunResult {
+    let said = String::from_utf8_lossy(&output.stderr);
+    let document = String::from_utf8(output.stdout.clone()).unwrap();
+    RunResult::from_json(&document).unwrap_or_else(|error| panic!("{error}: {said}"))
+}
+
+/// The directory of the only result below `runs`.
+fn only_result(runs: &Path) -> PathBuf {
+    let entries = std::fs::read_dir(runs).unwrap().map(|entry| entry.unwrap().path());
+    let mut found = entries.filter(|path| path.join("manifest.json").is_file());
+    let only = found.next().unwrap();
+    assert_eq!(found.next(), None);
+    only
+}
+
+#[test]
+fn what_was_finished_before_an_interruption_is_not_run_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    std::fs::write(path("survey.yaml"), SURVEY).unwrap();
+    let asked = ["lab", "run", &path("survey.yaml"), "--out", &path("runs"), "--json"];
+    let whole = result_of(&run(asked));
+    let kept = only_result(Path::new(&path("runs")));
+    let finished = std::fs::read_to_string(kept.join("finished.jsonl")).unwrap();
+    assert_eq!(finished.lines().count(), whole.runs.len() + 1);
+
+    // The power goes in the middle of the sixth line: full speed and four runs are there.
+    let ends: Vec<usize> = finished.match_indices('\n').map(|(at, _)| at + 1).collect();
+    std::fs::write(kept.join("finished.jsonl"), &finished[..(ends[4] + ends[5]) / 2]).unwrap();
+    for made in ["result.json", "report.html", "report.md"] {
+        std::fs::remove_file(kept.join(made)).unwrap();
+    }
+    let dir = kept.to_str().unwrap();
+    let resumed = result_of(&run(["lab", "resume", dir]));
+    assert_eq!((&resumed.id, resumed.started_unix_ms), (&whole.id, whole.started_unix_ms));
+    assert!(resumed.runs[..4] == whole.runs[..4] && resumed.runs.len() >= 12);
+    assert!(resumed.runs[4] != whole.runs[4]);
+    assert_eq!(resumed.cases(), whole.cases());
+    assert!(resumed.audit.is_clean() && kept.join("report.html").is_file());
+    let note = resumed.checks.iter().find(|check| check.name.contains("resumed")).unwrap();
+    assert!(note.found.starts_with("4 runs"), "{note:?}");
+    for report in [text(&resumed), markdown(&resumed), html(&resumed).unwrap()] {
+        assert!(report.contains("Latency over the load on moldau-os"), "{report}");
+        assert!(report.contains("resumed after an interruption"), "{report}");
+    }
+
+    let refused = |why: &str| {
+        let output = run(["lab", "resume", dir]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(4) && said.contains(why), "{said}");
+    };
+    refused("nothing is left to do");
+    std::fs::remove_file(kept.join("result.json")).unwrap();
+    std::fs::write(path("survey.yaml"), SURVEY.replace("256", "257")).unwrap();
+    refused("its plan is another");
+}
+
+#[test]
+fn a_broker_that_is_struck_loses_nothing_and_comes_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let system: SystemFile = serde_json::from_str(SYSTEM).unwrap();
+    let plan = Plan {
+        names: vec!["moldau".into()],
+        systems: vec![system],
+        installations: Installations { moldau: moldau().into(), ..Installations::default() },
+        version: "0".into(),
+        work_directory: directory.path().into(),
+        seed: 1,
+        quick: true,
+        rounds: 1,
+        window_ms: 4_000,
+        rate: 500,
+        record_bytes: 200,
+    };
+    let result = faults::run(&plan, &mut Silent).unwrap();
+    assert_eq!(
+        result.cases(),
+        ["undisturbed", "connections cut", "broker stopped", "broker killed"]
+    );
+    for run in &result.runs {
+        // 500 a second for five seconds, warm-up included; none without an answer.
+        assert!(run.audit.is_clean() && run.audit.acked == 2_500, "{}: {:?}", run.case, run.audit);
+    }
+    let longest = |case: &str| {
+        let run = result.runs.iter().find(|run| run.case == case).unwrap();
+        run.latency.as_ref().unwrap().response.summary.max_ns
+    };
+    // A record that is due at the beginning of a stop of 1 s waits until its end.
+    assert!(longest("broker stopped") > 900_000_000);
+    let told = markdown(&result);
+    assert!(told.contains("On moldau 0 of 10,000 acknowledged records were lost"), "{told}");
+}
