@@ -8,7 +8,7 @@ mod moldau;
 mod security;
 
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -316,6 +316,20 @@ fn spawn(spec: &ProcessSpec, output: File) -> Result<Child, Error> {
         .map_err(Error::machine(format!("starting {}", spec.program.display())))
 }
 
+/// Ends every process that this one started and that still runs, at once: for one that is about to
+/// end itself without stopping them in turn.
+pub fn kill_started() {
+    let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    for task in tasks {
+        let started = fs::read_to_string(task.path().join("children")).unwrap_or_default();
+        let ids = started.split_ascii_whitespace().filter_map(|id| id.parse().ok());
+        for pid in ids.filter_map(Pid::from_raw) {
+            // An error says that it has ended.
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+}
+
 impl Drop for Process {
     fn drop(&mut self) {
         if let Err(error) = self.end(Signal::TERM, STOP_TIMEOUT) {
@@ -364,7 +378,7 @@ mod tests {
         assert!(!killed.unwrap().kill().unwrap().success());
         let spec = shell("echo $WORD; exec sleep 1000", ready);
         let mut process = Process::start(&spec, directory.path()).unwrap();
-        let said = || std::fs::read_to_string(directory.path().join("shell.log")).unwrap();
+        let said = || fs::read_to_string(directory.path().join("shell.log")).unwrap();
         while said().is_empty() {
             process.check_alive().unwrap();
             thread::yield_now();
@@ -385,7 +399,7 @@ mod tests {
         let spec = shell("echo $WORD; exec sleep 1000", ready);
         let mut process = Process::start(&spec, directory.path()).unwrap();
         let said = |count: usize| {
-            let log = std::fs::read_to_string(directory.path().join("shell.log")).unwrap();
+            let log = fs::read_to_string(directory.path().join("shell.log")).unwrap();
             log.lines().filter(|line| *line == "hello").count() >= count
         };
         for times in 1..=2 {

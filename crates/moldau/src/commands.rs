@@ -11,6 +11,7 @@ mod experiment_file;
 pub(crate) mod groups;
 pub(crate) mod lab;
 mod lab_cores;
+mod lab_directory;
 mod lab_omb;
 mod lab_questions;
 mod lab_results;

@@ -22,12 +22,12 @@ use moldau_lab::relay::Line;
 use moldau_lab::result::RunResult;
 use moldau_lab::self_test::SelfTest;
 use moldau_lab::systems::{Durability, Installations, KafkaInstallation, Kroxylicious};
-use moldau_lab::{bare_disk, checks::Verdict, relay, report};
-
 use moldau_lab::workers::Workers;
 use moldau_lab::workload::Workload;
+use moldau_lab::{bare_disk, checks::Verdict, relay, report};
 
 use super::experiment_file::{self, Asked};
+use super::lab_directory::WorkDirectory;
 use super::lab_sittings::{self, Bar};
 use super::{lab_cores, lab_omb, lab_questions, lab_results, lab_workers};
 use crate::arguments::{
@@ -82,26 +82,34 @@ fn ask(question: LabQuestion) -> anyhow::Result<ExitCode> {
         LabQuestion::Resume { dir } => ask(lab_sittings::resumed(&dir)?),
         LabQuestion::Report { dir } => rebuild(&dir),
         LabQuestion::List => {
-            println!("overhead   What does a proxy in front of a broker cost?");
-            println!("ceiling    Which rate does a system sustain, and how do systems compare?");
-            println!("latency    How does latency grow with the load?");
-            println!("compression Which codec?");
-            println!("threads    How many consumer threads?");
-            println!("faults     What becomes of records and clients when something breaks?");
-            println!("soak       Does anything grow under a steady load?");
-            println!("partitions What does a number of partitions cost, and where does it end?");
-            println!("storage    What does the broker take off what the disk gives?");
-            println!("cores      How many cores does the proxy need?");
-            println!("omb        What do workloads of the OpenMessaging Benchmark come to?");
-            println!("explain    What limits a load on a system?");
-            for test in SelfTest::ALL {
-                println!("selftest   {}", test.question());
-            }
-            for (name, question) in experiment_file::list() {
-                println!("run {name}   {question}");
-            }
+            list();
             Ok(ExitCode::SUCCESS)
         }
+    }
+}
+
+/// What can be asked, a line each.
+fn list() {
+    let commands = [
+        ("overhead", "What does a proxy in front of a broker cost?"),
+        ("ceiling", "Which rate does a system sustain, and how do systems compare?"),
+        ("latency", "How does latency grow with the load?"),
+        ("compression", "Which codec?"),
+        ("threads", "How many consumer threads?"),
+        ("faults", "What becomes of records and clients when something breaks?"),
+        ("soak", "Does anything grow under a steady load?"),
+        ("partitions", "What does a number of partitions cost, and where does it end?"),
+        ("storage", "What does the broker take off what the disk gives?"),
+        ("cores", "How many cores does the proxy need?"),
+        ("omb", "What do workloads of the OpenMessaging Benchmark come to?"),
+        ("explain", "What limits a load on a system?"),
+    ];
+    let tests = SelfTest::ALL.map(|test| ("selftest", test.question()));
+    for (name, question) in commands.into_iter().chain(tests) {
+        println!("{name:<11} {question}");
+    }
+    for (name, question) in experiment_file::list() {
+        println!("run {name}   {question}");
     }
 }
 
@@ -568,25 +576,4 @@ fn answer(result: &RunResult, output: &OutputOptions) -> anyhow::Result<ExitCode
 
 fn version() -> String {
     env!("CARGO_PKG_VERSION").to_owned()
-}
-
-/// Where the systems keep data and logs during a run; removed afterwards.
-struct WorkDirectory {
-    path: PathBuf,
-}
-
-impl WorkDirectory {
-    fn make(out: &Path) -> anyhow::Result<Self> {
-        let path = out.join(format!("work-{}", std::process::id()));
-        std::fs::create_dir_all(&path).with_context(|| path.display().to_string())?;
-        Ok(Self { path: path.canonicalize()? })
-    }
-}
-
-impl Drop for WorkDirectory {
-    fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_dir_all(&self.path) {
-            eprintln!("moldau lab: {} was not removed: {error}", self.path.display());
-        }
-    }
 }
