@@ -34,13 +34,15 @@ pub(crate) enum Attention {
 }
 
 impl Attention {
-    /// Pauses are on average so many times as long as a look took, so that looking takes a
-    /// thirtieth or a two-hundredth of a processor at most, however many threads there are.
-    fn pause_times(self) -> u32 {
-        match self {
-            Self::Close => 30,
-            Self::Light => 200,
-        }
+    /// The pause after a look at processes or at sockets: on average so many times as long as the
+    /// look took that looking at both takes a thirtieth or a two-hundredth of a processor at most,
+    /// however many threads and connections there are.
+    fn pause(self, look: Duration) -> Duration {
+        let times = match self {
+            Self::Close => 60,
+            Self::Light => 400,
+        };
+        (look * times).max(PAUSE_MIN)
     }
 }
 
@@ -125,13 +127,21 @@ fn gather(
     // What comes again at an even pace must not be met at the same point of it.
     let mut random = fastrand::Rng::new();
     let mut looks = Looks::of(subjects.processes.len());
+    let mut sockets_due = begun;
     let generator = loop {
         if let Some(threads) = end.get() {
             break threads;
         }
+        // The kernel walks all that it knows of connections, which takes many times as long as the
+        // states of some threads.
         let started = Instant::now();
-        looks.take(subjects);
-        let pause = (started.elapsed() * attention.pause_times()).max(PAUSE_MIN);
+        if started >= sockets_due {
+            looks.at_sockets(subjects);
+            sockets_due = Instant::now() + attention.pause(started.elapsed());
+        }
+        let started = Instant::now();
+        looks.at_processes(subjects);
+        let pause = attention.pause(started.elapsed());
         thread::park_timeout(pause.mul_f64(0.5 + random.f64()));
     };
     let mut after = subjects.read();
@@ -161,7 +171,7 @@ fn gather(
         elapsed_ns,
         processes,
         runnable: looks.mean(looks.runnable),
-        unread_bytes: looks.mean(looks.unread_bytes),
+        unread_bytes: float(looks.unread_bytes) / float(looks.at_sockets.max(1)),
     }
 }
 
@@ -254,6 +264,8 @@ struct Looks {
     stopped: Vec<u64>,
     waiting_for_disk: Vec<u64>,
     runnable: u64,
+    /// Looks at sockets, of which there are fewer.
+    at_sockets: u64,
     unread_bytes: u64,
     /// Threads of the generator as they were last seen.
     generator: BTreeMap<u32, Thread>,
@@ -266,16 +278,21 @@ impl Looks {
             stopped: vec![0; processes],
             waiting_for_disk: vec![0; processes],
             runnable: 0,
+            at_sockets: 0,
             unread_bytes: 0,
             generator: BTreeMap::new(),
         }
     }
 
-    fn take(&mut self, subjects: &Subjects) {
+    fn at_sockets(&mut self, subjects: &Subjects) {
+        self.at_sockets += 1;
+        self.unread_bytes += subjects.port.map_or(0, proc::unread_bytes);
+    }
+
+    fn at_processes(&mut self, subjects: &Subjects) {
         self.count += 1;
         // The thread that looks runs itself.
         self.runnable += proc::runnable().saturating_sub(1);
-        self.unread_bytes += subjects.port.map_or(0, proc::unread_bytes);
         let sums = self.stopped.iter_mut().zip(&mut self.waiting_for_disk);
         for ((role, pid), (stopped, waiting)) in subjects.processes.iter().zip(sums) {
             // The generator is neither stopped nor does it write.

@@ -70,8 +70,9 @@ pub(super) fn runnable() -> u64 {
 
 /// Bytes that wait for those who serve a port.
 pub(super) fn unread_bytes(port: u16) -> u64 {
-    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| text(Path::new(path)));
-    tables.iter().flatten().map(|table| parse_unread(table, port)).sum()
+    // A port is served by either; reading a table takes milliseconds.
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].into_iter();
+    tables.filter_map(|path| parse_unread(&text(Path::new(path))?, port)).next().unwrap_or(0)
 }
 
 /// Lines of `/proc/net/tcp`: number, local address, remote address, state, `unsent:unread`, each
@@ -79,8 +80,8 @@ pub(super) fn unread_bytes(port: u16) -> u64 {
 ///
 /// A receiver's buffer holds part of what waits for it, and the sender's the rest. What is unsent
 /// counts only where something is unread at the other end: elsewhere it is what is not acknowledged
-/// yet, and acknowledgements take their time.
-fn parse_unread(table: &str, port: u16) -> u64 {
+/// yet, and acknowledgements take their time. `None` where no connection is served.
+fn parse_unread(table: &str, port: u16) -> Option<u64> {
     let suffix = format!(":{port:04X}");
     let line = |line: &str| -> Option<Socket> {
         let mut words = line.split_ascii_whitespace().skip(1).map(str::to_owned);
@@ -95,8 +96,9 @@ fn parse_unread(table: &str, port: u16) -> u64 {
         let is_other = |it: &&Socket| it.local == served.remote && it.remote == served.local;
         served.unread + sockets.iter().find(is_other).map_or(0, |other| other.unsent)
     };
-    let is_served = |it: &&Socket| it.local.ends_with(&suffix) && it.unread > 0;
-    sockets.iter().filter(is_served).map(waiting).sum()
+    let mut served = sockets.iter().filter(|it| it.local.ends_with(&suffix)).peekable();
+    served.peek()?;
+    Some(served.filter(|it| it.unread > 0).map(waiting).sum())
 }
 
 /// A connection of one side.
@@ -142,8 +144,8 @@ mod tests {
             2: 0100007F:D432 0100007F:2384 01 00000020:00000003 00:00000000\n\
             3: 0100007F:D433 0100007F:2385 01 00000040:00000003 00:00000000\n";
         // 0x10 unread on one side and 0x20 unsent on the other; nothing waits for 0x2385.
-        assert_eq!((parse_unread(table, 0x2384), parse_unread("", 1)), (0x30, 0));
-        assert_eq!(parse_unread(table, 0x2385), 0);
+        assert_eq!((parse_unread(table, 0x2384), parse_unread("", 1)), (Some(0x30), None));
+        assert_eq!(parse_unread(table, 0x2385), None);
     }
 
     #[test]
