@@ -79,12 +79,15 @@ pub(super) fn run(
         columns: columns(&["plant", "cause", "said"], &["right"]),
         rows,
     });
-    findings.record.tables.push(Table {
-        title: "What else was tried".into(),
-        about: "Findings that came before what was said, or instead of it, in their order.".into(),
-        columns: columns(&["plant", "finding", "outcome"], &[]),
-        rows: others,
-    });
+    if !others.is_empty() {
+        findings.record.tables.push(Table {
+            title: "What else was tried".into(),
+            about: "Findings that came before what was said, or instead of it, in their order."
+                .into(),
+            columns: columns(&["plant", "finding", "outcome"], &[]),
+            rows: others,
+        });
+    }
     Ok(())
 }
 
