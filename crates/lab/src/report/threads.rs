@@ -431,7 +431,8 @@ mod tests {
         let sentence = crate::report::sentence(&result);
         for part in [
             "Of ours 2 threads take 1827 [",
-            "records/s, each holding its thread for 2.00 ms; more are not shown to help: 4 threads take 1.03",
+            "records/s, each holding its thread for 2.00 ms; \
+             more are not shown to help: 4 threads take 1.03",
         ] {
             assert!(sentence.contains(part), "{part}: {sentence}");
         }
