@@ -20,7 +20,7 @@ const MEGABYTES_PER_GIGABYTE: f64 = 1_024.0;
 /// A rate and what became of the latency there.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Reached {
-    /// The 99th percentile, ms.
+    /// The 99th percentile, ms; the geometric mean over the rounds.
     Ms(f64),
     /// The system cannot keep up.
     Saturated,
@@ -33,31 +33,48 @@ pub enum Reached {
 pub struct Knee {
     /// The rate with the lowest latency.
     pub lowest: usize,
-    /// The highest rate up to which latency stays within [`KNEE_TIMES`] of that.
+    /// The highest rate before `beyond` whose latency lies within [`KNEE_TIMES`] of that.
     pub within: usize,
-    /// The next rate, at which it does not or the system does not keep up; absent where none was
-    /// offered.
+    /// The first rate whose latency is shown not to, or with which the system does not keep up;
+    /// absent where none is.
     pub beyond: Option<usize>,
+    /// Whether a rate above `within` and below `beyond` has a latency that may lie on either side.
+    pub is_open: bool,
 }
 
 impl Knee {
-    /// The knee of rates that rise; `None` without any latency.
+    /// The knee of rates that rise, where `times` tells the latency at a rate by that at another,
+    /// within rounds; `None` without any latency.
     #[must_use]
-    pub fn of(points: &[Reached]) -> Option<Self> {
+    pub fn of(
+        points: &[Reached],
+        times: impl Fn(usize, usize) -> Option<Estimate>,
+    ) -> Option<Self> {
         let known = points.iter().enumerate().filter_map(|(at, point)| match point {
             Reached::Ms(ms) => Some((at, *ms)),
             Reached::Saturated | Reached::Unknown => None,
         });
-        let (lowest, least) = known.min_by(|one, other| one.1.total_cmp(&other.1))?;
-        let mut knee = Self { lowest, within: lowest, beyond: None };
+        let (lowest, _) = known.min_by(|one, other| one.1.total_cmp(&other.1))?;
+        let mut knee = Self { lowest, within: lowest, beyond: None, is_open: false };
         for (at, point) in points.iter().enumerate().skip(lowest + 1) {
-            match point {
-                Reached::Ms(ms) if *ms <= KNEE_TIMES * least => knee.within = at,
-                Reached::Ms(_) | Reached::Saturated => {
+            let times = match point {
+                Reached::Ms(_) => times(at, lowest),
+                Reached::Saturated => {
                     knee.beyond = Some(at);
                     break;
                 }
-                Reached::Unknown => {}
+                Reached::Unknown => continue,
+            };
+            let is_shown = |it: &Estimate| it.interval.is_some_and(|it| it.low > KNEE_TIMES);
+            match times {
+                Some(times) if times.mean <= KNEE_TIMES => {
+                    (knee.within, knee.is_open) = (at, false);
+                }
+                Some(times) if is_shown(&times) => {
+                    knee.beyond = Some(at);
+                    break;
+                }
+                _ => knee.is_open = true,
             }
         }
         Some(knee)
@@ -90,7 +107,7 @@ pub fn reached(runs: &[RunRecord], case: &str, system: &str, seed: u64) -> Reach
     if latencies_are_withheld(&of_case) {
         return Reached::Unknown;
     }
-    let found = estimate(runs, case, system, seed, |run| Metric::ResponseP99.of(run));
+    let found = typical(runs, case, system, seed, |run| Metric::ResponseP99.of(run));
     found.map_or(Reached::Unknown, |found| Reached::Ms(found.mean))
 }
 
@@ -105,6 +122,19 @@ pub fn estimate(
 ) -> Option<Estimate> {
     let of_case = runs.iter().filter(|run| run.case == case && run.arm == system);
     Estimate::of(&of_case.filter_map(figure).collect::<Vec<_>>(), seed, |value| value)
+}
+
+/// The geometric mean of a figure over the rounds of a load on a system, as suits latencies.
+#[must_use]
+pub fn typical(
+    runs: &[RunRecord],
+    case: &str,
+    system: &str,
+    seed: u64,
+    figure: impl Fn(&RunRecord) -> Option<f64>,
+) -> Option<Estimate> {
+    let of_case = runs.iter().filter(|run| run.case == case && run.arm == system);
+    Estimate::typical(&of_case.filter_map(figure).collect::<Vec<_>>(), seed)
 }
 
 /// The ratio of a figure of `case` to that of `over` in the same round.
@@ -215,22 +245,52 @@ pub fn choose<T: Copy>(
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::statistics::Interval;
     use Reached::{Ms, Saturated, Unknown};
+
+    /// Ratios whose interval reaches from half of them to twice them at `wide` places, and from
+    /// nine tenths to ten ninths elsewhere.
+    fn times(points: &[Reached], wide: &[usize]) -> impl Fn(usize, usize) -> Option<Estimate> {
+        move |at, over| {
+            let (Ms(ms), Ms(least)) = (points[at], points[over]) else { return None };
+            let spread = if wide.contains(&at) { 2.0 } else { 1.0 / 0.9 };
+            let mean = ms / least;
+            let interval = Some(Interval { low: mean / spread, high: mean * spread });
+            Some(Estimate { mean, interval, effect: None })
+        }
+    }
+
+    fn knee(points: &[Reached], wide: &[usize]) -> Option<Knee> {
+        Knee::of(points, times(points, wide))
+    }
 
     #[test]
     fn the_knee_is_the_last_rate_before_latency_doubles() {
         // A slow start is none: the wait of an idle machine to wake up is no queue.
-        let points = [Ms(5.0), Ms(2.0), Unknown, Ms(3.9), Ms(4.1), Ms(3.0)];
-        let found = Knee { lowest: 1, within: 3, beyond: Some(4) };
-        assert_eq!(Knee::of(&points), Some(found));
+        let points = [Ms(5.0), Ms(2.0), Unknown, Ms(3.9), Ms(4.9), Ms(3.0)];
+        let found = Knee { lowest: 1, within: 3, beyond: Some(4), is_open: false };
+        assert_eq!(knee(&points, &[]), Some(found));
+    }
+
+    #[test]
+    fn one_bad_round_is_no_knee() {
+        let points = [Ms(2.0), Ms(2.5), Ms(6.0), Ms(3.0), Ms(7.0)];
+        let found = Knee { lowest: 0, within: 3, beyond: None, is_open: true };
+        assert_eq!(knee(&points, &[2, 4]), Some(found));
+        let found = Knee { lowest: 0, within: 3, beyond: Some(4), is_open: false };
+        assert_eq!(knee(&points, &[2]), Some(found));
+        // Rounds that are too few for an interval show nothing.
+        let alone = |_, _| Some(Estimate { mean: 9.0, interval: None, effect: None });
+        let found = Knee { lowest: 0, within: 0, beyond: None, is_open: true };
+        assert_eq!(Knee::of(&points, alone), Some(found));
     }
 
     #[test]
     fn a_system_that_cannot_keep_up_is_beyond_its_knee() {
-        let found = Knee { lowest: 0, within: 1, beyond: Some(2) };
-        assert_eq!(Knee::of(&[Ms(1.0), Ms(1.5), Saturated]), Some(found));
-        let flat = Knee { lowest: 0, within: 1, beyond: None };
-        assert_eq!(Knee::of(&[Ms(1.0), Ms(1.5), Unknown]), Some(flat));
-        assert_eq!(Knee::of(&[Unknown, Saturated]), None);
+        let found = Knee { lowest: 0, within: 1, beyond: Some(2), is_open: false };
+        assert_eq!(knee(&[Ms(1.0), Ms(1.5), Saturated], &[]), Some(found));
+        let flat = Knee { lowest: 0, within: 1, beyond: None, is_open: false };
+        assert_eq!(knee(&[Ms(1.0), Ms(1.5), Unknown], &[]), Some(flat));
+        assert_eq!(knee(&[Unknown, Saturated], &[]), None);
     }
 }

@@ -63,6 +63,17 @@ pub struct HostUsage {
 }
 
 impl HostUsage {
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, more: Self) -> Self {
+        Self {
+            busy_ticks: self.busy_ticks + more.busy_ticks,
+            idle_ticks: self.idle_ticks + more.idle_ticks,
+            steal_ticks: self.steal_ticks + more.steal_ticks,
+            softirq_ticks: self.softirq_ticks + more.softirq_ticks,
+        }
+    }
+
     /// Share of all processors that was busy, 0 to 1.
     #[must_use]
     pub fn busy_share(&self) -> f64 {

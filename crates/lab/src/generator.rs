@@ -35,8 +35,8 @@ use crate::systems::Credentials;
 use crate::workload::Workload;
 pub(crate) use clock::{BlockingTimer, RunClock};
 pub(crate) use outcome::{Parts, ShareRecord};
-pub(crate) use sharing::{Accord, Part, Share};
-use sharing::{Acked, Alone, Settled};
+pub(crate) use sharing::{Accord, Part, Share, raise};
+use sharing::{Alone, Settled, ends_by_lane};
 pub use skimming::{Scan, Scanned, scan};
 pub(crate) use slots::slot_ms;
 use threads::{Threads, join, spawn};
@@ -204,8 +204,8 @@ struct Shared<'a> {
     start: watch::Receiver<Option<RunClock>>,
     /// Closed when the run is given up.
     stop: watch::Receiver<()>,
-    /// Records that were acknowledged, once all producers have settled theirs.
-    acked: Settled,
+    /// How far what was acknowledged reaches, once all producers have settled theirs.
+    ends: Settled,
     /// What tells a reader of the end.
     end: End,
 }
@@ -213,7 +213,7 @@ struct Shared<'a> {
 /// What tells a reader that it has read all.
 #[derive(Clone, Copy)]
 enum End {
-    /// So many distinct records came as were acknowledged.
+    /// All that was acknowledged was passed.
     Acked,
     /// All offsets below the ends of the partitions were passed, which are so many together.
     Offsets(u64),
@@ -296,8 +296,8 @@ pub(crate) fn produce_part(
     let contents = contents(setup)?;
     let (start, started) = watch::channel(None);
     let Part { share, accord, stop } = part;
-    let acked = Settled::new();
-    let shared = Shared { setup, share, start: started, stop, acked, end: End::Acked };
+    let ends = Settled::new();
+    let shared = Shared { setup, share, start: started, stop, ends, end: End::Acked };
     thread::scope(|scope| {
         let (ready, readiness) = mpsc::sync_channel(SIGNALS_MAX);
         let threads = Threads::spawn(scope, &shared, &contents, ready)?;
@@ -330,35 +330,29 @@ fn contents(setup: &Setup) -> Result<producing::Contents, Error> {
 /// # Errors
 /// As [`produce`].
 pub fn read_back(setup: &Setup, sent: &[SentLedger]) -> Result<Measured, Error> {
-    let records = sent.iter().map(SentLedger::acked_count).sum();
-    read_back_records(setup, records, Duration::MAX)
-}
-
-/// Reads a topic from its start until this many distinct records are there, or for `limit`.
-/// Records that were never acknowledged may be among them, so a caller that knows of such gives
-/// the target's count.
-///
-/// # Errors
-/// As [`produce`].
-pub fn read_back_records(setup: &Setup, records: u64, limit: Duration) -> Result<Measured, Error> {
-    read(setup, records, limit, End::Acked)
+    let ends = ends_by_lane(setup, sent.iter());
+    read(setup, ends, Duration::MAX, End::Acked)
 }
 
 /// Reads a topic from its start until all offsets below the ends of its partitions, which are
-/// `offsets` together, are passed: where records may be missing, and nobody should wait for them.
+/// `offsets` together, are passed, or for `limit`: whatever a producer knows of them.
 ///
 /// # Errors
 /// As [`produce`].
-pub(crate) fn read_back_offsets(setup: &Setup, offsets: u64) -> Result<Measured, Error> {
-    read(setup, offsets, Duration::MAX, End::Offsets(offsets))
+pub(crate) fn read_back_offsets(
+    setup: &Setup,
+    offsets: u64,
+    limit: Duration,
+) -> Result<Measured, Error> {
+    read(setup, Vec::new(), limit, End::Offsets(offsets))
 }
 
-fn read(setup: &Setup, records: u64, limit: Duration, end: End) -> Result<Measured, Error> {
+fn read(setup: &Setup, ends: Vec<u64>, limit: Duration, end: End) -> Result<Measured, Error> {
     setup.workload.check()?;
     let (start, started) = watch::channel(None);
     let (_never, stop) = watch::channel(());
-    let acked = Settled::from(Acked { in_all: records, in_share: records });
-    let shared = Shared { setup, share: Share::WHOLE, start: started, stop, acked, end };
+    let ends = Settled::from(ends);
+    let shared = Shared { setup, share: Share::WHOLE, start: started, stop, ends, end };
     thread::scope(|scope| {
         let (ready, readiness) = mpsc::sync_channel(SIGNALS_MAX);
         let shared = &shared;

@@ -81,6 +81,11 @@ impl SentLedger {
         self.lanes.iter().map(|lane| lane.acked.count())
     }
 
+    /// The offsets after the last record acknowledged so far, by partition.
+    pub(crate) fn ends_by_partition(&self) -> impl ExactSizeIterator<Item = u64> {
+        self.lanes.iter().map(|lane| lane.acked.offset_end())
+    }
+
     fn lane(&mut self, partition: u16) -> &mut SentLane {
         self.lanes.get_mut(usize::from(partition)).expect("the producer keeps to its partitions")
     }
@@ -207,11 +212,6 @@ impl DeliveryLedger {
             }
         }
         true
-    }
-
-    /// Offsets of all partitions that were reached, those without a record included.
-    pub(crate) fn passed_count(&self) -> u64 {
-        self.partitions.iter().map(|partition| partition.next_offset).sum()
     }
 
     fn lanes(&self) -> impl Iterator<Item = &DeliveredLane> {

@@ -386,6 +386,16 @@ impl Estimate {
         Self::of(&ratios.collect::<Vec<_>>(), seed, f64::exp)
     }
 
+    /// The geometric mean of figures of which one round may have many times what another has; the
+    /// arithmetic one where a figure is 0.
+    pub(crate) fn typical(values: &[f64], seed: u64) -> Option<Self> {
+        if values.iter().any(|value| *value <= 0.0) {
+            return Self::of(values, seed, |value| value);
+        }
+        let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
+        Self::of(&logs, seed, f64::exp)
+    }
+
     /// The mean of `values` and its interval, both put through `shown`.
     pub(crate) fn of(values: &[f64], seed: u64, shown: impl Fn(f64) -> f64) -> Option<Self> {
         if let Some(effect) = paired_effect(values, seed) {

@@ -49,7 +49,7 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// So many topics read from start to end by so many threads.
+/// So many topics read from start to end by so many threads, as often as takes a moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reading {
@@ -61,9 +61,9 @@ pub struct Reading {
     pub topics: u16,
     /// Threads, each with a connection of its own.
     pub threads: u16,
-    /// Records that came, each offset once and in order.
+    /// Records that came, each offset once and in order from start to end.
     pub records: u64,
-    /// From the first fetch of any thread to the last record, ns.
+    /// From the first fetch of any thread to the last record, every time, ns.
     pub wall_ns: u64,
     /// Processor time of the consuming threads, ns.
     pub consumer_cpu_ns: u64,
@@ -150,6 +150,22 @@ pub struct Enough {
 pub const GAIN_MIN: f64 = 1.05;
 
 impl Reading {
+    /// This reading and the same once more.
+    #[must_use]
+    pub fn plus(self, more: Self) -> Self {
+        Self {
+            records: self.records + more.records,
+            wall_ns: self.wall_ns + more.wall_ns,
+            consumer_cpu_ns: self.consumer_cpu_ns + more.consumer_cpu_ns,
+            system_cpu_ns: self.system_cpu_ns + more.system_cpu_ns,
+            voluntary_switches: self.voluntary_switches + more.voluntary_switches,
+            involuntary_switches: self.involuntary_switches + more.involuntary_switches,
+            run_queue_wait_ns: self.run_queue_wait_ns + more.run_queue_wait_ns,
+            host: self.host.plus(more.host),
+            ..self
+        }
+    }
+
     /// Time by the clock for each message, ns.
     #[must_use]
     pub fn wall_per_record(&self) -> f64 {
@@ -182,7 +198,7 @@ impl ThreadsRecord {
     ) -> Option<Estimate> {
         let is_of = |it: &&Reading| it.arm == arm && it.topics == topics && it.threads == threads;
         let values: Vec<f64> = self.readings.iter().filter(is_of).map(figure).collect();
-        Estimate::of(&values, seed, |value| value)
+        Estimate::typical(&values, seed)
     }
 
     /// What another topic costs in a figure per message, on so many threads or, without a number,
@@ -266,9 +282,8 @@ impl ThreadsRecord {
             self.readings.iter().find(is_of).map(Reading::rate)
         };
         let [few, more] = threads;
-        let logs =
-            self.rounds().filter_map(|round| Some((rate(round, more)? / rate(round, few)?).ln()));
-        Estimate::of(&logs.collect::<Vec<_>>(), seed, f64::exp)
+        let gain = |round| Some(rate(round, more)? / rate(round, few)?);
+        Estimate::typical(&self.rounds().filter_map(gain).collect::<Vec<_>>(), seed)
     }
 
     /// How the rate of the fewest topics follows the number of threads.
@@ -290,8 +305,7 @@ impl ThreadsRecord {
             self.readings.iter().find(is_of).map(|it| it.rate() / f64::from(topics))
         };
         let share = |round| Some(each(round, topics, threads)? / each(round, alone, fewest)?);
-        let shares: Vec<f64> = self.rounds().filter_map(share).collect();
-        Estimate::of(&shares, seed, |value| value)
+        Estimate::typical(&self.rounds().filter_map(share).collect::<Vec<_>>(), seed)
     }
 
     fn rounds(&self) -> std::ops::Range<u32> {

@@ -13,9 +13,6 @@ use crate::generator::target;
 /// How long the brokers of a cluster may take to find each other.
 const BROKERS_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How long all partitions of a topic may take to have a leader.
-const LEADERS_TIMEOUT: Duration = Duration::from_secs(30);
-
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A connection for administration.
@@ -58,12 +55,13 @@ impl Control {
         })
     }
 
-    /// Creates a topic and waits until every partition has a leader.
+    /// Creates a topic and waits until every partition is served.
     pub(super) fn create_topic(&self, name: &str, partitions: u16) -> Result<(), Error> {
         self.create_topics(&[name.to_string()], partitions)
     }
 
-    /// Creates topics and waits until every partition has a leader.
+    /// Creates topics and waits until every partition is served: a leader that is named may have
+    /// yet to make its log.
     pub(super) fn create_topics(&self, names: &[String], partitions: u16) -> Result<(), Error> {
         let action = format!("creating {}", words(names));
         self.runtime.block_on(async {
@@ -75,14 +73,9 @@ impl Control {
             for answer in answers {
                 answer.map_err(target(&action))?;
             }
-            let end = Instant::now() + LEADERS_TIMEOUT;
-            for (name, partition) in places(names, partitions) {
-                while let Err(error) = cluster.leader(name, partition.into()).await {
-                    if Instant::now() > end {
-                        return Err(target(&action)(error));
-                    }
-                    tokio::time::sleep(POLL_INTERVAL).await;
-                }
+            let wanted = offsets_of(names, partitions, OffsetSpec::Earliest);
+            for answer in cluster.list_offsets(&wanted).await.into_values() {
+                answer.map_err(target(&action))?;
             }
             Ok(())
         })
@@ -103,9 +96,7 @@ impl Control {
         let action = format!("asking for the end of {}", words(names));
         self.runtime.block_on(async {
             let cluster = self.connect().await?;
-            let wanted: Vec<(TopicPartition, OffsetSpec)> = places(names, partitions)
-                .map(|(name, index)| (TopicPartition::of(name, index.into()), OffsetSpec::Latest))
-                .collect();
+            let wanted = offsets_of(names, partitions, OffsetSpec::Latest);
             let mut sum = 0;
             for answer in cluster.list_offsets(&wanted).await.into_values() {
                 let offset = answer.map_err(target(&action))?.offset;
@@ -120,9 +111,7 @@ impl Control {
         let action = format!("asking for the ends of topic {name}");
         self.runtime.block_on(async {
             let cluster = self.connect().await?;
-            let wanted: Vec<(TopicPartition, OffsetSpec)> = (0..partitions)
-                .map(|index| (TopicPartition::of(name, index.into()), OffsetSpec::Latest))
-                .collect();
+            let wanted = offsets_of(&[name.into()], partitions, OffsetSpec::Latest);
             let mut answers = cluster.list_offsets(&wanted).await;
             let end = |(partition, _)| {
                 let unanswered = || Error::Target {
@@ -166,9 +155,17 @@ impl Control {
     }
 }
 
-/// Every partition of every topic.
-fn places(names: &[String], partitions: u16) -> impl Iterator<Item = (&str, u16)> {
-    names.iter().flat_map(move |name| (0..partitions).map(move |index| (name.as_str(), index)))
+/// An offset of every partition of every topic.
+fn offsets_of(
+    names: &[String],
+    partitions: u16,
+    offset: OffsetSpec,
+) -> Vec<(TopicPartition, OffsetSpec)> {
+    let of_topic = |name: &String| {
+        let name = name.clone();
+        (0..partitions).map(move |index| (TopicPartition::of(&name, index.into()), offset))
+    };
+    names.iter().flat_map(of_topic).collect()
 }
 
 /// The topics, the first of them by its name.

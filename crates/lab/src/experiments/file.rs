@@ -30,12 +30,6 @@ use crate::workload::{Pace, Tuning, Workload};
 const LEVELS_MAX: usize = 8;
 const CASES_MAX: usize = 16;
 
-/// Most rounds: a month of rounds is a mistake.
-const ROUNDS_MAX: u32 = 1_000;
-
-/// Fewest rounds of the short form: fewer pairs give no interval.
-const QUICK_ROUNDS_MIN: u32 = 3;
-
 /// The short form's share of warm-up and window, and the shortest window.
 const QUICK_SHARE: u64 = 4;
 const QUICK_WINDOW_MS_MIN: u64 = 1_000;
@@ -189,9 +183,7 @@ impl ExperimentFile {
         if !levels.contains(&self.objective.level.as_str()) {
             return refuse("objective.level: the name of one of factor.levels");
         }
-        if !(1..=ROUNDS_MAX).contains(&self.rounds) {
-            return refuse("rounds: 1 to 1000");
-        }
+        rounds::check(self.rounds)?;
         for case in &self.cases {
             let is_latency = case.figure.unit() == Unit::Milliseconds;
             let is_traced = case.load.arrivals.is_trace();
@@ -264,8 +256,7 @@ impl Load {
 
 impl Plan {
     fn rounds(&self) -> u32 {
-        let rounds = self.file.rounds;
-        if self.quick { (rounds / 2).max(rounds.min(QUICK_ROUNDS_MIN)) } else { rounds }
+        rounds::of_file(self.file.rounds, self.quick)
     }
 }
 

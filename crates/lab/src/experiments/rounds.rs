@@ -5,6 +5,28 @@ use super::bench::{Bench, Path};
 use crate::error::Error;
 use crate::workload::Workload;
 
+/// Most rounds of an experiment file: a month of rounds is a mistake.
+const ROUNDS_MAX: u32 = 1_000;
+
+/// Fewest rounds of the short form: fewer give no interval.
+const QUICK_ROUNDS_MIN: u32 = 3;
+
+/// Refuses a number of rounds that no experiment file may have.
+///
+/// # Errors
+/// [`Error::Plan`].
+pub(super) fn check(rounds: u32) -> Result<(), Error> {
+    if (1..=ROUNDS_MAX).contains(&rounds) {
+        return Ok(());
+    }
+    Err(Error::Plan(format!("rounds: 1 to {ROUNDS_MAX}")))
+}
+
+/// Rounds of an experiment file, of which the short form has half.
+pub(super) fn of_file(rounds: u32, quick: bool) -> u32 {
+    if quick { (rounds / 2).max(rounds.min(QUICK_ROUNDS_MIN)) } else { rounds }
+}
+
 /// What is put through cases.
 pub(super) trait Subject {
     /// The way to it.

@@ -17,6 +17,7 @@ use super::administration::AdministrationFile;
 use super::asked::ReadFile;
 use super::bench::{Bench, Frame};
 use super::littles_law::LawFile;
+use super::rounds;
 use super::running::{absence, machine_is_quiet, split};
 use crate::checks::{self, Check, Weight};
 use crate::environment::Environment;
@@ -43,12 +44,6 @@ const SYSTEMS_MAX: usize = 8;
 
 /// Most loads of a file: a round runs all of them on every system.
 const CELLS_MAX: usize = 64;
-
-/// Most rounds: a month of rounds is a mistake.
-const ROUNDS_MAX: u32 = 1_000;
-
-/// Fewest rounds of the short form: fewer give no interval.
-const QUICK_ROUNDS_MIN: u32 = 3;
 
 /// The short form's share of warm-up and window, and the shortest window.
 const QUICK_SHARE: u64 = 4;
@@ -220,9 +215,7 @@ impl SurveyFile {
         if !(1..=SYSTEMS_MAX).contains(&self.systems.len()) {
             return refuse(format!("systems: 1 to {SYSTEMS_MAX} of them"));
         }
-        if !(1..=ROUNDS_MAX).contains(&self.rounds) {
-            return refuse(format!("rounds: 1 to {ROUNDS_MAX}"));
-        }
+        rounds::check(self.rounds)?;
         self.littles_law.as_ref().map_or(Ok(()), |law| law.check(&self.systems))?;
         self.factors.iter().try_for_each(|factor| self.check_factor(factor))?;
         let loads = self.loads();
@@ -385,8 +378,7 @@ fn twin<'a>(names: &[&'a str]) -> Option<&'a str> {
 
 impl Plan {
     fn rounds(&self) -> u32 {
-        let rounds = self.file.rounds;
-        if self.quick { (rounds / 2).max(rounds.min(QUICK_ROUNDS_MIN)) } else { rounds }
+        rounds::of_file(self.file.rounds, self.quick)
     }
 }
 

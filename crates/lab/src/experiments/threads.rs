@@ -11,6 +11,7 @@ use serde::Deserialize;
 
 use super::Progress;
 use super::bench::{Bench, Frame, Named};
+use super::rounds;
 use super::running::{Running, absence, machine_is_quiet, split};
 use crate::checks;
 use crate::environment::Environment;
@@ -36,15 +37,15 @@ const WORK_US_MAX: u64 = 1_000_000;
 /// Most topics and threads: a machine runs only so many at once.
 const PLACES_MAX: u16 = 64;
 
-/// Most rounds: a month of rounds is a mistake.
-const ROUNDS_MAX: u32 = 1_000;
-
 /// Most systems: each runs all the while.
 const SYSTEMS_MAX: usize = 8;
 
-/// Fewest rounds of the short form, and its share of the records.
-const QUICK_ROUNDS: u32 = 3;
+/// Share of the records that the short form has.
 const QUICK_SHARE: u32 = 4;
+
+/// A place is read again and again until this has passed: connections, whose start is in a reading,
+/// and ticks of the machine, which are 10 ms, have to be small beside it.
+const READING_NS_MIN: u64 = 300_000_000;
 
 /// Name of the case of writing.
 pub(crate) const WRITING: &str = "Writing the backlog";
@@ -108,7 +109,7 @@ pub struct Plan {
     pub work_directory: PathBuf,
     /// Seed of payloads and statistics.
     pub seed: u64,
-    /// A quarter of the records, and three rounds at most.
+    /// A quarter of the records, and half the rounds.
     pub quick: bool,
 }
 
@@ -123,9 +124,7 @@ impl ThreadsFile {
         if !(1..=SYSTEMS_MAX).contains(&self.systems.len()) {
             return refuse(format!("systems: 1 to {SYSTEMS_MAX} of them"));
         }
-        if !(1..=ROUNDS_MAX).contains(&self.rounds) {
-            return refuse(format!("rounds: 1 to {ROUNDS_MAX}"));
-        }
+        rounds::check(self.rounds)?;
         for (key, numbers) in [("topics", &grid.topics), ("counts", &grid.counts)] {
             let is_rising = numbers.windows(2).all(|pair| pair[0] < pair[1]);
             let in_range = numbers.iter().all(|number| (1..=PLACES_MAX).contains(number));
@@ -187,7 +186,7 @@ const BURST_MS: u64 = 1_000;
 
 impl Plan {
     fn rounds(&self) -> u32 {
-        if self.quick { self.file.rounds.min(QUICK_ROUNDS) } else { self.file.rounds }
+        rounds::of_file(self.file.rounds, self.quick)
     }
 
     fn records(&self) -> u32 {
@@ -217,7 +216,7 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
     let (there, left_out) = split(&file.systems, &plan.systems, &plan.installations)?;
     let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
     let places = plan.places();
-    let of_each = 1 + u32::from(plan.most_topics()) + plan.rounds() * count(places.len());
+    let of_each = 1 + u32::from(plan.most_topics()) + (1 + plan.rounds()) * count(places.len());
     let mut bench = Bench::new(plan.seed, count(there.len()) * of_each, progress);
     let mut systems = Vec::new();
     for (name, system) in &there {
@@ -227,10 +226,12 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
         systems.push((running, backlogs));
     }
     let environment = Environment::inspect(&plan.version, &plan.work_directory);
+    let work = Duration::from_micros(file.threads.work_us);
+    // A round before the first pays for what is done but once, as a JVM's compiling.
+    read_round(&mut bench, &mut systems, &places, work, None)?;
     let mut readings = Vec::new();
     for round in 0..plan.rounds() {
-        let work = Duration::from_micros(file.threads.work_us);
-        readings.extend(read_round(&mut bench, &mut systems, &places, work, round)?);
+        readings.extend(read_round(&mut bench, &mut systems, &places, work, Some(round))?);
     }
     for (running, _) in systems {
         running.stop()?;
@@ -297,14 +298,17 @@ fn write(plan: &Plan, bench: &mut Bench<'_>, running: &Running) -> Result<Vec<Ba
     Ok(backlogs)
 }
 
-/// Every place of the grid on every system, forwards in even rounds and backwards in odd ones.
+/// Every place of the grid on every system, forwards in even rounds and backwards in odd ones;
+/// without a round, to warm up.
 fn read_round(
     bench: &mut Bench<'_>,
     systems: &mut [(Running, Vec<Backlog>)],
     places: &[(u16, u16)],
     work: Duration,
-    round: u32,
+    round: Option<u32>,
 ) -> Result<Vec<Reading>, Error> {
+    let name = round.map_or("warm-up".into(), |round| format!("{}", round + 1));
+    let round = round.unwrap_or(0);
     let all = places.iter().flat_map(|place| (0..systems.len()).map(move |at| (*place, at)));
     let mut order: Vec<((u16, u16), usize)> = all.collect();
     if !round.is_multiple_of(2) {
@@ -314,9 +318,12 @@ fn read_round(
     for ((topics, threads), at) in order {
         let Some((running, backlogs)) = systems.get_mut(at) else { continue };
         let arm = running.path.arm.clone();
-        bench.step(&format!("{arm}: {topics} topics, {threads} threads, {}", round + 1));
+        bench.step(&format!("{arm}: {topics} topics, {threads} threads, {name}"));
         let chosen = backlogs.get(..usize::from(topics)).unwrap_or_default();
-        let reading = reading::read(&running.path, chosen, threads, work)?;
+        let mut reading = reading::read(&running.path, chosen, threads, work)?;
+        while reading.wall_ns < READING_NS_MIN {
+            reading = reading.plus(reading::read(&running.path, chosen, threads, work)?);
+        }
         readings.push(Reading { arm, round, topics, ..reading });
         running.system.check_alive()?;
     }

@@ -7,6 +7,7 @@ use moldau_client::Fetched;
 use moldau_records::Decompressor;
 
 use super::clock::{RunClock, Timer};
+use super::sharing::has_reached;
 use super::slots::{SlotSamples, Slots};
 use super::topics::{Lanes, Readers};
 use super::{End, Layout, Shared, nanos, runtime, target};
@@ -80,7 +81,7 @@ async fn consume(
                 reading.take(&fetched?)?;
                 heard = Instant::now();
             }
-            Err(_) if shared.acked.get().is_some() && heard.elapsed() > silence_max => break,
+            Err(_) if shared.ends.get().is_some() && heard.elapsed() > silence_max => break,
             Err(_) => {}
         }
     }
@@ -105,8 +106,8 @@ struct Reading {
     finished_ns: u64,
     decompressor: Decompressor,
     is_accounted: bool,
-    /// Records that came, whatever they were.
-    came: u64,
+    /// The offset that is next, by lane.
+    next: Vec<u64>,
 }
 
 impl Reading {
@@ -135,19 +136,18 @@ impl Reading {
             finished_ns: 0,
             decompressor: Decompressor::default(),
             is_accounted: setup.is_accounted,
-            came: 0,
+            next: vec![0; workload.lanes().into()],
         }
     }
 
     /// Whether all that was to come has come.
     fn is_complete(&self, shared: &Shared<'_>) -> bool {
-        match (shared.end, shared.acked.get().map(|acked| acked.in_share)) {
-            (End::Offsets(offsets), _) => self.ledger.passed_count() >= offsets,
+        match (shared.end, shared.ends.get()) {
+            (End::Offsets(offsets), _) => self.next.iter().sum::<u64>() >= offsets,
             (End::Acked, None) => false,
-            (End::Acked, Some(acked)) if self.is_accounted => {
-                self.ledger.delivered_count() >= acked
+            (End::Acked, Some(ends)) => {
+                has_reached(self.next.iter().copied(), ends, shared.share)
             }
-            (End::Acked, Some(acked)) => self.came >= acked,
         }
     }
 
@@ -162,6 +162,9 @@ impl Reading {
         let window = self.from_ns..self.to_ns;
         for batch in fetched.batches() {
             let batch = batch.map_err(target("reading a fetched batch"))?;
+            if let Some(next) = self.next.get_mut(usize::from(lane)) {
+                *next = u64::try_from(batch.next_offset()).unwrap_or(0).max(*next);
+            }
             if batch.is_control() {
                 self.pass(lane, batch.base_offset().max(fetched.position)..batch.next_offset());
                 continue;
@@ -199,7 +202,6 @@ impl Reading {
                 slot.consumed_records += count;
             }
         }
-        self.came += count;
         self.finished_ns = now_ns;
         Ok(())
     }

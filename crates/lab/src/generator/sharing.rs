@@ -61,8 +61,9 @@ pub(crate) trait Accord {
     /// Told once every thread here is ready; gives the start of the run.
     fn start(&mut self) -> Result<Instant, Error>;
 
-    /// Told how many records were acknowledged here, by lane; gives those of all, by lane.
-    fn settled(&mut self, acked: Vec<u64>) -> Result<Vec<u64>, Error>;
+    /// Told the offsets after the last records that were acknowledged here, by lane; gives those of
+    /// all, by lane.
+    fn settled(&mut self, ends: Vec<u64>) -> Result<Vec<u64>, Error>;
 }
 
 /// Who offers a whole load agrees with nobody.
@@ -73,8 +74,8 @@ impl Accord for Alone {
         Ok(Instant::now() + LEAD)
     }
 
-    fn settled(&mut self, acked: Vec<u64>) -> Result<Vec<u64>, Error> {
-        Ok(acked)
+    fn settled(&mut self, ends: Vec<u64>) -> Result<Vec<u64>, Error> {
+        Ok(ends)
     }
 }
 
@@ -88,35 +89,32 @@ pub(crate) struct Part<'a> {
     pub(crate) stop: watch::Receiver<()>,
 }
 
-/// Records acknowledged in a run that produces no more.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Acked {
-    /// Of all shares.
-    pub(super) in_all: u64,
-    /// In the lanes that this share reads.
-    pub(super) in_share: u64,
+/// The offsets after the last acknowledged records of a run that produces no more, by lane, once
+/// they are known. Records that nobody knows of may stand among those that were acknowledged, so
+/// that no count of records tells a reader that it has all of these.
+pub(super) type Settled = OnceLock<Vec<u64>>;
+
+/// Whether the offsets that come `next` have reached the `ends` of the lanes that a share reads.
+pub(super) fn has_reached(next: impl Iterator<Item = u64>, ends: &[u64], share: Share) -> bool {
+    let mut lanes = (0..).zip(next.zip(ends)).filter(|(lane, _)| share.reads(*lane));
+    lanes.all(|(_, (next, end))| next >= *end)
 }
 
-/// What is known of them, once it is.
-pub(super) type Settled = OnceLock<Acked>;
-
-impl Acked {
-    pub(super) fn of(by_lane: &[u64], share: Share) -> Self {
-        let lanes = (0..).zip(by_lane).filter(|(lane, _)| share.reads(*lane));
-        Self { in_all: by_lane.iter().sum(), in_share: lanes.map(|(_, acked)| acked).sum() }
-    }
-}
-
-/// Records that producers have had acknowledged, by lane.
-pub(super) fn acked_by_lane<'a>(
+/// The offsets after the last records that producers have had acknowledged, by lane.
+pub(super) fn ends_by_lane<'a>(
     setup: &Setup,
     ledgers: impl Iterator<Item = &'a SentLedger>,
 ) -> Vec<u64> {
     let mut by_lane = vec![0; setup.workload.lanes().into()];
     for ledger in ledgers {
-        by_lane.iter_mut().zip(ledger.acked_by_partition()).for_each(|(sum, acked)| *sum += acked);
+        raise(&mut by_lane, ledger.ends_by_partition());
     }
     by_lane
+}
+
+/// Takes the later of two ends of each lane.
+pub(crate) fn raise(ends: &mut [u64], others: impl Iterator<Item = u64>) {
+    ends.iter_mut().zip(others).for_each(|(end, other)| *end = other.max(*end));
 }
 
 #[cfg(test)]
@@ -138,10 +136,11 @@ mod tests {
     }
 
     #[test]
-    fn a_share_waits_for_the_records_of_its_own_lanes() {
-        let acked = Acked::of(&[1, 10, 100, 1_000], Share { index: 1, of: 3 });
-        assert_eq!((acked.in_all, acked.in_share), (1_111, 10));
-        let whole = Acked::of(&[1, 10], Share::WHOLE);
-        assert_eq!((whole.in_all, whole.in_share), (11, 11));
+    fn a_share_waits_for_the_ends_of_its_own_lanes() {
+        let middle = Share { index: 1, of: 3 };
+        let reached = |next: [u64; 4]| has_reached(next.into_iter(), &[1, 10, 100, 1_000], middle);
+        assert!(reached([0, 10, 0, 0]) && reached([0, 11, 0, 0]) && !reached([1, 9, 100, 1_000]));
+        let whole = |next: [u64; 2]| has_reached(next.into_iter(), &[1, 10], Share::WHOLE);
+        assert!(whole([1, 10]) && !whole([11, 0]));
     }
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use moldau_client::Fetched;
 
+use super::sharing::has_reached;
 use super::topics::{Lanes, Readers};
 use super::{Share, Shared, nanos, runtime, target};
 use crate::cpu::GENERATOR_ROLE;
@@ -95,8 +96,8 @@ async fn follow(shared: &Shared<'_>, ready: &mpsc::SyncSender<()>) -> Result<Ski
     let window = from_ns..from_ns + nanos(workload.window());
     let mut in_window = Skimmed::default();
     loop {
-        match shared.acked.get().map(|acked| acked.in_all) {
-            Some(acked) if skimmer.records >= acked => return Ok(in_window),
+        match shared.ends.get() {
+            Some(ends) if skimmer.has_reached(ends) => return Ok(in_window),
             Some(_) => {}
             // Silence counts from the moment that nothing more is produced.
             None => skimmer.heard = Instant::now(),
@@ -138,6 +139,11 @@ impl Skimmer {
             }
             Err(_) => Ok(Skimmed::default()),
         }
+    }
+
+    fn has_reached(&self, ends: &[u64]) -> bool {
+        let next = self.next.iter().map(|next| u64::try_from(*next).unwrap_or(0));
+        has_reached(next, ends, Share::WHOLE)
     }
 
     fn take(&mut self, fetched: &Fetched) -> Result<Skimmed, Error> {

@@ -4,7 +4,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::sharing::{Accord, Acked, acked_by_lane};
+use super::sharing::{Accord, ends_by_lane};
 use super::{Measured, Shared, consuming, nanos, producing, skimming};
 use crate::cpu::{HostUsage, ProcessUsage};
 use crate::error::Error;
@@ -61,12 +61,12 @@ impl<'scope> Threads<'scope> {
         let setup = shared.setup;
         let agreed = join_all(self.producers).and_then(|produced| {
             let ledgers = produced.iter().map(|outcome| &outcome.ledger);
-            let acked = accord.settled(acked_by_lane(setup, ledgers))?;
-            Ok((produced, acked))
+            let ends = accord.settled(ends_by_lane(setup, ledgers))?;
+            Ok((produced, ends))
         });
         // A consumer waits for all producers, and must not wait for one that failed.
-        let acked = agreed.as_ref().map_or(&[][..], |(_, acked)| acked);
-        shared.acked.get_or_init(|| Acked::of(acked, shared.share));
+        let ends = agreed.as_ref().map_or(&[][..], |(_, ends)| ends);
+        shared.ends.get_or_init(|| ends.to_vec());
         let (consumed, tailed) = (join_all(self.consumers), join_all(self.tails));
         match (agreed, consumed, tailed, usage) {
             (Ok((produced, _)), Ok(consumed), Ok(tailed), Ok((window_start, processes, host))) => {

@@ -70,6 +70,11 @@ impl Runs {
         self.count
     }
 
+    /// The offset after the last of the set, 0 of an empty one.
+    pub(super) fn offset_end(&self) -> u64 {
+        self.runs.iter().map(|run| run.next().offset).max().unwrap_or(0)
+    }
+
     pub(super) fn insert(&mut self, run: Run) -> Arrival {
         match self.runs.last_mut() {
             Some(last) if last.is_followed_by(&run) => {

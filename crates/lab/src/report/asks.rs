@@ -5,7 +5,7 @@ use super::grid::Grid;
 use super::table::NONE;
 use crate::asks::{
     self, Choice, Knee, Reached, choose, codecs, cpu, cpu_of_all, estimate, rates, reached,
-    stored_share,
+    stored_share, typical,
 };
 use crate::cpu::GENERATOR_ROLE;
 use crate::histograms::Summary;
@@ -39,10 +39,14 @@ fn latency(result: &RunResult, record: &SurveyRecord, system: &str) -> Option<St
     let rates = rates(record, &result.runs);
     let points: Vec<Reached> =
         rates.iter().map(|(_, case)| reached(&result.runs, case, system, result.seed)).collect();
-    let knee = Knee::of(&points)?;
     let at = |place: usize| rates.get(place).copied();
+    let times = |place: usize, over: usize| {
+        let cases = [at(place)?.1, at(over)?.1];
+        asks::ratio(&result.runs, cases, system, result.seed, |run| Metric::ResponseP99.of(run))
+    };
+    let knee = Knee::of(&points, times)?;
     let of = |case: &str, metric: Metric| {
-        let found = of_metric(result, case, system, metric);
+        let found = latency_of(result, case, system, metric);
         found.map_or_else(|| "an unknown time".into(), |it| with_interval(it, metric.unit(), "ms"))
     };
     let (lowest, case) = at(knee.lowest)?;
@@ -59,15 +63,24 @@ fn latency(result: &RunResult, record: &SurveyRecord, system: &str) -> Option<St
         thousands(within),
         share(result, record, system, within)
     );
-    text += &match knee.beyond.and_then(|place| Some((at(place)?, points.get(place)?))) {
-        Some(((rate, case), Reached::Ms(_))) => {
+    let beyond = knee.beyond.and_then(|place| Some((place, at(place)?, points.get(place)?)));
+    text += &match beyond {
+        Some((place, (rate, case), Reached::Ms(_))) => {
             let p99 = of(case, Metric::ResponseP99);
-            format!(" and takes {p99} at {}.", thousands(rate))
+            let more = times(place, knee.lowest)?;
+            let more = with_interval(more, Unit::Times, "");
+            format!(" and takes {p99} at {}, {more} times as long.", thousands(rate))
         }
-        Some(((rate, _), _)) => format!(" and does not keep up with {}.", thousands(rate)),
+        Some((_, (rate, _), _)) => format!(" and does not keep up with {}.", thousands(rate)),
+        None if knee.is_open => "; above, the rounds differ too much to tell.".into(),
         None => ", the most at which its latency is known.".into(),
     };
     Some(text)
+}
+
+/// A latency over the rounds.
+fn latency_of(result: &RunResult, case: &str, system: &str, metric: Metric) -> Option<Estimate> {
+    typical(&result.runs, case, system, result.seed, |run| metric.of(run))
 }
 
 /// What part of full speed a rate is, where that was measured.
@@ -86,11 +99,11 @@ fn full_speed(result: &RunResult, record: &SurveyRecord, system: &str) -> Option
 fn latency_grid(result: &RunResult, record: &SurveyRecord, system: &str) -> Grid {
     let rows = rates(record, &result.runs).into_iter().map(|(rate, case)| {
         let middle = |metric: Metric| {
-            let found = of_metric(result, case, system, metric);
+            let found = latency_of(result, case, system, metric);
             found.map_or(NONE.into(), |it| number(it.mean, Unit::Milliseconds))
         };
         let spread = |metric: Metric| {
-            let found = of_metric(result, case, system, metric);
+            let found = latency_of(result, case, system, metric);
             found.map_or(NONE.into(), |it| with_interval(it, Unit::Milliseconds, ""))
         };
         let full = full_speed(result, record, system);
@@ -115,8 +128,8 @@ fn latency_grid(result: &RunResult, record: &SurveyRecord, system: &str) -> Grid
     Grid::of(
         &format!("Latency over the load on {system}, ms"),
         "Open loop: from when a record was due to its acknowledgement (publish) and to its \
-         delivery (end to end). Means over the rounds, the 99th percentile with its 95 % interval; \
-         the longest is that of all rounds.",
+         delivery (end to end). Geometric means over the rounds, the 99th percentile with its 95 % \
+         interval; the longest is that of all rounds.",
         &[
             "records/s",
             "of full speed",

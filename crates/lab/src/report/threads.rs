@@ -250,7 +250,7 @@ impl Map {
         });
         Grid::of(
             &format!("Consumers of {arm}: {}", self.title),
-            &format!("{} Means over the rounds with 95 % intervals.", self.about),
+            &format!("{} Geometric means over the rounds with 95 % intervals.", self.about),
             &columns,
             rows,
         )

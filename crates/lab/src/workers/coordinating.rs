@@ -20,7 +20,7 @@ use crate::clocks::{Exchange, Offset};
 use crate::cpu::{GENERATOR_ROLE, ProcessUsage};
 use crate::error::Error;
 use crate::generator::{
-    Measured, Parts, Setup, Share, ShareRecord, measure_window, nanos, runtime,
+    Measured, Parts, Setup, Share, ShareRecord, measure_window, nanos, raise, runtime,
 };
 use crate::run::WorkerRecord;
 use crate::shape::Shape;
@@ -208,18 +208,15 @@ impl Workers {
         let workload = &setup.workload;
         let length = LEAD + workload.warmup() + workload.window();
         let settled = self.gather(length + SETTLING_TIMEOUT, |said| match said {
-            FromWorker::Settled { acked } => Some(acked),
+            FromWorker::Settled { ends } => Some(ends),
             _ => None,
         })?;
-        let mut acked = vec![0_u64; workload.lanes().into()];
+        let mut ends = vec![0_u64; workload.lanes().into()];
         for theirs in settled {
-            acked
-                .iter_mut()
-                .zip(theirs)
-                .for_each(|(sum, theirs)| *sum = sum.saturating_add(theirs));
+            raise(&mut ends, theirs.into_iter());
         }
         for member in &self.members {
-            member.say(ToWorker::Finish { acked: acked.clone() })?;
+            member.say(ToWorker::Finish { ends: ends.clone() })?;
         }
         self.gather(SETTLING_TIMEOUT, |said| match said {
             FromWorker::Outcome(share) => Some(*share),

@@ -30,8 +30,8 @@ pub(super) enum ToWorker {
     },
     /// Nothing more is produced.
     Finish {
-        /// Records acknowledged by lane, of all workers.
-        acked: Vec<u64>,
+        /// The offsets after the last acknowledged records by lane, of all workers.
+        ends: Vec<u64>,
     },
     /// The experiment is over.
     Goodbye,
@@ -61,8 +61,8 @@ pub(super) enum FromWorker {
     Ready,
     /// Its producers are done.
     Settled {
-        /// Records acknowledged by lane.
-        acked: Vec<u64>,
+        /// The offsets after its last acknowledged records by lane.
+        ends: Vec<u64>,
     },
     /// What it measured.
     Outcome(Box<ShareRecord>),

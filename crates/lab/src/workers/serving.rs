@@ -139,7 +139,7 @@ impl Worker {
                         let start = self.epoch + Duration::from_nanos(start_ns);
                         Run::tell(run, channel, Told::Begin(start))?;
                     }
-                    ToWorker::Finish { acked } => Run::tell(run, channel, Told::Finish(acked))?,
+                    ToWorker::Finish { ends } => Run::tell(run, channel, Told::Finish(ends))?,
                     ToWorker::Goodbye if run.is_none() => return Ok(loads),
                     ToWorker::Goodbye => return Err(channel.lost("it gave a load up")),
                     ToWorker::Greeting { .. } | ToWorker::Prepare(_) => {
@@ -265,9 +265,9 @@ impl Accord for Answering {
         Ok(start)
     }
 
-    fn settled(&mut self, acked: Vec<u64>) -> Result<Vec<u64>, Error> {
-        match self.say(FromWorker::Settled { acked })? {
-            Told::Finish(acked) => Ok(acked),
+    fn settled(&mut self, ends: Vec<u64>) -> Result<Vec<u64>, Error> {
+        match self.say(FromWorker::Settled { ends })? {
+            Told::Finish(ends) => Ok(ends),
             Told::Begin(_) => Err(Error::GivenUp),
         }
     }

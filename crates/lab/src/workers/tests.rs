@@ -173,7 +173,7 @@ fn messages_have_these_forms() {
     let said = |message: &ToWorker| serde_json::to_string(message).unwrap();
     assert_eq!(said(&ToWorker::Alive), r#""alive""#);
     assert_eq!(said(&ToWorker::Begin { start_ns: 5 }), r#"{"begin":{"start_ns":5}}"#);
-    assert_eq!(said(&ToWorker::Finish { acked: vec![1, 2] }), r#"{"finish":{"acked":[1,2]}}"#);
+    assert_eq!(said(&ToWorker::Finish { ends: vec![1, 2] }), r#"{"finish":{"ends":[1,2]}}"#);
     let answer = FromWorker::Clock { received_ns: 1, answered_ns: 2 };
     let answer = serde_json::to_string(&answer).unwrap();
     assert_eq!(answer, r#"{"clock":{"received_ns":1,"answered_ns":2}}"#);

@@ -12,7 +12,6 @@ mod experiments;
 mod filters;
 mod hostile_frames;
 mod importing;
-
 mod key_file;
 mod lab_results;
 mod ledger;
@@ -20,6 +19,7 @@ mod listeners;
 mod partitions;
 mod profiling;
 mod questions;
+mod reading_back;
 mod reloading;
 mod repair;
 mod shaped_loads;

@@ -90,7 +90,7 @@ fn connect(workers: &[&Worker]) -> Workers {
 }
 
 /// A load on a fresh topic of a broker.
-fn setup(broker: &world::Process, topic: &str, window_ms: u64) -> Setup {
+pub(crate) fn setup(broker: &world::Process, topic: &str, window_ms: u64) -> Setup {
     let bootstrap = broker.address.to_string();
     let created = run(["topics", "create", topic, "--partitions", "3", "--bootstrap", &bootstrap]);
     assert!(created.status.success(), "{created:?}");

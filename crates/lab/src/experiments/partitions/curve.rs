@@ -207,7 +207,7 @@ pub(super) fn read_back(
     let held = subject.operator.records_held(&setup.topic, partitions)?;
     let bytes = held.saturating_mul(setup.workload.record_bytes as u64);
     let limit = limit + Duration::from_secs(bytes / READ_BACK_BYTES_PER_SECOND);
-    let read = generator::read_back_records(&setup, held, limit)?;
+    let read = generator::read_back_offsets(&setup, held, limit)?;
     let delivered = read.delivered.as_ref().expect("a reading delivers");
     let audit = audit(sent, delivered);
     // Less than the system says to hold, and nothing that would be a fault: it has not served all

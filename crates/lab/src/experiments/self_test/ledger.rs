@@ -1,6 +1,8 @@
 //! A relay damages one record in a million on its way to the consumer, and the ledger must find
 //! each and name it. What the ledger costs is told by runs with and without it, in turn.
 
+use std::time::Duration;
+
 use super::target::{self, Target};
 use super::{Findings, Plan, shape};
 use crate::error::Error;
@@ -111,7 +113,7 @@ fn through_the_relay(
             let bootstrap = relay.address().to_string();
             let clients = Clients { bootstrap_only: true, ..Clients::default() };
             let setup = Setup { bootstrap, clients, ..topic.setup.clone() };
-            let read = generator::read_back_offsets(&setup, topic.offsets)?;
+            let read = generator::read_back_offsets(&setup, topic.offsets, Duration::MAX)?;
             let delivered = read.delivered.as_ref().expect("a reading delivers");
             let audited = audit(&topic.sent, delivered);
             let injected = relay.injected();
@@ -177,7 +179,7 @@ fn cost(
     topic: &Topic,
     findings: &mut Findings,
 ) -> Result<(), Error> {
-    let sink = Target::sink(plan, std::time::Duration::ZERO)?;
+    let sink = Target::sink(plan, Duration::ZERO)?;
     let workload = shape(100, 128 * 1024);
     let mut pairs_of = [Vec::new(), Vec::new()];
     for pair in 0..pairs(plan) {
@@ -190,8 +192,7 @@ fn cost(
         let mut reading = |is_accounted: bool| {
             bench.step(&format!("Read with the ledger: {is_accounted}"));
             let setup = Setup { is_accounted, ..topic.setup.clone() };
-            let measured =
-                generator::read_back_records(&setup, topic.offsets, std::time::Duration::MAX)?;
+            let measured = generator::read_back_offsets(&setup, topic.offsets, Duration::MAX)?;
             Ok(rate(&measured, measured.consumed_records))
         };
         pairs_of[1].push(in_turn(pair, &mut reading)?);

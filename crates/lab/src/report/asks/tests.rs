@@ -93,7 +93,8 @@ fn the_answer_on_latency_names_the_lowest_the_knee_and_what_is_beyond() {
         "delivered within 2.50 ms",
         "at 10,000 records/s, where that is shortest",
         "stays within twice that up to 50,000 records/s, 50 % of full speed, and takes 9.00 ms",
-        "at 80,000.",
+        "at 80,000, 4.5",
+        "times as long.",
     ] {
         assert!(told.contains(part), "{part}: {told}");
     }

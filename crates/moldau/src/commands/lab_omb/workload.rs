@@ -110,7 +110,8 @@ fn settings(file: &File, problems: &mut Vec<Problem>) -> Settings {
         value.value
     };
     let topics = within(&file.topics, "topics", 1..=TOPICS_MAX.into());
-    let each = |of_all: u16| 1..=u64::from(of_all) / topics.max(1);
+    let of_each = topics.clamp(1, TOPICS_MAX.into());
+    let each = |of_all: u16| 1..=u64::from(of_all) / of_each;
     let partitions = within(&file.partitions_per_topic, "partitionsPerTopic", each(PARTITIONS_MAX));
     let producers = within(&file.producers_per_topic, "producersPerTopic", each(PRODUCERS_MAX));
     let record_bytes =
