@@ -229,8 +229,9 @@ pub fn of_arms(
     checks
 }
 
-/// As [`of_arms`], for an experiment whose rates rise as far as arms can follow: latencies are
-/// demanded of none of them, and a load that has none is told without.
+/// As [`of_arms`], for an experiment whose rates rise as far as arms can follow, or whose codecs
+/// take the generator's own time: latencies are demanded of none of them, and a load that has none
+/// is told without.
 #[must_use]
 pub fn of_curves(
     runs: &[RunRecord],

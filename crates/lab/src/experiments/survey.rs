@@ -435,8 +435,8 @@ pub fn run_from(
         bench.note(check);
     }
     let record = record(file, cells, left_out);
-    let is_curve = matches!(record.asks, Some(Asks::Latency(_)));
-    if is_curve {
+    let is_asked = record.asks.is_some();
+    if let Some(Asks::Latency(_)) = record.asks {
         let systems: Vec<&str> = there.iter().map(|(name, _)| *name).collect();
         bench.note(asked::curves_are_known(&record, bench.runs(), &systems));
     }
@@ -448,7 +448,7 @@ pub fn run_from(
             arms: there.iter().map(|(name, it)| Arm::of(name, it.description.trim())).collect(),
             objectives: Vec::new(),
         },
-        if is_curve { checks::of_curves } else { checks::of_arms },
+        if is_asked { checks::of_curves } else { checks::of_arms },
     )?;
     (result.littles_law, result.administration) = (beside.littles_law, beside.administration);
     Ok(result)

@@ -32,7 +32,7 @@ pub(crate) struct OfferedOptions {
     /// Size of a record's value [default: 1KB].
     #[arg(long, value_name = "BYTES", value_parser = units::byte_count)]
     pub(crate) record: Option<u64>,
-    /// Largest batch of a producer, its batch.size [default: 16KB; 64KB for compression].
+    /// Largest batch of a producer, its batch.size [default: 16KB].
     #[arg(long, value_name = "BYTES", value_parser = units::byte_count)]
     pub(crate) batch: Option<u64>,
     /// Other settings of the load as in a survey, such as "producers: 4, acks: leader".
