@@ -28,12 +28,52 @@ pub mod storage;
 pub mod survey;
 pub mod threads;
 
-use std::path::Path;
+use std::fmt;
+use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 use crate::report;
 use crate::result::RunResult;
 use crate::sittings::Sittings;
+
+/// Under what conditions an experiment is carried out, whatever it asks.
+#[derive(Clone)]
+pub struct Conditions {
+    /// Version of the binary, for the report.
+    pub version: String,
+    /// Where the systems keep data and logs; must exist. The caller removes it.
+    pub work_directory: PathBuf,
+    /// Seed of everything random.
+    pub seed: u64,
+    /// Whether this is the short form.
+    pub quick: bool,
+}
+
+impl Conditions {
+    /// Makes the directory of a system, whose name may be the path of a file.
+    fn directory(&self, name: &str) -> Result<PathBuf, Error> {
+        let directory = self.work_directory.join(name.replace('/', "-"));
+        std::fs::create_dir_all(&directory)
+            .map_err(Error::machine(format!("making {}", directory.display())))?;
+        Ok(directory)
+    }
+
+    /// Those of the short form, of which nothing is carried out.
+    #[cfg(test)]
+    pub(crate) fn of_tests() -> Self {
+        Self { version: "0".into(), work_directory: "work".into(), seed: 1, quick: true }
+    }
+}
+
+impl fmt::Debug for Conditions {
+    /// Tells what is the same in all sittings of an experiment, of which each has a directory of
+    /// its own.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut told = f.debug_struct("Conditions");
+        told.field("version", &self.version).field("seed", &self.seed).field("quick", &self.quick);
+        told.finish_non_exhaustive()
+    }
+}
 
 /// Hears how far an experiment is.
 pub trait Progress {

@@ -5,10 +5,10 @@ mod keeping;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use super::Progress;
 use super::control::Control;
 use super::rounds::Case;
-use crate::checks::{self, Check, Verdict};
+use super::{Conditions, Progress};
+use crate::checks::{Check, Verdict};
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::gathering::{Attention, Gathering, Subjects};
@@ -125,14 +125,16 @@ pub(super) struct Named<'a> {
 
 /// What an experiment has collected.
 pub(super) struct Bench<'a> {
+    conditions: &'a Conditions,
     started: Instant,
     started_unix_ms: u64,
-    seed: u64,
     runs: Vec<RunRecord>,
     set_aside: Vec<RunRecord>,
     /// Pairs that may still be repeated.
     repeats_left: u32,
     next_run: u32,
+    /// What the runs should show.
+    objectives: Vec<Objective>,
     /// Checks that the experiment made itself.
     notes: Vec<Check>,
     profiles: Option<ProfilesRecord>,
@@ -146,37 +148,32 @@ pub(super) struct Bench<'a> {
 /// What is demanded of the runs, those set aside, the audit of all, and the ledger's self-test.
 type Checks = fn(&[RunRecord], &[RunRecord], &Audit, &Detection) -> Vec<Check>;
 
-/// What an experiment knows about itself in the end.
-pub(super) struct Frame {
-    pub(super) experiment: Experiment,
-    pub(super) quick: bool,
-    pub(super) environment: Environment,
-    pub(super) arms: Vec<Arm>,
-    /// What the runs should show; the checks judge it.
-    pub(super) objectives: Vec<Objective>,
-}
-
 impl<'a> Bench<'a> {
-    pub(super) fn new(seed: u64, steps: u32, progress: &'a mut dyn Progress) -> Self {
-        Self::with_workers(seed, steps, progress, None)
+    pub(super) fn new(
+        conditions: &'a Conditions,
+        steps: u32,
+        progress: &'a mut dyn Progress,
+    ) -> Self {
+        Self::with_workers(conditions, steps, progress, None)
     }
 
     /// A bench whose loads are offered by `workers`, if there are any.
     pub(super) fn with_workers(
-        seed: u64,
+        conditions: &'a Conditions,
         steps: u32,
         progress: &'a mut dyn Progress,
         workers: Option<&'a mut Workers>,
     ) -> Self {
         let (started_unix_ms, started) = keeping::begun(progress);
         Self {
+            conditions,
             started,
             started_unix_ms,
-            seed,
             runs: Vec::new(),
             set_aside: Vec::new(),
             repeats_left: REPEATS_MAX.max(steps / STEPS_PER_REPEAT),
             next_run: 1,
+            objectives: Vec::new(),
             notes: Vec::new(),
             profiles: None,
             progress,
@@ -338,6 +335,11 @@ impl<'a> Bench<'a> {
         self.runs.push(run);
     }
 
+    /// Adds what the runs should show; the checks judge it.
+    pub(super) fn demand(&mut self, objectives: Vec<Objective>) {
+        self.objectives.extend(objectives);
+    }
+
     /// Adds a check that the experiment made itself.
     pub(super) fn note(&mut self, check: Check) {
         self.notes.push(check);
@@ -345,7 +347,7 @@ impl<'a> Bench<'a> {
 
     /// Seed of everything random in the experiment.
     pub(super) fn seed(&self) -> u64 {
-        self.seed
+        self.conditions.seed
     }
 
     /// Time of the experiment, ms since its start.
@@ -370,9 +372,9 @@ impl<'a> Bench<'a> {
         profiler: Option<&Profiler>,
         paths: impl Iterator<Item = &'p Path>,
         case: &Case,
-        directory: &std::path::Path,
     ) -> Result<(), Error> {
         let Some(profiler) = profiler else { return Ok(()) };
+        let directory = &self.conditions.work_directory;
         let window_ms = case.workload.window_ms.clamp(PROFILE_MS_MIN, PROFILE_MS_MAX);
         let workload = Workload { window_ms, ..case.workload.clone() };
         for path in paths {
@@ -438,7 +440,7 @@ impl<'a> Bench<'a> {
             clients: path.clients.clone(),
             topic: format!("lab-{run}"),
             run,
-            seed: self.seed.wrapping_add(pair.into()),
+            seed: self.conditions.seed.wrapping_add(pair.into()),
             workload: workload.clone(),
             layout: Layout::Dense,
             first_producer: 0,
@@ -515,30 +517,30 @@ impl<'a> Bench<'a> {
     }
 
     /// Closes the experiment: comparisons, checks, verdict.
-    pub(super) fn finish(self, frame: Frame) -> Result<RunResult, Error> {
-        self.finish_with(frame, checks::all)
-    }
-
-    /// As [`Bench::finish`], with other checks.
-    pub(super) fn finish_with(self, frame: Frame, checks: Checks) -> Result<RunResult, Error> {
+    pub(super) fn finish(
+        self,
+        experiment: Experiment,
+        arms: Vec<Arm>,
+        checks: Checks,
+    ) -> Result<RunResult, Error> {
+        let Conditions { version, work_directory, seed, quick } = self.conditions.clone();
         let all = self.runs.iter().chain(&self.set_aside);
         let audit = all.fold(Audit::default(), |sum, run| sum.plus(run.audit));
-        let self_test = self_test(self.seed, SELF_TEST_FAULTS)?;
+        let self_test = self_test(seed, SELF_TEST_FAULTS)?;
         let mut checks = checks(&self.runs, &self.set_aside, &audit, &self_test);
-        let judged = frame.objectives.iter().map(|wish| wish.check(&self.runs, self.seed));
-        checks.extend(judged);
+        checks.extend(self.objectives.iter().map(|wish| wish.check(&self.runs, seed)));
         checks.extend(self.notes);
         checks.extend(self.progress.sittings().and_then(|sittings| sittings.check()));
         let mut result = RunResult {
             format_version: FORMAT_VERSION,
             id: result_id(self.started_unix_ms),
-            experiment: frame.experiment,
+            experiment,
             started_unix_ms: self.started_unix_ms,
             elapsed_ms: millis(self.started.elapsed()),
-            seed: self.seed,
-            quick: frame.quick,
-            environment: frame.environment,
-            arms: frame.arms,
+            seed,
+            quick,
+            environment: Environment::inspect(&version, &work_directory),
+            arms,
             runs: self.runs,
             set_aside: self.set_aside,
             comparisons: Vec::new(),

@@ -4,16 +4,13 @@
 //! names. The trials of the systems take turns, so that what drifts meanwhile touches all alike.
 //! A trial is a run as any other: on a topic of its own, its records consumed and audited.
 
-use std::path::PathBuf;
-
-use super::Progress;
-use super::bench::{Bench, Frame};
+use super::bench::Bench;
 use super::rounds::Subject;
 use super::side_by_side::{Running, System};
+use super::{Conditions, Progress};
 use crate::ceiling::search::{Bounds, Outcome, Search, TRIALS};
 use crate::ceiling::{CeilingRecord, Demand, SearchRecord, Trial};
 use crate::checks::{self, Check, Weight};
-use crate::environment::Environment;
 use crate::error::Error;
 use crate::payload::Filler;
 use crate::result::{Experiment, RunResult};
@@ -27,14 +24,8 @@ use crate::workload::{Pace, Tuning, Workload};
 pub struct Plan {
     /// The systems; ratios are told against the first.
     pub systems: Vec<System>,
-    /// Version of the binary, for the report.
-    pub version: String,
-    /// Where the systems keep their data and logs; must exist. The caller removes it.
-    pub work_directory: PathBuf,
-    /// Seed of payloads and statistics.
-    pub seed: u64,
-    /// Whether this is the short form.
-    pub quick: bool,
+    /// Under what conditions it is carried out.
+    pub conditions: Conditions,
     /// Warming up of each system at full speed, ms.
     pub warmup_ms: u64,
     /// What is offered, at rates that the search names in place of its pace.
@@ -49,12 +40,8 @@ impl Plan {
     /// Records of 1 KB in batches of 128 KB over 10 partitions, produced and consumed, with 99 %
     /// answered within 50 ms.
     #[must_use]
-    pub fn usual(
-        systems: Vec<System>,
-        version: String,
-        work_directory: PathBuf,
-        quick: bool,
-    ) -> Self {
+    pub fn usual(systems: Vec<System>, conditions: Conditions) -> Self {
+        let quick = conditions.quick;
         let (window_ms, warmup_ms) = if quick { (4_000, 1_000) } else { (10_000, 2_000) };
         let workload = Workload {
             pace: Pace::Unpaced,
@@ -72,10 +59,7 @@ impl Plan {
         };
         Self {
             systems,
-            version,
-            work_directory,
-            seed: 1,
-            quick,
+            conditions,
             warmup_ms: if quick { 4_000 } else { 15_000 },
             workload,
             producers: vec![1],
@@ -112,13 +96,12 @@ impl Plan {
 /// As [`super::overhead::run`].
 pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error> {
     plan.check()?;
-    let mut bench = Bench::new(plan.seed, plan.steps(), progress);
+    let mut bench = Bench::new(&plan.conditions, plan.steps(), progress);
     let mut systems = Vec::new();
     for system in &plan.systems {
         bench.step(&format!("Start {}", system.name()));
-        systems.push(Running::start(system, &plan.work_directory)?);
+        systems.push(Running::start(system, &plan.conditions)?);
     }
-    let environment = Environment::inspect(&plan.version, &plan.work_directory);
     for system in &systems {
         let producers = plan.producers.first().copied().unwrap_or(1);
         let warmup = plan.workload_of(producers);
@@ -133,14 +116,8 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
     for check in judged(&searches) {
         bench.note(check);
     }
-    let frame = Frame {
-        experiment: Experiment::Ceiling,
-        quick: plan.quick,
-        environment,
-        arms: plan.systems.iter().map(System::arm).collect(),
-        objectives: Vec::new(),
-    };
-    let mut result = bench.finish_with(frame, checks::of_limits)?;
+    let arms = plan.systems.iter().map(System::arm).collect();
+    let mut result = bench.finish(Experiment::Ceiling, arms, checks::of_limits)?;
     // Trials of one number are at different rates, and nothing to compare.
     result.comparisons = Vec::new();
     result.ceiling = Some(CeilingRecord { demand: plan.demand, searches });
@@ -271,7 +248,7 @@ mod tests {
     #[test]
     fn impossible_plans_are_refused() {
         let system = System::External { name: "x".into(), bootstrap: "y".into() };
-        let plan = || Plan::usual(vec![system.clone()], "0".into(), "work".into(), true);
+        let plan = || Plan::usual(vec![system.clone()], Conditions::of_tests());
         assert!(plan().check().is_ok());
         let silent = Workload { consume: false, ..plan().workload };
         for broken in [

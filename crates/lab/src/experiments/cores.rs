@@ -14,13 +14,12 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::Progress;
-use super::bench::{Bench, Frame, Named};
+use super::bench::{Bench, Named};
 use super::fronts::{Front, FrontPlan, RunningFront};
 use super::rounds::Subject;
+use super::{Conditions, Progress};
 use crate::checks::{self, Check, Weight};
 use crate::cpu::CpuMeter;
-use crate::environment::Environment;
 use crate::error::Error;
 use crate::generator::{self, Measured, Setup};
 use crate::ledger::audit;
@@ -55,14 +54,8 @@ const DELIVERED_MISS_MAX: f64 = 0.05;
 pub struct Plan {
     /// The `moldau` executable, started as broker and as proxy.
     pub moldau: PathBuf,
-    /// Its version, for the report.
-    pub version: String,
-    /// Where the systems keep their data and logs; must exist. The caller removes it.
-    pub work_directory: PathBuf,
-    /// Seed of payloads, order and statistics.
-    pub seed: u64,
-    /// Whether this is the short form.
-    pub quick: bool,
+    /// Under what conditions it is carried out.
+    pub conditions: Conditions,
     /// What stands before the broker, each an arm.
     pub fronts: Vec<Front>,
     /// The loads.
@@ -78,38 +71,25 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The short form: 24 loads in five rounds, under five minutes for two fronts. What a process
-    /// takes varies by a tenth from run to run however long each is, so that many short runs tell
-    /// more than a few long ones.
+    /// Five rounds: of 24 loads in the short form, under five minutes for two fronts, of 31 in the
+    /// long form, under 30 minutes. What a process takes varies by a tenth from run to run however
+    /// long each is, so that many short runs tell more than a few long ones.
     #[must_use]
-    pub fn quick(moldau: PathBuf, version: String, work_directory: PathBuf, load: Load) -> Self {
-        Self {
+    pub fn usual(moldau: PathBuf, conditions: Conditions, load: Load) -> Self {
+        let short = Self {
             moldau,
-            version,
-            work_directory,
-            seed: 1,
-            quick: true,
+            conditions,
             fronts: vec![Front::PASSTHROUGH, Front::ENCRYPTION],
             cases: cases::QUICK.to_vec(),
             rounds: 5,
             warmup_ms: 200,
             window_ms: 800,
             load,
+        };
+        if short.conditions.quick {
+            return short;
         }
-    }
-
-    /// The long form: 31 loads in five rounds, under 30 minutes for two fronts.
-    #[must_use]
-    pub fn full(moldau: PathBuf, version: String, work_directory: PathBuf, load: Load) -> Self {
-        let quick = Self::quick(moldau, version, work_directory, load);
-        Self {
-            quick: false,
-            cases: cases::full_form(),
-            rounds: 5,
-            warmup_ms: 1_000,
-            window_ms: 4_000,
-            ..quick
-        }
+        Self { cases: cases::full_form(), warmup_ms: 1_000, window_ms: 4_000, ..short }
     }
 
     fn check(&self) -> Result<(), Error> {
@@ -141,12 +121,11 @@ impl Plan {
 /// As [`super::overhead::run`].
 pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error> {
     plan.check()?;
-    let mut bench = Bench::new(plan.seed, plan.steps(), progress);
+    let mut bench = Bench::new(&plan.conditions, plan.steps(), progress);
     bench.step("Start broker and proxies");
     let mut systems = Systems::start(plan)?;
     let arms = systems.fronts.iter().map(RunningFront::arm).collect();
-    let environment = Environment::inspect(&plan.version, &plan.work_directory);
-    let mut random = fastrand::Rng::with_seed(plan.seed);
+    let mut random = fastrand::Rng::with_seed(plan.conditions.seed);
     let mut observations = Vec::new();
     for round in 0..plan.rounds {
         for front in &systems.fronts {
@@ -173,14 +152,7 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
     for check in judged(&sizing, plan) {
         bench.note(check);
     }
-    let frame = Frame {
-        experiment: Experiment::Cores,
-        quick: plan.quick,
-        environment,
-        arms,
-        objectives: Vec::new(),
-    };
-    let mut result = bench.finish_with(frame, checks::of_costs)?;
+    let mut result = bench.finish(Experiment::Cores, arms, checks::of_costs)?;
     result.comparisons = Vec::new();
     for run in &mut result.runs {
         forget_latencies(run);
@@ -318,7 +290,7 @@ fn judged(sizing: &SizingRecord, plan: &Plan) -> Vec<Check> {
     let mut checks = vec![everything_is_delivered(&sizing.observations)];
     for front in &plan.fronts {
         let observations = sizing.of_arm(front.name());
-        if let Some(fit) = Fit::of(&observations, &sizing.reference, plan.seed) {
+        if let Some(fit) = Fit::of(&observations, &sizing.reference, plan.conditions.seed) {
             let (median, most) = errors(fit.held_out.iter().map(HeldOut::error));
             checks.push(Check {
                 name: format!("{front}: error of the model on held-out cases, median"),
@@ -358,7 +330,7 @@ struct Systems {
 
 impl Systems {
     fn start(plan: &Plan) -> Result<Self, Error> {
-        let directory = &plan.work_directory;
+        let directory = &plan.conditions.work_directory;
         let [listen, admin] = free_addresses()?;
         let data = directory.join("data");
         let spec = moldau_broker(&plan.moldau, &data, listen, admin, Durability::Fsync);
@@ -367,13 +339,13 @@ impl Systems {
             moldau: plan.moldau.clone(),
             kroxylicious: None,
             work_directory: directory.clone(),
-            files: FrontFiles::make(&directory.join("files"), plan.seed)?,
+            files: FrontFiles::make(&directory.join("files"), plan.conditions.seed)?,
             upstream: listen,
             upstream_tls: None,
             node: 0,
             broker: (broker.role().to_string(), broker.pid()),
             broker_admin: broker.admin_port(),
-            seed: plan.seed,
+            seed: plan.conditions.seed,
         };
         let fronts =
             plan.fronts.iter().map(|front| front.start(&fronts)).collect::<Result<_, _>>()?;
@@ -410,7 +382,7 @@ mod tests {
             batches_per_request: None,
             batches_per_fetch: None,
         };
-        Plan::quick("moldau".into(), "0".into(), "work".into(), load)
+        Plan::usual("moldau".into(), Conditions::of_tests(), load)
     }
 
     #[test]

@@ -6,13 +6,10 @@ mod investigation;
 mod plants;
 mod signals;
 
-use std::path::PathBuf;
-
-use super::Progress;
-use super::bench::{Bench, Frame};
+use super::bench::Bench;
 use super::survey::Settings;
+use super::{Conditions, Progress};
 use crate::checks;
-use crate::environment::Environment;
 use crate::error::Error;
 use crate::explain::About;
 use crate::result::{Arm, Experiment, ExplainRecord, RunResult};
@@ -35,14 +32,8 @@ pub struct Plan {
     pub about: Option<About>,
     /// What is there to start it from.
     pub installations: Installations,
-    /// Version of the binary, for the report.
-    pub version: String,
-    /// Where the system keeps data and logs; must exist. The caller removes it.
-    pub work_directory: PathBuf,
-    /// Seed of payloads and statistics.
-    pub seed: u64,
-    /// Shorter and fewer runs.
-    pub quick: bool,
+    /// Under what conditions it is carried out.
+    pub conditions: Conditions,
 }
 
 /// How long runs are, and how many pairs of them a finding is tested by.
@@ -70,21 +61,20 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
     if !plan.system.keeps_records {
         return Err(Error::Plan(format!("{}: its records cannot be read back", plan.name)));
     }
-    let extent = if plan.quick { QUICK } else { FULL };
+    let extent = if plan.conditions.quick { QUICK } else { FULL };
     let workload: Workload = plan.load.workload(extent.warmup_ms, extent.window_ms);
     workload.check()?;
     let subject = Subject {
         name: plan.name.clone(),
         file: plan.system.clone(),
         installations: plan.installations.clone(),
-        directory: plan.work_directory.join("system"),
+        directory: plan.conditions.work_directory.join("system"),
         workload,
         about: plan.about,
         pairs: extent.pairs,
         interference: None,
     };
-    let mut bench = Bench::new(plan.seed, investigation::steps(&subject), progress);
-    let environment = Environment::inspect(&plan.version, &plan.work_directory);
+    let mut bench = Bench::new(&plan.conditions, investigation::steps(&subject), progress);
     let mut investigation = Investigation::begin(&mut bench, &subject)?;
     let explanation = investigation.explain()?;
     let (runs, changes) = investigation.end()?;
@@ -94,14 +84,6 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
     let base = Arm::of(&plan.name, plan.system.description.trim());
     let changed = changes.iter().map(|change| Arm::of(change, format!("the same with {change}")));
     let record = ExplainRecord { system: plan.name.clone(), load: plan.load.named(), explanation };
-    bench.finish_with(
-        Frame {
-            experiment: Experiment::Explain(record),
-            quick: plan.quick,
-            environment,
-            arms: std::iter::once(base).chain(changed).collect(),
-            objectives: Vec::new(),
-        },
-        checks::of_limits,
-    )
+    let arms = std::iter::once(base).chain(changed).collect();
+    bench.finish(Experiment::Explain(record), arms, checks::of_limits)
 }

@@ -1,23 +1,20 @@
 //! What becomes of acknowledged records, and how long do clients wait, when connections are cut or
 //! a broker stands still or is killed? Open loop at a rate; each fault strikes once in a window.
 
-use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use super::Progress;
-use super::bench::{Bench, Frame, Named, Path};
-use super::running::{Running, absence, split};
+use super::bench::{Bench, Named, Path};
+use super::running::{Running, absence, arms, split_own};
+use super::{Conditions, Progress};
 use crate::checks;
-use crate::environment::Environment;
 use crate::error::Error;
 use crate::faults::{Fault, FaultsRecord};
 use crate::generator;
 use crate::ledger::audit;
 use crate::payload::Filler;
-use crate::result::{Arm, Experiment, RunResult};
+use crate::result::{Experiment, RunResult};
 use crate::schedule::Arrivals;
-use crate::survey::LeftOut;
 use crate::systems::{
     Installations, Process, RunningSystem, SystemFile, bare_relay, free_addresses,
 };
@@ -43,14 +40,8 @@ pub struct Plan {
     pub systems: Vec<SystemFile>,
     /// What is there to start them from.
     pub installations: Installations,
-    /// Version of the binary, for the report.
-    pub version: String,
-    /// Where the systems keep data and logs; must exist. The caller removes it.
-    pub work_directory: PathBuf,
-    /// Seed of payloads and statistics.
-    pub seed: u64,
-    /// Whether it is the short form, for the report.
-    pub quick: bool,
+    /// Under what conditions it is carried out.
+    pub conditions: Conditions,
     /// Rounds; in each, everything strikes every system once.
     pub rounds: u32,
     /// The measured window of each run, ms: what strikes has to be over within it.
@@ -100,24 +91,14 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
     if plan.window_ms < shortest_ms {
         return Err(Error::Plan(format!("a window of {shortest_ms} ms at least")));
     }
-    let (there, mut left_out) = split(&plan.names, &plan.systems, &plan.installations)?;
-    let (there, external): (Vec<_>, Vec<_>) =
-        there.into_iter().partition(|(_, system)| !system.processes.is_empty());
-    left_out.extend(external.into_iter().map(|(name, _)| LeftOut {
-        system: name.into(),
-        reason: "it has no process that the laboratory started".into(),
-    }));
-    if there.is_empty() {
-        return Err(Error::Plan("no system has a process that could be struck".into()));
-    }
+    let (there, left_out) = split_own(&plan.names, &plan.systems, &plan.installations)?;
     let count = u32::try_from(there.len() * Fault::ALL.len()).unwrap_or(u32::MAX);
-    let mut bench = Bench::new(plan.seed, count * plan.rounds + 1, progress);
+    let mut bench = Bench::new(&plan.conditions, count * plan.rounds + 1, progress);
     let mut systems = Vec::new();
     bench.step("Start");
     for (name, system) in &there {
         systems.push(Struck::start(plan, name, system)?);
     }
-    let environment = Environment::inspect(&plan.version, &plan.work_directory);
     for round in 0..plan.rounds {
         for struck in &mut systems {
             for fault in Fault::ALL {
@@ -132,22 +113,13 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
         bench.note(check);
     }
     let record = FaultsRecord { after_ms: millis(AFTER), stop_ms: millis(STOP), left_out };
-    bench.finish_with(
-        Frame {
-            experiment: Experiment::Faults(record),
-            quick: plan.quick,
-            environment,
-            arms: there.iter().map(|(name, it)| Arm::of(name, it.description.trim())).collect(),
-            objectives: Vec::new(),
-        },
-        checks::of_limits,
-    )
+    bench.finish(Experiment::Faults(record), arms(&there), checks::of_limits)
 }
 
 impl Struck {
     fn start(plan: &Plan, name: &str, file: &SystemFile) -> Result<Self, Error> {
-        let running = Running::start(&plan.work_directory, &plan.installations, name, file)?;
-        let Running { path, system, .. } = running;
+        let running = Running::start(&plan.conditions, &plan.installations, name, file)?;
+        let Running { path, system, directory } = running;
         // A process that is killed has no processor time of the window.
         let direct = Path { processes: Vec::new(), ..path };
         let upstream = direct.bootstrap.parse().ok().filter(|_| system.brokers() == 1);
@@ -157,7 +129,6 @@ impl Struck {
                 let [address] = free_addresses()?;
                 let program = plan.installations.moldau.as_ref();
                 let spec = bare_relay(program, address, upstream);
-                let directory = plan.work_directory.join(name.replace('/', "-"));
                 let relay = Process::start(&spec, &directory)?;
                 let mut path = Path::to_system(name, &system)?;
                 path.bootstrap = address.to_string();

@@ -9,12 +9,11 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
-use super::Progress;
 use super::asked::{Asked, Payload, ReadFile, Times};
-use super::bench::{Bench, Frame, Path};
+use super::bench::{Bench, Path};
 use super::rounds::{self, Subject};
-use crate::checks::{Check, Weight};
-use crate::environment::Environment;
+use super::{Conditions, Progress};
+use crate::checks::{self, Check, Weight};
 use crate::error::Error;
 use crate::metric::{Metric, Unit};
 use crate::objective::{Bound, Objective};
@@ -150,14 +149,8 @@ pub struct Plan {
     pub file: ExperimentFile,
     /// The `moldau` executable.
     pub moldau: PathBuf,
-    /// Its version, for the report.
-    pub version: String,
-    /// Where the brokers keep data and logs; must exist. The caller removes it.
-    pub work_directory: PathBuf,
-    /// Seed of payloads and statistics.
-    pub seed: u64,
-    /// Half the rounds and a quarter of the windows.
-    pub quick: bool,
+    /// Under what conditions it is carried out.
+    pub conditions: Conditions,
     /// What takes a profile of each case and level in the end, if it is wanted.
     pub profiler: Option<Profiler>,
 }
@@ -256,7 +249,7 @@ impl Load {
 
 impl Plan {
     fn rounds(&self) -> u32 {
-        rounds::of_file(self.file.rounds, self.quick)
+        rounds::of_file(self.file.rounds, self.conditions.quick)
     }
 }
 
@@ -270,28 +263,27 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
     let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
     let levels = count(file.factor.levels.len());
     let steps = levels * (2 + plan.rounds() * count(file.cases.len()));
-    let mut bench = Bench::new(plan.seed, steps, progress);
+    let mut bench = Bench::new(&plan.conditions, steps, progress);
     let mut running = Vec::new();
     for level in &file.factor.levels {
         bench.step(&format!("Start a broker: {}", level.name));
         running.push(Running::start(plan, level, running.len())?);
     }
-    let environment = Environment::inspect(&plan.version, &plan.work_directory);
     if let Some(case) = file.cases.first() {
         for level in &running {
             bench.probe(&level.path, &case.load.workload(true))?;
         }
     }
     for case in &file.cases {
-        let workload = case.load.workload(plan.quick);
+        let workload = case.load.workload(plan.conditions.quick);
         let case = rounds::Case { name: case.name.clone(), workload, reading: None };
         rounds::run(&mut bench, &mut running, &case, plan.rounds())?;
     }
     for case in &file.cases {
-        let workload = case.load.workload(plan.quick);
+        let workload = case.load.workload(plan.conditions.quick);
         let case = rounds::Case { name: case.name.clone(), workload, reading: None };
         let paths = running.iter().map(Subject::path);
-        bench.profile(plan.profiler.as_ref(), paths, &case, &plan.work_directory)?;
+        bench.profile(plan.profiler.as_ref(), paths, &case)?;
     }
     for level in running {
         level.process.stop()?;
@@ -300,16 +292,11 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
         let check = course(file, case, bench.runs());
         bench.note(check);
     }
-    bench.finish(Frame {
-        experiment: Experiment::File(Question {
-            question: file.question.clone(),
-            hypothesis: file.hypothesis.clone(),
-        }),
-        quick: plan.quick,
-        environment,
-        arms: file.factor.levels.iter().map(|level| arm(&file.factor.key, level)).collect(),
-        objectives: objectives(file),
-    })
+    bench.demand(objectives(file));
+    let question =
+        Question { question: file.question.clone(), hypothesis: file.hypothesis.clone() };
+    let arms = file.factor.levels.iter().map(|level| arm(&file.factor.key, level)).collect();
+    bench.finish(Experiment::File(question), arms, checks::all)
 }
 
 fn arm(key: &str, level: &Level) -> Arm {
@@ -397,9 +384,7 @@ struct Running {
 
 impl Running {
     fn start(plan: &Plan, level: &Level, index: usize) -> Result<Self, Error> {
-        let directory = plan.work_directory.join(format!("level-{index}"));
-        std::fs::create_dir_all(&directory)
-            .map_err(Error::machine(format!("making {}", directory.display())))?;
+        let directory = plan.conditions.directory(&format!("level-{index}"))?;
         let [listen, admin] = free_addresses()?;
         let lines = format!("listen: {listen}\n{}: {}\n", plan.file.factor.key, level.value);
         let spec =
@@ -463,10 +448,7 @@ mod tests {
         let plan = |quick| Plan {
             file: file(),
             moldau: "moldau".into(),
-            version: String::new(),
-            work_directory: "work".into(),
-            seed: 1,
-            quick,
+            conditions: Conditions { quick, ..Conditions::of_tests() },
             profiler: None,
         };
         assert_eq!((plan(false).rounds(), plan(true).rounds()), (8, 4));

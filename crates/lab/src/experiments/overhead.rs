@@ -12,13 +12,12 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use super::Progress;
-use super::bench::{Bench, Frame};
+use super::bench::Bench;
 use super::connecting;
 use super::fronts::{Front, FrontPlan, RunningFront};
 use super::rounds::{self, Case, Subject};
+use super::{Conditions, Progress};
 use crate::checks::{self, Check, Weight};
-use crate::environment::Environment;
 use crate::error::Error;
 use crate::payload::Filler;
 use crate::profile::Profiler;
@@ -55,15 +54,8 @@ const GATEWAY_ROUNDS_MIN: u32 = 5;
 pub struct Plan {
     /// The `moldau` executable, started as broker, proxy and relay.
     pub moldau: PathBuf,
-    /// Its version, for the report.
-    pub version: String,
-    /// Where the broker keeps its data and the systems their logs; must exist. The caller
-    /// removes it.
-    pub work_directory: PathBuf,
-    /// Seed of payloads and statistics.
-    pub seed: u64,
-    /// Whether this is the short form.
-    pub quick: bool,
+    /// Under what conditions it is carried out.
+    pub conditions: Conditions,
     /// When the broker acknowledges.
     pub durability: Durability,
     /// What is compared; differences are told against the first.
@@ -114,15 +106,13 @@ pub struct Stall {
 }
 
 impl Plan {
-    /// The short form: three rounds, in four minutes with three fronts.
+    /// The short form has three rounds, in four minutes with three fronts; the long form five of
+    /// longer windows, in 40 minutes with all fronts.
     #[must_use]
-    pub fn quick(moldau: PathBuf, version: String, work_directory: PathBuf) -> Self {
-        Self {
+    pub fn usual(moldau: PathBuf, conditions: Conditions) -> Self {
+        let short = Self {
             moldau,
-            version,
-            work_directory,
-            seed: 1,
-            quick: true,
+            conditions,
             durability: Durability::Fsync,
             fronts: vec![Front::DIRECT, Front::PASSTHROUGH, Front::ENCRYPTION],
             kroxylicious: None,
@@ -137,20 +127,17 @@ impl Plan {
             rounds: 3,
             profiler: None,
             stall: None,
+        };
+        if short.conditions.quick {
+            return short;
         }
-    }
-
-    /// The long form: five rounds of longer windows, in 40 minutes with all fronts.
-    #[must_use]
-    pub fn full(moldau: PathBuf, version: String, work_directory: PathBuf) -> Self {
         Self {
-            quick: false,
             first_load_ms: 15_000,
             warmup_ms: 1_000,
             window_ms: 5_000,
             full_speed_window_ms: 3_000,
             rounds: 5,
-            ..Self::quick(moldau, version, work_directory)
+            ..short
         }
     }
 
@@ -294,12 +281,11 @@ fn batch_name(kilobytes: usize) -> String {
 /// fails. A run whose figures do not hold is a verdict of the result, not an error.
 pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error> {
     plan.check()?;
-    let mut bench = Bench::new(plan.seed, plan.steps(), progress);
+    let mut bench = Bench::new(&plan.conditions, plan.steps(), progress);
     bench.step("Start the broker and what stands before it");
     let (mut broker, mut fronts) = start(plan)?;
     thread::sleep(Duration::from_millis(plan.rest_ms));
     let arms: Vec<Arm> = fronts.iter().map(|front| arm(front, plan.durability)).collect();
-    let environment = Environment::inspect(&plan.version, &plan.work_directory);
     let cases = plan.cases();
     let first_load = Workload { window_ms: plan.first_load_ms, warmup_ms: 0, ..plan.shape(16) };
     for front in &fronts {
@@ -323,27 +309,20 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
     }
     for case in &cases {
         let paths = fronts.iter().map(Subject::path);
-        bench.profile(plan.profiler.as_ref(), paths, case, &plan.work_directory)?;
+        bench.profile(plan.profiler.as_ref(), paths, case)?;
     }
     fronts.into_iter().try_for_each(RunningFront::stop)?;
     broker.stop()?;
     for check in goals::checks(plan, bench.runs(), &arms).into_iter().chain(omitted(plan)) {
         bench.note(check);
     }
-    let frame = Frame {
-        experiment: Experiment::Overhead,
-        quick: plan.quick,
-        environment,
-        arms,
-        objectives: Vec::new(),
-    };
-    let result = bench.finish_with(frame, checks::of_arms)?;
+    let result = bench.finish(Experiment::Overhead, arms, checks::of_arms)?;
     Ok(RunResult { connections, ..result })
 }
 
 fn start(plan: &Plan) -> Result<(Process, Vec<RunningFront>), Error> {
-    let directory = &plan.work_directory;
-    let files = FrontFiles::make(&directory.join("files"), plan.seed)?;
+    let directory = &plan.conditions.work_directory;
+    let files = FrontFiles::make(&directory.join("files"), plan.conditions.seed)?;
     let [listen, listen_tls, admin] = free_addresses()?;
     let path = files.directory().display();
     let lines = format!(
@@ -367,7 +346,7 @@ fn start(plan: &Plan) -> Result<(Process, Vec<RunningFront>), Error> {
         node: 0,
         broker: (broker.role().to_string(), broker.pid()),
         broker_admin: broker.admin_port(),
-        seed: plan.seed,
+        seed: plan.conditions.seed,
     };
     let fronts = plan.present().map(|front| front.start(&from)).collect::<Result<_, _>>()?;
     Ok((broker, fronts))
@@ -421,7 +400,7 @@ mod tests {
     use super::*;
 
     fn plan() -> Plan {
-        Plan::quick("moldau".into(), "0".into(), "work".into())
+        Plan::usual("moldau".into(), Conditions::of_tests())
     }
 
     #[test]

@@ -22,14 +22,12 @@ mod restart;
 mod subject;
 mod wall;
 
-use std::path::PathBuf;
 use std::time::Duration;
 
-use super::Progress;
-use super::bench::{Bench, Frame};
+use super::bench::Bench;
 use super::side_by_side::System;
+use super::{Conditions, Progress};
 use crate::checks;
-use crate::environment::Environment;
 use crate::error::Error;
 use crate::generator::Layout;
 use crate::partitions::{ArmLimits, Creation, Omitted, Part, PartitionsRecord};
@@ -55,14 +53,8 @@ const INCREMENT_AFTER_REFUSAL: u32 = 5_000;
 pub struct Plan {
     /// The systems; the first is the baseline.
     pub systems: Vec<System>,
-    /// Version of the binary, for the report.
-    pub version: String,
-    /// Where the systems keep their data and logs; must exist. The caller removes it.
-    pub work_directory: PathBuf,
-    /// Seed of payloads and statistics.
-    pub seed: u64,
-    /// Whether this is the short form.
-    pub quick: bool,
+    /// Under what conditions it is carried out.
+    pub conditions: Conditions,
     /// How long one administrative call may take, and the wait for what it began.
     pub call_limit: Duration,
     /// How long the reading back of one point may take, beside ten seconds a gigabyte.
@@ -142,15 +134,17 @@ pub struct ReassignmentPlan {
 }
 
 impl Plan {
-    /// The short form: some six minutes for two systems.
+    /// The short form takes some six minutes for two systems, the long form up to 45.
     #[must_use]
-    pub fn quick(systems: Vec<System>, version: String, work_directory: PathBuf) -> Self {
+    pub fn usual(systems: Vec<System>, conditions: Conditions) -> Self {
+        let short = Self::short(systems, conditions);
+        if short.conditions.quick { short } else { short.longer() }
+    }
+
+    fn short(systems: Vec<System>, conditions: Conditions) -> Self {
         Self {
             systems,
-            version,
-            work_directory,
-            seed: 1,
-            quick: true,
+            conditions,
             call_limit: Duration::from_secs(40),
             read_limit: Duration::from_secs(20),
             curve: Some(CurvePlan {
@@ -186,16 +180,12 @@ impl Plan {
         }
     }
 
-    /// The long form: up to 45 minutes for two systems.
-    #[must_use]
-    pub fn full(systems: Vec<System>, version: String, work_directory: PathBuf) -> Self {
+    fn longer(self) -> Self {
         let decades = vec![1, 10, 100, 1_000, 10_000, 100_000, 1_000_000];
-        let quick = Self::quick(systems, version, work_directory);
         Self {
-            quick: false,
             call_limit: Duration::from_mins(2),
             read_limit: Duration::from_mins(2),
-            curve: quick.curve.map(|curve| CurvePlan {
+            curve: self.curve.map(|curve| CurvePlan {
                 partitions: decades.clone(),
                 warmup_ms: 5_000,
                 full_speed_ms: 8_000,
@@ -204,7 +194,7 @@ impl Plan {
                 grows_when_refused: true,
                 ..curve
             }),
-            creation: quick.creation.map(|creation| CreationPlan {
+            creation: self.creation.map(|creation| CreationPlan {
                 at_once: decades,
                 topics: 10_000,
                 limit: Duration::from_mins(3),
@@ -220,7 +210,7 @@ impl Plan {
                 brokers: 3,
                 limit: Duration::from_mins(5),
             }),
-            ..quick
+            ..self
         }
     }
 
@@ -352,8 +342,7 @@ fn spread(partitions: u32) -> (u16, Layout) {
 /// the machine fails the laboratory. A system that fails under its load is a result.
 pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error> {
     plan.check()?;
-    let environment = Environment::inspect(&plan.version, &plan.work_directory);
-    let mut bench = Bench::new(plan.seed, plan.seconds(), progress);
+    let mut bench = Bench::new(&plan.conditions, plan.seconds(), progress);
     let mut record = PartitionsRecord::default();
     if let Some(curve) = &plan.curve {
         curve::run(plan, curve, &mut bench, &mut record)?;
@@ -367,14 +356,8 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
     if let Some(reassignment) = plan.reassignment {
         reassignment::run(plan, reassignment, &mut bench, &mut record)?;
     }
-    let frame = Frame {
-        experiment: Experiment::Partitions,
-        quick: plan.quick,
-        environment,
-        arms: plan.systems.iter().map(System::arm).collect(),
-        objectives: Vec::new(),
-    };
-    let mut result = bench.finish_with(frame, checks::of_limits)?;
+    let arms = plan.systems.iter().map(System::arm).collect();
+    let mut result = bench.finish(Experiment::Partitions, arms, checks::of_limits)?;
     // One run of each case and system: there are no pairs to compare.
     result.comparisons.clear();
     result.partitions = Some(record);
@@ -445,10 +428,10 @@ mod tests {
         let systems = || {
             ["a", "b"].map(|name| System::External { name: name.into(), bootstrap: String::new() })
         };
-        let of = |make: fn(Vec<System>, String, PathBuf) -> Plan| {
-            make(systems().to_vec(), "0".into(), PathBuf::new())
-        };
-        [of(Plan::quick), of(Plan::full)]
+        [true, false].map(|quick| {
+            let conditions = Conditions { quick, ..Conditions::of_tests() };
+            Plan::usual(systems().to_vec(), conditions)
+        })
     }
 
     #[test]

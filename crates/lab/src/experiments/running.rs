@@ -1,11 +1,13 @@
 //! Systems of an experiment file that run, and those that cannot.
 
-use std::path::{Path as Directory, PathBuf};
+use std::path::PathBuf;
 
+use super::Conditions;
 use super::bench::Path;
 use crate::checks::{Check, Weight};
 use crate::error::Error;
 use crate::punctuality::FOREIGN_SHARE_MAX;
+use crate::result::Arm;
 use crate::statistics::median;
 use crate::survey::LeftOut;
 use crate::systems::{Installations, RunningSystem, SystemFile};
@@ -14,21 +16,18 @@ use crate::systems::{Installations, RunningSystem, SystemFile};
 pub(super) struct Running {
     pub(super) path: Path,
     pub(super) system: RunningSystem,
-    directory: PathBuf,
+    pub(super) directory: PathBuf,
 }
 
 impl Running {
-    /// Starts a system in a directory of its own below `work_directory`.
+    /// Starts a system in a directory of its own.
     pub(super) fn start(
-        work_directory: &Directory,
+        conditions: &Conditions,
         installations: &Installations,
         name: &str,
         file: &SystemFile,
     ) -> Result<Self, Error> {
-        // A name may be a path, which would be that of another directory.
-        let directory = work_directory.join(name.replace('/', "-"));
-        std::fs::create_dir_all(&directory)
-            .map_err(Error::machine(format!("making {}", directory.display())))?;
+        let directory = conditions.directory(name)?;
         let system = file.start(installations, &directory)?;
         let path = Path::to_system(name, &system)?;
         path.control.wait_for_brokers(file.brokers)?;
@@ -70,6 +69,34 @@ pub(super) fn split<'a>(
         }
         _ => Ok((there, left_out)),
     }
+}
+
+/// As [`split`], without what somebody else runs: the laboratory looks at processes of its own, and
+/// strikes no others.
+///
+/// # Errors
+/// [`Error::Plan`] where nothing is left.
+pub(super) fn split_own<'a>(
+    names: &'a [String],
+    systems: &'a [SystemFile],
+    installations: &Installations,
+) -> Result<(Vec<Named<'a>>, Vec<LeftOut>), Error> {
+    let (there, mut left_out) = split(names, systems, installations)?;
+    let (own, others): (Vec<Named<'a>>, Vec<_>) =
+        there.into_iter().partition(|(_, system)| !system.processes.is_empty());
+    left_out.extend(others.into_iter().map(|(name, _)| LeftOut {
+        system: name.into(),
+        reason: "it has no process that the laboratory started".into(),
+    }));
+    if own.is_empty() {
+        return Err(Error::Plan("no system has a process that the laboratory starts".into()));
+    }
+    Ok((own, left_out))
+}
+
+/// The arms of systems.
+pub(super) fn arms(systems: &[Named<'_>]) -> Vec<Arm> {
+    systems.iter().map(|(name, system)| Arm::of(name, system.description.trim())).collect()
 }
 
 /// What the reader is told of a system that was not there.

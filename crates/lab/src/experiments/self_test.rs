@@ -12,11 +12,10 @@ mod target;
 
 use std::path::PathBuf;
 
-use super::Progress;
-use super::bench::{Bench, Frame};
+use super::bench::Bench;
 use super::explain::Bottlenecks;
+use super::{Conditions, Progress};
 use crate::checks::{self, Check, Verdict, Weight};
-use crate::environment::Environment;
 use crate::error::Error;
 use crate::ledger::Audit;
 use crate::payload::Filler;
@@ -32,14 +31,8 @@ pub struct Plan {
     pub test: SelfTest,
     /// The `moldau` executable, started as broker and null sink.
     pub moldau: PathBuf,
-    /// Its version, for the report.
-    pub version: String,
-    /// Where the systems keep data and logs; must exist. The caller removes it.
-    pub work_directory: PathBuf,
-    /// Seed of everything random.
-    pub seed: u64,
-    /// Whether this is the short form.
-    pub quick: bool,
+    /// Under what conditions it is carried out.
+    pub conditions: Conditions,
     /// Apache Kafka, whose own tool is put beside this one; without it, it is left out.
     pub kafka: Option<KafkaInstallation>,
     /// What is planted for the test of explanations.
@@ -71,7 +64,6 @@ impl Findings {
 /// When a target does not start, ends early or fails. A promise that is not kept is a verdict of
 /// the result, not an error.
 pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error> {
-    let environment = Environment::inspect(&plan.version, &plan.work_directory);
     let (steps, arms, test): (u32, Vec<Arm>, Test) = match plan.test {
         SelfTest::Stall => (stall::steps(plan), stall::arms(plan), stall::run),
         SelfTest::Generator => (generator::steps(plan), generator::arms(plan), generator::run),
@@ -81,17 +73,11 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
         SelfTest::Ceiling => (ceiling::steps(plan), ceiling::arms(plan), ceiling::run),
         SelfTest::Explain => (explain::steps(plan), explain::arms(plan), explain::run),
     };
-    let mut bench = Bench::new(plan.seed, steps, progress);
+    let mut bench = Bench::new(&plan.conditions, steps, progress);
     let mut findings = Findings::default();
     test(plan, &mut bench, &mut findings)?;
-    let frame = Frame {
-        experiment: Experiment::SelfTest(plan.test),
-        quick: plan.quick,
-        environment,
-        arms,
-        objectives: Vec::new(),
-    };
-    let mut result = bench.finish_with(frame, |_, _, _, _| Vec::new())?;
+    let experiment = Experiment::SelfTest(plan.test);
+    let mut result = bench.finish(experiment, arms, |_, _, _, _| Vec::new())?;
     if findings.audit.sent > 0 {
         result.checks.push(checks::records_come_back(&findings.audit));
     }

@@ -3,13 +3,12 @@
 //! All systems run through the whole experiment, and the rounds of a case go through them in
 //! alternating order. Each is warmed up first, since a JVM compiles what it runs often.
 
-use std::path::{Path as FilePath, PathBuf};
+use std::path::PathBuf;
 
-use super::Progress;
-use super::bench::{Bench, Frame, Path};
+use super::bench::{Bench, Path};
 use super::rounds::{self, Case, Subject};
+use super::{Conditions, Progress};
 use crate::checks;
-use crate::environment::Environment;
 use crate::error::Error;
 use crate::payload::Filler;
 use crate::profile::Profiler;
@@ -83,14 +82,8 @@ impl System {
 pub struct Plan {
     /// The systems; differences are told against the first.
     pub systems: Vec<System>,
-    /// Version of the binary, for the report.
-    pub version: String,
-    /// Where the systems keep their data and logs; must exist. The caller removes it.
-    pub work_directory: PathBuf,
-    /// Seed of payloads and statistics.
-    pub seed: u64,
-    /// Whether this is the short form.
-    pub quick: bool,
+    /// Under what conditions it is carried out.
+    pub conditions: Conditions,
     /// Warming up of each system at full speed, ms.
     pub warmup_ms: u64,
     /// What is produced at full speed.
@@ -118,12 +111,8 @@ const RATE: u64 = 50 * 1024;
 impl Plan {
     /// The usual shapes: 1 KB and 100 B records, 1 and 10 partitions, and 50 MB/s.
     #[must_use]
-    pub fn usual(
-        systems: Vec<System>,
-        version: String,
-        work_directory: PathBuf,
-        quick: bool,
-    ) -> Self {
+    pub fn usual(systems: Vec<System>, conditions: Conditions) -> Self {
+        let quick = conditions.quick;
         let (window_ms, warmup_ms) = if quick { (3_000, 500) } else { (8_000, 2_000) };
         let shape = |record_bytes, partitions| Workload {
             pace: Pace::Unpaced,
@@ -157,10 +146,7 @@ impl Plan {
         };
         Self {
             systems,
-            version,
-            work_directory,
-            seed: 1,
-            quick,
+            conditions,
             warmup_ms: if quick { 4_000 } else { 15_000 },
             full_speed: vec![shape(1024, 1), shape(1024, 10), shape(100, 1), shape(100, 10)],
             catch_up: vec![backlog(1024, 1), backlog(1024, 10), backlog(100, 10)],
@@ -212,13 +198,12 @@ impl Plan {
 /// As [`super::overhead::run`].
 pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error> {
     plan.check()?;
-    let mut bench = Bench::new(plan.seed, plan.steps(), progress);
+    let mut bench = Bench::new(&plan.conditions, plan.steps(), progress);
     let mut running = Vec::new();
     for system in &plan.systems {
         bench.step(&format!("Start {}", system.name()));
-        running.push(Running::start(system, &plan.work_directory)?);
+        running.push(Running::start(system, &plan.conditions)?);
     }
-    let environment = Environment::inspect(&plan.version, &plan.work_directory);
     if let Some(shape) = plan.full_speed.first().or(plan.fixed_rate.first()) {
         let workload = Workload { warmup_ms: 0, window_ms: plan.warmup_ms, ..shape.clone() };
         for system in &running {
@@ -230,19 +215,13 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
     }
     for case in plan.cases() {
         let paths = running.iter().map(Subject::path);
-        bench.profile(plan.profiler.as_ref(), paths, &case, &plan.work_directory)?;
+        bench.profile(plan.profiler.as_ref(), paths, &case)?;
     }
     for system in running {
         system.stop()?;
     }
-    let frame = Frame {
-        experiment: Experiment::SideBySide,
-        quick: plan.quick,
-        environment,
-        arms: plan.systems.iter().map(System::arm).collect(),
-        objectives: Vec::new(),
-    };
-    bench.finish_with(frame, checks::of_arms)
+    let arms = plan.systems.iter().map(System::arm).collect();
+    bench.finish(Experiment::SideBySide, arms, checks::of_arms)
 }
 
 fn shape_name(workload: &Workload) -> String {
@@ -261,10 +240,8 @@ pub(super) struct Running {
 }
 
 impl Running {
-    pub(super) fn start(system: &System, work_directory: &FilePath) -> Result<Self, Error> {
-        let directory = work_directory.join(system.name());
-        std::fs::create_dir_all(&directory)
-            .map_err(Error::machine(format!("making {}", directory.display())))?;
+    pub(super) fn start(system: &System, conditions: &Conditions) -> Result<Self, Error> {
+        let directory = conditions.directory(system.name())?;
         let [listen, other] = free_addresses()?;
         let (bootstrap, process) = match system {
             System::Moldau { program, durability } => {

@@ -1,19 +1,16 @@
 //! Does anything grow under a steady load? Leg after leg at one rate, each on a topic of its own,
 //! and a look at what the systems hold after each.
 
-use std::path::PathBuf;
 use std::time::Instant;
 
-use super::Progress;
-use super::bench::{Bench, Frame};
-use super::running::{Running, absence, split};
+use super::bench::Bench;
+use super::running::{Running, absence, arms, split_own};
+use super::{Conditions, Progress};
 use crate::checks::{self, Check, Weight};
-use crate::environment::Environment;
 use crate::error::Error;
 use crate::resources::{Resources, gauge, occupied_bytes};
-use crate::result::{Arm, Experiment, RunResult};
+use crate::result::{Experiment, RunResult};
 use crate::soak::{Drift, Figure, Holding, LEG, SoakRecord};
-use crate::survey::LeftOut;
 use crate::systems::{Installations, SystemFile, http_get};
 use crate::workload::Workload;
 
@@ -29,14 +26,8 @@ pub struct Plan {
     pub systems: Vec<SystemFile>,
     /// What is there to start them from.
     pub installations: Installations,
-    /// Version of the binary, for the report.
-    pub version: String,
-    /// Where the systems keep data and logs; must exist. The caller removes it.
-    pub work_directory: PathBuf,
-    /// Seed of payloads and statistics.
-    pub seed: u64,
-    /// Whether it is the short form, for the report.
-    pub quick: bool,
+    /// Under what conditions it is carried out.
+    pub conditions: Conditions,
     /// What is offered in each leg; it is consumed meanwhile.
     pub workload: Workload,
     /// Legs on each system.
@@ -52,58 +43,36 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
     if !plan.workload.consume || !(1..=LEGS_MAX).contains(&plan.legs) {
         return Err(Error::Plan(format!("1 to {LEGS_MAX} legs, whose records are consumed")));
     }
-    let (there, mut left_out) = split(&plan.names, &plan.systems, &plan.installations)?;
-    let (there, external): (Vec<_>, Vec<_>) =
-        there.into_iter().partition(|(_, system)| !system.processes.is_empty());
-    left_out.extend(external.into_iter().map(|(name, _)| LeftOut {
-        system: name.into(),
-        reason: "it has no process that the laboratory started".into(),
-    }));
-    if there.is_empty() {
-        return Err(Error::Plan("no system has a process that could be looked at".into()));
-    }
+    let (there, left_out) = split_own(&plan.names, &plan.systems, &plan.installations)?;
     let count = u32::try_from(there.len()).unwrap_or(u32::MAX);
-    let mut bench = Bench::new(plan.seed, count * (plan.legs + 1), progress);
+    let mut bench = Bench::new(&plan.conditions, count * (plan.legs + 1), progress);
     let mut systems = Vec::new();
     for (name, system) in &there {
         bench.step(&format!("Start {name}"));
-        let directory = &plan.work_directory;
-        systems.push(Running::start(directory, &plan.installations, name, system)?);
+        systems.push(Running::start(&plan.conditions, &plan.installations, name, system)?);
     }
-    let environment = Environment::inspect(&plan.version, &plan.work_directory);
     let mut holdings = Vec::new();
     for leg in 0..plan.legs {
         for running in &mut systems {
             bench.produce(&running.path, LEG, leg, &plan.workload)?;
             running.system.check_alive()?;
-            holdings.push(look(plan, &bench, running, leg));
+            holdings.push(look(&bench, running, leg));
         }
     }
     for running in systems {
         running.system.stop()?;
     }
     let record = SoakRecord { holdings, left_out };
-    let arms: Vec<Arm> =
-        there.iter().map(|(name, it)| Arm::of(name, it.description.trim())).collect();
-    let growth = arms.iter().flat_map(|arm| growth(&record, &bench, &arm.name));
+    let growth = there.iter().flat_map(|(name, _)| growth(&record, &bench, name));
     let growth: Vec<Check> = growth.collect();
     for check in record.left_out.iter().map(absence).chain(growth) {
         bench.note(check);
     }
-    bench.finish_with(
-        Frame {
-            experiment: Experiment::Soak(record),
-            quick: plan.quick,
-            environment,
-            arms,
-            objectives: Vec::new(),
-        },
-        checks::of_arms,
-    )
+    bench.finish(Experiment::Soak(record), arms(&there), checks::of_arms)
 }
 
 /// What a system holds.
-fn look(plan: &Plan, bench: &Bench<'_>, running: &Running, leg: u32) -> Holding {
+fn look(bench: &Bench<'_>, running: &Running, leg: u32) -> Holding {
     let path = &running.path;
     let each = path.processes.iter().filter_map(|(_, pid)| {
         let mut held = Resources::of(*pid)?;
@@ -117,7 +86,7 @@ fn look(plan: &Plan, bench: &Bench<'_>, running: &Running, leg: u32) -> Holding 
         leg,
         at_ms: bench.at_ms(Instant::now()),
         held: each.reduce(|sum, next| sum.plus(&next)).unwrap_or_default(),
-        disk_bytes: occupied_bytes(&plan.work_directory.join(path.arm.replace('/', "-"))),
+        disk_bytes: occupied_bytes(&running.directory),
     }
 }
 

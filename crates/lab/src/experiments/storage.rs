@@ -12,10 +12,10 @@ mod fan_out;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use super::Progress;
-use super::bench::{Bench, Frame, Path};
+use super::bench::{Bench, Path};
+use super::{Conditions, Progress};
 use crate::bare_disk::{self, STEP_BYTES, Task, Work};
-use crate::environment::Environment;
+use crate::checks;
 use crate::error::Error;
 use crate::payload::Filler;
 use crate::result::{Arm, Experiment, RunResult};
@@ -41,14 +41,8 @@ const PROBE_WINDOW_MS_MAX: u64 = 2_000;
 pub struct Plan {
     /// The `moldau` executable, started as broker and as bare loop.
     pub moldau: PathBuf,
-    /// Its version, for the report.
-    pub version: String,
-    /// Where broker and bare loops keep their files; must exist. The caller removes it.
-    pub work_directory: PathBuf,
-    /// Seed of payloads and statistics.
-    pub seed: u64,
-    /// Whether this is the short form.
-    pub quick: bool,
+    /// Under what conditions it is carried out.
+    pub conditions: Conditions,
     /// Produce at a fixed rate, every record a request of its own.
     pub durable: Workload,
     /// Pairs of the broker and the `fdatasync` loop.
@@ -75,9 +69,10 @@ const DURABLE_RATE: u64 = 50 * 64;
 const FAN_OUT_RATE: u64 = 20 * 1024;
 
 impl Plan {
-    /// The short form, in less than four minutes.
+    /// The short form takes less than four minutes; the long form has a scan of 5 GiB and ten pairs
+    /// of 20 s.
     #[must_use]
-    pub fn quick(moldau: PathBuf, version: String, work_directory: PathBuf) -> Self {
+    pub fn usual(moldau: PathBuf, conditions: Conditions) -> Self {
         let durable = Workload {
             pace: Pace::Scheduled { per_second: DURABLE_RATE, arrivals: Arrivals::Constant },
             record_bytes: DURABLE_RECORD_BYTES,
@@ -100,12 +95,9 @@ impl Plan {
             window_ms: 3_000,
             ..durable.clone()
         };
-        Self {
+        let short = Self {
             moldau,
-            version,
-            work_directory,
-            seed: 1,
-            quick: true,
+            conditions,
             durable,
             durable_pairs: 6,
             scan_bytes: 1 << 30,
@@ -113,28 +105,24 @@ impl Plan {
             scanned_pairs: 4,
             fan_out,
             fan_out_pairs: 3,
+        };
+        if short.conditions.quick {
+            return short;
         }
-    }
-
-    /// The long form: a scan of 5 GiB, ten pairs of 20 s.
-    #[must_use]
-    pub fn full(moldau: PathBuf, version: String, work_directory: PathBuf) -> Self {
-        let quick = Self::quick(moldau, version, work_directory);
         let longer = |workload: &Workload| Workload {
             warmup_ms: 2_000,
             window_ms: 20_000,
             ..workload.clone()
         };
         Self {
-            quick: false,
-            durable: longer(&quick.durable),
+            durable: longer(&short.durable),
             durable_pairs: 10,
             scan_bytes: 5 << 30,
             scan_rounds: 6,
             scanned_pairs: 6,
-            fan_out: Workload { window_ms: 10_000, ..longer(&quick.fan_out) },
+            fan_out: Workload { window_ms: 10_000, ..longer(&short.fan_out) },
             fan_out_pairs: 5,
-            ..quick
+            ..short
         }
     }
 
@@ -161,7 +149,7 @@ impl Plan {
     fn bare(&self, work: Work) -> Task {
         let step = STEP_BYTES as u64;
         let file_bytes = self.scan_bytes.max(BARE_FILE_BYTES_MIN).div_ceil(step) * step;
-        Task { path: self.work_directory.join("bare"), file_bytes, work }
+        Task { path: self.conditions.work_directory.join("bare"), file_bytes, work }
     }
 }
 
@@ -171,23 +159,17 @@ impl Plan {
 /// As [`super::overhead::run`].
 pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error> {
     plan.check()?;
-    let mut bench = Bench::new(plan.seed, plan.steps(), progress);
+    let mut bench = Bench::new(&plan.conditions, plan.steps(), progress);
     bench.step("Start the broker");
     let mut system = System::start(plan)?;
-    let environment = Environment::inspect(&plan.version, &plan.work_directory);
     bench.step("Write the file of the bare loops");
     bare_disk::measure(&plan.moldau, &plan.bare(Work::Prepare))?;
     let mut objectives = durable::run(plan, &mut bench, &mut system)?;
     objectives.extend(cold_scan::run(plan, &mut bench, &mut system)?);
     objectives.extend(fan_out::run(plan, &mut bench, &mut system)?);
     system.broker.stop()?;
-    bench.finish(Frame {
-        experiment: Experiment::Storage,
-        quick: plan.quick,
-        environment,
-        arms: arms(),
-        objectives,
-    })
+    bench.demand(objectives);
+    bench.finish(Experiment::Storage, arms(), checks::all)
 }
 
 /// The first of a case that has runs in it is what the others are held against.
@@ -231,9 +213,9 @@ struct System {
 impl System {
     fn start(plan: &Plan) -> Result<Self, Error> {
         let [listen, admin] = free_addresses()?;
-        let data = plan.work_directory.join("data");
+        let data = plan.conditions.work_directory.join("data");
         let spec = moldau_broker(&plan.moldau, &data, listen, admin, Durability::Fsync);
-        let broker = Process::start(&spec, &plan.work_directory)?;
+        let broker = Process::start(&spec, &plan.conditions.work_directory)?;
         Ok(Self { broker, bootstrap: listen.to_string(), admin, data })
     }
 

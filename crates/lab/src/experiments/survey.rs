@@ -8,25 +8,21 @@ mod asked;
 mod settings;
 mod stages;
 
-use std::path::PathBuf;
-
 use serde::Deserialize;
 
-use super::Progress;
 use super::administration::AdministrationFile;
 use super::asked::ReadFile;
-use super::bench::{Bench, Frame};
+use super::bench::Bench;
 use super::littles_law::LawFile;
-use super::rounds;
-use super::running::{absence, machine_is_quiet, split};
+use super::running::{absence, arms, machine_is_quiet, split};
+use super::{Conditions, Progress, rounds};
 use crate::checks::{self, Check, Weight};
-use crate::environment::Environment;
 use crate::error::Error;
 use crate::metric::Metric;
 use crate::payload::Filler;
 use crate::profile::Profiler;
 use crate::punctuality::foreign_share;
-use crate::result::{Arm, Experiment, RunResult};
+use crate::result::{Experiment, RunResult};
 use crate::run::RunRecord;
 use crate::statistics::median;
 use crate::survey::{Asks, Cell, Claim, LeftOut, Setting, Source, SurveyRecord, SystemPair};
@@ -153,14 +149,8 @@ pub struct Plan {
     pub systems: Vec<SystemFile>,
     /// What is there to start them from.
     pub installations: Installations,
-    /// Version of the binary, for the report.
-    pub version: String,
-    /// Where the systems keep data and logs; must exist. The caller removes it.
-    pub work_directory: PathBuf,
-    /// Seed of payloads and statistics.
-    pub seed: u64,
-    /// Half the rounds and a quarter of the windows.
-    pub quick: bool,
+    /// Under what conditions it is carried out.
+    pub conditions: Conditions,
     /// What takes profiles of loads and systems, if any are wanted.
     pub profiler: Option<Profiler>,
     /// Whether they are taken of every load, and not only of those that say so themselves.
@@ -378,7 +368,7 @@ fn twin<'a>(names: &[&'a str]) -> Option<&'a str> {
 
 impl Plan {
     fn rounds(&self) -> u32 {
-        rounds::of_file(self.file.rounds, self.quick)
+        rounds::of_file(self.file.rounds, self.conditions.quick)
     }
 }
 
@@ -403,14 +393,15 @@ pub fn run_from(
     file.check()?;
     let (there, left_out) = split(&file.systems, &plan.systems, &plan.installations)?;
     let mut loads = file.loads();
-    loads.retain(|load| load.quick || !plan.quick);
+    loads.retain(|load| load.quick || !plan.conditions.quick);
     loads.retain(|load| there.iter().any(|(name, _)| load.is_for(name)));
     if let Some(workers) = &workers {
         if file.littles_law.is_some() || file.administration.is_some() {
             let text = "workers offer loads: not those of littles_law and administration";
             return Err(Error::Plan(text.into()));
         }
-        let mut workloads = loads.iter().map(|load| file.workload(&load.settings, plan.quick));
+        let mut workloads =
+            loads.iter().map(|load| file.workload(&load.settings, plan.conditions.quick));
         workloads.try_for_each(|workload| workers.check(&workload))?;
     }
     let stages = stages(plan, &loads, &there);
@@ -418,8 +409,7 @@ pub fn run_from(
         return Err(Error::Plan("no load has a system that is there".into()));
     }
     let steps = stages.iter().map(|stage| stage.steps(plan)).sum();
-    let mut bench = Bench::with_workers(plan.seed, steps, progress, workers);
-    let environment = Environment::inspect(&plan.version, &plan.work_directory);
+    let mut bench = Bench::with_workers(&plan.conditions, steps, progress, workers);
     let mut beside = Beside::default();
     for stage in &stages {
         let Beside { littles_law, administration, rated } = stage.run(plan, &mut bench)?;
@@ -440,16 +430,8 @@ pub fn run_from(
         let systems: Vec<&str> = there.iter().map(|(name, _)| *name).collect();
         bench.note(asked::curves_are_known(&record, bench.runs(), &systems));
     }
-    let mut result = bench.finish_with(
-        Frame {
-            experiment: Experiment::Survey(record),
-            quick: plan.quick,
-            environment,
-            arms: there.iter().map(|(name, it)| Arm::of(name, it.description.trim())).collect(),
-            objectives: Vec::new(),
-        },
-        if is_asked { checks::of_curves } else { checks::of_arms },
-    )?;
+    let checks = if is_asked { checks::of_curves } else { checks::of_arms };
+    let mut result = bench.finish(Experiment::Survey(record), arms(&there), checks)?;
     (result.littles_law, result.administration) = (beside.littles_law, beside.administration);
     Ok(result)
 }

@@ -4,23 +4,20 @@
 
 mod reading;
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::Progress;
-use super::bench::{Bench, Frame, Named};
-use super::rounds;
-use super::running::{Running, absence, machine_is_quiet, split};
+use super::bench::{Bench, Named};
+use super::running::{Running, absence, arms, machine_is_quiet, split};
+use super::{Conditions, Progress, rounds};
 use crate::checks;
-use crate::environment::Environment;
 use crate::error::Error;
 use crate::generator;
 use crate::ledger::audit;
 use crate::payload::Filler;
 use crate::punctuality::foreign_share_of;
-use crate::result::{Arm, Experiment, RunResult};
+use crate::result::{Experiment, RunResult};
 use crate::schedule::Arrivals;
 use crate::survey::Source;
 use crate::systems::{Installations, SystemFile};
@@ -103,14 +100,8 @@ pub struct Plan {
     pub systems: Vec<SystemFile>,
     /// What is there to start them from.
     pub installations: Installations,
-    /// Version of the binary, for the report.
-    pub version: String,
-    /// Where the systems keep data and logs; must exist. The caller removes it.
-    pub work_directory: PathBuf,
-    /// Seed of payloads and statistics.
-    pub seed: u64,
-    /// A quarter of the records, and half the rounds.
-    pub quick: bool,
+    /// Under what conditions it is carried out.
+    pub conditions: Conditions,
 }
 
 impl ThreadsFile {
@@ -186,12 +177,12 @@ const BURST_MS: u64 = 1_000;
 
 impl Plan {
     fn rounds(&self) -> u32 {
-        rounds::of_file(self.file.rounds, self.quick)
+        rounds::of_file(self.file.rounds, self.conditions.quick)
     }
 
     fn records(&self) -> u32 {
         let records = self.file.threads.records;
-        if self.quick { records / QUICK_SHARE } else { records }
+        if self.conditions.quick { records / QUICK_SHARE } else { records }
     }
 
     /// The places of the grid, topics changing last.
@@ -217,15 +208,14 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
     let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
     let places = plan.places();
     let of_each = 1 + u32::from(plan.most_topics()) + (1 + plan.rounds()) * count(places.len());
-    let mut bench = Bench::new(plan.seed, count(there.len()) * of_each, progress);
+    let mut bench = Bench::new(&plan.conditions, count(there.len()) * of_each, progress);
     let mut systems = Vec::new();
     for (name, system) in &there {
         bench.step(&format!("Start {name}"));
-        let running = Running::start(&plan.work_directory, &plan.installations, name, system)?;
+        let running = Running::start(&plan.conditions, &plan.installations, name, system)?;
         let backlogs = write(plan, &mut bench, &running)?;
         systems.push((running, backlogs));
     }
-    let environment = Environment::inspect(&plan.version, &plan.work_directory);
     let work = Duration::from_micros(file.threads.work_us);
     // A round before the first pays for what is done but once, as a JVM's compiling.
     read_round(&mut bench, &mut systems, &places, work, None)?;
@@ -256,16 +246,7 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
         remarks: file.remarks.clone(),
         left_out,
     };
-    bench.finish_with(
-        Frame {
-            experiment: Experiment::Threads(record),
-            quick: plan.quick,
-            environment,
-            arms: there.iter().map(|(name, it)| Arm::of(name, it.description.trim())).collect(),
-            objectives: Vec::new(),
-        },
-        checks::all,
-    )
+    bench.finish(Experiment::Threads(record), arms(&there), checks::all)
 }
 
 /// Writes every topic and reads it back for the audit.

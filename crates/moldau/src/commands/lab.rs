@@ -13,7 +13,8 @@ use moldau_lab::experiments::overhead::{self, Stall};
 use moldau_lab::experiments::partitions;
 use moldau_lab::experiments::side_by_side::{self, System};
 use moldau_lab::experiments::{
-    ceiling, cores, explain, faults, file, save, self_test, soak, storage, survey, threads,
+    Conditions, ceiling, cores, explain, faults, file, save, self_test, soak, storage, survey,
+    threads,
 };
 use moldau_lab::explain::About;
 use moldau_lab::null_sink::{self, Behaviour};
@@ -115,8 +116,8 @@ fn list() {
 
 fn overhead(options: &OverheadOptions) -> anyhow::Result<ExitCode> {
     let work = WorkDirectory::make(&options.output.out)?;
-    let make = if options.quick { overhead::Plan::quick } else { overhead::Plan::full };
-    let mut plan = make(std::env::current_exe()?, version(), work.path.clone());
+    let conditions = conditions(&work, options.quick);
+    let mut plan = overhead::Plan::usual(std::env::current_exe()?, conditions);
     if options.arms.iter().any(|arm| arm == "gateway") {
         plan = plan.gateway();
     }
@@ -164,15 +165,15 @@ fn find_ceiling(options: &CeilingOptions) -> anyhow::Result<ExitCode> {
             systems.push(System::Kafka(kafka(options.kafka_classpath.as_deref(), &options.java)?));
         }
     }
-    let work_directory = work.path.clone();
+    let conditions = conditions(&work, options.quick);
     let result = if options.full_speed {
-        let plan = side_by_side::Plan::usual(systems, version(), work_directory, options.quick);
+        let plan = side_by_side::Plan::usual(systems, conditions);
         let plan = side_by_side::Plan { profiler: profiler(&options.profiles, false)?, ..plan };
         side_by_side::run(&plan, &mut Bar::new())?
     } else if options.profiles.profile {
         anyhow::bail!("--profile takes --full-speed: a search has no case to profile")
     } else {
-        let plan = ceiling::Plan::usual(systems, version(), work_directory, options.quick);
+        let plan = ceiling::Plan::usual(systems, conditions);
         ceiling::run(&searched(plan, options)?, &mut Bar::new())?
     };
     answer(&result, &options.output)
@@ -203,8 +204,7 @@ fn partitions(options: &PartitionsOptions) -> anyhow::Result<ExitCode> {
             }
         });
     }
-    let make = if options.quick { partitions::Plan::quick } else { partitions::Plan::full };
-    let mut plan = make(systems, version(), work.path.clone());
+    let mut plan = partitions::Plan::usual(systems, conditions(&work, options.quick));
     keep_parts(&mut plan, &options.parts);
     if !options.partitions.is_empty() {
         if let Some(curve) = &mut plan.curve {
@@ -229,8 +229,8 @@ fn keep_parts(plan: &mut partitions::Plan, chosen: &[PartChoice]) {
 
 fn storage(options: &StorageOptions) -> anyhow::Result<ExitCode> {
     let work = WorkDirectory::make(&options.output.out)?;
-    let make = if options.quick { storage::Plan::quick } else { storage::Plan::full };
-    let mut plan = make(std::env::current_exe()?, version(), work.path.clone());
+    let conditions = conditions(&work, options.quick);
+    let mut plan = storage::Plan::usual(std::env::current_exe()?, conditions);
     plan.scan_bytes = options.bytes.unwrap_or(plan.scan_bytes);
     let result = storage::run(&plan, &mut Bar::new())?;
     answer(&result, &options.output)
@@ -238,9 +238,9 @@ fn storage(options: &StorageOptions) -> anyhow::Result<ExitCode> {
 
 fn cores(options: &CoresOptions) -> anyhow::Result<ExitCode> {
     let work = WorkDirectory::make(&options.output.out)?;
-    let program = std::env::current_exe()?;
-    let fronts = fronts(&options.arms);
-    let plan = lab_cores::plan(options, fronts, program, version(), work.path.clone())?;
+    let (moldau, conditions) = (std::env::current_exe()?, conditions(&work, options.quick));
+    let plan = cores::Plan::usual(moldau, conditions, lab_cores::load(&options.load)?);
+    let plan = cores::Plan { fronts: fronts(&options.arms), ..plan };
     let result = cores::run(&plan, &mut Bar::new())?;
     answer(&result, &options.output)
 }
@@ -273,48 +273,29 @@ fn run_asked(
     output: &OutputOptions,
 ) -> anyhow::Result<ExitCode> {
     let work = WorkDirectory::make(&output.out)?;
-    let (version, work_directory) = (version(), work.path.clone());
-    let plan_text = format!("{asked:#?}");
-    let sitting = || Bar::kept(&plan_text, output, &work.path);
+    let conditions = conditions(&work, quick);
     let result = match asked {
         Asked::Factor(_) | Asked::Threads(..) if workers.is_some() => {
             anyhow::bail!("--workers: they offer the loads of surveys alone")
         }
         Asked::Factor(file) => {
             let moldau = std::env::current_exe()?;
-            let plan =
-                file::Plan { file, moldau, version, work_directory, seed: 1, quick, profiler };
-            file::run(&plan, &mut sitting()?)?
+            let plan = file::Plan { file, moldau, conditions, profiler };
+            file::run(&plan, &mut Bar::kept(&plan, &plan.conditions, output)?)?
         }
         Asked::Survey(file, systems) => {
-            let installations = installations(peers)?;
-            let plan = survey::Plan {
-                file: *file,
-                systems,
-                installations,
-                version,
-                work_directory,
-                seed: 1,
-                quick,
-                profiler,
-                profiles_all,
-            };
-            survey::run_from(&plan, workers.as_mut(), &mut sitting()?)?
+            let (file, installations) = (*file, installations(peers)?);
+            let plan =
+                survey::Plan { file, systems, installations, conditions, profiler, profiles_all };
+            let mut bar = Bar::kept(&plan, &plan.conditions, output)?;
+            survey::run_from(&plan, workers.as_mut(), &mut bar)?
         }
         Asked::Threads(..) if profiler.is_some() => {
             anyhow::bail!("--profile: an experiment of topics on threads takes no profiles")
         }
         Asked::Threads(file, systems) => {
             let installations = installations(peers)?;
-            let plan = threads::Plan {
-                file,
-                systems,
-                installations,
-                version,
-                work_directory,
-                seed: 1,
-                quick,
-            };
+            let plan = threads::Plan { file, systems, installations, conditions };
             threads::run(&plan, &mut Bar::new())?
         }
     };
@@ -324,24 +305,19 @@ fn run_asked(
 fn faults(options: &FaultsOptions) -> anyhow::Result<ExitCode> {
     let (names, systems) = lab_questions::named(&options.asked)?;
     let asked = &options.asked;
-    let FaultsOptions { rate, record, .. } = options;
-    let plan_text = format!("{rate} records/s, {record} B, {}\n{systems:#?}", asked.quick);
     let work = WorkDirectory::make(&asked.output.out)?;
     let plan = faults::Plan {
         names,
         systems,
         installations: installations(&asked.peers)?,
-        version: version(),
-        work_directory: work.path.clone(),
-        seed: 1,
-        quick: asked.quick,
+        conditions: conditions(&work, asked.quick),
         rounds: if asked.quick { 3 } else { 6 },
         // A JVM needs the time to come back.
         window_ms: if asked.quick { 8_000 } else { 15_000 },
         rate: options.rate,
         record_bytes: usize::try_from(options.record)?,
     };
-    let mut bar = Bar::kept(&plan_text, &asked.output, &work.path)?;
+    let mut bar = Bar::kept(&plan, &plan.conditions, &asked.output)?;
     let result = faults::run(&plan, &mut bar)?;
     answer(&result, &asked.output)
 }
@@ -355,10 +331,7 @@ fn soak(options: &SoakOptions) -> anyhow::Result<ExitCode> {
         names,
         systems,
         installations: installations(&asked.peers)?,
-        version: version(),
-        work_directory: work.path.clone(),
-        seed: 1,
-        quick: asked.quick,
+        conditions: conditions(&work, asked.quick),
         workload,
         legs,
     };
@@ -376,22 +349,18 @@ fn omb(options: &OmbOptions) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let work = WorkDirectory::make(&options.output.out)?;
-    let plan_text = format!("{:#?}\n{:#?}", translation.survey, translation.systems);
     let mut installations = installations(&options.peers)?;
     installations.external = translation.external;
     let plan = survey::Plan {
         file: translation.survey,
         systems: translation.systems,
         installations,
-        version: version(),
-        work_directory: work.path.clone(),
-        seed: 1,
-        quick: false,
+        conditions: conditions(&work, false),
         profiler: None,
         profiles_all: false,
     };
-    let mut workers = lab_workers::connected(&options.workers, &plan.version)?;
-    let mut bar = Bar::kept(&plan_text, &options.output, &work.path)?;
+    let mut workers = lab_workers::connected(&options.workers, &version())?;
+    let mut bar = Bar::kept(&plan, &plan.conditions, &options.output)?;
     let result = survey::run_from(&plan, workers.as_mut(), &mut bar)?;
     let exit = answer(&result, &options.output)?;
     let directory = options.output.directory(&result.id).join("omb");
@@ -419,10 +388,7 @@ fn explain(options: &ExplainOptions) -> anyhow::Result<ExitCode> {
             AboutChoice::Latency => About::Latency,
         }),
         installations: installations(&options.peers)?,
-        version: version(),
-        work_directory: work.path.clone(),
-        seed: 1,
-        quick: options.quick,
+        conditions: conditions(&work, options.quick),
     };
     let result = explain::run(&plan, &mut Bar::new())?;
     answer(&result, &options.output)
@@ -469,10 +435,7 @@ fn self_test(options: &SelftestOptions) -> anyhow::Result<ExitCode> {
     let plan = self_test::Plan {
         test,
         moldau: std::env::current_exe()?,
-        version: version(),
-        work_directory: work.path.clone(),
-        seed: options.seed,
-        quick: options.quick,
+        conditions: Conditions { seed: options.seed, ..conditions(&work, options.quick) },
         kafka: match kafka(options.kafka_classpath.as_deref(), &options.java) {
             Ok(kafka) => Some(kafka),
             // Asked for by name it must be there.
@@ -490,6 +453,11 @@ fn bare_disk(task: &str) -> anyhow::Result<ExitCode> {
     let outcome = bare_disk::run(&bare_disk::Task::from_json(task)?)?;
     println!("{}", serde_json::to_string(&outcome)?);
     Ok(ExitCode::SUCCESS)
+}
+
+/// Under what conditions all commands measure, but for those that ask for a seed.
+fn conditions(work: &WorkDirectory, quick: bool) -> Conditions {
+    Conditions { version: version(), work_directory: work.path.clone(), seed: 1, quick }
 }
 
 /// What systems can be started from; what is not there is said in the report.

@@ -1,31 +1,14 @@
-//! `moldau lab cores` and `moldau lab size`: what is asked, as plans and loads of the laboratory.
+//! `moldau lab size`, and the load that it and `moldau lab cores` are asked about.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, ensure};
 use moldau_lab::checks::Verdict;
-use moldau_lab::experiments::cores::Plan;
-use moldau_lab::experiments::fronts::Front;
 use moldau_lab::report;
 use moldau_lab::result::RunResult;
 use moldau_lab::sizing::Load;
 
-use crate::arguments::{CoresOptions, LoadOptions, SizeOptions};
-
-/// What `moldau lab cores` is to do with these fronts.
-///
-/// # Errors
-/// The load cannot be.
-pub(super) fn plan(
-    options: &CoresOptions,
-    fronts: Vec<Front>,
-    program: PathBuf,
-    version: String,
-    work_directory: PathBuf,
-) -> anyhow::Result<Plan> {
-    let make = if options.quick { Plan::quick } else { Plan::full };
-    Ok(Plan { fronts, ..make(program, version, work_directory, load(&options.load)?) })
-}
+use crate::arguments::{LoadOptions, SizeOptions};
 
 /// What `moldau lab size` prints.
 ///
@@ -65,7 +48,11 @@ fn read(path: &Path) -> anyhow::Result<RunResult> {
     RunResult::from_json(&text).with_context(|| file.display().to_string())
 }
 
-fn load(options: &LoadOptions) -> anyhow::Result<Load> {
+/// The load that is asked for.
+///
+/// # Errors
+/// It cannot be.
+pub(super) fn load(options: &LoadOptions) -> anyhow::Result<Load> {
     let load = Load {
         produce_bytes_per_second: options.produce,
         record_bytes: options.record,

@@ -1,6 +1,7 @@
 //! The progress of an experiment: a bar, and for those that may be interrupted the files by which
 //! `moldau lab resume` goes on with them.
 
+use std::fmt::Debug;
 use std::path::Path;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use anyhow::{Context, bail, ensure};
 use clap::Parser as _;
 use indicatif::{ProgressBar, ProgressStyle};
 use moldau_lab::environment::Environment;
-use moldau_lab::experiments::Progress;
+use moldau_lab::experiments::{Conditions, Progress};
 use moldau_lab::sittings::{Manifest, Sittings};
 
 use crate::arguments::{Arguments, Command, LabQuestion, OutputOptions};
@@ -33,8 +34,14 @@ impl Bar {
     ///
     /// # Errors
     /// Says what differs from what was begun.
-    pub(super) fn kept(plan: &str, output: &OutputOptions, work: &Path) -> anyhow::Result<Self> {
-        let environment = Environment::inspect(env!("CARGO_PKG_VERSION"), work);
+    pub(super) fn kept(
+        plan: &impl Debug,
+        conditions: &Conditions,
+        output: &OutputOptions,
+    ) -> anyhow::Result<Self> {
+        let Conditions { version, work_directory, .. } = conditions;
+        let environment = Environment::inspect(version, work_directory);
+        let plan = format!("{plan:#?}");
         let arguments = match &output.resumed {
             Some(directory) => Manifest::read(directory)?.arguments,
             None => std::env::args_os()
@@ -44,8 +51,8 @@ impl Bar {
         };
         let manifest = Manifest::of(&std::env::current_exe()?, environment, arguments)?;
         let sittings = match &output.resumed {
-            Some(directory) => Sittings::resume(directory, &manifest, plan)?,
-            None => Sittings::begin(&output.out, &manifest, plan)?,
+            Some(directory) => Sittings::resume(directory, &manifest, &plan)?,
+            None => Sittings::begin(&output.out, &manifest, &plan)?,
         };
         let directory = sittings.directory().display();
         eprintln!("if it is interrupted, go on with: moldau lab resume {directory}");

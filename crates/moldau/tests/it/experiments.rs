@@ -10,7 +10,7 @@ use moldau_lab::checks::Verdict;
 use moldau_lab::cpu::ProcessUsage;
 use moldau_lab::experiments::file::{self, ExperimentFile};
 use moldau_lab::experiments::fronts::{Front, FrontPlan};
-use moldau_lab::experiments::{Silent, cores, overhead, save, storage};
+use moldau_lab::experiments::{Conditions, Silent, cores, overhead, save, storage};
 use moldau_lab::profile::{ProfileRecord, Profiler};
 use moldau_lab::report::{markdown, text};
 use moldau_lab::result::{Arm, ConnectionsRecord, RunResult};
@@ -18,7 +18,7 @@ use moldau_lab::sizing::{Load, Term};
 use moldau_lab::systems::{FrontAddresses, FrontFiles};
 use moldau_lab::workload::Workload;
 
-use crate::world::{moldau, run};
+use crate::world::{conditions, moldau, run};
 
 /// Rebuilds all reports from the document alone, and looks for faults in the records.
 fn told(result: &RunResult, parts: &[&str]) {
@@ -56,7 +56,7 @@ fn rounds_are_whole(result: &RunResult, rounds: usize) {
 #[test]
 fn the_storage_experiment_ends_and_loses_nothing() {
     let directory = tempfile::tempdir().unwrap();
-    let plan = storage::Plan::quick(moldau().into(), "0".into(), directory.path().into());
+    let plan = storage::Plan::usual(moldau().into(), conditions(directory.path()));
     let short =
         |workload: &Workload| Workload { warmup_ms: 20, window_ms: 200, ..workload.clone() };
     let plan = storage::Plan {
@@ -78,7 +78,7 @@ fn the_storage_experiment_ends_and_loses_nothing() {
 #[test]
 fn the_overhead_of_every_front_of_ours_is_measured_and_no_record_is_lost() {
     let directory = tempfile::tempdir().unwrap();
-    let plan = overhead::Plan::quick(moldau().into(), "0".into(), directory.path().into());
+    let plan = overhead::Plan::usual(moldau().into(), conditions(directory.path()));
     let plan = overhead::Plan {
         fronts: vec![Front::DIRECT, Front::RELAY, Front::PASSTHROUGH, Front::ENCRYPTION],
         rates: vec![1_000],
@@ -115,7 +115,7 @@ fn the_overhead_of_every_front_of_ours_is_measured_and_no_record_is_lost() {
 #[test]
 fn what_a_gateway_does_is_measured_and_no_record_is_lost() {
     let directory = tempfile::tempdir().unwrap();
-    let plan = overhead::Plan::quick(moldau().into(), "0".into(), directory.path().into());
+    let plan = overhead::Plan::usual(moldau().into(), conditions(directory.path()));
     let plan = overhead::Plan {
         rates: vec![1_000],
         rest_ms: 0,
@@ -190,10 +190,7 @@ fn an_experiment_file_ends_and_loses_nothing() {
     let plan = file::Plan {
         file: serde_json::from_str::<ExperimentFile>(text).unwrap(),
         moldau: moldau().into(),
-        version: "0".into(),
-        work_directory: directory.path().into(),
-        seed: 1,
-        quick: false,
+        conditions: Conditions { quick: false, ..conditions(directory.path()) },
         profiler: Some(Profiler::new(moldau().into(), None).unwrap()),
     };
     let result = file::run(&plan, &mut Silent).unwrap();
@@ -310,7 +307,7 @@ fn the_sizing_ends_counts_what_passed_and_answers_for_another_load() {
         batches_per_request: None,
         batches_per_fetch: None,
     };
-    let plan = cores::Plan::quick(moldau().into(), "0".into(), directory.path().into(), load);
+    let plan = cores::Plan::usual(moldau().into(), conditions(directory.path()), load);
     let mut cases = plan.cases[..6].to_vec();
     for case in &mut cases {
         case.per_second = case.per_second.min(500);

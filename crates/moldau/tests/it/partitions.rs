@@ -13,7 +13,7 @@ use moldau_lab::partitions::Part;
 use moldau_lab::result::RunResult;
 use moldau_lab::systems::Durability;
 
-use crate::world::{Process, moldau};
+use crate::world::{Process, conditions, moldau};
 
 const OWN: &str = "moldau";
 const OTHER: &str = "other";
@@ -21,7 +21,7 @@ const OTHER: &str = "other";
 fn plan(work: &std::path::Path, other: &Process) -> Plan {
     let own = System::Moldau { program: moldau().into(), durability: Durability::Os };
     let external = System::External { name: OTHER.into(), bootstrap: other.address.to_string() };
-    let plan = Plan::quick(vec![own, external], "0".into(), work.to_path_buf());
+    let plan = Plan::usual(vec![own, external], conditions(work));
     Plan {
         curve: plan.curve.map(|curve| CurvePlan {
             // More partitions than are written to need a spread of their own.

@@ -11,7 +11,7 @@ use moldau_lab::report::{html, markdown, text};
 use moldau_lab::result::RunResult;
 use moldau_lab::systems::{Installations, SystemFile};
 
-use crate::world::{moldau, run};
+use crate::world::{conditions, moldau, run};
 
 const SURVEY: &str = "\
 question: How does latency grow?
@@ -143,10 +143,7 @@ fn a_broker_that_is_struck_loses_nothing_and_comes_back() {
         names: vec!["moldau".into()],
         systems: vec![system],
         installations: Installations { moldau: moldau().into(), ..Installations::default() },
-        version: "0".into(),
-        work_directory: directory.path().into(),
-        seed: 1,
-        quick: true,
+        conditions: conditions(directory.path()),
         rounds: 1,
         window_ms: 4_000,
         rate: 500,

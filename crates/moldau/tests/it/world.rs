@@ -8,6 +8,8 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
+use moldau_lab::experiments::Conditions;
+
 /// How long a process may take to say where it listens. Generous, since machines are shared.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -25,6 +27,12 @@ pub(crate) fn moldau() -> &'static str {
 /// Runs the binary to its end.
 pub(crate) fn run<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Output {
     Command::new(moldau()).args(arguments).output().expect("the binary can be run")
+}
+
+/// Those of an experiment in its short form.
+pub(crate) fn conditions(work_directory: &Path) -> Conditions {
+    let (version, work_directory) = ("0".into(), work_directory.to_owned());
+    Conditions { version, work_directory, seed: 1, quick: true }
 }
 
 /// A broker or proxy that runs.

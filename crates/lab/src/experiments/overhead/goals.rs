@@ -48,7 +48,7 @@ pub(super) fn checks(plan: &Plan, runs: &[RunRecord], arms: &[Arm]) -> Vec<Check
         let has_arms = is_there(goal.front) && goal.baseline.is_none_or(is_there);
         has_arms && names.iter().any(|case| goal.covers(case))
     });
-    let judged = goals.map(|goal| goal.check(&names, runs, plan.seed));
+    let judged = goals.map(|goal| goal.check(&names, runs, plan.conditions.seed));
     judged.chain(arms.iter().filter_map(idle)).collect()
 }
 
@@ -173,6 +173,7 @@ fn idle(arm: &Arm) -> Option<Check> {
 mod tests {
     use super::*;
     use crate::cpu::ProcessUsage;
+    use crate::experiments::Conditions;
     use crate::report::sample;
     use crate::resources::Resources;
 
@@ -208,7 +209,7 @@ mod tests {
     }
 
     fn judged(fronts: &[(Front, u64, u64)], idle_mb: u64) -> Vec<(String, bool)> {
-        let plan = Plan::quick("moldau".into(), "0".into(), "work".into());
+        let plan = Plan::usual("moldau".into(), Conditions::of_tests());
         let checks = checks(&plan, &runs(&plan, fronts), &arms(fronts, idle_mb));
         checks.into_iter().map(|check| (check.name, check.passed)).collect()
     }
@@ -246,7 +247,7 @@ mod tests {
 
     #[test]
     fn latencies_of_an_arm_that_cannot_keep_up_reach_nothing() {
-        let plan = Plan::quick("moldau".into(), "0".into(), "work".into());
+        let plan = Plan::usual("moldau".into(), Conditions::of_tests());
         let fronts = [(Front::PASSTHROUGH, 1, 1024), (Front::ENCRYPTION, 1, 1024)];
         let mut runs = runs(&plan, &fronts);
         let single = |check: &Check| check.name.contains(SINGLE);
@@ -265,7 +266,7 @@ mod tests {
 
     #[test]
     fn what_is_not_measured_is_not_judged() {
-        let plan = Plan::quick("moldau".into(), "0".into(), "work".into()).gateway();
+        let plan = Plan::usual("moldau".into(), Conditions::of_tests()).gateway();
         let fronts = [(Front::DIRECT, 0, 1024), (Front::PASSTHROUGH, 1, 1024)];
         let checks = checks(&plan, &runs(&plan, &fronts), &arms(&fronts, 8));
         let names: Vec<&str> = checks.iter().map(|check| check.name.as_str()).collect();

@@ -57,7 +57,7 @@ impl Subject {
 
     /// Starts a system of several nodes, where it can have them.
     pub(super) fn start_nodes(system: &System, plan: &Plan, nodes: u16) -> Result<Self, Error> {
-        let directory = plan.work_directory.join(system.name());
+        let directory = plan.conditions.work_directory.join(system.name());
         let [listen, other] = free_addresses()?;
         let mut others = Vec::new();
         let (spec, admin) = match system {

@@ -44,7 +44,7 @@ const COLUMNS: [&str; 9] = [
 ];
 
 fn repeats(plan: &Plan) -> u32 {
-    if plan.quick { REPEATS_QUICK } else { REPEATS }
+    if plan.conditions.quick { REPEATS_QUICK } else { REPEATS }
 }
 
 pub(super) fn steps(plan: &Plan) -> u32 {
@@ -137,7 +137,7 @@ fn search(
     findings: &mut Findings,
 ) -> Result<Searched, Error> {
     // A search takes a quarter of a minute in the short form, and three quarters in the long one.
-    let (warmup_ms, window_ms) = if plan.quick { (300, 1_200) } else { (500, 3_000) };
+    let (warmup_ms, window_ms) = if plan.conditions.quick { (300, 1_200) } else { (500, 3_000) };
     // Small batches keep processors busy and the disk idle, whose writing back comes and goes.
     let shape = Workload { warmup_ms, window_ms, linger_us: 1_000, ..shape(100, 1_000) };
     let mut trial = |workload: &Workload| -> Result<RunRecord, Error> {

@@ -27,7 +27,7 @@ pub(super) fn arms(plan: &Plan) -> Vec<Arm> {
 }
 
 fn extent(plan: &Plan) -> Extent {
-    if plan.quick { QUICK } else { FULL }
+    if plan.conditions.quick { QUICK } else { FULL }
 }
 
 /// What came of a plant.
@@ -44,7 +44,7 @@ pub(super) fn run(
 ) -> Result<(), Error> {
     let (mut rows, mut others) = (Vec::new(), Vec::new());
     let (mut right, mut tried) = (0, 0);
-    let directory = plan.work_directory.join("plant");
+    let directory = plan.conditions.work_directory.join("plant");
     for planted in &plan.bottlenecks.plants {
         // What cannot be run is no success, and keeps no other plant from being tried.
         let found = find(plan, planted, bench, findings)
@@ -107,7 +107,7 @@ fn find(
         name: planted.name.clone(),
         file,
         installations: plan.installations.clone(),
-        directory: plan.work_directory.join("plant"),
+        directory: plan.conditions.work_directory.join("plant"),
         workload: planted.load.workload(extent.warmup_ms, extent.window_ms),
         about: Some(planted.about),
         pairs: extent.pairs,

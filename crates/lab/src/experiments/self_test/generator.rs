@@ -44,7 +44,7 @@ pub(super) fn arms(_plan: &Plan) -> Vec<Arm> {
 }
 
 fn repeats(plan: &Plan) -> u32 {
-    if plan.quick { 3 } else { 7 }
+    if plan.conditions.quick { 3 } else { 7 }
 }
 
 pub(super) fn run(

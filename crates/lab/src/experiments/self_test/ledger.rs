@@ -36,11 +36,11 @@ pub(super) fn arms(_plan: &Plan) -> Vec<Arm> {
 }
 
 fn readings(plan: &Plan) -> &'static [(u64, u32)] {
-    if plan.quick { &READINGS_QUICK } else { &READINGS }
+    if plan.conditions.quick { &READINGS_QUICK } else { &READINGS }
 }
 
 fn pairs(plan: &Plan) -> u32 {
-    if plan.quick { 4 } else { 12 }
+    if plan.conditions.quick { 4 } else { 12 }
 }
 
 pub(super) fn run(
@@ -59,7 +59,7 @@ pub(super) fn run(
 /// Streams within the process, as densely damaged as they can be without one fault hiding another.
 fn streams(plan: &Plan, bench: &mut Bench<'_>, findings: &mut Findings) -> Result<(), Error> {
     bench.step("Streams within the process");
-    let seeds = plan.seed..plan.seed + STREAM_SEEDS;
+    let seeds = plan.conditions.seed..plan.conditions.seed + STREAM_SEEDS;
     let found = seeds.map(|seed| self_test(seed, STREAM_FAULTS)).collect::<Result<Vec<_>, _>>()?;
     let complete = found.iter().filter(|detection| detection.is_complete()).count();
     findings.promise(
@@ -82,7 +82,7 @@ struct Topic {
 impl Topic {
     fn fill(plan: &Plan, bench: &mut Bench<'_>, broker: &Target) -> Result<Self, Error> {
         bench.step("Fill a topic");
-        let window_ms = if plan.quick { 2_000 } else { 8_000 };
+        let window_ms = if plan.conditions.quick { 2_000 } else { 8_000 };
         let workload = Workload { window_ms, ..shape(100, 128 * 1024) };
         let mut setup = bench.setup(&broker.path, 0, &workload);
         broker.path.control.create_topic(&setup.topic, workload.partitions)?;
@@ -103,7 +103,7 @@ fn through_the_relay(
         Error::Plan(format!("{} is no address of this machine", topic.setup.bootstrap))
     })?;
     let mut rows = Vec::new();
-    let mut seed = plan.seed;
+    let mut seed = plan.conditions.seed;
     for (distance, count) in readings(plan) {
         let (mut sum, mut found_all, mut found) = (Injected::default(), 0, Audit::default());
         for _ in 0..*count {
@@ -199,7 +199,7 @@ fn cost(
     }
     let mut rows = Vec::new();
     for (name, pairs) in ["producing 100 B", "reading 100 B"].into_iter().zip(&pairs_of) {
-        let effect = paired_effect(&log_ratios(pairs), plan.seed);
+        let effect = paired_effect(&log_ratios(pairs), plan.conditions.seed);
         let side =
             |side: fn(&(f64, f64)) -> f64| median(&pairs.iter().map(side).collect::<Vec<_>>());
         let (without, with) = (side(|pair| pair.0), side(|pair| pair.1));

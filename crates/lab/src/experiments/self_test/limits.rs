@@ -124,7 +124,7 @@ pub(super) fn run(
     let sink = Target::sink(plan, Duration::ZERO)?;
     let broker = Target::broker(plan)?;
     let processors = thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let mut random = fastrand::Rng::with_seed(plan.seed);
+    let mut random = fastrand::Rng::with_seed(plan.conditions.seed);
     let mut limits = Vec::new();
     for limit in Limit::ALL {
         limits.push((limit, most(limit, &sink, bench, findings)?));
@@ -136,7 +136,9 @@ pub(super) fn run(
         bench.step(&format!("Limited run {}: {}", number + 1, limit.words()));
         let workload = limit.workload(most, &mut random);
         let hogs = match limit {
-            Limit::Processors => hogs(processors * HOGS_PER_PROCESSOR, &plan.work_directory)?,
+            Limit::Processors => {
+                hogs(processors * HOGS_PER_PROCESSOR, &plan.conditions.work_directory)?
+            }
             Limit::Rate | Limit::Requests => Vec::new(),
         };
         let reasons = reasons(target, bench, findings, &workload)?;

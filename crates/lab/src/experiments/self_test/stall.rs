@@ -286,7 +286,7 @@ fn tool_run(
         env: Vec::new(),
         ready: Ready::Http(([127, 0, 0, 1], 0).into(), "/".into()),
     };
-    let mut tool = Process::launch(&spec, &plan.work_directory)?;
+    let mut tool = Process::launch(&spec, &plan.conditions.work_directory)?;
     let log = tool.log().to_owned();
     while target.path.control.records_held(&topic, 1)? < warmup {
         tool.check_alive()?;

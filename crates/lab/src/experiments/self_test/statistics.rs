@@ -62,11 +62,11 @@ pub(super) fn arms(_plan: &Plan) -> Vec<Arm> {
 }
 
 fn comparisons(plan: &Plan) -> usize {
-    if plan.quick { COMPARISONS_QUICK } else { COMPARISONS }
+    if plan.conditions.quick { COMPARISONS_QUICK } else { COMPARISONS }
 }
 
 fn planted(plan: &Plan) -> usize {
-    if plan.quick { PLANTED_COMPARISONS_QUICK } else { PLANTED_COMPARISONS }
+    if plan.conditions.quick { PLANTED_COMPARISONS_QUICK } else { PLANTED_COMPARISONS }
 }
 
 pub(super) fn run(
@@ -81,7 +81,7 @@ pub(super) fn run(
     for target in [&sink, &broker] {
         let pairs = pairs(bench, findings, [target, target], comparisons(plan) * PAIRS)?;
         for (figure, name) in FIGURES.into_iter().enumerate() {
-            let tally = Tally::of(&pairs, PAIRS, figure, 1.0, plan.seed);
+            let tally = Tally::of(&pairs, PAIRS, figure, 1.0, plan.conditions.seed);
             all = all.plus(tally);
             rows.push(vec![
                 name.into(),
@@ -92,7 +92,7 @@ pub(super) fn run(
                 tally.detectable.into(),
             ]);
         }
-        let tally = Tally::of(&pairs, PLANTED_PAIRS, 0, 1.0 + PLANTED, plan.seed);
+        let tally = Tally::of(&pairs, PLANTED_PAIRS, 0, 1.0 + PLANTED, plan.conditions.seed);
         rows.push(vec![
             FIGURES[0].into(),
             target.name().into(),
@@ -156,7 +156,7 @@ fn burdened(plan: &Plan, bench: &mut Bench<'_>, findings: &mut Findings) -> Resu
     let burden = Duration::from_nanos(1).mul_f64(PLANTED * median(&costs));
     let burdened = Target::sink(plan, WORK + burden)?;
     let pairs = pairs(bench, findings, [&sink, &burdened], planted(plan) * PLANTED_PAIRS)?;
-    Ok(Tally::of(&pairs, PLANTED_PAIRS, 0, 1.0, plan.seed))
+    Ok(Tally::of(&pairs, PLANTED_PAIRS, 0, 1.0, plan.conditions.seed))
 }
 
 fn workload() -> Workload {

@@ -34,7 +34,7 @@ impl Target {
     pub(super) fn sink_that(plan: &Plan, behaviour: Behaviour) -> Result<Self, Error> {
         let [listen] = free_addresses()?;
         let spec = null_sink::process(&plan.moldau, listen, behaviour);
-        let process = Process::start(&spec, &plan.work_directory)?;
+        let process = Process::start(&spec, &plan.conditions.work_directory)?;
         let processes = vec![(process.role().to_string(), process.pid())];
         let path = Path::to(SINK, listen.to_string(), processes)?;
         Ok(Self { path, process, keeps: false })
@@ -44,9 +44,9 @@ impl Target {
     /// takes for a flush is no matter of these tests.
     pub(super) fn broker(plan: &Plan) -> Result<Self, Error> {
         let [listen, admin] = free_addresses()?;
-        let data = plan.work_directory.join("data");
+        let data = plan.conditions.work_directory.join("data");
         let spec = moldau_broker(&plan.moldau, &data, listen, admin, Durability::Os);
-        let process = Process::start(&spec, &plan.work_directory)?;
+        let process = Process::start(&spec, &plan.conditions.work_directory)?;
         let processes = vec![(process.role().to_string(), process.pid())];
         let path = Path::to(BROKER, listen.to_string(), processes)?;
         Ok(Self { path, process, keeps: true })

@@ -219,6 +219,7 @@ pub(super) fn counter(page: &str, name: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiments::Conditions;
     use crate::experiments::storage::Plan;
 
     #[test]
@@ -229,7 +230,7 @@ mod tests {
                     moldau_journal_bytes_total 184320000\n# EOF\n";
         let flushes = Flushes::parse(page).unwrap();
         assert_eq!(flushes, Flushes { count: 9_000, bytes: 184_320_000 });
-        let plan = Plan::quick("moldau".into(), String::new(), "work".into());
+        let plan = Plan::usual("moldau".into(), Conditions::of_tests());
         // 20,480 bytes each, over 0.5 s of warm-up and 4 s of window.
         assert_eq!(flushes.each(&plan.durable), (20_480, 2_000));
         let uneven = Flushes { count: 9_000, bytes: 184_329_000 };

@@ -83,7 +83,7 @@ pub(super) fn rates(
     let Some(scenario) = file.scenarios.first().filter(|_| file.rates(1.0).is_some()) else {
         return Ok(Vec::new());
     };
-    let workload = file.workload(&scenario.load.over(&file.load), plan.quick);
+    let workload = file.workload(&scenario.load.over(&file.load), plan.conditions.quick);
     let mut fastest = 0.0_f64;
     for system in running {
         bench.expect_steps(1);

@@ -85,7 +85,7 @@ impl Stage<'_> {
 
     /// Steps of it.
     pub(super) fn steps(&self, plan: &Plan) -> u32 {
-        let (rounds, quick) = (plan.rounds(), plan.quick);
+        let (rounds, quick) = (plan.rounds(), plan.conditions.quick);
         let of_each = 1 + count(self.scenarios().count()) + rounds * count(self.loads.len());
         let law = self.law.map_or(0, |_| LawFile::steps(rounds));
         let administration = self.administration.map_or(0, |it| it.steps(rounds, quick));
@@ -98,11 +98,11 @@ impl Stage<'_> {
         let mut running = Vec::new();
         for (name, system) in &self.systems {
             bench.step(&format!("Start {name}"));
-            let directory = &plan.work_directory;
-            running.push(Running::start(directory, &plan.installations, name, system)?);
+            let started = Running::start(&plan.conditions, &plan.installations, name, system)?;
+            running.push(started);
         }
         let rated = self.run_loads(plan, bench, &mut running)?;
-        let (rounds, quick) = (plan.rounds(), plan.quick);
+        let (rounds, quick) = (plan.rounds(), plan.conditions.quick);
         let mut beside = Beside { rated, ..Beside::default() };
         if let Some(law) = self.law {
             let window_ms = window_of(plan.file.window_ms, quick);
@@ -126,14 +126,14 @@ impl Stage<'_> {
         let file = &plan.file;
         // A JVM compiles what it runs often, and the first round should not pay for that.
         for scenario in self.scenarios() {
-            let workload = file.workload(&scenario.settings, plan.quick);
+            let workload = file.workload(&scenario.settings, plan.conditions.quick);
             for system in &*running {
                 bench.probe(&system.path, &workload)?;
             }
         }
         let case = |load: &Load| Case {
             name: load.cell.name.clone(),
-            workload: file.workload(&load.settings, plan.quick),
+            workload: file.workload(&load.settings, plan.conditions.quick),
             reading: None,
         };
         let rated = asked::rates(plan, bench, running)?;
@@ -143,11 +143,11 @@ impl Stage<'_> {
             run_round(bench, running, &cases, round)?;
         }
         add_rounds(bench, running, &cases, plan.rounds())?;
-        let is_profiled = |load: &Load| plan.profiles_all || load.profile && !plan.quick;
+        let is_profiled = |load: &Load| plan.profiles_all || load.profile && !plan.conditions.quick;
         for (case, load) in cases.iter().zip(&loads) {
             let profiler = plan.profiler.as_ref().filter(|_| is_profiled(load));
             let paths = running.iter().map(|system| &system.path);
-            bench.profile(profiler, paths, case, &plan.work_directory)?;
+            bench.profile(profiler, paths, case)?;
         }
         Ok(rated.into_iter().map(|load| load.cell).collect())
     }

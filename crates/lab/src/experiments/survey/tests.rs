@@ -229,10 +229,7 @@ fn plan(quick: bool) -> Plan {
         file: file(),
         systems: Vec::new(),
         installations: Installations::default(),
-        version: String::new(),
-        work_directory: "work".into(),
-        seed: 1,
-        quick,
+        conditions: Conditions { quick, ..Conditions::of_tests() },
         profiler: None,
         profiles_all: false,
     }
