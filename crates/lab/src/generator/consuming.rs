@@ -145,9 +145,7 @@ impl Reading {
         match (shared.end, shared.ends.get()) {
             (End::Offsets(offsets), _) => self.next.iter().sum::<u64>() >= offsets,
             (End::Acked, None) => false,
-            (End::Acked, Some(ends)) => {
-                has_reached(self.next.iter().copied(), ends, shared.share)
-            }
+            (End::Acked, Some(ends)) => has_reached(self.next.iter().copied(), ends, shared.share),
         }
     }
 

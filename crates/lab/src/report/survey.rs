@@ -28,41 +28,53 @@ use crate::survey::{Cell, Claim, Contrast, Estimate, Finding, Outcome, SurveyRec
 /// Settings that are numbers of something that works at once.
 const SCALES: [&str; 4] = ["outstanding", "producers", "partitions", "consumers"];
 
-/// How the claims came out, in one sentence.
+/// What the totals of others are worth and how the claims came out, in a sentence each.
 pub(super) fn sentence(result: &RunResult, record: &SurveyRecord) -> String {
     if let Some(asked) = &record.asks {
         return asks::sentence(result, record, asked);
     }
-    let measured =
-        format!("{} loads were measured on {}.", record.cells.len(), systems(result).join(" and "));
     let found = outcomes(result, record);
-    if found.is_empty() {
-        return measured;
+    if found.is_empty() && record.totals.is_empty() || !holds(result) {
+        let (loads, systems) = (record.cells.len(), systems(result).join(" and "));
+        return format!("{loads} loads were measured on {systems}.");
     }
-    let outcomes =
-        [Outcome::Reproduced, Outcome::Corrected, Outcome::NotReproduced, Outcome::Undecided];
-    let mut parts: Vec<String> = outcomes
-        .into_iter()
-        .filter_map(|outcome| {
-            let count = found.iter().filter(|it| **it == Some(outcome)).count();
-            (count > 0).then(|| format!("{count} {}", outcome.word()))
-        })
-        .collect();
-    let rest = found.iter().filter(|it| it.is_none()).count();
-    if rest > 0 {
-        parts.push(format!("{rest} not the same on all systems"));
+    let mut told: Vec<String> = totals::lead(result, record).into_iter().collect();
+    for outcome in [Outcome::Reproduced, Outcome::Corrected, Outcome::NotReproduced] {
+        let says = found.iter().filter(|(_, it)| *it == Some(outcome)).map(|(says, _)| *says);
+        let says: Vec<&str> = says.collect();
+        if !says.is_empty() {
+            told.push(format!("{}: {}.", capital(outcome.word()), says.join("; ")));
+        }
     }
-    format!("Claims: {}. {measured}", parts.join(", "))
+    for (of, word) in
+        [(Some(Outcome::Undecided), "Not decided"), (None, "Not the same on all systems")]
+    {
+        let count = found.iter().filter(|(_, it)| *it == of).count();
+        if count > 0 {
+            told.push(format!("{word}: {count} of {} claims.", found.len()));
+        }
+    }
+    told.join(" ")
+}
+
+fn capital(word: &str) -> String {
+    let mut letters = word.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
 /// What each claim came to, if it is the same on all systems.
-fn outcomes(result: &RunResult, record: &SurveyRecord) -> Vec<Option<Outcome>> {
-    let of_loads = record.claims.iter().map(|claim| outcome_of(&findings(result, claim)));
+fn outcomes<'a>(
+    result: &'a RunResult,
+    record: &'a SurveyRecord,
+) -> Vec<(&'a str, Option<Outcome>)> {
+    let of_load = |claim: &'a Claim| (claim.says.as_str(), outcome_of(&findings(result, claim)));
     let of_administration = result.administration.iter().flat_map(|it| {
-        let found = it.claims.iter().map(|claim| it.findings(claim, &record.pairs, result.seed));
-        found.map(|found| outcome_of(&found)).collect::<Vec<_>>()
+        it.claims.iter().map(|claim| {
+            let found = it.findings(claim, &record.pairs, result.seed);
+            (claim.says.as_str(), outcome_of(&found))
+        })
     });
-    of_loads.chain(of_administration).collect()
+    record.claims.iter().map(of_load).chain(of_administration).collect()
 }
 
 /// Whether figures may be put in sentences: those of a refused survey stay in tables.

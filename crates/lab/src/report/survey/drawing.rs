@@ -33,6 +33,9 @@ pub(super) fn claims(result: &RunResult, record: &SurveyRecord) -> Option<String
             }
         }
     }
+    if rows.is_empty() {
+        return None;
+    }
     let ends = rows.iter().flat_map(|row| {
         let interval = row.interval.iter().flat_map(|it| [it.low, it.high]);
         row.at.into_iter().chain(interval).collect::<Vec<_>>()

@@ -87,7 +87,7 @@ fn only(grids: &[Grid], title: &str) -> Vec<Vec<String>> {
 fn each_claim_has_a_sentence_with_its_outcome_and_intervals() {
     let result = survey();
     let told = sentence(&result);
-    assert!(told.starts_with("Claims: 1 not the same on all systems. 4 loads were"), "{told}");
+    assert!(told.starts_with("Not the same on all systems: 1 of 1 claims. All"), "{told}");
     let [answer, ours, theirs] = answers(&result, result.survey().unwrap()).try_into().unwrap();
     assert_eq!(
         answer,
@@ -156,7 +156,9 @@ fn what_is_asked_beside_the_loads_is_answered_first() {
             .contains("reproduced (published without a figure). Measured: theirs by ours 1.00 x"),
         "{of_pair}"
     );
-    assert!(sentence(&result).starts_with("Claims: 2 reproduced, 1 not the same on all systems."));
+    let lead = sentence(&result);
+    assert!(lead.starts_with("Reproduced: Theirs is as fast; KRaft makes"), "{lead}");
+    assert!(lead.contains(" sooner. Not the same on all systems: 1 of 3 claims."), "{lead}");
     let rows = only(&grids(&result, record), "Pairs of systems");
     assert_eq!((rows.len(), rows[0][6].as_str()), (4, NONE));
     let [page, lines, words] = [html(&result).unwrap(), markdown(&result), text(&result)];
@@ -295,6 +297,9 @@ fn totals_are_told_as_multiplied_and_as_held_and_the_wait_decides() {
     assert_eq!(whose, [["published", "of all"], ["direct", "of all"], ["proxy", "of all"]]);
     assert_eq!(waits[0][3..5], ["4.55 / 9.09", "45.5 / 90.9"]);
     let told = markdown(&result);
+    assert!(sentence(&result).starts_with(
+        "By the wait of their own fetches the published totals are too high by 10.0 x (ten)."
+    ));
     for part in ["the total was 10.0 times too high", "8.53 to 8.53 CPU-ms/MB out of 85.3"] {
         assert!(told.contains(part), "{part}: {told}");
     }

@@ -42,6 +42,23 @@ pub(super) fn sentences(result: &RunResult, record: &SurveyRecord) -> Vec<String
     record.totals.iter().filter_map(of_load).collect()
 }
 
+/// Which of the published totals were those of one topic, and how far that puts them off.
+pub(super) fn lead(result: &RunResult, record: &SurveyRecord) -> Option<String> {
+    let found = found(result, record);
+    let too_high = record.totals.iter().filter_map(|published| {
+        let same = found.iter().find(|it| it.published.load == published.load)?;
+        let rate = published.records_per_second / same.audited.factor;
+        let is_of_all = same.audited.explains(rate, published.end_to_end_mean_ms);
+        let is_too_high = same.audited.factor > 1.0 && is_of_all == Some(Reading::OfAll);
+        is_too_high.then(|| format!("{} x ({})", plain(same.audited.factor), published.load))
+    });
+    let too_high: Vec<String> = too_high.collect();
+    (!too_high.is_empty()).then(|| {
+        let words = too_high.join(" and ");
+        format!("By the wait of their own fetches the published totals are too high by {words}.")
+    })
+}
+
 fn sentence(published: &PublishedTotal, first: &Audited, same: &[&Found<'_>]) -> String {
     let range = |of: &dyn Fn(&Audited) -> Option<f64>| {
         let values = same.iter().filter_map(|it| of(&it.audited));
