@@ -234,13 +234,15 @@ fn compression_grid(
             figure(&|run| cpu(run, "broker"), 1.0),
             more.map_or(NONE.into(), |it| with_interval(it, Unit::Times, "")),
             figure(&|run| asked.price(run), 1.0),
-            figure(&|run| Metric::ResponseP99.of(run), 1.0),
+            latency_of(result, case, system, Metric::ResponseP99)
+                .map_or(NONE.into(), |it| with_interval_plain(it, 1.0)),
             full.map_or(NONE.into(), |it| number(it, Unit::MegabytesPerSecond)),
         ]
     });
     Grid::of(
         &format!("Codecs on {system}"),
-        "Means over the rounds with 95 % intervals, at the fixed rate but for the last column. \
+        "Means over the rounds with 95 % intervals, of latencies geometric ones, at the fixed rate \
+         but for the last column. \
          Batches are stored as they are sent, so that their bytes are those of the wire and of the \
          disk. Processor time is that for each MB of values that was produced and read once; \
          clients are those of the laboratory with all that they do besides, which is the same for \
