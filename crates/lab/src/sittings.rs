@@ -5,17 +5,20 @@
 //! |---|---|
 //! | `manifest.json` | the [`Manifest`]: what a later sitting has to be the same in |
 //! | `plan.txt` | what is measured, whole |
-//! | `finished.jsonl` | a line for each case that ran on an arm in a round, flushed to the disk |
+//! | `finished.jsonl` | a line for each run, reading or part, flushed to the disk |
 //!
 //! A sitting that ends in the middle of a line leaves a torn one, which is cut off. Every other
 //! line that cannot be read is an error: a round that is left out would be a choice.
 
+use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::checks::{Check, Weight};
 use crate::environment::Environment;
@@ -96,7 +99,7 @@ impl Manifest {
             let [then, since] =
                 [self, present].map(|it| serde_json::to_value(&it.environment).ok());
             let fields = then.iter().flat_map(|it| it.as_object()).flatten();
-            let is_other = |(name, value): &(&String, &serde_json::Value)| {
+            let is_other = |(name, value): &(&String, &Value)| {
                 since.as_ref().and_then(|it| it.get(name.as_str())) != Some(*value)
             };
             let names: Vec<&str> = fields.filter(is_other).map(|(name, _)| name.as_str()).collect();
@@ -114,6 +117,8 @@ enum Finished {
     Case { case: String, arm: String, pair: u32, runs: Vec<RunRecord> },
     /// What an arm took at full speed, from which rates were made.
     FullSpeed { arm: String, records_per_second: f64 },
+    /// What is no run of a case, by its name, with the runs that it took.
+    Found { name: String, found: Value, runs: Vec<RunRecord> },
 }
 
 /// The files of an experiment that goes on.
@@ -124,8 +129,8 @@ pub struct Sittings {
     file: File,
     bytes: u64,
     /// What earlier sittings finished, and nobody has asked for yet.
-    finished: Vec<Finished>,
-    /// Cases that were finished before this sitting; absent in the first.
+    finished: VecDeque<Finished>,
+    /// What was measured before this sitting; absent in the first.
     recalled: Option<usize>,
 }
 
@@ -145,7 +150,7 @@ impl Sittings {
         write_durably(&directory.join(PLAN), plan)?;
         write_durably(&directory.join(MANIFEST), &text)?;
         let started_unix_ms = manifest.started_unix_ms;
-        let (bytes, finished) = (0, Vec::new());
+        let (bytes, finished) = (0, VecDeque::new());
         Ok(Self { directory, started_unix_ms, file, bytes, finished, recalled: None })
     }
 
@@ -174,13 +179,13 @@ impl Sittings {
         let (finished, bytes) = read_finished(&file, &path)?;
         file.set_len(bytes).map_err(Error::machine(reading()))?;
         file.seek(SeekFrom::End(0)).map_err(Error::machine(reading()))?;
-        let is_case = |it: &&Finished| matches!(it, Finished::Case { .. });
+        let is_measured = |it: &&Finished| !matches!(it, Finished::FullSpeed { .. });
         Ok(Self {
             directory: directory.to_owned(),
             started_unix_ms: manifest.started_unix_ms,
             file,
             bytes,
-            recalled: Some(finished.iter().filter(is_case).count()),
+            recalled: Some(finished.iter().filter(is_measured).count()),
             finished,
         })
     }
@@ -204,10 +209,27 @@ impl Sittings {
                 if of == case && on == arm && *in_round == pair)
         };
         let at = self.finished.iter().position(is_it)?;
-        match self.finished.swap_remove(at) {
+        match self.finished.remove(at)? {
             Finished::Case { runs, .. } => Some(runs),
-            Finished::FullSpeed { .. } => None,
+            Finished::FullSpeed { .. } | Finished::Found { .. } => None,
         }
+    }
+
+    /// What was found under a name, and the runs that it took, if an earlier sitting found it.
+    pub(crate) fn recall_found<T: DeserializeOwned>(
+        &mut self,
+        name: &str,
+    ) -> Result<Option<(T, Vec<RunRecord>)>, Error> {
+        let is_it = |it: &Finished| matches!(it, Finished::Found { name: of, .. } if of == name);
+        let at = self.finished.iter().position(is_it);
+        let Some(Finished::Found { found, runs, .. }) = at.and_then(|at| self.finished.remove(at))
+        else {
+            return Ok(None);
+        };
+        let place = || self.directory.join(FINISHED).display().to_string();
+        let found = serde_json::from_value(found)
+            .map_err(|error| Error::Document(format!("{}, {name}: {error}", place())))?;
+        Ok(Some((found, runs)))
     }
 
     /// What an arm took at full speed, if an earlier sitting asked.
@@ -216,7 +238,7 @@ impl Sittings {
             Finished::FullSpeed { arm: of, records_per_second } if of == arm => {
                 Some(*records_per_second)
             }
-            Finished::FullSpeed { .. } | Finished::Case { .. } => None,
+            Finished::FullSpeed { .. } | Finished::Case { .. } | Finished::Found { .. } => None,
         })
     }
 
@@ -239,6 +261,18 @@ impl Sittings {
         records_per_second: f64,
     ) -> Result<(), Error> {
         self.append(&Finished::FullSpeed { arm: arm.to_owned(), records_per_second })
+    }
+
+    /// Keeps what was found under a name, with the runs that it took.
+    pub(crate) fn keep_found<T: Serialize>(
+        &mut self,
+        name: &str,
+        found: &T,
+        runs: &[RunRecord],
+    ) -> Result<(), Error> {
+        let found =
+            serde_json::to_value(found).map_err(|error| Error::Document(error.to_string()))?;
+        self.append(&Finished::Found { name: name.to_owned(), found, runs: runs.to_vec() })
     }
 
     /// What the reader of the result is told, where this is not the first sitting.
@@ -270,8 +304,8 @@ impl Sittings {
 }
 
 /// Every whole line, and their bytes.
-fn read_finished(file: &File, path: &Path) -> Result<(Vec<Finished>, u64), Error> {
-    let (mut finished, mut bytes) = (Vec::new(), 0);
+fn read_finished(file: &File, path: &Path) -> Result<(VecDeque<Finished>, u64), Error> {
+    let (mut finished, mut bytes) = (VecDeque::new(), 0);
     let mut reader = BufReader::new(file.take(FINISHED_BYTES_MAX));
     let mut line = String::new();
     loop {
@@ -284,7 +318,7 @@ fn read_finished(file: &File, path: &Path) -> Result<(Vec<Finished>, u64), Error
             return Ok((finished, bytes));
         }
         let number = finished.len() + 1;
-        finished.push(serde_json::from_str(&line).map_err(|error| {
+        finished.push_back(serde_json::from_str(&line).map_err(|error| {
             Error::Document(format!("{}, line {number}: {error}", path.display()))
         })?);
         bytes += u64::try_from(length).unwrap_or(u64::MAX);
@@ -347,9 +381,14 @@ mod tests {
         assert_eq!(second.recall_full_speed("direct"), Some(1_234.5));
         assert!(second.check().unwrap().found.starts_with("1 runs"));
         second.keep("case", "direct", 1, &[run.clone(), run.clone()]).unwrap();
+        second.keep_found("sizes", &[3, 4], std::slice::from_ref(&run)).unwrap();
         let mut third = Sittings::resume(&directory, &manifest(), "plan").unwrap();
         assert_eq!(third.recall("case", "direct", 1).unwrap().len(), 2);
-        assert_eq!(third.recall("case", "direct", 0), Some(vec![run]));
+        assert_eq!(third.recall("case", "direct", 0), Some(vec![run.clone()]));
+        assert!(third.check().unwrap().found.starts_with("3 runs"));
+        assert_eq!(third.recall_found::<[u32; 2]>("weights").unwrap(), None);
+        assert_eq!(third.recall_found("sizes").unwrap(), Some(([3, 4], vec![run])));
+        assert_eq!(third.recall_found::<[u32; 2]>("sizes").unwrap(), None);
     }
 
     #[test]

@@ -245,7 +245,7 @@ pub(crate) enum LabQuestion {
     Explain(ExplainOptions),
     /// Does the laboratory itself keep its promises?
     Selftest(SelftestOptions),
-    /// Go on with an interrupted `run`, `omb`, `latency`, `compression` or `faults`.
+    /// Go on with an interrupted experiment; not with `storage`, `soak`, `explain` and `selftest`.
     Resume {
         /// Directory of the run.
         dir: PathBuf,

@@ -141,6 +141,8 @@ pub(super) struct Bench<'a> {
     progress: &'a mut dyn Progress,
     steps_done: u32,
     steps: u32,
+    /// Since when steps have taken their time, and how many were done or recalled before.
+    paced_from: (Instant, u32),
     /// Who offers the loads, where this process does not.
     workers: Option<&'a mut Workers>,
 }
@@ -179,6 +181,7 @@ impl<'a> Bench<'a> {
             progress,
             steps_done: 0,
             steps,
+            paced_from: (Instant::now(), 0),
             workers,
         }
     }
@@ -200,12 +203,6 @@ impl<'a> Bench<'a> {
     pub(super) fn weighted_step(&mut self, what: &str, weight: u32) {
         self.progress.step(self.steps_done, self.steps, what);
         self.steps_done += weight;
-    }
-
-    /// Share of the steps that are done, 0 to 1, and the time that they took.
-    pub(super) fn pace(&self) -> (f64, Duration) {
-        let share = f64::from(self.steps_done) / f64::from(self.steps.max(1));
-        (share.min(1.0), self.started.elapsed())
     }
 
     /// One run of a case; its topic goes afterwards. What an earlier sitting of the experiment has

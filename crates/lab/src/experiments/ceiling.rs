@@ -5,7 +5,7 @@
 //! A trial is a run as any other: on a topic of its own, its records consumed and audited.
 
 use super::bench::Bench;
-use super::rounds::Subject;
+use super::rounds::{Case, Subject};
 use super::side_by_side::{Running, System};
 use super::{Conditions, Progress};
 use crate::ceiling::search::{Bounds, Outcome, Search, TRIALS};
@@ -106,7 +106,7 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
         let producers = plan.producers.first().copied().unwrap_or(1);
         let warmup = plan.workload_of(producers);
         let warmup = Workload { warmup_ms: 0, window_ms: plan.warmup_ms, ..warmup };
-        bench.calibrate(system.path(), &warmup)?;
+        bench.warm_up(system.path(), &warmup)?;
     }
     let mut searches = Vec::new();
     for producers in &plan.producers {
@@ -124,7 +124,8 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
     Ok(result)
 }
 
-/// Searches the ceilings of all systems under one load, by turns.
+/// Searches the ceilings of all systems under one load, by turns. Trials of earlier sittings come
+/// in the order in which they were made, so that the search goes the way that it went.
 fn search_all(
     bench: &mut Bench<'_>,
     systems: &mut [Running],
@@ -135,8 +136,8 @@ fn search_all(
     let mut searches: Vec<SearchRecord> = Vec::new();
     let mut states: Vec<Search> = Vec::new();
     for system in systems.iter_mut() {
-        let name = case_name("full speed", producers);
-        bench.produce(system.path(), &name, 0, &workload)?;
+        let case = case("full speed", &workload);
+        bench.run_case(system.path(), &case, 0)?;
         system.check()?;
         let full_speed = bench.runs().last().map_or(0.0, produced_per_second);
         let state = Search::new(full_speed);
@@ -156,9 +157,8 @@ fn search_all(
             systems.iter_mut().zip(searches.iter_mut().zip(&mut states))
         {
             let Some(rate) = state.next_rate() else { continue };
-            let offered = at_rate(&workload, rate);
-            let name = case_name("trials at a rate", producers);
-            bench.produce(system.path(), &name, number, &offered)?;
+            let case = case("trials at a rate", &at_rate(&workload, rate));
+            bench.run_case(system.path(), &case, number)?;
             system.check()?;
             let Some(run) = bench.runs().last() else { continue };
             let trial = Trial::of(run, rate, plan.demand);
@@ -180,6 +180,11 @@ pub(super) fn at_rate(workload: &Workload, rate: f64) -> Workload {
 /// Records per second that were acknowledged in the window.
 pub(super) fn produced_per_second(run: &RunRecord) -> f64 {
     float(run.produced_records) / (float(run.window_ns.max(1)) / 1e9)
+}
+
+fn case(what: &str, workload: &Workload) -> Case {
+    let name = case_name(what, workload.producers);
+    Case { name, workload: workload.clone(), reading: None }
 }
 
 fn case_name(what: &str, producers: u16) -> String {

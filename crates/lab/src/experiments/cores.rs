@@ -129,8 +129,10 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
     let mut observations = Vec::new();
     for round in 0..plan.rounds {
         for front in &systems.fronts {
-            bench.step(&format!("Idle: {}, {}", front.path().arm, round + 1));
-            observations.push(watch_idle(front, round, Duration::from_millis(plan.window_ms))?);
+            let what = format!("Idle: {}, {}", front.path().arm, round + 1);
+            bench.step(&what);
+            let window = Duration::from_millis(plan.window_ms);
+            observations.push(bench.once(&what, |_| watch_idle(front, round, window))?);
         }
         let mut order: Vec<&CasePlan> = plan.cases.iter().collect();
         random.shuffle(&mut order);
@@ -140,8 +142,12 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
                 fronts.reverse();
             }
             for front in fronts {
+                let what = format!("{}: {}, {}", case.name(), front.path().arm, round + 1);
+                bench.step(&what);
                 let workload = plan.workload(case);
-                observations.push(measure(&mut bench, &systems, front, round, case, &workload)?);
+                observations.push(bench.once(&what, |bench| {
+                    measure(bench, &systems, front, round, case, &workload)
+                })?);
             }
             systems.check()?;
         }
@@ -194,7 +200,6 @@ fn measure(
     workload: &Workload,
 ) -> Result<Observation, Error> {
     let (path, name) = (front.path(), case.name());
-    bench.step(&format!("{name}: {}, {}", path.arm, round + 1));
     let setup = Setup { layout: case.layout(), ..bench.setup(path, round, workload) };
     path.control.create_topic(&setup.topic, workload.partitions)?;
     let mut readings = Vec::new();

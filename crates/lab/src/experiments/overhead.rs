@@ -292,11 +292,13 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
         bench.probe(front.path(), &first_load)?;
     }
     if let (Some(stall), Some(case), Some(front)) = (plan.stall, cases.first(), fronts.first()) {
-        let name = format!("{}, the broker stops meanwhile", case.name);
         let (warmup_ms, window_ms) = STALLED_MS;
-        let workload = Workload { warmup_ms, window_ms, ..case.workload.clone() };
-        let produce = || bench.produce(front.path(), &name, 0, &workload);
-        with_stall(&broker, stall, produce)?;
+        let stalled = Case {
+            name: format!("{}, the broker stops meanwhile", case.name),
+            workload: Workload { warmup_ms, window_ms, ..case.workload.clone() },
+            reading: None,
+        };
+        with_stall(&broker, stall, || bench.run_case(front.path(), &stalled, 0))?;
     }
     for case in &cases {
         rounds::run(&mut bench, &mut fronts, case, plan.rounds)?;
@@ -304,8 +306,11 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
     }
     let mut connections = Vec::new();
     for round in 0..plan.rounds {
-        bench.step(&format!("Open connections, {}", round + 1));
-        connections.extend(connecting::measure(&fronts, round, plan.connections)?);
+        let what = format!("Open connections, {}", round + 1);
+        bench.step(&what);
+        let opened =
+            bench.once(&what, |_| connecting::measure(&fronts, round, plan.connections))?;
+        connections.extend(opened);
     }
     for case in &cases {
         let paths = fronts.iter().map(Subject::path);

@@ -24,14 +24,18 @@ mod wall;
 
 use std::time::Duration;
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 use super::bench::Bench;
 use super::side_by_side::System;
 use super::{Conditions, Progress};
 use crate::checks;
 use crate::error::Error;
 use crate::generator::Layout;
-use crate::partitions::{ArmLimits, Creation, Omitted, Part, PartitionsRecord};
+use crate::partitions::{ArmLimits, Creation, Failure, How, Omitted, Part, PartitionsRecord};
 use crate::payload::Filler;
+use crate::resources::Limits;
 use crate::result::{Experiment, RunResult};
 use crate::schedule::Arrivals;
 use crate::workload::{Pace, Tuning, Workload};
@@ -377,14 +381,41 @@ fn announce(bench: &mut Bench<'_>, what: &str, seconds: u32) {
     bench.weighted_step(&text, seconds);
 }
 
-/// Starts a system and notes its limits, the first time.
-fn start(system: &System, plan: &Plan, record: &mut PartitionsRecord) -> Result<Subject, Error> {
-    let subject = Subject::start(system, plan)?;
+/// How a system failed in a part, if it did.
+type OfFailure<T> = fn(&T) -> Option<&Failure>;
+
+/// What `measure` finds on a system that is started for it, or what an earlier sitting found under
+/// the same name. Notes the limits of the system, the first time.
+fn on_a_system<T: Serialize + DeserializeOwned>(
+    system: &System,
+    plan: &Plan,
+    bench: &mut Bench<'_>,
+    record: &mut PartitionsRecord,
+    name: &str,
+    failure: OfFailure<T>,
+    measure: impl FnOnce(&mut Bench<'_>, &mut Subject) -> Result<T, Error>,
+) -> Result<T, Error> {
+    let is_kept = |(_, found): &(Option<Limits>, T)| is_final(failure(found));
+    let (limits, found) = bench.once_if(name, is_kept, |bench| {
+        let mut subject = Subject::start(system, plan)?;
+        let limits = subject.is_ours().then_some(subject.limits);
+        let found = measure(bench, &mut subject)?;
+        subject.remove()?;
+        Ok((limits, found))
+    })?;
     let arm = system.name();
-    if subject.is_ours() && record.limits.iter().all(|known| known.arm != arm) {
-        record.limits.push(ArmLimits { arm: arm.to_string(), limits: subject.limits });
+    if let Some(limits) = limits
+        && record.limits.iter().all(|known| known.arm != arm)
+    {
+        record.limits.push(ArmLimits { arm: arm.to_string(), limits });
     }
-    Ok(subject)
+    Ok(found)
+}
+
+/// Whether a later sitting need not try again: a system that did not answer may have been ended
+/// together with the laboratory.
+fn is_final(failure: Option<&Failure>) -> bool {
+    failure.is_none_or(|failure| matches!(failure.how, How::Refused { .. }))
 }
 
 /// Makes a topic at once, or by growing it where that is refused and the plan says so.
@@ -450,6 +481,14 @@ mod tests {
         full.check().unwrap();
         assert!(quick.seconds() <= 6 * 60, "{} s", quick.seconds());
         assert!(full.seconds() <= 45 * 60, "{} s", full.seconds());
+    }
+
+    #[test]
+    fn a_failure_without_an_answer_is_tried_again() {
+        let failed = |how| Failure { during: String::new(), how, words: String::new(), wall: None };
+        assert!(is_final(None));
+        assert!(is_final(Some(&failed(How::Refused { code: "POLICY_VIOLATION".into() }))));
+        assert!(!is_final(Some(&failed(How::TimedOut))));
     }
 
     #[test]

@@ -207,7 +207,7 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
     if let Some(shape) = plan.full_speed.first().or(plan.fixed_rate.first()) {
         let workload = Workload { warmup_ms: 0, window_ms: plan.warmup_ms, ..shape.clone() };
         for system in &running {
-            bench.calibrate(&system.path, &workload)?;
+            bench.warm_up(&system.path, &workload)?;
         }
     }
     for case in plan.cases() {

@@ -255,7 +255,14 @@ fn write(plan: &Plan, bench: &mut Bench<'_>, running: &Running) -> Result<Vec<Ba
     let records = plan.records();
     let mut backlogs = Vec::new();
     for index in 0..plan.most_topics() {
+        // What held the backlog of an earlier sitting is gone; what became of its records counts.
+        let mut pair = u32::from(index);
+        while bench.recall(WRITING, &path.arm, pair) {
+            bench.expect_steps(1);
+            pair += u32::from(plan.most_topics());
+        }
         bench.step(&format!("{WRITING}: {}, topic {}", path.arm, index + 1));
+        let known = bench.runs().len();
         let mut setup = bench.setup(path, index.into(), &plan.file.burst(records));
         let partitions = setup.workload.partitions;
         path.control.create_topic(&setup.topic, partitions)?;
@@ -268,8 +275,8 @@ fn write(plan: &Plan, bench: &mut Bench<'_>, running: &Running) -> Result<Vec<Ba
         let audit = audit(&produced.sent, delivered);
         let ends = path.control.ends(&setup.topic, partitions)?;
         let held = ends.iter().sum();
-        let named = Named { case: WRITING, path, pair: index.into() };
-        bench.record(named, &told, &produced, audit, held)?;
+        bench.record(Named { case: WRITING, path, pair }, &told, &produced, audit, held)?;
+        bench.keep(WRITING, &path.arm, pair, known)?;
         if held != u64::from(records) {
             let reason = format!("{held} records of {records} are there");
             return Err(Error::Target { action: "writing a backlog".into(), reason });
@@ -289,6 +296,8 @@ fn read_round(
     round: Option<u32>,
 ) -> Result<Vec<Reading>, Error> {
     let name = round.map_or("warm-up".into(), |round| format!("{}", round + 1));
+    // Every sitting warms up anew.
+    let is_kept = round.is_some();
     let round = round.unwrap_or(0);
     let all = places.iter().flat_map(|place| (0..systems.len()).map(move |at| (*place, at)));
     let mut order: Vec<((u16, u16), usize)> = all.collect();
@@ -299,13 +308,17 @@ fn read_round(
     for ((topics, threads), at) in order {
         let Some((running, backlogs)) = systems.get_mut(at) else { continue };
         let arm = running.path.arm.clone();
-        bench.step(&format!("{arm}: {topics} topics, {threads} threads, {name}"));
+        let what = format!("{arm}: {topics} topics, {threads} threads, {name}");
+        bench.step(&what);
         let chosen = backlogs.get(..usize::from(topics)).unwrap_or_default();
-        let mut reading = reading::read(&running.path, chosen, threads, work)?;
-        while reading.wall_ns < READING_NS_MIN {
-            reading = reading.plus(reading::read(&running.path, chosen, threads, work)?);
-        }
-        readings.push(Reading { arm, round, topics, ..reading });
+        let read = |_: &mut Bench<'_>| {
+            let mut reading = reading::read(&running.path, chosen, threads, work)?;
+            while reading.wall_ns < READING_NS_MIN {
+                reading = reading.plus(reading::read(&running.path, chosen, threads, work)?);
+            }
+            Ok(Reading { arm, round, topics, ..reading })
+        };
+        readings.push(bench.once_if(&what, |_| is_kept, read)?);
         running.system.check_alive()?;
     }
     Ok(readings)

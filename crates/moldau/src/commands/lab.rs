@@ -128,7 +128,8 @@ fn overhead(options: &OverheadOptions) -> anyhow::Result<ExitCode> {
     }
     plan.profiler = profiler(&options.profiles, false)?;
     plan.stall = options.stall.then_some(Stall { after: STALL_AFTER, length: STALL_LENGTH });
-    let result = overhead::run(&plan, &mut Bar::new())?;
+    let mut bar = Bar::kept(&plan, &plan.conditions, &options.output)?;
+    let result = overhead::run(&plan, &mut bar)?;
     answer(&result, &options.output)
 }
 
@@ -169,12 +170,14 @@ fn find_ceiling(options: &CeilingOptions) -> anyhow::Result<ExitCode> {
     let result = if options.full_speed {
         let plan = side_by_side::Plan::usual(systems, conditions);
         let plan = side_by_side::Plan { profiler: profiler(&options.profiles, false)?, ..plan };
-        side_by_side::run(&plan, &mut Bar::new())?
+        let mut bar = Bar::kept(&plan, &plan.conditions, &options.output)?;
+        side_by_side::run(&plan, &mut bar)?
     } else if options.profiles.profile {
         anyhow::bail!("--profile takes --full-speed: a search has no case to profile")
     } else {
-        let plan = ceiling::Plan::usual(systems, conditions);
-        ceiling::run(&searched(plan, options)?, &mut Bar::new())?
+        let plan = searched(ceiling::Plan::usual(systems, conditions), options)?;
+        let mut bar = Bar::kept(&plan, &plan.conditions, &options.output)?;
+        ceiling::run(&plan, &mut bar)?
     };
     answer(&result, &options.output)
 }
@@ -214,7 +217,8 @@ fn partitions(options: &PartitionsOptions) -> anyhow::Result<ExitCode> {
             creation.at_once.clone_from(&options.partitions);
         }
     }
-    let result = partitions::run(&plan, &mut Bar::new())?;
+    let mut bar = Bar::kept(&plan, &plan.conditions, &options.output)?;
+    let result = partitions::run(&plan, &mut bar)?;
     answer(&result, &options.output)
 }
 
@@ -241,7 +245,8 @@ fn cores(options: &CoresOptions) -> anyhow::Result<ExitCode> {
     let (moldau, conditions) = (std::env::current_exe()?, conditions(&work, options.quick));
     let plan = cores::Plan::usual(moldau, conditions, lab_cores::load(&options.load)?);
     let plan = cores::Plan { fronts: fronts(&options.arms), ..plan };
-    let result = cores::run(&plan, &mut Bar::new())?;
+    let mut bar = Bar::kept(&plan, &plan.conditions, &options.output)?;
+    let result = cores::run(&plan, &mut bar)?;
     answer(&result, &options.output)
 }
 
@@ -296,7 +301,7 @@ fn run_asked(
         Asked::Threads(file, systems) => {
             let installations = installations(peers)?;
             let plan = threads::Plan { file, systems, installations, conditions };
-            threads::run(&plan, &mut Bar::new())?
+            threads::run(&plan, &mut Bar::kept(&plan, &plan.conditions, output)?)?
         }
     };
     answer(&result, output)

@@ -97,9 +97,60 @@ pub(super) fn resumed(directory: &Path) -> anyhow::Result<LabQuestion> {
         LabQuestion::Omb(options) => &mut options.output,
         LabQuestion::Latency(options) => &mut options.asked.output,
         LabQuestion::Compression(options) => &mut options.asked.output,
+        LabQuestion::Threads(options) => &mut options.asked.output,
         LabQuestion::Faults(options) => &mut options.asked.output,
+        LabQuestion::Overhead(options) => &mut options.output,
+        LabQuestion::Ceiling(options) => &mut options.output,
+        LabQuestion::Partitions(options) => &mut options.output,
+        LabQuestion::Cores(options) => &mut options.output,
         _ => bail!("{} is of a command that is not resumed", directory.display()),
     };
     output.resumed = Some(directory.to_owned());
     Ok(question)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    /// The directory of an experiment that was begun with these arguments.
+    fn begun(out: &Path, arguments: &[&str], started_unix_ms: u64) -> PathBuf {
+        let manifest = Manifest {
+            format_version: 1,
+            started_unix_ms,
+            program_sha256: String::new(),
+            environment: Environment::default(),
+            arguments: arguments.iter().map(|it| (*it).to_owned()).collect(),
+        };
+        Sittings::begin(out, &manifest, "").unwrap().directory().to_owned()
+    }
+
+    #[test]
+    fn experiments_go_on_in_the_directory_of_their_first_sitting() {
+        let out = tempfile::tempdir().unwrap();
+        let asked = [
+            vec!["run", "my.yaml"],
+            vec!["omb", "my.yaml"],
+            vec!["latency", "--quick"],
+            vec!["compression"],
+            vec!["threads", "--work", "5ms"],
+            vec!["faults"],
+            vec!["overhead", "--arms", "gateway"],
+            vec!["ceiling", "--full-speed"],
+            vec!["partitions", "--quick"],
+            vec!["cores"],
+        ];
+        for (second, command) in (1..).zip(&asked) {
+            let arguments = [&["lab"], command.as_slice()].concat();
+            let directory = begun(out.path(), &arguments, second * 1_000);
+            let question = resumed(&directory).unwrap();
+            // Whatever its options are, they name where it goes on.
+            let options = format!("{question:?}");
+            assert!(options.contains(&format!("resumed: Some({directory:?})")), "{options}");
+        }
+        let soak = begun(out.path(), &["lab", "soak"], 60_000);
+        assert!(resumed(&soak).unwrap_err().to_string().contains("is not resumed"));
+    }
 }

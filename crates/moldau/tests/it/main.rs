@@ -23,6 +23,7 @@ mod reading_back;
 mod reloading;
 mod repair;
 mod shaped_loads;
+mod sittings;
 mod traffic;
 #[cfg(feature = "real-vault")]
 mod vault;

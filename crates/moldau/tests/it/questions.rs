@@ -9,9 +9,8 @@ use moldau_lab::experiments::Silent;
 use moldau_lab::experiments::faults::{self, Plan};
 use moldau_lab::report::{html, markdown, text};
 use moldau_lab::result::RunResult;
-use moldau_lab::systems::{Installations, SystemFile};
 
-use crate::world::{conditions, moldau, run};
+use crate::world::{conditions, moldau, run, system};
 
 const SURVEY: &str = "\
 question: How does latency grow?
@@ -26,14 +25,6 @@ scenarios:
 asks:
   latency: {full_speed_percent: [2, 5, 10]}
 ";
-
-const SYSTEM: &str = r#"{
-    "description": "a broker", "bootstrap": "${address.clients}",
-    "processes": [{
-        "name": "broker", "role": "broker",
-        "command": ["${moldau}", "broker", "--data-dir", "${dir}/data", "--listen",
-            "${address.clients}", "--admin", "${address.admin}"],
-        "ready": {"http": "${address.admin}/readyz"}}]}"#;
 
 fn result_of(output: &Output) -> RunResult {
     let said = String::from_utf8_lossy(&output.stderr);
@@ -138,11 +129,11 @@ fn arguments_of(pid: u32) -> String {
 #[test]
 fn a_broker_that_is_struck_loses_nothing_and_comes_back() {
     let directory = tempfile::tempdir().unwrap();
-    let system: SystemFile = serde_json::from_str(SYSTEM).unwrap();
+    let (system, installations) = system();
     let plan = Plan {
         names: vec!["moldau".into()],
         systems: vec![system],
-        installations: Installations { moldau: moldau().into(), ..Installations::default() },
+        installations,
         conditions: conditions(directory.path()),
         rounds: 1,
         window_ms: 4_000,

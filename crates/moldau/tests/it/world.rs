@@ -9,6 +9,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
 use moldau_lab::experiments::Conditions;
+use moldau_lab::systems::{Installations, SystemFile};
 
 /// How long a process may take to say where it listens. Generous, since machines are shared.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
@@ -27,6 +28,19 @@ pub(crate) fn moldau() -> &'static str {
 /// Runs the binary to its end.
 pub(crate) fn run<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Output {
     Command::new(moldau()).args(arguments).output().expect("the binary can be run")
+}
+
+/// A broker as a system file has it, and what it is started from.
+pub(crate) fn system() -> (SystemFile, Installations) {
+    let file = r#"{
+        "description": "a broker", "bootstrap": "${address.clients}",
+        "processes": [{
+            "name": "broker", "role": "broker",
+            "command": ["${moldau}", "broker", "--data-dir", "${dir}/data", "--listen",
+                "${address.clients}", "--admin", "${address.admin}"],
+            "ready": {"http": "${address.admin}/readyz"}}]}"#;
+    let installations = Installations { moldau: moldau().into(), ..Installations::default() };
+    (serde_json::from_str(file).expect("the text is constant"), installations)
 }
 
 /// Those of an experiment in its short form.

@@ -2,9 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 use super::{Bench, Path, unix_ms};
 use crate::error::Error;
 use crate::experiments::Progress;
+use crate::generator::Measured;
 use crate::workload::{Pace, Workload};
 
 /// When an experiment began: ms since 1970, and by the clock of this process.
@@ -38,6 +42,57 @@ impl Bench<'_> {
         self.progress.sittings().map_or(Ok(()), |it| it.keep(case, arm, pair, runs))
     }
 
+    /// What `find` finds, or what an earlier sitting found under the same name; the runs that it
+    /// took with it.
+    pub(in crate::experiments) fn once<T: Serialize + DeserializeOwned>(
+        &mut self,
+        name: &str,
+        find: impl FnOnce(&mut Self) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        self.once_if(name, |_| true, find)
+    }
+
+    /// As [`Bench::once`], where not everything that may be found is kept for a later sitting.
+    pub(in crate::experiments) fn once_if<T: Serialize + DeserializeOwned>(
+        &mut self,
+        name: &str,
+        is_kept: impl FnOnce(&T) -> bool,
+        find: impl FnOnce(&mut Self) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let sittings = self.progress.sittings();
+        if let Some((found, runs)) = sittings.map_or(Ok(None), |it| it.recall_found(name))? {
+            self.runs.extend(runs);
+            self.paced_from = (Instant::now(), self.steps_done);
+            return Ok(found);
+        }
+        let known = self.runs.len();
+        let found = find(self)?;
+        if is_kept(&found) {
+            let runs = self.runs.get(known..).unwrap_or_default();
+            self.progress.sittings().map_or(Ok(()), |it| it.keep_found(name, &found, runs))?;
+        }
+        Ok(found)
+    }
+
+    /// Share of the steps that are done, 0 to 1, and the time that they took; of all but those that
+    /// earlier sittings finished.
+    pub(in crate::experiments) fn pace(&self) -> (f64, Duration) {
+        let (since, before) = self.paced_from;
+        let of = |steps: u32| f64::from(steps.saturating_sub(before));
+        ((of(self.steps_done) / of(self.steps).max(1.0)).min(1.0), since.elapsed())
+    }
+
+    /// What a path does with a workload at full speed, in every sitting anew: a JVM compiles what
+    /// it runs often. Not recorded.
+    pub(in crate::experiments) fn warm_up(
+        &mut self,
+        path: &Path,
+        workload: &Workload,
+    ) -> Result<Measured, Error> {
+        let workload = Workload { pace: Pace::Unpaced, consume: true, ..workload.clone() };
+        self.probe(path, &workload)
+    }
+
     /// Records per second that a path takes at full speed, for choosing a rate; not recorded.
     pub(in crate::experiments) fn calibrate(
         &mut self,
@@ -49,8 +104,7 @@ impl Bench<'_> {
             self.step(&format!("Calibrate: {}, finished before", path.arm));
             return Ok(known);
         }
-        let workload = Workload { pace: Pace::Unpaced, consume: true, ..workload.clone() };
-        let measured = self.probe(path, &workload)?;
+        let measured = self.warm_up(path, workload)?;
         let records = u32::try_from(measured.produced_records).unwrap_or(u32::MAX);
         let per_second = f64::from(records) / workload.window().as_secs_f64();
         let sittings = self.progress.sittings();

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::operator::Trouble;
 use super::subject::Subject;
-use super::{CreationPlan, Plan, announce, start};
+use super::{CreationPlan, OfFailure, Plan, announce, on_a_system};
 use crate::error::Error;
 use crate::experiments::bench::Bench;
 use crate::partitions::{Created, Growth, GrowthStep, How, PartitionsRecord};
@@ -18,28 +18,33 @@ pub(super) fn run(
     let seconds = creation.seconds() / 3;
     for system in &plan.systems {
         let arm = system.name();
-        announce(bench, &format!("Creation: {arm}, at once"), seconds);
-        let mut subject = start(system, plan, record)?;
-        at_once(&mut subject, creation, &mut record.at_once);
-        subject.remove()?;
+        let what = format!("Creation: {arm}, at once");
+        announce(bench, &what, seconds);
+        let failure: OfFailure<Vec<Created>> = |made| made.last()?.failure.as_ref();
+        let measure = |_: &mut Bench<'_>, subject: &mut Subject| Ok(at_once(subject, creation));
+        let made = on_a_system(system, plan, bench, record, &what, failure, measure)?;
+        record.at_once.extend(made);
 
-        announce(bench, &format!("Creation: {arm}, in increments"), seconds);
-        let mut subject = start(system, plan, record)?;
-        record.grown.push(increments(&mut subject, creation));
-        subject.remove()?;
+        let failure: OfFailure<Growth> = |growth| growth.failure.as_ref();
+        let what = format!("Creation: {arm}, in increments");
+        announce(bench, &what, seconds);
+        let measure = |_: &mut Bench<'_>, subject: &mut Subject| Ok(increments(subject, creation));
+        let growth = on_a_system(system, plan, bench, record, &what, failure, measure)?;
+        record.grown.push(growth);
 
-        let rest = creation.seconds() - 2 * seconds;
-        announce(bench, &format!("Creation: {arm}, as topics"), rest);
-        let mut subject = start(system, plan, record)?;
-        record.topics.push(topics(&mut subject, creation));
-        subject.remove()?;
+        let what = format!("Creation: {arm}, as topics");
+        announce(bench, &what, creation.seconds() - 2 * seconds);
+        let measure = |_: &mut Bench<'_>, subject: &mut Subject| Ok(topics(subject, creation));
+        let growth = on_a_system(system, plan, bench, record, &what, failure, measure)?;
+        record.topics.push(growth);
     }
     Ok(())
 }
 
 /// A refusal leaves the system as it was, so larger topics are tried too; any other failure ends
 /// the attempts.
-fn at_once(subject: &mut Subject, plan: &CreationPlan, found: &mut Vec<Created>) {
+fn at_once(subject: &mut Subject, plan: &CreationPlan) -> Vec<Created> {
+    let mut found = Vec::new();
     for partitions in &plan.at_once {
         let (arm, topic) = (subject.path.arm.clone(), subject.topic("at-once"));
         let mut created = Created { arm, partitions: *partitions, ..Created::default() };
@@ -58,9 +63,10 @@ fn at_once(subject: &mut Subject, plan: &CreationPlan, found: &mut Vec<Created>)
         let how = created.failure.as_ref().map(|failure| failure.how.clone());
         found.push(created);
         if how.is_some_and(|how| !matches!(how, How::Refused { .. })) {
-            return;
+            break;
         }
     }
+    found
 }
 
 fn increments(subject: &mut Subject, plan: &CreationPlan) -> Growth {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::operator::{Trouble, nanos};
 use super::subject::Subject;
-use super::{CurvePlan, Plan, announce, make_topic, spread, start};
+use super::{CurvePlan, OfFailure, Plan, announce, make_topic, on_a_system, spread};
 use crate::cpu::CpuMeter;
 use crate::error::Error;
 use crate::experiments::bench::{Bench, Named};
@@ -35,14 +35,16 @@ pub(super) fn run(
             if record.curve.iter().any(has_failed) {
                 continue;
             }
-            let mut subject = start(system, plan, record)?;
-            let mut point = point_of(system, *partitions);
-            let measured = measure(plan, curve, bench, &mut subject, &mut point);
-            if let Err(trouble) = measured {
-                point.failure = Some(subject.failure(during(&point), &trouble));
-            }
+            let measure = |bench: &mut Bench<'_>, subject: &mut Subject| {
+                let mut point = point_of(system, *partitions);
+                if let Err(trouble) = measure(plan, curve, bench, subject, &mut point) {
+                    point.failure = Some(subject.failure(during(&point), &trouble));
+                }
+                Ok(point)
+            };
+            let failure: OfFailure<CurvePoint> = |point| point.failure.as_ref();
+            let point = on_a_system(system, plan, bench, record, &what, failure, measure)?;
             record.curve.push(point);
-            subject.remove()?;
         }
     }
     Ok(())

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::curve::{read_back, setup};
 use super::operator::{Trouble, nanos};
 use super::subject::Subject;
-use super::{Plan, RestartPlan, announce, make_topic, omit, spread, start};
+use super::{OfFailure, Plan, RestartPlan, announce, make_topic, omit, on_a_system, spread};
 use crate::error::Error;
 use crate::experiments::bench::{Bench, Named};
 use crate::generator;
@@ -37,24 +37,29 @@ pub(super) fn run(
             if has_failed {
                 continue;
             }
-            let mut subject = start(system, plan, record)?;
-            if !subject.is_ours() {
+            let failure: OfFailure<Option<Restart>> = |point| point.as_ref()?.failure.as_ref();
+            let measure = |bench: &mut Bench<'_>, subject: &mut Subject| {
+                if !subject.is_ours() {
+                    return Ok(None);
+                }
+                let mut point = Restart {
+                    arm: system.name().to_string(),
+                    partitions: *partitions,
+                    written: spread(*partitions).0,
+                    ..Restart::default()
+                };
+                if let Err(trouble) = measure(restart, *bytes, bench, subject, &mut point) {
+                    point.failure = Some(subject.failure(during(&point), &trouble));
+                }
+                Ok(Some(point))
+            };
+            let found = on_a_system(system, plan, bench, record, &what, failure, measure)?;
+            let Some(point) = found else {
                 omit(record, system.name(), Part::Restart, "the cluster is not the laboratory's");
                 break;
-            }
-            let mut point = Restart {
-                arm: system.name().to_string(),
-                partitions: *partitions,
-                written: spread(*partitions).0,
-                ..Restart::default()
             };
-            let outcome = measure(restart, *bytes, bench, &mut subject, &mut point);
-            if let Err(trouble) = outcome {
-                point.failure = Some(subject.failure(during(&point), &trouble));
-                has_failed = true;
-            }
+            has_failed = point.failure.is_some();
             record.restarts.push(point);
-            subject.remove()?;
         }
     }
     Ok(())

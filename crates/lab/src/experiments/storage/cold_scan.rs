@@ -57,7 +57,7 @@ pub(super) fn run(
     // What was written last lies in the broker's memory; a run without records of the scan's takes
     // its place there.
     let window_ms = plan.durable.window_ms.min(PROBE_WINDOW_MS_MAX);
-    bench.calibrate(&path, &Workload { warmup_ms: 0, window_ms, ..workload.clone() })?;
+    bench.warm_up(&path, &Workload { warmup_ms: 0, window_ms, ..workload.clone() })?;
     bench.step("Cold scan: the broker sorts what was written");
     await_rest(system.admin);
     for round in 0..plan.scan_rounds {
