@@ -133,6 +133,8 @@ pub(super) struct Bench<'a> {
     /// Pairs that may still be repeated.
     repeats_left: u32,
     next_run: u32,
+    /// What tells the topics of this sitting from those that others left on the same cluster.
+    mark: u32,
     /// What the runs should show.
     objectives: Vec<Objective>,
     /// Checks that the experiment made itself.
@@ -175,6 +177,7 @@ impl<'a> Bench<'a> {
             set_aside: Vec::new(),
             repeats_left: REPEATS_MAX.max(steps / STEPS_PER_REPEAT),
             next_run: 1,
+            mark: fastrand::u32(..),
             objectives: Vec::new(),
             notes: Vec::new(),
             profiles: None,
@@ -435,7 +438,7 @@ impl<'a> Bench<'a> {
         Setup {
             bootstrap: path.bootstrap.clone(),
             clients: path.clients.clone(),
-            topic: format!("lab-{run}"),
+            topic: self.topic_of(run),
             run,
             seed: self.conditions.seed.wrapping_add(pair.into()),
             workload: workload.clone(),

@@ -223,7 +223,10 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
     for round in 0..plan.rounds() {
         readings.extend(read_round(&mut bench, &mut systems, &places, work, Some(round))?);
     }
-    for (running, _) in systems {
+    for (running, backlogs) in systems {
+        // A cluster that runs already would keep them.
+        let topics: Vec<String> = backlogs.into_iter().map(|backlog| backlog.topic).collect();
+        running.path.control.delete_topics(&topics)?;
         running.stop()?;
     }
     let share = |it: &Reading| foreign_share_of(it.host, it.consumer_cpu_ns + it.system_cpu_ns);

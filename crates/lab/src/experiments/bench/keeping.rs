@@ -115,6 +115,10 @@ impl Bench<'_> {
     /// A name for a topic that no run has.
     pub(in crate::experiments) fn topic(&mut self) -> String {
         self.next_run += 1;
-        format!("lab-{}", self.next_run - 1)
+        self.topic_of(self.next_run - 1)
+    }
+
+    pub(super) fn topic_of(&self, run: u32) -> String {
+        format!("lab-{:08x}-{run}", self.mark)
     }
 }
