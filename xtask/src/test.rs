@@ -42,7 +42,7 @@ impl Count {
 
 type Step = (&'static str, fn(&Arguments) -> Result<Count>);
 
-const STEPS: [Step; 19] = [
+const STEPS: [Step; 20] = [
     ("fmt", |_| fmt()),
     ("tidy", |_| tidy::run().map(|()| Count::ONE)),
     ("clippy", |_| clippy()),
@@ -52,6 +52,7 @@ const STEPS: [Step; 19] = [
     ("peers", |_| install_peers()),
     ("Kubernetes", |_| kubernetes::check(&Peers::locate()?).map(|()| Count::ONE)),
     ("client matrix", |_| client_matrix()),
+    ("drivers", |_| drivers()),
     ("authorization", |_| counted(conformance("moldau-authorization"))),
     ("secured clients", |_| counted(conformance("moldau-security"))),
     ("broker outages", |_| succeed(conformance("moldau-outages"))),
@@ -113,7 +114,8 @@ fn fmt() -> Result<Count> {
 
 fn clippy() -> Result<Count> {
     let mut clippy = cargo(&["clippy", "--workspace", "--all-targets"]);
-    clippy.args(["--features", "moldau-encryption/real-vault,moldau/real-vault"]);
+    let features = "moldau-encryption/real-vault,moldau/real-vault,moldau/real-clients";
+    clippy.args(["--features", features]);
     clippy.args(["--", "-D", "warnings"]);
     succeed(clippy)
 }
@@ -133,6 +135,14 @@ fn install_peers() -> Result<Count> {
 
 fn client_matrix() -> Result<Count> {
     counted(conformance("moldau-conformance"))
+}
+
+/// The laboratory's generator beside librdkafka, in short: nobody judges how long anything took.
+fn drivers() -> Result<Count> {
+    let mut tests = cargo(&["test", "--package", "moldau", "--features", "real-clients"]);
+    tests.args(["--test", "it", "drivers::"]);
+    tests.env("MOLDAU_PYTHON", Peers::locate()?.python());
+    counted(tests)
 }
 
 /// Reloads under a load that any machine bears.

@@ -171,7 +171,13 @@ pub(crate) fn by_arm<'a>(runs: &[&'a RunRecord]) -> Vec<Vec<&'a RunRecord>> {
 pub(crate) fn lag_is_late(latencies: &Latencies) -> bool {
     let [lag, response] =
         [&latencies.lag, &latencies.response].map(|durations| float(durations.quantile_ns(0.99)));
-    lag >= (LAG_SHARE_MAX * response).max(float(LAG_NS_MIN))
+    lag >= lag_limit_ns(response)
+}
+
+/// The 99th percentile of the schedule lag from which on a run is late, by that of the response
+/// time.
+pub(crate) fn lag_limit_ns(response_p99_ns: f64) -> f64 {
+    (LAG_SHARE_MAX * response_p99_ns).max(float(LAG_NS_MIN))
 }
 
 /// The 99th percentile of the schedule lag and what is allowed, in ns; of several workers those of
@@ -181,8 +187,7 @@ pub(crate) fn lag_and_limit(run: &RunRecord) -> Option<(f64, f64)> {
     let latest = latest_worker(run);
     let (lag, response) = latest
         .map_or((&latency.lag.summary, &latency.response.summary), |it| (&it.lag, &it.response));
-    let allowed = LAG_SHARE_MAX * float(response.p99_ns);
-    Some((float(lag.p99_ns), allowed.max(float(LAG_NS_MIN))))
+    Some((float(lag.p99_ns), lag_limit_ns(float(response.p99_ns))))
 }
 
 /// The worker whose schedule was kept worst; none where the load was offered from here.

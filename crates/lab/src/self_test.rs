@@ -18,19 +18,22 @@ pub enum SelfTest {
     Limits,
     /// Searches for a ceiling agree, and find one that is known.
     Ceiling,
+    /// Another driver tells the same of the same target.
+    Drivers,
     /// What limits a run is found and named.
     Explain,
 }
 
 impl SelfTest {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Stall,
         Self::Generator,
         Self::Ledger,
         Self::Statistics,
         Self::Limits,
         Self::Ceiling,
+        Self::Drivers,
         Self::Explain,
     ];
 
@@ -43,6 +46,7 @@ impl SelfTest {
             Self::Ledger => "Does the ledger find every fault, and what does it cost?",
             Self::Statistics => "Are equal systems equal, and unequal ones not?",
             Self::Ceiling => "Do searches for a ceiling agree, and find it?",
+            Self::Drivers => "Does another driver tell the same?",
             Self::Explain => "Is what limits a run found and named?",
             Self::Limits => "Are runs refused that the generator limited, and only these?",
         }

@@ -15,6 +15,7 @@ mod lab_directory;
 mod lab_omb;
 mod lab_questions;
 mod lab_results;
+mod lab_self_test;
 mod lab_sittings;
 mod lab_workers;
 pub(crate) mod produce;

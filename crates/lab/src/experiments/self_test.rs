@@ -2,9 +2,11 @@
 //! and faults are known, and the figures are printed beside what is demanded of them.
 
 mod ceiling;
+mod drivers;
 mod explain;
 mod generator;
 mod ledger;
+mod librdkafka;
 mod limits;
 mod stall;
 mod statistics;
@@ -23,6 +25,7 @@ use crate::result::{Arm, Experiment, RunResult};
 use crate::self_test::{SelfTest, SelfTestRecord};
 use crate::systems::{Installations, KafkaInstallation};
 use crate::workload::{Pace, Tuning, Workload};
+pub use drivers::Drivers;
 
 /// Everything that a self-test needs to know.
 #[derive(Clone, Debug)]
@@ -35,6 +38,8 @@ pub struct Plan {
     pub conditions: Conditions,
     /// Apache Kafka, whose own tool is put beside this one; without it, it is left out.
     pub kafka: Option<KafkaInstallation>,
+    /// Who offers the same as the generator, and how long.
+    pub drivers: Drivers,
     /// What is planted for the test of explanations.
     pub bottlenecks: Bottlenecks,
     /// What the systems of that list can be started from.
@@ -71,6 +76,7 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
         SelfTest::Statistics => (statistics::steps(plan), statistics::arms(plan), statistics::run),
         SelfTest::Limits => (limits::steps(plan), limits::arms(plan), limits::run),
         SelfTest::Ceiling => (ceiling::steps(plan), ceiling::arms(plan), ceiling::run),
+        SelfTest::Drivers => (drivers::steps(plan), drivers::arms(plan), drivers::run),
         SelfTest::Explain => (explain::steps(plan), explain::arms(plan), explain::run),
     };
     let mut bench = Bench::new(&plan.conditions, steps, progress);

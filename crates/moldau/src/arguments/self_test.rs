@@ -59,6 +59,10 @@ pub(crate) struct SelftestOptions {
     /// Java that runs it.
     #[arg(long, value_name = "FILE", default_value = "java")]
     pub(crate) java: PathBuf,
+    /// Python with confluent-kafka, through which librdkafka offers the same as the generator
+    /// [default: python/bin/python in the cache].
+    #[arg(long, value_name = "FILE")]
+    pub(crate) python: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) output: OutputOptions,
 }
@@ -77,6 +81,8 @@ pub(crate) enum SelftestChoice {
     Limits,
     /// Repeated searches for a ceiling must agree within 3 %, and find one that is known.
     Ceiling,
+    /// librdkafka offers the same schedule in turns: both must tell the same of the broker.
+    Drivers,
     /// Twenty planted bottlenecks must be named, each confirmed by a change.
     Explain,
 }

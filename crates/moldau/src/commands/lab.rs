@@ -30,12 +30,12 @@ use moldau_lab::{bare_disk, checks::Verdict, relay, report};
 use super::experiment_file::{self, Asked};
 use super::lab_directory::WorkDirectory;
 use super::lab_sittings::{self, Bar};
-use super::{lab_cores, lab_omb, lab_questions, lab_results, lab_workers};
+use super::{lab_cores, lab_omb, lab_questions, lab_results, lab_self_test, lab_workers};
 use crate::arguments::{
     AboutChoice, AskedOptions, CeilingOptions, CoresOptions, ExplainOptions, FaultsOptions,
     LabQuestion, NullSinkOptions, OmbOptions, OutputOptions, OverheadOptions, PartChoice,
     PartitionsOptions, Peer, PeerOptions, ProfileOptions, RelayOptions, ResultImportOptions,
-    RunOptions, SelftestChoice, SelftestOptions, SizeOptions, SoakOptions, StorageOptions,
+    RunOptions, SelftestOptions, SizeOptions, SoakOptions, StorageOptions,
 };
 
 /// The stall of `--stall` begins this long after its run, in the middle of the window.
@@ -421,24 +421,16 @@ fn null_sink(options: NullSinkOptions) -> anyhow::Result<ExitCode> {
 }
 
 fn self_test(options: &SelftestOptions) -> anyhow::Result<ExitCode> {
-    let test = match options.test {
-        SelftestChoice::Stall => SelfTest::Stall,
-        SelftestChoice::Generator => SelfTest::Generator,
-        SelftestChoice::Ledger => SelfTest::Ledger,
-        SelftestChoice::Statistics => SelfTest::Statistics,
-        SelftestChoice::Limits => SelfTest::Limits,
-        SelftestChoice::Ceiling => SelfTest::Ceiling,
-        SelftestChoice::Explain => SelfTest::Explain,
-    };
     let peers = PeerOptions {
         kafka_classpath: options.kafka_classpath.clone(),
         kroxylicious: None,
         java: options.java.clone(),
         external: None,
     };
+    let python = lab_self_test::python(options, cache_directory)?;
     let work = WorkDirectory::make(&options.output.out)?;
     let plan = self_test::Plan {
-        test,
+        test: lab_self_test::test(options),
         moldau: std::env::current_exe()?,
         conditions: Conditions { seed: options.seed, ..conditions(&work, options.quick) },
         kafka: match kafka(options.kafka_classpath.as_deref(), &options.java) {
@@ -447,6 +439,7 @@ fn self_test(options: &SelftestOptions) -> anyhow::Result<ExitCode> {
             Err(error) if options.kafka_classpath.is_some() => return Err(error),
             Err(_) => None,
         },
+        drivers: self_test::Drivers::usual(python, options.quick),
         bottlenecks: experiment_file::bottlenecks()?,
         installations: installations(&peers)?,
     };

@@ -7,6 +7,7 @@ mod client_tools;
 mod config_check;
 mod crash;
 mod disk_full;
+mod drivers;
 mod encryption;
 mod experiments;
 mod filters;
