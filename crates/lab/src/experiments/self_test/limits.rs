@@ -11,10 +11,11 @@ use crate::experiments::bench::{Bench, Named};
 use crate::experiments::ceiling;
 use crate::experiments::hogs::hogs;
 use crate::ledger::Audit;
+use crate::payload::Filler;
 use crate::result::Arm;
 use crate::self_test::{Cell, Table};
 use crate::statistics::float;
-use crate::workload::{Pace, Workload};
+use crate::workload::{Codec, Pace, Tuning, Workload};
 
 /// Runs of either kind.
 const RUNS: u32 = 20;
@@ -58,19 +59,20 @@ pub(super) fn arms(_plan: &Plan) -> Vec<Arm> {
 enum Limit {
     /// The rate is beyond what a thread can make.
     Rate,
-    /// Each record is a batch of its own, at a rate beyond what a thread can send.
-    Requests,
+    /// Batches are compressed, at a rate beyond what a thread can compress: next to nothing of it
+    /// is the target's work.
+    Compression,
     /// Other processes take most of the processors from it.
     Processors,
 }
 
 impl Limit {
-    const ALL: [Self; 3] = [Self::Rate, Self::Requests, Self::Processors];
+    const ALL: [Self; 3] = [Self::Rate, Self::Compression, Self::Processors];
 
     fn words(self) -> &'static str {
         match self {
             Self::Rate => "a rate that no thread can make",
-            Self::Requests => "single-record requests that no thread can send",
+            Self::Compression => "a rate that no thread can compress",
             Self::Processors => "other processes take the processors",
         }
     }
@@ -78,14 +80,18 @@ impl Limit {
     fn shape(self) -> Workload {
         match self {
             Self::Rate | Self::Processors => shape(100, 128 * 1024),
-            Self::Requests => Workload { linger_us: 0, ..shape(100, 100) },
+            Self::Compression => Workload {
+                filler: Filler::Text,
+                tuning: Tuning { compression: Codec::Gzip, ..Tuning::default() },
+                ..shape(1_024, 64 * 1_024)
+            },
         }
     }
 
     /// The shape at a rate by the most that was made of it, records per second.
     fn workload(self, most: f64, random: &mut fastrand::Rng) -> Workload {
         let share = match self {
-            Self::Rate | Self::Requests => BEYOND,
+            Self::Rate | Self::Compression => BEYOND,
             Self::Processors => WITHIN,
         };
         let times = share.start + (share.end - share.start) * random.f64();
@@ -156,7 +162,7 @@ pub(super) fn run(
             Limit::Processors => {
                 hogs(processors * HOGS_PER_PROCESSOR, &plan.conditions.work_directory)?
             }
-            Limit::Rate | Limit::Requests => Vec::new(),
+            Limit::Rate | Limit::Compression => Vec::new(),
         };
         let reasons = reasons(target, bench, findings, &workload)?;
         drop(hogs);
