@@ -120,8 +120,7 @@ pub fn estimate(
     seed: u64,
     figure: impl Fn(&RunRecord) -> Option<f64>,
 ) -> Option<Estimate> {
-    let of_case = runs.iter().filter(|run| run.case == case && run.arm == system);
-    Estimate::of(&of_case.filter_map(figure).collect::<Vec<_>>(), seed, |value| value)
+    Estimate::of(&figures(runs, case, system, figure), seed, |value| value)
 }
 
 /// The geometric mean of a figure over the rounds of a load on a system, as suits latencies.
@@ -133,8 +132,17 @@ pub fn typical(
     seed: u64,
     figure: impl Fn(&RunRecord) -> Option<f64>,
 ) -> Option<Estimate> {
+    Estimate::typical(&figures(runs, case, system, figure), seed)
+}
+
+fn figures(
+    runs: &[RunRecord],
+    case: &str,
+    system: &str,
+    figure: impl Fn(&RunRecord) -> Option<f64>,
+) -> Vec<f64> {
     let of_case = runs.iter().filter(|run| run.case == case && run.arm == system);
-    Estimate::typical(&of_case.filter_map(figure).collect::<Vec<_>>(), seed)
+    of_case.filter_map(figure).collect()
 }
 
 /// The ratio of a figure of `case` to that of `over` in the same round.

@@ -295,10 +295,9 @@ fn a_survey_ends_loses_nothing_and_leaves_out_what_is_not_there() {
     assert!(proxies.all(|usage| usage.is_some_and(|usage| usage.cpu_ns > 0)));
 }
 
-#[test]
-fn the_sizing_ends_counts_what_passed_and_answers_for_another_load() {
-    let directory = tempfile::tempdir().unwrap();
-    let load = Load {
+/// A load that cores are planned for.
+pub(crate) fn small_load() -> Load {
+    Load {
         produce_bytes_per_second: 1_048_576.0,
         record_bytes: 100,
         batch_bytes: 1_000,
@@ -306,7 +305,13 @@ fn the_sizing_ends_counts_what_passed_and_answers_for_another_load() {
         partitions: 10,
         batches_per_request: None,
         batches_per_fetch: None,
-    };
+    }
+}
+
+#[test]
+fn the_sizing_ends_counts_what_passed_and_answers_for_another_load() {
+    let directory = tempfile::tempdir().unwrap();
+    let load = small_load();
     let plan = cores::Plan::usual(moldau().into(), conditions(directory.path()), load);
     let mut cases = plan.cases[..6].to_vec();
     for case in &mut cases {

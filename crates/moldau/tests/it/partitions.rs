@@ -18,6 +18,18 @@ use crate::world::{Process, conditions, moldau};
 const OWN: &str = "moldau";
 const OTHER: &str = "other";
 
+/// Some partitions, made in every way.
+pub(crate) fn creation() -> CreationPlan {
+    CreationPlan {
+        at_once: vec![1, 30],
+        increment: 10,
+        grown_to: 30,
+        topics: 6,
+        topics_per_request: 3,
+        limit: Duration::from_mins(1),
+    }
+}
+
 fn plan(work: &std::path::Path, other: &Process) -> Plan {
     let own = System::Moldau { program: moldau().into(), durability: Durability::Os };
     let external = System::External { name: OTHER.into(), bootstrap: other.address.to_string() };
@@ -34,14 +46,7 @@ fn plan(work: &std::path::Path, other: &Process) -> Plan {
             idle_ms: 50,
             ..curve
         }),
-        creation: Some(CreationPlan {
-            at_once: vec![1, 30],
-            increment: 10,
-            grown_to: 30,
-            topics: 6,
-            topics_per_request: 3,
-            limit: Duration::from_mins(1),
-        }),
+        creation: Some(creation()),
         restart: Some(RestartPlan { points: vec![(20, 1)], limit: Duration::from_mins(1) }),
         reassignment: Some(ReassignmentPlan {
             partitions: 10,

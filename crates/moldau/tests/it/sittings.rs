@@ -7,17 +7,18 @@ use std::time::Duration;
 use moldau_lab::environment::Environment;
 use moldau_lab::experiments::fronts::Front;
 use moldau_lab::experiments::overhead::{self, Scope};
-use moldau_lab::experiments::partitions::{self, CreationPlan, CurvePlan, RestartPlan};
+use moldau_lab::experiments::partitions::{self, CurvePlan, RestartPlan};
 use moldau_lab::experiments::side_by_side::System;
 use moldau_lab::experiments::{Conditions, Progress, ceiling, cores, threads};
 use moldau_lab::result::{Experiment, RunResult};
 use moldau_lab::sittings::{Manifest, Sittings};
-use moldau_lab::sizing::Load;
 use moldau_lab::systems::Durability;
 use moldau_lab::threads::{Reading, ThreadsRecord};
 use moldau_lab::workload::Workload;
 use tempfile::TempDir;
 
+use crate::experiments::small_load;
+use crate::partitions::creation;
 use crate::world::{conditions, moldau, system};
 
 /// Keeps what is finished.
@@ -170,14 +171,7 @@ fn parts_of_a_partition_experiment_are_not_measured_again() {
                 idle_ms: 50,
                 ..curve
             }),
-            creation: Some(CreationPlan {
-                at_once: vec![1, 30],
-                increment: 10,
-                grown_to: 30,
-                topics: 6,
-                topics_per_request: 3,
-                limit: Duration::from_mins(1),
-            }),
+            creation: Some(creation()),
             restart: Some(RestartPlan { points: vec![(20, 1)], limit: Duration::from_mins(1) }),
             reassignment: None,
             ..plan
@@ -215,17 +209,8 @@ fn a_search_goes_on_where_it_was() {
 
 #[test]
 fn observations_for_a_sizing_are_not_made_again() {
-    let load = Load {
-        produce_bytes_per_second: 1_048_576.0,
-        record_bytes: 100,
-        batch_bytes: 1_000,
-        groups: 2,
-        partitions: 10,
-        batches_per_request: None,
-        batches_per_fetch: None,
-    };
     let sat = Sat::whole(|progress, conditions| {
-        let plan = cores::Plan::usual(moldau().into(), conditions, load);
+        let plan = cores::Plan::usual(moldau().into(), conditions, small_load());
         let mut cases = plan.cases[..2].to_vec();
         for case in &mut cases {
             case.per_second = case.per_second.min(500);

@@ -101,8 +101,8 @@ impl Limit {
 
 /// The most that the generator makes of a shape where only the sink could keep it from more,
 /// records per second. Full speed alone does not tell it, at which the client sends in another
-/// rhythm, nor does a rate far beyond, at which it makes less: so rates are tried up to one of
-/// which not half is made.
+/// rhythm, nor does a rate far beyond, at which it makes less: so rates are tried until of several
+/// in a row not half is made.
 fn most(
     limit: Limit,
     sink: &Target,
@@ -213,10 +213,11 @@ fn reasons(
     let (mut in_time, mut late) = (0, 0);
     loop {
         let reasons = reasons_of_one(target, bench, findings, workload)?;
-        (in_time, late) = match reasons.is_empty() {
-            true => (in_time + 1, late),
-            false => (in_time, late + 1),
-        };
+        if reasons.is_empty() {
+            in_time += 1;
+        } else {
+            late += 1;
+        }
         if late == LATE || in_time == IN_TIME {
             return Ok(if late == LATE { reasons } else { Vec::new() });
         }
