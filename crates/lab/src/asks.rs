@@ -163,11 +163,11 @@ pub fn ratio(
     Estimate::of(&logs.collect::<Vec<_>>(), seed, f64::exp)
 }
 
-/// Processor time of a role, ms for each MB of values that was produced, and read as often as the
-/// load has consumers; `None` where it does not hold.
+/// Processor time of a role, ms for each MB of values that was produced, in the sizes that they
+/// had, and read as often as the load has consumers; `None` where it does not hold.
 #[must_use]
 pub fn cpu(run: &RunRecord, role: &str) -> Option<f64> {
-    let megabytes = run.workload.megabytes(run.produced_records);
+    let megabytes = run.megabytes(run.produced_records);
     let of_role = run.processes.iter().filter(|usage| usage.role == role).map(|it| it.cpu_ns);
     let cpu_ns = of_role.reduce(|sum, next| sum + next)?;
     (megabytes > 0.0 && !is_bunched(run)).then(|| float(cpu_ns) / 1e6 / megabytes)
@@ -183,7 +183,7 @@ pub fn cpu_of_all(run: &RunRecord) -> Option<f64> {
         .filter(|usage| usage.role != GENERATOR_ROLE)
         .map(|usage| usage.cpu_ns)
         .sum();
-    Some(clients + float(systems) / 1e6 / run.workload.megabytes(run.produced_records))
+    Some(clients + float(systems) / 1e6 / run.megabytes(run.produced_records))
 }
 
 /// Bytes that are sent and stored by bytes of values.
@@ -253,6 +253,8 @@ pub fn choose<T: Copy>(
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::report::sample;
+    use crate::run::Skew;
     use crate::statistics::Interval;
     use Reached::{Ms, Saturated, Unknown};
 
@@ -300,5 +302,28 @@ pub(crate) mod tests {
         let flat = Knee { lowest: 0, within: 1, beyond: None, is_open: false };
         assert_eq!(knee(&[Ms(1.0), Ms(1.5), Unknown], &[]), Some(flat));
         assert_eq!(knee(&[Unknown, Saturated], &[]), None);
+    }
+
+    #[test]
+    fn processor_time_and_price_are_of_the_bytes_that_were_sent() {
+        let near = |found: Option<f64>, exact: f64| {
+            assert!(found.is_some_and(|it| (it / exact - 1.0).abs() < 1e-9), "{found:?} {exact}");
+        };
+        // 300 ms of the broker and 500 of the clients, for 120,000 records.
+        let mut run = sample::result().runs.remove(0);
+        near(cpu(&run, "broker"), 300.0 * 1_024.0 / 120_000.0);
+        // Lines of half a KB on average, while the load says 1 KB, in half as many stored bytes.
+        run.skew = Some(Skew {
+            records: 120_000,
+            value_bytes: 120_000 * 512,
+            largest_partition_records: 30_000,
+            partitions: 4,
+        });
+        run.stored_bytes = 120_000 * 256;
+        near(cpu(&run, "broker"), 300.0 * 2_048.0 / 120_000.0);
+        near(cpu_of_all(&run), 800.0 * 2_048.0 / 120_000.0);
+        near(stored_share(&run), 0.5);
+        let asked = CompressionQuestion { gigabyte_is_worth_cpu_s: 1_800 };
+        near(asked.price(&run), 0.8 * 1_024.0 * 2_048.0 / 120_000.0 + 900.0);
     }
 }

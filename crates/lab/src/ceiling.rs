@@ -52,8 +52,9 @@ pub struct SearchRecord {
     pub found: Found,
 }
 
-/// Trials that tell something, of those at a rate, below which a search says nothing.
-const TELLING_MIN: usize = (TRIALS - 1) * 2 / 3;
+/// Trials that tell something, of those at a rate, below which a search says nothing: at most a
+/// third of them may be disturbed.
+const TELLING_MIN: usize = ((TRIALS - 1) * 2).div_ceil(3);
 
 impl SearchRecord {
     /// Trials at a rate with this outcome.
@@ -83,5 +84,25 @@ impl CeilingRecord {
             })
             .collect();
         Scalability::fit(&points, seed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::sample;
+
+    #[test]
+    fn a_search_tells_something_while_at_most_a_third_of_its_trials_are_disturbed() {
+        let with_disturbed = |count: usize| {
+            let mut search = sample::search("moldau", 1);
+            assert_eq!(search.trials.len(), 11);
+            let disturbed = search.trials.iter_mut().take(count);
+            disturbed.for_each(|trial| trial.outcome = Outcome::Disturbed);
+            search
+        };
+        assert!(with_disturbed(3).is_telling());
+        // 4 of 11 are 36 %.
+        assert!(!with_disturbed(4).is_telling());
     }
 }

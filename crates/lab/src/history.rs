@@ -7,8 +7,8 @@ use crate::checks::Verdict;
 use crate::figures;
 use crate::metric::Metric;
 use crate::result::RunResult;
-use crate::statistics::change_points::{SIDE_MIN, change_points};
-use crate::statistics::median;
+use crate::statistics::change_points::{VALUES_MAX, change_points, smallest_p};
+use crate::statistics::{float, median};
 
 /// Level of all tests of a history together.
 const LEVEL: f64 = 0.05;
@@ -24,6 +24,15 @@ pub struct History {
     pub left_out: Vec<String>,
 }
 
+impl History {
+    /// Fewest results with which each of as many lines can show a change.
+    #[must_use]
+    pub fn results_min(&self) -> usize {
+        let level = level_among(self.lines.len());
+        (0..VALUES_MAX).find(|results| smallest_p(*results) <= level).unwrap_or(VALUES_MAX)
+    }
+}
+
 /// One figure of one case and arm over time, on one machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
@@ -37,6 +46,8 @@ pub struct Line {
     pub machine: String,
     /// Its values by time.
     pub points: Vec<Point>,
+    /// Whether they are enough to show a change among so many lines.
+    pub is_tested: bool,
     /// Where it changed.
     pub changes: Vec<Change>,
     /// What was offered, as text; lines of other loads are other lines.
@@ -98,12 +109,29 @@ pub fn history(results: &[RunResult], seed: u64) -> History {
             }
         }
     }
-    let tested = history.lines.iter().filter(|line| line.points.len() >= 2 * SIDE_MIN).count();
-    let tested = u32::try_from(tested.max(1)).unwrap_or(u32::MAX);
-    for line in &mut history.lines {
-        line.changes = changes(&line.points, LEVEL / f64::from(tested), seed);
-    }
+    find_changes(&mut history.lines, seed);
     history
+}
+
+/// Looks for the changes of lines at the level of all of them together. It is shared by those that
+/// have enough points to reach their part of it, and the others take nothing from them (Tarone
+/// 1990, "A Modified Bonferroni Method for Discrete Data").
+fn find_changes(lines: &mut [Line], seed: u64) {
+    let smallest: Vec<f64> = lines.iter().map(|line| smallest_p(line.points.len())).collect();
+    let reaching = |level: f64| smallest.iter().filter(|p| **p <= level).count();
+    let among = (1..=lines.len()).find(|among| reaching(level_among(*among)) <= *among);
+    let level = level_among(among.unwrap_or(1));
+    for (line, smallest) in lines.iter_mut().zip(&smallest) {
+        line.is_tested = *smallest <= level;
+        if line.is_tested {
+            line.changes = changes(&line.points, level, seed);
+        }
+    }
+}
+
+/// The level of each of so many lines.
+fn level_among(lines: usize) -> f64 {
+    LEVEL / float(lines.max(1) as u64)
 }
 
 fn append(lines: &mut Vec<Line>, result: &RunResult) {
@@ -132,6 +160,7 @@ fn append(lines: &mut Vec<Line>, result: &RunResult) {
                 metric: series.metric,
                 machine: machine.clone(),
                 points: vec![point],
+                is_tested: false,
                 changes: Vec::new(),
                 load,
             }),
@@ -206,6 +235,70 @@ mod tests {
         assert!((change.after / change.before - 1.1).abs() < 0.01 && change.is_worse(line.metric));
         // Nothing else changed.
         assert_eq!(history.lines.iter().filter(|line| !line.changes.is_empty()).count(), 2);
+    }
+
+    /// A line of these values and 1 % of noise.
+    fn line(number: u64, values: impl Iterator<Item = f64>) -> Line {
+        let mut random = fastrand::Rng::with_seed(number);
+        let point = |value: f64| {
+            let value = value * (1.0 + 0.01 * (random.f64() - 0.5));
+            Point {
+                id: String::new(),
+                version: String::new(),
+                unix_ms: 0,
+                value,
+                range: [value, value],
+            }
+        };
+        Line {
+            case: format!("case {number}"),
+            arm: "arm".into(),
+            metric: Metric::ProxyCpu,
+            machine: String::new(),
+            points: values.map(point).collect(),
+            is_tested: false,
+            changes: Vec::new(),
+            load: String::new(),
+        }
+    }
+
+    #[test]
+    fn a_step_in_one_of_many_lines_is_found() {
+        // A level of 1 in 16,000 for each, and 1 in 92,378 orders are as clear.
+        let steady = |number: u64| line(number, [100.0; 20].into_iter());
+        let mut lines: Vec<Line> = (0..799).map(steady).collect();
+        lines.push(line(799, (0..20).map(|at| if at < 10 { 100.0 } else { 120.0 })));
+        find_changes(&mut lines, 1);
+        assert!(lines.iter().all(|line| line.is_tested));
+        let [change] = lines[799].changes.as_slice() else { panic!("{:?}", lines[799].changes) };
+        assert!(change.at == 10 && change.p <= 0.05 / 800.0, "{change:?}");
+        let others = lines.iter().take(799).filter(|line| !line.changes.is_empty()).count();
+        assert!(others <= 1, "{others}");
+    }
+
+    #[test]
+    fn lines_that_cannot_show_a_change_take_nothing_from_those_that_can() {
+        let step = |at: usize| if at < 5 { 100.0 } else { 120.0 };
+        let of = |short: u64| {
+            let mut lines = vec![line(0, (0..10).map(step))];
+            lines.extend((1..=short).map(|number| line(number, [100.0; 7].into_iter())));
+            find_changes(&mut lines, 1);
+            let tested = lines.iter().filter(|line| line.is_tested).count();
+            (tested, lines[0].changes.len())
+        };
+        assert_eq!(of(0), (1, 1));
+        assert_eq!(of(500), (1, 1));
+    }
+
+    #[test]
+    fn no_step_is_told_among_more_lines_than_its_results_can_bear() {
+        // Two of 12,870 orders are as clear, and the level of each is 1 in 16,000.
+        let step = |at: usize| if at < 8 { 100.0 } else { 120.0 };
+        let lines = (0..800).map(|number| line(number, (0..16).map(step)));
+        let mut history = History { lines: lines.collect(), results: 16, left_out: Vec::new() };
+        find_changes(&mut history.lines, 1);
+        assert!(history.lines.iter().all(|line| !line.is_tested && line.changes.is_empty()));
+        assert_eq!(history.results_min(), 18);
     }
 
     #[test]

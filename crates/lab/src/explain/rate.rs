@@ -52,7 +52,7 @@ pub(super) fn findings(facts: &Facts<'_>) -> Vec<Finding> {
 }
 
 fn quota(facts: &Facts<'_>) -> Option<Finding> {
-    let clients = float(u64::from(facts.run.workload.producers).max(1));
+    let clients = f64::from(facts.run.workload.all_producers().max(1));
     let share = float(facts.run.requests.throttled_ns) / float(facts.run.window_ns.max(1));
     let share = (share / clients).min(1.0);
     (share >= SHARE_MIN).then(|| Finding {
@@ -265,7 +265,7 @@ fn window(facts: &Facts<'_>, share: f64) -> Finding {
 }
 
 fn partition(facts: &Facts<'_>, share: f64) -> Option<Finding> {
-    let partitions = facts.run.workload.partitions;
+    let partitions = facts.run.workload.lanes();
     Some(Finding {
         cause: Cause::Partition,
         share: share.min(1.0),

@@ -160,6 +160,22 @@ fn what_is_done_to_a_process_comes_before_what_it_does() {
 }
 
 #[test]
+fn producers_and_partitions_are_those_of_all_topics() {
+    let mut run = waiting();
+    run.workload.tuning.topics = 10;
+    let found = of(&run, About::Rate).into_iter().find(|it| it.cause == Cause::Partition).unwrap();
+    assert!(found.says.contains("for 10 partitions"), "{}", found.says);
+    // The producer of each topic was told to wait for half of the time.
+    run.requests.throttled_ns = 10 * WINDOW_NS / 2;
+    let found = of(&run, About::Rate).remove(0);
+    assert_eq!(found.cause, Cause::Quota);
+    assert!((found.share - 0.5).abs() < 1e-9 && found.says.contains("50 %"), "{}", found.says);
+    // One of them alone, which is a twentieth of the time of all.
+    run.requests.throttled_ns = WINDOW_NS / 2;
+    assert!(!causes(&run, About::Rate).contains(&Cause::Quota));
+}
+
+#[test]
 fn processors_are_taken_by_others_or_by_the_run_itself() {
     let mut run = waiting();
     run.host = HostUsage { busy_ticks: 200, ..run.host };

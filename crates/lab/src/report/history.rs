@@ -5,7 +5,6 @@ use super::grid::Grid;
 use super::html::{escape, page};
 use super::text::wrapped;
 use crate::history::{Change, History, Line};
-use crate::statistics::change_points::SIDE_MIN;
 
 /// Points of the small drawing in a terminal.
 const SPARKS: usize = 32;
@@ -51,7 +50,7 @@ fn sentence(history: &History) -> String {
         .iter()
         .flat_map(|line| line.changes.iter().map(move |it| (line, it)))
         .collect();
-    let tested = history.lines.iter().filter(|line| line.points.len() >= 2 * SIDE_MIN).count();
+    let tested = history.lines.iter().filter(|line| line.is_tested).count();
     let results = match history.results {
         1 => "1 result".to_string(),
         count => format!("{count} results"),
@@ -59,19 +58,25 @@ fn sentence(history: &History) -> String {
     let counts = format!("{results}, {} figures", history.lines.len());
     if tested == 0 {
         return format!(
-            "{counts}: no figure has {} results, and fewer cannot show a change.",
-            2 * SIDE_MIN
+            "{counts}: no figure has {} results, and fewer cannot show a change among so many.",
+            history.results_min()
         );
     }
+    let short = match history.lines.len() - tested {
+        0 => String::new(),
+        1 => " 1 other has too few results to show a change among so many.".into(),
+        count => format!(" {count} others have too few results to show a change among so many."),
+    };
     let Some((line, change)) = changed
         .iter()
         .max_by_key(|(line, it)| line.points.get(it.at).map_or(0, |point| point.unix_ms))
     else {
-        return format!("{counts}: none of the {tested} with enough of them has changed.");
+        return format!("{counts}: none of the {tested} with enough of them has changed.{short}");
     };
     let worse = changed.iter().filter(|(line, it)| it.is_worse(line.metric)).count();
     format!(
-        "{counts}: {} changes, {worse} of them for the worse. The last: {} of {}, {} from {} on.",
+        "{counts}: {} changes, {worse} of them for the worse. The last: {} of {}, {} from {} \
+         on.{short}",
         changed.len(),
         line.metric.label(),
         place(line),
@@ -98,7 +103,7 @@ fn changes(history: &History) -> Option<Grid> {
                 number(change.after, unit),
                 percent((change.after / change.before).ln()),
                 if change.is_worse(line.metric) { "worse" } else { "better" }.into(),
-                format!("{:.4}", change.p),
+                if change.p < 0.0001 { "< 0.0001".into() } else { format!("{:.4}", change.p) },
             ]
         });
         rows.collect::<Vec<_>>()
@@ -237,4 +242,44 @@ fn count(length: usize) -> f64 {
 )]
 fn index(at: f64) -> usize {
     at.round() as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::sample;
+    use crate::result::RunResult;
+
+    /// The sample on so many days, without its proxy in the first of them.
+    fn days(count: u64, without_proxy: u64) -> History {
+        let sample = sample::result();
+        let of_day = |day: u64| -> RunResult {
+            let mut result = sample.clone();
+            result.started_unix_ms += day * 86_400_000;
+            result.runs.retain(|run| run.arm == "direct" || day >= without_proxy);
+            result
+        };
+        let results: Vec<RunResult> = (0..count).map(of_day).collect();
+        crate::history::history(&results, 1)
+    }
+
+    #[test]
+    fn figures_with_too_few_results_are_not_told_as_unchanged() {
+        // 40 lines, of which each has a level of 1 in 800.
+        for count in [1, 6, 12] {
+            let told = sentence(&days(count, 0));
+            assert!(told.contains("40 figures: no figure has 13 results"), "{told}");
+            assert!(!told.contains("has changed"), "{told}");
+        }
+        let told = sentence(&days(13, 0));
+        assert!(told.ends_with("none of the 40 with enough of them has changed."), "{told}");
+    }
+
+    #[test]
+    fn the_figures_that_are_too_short_are_counted() {
+        let told = sentence(&days(13, 6));
+        let expected = "none of the 19 with enough of them has changed. 21 others have too few \
+                        results to show a change among so many.";
+        assert!(told.ends_with(expected), "{told}");
+    }
 }

@@ -419,7 +419,7 @@ mod tests {
     #[test]
     fn the_answer_names_what_a_topic_costs_and_where_most_is_read() {
         let sentence = crate::report::sentence(&result());
-        let cost = "each topic more makes a message take 50.8 [49.8, 51.7] ns longer (7.50 [";
+        let cost = "each topic more makes a message take 50.8 [49.7, 51.8] ns longer (7.50 [";
         assert!(sentence.starts_with("On ours ") && sentence.contains(cost), "{sentence}");
         assert!(sentence.contains("most is read from 1 topic on 2 threads"), "{sentence}");
     }

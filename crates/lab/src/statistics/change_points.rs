@@ -4,7 +4,8 @@
 //!
 //! The statistic of a split compares the distances between its two sides with those inside of each,
 //! so it takes no distribution for granted; how often as large a one comes about by chance is seen
-//! by putting the same values in other orders.
+//! by putting the same values in other orders. Of few values there are few orders, and with them a
+//! probability below which no split can lie, however clear it is.
 
 /// Fewest values on either side of a change: a single outlier is none.
 pub const SIDE_MIN: usize = 3;
@@ -13,12 +14,21 @@ pub const SIDE_MIN: usize = 3;
 /// permutations.
 pub const VALUES_MAX: usize = 250;
 
-/// Permutations by which a split is tested, for each that may be as extreme by chance.
-const PERMUTATIONS_PER_CHANCE: f64 = 2.0;
+/// Permutations by which a split is tested, for each that may be as extreme by chance. More of them
+/// tell better on which side of the level a split lies, which matters where few values leave little
+/// room below it; of many values a permutation takes long.
+const PERMUTATIONS_PER_CHANCE: [f64; 2] = [2.0, 10.0];
+
+/// Values times permutations for each chance, between these bounds.
+const VALUES_BY_PERMUTATIONS: f64 = 200.0;
 
 /// Fewest and most permutations of a test.
-const PERMUTATIONS_MIN: f64 = 199.0;
-const PERMUTATIONS_MAX: f64 = 9_999.0;
+const PERMUTATIONS_MIN: f64 = 999.0;
+const PERMUTATIONS_MAX: f64 = 9_999_999.0;
+
+/// Statistics that lie closer together than this share are those of the same two sides in other
+/// orders, whose sums are rounded otherwise.
+const ROUNDING: f64 = 1e-9;
 
 /// A change.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,6 +37,25 @@ pub struct ChangePoint {
     pub at: usize,
     /// How often as clear a split comes about by chance.
     pub p: f64,
+}
+
+/// How seldom, at best, a change of so many values comes about by chance: in the middle, with sides
+/// that nothing joins. 1 of fewer values than two sides take.
+#[must_use]
+pub fn smallest_p(values: usize) -> f64 {
+    let values = values.min(VALUES_MAX);
+    smallest_p_at(values, values / 2)
+}
+
+/// The same of a change at a place: the values of either side may have any order among themselves,
+/// and either side may come first.
+fn smallest_p_at(values: usize, at: usize) -> f64 {
+    let smaller = at.min(values.saturating_sub(at));
+    if smaller < SIDE_MIN {
+        return 1.0;
+    }
+    let choices: f64 = (0..smaller).map(|it| float(values - it) / float(it + 1)).product();
+    (2.0 / choices).max(1.0 / (PERMUTATIONS_MAX + 1.0))
 }
 
 /// The changes of a series, in their order, each tested at `level`.
@@ -50,14 +79,18 @@ pub fn change_points(values: &[f64], level: f64, seed: u64) -> Vec<ChangePoint> 
 /// The clearest change of a segment, if it is one.
 fn change(segment: &[f64], level: f64, random: &mut fastrand::Rng) -> Option<ChangePoint> {
     let (at, statistic) = best_split(segment)?;
-    let permutations = (PERMUTATIONS_PER_CHANCE / level).clamp(PERMUTATIONS_MIN, PERMUTATIONS_MAX);
-    let p_of = |as_extreme: f64| (as_extreme + 1.0) / (permutations.floor() + 1.0);
+    if smallest_p_at(segment.len(), at) > level {
+        return None;
+    }
+    let permutations = permutations(segment.len(), level);
+    let p_of = |as_extreme: f64| (as_extreme + 1.0) / (permutations + 1.0);
+    let extreme = statistic - ROUNDING * statistic.abs();
     let mut shuffled = segment.to_vec();
     let mut as_extreme = 0.0;
     for _ in 0..super::index(permutations) {
         random.shuffle(&mut shuffled);
         let (_, by_chance) = best_split(&shuffled)?;
-        if by_chance >= statistic {
+        if by_chance >= extreme {
             as_extreme += 1.0;
             if p_of(as_extreme) > level {
                 return None;
@@ -66,6 +99,14 @@ fn change(segment: &[f64], level: f64, random: &mut fastrand::Rng) -> Option<Cha
     }
     let p = p_of(as_extreme);
     (p <= level).then_some(ChangePoint { at, p })
+}
+
+/// Permutations by which a split of so many values is tested at `level`. A series without a change
+/// takes few of them, since it leaves once too many are as extreme.
+fn permutations(values: usize, level: f64) -> f64 {
+    let [least, most] = PERMUTATIONS_PER_CHANCE;
+    let per_chance = (VALUES_BY_PERMUTATIONS / float(values)).clamp(least, most);
+    (per_chance / level).clamp(PERMUTATIONS_MIN, PERMUTATIONS_MAX).floor()
 }
 
 /// The split of the largest statistic, with it; `None` for fewer values than two sides take.
@@ -153,6 +194,47 @@ mod tests {
         let places: Vec<usize> =
             change_points(&series, 0.01, 1).iter().map(|change| change.at).collect();
         assert_eq!(places, [12, 24]);
+    }
+
+    /// Calls `visit` with every order of the values from `from` on.
+    fn orders(values: &mut [f64], from: usize, visit: &mut dyn FnMut(&[f64])) {
+        if from == values.len() {
+            visit(values);
+        }
+        for at in from..values.len() {
+            values.swap(from, at);
+            orders(values, from + 1, visit);
+            values.swap(from, at);
+        }
+    }
+
+    #[test]
+    fn no_order_of_few_values_is_rarer_than_the_smallest_probability() {
+        let mut values = [1.0, 2.0, 3.0, 11.0, 12.0, 13.0];
+        let (_, clearest) = best_split(&values).unwrap();
+        let (mut all, mut as_extreme) = (0.0, 0.0);
+        orders(&mut values, 0, &mut |order: &[f64]| {
+            let (_, statistic) = best_split(order).unwrap();
+            all += 1.0;
+            as_extreme += if statistic >= clearest { 1.0 } else { 0.0 };
+        });
+        let found = [as_extreme / all, smallest_p(6), smallest_p(7), smallest_p(8), smallest_p(5)];
+        let exact = [0.1, 0.1, 2.0 / 35.0, 2.0 / 70.0, 1.0];
+        for (found, exact) in found.into_iter().zip(exact) {
+            assert!((found / exact - 1.0).abs() < 1e-12, "{found} {exact}");
+        }
+        assert!(smallest_p(VALUES_MAX) > 0.0 && smallest_p(VALUES_MAX) < 1e-6);
+    }
+
+    #[test]
+    fn seven_values_show_no_change_and_eight_do() {
+        let step = |n: usize| -> Vec<f64> {
+            (0..n).map(|at| float(at) + if at < n / 2 { 0.0 } else { 1_000.0 }).collect()
+        };
+        assert_eq!(change_points(&step(7), 0.05, 1), []);
+        let places: Vec<usize> =
+            change_points(&step(8), 0.05, 1).iter().map(|change| change.at).collect();
+        assert_eq!(places, [4]);
     }
 
     #[test]
