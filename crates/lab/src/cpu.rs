@@ -4,7 +4,8 @@
 //! and with the threads that have ended, which neither `/proc/<pid>/stat` (10 ms steps) nor a sum
 //! over `/proc/<pid>/task` (living threads only) gives. The rest comes from `/proc`: the split
 //! into user and system time, context switches, time spent runnable but waiting for a processor,
-//! resident memory, and what the whole machine did meanwhile.
+//! resident memory, descriptors, and what the whole machine did meanwhile; and from control groups,
+//! which tell of throttling and of the page cache.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,6 +15,7 @@ use nix::time::ClockId;
 use nix::unistd::Pid;
 use serde::{Deserialize, Serialize};
 
+use crate::control_group::ControlGroup;
 use crate::error::Error;
 
 /// Role of this process among the measured ones.
@@ -46,6 +48,16 @@ pub struct ProcessUsage {
     pub resident_bytes_peak: u64,
     /// Processor time of the busiest thread, ns.
     pub busiest_thread_ns: u64,
+    /// Time for which a limit kept its control group from processors, ns; absent without a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throttled_ns: Option<u64>,
+    /// Open descriptors at the end of the window; absent where they cannot be counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub descriptors: Option<u64>,
+    /// Page cache of its control group at the end of the window, bytes, with what other processes
+    /// of the group have there; absent of the root group and of groups of version 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page_cache_bytes: Option<u64>,
 }
 
 /// What the machine as a whole did during a window, from `/proc/stat`, in ticks of 10 ms each.
@@ -91,6 +103,7 @@ impl HostUsage {
 #[derive(Debug)]
 pub struct CpuMeter {
     start: Vec<(String, u32, ProcessCounters)>,
+    surroundings: Vec<Surroundings>,
     host: HostUsage,
 }
 
@@ -100,11 +113,13 @@ impl CpuMeter {
     /// # Errors
     /// [`Error::Machine`] when a process is gone.
     pub fn start(processes: &[(String, u32)]) -> Result<Self, Error> {
+        // Before all counters here and after them at the end, since it takes its time.
+        let surroundings = processes.iter().map(|(_, pid)| Surroundings::of(*pid)).collect();
         let start = processes
             .iter()
             .map(|(role, pid)| Ok((role.clone(), *pid, ProcessCounters::read(*pid)?)))
             .collect::<Result<_, Error>>()?;
-        Ok(Self { start, host: host_counters()? })
+        Ok(Self { start, surroundings, host: host_counters()? })
     }
 
     /// Closes the window.
@@ -119,12 +134,13 @@ impl CpuMeter {
             steal_ticks: host.steal_ticks.saturating_sub(self.host.steal_ticks),
             softirq_ticks: host.softirq_ticks.saturating_sub(self.host.softirq_ticks),
         };
-        let usages = self
+        let usages: Vec<ProcessUsage> = self
             .start
             .into_iter()
             .map(|(role, pid, before)| Ok(ProcessCounters::read(pid)?.since(&before, role)))
             .collect::<Result<_, Error>>()?;
-        Ok((usages, host))
+        let surroundings = usages.into_iter().zip(&self.surroundings);
+        Ok((surroundings.map(|(usage, it)| it.complete(usage)).collect(), host))
     }
 }
 
@@ -219,6 +235,48 @@ impl ProcessCounters {
             usage.involuntary_switches += used.involuntary;
         }
         usage
+    }
+}
+
+/// What is around a process at the start of the window.
+#[derive(Debug)]
+struct Surroundings {
+    pid: u32,
+    group: Option<ControlGroup>,
+    throttled_ns: Option<u64>,
+}
+
+impl Surroundings {
+    fn of(pid: u32) -> Self {
+        Self::in_group(pid, ControlGroup::of(pid))
+    }
+
+    fn in_group(pid: u32, group: Option<ControlGroup>) -> Self {
+        let throttled_ns = group.as_ref().and_then(ControlGroup::throttled_ns);
+        Self { pid, group, throttled_ns }
+    }
+
+    /// With what they tell at the end of the window.
+    fn complete(&self, usage: ProcessUsage) -> ProcessUsage {
+        let group = self.group.as_ref();
+        // A limit that came or went inside the window tells of a part of it alone.
+        let throttled = group.and_then(ControlGroup::throttled_ns).zip(self.throttled_ns);
+        ProcessUsage {
+            throttled_ns: throttled.map(|(now, then)| now.saturating_sub(then)),
+            descriptors: descriptors(self.pid),
+            page_cache_bytes: group.and_then(ControlGroup::page_cache_bytes),
+            ..usage
+        }
+    }
+}
+
+/// Open descriptors of a process.
+fn descriptors(pid: u32) -> Option<u64> {
+    let directory = format!("/proc/{pid}/fd");
+    // The size of the directory is their number, at once; of kernels before 6.2 it is 0.
+    match fs::metadata(&directory).ok()?.len() {
+        0 => u64::try_from(fs::read_dir(&directory).ok()?.count()).ok(),
+        count => Some(count),
     }
 }
 
@@ -335,6 +393,34 @@ mod tests {
         assert!(usages[0].cpu_ns >= 90_000_000, "{usages:?}");
         assert!(usages[0].busiest_thread_ns >= 25_000_000, "{usages:?}");
         assert!(usages[0].resident_bytes > 0 && usages[0].resident_bytes_peak > 0);
+    }
+
+    #[test]
+    fn what_is_around_a_process_is_told_of_the_window() {
+        let directory = tempfile::tempdir().unwrap();
+        let write = |file: &str, text: &str| fs::write(directory.path().join(file), text).unwrap();
+        write("cpu.max", "50000 100000\n");
+        write("cpu.stat", "usage_usec 9\nthrottled_usec 5\n");
+        let group = ControlGroup::in_directory(directory.path().to_path_buf());
+        let start = Surroundings::in_group(std::process::id(), Some(group));
+        write("cpu.stat", "usage_usec 40\nthrottled_usec 12\n");
+        write("memory.current", "12288\n");
+        write("memory.stat", "anon 1\nfile 8192\n");
+        let files: Vec<_> = (0..50).map(|_| fs::File::open("/dev/null").unwrap()).collect();
+        let usage = start.complete(ProcessUsage { cpu_ns: 3, ..ProcessUsage::default() });
+        drop(files);
+        assert_eq!((usage.throttled_ns, usage.page_cache_bytes), (Some(7_000), Some(8_192)));
+        assert!(usage.cpu_ns == 3 && usage.descriptors > Some(50), "{usage:?}");
+        let gone = Surroundings::in_group(u32::MAX >> 2, None).complete(ProcessUsage::default());
+        assert_eq!(gone, ProcessUsage::default());
+    }
+
+    #[test]
+    fn usage_without_what_is_around_a_process_is_read() {
+        let usage = ProcessUsage { role: "broker".into(), cpu_ns: 7, ..ProcessUsage::default() };
+        let text = serde_json::to_string(&usage).unwrap();
+        assert!(!text.contains("throttled_ns") && !text.contains("descriptors"), "{text}");
+        assert_eq!(serde_json::from_str::<ProcessUsage>(&text).unwrap(), usage);
     }
 
     #[test]

@@ -6,6 +6,9 @@ use std::path::Path;
 use rustix::process::{Resource, getrlimit};
 use serde::{Deserialize, Serialize};
 
+use crate::cpu::GENERATOR_ROLE;
+use crate::run::RunRecord;
+
 /// The machine, its kernel and the limits that the processes ran under.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -36,8 +39,10 @@ pub struct Environment {
     pub cgroup_memory_max: String,
     /// Frequency policy; empty where the machine has none.
     pub frequency_governor: String,
-    /// Whether generator and systems under test share this machine.
-    pub shared_host: bool,
+    /// Whether generator and systems under test share this machine; `None` where a cluster that
+    /// runs already may be anywhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared_host: Option<bool>,
 }
 
 /// Flags worth recording.
@@ -77,7 +82,30 @@ impl Environment {
             cgroup_cpu_max: text("/sys/fs/cgroup/cpu.max"),
             cgroup_memory_max: text("/sys/fs/cgroup/memory.max"),
             frequency_governor: text(governor),
-            shared_host: true,
+            shared_host: Some(true),
+        }
+    }
+
+    /// The same for runs on systems of which some may be elsewhere: one of which no process was
+    /// looked at may be anywhere.
+    #[must_use]
+    pub(crate) fn of_runs(self, runs: &[RunRecord]) -> Self {
+        let is_apart = |run: &RunRecord| run.workers.iter().any(|worker| worker.machine != 0);
+        let is_seen = |run: &RunRecord| run.processes.iter().any(|it| it.role != GENERATOR_ROLE);
+        let shared_host = match runs.iter().any(is_apart) {
+            true => Some(false),
+            false => runs.iter().all(is_seen).then_some(true),
+        };
+        Self { shared_host, ..self }
+    }
+
+    /// Where the generator ran as seen from the systems, for people.
+    #[must_use]
+    pub(crate) fn co_location(&self) -> &'static str {
+        match self.shared_host {
+            Some(true) => "on the same machine",
+            Some(false) => "on different machines",
+            None => "perhaps on different machines",
         }
     }
 }
@@ -125,6 +153,7 @@ fn mount_of(mounts: &str, directory: &Path) -> Option<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::sample;
 
     #[test]
     fn the_longest_mount_point_wins() {
@@ -145,5 +174,14 @@ mod tests {
         let name = text("/proc/sys/kernel/hostname");
         assert!(name.len() < 4 || !all.contains(&name), "{all}");
         assert!(!all.contains("/tmp"));
+    }
+
+    #[test]
+    fn what_runs_elsewhere_is_not_said_to_share_the_machine() {
+        let shared = |runs: &[RunRecord]| Environment::default().of_runs(runs).shared_host;
+        let mut run = sample::result().runs.remove(0);
+        assert_eq!(shared(&[run.clone()]), Some(true));
+        run.processes.retain(|usage| usage.role == GENERATOR_ROLE);
+        assert_eq!(shared(&[run]), None);
     }
 }

@@ -1,5 +1,6 @@
 //! Systems under test as processes of their own, on loopback, ended when their guard goes.
 
+mod ending;
 mod file;
 mod front_files;
 mod fronts;
@@ -8,7 +9,7 @@ mod moldau;
 mod security;
 
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -19,7 +20,9 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::error::Error;
+use ending::ENDING;
 
+pub use ending::kill_started;
 pub use file::{
     Installations, ProcessFile, ReadyFile, Replacement, RunningSystem, Stop, StopSignal, SystemFile,
 };
@@ -306,28 +309,30 @@ impl Process {
 
 fn spawn(spec: &ProcessSpec, output: File) -> Result<Child, Error> {
     let errors = output.try_clone().map_err(Error::machine("sharing a log file"))?;
-    Command::new(&spec.program)
+    let mut command = Command::new(&spec.program);
+    command
         .args(&spec.args)
         .envs(spec.env.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::null())
         .stdout(output)
-        .stderr(errors)
-        .spawn()
-        .map_err(Error::machine(format!("starting {}", spec.program.display())))
+        .stderr(errors);
+    ENDING.spawn(&mut command)
 }
 
-/// Ends every process that this one started and that still runs, at once: for one that is about to
-/// end itself without stopping them in turn.
-pub fn kill_started() {
-    let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
-    for task in tasks {
-        let started = fs::read_to_string(task.path().join("children")).unwrap_or_default();
-        let ids = started.split_ascii_whitespace().filter_map(|id| id.parse().ok());
-        for pid in ids.filter_map(Pid::from_raw) {
-            // An error says that it has ended.
-            let _ = kill_process(pid, Signal::KILL);
-        }
+/// Runs a command that prepares `system` to its end; what it complains of goes to `log`.
+///
+/// # Errors
+/// [`Error::Machine`] when it cannot be run, [`Error::Ended`] when it fails.
+fn prepare(command: &mut Command, system: String, log: PathBuf) -> Result<(), Error> {
+    let output =
+        File::create(&log).map_err(Error::machine(format!("writing {}", log.display())))?;
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(output);
+    let mut child = ENDING.spawn(command)?;
+    let status = child.wait().map_err(Error::machine("waiting for a process"))?;
+    if status.success() {
+        return Ok(());
     }
+    Err(Error::Ended { system, status: status.to_string(), log })
 }
 
 impl Drop for Process {
@@ -358,6 +363,7 @@ pub fn free_addresses<const N: usize>() -> Result<[SocketAddr; N], Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     fn shell(script: &str, ready: Ready) -> ProcessSpec {
         ProcessSpec {

@@ -62,8 +62,7 @@ pub(super) struct Path {
 }
 
 impl Path {
-    /// The path to a cluster whose advertised addresses clients follow, administered through
-    /// itself.
+    /// The path to a cluster at its advertised addresses, administered through itself.
     pub(super) fn to(
         arm: &str,
         bootstrap: String,
@@ -103,7 +102,8 @@ impl Path {
         let (bootstrap, security) = (system.bootstrap().to_string(), system.security().clone());
         let control = Control::secured(&bootstrap, security.clone())?;
         let credentials = Some(system.credentials().clone());
-        let clients = Clients { security, credentials, ..Clients::default() };
+        let bootstrap_only = system.bootstrap_only();
+        let clients = Clients { security, credentials, bootstrap_only, ..Clients::default() };
         Ok(Self {
             arm: arm.into(),
             bootstrap,
@@ -539,7 +539,7 @@ impl<'a> Bench<'a> {
             elapsed_ms: millis(self.started.elapsed()),
             seed,
             quick,
-            environment: Environment::inspect(&version, &work_directory),
+            environment: Environment::inspect(&version, &work_directory).of_runs(&self.runs),
             arms,
             runs: self.runs,
             set_aside: self.set_aside,
@@ -577,7 +577,7 @@ fn skew(workload: &Workload, measured: &Measured) -> Option<Skew> {
 
 /// How many records the target says that it was given. The ends of transactions, which have
 /// offsets too, are written behind the commits' answers.
-fn held(path: &Path, setup: &Setup, measured: &Measured) -> Result<u64, Error> {
+pub(super) fn held(path: &Path, setup: &Setup, measured: &Measured) -> Result<u64, Error> {
     let ends = measured.transactions.as_ref().map_or(0, |made| made.markers);
     let until = Instant::now() + ENDS_PATIENCE;
     loop {

@@ -62,7 +62,9 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
         return Err(Error::Plan(format!("{}: its records cannot be read back", plan.name)));
     }
     let extent = if plan.conditions.quick { QUICK } else { FULL };
-    let workload: Workload = plan.load.workload(extent.warmup_ms, extent.window_ms);
+    let warmup_ms = plan.load.warmup_ms.unwrap_or(extent.warmup_ms);
+    let window_ms = plan.load.window_ms.unwrap_or(extent.window_ms);
+    let workload: Workload = plan.load.workload(warmup_ms, window_ms);
     workload.check()?;
     let subject = Subject {
         name: plan.name.clone(),

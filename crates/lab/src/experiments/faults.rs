@@ -113,7 +113,10 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
         bench.note(check);
     }
     let record = FaultsRecord { after_ms: millis(AFTER), stop_ms: millis(STOP), left_out };
-    bench.finish(Experiment::Faults(record), arms(&there), checks::of_limits)
+    let mut result = bench.finish(Experiment::Faults(record), arms(&there), checks::of_limits)?;
+    // Their processes are there to be struck, not to be measured.
+    result.environment.shared_host = Some(true);
+    Ok(result)
 }
 
 impl Struck {

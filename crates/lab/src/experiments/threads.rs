@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::generator;
 use crate::ledger::audit;
 use crate::payload::Filler;
-use crate::punctuality::foreign_share_of;
+use crate::punctuality::taken_share_of;
 use crate::result::{Experiment, RunResult};
 use crate::schedule::Arrivals;
 use crate::survey::Source;
@@ -229,8 +229,7 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
         running.path.control.delete_topics(&topics)?;
         running.stop()?;
     }
-    let share = |it: &Reading| foreign_share_of(it.host, it.consumer_cpu_ns + it.system_cpu_ns);
-    let shares: Vec<f64> = readings.iter().map(share).collect();
+    let shares = foreign_shares(&readings, &there);
     for check in left_out.iter().map(absence).chain([machine_is_quiet(&shares)]) {
         bench.note(check);
     }
@@ -327,9 +326,20 @@ fn read_round(
     Ok(readings)
 }
 
+/// The share of the machine that went elsewhere in each reading of a system whose processes are
+/// known: what those of another take on this machine would count as nobody's.
+fn foreign_shares(readings: &[Reading], systems: &[(&str, &SystemFile)]) -> Vec<f64> {
+    let is_known = |it: &&Reading| {
+        systems.iter().any(|(name, file)| *name == it.arm && !file.processes.is_empty())
+    };
+    let share = |it: &Reading| taken_share_of(it.host, it.consumer_cpu_ns + it.system_cpu_ns);
+    readings.iter().filter(is_known).map(share).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cpu::HostUsage;
 
     fn file() -> ThreadsFile {
         serde_json::from_str(
@@ -358,6 +368,31 @@ mod tests {
         assert!(refused(|file| file.threads.record_bytes = 8).contains("record"));
         assert!(refused(|file| file.threads.work_us = 2_000_000).contains("threads.work_us"));
         assert!(refused(|file| file.rounds = 0).contains("rounds"));
+    }
+
+    /// A broker that ran already made the machine look busy, and the result worthless.
+    #[test]
+    fn a_cluster_that_runs_already_is_no_foreign_work() {
+        let of = |text: &str| serde_json::from_str::<SystemFile>(text).unwrap();
+        let external = of(r#"{"description": "d", "bootstrap": "${external}"}"#);
+        let own = of(r#"{"description": "d", "bootstrap": "${address.a}", "processes": [
+                {"name": "a", "role": "broker", "command": ["a"], "ready": {"tcp": "b"}}]}"#);
+        let systems = [("own", &own), ("external", &external)];
+        let host = HostUsage { busy_ticks: 90, idle_ticks: 10, ..HostUsage::default() };
+        let reading = |arm: &str, system_cpu_ns| Reading {
+            arm: arm.into(),
+            consumer_cpu_ns: 100_000_000,
+            system_cpu_ns,
+            host,
+            ..Reading::default()
+        };
+        let readings = [reading("external", 0), reading("own", 200_000_000)];
+        // 600 of the 1,000 ms were neither the consumers' nor the system's.
+        let shares = foreign_shares(&readings, &systems);
+        assert!(shares.len() == 1 && (shares[0] - 0.6).abs() < 1e-9, "{shares:?}");
+        assert!(!machine_is_quiet(&shares).passed);
+        let unknown = machine_is_quiet(&foreign_shares(&readings[..1], &systems));
+        assert!(unknown.passed && unknown.found.starts_with("not known"), "{unknown:?}");
     }
 
     #[test]

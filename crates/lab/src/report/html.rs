@@ -434,7 +434,7 @@ fn environment(result: &RunResult) -> String {
         ("frequency policy", e.frequency_governor.clone()),
         ("binary", e.binary_version.clone()),
         ("seed", result.seed.to_string()),
-        ("generator and systems", (if e.shared_host { "one machine" } else { "apart" }).into()),
+        ("generator and systems", e.co_location().into()),
     ];
     for arm in &result.arms {
         rows.push((&arm.name, arm.description.clone()));

@@ -98,7 +98,7 @@ pub(super) fn environment(result: &RunResult) -> String {
         );
     }
     format!(
-        "{} processors ({}), {} of memory, Linux {}, {} on {}; generator and systems on {}. \
+        "{} processors ({}), {} of memory, Linux {}, {} on {}; generator and systems {}. \
          Binary {}. Seed {}.",
         environment.processors,
         environment.cpu_model,
@@ -106,7 +106,7 @@ pub(super) fn environment(result: &RunResult) -> String {
         environment.kernel,
         environment.file_system,
         environment.device,
-        if environment.shared_host { "the same machine" } else { "different machines" },
+        environment.co_location(),
         environment.binary_version,
         result.seed,
     )

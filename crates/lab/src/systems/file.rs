@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use moldau_client::Security;
@@ -25,7 +25,7 @@ use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
 use super::security::{Credentials, SecurityFile};
-use super::{FrontFiles, Process, ProcessSpec, Ready, free_addresses};
+use super::{FrontFiles, Process, ProcessSpec, Ready, free_addresses, prepare};
 use crate::error::Error;
 
 /// Role of the processes that keep records.
@@ -320,7 +320,9 @@ impl SystemFile {
         let security = credentials.security()?;
         let direct = self.direct.as_ref().map(|text| scope.expand(text)).transpose()?;
         let processes = Vec::new();
-        let mut running = RunningSystem { bootstrap, direct, security, credentials, processes };
+        let bootstrap_only = self.bootstrap_only;
+        let mut running =
+            RunningSystem { bootstrap, bootstrap_only, security, credentials, direct, processes };
         for file in &self.processes {
             let own = directory.join(&file.name);
             fs::create_dir_all(&own)
@@ -395,21 +397,8 @@ impl ProcessFile {
 
     fn prepare(&self, command: &[String], directory: &Path) -> Result<(), Error> {
         let Some((program, arguments)) = command.split_first() else { return Ok(()) };
-        let log = directory.join("prepare.log");
-        let output =
-            fs::File::create(&log).map_err(Error::machine(format!("writing {}", log.display())))?;
-        let status = Command::new(program)
-            .args(arguments)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(output)
-            .status()
-            .map_err(Error::machine(format!("starting {program}")))?;
-        if status.success() {
-            return Ok(());
-        }
         let system = format!("what prepares {}", self.name);
-        Err(Error::Ended { system, status: status.to_string(), log })
+        prepare(Command::new(program).args(arguments), system, directory.join("prepare.log"))
     }
 }
 
@@ -434,6 +423,7 @@ impl ReadyFile {
 #[derive(Debug)]
 pub struct RunningSystem {
     bootstrap: String,
+    bootstrap_only: bool,
     security: Security,
     credentials: Credentials,
     direct: Option<String>,
@@ -445,6 +435,12 @@ impl RunningSystem {
     #[must_use]
     pub fn bootstrap(&self) -> &str {
         &self.bootstrap
+    }
+
+    /// Whether they reach every broker there.
+    #[must_use]
+    pub fn bootstrap_only(&self) -> bool {
+        self.bootstrap_only
     }
 
     /// How they secure their connections.

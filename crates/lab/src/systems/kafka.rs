@@ -3,9 +3,9 @@
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
-use super::{ProcessSpec, Ready};
+use super::{ProcessSpec, Ready, prepare};
 use crate::error::Error;
 
 /// Any cluster id will do, as the cluster lives for one experiment.
@@ -99,22 +99,12 @@ pub fn prepare_kafka_node(
     let text = node.properties(&directory.join("data"));
     fs::write(&properties, text)
         .map_err(Error::machine(format!("writing {}", properties.display())))?;
-    let log = directory.join("format.log");
-    let output =
-        fs::File::create(&log).map_err(Error::machine(format!("writing {}", log.display())))?;
-    let status = Command::new(&installation.java)
+    let mut command = Command::new(&installation.java);
+    command
         .args(["-cp", &installation.class_path()?, "kafka.tools.StorageTool", "format"])
         .args(["-t", CLUSTER_ID, "-c"])
-        .arg(&properties)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(output)
-        .status()
-        .map_err(Error::machine(format!("starting {}", installation.java.display())))?;
-    if status.success() {
-        return Ok(());
-    }
-    Err(Error::Ended { system: "kafka format".into(), status: status.to_string(), log })
+        .arg(&properties);
+    prepare(&mut command, "kafka format".into(), directory.join("format.log"))
 }
 
 /// The broker over a directory made by [`prepare_kafka`], with a heap of 1 GiB as in Kafka's own

@@ -436,6 +436,7 @@ fn generator_of(workers: &[WorkerRecord]) -> ProcessUsage {
         resident_bytes: all.resident_bytes + one.resident_bytes,
         resident_bytes_peak: all.resident_bytes_peak + one.resident_bytes_peak,
         busiest_thread_ns: all.busiest_thread_ns.max(one.busiest_thread_ns),
+        ..ProcessUsage::default()
     });
     all.user_permille = all.user_permille * 1_000 / all.cpu_ns.max(1);
     all

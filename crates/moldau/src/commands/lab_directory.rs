@@ -26,6 +26,9 @@ impl WorkDirectory {
         let end = move || -> () {
             signals.wait_or(std::future::pending::<()>());
             kill_started();
+            // What is on its way out may still write there; the second time tells what remains.
+            let _ = std::fs::remove_dir_all(&doomed);
+            kill_started();
             remove(&doomed);
             eprintln!("moldau lab: asked to end");
             std::process::exit(Verdict::Environment.exit_code().into())
@@ -42,7 +45,9 @@ impl Drop for WorkDirectory {
 }
 
 fn remove(path: &Path) {
-    if let Err(error) = std::fs::remove_dir_all(path) {
+    if let Err(error) = std::fs::remove_dir_all(path)
+        && error.kind() != std::io::ErrorKind::NotFound
+    {
         eprintln!("moldau lab: {} was not removed: {error}", path.display());
     }
 }

@@ -42,6 +42,9 @@ pub(super) fn way(change: Change, load: &Workload, system: &SystemFile) -> Way {
         Change::NoCompression => changed.tuning.compression = Codec::None,
         Change::LeaderAcks => changed.tuning.acks = Acks::Leader,
         Change::NoLinger => changed.linger_us = 0,
+        Change::FetchAtOnce if load.tuning.fetch_min_bytes <= 1 => {
+            return Way::Impossible("fetches wait for no bytes");
+        }
         Change::FetchAtOnce => changed.tuning.fetch_min_bytes = 1,
         Change::NoFlush => {
             return other(system.replaced(&system.without_flush), "no way to do without flushes");
@@ -101,8 +104,17 @@ mod tests {
 
     #[test]
     fn what_cannot_be_changed_is_said() {
-        for change in [Change::DoubleOutstanding, Change::MoreMemory, Change::PastTheFront] {
+        for change in [
+            Change::DoubleOutstanding,
+            Change::FetchAtOnce,
+            Change::MoreMemory,
+            Change::PastTheFront,
+        ] {
             assert!(matches!(way(change, &load(), &system()), Way::Impossible(_)), "{change:?}");
         }
+        let mut waiting = load();
+        waiting.tuning.fetch_min_bytes = 2;
+        let Way::Load(changed) = way(Change::FetchAtOnce, &waiting, &system()) else { panic!() };
+        assert_eq!(*changed, load());
     }
 }

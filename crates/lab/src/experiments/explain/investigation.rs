@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use super::changes::{Way, way};
 use super::plants::{Interference, Interfering};
 use super::signals::Signals;
-use crate::control_group::ControlGroup;
+use crate::control_group::{ControlGroup, Quotas};
 use crate::error::Error;
-use crate::experiments::bench::{Bench, Named, Path};
+use crate::experiments::bench::{self, Bench, Named, Path};
 use crate::experiments::hogs::hogs;
 use crate::explain::{self, About, Change, Explanation, Finding, Outcome, Trial};
 use crate::gathering::{Attention, Gathering};
@@ -83,12 +83,12 @@ pub(in crate::experiments) struct Investigation<'a, 'b> {
     changes: Vec<String>,
 }
 
-/// What is done to the machine while a run with a change goes on.
+/// What is done to the machine while a run with a change goes on; dropping it ends that.
 enum Meanwhile {
     Nothing,
     Signals { _sending: Signals },
     Busy { _hogs: Vec<Process> },
-    Quota(Vec<(ControlGroup, u64)>),
+    Quota { _doubled: Quotas },
 }
 
 impl<'a, 'b> Investigation<'a, 'b> {
@@ -146,10 +146,13 @@ impl<'a, 'b> Investigation<'a, 'b> {
             Way::Load(load) => workload = *load,
             Way::System(file) => other = Some(Running::start(subject, &file, "changed")?),
             Way::Direct => is_direct = true,
-            Way::Meanwhile if change == Change::DoubleQuota && self.base.quotas().is_empty() => {
-                return untested(finding, "the limit of its control group cannot be changed here");
+            Way::Meanwhile => {
+                let is_quota = change == Change::DoubleQuota;
+                let fixed = is_quota.then(|| self.base.fixed_quotas()).flatten();
+                if let Some(reason) = fixed {
+                    return untested(finding, &reason);
+                }
             }
-            Way::Meanwhile => {}
             Way::Impossible(reason) => return untested(finding, reason),
         }
         if let Err(error) = workload.check() {
@@ -215,7 +218,7 @@ impl<'a, 'b> Investigation<'a, 'b> {
         let workload = &lean(workload);
         let setup = self.bench.setup(path, pair, workload);
         if keeps {
-            path.control.create_topic(&setup.topic, workload.partitions)?;
+            path.control.create_topics(&setup.topics(), workload.partitions)?;
         }
         let interfering = running.interfere(self.subject)?;
         let meanwhile = changed.map_or(Ok(Meanwhile::Nothing), |it| {
@@ -223,14 +226,14 @@ impl<'a, 'b> Investigation<'a, 'b> {
         })?;
         let mut gathering = Gathering::of(path.subjects(), Attention::Close);
         let mut measured = generator::produce_watched(&setup, &mut || gathering.edge())?;
-        meanwhile.end()?;
+        drop(meanwhile);
         drop(interfering);
         measured.evidence = Some(gathering.finish()?);
         let (mut audited, mut held) = (Audit::default(), 0);
         if keeps {
             (audited, measured.stored_bytes) = read_back(&setup, &measured)?;
-            held = path.control.records_held(&setup.topic, workload.partitions)?;
-            path.control.delete_topic(&setup.topic)?;
+            held = bench::held(path, &setup, &measured)?;
+            path.control.delete_topics(&setup.topics())?;
         }
         let named = Named { case: CASE, path, pair };
         let mut run = self.bench.run_record(named, workload, &measured, audited, held)?;
@@ -279,8 +282,8 @@ impl Running {
         std::fs::create_dir_all(&directory)
             .map_err(Error::machine(format!("making {}", directory.display())))?;
         let system = file.start(&subject.installations, &directory)?;
-        let mut path = Path::to_system(&subject.name, &system)?;
-        path.clients.bootstrap_only |= file.bootstrap_only;
+        let path = Path::to_system(&subject.name, &system)?;
+        path.control.wait_for_brokers(file.brokers)?;
         let past = |address: &str| {
             let direct = Path::to(&subject.name, address.to_string(), system.accounted())?;
             let (clients, admin_ports) = (path.clients.clone(), path.admin_ports.clone());
@@ -315,6 +318,17 @@ impl Running {
         }
         found
     }
+
+    /// Why its limits cannot be doubled, if so: tried once, since a group may have no more than the
+    /// one around it.
+    fn fixed_quotas(&self) -> Option<String> {
+        let quotas = self.quotas();
+        if quotas.is_empty() {
+            return Some("the limit of its control group cannot be changed here".into());
+        }
+        let refused = Quotas::doubled(&quotas).err()?;
+        Some(format!("the limit of its control group cannot be doubled: {refused}"))
+    }
 }
 
 impl Meanwhile {
@@ -328,22 +342,9 @@ impl Meanwhile {
                 Ok(Self::Busy { _hogs: hogs(count.into(), &subject.directory)? })
             }
             Change::DoubleQuota => {
-                let quotas = running.quotas();
-                for (group, quota) in &quotas {
-                    group.set_quota_us(quota.saturating_mul(2))?;
-                }
-                Ok(Self::Quota(quotas))
+                Ok(Self::Quota { _doubled: Quotas::doubled(&running.quotas())? })
             }
             _ => Ok(Self::Nothing),
         }
-    }
-
-    fn end(self) -> Result<(), Error> {
-        if let Self::Quota(quotas) = self {
-            for (group, quota) in quotas {
-                group.set_quota_us(quota)?;
-            }
-        }
-        Ok(())
     }
 }

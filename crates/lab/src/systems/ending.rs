@@ -1,0 +1,111 @@
+//! The end of a laboratory that is asked to end: what it started goes with it, and it starts
+//! nothing more.
+
+use std::fs;
+use std::io;
+use std::process::{Child, Command};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::control_group;
+use crate::error::Error;
+
+/// That of this process.
+pub(super) static ENDING: Ending = Ending::new();
+
+/// Whether the end has begun. A process that is started after that would be nobody's to end.
+#[derive(Debug)]
+pub(super) struct Ending(AtomicBool);
+
+impl Ending {
+    const fn new() -> Self {
+        Self(AtomicBool::new(false))
+    }
+
+    fn begin(&self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+
+    fn has_begun(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    /// Starts a process, unless the end has begun.
+    ///
+    /// # Errors
+    /// [`Error::Machine`] when it cannot be started or may not.
+    pub(super) fn spawn(&self, command: &mut Command) -> Result<Child, Error> {
+        let action = format!("starting {}", command.get_program().display());
+        if self.has_begun() {
+            return Err(refusal(action));
+        }
+        let child = command.spawn().map_err(Error::machine(action.clone()))?;
+        self.keep(child, action)
+    }
+
+    /// Gives the child back, unless the end began while it was started: whoever kills what was
+    /// started may have come too early to see it.
+    fn keep(&self, mut child: Child, action: String) -> Result<Child, Error> {
+        if !self.has_begun() {
+            return Ok(child);
+        }
+        // An error of either says that it has ended.
+        let _ = child.kill();
+        let _ = child.wait();
+        Err(refusal(action))
+    }
+}
+
+fn refusal(action: String) -> Error {
+    Error::machine(action)(io::Error::other("the laboratory was asked to end"))
+}
+
+/// Ends every process that this one started and that still runs, at once, and puts back what it
+/// changed in control groups: for one that is about to end itself without stopping them in turn.
+/// From here on it starts no other.
+pub fn kill_started() {
+    ENDING.begin();
+    let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    for task in tasks {
+        let started = fs::read_to_string(task.path().join("children")).unwrap_or_default();
+        let ids = started.split_ascii_whitespace().filter_map(|id| id.parse().ok());
+        for pid in ids.filter_map(Pid::from_raw) {
+            // An error says that it has ended.
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+    control_group::put_back();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn nothing_is_started_once_the_end_has_begun() {
+        let ending = Ending::new();
+        assert!(ending.spawn(&mut shell("exit 0")).unwrap().wait().unwrap().success());
+        ending.begin();
+        let refused = ending.spawn(&mut shell("exit 0")).unwrap_err().to_string();
+        assert_eq!(refused, "starting /bin/sh: the laboratory was asked to end");
+    }
+
+    /// The broker that was just being started outlived the laboratory.
+    #[test]
+    fn what_is_started_while_the_end_begins_is_ended() {
+        let ending = Ending::new();
+        let child = shell("exec sleep 1000").spawn().unwrap();
+        let pid = child.id();
+        ending.begin();
+        ending.keep(child, "starting a shell".into()).unwrap_err();
+        assert!(!Path::new(&format!("/proc/{pid}")).exists());
+    }
+}
