@@ -3,6 +3,7 @@
 //! A generator that was itself the limit, a schedule that was not kept, a record that did not
 //! come back: each makes the figures of a run worthless, so the run is refused instead.
 
+mod fetches;
 mod workers;
 
 use serde::{Deserialize, Serialize};
@@ -10,11 +11,12 @@ use serde::{Deserialize, Serialize};
 use crate::cpu::generator_among;
 use crate::ledger::{Audit, Detection};
 use crate::punctuality::{
-    are_enough_in_time, by_arm, cannot_keep_up, cost_of_lateness, is_bunched, is_late,
-    is_saturated, is_scheduled, lag_and_limit,
+    are_enough_in_time, by_arm, cannot_keep_up, cost_of_lateness, is_bunched, is_disturbed,
+    is_late, is_saturated, is_scheduled, lag_and_limit,
 };
 use crate::run::RunRecord;
 use crate::statistics::{PAIRS_MIN, PairedEffect, float};
+use crate::workload::Pace;
 
 /// Share of one processor that a generator thread may use: above it, a thread may have been late
 /// because of itself.
@@ -117,7 +119,9 @@ pub fn all(
     audit: &Audit,
     self_test: &Detection,
 ) -> Vec<Check> {
-    demands(runs, Saturation::Refused, set_aside, audit, self_test)
+    let mut checks = demands(runs, Saturation::Refused, set_aside, audit, self_test);
+    checks.extend(fetches::check(runs));
+    checks
 }
 
 /// What becomes of runs whose target cannot keep up with the rate.
@@ -164,8 +168,11 @@ fn demands(
         checks.push(late_runs_are_told(&kept));
         checks.push(late_runs_cost_alike(&kept));
         checks.push(few_are_set_aside(scheduled.len(), set_aside.len()));
-        checks.push(operations_are_answered(&kept));
-        checks.push(nothing_is_shed(&kept));
+        // Somebody else's load is told as lateness where that is not refused at once.
+        let is_own = |run: &&RunRecord| saturation == Saturation::Refused || !is_disturbed(run);
+        let own: Vec<&RunRecord> = kept.iter().copied().filter(is_own).collect();
+        checks.push(operations_are_answered(&own));
+        checks.push(nothing_is_shed(&own));
         let weight = match saturation {
             Saturation::Refused | Saturation::Told => Weight::Validity,
             Saturation::LookedFor => Weight::Note,
@@ -178,6 +185,7 @@ fn demands(
             "client thread at full speed (above it, throughput is a lower bound)",
             Weight::Note,
         ));
+        checks.push(silent_runs_are_told(&unpaced));
     }
     checks.push(nothing_is_stolen(runs));
     checks.extend(workers::checks(runs));
@@ -226,6 +234,22 @@ pub fn of_arms(
 ) -> Vec<Check> {
     let mut checks = demands(runs, Saturation::Told, set_aside, audit, self_test);
     checks.push(arms_keep_up(runs));
+    checks.extend(fetches::check(runs));
+    checks
+}
+
+/// As [`of_arms`], for an experiment that repeats what somebody published: where its times are the
+/// wait of a fetch, that is the finding.
+#[must_use]
+pub fn of_published(
+    runs: &[RunRecord],
+    set_aside: &[RunRecord],
+    audit: &Audit,
+    self_test: &Detection,
+) -> Vec<Check> {
+    let mut checks = demands(runs, Saturation::Told, set_aside, audit, self_test);
+    checks.push(arms_keep_up(runs));
+    checks.extend(fetches::check(runs).map(|check| Check { weight: Weight::Note, ..check }));
     checks
 }
 
@@ -241,6 +265,7 @@ pub fn of_curves(
 ) -> Vec<Check> {
     let mut checks = demands(runs, Saturation::LookedFor, set_aside, audit, self_test);
     checks.push(arms_keep_up(runs));
+    checks.extend(fetches::check(runs));
     checks
 }
 
@@ -504,6 +529,29 @@ fn generator_has_room(runs: &[&RunRecord], what: &str, weight: Weight) -> Check 
         weight,
         found: format!("{:.0} % of a processor", worst * 100.0),
         demanded: format!("< {:.0} %", THREAD_SHARE_MAX * 100.0),
+    }
+}
+
+/// A rate of nothing is in no median and in no ratio, so that those would be of the other runs
+/// alone.
+fn silent_runs_are_told(runs: &[&RunRecord]) -> Check {
+    let is_silent =
+        |run: &&RunRecord| run.produced_records == 0 && run.workload.pace != Pace::ReadBack;
+    let silent: Vec<&RunRecord> = runs.iter().copied().filter(is_silent).collect();
+    let words = by_arm(&silent).into_iter().filter_map(|of_arm| {
+        let RunRecord { case, arm, .. } = of_arm.first()?;
+        let all = runs.iter().filter(|run| (&run.case, &run.arm) == (case, arm)).count();
+        Some(format!("{arm} ({case}, {} of {all} runs)", of_arm.len()))
+    });
+    let found: Vec<String> = words.collect();
+    Check {
+        name:
+            "runs at full speed without an acknowledgement in their window, which no figure holds"
+                .into(),
+        passed: found.is_empty(),
+        weight: Weight::Note,
+        found: if found.is_empty() { "none".into() } else { found.join("; ") },
+        demanded: "none".into(),
     }
 }
 

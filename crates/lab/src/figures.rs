@@ -5,7 +5,7 @@
 //! case and arm, or over the outputs of a tool that were imported together.
 
 use crate::metric::{Metric, Unit};
-use crate::punctuality::{is_late, latencies_are_withheld};
+use crate::punctuality::{is_late, tells_no_latencies};
 use crate::result::{Experiment, RunResult};
 use crate::run::RunRecord;
 use crate::statistics::float;
@@ -66,7 +66,7 @@ fn values(result: &RunResult, case: &str, arm: &str, metric: Metric) -> Vec<f64>
         return figures.filter(|it| it.metric == metric).map(|it| it.value).collect();
     }
     let runs: Vec<&RunRecord> = result.runs_of(case, arm).collect();
-    if metric.unit() == Unit::Milliseconds && latencies_are_withheld(&runs) {
+    if metric.unit() == Unit::Milliseconds && tells_no_latencies(&runs) {
         return Vec::new();
     }
     runs.iter().filter_map(|run| metric.of(run).or_else(|| service(run, metric))).collect()

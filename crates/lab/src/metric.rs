@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::histograms::{HistogramRecord, Summary};
-use crate::punctuality::{has_latencies, is_bunched, is_scheduled, latencies_are_withheld};
+use crate::punctuality::{has_latencies, is_bunched, is_scheduled, tells_no_latencies};
 use crate::run::RunRecord;
 use crate::statistics::{PairedEffect, differences, float, log_ratios, median, paired_effect};
 
@@ -197,6 +197,21 @@ impl Metric {
     }
 }
 
+impl Metric {
+    /// The figure of each of the runs of an arm in a case that have it; of none, where it is a
+    /// latency and too few of them tell any.
+    pub(crate) fn told_of<'a>(
+        self,
+        runs: impl Iterator<Item = &'a RunRecord>,
+    ) -> impl Iterator<Item = (&'a RunRecord, f64)> {
+        let mut runs: Vec<&RunRecord> = runs.collect();
+        if self.unit() == Unit::Milliseconds && tells_no_latencies(&runs) {
+            runs.clear();
+        }
+        runs.into_iter().filter_map(move |run| Some((run, self.of(run)?)))
+    }
+}
+
 /// The difference that an arm makes to one figure.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -270,12 +285,8 @@ pub(crate) fn compare_one(
     seed: u64,
 ) -> Comparison {
     let of = |name: &str| -> Vec<(u32, f64)> {
-        let is_of = |run: &&RunRecord| run.case == case && run.arm == name;
-        let runs: Vec<&RunRecord> = runs.iter().filter(is_of).collect();
-        if metric.unit() == Unit::Milliseconds && latencies_are_withheld(&runs) {
-            return Vec::new();
-        }
-        runs.iter().filter_map(|run| Some((run.pair, metric.of(run)?))).collect()
+        let of_arm = runs.iter().filter(|run| run.case == case && run.arm == name);
+        metric.told_of(of_arm).map(|(run, value)| (run.pair, value)).collect()
     };
     let (first, second) = (of(baseline), of(arm));
     let pairs: Vec<(f64, f64)> = first

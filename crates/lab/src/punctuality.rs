@@ -3,7 +3,7 @@
 //! | run | latencies | processor time |
 //! |---|---|---|
 //! | in time | count | counts |
-//! | late: 1 in 100 operations or more, or something else at work on the machine | none | counts |
+//! | late: 1 in 100 operations or more, or the machine is not the experiment's | none | counts |
 //! | bunched: late with 1 in 10 operations or more | none | none |
 //! | saturated: the target cannot keep up | none | counts |
 //!
@@ -13,7 +13,7 @@
 
 use crate::cpu::GENERATOR_ROLE;
 use crate::cpu::HostUsage;
-use crate::histograms::Latencies;
+use crate::histograms::{Latencies, Summary};
 use crate::run::{RunRecord, WorkerRecord};
 use crate::statistics::{PAIRS_MIN, PairedEffect, float, paired_effect};
 use crate::workload::Pace;
@@ -32,9 +32,9 @@ const KEPT_UP_SHARE_MIN: f64 = 0.97;
 /// is late to be late because of them, and not because of something else on the machine.
 const OWN_SHARE_MIN: f64 = 0.9;
 
-/// Share of the machine that something else may take: beyond it, waiting for a processor is part of
-/// every latency, however punctual the generator is. The kernel's own work for the network and the
-/// disk, which no process is charged for, is some percent.
+/// Share of the machine that something else and the hypervisor may take together: beyond it, waiting
+/// for a processor is part of every latency, however punctual the generator is. The kernel's own
+/// work for the network and the disk, which no process is charged for, is some percent.
 pub(crate) const FOREIGN_SHARE_MAX: f64 = 0.2;
 
 /// Length of a tick of the machine's counters, ns.
@@ -49,7 +49,14 @@ pub(crate) fn is_scheduled(run: &RunRecord) -> bool {
 /// of the target, so that its latencies say nothing of the target.
 pub(crate) fn is_late(run: &RunRecord) -> bool {
     let Some((lag, allowed)) = lag_and_limit(run) else { return false };
-    lag >= allowed || foreign_share(run).is_some_and(|share| share >= FOREIGN_SHARE_MAX)
+    lag >= allowed || is_disturbed(run)
+}
+
+/// Whether somebody else took so much of a machine that what is slow may be slow because of that.
+pub(crate) fn is_disturbed(run: &RunRecord) -> bool {
+    let stolen = run.workers.iter().map(|worker| worker.host.steal_share());
+    let stolen = stolen.fold(run.host.steal_share(), f64::max);
+    taken_share(run).unwrap_or(stolen) >= FOREIGN_SHARE_MAX
 }
 
 /// Whether the latencies of a run are the target's.
@@ -60,31 +67,45 @@ pub(crate) fn has_latencies(run: &RunRecord) -> bool {
 /// Whether so much came late that the requests were others than those of the schedule, and so their
 /// cost. Not for a target that cannot keep up: that is what it costs there.
 pub(crate) fn is_bunched(run: &RunRecord) -> bool {
-    let Some((_, allowed)) = lag_and_limit(run) else { return false };
-    let own = run.latency.iter().map(|latency| &latency.lag.summary);
-    let lag = own.chain(run.workers.iter().map(|worker| &worker.lag)).map(|lag| lag.p90_ns).max();
-    float(lag.unwrap_or(0)) >= allowed && !is_saturated(run)
+    let own = run.latency.iter().map(|it| (&it.lag.summary, &it.response.summary));
+    let workers = run.workers.iter().map(|worker| (&worker.lag, &worker.response));
+    let is_late = |(lag, response): (&Summary, &Summary)| {
+        float(lag.p90_ns) >= lag_limit_ns(float(response.p99_ns))
+    };
+    own.chain(workers).any(is_late) && !is_saturated(run)
 }
 
 /// Whether the target could not keep up with the rate of a run: it acknowledged less than was
-/// offered, or left the generator without a processor, so that it was late.
+/// offered, or left the generator without a processor, so that it was late. What somebody else on
+/// the machine slowed says nothing of it.
 pub(crate) fn is_saturated(run: &RunRecord) -> bool {
     let is_behind = float(run.produced_records) < KEPT_UP_SHARE_MIN * float(run.offered);
     let own_ns = own_ns(run, 0);
     let ticks = run.host.busy_ticks + run.host.idle_ticks + run.host.steal_ticks;
     let has_all = float(own_ns) >= OWN_SHARE_MIN * TICK_NS * float(ticks);
-    is_scheduled(run) && (is_behind || has_all && is_late(run))
+    is_scheduled(run) && !is_disturbed(run) && (is_behind || has_all && is_late(run))
 }
 
 /// Share of the machine that something else took inside the window of a run: neither the measured
 /// processes nor the hypervisor. Of several machines, that of which it is the largest. Nobody knows
 /// it of a cluster that runs already, which may be on any of them.
 pub(crate) fn foreign_share(run: &RunRecord) -> Option<f64> {
+    largest_share(run, foreign_share_of)
+}
+
+/// The same with what the hypervisor took.
+pub(crate) fn taken_share(run: &RunRecord) -> Option<f64> {
+    largest_share(run, taken_share_of)
+}
+
+/// The largest share of a machine of a run, each by what it did and what the measured processes
+/// took there.
+fn largest_share(run: &RunRecord, share: impl Fn(HostUsage, u64) -> f64) -> Option<f64> {
     let mut systems = run.processes.iter().filter(|usage| usage.role != GENERATOR_ROLE);
     systems.next()?;
     let workers = run.workers.iter().filter(|worker| worker.machine != 0);
-    let there = workers.map(|it| foreign_share_of(it.host, own_ns(run, it.machine)));
-    Some(there.fold(foreign_share_of(run.host, own_ns(run, 0)), f64::max))
+    let there = workers.map(|it| share(it.host, own_ns(run, it.machine)));
+    Some(there.fold(share(run.host, own_ns(run, 0)), f64::max))
 }
 
 /// Processor time that the measured processes took on a machine of a run; 0 is the lab's own.
@@ -102,6 +123,11 @@ pub(crate) fn foreign_share_of(host: HostUsage, own_ns: u64) -> f64 {
     let ticks = host.busy_ticks + host.idle_ticks + host.steal_ticks;
     let foreign_ns = TICK_NS * float(host.busy_ticks) - float(own_ns);
     (foreign_ns / (TICK_NS * float(ticks.max(1)))).max(0.0)
+}
+
+/// The same with what the hypervisor took.
+pub(crate) fn taken_share_of(host: HostUsage, own_ns: u64) -> f64 {
+    foreign_share_of(host, own_ns) + host.steal_share()
 }
 
 /// Whether the target cannot keep up with the rate of all these runs: at least half say so.
@@ -123,6 +149,12 @@ pub(crate) fn are_enough_in_time(runs: &[&RunRecord]) -> bool {
 pub(crate) fn latencies_are_withheld(runs: &[&RunRecord]) -> bool {
     let kept: Vec<&RunRecord> = runs.iter().copied().filter(|run| !is_saturated(run)).collect();
     !cannot_keep_up(runs) && !are_enough_in_time(&kept)
+}
+
+/// Whether there is no latency to tell of an arm in a case: what it is in the few runs in which it
+/// keeps up, or the generator does, is that of the machine's best moments.
+pub(crate) fn tells_no_latencies(runs: &[&RunRecord]) -> bool {
+    cannot_keep_up(runs) || latencies_are_withheld(runs)
 }
 
 /// Whether the runs of a case should go on: an arm that keeps up has latencies in fewer than
@@ -190,9 +222,13 @@ pub(crate) fn lag_and_limit(run: &RunRecord) -> Option<(f64, f64)> {
     Some((float(lag.p99_ns), lag_limit_ns(float(response.p99_ns))))
 }
 
-/// The worker whose schedule was kept worst; none where the load was offered from here.
+/// The worker whose schedule was kept worst, each by what its own response times allow; none where
+/// the load was offered from here.
 pub(crate) fn latest_worker(run: &RunRecord) -> Option<&WorkerRecord> {
-    run.workers.iter().max_by_key(|worker| worker.lag.p99_ns)
+    let lateness = |worker: &WorkerRecord| {
+        float(worker.lag.p99_ns) / lag_limit_ns(float(worker.response.p99_ns))
+    };
+    run.workers.iter().max_by(|one, other| lateness(one).total_cmp(&lateness(other)))
 }
 
 fn cost_per_record(run: &RunRecord) -> Option<f64> {
@@ -210,6 +246,7 @@ fn mean(values: &[f64]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clocks::ClockRecord;
     use crate::metric::Metric;
     use crate::report::sample::{self, make_late};
 
@@ -243,6 +280,13 @@ mod tests {
             run
         };
         assert!(!is_late(&beside(190)) && is_late(&beside(210)));
+        let mut stolen = beside(100);
+        stolen.host.steal_ticks = 90;
+        stolen.host.idle_ticks -= 90;
+        assert!(!is_late(&stolen));
+        stolen.host.steal_ticks += 20;
+        stolen.host.idle_ticks -= 20;
+        assert!(is_late(&stolen), "what the hypervisor took is not the target's time either");
         let mut of_a_cluster = beside(210);
         of_a_cluster.processes.retain(|usage| usage.role == GENERATOR_ROLE);
         assert!(!is_late(&of_a_cluster), "the cluster's own work is not told from that of others");
@@ -263,6 +307,49 @@ mod tests {
         assert!(is_saturated(&saturated) && !is_bunched(&saturated));
         assert!(Metric::ProxyCpu.of(&saturated).is_some());
         assert_eq!(Metric::ResponseP50.of(&saturated), None);
+    }
+
+    #[test]
+    fn what_somebody_else_slowed_is_late_and_says_nothing_of_the_target() {
+        let mut slowed = run();
+        slowed.produced_records = slowed.offered / 2;
+        assert!(is_saturated(&slowed) && !is_late(&slowed));
+        let own_ns: u64 = slowed.processes.iter().map(|usage| usage.cpu_ns).sum();
+        slowed.host.busy_ticks = own_ns / 10_000_000 + 500;
+        slowed.host.idle_ticks = 1_000_u64.saturating_sub(slowed.host.busy_ticks);
+        assert!(is_late(&slowed) && !is_saturated(&slowed));
+    }
+
+    #[test]
+    fn a_run_is_late_if_one_of_its_workers_is_by_its_own_response_times() {
+        let mut of_two = run();
+        let host = of_two.host;
+        let usage = of_two.processes[0].clone();
+        let summary = |p99_ns| Summary { count: 1_000, p99_ns, ..Summary::default() };
+        let worker = |machine, lag_ns, response_ns| WorkerRecord {
+            name: format!("worker {machine}"),
+            machine,
+            produced_records: 1,
+            consumed_records: 0,
+            lag: summary(lag_ns),
+            response: summary(response_ns),
+            usage: usage.clone(),
+            host,
+            clock: ClockRecord { bound_ns: 1, drift_ns: 0, round_trip_ns: 1 },
+        };
+        // The first lags by more, and 5 % of its own response times.
+        of_two.workers = vec![worker(0, 3_000_000, 100_000_000), worker(0, 2_000_000, 10_000_000)];
+        assert!(is_late(&of_two));
+        of_two.workers.pop();
+        assert!(!is_late(&of_two));
+    }
+
+    #[test]
+    fn an_arm_that_keeps_up_in_fewer_than_half_of_its_runs_tells_no_latencies() {
+        let mut runs = vec![run(); 6];
+        assert!(!tells_no_latencies(&runs.iter().collect::<Vec<_>>()));
+        runs.iter_mut().take(3).for_each(|run| run.produced_records = 0);
+        assert!(tells_no_latencies(&runs.iter().collect::<Vec<_>>()));
     }
 
     #[test]

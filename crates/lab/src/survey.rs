@@ -412,7 +412,7 @@ impl Estimate {
 /// A figure of the runs of a cell on a system, with their rounds.
 fn by_round(runs: &[RunRecord], cell: &str, system: &str, figure: Metric) -> Vec<(u32, f64)> {
     let of_cell = runs.iter().filter(|run| run.case == cell && run.arm == system);
-    of_cell.filter_map(|run| Some((run.pair, figure.of(run)?))).collect()
+    figure.told_of(of_cell).map(|(run, value)| (run.pair, value)).collect()
 }
 
 #[cfg(test)]

@@ -42,6 +42,18 @@ fn a_target_that_counts_otherwise_is_not_believed() {
 }
 
 #[test]
+fn a_system_that_says_nothing_in_a_window_is_named() {
+    let mut result = sample::result();
+    let silent = result.runs.last_mut().unwrap();
+    assert!(!is_scheduled(silent));
+    silent.produced_records = 0;
+    let named = format!("{} ({}, 1 of ", silent.arm, silent.case);
+    let checks = all(&result.runs, &[], &result.audit, &self_test(1, 20).unwrap());
+    let told = check(&checks, "runs at full speed without an acknowledgement");
+    assert!(!told.passed && told.found.starts_with(&named), "{told:?}");
+}
+
+#[test]
 fn a_generator_at_its_limit_is_refused() {
     let verdict = verdict_after(|run| {
         for usage in &mut run.processes {

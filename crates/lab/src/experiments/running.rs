@@ -115,7 +115,7 @@ pub(super) fn absence(LeftOut { system, reason }: &LeftOut) -> Check {
 pub(super) fn machine_is_quiet(shares: &[f64]) -> Check {
     let found = median(shares);
     Check {
-        name: "share of the machine that other processes took, median run".into(),
+        name: "share of the machine that others took, the hypervisor too, median run".into(),
         passed: found < FOREIGN_SHARE_MAX,
         weight: Weight::Validity,
         found: match shares.is_empty() {

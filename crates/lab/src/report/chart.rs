@@ -7,7 +7,7 @@ use super::html::escape;
 use crate::error::Error;
 use crate::histograms::{Durations, HistogramRecord};
 use crate::metric::{Comparison, Unit};
-use crate::punctuality::{has_latencies, is_late, is_saturated, latencies_are_withheld};
+use crate::punctuality::{has_latencies, is_late, is_saturated, tells_no_latencies};
 use crate::result::{LatencyRecord, RunRecord, RunResult, Slot};
 use crate::self_test::{Curves, Line};
 use crate::statistics::float;
@@ -61,7 +61,7 @@ pub(super) fn curve(
     let mut arms: Vec<(&str, Vec<Durations>)> = Vec::new();
     for arm in &result.arms {
         let of_arm: Vec<&RunRecord> = result.runs_of(case, &arm.name).collect();
-        if latencies_are_withheld(&of_arm) {
+        if tells_no_latencies(&of_arm) {
             continue;
         }
         let kept = of_arm.into_iter().filter(|run| has_latencies(run));

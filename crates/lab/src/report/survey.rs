@@ -507,7 +507,8 @@ fn cases(result: &RunResult) -> Vec<&str> {
 
 /// The median of a figure over the runs of a load on a system.
 fn middle(result: &RunResult, case: &str, system: &str, metric: Metric) -> Option<f64> {
-    let figures: Vec<f64> = result.runs_of(case, system).filter_map(|run| metric.of(run)).collect();
+    let told = metric.told_of(result.runs_of(case, system));
+    let figures: Vec<f64> = told.map(|(_, value)| value).collect();
     (!figures.is_empty()).then(|| median(&figures))
 }
 
