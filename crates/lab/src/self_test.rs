@@ -25,18 +25,6 @@ pub enum SelfTest {
 }
 
 impl SelfTest {
-    /// All of them.
-    pub const ALL: [Self; 8] = [
-        Self::Stall,
-        Self::Generator,
-        Self::Ledger,
-        Self::Statistics,
-        Self::Limits,
-        Self::Ceiling,
-        Self::Drivers,
-        Self::Explain,
-    ];
-
     /// What is asked.
     #[must_use]
     pub fn question(self) -> &'static str {

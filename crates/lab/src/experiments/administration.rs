@@ -63,6 +63,9 @@ impl AdministrationFile {
     /// Refuses what cannot be measured.
     pub(super) fn check(&self, systems: &[&str], pairs: &[&str]) -> Result<(), Error> {
         let refuse = |text: String| Err(Error::Plan(format!("administration: {text}")));
+        if self.systems.is_empty() {
+            return refuse("systems: one at least".into());
+        }
         if let Some(unknown) = self.systems.iter().find(|it| !systems.contains(&it.as_str())) {
             return refuse(format!("{unknown:?} is none of the systems"));
         }
@@ -429,6 +432,7 @@ mod tests {
         file().check(&["kraft"], &["p"]).unwrap();
         workload(50).check().unwrap();
         assert!(refused(|file| file.systems[0] = "kafka".into()).contains("none of the systems"));
+        assert!(refused(|file| file.systems.clear()).ends_with("systems: one at least"));
         assert!(refused(|file| file.created.reverse()).contains("rising"));
         assert!(refused(|file| file.moved = 0).contains("1 to 10000 partitions"));
         assert!(refused(|file| file.claims[0].pair = Some("q".into())).contains("of the pairs"));

@@ -180,6 +180,11 @@ impl Times {
         matches!(self, Self::Trace { .. })
     }
 
+    /// Whether it says how the records of a rate follow one another, other than at equal distances.
+    pub(crate) fn spreads_rate(&self) -> bool {
+        matches!(self, Self::Poisson { .. } | Self::Bursts { .. })
+    }
+
     /// Reads the file that it names, if it names one.
     ///
     /// # Errors

@@ -54,6 +54,9 @@ impl LawFile {
     /// Refuses what cannot be measured.
     pub(super) fn check(&self, systems: &[String]) -> Result<(), Error> {
         let refuse = |text: String| Err(Error::Plan(format!("littles_law: {text}")));
+        if self.systems.is_empty() {
+            return refuse("systems: one at least".into());
+        }
         if let Some(unknown) = self.systems.iter().find(|name| !systems.contains(name)) {
             return refuse(format!("{unknown:?} is none of the systems"));
         }
@@ -287,6 +290,9 @@ mod tests {
         assert!(file(20, 1 << 40).check(&systems).is_err());
         let unknown = file(20, 400).check(&["kafka".to_string()]).unwrap_err().to_string();
         assert!(unknown.contains("\"moldau\" is none of the systems"), "{unknown}");
+        let nowhere = LawFile { systems: Vec::new(), ..file(20, 400) };
+        let nowhere = nowhere.check(&systems).unwrap_err().to_string();
+        assert!(nowhere.ends_with("littles_law: systems: one at least"), "{nowhere}");
     }
 
     #[test]

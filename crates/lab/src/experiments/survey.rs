@@ -21,7 +21,7 @@ use crate::error::Error;
 use crate::metric::Metric;
 use crate::payload::Filler;
 use crate::profile::Profiler;
-use crate::punctuality::foreign_share;
+use crate::punctuality::taken_share;
 use crate::result::{Experiment, RunResult};
 use crate::run::RunRecord;
 use crate::statistics::median;
@@ -31,6 +31,7 @@ use crate::totals::PublishedTotal;
 use crate::workers::Workers;
 use crate::workload::{Codec, Workload};
 
+use settings::check_effects;
 use stages::{Beside, stages};
 
 pub use settings::Settings;
@@ -235,11 +236,39 @@ impl SurveyFile {
         for Load { cell, settings, .. } in &loads {
             let named = |error: Error| Error::Plan(format!("load {:?}: {error}", cell.name));
             settings
-                .check()
+                .check_exclusions()
                 .and_then(|()| self.workload(settings, false).check())
                 .map_err(named)?;
         }
-        Ok(())
+        self.check_effects(&loads)
+    }
+
+    /// Refuses settings that have an effect in none of the loads that are made of them. What loads
+    /// share may be idle in some.
+    fn check_effects(&self, loads: &[Load]) -> Result<(), Error> {
+        let mut all: Vec<Settings> = Vec::new();
+        // Each scenario is followed by what differs from it.
+        let groups = loads.chunk_by(|_, next| next.cell.from.is_some());
+        for (scenario, group) in self.scenarios.iter().zip(groups) {
+            let named = |error: Error| Error::Plan(format!("load {:?}: {error}", scenario.name));
+            let mut settings: Vec<Settings> = group.iter().map(|it| it.settings.clone()).collect();
+            let factors = self.factors.iter().filter(|factor| factor.from == scenario.name);
+            let levels = factors.flat_map(|factor| &factor.levels);
+            for (level, whole) in levels.zip(settings.iter().skip(1)) {
+                check_effects(level, std::slice::from_ref(whole)).map_err(named)?;
+            }
+            if let Some(Asks::Latency(asked)) = &self.asks
+                && all.is_empty()
+                && !asked.full_speed_percent.is_empty()
+            {
+                // The rates of the first scenario follow from its full speed.
+                let rate = Settings { records_per_second: Some(1), ..Settings::default() };
+                settings.push(rate.over(&scenario.load.over(&self.load)));
+            }
+            check_effects(&scenario.load, &settings).map_err(named)?;
+            all.extend(settings);
+        }
+        check_effects(&self.load, &all)
     }
 
     /// Reads the files of the user that its loads name.
@@ -419,7 +448,7 @@ pub fn run_from(
     }
     let mut cells: Vec<Cell> = loads.iter().map(|load| load.cell.clone()).collect();
     cells.extend(beside.rated);
-    let shares: Vec<f64> = bench.runs().iter().filter_map(foreign_share).collect();
+    let shares: Vec<f64> = bench.runs().iter().filter_map(taken_share).collect();
     let own = [codecs_differ(bench.runs()), machine_is_quiet(&shares)];
     for check in left_out.iter().map(absence).chain(own) {
         bench.note(check);
@@ -430,7 +459,11 @@ pub fn run_from(
         let systems: Vec<&str> = there.iter().map(|(name, _)| *name).collect();
         bench.note(asked::curves_are_known(&record, bench.runs(), &systems));
     }
-    let checks = if is_asked { checks::of_curves } else { checks::of_arms };
+    let checks = match (is_asked, record.totals.is_empty()) {
+        (true, _) => checks::of_curves,
+        (false, true) => checks::of_arms,
+        (false, false) => checks::of_published,
+    };
     let mut result = bench.finish(Experiment::Survey(record), arms(&there), checks)?;
     (result.littles_law, result.administration) = (beside.littles_law, beside.administration);
     Ok(result)

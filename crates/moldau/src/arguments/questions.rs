@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
+use super::run::ExternalOptions;
 use super::{OutputOptions, PeerOptions, at_least_one};
 use crate::units;
 
@@ -48,6 +49,8 @@ pub(crate) struct LatencyOptions {
     #[arg(long, value_name = "COUNT", value_delimiter = ',')]
     pub(crate) rates: Vec<u64>,
     #[command(flatten)]
+    pub(crate) cluster: ExternalOptions,
+    #[command(flatten)]
     pub(crate) asked: AskedOptions,
 }
 
@@ -65,6 +68,8 @@ pub(crate) struct CompressionOptions {
     /// costs 0.02 and a core 0.04 an hour.
     #[arg(long, value_name = "SECONDS", default_value_t = 1800)]
     pub(crate) gigabyte_worth: u32,
+    #[command(flatten)]
+    pub(crate) cluster: ExternalOptions,
     #[command(flatten)]
     pub(crate) asked: AskedOptions,
 }
@@ -113,6 +118,8 @@ pub(crate) struct ThreadsOptions {
     /// does.
     #[arg(long, value_name = "TIME", value_parser = units::milliseconds)]
     pub(crate) work: Option<f64>,
+    #[command(flatten)]
+    pub(crate) cluster: ExternalOptions,
     #[command(flatten)]
     pub(crate) asked: AskedOptions,
 }

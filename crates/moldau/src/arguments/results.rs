@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::run::ExternalOptions;
 use super::{OutputOptions, PeerOptions, WorkersOptions};
 
 #[derive(Args, Clone, Debug)]
@@ -31,6 +32,8 @@ pub(crate) struct OmbOptions {
     pub(crate) workers: WorkersOptions,
     #[command(flatten)]
     pub(crate) peers: PeerOptions,
+    #[command(flatten)]
+    pub(crate) cluster: ExternalOptions,
     #[command(flatten)]
     pub(crate) output: OutputOptions,
 }

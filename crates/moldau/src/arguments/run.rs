@@ -40,6 +40,11 @@ pub(crate) struct PeerOptions {
     /// Java that runs them.
     #[arg(long, value_name = "FILE", default_value = "java")]
     pub(crate) java: PathBuf,
+}
+
+/// A cluster of somebody else, for commands that start, stop and look at no process of it.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ExternalOptions {
     /// A cluster that runs already, for systems that are `external`.
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) external: Option<String>,
@@ -60,10 +65,13 @@ pub(crate) struct ProfileOptions {
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct RunOptions {
-    /// The experiment file (YAML), or the name of one that `moldau lab list` knows.
+    /// The experiment file (YAML), or the name of a published experiment, which `moldau lab list`
+    /// shows behind `run`.
     pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) peers: PeerOptions,
+    #[command(flatten)]
+    pub(crate) cluster: ExternalOptions,
     #[command(flatten)]
     pub(crate) profiles: ProfileOptions,
     #[command(flatten)]
@@ -89,6 +97,8 @@ pub(crate) struct ExplainOptions {
     pub(crate) about: Option<AboutChoice>,
     #[command(flatten)]
     pub(crate) peers: PeerOptions,
+    #[command(flatten)]
+    pub(crate) cluster: ExternalOptions,
     /// Fewer and shorter runs.
     #[arg(long)]
     pub(crate) quick: bool,

@@ -19,7 +19,7 @@ pub(crate) struct WorkersOptions {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct WorkerOptions {
     /// Address to listen on.
-    #[arg(long, value_name = "HOST:PORT")]
+    #[arg(long, value_name = "IP:PORT")]
     pub(crate) listen: SocketAddr,
     /// File with a token of 32 random characters or more, in one line; only who has it is served.
     #[arg(long, value_name = "FILE")]

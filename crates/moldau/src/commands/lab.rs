@@ -1,5 +1,7 @@
 //! `moldau lab`: asks a question, draws a bar while it is measured, and answers.
 
+mod list;
+
 use std::net::TcpListener;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
@@ -21,7 +23,6 @@ use moldau_lab::null_sink::{self, Behaviour};
 use moldau_lab::profile::Profiler;
 use moldau_lab::relay::Line;
 use moldau_lab::result::RunResult;
-use moldau_lab::self_test::SelfTest;
 use moldau_lab::systems::{Durability, Installations, KafkaInstallation, Kroxylicious};
 use moldau_lab::workers::Workers;
 use moldau_lab::workload::Workload;
@@ -55,12 +56,16 @@ fn ask(question: LabQuestion) -> anyhow::Result<ExitCode> {
         LabQuestion::Overhead(options) => overhead(&options),
         LabQuestion::Ceiling(options) => find_ceiling(&options),
         LabQuestion::Latency(options) => {
-            lab_questions::latency(&options).and_then(|asked| run_question(asked, &options.asked))
+            let asked = lab_questions::latency(&options)?;
+            run_question(asked, &options.asked, options.cluster.external.as_deref())
         }
-        LabQuestion::Compression(options) => lab_questions::compression(&options)
-            .and_then(|asked| run_question(asked, &options.asked)),
+        LabQuestion::Compression(options) => {
+            let asked = lab_questions::compression(&options)?;
+            run_question(asked, &options.asked, options.cluster.external.as_deref())
+        }
         LabQuestion::Threads(options) => {
-            lab_questions::threads(&options).and_then(|asked| run_question(asked, &options.asked))
+            let asked = lab_questions::threads(&options)?;
+            run_question(asked, &options.asked, options.cluster.external.as_deref())
         }
         LabQuestion::Faults(options) => faults(&options),
         LabQuestion::Soak(options) => soak(&options),
@@ -83,34 +88,9 @@ fn ask(question: LabQuestion) -> anyhow::Result<ExitCode> {
         LabQuestion::Resume { dir } => ask(lab_sittings::resumed(&dir)?),
         LabQuestion::Report { dir } => rebuild(&dir),
         LabQuestion::List => {
-            list();
+            list::lines().iter().for_each(|line| println!("{line}"));
             Ok(ExitCode::SUCCESS)
         }
-    }
-}
-
-/// What can be asked, a line each.
-fn list() {
-    let commands = [
-        ("overhead", "What does a proxy in front of a broker cost?"),
-        ("ceiling", "Which rate does a system sustain, and how do systems compare?"),
-        ("latency", "How does latency grow with the load?"),
-        ("compression", "Which codec?"),
-        ("threads", "How many consumer threads?"),
-        ("faults", "What becomes of records and clients when something breaks?"),
-        ("soak", "Does anything grow under a steady load?"),
-        ("partitions", "What does a number of partitions cost, and where does it end?"),
-        ("storage", "What does the broker take off what the disk gives?"),
-        ("cores", "How many cores does the proxy need?"),
-        ("omb", "What do workloads of the OpenMessaging Benchmark come to?"),
-        ("explain", "What limits a load on a system?"),
-    ];
-    let tests = SelfTest::ALL.map(|test| ("selftest", test.question()));
-    for (name, question) in commands.into_iter().chain(tests) {
-        println!("{name:<11} {question}");
-    }
-    for (name, question) in experiment_file::list() {
-        println!("run {name}   {question}");
     }
 }
 
@@ -261,18 +241,25 @@ fn run_file(options: &RunOptions) -> anyhow::Result<ExitCode> {
     let profiles_all = options.profiles.profile;
     let profiler = profiler(&options.profiles, asked.profiles_itself() && !options.quick)?;
     let with = (profiler, profiles_all, workers);
-    run_asked(asked, &options.peers, with, options.quick, &options.output)
+    let external = options.cluster.external.as_deref();
+    run_asked(asked, &options.peers, external, with, options.quick, &options.output)
 }
 
 /// A command that asks one question by an experiment file of the program.
-fn run_question(asked: Asked, options: &AskedOptions) -> anyhow::Result<ExitCode> {
-    run_asked(asked, &options.peers, (None, false, None), options.quick, &options.output)
+fn run_question(
+    asked: Asked,
+    options: &AskedOptions,
+    external: Option<&str>,
+) -> anyhow::Result<ExitCode> {
+    let with = (None, false, None);
+    run_asked(asked, &options.peers, external, with, options.quick, &options.output)
 }
 
 /// Runs an experiment file, with a profiler, whether that is for all loads, and workers.
 fn run_asked(
     asked: Asked,
     peers: &PeerOptions,
+    external: Option<&str>,
     (profiler, profiles_all, mut workers): (Option<Profiler>, bool, Option<Workers>),
     quick: bool,
     output: &OutputOptions,
@@ -289,7 +276,8 @@ fn run_asked(
             file::run(&plan, &mut Bar::kept(&plan, &plan.conditions, output)?)?
         }
         Asked::Survey(file, systems) => {
-            let (file, installations) = (*file, installations(peers)?);
+            lab_questions::keep_records(&file.systems, &systems)?;
+            let (file, installations) = (*file, installations(peers, external)?);
             let plan =
                 survey::Plan { file, systems, installations, conditions, profiler, profiles_all };
             let mut bar = Bar::kept(&plan, &plan.conditions, output)?;
@@ -299,7 +287,8 @@ fn run_asked(
             anyhow::bail!("--profile: an experiment of topics on threads takes no profiles")
         }
         Asked::Threads(file, systems) => {
-            let installations = installations(peers)?;
+            lab_questions::keep_records(&file.systems, &systems)?;
+            let installations = installations(peers, external)?;
             let plan = threads::Plan { file, systems, installations, conditions };
             threads::run(&plan, &mut Bar::kept(&plan, &plan.conditions, output)?)?
         }
@@ -314,7 +303,7 @@ fn faults(options: &FaultsOptions) -> anyhow::Result<ExitCode> {
     let plan = faults::Plan {
         names,
         systems,
-        installations: installations(&asked.peers)?,
+        installations: installations(&asked.peers, None)?,
         conditions: conditions(&work, asked.quick),
         rounds: if asked.quick { 3 } else { 6 },
         // A JVM needs the time to come back.
@@ -335,7 +324,7 @@ fn soak(options: &SoakOptions) -> anyhow::Result<ExitCode> {
     let plan = soak::Plan {
         names,
         systems,
-        installations: installations(&asked.peers)?,
+        installations: installations(&asked.peers, None)?,
         conditions: conditions(&work, asked.quick),
         workload,
         legs,
@@ -354,12 +343,10 @@ fn omb(options: &OmbOptions) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let work = WorkDirectory::make(&options.output.out)?;
-    let mut installations = installations(&options.peers)?;
-    installations.external = translation.external;
     let plan = survey::Plan {
         file: translation.survey,
         systems: translation.systems,
-        installations,
+        installations: installations(&options.peers, translation.external.as_deref())?,
         conditions: conditions(&work, false),
         profiler: None,
         profiles_all: false,
@@ -392,7 +379,7 @@ fn explain(options: &ExplainOptions) -> anyhow::Result<ExitCode> {
             AboutChoice::Rate => About::Rate,
             AboutChoice::Latency => About::Latency,
         }),
-        installations: installations(&options.peers)?,
+        installations: installations(&options.peers, options.cluster.external.as_deref())?,
         conditions: conditions(&work, options.quick),
     };
     let result = explain::run(&plan, &mut Bar::new())?;
@@ -425,12 +412,11 @@ fn self_test(options: &SelftestOptions) -> anyhow::Result<ExitCode> {
         kafka_classpath: options.kafka_classpath.clone(),
         kroxylicious: None,
         java: options.java.clone(),
-        external: None,
     };
     let python = lab_self_test::python(options, cache_directory)?;
     let work = WorkDirectory::make(&options.output.out)?;
     let plan = self_test::Plan {
-        test: lab_self_test::test(options),
+        test: lab_self_test::promise(options.test),
         moldau: std::env::current_exe()?,
         conditions: Conditions { seed: options.seed, ..conditions(&work, options.quick) },
         kafka: match kafka(options.kafka_classpath.as_deref(), &options.java) {
@@ -441,7 +427,7 @@ fn self_test(options: &SelftestOptions) -> anyhow::Result<ExitCode> {
         },
         drivers: self_test::Drivers::usual(python, options.quick),
         bottlenecks: experiment_file::bottlenecks()?,
-        installations: installations(&peers)?,
+        installations: installations(&peers, None)?,
     };
     let result = self_test::run(&plan, &mut Bar::new())?;
     answer(&result, &options.output)
@@ -459,7 +445,7 @@ fn conditions(work: &WorkDirectory, quick: bool) -> Conditions {
 }
 
 /// What systems can be started from; what is not there is said in the report.
-fn installations(peers: &PeerOptions) -> anyhow::Result<Installations> {
+fn installations(peers: &PeerOptions, external: Option<&str>) -> anyhow::Result<Installations> {
     let text = |path: &Path| path.to_str().map(str::to_owned);
     let kafka = kafka(peers.kafka_classpath.as_deref(), &peers.java).ok();
     let kroxylicious = kroxylicious_at(peers.kroxylicious.as_deref(), &peers.java)?;
@@ -470,7 +456,7 @@ fn installations(peers: &PeerOptions) -> anyhow::Result<Installations> {
         kafka: kafka.map(|found| found.class_path()).transpose()?,
         kafka_zookeeper: kafka_zookeeper(&peers.java)?,
         kroxylicious: kroxylicious.and_then(|found| text(&found.directory)),
-        external: peers.external.clone(),
+        external: external.map(str::to_owned),
     })
 }
 

@@ -16,6 +16,7 @@ use moldau_lab::experiments::survey::{Scenario, Settings, SurveyFile};
 use moldau_lab::systems::SystemFile;
 
 use super::experiment_file::read_system;
+use super::lab_questions;
 use crate::arguments::OmbOptions;
 use crate::config::{self, Problem};
 use driver::Driver;
@@ -161,7 +162,8 @@ fn translate(
     };
     survey.check()?;
     let systems = names.iter().map(|name| read_system(name, Path::new(".")));
-    let systems = systems.collect::<anyhow::Result<_>>()?;
+    let systems: Vec<SystemFile> = systems.collect::<anyhow::Result<_>>()?;
+    lab_questions::keep_records(&names, &systems)?;
     Ok(Translation { survey, systems, external })
 }
 
@@ -180,8 +182,8 @@ fn external(options: &OmbOptions, drivers: &[(String, Driver)]) -> anyhow::Resul
     if !is_wanted {
         return Ok(None);
     }
-    if options.peers.external.is_some() {
-        return Ok(options.peers.external.clone());
+    if options.cluster.external.is_some() {
+        return Ok(options.cluster.external.clone());
     }
     let mut found: Option<&str> = None;
     for (stem, driver) in drivers {
@@ -216,13 +218,16 @@ fn joined(workload: &Workload, driver: &Driver) -> Result<Settings, String> {
                     random throughout, which codecs shorten otherwise"
             .into());
     }
+    // Without consumers nothing fetches, whatever the driver says of fetches.
+    let consumes = workload.settings.consumers.is_some_and(|consumers| consumers > 0);
     Ok(Settings {
         batch_bytes: driver.settings.batch_bytes,
         linger_us: driver.settings.linger_us,
         compression: driver.settings.compression,
         acks: driver.settings.acks,
-        fetch_min_bytes: driver.settings.fetch_min_bytes,
-        fetch_max_wait_ms: driver.settings.fetch_max_wait_ms,
+        in_flight_max: driver.settings.in_flight_max,
+        fetch_min_bytes: driver.settings.fetch_min_bytes.filter(|_| consumes),
+        fetch_max_wait_ms: driver.settings.fetch_max_wait_ms.filter(|_| consumes),
         ..workload.settings.clone()
     })
 }

@@ -4,8 +4,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::ensure;
-use moldau_lab::experiments::asked::Payload;
+use anyhow::{bail, ensure};
+use moldau_lab::experiments::asked::{Payload, Times};
 use moldau_lab::experiments::survey::{Factor, Settings, SurveyFile};
 use moldau_lab::experiments::threads::ThreadsFile;
 use moldau_lab::payload::Filler;
@@ -106,12 +106,27 @@ pub(super) fn threads(options: &ThreadsOptions) -> anyhow::Result<Asked> {
 /// The systems that `moldau lab faults` and `soak` work on, with their names.
 ///
 /// # Errors
-/// Names the one that nobody knows.
+/// Names the one that nobody knows, or that they cannot work on.
 pub(super) fn named(options: &AskedOptions) -> anyhow::Result<(Vec<String>, Vec<SystemFile>)> {
     let names = systems(options, &["moldau".to_owned()]);
     let files = names.iter().map(|name| experiment_file::read_system(name, Path::new(".")));
-    let files = files.collect::<anyhow::Result<_>>()?;
+    let files: Vec<SystemFile> = files.collect::<anyhow::Result<_>>()?;
+    keep_records(&names, &files)?;
+    if let Some((name, _)) = names.iter().zip(&files).find(|(_, file)| file.processes.is_empty()) {
+        bail!("{name}: it has no process that the laboratory starts");
+    }
     Ok((names, files))
+}
+
+/// Refuses systems whose records nobody can compare with what was sent.
+///
+/// # Errors
+/// Names the first.
+pub(super) fn keep_records(names: &[String], systems: &[SystemFile]) -> anyhow::Result<()> {
+    match names.iter().zip(systems).find(|(_, system)| !system.keeps_records) {
+        Some((name, _)) => bail!("{name}: its records cannot be read back"),
+        None => Ok(()),
+    }
 }
 
 /// The legs of a soak: how many, and what is offered in each.
@@ -163,7 +178,13 @@ fn systems(options: &AskedOptions, usual: &[String]) -> Vec<String> {
 
 /// The load of the options over that of the file.
 fn offered(options: &OfferedOptions, usual: &Settings) -> anyhow::Result<Settings> {
-    let mut load = experiment_file::settings(&options.load)?.over(usual);
+    let own = experiment_file::settings(&options.load)?;
+    let mut load = own.over(usual);
+    // What a file of the user says of sizes takes the place of the usual size.
+    let has_lines = matches!(own.payload, Some(Payload::File(_)));
+    if has_lines || matches!(own.arrivals, Some(Times::Trace { .. })) {
+        load.record_bytes = own.record_bytes;
+    }
     if let Some(record) = options.record {
         load.record_bytes = Some(usize::try_from(record)?);
     }
@@ -226,6 +247,41 @@ mod tests {
         assert_eq!((rates, file.load.producers), (vec![Some(1_000), Some(2_000)], Some(4)));
         assert!(refused(&["latency", "--load", "produsers: 4"]).contains("producers"));
         assert!(refused(&["latency", "--system", "kavka"]).contains("kafka"));
+    }
+
+    #[test]
+    fn a_load_may_have_other_arrivals_and_lines_of_a_file() {
+        for command in ["latency", "compression"] {
+            let file = survey(&[command, "--load", "arrivals: {poisson: {seed: 1}}"]);
+            assert_eq!(file.load.arrivals, Some(Times::Poisson { seed: 1 }));
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("events.jsonl");
+        std::fs::write(&path, "{\"event\":1}\n").unwrap();
+        let lines = format!("payload: {{file: {}}}", path.display());
+        assert_eq!(survey(&["latency", "--load", &lines]).load.record_bytes, None);
+        let sized = refused(&["latency", "--load", &lines, "--record", "100"]);
+        assert!(sized.contains("record_bytes: has no effect"), "{sized}");
+    }
+
+    #[test]
+    fn faults_and_soaks_are_of_systems_that_the_laboratory_starts() {
+        let parsed = |arguments: &[&str]| {
+            let all = ["moldau", "lab"].iter().chain(arguments);
+            Arguments::try_parse_from(all)
+        };
+        assert!(parsed(&["latency", "--external", "h:1"]).is_ok());
+        for command in ["faults", "soak"] {
+            assert!(parsed(&[command, "--external", "h:1"]).is_err(), "{command}");
+        }
+        let named_by = |arguments: &[&str]| match parsed(arguments).unwrap().command {
+            Command::Lab(LabQuestion::Faults(options)) => named(&options.asked),
+            other => panic!("{other:?}"),
+        };
+        let (names, files) = named_by(&["faults", "--against", "kafka"]).unwrap();
+        assert_eq!((names, files.len()), (vec!["moldau".into(), "kafka".into()], 2));
+        let problem = named_by(&["faults", "--against", "external"]).unwrap_err().to_string();
+        assert_eq!(problem, "external: it has no process that the laboratory starts");
     }
 
     #[test]

@@ -8,8 +8,8 @@ use moldau_lab::self_test::SelfTest;
 use crate::arguments::{SelftestChoice, SelftestOptions};
 
 /// The promise that is put to the test.
-pub(super) fn test(options: &SelftestOptions) -> SelfTest {
-    match options.test {
+pub(super) fn promise(choice: SelftestChoice) -> SelfTest {
+    match choice {
         SelftestChoice::Stall => SelfTest::Stall,
         SelftestChoice::Generator => SelfTest::Generator,
         SelftestChoice::Ledger => SelfTest::Ledger,

@@ -3,31 +3,60 @@
 
 use std::fmt::Debug;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
 use clap::Parser as _;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressStyle};
 use moldau_lab::environment::Environment;
 use moldau_lab::experiments::{Conditions, Progress};
 use moldau_lab::sittings::{Manifest, Sittings};
 
 use crate::arguments::{Arguments, Command, LabQuestion, OutputOptions};
 
+/// A step that is over sooner was finished by an earlier sitting: what is measured takes longer.
+const STEP_MIN: Duration = Duration::from_millis(100);
+
 /// The progress bar on stderr.
 pub(super) struct Bar {
     bar: ProgressBar,
+    pace: Pace,
     sittings: Option<Sittings>,
+}
+
+/// How long steps take: on average of all, since what a rate of the last seconds says is nothing
+/// where one step takes a minute and the next three.
+#[derive(Default)]
+struct Pace {
+    /// Begin of the step that goes on, and how many were done before it.
+    begun: Option<(Instant, u32)>,
+    /// Steps that were done in this sitting, and the time that they took.
+    steps: u32,
+    time: Duration,
+}
+
+impl Pace {
+    /// After `done` of `total` steps another begins; the time for what is left, once a step tells.
+    fn step(&mut self, present: Instant, done: u32, total: u32) -> Option<Duration> {
+        if let Some((begun, before)) = self.begun.replace((present, done)) {
+            let took = present.saturating_duration_since(begun);
+            if took >= STEP_MIN {
+                self.steps += done.saturating_sub(before);
+                self.time += took;
+            }
+        }
+        self.time.saturating_mul(total.saturating_sub(done)).checked_div(self.steps)
+    }
 }
 
 impl Bar {
     /// That of an experiment which begins anew if it is interrupted.
     pub(super) fn new() -> Self {
-        let style = ProgressStyle::with_template("{elapsed_precise} {bar:30} {pos}/{len} {msg}")
-            .expect("the template is constant");
+        let template = "{elapsed_precise} {bar:30} {pos}/{len} {prefix}{msg}";
+        let style = ProgressStyle::with_template(template).expect("the template is constant");
         let bar = ProgressBar::new(1).with_style(style);
         bar.enable_steady_tick(Duration::from_millis(250));
-        Self { bar, sittings: None }
+        Self { bar, pace: Pace::default(), sittings: None }
     }
 
     /// That of an experiment whose finished runs are kept, and which goes on with those that are.
@@ -66,6 +95,9 @@ impl Progress for Bar {
     fn step(&mut self, done: u32, total: u32, what: &str) {
         self.bar.set_length(u64::from(total));
         self.bar.set_position(u64::from(done));
+        let left = self.pace.step(Instant::now(), done, total);
+        let left = left.map(|left| format!("about {:#} left, ", HumanDuration(left)));
+        self.bar.set_prefix(left.unwrap_or_default());
         self.bar.set_message(what.to_owned());
     }
 
@@ -125,6 +157,24 @@ mod tests {
             arguments: arguments.iter().map(|it| (*it).to_owned()).collect(),
         };
         Sittings::begin(out, &manifest, "").unwrap().directory().to_owned()
+    }
+
+    #[test]
+    fn the_time_left_follows_from_the_steps_that_took_time() {
+        let seconds = Duration::from_secs;
+        let start = Instant::now();
+        let mut pace = Pace::default();
+        assert_eq!(pace.step(start, 0, 12), None);
+        // Six steps of an earlier sitting take next to nothing, and tell nothing.
+        for done in 1..=6 {
+            let present = start + Duration::from_millis(done.into());
+            assert_eq!(pace.step(present, done, 12), None);
+        }
+        let begun = start + Duration::from_millis(6);
+        assert_eq!(pace.step(begun + seconds(10), 7, 12), Some(seconds(50)));
+        // One of 10 s and two of 25 s each make 20 s, of which four are left, then one.
+        assert_eq!(pace.step(begun + seconds(60), 9, 13), Some(seconds(80)));
+        assert_eq!(pace.step(begun + seconds(60), 12, 13), Some(seconds(20)));
     }
 
     #[test]

@@ -74,6 +74,27 @@ fn a_data_directory_of_an_unknown_format_is_named() {
 }
 
 #[test]
+fn a_system_whose_records_nobody_reads_back_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = dir.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    file("sink.yaml", "description: a sink\nbootstrap: 127.0.0.1:1\nkeeps_records: false\n");
+    let asked = "question: q\nhypothesis: h\nsystems: [sink.yaml]\nrounds: 1\n";
+    let loads = "warmup_ms: 0\nwindow_ms: 100\nscenarios: [{name: one}]\n";
+    let survey = file("survey.yaml", &format!("{asked}{loads}"));
+    let grid = "topics: [1], counts: [1], records: 100, record_bytes: 100, partitions: 1";
+    let threads = file("threads.yaml", &format!("{asked}threads: {{{grid}}}\n"));
+    let runs = dir.path().join("runs");
+    for experiment in [survey, threads] {
+        let line = problem(&run(["lab", "run", &experiment, "--out", runs.to_str().unwrap()]));
+        assert!(line.contains("sink.yaml: its records cannot be read back"), "{line}");
+    }
+}
+
+#[test]
 fn sigterm_drains_and_exits_with_zero() {
     let dir = tempfile::tempdir().unwrap();
     let broker = Process::broker(dir.path(), &[]);

@@ -118,7 +118,14 @@ impl Settings {
         }
     }
 
+    /// Refuses what cannot be of one load, and what has no effect in it.
     pub(crate) fn check(&self) -> Result<(), Error> {
+        self.check_exclusions()?;
+        check_effects(self, std::slice::from_ref(self))
+    }
+
+    /// Refuses what cannot be of one load.
+    pub(super) fn check_exclusions(&self) -> Result<(), Error> {
         if self.paces() > 1 {
             let all = "records_per_second, records_per_second_each, outstanding and a trace";
             return refuse(format!("{all} exclude each other"));
@@ -152,6 +159,10 @@ impl Settings {
     /// How many settings say how large records are.
     fn sizes(&self) -> usize {
         usize::from(self.record_bytes.is_some()) + usize::from(self.record_sizes.is_some())
+    }
+
+    fn consumes(&self) -> bool {
+        self.consumers.is_some_and(|consumers| consumers > 0)
     }
 
     /// The settings that are there, by their keys.
@@ -212,6 +223,55 @@ impl Settings {
     }
 }
 
+/// A setting that some loads pass over.
+struct Effect {
+    key: &'static str,
+    is_set: fn(&Settings) -> bool,
+    /// Whether a load in which it is set does not pass over it.
+    is_heeded: fn(&Settings) -> bool,
+    /// Why one does.
+    reason: &'static str,
+}
+
+const EFFECTS: [Effect; 4] = [
+    Effect {
+        key: "arrivals",
+        is_set: |load| load.arrivals.as_ref().is_some_and(Times::spreads_rate),
+        is_heeded: |load| load.records_per_second.or(load.records_per_second_each).is_some(),
+        reason: "poisson and bursts have no effect without records_per_second or \
+                 records_per_second_each",
+    },
+    Effect {
+        key: "record_bytes",
+        is_set: |load| load.record_bytes.is_some(),
+        is_heeded: |load| load.workload(0, 1).tuning.shape.record_bytes(0).is_none(),
+        reason: "has no effect beside the lines of a file or the bytes of a trace, which say how \
+                 large records are",
+    },
+    Effect {
+        key: "fetch_min_bytes",
+        is_set: |load| load.fetch_min_bytes.is_some(),
+        is_heeded: Settings::consumes,
+        reason: "has no effect without consumers",
+    },
+    Effect {
+        key: "fetch_max_wait_ms",
+        is_set: |load| load.fetch_max_wait_ms.is_some(),
+        is_heeded: Settings::consumes,
+        reason: "has no effect without consumers",
+    },
+];
+
+/// Refuses what `own` settings say without effect in any of the loads that are made of them.
+pub(super) fn check_effects(own: &Settings, loads: &[Settings]) -> Result<(), Error> {
+    for Effect { key, is_set, is_heeded, reason } in EFFECTS {
+        if is_set(own) && !loads.iter().any(|load| is_set(load) && is_heeded(load)) {
+            return refuse(format!("{key}: {reason}"));
+        }
+    }
+    Ok(())
+}
+
 /// A value without the marks of a document: `zipf count 1000, exponent 1.1`.
 fn in_words(value: &serde_json::Value) -> String {
     use serde_json::Value;
@@ -223,5 +283,87 @@ fn in_words(value: &serde_json::Value) -> String {
             entries.collect::<Vec<_>>().join(", ")
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiments::survey::SurveyFile;
+
+    /// What is said against settings of which all loads are made, in a survey with these scenarios.
+    fn told(load: &str, scenarios: &str, more: &str) -> Result<(), String> {
+        let text = format!(
+            r#"{{"question": "q", "hypothesis": "h", "systems": ["moldau"], "rounds": 3,
+                "warmup_ms": 0, "window_ms": 1000, "load": {load},
+                "scenarios": [{scenarios}]{more}}}"#
+        );
+        let mut file: SurveyFile = serde_json::from_str(&text).unwrap();
+        let read = file.read_files(&mut |path, _| {
+            let lines = if path == "day.csv" { "0,100\n2,100\n" } else { "one line\n" };
+            Ok(lines.as_bytes().to_vec())
+        });
+        read.unwrap();
+        file.check().map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_setting_that_no_load_heeds_is_refused_by_its_key() {
+        let [plain, closed] = [r#"{"name": "a"}"#, r#"{"name": "b", "load": {"outstanding": 4}}"#];
+        let both = format!("{plain}, {closed}");
+        for (key, load) in [
+            ("arrivals", r#"{"arrivals": {"poisson": {"seed": 1}}}"#),
+            ("arrivals", r#"{"arrivals": {"bursts": {"size": 9}}}"#),
+            ("record_bytes", r#"{"record_bytes": 99, "payload": {"file": "a.txt"}}"#),
+            ("fetch_min_bytes", r#"{"fetch_min_bytes": 9}"#),
+            ("fetch_max_wait_ms", r#"{"fetch_max_wait_ms": 9, "consumers": 0}"#),
+        ] {
+            let problem = told(load, &both, "").unwrap_err();
+            assert!(problem.starts_with(&format!("invalid plan: {key}: ")), "{problem}");
+            let alone: Settings = serde_json::from_str(load).unwrap();
+            let problem = alone.check().unwrap_err().to_string();
+            assert!(problem.starts_with(&format!("invalid plan: {key}: ")), "{problem}");
+        }
+        let traced = r#"{"record_bytes": 99, "arrivals": {"trace": {"file": "day.csv"}}}"#;
+        assert!(told(traced, plain, "").unwrap_err().contains("record_bytes: has no effect"));
+        // What is cut from a file is as large as is asked for, and constant distances are none.
+        told(r#"{"record_bytes": 99, "payload": {"raw": "a.txt"}}"#, plain, "").unwrap();
+        told(r#"{"arrivals": "constant"}"#, &both, "").unwrap();
+    }
+
+    #[test]
+    fn what_loads_share_may_be_idle_in_some_of_them() {
+        let plain = r#"{"name": "a"}"#;
+        for (load, heeding) in [
+            (r#"{"arrivals": {"poisson": {"seed": 1}}}"#, r#"{"records_per_second": 9}"#),
+            (r#"{"arrivals": {"bursts": {"size": 9}}}"#, r#"{"records_per_second_each": 9}"#),
+            (r#"{"record_bytes": 99, "payload": {"file": "a.txt"}}"#, r#"{"payload": "text"}"#),
+            (r#"{"fetch_min_bytes": 9, "fetch_max_wait_ms": 9}"#, r#"{"consumers": 1}"#),
+        ] {
+            let both = format!(r#"{plain}, {{"name": "b", "load": {heeding}}}"#);
+            told(load, &both, "").unwrap();
+        }
+        let poisson = r#"{"arrivals": {"poisson": {"seed": 1}}}"#;
+        let factor = r#", "factors": [{"from": "a", "levels": [{"records_per_second": 9}]}]"#;
+        told(poisson, plain, factor).unwrap();
+        // Rates that are made of the full speed are rates.
+        let asks = r#", "asks": {"latency": {"full_speed_percent": [10, 20]}}"#;
+        told(poisson, plain, asks).unwrap();
+    }
+
+    #[test]
+    fn what_a_load_says_for_itself_has_an_effect_in_it() {
+        let paced = r#"{"name": "a", "load": {"records_per_second": 9, "consumers": 1}}"#;
+        let own = |load: &str| {
+            told("{}", &format!(r#"{paced}, {{"name": "b", "load": {load}}}"#), "").unwrap_err()
+        };
+        let closed = own(r#"{"outstanding": 4, "arrivals": {"poisson": {"seed": 1}}}"#);
+        assert!(closed.contains("load \"b\": "), "{closed}");
+        assert!(closed.contains("arrivals: poisson and bursts have no effect"), "{closed}");
+        assert!(own(r#"{"fetch_min_bytes": 9}"#).contains("fetch_min_bytes: has no effect"));
+        let level = r#", "factors": [{"from": "b", "levels": [{"fetch_min_bytes": 9}]}]"#;
+        let both = format!(r#"{paced}, {{"name": "b"}}"#);
+        let level = told("{}", &both, level).unwrap_err();
+        assert!(level.contains("load \"b\": ") && level.contains("fetch_min_bytes: "), "{level}");
     }
 }

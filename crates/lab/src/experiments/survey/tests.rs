@@ -2,6 +2,7 @@
 
 use super::stages::Stage;
 use super::*;
+use crate::experiments::bench::Path;
 use crate::report::sample;
 use crate::schedule::Arrivals;
 use crate::workload::{Acks, Pace, Tuning};
@@ -309,13 +310,24 @@ fn systems_that_are_not_there_are_left_out_with_the_reason() {
 }
 
 #[test]
+fn clients_of_a_front_that_rewrites_no_address_stay_with_it() {
+    let directory = tempfile::tempdir().unwrap();
+    for is_only in [false, true] {
+        let file = SystemFile { bootstrap_only: is_only, ..system("127.0.0.1:1") };
+        let running = file.start(&Installations::default(), directory.path()).unwrap();
+        let path = Path::to_system("front", &running).unwrap();
+        assert_eq!(path.clients.bootstrap_only, is_only);
+    }
+}
+
+#[test]
 fn a_machine_that_others_keep_busy_makes_a_survey_invalid() {
     // The sample's processes take 0.8 s of the 12 s of its processors that were not stolen.
     let share = |busy_ticks| {
         let mut run = sample::result().runs.remove(0);
         run.host.busy_ticks = busy_ticks;
         run.host.idle_ticks = 1_200 - busy_ticks;
-        foreign_share(&run).unwrap()
+        taken_share(&run).unwrap()
     };
     let passed = |busy: [u64; 3]| machine_is_quiet(&busy.map(share)).passed;
     assert!(passed([100, 200, 1_100]));

@@ -1,5 +1,7 @@
 //! A driver file of the OpenMessaging Benchmark for Kafka: how its clients are set.
 
+use std::num::NonZeroU16;
+
 use moldau_lab::experiments::survey::Settings;
 use moldau_lab::workload::{Acks, Codec};
 use serde::Deserialize;
@@ -153,7 +155,19 @@ fn producer(property: &Property<'_>, driver: &mut Driver) -> Outcome {
                 }
             };
         }
-        "transactional.id" => return Err("transactional.id: no transactions are measured".into()),
+        "max.in.flight.requests.per.connection" => {
+            let most: NonZeroU16 = value
+                .parse()
+                .map_err(|_| format!("{key}: {value} is no whole number from 1 to {}", u16::MAX))?;
+            settings.in_flight_max = Some(most.get());
+        }
+        "transactional.id" => {
+            return Err(
+                "transactional.id: producers make no transactions here; those of a survey \
+                        do, by transaction_records"
+                    .into(),
+            );
+        }
         "partitioner.class" => {
             return Err("partitioner.class: batches go to one partition after the other".into());
         }
@@ -178,7 +192,9 @@ fn consumer(property: &Property<'_>, driver: &mut Driver) -> Outcome {
             Ok(Effect::Taken)
         }
         "isolation.level" if property.value != "read_uncommitted" => {
-            Err("isolation.level: no transactions are measured".into())
+            Err("isolation.level: producers make no transactions here, and without such all \
+                 records are read"
+                .into())
         }
         "group.protocol" => Err("group.protocol: consumers are not in a group".into()),
         _ => shared(property, &CONSUMER_KEYS),
@@ -190,12 +206,17 @@ fn shared(property: &Property<'_>, others: &[&str]) -> Outcome {
     let Property { key, .. } = *property;
     let is_security = ["security.", "sasl.", "ssl."].iter().any(|it| key.starts_with(it));
     if is_security {
-        return Err(format!("{key}: connections of the laboratory are in clear here"));
+        return Err(format!(
+            "{key}: is not taken from a driver; a system's file says it, as `security`, and \
+             --system names that file"
+        ));
     }
     if COMMON_KEYS.contains(&key) || others.contains(&key) {
         return Ok(Effect::Idle);
     }
-    let known: Vec<&str> = COMMON_KEYS.iter().chain(others).chain(&TAKEN_KEYS).copied().collect();
+    let all = COMMON_KEYS.iter().chain(others).chain(&TAKEN_KEYS).copied();
+    // What is known elsewhere is not what was meant here.
+    let known: Vec<&str> = all.filter(|known| *known != key).collect();
     Err(unknown(key, &known))
 }
 
@@ -207,8 +228,16 @@ fn unknown(key: &str, known: &[&str]) -> String {
 }
 
 /// Properties that change the load.
-const TAKEN_KEYS: [&str; 6] =
-    ["bootstrap.servers", "acks", "linger.ms", "batch.size", "compression.type", "fetch.min.bytes"];
+const TAKEN_KEYS: [&str; 8] = [
+    "bootstrap.servers",
+    "acks",
+    "linger.ms",
+    "batch.size",
+    "compression.type",
+    "max.in.flight.requests.per.connection",
+    "fetch.min.bytes",
+    "fetch.max.wait.ms",
+];
 
 /// Properties of every Kafka client that change nothing here.
 const COMMON_KEYS: [&str; 17] = [
@@ -231,14 +260,14 @@ const COMMON_KEYS: [&str; 17] = [
     "send.buffer.bytes",
 ];
 
-/// Properties of producers that change nothing here: with acks=all they are idempotent.
-const PRODUCER_KEYS: [&str; 9] = [
+/// Properties of producers that change nothing here: with acks=all and 5 requests in flight at most
+/// they are idempotent.
+const PRODUCER_KEYS: [&str; 8] = [
     "buffer.memory",
     "delivery.timeout.ms",
     "enable.idempotence",
     "key.serializer",
     "max.block.ms",
-    "max.in.flight.requests.per.connection",
     "max.request.size",
     "metadata.max.idle.ms",
     "value.serializer",

@@ -45,6 +45,7 @@ producerConfig: |
   linger.ms = 10
   batch.size: 1048576
   compression.type=lz4
+  max.in.flight.requests.per.connection=1
 
 consumerConfig: |
   auto.offset.reset=earliest
@@ -253,6 +254,7 @@ fn a_driver_gives_settings_the_cluster_and_what_was_not_taken_over() {
             linger_us: Some(10_000),
             batch_bytes: Some(1 << 20),
             compression: Some(Codec::Lz4),
+            in_flight_max: Some(1),
             fetch_min_bytes: Some(100_000),
             ..Settings::default()
         }
@@ -274,21 +276,45 @@ fn properties_are_refused_by_their_lines() {
         .replacen("linger.ms = 10", "linger.ns = 10", 1)
         .replacen("1048576", "2097152", 1)
         .replacen("lz4", "lz5", 1)
+        .replacen("connection=1", "connection=0", 1)
+        .replacen("auto.offset.reset=earliest", "isolation.level=read_committed", 1)
         .replacen("enable.auto.commit=false", "fetch.min.bytes=many", 1)
         .replacen("driver.kafka.", "driver.pulsar.", 1);
     let starts = [
         ":2:14: driverClass: ",
         ":9:1: flush.messages: ",
-        ":13:1: security.protocol: ",
+        ":13:1: security.protocol: is not taken from a driver; a system's file says it",
         ":16:1: acks: 0 has no answers",
         ":18:1: unknown property \"linger.ns\"; did you mean \"linger.ms\"?",
         ":19:1: batch.size: 2097152 is above 1048576",
         ":20:1: compression.type: \"lz5\" is none of",
-        ":24:1: fetch.min.bytes: many is no whole number",
+        ":21:1: max.in.flight.requests.per.connection: 0 is no whole number from 1 to 65535",
+        ":24:1: isolation.level: producers make no transactions here",
+        ":25:1: fetch.min.bytes: many is no whole number",
     ];
     let found = refused(driver::parse(&text));
     assert_eq!(found.len(), starts.len(), "{found:?}");
     assert!(found.iter().zip(starts).all(|(it, start)| it.starts_with(start)), "{found:?}");
+}
+
+#[test]
+fn a_property_of_another_block_is_not_proposed_in_place_of_itself() {
+    let text = DRIVER.replacen("default.api.timeout.ms=600000", "acks=all", 1);
+    let found = refused(driver::parse(&text));
+    assert!(found[0].starts_with(":13:1: unknown property \"acks\""), "{found:?}");
+    assert!(!found[0].contains("did you mean \"acks\"?"), "{found:?}");
+}
+
+#[test]
+fn clients_are_those_of_the_driver_and_fetches_take_consumers() {
+    let load = |workload: &str| {
+        let found = translated(&[workload], &[DRIVER], &["--system", "moldau"]).unwrap();
+        found.survey.scenarios[0].load.clone()
+    };
+    let consumed = load(WORKLOAD);
+    assert_eq!((consumed.in_flight_max, consumed.fetch_min_bytes), (Some(1), Some(100_000)));
+    let alone = load(&WORKLOAD.replacen("subscriptionsPerTopic: 1", "subscriptionsPerTopic: 0", 1));
+    assert_eq!((alone.consumers, alone.fetch_min_bytes), (Some(0), None));
 }
 
 #[test]
