@@ -27,6 +27,11 @@ pub(super) fn of_file(rounds: u32, quick: bool) -> u32 {
     if quick { (rounds / 2).max(rounds.min(QUICK_ROUNDS_MIN)) } else { rounds }
 }
 
+/// The most that these become where latencies are missing from some.
+pub(super) fn with_more(rounds: u32) -> u32 {
+    rounds.saturating_add(rounds.div_ceil(2))
+}
+
 /// What is put through cases.
 pub(super) trait Subject {
     /// The way to it.
@@ -57,7 +62,7 @@ impl Case {
 }
 
 /// Runs a case as often as there are rounds, and on while the latencies of an arm are missing from
-/// some of them, since the generator was late: up to as many rounds again, so that a restless
+/// some of them, since the generator was late: up to half as many rounds again, so that a restless
 /// moment costs time and a restless machine shows. Nothing that was measured is dropped for that.
 pub(super) fn run<S: Subject>(
     bench: &mut Bench<'_>,
@@ -65,7 +70,7 @@ pub(super) fn run<S: Subject>(
     case: &Case,
     rounds: u32,
 ) -> Result<(), Error> {
-    for round in 0..rounds.saturating_mul(2) {
+    for round in 0..with_more(rounds) {
         if round >= rounds {
             if !bench.lacks_latencies(&case.name, rounds) {
                 break;

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::experiments::administration::{self, AdministrationFile};
 use crate::experiments::bench::Bench;
 use crate::experiments::littles_law::{self, LawFile};
-use crate::experiments::rounds::Case;
+use crate::experiments::rounds::{Case, with_more};
 use crate::experiments::running::{Named, Running};
 use crate::littles_law::LawRecord;
 use crate::survey::Cell;
@@ -154,14 +154,14 @@ impl Stage<'_> {
 }
 
 /// Goes on with the loads in which a system has no latencies in some rounds, since the generator
-/// was late: up to as many rounds again, as experiment files do.
+/// was late: up to half as many rounds again, as experiment files do.
 fn add_rounds(
     bench: &mut Bench<'_>,
     running: &mut [Running],
     cases: &[Case],
     rounds: u32,
 ) -> Result<(), Error> {
-    for round in rounds..rounds.saturating_mul(2) {
+    for round in rounds..with_more(rounds) {
         let lacks = |case: &&Case| bench.lacks_latencies(&case.name, rounds);
         let lacking: Vec<&Case> = cases.iter().filter(lacks).collect();
         if lacking.is_empty() {
