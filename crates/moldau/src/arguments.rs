@@ -385,7 +385,7 @@ pub(crate) struct OverheadOptions {
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct PartitionsOptions {
-    /// Fewer points and shorter runs: an answer in six minutes instead of 45.
+    /// Fewer points and shorter runs: an answer in seven minutes instead of 45.
     #[arg(long)]
     pub(crate) quick: bool,
     /// What to put beside this broker: `kafka` (which `cargo xtask peers` fetches), the HOST:PORT
@@ -418,12 +418,6 @@ pub(crate) enum PartChoice {
     Restart,
     /// Partitions moved between brokers.
     Reassignment,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Peer {
-    /// Apache Kafka.
-    Kafka,
 }
 
 /// How a client tool finds the cluster.

@@ -138,7 +138,7 @@ pub struct ReassignmentPlan {
 }
 
 impl Plan {
-    /// The short form takes some six minutes for two systems, the long form up to 45.
+    /// The short form takes some seven minutes for two systems, the long form up to 45.
     #[must_use]
     pub fn usual(systems: Vec<System>, conditions: Conditions) -> Self {
         let short = Self::short(systems, conditions);
