@@ -14,11 +14,15 @@ mod units;
 use std::process::ExitCode;
 
 use clap::Parser;
+use moldau_lab::checks::Verdict;
 
 use crate::arguments::{Arguments, BrokerAction, BrokerArguments, Command, ProxyAction};
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return not_understood(&error),
+    };
     logging::start(arguments.log_level);
     let outcome = match arguments.command {
         Command::Broker(BrokerArguments {
@@ -48,6 +52,19 @@ fn main() -> ExitCode {
             eprintln!("moldau: {}", one_line(&error));
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Tells what is wrong with a command line, or the help that it asks for. Of the laboratory, 2 says
+/// that records were lost, and 4 that nothing could be run.
+fn not_understood(error: &clap::Error) -> ExitCode {
+    let of_lab = std::env::args_os().any(|argument| argument == "lab");
+    // Where even that cannot be written, the code tells it.
+    let _ = error.print();
+    match (error.use_stderr(), of_lab) {
+        (false, _) => ExitCode::SUCCESS,
+        (true, true) => ExitCode::from(Verdict::Environment.exit_code()),
+        (true, false) => ExitCode::from(2),
     }
 }
 
