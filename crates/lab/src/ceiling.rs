@@ -10,6 +10,7 @@ mod trial;
 
 use serde::{Deserialize, Serialize};
 
+use crate::run::RunRecord;
 use crate::statistics::scalability::{Point, Scalability};
 use search::{Bounds, Found, Outcome, TRIALS};
 
@@ -71,6 +72,23 @@ impl SearchRecord {
 }
 
 impl CeilingRecord {
+    /// Of `runs`, those of the highest rates that were sustained, one for each search that
+    /// sustained any. Each search has its trials' runs in their order, behind that at full speed.
+    #[must_use]
+    pub fn highest(&self, runs: &[RunRecord]) -> Vec<RunRecord> {
+        let of_search = |search: &SearchRecord| {
+            let sustained = (1_u32..).zip(&search.trials);
+            let sustained = sustained.filter(|(_, trial)| trial.outcome == Outcome::Sustained);
+            let (pair, _) = sustained.max_by(|one, other| one.1.rate.total_cmp(&other.1.rate))?;
+            let is_it = |run: &&RunRecord| {
+                let is_of = run.arm == search.arm && run.workload.producers == search.producers;
+                is_of && run.pair == pair
+            };
+            runs.iter().find(is_it).cloned()
+        };
+        self.searches.iter().filter_map(of_search).collect()
+    }
+
     /// How the ceilings of a system follow its producers; `None` where too few numbers of them
     /// have one.
     #[must_use]
@@ -91,6 +109,29 @@ impl CeilingRecord {
 mod tests {
     use super::*;
     use crate::report::sample;
+
+    #[test]
+    fn the_run_of_the_highest_rate_that_was_sustained_is_found() {
+        let search = sample::search("moldau", 1);
+        let like = sample::result().runs.swap_remove(0);
+        let number = |count: usize| u32::try_from(count).unwrap();
+        let runs = (0..=number(search.trials.len())).map(|pair| {
+            let mut run = RunRecord { arm: "moldau".into(), pair, ..like.clone() };
+            run.workload.producers = 1;
+            run
+        });
+        let runs: Vec<RunRecord> = runs.collect();
+        let demand = Demand { p99_ms: 50.0 };
+        let mut record = CeilingRecord { demand, searches: vec![search] };
+        let [found] = record.highest(&runs).try_into().unwrap();
+        let trials = &record.searches[0].trials;
+        let of_found = &trials[usize::try_from(found.pair).unwrap() - 1];
+        assert_eq!(of_found.outcome, Outcome::Sustained);
+        let is_higher = |it: &&Trial| it.rate > of_found.rate;
+        assert!(trials.iter().filter(is_higher).all(|it| it.outcome == Outcome::Missed));
+        record.searches[0].trials.iter_mut().for_each(|trial| trial.outcome = Outcome::Missed);
+        assert_eq!(record.highest(&runs), []);
+    }
 
     #[test]
     fn a_search_tells_something_while_at_most_a_third_of_its_trials_are_disturbed() {

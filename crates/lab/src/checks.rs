@@ -8,7 +8,6 @@ mod workers;
 
 use serde::{Deserialize, Serialize};
 
-use crate::cpu::generator_among;
 use crate::ledger::{Audit, Detection};
 use crate::punctuality::{
     are_enough_in_time, by_arm, cannot_keep_up, cost_of_lateness, is_bunched, is_disturbed,
@@ -20,7 +19,7 @@ use crate::workload::Pace;
 
 /// Share of one processor that a generator thread may use: above it, a thread may have been late
 /// because of itself.
-const THREAD_SHARE_MAX: f64 = 0.8;
+pub(crate) const THREAD_SHARE_MAX: f64 = 0.8;
 
 /// Share of the intended operations that must have been answered.
 const ANSWERED_SHARE_MIN: f64 = 0.99;
@@ -518,11 +517,7 @@ fn nothing_is_shed(runs: &[&RunRecord]) -> Check {
 }
 
 fn generator_has_room(runs: &[&RunRecord], what: &str, weight: Weight) -> Check {
-    let share = |run: &&RunRecord| {
-        let generator = generator_among(&run.processes);
-        float(generator.map_or(0, |usage| usage.busiest_thread_ns)) / float(run.window_ns.max(1))
-    };
-    let worst = runs.iter().map(share).fold(0.0, f64::max);
+    let worst = runs.iter().map(|run| run.generator_thread_share()).fold(0.0, f64::max);
     Check {
         name: format!("busiest {what}"),
         passed: worst < THREAD_SHARE_MAX,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::clocks::ClockRecord;
-use crate::cpu::{HostUsage, ProcessUsage};
+use crate::cpu::{HostUsage, ProcessUsage, generator_among};
 use crate::error::Error;
 use crate::evidence::Evidence;
 use crate::histograms::{HistogramRecord, Latencies, Summary};
@@ -164,6 +164,13 @@ impl RunRecord {
     #[must_use]
     pub fn megabytes(&self, records: u64) -> f64 {
         float(records) * self.record_bytes() / BYTES_PER_MB
+    }
+
+    /// Share of a processor that the busiest thread of the generator took.
+    #[must_use]
+    pub fn generator_thread_share(&self) -> f64 {
+        let busiest_ns = generator_among(&self.processes).map_or(0, |it| it.busiest_thread_ns);
+        float(busiest_ns) / float(self.window_ns.max(1))
     }
 
     /// By how much times between two workers may be off, ns: both clocks may be, each its own way.

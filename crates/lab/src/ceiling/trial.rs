@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 use super::Demand;
 use super::search::Outcome;
-use crate::cpu::generator_among;
 use crate::punctuality::foreign_share;
 use crate::run::{RunRecord, Slot};
 use crate::statistics::slope::Slope;
@@ -136,8 +135,6 @@ impl Trial {
             (false, true) => Outcome::Sustained,
             (false, false) => Outcome::Missed,
         };
-        let generator = generator_among(&run.processes);
-        let generator_ns = generator.map_or(0, |usage| usage.busiest_thread_ns);
         Self {
             rate,
             outcome,
@@ -145,7 +142,7 @@ impl Trial {
             p99_ms,
             growth,
             reached,
-            generator_thread: float(generator_ns) / float(run.window_ns.max(1)),
+            generator_thread: run.generator_thread_share(),
             taken: steal + foreign,
         }
     }

@@ -6,24 +6,33 @@
 
 use super::bench::Bench;
 use super::rounds::{Case, Subject};
-use super::side_by_side::{Running, System};
+use super::running::{Running, absence, arms, split};
 use super::{Conditions, Progress};
 use crate::ceiling::search::{Bounds, Outcome, Search, TRIALS};
 use crate::ceiling::{CeilingRecord, Demand, SearchRecord, Trial};
-use crate::checks::{self, Check, Weight};
+use crate::checks::{self, Check, THREAD_SHARE_MAX, Weight};
 use crate::error::Error;
 use crate::payload::Filler;
 use crate::result::{Experiment, RunResult};
 use crate::run::RunRecord;
 use crate::schedule::Arrivals;
 use crate::statistics::float;
+use crate::systems::{Installations, SystemFile};
 use crate::workload::{Pace, Tuning, Workload};
+
+/// Warm-up and window of a trial, ms, and of the short form.
+pub(super) const TRIAL_MS: (u64, u64) = (2_000, 10_000);
+const QUICK_TRIAL_MS: (u64, u64) = (1_000, 4_000);
 
 /// Everything that an experiment needs to know.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The systems; ratios are told against the first.
-    pub systems: Vec<System>,
+    /// Names of the systems; ratios are told against the first that is there.
+    pub names: Vec<String>,
+    /// The systems, in this order.
+    pub systems: Vec<SystemFile>,
+    /// What is there to start them from.
+    pub installations: Installations,
     /// Under what conditions it is carried out.
     pub conditions: Conditions,
     /// Warming up of each system at full speed, ms.
@@ -40,9 +49,14 @@ impl Plan {
     /// Records of 1 KB in batches of 128 KB over 10 partitions, produced and consumed, with 99 %
     /// answered within 50 ms.
     #[must_use]
-    pub fn usual(systems: Vec<System>, conditions: Conditions) -> Self {
+    pub fn usual(
+        names: Vec<String>,
+        systems: Vec<SystemFile>,
+        installations: Installations,
+        conditions: Conditions,
+    ) -> Self {
         let quick = conditions.quick;
-        let (window_ms, warmup_ms) = if quick { (4_000, 1_000) } else { (10_000, 2_000) };
+        let (warmup_ms, window_ms) = if quick { QUICK_TRIAL_MS } else { TRIAL_MS };
         let workload = Workload {
             pace: Pace::Unpaced,
             record_bytes: 1 << 10,
@@ -58,7 +72,9 @@ impl Plan {
             tuning: Tuning::default(),
         };
         Self {
+            names,
             systems,
+            installations,
             conditions,
             warmup_ms: if quick { 4_000 } else { 15_000 },
             workload,
@@ -70,6 +86,10 @@ impl Plan {
     fn check(&self) -> Result<(), Error> {
         if self.systems.is_empty() || self.producers.is_empty() {
             return Err(Error::Plan("at least one system and one number of producers".into()));
+        }
+        self.systems.iter().try_for_each(SystemFile::check)?;
+        if let Some(sink) = self.names.iter().zip(&self.systems).find(|it| !it.1.keeps_records) {
+            return Err(Error::Plan(format!("{}: its records cannot be read back", sink.0)));
         }
         if !self.demand.p99_ms.is_finite() || self.demand.p99_ms <= 0.0 {
             return Err(Error::Plan("a response takes more than 0 ms".into()));
@@ -84,9 +104,9 @@ impl Plan {
         Workload { producers, ..self.workload.clone() }
     }
 
-    fn steps(&self) -> u32 {
+    fn steps(&self, systems: usize) -> u32 {
         let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
-        count(self.systems.len()) * (2 + count(self.producers.len()) * count(TRIALS))
+        count(systems) * (2 + count(self.producers.len()) * count(TRIALS))
     }
 }
 
@@ -96,11 +116,12 @@ impl Plan {
 /// As [`super::overhead::run`].
 pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error> {
     plan.check()?;
-    let mut bench = Bench::new(&plan.conditions, plan.steps(), progress);
+    let (there, left_out) = split(&plan.names, &plan.systems, &plan.installations)?;
+    let mut bench = Bench::new(&plan.conditions, plan.steps(there.len()), progress);
     let mut systems = Vec::new();
-    for system in &plan.systems {
-        bench.step(&format!("Start {}", system.name()));
-        systems.push(Running::start(system, &plan.conditions)?);
+    for (name, system) in &there {
+        bench.step(&format!("Start {name}"));
+        systems.push(Running::start(&plan.conditions, &plan.installations, name, system)?);
     }
     for system in &systems {
         let producers = plan.producers.first().copied().unwrap_or(1);
@@ -113,11 +134,10 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
         searches.extend(search_all(&mut bench, &mut systems, plan, *producers)?);
     }
     systems.into_iter().try_for_each(Running::stop)?;
-    for check in judged(&searches) {
+    for check in left_out.iter().map(absence).chain(judged(&searches)) {
         bench.note(check);
     }
-    let arms = plan.systems.iter().map(System::arm).collect();
-    let mut result = bench.finish(Experiment::Ceiling, arms, checks::of_limits)?;
+    let mut result = bench.finish(Experiment::Ceiling, arms(&there), checks::of_limits)?;
     // Trials of one number are at different rates, and nothing to compare.
     result.comparisons = Vec::new();
     result.ceiling = Some(CeilingRecord { demand: plan.demand, searches });
@@ -201,9 +221,6 @@ fn whole(rate: f64) -> u64 {
     rate.round().max(1.0) as u64
 }
 
-/// Share of a processor above which a generator thread may itself be what a trial missed by.
-const GENERATOR_THREAD_MAX: f64 = 0.8;
-
 /// What the experiment demands of its searches.
 fn judged(searches: &[SearchRecord]) -> Vec<Check> {
     let name = |search: &SearchRecord, what: &str| {
@@ -235,10 +252,10 @@ fn judged(searches: &[SearchRecord]) -> Vec<Check> {
                 "busiest generator thread where a rate was missed (above it, the \
                                 ceiling may be the generator's)",
             ),
-            passed: busiest < GENERATOR_THREAD_MAX,
+            passed: busiest < THREAD_SHARE_MAX,
             weight: Weight::Note,
             found: format!("{:.0} % of a processor", busiest * 100.0),
-            demanded: format!("< {:.0} %", GENERATOR_THREAD_MAX * 100.0),
+            demanded: format!("< {:.0} %", THREAD_SHARE_MAX * 100.0),
         });
     }
     checks
@@ -252,12 +269,18 @@ mod tests {
 
     #[test]
     fn impossible_plans_are_refused() {
-        let system = System::External { name: "x".into(), bootstrap: "y".into() };
-        let plan = || Plan::usual(vec![system.clone()], Conditions::of_tests());
+        let text = serde_json::json!({ "description": "", "bootstrap": "y:1" });
+        let system: SystemFile = serde_json::from_value(text).unwrap();
+        let plan = || {
+            let (systems, there) = (vec![system.clone()], Installations::default());
+            Plan::usual(vec!["x".into()], systems, there, Conditions::of_tests())
+        };
         assert!(plan().check().is_ok());
+        let sink = SystemFile { keeps_records: false, ..system.clone() };
         let silent = Workload { consume: false, ..plan().workload };
         for broken in [
             Plan { systems: Vec::new(), ..plan() },
+            Plan { systems: vec![sink], ..plan() },
             Plan { producers: Vec::new(), ..plan() },
             Plan { producers: vec![0], ..plan() },
             Plan { demand: Demand { p99_ms: 0.0 }, ..plan() },

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::Conditions;
 use super::bench::Path;
+use super::rounds::Subject;
 use crate::checks::{Check, Weight};
 use crate::error::Error;
 use crate::punctuality::FOREIGN_SHARE_MAX;
@@ -39,6 +40,16 @@ impl Running {
         self.system.stop()?;
         std::fs::remove_dir_all(&self.directory)
             .map_err(Error::machine(format!("removing {}", self.directory.display())))
+    }
+}
+
+impl Subject for Running {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn check(&mut self) -> Result<(), Error> {
+        self.system.check_alive()
     }
 }
 

@@ -7,6 +7,7 @@ use crate::asks::{
     self, Choice, Knee, Reached, choose, codecs, cpu, cpu_of_all, estimate, rates, reached,
     stored_share, typical,
 };
+use crate::checks::THREAD_SHARE_MAX;
 use crate::cpu::GENERATOR_ROLE;
 use crate::histograms::Summary;
 use crate::metric::{Metric, Unit};
@@ -71,11 +72,25 @@ fn latency(result: &RunResult, record: &SurveyRecord, system: &str) -> Option<St
             let more = with_interval(more, Unit::Times, "");
             format!(" and takes {p99} at {}, {more} times as long.", thousands(rate))
         }
-        Some((_, (rate, _), _)) => format!(" and does not keep up with {}.", thousands(rate)),
+        Some((_, (rate, case), _)) => {
+            let whose = busy_generator(result, case, system);
+            format!(" and does not keep up with {}{whose}.", thousands(rate))
+        }
         None if knee.is_open => "; above, the rounds differ too much to tell.".into(),
         None => ", the most at which its latency is known.".into(),
     };
     Some(text)
+}
+
+/// Who else may be what does not keep up.
+fn busy_generator(result: &RunResult, case: &str, system: &str) -> String {
+    let shares = result.runs_of(case, system).map(RunRecord::generator_thread_share);
+    let busiest = shares.fold(0.0, f64::max);
+    if busiest < THREAD_SHARE_MAX {
+        return String::new();
+    }
+    let share = busiest * 1e2;
+    format!(", which may be the generator's limit: its thread took {share:.0} % of a processor")
 }
 
 /// A latency over the rounds.

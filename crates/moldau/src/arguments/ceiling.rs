@@ -1,10 +1,9 @@
 //! The arguments of `moldau lab ceiling`.
 
-use std::path::PathBuf;
-
 use clap::Args;
 
-use super::{OutputOptions, Peer, ProfileOptions, at_least_one};
+use super::run::ExternalOptions;
+use super::{OutputOptions, PeerOptions, ProfileOptions, at_least_one};
 use crate::units;
 
 #[derive(Args, Clone, Debug)]
@@ -12,9 +11,13 @@ pub(crate) struct CeilingOptions {
     /// Shorter runs: an answer in two minutes for each system and number of producers.
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Put this system beside the broker, which `cargo xtask peers` fetches.
-    #[arg(long, value_enum)]
-    pub(crate) against: Option<Peer>,
+    /// The system, by its name or by the path of its file, which ends in `.yaml` [default:
+    /// moldau].
+    #[arg(long, value_name = "SYSTEM")]
+    pub(crate) system: Option<String>,
+    /// Systems to put beside it, such as `kafka`, which `cargo xtask peers` fetches.
+    #[arg(long, value_name = "SYSTEM", value_delimiter = ',')]
+    pub(crate) against: Vec<String>,
     /// Search for the highest rate at which 99 % of the records are acknowledged within this time
     /// of when they were due.
     #[arg(long, value_name = "TIME", default_value = "50ms", value_parser = units::milliseconds)]
@@ -40,14 +43,17 @@ pub(crate) struct CeilingOptions {
     pub(crate) producers: Vec<u16>,
     /// Compare throughput at full speed in several shapes, catching up, and latency at 50 MB/s
     /// instead of searching.
-    #[arg(long, conflicts_with_all = ["p99", "record", "batch", "partitions", "producers"])]
+    #[arg(
+        long,
+        conflicts_with_all = [
+            "p99", "record", "batch", "partitions", "producers", "system", "external"
+        ]
+    )]
     pub(crate) full_speed: bool,
-    /// File with the class path of Apache Kafka [default: kafka/classpath in the cache].
-    #[arg(long, value_name = "FILE")]
-    pub(crate) kafka_classpath: Option<PathBuf>,
-    /// Java that runs Apache Kafka.
-    #[arg(long, value_name = "FILE", default_value = "java")]
-    pub(crate) java: PathBuf,
+    #[command(flatten)]
+    pub(crate) peers: PeerOptions,
+    #[command(flatten)]
+    pub(crate) cluster: ExternalOptions,
     #[command(flatten)]
     pub(crate) profiles: ProfileOptions,
     #[command(flatten)]

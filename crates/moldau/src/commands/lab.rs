@@ -22,7 +22,7 @@ use moldau_lab::explain::About;
 use moldau_lab::null_sink::{self, Behaviour};
 use moldau_lab::profile::Profiler;
 use moldau_lab::relay::Line;
-use moldau_lab::result::RunResult;
+use moldau_lab::result::{RunRecord, RunResult};
 use moldau_lab::systems::{Durability, Installations, KafkaInstallation, Kroxylicious};
 use moldau_lab::workers::Workers;
 use moldau_lab::workload::Workload;
@@ -35,8 +35,8 @@ use super::{lab_cores, lab_omb, lab_questions, lab_results, lab_self_test, lab_w
 use crate::arguments::{
     AboutChoice, AskedOptions, CeilingOptions, CoresOptions, ExplainOptions, FaultsOptions,
     LabQuestion, NullSinkOptions, OmbOptions, OutputOptions, OverheadOptions, PartChoice,
-    PartitionsOptions, Peer, PeerOptions, ProfileOptions, RelayOptions, ResultImportOptions,
-    RunOptions, SelftestOptions, SizeOptions, SoakOptions, StorageOptions,
+    PartitionsOptions, PeerOptions, ProfileOptions, RelayOptions, ResultImportOptions, RunOptions,
+    SelftestOptions, SizeOptions, SoakOptions, StorageOptions,
 };
 
 /// The stall of `--stall` begins this long after its run, in the middle of the window.
@@ -137,28 +137,36 @@ fn kroxylicious_at(directory: Option<&Path>, java: &Path) -> anyhow::Result<Krox
 }
 
 fn find_ceiling(options: &CeilingOptions) -> anyhow::Result<ExitCode> {
+    if options.full_speed {
+        return full_speed(options);
+    }
+    if options.profiles.profile {
+        anyhow::bail!("--profile takes --full-speed: a search has no case to profile");
+    }
+    let (names, systems) = lab_questions::searched(options)?;
+    let installations = installations(&options.peers, options.cluster.external.as_deref())?;
     let work = WorkDirectory::make(&options.output.out)?;
+    let conditions = conditions(&work, options.quick);
+    let plan = ceiling::Plan::usual(names, systems, installations, conditions);
+    let plan = searched(plan, options)?;
+    let mut bar = Bar::kept(&plan, &plan.conditions, &options.output)?;
+    let result = ceiling::run(&plan, &mut bar)?;
+    answer(&result, &options.output)
+}
+
+fn full_speed(options: &CeilingOptions) -> anyhow::Result<ExitCode> {
     let ours = System::Moldau { program: std::env::current_exe()?, durability: Durability::Fsync };
     let mut systems = vec![ours];
-    match options.against {
-        None => {}
-        Some(Peer::Kafka) => {
-            systems.push(System::Kafka(kafka(options.kafka_classpath.as_deref(), &options.java)?));
-        }
+    for against in &options.against {
+        anyhow::ensure!(against == "kafka", "--full-speed: {against} is not kafka");
+        let peers = &options.peers;
+        systems.push(System::Kafka(kafka(peers.kafka_classpath.as_deref(), &peers.java)?));
     }
-    let conditions = conditions(&work, options.quick);
-    let result = if options.full_speed {
-        let plan = side_by_side::Plan::usual(systems, conditions);
-        let plan = side_by_side::Plan { profiler: profiler(&options.profiles, false)?, ..plan };
-        let mut bar = Bar::kept(&plan, &plan.conditions, &options.output)?;
-        side_by_side::run(&plan, &mut bar)?
-    } else if options.profiles.profile {
-        anyhow::bail!("--profile takes --full-speed: a search has no case to profile")
-    } else {
-        let plan = searched(ceiling::Plan::usual(systems, conditions), options)?;
-        let mut bar = Bar::kept(&plan, &plan.conditions, &options.output)?;
-        ceiling::run(&plan, &mut bar)?
-    };
+    let work = WorkDirectory::make(&options.output.out)?;
+    let plan = side_by_side::Plan::usual(systems, conditions(&work, options.quick));
+    let plan = side_by_side::Plan { profiler: profiler(&options.profiles, false)?, ..plan };
+    let mut bar = Bar::kept(&plan, &plan.conditions, &options.output)?;
+    let result = side_by_side::run(&plan, &mut bar)?;
     answer(&result, &options.output)
 }
 
@@ -342,6 +350,9 @@ fn omb(options: &OmbOptions) -> anyhow::Result<ExitCode> {
         print!("{}", lab_omb::described(&translation));
         return Ok(ExitCode::SUCCESS);
     }
+    if let Some(workload) = translation.searched() {
+        return search_of_omb(options, translation, workload);
+    }
     let work = WorkDirectory::make(&options.output.out)?;
     let plan = survey::Plan {
         file: translation.survey,
@@ -355,13 +366,45 @@ fn omb(options: &OmbOptions) -> anyhow::Result<ExitCode> {
     let mut bar = Bar::kept(&plan, &plan.conditions, &options.output)?;
     let result = survey::run_from(&plan, workers.as_mut(), &mut bar)?;
     let exit = answer(&result, &options.output)?;
-    let directory = options.output.directory(&result.id).join("omb");
+    write_for_omb(&result.runs, &options.output.directory(&result.id))?;
+    Ok(exit)
+}
+
+/// Searches for the highest rate of a workload, whose own length is that of one trial's many times
+/// over.
+fn search_of_omb(
+    options: &OmbOptions,
+    translation: lab_omb::Translation,
+    workload: Workload,
+) -> anyhow::Result<ExitCode> {
+    anyhow::ensure!(options.rounds == 1, "--rounds: a rate is searched for once");
+    anyhow::ensure!(options.workers.workers.is_empty(), "--workers: they search for no rate");
+    let work = WorkDirectory::make(&options.output.out)?;
+    let lab_omb::Translation { survey, systems, external } = translation;
+    let installations = installations(&options.peers, external.as_deref())?;
+    let conditions = conditions(&work, options.quick);
+    let plan = ceiling::Plan::usual(survey.systems, systems, installations, conditions);
+    let Workload { warmup_ms, window_ms, .. } = plan.workload;
+    let producers = vec![workload.producers];
+    let workload = Workload { warmup_ms, window_ms, ..workload };
+    let plan = ceiling::Plan { workload, producers, ..plan };
+    let mut bar = Bar::kept(&plan, &plan.conditions, &options.output)?;
+    let result = ceiling::run(&plan, &mut bar)?;
+    let exit = answer(&result, &options.output)?;
+    let highest = result.ceiling.as_ref().map(|found| found.highest(&result.runs));
+    write_for_omb(&highest.unwrap_or_default(), &options.output.directory(&result.id))?;
+    Ok(exit)
+}
+
+/// Writes runs as the benchmark would have.
+fn write_for_omb(runs: &[RunRecord], directory: &Path) -> anyhow::Result<()> {
+    let directory = directory.join("omb");
     std::fs::create_dir_all(&directory).with_context(|| directory.display().to_string())?;
-    for (name, document) in moldau_lab::omb::documents(&result.runs)? {
+    for (name, document) in moldau_lab::omb::documents(runs)? {
         let path = directory.join(name);
         std::fs::write(&path, document).with_context(|| path.display().to_string())?;
     }
-    Ok(exit)
+    Ok(())
 }
 
 fn import(options: &ResultImportOptions) -> anyhow::Result<ExitCode> {

@@ -14,13 +14,13 @@ use std::path::Path;
 use anyhow::{anyhow, bail, ensure};
 use moldau_lab::experiments::survey::{Scenario, Settings, SurveyFile};
 use moldau_lab::systems::SystemFile;
+use moldau_lab::workload::{Pace, Workload};
 
 use super::experiment_file::read_system;
 use super::lab_questions;
 use crate::arguments::OmbOptions;
 use crate::config::{self, Problem};
 use driver::Driver;
-use workload::Workload;
 
 /// What is to be run, and on what.
 pub(super) struct Translation {
@@ -30,6 +30,19 @@ pub(super) struct Translation {
     pub(super) systems: Vec<SystemFile>,
     /// The cluster of the drivers, where nothing is started.
     pub(super) external: Option<String>,
+}
+
+impl Translation {
+    /// The workload whose highest rate is searched for: the only one, without a rate, and with
+    /// consumers that are to keep up.
+    pub(super) fn searched(&self) -> Option<Workload> {
+        let [Scenario { load, .. }] = self.survey.scenarios.as_slice() else { return None };
+        let [warmup_ms, window_ms] =
+            [load.warmup_ms, load.window_ms].map(Option::unwrap_or_default);
+        let workload = load.workload(warmup_ms, window_ms);
+        let is_searched = workload.pace == Pace::Unpaced && workload.consume;
+        is_searched.then_some(workload)
+    }
 }
 
 /// The system for workloads that come without a driver.
@@ -54,10 +67,14 @@ pub(super) fn read(options: &OmbOptions) -> anyhow::Result<Translation> {
 pub(super) fn described(translation: &Translation) -> String {
     let Translation { survey, external, .. } = translation;
     let mut text = String::new();
+    let free = match translation.searched() {
+        Some(_) => "the highest rate that is sustained",
+        None => "full speed",
+    };
     for Scenario { name, load, .. } in &survey.scenarios {
         let rate = load
             .records_per_second
-            .map_or("full speed".into(), |rate| format!("{rate} records/s of all topics together"));
+            .map_or(free.into(), |rate| format!("{rate} records/s of all topics together"));
         text += &format!(
             "{name}: {rate}, {} bytes, {} topics of {} partitions and {} producers each, \
              {} consumers, {} s after {} s\n",
@@ -99,7 +116,7 @@ fn each<T>(
 
 fn translate(
     options: &OmbOptions,
-    workloads: &[(String, Workload)],
+    workloads: &[(String, workload::Workload)],
     drivers: &[(String, Driver)],
 ) -> anyhow::Result<Translation> {
     let mut remarks: Vec<String> = Vec::new();
@@ -212,7 +229,7 @@ fn unique<'a>(
 }
 
 /// The load of a workload by the clients of a driver.
-fn joined(workload: &Workload, driver: &Driver) -> Result<Settings, String> {
+fn joined(workload: &workload::Workload, driver: &Driver) -> Result<Settings, String> {
     if workload.is_half_random && driver.settings.compression.is_some() {
         return Err("randomBytesRatio below 1 with a compression.type: values here are text or \
                     random throughout, which codecs shorten otherwise"

@@ -16,8 +16,8 @@ use moldau_lab::workload::{Pace, Tuning, Workload};
 
 use super::experiment_file::{self, Asked};
 use crate::arguments::{
-    AskedOptions, CompressionOptions, LatencyOptions, OfferedOptions, PayloadChoice, SoakOptions,
-    ThreadsOptions,
+    AskedOptions, CeilingOptions, CompressionOptions, LatencyOptions, OfferedOptions,
+    PayloadChoice, SoakOptions, ThreadsOptions,
 };
 
 /// How long one thread reads where records hold it, us: ten seconds, and a quarter with `--quick`.
@@ -109,13 +109,29 @@ pub(super) fn threads(options: &ThreadsOptions) -> anyhow::Result<Asked> {
 /// Names the one that nobody knows, or that they cannot work on.
 pub(super) fn named(options: &AskedOptions) -> anyhow::Result<(Vec<String>, Vec<SystemFile>)> {
     let names = systems(options, &["moldau".to_owned()]);
-    let files = names.iter().map(|name| experiment_file::read_system(name, Path::new(".")));
-    let files: Vec<SystemFile> = files.collect::<anyhow::Result<_>>()?;
-    keep_records(&names, &files)?;
+    let files = files(&names)?;
     if let Some((name, _)) = names.iter().zip(&files).find(|(_, file)| file.processes.is_empty()) {
         bail!("{name}: it has no process that the laboratory starts");
     }
     Ok((names, files))
+}
+
+/// The systems among which `moldau lab ceiling` searches, with their names.
+///
+/// # Errors
+/// Names the one that nobody knows, or whose records cannot be read back.
+pub(super) fn searched(options: &CeilingOptions) -> anyhow::Result<(Vec<String>, Vec<SystemFile>)> {
+    let first = options.system.clone().unwrap_or_else(|| "moldau".to_owned());
+    let names: Vec<String> = std::iter::once(first).chain(options.against.clone()).collect();
+    let files = files(&names)?;
+    Ok((names, files))
+}
+
+fn files(names: &[String]) -> anyhow::Result<Vec<SystemFile>> {
+    let files = names.iter().map(|name| experiment_file::read_system(name, Path::new(".")));
+    let files: Vec<SystemFile> = files.collect::<anyhow::Result<_>>()?;
+    keep_records(names, &files)?;
+    Ok(files)
 }
 
 /// Refuses systems whose records nobody can compare with what was sent.

@@ -192,8 +192,9 @@ fn parts_of_a_partition_experiment_are_not_measured_again() {
 #[test]
 fn a_search_goes_on_where_it_was() {
     let sat = Sat::whole(|progress, conditions| {
-        let own = System::Moldau { program: moldau().into(), durability: Durability::Os };
-        let plan = ceiling::Plan::usual(vec![own], conditions);
+        let (system, installations) = system();
+        let (names, systems) = (vec!["moldau".into()], vec![system]);
+        let plan = ceiling::Plan::usual(names, systems, installations, conditions);
         let workload = Workload { warmup_ms: 20, window_ms: 200, ..plan.workload };
         ceiling::run(&ceiling::Plan { workload, warmup_ms: 20, ..plan }, progress).unwrap()
     });

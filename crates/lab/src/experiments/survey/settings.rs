@@ -174,8 +174,10 @@ impl Settings {
         named.collect()
     }
 
-    /// The load, with Kafka's own defaults for what is said nowhere.
-    pub(crate) fn workload(&self, warmup_ms: u64, window_ms: u64) -> Workload {
+    /// The load over a window after a warm-up, ms, with Kafka's own defaults for what is said
+    /// nowhere.
+    #[must_use]
+    pub fn workload(&self, warmup_ms: u64, window_ms: u64) -> Workload {
         let consumers = self.consumers.unwrap_or(0);
         let usual = Tuning::default();
         let topics = self.topics.unwrap_or(usual.topics);

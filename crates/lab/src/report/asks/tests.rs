@@ -101,6 +101,20 @@ fn the_answer_on_latency_names_the_lowest_the_knee_and_what_is_beyond() {
 }
 
 #[test]
+fn a_rate_that_is_not_kept_up_names_the_generator_if_that_was_busy() {
+    let mut result = curve();
+    result.runs.retain(|run| run.case != "at 80000");
+    assert!(sentence(&result).contains("and does not keep up with 95,000."));
+    for run in result.runs.iter_mut().filter(|run| run.case == "at 95000") {
+        let generator = run.processes.iter_mut().find(|it| it.role == GENERATOR_ROLE).unwrap();
+        generator.busiest_thread_ns = run.window_ns / 100 * 97;
+    }
+    let named = "95,000, which may be the generator's limit: its thread took 97 % of a processor.";
+    let told = sentence(&result);
+    assert!(told.contains(named), "{told}");
+}
+
+#[test]
 fn every_rate_has_its_row_whether_it_was_kept_up_or_not() {
     let result = curve();
     let record = result.survey().unwrap();

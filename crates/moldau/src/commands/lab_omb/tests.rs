@@ -152,6 +152,22 @@ fn a_workload_becomes_a_load_whose_rate_is_the_total() {
 }
 
 #[test]
+fn the_rate_of_a_workload_that_says_none_is_searched_for_where_it_is_alone() {
+    let free = WORKLOAD.replacen("50000", "0", 1);
+    let alone = translated(&[&free], &[DRIVER], &["--system", "moldau"]).unwrap();
+    let searched = alone.searched().unwrap();
+    assert_eq!((searched.partitions, searched.batch_bytes, searched.consume), (16, 1 << 20, true));
+    assert_eq!(searched.tuning.in_flight_max, 1);
+    assert!(described(&alone).contains(": the highest rate that is sustained, 1024 bytes"));
+    let two = translated(&[&free, WORKLOAD], &[], &[]).unwrap();
+    assert!(two.searched().is_none() && described(&two).contains(": full speed, "));
+    let at_a_rate = translated(&[WORKLOAD], &[], &[]).unwrap();
+    assert!(at_a_rate.searched().is_none());
+    let unread = free.replacen("consumerPerSubscription: 1", "consumerPerSubscription: 0", 1);
+    assert!(translated(&[&unread], &[], &[]).unwrap().searched().is_none());
+}
+
+#[test]
 fn every_shape_of_the_benchmarks_own_files_is_read_or_refused_by_key() {
     let mut run = 0;
     for shape in SHAPES {

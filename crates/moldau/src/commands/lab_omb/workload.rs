@@ -195,8 +195,9 @@ fn remarks(file: &File) -> Vec<String> {
     }
     if file.producer_rate == 0 {
         remarks.push(
-            "producerRate 0: measured as fast as the system acknowledges, where the benchmark \
-             looks for the rate in steps of 3 s; such a run has no latencies."
+            "producerRate 0: of a workload that is alone and has consumers, the rate is searched \
+             for as by `moldau lab ceiling`, in 12 trials; others are measured as fast as the \
+             system acknowledges, without latencies. The benchmark looks for it in steps of 3 s."
                 .into(),
         );
     }
