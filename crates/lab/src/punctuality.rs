@@ -33,8 +33,9 @@ const KEPT_UP_SHARE_MIN: f64 = 0.97;
 const OWN_SHARE_MIN: f64 = 0.9;
 
 /// Share of the machine that something else and the hypervisor may take together: beyond it,
-/// waiting for a processor is part of every latency, however punctual the generator is. The kernel's
-/// own work for the network and the disk, which no process is charged for, is some percent.
+/// waiting for a processor is part of every latency, however punctual the generator is. The
+/// kernel's own work for the network and the disk, which no process is charged for, is some
+/// percent.
 pub(crate) const FOREIGN_SHARE_MAX: f64 = 0.2;
 
 /// Length of a tick of the machine's counters, ns.
