@@ -383,6 +383,7 @@ fn search_of_omb(
     let lab_omb::Translation { survey, systems, external } = translation;
     let installations = installations(&options.peers, external.as_deref())?;
     let conditions = conditions(&work, options.quick);
+    let name = survey.scenarios.first().map(|it| it.name.clone()).unwrap_or_default();
     let plan = ceiling::Plan::usual(survey.systems, systems, installations, conditions);
     let Workload { warmup_ms, window_ms, .. } = plan.workload;
     let producers = vec![workload.producers];
@@ -391,8 +392,10 @@ fn search_of_omb(
     let mut bar = Bar::kept(&plan, &plan.conditions, &options.output)?;
     let result = ceiling::run(&plan, &mut bar)?;
     let exit = answer(&result, &options.output)?;
-    let highest = result.ceiling.as_ref().map(|found| found.highest(&result.runs));
-    write_for_omb(&highest.unwrap_or_default(), &options.output.directory(&result.id))?;
+    let highest = result.ceiling.iter().flat_map(|found| found.highest(&result.runs));
+    let named = highest.map(|run| RunRecord { case: name.clone(), ..run });
+    let named: Vec<RunRecord> = named.collect();
+    write_for_omb(&named, &options.output.directory(&result.id))?;
     Ok(exit)
 }
 
