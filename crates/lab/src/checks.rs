@@ -119,7 +119,7 @@ pub fn all(
     self_test: &Detection,
 ) -> Vec<Check> {
     let mut checks = demands(runs, Saturation::Refused, set_aside, audit, self_test);
-    checks.extend(fetches::check(runs));
+    checks.extend(fetches::check(runs, Weight::Validity));
     checks
 }
 
@@ -231,10 +231,8 @@ pub fn of_arms(
     audit: &Audit,
     self_test: &Detection,
 ) -> Vec<Check> {
-    let mut checks = demands(runs, Saturation::Told, set_aside, audit, self_test);
-    checks.push(arms_keep_up(runs));
-    checks.extend(fetches::check(runs));
-    checks
+    let checks = demands(runs, Saturation::Told, set_aside, audit, self_test);
+    with_arms(checks, runs, Weight::Validity)
 }
 
 /// As [`of_arms`], for an experiment that repeats what somebody published: where its times are the
@@ -246,10 +244,8 @@ pub fn of_published(
     audit: &Audit,
     self_test: &Detection,
 ) -> Vec<Check> {
-    let mut checks = demands(runs, Saturation::Told, set_aside, audit, self_test);
-    checks.push(arms_keep_up(runs));
-    checks.extend(fetches::check(runs).map(|check| Check { weight: Weight::Note, ..check }));
-    checks
+    let checks = demands(runs, Saturation::Told, set_aside, audit, self_test);
+    with_arms(checks, runs, Weight::Note)
 }
 
 /// As [`of_arms`], for an experiment whose rates rise as far as arms can follow, or whose codecs
@@ -262,9 +258,14 @@ pub fn of_curves(
     audit: &Audit,
     self_test: &Detection,
 ) -> Vec<Check> {
-    let mut checks = demands(runs, Saturation::LookedFor, set_aside, audit, self_test);
+    let checks = demands(runs, Saturation::LookedFor, set_aside, audit, self_test);
+    with_arms(checks, runs, Weight::Validity)
+}
+
+/// The checks with what is told of arms that cannot keep up, and of fetches that wait.
+fn with_arms(mut checks: Vec<Check>, runs: &[RunRecord], of_fetches: Weight) -> Vec<Check> {
     checks.push(arms_keep_up(runs));
-    checks.extend(fetches::check(runs));
+    checks.extend(fetches::check(runs, of_fetches));
     checks
 }
 

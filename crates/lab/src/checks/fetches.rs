@@ -10,14 +10,14 @@ use crate::workload::Pace;
 const WAIT_SHARE_MAX: f64 = 0.5;
 
 /// The check of runs whose consumers wait for more than a byte; none where no run has such.
-pub(super) fn check(runs: &[RunRecord]) -> Option<Check> {
+pub(super) fn check(runs: &[RunRecord], weight: Weight) -> Option<Check> {
     let waits = runs.iter().filter_map(|run| Some((run, Wait::of(run)?)));
     let (run, worst) =
         waits.max_by(|(_, one), (_, other)| one.share().total_cmp(&other.share()))?;
     Some(Check {
         name: "times from end to end are the system's, not the wait of a fetch".into(),
         passed: worst.share() < WAIT_SHARE_MAX,
-        weight: Weight::Validity,
+        weight,
         found: format!(
             "{:.1} ms of {:.1} are waited for {} bytes, at most {} ms ({}, {})",
             worst.wait_ms,
@@ -88,10 +88,10 @@ mod tests {
         for (end_to_end_ms, topics, passes) in
             [(60, 1, false), (110, 1, true), (256, 100, false), (510, 100, true)]
         {
-            let found = check(&[run(end_to_end_ms, topics, 100_000)]).unwrap();
+            let found = check(&[run(end_to_end_ms, topics, 100_000)], Weight::Note).unwrap();
             assert_eq!(found.passed, passes, "{found:?}");
         }
-        assert_eq!(check(&[run(1, 100, 1)]), None);
+        assert_eq!(check(&[run(1, 100, 1)], Weight::Note), None);
     }
 
     #[test]

@@ -272,7 +272,7 @@ fn check(file: &ExperimentFile) -> anyhow::Result<()> {
 }
 
 /// The experiments that can be asked for with their questions: files below the current directory,
-/// then published ones. A file that is none says so in place of its question.
+/// then published ones. What cannot be read has the reason in place of its question.
 pub(super) fn list() -> Vec<(String, String)> {
     // Without the directory there are no experiment files to list.
     let entries = std::fs::read_dir(DIRECTORY).into_iter().flatten().flatten();

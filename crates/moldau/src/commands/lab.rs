@@ -370,8 +370,7 @@ fn omb(options: &OmbOptions) -> anyhow::Result<ExitCode> {
     Ok(exit)
 }
 
-/// Searches for the highest rate of a workload, whose own length is that of one trial's many times
-/// over.
+/// Searches for the highest rate of a workload, by trials as long as those of `lab ceiling`.
 fn search_of_omb(
     options: &OmbOptions,
     translation: lab_omb::Translation,
