@@ -52,7 +52,7 @@ const STEPS: [Step; 20] = [
     ("peers", |_| install_peers()),
     ("Kubernetes", |_| kubernetes::check(&Peers::locate()?).map(|()| Count::ONE)),
     ("client matrix", |_| client_matrix()),
-    ("drivers", |_| drivers()),
+    ("lab's peers", |_| peers_of_lab()),
     ("authorization", |_| counted(conformance("moldau-authorization"))),
     ("secured clients", |_| counted(conformance("moldau-security"))),
     ("broker outages", |_| succeed(conformance("moldau-outages"))),
@@ -137,10 +137,11 @@ fn client_matrix() -> Result<Count> {
     counted(conformance("moldau-conformance"))
 }
 
-/// The laboratory's generator beside librdkafka, in short: nobody judges how long anything took.
-fn drivers() -> Result<Count> {
+/// The laboratory's generator beside librdkafka, and the systems that it publishes, in short:
+/// nobody judges how long anything took.
+fn peers_of_lab() -> Result<Count> {
     let mut tests = cargo(&["test", "--package", "moldau", "--features", "real-clients"]);
-    tests.args(["--test", "it", "drivers::"]);
+    tests.args(["--test", "it", "--", "drivers::", "systems::"]);
     tests.env("MOLDAU_PYTHON", Peers::locate()?.python());
     counted(tests)
 }

@@ -21,10 +21,13 @@ use crate::error::Error;
 pub(crate) use categories::{Category, SHOWN};
 pub(crate) use stacks::{Change, Stacks};
 pub use taking::Profiler;
-pub(crate) use taking::{Profiled, Taking};
+pub(crate) use taking::{Profiled, Taking, least_share, profile_window_ms};
 
 /// Directory of the profiles beside the result document.
 const DIRECTORY: &str = "profiles";
+
+/// Fewest samples that are shared out: with these a share is off by a seventh of itself at best.
+const SAMPLES_MIN: u64 = 50;
 
 /// Largest profile that is read: hours of distinct stacks stay far below it.
 const BYTES_MAX: u64 = 64 << 20;
@@ -112,7 +115,8 @@ impl ProfilesRecord {
     /// The stacks of one of the profiles.
     ///
     /// # Errors
-    /// Why it is not shown: its file is missing, it is stale, or it holds something else.
+    /// Why it is not shown: its file is missing, it is stale, it holds something else, or so little
+    /// that its shares would be chance.
     pub(crate) fn stacks<'a>(&self, of: &'a ProfileRecord) -> Result<Stacks<'a>, String> {
         let text = of.text.as_deref().ok_or_else(|| format!("{} is not there", of.file))?;
         if sha256(text.as_bytes()) != of.sha256 {
@@ -122,7 +126,13 @@ impl ProfilesRecord {
             return Err(format!("stale: {} is of another program than the runs", of.file));
         }
         let stacks = Stacks::parse(text).map_err(|why| format!("{}: {why}", of.file))?;
-        if stacks.samples() == 0 { Err("no sample in the window".into()) } else { Ok(stacks) }
+        match stacks.samples() {
+            samples @ ..SAMPLES_MIN => {
+                let seconds = of.window_ms / 1_000;
+                Err(format!("{samples} samples in {seconds} s, of {SAMPLES_MIN} at least"))
+            }
+            _ => Ok(stacks),
+        }
     }
 
     /// Writes the profiles below the directory of the result.

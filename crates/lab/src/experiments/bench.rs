@@ -16,7 +16,7 @@ use crate::generator::{self, Clients, Layout, Measured, Setup, slot_ms};
 use crate::ledger::{Audit, Detection, audit, self_test};
 use crate::metric::compare_all;
 use crate::objective::Objective;
-use crate::profile::{Profiled, Profiler, ProfilesRecord, Taking};
+use crate::profile::{Profiled, Profiler, ProfilesRecord, Taking, least_share, profile_window_ms};
 use crate::punctuality::{self, is_late};
 use crate::result::{
     Arm, Experiment, FORMAT_VERSION, LatencyRecord, RunRecord, RunResult, result_id,
@@ -35,11 +35,6 @@ const REPEATS_MAX: u32 = 4;
 
 /// A long experiment meets more such moments: it may repeat one pair for this many of its steps.
 const STEPS_PER_REPEAT: u32 = 10;
-
-/// Window of a profile: a hundred samples and more of a process that takes a tenth of a processor,
-/// and no longer than a page of our own gives.
-const PROFILE_MS_MIN: u64 = 5_000;
-const PROFILE_MS_MAX: u64 = 30_000;
 
 /// How long the ends of transactions may take to reach all partitions, and how often to look.
 const ENDS_PATIENCE: Duration = Duration::from_secs(10);
@@ -375,9 +370,11 @@ impl<'a> Bench<'a> {
     ) -> Result<(), Error> {
         let Some(profiler) = profiler else { return Ok(()) };
         let directory = &self.conditions.work_directory;
-        let window_ms = case.workload.window_ms.clamp(PROFILE_MS_MIN, PROFILE_MS_MAX);
-        let workload = Workload { window_ms, ..case.workload.clone() };
         for path in paths {
+            let of_case = |run: &&RunRecord| run.case == case.name && run.arm == path.arm;
+            let least = least_share(self.runs.iter().filter(of_case));
+            let window_ms = profile_window_ms(case.workload.window_ms, least);
+            let workload = Workload { window_ms, ..case.workload.clone() };
             self.expect_steps(1);
             self.step(&format!("Profile {}: {}", case.name, path.arm));
             let setup = self.setup(path, 0, &workload);

@@ -230,11 +230,13 @@ fn outstanding(facts: &Facts<'_>) -> Option<Finding> {
     let service = facts.run.latency.as_ref()?.service.summary;
     let ms = float(service.p50_ns) / 1e6;
     let allowed = f64::from(outstanding) / ms * 1e3;
+    let plural = if outstanding == 1 { "" } else { "s" };
     Some(Finding {
         cause: Cause::Outstanding,
         share: (facts.figure / allowed).min(1.0),
         says: format!(
-            "{outstanding} records on their way and {} ms for each allow {} records/s; measured {}",
+            "{outstanding} record{plural} on the way and {} ms for each allow {} records/s; \
+             measured {}",
             digits(ms),
             digits(allowed),
             digits(facts.figure)

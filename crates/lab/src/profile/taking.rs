@@ -4,19 +4,30 @@
 use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::{BYTES_MAX, MissingProfile, ProfileRecord, Tool, file_name, perf, sha256, sha256_of};
+use crate::cpu::GENERATOR_ROLE;
 use crate::error::Error;
+use crate::run::RunRecord;
+use crate::statistics::float;
 
 /// Samples of the others for each second of processor time: those of our own processes.
 const SAMPLES_PER_SECOND: u32 = 199;
 
 /// The same in async-profiler's words.
 const SAMPLE_INTERVAL: &str = "5025us";
+
+/// Samples that a profile is made long enough for, as far as its process runs when the tick of the
+/// kernel strikes, which short work on an idle processor does less often than that.
+const SAMPLES_WANTED: f64 = 150.0;
+
+/// Lengths of profiles, ms: no longer than a page of our own gives.
+const WINDOW_MS: RangeInclusive<u64> = 5_000..=30_000;
 
 /// How long a profile may take to be put together once its window is over.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -87,6 +98,28 @@ impl Profiler {
         let program_sha256 = sha256_of(&link).map_err(|error| error.to_string())?;
         Ok(Taken { tool, text, program_sha256, started_unix_ms, window_ms })
     }
+}
+
+/// Length of a profile in ms, of whole seconds, as a page of our own is asked for: the window of
+/// the load that is profiled, or as long as a process needs that takes the share `least` of a
+/// processor.
+pub(crate) fn profile_window_ms(window_ms: u64, least: Option<f64>) -> u64 {
+    let wanted = least.map_or(Duration::ZERO, |share| {
+        let seconds = SAMPLES_WANTED / f64::from(SAMPLES_PER_SECOND) / share;
+        Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+    });
+    let wanted_ms = u64::try_from(wanted.as_millis()).unwrap_or(u64::MAX);
+    let window_ms = window_ms.max(wanted_ms).clamp(*WINDOW_MS.start(), *WINDOW_MS.end());
+    window_ms.next_multiple_of(1_000)
+}
+
+/// Share of a processor that the process takes which takes least, of those that are profiled.
+pub(crate) fn least_share<'a>(runs: impl Iterator<Item = &'a RunRecord>) -> Option<f64> {
+    let shares = runs.flat_map(|run| {
+        let profiled = run.processes.iter().filter(|usage| usage.role != GENERATOR_ROLE);
+        profiled.map(|usage| float(usage.cpu_ns) / float(run.window_ns))
+    });
+    shares.filter(|share| *share > 0.0).reduce(f64::min)
 }
 
 /// Profiles that are being taken, a thread for each process.

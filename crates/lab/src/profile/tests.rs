@@ -141,9 +141,26 @@ fn functions_whose_own_share_differs_most_come_first() {
 }
 
 #[test]
+fn a_profile_is_as_long_as_its_least_busy_process_needs() {
+    assert_eq!(profile_window_ms(2_000, None), 5_000);
+    assert_eq!(profile_window_ms(8_000, Some(0.5)), 8_000);
+    // 199 samples for each second of processor time.
+    assert_eq!(profile_window_ms(2_000, Some(0.1)), 8_000);
+    assert_eq!(profile_window_ms(2_000, Some(1e-300)), 30_000);
+    assert_eq!(profile_window_ms(90_000, Some(1.0)), 30_000);
+    let result = crate::report::sample::result();
+    let least = least_share(result.runs.iter()).unwrap();
+    let is_least = |run: &crate::run::RunRecord| {
+        let mut profiled = run.processes.iter().filter(|usage| usage.role != "generator");
+        profiled.all(|usage| usage.cpu_ns as f64 / run.window_ns as f64 >= least - 1e-12)
+    };
+    assert!(least > 0.0 && result.runs.iter().all(is_least), "{least}");
+}
+
+#[test]
 fn stale_profile_is_refused() {
-    let (all, profile) = record("t;moldau_broker::a 3\n");
-    assert_eq!(all.stacks(&profile).unwrap().samples(), 3);
+    let (all, profile) = record("t;moldau_broker::a 50\n");
+    assert_eq!(all.stacks(&profile).unwrap().samples(), 50);
     let refused = |profile: &ProfileRecord| all.stacks(profile).unwrap_err();
     let changed = ProfileRecord { text: Some("t;moldau_broker::a 4\n".into()), ..profile.clone() };
     assert!(refused(&changed).starts_with("stale: profiles/"), "{}", refused(&changed));
@@ -154,8 +171,10 @@ fn stale_profile_is_refused() {
     assert!(all.stacks(&java).is_ok());
     let gone = ProfileRecord { text: None, ..profile };
     assert!(refused(&gone).contains("is not there"));
+    let (all, few) = record("t;moldau_broker::a 49\n");
+    assert_eq!(all.stacks(&few).unwrap_err(), "49 samples in 1 s, of 50 at least");
     let (all, empty) = record("");
-    assert!(all.stacks(&empty).unwrap_err().contains("no sample"));
+    assert!(all.stacks(&empty).unwrap_err().starts_with("0 samples"));
 }
 
 #[test]

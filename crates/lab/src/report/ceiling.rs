@@ -76,7 +76,7 @@ fn scaling(arm: &str, law: &Scalability) -> String {
             format!("at most {} records/s with {} producers", whole(most), whole(peak))
         }
         (None, Some(most)) => format!("no more than {} records/s", whole(most)),
-        _ => "no end in sight".into(),
+        _ => "no end that was seen".into(),
     };
     format!(
         "By the universal scalability law {arm} comes to {most} (contention {}, coherence {}).",

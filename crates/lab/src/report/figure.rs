@@ -30,10 +30,15 @@ pub(super) fn plain(value: f64) -> String {
     format!("{sign}{}", thousands(whole(value.abs())))
 }
 
-/// A figure with a sign, for differences.
+/// A figure with a sign, for differences; without one where nothing is left of it.
 pub(super) fn signed(value: f64, unit: Unit) -> String {
-    let sign = if value < 0.0 { "-" } else { "+" };
-    format!("{sign}{}", number(value.abs(), unit))
+    let figure = number(value.abs(), unit);
+    let sign = match value {
+        _ if figure.chars().all(|digit| matches!(digit, '0' | '.')) => "",
+        value if value < 0.0 => "-",
+        _ => "+",
+    };
+    format!("{sign}{figure}")
 }
 
 /// A ratio minus one, in percent.
@@ -67,11 +72,12 @@ pub(super) fn bytes(value: u64) -> String {
     format!("{value} B")
 }
 
+/// Three digits that count, however the value is rounded.
 fn digits(value: f64) -> String {
     let places = match value.abs() {
-        size if size >= 100.0 => 0,
-        size if size >= 10.0 => 1,
-        size if size >= 1.0 => 2,
+        size if size >= 99.95 => 0,
+        size if size >= 9.995 => 1,
+        size if size >= 0.9995 => 2,
         _ => 3,
     };
     format!("{value:.places$}")
@@ -96,8 +102,11 @@ mod tests {
         assert_eq!(number(1.234, Unit::Milliseconds), "1.23");
         assert_eq!(number(45.67, Unit::MegabytesPerSecond), "45.7");
         assert_eq!(number(1_234.5, Unit::MegabytesPerSecond), "1234");
+        assert_eq!([0.999_8, 9.999, 99.97].map(plain), ["1.00", "10.0", "100"]);
         assert_eq!(number(1_234_567.4, Unit::RecordsPerSecond), "1,234,567");
         assert_eq!(signed(-0.5, Unit::Milliseconds), "-0.500");
+        assert_eq!(signed(0.5, Unit::Records), "+1");
+        assert_eq!(signed(-0.4, Unit::Records), "0");
         assert_eq!(percent(0.05_f64.ln_1p()), "+5.0 %");
         assert_eq!(thousands(999), "999");
         assert_eq!(bytes(3 << 29), "1.50 GiB");

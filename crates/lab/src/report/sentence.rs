@@ -2,7 +2,7 @@
 
 use super::figure::{number, signed, thousands};
 use super::table::comparisons;
-use crate::checks::{Verdict, Weight};
+use crate::checks::{Check, Verdict, Weight};
 use crate::metric::{Comparison, Metric, Unit};
 use crate::result::{Experiment, RunResult};
 use crate::workload::Pace;
@@ -73,7 +73,9 @@ fn objectives(result: &RunResult) -> String {
 
 fn failures(result: &RunResult) -> Vec<String> {
     let failed = result.checks.iter().filter(|c| !c.passed && c.weight == Weight::Validity);
-    failed.map(|check| format!("{}: {}, not {}", check.name, check.found, check.demanded)).collect()
+    let words =
+        |check: &Check| format!("{}: {} (demanded: {})", check.name, check.found, check.demanded);
+    failed.map(words).collect()
 }
 
 fn overhead(result: &RunResult) -> String {

@@ -251,8 +251,8 @@ fn claims(result: &RunResult, record: &SurveyRecord) -> Grid {
     let rows = record.claims.iter().flat_map(|claim| {
         findings(result, claim).into_iter().map(move |finding| {
             let isolated = claim.isolated.iter().zip(&finding.isolated).map(|(contrast, found)| {
-                let of = contrast.of.rsplit_once(", ").map_or(&*contrast.of, |(_, last)| last);
-                format!("{of}: {}", estimate(*found, claim, contrast))
+                let alone = described(record, contrast);
+                format!("{alone}: {}", estimate(*found, claim, contrast))
             });
             let isolated: Vec<String> = isolated.collect();
             vec![
@@ -332,32 +332,38 @@ fn matrix(result: &RunResult, system: &str) -> Grid {
 
 /// Each load that differs from a scenario in one setting, as a ratio to it.
 fn one_at_a_time(result: &RunResult, record: &SurveyRecord, systems: &[&str]) -> Grid {
-    let gets = |system: &str| {
-        let mut changed = record.cells.iter().filter(|cell| cell.from.is_some());
-        changed.any(|cell| result.runs_of(&cell.name, system).next().is_some())
-    };
-    let systems: Vec<&str> = systems.iter().copied().filter(|system| gets(system)).collect();
-    let mut columns = vec!["load".to_string()];
-    for system in &systems {
-        columns.extend(["records/s", "p50", "p99"].map(|figure| format!("{system} {figure}")));
-    }
-    let rows = record.cells.iter().filter_map(|cell| {
-        let contrast = Contrast { of: cell.name.clone(), over: Some(cell.from.clone()?) };
-        let cells = systems.iter().flat_map(|system| {
-            [Metric::ProduceRecords, Metric::ServiceP50, Metric::ServiceP99].map(|metric| {
-                let found = contrast.estimate(&result.runs, system, metric, result.seed);
-                let shown = found.and_then(|it| it.effect).map(|it| format!(", {}", shows(&it)));
-                ratio(found) + &shown.unwrap_or_default()
-            })
+    /// Of each figure as it is of one kind of load or system, or else of the other.
+    const FIGURES: [[Metric; 2]; 4] = [
+        [Metric::ProduceRecords; 2],
+        [Metric::ServiceP50, Metric::ResponseP50],
+        [Metric::ServiceP99, Metric::ResponseP99],
+        [Metric::ProxyCpu, Metric::BrokerCpu],
+    ];
+    let changed = record.cells.iter().filter_map(|cell| {
+        Some((cell, Contrast { of: cell.name.clone(), over: Some(cell.from.clone()?) }))
+    });
+    let pairs = changed.flat_map(|(cell, contrast)| {
+        let gets = |system: &&&str| result.runs_of(&cell.name, system).next().is_some();
+        let systems = systems.iter().filter(gets);
+        systems.map(move |system| (contrast.clone(), *system)).collect::<Vec<_>>()
+    });
+    let rows = pairs.map(|(contrast, system)| {
+        let figures = FIGURES.map(|metrics| {
+            let of = |metric| contrast.estimate(&result.runs, system, metric, result.seed);
+            let found = metrics.into_iter().find_map(of);
+            let shown = found.and_then(|it| it.effect).map(|it| format!(", {}", shows(&it)));
+            ratio(found) + &shown.unwrap_or_default()
         });
-        Some(std::iter::once(cell.name.clone()).chain(cells).collect())
+        [contrast.of, system.to_string()].into_iter().chain(figures).collect()
     });
     Grid::of(
         "One setting at a time",
         "Ratio to the load of the same round without the change: geometric mean and 95 % interval. \
          Equal within 5 or 10 %: the 90 % interval lies there. Open: neither that nor a difference \
-         is shown, and one of so many percent would be four times in five.",
-        &columns,
+         is shown, and one of so many percent would be four times in five. Times are those from \
+         sending with records outstanding, and from the intended time at a fixed rate; processor \
+         time is that of the proxy, where there is one, and of the broker elsewhere.",
+        &["load", "system", "records/s", "p50", "p99", "processor time of each MB"],
         rows,
     )
 }

@@ -66,7 +66,7 @@ fn laws(result: &RunResult, record: &ThreadsRecord) -> Grid {
             percent(law.contention),
             percent(law.coherence),
             law.peak().map_or("none".into(), plain),
-            law.throughput_max().map_or("without end".into(), plain),
+            law.throughput_max().map_or("no end seen".into(), plain),
             format!("{} %", plain(law.error * 100.0)),
         ])
     });

@@ -24,6 +24,9 @@ const RESAMPLES: usize = 2_000;
 /// Coefficients of the law.
 const COEFFICIENTS: usize = 3;
 
+/// Below this share a coefficient is an error of the arithmetic.
+const SHOWN_MIN: f64 = 1e-9;
+
 /// What one run gave at one concurrency.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -56,6 +59,13 @@ pub struct Coefficient {
     pub value: f64,
     /// Its interval at 95 %.
     pub interval_95: Interval,
+}
+
+impl Coefficient {
+    /// Whether it is more than nothing: less would be an error of what is taken for the law.
+    fn is_shown(&self) -> bool {
+        self.interval_95.low > SHOWN_MIN
+    }
 }
 
 impl Scalability {
@@ -94,19 +104,22 @@ impl Scalability {
         self.law().throughput(concurrency)
     }
 
-    /// The concurrency beyond which throughput falls; `None` where it never does.
+    /// The concurrency beyond which throughput falls; `None` where no coherence is shown, by its
+    /// whole interval, so that it may never fall.
     #[must_use]
     pub fn peak(&self) -> Option<f64> {
         let (contention, coherence) = (self.contention.value, self.coherence.value);
-        (coherence > 0.0).then(|| ((1.0 - contention).max(0.0) / coherence).sqrt().max(1.0))
+        let peak = || ((1.0 - contention).max(0.0) / coherence).sqrt().max(1.0);
+        self.coherence.is_shown().then(peak)
     }
 
-    /// The most that any concurrency gives; `None` where throughput grows without end.
+    /// The most that any concurrency gives; `None` where neither contention nor coherence is shown,
+    /// by its whole interval: what bounds the throughput was not reached.
     #[must_use]
     pub fn throughput_max(&self) -> Option<f64> {
         match self.peak() {
             Some(peak) => Some(self.throughput(peak)),
-            None if self.contention.value > 0.0 => Some(self.rate.value / self.contention.value),
+            None if self.contention.is_shown() => Some(self.rate.value / self.contention.value),
             None => None,
         }
     }

@@ -25,6 +25,8 @@ mod reloading;
 mod repair;
 mod shaped_loads;
 mod sittings;
+#[cfg(feature = "real-clients")]
+mod systems;
 mod traffic;
 #[cfg(feature = "real-vault")]
 mod vault;

@@ -33,8 +33,8 @@ fn result(taken: Vec<ProfileRecord>) -> RunResult {
 
 #[test]
 fn kinds_of_work_have_shares_and_their_part_of_the_cost() {
-    let direct = profile("direct", "broker", "t;moldau_broker::a;__libc_send 1\nt;memcpy 3\n");
-    let proxy = profile("proxy", "broker", "t;memcpy 1\n");
+    let direct = profile("direct", "broker", "t;moldau_broker::a;__libc_send 50\nt;memcpy 150\n");
+    let proxy = profile("proxy", "broker", "t;memcpy 50\n");
     let grids = grids(&result(vec![direct, proxy]));
     let [kinds, without] = grids.as_slice() else { panic!("two tables") };
     assert_eq!(kinds.columns, ["kind of work", "direct, broker", "proxy, broker"]);
@@ -43,15 +43,15 @@ fn kinds_of_work_have_shares_and_their_part_of_the_cost() {
     // 317.5 ms a run on average, over 240,000 records of 1 KB.
     assert_eq!(row("all")[1], "100.0 %, 1.35");
     assert_eq!(row("copying memory")[1], "75.0 %, 1.02");
-    assert_eq!(row("samples")[1..], ["4", "1"]);
+    assert_eq!(row("samples")[1..], ["200", "50"]);
     assert_eq!(without.rows, [[sample::FIXED, "proxy", "proxy", "perf cannot be run"]]);
 }
 
 #[test]
 fn stale_profile_is_told_and_not_drawn() {
-    let fresh = profile("direct", "broker", "t;fresh_function 1\n");
-    let text = Some("t;stale_function 1\n".into());
-    let stale = ProfileRecord { text, ..profile("proxy", "broker", "t;other 1\n") };
+    let fresh = profile("direct", "broker", "t;fresh_function 50\n");
+    let text = Some("t;stale_function 50\n".into());
+    let stale = ProfileRecord { text, ..profile("proxy", "broker", "t;other 50\n") };
     let result = result(vec![fresh, stale]);
     for page in [html(&result), markdown(&result)] {
         assert!(page.contains("stale: profiles/proxy-broker.folded"), "{page}");
@@ -81,9 +81,9 @@ fn flame_graphs_keep_within_their_bytes() {
 #[test]
 fn functions_that_differ_are_told_of_each_arm_against_the_first() {
     let shown = [
-        profile("direct", "broker", "t;a 1\n"),
-        profile("proxy", "broker", "t;a 1\nt;<b> 3\n"),
-        profile("proxy", "proxy", "t;c 1\n"),
+        profile("direct", "broker", "t;a 50\n"),
+        profile("proxy", "broker", "t;a 50\nt;<b> 150\n"),
+        profile("proxy", "proxy", "t;c 50\n"),
     ];
     let result = result(shown.to_vec());
     let (shown, _) = split(result.profiles.as_ref().unwrap());

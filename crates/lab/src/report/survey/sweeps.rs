@@ -207,7 +207,7 @@ pub(super) fn law(result: &RunResult, record: &SurveyRecord) -> Grid {
         "The universal scalability law over all rounds, with 95 % intervals: the rate of one \
          alone, the share of the work that only one does at a time, and what each pair costs. \
          Where the load is offered at a rate, a system that keeps up shows no contention: the \
-         sweep then did not reach its limit.",
+         sweep then did not reach its limit, and no end is seen.",
         &["load", "system", "rate of one, records/s", "contention", "coherence", "most, records/s"],
         rows.into_iter(),
     )
@@ -228,7 +228,7 @@ fn law_row(sweep: &Sweep<'_>, system: &str, law: &Scalability) -> Vec<String> {
         let ends = of.interval_95;
         format!("{} [{}, {}]", shown(of.value), shown(ends.low), shown(ends.high))
     };
-    let most = law.throughput_max().map_or("without end".into(), plain);
+    let most = law.throughput_max().map_or("no end seen".into(), plain);
     vec![
         format!("{}, {}", sweep.scenario, sweep.key),
         system.into(),

@@ -36,9 +36,27 @@ fn what_scales_without_loss_has_neither_peak_nor_plateau() {
     let linear = Law { rate: 10.0, contention: 0.0, coherence: 0.0 };
     let found = Scalability::fit(&sweep(&linear, 0.0, 1), 1).unwrap();
     assert!(near(found.throughput(100.0), 1_000.0), "{found:?}");
+    assert_eq!((found.peak(), found.throughput_max()), (None, None));
     let plateau = Law { contention: 0.2, ..linear };
     let found = Scalability::fit(&sweep(&plateau, 0.0, 1), 1).unwrap();
+    assert!(found.peak().is_none() && near(found.throughput_max().unwrap(), 50.0), "{found:?}");
     assert!(found.coherence.value < 1e-9 && near(found.throughput(1e9), 50.0), "{found:?}");
+}
+
+#[test]
+fn an_end_that_only_noise_promises_is_not_told() {
+    let linear = Law { rate: 10.0, contention: 0.0, coherence: 0.0 };
+    for seed in 0..20 {
+        let found = Scalability::fit(&sweep(&linear, 0.02, seed), 1).unwrap();
+        // The contention of one draw in forty is above nothing by chance.
+        let most = found.throughput_max().unwrap_or(f64::MAX);
+        assert!(most > 16.0 * 10.0, "{found:?}");
+    }
+    let told = (0..20).filter(|seed| {
+        let found = Scalability::fit(&sweep(&linear, 0.02, *seed), 1).unwrap();
+        found.throughput_max().is_some()
+    });
+    assert!(told.count() <= 4);
 }
 
 #[test]

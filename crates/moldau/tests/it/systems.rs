@@ -1,0 +1,74 @@
+//! The published system files, with the real Apache Kafka and Kroxylicious that they start.
+//!
+//! Both are where `cargo xtask peers` puts them.
+
+use std::fs;
+use std::path::Path;
+
+use moldau_lab::result::{RunRecord, RunResult};
+
+use crate::world::run;
+
+/// All that is published, but `external.yaml`, which starts nothing.
+fn published() -> Vec<String> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/systems");
+    let files = fs::read_dir(&directory).unwrap().map(|file| file.unwrap().path());
+    let names = files.map(|file| file.file_stem().unwrap().to_str().unwrap().to_owned());
+    let mut names: Vec<String> = names.filter(|name| name != "external").collect();
+    names.sort();
+    assert!(names.len() > 10, "{names:?}");
+    names
+}
+
+/// The run of a short load, whose other settings are `more`, on a system.
+fn loaded(system: &str, more: &str) -> RunRecord {
+    let directory = tempfile::tempdir().unwrap();
+    let survey = format!(
+        "
+question: Does it run?
+hypothesis: It does.
+systems: [{system}]
+rounds: 1
+warmup_ms: 200
+window_ms: 1000
+load: {{partitions: 3, records_per_second: 1000, consumers: 1{more}}}
+scenarios: [{{name: short}}]
+"
+    );
+    let file = directory.path().join("survey.yaml");
+    fs::write(&file, survey).unwrap();
+    let [file, runs] = [file, directory.path().join("runs")].map(|path| path.display().to_string());
+    let output = run(["lab", "run", &file, "--out", &runs, "--json"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    let result = RunResult::from_json(&String::from_utf8(output.stdout).unwrap());
+    let result = result.unwrap_or_else(|error| panic!("{system}: {error}: {said}"));
+    let [run] = result.runs.try_into().unwrap_or_else(|_| panic!("{system}: {said}"));
+    run
+}
+
+#[test]
+fn every_published_system_keeps_what_it_is_given() {
+    for system in published() {
+        let RunRecord { audit, offered, processes, .. } = loaded(&system, "");
+        assert!(audit.is_clean(), "{system}: {audit:?}");
+        assert_eq!((offered, audit.acked), (1_000, audit.sent), "{system}: {audit:?}");
+        assert_eq!(audit.delivered, audit.sent, "{system}: {audit:?}");
+        let mut ours = processes.iter().filter(|process| process.role != "generator");
+        assert!(ours.any(|process| process.cpu_ns > 0), "{system}: {processes:?}");
+    }
+}
+
+/// Those of Kafka, directly and through Kroxylicious. The ends of transactions have offsets of
+/// their own, which are neither lost records nor records that nobody sent.
+#[test]
+fn transactions_are_committed_and_every_record_is_read_back() {
+    for system in ["kafka", "kafka-kroxylicious"] {
+        let run = loaded(system, ", transaction_records: 100");
+        let audit = run.audit;
+        assert!(audit.is_clean(), "{system}: {audit:?}");
+        assert_eq!((audit.acked, audit.delivered), (audit.sent, audit.sent), "{system}");
+        assert_eq!(run.held_records, audit.sent, "{system}");
+        let made = run.transactions.unwrap();
+        assert!(made.commit.summary.count > 0 && made.begin.summary.count > 0, "{system}");
+    }
+}
