@@ -24,15 +24,12 @@ pub(crate) const THREAD_SHARE_MAX: f64 = 0.8;
 /// Share of the intended operations that must have been answered.
 const ANSWERED_SHARE_MIN: f64 = 0.99;
 
-/// How far the processor time of an arm in a case may be off because some of its runs are late:
-/// what a tenth of the requests could save.
+/// How far the processor time of late runs may be off that of the others: what a tenth of the
+/// requests could save.
 const LATE_COST_MARGIN: f64 = 0.1;
 
 /// Seed of the interval of that.
 const LATE_COST_SEED: u64 = 1;
-
-/// Of so many cases one may have no latencies, and is told without, in place of all others.
-const CASES_FOR_ONE_WITHHELD: usize = 10;
 
 /// Share of the machine that the hypervisor may take away.
 const STEAL_SHARE_MAX: f64 = 0.02;
@@ -157,14 +154,13 @@ fn demands(
         vec![records_come_back(audit), totals_agree(runs), ledger_finds_faults(self_test)];
     if !scheduled.is_empty() {
         match saturation {
-            Saturation::Refused => checks.push(schedule_is_kept(&claimed, |few, _| few == 0)),
+            Saturation::Refused => checks.push(schedule_is_kept(&claimed)),
             Saturation::Told => {
                 let firsts = firsts_of_cases(&scheduled);
                 let is_first = |run: &&RunRecord| firsts.contains(&(&run.case, &run.arm));
-                let firsts: Vec<&RunRecord> = claimed.iter().copied().filter(is_first).collect();
-                let may_lack = |few, cases| few <= cases / CASES_FOR_ONE_WITHHELD;
-                checks.push(schedule_is_kept(&firsts, may_lack));
-                checks.push(latencies_are_known(&claimed));
+                let (firsts, others) = claimed.into_iter().partition::<Vec<_>, _>(is_first);
+                checks.push(schedule_is_kept(&firsts));
+                checks.push(latencies_are_known(&others));
             }
             Saturation::LookedFor => checks.push(latencies_are_known(&claimed)),
         }
@@ -227,7 +223,7 @@ pub fn of_limits(
 /// As [`all`], for an experiment whose arms may be slower than the rates that they are offered, or
 /// take so much of the machine that the generator is late. Its throughput and its processor time
 /// hold, its latencies are nowhere shown as figures, and a goal that needs them is not judged. Of
-/// the first arm, against which the others are told, latencies are demanded in nine cases of ten.
+/// the first arm, against which the others are told, latencies are demanded.
 #[must_use]
 pub fn of_arms(
     runs: &[RunRecord],
@@ -320,7 +316,7 @@ pub fn of_costs(
 pub(crate) fn of_generator(run: &RunRecord) -> Vec<Check> {
     let runs = [run];
     vec![
-        schedule_is_kept(&runs, |few, _| few == 0),
+        schedule_is_kept(&runs),
         operations_are_answered(&runs),
         nothing_is_shed(&runs),
         generator_has_room(&runs, "generator thread at a fixed rate", Weight::Validity),
@@ -377,15 +373,16 @@ fn ledger_finds_faults(self_test: &Detection) -> Check {
     }
 }
 
-/// Latencies are claimed for each of these arms in its case, but for so many of all as `may_lack`
-/// allows. The arm that has the fewest runs for that is told.
-fn schedule_is_kept(runs: &[&RunRecord], may_lack: fn(few: usize, all: usize) -> bool) -> Check {
+/// Latencies are claimed for each of these arms in its case. The arm that has the fewest runs for
+/// that is told.
+fn schedule_is_kept(runs: &[&RunRecord]) -> Check {
     let in_time = |of_arm: &[&RunRecord]| of_arm.iter().filter(|run| !is_late(run)).count();
     let arms = by_arm(runs);
-    let few = arms.iter().filter(|of_arm| !are_enough_in_time(of_arm)).count();
-    let late = arms.iter().filter(|of_arm| in_time(of_arm) < of_arm.len());
-    let worst = late
-        .min_by_key(|of_arm| (are_enough_in_time(of_arm), 1000 * in_time(of_arm) / of_arm.len()));
+    let few = arms.iter().find(|of_arm| !are_enough_in_time(of_arm));
+    let worst = few.or_else(|| {
+        let late = arms.iter().filter(|of_arm| in_time(of_arm) < of_arm.len());
+        late.min_by_key(|of_arm| 1000 * in_time(of_arm) / of_arm.len())
+    });
     let all_are_late = runs.iter().all(|run| is_late(run));
     let told = runs.iter().filter(|run| all_are_late || !is_late(run));
     let lag =
@@ -398,7 +395,7 @@ fn schedule_is_kept(runs: &[&RunRecord], may_lack: fn(few: usize, all: usize) ->
     };
     Check {
         name: "the schedule is kept: runs of each arm and case that have latencies".into(),
-        passed: may_lack(few, arms.len()),
+        passed: few.is_none(),
         weight: Weight::Validity,
         found: format!("{found}; lag of their generator, p99: {lag:.2} ms at most"),
         demanded: format!("{PAIRS_MIN} if there are as many, and half of them"),
@@ -471,12 +468,8 @@ fn late_runs_are_told(runs: &[&RunRecord]) -> Check {
 fn late_runs_cost_alike(runs: &[&RunRecord]) -> Check {
     let bound = (1.0 - LATE_COST_MARGIN).ln()..(1.0 + LATE_COST_MARGIN).ln();
     let effect = cost_of_lateness(runs, LATE_COST_SEED);
-    let most = by_arm(runs).iter().map(|of_arm| late_share(of_arm)).fold(0.0, f64::max);
-    // Late runs are a part of what a figure is made of, and move it by that part of what they are
-    // off.
-    let moved = |log_ratio: f64| (most * log_ratio.exp_m1()).ln_1p();
     let differs = effect.is_some_and(|PairedEffect { interval_90, .. }| {
-        moved(interval_90.high) < bound.start || bound.end < moved(interval_90.low)
+        interval_90.high < bound.start || bound.end < interval_90.low
     });
     Check {
         name: "processor time of late runs, of that of the others of their arm and case".into(),
@@ -484,20 +477,10 @@ fn late_runs_cost_alike(runs: &[&RunRecord]) -> Check {
         weight: Weight::Validity,
         found: effect.map_or("too few to tell".into(), |effect| {
             let [low, high] = [effect.interval_95.low, effect.interval_95.high].map(f64::exp);
-            let found = format!("{:.2} x [{low:.2}, {high:.2}]", effect.mean.exp());
-            let off = moved(effect.mean).exp_m1() * 100.0;
-            let most = most * 100.0;
-            format!("{found}; with {most:.0} % of the runs late, where most are, {off:+.1} %")
+            format!("{:.2} x [{low:.2}, {high:.2}]", effect.mean.exp())
         }),
-        demanded: format!("no figure off by more than {:.0} %", LATE_COST_MARGIN * 100.0),
+        demanded: format!("not off by more than {:.0} %", LATE_COST_MARGIN * 100.0),
     }
-}
-
-/// Late runs among those of which the processor time counts.
-fn late_share(runs: &[&RunRecord]) -> f64 {
-    let counted: Vec<&&RunRecord> = runs.iter().filter(|run| !is_bunched(run)).collect();
-    let late = counted.iter().filter(|run| is_late(run)).count();
-    float(late as u64) / float(counted.len().max(1) as u64)
 }
 
 /// Pairs that are repeated are told, so that nobody takes a restless machine for a quiet one.

@@ -149,14 +149,9 @@ fn late_runs_that_are_shown_to_cost_otherwise_are_refused() {
         let runs = runs(late_cost);
         late_runs_cost_alike(&runs.iter().collect::<Vec<_>>()).passed
     };
-    // A third of the runs moves the figures by a third of that.
-    assert!(judged(10) && judged(12) && judged(8));
-    assert!(!judged(14));
-    assert!(!judged(6));
-    // Figures of late runs alone are off by all of it.
-    let mut runs = runs(12);
-    runs.iter_mut().filter(|run| run.case == "d").for_each(late);
-    assert!(!late_runs_cost_alike(&runs.iter().collect::<Vec<_>>()).passed);
+    assert!(judged(10));
+    assert!(!judged(13));
+    assert!(!judged(7));
     let checks = checks_after_late_runs(1, 1);
     assert_eq!(check(&checks, "processor time of late runs").found, "too few to tell");
 }
@@ -256,32 +251,6 @@ fn an_arm_beside_which_the_generator_is_late_has_no_latencies_and_the_first_must
     assert!(!unknown.passed && unknown.weight == Weight::Validity, "{unknown:?}");
     assert!(goal(Metric::ResponseP50, "direct").passed);
     assert!(goal(Metric::ProduceThroughput, "proxy").passed);
-}
-
-#[test]
-fn one_case_of_ten_may_have_no_latencies_of_the_first_arm() {
-    let after_late = |cases: usize, late_cases: usize| {
-        let mut result = sample::result();
-        result.runs.retain(|run| run.case == sample::FIXED);
-        let runs = (0..cases).flat_map(|case| {
-            let of_case = |run: &RunRecord| RunRecord { case: case.to_string(), ..run.clone() };
-            let mut runs: Vec<RunRecord> = result.runs.iter().map(of_case).collect();
-            let of_first = |run: &&mut RunRecord| case < late_cases && run.arm == "direct";
-            runs.iter_mut().filter(of_first).for_each(late);
-            runs
-        });
-        let runs: Vec<RunRecord> = runs.collect();
-        let audit = runs.iter().fold(Audit::default(), |sum, run| sum.plus(run.audit));
-        of_arms(&runs, &[], &audit, &self_test(1, 20).unwrap())
-    };
-    let verdict = |cases, late_cases| Verdict::of(&after_late(cases, late_cases));
-    assert_eq!([verdict(9, 1), verdict(10, 1)], [Verdict::Invalid, Verdict::Ok]);
-    assert_eq!([verdict(19, 2), verdict(20, 2)], [Verdict::Invalid, Verdict::Ok]);
-    let checks = after_late(10, 1);
-    let kept = check(&checks, "the schedule is kept");
-    assert!(kept.found.starts_with("0 of 6 runs in time (0, direct)"), "{kept:?}");
-    let note = check(&checks, "arms without latencies");
-    assert_eq!(note.found, "direct (0, late in 6 of 6 runs)");
 }
 
 #[test]

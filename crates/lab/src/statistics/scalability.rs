@@ -62,7 +62,7 @@ pub struct Coefficient {
 }
 
 impl Coefficient {
-    /// Whether it is more than nothing: less would be an error of what is taken for the law.
+    /// Whether its whole interval lies above nothing.
     fn is_shown(&self) -> bool {
         self.interval_95.low > SHOWN_MIN
     }
