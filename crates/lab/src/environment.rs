@@ -7,6 +7,7 @@ use rustix::process::{Resource, getrlimit};
 use serde::{Deserialize, Serialize};
 
 use crate::cpu::GENERATOR_ROLE;
+use crate::generator::niceness;
 use crate::run::RunRecord;
 
 /// The machine, its kernel and the limits that the processes ran under.
@@ -43,6 +44,9 @@ pub struct Environment {
     /// runs already may be anywhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared_host: Option<bool>,
+    /// Niceness of generator threads whose load has intended times; `None` where nobody asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generator_niceness: Option<i32>,
 }
 
 /// Flags worth recording.
@@ -83,6 +87,7 @@ impl Environment {
             cgroup_memory_max: text("/sys/fs/cgroup/memory.max"),
             frequency_governor: text(governor),
             shared_host: Some(true),
+            generator_niceness: niceness::granted(),
         }
     }
 
@@ -99,13 +104,20 @@ impl Environment {
         Self { shared_host, ..self }
     }
 
-    /// Where the generator ran as seen from the systems, for people.
+    /// Where the generator ran as seen from the systems, for people, and how it was scheduled
+    /// there.
     #[must_use]
-    pub(crate) fn co_location(&self) -> &'static str {
-        match self.shared_host {
+    pub(crate) fn co_location(&self) -> String {
+        let place = match self.shared_host {
             Some(true) => "on the same machine",
             Some(false) => "on different machines",
             None => "perhaps on different machines",
+        };
+        match self.generator_niceness {
+            Some(niceness) if niceness != 0 => {
+                format!("{place}, threads with intended times at niceness {niceness}")
+            }
+            _ => place.into(),
         }
     }
 }

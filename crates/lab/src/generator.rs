@@ -6,6 +6,7 @@
 
 mod clock;
 mod consuming;
+pub(crate) mod niceness;
 mod outcome;
 mod producing;
 mod sharing;
@@ -357,7 +358,7 @@ fn read(setup: &Setup, ends: Vec<u64>, limit: Duration, end: End) -> Result<Meas
         let (ready, readiness) = mpsc::sync_channel(SIGNALS_MAX);
         let shared = &shared;
         let run = move || consuming::run(shared, limit, &ready);
-        let consumer = spawn(scope, "lab-consumer".into(), run)?;
+        let consumer = spawn(scope, "lab-consumer".into(), false, run)?;
         let begun = wait_until_ready(&readiness, 1, &mut Alone).and_then(|clock| {
             let meter = CpuMeter::start(&measured_processes(setup))?;
             start.send_replace(Some(clock));

@@ -1,6 +1,8 @@
 //! The bench that experiments work at: it runs cases on fresh topics and collects their records.
 
+mod holding;
 mod keeping;
+mod rest;
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -25,6 +27,7 @@ use crate::run::{Skew, TransactionsRecord};
 use crate::systems::RunningSystem;
 use crate::workers::Workers;
 use crate::workload::{Pace, Workload};
+pub(super) use holding::held;
 
 /// Faults of the ledger's self-test before every experiment.
 const SELF_TEST_FAULTS: u64 = 1_000;
@@ -35,10 +38,6 @@ const REPEATS_MAX: u32 = 4;
 
 /// A long experiment meets more such moments: it may repeat one pair for this many of its steps.
 const STEPS_PER_REPEAT: u32 = 10;
-
-/// How long the ends of transactions may take to reach all partitions, and how often to look.
-const ENDS_PATIENCE: Duration = Duration::from_secs(10);
-const ENDS_INTERVAL: Duration = Duration::from_millis(20);
 
 /// One path to one system.
 pub(super) struct Path {
@@ -188,7 +187,10 @@ impl<'a> Bench<'a> {
     fn offer(&mut self, setup: &Setup, at_edge: &mut dyn FnMut()) -> Result<Measured, Error> {
         match &mut self.workers {
             Some(workers) => workers.produce(setup, at_edge),
-            None => generator::produce_watched(setup, at_edge),
+            None => {
+                rest::before(&setup.workload)?;
+                generator::produce_watched(setup, at_edge)
+            }
         }
     }
 
@@ -570,22 +572,6 @@ fn transactions(measured: &Measured) -> Result<Option<TransactionsRecord>, Error
 fn skew(workload: &Workload, measured: &Measured) -> Option<Skew> {
     let is_plain = workload.tuning.shape.is_plain();
     if is_plain { None } else { Skew::of(&measured.sent, measured.acked_bytes) }
-}
-
-/// How many records the target says that it was given. The ends of transactions, which have
-/// offsets too, are written behind the commits' answers.
-pub(super) fn held(path: &Path, setup: &Setup, measured: &Measured) -> Result<u64, Error> {
-    let ends = measured.transactions.as_ref().map_or(0, |made| made.markers);
-    let until = Instant::now() + ENDS_PATIENCE;
-    loop {
-        let partitions = setup.workload.partitions;
-        let offsets = path.control.records_held_by_all(&setup.topics(), partitions)?;
-        let is_whole = offsets >= measured.acked_records + ends;
-        if ends == 0 || is_whole || Instant::now() > until {
-            return Ok(offsets.saturating_sub(ends));
-        }
-        std::thread::sleep(ENDS_INTERVAL);
-    }
 }
 
 fn unix_ms() -> u64 {

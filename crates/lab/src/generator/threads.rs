@@ -5,9 +5,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::sharing::{Accord, ends_by_lane};
-use super::{Measured, Shared, consuming, nanos, producing, skimming};
+use super::{Measured, Shared, consuming, nanos, niceness, producing, skimming};
 use crate::cpu::{HostUsage, ProcessUsage};
 use crate::error::Error;
+use crate::workload::Pace;
 
 type Handle<'scope, T> = thread::ScopedJoinHandle<'scope, Result<T, Error>>;
 
@@ -27,22 +28,24 @@ impl<'scope> Threads<'scope> {
     ) -> Result<Self, Error> {
         let Shared { setup, share, .. } = shared;
         let workload = &setup.workload;
+        let is_timed = matches!(workload.pace, Pace::Scheduled { .. });
         let mut threads = Self { producers: vec![], consumers: vec![], tails: vec![] };
         for number in share.producers(workload.all_producers()) {
             let producer = setup.first_producer.saturating_add(number);
             let ready = ready.clone();
             let run = move || producing::run(shared, producer, contents, &ready);
-            threads.producers.push(spawn(scope, format!("lab-producer-{producer}"), run)?);
+            let name = format!("lab-producer-{producer}");
+            threads.producers.push(spawn(scope, name, is_timed, run)?);
         }
         if workload.consume {
             let ready = ready.clone();
             let run = move || consuming::run(shared, Duration::MAX, &ready);
-            threads.consumers.push(spawn(scope, "lab-consumer".into(), run)?);
+            threads.consumers.push(spawn(scope, "lab-consumer".into(), is_timed, run)?);
         }
         for tail in 0..share.tails(workload.tails) {
             let ready = ready.clone();
             let run = move || skimming::run(shared, &ready);
-            threads.tails.push(spawn(scope, format!("lab-tail-{tail}"), run)?);
+            threads.tails.push(spawn(scope, format!("lab-tail-{tail}"), is_timed, run)?);
         }
         Ok(threads)
     }
@@ -107,14 +110,21 @@ fn cause(errors: impl Iterator<Item = Error>) -> Error {
     first.unwrap_or(Error::GivenUp)
 }
 
+/// Starts a thread, which goes before others where what it does `is_timed`.
 pub(super) fn spawn<'scope, T: Send + 'scope>(
     scope: &'scope thread::Scope<'scope, '_>,
     name: String,
+    is_timed: bool,
     run: impl FnOnce() -> Result<T, Error> + Send + 'scope,
 ) -> Result<thread::ScopedJoinHandle<'scope, Result<T, Error>>, Error> {
     thread::Builder::new()
         .name(name)
-        .spawn_scoped(scope, run)
+        .spawn_scoped(scope, move || {
+            if is_timed {
+                niceness::ask();
+            }
+            run()
+        })
         .map_err(Error::machine("starting a thread"))
 }
 

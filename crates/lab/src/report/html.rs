@@ -434,7 +434,7 @@ fn environment(result: &RunResult) -> String {
         ("frequency policy", e.frequency_governor.clone()),
         ("binary", e.binary_version.clone()),
         ("seed", result.seed.to_string()),
-        ("generator and systems", e.co_location().into()),
+        ("generator and systems", e.co_location()),
     ];
     for arm in &result.arms {
         rows.push((&arm.name, arm.description.clone()));

@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::experiments::bench::{Bench, Named};
 use crate::experiments::ceiling;
 use crate::experiments::hogs::hogs;
+use crate::generator::niceness;
 use crate::ledger::Audit;
 use crate::payload::Filler;
 use crate::result::Arm;
@@ -147,6 +148,8 @@ pub(super) fn run(
     let sink = Target::sink(plan, Duration::ZERO)?;
     let broker = Target::broker(plan)?;
     let processors = thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    // What takes the processors from the generator is scheduled as it is.
+    let niceness = niceness::granted().unwrap_or(0);
     let mut random = fastrand::Rng::with_seed(plan.conditions.seed);
     let mut limits = Vec::new();
     for limit in Limit::ALL {
@@ -160,7 +163,8 @@ pub(super) fn run(
         let workload = limit.workload(most, &mut random);
         let hogs = match limit {
             Limit::Processors => {
-                hogs(processors * HOGS_PER_PROCESSOR, &plan.conditions.work_directory)?
+                let count = processors * HOGS_PER_PROCESSOR;
+                hogs(count, niceness, &plan.conditions.work_directory)?
             }
             Limit::Rate | Limit::Compression => Vec::new(),
         };

@@ -1,0 +1,78 @@
+//! Waiting until the machine rests: what one system does after its run, such as removing the files
+//! of its topics or compiling what it has just run, would take processors from the next one's.
+
+use std::thread;
+use std::time::Duration;
+
+use crate::cpu::{CpuMeter, HostUsage};
+use crate::error::Error;
+use crate::workload::{Pace, Workload};
+
+/// Share of the machine that is busy at most while it rests: systems without a load take some.
+const BUSY_SHARE_MAX: f64 = 0.1;
+
+/// How long to look for that, and how often before the load comes anyway.
+const LOOK: Duration = Duration::from_millis(200);
+const LOOKS_MAX: u32 = 15;
+
+/// Before a load with intended times, waits until the machine rests, or for as long as all looks
+/// take.
+///
+/// # Errors
+/// [`Error::Machine`] where its counters cannot be read.
+pub(super) fn before(workload: &Workload) -> Result<(), Error> {
+    if !matches!(workload.pace, Pace::Scheduled { .. }) {
+        return Ok(());
+    }
+    let rests = wait_by(|| {
+        let meter = CpuMeter::start(&[])?;
+        thread::sleep(LOOK);
+        Ok(meter.stop()?.1)
+    })?;
+    if !rests {
+        tracing::debug!("the machine does not rest; the load is offered anyway");
+    }
+    Ok(())
+}
+
+/// Looks until the machine rests; whether it does in the end.
+fn wait_by(mut look: impl FnMut() -> Result<HostUsage, Error>) -> Result<bool, Error> {
+    for _ in 0..LOOKS_MAX {
+        if look()?.busy_share() < BUSY_SHARE_MAX {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn busy(percent: u64) -> HostUsage {
+        HostUsage { busy_ticks: percent, idle_ticks: 100 - percent, ..HostUsage::default() }
+    }
+
+    /// Looks at a machine that was busy like this; whether it rests, and how often it was looked at.
+    fn waited(percents: impl Iterator<Item = u64>) -> (bool, u32) {
+        let (mut percents, mut looks) = (percents, 0);
+        let rests = wait_by(|| {
+            looks += 1;
+            Ok(busy(percents.next().unwrap()))
+        });
+        (rests.unwrap(), looks)
+    }
+
+    #[test]
+    fn a_load_waits_for_rest_but_not_for_ever() {
+        assert_eq!(waited([3].into_iter()), (true, 1));
+        assert_eq!(waited([90, 40, 10, 9, 50].into_iter()), (true, 4));
+        assert_eq!(waited(std::iter::repeat(10)), (false, LOOKS_MAX));
+    }
+
+    #[test]
+    fn counters_that_cannot_be_read_are_told() {
+        let failed = wait_by(|| Err(Error::Plan("no counters".into())));
+        assert!(failed.is_err());
+    }
+}

@@ -1,0 +1,101 @@
+//! How the kernel's scheduler is asked to treat the threads of a load at intended times: before
+//! everything else that waits for a processor, as it would be on a machine of its own.
+
+use rustix::process::{getpriority_process, setpriority_process};
+
+/// Niceness of such threads: the lowest there is.
+const NICENESS: i32 = -20;
+
+/// Asks for it for the calling thread. Where the machine does not grant it (it takes
+/// `CAP_SYS_NICE` or a limit of its own), the thread stays as it is, and is late more often.
+pub(super) fn ask() {
+    if let Err(error) = setpriority_process(None, NICENESS) {
+        tracing::debug!(%error, "the generator is scheduled as anything else");
+    }
+}
+
+/// The niceness that such threads get on this machine.
+pub(crate) fn granted() -> Option<i32> {
+    // A thread of its own, since who has asked cannot always take it back.
+    let asking = std::thread::spawn(|| {
+        ask();
+        getpriority_process(None).ok()
+    });
+    asking.join().ok().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::net::TcpListener;
+
+    use super::*;
+    use crate::generator::{Clients, Layout, Setup, produce_watched};
+    use crate::null_sink::{self, Behaviour};
+    use crate::payload::Filler;
+    use crate::schedule::Arrivals;
+    use crate::workload::{Pace, Tuning, Workload};
+
+    /// Niceness of the producer threads of a load while its window is open; no other test has
+    /// producers of this number.
+    fn niceness_in_window(pace: Pace, producer: u16) -> Vec<i32> {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let bootstrap = listener.local_addr().unwrap().to_string();
+        std::thread::spawn(move || null_sink::run(&listener, Behaviour::default()));
+        let workload = Workload {
+            pace,
+            record_bytes: 100,
+            filler: Filler::Random,
+            partitions: 1,
+            producers: 1,
+            batch_bytes: 4_096,
+            linger_us: 0,
+            consume: false,
+            tails: 0,
+            warmup_ms: 0,
+            window_ms: 50,
+            tuning: Tuning::default(),
+        };
+        let setup = Setup {
+            bootstrap,
+            clients: Clients::default(),
+            topic: "anything".into(),
+            run: 1,
+            seed: 1,
+            workload,
+            layout: Layout::Dense,
+            first_producer: producer,
+            processes: Vec::new(),
+            is_accounted: true,
+        };
+        let mut seen = Vec::new();
+        produce_watched(&setup, &mut || {
+            if seen.is_empty() {
+                seen = threads(&format!("lab-producer-{producer}"));
+            }
+        })
+        .unwrap();
+        seen
+    }
+
+    /// Niceness of the threads of this process that have a name.
+    fn threads(name: &str) -> Vec<i32> {
+        let threads = fs::read_dir("/proc/self/task").unwrap().flatten();
+        let stats = threads.filter_map(|it| fs::read_to_string(it.path().join("stat")).ok());
+        let of_name = stats.filter_map(|stat| {
+            let (front, fields) = stat.rsplit_once(") ")?;
+            let is_it = front.split_once('(').is_some_and(|(_, it)| it == name);
+            is_it.then(|| fields.split(' ').nth(16).unwrap().parse().unwrap())
+        });
+        of_name.collect()
+    }
+
+    #[test]
+    fn only_threads_of_a_load_at_intended_times_go_before_others() {
+        let usual = getpriority_process(None).unwrap();
+        let timed = Pace::Scheduled { per_second: 1_000, arrivals: Arrivals::Constant };
+        assert_eq!(niceness_in_window(timed, 91), [granted().unwrap()]);
+        assert_eq!(niceness_in_window(Pace::Unpaced, 92), [usual]);
+        assert_eq!(getpriority_process(None).unwrap(), usual);
+    }
+}
