@@ -7,6 +7,8 @@
 //! resident memory, descriptors, and what the whole machine did meanwhile; and from control groups,
 //! which tell of throttling and of the page cache.
 
+mod host;
+
 use std::collections::BTreeMap;
 use std::fs;
 
@@ -17,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::control_group::ControlGroup;
 use crate::error::Error;
+use host::HostCounters;
 
 /// Role of this process among the measured ones.
 pub(crate) const GENERATOR_ROLE: &str = "generator";
@@ -60,11 +63,11 @@ pub struct ProcessUsage {
     pub page_cache_bytes: Option<u64>,
 }
 
-/// What the machine as a whole did during a window, from `/proc/stat`, in ticks of 10 ms each.
+/// What the machine as a whole did during a window, by time and `/proc/stat`, in ticks of 10 ms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostUsage {
-    /// Processors not idle.
+    /// Processors neither idle nor taken away.
     pub busy_ticks: u64,
     /// Processors idle.
     pub idle_ticks: u64,
@@ -104,7 +107,7 @@ impl HostUsage {
 pub struct CpuMeter {
     start: Vec<(String, u32, ProcessCounters)>,
     surroundings: Vec<Surroundings>,
-    host: HostUsage,
+    host: HostCounters,
 }
 
 impl CpuMeter {
@@ -119,7 +122,7 @@ impl CpuMeter {
             .iter()
             .map(|(role, pid)| Ok((role.clone(), *pid, ProcessCounters::read(*pid)?)))
             .collect::<Result<_, Error>>()?;
-        Ok(Self { start, surroundings, host: host_counters()? })
+        Ok(Self { start, surroundings, host: HostCounters::read()? })
     }
 
     /// Closes the window.
@@ -127,13 +130,7 @@ impl CpuMeter {
     /// # Errors
     /// [`Error::Machine`] when a process is gone.
     pub fn stop(self) -> Result<(Vec<ProcessUsage>, HostUsage), Error> {
-        let host = host_counters()?;
-        let host = HostUsage {
-            busy_ticks: host.busy_ticks.saturating_sub(self.host.busy_ticks),
-            idle_ticks: host.idle_ticks.saturating_sub(self.host.idle_ticks),
-            steal_ticks: host.steal_ticks.saturating_sub(self.host.steal_ticks),
-            softirq_ticks: host.softirq_ticks.saturating_sub(self.host.softirq_ticks),
-        };
+        let host = HostCounters::read()?.since(&self.host);
         let usages: Vec<ProcessUsage> = self
             .start
             .into_iter()
@@ -327,26 +324,6 @@ fn thread_counters(schedstat: &str, status: &str) -> ThreadUsage {
     }
 }
 
-fn host_counters() -> Result<HostUsage, Error> {
-    Ok(parse_host(&read("/proc/stat")?))
-}
-
-/// The first line of `/proc/stat`: user nice system idle iowait irq softirq steal.
-fn parse_host(text: &str) -> HostUsage {
-    let mut ticks = [0_u64; 8];
-    let line = text.lines().next().unwrap_or("");
-    for (slot, word) in ticks.iter_mut().zip(line.split_ascii_whitespace().skip(1)) {
-        *slot = word.parse().unwrap_or(0);
-    }
-    let [user, nice, system, idle, iowait, irq, softirq, steal] = ticks;
-    HostUsage {
-        busy_ticks: user + nice + system + irq + softirq,
-        idle_ticks: idle + iowait,
-        steal_ticks: steal,
-        softirq_ticks: softirq,
-    }
-}
-
 /// User and system ticks of `/proc/<pid>/stat`. The second field is the program's name in
 /// parentheses and may itself hold spaces and parentheses.
 fn parse_stat(text: &str) -> Option<(u64, u64)> {
@@ -445,12 +422,5 @@ mod tests {
         let text = "12 (a) b (c) S 1 1 1 0 -1 4194560 1 0 0 0 77 33 0 0 20 0 1 0";
         assert_eq!(parse_stat(text), Some((77, 33)));
         assert_eq!(parse_stat("garbage"), None);
-    }
-
-    #[test]
-    fn the_hosts_line_is_read_by_position() {
-        let host = parse_host("cpu  10 1 20 300 40 2 5 7 0 0\ncpu0 1 1 1 1");
-        assert_eq!((host.busy_ticks, host.idle_ticks), (38, 340));
-        assert_eq!((host.steal_ticks, host.softirq_ticks), (7, 5));
     }
 }

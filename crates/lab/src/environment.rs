@@ -101,7 +101,10 @@ impl Environment {
             true => Some(false),
             false => runs.iter().all(is_seen).then_some(true),
         };
-        Self { shared_host, ..self }
+        // Workers are scheduled as their own machine grants it.
+        let is_alone = runs.iter().all(|run| run.workers.is_empty());
+        let generator_niceness = self.generator_niceness.filter(|_| is_alone);
+        Self { shared_host, generator_niceness, ..self }
     }
 
     /// Where the generator ran as seen from the systems, for people, and how it was scheduled
@@ -195,5 +198,16 @@ mod tests {
         assert_eq!(shared(&[run.clone()]), Some(true));
         run.processes.retain(|usage| usage.role == GENERATOR_ROLE);
         assert_eq!(shared(&[run]), None);
+    }
+
+    #[test]
+    fn the_niceness_is_told_of_who_offers_the_loads() {
+        let here = Environment { generator_niceness: Some(-20), ..Environment::default() };
+        let mut run = sample::result().runs.remove(0);
+        let told = |run: &RunRecord| here.clone().of_runs(std::slice::from_ref(run)).co_location();
+        let words = "on the same machine, threads with intended times at niceness -20";
+        assert_eq!(told(&run), words);
+        run.workers = sample::workers(&run, 0);
+        assert!(!told(&run).contains("niceness"));
     }
 }

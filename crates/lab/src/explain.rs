@@ -390,15 +390,6 @@ impl<'a> Facts<'a> {
 /// What taking a limit away may promise at most: the next limit is not far.
 const GAIN_MAX: f64 = 2.0;
 
-/// A figure with three digits that count.
-fn digits(value: f64) -> String {
-    match value.abs() {
-        size if size < 10.0 => format!("{value:.2}"),
-        size if size < 100.0 => format!("{value:.1}"),
-        _ => format!("{value:.0}"),
-    }
-}
-
 fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }

@@ -32,7 +32,7 @@
 //! - [`sittings`]: what an experiment that was interrupted has finished.
 //! - [`profile`]: where processes spend their time, as files beside a result.
 //! - [`run`], [`partitions`], [`result`], [`report`]: one JSON document, and everything that is
-//!   made from it alone.
+//!   made from it alone; `numbers`: how figures are written.
 //! - [`figures`], [`compared`], [`history`]: two results side by side, and many over time.
 //!
 //! # Invariants
@@ -70,6 +70,7 @@ pub mod ledger;
 pub mod littles_law;
 pub mod metric;
 pub mod null_sink;
+mod numbers;
 pub mod objective;
 pub mod omb;
 pub mod partitions;

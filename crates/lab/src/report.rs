@@ -10,7 +10,6 @@ mod chart;
 mod compared;
 mod explain;
 mod faults;
-mod figure;
 mod fronts;
 mod grid;
 mod held;

@@ -319,6 +319,17 @@ fn spawn(spec: &ProcessSpec, output: File) -> Result<Child, Error> {
     ENDING.spawn(&mut command)
 }
 
+/// Refuses systems whose records nobody can compare with what was sent.
+///
+/// # Errors
+/// [`Error::Plan`] with the name of the first.
+pub fn keep_records(names: &[String], systems: &[SystemFile]) -> Result<(), Error> {
+    match names.iter().zip(systems).find(|(_, system)| !system.keeps_records) {
+        Some((name, _)) => Err(Error::Plan(format!("{name}: its records cannot be read back"))),
+        None => Ok(()),
+    }
+}
+
 /// Runs a command that prepares `system` to its end; what it complains of goes to `log`.
 ///
 /// # Errors

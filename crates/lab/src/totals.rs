@@ -78,7 +78,7 @@ impl Audited {
             let values: Vec<f64> = runs.iter().filter_map(|run| of(run)).collect();
             (!values.is_empty()).then(|| median(&values))
         };
-        let run_seconds = (workload.warmup() + workload.window()).as_secs_f64();
+        let run_seconds = workload.length().as_secs_f64();
         let record_bytes = middle(&|run| {
             let is_known = run.stored_bytes > 0 && run.audit.delivered > 0;
             is_known.then(|| float(run.stored_bytes) / float(run.audit.delivered))

@@ -283,6 +283,26 @@ impl Workload {
         Duration::from_millis(self.window_ms)
     }
 
+    /// How long a load at intended times goes on after the window, so that its last records are
+    /// fetched like all others: once nothing follows them, a fetch that waits for more bytes than
+    /// are left waits as long as it may.
+    #[must_use]
+    pub fn cooldown(&self) -> Duration {
+        let waits = self.consume && self.tuning.fetch_min_bytes > 1;
+        match self.pace {
+            Pace::Scheduled { .. } if waits => {
+                Duration::from_millis(self.tuning.fetch_max_wait_ms.into())
+            }
+            _ => Duration::ZERO,
+        }
+    }
+
+    /// From the first operation to the end of the last: warm-up, window and what follows it.
+    #[must_use]
+    pub fn length(&self) -> Duration {
+        self.warmup() + self.window() + self.cooldown()
+    }
+
     /// MB of `records` records of the usual size.
     #[must_use]
     #[expect(clippy::cast_precision_loss, reason = "bytes of a measurement stay below 2^53")]
@@ -309,6 +329,30 @@ mod tests {
             warmup_ms: 0,
             window_ms: 1,
             tuning: Tuning::default(),
+        }
+    }
+
+    #[test]
+    fn a_load_whose_fetches_wait_goes_on_as_long_as_they_may() {
+        let pace = Pace::Scheduled { per_second: 10, arrivals: Arrivals::Constant };
+        let tuning = Tuning { fetch_min_bytes: 2, fetch_max_wait_ms: 700, ..Tuning::default() };
+        let waiting = Workload {
+            consume: true,
+            pace,
+            warmup_ms: 100,
+            window_ms: 1_000,
+            tuning,
+            ..workload()
+        };
+        let lengths = |load: &Workload| [load.cooldown(), load.length()].map(|it| it.as_millis());
+        assert_eq!(lengths(&waiting), [700, 1_800]);
+        let at_once = Tuning { fetch_min_bytes: 1, ..waiting.tuning.clone() };
+        for load in [
+            Workload { tuning: at_once, ..waiting.clone() },
+            Workload { consume: false, ..waiting.clone() },
+            Workload { pace: Pace::Unpaced, ..waiting.clone() },
+        ] {
+            assert_eq!(lengths(&load), [0, 1_100], "{load:?}");
         }
     }
 

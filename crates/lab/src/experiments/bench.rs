@@ -187,10 +187,7 @@ impl<'a> Bench<'a> {
     fn offer(&mut self, setup: &Setup, at_edge: &mut dyn FnMut()) -> Result<Measured, Error> {
         match &mut self.workers {
             Some(workers) => workers.produce(setup, at_edge),
-            None => {
-                rest::before(&setup.workload)?;
-                generator::produce_watched(setup, at_edge)
-            }
+            None => generator::produce_watched(setup, at_edge),
         }
     }
 
@@ -462,11 +459,14 @@ impl<'a> Bench<'a> {
     }
 
     /// A run whose rate is what the system makes of it is looked at, so that the report can say
-    /// what held it. One at intended times is left alone: its latencies are what is asked. Of
-    /// workers elsewhere nothing is seen from here.
+    /// what held it. One at intended times waits until the machine rests and is left alone: its
+    /// latencies are what is asked. Of workers elsewhere nothing is seen from here.
     fn produce_seen(&mut self, path: &Path, setup: &Setup) -> Result<Measured, Error> {
-        let is_scheduled = matches!(setup.workload.pace, Pace::Scheduled { .. });
-        if is_scheduled || self.workers.is_some() {
+        if self.workers.is_some() {
+            return self.offer(setup, &mut || {});
+        }
+        if matches!(setup.workload.pace, Pace::Scheduled { .. }) {
+            rest::wait()?;
             return self.offer(setup, &mut || {});
         }
         let mut gathering = Gathering::of(path.subjects(), Attention::Light);

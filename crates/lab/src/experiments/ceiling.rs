@@ -17,7 +17,7 @@ use crate::result::{Experiment, RunResult};
 use crate::run::RunRecord;
 use crate::schedule::Arrivals;
 use crate::statistics::float;
-use crate::systems::{Installations, SystemFile};
+use crate::systems::{Installations, SystemFile, keep_records};
 use crate::workload::{Pace, Tuning, Workload};
 
 /// Warm-up and window of a trial, ms, and of the short form.
@@ -88,9 +88,7 @@ impl Plan {
             return Err(Error::Plan("at least one system and one number of producers".into()));
         }
         self.systems.iter().try_for_each(SystemFile::check)?;
-        if let Some(sink) = self.names.iter().zip(&self.systems).find(|it| !it.1.keeps_records) {
-            return Err(Error::Plan(format!("{}: its records cannot be read back", sink.0)));
-        }
+        keep_records(&self.names, &self.systems)?;
         if !self.demand.p99_ms.is_finite() || self.demand.p99_ms <= 0.0 {
             return Err(Error::Plan("a response takes more than 0 ms".into()));
         }

@@ -6,6 +6,8 @@ mod investigation;
 mod plants;
 mod signals;
 
+use std::slice;
+
 use super::bench::Bench;
 use super::survey::Settings;
 use super::{Conditions, Progress};
@@ -13,7 +15,7 @@ use crate::checks;
 use crate::error::Error;
 use crate::explain::About;
 use crate::result::{Arm, Experiment, ExplainRecord, RunResult};
-use crate::systems::{Installations, SystemFile};
+use crate::systems::{Installations, SystemFile, keep_records};
 use crate::workload::Workload;
 
 pub(super) use investigation::{Investigation, Subject};
@@ -58,9 +60,7 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
     if let Some(reason) = plan.system.missing(&plan.installations) {
         return Err(Error::Plan(format!("{}: {reason}", plan.name)));
     }
-    if !plan.system.keeps_records {
-        return Err(Error::Plan(format!("{}: its records cannot be read back", plan.name)));
-    }
+    keep_records(slice::from_ref(&plan.name), slice::from_ref(&plan.system))?;
     let extent = if plan.conditions.quick { QUICK } else { FULL };
     let warmup_ms = plan.load.warmup_ms.unwrap_or(extent.warmup_ms);
     let window_ms = plan.load.window_ms.unwrap_or(extent.window_ms);

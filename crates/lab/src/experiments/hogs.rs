@@ -1,6 +1,5 @@
 //! Processes that do nothing but take the processor.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
@@ -9,19 +8,15 @@ use crate::systems::{Process, ProcessSpec, Ready};
 /// Ends by itself some minutes after a lab that was killed and could not end it.
 const HOG: &str = "i=0; while [ $i -lt 200000000 ]; do i=$((i+1)); done";
 
-/// Starts so many of them, with this niceness where the machine grants it; dropping them ends them.
+/// Starts so many of them; dropping them ends them.
 ///
 /// # Errors
 /// [`Error::Machine`] when one cannot be started.
-pub(super) fn hogs(
-    count: usize,
-    niceness: i32,
-    log_directory: &Path,
-) -> Result<Vec<Process>, Error> {
+pub(super) fn hogs(count: usize, log_directory: &Path) -> Result<Vec<Process>, Error> {
     let spec = ProcessSpec {
         role: "hog".into(),
-        program: PathBuf::from("nice"),
-        args: ["-n", &niceness.to_string(), "/bin/sh", "-c", HOG].map(OsString::from).to_vec(),
+        program: PathBuf::from("/bin/sh"),
+        args: vec!["-c".into(), HOG.into()],
         env: Vec::new(),
         // Nobody waits for it.
         ready: Ready::Tcp(([127, 0, 0, 1], 0).into()),

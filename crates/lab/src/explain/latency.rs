@@ -1,6 +1,7 @@
 //! What the median latency is made of: waits that follow one another, the longest first.
 
-use super::{About, Cause, Change, Facts, Finding, SHARE_MIN, digits, percent};
+use super::{About, Cause, Change, Facts, Finding, SHARE_MIN, percent};
+use crate::numbers::digits;
 use crate::statistics::float;
 use crate::workload::Acks;
 

@@ -3,11 +3,12 @@
 
 use super::{
     About, BUSY_SHARE_MIN, Cause, Change, Facts, Finding, GAIN_MAX, MACHINE_SHARE_MIN, SHARE_MIN,
-    WINDOW_SHARE_MIN, digits, percent,
+    WINDOW_SHARE_MIN, percent,
 };
 use crate::cpu::GENERATOR_ROLE;
 use crate::cpu::HostUsage;
 use crate::evidence::ThreadEvidence;
+use crate::numbers::digits;
 use crate::punctuality::{foreign_share, is_saturated, is_scheduled};
 use crate::statistics::float;
 use crate::workload::{Acks, BYTES_PER_MB, Codec, Pace};

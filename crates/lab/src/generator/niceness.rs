@@ -1,7 +1,7 @@
 //! How the kernel's scheduler is asked to treat the threads of a load at intended times: before
 //! everything else that waits for a processor, as it would be on a machine of its own.
 
-use rustix::process::{getpriority_process, setpriority_process};
+use rustix::process::{Pid, getpriority_process, setpriority_process};
 
 /// Niceness of such threads: the lowest there is.
 const NICENESS: i32 = -20;
@@ -9,7 +9,18 @@ const NICENESS: i32 = -20;
 /// Asks for it for the calling thread. Where the machine does not grant it (it takes
 /// `CAP_SYS_NICE` or a limit of its own), the thread stays as it is, and is late more often.
 pub(super) fn ask() {
-    if let Err(error) = setpriority_process(None, NICENESS) {
+    tell(setpriority_process(None, NICENESS));
+}
+
+/// The same for a process that is to be scheduled as they are.
+pub(crate) fn ask_for(pid: u32) {
+    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        tell(setpriority_process(Some(pid), NICENESS));
+    }
+}
+
+fn tell(asked: rustix::io::Result<()>) {
+    if let Err(error) = asked {
         tracing::debug!(%error, "the generator is scheduled as anything else");
     }
 }

@@ -288,7 +288,7 @@ enum Burst {
 impl Sending<'_> {
     /// Offers the whole workload; returns how many operations were never offered.
     async fn offer(&mut self) -> Result<u64, Error> {
-        let end_ns = nanos(self.workload.warmup() + self.workload.window());
+        let end_ns = nanos(self.workload.length());
         self.sleep_until(0).await?;
         match self.workload.pace {
             Pace::Scheduled { per_second, arrivals } => {

@@ -1,10 +1,10 @@
 //! What arms add to our proxy without a filter, a row for each: per MB and in latency where a rate
 //! is fixed, and per new connection.
 
-use super::figure::{estimate, number, signed};
 use super::grid::Grid;
 use super::table::NONE;
 use crate::metric::{Effect, Metric, Unit, compare_one};
+use crate::numbers::{estimate, number, signed};
 use crate::punctuality::is_scheduled;
 use crate::result::{ConnectionsRecord, RunResult};
 use crate::statistics::{PairedEffect, differences, median, paired_effect};

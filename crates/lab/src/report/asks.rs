@@ -1,6 +1,5 @@
 //! The answers of surveys that are asked how latency grows with the load, or which codec to take.
 
-use super::figure::{number, plain, thousands};
 use super::grid::Grid;
 use super::table::NONE;
 use crate::asks::{
@@ -11,6 +10,7 @@ use crate::checks::THREAD_SHARE_MAX;
 use crate::cpu::GENERATOR_ROLE;
 use crate::histograms::Summary;
 use crate::metric::{Metric, Unit};
+use crate::numbers::{number, plain, thousands};
 use crate::punctuality::{has_latencies, is_scheduled};
 use crate::result::{LatencyRecord, RunRecord, RunResult};
 use crate::statistics::{float, median};

@@ -2,11 +2,11 @@
 
 mod drawing;
 
-use super::figure::{number, percent, plain};
 use super::grid::Grid;
 use crate::ceiling::search::{Bounds, Found, Outcome};
 use crate::ceiling::{CeilingRecord, Miss, SearchRecord, Trial};
 use crate::metric::Unit;
+use crate::numbers::{number, percent, plain};
 use crate::result::RunResult;
 use crate::statistics::scalability::{Coefficient, Scalability};
 use crate::workload::BYTES_PER_MB;

@@ -2,11 +2,11 @@
 
 use serde::Serialize;
 
-use super::figure::percent;
 use super::html::escape;
 use crate::error::Error;
 use crate::histograms::{Durations, HistogramRecord};
 use crate::metric::{Comparison, Unit};
+use crate::numbers::percent;
 use crate::punctuality::{has_latencies, is_late, is_saturated, tells_no_latencies};
 use crate::result::{LatencyRecord, RunRecord, RunResult, Slot};
 use crate::self_test::{Curves, Line};

@@ -1,10 +1,10 @@
 //! The comparison of two results for a terminal.
 
-use super::figure::{number, percent};
 use super::grid::Grid;
 use super::table::NONE;
 use super::text::wrapped;
 use crate::compared::{Compared, Contrast, Difference, Outcome};
+use crate::numbers::{number, percent};
 use crate::statistics::median;
 
 /// Figures that the sentence names, before it only counts them.

@@ -1,10 +1,10 @@
 //! The report of an explanation: what limits the load, what spoke for it, and what became of the
 //! changes.
 
-use super::figure::{number, plain};
 use super::grid::Grid;
 use crate::explain::{About, Explanation, Outcome, Trial};
 use crate::metric::Unit;
+use crate::numbers::{number, plain};
 use crate::result::{ExplainRecord, RunResult};
 
 /// What limits the load, or what does not.

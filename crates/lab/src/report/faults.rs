@@ -2,13 +2,13 @@
 //! stood still or was killed.
 
 use super::chart::{self, Chart};
-use super::figure::{number, plain, thousands};
 use super::grid::Grid;
 use super::html::plot;
 use super::table::NONE;
 use crate::faults::{Fault, FaultsRecord, audit, longest_s};
 use crate::histograms::Summary;
 use crate::metric::Unit;
+use crate::numbers::{number, plain, thousands};
 use crate::result::{RunRecord, RunResult, Slot};
 use crate::statistics::{float, median};
 use crate::survey::Estimate;

@@ -2,10 +2,10 @@
 //! each arm; with many arms a row for each.
 
 use super::added;
-use super::figure::{bytes, estimate, number, thousands};
 use super::grid::Grid;
 use super::table::{NONE, comparisons, shows};
 use crate::metric::{Metric, Unit, compare_one};
+use crate::numbers::{bytes, estimate, number, thousands};
 use crate::punctuality::{
     cannot_keep_up, has_latencies, is_late, is_saturated, latencies_are_withheld,
 };

@@ -1,10 +1,10 @@
 //! A history for a terminal, and as one HTML page whose charts need no script.
 
-use super::figure::{number, percent};
 use super::grid::Grid;
 use super::html::{escape, page};
 use super::text::wrapped;
 use crate::history::{Change, History, Line};
+use crate::numbers::{number, percent};
 
 /// Points of the small drawing in a terminal.
 const SPARKS: usize = 32;

@@ -3,7 +3,6 @@
 use super::ceiling;
 use super::chart::{self, Chart};
 use super::faults;
-use super::figure::{bytes, number, thousands};
 use super::grid::Grid;
 use super::imported;
 use super::partitions;
@@ -20,6 +19,7 @@ use super::transactions;
 use crate::checks::{Verdict, Weight};
 use crate::error::Error;
 use crate::metric::{Comparison, Metric};
+use crate::numbers::{bytes, number, thousands};
 use crate::result::{Experiment, RunResult};
 use crate::statistics::float;
 use crate::workload::Pace;

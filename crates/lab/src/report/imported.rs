@@ -1,10 +1,10 @@
 //! The report of outputs of other tools: their figures under the names of this laboratory.
 
-use super::figure::number;
 use super::grid::Grid;
 use super::table::NONE;
 use crate::figures;
 use crate::imported::ImportedRecord;
+use crate::numbers::number;
 use crate::result::RunResult;
 use crate::statistics::median;
 

@@ -1,9 +1,9 @@
 //! The report as a Markdown page.
 
-use super::figure::{bytes, thousands};
 use super::grid::Grid;
 use super::sentence;
 use super::table::{Contrast, Row, comparisons, contrasts, offered, runs_counted};
+use crate::numbers::{bytes, thousands};
 use crate::result::RunResult;
 
 /// A page with the answer, the tables, the checks, the audit and the environment.

@@ -5,9 +5,9 @@ mod finding;
 mod table;
 
 use super::chart::{Chart, OverLine};
-use super::figure::bytes;
 use super::html::{escape, plot};
 use crate::metric::Metric;
+use crate::numbers::bytes;
 use crate::partitions::{CurvePoint, PartitionsRecord, fixed_rate_case, full_speed_case};
 use crate::result::RunResult;
 use crate::statistics::float;

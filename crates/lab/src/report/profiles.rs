@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use super::figure::{number, thousands};
 use super::grid::Grid;
 use crate::metric::{Metric, Unit};
+use crate::numbers::{number, thousands};
 use crate::profile::{Category, Change, ProfileRecord, ProfilesRecord, SHOWN, Stacks};
 use crate::result::{RunRecord, RunResult};
 use crate::statistics::float;

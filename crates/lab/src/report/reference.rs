@@ -2,13 +2,13 @@
 //! time and size, each figure with the file that it is from. That of a model of cores is its
 //! sentence.
 
-use super::figure::number;
 use super::markdown::environment;
 use super::sentence;
 use super::table::{NONE, offered};
 use crate::checks::Verdict;
 use crate::figures::{self, Series};
 use crate::metric::Metric;
+use crate::numbers::number;
 use crate::result::RunResult;
 use crate::statistics::{median, paired_effect};
 

@@ -1,9 +1,9 @@
 //! The report of a self-test: its tables, and its curves as charts.
 
 use super::chart::{Chart, few_quantiles};
-use super::figure::plain;
 use super::grid::Grid;
 use super::html::plot;
+use crate::numbers::plain;
 use crate::result::RunResult;
 use crate::self_test::{Cell, SelfTestRecord, Table};
 

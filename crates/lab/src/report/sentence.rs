@@ -1,9 +1,9 @@
 //! The answer in one sentence.
 
-use super::figure::{number, signed, thousands};
 use super::table::comparisons;
 use crate::checks::{Check, Verdict, Weight};
 use crate::metric::{Comparison, Metric, Unit};
+use crate::numbers::{number, signed, thousands};
 use crate::result::{Experiment, RunResult};
 use crate::workload::Pace;
 

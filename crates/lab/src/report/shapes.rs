@@ -1,8 +1,8 @@
 //! What became of records with sizes and keys of their own: how large they were, and how much of
 //! them the largest partition had.
 
-use super::figure::thousands;
 use super::grid::Grid;
+use crate::numbers::thousands;
 use crate::result::{RunRecord, RunResult};
 use crate::shape::{Keys, Shape};
 use crate::statistics::{float, median};

@@ -3,11 +3,11 @@
 
 mod chart;
 
-use super::figure::{bytes, number, thousands};
 use super::grid::Grid;
 use super::html::escape;
 use super::table::NONE;
 use crate::metric::Unit;
+use crate::numbers::{bytes, digits, number, thousands};
 use crate::result::RunResult;
 use crate::sizing::{
     Answer, Beyond, Estimate, Finding, HeldOut, Kind, Load, Term, UTILISATION_MAX, errors,
@@ -383,10 +383,6 @@ fn cores(answer: &Answer) -> String {
 
 fn range(interval: Interval, tell: impl Fn(f64) -> String) -> String {
     format!("[{}, {}]", tell(interval.low), tell(interval.high))
-}
-
-fn digits(value: f64) -> String {
-    number(value, Unit::Times)
 }
 
 fn percent(share: f64) -> String {

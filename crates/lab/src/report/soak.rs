@@ -1,11 +1,11 @@
 //! The report on a soak: what grows under a steady load, by the hour.
 
 use super::chart::{self, Chart};
-use super::figure::{plain, thousands};
 use super::grid::Grid;
 use super::html::plot;
 use super::table::NONE;
 use crate::faults::audit;
+use crate::numbers::{plain, thousands};
 use crate::result::RunResult;
 use crate::soak::{Drift, Figure, SoakRecord};
 

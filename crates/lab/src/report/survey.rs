@@ -12,7 +12,6 @@ mod totals;
 
 use super::answers::Answers;
 use super::asks;
-use super::figure::number;
 use super::grid::Grid;
 use super::held;
 use super::html::escape;
@@ -20,6 +19,7 @@ use super::table::{NONE, shows};
 use super::workers;
 use crate::checks::Verdict;
 use crate::metric::{Metric, Unit};
+use crate::numbers::number;
 use crate::punctuality::is_scheduled;
 use crate::result::{RunRecord, RunResult};
 use crate::statistics::{float, median};
@@ -312,8 +312,9 @@ fn matrix(result: &RunResult, system: &str) -> Grid {
         &format!("Loads on {system}"),
         "Medians over the rounds. Latency of a load with records outstanding is from sending to \
          acknowledgement, and says nothing of how long records wait that cannot be sent yet; at a \
-         fixed rate it is from the intended time. Stored: bytes of values by bytes of stored \
-         batches. Held by: what limited it, as far as its runs tell without a change of anything.",
+         fixed rate it is from the intended time. Stored: bytes of values by bytes of their \
+         batches as consumers get them. Held by: what limited it, as far as its runs tell \
+         without a change of anything.",
         &[
             "load",
             "records/s",

@@ -2,12 +2,12 @@
 //! place of the grid, and what became of each claim.
 
 use super::answers::Answers;
-use super::figure::{number, plain, thousands};
 use super::grid::Grid;
 use super::html::escape;
 use super::table::NONE;
 use crate::checks::Verdict;
 use crate::metric::Unit;
+use crate::numbers::{number, plain, thousands};
 use crate::result::RunResult;
 use crate::statistics::float;
 use crate::statistics::scalability::Coefficient;

@@ -1,8 +1,8 @@
 //! What transactions took, a row for each load and system whose producers make such.
 
-use super::figure::number;
 use super::grid::Grid;
 use crate::metric::Unit;
+use crate::numbers::number;
 use crate::result::{RunRecord, RunResult};
 use crate::run::TransactionsRecord;
 use crate::statistics::{float, median};

@@ -206,7 +206,7 @@ impl Workers {
     /// What all have measured, once they have.
     fn shares(&mut self, setup: &Setup) -> Result<Vec<ShareRecord>, Error> {
         let workload = &setup.workload;
-        let length = LEAD + workload.warmup() + workload.window();
+        let length = LEAD + workload.length();
         let settled = self.gather(length + SETTLING_TIMEOUT, |said| match said {
             FromWorker::Settled { ends } => Some(ends),
             _ => None,

@@ -23,7 +23,9 @@ use moldau_lab::null_sink::{self, Behaviour};
 use moldau_lab::profile::Profiler;
 use moldau_lab::relay::Line;
 use moldau_lab::result::{RunRecord, RunResult};
-use moldau_lab::systems::{Durability, Installations, KafkaInstallation, Kroxylicious};
+use moldau_lab::systems::{
+    Durability, Installations, KafkaInstallation, Kroxylicious, keep_records,
+};
 use moldau_lab::workers::Workers;
 use moldau_lab::workload::Workload;
 use moldau_lab::{bare_disk, checks::Verdict, relay, report};
@@ -284,7 +286,7 @@ fn run_asked(
             file::run(&plan, &mut Bar::kept(&plan, &plan.conditions, output)?)?
         }
         Asked::Survey(file, systems) => {
-            lab_questions::keep_records(&file.systems, &systems)?;
+            keep_records(&file.systems, &systems)?;
             let (file, installations) = (*file, installations(peers, external)?);
             let plan =
                 survey::Plan { file, systems, installations, conditions, profiler, profiles_all };
@@ -295,7 +297,7 @@ fn run_asked(
             anyhow::bail!("--profile: an experiment of topics on threads takes no profiles")
         }
         Asked::Threads(file, systems) => {
-            lab_questions::keep_records(&file.systems, &systems)?;
+            keep_records(&file.systems, &systems)?;
             let installations = installations(peers, external)?;
             let plan = threads::Plan { file, systems, installations, conditions };
             threads::run(&plan, &mut Bar::kept(&plan, &plan.conditions, output)?)?

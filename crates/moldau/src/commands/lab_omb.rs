@@ -13,11 +13,10 @@ use std::path::Path;
 
 use anyhow::{anyhow, bail, ensure};
 use moldau_lab::experiments::survey::{Scenario, Settings, SurveyFile};
-use moldau_lab::systems::SystemFile;
+use moldau_lab::systems::{SystemFile, keep_records};
 use moldau_lab::workload::{Pace, Workload};
 
 use super::experiment_file::read_system;
-use super::lab_questions;
 use crate::arguments::OmbOptions;
 use crate::config::{self, Problem};
 use driver::Driver;
@@ -180,7 +179,7 @@ fn translate(
     survey.check()?;
     let systems = names.iter().map(|name| read_system(name, Path::new(".")));
     let systems: Vec<SystemFile> = systems.collect::<anyhow::Result<_>>()?;
-    lab_questions::keep_records(&names, &systems)?;
+    keep_records(&names, &systems)?;
     Ok(Translation { survey, systems, external })
 }
 

@@ -11,7 +11,7 @@ use moldau_lab::experiments::threads::ThreadsFile;
 use moldau_lab::payload::Filler;
 use moldau_lab::schedule::Arrivals;
 use moldau_lab::survey::{Asks, CompressionQuestion, LatencyQuestion};
-use moldau_lab::systems::SystemFile;
+use moldau_lab::systems::{SystemFile, keep_records};
 use moldau_lab::workload::{Pace, Tuning, Workload};
 
 use super::experiment_file::{self, Asked};
@@ -132,17 +132,6 @@ fn files(names: &[String]) -> anyhow::Result<Vec<SystemFile>> {
     let files: Vec<SystemFile> = files.collect::<anyhow::Result<_>>()?;
     keep_records(names, &files)?;
     Ok(files)
-}
-
-/// Refuses systems whose records nobody can compare with what was sent.
-///
-/// # Errors
-/// Names the first.
-pub(super) fn keep_records(names: &[String], systems: &[SystemFile]) -> anyhow::Result<()> {
-    match names.iter().zip(systems).find(|(_, system)| !system.keeps_records) {
-        Some((name, _)) => bail!("{name}: its records cannot be read back"),
-        None => Ok(()),
-    }
 }
 
 /// The legs of a soak: how many, and what is offered in each.

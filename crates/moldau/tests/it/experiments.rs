@@ -18,7 +18,7 @@ use moldau_lab::sizing::{Load, Term};
 use moldau_lab::systems::{FrontAddresses, FrontFiles};
 use moldau_lab::workload::Workload;
 
-use crate::world::{conditions, moldau, run};
+use crate::world::{conditions, moldau, result_of, run};
 
 /// Rebuilds all reports from the document alone, and looks for faults in the records.
 fn told(result: &RunResult, parts: &[&str]) {
@@ -266,9 +266,7 @@ fn a_survey_ends_loses_nothing_and_leaves_out_what_is_not_there() {
     let absent = ["--kafka-classpath", &path("absent"), "--json"];
     let asked = ["lab", "run", &path("survey.yaml"), "--out", &path("runs")];
     let output = run(asked.into_iter().chain(absent));
-    let said = String::from_utf8_lossy(&output.stderr);
-    let result = RunResult::from_json(&String::from_utf8(output.stdout).unwrap());
-    let result = result.unwrap_or_else(|error| panic!("{error}: {said}"));
+    let result = result_of(&output);
     let parts = ["Eight take more than one", "Nothing is lost", "Apache Kafka is not there"];
     told(&result, &parts);
     rounds_are_whole(&result, 3);

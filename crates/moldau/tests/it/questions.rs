@@ -2,15 +2,14 @@
 //! asked again after an interruption. What they measure here says nothing.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use moldau_lab::experiments::Silent;
 use moldau_lab::experiments::faults::{self, Plan};
 use moldau_lab::report::{html, markdown, text};
-use moldau_lab::result::RunResult;
 
-use crate::world::{conditions, moldau, run, system};
+use crate::world::{conditions, moldau, result_of, run, system};
 
 const SURVEY: &str = "\
 question: How does latency grow?
@@ -25,12 +24,6 @@ scenarios:
 asks:
   latency: {full_speed_percent: [2, 5, 10]}
 ";
-
-fn result_of(output: &Output) -> RunResult {
-    let said = String::from_utf8_lossy(&output.stderr);
-    let document = String::from_utf8(output.stdout.clone()).unwrap();
-    RunResult::from_json(&document).unwrap_or_else(|error| panic!("{error}: {said}"))
-}
 
 /// The directory of the only result below `runs`.
 fn only_result(runs: &Path) -> PathBuf {

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Output;
 
-use moldau_lab::result::{RunRecord, RunResult};
+use moldau_lab::result::RunRecord;
 
-use crate::world::run;
+use crate::world::{result_of, run};
 
 const SURVEY: &str = "
 question: Does it end?
@@ -26,6 +26,8 @@ scenarios:
     load: {records_per_second: 500, payload: {file: events.jsonl}, arrivals: {poisson: {seed: 3}}}
   - name: cut
     load: {outstanding: 8, payload: {raw: events.jsonl}, record_bytes: 200, compression: lz4}
+  - name: fetched
+    load: {records_per_second: 1000, consumers: 1, fetch_min_bytes: 9000, fetch_max_wait_ms: 300}
   - name: replayed
     load: {arrivals: {trace: {file: day.csv, speed: 2}}, consumers: 1}
 ";
@@ -49,9 +51,7 @@ fn records_are_as_the_file_says_and_come_back() {
         writeln!(trace, "1700000000.{at:03},{}", 100 + 200 * (at % 2)).unwrap();
     }
     let output = lab(directory.path(), &trace);
-    let said = String::from_utf8_lossy(&output.stderr);
-    let result = RunResult::from_json(&String::from_utf8(output.stdout).unwrap());
-    let result = result.unwrap_or_else(|error| panic!("{error}: {said}"));
+    let result = result_of(&output);
     let of = |case: &str| -> &RunRecord {
         let run = result.runs.iter().find(|run| run.case == case).unwrap();
         assert!(run.audit.acked > 0 && run.audit.is_clean(), "{case}: {:?}", run.audit);
@@ -66,6 +66,10 @@ fn records_are_as_the_file_says_and_come_back() {
     let lines = of("lines").skew.unwrap();
     assert!((43 * lines.records..=47 * lines.records).contains(&lines.value_bytes));
     assert_eq!((of("cut").skew, of("cut").workload.record_bytes), (None, 200));
+    // While the last records of the window may wait for others, others come.
+    let fetched = of("fetched");
+    assert_eq!((fetched.offered, fetched.answered, fetched.audit.acked), (200, 200, 520));
+    assert_eq!(fetched.latency.as_ref().unwrap().end_to_end.summary.count, 200);
     let replayed = of("replayed");
     assert_eq!((replayed.offered, replayed.answered), (400, 400));
     assert_eq!(replayed.record_bytes().round(), 200.0);

@@ -8,14 +8,13 @@ use std::process::{Child, ChildStderr, Command, Stdio};
 use moldau_lab::generator::{Clients, Layout, Setup};
 use moldau_lab::ledger::audit;
 use moldau_lab::payload::Filler;
-use moldau_lab::result::RunResult;
 use moldau_lab::run::RunRecord;
 use moldau_lab::schedule::Arrivals;
 use moldau_lab::workers::{Token, Workers};
 use moldau_lab::workload::{Pace, Tuning, Workload};
 use zeroize::Zeroizing;
 
-use crate::world::{self, moldau, run};
+use crate::world::{self, moldau, result_of, run};
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -156,7 +155,7 @@ fn two_workers_share_the_loads_of_a_survey_and_every_record_is_audited() {
     let words = String::from_utf8_lossy(&output.stderr);
     // A busy machine may make the figures void, and nothing else.
     assert!(matches!(output.status.code(), Some(0 | 3)), "{words}");
-    let result = RunResult::from_json(&String::from_utf8(output.stdout).unwrap()).unwrap();
+    let result = result_of(&output);
     let names = names.each_ref().map(String::as_str);
     assert!(result.runs.len() >= 3);
     result.runs.iter().for_each(|run| is_shared(run, names));

@@ -9,6 +9,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
 use moldau_lab::experiments::Conditions;
+use moldau_lab::result::RunResult;
 use moldau_lab::systems::{Installations, SystemFile};
 
 /// How long a process may take to say where it listens. Generous, since machines are shared.
@@ -28,6 +29,13 @@ pub(crate) fn moldau() -> &'static str {
 /// Runs the binary to its end.
 pub(crate) fn run<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Output {
     Command::new(moldau()).args(arguments).output().expect("the binary can be run")
+}
+
+/// The result that `moldau lab ... --json` prints.
+pub(crate) fn result_of(output: &Output) -> RunResult {
+    let said = String::from_utf8_lossy(&output.stderr);
+    let document = String::from_utf8(output.stdout.clone()).unwrap();
+    RunResult::from_json(&document).unwrap_or_else(|error| panic!("{error}: {said}"))
 }
 
 /// A broker as a system file has it, and what it is started from.

@@ -6,24 +6,19 @@ use std::time::Duration;
 
 use crate::cpu::{CpuMeter, HostUsage};
 use crate::error::Error;
-use crate::workload::{Pace, Workload};
 
 /// Share of the machine that is busy at most while it rests: systems without a load take some.
 const BUSY_SHARE_MAX: f64 = 0.1;
 
 /// How long to look for that, and how often before the load comes anyway.
-const LOOK: Duration = Duration::from_millis(200);
-const LOOKS_MAX: u32 = 15;
+const LOOK: Duration = Duration::from_millis(100);
+const LOOKS_MAX: u32 = 30;
 
-/// Before a load with intended times, waits until the machine rests, or for as long as all looks
-/// take.
+/// Waits until the machine rests, or for as long as all looks take.
 ///
 /// # Errors
 /// [`Error::Machine`] where its counters cannot be read.
-pub(super) fn before(workload: &Workload) -> Result<(), Error> {
-    if !matches!(workload.pace, Pace::Scheduled { .. }) {
-        return Ok(());
-    }
+pub(super) fn wait() -> Result<(), Error> {
     let rests = wait_by(|| {
         let meter = CpuMeter::start(&[])?;
         thread::sleep(LOOK);

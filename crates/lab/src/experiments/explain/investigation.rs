@@ -339,7 +339,7 @@ impl Meanwhile {
                 Ok(Self::Signals { _sending: Signals::go_on(pids.collect())? })
             }
             Change::BusyProcesses(count) => {
-                Ok(Self::Busy { _hogs: hogs(count.into(), 0, &subject.directory)? })
+                Ok(Self::Busy { _hogs: hogs(count.into(), &subject.directory)? })
             }
             Change::DoubleQuota => {
                 Ok(Self::Quota { _doubled: Quotas::doubled(&running.quotas())? })

@@ -122,7 +122,7 @@ impl Interference {
             Self::BusyProcesses(each) => {
                 let processors =
                     std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-                Ok(Interfering::Busy { _hogs: hogs(processors * each, 0, directory)? })
+                Ok(Interfering::Busy { _hogs: hogs(processors * each, directory)? })
             }
             Self::ProcessorShare(_) => Ok(Interfering::Limited),
         }

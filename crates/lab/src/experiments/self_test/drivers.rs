@@ -194,7 +194,7 @@ impl Stage<'_> {
         round: u32,
     ) -> Result<(Driven, String), Error> {
         let setup = self.prepare(bench, round, THEIRS)?;
-        let end = setup.workload.warmup() + setup.workload.window();
+        let end = setup.workload.length();
         let schedule = Slice::new(Arrivals::Constant, self.rate, 0, 1, nanos(end));
         let directory = &self.plan.conditions.work_directory;
         let (told, sent) = librdkafka::offer(self.python, directory, &setup, schedule)?;

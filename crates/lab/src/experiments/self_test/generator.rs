@@ -126,7 +126,7 @@ impl Figures {
         };
         let records = float(measured.produced_records) / seconds;
         let batches = float(measured.produced_batches.max(1));
-        let whole = (workload.warmup() + workload.window()).as_secs_f64();
+        let whole = workload.length().as_secs_f64();
         Self {
             records,
             bytes: records * float(workload.record_bytes as u64),

@@ -62,7 +62,7 @@ pub(super) fn offer(
     let program = Process::launch(&spec, directory)?;
     let log = program.log().to_owned();
     let workload = &setup.workload;
-    let status = program.wait(workload.warmup() + workload.window() + TIMEOUT)?;
+    let status = program.wait(workload.length() + TIMEOUT)?;
     let text =
         fs::read_to_string(&log).map_err(Error::machine(format!("reading {}", log.display())))?;
     fs::remove_file(&values).map_err(Error::machine("removing values"))?;

@@ -148,8 +148,6 @@ pub(super) fn run(
     let sink = Target::sink(plan, Duration::ZERO)?;
     let broker = Target::broker(plan)?;
     let processors = thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    // What takes the processors from the generator is scheduled as it is.
-    let niceness = niceness::granted().unwrap_or(0);
     let mut random = fastrand::Rng::with_seed(plan.conditions.seed);
     let mut limits = Vec::new();
     for limit in Limit::ALL {
@@ -164,7 +162,10 @@ pub(super) fn run(
         let hogs = match limit {
             Limit::Processors => {
                 let count = processors * HOGS_PER_PROCESSOR;
-                hogs(count, niceness, &plan.conditions.work_directory)?
+                let hogs = hogs(count, &plan.conditions.work_directory)?;
+                // They take the processors from the generator only if they are scheduled as it is.
+                hogs.iter().for_each(|hog| niceness::ask_for(hog.pid()));
+                hogs
             }
             Limit::Rate | Limit::Compression => Vec::new(),
         };

@@ -1,10 +1,10 @@
 //! Drawings of the search, which need no script.
 
-use super::super::figure::plain;
 use super::super::html::escape;
 use super::{megabytes, outcome, whole};
 use crate::ceiling::search::{Bounds, Outcome};
 use crate::ceiling::{CeilingRecord, SearchRecord};
+use crate::numbers::plain;
 
 /// The ceiling of each search that has one.
 pub(super) fn cards(record: &CeilingRecord) -> String {

@@ -1,9 +1,9 @@
 //! What each part came to, in one sentence per system.
 
-use super::super::figure::{number, thousands};
 use super::table::{ends, outcome, reached};
 use super::{latency, of_run, size, time};
 use crate::metric::{Metric, Unit};
+use crate::numbers::{number, thousands};
 use crate::partitions::{CurvePoint, Failure, Part, PartitionsRecord, full_speed_case};
 use crate::result::RunResult;
 use crate::statistics::float;

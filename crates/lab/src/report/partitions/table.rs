@@ -1,10 +1,10 @@
 //! The tables of the partition experiment.
 
-use super::super::figure::{number, thousands};
 use super::super::grid::Grid;
 use super::super::table::NONE;
 use super::{latency, of_run, size, time};
 use crate::metric::{Metric, Unit};
+use crate::numbers::{number, thousands};
 use crate::partitions::{
     Batching, CurvePoint, Failure, Growth, How, PartitionsRecord, full_speed_case,
 };

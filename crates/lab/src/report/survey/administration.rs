@@ -2,7 +2,7 @@
 
 use super::NONE;
 use crate::administration::{AdministrationClaim, AdministrationRecord};
-use crate::report::figure::{plain, thousands};
+use crate::numbers::{plain, thousands};
 use crate::report::grid::Grid;
 use crate::survey::{Estimate, Finding, SystemPair};
 

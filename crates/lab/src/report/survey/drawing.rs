@@ -4,7 +4,7 @@
 use super::{cases, findings, middle, systems};
 use crate::administration::Duty;
 use crate::metric::{Metric, Unit};
-use crate::report::figure::{number, plain};
+use crate::numbers::{number, plain};
 use crate::report::html::escape;
 use crate::result::RunResult;
 use crate::statistics::Interval;

@@ -3,7 +3,7 @@
 use super::ratio;
 use crate::littles_law::{LawRecord, TOLERANCE};
 use crate::metric::Unit;
-use crate::report::figure::{number, thousands};
+use crate::numbers::{number, thousands};
 use crate::report::grid::Grid;
 
 /// What the law says for each system, and how far it was off at most.

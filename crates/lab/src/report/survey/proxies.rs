@@ -2,7 +2,7 @@
 
 use super::{cases, middle, systems};
 use crate::metric::{Metric, compare_one};
-use crate::report::figure::{number, plain, signed};
+use crate::numbers::{number, plain, signed};
 use crate::report::grid::Grid;
 use crate::result::RunResult;
 use crate::survey::SurveyRecord;

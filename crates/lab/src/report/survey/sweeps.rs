@@ -4,7 +4,7 @@
 use super::drawing::{Axis, trimmed};
 use super::{SCALES, levels, middle, systems};
 use crate::metric::{Metric, Unit};
-use crate::report::figure::{number, plain};
+use crate::numbers::{number, plain};
 use crate::report::grid::Grid;
 use crate::report::html::escape;
 use crate::result::RunResult;

@@ -3,7 +3,7 @@
 
 use super::{NONE, holds, systems};
 use crate::metric::Unit;
-use crate::report::figure::{number, plain};
+use crate::numbers::{number, plain};
 use crate::report::grid::Grid;
 use crate::result::RunResult;
 use crate::survey::SurveyRecord;

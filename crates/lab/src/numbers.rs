@@ -4,7 +4,7 @@ use crate::metric::Unit;
 use crate::statistics::{PairedEffect, float};
 
 /// A figure without its unit.
-pub(super) fn number(value: f64, unit: Unit) -> String {
+pub(crate) fn number(value: f64, unit: Unit) -> String {
     match unit {
         Unit::RecordsPerSecond | Unit::Records => thousands(whole(value)),
         Unit::Milliseconds
@@ -15,14 +15,14 @@ pub(super) fn number(value: f64, unit: Unit) -> String {
 }
 
 /// A mean with its interval at 95 %.
-pub(super) fn estimate(effect: &PairedEffect, unit: Unit) -> String {
+pub(crate) fn estimate(effect: &PairedEffect, unit: Unit) -> String {
     let [mean, low, high] = [effect.mean, effect.interval_95.low, effect.interval_95.high]
         .map(|value| number(value, unit));
     format!("{mean} [{low}, {high}]")
 }
 
 /// A figure whose unit stands elsewhere.
-pub(super) fn plain(value: f64) -> String {
+pub(crate) fn plain(value: f64) -> String {
     if value.abs() < 10_000.0 {
         return digits(value);
     }
@@ -31,7 +31,7 @@ pub(super) fn plain(value: f64) -> String {
 }
 
 /// A figure with a sign, for differences; without one where nothing is left of it.
-pub(super) fn signed(value: f64, unit: Unit) -> String {
+pub(crate) fn signed(value: f64, unit: Unit) -> String {
     let figure = number(value.abs(), unit);
     let sign = match value {
         _ if figure.chars().all(|digit| matches!(digit, '0' | '.')) => "",
@@ -42,14 +42,14 @@ pub(super) fn signed(value: f64, unit: Unit) -> String {
 }
 
 /// A ratio minus one, in percent.
-pub(super) fn percent(log_ratio: f64) -> String {
+pub(crate) fn percent(log_ratio: f64) -> String {
     let percent = log_ratio.exp_m1() * 100.0;
     let places = if percent.abs() < 10.0 { 1 } else { 0 };
     format!("{percent:+.places$} %")
 }
 
 /// A whole number in groups of three digits.
-pub(super) fn thousands(value: u64) -> String {
+pub(crate) fn thousands(value: u64) -> String {
     let digits = value.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (position, digit) in digits.chars().enumerate() {
@@ -62,7 +62,7 @@ pub(super) fn thousands(value: u64) -> String {
 }
 
 /// Bytes in the largest unit that leaves a number above 1.
-pub(super) fn bytes(value: u64) -> String {
+pub(crate) fn bytes(value: u64) -> String {
     const UNITS: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
     for (name, size) in UNITS {
         if value >= size {
@@ -73,7 +73,7 @@ pub(super) fn bytes(value: u64) -> String {
 }
 
 /// Three digits that count, however the value is rounded.
-fn digits(value: f64) -> String {
+pub(crate) fn digits(value: f64) -> String {
     let places = match value.abs() {
         size if size >= 99.95 => 0,
         size if size >= 9.995 => 1,
