@@ -48,7 +48,7 @@ mod tests {
         HostUsage { busy_ticks: percent, idle_ticks: 100 - percent, ..HostUsage::default() }
     }
 
-    /// Looks at a machine that was busy like this; whether it rests, and how often it was looked at.
+    /// Looks at a machine that was busy like this: whether it rests, and after how many looks.
     fn waited(percents: impl Iterator<Item = u64>) -> (bool, u32) {
         let (mut percents, mut looks) = (percents, 0);
         let rests = wait_by(|| {

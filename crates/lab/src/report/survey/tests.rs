@@ -228,9 +228,9 @@ fn over_topics(case: &str, arm: &str, pair: u32, topics: u16, end_to_end_ms: u64
     run.workload.tuning = Tuning { topics, fetch_min_bytes: 100_000, ..run.workload.tuning };
     run.workload.pace = Pace::Scheduled { per_second: 10_000, arrivals: Arrivals::Constant };
     (run.offered, run.produced_records, run.consumed_records) = (60_000, 60_000, 60_000);
-    // A second of warm-up and six of the window; a record takes 1,100 bytes.
-    (run.held_records, run.audit.delivered) = (70_000, 70_000);
-    run.stored_bytes = 70_000 * 1_100;
+    // A second of warm-up, six of the window, half a one after it; a record takes 1,100 bytes.
+    (run.held_records, run.audit.delivered) = (75_000, 75_000);
+    run.stored_bytes = 75_000 * 1_100;
     for usage in run.processes.iter_mut().filter(|usage| usage.role == "proxy") {
         usage.cpu_ns = 1_000_000_000 * u64::from(topics);
     }
