@@ -22,7 +22,7 @@ pub const TAILS_MAX: u16 = 64;
 /// Most topics of a run: each has a connection of each of its producers and consumers.
 pub const TOPICS_MAX: u16 = 256;
 
-/// Most producers of all topics: each is a thread.
+/// Most producers of all topics: each has connections of its own.
 pub const PRODUCERS_MAX: u16 = 1_024;
 
 /// Most records of a closed loop: beyond, the producers' buffers set the pace and not the loop.

@@ -41,15 +41,16 @@ mod tests {
     use std::net::TcpListener;
 
     use super::*;
+    use crate::generator::threads::producing_max;
     use crate::generator::{Clients, Layout, Setup, produce_watched};
     use crate::null_sink::{self, Behaviour};
     use crate::payload::Filler;
     use crate::schedule::Arrivals;
     use crate::workload::{Pace, Tuning, Workload};
 
-    /// Niceness of the producer threads of a load while its window is open; no other test has
-    /// producers of this number.
-    fn niceness_in_window(pace: Pace, producer: u16) -> Vec<i32> {
+    /// Niceness of the producer threads of a load over so many topics while its window is open; no
+    /// other test has producers whose numbers begin like this one.
+    fn niceness_in_window(pace: Pace, topics: u16, producer: u16) -> Vec<i32> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let bootstrap = listener.local_addr().unwrap().to_string();
         std::thread::spawn(move || null_sink::run(&listener, Behaviour::default()));
@@ -65,7 +66,7 @@ mod tests {
             tails: 0,
             warmup_ms: 0,
             window_ms: 50,
-            tuning: Tuning::default(),
+            tuning: Tuning { topics, ..Tuning::default() },
         };
         let setup = Setup {
             bootstrap,
@@ -75,7 +76,7 @@ mod tests {
             seed: 1,
             workload,
             layout: Layout::Dense,
-            first_producer: producer,
+            first_producer: 100 * producer,
             processes: Vec::new(),
             is_accounted: true,
         };
@@ -95,7 +96,7 @@ mod tests {
         let stats = threads.filter_map(|it| fs::read_to_string(it.path().join("stat")).ok());
         let of_name = stats.filter_map(|stat| {
             let (front, fields) = stat.rsplit_once(") ")?;
-            let is_it = front.split_once('(').is_some_and(|(_, it)| it == name);
+            let is_it = front.split_once('(').is_some_and(|(_, it)| it.starts_with(name));
             is_it.then(|| fields.split(' ').nth(16).unwrap().parse().unwrap())
         });
         of_name.collect()
@@ -105,8 +106,17 @@ mod tests {
     fn only_threads_of_a_load_at_intended_times_go_before_others() {
         let usual = getpriority_process(None).unwrap();
         let timed = Pace::Scheduled { per_second: 1_000, arrivals: Arrivals::Constant };
-        assert_eq!(niceness_in_window(timed, 91), [granted().unwrap()]);
-        assert_eq!(niceness_in_window(Pace::Unpaced, 92), [usual]);
+        assert_eq!(niceness_in_window(timed, 1, 91), [granted().unwrap()]);
+        assert_eq!(niceness_in_window(Pace::Unpaced, 1, 92), [usual]);
         assert_eq!(getpriority_process(None).unwrap(), usual);
+    }
+
+    #[test]
+    fn many_producers_share_threads() {
+        let timed = Pace::Scheduled { per_second: 1_000, arrivals: Arrivals::Constant };
+        let seen = niceness_in_window(timed, 64, 93);
+        let most = usize::from(producing_max());
+        assert!(!seen.is_empty() && seen.len() <= most, "{} threads", seen.len());
+        assert!(seen.iter().all(|niceness| *niceness == granted().unwrap()));
     }
 }

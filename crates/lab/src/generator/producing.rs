@@ -1,13 +1,15 @@
-//! A producer thread: takes operations from its slice of the schedule and hands them to the
+//! A producer, one of a thread: takes operations from its slice of the schedule and hands them to the
 //! client, whose acknowledgements are booked on the same thread.
 
 mod book;
 mod transactions;
 mod turn;
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use futures_util::future::try_join_all;
 use moldau_client::{
     Acks as ClientAcks, Cluster, Delivery, PartitionHandle, Producer, ProducerOptions, Record,
     RequestTimes,
@@ -59,7 +61,7 @@ pub(super) struct Contents {
     pub(super) dealer: Option<Dealer>,
 }
 
-/// What a producer thread brings home.
+/// What a producer brings home.
 pub(super) struct Outcome {
     pub(super) ledger: SentLedger,
     pub(super) latencies: Latencies,
@@ -83,11 +85,12 @@ pub(super) struct Outcome {
 
 pub(super) fn run(
     shared: &Shared<'_>,
-    producer: u16,
+    producers: Range<u16>,
     contents: &Contents,
     ready: &std::sync::mpsc::SyncSender<()>,
-) -> Result<Outcome, Error> {
-    runtime()?.block_on(shared.unless_stopped(produce(shared, producer, contents, ready)))
+) -> Result<Vec<Outcome>, Error> {
+    let all = producers.map(|producer| produce(shared, producer, contents, ready));
+    runtime()?.block_on(shared.unless_stopped(try_join_all(all)))
 }
 
 async fn produce(

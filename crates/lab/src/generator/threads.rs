@@ -1,5 +1,7 @@
 //! The threads of a run: starting them, and what they bring home or what kept them from it.
 
+use std::num::NonZero;
+use std::ops::Range;
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,13 +12,21 @@ use crate::cpu::{HostUsage, ProcessUsage};
 use crate::error::Error;
 use crate::workload::Pace;
 
+/// Most threads that produce where the machine has no more processors. More producers share them:
+/// each on a thread of its own, 100 of them took half as much processor time again for the same
+/// records, and as much more of a broker beside them.
+const PRODUCING_MAX: u16 = 16;
+
 type Handle<'scope, T> = thread::ScopedJoinHandle<'scope, Result<T, Error>>;
 
 /// Those that produce and consume.
 pub(super) struct Threads<'scope> {
-    producers: Vec<Handle<'scope, producing::Outcome>>,
+    /// Each with some producers.
+    producing: Vec<Handle<'scope, Vec<producing::Outcome>>>,
     consumers: Vec<Handle<'scope, consuming::Outcome>>,
     tails: Vec<Handle<'scope, skimming::Skimmed>>,
+    /// Producers, of all threads.
+    producers: usize,
 }
 
 impl<'scope> Threads<'scope> {
@@ -29,13 +39,17 @@ impl<'scope> Threads<'scope> {
         let Shared { setup, share, .. } = shared;
         let workload = &setup.workload;
         let is_timed = matches!(workload.pace, Pace::Scheduled { .. });
-        let mut threads = Self { producers: vec![], consumers: vec![], tails: vec![] };
-        for number in share.producers(workload.all_producers()) {
-            let producer = setup.first_producer.saturating_add(number);
+        let mut threads =
+            Self { producing: vec![], consumers: vec![], tails: vec![], producers: 0 };
+        let producers = share.producers(workload.all_producers());
+        threads.producers = producers.len();
+        for producers in dealt(producers, producing_max()) {
+            let number = |number: u16| setup.first_producer.saturating_add(number);
+            let producers = number(producers.start)..number(producers.end);
             let ready = ready.clone();
-            let run = move || producing::run(shared, producer, contents, &ready);
-            let name = format!("lab-producer-{producer}");
-            threads.producers.push(spawn(scope, name, is_timed, run)?);
+            let name = format!("lab-producer-{}", producers.start);
+            let run = move || producing::run(shared, producers, contents, &ready);
+            threads.producing.push(spawn(scope, name, is_timed, run)?);
         }
         if workload.consume {
             let ready = ready.clone();
@@ -50,8 +64,9 @@ impl<'scope> Threads<'scope> {
         Ok(threads)
     }
 
+    /// How many producers, consumers and tails tell that they are ready.
     pub(super) fn count(&self) -> usize {
-        self.producers.len() + self.consumers.len() + self.tails.len()
+        self.producers + self.consumers.len() + self.tails.len()
     }
 
     /// What they bring home, once all have ended.
@@ -62,7 +77,8 @@ impl<'scope> Threads<'scope> {
         usage: Result<(Instant, Vec<ProcessUsage>, HostUsage), Error>,
     ) -> Result<Measured, Error> {
         let setup = shared.setup;
-        let agreed = join_all(self.producers).and_then(|produced| {
+        let agreed = join_all(self.producing).and_then(|produced| {
+            let produced: Vec<producing::Outcome> = produced.into_iter().flatten().collect();
             let ledgers = produced.iter().map(|outcome| &outcome.ledger);
             let ends = accord.settled(ends_by_lane(setup, ledgers))?;
             Ok((produced, ends))
@@ -87,6 +103,19 @@ impl<'scope> Threads<'scope> {
             }
         }
     }
+}
+
+/// Most threads that produce.
+pub(super) fn producing_max() -> u16 {
+    let processors = thread::available_parallelism().map_or(1, NonZero::get);
+    u16::try_from(processors).unwrap_or(u16::MAX).max(PRODUCING_MAX)
+}
+
+/// The numbers of producers dealt to threads, each a range.
+fn dealt(producers: Range<u16>, threads_max: u16) -> impl Iterator<Item = Range<u16>> {
+    let each = u16::try_from(producers.len()).unwrap_or(u16::MAX).div_ceil(threads_max).max(1);
+    let end = producers.end;
+    producers.step_by(each.into()).map(move |first| first..first.saturating_add(each).min(end))
 }
 
 /// What all threads of a kind bring home.
@@ -130,4 +159,22 @@ pub(super) fn spawn<'scope, T: Send + 'scope>(
 
 pub(super) fn join<T>(handle: thread::ScopedJoinHandle<'_, Result<T, Error>>) -> Result<T, Error> {
     handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_producer_has_a_thread_and_few_have_one_of_their_own() {
+        let dealt = |all: Range<u16>| dealt(all, 16).collect::<Vec<_>>();
+        assert_eq!(dealt(0..0), []);
+        assert_eq!(dealt(3..5), [3..4, 4..5]);
+        assert_eq!(dealt(0..16).len(), 16);
+        for all in [0..17, 50..150, 0..u16::MAX] {
+            let threads = dealt(all.clone());
+            assert!(threads.len() <= 16, "{threads:?}");
+            assert!(threads.iter().cloned().flatten().eq(all));
+        }
+    }
 }
