@@ -154,6 +154,21 @@ fn late_runs_that_are_shown_to_cost_otherwise_are_refused() {
     assert!(!judged(7));
     let checks = checks_after_late_runs(1, 1);
     assert_eq!(check(&checks, "processor time of late runs").found, "too few to tell");
+    // A dear moment of one case, which six arms see one after another, is one witness of four.
+    let of_cases = |late_cost: [u64; 4]| -> Vec<RunRecord> {
+        let of_case = |(cost, case)| runs(cost).into_iter().filter(move |run| run.case == case);
+        late_cost.into_iter().zip(["a", "b", "c", "d"]).flat_map(of_case).collect()
+    };
+    let mean = |runs: &[RunRecord]| {
+        cost_of_lateness(&runs.iter().collect::<Vec<_>>(), 1).expect("four cases").mean
+    };
+    let (alike, mut dear) = (of_cases([10; 4]), of_cases([13, 10, 10, 10]));
+    let of_first: Vec<RunRecord> = dear.iter().filter(|run| run.case == "a").cloned().collect();
+    for arm in ["e", "f", "g", "h", "i"] {
+        dear.extend(of_first.iter().map(|run| RunRecord { arm: arm.into(), ..run.clone() }));
+    }
+    let shift = mean(&dear) - mean(&alike);
+    assert!((shift - 1.3_f64.ln() / 4.0).abs() < 1e-3, "{shift}");
 }
 
 #[test]
