@@ -1,5 +1,5 @@
-//! A producer, one of a thread: takes operations from its slice of the schedule and hands them to the
-//! client, whose acknowledgements are booked on the same thread.
+//! A producer, one of those of a thread: takes operations from its slice of the schedule and hands
+//! them to the client, whose acknowledgements are booked on the same thread.
 
 mod book;
 mod transactions;
