@@ -83,12 +83,13 @@ pub(crate) fn digits(value: f64) -> String {
     format!("{value:.places$}")
 }
 
+/// The nearest whole number, 0 for what is below.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "rounded and not negative; the cast saturates"
 )]
-fn whole(value: f64) -> u64 {
+pub(crate) fn whole(value: f64) -> u64 {
     value.round().max(0.0) as u64
 }
 

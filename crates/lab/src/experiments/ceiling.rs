@@ -12,6 +12,7 @@ use crate::ceiling::search::{Bounds, Outcome, Search, TRIALS};
 use crate::ceiling::{CeilingRecord, Demand, SearchRecord, Trial};
 use crate::checks::{self, Check, THREAD_SHARE_MAX, Weight};
 use crate::error::Error;
+use crate::numbers::whole;
 use crate::payload::Filler;
 use crate::result::{Experiment, RunResult};
 use crate::run::RunRecord;
@@ -190,7 +191,7 @@ fn search_all(
 
 /// The workload with so many records per second at equal distances.
 pub(super) fn at_rate(workload: &Workload, rate: f64) -> Workload {
-    let per_second = whole(rate);
+    let per_second = whole(rate).max(1);
     let pace = Pace::Scheduled { per_second, arrivals: Arrivals::Constant };
     Workload { pace, ..workload.clone() }
 }
@@ -208,15 +209,6 @@ fn case(what: &str, workload: &Workload) -> Case {
 fn case_name(what: &str, producers: u16) -> String {
     let plural = if producers == 1 { "" } else { "s" };
     format!("{producers} producer{plural}, {what}")
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a rate, at least 1; the cast saturates"
-)]
-fn whole(rate: f64) -> u64 {
-    rate.round().max(1.0) as u64
 }
 
 /// What the experiment demands of its searches.

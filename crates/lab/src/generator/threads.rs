@@ -12,9 +12,9 @@ use crate::cpu::{HostUsage, ProcessUsage};
 use crate::error::Error;
 use crate::workload::Pace;
 
-/// Most threads that produce where the machine has no more processors. More producers share them:
-/// each on a thread of its own, 100 of them took half as much processor time again for the same
-/// records, and as much more of a broker beside them.
+/// Most threads that produce where the machine has no more processors. More producers share them: a
+/// hundred threads that wake up for one record each take the processors from one another and from
+/// a target beside them.
 const PRODUCING_MAX: u16 = 16;
 
 type Handle<'scope, T> = thread::ScopedJoinHandle<'scope, Result<T, Error>>;

@@ -15,6 +15,7 @@ use crate::experiments::bench::{Bench, Path};
 use crate::generator::{Scan, Scanned, scan, slot_ms};
 use crate::ledger::Audit;
 use crate::metric::Metric;
+use crate::numbers::whole;
 use crate::objective::{Bound, Objective};
 use crate::run::{Requests, RunRecord};
 use crate::statistics::{float, median};
@@ -128,7 +129,7 @@ fn fill(plan: &Plan, bench: &mut Bench<'_>, path: &Path) -> Result<(Scan, Worklo
     let mut attempt = 0;
     let (topic, records) = loop {
         let windows = float(plan.scan_bytes) / bytes * FILL_MARGIN;
-        workload.window_ms = whole(windows * float(workload.window_ms));
+        workload.window_ms = whole((windows * float(workload.window_ms)).ceil());
         let case = "Produce what is scanned, at full speed";
         let (setup, records) = bench.produce_and_audit(path, case, attempt, &workload)?;
         bytes = bytes_of(records);
@@ -295,15 +296,6 @@ fn drop_page_cache(directory: &FsPath) -> Result<(), Error> {
             .map_err(|errno| Error::machine(action())(errno.into()))?;
     }
     Ok(())
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a length of time, positive; the cast saturates"
-)]
-fn whole(value: f64) -> u64 {
-    value.ceil() as u64
 }
 
 #[cfg(test)]
