@@ -1,6 +1,6 @@
 //! Workers in threads, coordinators, and those who pretend to be either.
 
-use std::io::{Read as _, Write as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc;
 use std::thread;
@@ -123,7 +123,9 @@ fn whatever_comes_a_worker_serves_the_next() {
     ] {
         let mut stream = TcpStream::connect(address).unwrap();
         stream.write_all(&bytes).unwrap();
-        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        // The worker may have refused what came and gone by now.
+        let end = stream.shutdown(std::net::Shutdown::Write);
+        assert!(end.is_ok() || end.is_err_and(|error| error.kind() == ErrorKind::NotConnected));
         ended(&told).unwrap_err();
     }
     drop(connect(&[address], &token('a'), "1.0").unwrap());
