@@ -169,28 +169,19 @@ pub(crate) fn lacks_latencies(runs: &[&RunRecord], wanted: usize) -> bool {
 }
 
 /// What late runs cost, as the logarithm of the ratio to the others of their arm and case: the
-/// processor time of all but the generator, per record. A case with an arm that has runs of both
-/// kinds counts once, with the mean of such arms: they run one after another, so that a moment in
-/// which the machine is slow makes those of one round late and dear together. None with too few
-/// of them.
+/// processor time of all but the generator, per record. Each arm and case with runs of both kinds
+/// counts once. None with too few of them.
 pub(crate) fn cost_of_lateness(runs: &[&RunRecord], seed: u64) -> Option<PairedEffect> {
-    let mut of_cases: Vec<(&str, Vec<f64>)> = Vec::new();
-    for of_arm in by_arm(runs) {
-        let cost = |is_late_wanted: bool| {
-            let runs = of_arm.iter().filter(|run| is_late(run) == is_late_wanted);
-            mean(&runs.filter_map(|run| cost_per_record(run)).collect::<Vec<_>>())
-        };
-        let (Some(first), Some(late), Some(in_time)) = (of_arm.first(), cost(true), cost(false))
-        else {
-            continue;
-        };
-        let log_ratio = (late / in_time).ln();
-        match of_cases.iter_mut().find(|(case, _)| *case == first.case) {
-            Some((_, arms)) => arms.push(log_ratio),
-            None => of_cases.push((&first.case, vec![log_ratio])),
-        }
-    }
-    let log_ratios: Vec<f64> = of_cases.iter().filter_map(|(_, arms)| mean(arms)).collect();
+    let log_ratios: Vec<f64> = by_arm(runs)
+        .iter()
+        .filter_map(|of_arm| {
+            let cost = |is_late_wanted: bool| {
+                let runs = of_arm.iter().filter(|run| is_late(run) == is_late_wanted);
+                mean(&runs.filter_map(|run| cost_per_record(run)).collect::<Vec<_>>())
+            };
+            Some((cost(true)? / cost(false)?).ln())
+        })
+        .collect();
     paired_effect(&log_ratios, seed)
 }
 

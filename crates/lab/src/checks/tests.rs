@@ -126,30 +126,27 @@ fn totals_of_late_runs_are_demanded_all_the_same() {
     assert_eq!(after(|run| run.audit.lost = 1), Verdict::RecordsLost);
 }
 
-/// A case of one arm, with two late runs of six, which cost so many tenths of what they did.
-fn case_with_late_runs(case: &str, late_cost: u64) -> Vec<RunRecord> {
-    let of_direct = |run: &RunRecord| run.arm == "direct" && run.latency.is_some();
-    let mut runs = sample::result().runs;
-    runs.retain(of_direct);
-    for run in &mut runs {
-        run.case = case.into();
-        if run.pair < 2 {
-            late(run);
-            run.processes.iter_mut().for_each(|usage| usage.cpu_ns = usage.cpu_ns * late_cost / 10);
-        }
-    }
-    runs
-}
-
-fn cases_with_late_runs(late_costs: [u64; 4]) -> Vec<RunRecord> {
-    let cases = ["a", "b", "c", "d"].into_iter().zip(late_costs);
-    cases.flat_map(|(case, late_cost)| case_with_late_runs(case, late_cost)).collect()
-}
-
 #[test]
 fn late_runs_that_are_shown_to_cost_otherwise_are_refused() {
+    // Four cases of one arm each, with two late runs of six.
+    let runs = |late_cost: u64| -> Vec<RunRecord> {
+        let of_direct = |run: &RunRecord| run.arm == "direct" && run.latency.is_some();
+        let mut runs = Vec::new();
+        for case in ["a", "b", "c", "d"] {
+            for mut run in sample::result().runs.into_iter().filter(of_direct) {
+                run.case = case.into();
+                if run.pair < 2 {
+                    late(&mut run);
+                    run.processes.iter_mut().for_each(|usage| usage.cpu_ns *= late_cost);
+                    run.processes.iter_mut().for_each(|usage| usage.cpu_ns /= 10);
+                }
+                runs.push(run);
+            }
+        }
+        runs
+    };
     let judged = |late_cost| {
-        let runs = cases_with_late_runs([late_cost; 4]);
+        let runs = runs(late_cost);
         late_runs_cost_alike(&runs.iter().collect::<Vec<_>>()).passed
     };
     assert!(judged(10));
@@ -157,21 +154,6 @@ fn late_runs_that_are_shown_to_cost_otherwise_are_refused() {
     assert!(!judged(7));
     let checks = checks_after_late_runs(1, 1);
     assert_eq!(check(&checks, "processor time of late runs").found, "too few to tell");
-}
-
-#[test]
-fn a_dear_moment_that_six_arms_of_a_case_share_is_one_witness_of_four() {
-    let mean = |runs: &[RunRecord]| {
-        cost_of_lateness(&runs.iter().collect::<Vec<_>>(), 1).expect("four cases").mean
-    };
-    let alike = cases_with_late_runs([10; 4]);
-    let mut dear = cases_with_late_runs([13, 10, 10, 10]);
-    for arm in ["e", "f", "g", "h", "i"] {
-        let again = case_with_late_runs("a", 13).into_iter();
-        dear.extend(again.map(|run| RunRecord { arm: arm.into(), ..run }));
-    }
-    let shift = mean(&dear) - mean(&alike);
-    assert!((shift - 1.3_f64.ln() / 4.0).abs() < 1e-3, "{shift}");
 }
 
 #[test]

@@ -112,7 +112,7 @@ fn every_published_result_can_be_told() {
         let path = entry.unwrap().path().join("result.json");
         let json = std::fs::read_to_string(&path).unwrap();
         let result = RunResult::from_json(&json).unwrap_or_else(|e| panic!("{path:?}: {e}"));
-        // Their pages, which take the longest, are opened in a browser (`moldau-reports`).
+        assert!(html(&result).unwrap().contains("</html>"), "{path:?}");
         for report in [text(&result), markdown(&result)] {
             assert!(report.contains(&sentence(&result)[..40]), "{path:?}: {report}");
         }

@@ -51,22 +51,15 @@ fn repeats(plan: &Plan) -> u32 {
     if plan.conditions.quick { REPEATS_QUICK } else { REPEATS }
 }
 
-/// Rounds, of which each has one trial at a rate of every search.
-fn rounds() -> u32 {
-    u32::try_from(TRIALS - 1).unwrap_or(u32::MAX)
-}
-
 pub(super) fn steps(plan: &Plan) -> u32 {
-    // All at full speed, then round by round, each behind one more at full speed.
-    2 * (repeats(plan) + rounds() * (1 + repeats(plan)))
+    let trials = u32::try_from(TRIALS).unwrap_or(u32::MAX);
+    2 * repeats(plan) * trials
 }
 
 pub(super) fn arms(_plan: &Plan) -> Vec<Arm> {
     target::arms()
 }
 
-/// Searches take turns, trial by trial, as those of several systems do in one experiment: what the
-/// machine does meanwhile touches all alike, and what lies between them is the search's own.
 pub(super) fn run(
     plan: &Plan,
     bench: &mut Bench<'_>,
@@ -74,20 +67,19 @@ pub(super) fn run(
 ) -> Result<(), Error> {
     let behaviour = Behaviour { records_per_second: Some(SINK_RATE), ..Behaviour::default() };
     let targets = [Target::sink_that(plan, behaviour)?, Target::broker(plan)?];
-    let mut all = targets.each_ref().map(|target| Searches::of(target, plan));
-    for searches in &mut all {
-        searches.begin(bench, findings, repeats(plan))?;
-    }
-    for _ in 0..rounds() {
-        for searches in &mut all {
-            searches.go_on(bench, findings)?;
+    let mut found: [Vec<Found>; 2] = Default::default();
+    let mut rows = Vec::new();
+    let (mut trials, mut disturbed) = (0.0, 0.0);
+    for repeat in 1..=repeats(plan) {
+        // By turns, so that what the machine does meanwhile is nobody's in particular.
+        for (target, found) in targets.iter().zip(&mut found) {
+            let searched = search(target, plan, bench, findings)?;
+            disturbed += searched.count(Outcome::Disturbed);
+            trials += float(searched.outcomes.len() as u64);
+            rows.push(searched.row(target.name(), repeat));
+            found.push(searched.found);
         }
     }
-    let count = |of: fn(&Searching) -> f64| -> f64 {
-        all.iter().flat_map(|searches| &searches.under_way).map(of).sum()
-    };
-    let disturbed = count(|search| search.count(Outcome::Disturbed));
-    let trials = count(|search| float(search.outcomes.len() as u64));
     findings.checks.push(Check {
         name: "trials in which others took the machine".into(),
         passed: 3.0 * disturbed <= trials,
@@ -95,155 +87,85 @@ pub(super) fn run(
         found: format!("{disturbed} of {trials}"),
         demanded: "at most a third".into(),
     });
-    for searches in &all {
-        judge(searches.target.name(), &searches.found(), findings);
-        note_drift(searches.target.name(), &searches.full_speeds, findings);
+    for (target, found) in targets.iter().zip(&found) {
+        judge(target.name(), found, findings);
     }
-    let [of_sink, _] = &all;
-    judge_known(&of_sink.found(), findings);
-    findings.record.tables.extend([repeats_table(&all), drift_table(&all)]);
-    Ok(())
-}
-
-fn repeats_table(all: &[Searches<'_>]) -> Table {
-    Table {
+    let [of_sink, _] = &found;
+    judge_known(of_sink, findings);
+    findings.record.tables.push(Table {
         title: "Repeats of the same search".into(),
         about: format!(
-            "Each with {TRIALS} trials, of which the first is at full speed; the repeats take \
-             turns, trial by trial. The sink answers {SINK_RATE} records per second, whatever \
-             processors do; what the broker sustains is not known, and follows the machine. \
-             Records of 100 B in batches of 1,000 B, p99 within {} ms.",
+            "Each with {TRIALS} trials, of which the first is at full speed. The sink answers \
+             {SINK_RATE} records per second, whatever processors do; what the broker sustains is \
+             not known, and follows the machine. Records of 100 B in batches of 1,000 B, p99 \
+             within {} ms.",
             DEMAND.p99_ms
         ),
         columns: COLUMNS.map(String::from).to_vec(),
-        rows: all.iter().flat_map(Searches::rows).collect(),
-    }
-}
-
-fn drift_table([of_sink, of_broker]: &[Searches<'_>; 2]) -> Table {
-    let by_round = of_sink.full_speeds.iter().zip(&of_broker.full_speeds);
-    Table {
-        title: "Full speed, round by round".into(),
-        about: "One run ahead of each round, as fast as it goes, which no search knows of: how \
-                the machine went meanwhile."
-            .into(),
-        columns: ["round", "null sink, records/s", "moldau broker, records/s"]
-            .map(String::from)
-            .to_vec(),
-        rows: (1_u32..)
-            .zip(by_round)
-            .map(|(round, (sink, broker))| {
-                vec![f64::from(round).into(), (*sink).into(), (*broker).into()]
-            })
-            .collect(),
-    }
-}
-
-/// Repeats of the same search on one target, and what it took at full speed ahead of each round.
-struct Searches<'a> {
-    target: &'a Target,
-    workload: Workload,
-    under_way: Vec<Searching>,
-    full_speeds: Vec<f64>,
+        rows,
+    });
+    Ok(())
 }
 
 /// One search.
-struct Searching {
-    search: Search,
+struct Searched {
+    found: Found,
     full_speed: f64,
     outcomes: Vec<Outcome>,
 }
 
-impl<'a> Searches<'a> {
-    fn of(target: &'a Target, plan: &Plan) -> Self {
-        // What the sink answers is the same in every moment; what the machine gives the broker is
-        // not.
-        let (warmup_ms, window_ms) = match (plan.conditions.quick, target.name()) {
-            (true, _) => (300, 1_200),
-            (false, target::BROKER) => TRIAL_MS,
-            (false, _) => (500, 3_000),
-        };
-        // Small batches keep processors busy and the disk idle, whose writing back comes and goes.
-        let usual = shape(100, 1_000);
-        let tuning = Tuning { buffer_bytes: BUFFER_BYTES, ..usual.tuning };
-        let workload = Workload { warmup_ms, window_ms, linger_us: 1_000, tuning, ..usual };
-        Self { target, workload, under_way: Vec::new(), full_speeds: Vec::new() }
-    }
-
-    /// The first trial of each search.
-    fn begin(
-        &mut self,
-        bench: &mut Bench<'_>,
-        findings: &mut Findings,
-        repeats: u32,
-    ) -> Result<(), Error> {
-        for _ in 0..repeats {
-            let full_speed = self.full_speed(bench, findings)?;
-            let search = Search::new(full_speed);
-            self.under_way.push(Searching { search, full_speed, outcomes: Vec::new() });
-        }
-        Ok(())
-    }
-
-    /// One trial at a rate of each search, behind one run at full speed.
-    fn go_on(&mut self, bench: &mut Bench<'_>, findings: &mut Findings) -> Result<(), Error> {
-        let full_speed = self.full_speed(bench, findings)?;
-        self.full_speeds.push(full_speed);
-        for index in 0..self.under_way.len() {
-            let Some(rate) = self.under_way[index].search.next_rate() else { continue };
-            let run = self.trial(bench, findings, &at_rate(&self.workload, rate))?;
-            let outcome = Trial::of(&run, rate, DEMAND).outcome;
-            self.under_way[index].search.note(rate, outcome);
-            self.under_way[index].outcomes.push(outcome);
-        }
-        Ok(())
-    }
-
-    fn full_speed(&self, bench: &mut Bench<'_>, findings: &mut Findings) -> Result<f64, Error> {
-        Ok(produced_per_second(&self.trial(bench, findings, &self.workload)?))
-    }
-
-    fn trial(
-        &self,
-        bench: &mut Bench<'_>,
-        findings: &mut Findings,
-        workload: &Workload,
-    ) -> Result<RunRecord, Error> {
-        bench.step(&format!("Searches on the {}", self.target.name()));
-        let measured = self.target.run(bench, findings, workload, &mut || ())?;
-        let named = Named { case: "ceiling", path: &self.target.path, pair: 0 };
-        bench.run_record(named, workload, &measured, Audit::default(), 0)
-    }
-
-    fn found(&self) -> Vec<Found> {
-        self.under_way.iter().map(|searching| searching.search.found()).collect()
-    }
-
-    fn rows(&self) -> Vec<Vec<Cell>> {
-        let numbered = (1_u32..).zip(&self.under_way);
-        numbered.map(|(repeat, searching)| searching.row(self.target.name(), repeat)).collect()
-    }
-}
-
-impl Searching {
+impl Searched {
     fn count(&self, wanted: Outcome) -> f64 {
         float(self.outcomes.iter().filter(|outcome| **outcome == wanted).count() as u64)
     }
 
     fn row(&self, target: &str, repeat: u32) -> Vec<Cell> {
-        let found = self.search.found();
         vec![
             target.into(),
             f64::from(repeat).into(),
-            found.rate.into(),
-            found.interval_95.low.into(),
-            found.interval_95.high.into(),
+            self.found.rate.into(),
+            self.found.interval_95.low.into(),
+            self.found.interval_95.high.into(),
             self.count(Outcome::Sustained).into(),
             self.count(Outcome::Missed).into(),
             self.count(Outcome::Disturbed).into(),
             self.full_speed.into(),
         ]
     }
+}
+
+fn search(
+    target: &Target,
+    plan: &Plan,
+    bench: &mut Bench<'_>,
+    findings: &mut Findings,
+) -> Result<Searched, Error> {
+    // What the sink answers is the same in every moment; what the machine gives the broker is not.
+    let (warmup_ms, window_ms) = match (plan.conditions.quick, target.name()) {
+        (true, _) => (300, 1_200),
+        (false, target::BROKER) => TRIAL_MS,
+        (false, _) => (500, 3_000),
+    };
+    // Small batches keep processors busy and the disk idle, whose writing back comes and goes.
+    let usual = shape(100, 1_000);
+    let tuning = Tuning { buffer_bytes: BUFFER_BYTES, ..usual.tuning };
+    let shape = Workload { warmup_ms, window_ms, linger_us: 1_000, tuning, ..usual };
+    let mut trial = |workload: &Workload| -> Result<RunRecord, Error> {
+        bench.step(&format!("Search on the {}", target.name()));
+        let measured = target.run(bench, findings, workload, &mut || ())?;
+        let named = Named { case: "ceiling", path: &target.path, pair: 0 };
+        bench.run_record(named, workload, &measured, Audit::default(), 0)
+    };
+    let full_speed = produced_per_second(&trial(&shape)?);
+    let mut search = Search::new(full_speed);
+    let mut outcomes = Vec::new();
+    while let Some(rate) = search.next_rate() {
+        let run = trial(&at_rate(&shape, rate))?;
+        let outcome = Trial::of(&run, rate, DEMAND).outcome;
+        search.note(rate, outcome);
+        outcomes.push(outcome);
+    }
+    Ok(Searched { found: search.found(), full_speed, outcomes })
 }
 
 /// Repeats agree.
@@ -258,19 +180,6 @@ fn judge(target: &str, found: &[Found], findings: &mut Findings) {
         format!("{:.1} % of {middle:.0} records/s", apart * 100.0),
         &format!("<= {:.0} %", APART_MAX * 100.0),
     );
-}
-
-/// How far the machine went up and down while the searches took turns.
-fn note_drift(target: &str, full_speeds: &[f64], findings: &mut Findings) {
-    let middle = median(full_speeds);
-    let strayed = furthest(full_speeds, middle);
-    findings.checks.push(Check {
-        name: format!("{target}: full speed over the rounds, furthest from its median"),
-        passed: strayed <= APART_MAX,
-        weight: Weight::Note,
-        found: format!("{:.1} % of {middle:.0} records/s", strayed * 100.0),
-        demanded: format!("<= {:.0} %, as repeats do", APART_MAX * 100.0),
-    });
 }
 
 /// A ceiling that is known is found, and lies where the intervals say.
@@ -322,12 +231,6 @@ mod tests {
         assert_eq!(passed(|findings| judge("x", &apart, findings)), [false]);
         let open = Found { bounds: Bounds::Above, ..found(100.0) };
         assert_eq!(passed(|findings| judge("x", &[open], findings)), [false]);
-    }
-
-    #[test]
-    fn a_machine_that_goes_up_and_down_is_noted() {
-        assert_eq!(passed(|findings| note_drift("x", &[100.0, 102.0, 98.0], findings)), [true]);
-        assert_eq!(passed(|findings| note_drift("x", &[100.0, 90.0, 98.0], findings)), [false]);
     }
 
     #[test]
