@@ -55,6 +55,18 @@ pub enum Outcome {
     Disturbed,
 }
 
+impl Outcome {
+    /// In tables.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Sustained => "sustained",
+            Self::Missed => "missed",
+            Self::Disturbed => "disturbed",
+        }
+    }
+}
+
 /// A search under way.
 #[derive(Clone, Debug)]
 pub struct Search {

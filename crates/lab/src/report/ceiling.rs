@@ -3,7 +3,7 @@
 mod drawing;
 
 use super::grid::Grid;
-use crate::ceiling::search::{Bounds, Found, Outcome};
+use crate::ceiling::search::{Bounds, Found};
 use crate::ceiling::{CeilingRecord, Miss, SearchRecord, Trial};
 use crate::metric::Unit;
 use crate::numbers::{number, percent, plain};
@@ -194,7 +194,7 @@ fn trials(search: &SearchRecord, p99_ms: f64) -> Grid {
         vec![
             number.to_string(),
             whole(trial.rate),
-            outcome(trial.outcome).into(),
+            trial.outcome.word().into(),
             plain(trial.p99_ms),
             growth,
             format!("{:.1} %", trial.reached * 100.0),
@@ -226,14 +226,6 @@ fn trials(search: &SearchRecord, p99_ms: f64) -> Grid {
         ],
         (2..).zip(&search.trials).map(row),
     )
-}
-
-fn outcome(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::Sustained => "sustained",
-        Outcome::Missed => "missed",
-        Outcome::Disturbed => "disturbed",
-    }
 }
 
 fn share(coefficient: &Coefficient) -> String {

@@ -47,6 +47,20 @@ const COLUMNS: [&str; 9] = [
     "full speed, records/s",
 ];
 
+const TRIAL_COLUMNS: [&str; 11] = [
+    "target",
+    "repeat",
+    "records/s",
+    "% of full speed",
+    "outcome",
+    "missed by",
+    "p99, ms",
+    "waits, ms per s",
+    "reached, %",
+    "taken, %",
+    "generator's thread, %",
+];
+
 fn repeats(plan: &Plan) -> u32 {
     if plan.conditions.quick { REPEATS_QUICK } else { REPEATS }
 }
@@ -68,15 +82,16 @@ pub(super) fn run(
     let behaviour = Behaviour { records_per_second: Some(SINK_RATE), ..Behaviour::default() };
     let targets = [Target::sink_that(plan, behaviour)?, Target::broker(plan)?];
     let mut found: [Vec<Found>; 2] = Default::default();
-    let mut rows = Vec::new();
+    let (mut rows, mut trial_rows) = (Vec::new(), Vec::new());
     let (mut trials, mut disturbed) = (0.0, 0.0);
     for repeat in 1..=repeats(plan) {
         // By turns, so that what the machine does meanwhile is nobody's in particular.
         for (target, found) in targets.iter().zip(&mut found) {
             let searched = search(target, plan, bench, findings)?;
             disturbed += searched.count(Outcome::Disturbed);
-            trials += float(searched.outcomes.len() as u64);
+            trials += float(searched.trials.len() as u64);
             rows.push(searched.row(target.name(), repeat));
+            trial_rows.extend(searched.trial_rows(target.name(), repeat));
             found.push(searched.found);
         }
     }
@@ -92,7 +107,7 @@ pub(super) fn run(
     }
     let [of_sink, _] = &found;
     judge_known(of_sink, findings);
-    findings.record.tables.push(Table {
+    let repeats = Table {
         title: "Repeats of the same search".into(),
         about: format!(
             "Each with {TRIALS} trials, of which the first is at full speed. The sink answers \
@@ -103,7 +118,17 @@ pub(super) fn run(
         ),
         columns: COLUMNS.map(String::from).to_vec(),
         rows,
-    });
+    };
+    let trials = Table {
+        title: "Trials of these searches".into(),
+        about: "In their order, behind those at full speed. Waits: by how much a record waited \
+                longer from second to second. Taken: share of the machine that the hypervisor and \
+                other processes had."
+            .into(),
+        columns: TRIAL_COLUMNS.map(String::from).to_vec(),
+        rows: trial_rows,
+    };
+    findings.record.tables.extend([repeats, trials]);
     Ok(())
 }
 
@@ -111,12 +136,12 @@ pub(super) fn run(
 struct Searched {
     found: Found,
     full_speed: f64,
-    outcomes: Vec<Outcome>,
+    trials: Vec<Trial>,
 }
 
 impl Searched {
     fn count(&self, wanted: Outcome) -> f64 {
-        float(self.outcomes.iter().filter(|outcome| **outcome == wanted).count() as u64)
+        float(self.trials.iter().filter(|trial| trial.outcome == wanted).count() as u64)
     }
 
     fn row(&self, target: &str, repeat: u32) -> Vec<Cell> {
@@ -131,6 +156,26 @@ impl Searched {
             self.count(Outcome::Disturbed).into(),
             self.full_speed.into(),
         ]
+    }
+
+    fn trial_rows(&self, target: &str, repeat: u32) -> Vec<Vec<Cell>> {
+        let row = |trial: &Trial| {
+            let missed: Vec<&str> = trial.misses.iter().map(|miss| miss.words()).collect();
+            vec![
+                target.into(),
+                f64::from(repeat).into(),
+                trial.rate.into(),
+                (100.0 * trial.rate / self.full_speed).into(),
+                trial.outcome.word().into(),
+                missed.join(", ").into(),
+                trial.p99_ms.into(),
+                trial.growth.map_or("too few slots".into(), |it| it.ms_per_second.into()),
+                (100.0 * trial.reached).into(),
+                (100.0 * trial.taken).into(),
+                (100.0 * trial.generator_thread).into(),
+            ]
+        };
+        self.trials.iter().map(row).collect()
     }
 }
 
@@ -158,14 +203,13 @@ fn search(
     };
     let full_speed = produced_per_second(&trial(&shape)?);
     let mut search = Search::new(full_speed);
-    let mut outcomes = Vec::new();
+    let mut trials = Vec::new();
     while let Some(rate) = search.next_rate() {
-        let run = trial(&at_rate(&shape, rate))?;
-        let outcome = Trial::of(&run, rate, DEMAND).outcome;
-        search.note(rate, outcome);
-        outcomes.push(outcome);
+        let trial = Trial::of(&trial(&at_rate(&shape, rate))?, rate, DEMAND);
+        search.note(rate, trial.outcome);
+        trials.push(trial);
     }
-    Ok(Searched { found: search.found(), full_speed, outcomes })
+    Ok(Searched { found: search.found(), full_speed, trials })
 }
 
 /// Repeats agree.

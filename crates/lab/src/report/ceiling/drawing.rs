@@ -1,7 +1,7 @@
 //! Drawings of the search, which need no script.
 
 use super::super::html::escape;
-use super::{megabytes, outcome, whole};
+use super::{megabytes, whole};
 use crate::ceiling::search::{Bounds, Outcome};
 use crate::ceiling::{CeilingRecord, SearchRecord};
 use crate::numbers::plain;
@@ -97,7 +97,7 @@ fn drawing(search: &SearchRecord) -> String {
         let title = format!(
             "<title>{} records/s {}, p99 {} ms</title>",
             whole(trial.rate),
-            outcome(trial.outcome),
+            trial.outcome.word(),
             plain(trial.p99_ms)
         );
         svg += &match trial.outcome {
