@@ -81,6 +81,7 @@ pub mod relay;
 pub mod report;
 pub mod resources;
 pub mod result;
+mod round_trips;
 pub mod run;
 pub mod schedule;
 pub mod self_test;

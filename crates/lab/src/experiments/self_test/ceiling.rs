@@ -1,6 +1,7 @@
 //! Searches for a ceiling, again and again: on a sink whose rate is known, and on the broker.
 
 use std::num::NonZeroU32;
+use std::time::Duration;
 
 use super::target::{self, Target};
 use super::{Findings, Plan, shape};
@@ -13,6 +14,7 @@ use crate::experiments::ceiling::{TRIAL_MS, at_rate, produced_per_second};
 use crate::ledger::Audit;
 use crate::null_sink::Behaviour;
 use crate::result::Arm;
+use crate::round_trips;
 use crate::run::RunRecord;
 use crate::self_test::{Cell, Table};
 use crate::statistics::{float, median};
@@ -35,7 +37,10 @@ const BUFFER_BYTES: u32 = 1 << 20;
 
 const DEMAND: Demand = Demand { p99_ms: 50.0 };
 
-const COLUMNS: [&str; 9] = [
+/// How long round trips are counted ahead of each search.
+const YARDSTICK: Duration = Duration::from_secs(1);
+
+const COLUMNS: [&str; 10] = [
     "target",
     "repeat",
     "records/s",
@@ -45,6 +50,7 @@ const COLUMNS: [&str; 9] = [
     "missed",
     "disturbed",
     "full speed, records/s",
+    "bare round trips/s",
 ];
 
 const TRIAL_COLUMNS: [&str; 11] = [
@@ -83,6 +89,7 @@ pub(super) fn run(
     let targets = [Target::sink_that(plan, behaviour)?, Target::broker(plan)?];
     let mut found: [Vec<Found>; 2] = Default::default();
     let (mut rows, mut trial_rows) = (Vec::new(), Vec::new());
+    let mut round_trips = Vec::new();
     let (mut trials, mut disturbed) = (0.0, 0.0);
     for repeat in 1..=repeats(plan) {
         // By turns, so that what the machine does meanwhile is nobody's in particular.
@@ -91,6 +98,7 @@ pub(super) fn run(
             disturbed += searched.count(Outcome::Disturbed);
             trials += float(searched.trials.len() as u64);
             rows.push(searched.row(target.name(), repeat));
+            round_trips.push(searched.round_trips);
             trial_rows.extend(searched.trial_rows(target.name(), repeat));
             found.push(searched.found);
         }
@@ -107,13 +115,15 @@ pub(super) fn run(
     }
     let [of_sink, _] = &found;
     judge_known(of_sink, findings);
+    note_steadiness(&round_trips, findings);
     let repeats = Table {
         title: "Repeats of the same search".into(),
         about: format!(
             "Each with {TRIALS} trials, of which the first is at full speed. The sink answers \
              {SINK_RATE} records per second, whatever processors do; what the broker sustains is \
              not known, and follows the machine. Records of 100 B in batches of 1,000 B, p99 \
-             within {} ms.",
+             within {} ms. Bare round trips, over loopback with nothing under test in them, tell \
+             ahead of each search how the machine went.",
             DEMAND.p99_ms
         ),
         columns: COLUMNS.map(String::from).to_vec(),
@@ -134,6 +144,8 @@ pub(super) fn run(
 
 /// One search.
 struct Searched {
+    /// The machine's own round trips over loopback ahead of the search, per second.
+    round_trips: f64,
     found: Found,
     full_speed: f64,
     trials: Vec<Trial>,
@@ -155,6 +167,7 @@ impl Searched {
             self.count(Outcome::Missed).into(),
             self.count(Outcome::Disturbed).into(),
             self.full_speed.into(),
+            self.round_trips.into(),
         ]
     }
 
@@ -201,6 +214,7 @@ fn search(
         let named = Named { case: "ceiling", path: &target.path, pair: 0 };
         bench.run_record(named, workload, &measured, Audit::default(), 0)
     };
+    let round_trips = round_trips::per_second(YARDSTICK)?;
     let full_speed = produced_per_second(&trial(&shape)?);
     let mut search = Search::new(full_speed);
     let mut trials = Vec::new();
@@ -209,7 +223,7 @@ fn search(
         search.note(rate, trial.outcome);
         trials.push(trial);
     }
-    Ok(Searched { found: search.found(), full_speed, trials })
+    Ok(Searched { round_trips, found: search.found(), full_speed, trials })
 }
 
 /// Repeats agree.
@@ -244,6 +258,20 @@ fn judge_known(found: &[Found], findings: &mut Findings) {
         weight: Weight::Note,
         found: format!("{held} of {}", found.len()),
         demanded: "three quarters".into(),
+    });
+}
+
+/// Whether the machine itself keeps still: no system does better that wakes another for each
+/// request.
+fn note_steadiness(round_trips: &[f64], findings: &mut Findings) {
+    let middle = median(round_trips);
+    let apart = furthest(round_trips, middle);
+    findings.checks.push(Check {
+        name: "the machine's own round trips, furthest from their median".into(),
+        passed: apart <= APART_MAX,
+        weight: Weight::Note,
+        found: format!("{:.0} % of {middle:.0} per second", apart * 100.0),
+        demanded: format!("<= {:.0} %, as of repeats", APART_MAX * 100.0),
     });
 }
 
@@ -283,5 +311,11 @@ mod tests {
         assert_eq!(passed(|findings| judge_known(&near, findings)), [true, false]);
         let off = [20_100.0, 19_000.0].map(found);
         assert_eq!(passed(|findings| judge_known(&off, findings)), [false, false]);
+    }
+
+    #[test]
+    fn a_machine_that_does_not_keep_still_is_noted() {
+        assert_eq!(passed(|findings| note_steadiness(&[100.0, 102.0, 98.0], findings)), [true]);
+        assert_eq!(passed(|findings| note_steadiness(&[100.0, 90.0, 98.0], findings)), [false]);
     }
 }
