@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::target::{self, Target};
 use super::{Findings, Plan, shape};
 use crate::ceiling::search::{Bounds, Found, Outcome, Search, TRIALS};
-use crate::ceiling::{Demand, Trial};
+use crate::ceiling::{Demand, SearchRecord, Trial};
 use crate::checks::{Check, Weight};
 use crate::error::Error;
 use crate::experiments::bench::{Bench, Named};
@@ -87,35 +87,39 @@ pub(super) fn run(
 ) -> Result<(), Error> {
     let behaviour = Behaviour { records_per_second: Some(SINK_RATE), ..Behaviour::default() };
     let targets = [Target::sink_that(plan, behaviour)?, Target::broker(plan)?];
-    let mut found: [Vec<Found>; 2] = Default::default();
-    let (mut rows, mut trial_rows) = (Vec::new(), Vec::new());
-    let mut round_trips = Vec::new();
-    let (mut trials, mut disturbed) = (0.0, 0.0);
-    for repeat in 1..=repeats(plan) {
+    let mut all: [Vec<Searched>; 2] = Default::default();
+    for _ in 0..repeats(plan) {
         // By turns, so that what the machine does meanwhile is nobody's in particular.
-        for (target, found) in targets.iter().zip(&mut found) {
-            let searched = search(target, plan, bench, findings)?;
-            disturbed += searched.count(Outcome::Disturbed);
-            trials += float(searched.trials.len() as u64);
-            rows.push(searched.row(target.name(), repeat));
-            round_trips.push(searched.round_trips);
-            trial_rows.extend(searched.trial_rows(target.name(), repeat));
-            found.push(searched.found);
+        for (target, searches) in targets.iter().zip(&mut all) {
+            searches.push(search(target, plan, bench, findings)?);
         }
     }
+    let searches = || all.iter().flatten().map(|searched| &searched.search);
+    let trials: usize = searches().map(|search| search.trials.len()).sum();
+    let disturbed: usize = searches().map(|search| search.count(Outcome::Disturbed)).sum();
     findings.checks.push(Check {
         name: "trials in which others took the machine".into(),
-        passed: 3.0 * disturbed <= trials,
+        passed: 3 * disturbed <= trials,
         weight: Weight::Validity,
         found: format!("{disturbed} of {trials}"),
         demanded: "at most a third".into(),
+    });
+    let found = all.each_ref().map(|of_target| {
+        of_target.iter().map(|searched| searched.search.found).collect::<Vec<_>>()
     });
     for (target, found) in targets.iter().zip(&found) {
         judge(target.name(), found, findings);
     }
     let [of_sink, _] = &found;
     judge_known(of_sink, findings);
+    let round_trips: Vec<f64> = all.iter().flatten().map(|it| it.round_trips).collect();
     note_steadiness(&round_trips, findings);
+    findings.record.tables.extend(tables(&all));
+    Ok(())
+}
+
+fn tables(all: &[Vec<Searched>; 2]) -> [Table; 2] {
+    let numbered = || all.iter().flat_map(|of_target| (1_u32..).zip(of_target));
     let repeats = Table {
         title: "Repeats of the same search".into(),
         about: format!(
@@ -127,7 +131,7 @@ pub(super) fn run(
             DEMAND.p99_ms
         ),
         columns: COLUMNS.map(String::from).to_vec(),
-        rows,
+        rows: numbered().map(|(repeat, searched)| searched.row(repeat)).collect(),
     };
     let trials = Table {
         title: "Trials of these searches".into(),
@@ -136,49 +140,44 @@ pub(super) fn run(
                 other processes had."
             .into(),
         columns: TRIAL_COLUMNS.map(String::from).to_vec(),
-        rows: trial_rows,
+        rows: numbered().flat_map(|(repeat, searched)| searched.trial_rows(repeat)).collect(),
     };
-    findings.record.tables.extend([repeats, trials]);
-    Ok(())
+    [repeats, trials]
 }
 
 /// One search.
 struct Searched {
-    /// The machine's own round trips over loopback ahead of the search, per second.
+    /// The machine's own round trips over loopback ahead of it, per second.
     round_trips: f64,
-    found: Found,
-    full_speed: f64,
-    trials: Vec<Trial>,
+    search: SearchRecord,
 }
 
 impl Searched {
-    fn count(&self, wanted: Outcome) -> f64 {
-        float(self.trials.iter().filter(|trial| trial.outcome == wanted).count() as u64)
-    }
-
-    fn row(&self, target: &str, repeat: u32) -> Vec<Cell> {
+    fn row(&self, repeat: u32) -> Vec<Cell> {
+        let SearchRecord { arm, found, full_speed, .. } = &self.search;
+        let count = |outcome| Cell::from(float(self.search.count(outcome) as u64));
         vec![
-            target.into(),
+            arm.as_str().into(),
             f64::from(repeat).into(),
-            self.found.rate.into(),
-            self.found.interval_95.low.into(),
-            self.found.interval_95.high.into(),
-            self.count(Outcome::Sustained).into(),
-            self.count(Outcome::Missed).into(),
-            self.count(Outcome::Disturbed).into(),
-            self.full_speed.into(),
+            found.rate.into(),
+            found.interval_95.low.into(),
+            found.interval_95.high.into(),
+            count(Outcome::Sustained),
+            count(Outcome::Missed),
+            count(Outcome::Disturbed),
+            (*full_speed).into(),
             self.round_trips.into(),
         ]
     }
 
-    fn trial_rows(&self, target: &str, repeat: u32) -> Vec<Vec<Cell>> {
+    fn trial_rows(&self, repeat: u32) -> Vec<Vec<Cell>> {
         let row = |trial: &Trial| {
             let missed: Vec<&str> = trial.misses.iter().map(|miss| miss.words()).collect();
             vec![
-                target.into(),
+                self.search.arm.as_str().into(),
                 f64::from(repeat).into(),
                 trial.rate.into(),
-                (100.0 * trial.rate / self.full_speed).into(),
+                (100.0 * trial.rate / self.search.full_speed).into(),
                 trial.outcome.word().into(),
                 missed.join(", ").into(),
                 trial.p99_ms.into(),
@@ -188,7 +187,7 @@ impl Searched {
                 (100.0 * trial.generator_thread).into(),
             ]
         };
-        self.trials.iter().map(row).collect()
+        self.search.trials.iter().map(row).collect()
     }
 }
 
@@ -204,7 +203,7 @@ fn search(
         (false, target::BROKER) => TRIAL_MS,
         (false, _) => (500, 3_000),
     };
-    // Small batches keep processors busy and the disk idle, whose writing back comes and goes.
+    // Small batches, which cost processors more than they cost a disk.
     let usual = shape(100, 1_000);
     let tuning = Tuning { buffer_bytes: BUFFER_BYTES, ..usual.tuning };
     let shape = Workload { warmup_ms, window_ms, linger_us: 1_000, tuning, ..usual };
@@ -223,7 +222,15 @@ fn search(
         search.note(rate, trial.outcome);
         trials.push(trial);
     }
-    Ok(Searched { round_trips, found: search.found(), full_speed, trials })
+    let search = SearchRecord {
+        arm: target.name().into(),
+        producers: shape.producers,
+        record_bytes: shape.record_bytes as u64,
+        full_speed,
+        found: search.found(),
+        trials,
+    };
+    Ok(Searched { round_trips, search })
 }
 
 /// Repeats agree.
