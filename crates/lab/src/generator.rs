@@ -37,7 +37,7 @@ use crate::workload::Workload;
 pub(crate) use clock::{BlockingTimer, RunClock};
 pub(crate) use outcome::{Parts, ShareRecord};
 pub(crate) use sharing::{Accord, Part, Share, raise};
-use sharing::{Alone, Settled, ends_by_lane};
+use sharing::{Acknowledged, Alone, Settled, ends_by_lane};
 pub use skimming::{Scan, Scanned, scan};
 pub(crate) use slots::slot_ms;
 use threads::{Threads, join, spawn};
@@ -205,8 +205,8 @@ struct Shared<'a> {
     start: watch::Receiver<Option<RunClock>>,
     /// Closed when the run is given up.
     stop: watch::Receiver<()>,
-    /// How far what was acknowledged reaches, once all producers have settled theirs.
-    ends: Settled,
+    /// What was acknowledged, once all producers have settled theirs.
+    settled: Settled,
     /// What tells a reader of the end.
     end: End,
 }
@@ -297,8 +297,8 @@ pub(crate) fn produce_part(
     let contents = contents(setup)?;
     let (start, started) = watch::channel(None);
     let Part { share, accord, stop } = part;
-    let ends = Settled::new();
-    let shared = Shared { setup, share, start: started, stop, ends, end: End::Acked };
+    let settled = Settled::new();
+    let shared = Shared { setup, share, start: started, stop, settled, end: End::Acked };
     thread::scope(|scope| {
         let (ready, readiness) = mpsc::sync_channel(SIGNALS_MAX);
         let threads = Threads::spawn(scope, &shared, &contents, ready)?;
@@ -352,8 +352,8 @@ fn read(setup: &Setup, ends: Vec<u64>, limit: Duration, end: End) -> Result<Meas
     setup.workload.check()?;
     let (start, started) = watch::channel(None);
     let (_never, stop) = watch::channel(());
-    let ends = Settled::from(ends);
-    let shared = Shared { setup, share: Share::WHOLE, start: started, stop, ends, end };
+    let settled = Settled::from(Acknowledged { ends, in_window: None });
+    let shared = Shared { setup, share: Share::WHOLE, start: started, stop, settled, end };
     thread::scope(|scope| {
         let (ready, readiness) = mpsc::sync_channel(SIGNALS_MAX);
         let shared = &shared;

@@ -283,14 +283,18 @@ impl Workload {
         Duration::from_millis(self.window_ms)
     }
 
+    /// Whether its fetches wait for more bytes than a record may have.
+    pub(crate) fn fetches_wait(&self) -> bool {
+        self.consume && self.tuning.fetch_min_bytes > 1
+    }
+
     /// How long a load at intended times goes on after the window, so that its last records are
     /// fetched like all others: once nothing follows them, a fetch that waits for more bytes than
     /// are left waits as long as it may.
     #[must_use]
     pub fn cooldown(&self) -> Duration {
-        let waits = self.consume && self.tuning.fetch_min_bytes > 1;
         match self.pace {
-            Pace::Scheduled { .. } if waits => {
+            Pace::Scheduled { .. } if self.fetches_wait() => {
                 Duration::from_millis(self.tuning.fetch_max_wait_ms.into())
             }
             _ => Duration::ZERO,

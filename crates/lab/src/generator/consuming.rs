@@ -3,11 +3,11 @@
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use moldau_client::Fetched;
+use moldau_client::{Fetched, Start};
 use moldau_records::Decompressor;
 
 use super::clock::{RunClock, Timer};
-use super::sharing::has_reached;
+use super::sharing::{Acknowledged, has_reached};
 use super::slots::{SlotSamples, Slots};
 use super::topics::{Lanes, Readers};
 use super::{End, Layout, Shared, nanos, runtime, target};
@@ -59,14 +59,14 @@ async fn consume(
     let mut readers = Readers::of(setup).await?;
     let is_read_back = setup.workload.pace == Pace::ReadBack;
     if !is_read_back {
-        readers.assign_share(setup, shared.share).await?;
+        readers.assign_share(setup, shared.share, |_| Start::Earliest).await?;
     }
     let clock = shared.ready(ready).await?;
     if is_read_back {
         // The window begins with the clock, and what came before it would take no time.
         let start = clock.instant(0);
         Timer::new()?.sleep(start.saturating_duration_since(Instant::now())).await?;
-        readers.assign_share(setup, shared.share).await?;
+        readers.assign_share(setup, shared.share, |_| Start::Earliest).await?;
     }
     let mut reading = Reading::new(shared, clock);
     let begun = Instant::now();
@@ -75,13 +75,19 @@ async fn consume(
         Layout::Dense | Layout::Scattered => SILENCE_MAX,
         Layout::Spread { .. } => SPREAD_SILENCE_MAX,
     };
+    let mut waits = !is_read_back && setup.workload.fetches_wait();
     while !reading.is_complete(shared) && begun.elapsed() < limit {
+        if waits && reading.has_window(shared) {
+            waits = false;
+            // What is left would wait for bytes that never come.
+            readers = Readers::of_rest(setup, shared.share, &reading.next).await?;
+        }
         match tokio::time::timeout(POLL_TIMEOUT, readers.next()).await {
             Ok(fetched) => {
                 reading.take(&fetched?)?;
                 heard = Instant::now();
             }
-            Err(_) if shared.ends.get().is_some() && heard.elapsed() > silence_max => break,
+            Err(_) if shared.settled.get().is_some() && heard.elapsed() > silence_max => break,
             Err(_) => {}
         }
     }
@@ -142,11 +148,21 @@ impl Reading {
 
     /// Whether all that was to come has come.
     fn is_complete(&self, shared: &Shared<'_>) -> bool {
-        match (shared.end, shared.ends.get()) {
+        match (shared.end, shared.settled.get()) {
             (End::Offsets(offsets), _) => self.next.iter().sum::<u64>() >= offsets,
             (End::Acked, None) => false,
-            (End::Acked, Some(ends)) => has_reached(self.next.iter().copied(), ends, shared.share),
+            (End::Acked, Some(Acknowledged { ends, .. })) => {
+                has_reached(self.next.iter().copied(), ends, shared.share)
+            }
         }
+    }
+
+    /// Whether nothing more is produced and nothing that comes counts for the window any more.
+    fn has_window(&self, shared: &Shared<'_>) -> bool {
+        shared.settled.get().is_some_and(|settled| {
+            let has_come = |records| self.end_to_end.count() >= records;
+            !self.is_scheduled || settled.in_window.is_some_and(has_come)
+        })
     }
 
     fn take(&mut self, fetched: &Fetched) -> Result<(), Error> {

@@ -89,10 +89,18 @@ pub(crate) struct Part<'a> {
     pub(crate) stop: watch::Receiver<()>,
 }
 
-/// The offsets after the last acknowledged records of a run that produces no more, by lane, once
-/// they are known. Records that nobody knows of may stand among those that were acknowledged, so
-/// that no count of records tells a reader that it has all of these.
-pub(super) type Settled = OnceLock<Vec<u64>>;
+/// What was acknowledged in a run that produces no more, once that is known.
+pub(super) type Settled = OnceLock<Acknowledged>;
+
+/// What readers need to know of that. Records that nobody knows of may stand among those that were
+/// acknowledged, so that no count of records tells a reader that it has all of these.
+#[derive(Debug, Default)]
+pub(super) struct Acknowledged {
+    /// The offsets after the last of the records, by lane.
+    pub(super) ends: Vec<u64>,
+    /// Records of the window; unknown where others offer a share of them.
+    pub(super) in_window: Option<u64>,
+}
 
 /// Whether the offsets that come `next` have reached the `ends` of the lanes that a share reads.
 pub(super) fn has_reached(next: impl Iterator<Item = u64>, ends: &[u64], share: Share) -> bool {

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use moldau_client::Fetched;
+use moldau_client::{Fetched, Start};
 
-use super::sharing::has_reached;
+use super::sharing::{Acknowledged, has_reached};
 use super::topics::{Lanes, Readers};
 use super::{Share, Shared, nanos, runtime, target};
 use crate::cpu::GENERATOR_ROLE;
@@ -90,15 +90,24 @@ async fn follow(shared: &Shared<'_>, ready: &mpsc::SyncSender<()>) -> Result<Ski
     let setup = shared.setup;
     let workload = &setup.workload;
     let mut skimmer = Skimmer::new(Readers::of(setup).await?, Lanes::of(setup));
-    skimmer.readers.assign_share(setup, Share::WHOLE).await?;
+    skimmer.readers.assign_share(setup, Share::WHOLE, |_| Start::Earliest).await?;
     let clock = shared.ready(ready).await?;
     let from_ns = nanos(workload.warmup());
     let window = from_ns..from_ns + nanos(workload.window());
     let mut in_window = Skimmed::default();
+    let mut waits = workload.fetches_wait();
     loop {
-        match shared.ends.get() {
-            Some(ends) if skimmer.has_reached(ends) => return Ok(in_window),
-            Some(_) => {}
+        match shared.settled.get() {
+            Some(Acknowledged { ends, .. }) => {
+                let next = skimmer.next();
+                if has_reached(next.iter().copied(), ends, Share::WHOLE) {
+                    return Ok(in_window);
+                }
+                if std::mem::take(&mut waits) {
+                    // What is left would wait for bytes that never come.
+                    skimmer.readers = Readers::of_rest(setup, Share::WHOLE, &next).await?;
+                }
+            }
             // Silence counts from the moment that nothing more is produced.
             None => skimmer.heard = Instant::now(),
         }
@@ -141,9 +150,9 @@ impl Skimmer {
         }
     }
 
-    fn has_reached(&self, ends: &[u64]) -> bool {
-        let next = self.next.iter().map(|next| u64::try_from(*next).unwrap_or(0));
-        has_reached(next, ends, Share::WHOLE)
+    /// The offset that is next, by lane.
+    fn next(&self) -> Vec<u64> {
+        self.next.iter().map(|next| u64::try_from(*next).unwrap_or(0)).collect()
     }
 
     fn take(&mut self, fetched: &Fetched) -> Result<Skimmed, Error> {

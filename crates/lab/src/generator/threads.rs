@@ -6,8 +6,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::sharing::{Accord, ends_by_lane};
-use super::{Measured, Shared, consuming, nanos, niceness, producing, skimming};
+use super::sharing::{Accord, Acknowledged, ends_by_lane};
+use super::{Measured, Share, Shared, consuming, nanos, niceness, producing, skimming};
 use crate::cpu::{HostUsage, ProcessUsage};
 use crate::error::Error;
 use crate::workload::Pace;
@@ -81,14 +81,19 @@ impl<'scope> Threads<'scope> {
             let produced: Vec<producing::Outcome> = produced.into_iter().flatten().collect();
             let ledgers = produced.iter().map(|outcome| &outcome.ledger);
             let ends = accord.settled(ends_by_lane(setup, ledgers))?;
-            Ok((produced, ends))
+            let answered = produced.iter().map(|outcome| outcome.answered).sum();
+            let in_window = (shared.share == Share::WHOLE).then_some(answered);
+            Ok((produced, Acknowledged { ends, in_window }))
         });
         // A consumer waits for all producers, and must not wait for one that failed.
-        let ends = agreed.as_ref().map_or(&[][..], |(_, ends)| ends);
-        shared.ends.get_or_init(|| ends.to_vec());
+        let (produced, settled) = match agreed {
+            Ok((produced, acknowledged)) => (Ok(produced), acknowledged),
+            Err(error) => (Err(error), Acknowledged::default()),
+        };
+        shared.settled.get_or_init(|| settled);
         let (consumed, tailed) = (join_all(self.consumers), join_all(self.tails));
-        match (agreed, consumed, tailed, usage) {
-            (Ok((produced, _)), Ok(consumed), Ok(tailed), Ok((window_start, processes, host))) => {
+        match (produced, consumed, tailed, usage) {
+            (Ok(produced), Ok(consumed), Ok(tailed), Ok((window_start, processes, host))) => {
                 let mut measured = Measured::empty(window_start, processes, host);
                 measured.window_ns = nanos(setup.workload.window());
                 measured.consumed_records = tailed.iter().map(|tail| tail.records).sum();
@@ -97,8 +102,8 @@ impl<'scope> Threads<'scope> {
                 measured.take_consumed(consumed);
                 Ok(measured)
             }
-            (agreed, consumed, tailed, usage) => {
-                let failures = [agreed.err(), consumed.err(), tailed.err(), usage.err()];
+            (produced, consumed, tailed, usage) => {
+                let failures = [produced.err(), consumed.err(), tailed.err(), usage.err()];
                 Err(cause(failures.into_iter().flatten()))
             }
         }

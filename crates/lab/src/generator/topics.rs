@@ -89,22 +89,41 @@ impl Readers {
     /// when nothing waits.
     pub(super) async fn of(setup: &Setup) -> Result<Self, Error> {
         let Tuning { fetch_min_bytes, fetch_max_wait_ms, .. } = setup.workload.tuning;
-        let isolation = match setup.workload.tuning.transaction_records {
-            None => Isolation::ReadUncommitted,
-            Some(_) => Isolation::ReadCommitted,
-        };
-        let usual = FetcherOptions { isolation, ..fetcher_options() };
-        let (groups, options) = match setup.workload.pace {
-            Pace::ReadBack => (vec![setup.topics()], usual),
+        match setup.workload.pace {
+            Pace::ReadBack => Self::unwaiting(setup).await,
             Pace::Scheduled { .. } | Pace::Closed { .. } | Pace::Unpaced => {
                 let options = FetcherOptions {
                     min_bytes: i32::try_from(fetch_min_bytes).unwrap_or(i32::MAX),
                     max_wait: Duration::from_millis(fetch_max_wait_ms.into()),
-                    ..usual
+                    ..options_of(setup)
                 };
-                (setup.topics().into_iter().map(|topic| vec![topic]).collect(), options)
+                let groups = setup.topics().into_iter().map(|topic| vec![topic]);
+                Self::connect(setup, groups, &options).await
             }
+        }
+    }
+
+    /// Connects what reads all topics over one connection and waits for no more than there is.
+    async fn unwaiting(setup: &Setup) -> Result<Self, Error> {
+        Self::connect(setup, std::iter::once(setup.topics()), &options_of(setup)).await
+    }
+
+    /// What reads the rest of a share, from these offsets on by lane, without waiting for more.
+    pub(super) async fn of_rest(setup: &Setup, share: Share, next: &[u64]) -> Result<Self, Error> {
+        let readers = Self::unwaiting(setup).await?;
+        let offset = |lane: u16| {
+            let next = next.get(usize::from(lane)).copied().unwrap_or(0);
+            Start::Offset(i64::try_from(next).unwrap_or(i64::MAX))
         };
+        readers.assign_share(setup, share, offset).await?;
+        Ok(readers)
+    }
+
+    async fn connect(
+        setup: &Setup,
+        groups: impl Iterator<Item = Vec<String>>,
+        options: &FetcherOptions,
+    ) -> Result<Self, Error> {
         let mut readers = Vec::new();
         for topics in groups {
             let (cluster, options) = (setup.cluster_options(), options.clone());
@@ -120,12 +139,17 @@ impl Readers {
         Ok(Self { readers: vec![reader], turn: 0 })
     }
 
-    /// Begins to read the partitions of a share at their starts.
-    pub(super) async fn assign_share(&self, setup: &Setup, share: Share) -> Result<(), Error> {
+    /// Begins to read the partitions of a share, each lane where `start` says.
+    pub(super) async fn assign_share(
+        &self,
+        setup: &Setup,
+        share: Share,
+        start: impl Fn(u16) -> Start,
+    ) -> Result<(), Error> {
         let lanes = Lanes::of(setup);
         let partitions = (0..setup.workload.partitions).map(|lane| setup.layout.partition(lane));
         self.assign_if(partitions, |topic, partition| {
-            lanes.lane(topic, partition).is_some_and(|lane| share.reads(lane))
+            lanes.lane(topic, partition).filter(|lane| share.reads(*lane)).map(&start)
         })
         .await
     }
@@ -135,18 +159,20 @@ impl Readers {
         &self,
         partitions: impl Iterator<Item = i32> + Clone,
     ) -> Result<(), Error> {
-        self.assign_if(partitions, |_, _| true).await
+        self.assign_if(partitions, |_, _| Some(Start::Earliest)).await
     }
 
+    /// Begins to read those of these partitions of every topic that have a start.
     async fn assign_if(
         &self,
         partitions: impl Iterator<Item = i32> + Clone,
-        is_wanted: impl Fn(&str, i32) -> bool,
+        start: impl Fn(&str, i32) -> Option<Start>,
     ) -> Result<(), Error> {
         for Reader { fetcher, topics } in &self.readers {
             for topic in topics {
-                for partition in partitions.clone().filter(|it| is_wanted(topic, *it)) {
-                    let assigned = fetcher.assign(topic, partition, Start::Earliest).await;
+                for partition in partitions.clone() {
+                    let Some(start) = start(topic, partition) else { continue };
+                    let assigned = fetcher.assign(topic, partition, start).await;
                     assigned.map_err(target("assigning a partition"))?;
                 }
             }
@@ -186,6 +212,15 @@ impl Reader {
         let fetcher = Fetcher::start(&cluster, options);
         Ok(Self { fetcher, topics })
     }
+}
+
+/// How the records of a run are read where nothing waits.
+fn options_of(setup: &Setup) -> FetcherOptions {
+    let isolation = match setup.workload.tuning.transaction_records {
+        None => Isolation::ReadUncommitted,
+        Some(_) => Isolation::ReadCommitted,
+    };
+    FetcherOptions { isolation, ..fetcher_options() }
 }
 
 fn fetcher_options() -> FetcherOptions {

@@ -1,12 +1,14 @@
 //! The directory in which the systems of an experiment keep data and logs, and the end of an
 //! experiment that is asked to end: what it started, and what they wrote, go with it.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::thread;
 
 use anyhow::Context as _;
 use moldau_lab::checks::Verdict;
 use moldau_lab::systems::kill_started;
+use tokio::signal::unix::Signal;
 
 use super::signals::Signals;
 
@@ -16,21 +18,23 @@ pub(super) struct WorkDirectory {
 }
 
 impl WorkDirectory {
-    /// Makes it below `out`. From here on SIGTERM and SIGINT end the process with what it started.
+    /// Makes it below `out`. From here on SIGTERM and SIGINT end the process with what it started,
+    /// and SIGHUP does, which comes when a terminal goes, unless whoever started it has it ignored.
     pub(super) fn make(out: &Path) -> anyhow::Result<Self> {
         let signals = Signals::watch()?;
+        let hangups = if ignores_hangups() { None } else { Some(signals.hangups()?) };
         let path = out.join(format!("work-{}", std::process::id()));
         std::fs::create_dir_all(&path).with_context(|| path.display().to_string())?;
         let path = path.canonicalize()?;
         let doomed = path.clone();
         let end = move || -> () {
-            signals.wait_or(std::future::pending::<()>());
+            signals.wait_or(first(hangups));
             kill_started();
             // What is on its way out may still write there; the second time tells what remains.
             let _ = std::fs::remove_dir_all(&doomed);
             kill_started();
             remove(&doomed);
-            eprintln!("moldau lab: asked to end");
+            tell(format_args!("asked to end"));
             std::process::exit(Verdict::Environment.exit_code().into())
         };
         thread::Builder::new().name("lab-signals".into()).spawn(end)?;
@@ -48,6 +52,48 @@ fn remove(path: &Path) {
     if let Err(error) = std::fs::remove_dir_all(path)
         && error.kind() != std::io::ErrorKind::NotFound
     {
-        eprintln!("moldau lab: {} was not removed: {error}", path.display());
+        tell(format_args!("{} was not removed: {error}", path.display()));
+    }
+}
+
+/// Says it on stderr, which may have gone with its terminal: then nobody is there to be told.
+fn tell(what: std::fmt::Arguments<'_>) {
+    let _ = writeln!(std::io::stderr(), "moldau lab: {what}");
+}
+
+/// Waits for the first of these signals, or for ever where there are none.
+async fn first(signals: Option<Signal>) {
+    match signals {
+        Some(mut signals) => {
+            signals.recv().await;
+        }
+        None => std::future::pending().await,
+    }
+}
+
+/// Whether this process was started with SIGHUP ignored, as `nohup` does. To wait for it would undo
+/// that.
+fn ignores_hangups() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    is_hangup_ignored(&status)
+}
+
+/// The same by what `/proc/<pid>/status` says (`SigIgn` in proc_pid_status(5)): a mask in
+/// hexadecimal digits, whose lowest bit is signal 1.
+fn is_hangup_ignored(status: &str) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|it| it & 1 == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mask_tells_whether_hangups_are_ignored() {
+        let status = |mask: &str| format!("Name:\tsh\nSigBlk:\tffff\nSigIgn:\t{mask}\n");
+        assert!(is_hangup_ignored(&status("0000000000001001")));
+        assert!(!is_hangup_ignored(&status("0000000000001002")));
+        assert!(!is_hangup_ignored("Name:\tsh\n"));
     }
 }

@@ -27,7 +27,8 @@ impl Signals {
         Ok(Self { runtime, terminate, interrupt })
     }
 
-    /// SIGHUP, which asks for a reload and ends the process no longer.
+    /// SIGHUP, which ends the process no longer: it asks servers for a reload, and what has a
+    /// terminal to end with it.
     ///
     /// # Errors
     /// The system refused a handler.

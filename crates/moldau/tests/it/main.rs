@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
+mod asked_to_end;
 mod bad_input;
 mod client_tools;
 mod config_check;

@@ -1,9 +1,9 @@
 //! What a reader that audits has to wait for.
 
-use moldau_lab::generator::{self, Setup};
-use moldau_lab::ledger::{SentLedger, audit};
+use moldau_lab::generator::{self, Measured, Setup};
+use moldau_lab::ledger::{Audit, SentLedger, audit};
 use moldau_lab::schedule::Arrivals;
-use moldau_lab::workload::{Pace, Workload};
+use moldau_lab::workload::{Pace, Tuning, Workload};
 
 use crate::{workers, world};
 
@@ -28,4 +28,51 @@ fn records_whose_answers_are_missing_do_not_stand_in_for_those_that_were_acknowl
     let read = generator::read_back(&Setup { workload, ..setup }, std::slice::from_ref(&sent));
     let found = audit(&[sent], read.unwrap().delivered.as_ref().unwrap());
     assert_eq!((found.unknown, found.lost, found.delivered), (middle, 0, written), "{found:?}");
+}
+
+/// Its fetches would wait for an hour once nothing more is produced, and the rest would be lost.
+#[test]
+fn what_is_left_in_the_end_is_read_although_no_fetch_is_full() {
+    let directory = tempfile::tempdir().unwrap();
+    let broker = world::Process::broker(&directory.path().join("data"), &["--durability", "os"]);
+    let setup = workers::setup(&broker, "usual", 100);
+    let closed = Pace::Closed { outstanding: 24 };
+    for (name, pace, wait_ms) in [("rest", Pace::Unpaced, 3_600_000), ("closed", closed, 3_600_000)]
+    {
+        let (found, measured) = read_in_waiting_fetches(&setup, name, pace, wait_ms);
+        assert!(found.is_clean() && found.delivered == measured.acked_records, "{found:?}");
+    }
+    // The times of the window are those of fetches that wait, and all of them are there.
+    let pace = Pace::Scheduled { per_second: 1_000, arrivals: Arrivals::Constant };
+    let (found, measured) = read_in_waiting_fetches(&setup, "times", pace, 300);
+    assert!(found.is_clean() && found.delivered == measured.acked_records, "{found:?}");
+    let end_to_end = &measured.latencies.end_to_end;
+    assert_eq!(end_to_end.count(), measured.answered);
+    assert!(end_to_end.quantile_ns(0.9) > 100_000_000, "{:?}", end_to_end.summary());
+}
+
+/// A run over three topics whose fetches wait for a gigabyte, and its audit.
+fn read_in_waiting_fetches(
+    setup: &Setup,
+    name: &str,
+    pace: Pace,
+    wait_ms: u32,
+) -> (Audit, Measured) {
+    let usual = setup.workload.clone();
+    let tuning = Tuning {
+        topics: 3,
+        fetch_min_bytes: 1 << 30,
+        fetch_max_wait_ms: wait_ms,
+        ..usual.tuning.clone()
+    };
+    let workload = Workload { pace, partitions: 2, tails: 1, tuning, ..usual };
+    let setup = Setup { topic: name.into(), workload, ..setup.clone() };
+    for topic in setup.topics() {
+        let two = ["--partitions", "2", "--bootstrap", &setup.bootstrap];
+        let created = world::run(["topics", "create", &topic].into_iter().chain(two));
+        assert!(created.status.success(), "{created:?}");
+    }
+    let measured = generator::produce(&setup).unwrap();
+    assert!(measured.acked_records > 0);
+    (audit(&measured.sent, measured.delivered.as_ref().unwrap()), measured)
 }

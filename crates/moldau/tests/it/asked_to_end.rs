@@ -1,0 +1,104 @@
+//! Experiments that are asked to end: nothing that they started outlives them, and a hangup ends
+//! none that was started without a terminal.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::world::moldau;
+
+/// How long processes may take to come and to go.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Two processes for each system, of which the proxy comes last.
+const PROCESSES: usize = 2;
+
+/// The file of a survey of so many rounds in `directory`.
+fn survey(directory: &Path, rounds: u32) -> String {
+    let file = directory.join("survey.yaml");
+    let text = format!(
+        "question: Does it end?\nhypothesis: it does\nsystems: [moldau-os-proxy]\n\
+         rounds: {rounds}\nwarmup_ms: 0\nwindow_ms: 100\n\
+         scenarios:\n  - {{name: slow, load: {{records_per_second: 100}}}}\n"
+    );
+    fs::write(&file, text).unwrap();
+    file.to_str().unwrap().into()
+}
+
+/// A laboratory, through a shell that does this first.
+fn started(first: &str, directory: &Path, rounds: u32) -> Child {
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", &format!("{first} exec \"$@\""), "sh"]).arg(moldau());
+    command.args(["lab", "run", &survey(directory, rounds), "--out"]).arg(directory.join("runs"));
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().unwrap()
+}
+
+/// What a process has started and not yet ended.
+fn children(pid: u32) -> Vec<u32> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let lists = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
+    let ids = |list: String| list.split(' ').filter_map(|id| id.parse().ok()).collect::<Vec<_>>();
+    lists.flat_map(ids).collect()
+}
+
+/// Whether it runs: whoever inherits what has ended may leave its entry there.
+fn runs(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+    state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
+}
+
+/// Looks until there is what is looked for.
+fn found<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < until, "{what}");
+        std::thread::yield_now();
+    }
+}
+
+/// Sends a signal once all of its processes are there, and gives these.
+fn signal(lab: &mut Child, name: &str) -> Vec<u32> {
+    let pid = lab.id();
+    let started = found("no processes", || {
+        assert_eq!(lab.try_wait().unwrap(), None);
+        Some(children(pid)).filter(|started| started.len() >= PROCESSES)
+    });
+    let sent = Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status();
+    assert!(sent.unwrap().success());
+    started
+}
+
+fn ended(lab: &mut Child) -> ExitStatus {
+    found("it does not end", || lab.try_wait().unwrap())
+}
+
+#[test]
+fn nothing_that_was_started_outlives_an_experiment_that_is_asked_to_end() {
+    for name in ["TERM", "INT", "HUP"] {
+        let directory = tempfile::tempdir().unwrap();
+        let mut lab = started("", directory.path(), 1_000);
+        let processes = signal(&mut lab, name);
+        assert_eq!(ended(&mut lab).code(), Some(4), "{name}");
+        for pid in processes {
+            found(&format!("{pid} outlives {name}"), || (!runs(pid)).then_some(()));
+        }
+        let work = directory.path().join(format!("runs/work-{}", lab.id()));
+        assert!(!work.exists(), "{name}");
+    }
+}
+
+#[test]
+fn a_hangup_that_was_to_be_ignored_ends_no_experiment() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut lab = started("trap '' HUP;", directory.path(), 3);
+    signal(&mut lab, "HUP");
+    assert_ne!(ended(&mut lab).code(), Some(4));
+    let kept = fs::read_dir(directory.path().join("runs")).unwrap().flatten();
+    assert_eq!(kept.filter(|entry| entry.path().join("result.json").is_file()).count(), 1);
+}
