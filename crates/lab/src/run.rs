@@ -160,6 +160,14 @@ impl RunRecord {
         }
     }
 
+    /// Mean bytes that a record takes with its share of a batch, as it is stored, or as it comes
+    /// through a proxy that changes it; `None` where nothing was read.
+    #[must_use]
+    pub fn stored_record_bytes(&self) -> Option<f64> {
+        let is_known = self.stored_bytes > 0 && self.audit.delivered > 0;
+        is_known.then(|| float(self.stored_bytes) / float(self.audit.delivered))
+    }
+
     /// MB of `records` records.
     #[must_use]
     pub fn megabytes(&self, records: u64) -> f64 {

@@ -79,10 +79,7 @@ impl Audited {
             (!values.is_empty()).then(|| median(&values))
         };
         let run_seconds = workload.length().as_secs_f64();
-        let record_bytes = middle(&|run| {
-            let is_known = run.stored_bytes > 0 && run.audit.delivered > 0;
-            is_known.then(|| float(run.stored_bytes) / float(run.audit.delivered))
-        })?;
+        let record_bytes = middle(&RunRecord::stored_record_bytes)?;
         Some(Self {
             factor: f64::from(workload.all_producers()),
             topics: f64::from(workload.tuning.topics),
