@@ -88,6 +88,10 @@ pub struct Tuning {
     pub fetch_min_bytes: u32,
     /// How long the target may wait for them, ms (`fetch.max.wait.ms`).
     pub fetch_max_wait_ms: u32,
+    /// How long a load at intended times goes on after the window, ms, where fetches wait; as long
+    /// as one may wait if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cooldown_ms: Option<u32>,
     /// Records of a transaction; absent where producers make none. Consumers then read committed
     /// records alone.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -112,6 +116,7 @@ impl Default for Tuning {
             topics: 1,
             fetch_min_bytes: 1,
             fetch_max_wait_ms: 500,
+            cooldown_ms: None,
             transaction_records: None,
             shape: Shape::default(),
         }
@@ -295,10 +300,37 @@ impl Workload {
     pub fn cooldown(&self) -> Duration {
         match self.pace {
             Pace::Scheduled { .. } if self.fetches_wait() => {
-                Duration::from_millis(self.tuning.fetch_max_wait_ms.into())
+                let Tuning { cooldown_ms, fetch_max_wait_ms, .. } = self.tuning;
+                Duration::from_millis(cooldown_ms.unwrap_or(fetch_max_wait_ms).into())
             }
             _ => Duration::ZERO,
         }
+    }
+
+    /// The same with no longer a cooldown than it takes to fill two fetches, where that is known:
+    /// the last record of the window is then followed by more than a fetch waits for.
+    #[must_use]
+    pub(crate) fn with_short_cooldown(mut self) -> Self {
+        let max_ms = self.tuning.fetch_max_wait_ms;
+        self.tuning.cooldown_ms = self.fetch_fills_ms().map(|ms| ms.saturating_mul(2).min(max_ms));
+        self
+    }
+
+    /// How long it takes at most until a fetch, which is of one topic, is full; `None` where records
+    /// come at distances or in sizes that vary, are stored in fewer bytes than they have, are to be
+    /// committed first, or no fetch waits.
+    fn fetch_fills_ms(&self) -> Option<u32> {
+        let Pace::Scheduled { per_second, arrivals: Arrivals::Constant } = self.pace else {
+            return None;
+        };
+        let Tuning { fetch_min_bytes, topics, shape, .. } = &self.tuning;
+        let is_stored_whole = self.tuning.compression == Codec::None && shape.is_plain();
+        let is_seen_at_once = self.tuning.transaction_records.is_none();
+        let is_known = self.fetches_wait() && is_stored_whole && is_seen_at_once;
+        let per_second = u128::from(per_second) * self.record_bytes as u128;
+        let bytes = u128::from(*fetch_min_bytes) * u128::from(*topics);
+        let fills_ms = (is_known && per_second > 0).then(|| (bytes * 1_000).div_ceil(per_second));
+        fills_ms.map(|ms| u32::try_from(ms).unwrap_or(u32::MAX))
     }
 
     /// From the first operation to the end of the last: warm-up, window and what follows it.
@@ -318,6 +350,7 @@ impl Workload {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shape::Keys;
 
     fn workload() -> Workload {
         Workload {
@@ -358,6 +391,33 @@ mod tests {
         ] {
             assert_eq!(lengths(&load), [0, 1_100], "{load:?}");
         }
+    }
+
+    #[test]
+    fn a_load_goes_on_for_two_fetches_where_it_is_known_when_they_are_full() {
+        let constant = Pace::Scheduled { per_second: 10_000, arrivals: Arrivals::Constant };
+        let tuning = Tuning { fetch_min_bytes: 100_000, ..Tuning::default() };
+        let one = Workload { record_bytes: 1_000, pace: constant, tuning, ..workload() };
+        let cooldown = |load: &Workload| load.clone().with_short_cooldown().cooldown().as_millis();
+        let tuned = |change: &dyn Fn(&mut Tuning)| {
+            let mut load = one.clone();
+            change(&mut load.tuning);
+            cooldown(&load)
+        };
+        assert_eq!(cooldown(&one), 20);
+        assert_eq!(tuned(&|it| it.fetch_min_bytes = 100_001), 22);
+        assert_eq!(tuned(&|it| it.topics = 10), 200);
+        // A fetch waits no longer than it may.
+        assert_eq!(tuned(&|it| it.topics = 100), 500);
+        assert_eq!(tuned(&|it| it.fetch_min_bytes = 1), 0);
+        // Nobody knows when these are full.
+        assert_eq!(tuned(&|it| it.compression = Codec::Lz4), 500);
+        assert_eq!(tuned(&|it| it.transaction_records = Some(10)), 500);
+        assert_eq!(tuned(&|it| it.shape.keys = Some(Keys::RoundRobin { count: 9 })), 500);
+        let poisson = Arrivals::Poisson { seed: 1 };
+        let pace = Pace::Scheduled { per_second: 10_000, arrivals: poisson };
+        assert_eq!(cooldown(&Workload { pace, ..one.clone() }), 500);
+        assert_eq!(cooldown(&Workload { pace: Pace::Unpaced, ..one }), 0);
     }
 
     #[test]

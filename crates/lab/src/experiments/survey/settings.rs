@@ -194,7 +194,7 @@ impl Settings {
             times,
         };
         let (record_bytes, filler, shape) = asked.shape();
-        Workload {
+        let workload = Workload {
             pace: match (times.pace(per_second, &shape), self.outstanding) {
                 (Some(scheduled), _) => scheduled,
                 (None, Some(outstanding)) => Pace::Closed { outstanding },
@@ -218,10 +218,12 @@ impl Settings {
                 topics,
                 fetch_min_bytes: self.fetch_min_bytes.unwrap_or(usual.fetch_min_bytes),
                 fetch_max_wait_ms: self.fetch_max_wait_ms.unwrap_or(usual.fetch_max_wait_ms),
+                cooldown_ms: usual.cooldown_ms,
                 transaction_records: self.transaction_records,
                 shape,
             },
-        }
+        };
+        workload.with_short_cooldown()
     }
 }
 

@@ -76,7 +76,8 @@ fn a_pace_replaces_a_pace() {
     let workload = settings.workload(0, 1);
     assert!(matches!(workload.pace, Pace::Scheduled { per_second: 100, .. }));
     assert_eq!((workload.partitions, workload.consume, workload.tails), (2, true, 2));
-    let tuning = Tuning { topics: 4, fetch_min_bytes: 9, ..Tuning::default() };
+    let tuning =
+        Tuning { topics: 4, fetch_min_bytes: 9, cooldown_ms: Some(2), ..Tuning::default() };
     assert_eq!((workload.lanes(), workload.tuning), (8, tuning));
 }
 
