@@ -316,9 +316,9 @@ impl Workload {
         self
     }
 
-    /// How long it takes at most until a fetch, which is of one topic, is full; `None` where records
-    /// come at distances or in sizes that vary, are stored in fewer bytes than they have, are to be
-    /// committed first, or no fetch waits.
+    /// How long it takes at most until a fetch, which is of one topic, is full, ms; `None` where
+    /// records come at distances or in sizes that vary, are stored in fewer bytes than they have,
+    /// are to be committed first, or no fetch waits.
     fn fetch_fills_ms(&self) -> Option<u32> {
         let Pace::Scheduled { per_second, arrivals: Arrivals::Constant } = self.pace else {
             return None;
