@@ -476,8 +476,8 @@ fn late_runs_cost_alike(runs: &[&RunRecord]) -> Check {
         passed: !differs,
         weight: Weight::Validity,
         found: effect.map_or("too few to tell".into(), |effect| {
-            let [low, high] = [effect.interval_95.low, effect.interval_95.high].map(f64::exp);
-            format!("{:.2} x [{low:.2}, {high:.2}]", effect.mean.exp())
+            let [low, high] = [effect.interval_90.low, effect.interval_90.high].map(f64::exp);
+            format!("{:.2} x [{low:.2}, {high:.2}] at 90 %", effect.mean.exp())
         }),
         demanded: format!("not shown to be off by more than {:.0} %", LATE_COST_MARGIN * 100.0),
     }

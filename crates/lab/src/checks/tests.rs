@@ -147,7 +147,14 @@ fn late_runs_that_are_shown_to_cost_otherwise_are_refused() {
     };
     let judged = |late_cost| {
         let runs = runs(late_cost);
-        late_runs_cost_alike(&runs.iter().collect::<Vec<_>>()).passed
+        let check = late_runs_cost_alike(&runs.iter().collect::<Vec<_>>());
+        // What is told is what it is judged by.
+        let (_, interval) = check.found.split_once(" x [").unwrap();
+        let (interval, _) = interval.split_once("] at 90 %").unwrap();
+        let (low, high) = interval.split_once(", ").unwrap();
+        let [low, high]: [f64; 2] = [low, high].map(|end| end.parse().unwrap());
+        assert_eq!(check.passed, low <= 1.1 && high >= 0.9, "{check:?}");
+        check.passed
     };
     assert!(judged(10));
     assert!(!judged(13));

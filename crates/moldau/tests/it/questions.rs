@@ -2,14 +2,12 @@
 //! asked again after an interruption. What they measure here says nothing.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use moldau_lab::experiments::Silent;
 use moldau_lab::experiments::faults::{self, Plan};
 use moldau_lab::report::{html, markdown, text};
 
-use crate::world::{conditions, moldau, result_of, run, system};
+use crate::world::{conditions, result_of, run, system};
 
 const SURVEY: &str = "\
 question: How does latency grow?
@@ -74,49 +72,6 @@ fn what_was_finished_before_an_interruption_is_not_run_again() {
     std::fs::remove_file(kept.join("result.json")).unwrap();
     std::fs::write(path("survey.yaml"), SURVEY.replace("256", "257")).unwrap();
     refused("its plan is another");
-}
-
-#[test]
-fn an_experiment_that_is_asked_to_end_takes_what_it_started_with_it() {
-    let directory = tempfile::tempdir().unwrap();
-    let (survey, runs) = (directory.path().join("survey.yaml"), directory.path().join("runs"));
-    std::fs::write(&survey, SURVEY).unwrap();
-    let mut command = Command::new(moldau());
-    command.args(["lab", "run"]).arg(&survey).arg("--out").arg(&runs);
-    let mut lab = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let started = loop {
-        let brokers = brokers_of(lab.id());
-        if !brokers.is_empty() {
-            break brokers;
-        }
-        assert!(lab.try_wait().unwrap().is_none(), "it ended before it started a broker");
-    };
-    let id = lab.id().to_string();
-    assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
-    assert_eq!(lab.wait().unwrap().code(), Some(4));
-    let end = Instant::now() + Duration::from_mins(1);
-    while started.iter().any(|pid| !arguments_of(*pid).is_empty()) {
-        assert!(Instant::now() < end, "a broker outlived the laboratory");
-        std::thread::yield_now();
-    }
-    let left = std::fs::read_dir(&runs).unwrap().map(|entry| entry.unwrap().file_name());
-    let left: Vec<_> = left.filter(|name| name.to_string_lossy().starts_with("work-")).collect();
-    assert!(left.is_empty(), "{left:?}");
-}
-
-/// Brokers that a process has started.
-fn brokers_of(pid: u32) -> Vec<u32> {
-    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let children = tasks.flat_map(|task| {
-        let ids = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
-        ids.split_ascii_whitespace().map(|id| id.parse().unwrap()).collect::<Vec<u32>>()
-    });
-    children.filter(|pid| arguments_of(*pid).contains("broker")).collect()
-}
-
-/// The arguments of a process; empty when it has ended.
-fn arguments_of(pid: u32) -> String {
-    std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default()
 }
 
 #[test]

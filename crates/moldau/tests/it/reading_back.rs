@@ -36,10 +36,8 @@ fn what_is_left_in_the_end_is_read_although_no_fetch_is_full() {
     let directory = tempfile::tempdir().unwrap();
     let broker = world::Process::broker(&directory.path().join("data"), &["--durability", "os"]);
     let setup = workers::setup(&broker, "usual", 100);
-    let closed = Pace::Closed { outstanding: 24 };
-    for (name, pace, wait_ms) in [("rest", Pace::Unpaced, 3_600_000), ("closed", closed, 3_600_000)]
-    {
-        let (found, measured) = read_in_waiting_fetches(&setup, name, pace, wait_ms);
+    for (name, pace) in [("rest", Pace::Unpaced), ("closed", Pace::Closed { outstanding: 24 })] {
+        let (found, measured) = read_in_waiting_fetches(&setup, name, pace, 3_600_000);
         assert!(found.is_clean() && found.delivered == measured.acked_records, "{found:?}");
     }
     // The times of the window are those of fetches that wait, and all of them are there.

@@ -27,8 +27,7 @@ scenarios:
   - name: cut
     load: {outstanding: 8, payload: {raw: events.jsonl}, record_bytes: 200, compression: lz4}
   - name: fetched
-    load:
-      {records_per_second: 1000, consumers: 1, fetch_min_bytes: 9000, fetch_max_wait_ms: 300}
+    load: {records_per_second: 1000, consumers: 1, fetch_min_bytes: 9000, fetch_max_wait_ms: 300}
   - name: fetched in bursts
     load:
       {records_per_second: 1000, consumers: 1, fetch_min_bytes: 9000, fetch_max_wait_ms: 300,

@@ -125,10 +125,9 @@ impl Stage<'_> {
     ) -> Result<Vec<Cell>, Error> {
         let file = &plan.file;
         // A JVM compiles what it runs often, and the first round should not pay for that. Nobody
-        // asks for the times: a window does without a warm-up, and no fetch has to wait.
+        // asks for the times, and no fetch has to wait.
         for scenario in self.scenarios() {
             let mut workload = file.workload(&scenario.settings, plan.conditions.quick);
-            workload.warmup_ms = 0;
             workload.tuning.fetch_min_bytes = 1;
             for system in &*running {
                 bench.probe(&system.path, &workload)?;
