@@ -1,15 +1,15 @@
 //! What a stop of the target must look like in the response times: the honesty test.
 //!
 //! At a constant rate over a window, an operation intended `x` after the start of a stall of
-//! length `S` is answered when the stall ends, so its response time is `S - x`. The operations of
-//! the stall are a share `S / W` of the window, and their response times are spread evenly
-//! between 0 and `S`. A generator that waits for its target (or counts from the moment it sent)
-//! has one slow operation in its books instead.
+//! length `S` is begun when the stall ends and answered after the target's own time `s`, so its
+//! response time is `S - x + s`. The operations of the stall are a share `S / W` of the window, and
+//! their response times are spread evenly between `s` and `S + s`. A generator that waits for its
+//! target (or counts from the moment it sent) has one slow operation in its books instead.
 
 use std::time::Duration;
 
 /// The quantile of the response time in a run of length `window` at a constant rate, in which the
-/// target stood still for `stall` and answered every other operation in `service`.
+/// target stood still for `stall` and takes `service` for each operation.
 ///
 /// # Panics
 /// When `stall` is longer than `window` or `quantile` is not between 0 and 1.
@@ -22,7 +22,7 @@ pub fn expected_quantile(
 ) -> Duration {
     assert!(stall <= window && (0.0..=1.0).contains(&quantile), "a stall within its window");
     let slower = window.mul_f64(1.0 - quantile);
-    stall.saturating_sub(slower).max(service)
+    stall.saturating_sub(slower) + service
 }
 
 #[cfg(test)]
@@ -74,6 +74,17 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn what_waited_still_takes_its_own_time() {
+        let quantile = expected_quantile(
+            0.9,
+            Duration::from_secs(10),
+            Duration::from_secs(2),
+            Duration::from_millis(3),
+        );
+        assert_eq!(quantile, Duration::from_millis(1_003));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod holding;
 mod keeping;
 mod rest;
+mod warming;
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};

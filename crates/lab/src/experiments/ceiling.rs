@@ -1,7 +1,7 @@
 //! The highest rate that each system sustains, by a search.
 //!
 //! Each system is warmed up, runs once at full speed, and is then tried at rates that its search
-//! names. The trials of the systems take turns, so that what drifts meanwhile touches all alike.
+//! names. The trials of all searches take turns, so that what drifts meanwhile touches all alike.
 //! A trial is a run as any other: on a topic of its own, its records consumed and audited.
 
 use super::bench::Bench;
@@ -22,7 +22,7 @@ use crate::systems::{Installations, SystemFile, keep_records};
 use crate::workload::{Pace, Tuning, Workload};
 
 /// Warm-up and window of a trial, ms, and of the short form.
-pub(super) const TRIAL_MS: (u64, u64) = (2_000, 10_000);
+const TRIAL_MS: (u64, u64) = (2_000, 10_000);
 const QUICK_TRIAL_MS: (u64, u64) = (1_000, 4_000);
 
 /// Everything that an experiment needs to know.
@@ -128,10 +128,7 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
         let warmup = Workload { warmup_ms: 0, window_ms: plan.warmup_ms, ..warmup };
         bench.warm_up(system.path(), &warmup)?;
     }
-    let mut searches = Vec::new();
-    for producers in &plan.producers {
-        searches.extend(search_all(&mut bench, &mut systems, plan, *producers)?);
-    }
+    let searches = search_all(&mut bench, &mut systems, plan)?;
     systems.into_iter().try_for_each(Running::stop)?;
     for check in left_out.iter().map(absence).chain(judged(&searches)) {
         bench.note(check);
@@ -143,50 +140,88 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
     Ok(result)
 }
 
-/// Searches the ceilings of all systems under one load, by turns. Trials of earlier sittings come
-/// in the order in which they were made, so that the search goes the way that it went.
+/// A search under way.
+pub(super) struct Searching {
+    pub(super) record: SearchRecord,
+    /// What its trials say; absent ahead of the first, which is at full speed.
+    state: Option<Search>,
+    workload: Workload,
+}
+
+impl Searching {
+    /// A search for what an arm sustains of a workload, at rates in place of its pace.
+    pub(super) fn new(arm: &str, workload: Workload) -> Self {
+        let record = SearchRecord {
+            arm: arm.into(),
+            producers: workload.producers,
+            record_bytes: workload.record_bytes as u64,
+            full_speed: 0.0,
+            trials: Vec::new(),
+            found: Search::new(0.0).found(),
+        };
+        Self { record, state: None, workload }
+    }
+
+    /// What to try next, and the rate if it has one; `None` once the search has ended.
+    pub(super) fn next(&self) -> Option<(Workload, Option<f64>)> {
+        match &self.state {
+            None => Some((self.workload.clone(), None)),
+            Some(state) => {
+                let rate = state.next_rate()?;
+                Some((at_rate(&self.workload, rate), Some(rate)))
+            }
+        }
+    }
+
+    /// Adds what came of it.
+    pub(super) fn note(&mut self, run: &RunRecord, rate: Option<f64>, demand: Demand) {
+        if let (Some(rate), Some(state)) = (rate, &mut self.state) {
+            let trial = Trial::of(run, rate, demand);
+            state.note(rate, trial.outcome);
+            self.record.trials.push(trial);
+        } else {
+            self.record.full_speed = produced_per_second(run);
+            self.state = Some(Search::new(self.record.full_speed));
+        }
+        self.record.found = self.state.as_ref().map_or(self.record.found, Search::found);
+    }
+}
+
+/// All of `all`, of which another is first in each turn.
+pub(super) fn in_turn<T>(all: &mut [T], turn: usize) -> impl Iterator<Item = &mut T> {
+    let first = turn.checked_rem(all.len()).unwrap_or(0);
+    let (later, first) = all.split_at_mut(first);
+    first.iter_mut().chain(later)
+}
+
+/// Searches the ceilings of all systems and numbers of producers by turns, trial by trial: what the
+/// machine can do changes from minute to minute, and ceilings that are compared should share it.
+/// Trials of earlier sittings come in the order in which they were made, so that each search goes
+/// the way that it went.
 fn search_all(
     bench: &mut Bench<'_>,
     systems: &mut [Running],
     plan: &Plan,
-    producers: u16,
 ) -> Result<Vec<SearchRecord>, Error> {
-    let workload = plan.workload_of(producers);
-    let mut searches: Vec<SearchRecord> = Vec::new();
-    let mut states: Vec<Search> = Vec::new();
-    for system in systems.iter_mut() {
-        let case = case("full speed", &workload);
-        bench.run_case(system.path(), &case, 0)?;
-        system.check()?;
-        let full_speed = bench.runs().last().map_or(0.0, produced_per_second);
-        let state = Search::new(full_speed);
-        searches.push(SearchRecord {
-            arm: system.path().arm.clone(),
-            producers,
-            record_bytes: workload.record_bytes as u64,
-            full_speed,
-            trials: Vec::new(),
-            found: state.found(),
-        });
-        states.push(state);
-    }
-    for number in 1..TRIALS {
-        let number = u32::try_from(number).unwrap_or(u32::MAX);
-        for (system, (search, state)) in
-            systems.iter_mut().zip(searches.iter_mut().zip(&mut states))
-        {
-            let Some(rate) = state.next_rate() else { continue };
-            let case = case("trials at a rate", &at_rate(&workload, rate));
-            bench.run_case(system.path(), &case, number)?;
-            system.check()?;
-            let Some(run) = bench.runs().last() else { continue };
-            let trial = Trial::of(run, rate, plan.demand);
-            state.note(rate, trial.outcome);
-            search.found = state.found();
-            search.trials.push(trial);
+    let mut all: Vec<(usize, Searching)> = Vec::new();
+    for producers in &plan.producers {
+        for (at, system) in systems.iter().enumerate() {
+            all.push((at, Searching::new(&system.path().arm, plan.workload_of(*producers))));
         }
     }
-    Ok(searches)
+    for turn in 0..TRIALS {
+        let number = u32::try_from(turn).unwrap_or(u32::MAX);
+        for (at, searching) in in_turn(&mut all, turn) {
+            let Some(system) = systems.get_mut(*at) else { continue };
+            let Some((workload, rate)) = searching.next() else { continue };
+            let what = if rate.is_some() { "trials at a rate" } else { "full speed" };
+            bench.run_case(system.path(), &case(what, &workload), number)?;
+            system.check()?;
+            let Some(run) = bench.runs().last() else { continue };
+            searching.note(run, rate, plan.demand);
+        }
+    }
+    Ok(all.into_iter().map(|(_, searching)| searching.record).collect())
 }
 
 /// The workload with so many records per second at equal distances.
@@ -197,7 +232,7 @@ pub(super) fn at_rate(workload: &Workload, rate: f64) -> Workload {
 }
 
 /// Records per second that were acknowledged in the window.
-pub(super) fn produced_per_second(run: &RunRecord) -> f64 {
+fn produced_per_second(run: &RunRecord) -> f64 {
     float(run.produced_records) / (float(run.window_ns.max(1)) / 1e9)
 }
 

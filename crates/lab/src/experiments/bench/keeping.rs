@@ -8,8 +8,7 @@ use serde::de::DeserializeOwned;
 use super::{Bench, Path, unix_ms};
 use crate::error::Error;
 use crate::experiments::Progress;
-use crate::generator::Measured;
-use crate::workload::{Pace, Workload};
+use crate::workload::Workload;
 
 /// When an experiment began: ms since 1970, and by the clock of this process.
 pub(super) fn begun(progress: &mut dyn Progress) -> (u64, Instant) {
@@ -80,17 +79,6 @@ impl Bench<'_> {
         let (since, before) = self.paced_from;
         let of = |steps: u32| f64::from(steps.saturating_sub(before));
         ((of(self.steps_done) / of(self.steps).max(1.0)).min(1.0), since.elapsed())
-    }
-
-    /// What a path does with a workload at full speed, in every sitting anew: a JVM compiles what
-    /// it runs often. Not recorded.
-    pub(in crate::experiments) fn warm_up(
-        &mut self,
-        path: &Path,
-        workload: &Workload,
-    ) -> Result<Measured, Error> {
-        let workload = Workload { pace: Pace::Unpaced, consume: true, ..workload.clone() };
-        self.probe(path, &workload)
     }
 
     /// Records per second that a path takes at full speed, for choosing a rate; not recorded.

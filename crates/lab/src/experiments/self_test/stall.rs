@@ -38,7 +38,7 @@ const WINDOWS_MS: [u64; 2] = [1_300, 10_000];
 
 /// Runs of each, of which the middle one counts in every percentile: a process that goes on waits
 /// for a processor first, and something else may have it.
-const REPEATS: u32 = 3;
+const REPEATS: u32 = 5;
 
 const QUANTILES: [f64; 5] = [0.5, 0.95, 0.99, 0.999, 1.0];
 const QUANTILE_NAMES: [&str; 5] = ["p50", "p95", "p99", "p99.9", "max"];
@@ -231,8 +231,9 @@ fn table(title: &str, sources: &[(&'static str, Latencies)]) -> Table {
         title: format!("Stopped for 1 s: {title}"),
         about: format!(
             "{RATE} records/s of {RECORD_BYTES} B at fixed intended times, medians of {REPEATS} \
-             runs. Arithmetic: an operation that is due in the stop waits until its end. From \
-             sending on: what a generator tells that counts from the moment when it sent."
+             runs. Arithmetic: an operation that is due in the stop waits until its end, and then \
+             takes what others take. From sending on: what a generator tells that counts from \
+             the moment when it sent."
         ),
         columns: std::iter::once("source".to_string()).chain(columns).collect(),
         rows: sources.iter().map(row).collect(),

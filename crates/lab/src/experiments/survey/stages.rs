@@ -5,7 +5,7 @@ use super::{Load, Plan, asked, window_of};
 use crate::administration::AdministrationRecord;
 use crate::error::Error;
 use crate::experiments::administration::{self, AdministrationFile};
-use crate::experiments::bench::Bench;
+use crate::experiments::bench::{Bench, Path};
 use crate::experiments::littles_law::{self, LawFile};
 use crate::experiments::rounds::{Case, with_more};
 use crate::experiments::running::{Named, Running};
@@ -129,9 +129,8 @@ impl Stage<'_> {
         for scenario in self.scenarios() {
             let mut workload = file.workload(&scenario.settings, plan.conditions.quick);
             workload.tuning.fetch_min_bytes = 1;
-            for system in &*running {
-                bench.probe(&system.path, &workload)?;
-            }
+            let paths: Vec<&Path> = running.iter().map(|system| &system.path).collect();
+            bench.warm_up_abreast(&paths, &workload)?;
         }
         let case = |load: &Load| Case {
             name: load.cell.name.clone(),
