@@ -77,35 +77,19 @@ mod tests {
     }
 
     #[test]
-    fn what_waited_still_takes_its_own_time() {
-        let quantile = expected_quantile(
-            0.9,
-            Duration::from_secs(10),
-            Duration::from_secs(2),
-            Duration::from_millis(3),
-        );
-        assert_eq!(quantile, Duration::from_millis(1_003));
-    }
-
-    #[test]
-    fn outside_the_stall_only_the_service_time_remains() {
-        let quantile = expected_quantile(
-            0.5,
-            Duration::from_secs(10),
-            Duration::from_secs(1),
-            Duration::from_millis(2),
-        );
-        assert_eq!(quantile, Duration::from_millis(2));
-    }
-
-    #[test]
-    fn a_one_second_stall_dominates_the_last_permille() {
-        let quantile = expected_quantile(
-            0.999,
-            Duration::from_secs(8),
-            Duration::from_secs(1),
-            Duration::ZERO,
-        );
-        assert_eq!(quantile.as_millis(), 992);
+    fn quantiles_are_those_of_the_stall_and_of_the_time_that_each_operation_takes() {
+        for (quantile, window_s, stall_s, service_ms, expected_ms) in [
+            // What waited still takes its own time.
+            (0.9, 10, 2, 3, 1_003),
+            // Outside of the stall only that remains.
+            (0.5, 10, 1, 2, 2),
+            // A stall of one second dominates the last permille.
+            (0.999, 8, 1, 0, 992),
+        ] {
+            let [window, stall] = [window_s, stall_s].map(Duration::from_secs);
+            let service = Duration::from_millis(service_ms);
+            let found = expected_quantile(quantile, window, stall, service);
+            assert_eq!(found.as_millis(), expected_ms, "p{quantile}");
+        }
     }
 }

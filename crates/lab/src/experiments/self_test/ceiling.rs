@@ -127,11 +127,12 @@ pub(super) fn run(
     });
     let [of_sink, of_far, of_broker] = &all;
     let full_speeds: Vec<f64> = of_broker.iter().map(|search| search.full_speed).collect();
-    judge(of_sink, None, findings);
-    judge(of_far, None, findings);
-    judge(of_broker, Some(&full_speeds), findings);
+    for of_target in [of_sink, of_far, of_broker] {
+        judge(of_target, findings);
+    }
     judge_known(of_sink, findings);
-    note_steadiness(&round_trips, findings);
+    note_steadiness("the machine's own round trips", &round_trips, findings);
+    note_steadiness("the broker's full speeds", &full_speeds, findings);
     findings.record.tables.extend(tables(&all));
     Ok(())
 }
@@ -231,29 +232,19 @@ fn trial_rows(search: &SearchRecord, repeat: u32) -> Vec<Vec<Cell>> {
     search.trials.iter().map(row).collect()
 }
 
-/// Repeats agree; where processors are the limit, on a machine whose full speed keeps still.
-fn judge(searches: &[SearchRecord], full_speeds: Option<&[f64]>, findings: &mut Findings) {
+/// Repeats agree.
+fn judge(searches: &[SearchRecord], findings: &mut Findings) {
     let Some(target) = searches.first().map(|search| &search.arm) else { return };
     let rates: Vec<f64> = searches.iter().map(|search| search.found.rate).collect();
     let middle = median(&rates);
     let apart = furthest(&rates, middle);
     let bounded = searches.iter().filter(|it| it.found.bounds == Bounds::Both).count();
-    let moved = full_speeds.map(|rates| furthest(rates, median(rates)));
-    let is_judged = moved.is_none_or(|moved| moved <= APART_MAX);
-    let most = format!("<= {:.0} %", APART_MAX * 100.0);
-    findings.checks.push(Check {
-        name: format!("{target}: furthest of {} ceilings from their median", rates.len()),
-        passed: apart <= APART_MAX && bounded == rates.len(),
-        weight: if is_judged { Weight::Objective } else { Weight::Note },
-        found: format!("{:.1} % of {middle:.0} records/s", apart * 100.0),
-        demanded: match moved {
-            Some(moved) => format!(
-                "{most} where its full speed keeps within as much, which lay {:.0} % apart here",
-                moved * 100.0
-            ),
-            None => most,
-        },
-    });
+    findings.promise(
+        format!("{target}: furthest of {} ceilings from their median", rates.len()),
+        apart <= APART_MAX && bounded == rates.len(),
+        format!("{:.1} % of {middle:.0} records/s", apart * 100.0),
+        &format!("<= {:.0} %", APART_MAX * 100.0),
+    );
 }
 
 /// A ceiling that is known is found, and lies where the intervals say.
@@ -278,13 +269,12 @@ fn judge_known(searches: &[SearchRecord], findings: &mut Findings) {
     });
 }
 
-/// Whether the machine itself keeps still: no system does better that wakes another for each
-/// request.
-fn note_steadiness(round_trips: &[f64], findings: &mut Findings) {
-    let middle = median(round_trips);
-    let apart = furthest(round_trips, middle);
+/// Whether the machine itself keeps still, by what it does without any search.
+fn note_steadiness(what: &str, per_second: &[f64], findings: &mut Findings) {
+    let middle = median(per_second);
+    let apart = furthest(per_second, middle);
     findings.checks.push(Check {
-        name: "the machine's own round trips, furthest from their median".into(),
+        name: format!("{what}, furthest from their median"),
         passed: apart <= APART_MAX,
         weight: Weight::Note,
         found: format!("{:.0} % of {middle:.0} per second", apart * 100.0),
@@ -316,7 +306,7 @@ mod tests {
 
     #[test]
     fn repeats_that_lie_apart_break_the_promise() {
-        let judged = |searches: &[SearchRecord]| checks(|it| judge(searches, None, it));
+        let judged = |searches: &[SearchRecord]| checks(|it| judge(searches, it));
         let near = [100.0, 102.0, 98.0].map(search);
         assert_eq!(judged(&near), [(true, Weight::Objective)]);
         let apart = [100.0, 104.0, 98.0].map(search);
@@ -324,14 +314,6 @@ mod tests {
         let mut open = search(100.0);
         open.found.bounds = Bounds::Above;
         assert_eq!(judged(&[open]), [(false, Weight::Objective)]);
-    }
-
-    #[test]
-    fn what_processors_limit_is_judged_where_they_keep_still() {
-        let apart = [100.0, 104.0, 98.0].map(search);
-        let judged = |full_speeds: &[f64]| checks(|it| judge(&apart, Some(full_speeds), it));
-        assert_eq!(judged(&[200.0, 205.0, 199.0]), [(false, Weight::Objective)]);
-        assert_eq!(judged(&[200.0, 210.0, 199.0]), [(false, Weight::Note)]);
     }
 
     #[test]
@@ -347,7 +329,7 @@ mod tests {
 
     #[test]
     fn a_machine_that_does_not_keep_still_is_noted() {
-        let noted = |rates: &[f64]| checks(|findings| note_steadiness(rates, findings));
+        let noted = |rates: &[f64]| checks(|it| note_steadiness("x", rates, it));
         assert_eq!(noted(&[100.0, 102.0, 98.0]), [(true, Weight::Note)]);
         assert_eq!(noted(&[100.0, 90.0, 98.0]), [(false, Weight::Note)]);
     }
