@@ -69,6 +69,33 @@ pub struct Point {
     pub range: [f64; 2],
 }
 
+/// Medians that lie nearer to each other, as a share, are the same: what changed is how far runs
+/// scatter around them.
+const SHIFT_MIN: f64 = 0.005;
+
+/// What a change is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tendency {
+    /// Values became better.
+    Better,
+    /// Values became worse.
+    Worse,
+    /// Values stayed, and scatter more or less than before.
+    Spread,
+}
+
+impl Tendency {
+    /// In tables.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Better => "better",
+            Self::Worse => "worse",
+            Self::Spread => "spread",
+        }
+    }
+}
+
 /// A change of a figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Change {
@@ -83,10 +110,16 @@ pub struct Change {
 }
 
 impl Change {
-    /// Whether it is for the worse.
+    /// What it is for.
     #[must_use]
-    pub fn is_worse(&self, metric: Metric) -> bool {
-        (self.after > self.before) == metric.unit().less_is_better()
+    pub fn tendency(&self, metric: Metric) -> Tendency {
+        let is_shift = (self.after / self.before).ln().abs() >= SHIFT_MIN.ln_1p();
+        let is_worse = (self.after > self.before) == metric.unit().less_is_better();
+        match (is_shift, is_worse) {
+            (false, _) => Tendency::Spread,
+            (true, true) => Tendency::Worse,
+            (true, false) => Tendency::Better,
+        }
     }
 }
 
@@ -232,7 +265,10 @@ mod tests {
         let line = proxy_cpu(&history);
         let [change] = line.changes.as_slice() else { panic!("{:?}", line.changes) };
         assert_eq!(line.points[change.at].id, "day-10");
-        assert!((change.after / change.before - 1.1).abs() < 0.01 && change.is_worse(line.metric));
+        assert!(
+            (change.after / change.before - 1.1).abs() < 0.01
+                && change.tendency(line.metric) == Tendency::Worse
+        );
         // Nothing else changed.
         assert_eq!(history.lines.iter().filter(|line| !line.changes.is_empty()).count(), 2);
     }
@@ -260,6 +296,18 @@ mod tests {
             changes: Vec::new(),
             load: String::new(),
         }
+    }
+
+    #[test]
+    fn values_that_scatter_more_around_the_same_are_no_worse() {
+        let tendency = |after| {
+            let change = Change { at: 1, before: 100.0, after, p: 0.01 };
+            (change.tendency(Metric::ProxyCpu), change.tendency(Metric::ProduceRecords))
+        };
+        assert_eq!(tendency(100.0), (Tendency::Spread, Tendency::Spread));
+        assert_eq!(tendency(99.8), (Tendency::Spread, Tendency::Spread));
+        assert_eq!(tendency(110.0), (Tendency::Worse, Tendency::Better));
+        assert_eq!(tendency(90.0), (Tendency::Better, Tendency::Worse));
     }
 
     #[test]

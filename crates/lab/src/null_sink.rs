@@ -50,6 +50,12 @@ const REQUEST_BYTES_MAX: usize = 100 << 20;
 /// Bytes that one read takes at most; larger requests are read into their own memory.
 const READ_BYTES: usize = 256 * 1024;
 
+/// Memory for a request that is added at a time.
+const ROOM_BYTES: usize = 1 << 20;
+
+/// Most topics that one answer tells of.
+const TOPICS_MAX: usize = 1 << 10;
+
 /// Most connections at a time, each of which has a thread. A client has a handful.
 const CONNECTIONS_MAX: usize = 256;
 
@@ -105,14 +111,7 @@ pub fn process(program: &Path, listen: SocketAddr, behaviour: Behaviour) -> Proc
 /// [`Error::Machine`] once no connection can be accepted any more.
 pub fn run(listener: &TcpListener, behaviour: Behaviour) -> Result<(), Error> {
     let address = listener.local_addr().map_err(Error::machine("looking up the own address"))?;
-    let sink = Arc::new(Sink {
-        address,
-        behaviour,
-        ends: Mutex::default(),
-        held: [const { Mutex::new(()) }; HELD],
-        free_at: Mutex::new(Instant::now()),
-        producers: 0.into(),
-    });
+    let sink = Arc::new(Sink::new(address, behaviour));
     loop {
         let stream = match listener.accept() {
             Ok((stream, _)) => stream,
@@ -149,6 +148,17 @@ struct Sink {
 }
 
 impl Sink {
+    fn new(address: SocketAddr, behaviour: Behaviour) -> Self {
+        Self {
+            address,
+            behaviour,
+            ends: Mutex::default(),
+            held: [const { Mutex::new(()) }; HELD],
+            free_at: Mutex::new(Instant::now()),
+            producers: 0.into(),
+        }
+    }
+
     fn serve(&self, stream: &TcpStream) -> std::io::Result<()> {
         stream.set_nodelay(true)?;
         let mut input = BufReader::with_capacity(READ_BYTES, stream);
@@ -174,7 +184,8 @@ impl Sink {
             ApiKey::Metadata => {
                 let body = Bytes::copy_from_slice(body);
                 let request = MetadataRequest::from_bytes(&body, version).map_err(invalid)?;
-                frame::encode_response(out, api, version, correlation, &self.metadata(request))
+                let answer = self.metadata(request)?;
+                frame::encode_response(out, api, version, correlation, &answer)
             }
             ApiKey::InitProducerId => {
                 let producer_id = self.producers.fetch_add(1, Ordering::Relaxed);
@@ -197,9 +208,13 @@ impl Sink {
         encoded.map_err(invalid)
     }
 
-    fn metadata(&self, request: MetadataRequest) -> MetadataResponse {
+    fn metadata(&self, request: MetadataRequest) -> std::io::Result<MetadataResponse> {
         let topics = request.topics.unwrap_or_default();
-        MetadataResponse {
+        // Each is answered with all its partitions, a thousand times as long as its name.
+        if topics.len() > TOPICS_MAX {
+            return Err(invalid("more topics than are told of at once"));
+        }
+        Ok(MetadataResponse {
             brokers: vec![MetadataResponseBroker {
                 node_id: NODE,
                 host: self.address.ip().to_string(),
@@ -210,7 +225,7 @@ impl Sink {
             controller_id: NODE,
             topics: topics.into_iter().map(|topic| known_topic(topic.name)).collect(),
             ..Default::default()
-        }
+        })
     }
 
     /// Lets each batch wait for its partition's turn and keep it for a while.
@@ -253,7 +268,9 @@ impl Sink {
                 let partition = partition.map_err(invalid)?;
                 let mut count = 0;
                 for batch in iter_batches(partition.records.unwrap_or_default()) {
-                    count += i64::from(batch.map_err(invalid)?.records_count());
+                    let batch = batch.map_err(invalid)?;
+                    batch.check_count().map_err(invalid)?;
+                    count += i64::from(batch.records_count());
                 }
                 if ends.len() >= ENDS_MAX {
                     return Err(invalid("more partitions than offsets are counted of"));
@@ -278,7 +295,7 @@ impl Sink {
     }
 }
 
-/// The next request, in memory that grows to the largest.
+/// The next request, in memory that grows to the largest as its bytes come: a length is a claim.
 fn read_frame<'a>(
     input: &mut impl Read,
     memory: &'a mut Vec<u8>,
@@ -293,10 +310,14 @@ fn read_frame<'a>(
     if length > REQUEST_BYTES_MAX {
         return Err(invalid("a request beyond the limit"));
     }
-    memory.resize(memory.len().max(length), 0);
-    let frame = memory.get_mut(..length).unwrap_or_default();
-    input.read_exact(frame)?;
-    Ok(Some(frame))
+    let mut end = 0;
+    while end < length {
+        let start = end;
+        end = length.min(memory.len().max(start + ROOM_BYTES));
+        memory.resize(memory.len().max(end), 0);
+        input.read_exact(memory.get_mut(start..end).unwrap_or_default())?;
+    }
+    Ok(memory.get(..length))
 }
 
 fn api_versions() -> ApiVersionsResponse {
@@ -359,6 +380,8 @@ fn invalid(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> std::i
 
 #[cfg(test)]
 mod tests {
+    use moldau_protocol::messages::metadata_request::MetadataRequestTopic;
+
     use super::*;
     use crate::generator::{self, Clients, Layout, Setup};
     use crate::payload::Filler;
@@ -413,6 +436,36 @@ mod tests {
             .map(|(lane, ledger)| ledger.next_sequence(lane))
             .sum();
         assert_eq!(sent, measured.acked_records);
+    }
+
+    #[test]
+    fn more_topics_than_an_answer_may_tell_of_are_refused() {
+        let sink = Sink::new(([127, 0, 0, 1], 1).into(), Behaviour::default());
+        let told = |topics: usize| {
+            let topic = MetadataRequestTopic { name: Some("x".into()), ..Default::default() };
+            let topics = Some(vec![topic; topics]);
+            sink.metadata(MetadataRequest { topics, ..Default::default() })
+        };
+        assert_eq!(told(TOPICS_MAX).unwrap().topics.len(), TOPICS_MAX);
+        assert_eq!(told(TOPICS_MAX + 1).unwrap_err().kind(), ErrorKind::InvalidData);
+    }
+
+    #[test]
+    fn a_length_is_believed_as_far_as_bytes_come() {
+        let mut memory = Vec::new();
+        let claimed = u32::try_from(REQUEST_BYTES_MAX).unwrap().to_be_bytes();
+        let come = [claimed.as_slice(), &[7; 10]].concat();
+        let error = read_frame(&mut come.as_slice(), &mut memory).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::UnexpectedEof);
+        assert!(memory.len() <= ROOM_BYTES, "{}", memory.len());
+        // What does come is whole, in what room there is and in more.
+        for length in [10, ROOM_BYTES + 10, 3 * ROOM_BYTES] {
+            let body: Vec<u8> = (0..=250).cycle().take(length).collect();
+            let length = u32::try_from(length).unwrap().to_be_bytes();
+            let come = [length.as_slice(), &body].concat();
+            let frame = read_frame(&mut come.as_slice(), &mut memory).unwrap();
+            assert!(frame == Some(&body));
+        }
     }
 
     #[test]

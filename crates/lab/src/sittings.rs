@@ -11,7 +11,7 @@
 //! line that cannot be read is an error: a round that is left out would be a choice.
 
 use std::collections::VecDeque;
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -147,6 +147,7 @@ impl Sittings {
             .map_err(|error| Error::Document(error.to_string()))?;
         // The manifest comes last: whoever finds one finds the others.
         let file = write_durably(&directory.join(FINISHED), "")?;
+        hold(&file, &directory)?;
         write_durably(&directory.join(PLAN), plan)?;
         write_durably(&directory.join(MANIFEST), &text)?;
         let started_unix_ms = manifest.started_unix_ms;
@@ -176,6 +177,7 @@ impl Sittings {
         let reading = || format!("reading {}", path.display());
         let options = File::options().read(true).write(true).open(&path);
         let mut file = options.map_err(Error::machine(reading()))?;
+        hold(&file, directory)?;
         let (finished, bytes) = read_finished(&file, &path)?;
         file.set_len(bytes).map_err(Error::machine(reading()))?;
         file.seek(SeekFrom::End(0)).map_err(Error::machine(reading()))?;
@@ -307,22 +309,34 @@ impl Sittings {
 fn read_finished(file: &File, path: &Path) -> Result<(VecDeque<Finished>, u64), Error> {
     let (mut finished, mut bytes) = (VecDeque::new(), 0);
     let mut reader = BufReader::new(file.take(FINISHED_BYTES_MAX));
-    let mut line = String::new();
+    let mut line = Vec::new();
     loop {
         line.clear();
         let length = reader
-            .read_line(&mut line)
+            .read_until(b'\n', &mut line)
             .map_err(Error::machine(format!("reading {}", path.display())))?;
         // A line without an end was torn, as the last of a sitting may be.
-        if !line.ends_with('\n') {
+        if !line.ends_with(b"\n") {
             return Ok((finished, bytes));
         }
         let number = finished.len() + 1;
-        finished.push_back(serde_json::from_str(&line).map_err(|error| {
+        finished.push_back(serde_json::from_slice(&line).map_err(|error| {
             Error::Document(format!("{}, line {number}: {error}", path.display()))
         })?);
         bytes += u64::try_from(length).unwrap_or(u64::MAX);
     }
+}
+
+/// Keeps other sittings of the same experiment away as long as the file is open.
+fn hold(file: &File, directory: &Path) -> Result<(), Error> {
+    file.try_lock().map_err(|error| match error {
+        TryLockError::WouldBlock => {
+            Error::Plan(format!("{}: another sitting of it goes on", directory.display()))
+        }
+        TryLockError::Error(error) => {
+            Error::machine(format!("locking {FINISHED} in {}", directory.display()))(error)
+        }
+    })
 }
 
 /// Writes a file that must not be there yet, and flushes it.
@@ -382,6 +396,7 @@ mod tests {
         assert!(second.check().unwrap().found.starts_with("1 runs"));
         second.keep("case", "direct", 1, &[run.clone(), run.clone()]).unwrap();
         second.keep_found("sizes", &[3, 4], std::slice::from_ref(&run)).unwrap();
+        drop(second);
         let mut third = Sittings::resume(&directory, &manifest(), "plan").unwrap();
         assert_eq!(third.recall("case", "direct", 1).unwrap().len(), 2);
         assert_eq!(third.recall("case", "direct", 0), Some(vec![run.clone()]));
@@ -411,11 +426,24 @@ mod tests {
     }
 
     #[test]
+    fn two_sittings_of_one_experiment_do_not_go_on_at_once() {
+        let out = tempfile::tempdir().unwrap();
+        let first = Sittings::begin(out.path(), &manifest(), "plan").unwrap();
+        let directory = first.directory().to_owned();
+        assert!(refused(&directory, &manifest(), "plan").contains("another sitting of it goes on"));
+        drop(first);
+        let second = Sittings::resume(&directory, &manifest(), "plan").unwrap();
+        assert!(refused(&directory, &manifest(), "plan").contains("another sitting of it goes on"));
+        drop(second);
+    }
+
+    #[test]
     fn a_damaged_line_before_the_last_is_not_passed_over() {
         let out = tempfile::tempdir().unwrap();
         let mut sittings = Sittings::begin(out.path(), &manifest(), "plan").unwrap();
         sittings.keep_full_speed("direct", 1.0).unwrap();
         let directory = sittings.directory().to_owned();
+        drop(sittings);
         let path = directory.join(FINISHED);
         let text = fs::read_to_string(&path).unwrap().replacen('{', "<", 1);
         fs::write(&path, text).unwrap();

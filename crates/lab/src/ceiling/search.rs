@@ -103,9 +103,9 @@ pub struct Found {
 pub enum Bounds {
     /// Rates were sustained and missed.
     Both,
-    /// No rate was missed: the ceiling is higher.
+    /// No rate that high was missed: the ceiling is higher.
     Above,
-    /// No rate was sustained: the ceiling is lower.
+    /// No rate that low was sustained: the ceiling is lower.
     Below,
 }
 
@@ -158,14 +158,18 @@ impl Search {
         let missed = rates(Outcome::Missed).reduce(f64::min);
         let sustained = rates(Outcome::Sustained).reduce(f64::max);
         let unstable = missed.zip(sustained).filter(|(low, high)| low <= high);
+        let interval_95 = Interval { low: self.quantile(0.025), high: self.quantile(0.975) };
+        // A trial on the other side of the interval, as after a mishap, bounds nothing.
+        let from_above = rates(Outcome::Missed).any(|rate| rate >= interval_95.low);
+        let from_below = rates(Outcome::Sustained).any(|rate| rate <= interval_95.high);
         Found {
             rate: self.quantile(0.5),
-            interval_95: Interval { low: self.quantile(0.025), high: self.quantile(0.975) },
+            interval_95,
             unstable: unstable.map(|(low, high)| Interval { low, high }),
-            bounds: match (missed, sustained) {
-                (Some(_), None) => Bounds::Below,
-                (None, _) => Bounds::Above,
-                _ => Bounds::Both,
+            bounds: match (from_above, from_below) {
+                (true, true) => Bounds::Both,
+                (true, false) => Bounds::Below,
+                (false, _) => Bounds::Above,
             },
         }
     }

@@ -192,7 +192,7 @@ mod tests {
             level.interval_95.low > 0.0
         });
         let claimed = claimed.count();
-        assert!(claimed <= 32, "{claimed} of 400");
+        assert!(claimed <= 18, "{claimed} of 400");
     }
 
     fn run() -> RunRecord {

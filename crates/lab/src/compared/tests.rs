@@ -58,6 +58,22 @@ fn what_became_worse_is_named_and_what_became_better_is_no_failure() {
 }
 
 #[test]
+fn a_difference_that_nobody_speaks_of_is_none_even_without_any_scatter() {
+    // Three runs that agree to the last record, and three more that miss one in a hundred thousand.
+    let still = |records: u64| {
+        let mut result = sample::result();
+        result.runs.iter_mut().for_each(|run| run.produced_records = records);
+        result
+    };
+    let first = still(100_000);
+    let told = |records| {
+        let compared = compare(&first, &still(records), &Choice::default(), 1);
+        !outcomes(&compared, Outcome::Worse).is_empty()
+    };
+    assert_eq!((told(99_999), told(99_000)), (false, true));
+}
+
+#[test]
 fn other_machines_are_told_and_other_loads_are_refused() {
     let mut second = sample::result();
     second.environment.kernel = "9.9".into();

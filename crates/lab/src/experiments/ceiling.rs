@@ -215,8 +215,10 @@ fn search_all(
             let Some(system) = systems.get_mut(*at) else { continue };
             let Some((workload, rate)) = searching.next() else { continue };
             let what = if rate.is_some() { "trials at a rate" } else { "full speed" };
-            bench.run_case(system.path(), &case(what, &workload), number)?;
+            let ran = bench.run_case(system.path(), &case(what, &workload), number);
+            // That a system ended says more than what its clients saw of that.
             system.check()?;
+            ran?;
             let Some(run) = bench.runs().last() else { continue };
             searching.note(run, rate, plan.demand);
         }

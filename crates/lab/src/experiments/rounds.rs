@@ -82,8 +82,10 @@ pub(super) fn run<S: Subject>(
             order.reverse();
         }
         for subject in order {
-            bench.run_case(subject.path(), case, round)?;
+            let ran = bench.run_case(subject.path(), case, round);
+            // That a system ended says more than what its clients saw of that.
             subject.check()?;
+            ran?;
         }
     }
     Ok(())

@@ -54,8 +54,10 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
     let mut holdings = Vec::new();
     for leg in 0..plan.legs {
         for running in &mut systems {
-            bench.produce(&running.path, LEG, leg, &plan.workload)?;
+            let ran = bench.produce(&running.path, LEG, leg, &plan.workload);
+            // That a system ended says more than what its clients saw of that.
             running.system.check_alive()?;
+            ran?;
             holdings.push(look(&bench, running, leg));
         }
     }

@@ -70,10 +70,14 @@ pub(super) fn runnable() -> u64 {
 
 /// Bytes that wait for those who serve a port.
 pub(super) fn unread_bytes(port: u16) -> u64 {
-    // A port is served by either; reading a table takes milliseconds.
+    // A server of both families has its side of a connection by IPv4 in the other table.
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"].into_iter();
-    tables.filter_map(|path| parse_unread(&text(Path::new(path))?, port)).next().unwrap_or(0)
+    let sockets: String = tables.filter_map(|path| text(Path::new(path))).collect();
+    parse_unread(&sockets, port).unwrap_or(0)
 }
+
+/// What stands before an IPv4 address that is told as one of IPv6.
+const MAPPED: &str = "0000000000000000FFFF0000";
 
 /// Lines of `/proc/net/tcp`: number, local address, remote address, state, `unsent:unread`, each
 /// number in hexadecimal digits. A listening socket (`0A`) counts connections there, no bytes.
@@ -84,8 +88,12 @@ pub(super) fn unread_bytes(port: u16) -> u64 {
 fn parse_unread(table: &str, port: u16) -> Option<u64> {
     let suffix = format!(":{port:04X}");
     let line = |line: &str| -> Option<Socket> {
-        let mut words = line.split_ascii_whitespace().skip(1).map(str::to_owned);
-        let (local, remote, state) = (words.next()?, words.next()?, words.next()?);
+        let mut words = line.split_ascii_whitespace().skip(1);
+        let mut address = || {
+            let address = words.next()?;
+            Some(address.strip_prefix(MAPPED).unwrap_or(address).to_owned())
+        };
+        let (local, remote, state) = (address()?, address()?, words.next()?);
         let queues = words.next().filter(|_| state != "0A")?;
         let (unsent, unread) = queues.split_once(':')?;
         let [unsent, unread] = [unsent, unread].map(|it| u64::from_str_radix(it, 16).unwrap_or(0));
@@ -146,6 +154,12 @@ mod tests {
         // 0x10 unread on one side and 0x20 unsent on the other; nothing waits for 0x2385.
         assert_eq!((parse_unread(table, 0x2384), parse_unread("", 1)), (Some(0x30), None));
         assert_eq!(parse_unread(table, 0x2385), None);
+        // A server of both families is in the other table, its client in this one.
+        let both = "  sl  local_address rem_address   st tx_queue rx_queue tr\n\
+            0: 0100007F:D432 0100007F:2384 01 00000020:00000003 00:00000000\n  sl  local_address\n\
+            0: 0000000000000000FFFF00000100007F:2384 0000000000000000FFFF00000100007F:D432 01 \
+            00000007:00000010 00:00000000\n";
+        assert_eq!(parse_unread(both, 0x2384), Some(0x30));
     }
 
     #[test]

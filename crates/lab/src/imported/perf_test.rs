@@ -79,11 +79,15 @@ fn rest_of<'a>(line: &'a str, word: &str) -> Option<&'a str> {
     line.split_once(word).map(|(before, _)| before)
 }
 
-/// The number that ends where `word` begins, white space between them.
+/// The number that ends where `word` begins, white space between them, and "steady state" where a
+/// warm-up is not counted. The tool writes fractions as its locale does, behind a point or a comma,
+/// and groups no digits.
 fn number_before(line: &str, word: &str) -> Option<f64> {
     let before = rest_of(line, word)?.trim_end();
-    let start = before.rfind(|c: char| !c.is_ascii_digit() && c != '.').map_or(0, |at| at + 1);
-    before.get(start..)?.parse().ok()
+    let before = before.strip_suffix("steady state").unwrap_or(before).trim_end();
+    let is_of_number = |c: char| c.is_ascii_digit() || c == '.' || c == ',';
+    let start = before.rfind(|c: char| !is_of_number(c)).map_or(0, |at| at + 1);
+    before.get(start..)?.replace(',', ".").parse().ok()
 }
 
 /// Samples that the tool keeps.

@@ -78,6 +78,20 @@ fn the_last_line_of_the_perf_test_counts_and_latency_is_from_sending() {
 }
 
 #[test]
+fn a_perf_test_is_read_whatever_the_locale_and_without_its_warm_up() {
+    // As it prints where fractions stand behind a comma.
+    let german = "20000 records sent, 2985,965960 records/sec (0,28 MB/sec), 9,88 ms avg latency, \
+                  667,00 ms max latency, 6 ms 50th, 49 ms 95th, 87 ms 99th, 109 ms 99.9th.\n";
+    let usual = figures(&read("run.txt", PERF_TEST).unwrap());
+    assert_eq!(figures(&read("run.txt", german).unwrap()), usual);
+    let grouped = german.replacen("2985,965960", "2,985.96", 1);
+    assert!(refused("run.txt", &grouped).contains("\"records/sec\" is missing or is no number"));
+    let steady = format!("{PERF_TEST}15000 steady{}", german.strip_prefix("20000").unwrap());
+    let steady = steady.replacen("steady records", "steady state records", 1);
+    assert_eq!(figures(&read("run.txt", &steady).unwrap()), usual);
+}
+
+#[test]
 fn a_perf_test_that_did_not_end_and_one_without_a_number_are_told_by_line() {
     let (first, _) = PERF_TEST.split_once('\n').unwrap();
     assert!(refused("run.txt", first).starts_with("run.txt: has no line with percentiles"));

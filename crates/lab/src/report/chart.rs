@@ -269,11 +269,19 @@ fn cpu_parts(result: &RunResult, case: &str, arm: &str) -> Vec<(String, f64)> {
     let mut parts: Vec<(String, Vec<f64>)> = Vec::new();
     for run in result.runs_of(case, arm) {
         let moved = run.megabytes(run.produced_records + run.consumed_records);
+        // Several of a role, as the brokers of a cluster, add up.
+        let mut of_run: Vec<(&str, f64)> = Vec::new();
         for usage in run.processes.iter().filter(|_| moved > 0.0) {
             let ms = ms(usage.cpu_ns) / moved;
-            match parts.iter_mut().find(|(role, _)| *role == usage.role) {
+            match of_run.iter_mut().find(|(role, _)| *role == usage.role) {
+                Some((_, sum)) => *sum += ms,
+                None => of_run.push((&usage.role, ms)),
+            }
+        }
+        for (role, ms) in of_run {
+            match parts.iter_mut().find(|(known, _)| known == role) {
                 Some((_, values)) => values.push(ms),
-                None => parts.push((usage.role.clone(), vec![ms])),
+                None => parts.push((role.to_owned(), vec![ms])),
             }
         }
     }

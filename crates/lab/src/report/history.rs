@@ -3,7 +3,7 @@
 use super::grid::Grid;
 use super::html::{escape, page};
 use super::text::wrapped;
-use crate::history::{Change, History, Line};
+use crate::history::{Change, History, Line, Tendency};
 use crate::numbers::{number, percent};
 
 /// Points of the small drawing in a terminal.
@@ -73,7 +73,8 @@ fn sentence(history: &History) -> String {
     else {
         return format!("{counts}: none of the {tested} with enough of them has changed.{short}");
     };
-    let worse = changed.iter().filter(|(line, it)| it.is_worse(line.metric)).count();
+    let worse =
+        changed.iter().filter(|(line, it)| it.tendency(line.metric) == Tendency::Worse).count();
     format!(
         "{counts}: {} changes, {worse} of them for the worse. The last: {} of {}, {} from {} \
          on.{short}",
@@ -102,7 +103,7 @@ fn changes(history: &History) -> Option<Grid> {
                 number(change.before, unit),
                 number(change.after, unit),
                 percent((change.after / change.before).ln()),
-                if change.is_worse(line.metric) { "worse" } else { "better" }.into(),
+                change.tendency(line.metric).word().into(),
                 if change.p < 0.0001 { "< 0.0001".into() } else { format!("{:.4}", change.p) },
             ]
         });
@@ -209,7 +210,10 @@ fn medians(line: &Line, x: &impl Fn(usize) -> f64, y: &impl Fn(f64) -> f64) -> S
     let ends = line.changes.iter().skip(1).map(|it| it.at.saturating_sub(1)).chain([last]);
     let before = line.changes.first().map(|it| (0, it.at.saturating_sub(1), it.before, "same"));
     let after = line.changes.iter().zip(ends).map(|(change, end)| {
-        let class = if change.is_worse(line.metric) { "worse" } else { "better" };
+        let class = match change.tendency(line.metric) {
+            Tendency::Spread => "same",
+            told => told.word(),
+        };
         (change.at, end, change.after, class)
     });
     for (start, end, value, class) in before.into_iter().chain(after) {

@@ -17,7 +17,8 @@ pub struct Slope {
 impl Slope {
     /// The slope of points `(x, y)` in their order, by least squares. What is left after the line
     /// follows the point before it with a correlation of `c`, so that n points count as
-    /// `n (1 - c) / (1 + c)`. `None` with fewer than [`POINTS_MIN`].
+    /// `n (1 - c) / (1 + c)`. The line takes some of that with it: on average `(2 + 4 c) / n` is
+    /// missing from what is left. `None` with fewer than [`POINTS_MIN`].
     #[must_use]
     pub fn of(points: &[(f64, f64)]) -> Option<Self> {
         if points.len() < POINTS_MIN {
@@ -31,7 +32,8 @@ impl Slope {
         let rest: Vec<f64> = points.iter().map(|(x, y)| y - y_mean - rise * (x - x_mean)).collect();
         let squares: f64 = rest.iter().map(|rest| rest * rest).sum();
         let follows: f64 = rest.iter().zip(rest.iter().skip(1)).map(|(a, b)| a * b).sum();
-        let correlation = (follows / squares.max(f64::MIN_POSITIVE)).clamp(0.0, 0.9);
+        let seen = follows / squares.max(f64::MIN_POSITIVE);
+        let correlation = ((n * seen + 2.0) / (n - 4.0)).clamp(0.0, 0.95);
         let degrees = (n * (1.0 - correlation) / (1.0 + correlation) - 2.0).max(1.0).floor();
         let error = (squares / degrees / spread).sqrt();
         let reach = student_t_quantile(0.975, degrees) * error;

@@ -15,8 +15,8 @@ use moldau_lab::experiments::overhead::{self, Stall};
 use moldau_lab::experiments::partitions;
 use moldau_lab::experiments::side_by_side::{self, System};
 use moldau_lab::experiments::{
-    Conditions, ceiling, cores, explain, faults, file, save, self_test, soak, storage, survey,
-    threads,
+    Conditions, ceiling, cores, explain, faults, file, save, save_reports, self_test, soak,
+    storage, survey, threads,
 };
 use moldau_lab::explain::About;
 use moldau_lab::null_sink::{self, Behaviour};
@@ -412,7 +412,9 @@ fn write_for_omb(runs: &[RunRecord], directory: &Path) -> anyhow::Result<()> {
 }
 
 fn import(options: &ResultImportOptions) -> anyhow::Result<ExitCode> {
-    answer(&lab_results::import(options)?, &options.output)
+    let mut result = lab_results::import(options)?;
+    lab_results::name_apart(&mut result, &options.output)?;
+    answer(&result, &options.output)
 }
 
 fn explain(options: &ExplainOptions) -> anyhow::Result<ExitCode> {
@@ -556,7 +558,7 @@ fn rebuild(dir: &Path) -> anyhow::Result<ExitCode> {
     if let Some(profiles) = &mut result.profiles {
         profiles.read(dir);
     }
-    save(&result, dir)?;
+    save_reports(&result, dir)?;
     println!("{}", report::text(&result));
     Ok(ExitCode::SUCCESS)
 }

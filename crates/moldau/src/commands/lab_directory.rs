@@ -1,7 +1,7 @@
 //! The directory in which the systems of an experiment keep data and logs, and the end of an
 //! experiment that is asked to end: what it started, and what they wrote, go with it.
 
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::thread;
 
@@ -23,9 +23,7 @@ impl WorkDirectory {
     pub(super) fn make(out: &Path) -> anyhow::Result<Self> {
         let signals = Signals::watch()?;
         let hangups = if ignores_hangups() { None } else { Some(signals.hangups()?) };
-        let path = out.join(format!("work-{}", std::process::id()));
-        std::fs::create_dir_all(&path).with_context(|| path.display().to_string())?;
-        let path = path.canonicalize()?;
+        let path = make_another(out)?.canonicalize()?;
         let doomed = path.clone();
         let end = move || -> () {
             signals.wait_or(first(hangups));
@@ -42,6 +40,23 @@ impl WorkDirectory {
     }
 }
 
+/// A directory below `out` that nobody else has. In containers processes of different labs have the
+/// same number, and that of a lab that was killed may have left its own.
+fn make_another(out: &Path) -> anyhow::Result<PathBuf> {
+    std::fs::create_dir_all(out).with_context(|| out.display().to_string())?;
+    let pid = std::process::id();
+    let later = (2_u32..).map(|number| format!("work-{pid}-{number}"));
+    for name in std::iter::once(format!("work-{pid}")).chain(later) {
+        let path = out.join(name);
+        match std::fs::create_dir(&path) {
+            Ok(()) => return Ok(path),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error).with_context(|| path.display().to_string()),
+        }
+    }
+    unreachable!("numbers do not end")
+}
+
 impl Drop for WorkDirectory {
     fn drop(&mut self) {
         remove(&self.path);
@@ -50,7 +65,7 @@ impl Drop for WorkDirectory {
 
 fn remove(path: &Path) {
     if let Err(error) = std::fs::remove_dir_all(path)
-        && error.kind() != std::io::ErrorKind::NotFound
+        && error.kind() != ErrorKind::NotFound
     {
         tell(format_args!("{} was not removed: {error}", path.display()));
     }
@@ -88,6 +103,15 @@ fn is_hangup_ignored(status: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_another_left_is_not_taken() {
+        let out = tempfile::tempdir().unwrap();
+        let below = out.path().join("runs");
+        let first = make_another(&below).unwrap();
+        let second = make_another(&below).unwrap();
+        assert!(first != second && first.is_dir() && second.is_dir());
+    }
 
     #[test]
     fn a_mask_tells_whether_hangups_are_ignored() {

@@ -12,7 +12,9 @@ use moldau_lab::imported::{OUTPUT_BYTES_MAX, read};
 use moldau_lab::result::RunResult;
 use moldau_lab::{history, report};
 
-use crate::arguments::{CompareOptions, HistoryOptions, PageOptions, ResultImportOptions};
+use crate::arguments::{
+    CompareOptions, HistoryOptions, OutputOptions, PageOptions, ResultImportOptions,
+};
 
 /// Longest result document that is read: that of an experiment of an hour has some 10 MB.
 const RESULT_BYTES_MAX: u64 = 1 << 30;
@@ -43,6 +45,21 @@ pub(super) fn import(options: &ResultImportOptions) -> anyhow::Result<RunResult>
         outputs.push(output);
     }
     Ok(imports::result(outputs, env!("CARGO_PKG_VERSION"), written_unix_ms)?)
+}
+
+/// Gives an import another name where its own belongs to another result: files have the same time,
+/// or an experiment began in that second.
+pub(super) fn name_apart(result: &mut RunResult, output: &OutputOptions) -> anyhow::Result<()> {
+    let (own, mut number) = (result.id.clone(), 1_u32);
+    loop {
+        let directory = output.directory(&result.id);
+        let known = std::fs::read_to_string(directory.join("result.json")).ok();
+        if !directory.exists() || known.is_some_and(|text| result.to_json().ok() == Some(text)) {
+            return Ok(());
+        }
+        number = number.checked_add(1).context("too many imports of one second")?;
+        result.id = format!("{own}-{number}");
+    }
 }
 
 /// Compares two results.

@@ -119,6 +119,34 @@ fn a_workload_of_the_benchmark_runs_and_its_results_go_all_ways() {
 }
 
 #[test]
+fn outputs_of_the_same_second_are_imported_side_by_side_and_each_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = std::time::UNIX_EPOCH + std::time::Duration::from_hours(500_000);
+    let printed = |name: &str, per_second: u32| {
+        let line = format!(
+            "20000 records sent, {per_second}.0 records/sec (0.28 MB/sec), 9.88 ms avg latency, \
+             667.00 ms max latency, 6 ms 50th, 49 ms 95th, 87 ms 99th, 109 ms 99.9th.\n"
+        );
+        let path = file(directory.path(), name, &line);
+        std::fs::File::options().append(true).open(&path).unwrap().set_modified(at).unwrap();
+        path
+    };
+    let (one, other) = (printed("a.txt", 3_000), printed("b.txt", 4_000));
+    let runs = directory.path().join("runs");
+    let into = runs.display().to_string();
+    for output in [&one, &other, &one] {
+        let imported = lab(&["import", output, "--out", &into]);
+        assert!(imported.status.success(), "{}", text(&imported.stderr));
+    }
+    let entries = std::fs::read_dir(&runs).unwrap().map(|entry| entry.unwrap().path());
+    let mut results: Vec<String> =
+        entries.map(|path| std::fs::read_to_string(path.join("result.json")).unwrap()).collect();
+    results.sort_by_key(|result| result.contains("b.txt"));
+    assert_eq!(results.len(), 2);
+    assert!(results[0].contains("a.txt") && results[1].contains("b.txt"));
+}
+
+#[test]
 fn files_that_cannot_be_run_or_read_are_told_by_name_and_line() {
     let directory = tempfile::tempdir().unwrap();
     let backlog = WORKLOAD.replacen("SizeGB: 0", "SizeGB: 64", 1);

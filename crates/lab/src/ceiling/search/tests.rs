@@ -159,3 +159,19 @@ fn what_was_seen_from_one_side_alone_is_no_ceiling() {
     }
     assert_eq!((search.next_rate(), search.found().unstable), (None, None));
 }
+
+#[test]
+fn a_first_trial_that_went_wrong_bounds_nothing() {
+    let but_first = |first, later| {
+        let mut search = Search::new(100.0);
+        search.note(search.next_rate().unwrap(), first);
+        while let Some(rate) = search.next_rate() {
+            search.note(rate, later);
+        }
+        search.found()
+    };
+    let rising = but_first(Outcome::Missed, Outcome::Sustained);
+    assert_eq!(rising.bounds, Bounds::Above, "{rising:?}");
+    let falling = but_first(Outcome::Sustained, Outcome::Missed);
+    assert_eq!(falling.bounds, Bounds::Below, "{falling:?}");
+}

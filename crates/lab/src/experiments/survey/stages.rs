@@ -188,8 +188,10 @@ fn run_round<'a>(
     }
     for (case, at) in order {
         let Some(system) = running.get_mut(at) else { continue };
-        bench.run_case(&system.path, case, round)?;
+        let ran = bench.run_case(&system.path, case, round);
+        // That a system ended says more than what its clients saw of that.
         system.system.check_alive()?;
+        ran?;
     }
     Ok(())
 }

@@ -76,6 +76,20 @@ struct Waiting {
     settled: bool,
 }
 
+impl Waiting {
+    /// Adds its times up to `now_ns` to those that say something.
+    fn record(&self, now_ns: u64, times: Times, latencies: &mut Latencies, slots: &mut Slots) {
+        latencies.service.record(self.sent_ns, now_ns, 1);
+        if times == Times::OfSending {
+            return;
+        }
+        latencies.response.record(self.intended_ns, now_ns, 1);
+        if let Some(slot) = slots.at(self.intended_ns) {
+            slot.response().record(self.intended_ns, now_ns, 1);
+        }
+    }
+}
+
 impl Book {
     pub(super) fn new(setup: &Setup, producer: u16) -> Self {
         let workload = &setup.workload;
@@ -178,20 +192,12 @@ impl Book {
             let index = usize::try_from(index).unwrap_or(usize::MAX);
             let Some(waiting) = lane.waiting.get_mut(index) else { continue };
             waiting.settled = true;
-            let Waiting { intended_ns, sent_ns, bytes, .. } = *waiting;
-            self.acked_bytes += u64::from(bytes);
-            if self.times == Times::None || !window.contains(&intended_ns) {
+            self.acked_bytes += u64::from(waiting.bytes);
+            if self.times == Times::None || !window.contains(&waiting.intended_ns) {
                 continue;
             }
             self.answered += 1;
-            self.latencies.service.record(sent_ns, now_ns, 1);
-            if self.times == Times::OfSending {
-                continue;
-            }
-            self.latencies.response.record(intended_ns, now_ns, 1);
-            if let Some(slot) = self.slots.at(intended_ns) {
-                slot.response().record(intended_ns, now_ns, 1);
-            }
+            waiting.record(now_ns, self.times, &mut self.latencies, &mut self.slots);
         }
         while lane.waiting.pop_front_if(|waiting| waiting.settled).is_some() {
             lane.first_sequence += 1;
@@ -213,6 +219,17 @@ impl Book {
         }
     }
 
+    /// Counts the operations of the window that have no answer with the time that they have waited
+    /// so far, which theirs is longer than: without them, tails would be those of the others.
+    fn count_unanswered(&mut self) {
+        let Some(clock) = self.clock.filter(|_| self.times != Times::None) else { return };
+        let (now_ns, window) = (clock.now_ns(), self.from_ns..self.to_ns);
+        let waiting = self.lanes.iter().flat_map(|lane| &lane.waiting);
+        for unanswered in waiting.filter(|it| !it.settled && window.contains(&it.intended_ns)) {
+            unanswered.record(now_ns, self.times, &mut self.latencies, &mut self.slots);
+        }
+    }
+
     /// Everything booked; the book is empty afterwards.
     pub(super) fn take_outcome(
         &mut self,
@@ -220,6 +237,7 @@ impl Book {
         requests: u64,
         in_window: Requests,
     ) -> Outcome {
+        self.count_unanswered();
         Outcome {
             ledger: std::mem::replace(&mut self.ledger, SentLedger::new(0, 0)),
             latencies: std::mem::take(&mut self.latencies),
@@ -235,5 +253,59 @@ impl Book {
             in_window,
             transactions: None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+    use crate::generator::Clients;
+    use crate::payload::Filler;
+    use crate::schedule::Arrivals;
+    use crate::workload::{Tuning, Workload};
+
+    #[test]
+    fn what_has_no_answer_counts_with_the_time_that_it_waited() {
+        let workload = Workload {
+            pace: Pace::Scheduled { per_second: 1_000, arrivals: Arrivals::Constant },
+            record_bytes: 100,
+            filler: Filler::Random,
+            partitions: 1,
+            producers: 1,
+            batch_bytes: 1_000,
+            linger_us: 0,
+            consume: false,
+            tails: 0,
+            warmup_ms: 1_000,
+            window_ms: 1_000,
+            tuning: Tuning::default(),
+        };
+        let setup = Setup {
+            bootstrap: String::new(),
+            clients: Clients::default(),
+            topic: "lab-1".into(),
+            run: 1,
+            seed: 1,
+            workload,
+            layout: Layout::Dense,
+            first_producer: 0,
+            processes: Vec::new(),
+            is_accounted: true,
+        };
+        let mut book = Book::new(&setup, 0);
+        let begun = Instant::now().checked_sub(Duration::from_secs(40)).unwrap();
+        book.start(RunClock::starting_at(begun));
+        // Ahead of the window, within it twice, and behind it.
+        for intended_ms in [500, 1_200, 1_800, 2_500] {
+            let intended_ns = intended_ms * 1_000_000;
+            book.taken_up(intended_ns, intended_ns);
+            book.sent(0, intended_ns, intended_ns, 100);
+        }
+        let outcome = book.take_outcome(0, 0, Requests::default());
+        assert_eq!((outcome.offered, outcome.answered), (2, 0));
+        assert_eq!(outcome.latencies.response.count(), 2);
+        assert!(outcome.latencies.response.quantile_ns(0.5) > 37_000_000_000);
     }
 }
