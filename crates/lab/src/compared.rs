@@ -6,6 +6,7 @@
 use crate::checks::Verdict;
 use crate::environment::Environment;
 use crate::figures::{self, Series};
+use crate::histograms::RESOLUTION;
 use crate::metric::Metric;
 use crate::result::RunResult;
 use crate::statistics::{UnpairedEffect, median, unpaired_effect};
@@ -301,17 +302,13 @@ fn differences(sides: [&[Series]; 2], one: &Place, other: &Place, seed: u64) -> 
     metrics.into_iter().filter_map(difference).collect()
 }
 
-/// Smaller differences are none to speak of, as a share: a histogram tells values apart by as much,
-/// and counts that hardly differ from run to run would show the edges of their windows.
-const TOLD_MIN: f64 = 0.005;
-
 /// Decides over all figures together, so that one of twenty is not worse by chance.
 fn judge(contrasts: &mut [Contrast]) {
     let all = || contrasts.iter().flat_map(|contrast| &contrast.differences);
     let count = all().filter(|it| is_judged(it.metric) && it.log_ratio.is_some()).count();
     for difference in contrasts.iter_mut().flat_map(|contrast| &mut contrast.differences) {
         let Some(effect) = &difference.log_ratio else { continue };
-        let is_told = effect.mean.abs() >= TOLD_MIN.ln_1p();
+        let is_told = effect.mean.abs() >= RESOLUTION.ln_1p();
         if is_judged(difference.metric) && is_told && effect.is_shown_among(count) {
             let is_worse = (effect.mean > 0.0) == difference.metric.unit().less_is_better();
             difference.outcome = if is_worse { Outcome::Worse } else { Outcome::Better };

@@ -514,6 +514,25 @@ pub(crate) fn target(action: &str) -> impl Fn(moldau_client::Error) -> Error {
 }
 
 #[cfg(test)]
+impl Setup {
+    /// A run of its own on the topic `lab-7`.
+    pub(crate) fn of_tests(bootstrap: String, workload: Workload) -> Self {
+        Self {
+            bootstrap,
+            clients: Clients::default(),
+            topic: "lab-7".into(),
+            run: 7,
+            seed: 1,
+            workload,
+            layout: Layout::Dense,
+            first_producer: 0,
+            processes: Vec::new(),
+            is_accounted: true,
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -18,6 +18,10 @@ const NANOS_MAX: u64 = 3_600_000_000_000;
 
 const SIGNIFICANT_DIGITS: u8 = 3;
 
+/// How far neighbouring values of a histogram may lie apart, as a share: smaller differences of
+/// durations are none.
+pub(crate) const RESOLUTION: f64 = 1e-3;
+
 /// Durations of one kind.
 #[derive(Clone, Debug)]
 pub struct Durations {

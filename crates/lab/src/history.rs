@@ -5,6 +5,7 @@
 
 use crate::checks::Verdict;
 use crate::figures;
+use crate::histograms::RESOLUTION;
 use crate::metric::Metric;
 use crate::result::RunResult;
 use crate::statistics::change_points::{VALUES_MAX, change_points, smallest_p};
@@ -69,10 +70,6 @@ pub struct Point {
     pub range: [f64; 2],
 }
 
-/// Medians that lie nearer to each other, as a share, are the same: what changed is how far runs
-/// scatter around them.
-const SHIFT_MIN: f64 = 0.005;
-
 /// What a change is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tendency {
@@ -113,7 +110,7 @@ impl Change {
     /// What it is for.
     #[must_use]
     pub fn tendency(&self, metric: Metric) -> Tendency {
-        let is_shift = (self.after / self.before).ln().abs() >= SHIFT_MIN.ln_1p();
+        let is_shift = (self.after / self.before).ln().abs() >= RESOLUTION.ln_1p();
         let is_worse = (self.after > self.before) == metric.unit().less_is_better();
         match (is_shift, is_worse) {
             (false, _) => Tendency::Spread,
@@ -305,7 +302,7 @@ mod tests {
             (change.tendency(Metric::ProxyCpu), change.tendency(Metric::ProduceRecords))
         };
         assert_eq!(tendency(100.0), (Tendency::Spread, Tendency::Spread));
-        assert_eq!(tendency(99.8), (Tendency::Spread, Tendency::Spread));
+        assert_eq!(tendency(99.95), (Tendency::Spread, Tendency::Spread));
         assert_eq!(tendency(110.0), (Tendency::Worse, Tendency::Better));
         assert_eq!(tendency(90.0), (Tendency::Better, Tendency::Worse));
     }

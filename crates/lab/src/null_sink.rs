@@ -383,42 +383,26 @@ mod tests {
     use moldau_protocol::messages::metadata_request::MetadataRequestTopic;
 
     use super::*;
-    use crate::generator::{self, Clients, Layout, Setup};
-    use crate::payload::Filler;
+    use crate::generator::{self, Setup};
     use crate::run::Skew;
     use crate::shape::{Keys, Shape, Sizes};
-    use crate::workload::{Pace, Tuning, Workload};
+    use crate::workload::{Tuning, Workload};
 
     fn workload() -> Workload {
         Workload {
-            pace: Pace::Unpaced,
             record_bytes: 100,
-            filler: Filler::Random,
             partitions: 3,
             producers: 2,
             batch_bytes: 4_096,
             linger_us: 0,
             consume: false,
-            tails: 0,
-            warmup_ms: 0,
             window_ms: 100,
-            tuning: Tuning::default(),
+            ..Workload::of_tests()
         }
     }
 
     fn setup(address: SocketAddr, workload: Workload) -> Setup {
-        Setup {
-            bootstrap: address.to_string(),
-            clients: Clients::default(),
-            topic: "anything".into(),
-            run: 1,
-            seed: 1,
-            workload,
-            layout: Layout::Dense,
-            first_producer: 0,
-            processes: Vec::new(),
-            is_accounted: true,
-        }
+        Setup::of_tests(address.to_string(), workload)
     }
 
     #[test]

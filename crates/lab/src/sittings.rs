@@ -327,16 +327,15 @@ fn read_finished(file: &File, path: &Path) -> Result<(VecDeque<Finished>, u64), 
     }
 }
 
-/// Keeps other sittings of the same experiment away as long as the file is open.
+/// Keeps other sittings of the same experiment away as long as the file is open, where the file
+/// system has locks.
 fn hold(file: &File, directory: &Path) -> Result<(), Error> {
-    file.try_lock().map_err(|error| match error {
-        TryLockError::WouldBlock => {
-            Error::Plan(format!("{}: another sitting of it goes on", directory.display()))
+    match file.try_lock() {
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(()),
+        Err(TryLockError::WouldBlock) => {
+            Err(Error::Plan(format!("{}: another sitting of it goes on", directory.display())))
         }
-        TryLockError::Error(error) => {
-            Error::machine(format!("locking {FINISHED} in {}", directory.display()))(error)
-        }
-    })
+    }
 }
 
 /// Writes a file that must not be there yet, and flushes it.

@@ -348,12 +348,10 @@ impl Workload {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::shape::Keys;
-
-    fn workload() -> Workload {
-        Workload {
+impl Workload {
+    /// Full speed for a moment: one producer, one partition, records of 1 KB that are consumed.
+    pub(crate) fn of_tests() -> Self {
+        Self {
             pace: Pace::Unpaced,
             record_bytes: 1024,
             filler: Filler::Random,
@@ -367,6 +365,16 @@ mod tests {
             window_ms: 1,
             tuning: Tuning::default(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shape::Keys;
+
+    fn workload() -> Workload {
+        Workload::of_tests()
     }
 
     #[test]

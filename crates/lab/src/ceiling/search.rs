@@ -23,9 +23,15 @@ pub const TRIALS: usize = 12;
 /// How far the ceiling may lie below full speed.
 const BELOW_FULL_SPEED: f64 = 1.0 / 32.0;
 
-/// How far it may lie above: a client that sends what it can may disturb what it sends to, and
-/// others may have had the machine in that trial.
-const ABOVE_FULL_SPEED: f64 = 8.0;
+/// How far it may lie above, since a client that sends what it can may disturb what it sends to.
+const ABOVE_FULL_SPEED: f64 = 2.0;
+
+/// How far once the trials say so: others had the machine while full speed was found. Room for
+/// this from the first trial on would spend trials where ceilings hardly ever lie.
+const FAR_ABOVE_FULL_SPEED: f64 = 8.0;
+
+/// The share of [`ABOVE_FULL_SPEED`] that the estimate reaches when they do.
+const FAR_FROM: f64 = 0.55;
 
 /// Where it usually lies, in relation to full speed, and how far around (the half width of a
 /// Cauchy distribution, which leaves room for surprises).
@@ -73,6 +79,8 @@ impl Outcome {
 pub struct Search {
     trials: Vec<(f64, Outcome)>,
     possible: Vec<Possible>,
+    /// As many of these as are held for possible so far.
+    near: usize,
 }
 
 /// A ceiling that may be, and its odds with each of [`SCATTERS`] in relation to all others.
@@ -116,15 +124,17 @@ impl Search {
     pub fn new(full_speed: f64) -> Self {
         let full_speed = full_speed.max(1.0);
         let usual = (full_speed * USUAL_SHARE).ln();
-        let end = (full_speed * ABOVE_FULL_SPEED).ln();
+        let end = (full_speed * FAR_ABOVE_FULL_SPEED).ln();
         let lowest = (full_speed * BELOW_FULL_SPEED).ln();
         let possible = |ln: f64| {
             let odds = 1.0 / (1.0 + ((ln - usual) / USUAL_SPREAD).powi(2));
             Possible { ln, odds: [odds; SCATTERS.len()] }
         };
         let rates = std::iter::successors(Some(lowest), |ln| Some(ln + GRID_STEP));
-        let possible = rates.take_while(|ln| *ln <= end).map(possible).collect();
-        Self { trials: Vec::new(), possible }
+        let possible: Vec<Possible> = rates.take_while(|ln| *ln <= end).map(possible).collect();
+        let near_end = (full_speed * ABOVE_FULL_SPEED).ln();
+        let near = possible.partition_point(|possible| possible.ln <= near_end);
+        Self { trials: Vec::new(), possible, near }
     }
 
     /// The rate to try next; `None` once the search has ended.
@@ -146,6 +156,15 @@ impl Search {
                 *odds *= if outcome == Outcome::Sustained { sustained } else { 1.0 - sustained };
             }
         }
+        let highest = self.held().last().map_or(0.0, |possible| possible.ln.exp());
+        if self.quantile(0.5) >= FAR_FROM * highest {
+            self.near = self.possible.len();
+        }
+    }
+
+    /// The ceilings that are held for possible.
+    fn held(&self) -> &[Possible] {
+        &self.possible[..self.near]
     }
 
     /// What the trials so far say.
@@ -178,9 +197,9 @@ impl Search {
     /// grid.
     fn quantile(&self, share: f64) -> f64 {
         let weight = |possible: &Possible| possible.odds.iter().sum::<f64>();
-        let wanted = share * self.possible.iter().map(weight).sum::<f64>();
+        let wanted = share * self.held().iter().map(weight).sum::<f64>();
         let mut sum = 0.0;
-        for possible in &self.possible {
+        for possible in self.held() {
             let next = sum + weight(possible);
             if next >= wanted {
                 let part = (wanted - sum) / (next - sum).max(f64::MIN_POSITIVE);
@@ -188,7 +207,7 @@ impl Search {
             }
             sum = next;
         }
-        self.possible.last().map_or(0.0, |possible| possible.ln.exp())
+        self.held().last().map_or(0.0, |possible| possible.ln.exp())
     }
 }
 

@@ -42,6 +42,15 @@ pub(super) trait Subject {
     /// # Errors
     /// [`Error::Ended`] when it does not.
     fn check(&mut self) -> Result<(), Error>;
+
+    /// What came of a run on it: that it ended says more than what its clients saw of that.
+    ///
+    /// # Errors
+    /// As [`Self::check`], or those of the run.
+    fn unless_ended<T>(&mut self, ran: Result<T, Error>) -> Result<T, Error> {
+        self.check()?;
+        ran
+    }
 }
 
 /// What everything is put through, on a topic of its own each time, every record audited.
@@ -83,9 +92,7 @@ pub(super) fn run<S: Subject>(
         }
         for subject in order {
             let ran = bench.run_case(subject.path(), case, round);
-            // That a system ended says more than what its clients saw of that.
-            subject.check()?;
-            ran?;
+            subject.unless_ended(ran)?;
         }
     }
     Ok(())

@@ -4,6 +4,7 @@
 use std::time::Instant;
 
 use super::bench::Bench;
+use super::rounds::Subject as _;
 use super::running::{Running, absence, arms, split_own};
 use super::{Conditions, Progress};
 use crate::checks::{self, Check, Weight};
@@ -55,9 +56,7 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
     for leg in 0..plan.legs {
         for running in &mut systems {
             let ran = bench.produce(&running.path, LEG, leg, &plan.workload);
-            // That a system ended says more than what its clients saw of that.
-            running.system.check_alive()?;
-            ran?;
+            running.unless_ended(ran)?;
             holdings.push(look(&bench, running, leg));
         }
     }

@@ -42,9 +42,8 @@ mod tests {
 
     use super::*;
     use crate::generator::threads::producing_max;
-    use crate::generator::{Clients, Layout, Setup, produce_watched};
+    use crate::generator::{Setup, produce_watched};
     use crate::null_sink::{self, Behaviour};
-    use crate::payload::Filler;
     use crate::schedule::Arrivals;
     use crate::workload::{Pace, Tuning, Workload};
 
@@ -57,29 +56,14 @@ mod tests {
         let workload = Workload {
             pace,
             record_bytes: 100,
-            filler: Filler::Random,
-            partitions: 1,
-            producers: 1,
             batch_bytes: 4_096,
-            linger_us: 0,
             consume: false,
-            tails: 0,
-            warmup_ms: 0,
             window_ms: 50,
             tuning: Tuning { topics, ..Tuning::default() },
+            ..Workload::of_tests()
         };
-        let setup = Setup {
-            bootstrap,
-            clients: Clients::default(),
-            topic: "anything".into(),
-            run: 1,
-            seed: 1,
-            workload,
-            layout: Layout::Dense,
-            first_producer: 100 * producer,
-            processes: Vec::new(),
-            is_accounted: true,
-        };
+        let first_producer = 100 * producer;
+        let setup = Setup { first_producer, ..Setup::of_tests(bootstrap, workload) };
         let mut seen = Vec::new();
         produce_watched(&setup, &mut || {
             if seen.is_empty() {

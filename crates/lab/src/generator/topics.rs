@@ -230,36 +230,16 @@ fn fetcher_options() -> FetcherOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::generator::Clients;
-    use crate::payload::Filler;
     use crate::workload::Workload;
 
     fn setup(topics: u16) -> Setup {
-        Setup {
-            bootstrap: String::new(),
-            clients: Clients::default(),
-            topic: "lab-7".into(),
-            run: 7,
-            seed: 1,
-            workload: Workload {
-                pace: Pace::Unpaced,
-                record_bytes: 1024,
-                filler: Filler::Random,
-                partitions: 3,
-                producers: 2,
-                batch_bytes: 16_384,
-                linger_us: 0,
-                consume: true,
-                tails: 0,
-                warmup_ms: 0,
-                window_ms: 1,
-                tuning: Tuning { topics, ..Tuning::default() },
-            },
-            layout: Layout::Dense,
-            first_producer: 4,
-            processes: Vec::new(),
-            is_accounted: true,
-        }
+        let workload = Workload {
+            partitions: 3,
+            producers: 2,
+            tuning: Tuning { topics, ..Tuning::default() },
+            ..Workload::of_tests()
+        };
+        Setup { first_producer: 4, ..Setup::of_tests(String::new(), workload) }
     }
 
     #[test]

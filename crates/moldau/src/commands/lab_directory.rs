@@ -45,16 +45,17 @@ impl WorkDirectory {
 fn make_another(out: &Path) -> anyhow::Result<PathBuf> {
     std::fs::create_dir_all(out).with_context(|| out.display().to_string())?;
     let pid = std::process::id();
-    let later = (2_u32..).map(|number| format!("work-{pid}-{number}"));
-    for name in std::iter::once(format!("work-{pid}")).chain(later) {
-        let path = out.join(name);
+    let mut path = out.join(format!("work-{pid}"));
+    let mut others = 1;
+    loop {
         match std::fs::create_dir(&path) {
             Ok(()) => return Ok(path),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error).with_context(|| path.display().to_string()),
         }
+        others += 1;
+        path = out.join(format!("work-{pid}-{others}"));
     }
-    unreachable!("numbers do not end")
 }
 
 impl Drop for WorkDirectory {

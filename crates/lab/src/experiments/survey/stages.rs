@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::experiments::administration::{self, AdministrationFile};
 use crate::experiments::bench::{Bench, Path};
 use crate::experiments::littles_law::{self, LawFile};
-use crate::experiments::rounds::{Case, with_more};
+use crate::experiments::rounds::{Case, Subject as _, with_more};
 use crate::experiments::running::{Named, Running};
 use crate::littles_law::LawRecord;
 use crate::survey::Cell;
@@ -189,9 +189,7 @@ fn run_round<'a>(
     for (case, at) in order {
         let Some(system) = running.get_mut(at) else { continue };
         let ran = bench.run_case(&system.path, case, round);
-        // That a system ended says more than what its clients saw of that.
-        system.system.check_alive()?;
-        ran?;
+        system.unless_ended(ran)?;
     }
     Ok(())
 }

@@ -261,39 +261,19 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
-    use crate::generator::Clients;
-    use crate::payload::Filler;
     use crate::schedule::Arrivals;
-    use crate::workload::{Tuning, Workload};
+    use crate::workload::Workload;
 
     #[test]
     fn what_has_no_answer_counts_with_the_time_that_it_waited() {
         let workload = Workload {
             pace: Pace::Scheduled { per_second: 1_000, arrivals: Arrivals::Constant },
             record_bytes: 100,
-            filler: Filler::Random,
-            partitions: 1,
-            producers: 1,
-            batch_bytes: 1_000,
-            linger_us: 0,
-            consume: false,
-            tails: 0,
             warmup_ms: 1_000,
             window_ms: 1_000,
-            tuning: Tuning::default(),
+            ..Workload::of_tests()
         };
-        let setup = Setup {
-            bootstrap: String::new(),
-            clients: Clients::default(),
-            topic: "lab-1".into(),
-            run: 1,
-            seed: 1,
-            workload,
-            layout: Layout::Dense,
-            first_producer: 0,
-            processes: Vec::new(),
-            is_accounted: true,
-        };
+        let setup = Setup::of_tests(String::new(), workload);
         let mut book = Book::new(&setup, 0);
         let begun = Instant::now().checked_sub(Duration::from_secs(40)).unwrap();
         book.start(RunClock::starting_at(begun));
