@@ -15,7 +15,7 @@ use crate::cpu::GENERATOR_ROLE;
 use crate::evidence::{Evidence, ProcessEvidence, ThreadEvidence};
 use crate::punctuality::is_saturated;
 use crate::run::RunRecord;
-use crate::statistics::float;
+use crate::statistics::{Interval, float, log_ratios, paired_effect};
 use crate::workload::Pace;
 
 /// What is to be explained of a run.
@@ -197,8 +197,32 @@ pub enum Outcome {
     Confirmed(f64),
     /// It did not; the factor by which it moved.
     Rejected(f64),
+    /// The figure varies too much to tell; the factor by which it moved.
+    Undecided(f64),
     /// The change cannot be made here, for this reason.
     Untested(String),
+}
+
+impl Outcome {
+    /// The factor by which the figure moved, if it was looked at.
+    #[must_use]
+    pub fn factor(&self) -> Option<f64> {
+        match self {
+            Self::Confirmed(by) | Self::Rejected(by) | Self::Undecided(by) => Some(*by),
+            Self::Untested(_) => None,
+        }
+    }
+
+    /// What it is called.
+    #[must_use]
+    pub fn words(&self) -> String {
+        match self {
+            Self::Confirmed(_) => "confirmed".into(),
+            Self::Rejected(_) => "rejected".into(),
+            Self::Undecided(_) => "not decided".into(),
+            Self::Untested(reason) => format!("not tested: {reason}"),
+        }
+    }
 }
 
 /// An explanation: findings in the order in which they were tried, until one was confirmed.
@@ -231,24 +255,50 @@ impl Explanation {
 }
 
 impl Trial {
-    /// What follows from pairs of figures without and with the change: at least half of the way to
-    /// what was expected, as a logarithm, in the geometric mean. A resource that does not bind
-    /// moves nothing, so that half the way lies as far from that as from what was expected.
+    /// What follows from pairs of figures without and with the change, by their geometric mean and
+    /// its interval on the way to what was expected, as a logarithm.
+    ///
+    /// A resource that does not bind moves nothing, so that half the way lies as far from that as
+    /// from what was expected: it confirms where the interval leaves out 0, and less rejects where
+    /// it leaves out the whole way. The direction is known, so that 90 % err to one side in one of
+    /// twenty.
     #[must_use]
     pub fn of(finding: Finding, pairs: Vec<(f64, f64)>) -> Self {
-        let logs = pairs.iter().map(|(without, with)| (with / without).ln());
-        let factor = (logs.sum::<f64>() / float(pairs.len().max(1) as u64)).exp();
-        let outcome = if finding.way(factor) >= WAY_MIN {
-            Outcome::Confirmed(factor)
-        } else {
-            Outcome::Rejected(factor)
-        };
-        Self { finding, pairs, outcome }
+        let mut trial = Self { finding, pairs, outcome: Outcome::Untested("no pairs".into()) };
+        let logs = log_ratios(&trial.pairs);
+        if !logs.is_empty() {
+            trial.outcome =
+                trial.judged((logs.iter().sum::<f64>() / float(logs.len() as u64)).exp());
+        }
+        trial
+    }
+
+    fn judged(&self, factor: f64) -> Outcome {
+        let Some(interval) = self.interval_90() else { return Outcome::Undecided(factor) };
+        let ways = [interval.low, interval.high].map(|edge| self.finding.way(edge));
+        let is_half = self.finding.way(factor) >= WAY_MIN;
+        match is_half {
+            true if ways.iter().all(|way| *way > 0.0) => Outcome::Confirmed(factor),
+            false if ways.iter().all(|way| *way < 1.0) => Outcome::Rejected(factor),
+            _ => Outcome::Undecided(factor),
+        }
+    }
+
+    /// The factor by which the figure moved, at 90 %; `None` of fewer pairs than
+    /// [`crate::statistics::PAIRS_MIN`].
+    #[must_use]
+    pub fn interval_90(&self) -> Option<Interval> {
+        let effect = paired_effect(&log_ratios(&self.pairs), INTERVAL_SEED)?;
+        let Interval { low, high } = effect.interval_90;
+        Some(Interval { low: low.exp(), high: high.exp() })
     }
 }
 
 /// Share of the expected change that confirms a finding.
 const WAY_MIN: f64 = 0.5;
+
+/// Seed of the resampling behind intervals.
+const INTERVAL_SEED: u64 = 1;
 
 /// Share of the time from which on a thread counts as busy throughout, waits for a processor
 /// included: what is left is what the kernel takes for it.

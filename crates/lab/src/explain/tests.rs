@@ -249,10 +249,42 @@ fn a_broker_that_tells_no_flushes_is_seen_waiting_for_the_disk() {
 #[test]
 fn half_the_way_confirms_and_less_does_not() {
     let finding = of(&waiting(), About::Rate).remove(0);
-    let outcome = |pairs: &[(f64, f64)]| Trial::of(finding.clone(), pairs.to_vec()).outcome;
-    assert!(matches!(outcome(&[(10.0, 19.0), (12.0, 20.0)]), Outcome::Confirmed(by) if by > 1.7));
-    assert!(matches!(outcome(&[(10.0, 13.0), (10.0, 14.0)]), Outcome::Rejected(_)));
-    assert!(matches!(outcome(&[(10.0, 5.0)]), Outcome::Rejected(_)));
-    let falls = Finding { expected: 0.5, ..finding };
-    assert!(matches!(Trial::of(falls, vec![(10.0, 6.0)]).outcome, Outcome::Confirmed(_)));
+    let outcome = |with: [f64; 3]| Trial::of(finding.clone(), with.map(|it| (10.0, it)).into());
+    assert!(matches!(outcome([19.0, 18.0, 17.0]).outcome, Outcome::Confirmed(by) if by > 1.7));
+    assert!(matches!(outcome([13.0, 14.0, 13.5]).outcome, Outcome::Rejected(_)));
+    assert!(matches!(outcome([5.0, 5.1, 4.9]).outcome, Outcome::Rejected(_)));
+    let falls = Finding { expected: 0.5, ..finding.clone() };
+    let pairs = [6.0, 6.1, 6.2].map(|it| (10.0, it)).into();
+    assert!(matches!(Trial::of(falls, pairs).outcome, Outcome::Confirmed(_)));
+}
+
+#[test]
+fn what_runs_differ_by_themselves_decides_nothing() {
+    let finding = Finding { expected: 1.1, ..of(&waiting(), About::Rate).remove(0) };
+    let trial = |pairs: &[(f64, f64)]| Trial::of(finding.clone(), pairs.to_vec());
+    // 8 % more on average, and as far apart.
+    let noise = trial(&[(10.0, 12.0), (10.0, 9.8), (10.0, 10.7)]);
+    assert!(matches!(noise.outcome, Outcome::Undecided(by) if by > 1.07), "{noise:?}");
+    assert!(noise.interval_90().is_some_and(|it| it.low < 1.0 && it.high > 1.1));
+    // Less than half of the way on average, and all of it within what is plausible.
+    assert!(matches!(
+        trial(&[(10.0, 11.5), (10.0, 9.0), (10.0, 10.2)]).outcome,
+        Outcome::Undecided(_)
+    ));
+    // Two pairs tell nothing of how far runs differ.
+    let two = trial(&[(10.0, 11.0), (10.0, 11.1)]);
+    assert!(matches!(two.outcome, Outcome::Undecided(_)) && two.interval_90().is_none());
+    assert!(matches!(trial(&[]).outcome, Outcome::Untested(_)));
+}
+
+#[test]
+fn a_wrong_cause_is_hardly_ever_confirmed_in_noise() {
+    let finding = Finding { expected: 1.1, ..of(&waiting(), About::Rate).remove(0) };
+    let mut random = fastrand::Rng::with_seed(6);
+    let mut figure = || 100.0 * (1.0 + 0.1 * ((0..12).map(|_| random.f64()).sum::<f64>() - 6.0));
+    let confirmed = (0..200).filter(|_| {
+        let pairs = (0..4).map(|_| (figure(), figure())).collect();
+        matches!(Trial::of(finding.clone(), pairs).outcome, Outcome::Confirmed(_))
+    });
+    assert!(confirmed.count() <= 16);
 }

@@ -6,6 +6,7 @@ use crate::explain::{About, Explanation, Outcome, Trial};
 use crate::metric::Unit;
 use crate::numbers::{number, plain};
 use crate::result::{ExplainRecord, RunResult};
+use crate::statistics::Interval;
 
 /// What limits the load, or what does not.
 pub(super) fn sentence(record: &ExplainRecord) -> String {
@@ -18,10 +19,17 @@ pub(super) fn sentence(record: &ExplainRecord) -> String {
     match explanation.confirmed() {
         Some(trial) => format!("{what}; what limits it is {}.", told(trial)),
         None => match explanation.trials.first() {
+            Some(_) if is_undecided(explanation) => format!(
+                "{what}; nothing that was tried is sure to explain it: the figure varies too much."
+            ),
             Some(_) => format!("{what}; nothing that was tried explains it."),
             None => format!("{what}; nothing speaks for any limit."),
         },
     }
+}
+
+fn is_undecided(explanation: &Explanation) -> bool {
+    explanation.trials.iter().any(|trial| matches!(trial.outcome, Outcome::Undecided(_)))
 }
 
 /// The tables.
@@ -32,7 +40,8 @@ pub(super) fn grids(result: &RunResult) -> Vec<Grid> {
     let about = format!(
         "Findings in the order in which each would explain those behind it. One is confirmed if \
          the figure moves at least half of the way to what is expected, as a logarithm, in the \
-         mean over pairs of runs without and with the change. Load: {}.",
+         mean over pairs of runs without and with the change, whose 90 % interval (in brackets) \
+         leaves out that it does not move. Load: {}.",
         if load.is_empty() { "as usual".into() } else { load }
     );
     let columns = ["finding", "evidence", "change", "expected", "found", "outcome"];
@@ -48,33 +57,34 @@ fn figure(explanation: &Explanation) -> String {
     format!("{} {}", number(explanation.figure, unit), unit.symbol())
 }
 
-fn told(Trial { finding, outcome, .. }: &Trial) -> String {
-    let found = match outcome {
-        Outcome::Confirmed(by) | Outcome::Rejected(by) => number(*by, Unit::Times),
-        Outcome::Untested(_) => "?".into(),
-    };
-    format!(
-        "{}: {}. With {} it is {found} times that, where {} was expected",
-        finding.cause.words(),
-        finding.says,
-        finding.change.words(),
-        number(finding.expected, Unit::Times)
-    )
+/// What was confirmed, and by what.
+fn told(trial: &Trial) -> String {
+    let Trial { finding, outcome, .. } = trial;
+    let mut told = format!("{}: {}", finding.cause.words(), finding.says);
+    if let Some(by) = outcome.factor() {
+        told += &format!(
+            ". With {} it is {} times that, where {} was expected",
+            finding.change.words(),
+            number(by, Unit::Times),
+            number(finding.expected, Unit::Times)
+        );
+    }
+    told
 }
 
-fn row(Trial { finding, outcome, .. }: &Trial) -> Vec<String> {
-    let (found, outcome) = match outcome {
-        Outcome::Confirmed(by) => (plain(*by), "confirmed".to_string()),
-        Outcome::Rejected(by) => (plain(*by), "rejected".to_string()),
-        Outcome::Untested(reason) => ("-".to_string(), format!("not tested: {reason}")),
-    };
+fn row(trial: &Trial) -> Vec<String> {
+    let Trial { finding, outcome, .. } = trial;
+    let mut found = outcome.factor().map_or_else(|| "-".into(), plain);
+    if let Some(Interval { low, high }) = trial.interval_90() {
+        found += &format!(" ({} to {})", plain(low), plain(high));
+    }
     vec![
         finding.cause.words().into(),
         finding.says.clone(),
         finding.change.words(),
         plain(finding.expected),
         found,
-        outcome,
+        outcome.words(),
     ]
 }
 

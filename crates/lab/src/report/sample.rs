@@ -131,11 +131,11 @@ pub(crate) fn explained() -> RunResult {
     let trials = vec![
         explain::Trial::of(
             finding(Cause::Thread, Change::DoubleProducers, thread),
-            vec![(10.0, 10.5)],
+            vec![(10.0, 10.5), (10.0, 10.4), (10.0, 10.6)],
         ),
         explain::Trial::of(
             finding(Cause::Window, Change::DoubleInFlight, window),
-            vec![(10.0, 19.0)],
+            vec![(10.0, 19.0), (10.0, 19.1), (10.0, 18.9)],
         ),
     ];
     let explanation = Explanation { about: About::Rate, figure: 9_990.0, trials };

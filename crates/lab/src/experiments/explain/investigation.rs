@@ -131,7 +131,8 @@ impl<'a, 'b> Investigation<'a, 'b> {
         Ok((self.runs, self.changes))
     }
 
-    /// Tests a finding by pairs of runs, without the change first in every other.
+    /// Tests a finding by pairs of runs, without the change first in every other; by twice as many
+    /// where they do not decide.
     fn test(&mut self, finding: Finding, about: About) -> Result<Trial, Error> {
         let untested = |finding, reason: &str| {
             let outcome = Outcome::Untested(reason.into());
@@ -163,15 +164,39 @@ impl<'a, 'b> Investigation<'a, 'b> {
         if other.is_some() {
             self.warm_up(&changed, &workload)?;
         }
+        let mut trial = Trial::of(finding, self.pairs(&changed, &workload, about, 0)?);
+        if matches!(trial.outcome, Outcome::Undecided(_)) {
+            self.bench.expect_steps(2 * subject.pairs as usize);
+            let more = self.pairs(&changed, &workload, about, subject.pairs)?;
+            trial = Trial::of(trial.finding, [trial.pairs, more].concat());
+        }
+        if let Some(other) = other {
+            other.stop()?;
+        }
+        if trial.pairs.is_empty() {
+            return untested(trial.finding, "no run with the change has the figure");
+        }
+        Ok(trial)
+    }
+
+    /// The figures of pairs of runs without and with a change, as many as the subject has, counted
+    /// from `first`.
+    fn pairs(
+        &mut self,
+        changed: &Changed<'_>,
+        workload: &Workload,
+        about: About,
+        first: u32,
+    ) -> Result<Vec<(f64, f64)>, Error> {
         let mut pairs = Vec::new();
-        for pair in 0..subject.pairs {
+        for pair in first..first + self.subject.pairs {
             let number = u32::try_from(self.changes.len()).unwrap_or(0) * 100 + pair;
             let mut figures = [None, None];
             let order = if pair.is_multiple_of(2) { [0, 1] } else { [1, 0] };
             for side in order {
                 let run = match side {
-                    0 => self.run(None, &subject.workload, number)?,
-                    _ => self.run(Some(&changed), &workload, number)?,
+                    0 => self.run(None, &self.subject.workload, number)?,
+                    _ => self.run(Some(changed), workload, number)?,
                 };
                 if let Some(figure) = figures.get_mut(side) {
                     *figure = explain::figure(&run, about);
@@ -181,13 +206,7 @@ impl<'a, 'b> Investigation<'a, 'b> {
                 pairs.push((without, with));
             }
         }
-        if let Some(other) = other {
-            other.stop()?;
-        }
-        if pairs.is_empty() {
-            return untested(finding, "no run with the change has the figure");
-        }
-        Ok(Trial::of(finding, pairs))
+        Ok(pairs)
     }
 
     /// As many runs of a system that was just started as the first system had. None is a pair's.

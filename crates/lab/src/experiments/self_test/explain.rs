@@ -74,7 +74,8 @@ pub(super) fn run(
         title: "What was planted and what was said".into(),
         about:
             "Right is what names the planted cause and was confirmed by its change, which moved \
-                the figure at least half of the way to what was expected, as a logarithm."
+                the figure at least half of the way to what was expected, as a logarithm, and \
+             beyond what runs differ by themselves."
                 .into(),
         columns: columns(&["plant", "cause", "said"], &["right"]),
         rows,
@@ -152,13 +153,12 @@ fn row(planted: &Planted, found: &Found) -> Vec<Cell> {
 fn not_confirmed(planted: &Planted, found: &Found) -> Vec<Vec<Cell>> {
     let Found::Explained(explanation) = found else { return Vec::new() };
     let row = |trial: &Trial| {
-        let outcome = match &trial.outcome {
-            Outcome::Confirmed(_) => return None,
-            Outcome::Rejected(_) => "rejected".to_string(),
-            Outcome::Untested(reason) => format!("not tested: {reason}"),
-        };
+        if matches!(trial.outcome, Outcome::Confirmed(_)) {
+            return None;
+        }
         let cause = trial.finding.cause.words();
-        let mut cells = vec![planted.name.as_str().into(), cause.into(), outcome.into()];
+        let mut cells =
+            vec![planted.name.as_str().into(), cause.into(), trial.outcome.words().into()];
         cells.extend(of_trial(Some(trial)));
         Some(cells)
     };
@@ -167,11 +167,9 @@ fn not_confirmed(planted: &Planted, found: &Found) -> Vec<Vec<Cell>> {
 
 fn of_trial(trial: Option<&Trial>) -> [Cell; OF_TRIAL.len()] {
     let Some(Trial { finding, outcome, .. }) = trial else { return OF_TRIAL.map(|_| "".into()) };
-    let (found, way) = match outcome {
-        Outcome::Confirmed(by) | Outcome::Rejected(by) => {
-            ((*by).into(), (100.0 * finding.way(*by)).into())
-        }
-        Outcome::Untested(_) => ("".into(), "".into()),
+    let (found, way) = match outcome.factor() {
+        Some(by) => (by.into(), (100.0 * finding.way(by)).into()),
+        None => ("".into(), "".into()),
     };
     let change = finding.change.words().into();
     [finding.says.clone().into(), change, finding.expected.into(), found, way]
