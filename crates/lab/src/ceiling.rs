@@ -99,6 +99,7 @@ impl CeilingRecord {
             .map(|search| Point {
                 concurrency: search.producers.into(),
                 throughput: search.found.rate,
+                error: Some(search.found.error()),
             })
             .collect();
         Scalability::fit(&points, seed)

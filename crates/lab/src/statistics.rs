@@ -94,9 +94,13 @@ impl Interval {
 /// The 95 % interval of resampled values, its percentiles those that Student's t with so many
 /// `degrees` of freedom implies; 0 to 0 for none.
 #[must_use]
-pub fn interval_of(mut values: Vec<f64>, degrees: f64) -> Interval {
+pub fn interval_of(values: Vec<f64>, degrees: f64) -> Interval {
+    middle_of(values, normal_cdf(-student_t_quantile(0.975, degrees)))
+}
+
+/// All but the share `tail` of the values at each end.
+fn middle_of(mut values: Vec<f64>, tail: f64) -> Interval {
     values.sort_by(f64::total_cmp);
-    let tail = normal_cdf(-student_t_quantile(0.975, degrees));
     Interval { low: sorted_quantile(&values, tail), high: sorted_quantile(&values, 1.0 - tail) }
 }
 
@@ -225,7 +229,7 @@ fn resampled_means(values: &[f64], seed: u64, resamples: usize) -> Vec<f64> {
 }
 
 /// Box and Muller's transformation of two uniform values.
-fn standard_normal(random: &mut fastrand::Rng) -> f64 {
+pub(crate) fn standard_normal(random: &mut fastrand::Rng) -> f64 {
     let radius = (-2.0 * (1.0 - random.f64()).ln()).sqrt();
     radius * (std::f64::consts::TAU * random.f64()).cos()
 }

@@ -291,8 +291,7 @@ impl ThreadsRecord {
     pub fn law(&self, arm: &str, seed: u64) -> Option<Scalability> {
         let topics = *self.topics.first()?;
         let of_arm = self.readings.iter().filter(|it| it.arm == arm && it.topics == topics);
-        let points =
-            of_arm.map(|it| Point { concurrency: it.threads.into(), throughput: it.rate() });
+        let points = of_arm.map(|it| Point::measured(it.threads.into(), it.rate()));
         Scalability::fit(&points.collect::<Vec<_>>(), seed)
     }
 

@@ -117,6 +117,17 @@ pub enum Bounds {
     Below,
 }
 
+impl Found {
+    /// The standard deviation of the logarithm of the rate that the interval stands for.
+    #[must_use]
+    pub fn error(&self) -> f64 {
+        (self.interval_95.high / self.interval_95.low).ln() / (2.0 * NORMAL_975)
+    }
+}
+
+/// 97.5 % of a standard normal distribution lie below.
+const NORMAL_975: f64 = 1.96;
+
 impl Search {
     /// A search that begins with what the system took at full speed, per second, which is its first
     /// trial.

@@ -176,8 +176,8 @@ fn scalability(laws: &[(String, Scalability)]) -> Grid {
         "Universal scalability law",
         "Ceilings over producers N as rate N / (1 + contention (N - 1) + coherence N (N - 1)). \
          Contention is the share of the work that only one does at a time, coherence what each \
-         pair costs. Intervals at 95 % by resampled errors; they tell of ceilings that do not \
-         follow the law, too.",
+         pair costs. Intervals at 95 % draw each ceiling anew from its own interval, further \
+         apart where ceilings miss the law by more than these tell.",
         &["system", "one alone, records/s", "contention", "coherence", "peak at", "most", "error"],
         laws.iter().map(row),
     )

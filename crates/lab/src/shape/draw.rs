@@ -1,10 +1,9 @@
 //! Draws the key and the size of each record.
 
-use std::f64::consts::TAU;
 use std::sync::Arc;
 
 use super::{Keys, Shape, Sizes, Trace, whole};
-use crate::statistics::float;
+use crate::statistics::{float, standard_normal};
 
 /// Keeps what is drawn apart from the content, which comes of the same seed.
 const SEED_OF_CHOICES: u64 = 0x6368_6f69_6365_0000;
@@ -174,11 +173,6 @@ pub(crate) fn key_text(number: u32) -> [u8; 8] {
         rest /= 10;
     }
     digits
-}
-
-/// A standard normal value, as Box and Muller make it.
-fn standard_normal(random: &mut fastrand::Rng) -> f64 {
-    (-2.0 * (1.0 - random.f64()).ln()).sqrt() * (TAU * random.f64()).cos()
 }
 
 /// Draws by weights in constant time: Walker's alias method, whose table is made as Vose does.

@@ -8,12 +8,15 @@
 //! Read as `N / X`, the law is linear in three coefficients that are not negative, so no starting
 //! values and no iteration are needed. Errors count in relation to what was measured: otherwise
 //! only the highest throughput would be looked at. Intervals resample the relative errors of the
-//! fit, so that they tell of noise as well as of a law that does not hold.
+//! fit, so that they tell of noise as well as of a law that does not hold. What the fit leaves of
+//! the errors of four points says next to nothing of them, so that points may come with errors of
+//! their own: these are resampled then, widened by as much as the law misses the points by more
+//! (Birge 1932, "The calculation of errors by the method of least squares").
 
 use serde::{Deserialize, Serialize};
 
 use super::least_squares::NormalEquations;
-use super::{Interval, count, interval_of, median};
+use super::{Interval, count, median, middle_of, normal_cdf, standard_normal, student_t_quantile};
 
 /// Fewest concurrencies that tell the three coefficients apart.
 pub const LEVELS_MIN: usize = 3;
@@ -35,6 +38,16 @@ pub struct Point {
     pub concurrency: u32,
     /// Throughput of all of them together, in any unit.
     pub throughput: f64,
+    /// How uncertain that is, as the standard deviation of its logarithm, where that is known.
+    pub error: Option<f64>,
+}
+
+impl Point {
+    /// One of several whose distances from the law tell how uncertain they are.
+    #[must_use]
+    pub fn measured(concurrency: u32, throughput: f64) -> Self {
+        Self { concurrency, throughput, error: None }
+    }
 }
 
 /// The law that runs follow.
@@ -83,11 +96,20 @@ impl Scalability {
             return None;
         }
         let law = Law::fit(points)?;
-        let draws = law.resampled(points, seed);
-        let degrees = count(points.len() - COEFFICIENTS);
+        let freedom = count(points.len() - COEFFICIENTS);
+        let errors: Option<Vec<f64>> = points.iter().map(|point| point.error).collect();
+        let draws = match &errors {
+            Some(errors) => law.redrawn(points, errors, seed),
+            None => law.resampled(points, seed),
+        };
+        // Errors that are known need no Student.
+        let tail = match &errors {
+            Some(_) => 0.025,
+            None => normal_cdf(-student_t_quantile(0.975, freedom)),
+        };
         let coefficient = |of: fn(&Law) -> f64| Coefficient {
             value: of(&law),
-            interval_95: interval_of(draws.iter().map(of).collect(), degrees),
+            interval_95: middle_of(draws.iter().map(of).collect(), tail),
         };
         let errors: Vec<f64> = law.errors(points).map(f64::abs).collect();
         Some(Self {
@@ -164,6 +186,23 @@ impl Law {
         points
             .iter()
             .map(|point| point.throughput / self.throughput(f64::from(point.concurrency)) - 1.0)
+    }
+
+    /// The laws of points that differ from this one by their own `errors`, see [`Point::error`].
+    fn redrawn(&self, points: &[Point], errors: &[f64], seed: u64) -> Vec<Self> {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let freedom = count(points.len() - COEFFICIENTS);
+        let misses = self.errors(points).zip(errors);
+        let misses = misses.map(|(miss, error)| (miss.ln_1p() / error.max(SHOWN_MIN)).powi(2));
+        let birge = (misses.sum::<f64>() / freedom).sqrt().max(1.0);
+        let mut redraw = || {
+            let drawn = points.iter().zip(errors).map(|(point, error)| {
+                let off = (birge * error * standard_normal(&mut random)).exp();
+                Point { throughput: self.throughput(f64::from(point.concurrency)) * off, ..*point }
+            });
+            Self::fit(&drawn.collect::<Vec<Point>>())
+        };
+        (0..RESAMPLES).filter_map(|_| redraw()).collect()
     }
 
     /// The laws of points that differ from this one as the measured points do. Errors of a fit are

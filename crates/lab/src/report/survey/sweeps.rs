@@ -217,7 +217,7 @@ fn fit(result: &RunResult, sweep: &Sweep<'_>, system: &str) -> Option<Scalabilit
     let points = sweep.levels.iter().flat_map(|(value, case)| {
         let concurrency = format!("{value:.0}").parse::<u32>().ok();
         let runs = result.runs_of(case, system).filter_map(|run| Metric::ProduceRecords.of(run));
-        let point = move |throughput| Some(Point { concurrency: concurrency?, throughput });
+        let point = move |throughput| Some(Point::measured(concurrency?, throughput));
         runs.filter_map(point)
     });
     Scalability::fit(&points.collect::<Vec<Point>>(), result.seed)

@@ -9,7 +9,7 @@ fn sweep(law: &Law, noise: f64, seed: u64) -> Vec<Point> {
     let runs = levels.flat_map(|concurrency| [concurrency; 3]);
     runs.map(|concurrency| {
         let off = 1.0 + noise * (2.0 * random.f64() - 1.0);
-        Point { concurrency, throughput: law.throughput(f64::from(concurrency)) * off }
+        Point::measured(concurrency, law.throughput(f64::from(concurrency)) * off)
     })
     .collect()
 }
@@ -57,18 +57,58 @@ fn an_end_that_only_noise_promises_is_not_told() {
 #[test]
 fn what_grows_faster_than_its_concurrency_has_no_negative_coefficient() {
     let points = [(1, 1.0), (2, 2.2), (4, 4.6), (8, 9.4)]
-        .map(|(concurrency, throughput)| Point { concurrency, throughput });
+        .map(|(concurrency, throughput)| Point::measured(concurrency, throughput));
     let found = Scalability::fit(&points, 1).unwrap();
     assert!(found.contention.value >= 0.0 && found.coherence.value >= 0.0);
     assert!(found.error > 0.0 && found.peak().is_none_or(|peak| peak > 8.0), "{found:?}");
 }
 
+/// One search for each of 1, 2, 4 and 8, each off by `error` and known to be.
+fn searches(law: &Law, error: f64, seed: u64) -> Vec<Point> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let search = |concurrency: u32| {
+        let off = (error * standard_normal(&mut random)).exp();
+        let throughput = law.throughput(f64::from(concurrency)) * off;
+        Point { concurrency, throughput, error: Some(error) }
+    };
+    [1, 2, 4, 8].map(search).into()
+}
+
 #[test]
 fn intervals_cover_the_law_about_as_often_as_they_say() {
+    covers(|seed| sweep(&LAW, 0.05, seed));
+}
+
+#[test]
+fn four_points_with_errors_of_their_own_cover_the_law_as_often() {
+    covers(|seed| searches(&LAW, 0.02, seed));
+}
+
+#[test]
+fn four_points_hardly_ever_promise_a_peak_that_is_not_there() {
+    let law = Law { coherence: 0.0, ..LAW };
+    let found = (0..200).filter_map(|seed| Scalability::fit(&searches(&law, 0.02, seed), 7));
+    let peaks = found.filter(|law| law.peak().is_some()).count();
+    assert!(peaks <= 12, "{peaks} of 200");
+}
+
+#[test]
+fn points_that_miss_the_law_by_more_than_their_errors_widen_its_intervals() {
+    let width = |off: f64| {
+        let mut points = searches(&LAW, 0.0, 1);
+        points.iter_mut().for_each(|point| point.error = Some(0.005));
+        points[2].throughput *= off;
+        let Interval { low, high } = Scalability::fit(&points, 7).unwrap().contention.interval_95;
+        high - low
+    };
+    assert!(width(1.1) > 3.0 * width(1.0), "{} {}", width(1.1), width(1.0));
+}
+
+fn covers(points: impl Fn(u64) -> Vec<Point>) {
     const SWEEPS: u32 = 100;
     let mut covered = [0; COEFFICIENTS];
     for seed in 0..SWEEPS {
-        let found = Scalability::fit(&sweep(&LAW, 0.05, seed.into()), 7).unwrap();
+        let found = Scalability::fit(&points(seed.into()), 7).unwrap();
         let holds = [
             (found.rate, LAW.rate),
             (found.contention, LAW.contention),
@@ -88,11 +128,7 @@ fn too_few_concurrencies_or_impossible_figures_give_no_law() {
     assert!(Scalability::fit(&points[..9], 1).is_some());
     let distinct: Vec<Point> = points.iter().copied().step_by(3).take(3).collect();
     assert!(Scalability::fit(&distinct, 1).is_none());
-    for broken in [
-        Point { concurrency: 0, throughput: 1.0 },
-        Point { concurrency: 1, throughput: 0.0 },
-        Point { concurrency: 1, throughput: f64::NAN },
-    ] {
+    for broken in [Point::measured(0, 1.0), Point::measured(1, 0.0), Point::measured(1, f64::NAN)] {
         let points = [&points[..], &[broken]].concat();
         assert!(Scalability::fit(&points, 1).is_none(), "{broken:?}");
     }
