@@ -410,8 +410,16 @@ impl Measured {
         }
     }
 
-    fn take_produced(&mut self, produced: Vec<producing::Outcome>) {
-        for outcome in produced {
+    fn take_produced(&mut self, produced: Vec<producing::Produced>) {
+        for producing::Produced { outcomes, latencies, slots } in produced {
+            self.latencies.merge(&latencies);
+            slots::merge(&mut self.slots, slots);
+            self.take_outcomes(outcomes);
+        }
+    }
+
+    fn take_outcomes(&mut self, outcomes: Vec<producing::Outcome>) {
+        for outcome in outcomes {
             self.offered += outcome.offered;
             self.shed += outcome.shed;
             self.answered += outcome.answered;
@@ -422,8 +430,6 @@ impl Measured {
             self.acked_bytes += outcome.acked_bytes;
             self.requests += outcome.requests;
             self.requests_in_window = self.requests_in_window.plus(outcome.in_window);
-            self.latencies.merge(&outcome.latencies);
-            slots::merge(&mut self.slots, outcome.slots);
             if let Some(made) = outcome.transactions {
                 self.transactions.get_or_insert_default().merge(&made);
             }

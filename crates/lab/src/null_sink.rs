@@ -47,6 +47,9 @@ const NODE: i32 = 0;
 /// Largest request: 100 batches of 1 MiB each would be one, and the client's are a hundredth of it.
 const REQUEST_BYTES_MAX: usize = 100 << 20;
 
+/// How long a connection may say nothing, as brokers have it (`connections.max.idle.ms`).
+const IDLE_MAX: Duration = Duration::from_mins(10);
+
 /// Bytes that one read takes at most; larger requests are read into their own memory.
 const READ_BYTES: usize = 256 * 1024;
 
@@ -161,6 +164,7 @@ impl Sink {
 
     fn serve(&self, stream: &TcpStream) -> std::io::Result<()> {
         stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(IDLE_MAX))?;
         let mut input = BufReader::with_capacity(READ_BYTES, stream);
         let mut output = stream;
         let (mut frame, mut answer) = (Vec::new(), BytesMut::new());
@@ -380,13 +384,20 @@ fn invalid(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> std::i
 
 #[cfg(test)]
 mod tests {
+    use moldau_protocol::Writer;
+    use moldau_protocol::messages::ProduceRequest;
     use moldau_protocol::messages::metadata_request::MetadataRequestTopic;
+    use moldau_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
+    use moldau_records::{BatchBuilder, BatchOptions, Compression, Compressor};
 
     use super::*;
     use crate::generator::{self, Setup};
     use crate::run::Skew;
     use crate::shape::{Keys, Shape, Sizes};
     use crate::workload::{Tuning, Workload};
+
+    /// Where the header of a batch counts its records.
+    const RECORDS_COUNT_AT: usize = 57;
 
     fn workload() -> Workload {
         Workload {
@@ -432,6 +443,32 @@ mod tests {
         };
         assert_eq!(told(TOPICS_MAX).unwrap().topics.len(), TOPICS_MAX);
         assert_eq!(told(TOPICS_MAX + 1).unwrap_err().kind(), ErrorKind::InvalidData);
+    }
+
+    #[test]
+    fn a_batch_that_counts_what_it_does_not_hold_is_refused() {
+        let sink = Sink::new(([127, 0, 0, 1], 1).into(), Behaviour::default());
+        let mut builder = BatchBuilder::new(BatchOptions::default());
+        for value in ["one", "two"] {
+            builder.append(0, None, Some(value.as_bytes()), []).unwrap();
+        }
+        let batch = builder.finish(Compression::None, &mut Compressor::default()).unwrap();
+        let answer = |count: i32| {
+            let mut records = batch.to_vec();
+            records[RECORDS_COUNT_AT..][..4].copy_from_slice(&count.to_be_bytes());
+            let data =
+                PartitionProduceData { records: Some(Bytes::from(records)), ..Default::default() };
+            let topic = TopicProduceData { partition_data: vec![data], ..Default::default() };
+            let request = ProduceRequest { acks: 1, topic_data: vec![topic], ..Default::default() };
+            let mut body = BytesMut::new();
+            request.encode(&mut Writer::new(&mut body), 13).unwrap();
+            let request = ProduceRequestView::parse(&body, 13).unwrap();
+            sink.produce(&request).map(|(_, records)| records)
+        };
+        assert_eq!(answer(2).unwrap(), 2);
+        for count in [1, 3, 0, -1, i32::MAX] {
+            assert_eq!(answer(count).unwrap_err().kind(), ErrorKind::InvalidData, "{count}");
+        }
     }
 
     #[test]

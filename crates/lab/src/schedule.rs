@@ -14,9 +14,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::shape::{Trace, TraceUse};
 
-/// Operations that may wait for room towards the target. At 100,000 operations per second this is
-/// a stall of ten seconds; a target that is further behind cannot sustain the rate.
-pub const BACKLOG_OPERATIONS_MAX: usize = 1_000_000;
+/// Operations of a producer that may wait for room towards the target. At 100,000 operations per
+/// second this is a stall of ten seconds; a target that is further behind cannot sustain the rate.
+const BACKLOG_OPERATIONS_MAX: usize = 1_000_000;
+
+/// The same of all producers of a load, at 8 bytes each.
+const ALL_BACKLOG_OPERATIONS_MAX: usize = 16_000_000;
+
+/// Operations of one of so many producers that may wait for room towards the target.
+#[must_use]
+pub fn backlog_operations_max(producers: u16) -> usize {
+    BACKLOG_OPERATIONS_MAX.min(ALL_BACKLOG_OPERATIONS_MAX / usize::from(producers.max(1)))
+}
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 

@@ -9,18 +9,19 @@ mod moldau;
 mod security;
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{Read as _, Write as _};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::fs::{self, File};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::io::Errno;
+use rustix::process::{Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 use crate::error::Error;
-use ending::ENDING;
+use ending::{ENDING, id, kill_group};
 
 pub use ending::kill_started;
 pub use file::{
@@ -41,6 +42,12 @@ const READY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How long a system may take to end after SIGTERM before it is killed.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long what prepares a system may take.
+const PREPARE_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// Bytes of a system's output that an error is given.
+const SHOWN_BYTES_MAX: u64 = 4096;
 
 /// Pause between two looks at a process.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
@@ -72,12 +79,17 @@ pub enum Ready {
     Http(SocketAddr, String),
 }
 
+/// Of a process that nobody waits for.
+pub(crate) const NEVER: Ready = Ready::Tcp(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0));
+
 impl Ready {
     /// Whether that is so.
     #[must_use]
     pub fn is_met(&self) -> bool {
         match self {
-            Self::Tcp(address) => TcpStream::connect_timeout(address, PROBE_TIMEOUT).is_ok(),
+            Self::Tcp(address) => TcpStream::connect_timeout(address, PROBE_TIMEOUT)
+                // A connection to a port that nobody holds may get this very port for its own.
+                .is_ok_and(|stream| stream.local_addr().is_ok_and(|own| own != *address)),
             Self::Http(address, path) => http_get(*address, path)
                 .is_some_and(|answer| answer.split(' ').nth(1).is_some_and(|code| code == "200")),
         }
@@ -100,11 +112,14 @@ pub fn http_get(address: SocketAddr, path: &str) -> Option<String> {
     Some(answer)
 }
 
-/// A running system; dropping it ends and reaps it.
+/// A running system, the leader of a process group; dropping it ends and reaps it, with whatever
+/// it started.
 #[derive(Debug)]
 pub struct Process {
     spec: ProcessSpec,
     child: Child,
+    /// Once it has been waited for: its id may be another's from then on.
+    ended: Option<ExitStatus>,
     log: PathBuf,
 }
 
@@ -113,9 +128,16 @@ impl Process {
     /// is ready.
     ///
     /// # Errors
-    /// [`Error::Machine`] when it cannot be started, [`Error::Ended`] when it ends at once,
-    /// [`Error::NotReady`] after a minute.
+    /// [`Error::Plan`] where something is ready before it, [`Error::Machine`] when it cannot be
+    /// started, [`Error::Ended`] when it ends at once, [`Error::NotReady`] after a minute.
     pub fn start(spec: &ProcessSpec, log_directory: &Path) -> Result<Self, Error> {
+        if spec.ready.is_met() {
+            let (Ready::Tcp(address) | Ready::Http(address, _)) = &spec.ready;
+            let (role, program) = (&spec.role, spec.program.display());
+            return Err(Error::Plan(format!(
+                "{role} {program}: something else is ready at {address} before it is started"
+            )));
+        }
         let mut process = Self::launch(spec, log_directory)?;
         process.wait_until_ready(&spec.ready, READY_TIMEOUT)?;
         Ok(process)
@@ -130,7 +152,7 @@ impl Process {
         let output =
             File::create(&log).map_err(Error::machine(format!("writing {}", log.display())))?;
         let child = spawn(spec, output)?;
-        Ok(Self { spec: spec.clone(), child, log })
+        Ok(Self { spec: spec.clone(), child, ended: None, log })
     }
 
     /// Waits until the system is ready.
@@ -142,15 +164,20 @@ impl Process {
         while !ready.is_met() {
             self.check_alive()?;
             if Instant::now() > end {
-                return Err(Error::NotReady {
-                    system: self.spec.role.clone(),
-                    seconds: timeout.as_secs(),
-                    log: self.log.clone(),
-                });
+                return Err(self.late(timeout));
             }
             thread::sleep(POLL_INTERVAL);
         }
-        Ok(())
+        // What is ready may be another that took its port.
+        self.check_alive()
+    }
+
+    fn late(&self, timeout: Duration) -> Error {
+        Error::NotReady {
+            system: self.spec.role.clone(),
+            seconds: timeout.as_secs(),
+            output: tail(&self.log, SHOWN_BYTES_MAX),
+        }
     }
 
     /// Kills the process with SIGKILL and starts it again as it was started, without waiting until
@@ -159,11 +186,11 @@ impl Process {
     /// # Errors
     /// [`Error::Machine`] when the operating system refuses.
     pub fn kill_and_restart(&mut self) -> Result<(), Error> {
-        self.child.kill().map_err(Error::machine(format!("killing {}", self.spec.role)))?;
-        self.child.wait().map_err(Error::machine("waiting for a process"))?;
+        self.kill_all()?;
         let output = File::options().append(true).open(&self.log);
         let writing = format!("writing {}", self.log.display());
         self.child = spawn(&self.spec, output.map_err(Error::machine(writing))?)?;
+        self.ended = None;
         Ok(())
     }
 
@@ -208,15 +235,54 @@ impl Process {
     /// # Errors
     /// [`Error::Ended`] when it does not.
     pub fn check_alive(&mut self) -> Result<(), Error> {
-        let status = self.child.try_wait().map_err(Error::machine("waiting for a process"))?;
-        match status {
+        match self.ended()? {
             None => Ok(()),
             Some(status) => Err(Error::Ended {
                 system: self.spec.role.clone(),
                 status: status.to_string(),
-                log: self.log.clone(),
+                output: tail(&self.log, SHOWN_BYTES_MAX),
             }),
         }
+    }
+
+    /// Refuses a process that has started others: what these take would be nobody's.
+    ///
+    /// # Errors
+    /// [`Error::Plan`].
+    pub fn check_alone(&self) -> Result<(), Error> {
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.pid())).into_iter().flatten();
+        let children = tasks
+            .flatten()
+            .map(|task| fs::read_to_string(task.path().join("children")).unwrap_or_default());
+        if children.into_iter().all(|ids| ids.trim().is_empty()) {
+            return Ok(());
+        }
+        Err(Error::Plan(format!(
+            "{}: {} starts other processes, whose resources nobody would account; let it become \
+             the system itself, as a shell does by exec",
+            self.spec.role,
+            self.spec.program.display()
+        )))
+    }
+
+    /// How the process ended, if it has. What it started goes with it, before its id can become
+    /// another's.
+    fn ended(&mut self) -> Result<Option<ExitStatus>, Error> {
+        if self.ended.is_none() && has_ended(&self.child)? {
+            return self.kill_all().map(Some);
+        }
+        Ok(self.ended)
+    }
+
+    /// Kills what is left of it and of what it started.
+    fn kill_all(&mut self) -> Result<ExitStatus, Error> {
+        if let Some(status) = self.ended {
+            return Ok(status);
+        }
+        kill_group(&self.child);
+        let status = self.child.wait().map_err(Error::machine("waiting for a process"))?;
+        self.ended = Some(status);
+        Ok(status)
     }
 
     /// Waits until the process has ended by itself.
@@ -224,18 +290,28 @@ impl Process {
     /// # Errors
     /// [`Error::NotReady`] when it still runs after `timeout`.
     pub fn wait(mut self, timeout: Duration) -> Result<ExitStatus, Error> {
+        match self.ended_within(timeout)? {
+            Some(status) => Ok(status),
+            None => Err(self.late(timeout)),
+        }
+    }
+
+    /// Waits until the process has ended by itself, without an error.
+    fn succeed_within(&mut self, timeout: Duration) -> Result<(), Error> {
+        match self.ended_within(timeout)? {
+            Some(status) if status.success() => Ok(()),
+            Some(_) => self.check_alive(),
+            None => Err(self.late(timeout)),
+        }
+    }
+
+    /// How it ended, if it does in this time.
+    fn ended_within(&mut self, timeout: Duration) -> Result<Option<ExitStatus>, Error> {
         let end = Instant::now() + timeout;
         loop {
-            let status = self.child.try_wait().map_err(Error::machine("waiting for a process"))?;
-            if let Some(status) = status {
+            let status = self.ended()?;
+            if status.is_some() || Instant::now() > end {
                 return Ok(status);
-            }
-            if Instant::now() > end {
-                return Err(Error::NotReady {
-                    system: self.spec.role.clone(),
-                    seconds: timeout.as_secs(),
-                    log: self.log.clone(),
-                });
             }
             thread::sleep(POLL_INTERVAL);
         }
@@ -278,33 +354,51 @@ impl Process {
     /// # Errors
     /// [`Error::Machine`] when the operating system refuses.
     pub fn kill(mut self) -> Result<ExitStatus, Error> {
-        self.child.kill().map_err(Error::machine(format!("killing {}", self.spec.role)))?;
-        self.child.wait().map_err(Error::machine("waiting for a process"))
+        self.kill_all()
     }
 
     fn end(&mut self, signal: Signal, within: Duration) -> Result<ExitStatus, Error> {
-        let waiting = "waiting for a process";
-        if let Some(status) = self.child.try_wait().map_err(Error::machine(waiting))? {
+        if let Some(status) = self.ended()? {
             return Ok(status);
         }
         self.signal(signal)?;
-        let end = Instant::now() + within;
-        while Instant::now() < end {
-            if let Some(status) = self.child.try_wait().map_err(Error::machine(waiting))? {
-                return Ok(status);
-            }
-            thread::sleep(POLL_INTERVAL);
-        }
-        self.child.kill().map_err(Error::machine(format!("killing {}", self.spec.role)))?;
-        self.child.wait().map_err(Error::machine(waiting))
+        self.ended_within(within)?;
+        self.kill_all()
     }
 
     fn signal(&self, signal: Signal) -> Result<(), Error> {
-        let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw);
-        let pid = pid.expect("the kernel gives positive process ids");
-        kill_process(pid, signal)
-            .map_err(|errno| Error::machine(format!("signalling {}", self.spec.role))(errno.into()))
+        // One that has been waited for has no id any more.
+        let errno = match self.ended {
+            None => kill_process_group(id(&self.child), signal).err(),
+            Some(_) => Some(Errno::SRCH),
+        };
+        let failed = |errno: Errno| {
+            Error::machine(format!("signalling {}", self.spec.role))(io::Error::from(errno))
+        };
+        errno.map_or(Ok(()), |errno| Err(failed(errno)))
     }
+}
+
+/// Whether a process that has not been waited for has ended; it still keeps its id.
+fn has_ended(child: &Child) -> Result<bool, Error> {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    match waitid(WaitId::Pid(id(child)), options) {
+        Ok(status) => Ok(status.is_some()),
+        Err(errno) => Err(Error::machine("waiting for a process")(errno.into())),
+    }
+}
+
+/// The last bytes of a file as text; empty if it cannot be read.
+pub(crate) fn tail(path: &Path, bytes_max: u64) -> String {
+    let read = || -> io::Result<Vec<u8>> {
+        let mut file = File::open(path)?;
+        let length = file.metadata()?.len();
+        file.seek(SeekFrom::Start(length.saturating_sub(bytes_max)))?;
+        let mut bytes = Vec::new();
+        file.take(bytes_max).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    read().map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
 }
 
 fn spawn(spec: &ProcessSpec, output: File) -> Result<Child, Error> {
@@ -330,20 +424,14 @@ pub fn keep_records(names: &[String], systems: &[SystemFile]) -> Result<(), Erro
     }
 }
 
-/// Runs a command that prepares `system` to its end; what it complains of goes to `log`.
+/// Runs a program that prepares a system, which is what its role says, to its end.
 ///
 /// # Errors
-/// [`Error::Machine`] when it cannot be run, [`Error::Ended`] when it fails.
-fn prepare(command: &mut Command, system: String, log: PathBuf) -> Result<(), Error> {
-    let output =
-        File::create(&log).map_err(Error::machine(format!("writing {}", log.display())))?;
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(output);
-    let mut child = ENDING.spawn(command)?;
-    let status = child.wait().map_err(Error::machine("waiting for a process"))?;
-    if status.success() {
-        return Ok(());
-    }
-    Err(Error::Ended { system, status: status.to_string(), log })
+/// [`Error::Machine`] when it cannot be run, [`Error::Ended`] when it fails, [`Error::NotReady`]
+/// when it goes on for ten minutes.
+fn prepare(role: String, program: &Path, args: Vec<OsString>, log: &Path) -> Result<(), Error> {
+    let spec = ProcessSpec { role, program: program.into(), args, env: Vec::new(), ready: NEVER };
+    Process::launch(&spec, log)?.succeed_within(PREPARE_TIMEOUT)
 }
 
 impl Drop for Process {
@@ -372,89 +460,4 @@ pub fn free_addresses<const N: usize>() -> Result<[SocketAddr; N], Error> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::fs;
-
-    fn shell(script: &str, ready: Ready) -> ProcessSpec {
-        ProcessSpec {
-            role: "shell".into(),
-            program: "/bin/sh".into(),
-            args: vec!["-c".into(), script.into()],
-            env: vec![("WORD".into(), "hello".into())],
-            ready,
-        }
-    }
-
-    #[test]
-    fn a_ready_process_is_measured_suspended_and_stopped() {
-        let directory = tempfile::tempdir().unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let ready = Ready::Tcp(listener.local_addr().unwrap());
-        let killed = Process::launch(&shell("exec sleep 1000", ready.clone()), directory.path());
-        assert!(!killed.unwrap().kill().unwrap().success());
-        let spec = shell("echo $WORD; exec sleep 1000", ready);
-        let mut process = Process::start(&spec, directory.path()).unwrap();
-        let said = || fs::read_to_string(directory.path().join("shell.log")).unwrap();
-        while said().is_empty() {
-            process.check_alive().unwrap();
-            thread::yield_now();
-        }
-        process.suspend().unwrap();
-        process.resume().unwrap();
-        let pid = process.pid();
-        drop(process);
-        assert!(!Path::new(&format!("/proc/{pid}")).exists());
-        assert_eq!(said().trim(), "hello");
-    }
-
-    #[test]
-    fn a_killed_process_is_started_again_as_it_was() {
-        let directory = tempfile::tempdir().unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let ready = Ready::Tcp(listener.local_addr().unwrap());
-        let spec = shell("echo $WORD; exec sleep 1000", ready);
-        let mut process = Process::start(&spec, directory.path()).unwrap();
-        let said = |count: usize| {
-            let log = fs::read_to_string(directory.path().join("shell.log")).unwrap();
-            log.lines().filter(|line| *line == "hello").count() >= count
-        };
-        for times in 1..=2 {
-            while !said(times) {
-                process.check_alive().unwrap();
-                thread::yield_now();
-            }
-            let before = process.pid();
-            process.kill_and_restart().unwrap();
-            assert_ne!(process.pid(), before);
-        }
-        process.wait_until_back().unwrap();
-    }
-
-    #[test]
-    fn a_process_that_ends_at_once_is_an_error() {
-        let directory = tempfile::tempdir().unwrap();
-        let [address] = free_addresses().unwrap();
-        let nobody = Ready::Http(address, "/readyz".into());
-        let started = Process::start(&shell("exit 3", nobody), directory.path());
-        assert!(matches!(started, Err(Error::Ended { .. })), "{started:?}");
-    }
-
-    #[test]
-    fn readiness_over_http_needs_status_200() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = listener.local_addr().unwrap();
-        let server = thread::spawn(move || {
-            for status in ["503 Not yet", "200 OK"] {
-                let (mut stream, _) = listener.accept().unwrap();
-                let mut request = [0; 512];
-                assert!(stream.read(&mut request).unwrap() > 0);
-                stream.write_all(format!("HTTP/1.1 {status}\r\n\r\n").as_bytes()).unwrap();
-            }
-        });
-        let ready = Ready::Http(address, "/readyz".into());
-        assert!(!ready.is_met());
-        assert!(ready.is_met());
-        server.join().unwrap();
-    }
-}
+mod tests;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
-use crate::systems::{Process, ProcessSpec, Ready};
+use crate::systems::{NEVER, Process, ProcessSpec};
 
 /// Ends by itself some minutes after a lab that was killed and could not end it.
 const HOG: &str = "i=0; while [ $i -lt 200000000 ]; do i=$((i+1)); done";
@@ -18,8 +18,7 @@ pub(super) fn hogs(count: usize, log_directory: &Path) -> Result<Vec<Process>, E
         program: PathBuf::from("/bin/sh"),
         args: vec!["-c".into(), HOG.into()],
         env: Vec::new(),
-        // Nobody waits for it.
-        ready: Ready::Tcp(([127, 0, 0, 1], 0).into()),
+        ready: NEVER,
     };
     (0..count).map(|_| Process::launch(&spec, log_directory)).collect()
 }

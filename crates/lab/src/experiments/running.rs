@@ -65,6 +65,11 @@ pub(super) fn split<'a>(
     systems: &'a [SystemFile],
     installations: &Installations,
 ) -> Result<(Vec<Named<'a>>, Vec<LeftOut>), Error> {
+    let twin =
+        names.iter().enumerate().find(|(at, name)| names.iter().take(*at).any(|it| it == *name));
+    if let Some((_, twin)) = twin {
+        return Err(Error::Plan(format!("the system {twin} is there twice")));
+    }
     let (mut there, mut left_out) = (Vec::new(), Vec::new());
     for (name, system) in names.iter().zip(systems) {
         match system.missing(installations) {

@@ -10,7 +10,7 @@ use super::clock::{RunClock, Timer};
 use super::sharing::{Acknowledged, has_reached};
 use super::slots::{SlotSamples, Slots};
 use super::topics::{Lanes, Readers};
-use super::{End, Layout, Shared, nanos, runtime, target};
+use super::{End, Layout, Setup, Shared, nanos, runtime, target};
 use crate::error::Error;
 use crate::histograms::Durations;
 use crate::ledger::DeliveryLedger;
@@ -19,7 +19,8 @@ use crate::workload::Pace;
 /// How long to wait for the next bytes before looking whether the run is over.
 const POLL_TIMEOUT: Duration = Duration::from_millis(20);
 
-/// How long acknowledged records may stay away after the last that came; then they are lost.
+/// How long acknowledged records may stay away after the last that came, beyond what a fetch may
+/// wait; then they are lost.
 const SILENCE_MAX: Duration = Duration::from_secs(15);
 
 /// The same over spread partitions, whose batches lie far apart on the disk.
@@ -71,10 +72,7 @@ async fn consume(
     let mut reading = Reading::new(shared, clock);
     let begun = Instant::now();
     let mut heard = begun;
-    let silence_max = match setup.layout {
-        Layout::Dense | Layout::Scattered => SILENCE_MAX,
-        Layout::Spread { .. } => SPREAD_SILENCE_MAX,
-    };
+    let silence_max = silence_max(setup);
     let mut waits = !is_read_back && setup.workload.fetches_wait();
     while !reading.is_complete(shared) && begun.elapsed() < limit {
         if waits && reading.has_window(shared) {
@@ -95,6 +93,15 @@ async fn consume(
         shared.finished(ready).await;
     }
     Ok(reading.into_outcome())
+}
+
+/// How long nothing may come of what is acknowledged.
+fn silence_max(setup: &Setup) -> Duration {
+    let silence_max = match setup.layout {
+        Layout::Dense | Layout::Scattered => SILENCE_MAX,
+        Layout::Spread { .. } => SPREAD_SILENCE_MAX,
+    };
+    silence_max + Duration::from_millis(setup.workload.tuning.fetch_max_wait_ms.into())
 }
 
 struct Reading {

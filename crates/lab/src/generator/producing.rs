@@ -24,10 +24,10 @@ use crate::histograms::Latencies;
 use crate::ledger::SentLedger;
 use crate::payload::{Header, PayloadWriter};
 use crate::run::Requests;
-use crate::schedule::{Arrivals, BACKLOG_OPERATIONS_MAX, LagQueue, Slice};
+use crate::schedule::{Arrivals, LagQueue, Slice, backlog_operations_max};
 use crate::shape::{Choice, Choices, Dealer, key_text};
 use crate::workload::{Acks, Pace, Workload};
-use book::Book;
+use book::{Book, Tally};
 pub(super) use transactions::Outcome as TransactionsOutcome;
 use transactions::Transactions;
 use turn::{Place, Turn};
@@ -64,8 +64,6 @@ pub(super) struct Contents {
 /// What a producer brings home.
 pub(super) struct Outcome {
     pub(super) ledger: SentLedger,
-    pub(super) latencies: Latencies,
-    pub(super) slots: Vec<SlotSamples>,
     pub(super) offered: u64,
     pub(super) shed: u64,
     pub(super) answered: u64,
@@ -83,20 +81,37 @@ pub(super) struct Outcome {
     pub(super) transactions: Option<TransactionsOutcome>,
 }
 
+/// What the producers of a thread bring home.
+pub(super) struct Produced {
+    pub(super) outcomes: Vec<Outcome>,
+    pub(super) latencies: Latencies,
+    pub(super) slots: Vec<SlotSamples>,
+}
+
 pub(super) fn run(
     shared: &Shared<'_>,
     producers: Range<u16>,
     contents: &Contents,
     ready: &std::sync::mpsc::SyncSender<()>,
-) -> Result<Vec<Outcome>, Error> {
-    let all = producers.map(|producer| produce(shared, producer, contents, ready));
-    runtime()?.block_on(shared.unless_stopped(try_join_all(all)))
+) -> Result<Produced, Error> {
+    let tally = Arc::new(Mutex::new(Tally::new(&shared.setup.workload)));
+    let all = producers.map(|producer| produce(shared, producer, contents, &tally, ready));
+    let outcomes = runtime()?.block_on(shared.unless_stopped(try_join_all(all)))?;
+    let mut tally = lock(&tally);
+    let latencies = std::mem::take(&mut tally.latencies);
+    Ok(Produced { outcomes, latencies, slots: tally.slots.take_samples() })
+}
+
+/// Locks what is shared within a thread.
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 async fn produce(
     shared: &Shared<'_>,
     producer: u16,
     contents: &Contents,
+    tally: &Arc<Mutex<Tally>>,
     ready: &std::sync::mpsc::SyncSender<()>,
 ) -> Result<Outcome, Error> {
     let setup = shared.setup;
@@ -105,11 +120,11 @@ async fn produce(
     let connected = Cluster::connect(&bootstrap, setup.cluster_options()).await;
     let cluster = connected.map_err(target("connecting a producer"))?;
     let book = Mutex::new(Book::new(setup, producer));
-    let books = Arc::new(Books { book, answered: Notify::new() });
+    let books = Arc::new(Books { book, tally: Arc::clone(tally), answered: Notify::new() });
     let sink = Arc::clone(&books);
     let started =
         Producer::start(&cluster, options(setup, producer), move |delivery: &Delivery<'_>| {
-            sink.lock().settle(delivery);
+            sink.lock().settle(delivery, &mut lock(&sink.tally));
             sink.answered.notify_one();
         });
     let client = started.await.map_err(target("starting a producer"))?;
@@ -158,7 +173,7 @@ async fn produce(
     }
     let mut book = books.lock();
     book.check()?;
-    let outcome = book.take_outcome(shed, client.requests_made(), in_window);
+    let outcome = book.take_outcome(shed, client.requests_made(), in_window, &mut lock(tally));
     Ok(Outcome { transactions, ..outcome })
 }
 
@@ -239,13 +254,15 @@ fn transactional_id(setup: &Setup, producer: u16) -> Option<String> {
 struct Books {
     /// Guards the book; never waited for.
     book: Mutex<Book>,
+    /// That of the thread; never waited for either.
+    tally: Arc<Mutex<Tally>>,
     /// Told of every answer, for the loop of a closed pace, which is all that waits for it.
     answered: Notify,
 }
 
 impl Books {
     fn lock(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.book)
     }
 }
 
@@ -302,7 +319,8 @@ impl Sending<'_> {
                     }
                     _ => Slice::new(arrivals, per_second, self.slice.into(), producers, end_ns),
                 };
-                self.follow(LagQueue::new(slice, BACKLOG_OPERATIONS_MAX)).await
+                let waiting_max = backlog_operations_max(self.workload.all_producers());
+                self.follow(LagQueue::new(slice, waiting_max)).await
             }
             Pace::Closed { outstanding } => {
                 self.keep_outstanding(self.share_of(outstanding), end_ns).await.map(|()| 0)
@@ -336,7 +354,8 @@ impl Sending<'_> {
         let now_ns = self.clock.now_ns();
         let mut book = self.books.lock();
         book.check()?;
-        queue.take_up(now_ns, |intended_ns| book.taken_up(intended_ns, now_ns));
+        let tally = &mut lock(&self.books.tally);
+        queue.take_up(now_ns, |intended_ns| book.taken_up(intended_ns, now_ns, tally));
         Ok(now_ns)
     }
 

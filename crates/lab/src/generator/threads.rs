@@ -22,7 +22,7 @@ type Handle<'scope, T> = thread::ScopedJoinHandle<'scope, Result<T, Error>>;
 /// Those that produce and consume.
 pub(super) struct Threads<'scope> {
     /// Each with some producers.
-    producing: Vec<Handle<'scope, Vec<producing::Outcome>>>,
+    producing: Vec<Handle<'scope, producing::Produced>>,
     consumers: Vec<Handle<'scope, consuming::Outcome>>,
     tails: Vec<Handle<'scope, skimming::Skimmed>>,
     /// Producers, of all threads.
@@ -78,10 +78,10 @@ impl<'scope> Threads<'scope> {
     ) -> Result<Measured, Error> {
         let setup = shared.setup;
         let agreed = join_all(self.producing).and_then(|produced| {
-            let produced: Vec<producing::Outcome> = produced.into_iter().flatten().collect();
-            let ledgers = produced.iter().map(|outcome| &outcome.ledger);
+            let outcomes = || produced.iter().flat_map(|thread| &thread.outcomes);
+            let ledgers = outcomes().map(|outcome| &outcome.ledger);
             let ends = accord.settled(ends_by_lane(setup, ledgers))?;
-            let answered = produced.iter().map(|outcome| outcome.answered).sum();
+            let answered = outcomes().map(|outcome| outcome.answered).sum();
             let in_window = (shared.share == Share::WHOLE).then_some(answered);
             Ok((produced, Acknowledged { ends, in_window }))
         });

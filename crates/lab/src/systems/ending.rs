@@ -3,10 +3,11 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::control_group;
 use crate::error::Error;
@@ -31,7 +32,8 @@ impl Ending {
         self.0.load(Ordering::SeqCst)
     }
 
-    /// Starts a process, unless the end has begun.
+    /// Starts a process, unless the end has begun: the leader of a group of its own, in which
+    /// whatever it starts in turn is, too.
     ///
     /// # Errors
     /// [`Error::Machine`] when it cannot be started or may not.
@@ -40,7 +42,7 @@ impl Ending {
         if self.has_begun() {
             return Err(refusal(action));
         }
-        let child = command.spawn().map_err(Error::machine(action.clone()))?;
+        let child = command.process_group(0).spawn().map_err(Error::machine(action.clone()))?;
         self.keep(child, action)
     }
 
@@ -50,11 +52,23 @@ impl Ending {
         if !self.has_begun() {
             return Ok(child);
         }
-        // An error of either says that it has ended.
-        let _ = child.kill();
+        kill_group(&child);
+        // An error says that it has ended.
         let _ = child.wait();
         Err(refusal(action))
     }
+}
+
+/// The id of a process that has not been waited for, and of its group.
+pub(super) fn id(child: &Child) -> Pid {
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    pid.expect("the kernel gives positive process ids")
+}
+
+/// Kills a process that has not been waited for, with all of its group.
+pub(super) fn kill_group(child: &Child) {
+    // An error says that all of it has ended.
+    let _ = kill_process_group(id(child), Signal::KILL);
 }
 
 fn refusal(action: String) -> Error {
@@ -71,7 +85,8 @@ pub fn kill_started() {
         let started = fs::read_to_string(task.path().join("children")).unwrap_or_default();
         let ids = started.split_ascii_whitespace().filter_map(|id| id.parse().ok());
         for pid in ids.filter_map(Pid::from_raw) {
-            // An error says that it has ended.
+            // Errors say that it has ended, or leads no group yet.
+            let _ = kill_process_group(pid, Signal::KILL);
             let _ = kill_process(pid, Signal::KILL);
         }
     }
@@ -102,7 +117,7 @@ mod tests {
     #[test]
     fn what_is_started_while_the_end_begins_is_ended() {
         let ending = Ending::new();
-        let child = shell("exec sleep 1000").spawn().unwrap();
+        let child = shell("exec sleep 1000").process_group(0).spawn().unwrap();
         let pid = child.id();
         ending.begin();
         ending.keep(child, "starting a shell".into()).unwrap_err();

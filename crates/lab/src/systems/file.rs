@@ -17,7 +17,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
 use moldau_client::Security;
@@ -296,8 +295,8 @@ impl SystemFile {
     /// Starts the processes one after the other below `directory`, which must exist.
     ///
     /// # Errors
-    /// [`Error::Plan`] for a variable that is not known or whose installation is not there,
-    /// otherwise as [`Process::start`].
+    /// [`Error::Plan`] for a variable that is not known or whose installation is not there, and for
+    /// a command that leaves the work to processes that it starts; otherwise as [`Process::start`].
     pub fn start(
         &self,
         installations: &Installations,
@@ -392,13 +391,15 @@ impl ProcessFile {
                 .collect::<Result<_, Error>>()?,
             ready: self.ready.expand(scope)?,
         };
-        Process::start(&spec, directory)
+        let process = Process::start(&spec, directory)?;
+        process.check_alone()?;
+        Ok(process)
     }
 
     fn prepare(&self, command: &[String], directory: &Path) -> Result<(), Error> {
         let Some((program, arguments)) = command.split_first() else { return Ok(()) };
-        let system = format!("what prepares {}", self.name);
-        prepare(Command::new(program).args(arguments), system, directory.join("prepare.log"))
+        let role = format!("what prepares {}", self.name);
+        prepare(role, program.as_ref(), arguments.iter().map(Into::into).collect(), directory)
     }
 }
 

@@ -1,9 +1,9 @@
 //! Apache Kafka as one KRaft process that is broker and controller, with its default settings.
 
+use std::ffi::OsString;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use super::{ProcessSpec, Ready, prepare};
 use crate::error::Error;
@@ -99,12 +99,10 @@ pub fn prepare_kafka_node(
     let text = node.properties(&directory.join("data"));
     fs::write(&properties, text)
         .map_err(Error::machine(format!("writing {}", properties.display())))?;
-    let mut command = Command::new(&installation.java);
-    command
-        .args(["-cp", &installation.class_path()?, "kafka.tools.StorageTool", "format"])
-        .args(["-t", CLUSTER_ID, "-c"])
-        .arg(&properties);
-    prepare(&mut command, "kafka format".into(), directory.join("format.log"))
+    let class_path = installation.class_path()?;
+    let args = ["-cp", &class_path, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c"];
+    let args = args.map(OsString::from).into_iter().chain([properties.into()]).collect();
+    prepare("kafka format".into(), &installation.java, args, directory)
 }
 
 /// The broker over a directory made by [`prepare_kafka`], with a heap of 1 GiB as in Kafka's own

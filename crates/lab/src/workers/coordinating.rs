@@ -5,6 +5,7 @@ use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use futures_util::future::try_join_all;
 use moldau_client::Security;
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc as orders, watch};
@@ -31,10 +32,6 @@ const EXCHANGES: usize = 64;
 
 /// How long workers may take to connect their threads: longer than each of them allows itself.
 const READY_TIMEOUT: Duration = Duration::from_secs(40);
-
-/// How long the last answers, and the records that are awaited after them, may take: longer than
-/// each of them allows itself.
-const SETTLING_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// Time between the last worker's readiness and the start, so that each has learnt of it.
 const LEAD: Duration = Duration::from_millis(500);
@@ -96,8 +93,8 @@ impl Workers {
         let (epoch, runtime) = (Instant::now(), runtime()?);
         let mut machines = vec![machine()?];
         let (mut members, mut channels) = (Vec::new(), Vec::new());
-        for name in names {
-            let (channel, machine) = runtime.block_on(connect(name, token, version))?;
+        let connected = runtime.block_on(connect_all(names, token, version))?;
+        for (name, (channel, machine)) in names.iter().zip(connected) {
             let number = machines.iter().position(|known| *known == machine);
             let number = number.unwrap_or_else(|| {
                 machines.push(machine);
@@ -178,7 +175,7 @@ impl Workers {
             let load = Load::of(setup, Share { index, of });
             member.say(ToWorker::Prepare(Box::new(load)))?;
         }
-        self.gather(READY_TIMEOUT, |said| matches!(said, FromWorker::Ready).then_some(()))?;
+        self.gather(Some(READY_TIMEOUT), |said| matches!(said, FromWorker::Ready).then_some(()))?;
         let before = self.offsets()?;
         let start = Instant::now() + LEAD;
         let start_ns = nanos(start.saturating_duration_since(self.epoch));
@@ -203,11 +200,12 @@ impl Workers {
         Parts { setup, window_start, processes, host, workers }.joined(shares)
     }
 
-    /// What all have measured, once they have.
+    /// What all have measured, once they have. How long answers to the last operations and the
+    /// records behind them take is the target's affair: one that is lost or stands still is noticed
+    /// by its silence.
     fn shares(&mut self, setup: &Setup) -> Result<Vec<ShareRecord>, Error> {
         let workload = &setup.workload;
-        let length = LEAD + workload.length();
-        let settled = self.gather(length + SETTLING_TIMEOUT, |said| match said {
+        let settled = self.gather(None, |said| match said {
             FromWorker::Settled { ends } => Some(ends),
             _ => None,
         })?;
@@ -218,7 +216,7 @@ impl Workers {
         for member in &self.members {
             member.say(ToWorker::Finish { ends: ends.clone() })?;
         }
-        self.gather(SETTLING_TIMEOUT, |said| match said {
+        self.gather(None, |said| match said {
             FromWorker::Outcome(share) => Some(*share),
             _ => None,
         })
@@ -230,7 +228,7 @@ impl Workers {
         let mut offsets = Vec::new();
         for (index, member) in self.members.iter().enumerate() {
             member.order(Order::Ask)?;
-            let offset = match self.next(Instant::now() + READY_TIMEOUT, index)? {
+            let offset = match self.next(Some(Instant::now() + READY_TIMEOUT), index)? {
                 (of, Answer::Asked(exchanges)) if of == index => Offset::of(&exchanges),
                 _ => return Err(member.lost("it says what has no place here")),
             };
@@ -239,13 +237,13 @@ impl Workers {
         Ok(offsets)
     }
 
-    /// What each says, in their order.
+    /// What each says, in their order, within the limit if there is one.
     fn gather<T>(
         &self,
-        limit: Duration,
+        limit: Option<Duration>,
         take: impl Fn(FromWorker) -> Option<T>,
     ) -> Result<Vec<T>, Error> {
-        let end = Instant::now() + limit;
+        let end = limit.map(|limit| Instant::now() + limit);
         let mut found: Vec<Option<T>> = self.members.iter().map(|_| None).collect();
         while let Some(missing) = found.iter().position(Option::is_none) {
             let (index, answer) = self.next(end, missing)?;
@@ -261,11 +259,15 @@ impl Workers {
         Ok(found.into_iter().flatten().collect())
     }
 
-    /// What any of them says next; `missing` is awaited.
-    fn next(&self, end: Instant, missing: usize) -> Result<(usize, Answer), Error> {
-        let left = end.saturating_duration_since(Instant::now());
-        let heard = self.answers.recv_timeout(left);
-        let (index, answer) = heard.map_err(|_| self.member(missing).lost("it goes on forever"))?;
+    /// What any of them says next, until `end` if there is one; `missing` is awaited.
+    fn next(&self, end: Option<Instant>, missing: usize) -> Result<(usize, Answer), Error> {
+        let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+        let heard = match left {
+            Some(left) => self.answers.recv_timeout(left).ok(),
+            None => self.answers.recv().ok(),
+        };
+        let late = || self.member(missing).lost("it is alive and says nothing");
+        let (index, answer) = heard.ok_or_else(late)?;
         match answer? {
             Answer::Said(FromWorker::Failed { reason }) => Err(self.member(index).lost(&reason)),
             answer => Ok((index, answer)),
@@ -332,6 +334,15 @@ fn peer(name: &str) -> String {
     format!("worker {name}")
 }
 
+/// Connects to all of them at once, since none hears anything while it waits for the others.
+async fn connect_all(
+    names: &[String],
+    token: &Token,
+    version: &str,
+) -> Result<Vec<(Channel, String)>, Error> {
+    try_join_all(names.iter().map(|name| connect(name, token, version))).await
+}
+
 async fn connect(name: &str, token: &Token, version: &str) -> Result<(Channel, String), Error> {
     let peer = peer(name);
     let stream = match timeout(HANDSHAKE_TIMEOUT, TcpStream::connect(name)).await {
@@ -348,8 +359,11 @@ async fn connect(name: &str, token: &Token, version: &str) -> Result<(Channel, S
             Err(lost(&peer, format_args!("its version is {theirs}, and this is {version}")))
         }
         Ok(Ok(_)) => Err(lost(&peer, "it did not greet")),
-        // It says nothing to one whose token is another.
-        Ok(Err(_)) => Err(lost(&peer, "it refused: its token is another")),
+        // It closes the connection of one whose token is another, and says nothing.
+        Ok(Err(Error::Peer { reason, .. })) => {
+            Err(lost(&peer, format_args!("{reason}, as one does whose token is another")))
+        }
+        Ok(Err(error)) => Err(error),
         Err(_) => Err(lost(&peer, "it did not answer")),
     }
 }

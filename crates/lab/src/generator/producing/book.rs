@@ -12,7 +12,20 @@ use crate::generator::{Layout, Setup, nanos};
 use crate::histograms::Latencies;
 use crate::ledger::SentLedger;
 use crate::run::Requests;
-use crate::workload::Pace;
+use crate::workload::{Pace, Workload};
+
+/// What the producers of a thread measure together: the histograms of a course take megabytes.
+pub(super) struct Tally {
+    pub(super) latencies: Latencies,
+    pub(super) slots: Slots,
+}
+
+impl Tally {
+    pub(super) fn new(workload: &Workload) -> Self {
+        let slots = Slots::new(workload, nanos(workload.warmup()));
+        Self { latencies: Latencies::default(), slots }
+    }
+}
 
 pub(super) struct Book {
     layout: Layout,
@@ -25,8 +38,6 @@ pub(super) struct Book {
     times: Times,
     lanes: Vec<Lane>,
     ledger: SentLedger,
-    latencies: Latencies,
-    slots: Slots,
     offered: u64,
     answered: u64,
     produced_records: u64,
@@ -78,7 +89,7 @@ struct Waiting {
 
 impl Waiting {
     /// Adds its times up to `now_ns` to those that say something.
-    fn record(&self, now_ns: u64, times: Times, latencies: &mut Latencies, slots: &mut Slots) {
+    fn record(&self, now_ns: u64, times: Times, Tally { latencies, slots }: &mut Tally) {
         latencies.service.record(self.sent_ns, now_ns, 1);
         if times == Times::OfSending {
             return;
@@ -103,8 +114,6 @@ impl Book {
             times: Times::of(workload.pace),
             lanes: (0..workload.lanes()).map(|_| Lane::default()).collect(),
             ledger: SentLedger::new(producer, workload.lanes()),
-            latencies: Latencies::default(),
-            slots: Slots::new(workload, from_ns),
             offered: 0,
             answered: 0,
             produced_records: 0,
@@ -121,10 +130,10 @@ impl Book {
     }
 
     /// An operation left the schedule.
-    pub(super) fn taken_up(&mut self, intended_ns: u64, now_ns: u64) {
+    pub(super) fn taken_up(&mut self, intended_ns: u64, now_ns: u64, tally: &mut Tally) {
         if self.is_in_window(intended_ns) {
             self.offered += 1;
-            self.latencies.lag.record(intended_ns, now_ns, 1);
+            tally.latencies.lag.record(intended_ns, now_ns, 1);
         }
     }
 
@@ -148,7 +157,7 @@ impl Book {
     }
 
     /// The outcome of a batch, whose tokens are sequence numbers.
-    pub(super) fn settle(&mut self, delivery: &Delivery<'_>) {
+    pub(super) fn settle(&mut self, delivery: &Delivery<'_>, tally: &mut Tally) {
         let now_ns = self.clock.map_or(0, |clock| clock.now_ns());
         let count = u64::try_from(delivery.tokens.len()).unwrap_or(u64::MAX);
         self.waiting = self.waiting.saturating_sub(count);
@@ -173,18 +182,18 @@ impl Book {
         if self.is_in_window(now_ns) {
             self.produced_records += count;
             self.produced_batches += 1;
-            if let Some(slot) = self.slots.at(now_ns) {
+            if let Some(slot) = tally.slots.at(now_ns) {
                 slot.produced_records += count;
             }
         }
-        self.settle_times(partition, delivery.tokens, now_ns);
+        self.settle_times(partition, delivery.tokens, now_ns, tally);
     }
 
     fn lane(&self, partition: i32) -> Option<u16> {
         self.layout.lane(partition)?.checked_add(self.first_lane)
     }
 
-    fn settle_times(&mut self, partition: u16, tokens: &[u64], now_ns: u64) {
+    fn settle_times(&mut self, partition: u16, tokens: &[u64], now_ns: u64, tally: &mut Tally) {
         let window = self.from_ns..self.to_ns;
         let Some(lane) = self.lanes.get_mut(usize::from(partition)) else { return };
         for sequence in tokens {
@@ -197,7 +206,7 @@ impl Book {
                 continue;
             }
             self.answered += 1;
-            waiting.record(now_ns, self.times, &mut self.latencies, &mut self.slots);
+            waiting.record(now_ns, self.times, tally);
         }
         while lane.waiting.pop_front_if(|waiting| waiting.settled).is_some() {
             lane.first_sequence += 1;
@@ -221,12 +230,12 @@ impl Book {
 
     /// Counts the operations of the window that have no answer with the time that they have waited
     /// so far, which theirs is longer than: without them, tails would be those of the others.
-    fn count_unanswered(&mut self) {
+    fn count_unanswered(&self, tally: &mut Tally) {
         let Some(clock) = self.clock.filter(|_| self.times != Times::None) else { return };
         let (now_ns, window) = (clock.now_ns(), self.from_ns..self.to_ns);
         let waiting = self.lanes.iter().flat_map(|lane| &lane.waiting);
         for unanswered in waiting.filter(|it| !it.settled && window.contains(&it.intended_ns)) {
-            unanswered.record(now_ns, self.times, &mut self.latencies, &mut self.slots);
+            unanswered.record(now_ns, self.times, tally);
         }
     }
 
@@ -236,12 +245,11 @@ impl Book {
         shed: u64,
         requests: u64,
         in_window: Requests,
+        tally: &mut Tally,
     ) -> Outcome {
-        self.count_unanswered();
+        self.count_unanswered(tally);
         Outcome {
             ledger: std::mem::replace(&mut self.ledger, SentLedger::new(0, 0)),
-            latencies: std::mem::take(&mut self.latencies),
-            slots: self.slots.take_samples(),
             offered: self.offered,
             shed,
             answered: self.answered,
@@ -262,7 +270,6 @@ mod tests {
 
     use super::*;
     use crate::schedule::Arrivals;
-    use crate::workload::Workload;
 
     #[test]
     fn what_has_no_answer_counts_with_the_time_that_it_waited() {
@@ -274,18 +281,18 @@ mod tests {
             ..Workload::of_tests()
         };
         let setup = Setup::of_tests(String::new(), workload);
-        let mut book = Book::new(&setup, 0);
+        let (mut book, mut tally) = (Book::new(&setup, 0), Tally::new(&setup.workload));
         let begun = Instant::now().checked_sub(Duration::from_secs(40)).unwrap();
         book.start(RunClock::starting_at(begun));
         // Ahead of the window, within it twice, and behind it.
         for intended_ms in [500, 1_200, 1_800, 2_500] {
             let intended_ns = intended_ms * 1_000_000;
-            book.taken_up(intended_ns, intended_ns);
+            book.taken_up(intended_ns, intended_ns, &mut tally);
             book.sent(0, intended_ns, intended_ns, 100);
         }
-        let outcome = book.take_outcome(0, 0, Requests::default());
+        let outcome = book.take_outcome(0, 0, Requests::default(), &mut tally);
         assert_eq!((outcome.offered, outcome.answered), (2, 0));
-        assert_eq!(outcome.latencies.response.count(), 2);
-        assert!(outcome.latencies.response.quantile_ns(0.5) > 37_000_000_000);
+        assert_eq!(tally.latencies.response.count(), 2);
+        assert!(tally.latencies.response.quantile_ns(0.5) > 37_000_000_000);
     }
 }

@@ -16,12 +16,14 @@ fn system() -> SystemFile {
             {"name": "back", "role": "broker",
              "files": {"server.conf": "listen=${address.back}\nport=${port.back}\n"},
              "prepare": [["/bin/sh", "-c", "cp ${dir}/server.conf ${dir}/copied"]],
-             "command": ["/bin/sh", "-c", "echo $WORD > ${dir}/said; exec sleep 1000"],
+             "command": ["/bin/sh", "-c",
+                "echo $WORD > ${dir}/said; exec python3 -m http.server -b 127.0.0.1 ${port.back}"],
              "environment": {"WORD": "${moldau}"},
-             "ready": {"tcp": "${external}"},
+             "ready": {"tcp": "${address.back}"},
              "stop": {"signal": "kill", "within_ms": 100}},
             {"name": "front", "role": "proxy",
-             "command": ["/bin/sh", "-c", "exec sleep 1000"], "ready": {"tcp": "${external}"}}
+             "command": ["python3", "-m", "http.server", "--bind", "127.0.0.1", "${port.front}"],
+             "ready": {"http": "${address.front}/"}}
         ]}"#,
     )
 }
@@ -35,12 +37,7 @@ fn refused(change: impl FnOnce(&mut SystemFile)) -> String {
 #[test]
 fn a_system_is_prepared_started_accounted_and_stopped() {
     let directory = tempfile::tempdir().unwrap();
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let installations = Installations {
-        moldau: "the-word".into(),
-        external: Some(listener.local_addr().unwrap().to_string()),
-        ..Installations::default()
-    };
+    let installations = Installations { moldau: "the-word".into(), ..Installations::default() };
     let mut running = system().start(&installations, directory.path()).unwrap();
     let read = |name: &str| fs::read_to_string(directory.path().join(name)).unwrap_or_default();
     while read("back/said").is_empty() {
@@ -67,10 +64,21 @@ fn what_prepares_and_fails_is_named() {
     let directory = tempfile::tempdir().unwrap();
     let mut file = system();
     file.processes[0].prepare = vec![vec!["/bin/false".into()]];
-    let installations =
-        Installations { external: Some("127.0.0.1:1".into()), ..Installations::default() };
-    let error = file.start(&installations, directory.path()).unwrap_err();
+    let error = file.start(&Installations::default(), directory.path()).unwrap_err();
     assert!(error.to_string().starts_with("what prepares back ended with"), "{error}");
+}
+
+/// The shell was accounted, and what it had started was nobody's.
+#[test]
+fn a_command_that_leaves_the_work_to_others_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut file = system();
+    let words = file.processes[1].command.join(" ");
+    file.processes[1].command =
+        ["/bin/sh", "-c", &format!("{words} & wait")].map(str::to_string).into();
+    let error = file.start(&Installations::default(), directory.path()).unwrap_err();
+    let wanted = "invalid plan: proxy: /bin/sh starts other processes";
+    assert!(error.to_string().starts_with(wanted), "{error}");
 }
 
 #[test]
@@ -106,7 +114,7 @@ fn a_variable_that_is_none_is_found_with_those_that_are() {
 
 #[test]
 fn a_system_says_what_it_lacks() {
-    let mut file = system();
+    let mut file = SystemFile { bootstrap: "${external}".into(), ..system() };
     let missing = file.missing(&Installations::default()).unwrap();
     assert_eq!(missing, "no cluster was named; name one with: --external HOST:PORT");
     let external = Installations { external: Some("h:1".into()), ..Installations::default() };
