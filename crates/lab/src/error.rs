@@ -73,6 +73,17 @@ pub enum Error {
 }
 
 impl Error {
+    /// It without the output of a system, for where there is room for a line.
+    pub(crate) fn brief(&self) -> String {
+        match self {
+            Self::Ended { system, status, .. } => format!("{system} ended with {status}"),
+            Self::NotReady { system, seconds, .. } => {
+                format!("{system} was not ready after {seconds} s")
+            }
+            error => error.to_string(),
+        }
+    }
+
     /// Wraps an operating-system error with what was being done.
     pub(crate) fn machine(action: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let action = action.into();

@@ -260,8 +260,8 @@ impl Trial {
     ///
     /// A resource that does not bind moves nothing, so that half the way lies as far from that as
     /// from what was expected: it confirms where the interval leaves out 0, and less rejects where
-    /// it leaves out the whole way. The direction is known, so that 90 % err to one side in one of
-    /// twenty.
+    /// it leaves out the whole way. The direction is known, so that 95 % err to one side in one of
+    /// forty, and in one of twenty at most where twice as many pairs are asked a second time.
     #[must_use]
     pub fn of(finding: Finding, pairs: Vec<(f64, f64)>) -> Self {
         let mut trial = Self { finding, pairs, outcome: Outcome::Untested("no pairs".into()) };
@@ -274,7 +274,7 @@ impl Trial {
     }
 
     fn judged(&self, factor: f64) -> Outcome {
-        let Some(interval) = self.interval_90() else { return Outcome::Undecided(factor) };
+        let Some(interval) = self.interval_95() else { return Outcome::Undecided(factor) };
         let ways = [interval.low, interval.high].map(|edge| self.finding.way(edge));
         let is_half = self.finding.way(factor) >= WAY_MIN;
         match is_half {
@@ -284,12 +284,12 @@ impl Trial {
         }
     }
 
-    /// The factor by which the figure moved, at 90 %; `None` of fewer pairs than
+    /// The factor by which the figure moved, at 95 %; `None` of fewer pairs than
     /// [`crate::statistics::PAIRS_MIN`].
     #[must_use]
-    pub fn interval_90(&self) -> Option<Interval> {
+    pub fn interval_95(&self) -> Option<Interval> {
         let effect = paired_effect(&log_ratios(&self.pairs), INTERVAL_SEED)?;
-        let Interval { low, high } = effect.interval_90;
+        let Interval { low, high } = effect.interval_95;
         Some(Interval { low: low.exp(), high: high.exp() })
     }
 }

@@ -12,10 +12,13 @@
 
 use std::collections::VecDeque;
 use std::fs::{self, File, TryLockError};
-use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{
+    self, BufRead as _, BufReader, ErrorKind, Read as _, Seek as _, SeekFrom, Write as _,
+};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use rustix::io::Errno;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -330,8 +333,16 @@ fn read_finished(file: &File, path: &Path) -> Result<(VecDeque<Finished>, u64), 
 /// Keeps other sittings of the same experiment away as long as the file is open, where the file
 /// system has locks.
 fn hold(file: &File, directory: &Path) -> Result<(), Error> {
+    let is_without = |error: &io::Error| {
+        let nolck = io::Error::from(Errno::NOLCK).raw_os_error();
+        error.kind() == ErrorKind::Unsupported || error.raw_os_error() == nolck
+    };
     match file.try_lock() {
-        Ok(()) | Err(TryLockError::Error(_)) => Ok(()),
+        Ok(()) => Ok(()),
+        Err(TryLockError::Error(error)) if is_without(&error) => Ok(()),
+        Err(TryLockError::Error(error)) => {
+            Err(Error::machine(format!("locking {FINISHED} in {}", directory.display()))(error))
+        }
         Err(TryLockError::WouldBlock) => {
             Err(Error::Plan(format!("{}: another sitting of it goes on", directory.display())))
         }

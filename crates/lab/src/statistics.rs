@@ -34,6 +34,9 @@ const RESAMPLES: usize = 10_000;
 /// Fewest values whose widened percentiles lie where resamples do.
 const RESAMPLED_MIN: usize = 5;
 
+/// 97.5 % of a standard normal distribution lie below.
+pub(crate) const NORMAL_975: f64 = 1.96;
+
 /// Power at which the minimum detectable effect is stated.
 const POWER: f64 = 0.8;
 

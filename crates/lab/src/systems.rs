@@ -279,7 +279,8 @@ impl Process {
         if let Some(status) = self.ended {
             return Ok(status);
         }
-        kill_group(&self.child);
+        let killing = Error::machine(format!("killing {}", self.spec.role));
+        kill_group(&self.child).map_err(killing)?;
         let status = self.child.wait().map_err(Error::machine("waiting for a process"))?;
         self.ended = Some(status);
         Ok(status)

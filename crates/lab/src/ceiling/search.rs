@@ -15,7 +15,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::statistics::Interval;
+use crate::statistics::{Interval, NORMAL_975};
 
 /// Trials of a search, that at full speed included.
 pub const TRIALS: usize = 12;
@@ -124,9 +124,6 @@ impl Found {
         (self.interval_95.high / self.interval_95.low).ln() / (2.0 * NORMAL_975)
     }
 }
-
-/// 97.5 % of a standard normal distribution lie below.
-const NORMAL_975: f64 = 1.96;
 
 impl Search {
     /// A search that begins with what the system took at full speed, per second, which is its first

@@ -428,6 +428,11 @@ impl<'a> Bench<'a> {
         self.steps += u32::try_from(count).unwrap_or(0);
     }
 
+    /// Takes back that so many steps were announced.
+    pub(super) fn expect_fewer_steps(&mut self, count: usize) {
+        self.steps = self.steps.saturating_sub(u32::try_from(count).unwrap_or(u32::MAX));
+    }
+
     /// The runs of a pair take the same seed, so that they offer the same bytes.
     pub(super) fn setup(&mut self, path: &Path, pair: u32, workload: &Workload) -> Setup {
         let run = self.next_run;

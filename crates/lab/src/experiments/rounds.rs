@@ -8,8 +8,8 @@ use crate::workload::Workload;
 /// Most rounds of an experiment file: a month of rounds is a mistake.
 const ROUNDS_MAX: u32 = 1_000;
 
-/// Fewest rounds of the short form: fewer give no interval.
-const QUICK_ROUNDS_MIN: u32 = 3;
+/// Fewest rounds that anything is left with: fewer give no interval.
+pub(super) const ROUNDS_MIN: u32 = 3;
 
 /// Refuses a number of rounds that no experiment file may have.
 ///
@@ -24,7 +24,7 @@ pub(super) fn check(rounds: u32) -> Result<(), Error> {
 
 /// Rounds of an experiment file, of which the short form has half.
 pub(super) fn of_file(rounds: u32, quick: bool) -> u32 {
-    if quick { (rounds / 2).max(rounds.min(QUICK_ROUNDS_MIN)) } else { rounds }
+    if quick { (rounds / 2).max(rounds.min(ROUNDS_MIN)) } else { rounds }
 }
 
 /// The most that these become where latencies are missing from some.

@@ -65,9 +65,7 @@ pub(super) fn split<'a>(
     systems: &'a [SystemFile],
     installations: &Installations,
 ) -> Result<(Vec<Named<'a>>, Vec<LeftOut>), Error> {
-    let twin =
-        names.iter().enumerate().find(|(at, name)| names.iter().take(*at).any(|it| it == *name));
-    if let Some((_, twin)) = twin {
+    if let Some(twin) = twin(names) {
         return Err(Error::Plan(format!("the system {twin} is there twice")));
     }
     let (mut there, mut left_out) = (Vec::new(), Vec::new());
@@ -85,6 +83,12 @@ pub(super) fn split<'a>(
         }
         _ => Ok((there, left_out)),
     }
+}
+
+/// The first of them that is there a second time.
+pub(super) fn twin<T: PartialEq>(all: &[T]) -> Option<&T> {
+    let mut later = all.iter().enumerate();
+    later.find_map(|(at, one)| all.get(..at)?.contains(one).then_some(one))
 }
 
 /// As [`split`], without what somebody else runs: the laboratory looks at processes of its own, and

@@ -8,13 +8,15 @@ mod asked;
 mod settings;
 mod stages;
 
+use std::time::Duration;
+
 use serde::Deserialize;
 
 use super::administration::AdministrationFile;
 use super::asked::ReadFile;
 use super::bench::Bench;
 use super::littles_law::LawFile;
-use super::running::{absence, arms, machine_is_quiet, split};
+use super::running::{absence, arms, machine_is_quiet, split, twin};
 use super::{Conditions, Progress, rounds};
 use crate::checks::{self, Check, Weight};
 use crate::error::Error;
@@ -64,6 +66,8 @@ pub struct SurveyFile {
     pub systems: Vec<String>,
     /// Rounds.
     pub rounds: u32,
+    /// How long it may take.
+    pub within_s: Option<Within>,
     /// Time before each measured window, ms.
     pub warmup_ms: u64,
     /// The measured window of each run, ms.
@@ -94,6 +98,17 @@ pub struct SurveyFile {
     /// What else is to be said of the source, a sentence each.
     #[serde(default)]
     pub remarks: Vec<String>,
+}
+
+/// How long a survey may take: rounds that would end later are left out, but for the three that an
+/// interval takes.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Within {
+    /// The whole form, s.
+    pub whole: u32,
+    /// The short form, s.
+    pub quick: u32,
 }
 
 /// A load with a name.
@@ -207,6 +222,9 @@ impl SurveyFile {
             return refuse(format!("systems: 1 to {SYSTEMS_MAX} of them"));
         }
         rounds::check(self.rounds)?;
+        if self.within_s.is_some_and(|it| it.whole == 0 || it.quick == 0) {
+            return refuse("within_s: a second at least".into());
+        }
         self.littles_law.as_ref().map_or(Ok(()), |law| law.check(&self.systems))?;
         self.factors.iter().try_for_each(|factor| self.check_factor(factor))?;
         let loads = self.loads();
@@ -390,16 +408,22 @@ fn refuse(text: String) -> Result<(), Error> {
     Err(Error::Plan(text))
 }
 
-fn twin<'a>(names: &[&'a str]) -> Option<&'a str> {
-    let mut later = names.iter().enumerate();
-    later.find_map(|(at, name)| names.get(..at)?.contains(name).then_some(*name))
-}
-
 impl Plan {
     fn rounds(&self) -> u32 {
         rounds::of_file(self.file.rounds, self.conditions.quick)
     }
+
+    /// How long all its rounds may take: less than the survey, since what is left may take longer
+    /// than what was, and there is more than rounds.
+    fn limit(&self) -> Duration {
+        let Some(Within { whole, quick }) = self.file.within_s else { return Duration::MAX };
+        let seconds = if self.conditions.quick { quick } else { whole };
+        Duration::from_secs(seconds.into()).mul_f64(LIMIT_SHARE)
+    }
 }
+
+/// Share of a survey's time in which its rounds should end.
+const LIMIT_SHARE: f64 = 0.93;
 
 /// Runs the survey.
 ///
@@ -441,16 +465,19 @@ pub fn run_from(
     let mut bench = Bench::with_workers(&plan.conditions, steps, progress, workers);
     let mut beside = Beside::default();
     for stage in &stages {
-        let Beside { littles_law, administration, rated } = stage.run(plan, &mut bench)?;
+        let Beside { littles_law, administration, rated, left_out } =
+            stage.run(plan, &mut bench)?;
         beside.rated.extend(rated);
         beside.littles_law = littles_law.or(beside.littles_law);
         beside.administration = administration.or(beside.administration);
+        beside.left_out = beside.left_out.plus(left_out);
     }
     let mut cells: Vec<Cell> = loads.iter().map(|load| load.cell.clone()).collect();
     cells.extend(beside.rated);
     let shares: Vec<f64> = bench.runs().iter().filter_map(taken_share).collect();
     let own = [codecs_differ(bench.runs()), machine_is_quiet(&shares)];
-    for check in left_out.iter().map(absence).chain(own) {
+    let rounds = beside.left_out.told(plan.rounds());
+    for check in left_out.iter().map(absence).chain(own).chain(rounds) {
         bench.note(check);
     }
     let record = record(file, cells, left_out);

@@ -40,7 +40,7 @@ pub(super) fn grids(result: &RunResult) -> Vec<Grid> {
     let about = format!(
         "Findings in the order in which each would explain those behind it. One is confirmed if \
          the figure moves at least half of the way to what is expected, as a logarithm, in the \
-         mean over pairs of runs without and with the change, whose 90 % interval (in brackets) \
+         mean over pairs of runs without and with the change, whose 95 % interval (in brackets) \
          leaves out that it does not move. Load: {}.",
         if load.is_empty() { "as usual".into() } else { load }
     );
@@ -75,7 +75,7 @@ fn told(trial: &Trial) -> String {
 fn row(trial: &Trial) -> Vec<String> {
     let Trial { finding, outcome, .. } = trial;
     let mut found = outcome.factor().map_or_else(|| "-".into(), plain);
-    if let Some(Interval { low, high }) = trial.interval_90() {
+    if let Some(Interval { low, high }) = trial.interval_95() {
         found += &format!(" ({} to {})", plain(low), plain(high));
     }
     vec![

@@ -16,7 +16,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::least_squares::NormalEquations;
-use super::{Interval, count, median, middle_of, normal_cdf, standard_normal, student_t_quantile};
+use super::{
+    Interval, NORMAL_975, count, median, middle_of, normal_cdf, standard_normal, student_t_quantile,
+};
 
 /// Fewest concurrencies that tell the three coefficients apart.
 pub const LEVELS_MIN: usize = 3;
@@ -102,7 +104,7 @@ impl Scalability {
             Some(errors) => law.redrawn(points, errors, seed),
             None => law.resampled(points, seed),
         };
-        // Errors that are known need no Student.
+        // Errors that are known need no Student, and those that are not have had theirs.
         let tail = match &errors {
             Some(_) => 0.025,
             None => normal_cdf(-student_t_quantile(0.975, freedom)),
@@ -194,10 +196,13 @@ impl Law {
         let freedom = count(points.len() - COEFFICIENTS);
         let misses = self.errors(points).zip(errors);
         let misses = misses.map(|(miss, error)| (miss.ln_1p() / error.max(SHOWN_MIN)).powi(2));
-        let birge = (misses.sum::<f64>() / freedom).sqrt().max(1.0);
+        let birge = (misses.sum::<f64>() / freedom).sqrt();
+        // What a few misses say of the errors behind them is itself uncertain.
+        let student = student_t_quantile(0.975, freedom) / NORMAL_975;
+        let widening = if birge > 1.0 { birge * student } else { 1.0 };
         let mut redraw = || {
             let drawn = points.iter().zip(errors).map(|(point, error)| {
-                let off = (birge * error * standard_normal(&mut random)).exp();
+                let off = (widening * error * standard_normal(&mut random)).exp();
                 Point { throughput: self.throughput(f64::from(point.concurrency)) * off, ..*point }
             });
             Self::fit(&drawn.collect::<Vec<Point>>())

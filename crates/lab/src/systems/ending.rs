@@ -7,6 +7,7 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::control_group;
@@ -52,8 +53,8 @@ impl Ending {
         if !self.has_begun() {
             return Ok(child);
         }
-        kill_group(&child);
-        // An error says that it has ended.
+        // Errors of either say that it has ended.
+        let _ = kill_group(&child);
         let _ = child.wait();
         Err(refusal(action))
     }
@@ -66,9 +67,15 @@ pub(super) fn id(child: &Child) -> Pid {
 }
 
 /// Kills a process that has not been waited for, with all of its group.
-pub(super) fn kill_group(child: &Child) {
-    // An error says that all of it has ended.
-    let _ = kill_process_group(id(child), Signal::KILL);
+///
+/// # Errors
+/// What the operating system says where it may not.
+pub(super) fn kill_group(child: &Child) -> io::Result<()> {
+    match kill_process_group(id(child), Signal::KILL) {
+        // All of it has ended.
+        Ok(()) | Err(Errno::SRCH) => Ok(()),
+        Err(errno) => Err(errno.into()),
+    }
 }
 
 fn refusal(action: String) -> Error {

@@ -18,15 +18,17 @@ pub(super) struct WorkDirectory {
 }
 
 impl WorkDirectory {
-    /// Makes it below `out`. From here on SIGTERM and SIGINT end the process with what it started,
-    /// and SIGHUP does, which comes when a terminal goes, unless whoever started it has it ignored.
+    /// Makes it below `out`. From here on SIGTERM, SIGINT and SIGQUIT end the process with what it
+    /// started, and SIGHUP does, which comes when a terminal goes, unless whoever started it has it
+    /// ignored.
     pub(super) fn make(out: &Path) -> anyhow::Result<Self> {
         let signals = Signals::watch()?;
         let hangups = if ignores_hangups() { None } else { Some(signals.hangups()?) };
+        let quits = signals.quits()?;
         let path = make_another(out)?.canonicalize()?;
         let doomed = path.clone();
         let end = move || -> () {
-            signals.wait_or(first(hangups));
+            signals.wait_or(first(hangups, quits));
             kill_started();
             // What is on its way out may still write there; the second time tells what remains.
             let _ = std::fs::remove_dir_all(&doomed);
@@ -77,13 +79,17 @@ fn tell(what: std::fmt::Arguments<'_>) {
     let _ = writeln!(std::io::stderr(), "moldau lab: {what}");
 }
 
-/// Waits for the first of these signals, or for ever where there are none.
-async fn first(signals: Option<Signal>) {
-    match signals {
-        Some(mut signals) => {
-            signals.recv().await;
+/// Waits for the first of these signals.
+async fn first(hangups: Option<Signal>, mut quits: Signal) {
+    let hangup = async {
+        match hangups {
+            Some(mut hangups) => hangups.recv().await,
+            None => std::future::pending().await,
         }
-        None => std::future::pending().await,
+    };
+    tokio::select! {
+        _ = hangup => {}
+        _ = quits.recv() => {}
     }
 }
 

@@ -163,6 +163,7 @@ fn translate(
         source: None,
         systems: names.clone(),
         rounds: options.rounds,
+        within_s: None,
         warmup_ms: 0,
         window_ms: 0,
         load: Settings::default(),

@@ -37,6 +37,15 @@ impl Signals {
         signal(SignalKind::hangup())
     }
 
+    /// SIGQUIT, which ends the process no longer.
+    ///
+    /// # Errors
+    /// The system refused a handler.
+    pub(crate) fn quits(&self) -> std::io::Result<Signal> {
+        let _guard = self.runtime.enter();
+        signal(SignalKind::quit())
+    }
+
     /// Waits for a signal (`None`) or for something else (`Some`).
     pub(crate) fn wait_or<T>(self, other: impl Future<Output = T>) -> Option<T> {
         let Self { runtime, mut terminate, mut interrupt } = self;

@@ -81,7 +81,7 @@ fn ended(lab: &mut Child) -> ExitStatus {
 
 #[test]
 fn nothing_that_was_started_outlives_an_experiment_that_is_asked_to_end() {
-    for name in ["TERM", "INT", "HUP"] {
+    for name in ["TERM", "INT", "QUIT", "HUP"] {
         let directory = tempfile::tempdir().unwrap();
         let mut lab = started("", directory.path(), 1_000);
         let processes = signal(&mut lab, name);

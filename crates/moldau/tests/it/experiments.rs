@@ -293,6 +293,32 @@ fn a_survey_ends_loses_nothing_and_leaves_out_what_is_not_there() {
     assert!(proxies.all(|usage| usage.is_some_and(|usage| usage.cpu_ns > 0)));
 }
 
+#[test]
+fn a_survey_that_would_take_too_long_leaves_rounds_out_and_says_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let survey = "
+question: How many rounds are there time for?
+hypothesis: Far fewer than a thousand.
+systems: [moldau-os]
+rounds: 1000
+within_s: {whole: 4, quick: 1}
+warmup_ms: 0
+window_ms: 100
+load: {records_per_second: 100}
+scenarios: [{name: short}]
+";
+    std::fs::write(path("survey.yaml"), survey).unwrap();
+    for more in [&["--json"][..], &["--json", "--quick"]] {
+        let asked = ["lab", "run", &path("survey.yaml"), "--out", &path("runs")];
+        let result = result_of(&run(asked.into_iter().chain(more.iter().copied())));
+        let rounds = result.runs.len();
+        assert!((3..500).contains(&rounds), "{rounds}");
+        rounds_are_whole(&result, rounds);
+        told(&result, &["rounds that were left out"]);
+    }
+}
+
 /// A load that cores are planned for.
 pub(crate) fn small_load() -> Load {
     Load {

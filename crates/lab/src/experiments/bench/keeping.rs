@@ -26,6 +26,8 @@ impl Bench<'_> {
         let Some(runs) = recalled else { return false };
         self.step(&format!("{case}: {arm}, {}, finished before", pair + 1));
         self.runs.extend(runs);
+        // What took no time tells no pace.
+        self.paced_from = (Instant::now(), self.steps_done);
         true
     }
 
@@ -79,6 +81,16 @@ impl Bench<'_> {
         let (since, before) = self.paced_from;
         let of = |steps: u32| f64::from(steps.saturating_sub(before));
         ((of(self.steps_done) / of(self.steps).max(1.0)).min(1.0), since.elapsed())
+    }
+
+    /// Whether the steps that are left, and `more` of them, end within `limit` after the beginning
+    /// of this sitting, or after what it recalled, at the pace since.
+    pub(in crate::experiments) fn ends_within(&self, limit: Duration, more: usize) -> bool {
+        let (since, before) = self.paced_from;
+        let done = self.steps_done.saturating_sub(before).max(1);
+        let more = u32::try_from(more).unwrap_or(u32::MAX);
+        let left = self.steps.saturating_sub(self.steps_done).saturating_add(more);
+        since.elapsed().mul_f64(1.0 + f64::from(left) / f64::from(done)) <= limit
     }
 
     /// Records per second that a path takes at full speed, for choosing a rate; not recorded.

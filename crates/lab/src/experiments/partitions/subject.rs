@@ -252,14 +252,7 @@ fn words(trouble: &Trouble) -> String {
     match trouble {
         Trouble::Client(error) => error.to_string(),
         Trouble::Slow { seconds, last } => format!("not done after {seconds} s; last: {last}"),
-        // A table has no room for what it said.
-        Trouble::Lab(Error::Ended { system, status, .. }) => {
-            format!("{system} ended with {status}")
-        }
-        Trouble::Lab(Error::NotReady { system, seconds, .. }) => {
-            format!("{system} was not ready after {seconds} s")
-        }
-        Trouble::Lab(error) => error.to_string(),
+        Trouble::Lab(error) => error.brief(),
     }
 }
 

@@ -48,7 +48,7 @@ pub(super) fn run(
     for planted in &plan.bottlenecks.plants {
         // What cannot be run is no success, and keeps no other plant from being tried.
         let found = find(plan, planted, bench, findings)
-            .unwrap_or_else(|error| Found::NotRun(error.to_string()));
+            .unwrap_or_else(|error| Found::NotRun(error.brief()));
         if directory.exists() {
             // The next plant finds no data of this one.
             std::fs::remove_dir_all(&directory)

@@ -3,11 +3,12 @@
 
 use super::{Load, Plan, asked, window_of};
 use crate::administration::AdministrationRecord;
+use crate::checks::{Check, Weight};
 use crate::error::Error;
 use crate::experiments::administration::{self, AdministrationFile};
 use crate::experiments::bench::{Bench, Path};
 use crate::experiments::littles_law::{self, LawFile};
-use crate::experiments::rounds::{Case, Subject as _, with_more};
+use crate::experiments::rounds::{Case, ROUNDS_MIN, Subject as _, with_more};
 use crate::experiments::running::{Named, Running};
 use crate::littles_law::LawRecord;
 use crate::survey::Cell;
@@ -27,6 +28,39 @@ pub(super) struct Beside {
     pub(super) administration: Option<AdministrationRecord>,
     /// The loads at rates that follow from what the systems take at full speed.
     pub(super) rated: Vec<Cell>,
+    /// That for which there was no time.
+    pub(super) left_out: LeftOutRounds,
+}
+
+/// Rounds for which there was no time.
+#[derive(Clone, Copy, Default)]
+pub(super) struct LeftOutRounds {
+    /// Of those that were asked for, the most of any stage.
+    rounds: u32,
+    /// Whether more were wanted for latencies.
+    of_latencies: bool,
+}
+
+impl LeftOutRounds {
+    pub(super) fn plus(self, other: Self) -> Self {
+        let of_latencies = self.of_latencies || other.of_latencies;
+        Self { rounds: self.rounds.max(other.rounds), of_latencies }
+    }
+
+    /// What the reader is told of it, if there is anything.
+    pub(super) fn told(self, asked: u32) -> Option<Check> {
+        let Self { rounds, of_latencies } = self;
+        (rounds > 0 || of_latencies).then(|| Check {
+            name: "rounds that were left out, since they would have ended too late".into(),
+            passed: false,
+            weight: Weight::Note,
+            found: match of_latencies {
+                true => format!("{rounds} of {asked}, and those that latencies wanted beyond"),
+                false => format!("{rounds} of {asked}"),
+            },
+            demanded: "none".into(),
+        })
+    }
 }
 
 /// The stages in the order of their first loads. What is for none of the systems that are there is
@@ -101,9 +135,9 @@ impl Stage<'_> {
             let started = Running::start(&plan.conditions, &plan.installations, name, system)?;
             running.push(started);
         }
-        let rated = self.run_loads(plan, bench, &mut running)?;
+        let (rated, left_out) = self.run_loads(plan, bench, &mut running)?;
         let (rounds, quick) = (plan.rounds(), plan.conditions.quick);
-        let mut beside = Beside { rated, ..Beside::default() };
+        let mut beside = Beside { rated, left_out, ..Beside::default() };
         if let Some(law) = self.law {
             let window_ms = window_of(plan.file.window_ms, quick);
             let systems = running.iter_mut().take(self.systems_of_law(quick));
@@ -122,7 +156,7 @@ impl Stage<'_> {
         plan: &Plan,
         bench: &mut Bench<'_>,
         running: &mut [Running],
-    ) -> Result<Vec<Cell>, Error> {
+    ) -> Result<(Vec<Cell>, LeftOutRounds), Error> {
         let file = &plan.file;
         // A JVM compiles what it runs often, and the first round should not pay for that. Nobody
         // asks for the times, and no fetch has to wait.
@@ -140,38 +174,54 @@ impl Stage<'_> {
         let rated = asked::rates(plan, bench, running)?;
         let loads: Vec<&Load> = self.loads.iter().copied().chain(&rated).collect();
         let cases: Vec<Case> = loads.iter().copied().map(case).collect();
-        for round in 0..plan.rounds() {
-            run_round(bench, running, &cases, round)?;
-        }
-        add_rounds(bench, running, &cases, plan.rounds())?;
+        let left_out = run_rounds(plan, bench, running, &cases)?;
         let is_profiled = |load: &Load| plan.profiles_all || load.profile && !plan.conditions.quick;
         for (case, load) in cases.iter().zip(&loads) {
             let profiler = plan.profiler.as_ref().filter(|_| is_profiled(load));
             let paths = running.iter().map(|system| &system.path);
             bench.profile(profiler, paths, case)?;
         }
-        Ok(rated.into_iter().map(|load| load.cell).collect())
+        Ok((rated.into_iter().map(|load| load.cell).collect(), left_out))
     }
 }
 
-/// Goes on with the loads in which a system has no latencies in some rounds, since the generator
-/// was late: up to half as many rounds again, as experiment files do.
-fn add_rounds(
+/// The rounds of all loads, and of those in which a system has no latencies in some rounds, since
+/// the generator was late, up to half as many again, as experiment files have them. Gives what was
+/// left out for want of time.
+fn run_rounds(
+    plan: &Plan,
     bench: &mut Bench<'_>,
     running: &mut [Running],
     cases: &[Case],
-    rounds: u32,
-) -> Result<(), Error> {
+) -> Result<LeftOutRounds, Error> {
+    let limit = plan.limit();
+    let (mut rounds, mut round) = (plan.rounds(), 0);
+    while round < rounds {
+        if round >= ROUNDS_MIN && !bench.ends_within(limit, 0) {
+            bench.expect_fewer_steps(cases.len() * running.len());
+            rounds -= 1;
+            continue;
+        }
+        run_round(bench, running, cases, round)?;
+        round += 1;
+    }
+    let rounds_left_out = plan.rounds() - rounds;
+    let mut of_latencies = false;
     for round in rounds..with_more(rounds) {
         let lacks = |case: &&Case| bench.lacks_latencies(&case.name, rounds);
         let lacking: Vec<&Case> = cases.iter().filter(lacks).collect();
         if lacking.is_empty() {
             break;
         }
-        bench.expect_steps(lacking.len() * running.len());
+        let more = lacking.len() * running.len();
+        if !bench.ends_within(limit, more) {
+            of_latencies = true;
+            break;
+        }
+        bench.expect_steps(more);
         run_round(bench, running, lacking, round)?;
     }
-    Ok(())
+    Ok(LeftOutRounds { rounds: rounds_left_out, of_latencies })
 }
 
 /// Every load on every system, forwards in even rounds and backwards in odd ones.

@@ -308,6 +308,9 @@ fn systems_that_are_not_there_are_left_out_with_the_reason() {
     assert!(absence(left_out).found.contains("cargo xtask peers"));
     let none = split(&names[1..], &systems[1..], &Installations::default()).unwrap_err();
     assert!(none.to_string().contains("kafka: Apache Kafka is not there"), "{none}");
+    let twins = names.clone().map(|_| names[0].clone());
+    let twins = split(&twins, &systems, &Installations::default()).unwrap_err();
+    assert_eq!(twins.to_string(), "invalid plan: the system external is there twice");
 }
 
 #[test]

@@ -28,6 +28,20 @@ fn system() -> SystemFile {
     )
 }
 
+/// Starts it, again where others took a port that nobody held a moment before.
+fn started(
+    file: &SystemFile,
+    installations: &Installations,
+    directory: &Path,
+) -> Result<RunningSystem, Error> {
+    let start = || file.start(installations, directory);
+    let is_taken = |error: &Error| {
+        let told = error.to_string();
+        told.contains("in use") || told.contains("something else is ready")
+    };
+    start().or_else(|error| if is_taken(&error) { start() } else { Err(error) })
+}
+
 fn refused(change: impl FnOnce(&mut SystemFile)) -> String {
     let mut file = system();
     change(&mut file);
@@ -38,7 +52,7 @@ fn refused(change: impl FnOnce(&mut SystemFile)) -> String {
 fn a_system_is_prepared_started_accounted_and_stopped() {
     let directory = tempfile::tempdir().unwrap();
     let installations = Installations { moldau: "the-word".into(), ..Installations::default() };
-    let mut running = system().start(&installations, directory.path()).unwrap();
+    let mut running = started(&system(), &installations, directory.path()).unwrap();
     let read = |name: &str| fs::read_to_string(directory.path().join(name)).unwrap_or_default();
     while read("back/said").is_empty() {
         running.check_alive().unwrap();
@@ -76,7 +90,7 @@ fn a_command_that_leaves_the_work_to_others_is_refused() {
     let words = file.processes[1].command.join(" ");
     file.processes[1].command =
         ["/bin/sh", "-c", &format!("{words} & wait")].map(str::to_string).into();
-    let error = file.start(&Installations::default(), directory.path()).unwrap_err();
+    let error = started(&file, &Installations::default(), directory.path()).unwrap_err();
     let wanted = "invalid plan: proxy: /bin/sh starts other processes";
     assert!(error.to_string().starts_with(wanted), "{error}");
 }
