@@ -12,6 +12,8 @@ use std::sync::Arc;
 
 use rustix::fs::{FallocateFlags, FlockOperation, Mode, OFlags};
 
+use crate::pace::Pace;
+
 /// How a file's bytes reach the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
@@ -53,6 +55,8 @@ pub trait DiskFile: Send + Sync {
     fn sync_data(&self) -> io::Result<()>;
     /// Reserves space for the first `bytes` bytes and makes the file that long.
     fn allocate(&self, bytes: u64) -> io::Result<()>;
+    /// Gives back what lies behind the first `bytes` bytes.
+    fn shorten(&self, bytes: u64) -> io::Result<()>;
     /// Length of the file in bytes.
     fn length(&self) -> io::Result<u64>;
 }
@@ -137,6 +141,10 @@ impl DiskFile for RealFile {
         }
     }
 
+    fn shorten(&self, bytes: u64) -> io::Result<()> {
+        Ok(rustix::fs::ftruncate(&self.0, bytes)?)
+    }
+
     fn length(&self) -> io::Result<u64> {
         let length = rustix::fs::fstat(&self.0)?.st_size;
         u64::try_from(length).map_err(|_| io::Error::other("negative file length"))
@@ -183,5 +191,27 @@ pub(crate) fn read_full(file: &dyn DiskFile, buffer: &mut [u8], offset: u64) -> 
     Ok(())
 }
 
+/// Removes a large file that nobody reads any longer. A file system that tells the device which
+/// blocks are free (`mount -o discard`) lets every flush wait while it does, a tenth of a second
+/// for a gigabyte. So the file is given back from its end, `piece` bytes at a time.
+pub(crate) fn remove_gently(
+    disk: &dyn Disk,
+    pace: &Pace,
+    path: &Path,
+    piece: u64,
+) -> io::Result<()> {
+    let file = disk.open(path, Access::Buffered, false)?;
+    let costs = usize::try_from(piece / GIVING_BACK_PER_WRITING).unwrap_or(usize::MAX);
+    let mut left = file.length()?;
+    while left > piece && !pace.is_stopped() {
+        left -= piece;
+        pace.work(costs, || file.shorten(left))?;
+    }
+    drop(file);
+    disk.remove(path)
+}
+
+/// While a device writes one byte it may give back at least so many.
+const GIVING_BACK_PER_WRITING: u64 = 8;
 /// Most buffers that one `pwritev` takes (Linux `UIO_MAXIOV`).
 const IOV_MAX: usize = 1024;

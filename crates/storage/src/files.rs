@@ -12,9 +12,10 @@ use bytes::Bytes;
 use rustix::io::Errno;
 
 use crate::Error;
-use crate::disk::{Access, Disk, DiskFile, write_all};
+use crate::disk::{Access, Disk, DiskFile, remove_gently, write_all};
 use crate::format::{FILE_HEADER_BYTES, FileHeader};
 use crate::io::{BLOCK, SegmentPool};
+use crate::pace::Pace;
 use crate::paged::TEMPORARY_SUFFIX;
 use crate::sync::lock;
 
@@ -159,14 +160,27 @@ impl Files {
         lock(&self.listed).files.push_back(Arc::new(file));
     }
 
-    /// Adds a file for later use; one too many, or of another length, is removed.
+    /// Adds a file for later use; one of another length is removed.
     pub(crate) fn add_spare(&self, path: PathBuf, file_bytes: u64) -> io::Result<()> {
-        let mut creating = lock(&self.creating);
-        if file_bytes == self.setup.file_bytes && creating.spares.len() < SPARES_MAX {
-            creating.spares.push(path);
-            return Ok(());
+        if file_bytes != self.setup.file_bytes {
+            return self.disk.remove(&path);
         }
-        self.disk.remove(&path)
+        lock(&self.creating).spares.push(path);
+        Ok(())
+    }
+
+    /// Removes one of the files for later use if there are too many, in pieces of `piece` bytes;
+    /// says whether there were.
+    pub(crate) fn remove_spare(&self, pace: &Pace, piece: u64) -> Result<bool, Error> {
+        let spare = {
+            let spares = &mut lock(&self.creating).spares;
+            if spares.len() <= SPARES_MAX {
+                return Ok(false);
+            }
+            spares.swap_remove(0)
+        };
+        let removed = remove_gently(&*self.disk, pace, &spare, piece);
+        removed.map(|()| true).map_err(|error| Error::io("remove", &spare, error))
     }
 
     /// The file that holds a journal position.
@@ -351,7 +365,7 @@ impl Files {
     }
 
     /// Retires the files that end at or before `position`, but for the last one: they can no longer
-    /// be found, and are kept for later use or removed. Returns how many.
+    /// be found, and are kept for later use. Returns how many.
     pub(crate) fn retire_to(&self, position: u64) -> Result<usize, Error> {
         let mut count = 0;
         while let Some(file) = self.take_first(position) {
@@ -410,7 +424,8 @@ pub(crate) const JOURNAL_SUFFIX: &str = "journal";
 pub(crate) const SPARE_SUFFIX: &str = "spare";
 /// Descriptors stay few however large the journal is.
 const HANDLES_MAX: usize = 16;
-/// Used files kept for the next use: one is in preparation while another is waited for.
+/// Used files that are not removed: one is in preparation while another is waited for. Retired ones
+/// come in numbers, and are used until the rest is removed.
 const SPARES_MAX: usize = 2;
 /// Zeros written at a time: a flush waits behind at most one such write.
 const ZERO_BYTES: usize = 256 << 10;

@@ -126,6 +126,11 @@ impl Options {
         round_up(self.frame_target().max(self.entry_limit() + overhead))
     }
 
+    /// What is given back at a time of a file that is removed.
+    pub(crate) fn removed_piece(&self) -> u64 {
+        REMOVED_PIECE_MAX.min(self.file_bytes / 16)
+    }
+
     /// Length of the memory segments that appends are copied into.
     pub(crate) fn segment_bytes(&self) -> usize {
         SEGMENT_BYTES.min(self.file_room() + FILE_HEADER_BYTES)
@@ -142,5 +147,7 @@ const FILE_BYTES_MAX: u64 = 1 << 30;
 /// Long enough that the cost of a flush is small beside that of the write, short enough that what
 /// waits behind one write does not wait for long.
 const FRAME_BYTES_TARGET: usize = 4 << 20;
+/// A flush waits behind one such piece for under a millisecond.
+const REMOVED_PIECE_MAX: u64 = 4 << 20;
 /// The unit in which memory for appends and the tail cache is taken.
 const SEGMENT_BYTES: usize = 2 << 20;

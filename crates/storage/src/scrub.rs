@@ -42,7 +42,9 @@ pub(crate) fn run(journal: &Journal, topics: &Topics) {
 pub(crate) fn pass(journal: &Journal, topics: &Topics) -> Result<usize, Error> {
     let mut pass = Pass { journal, topics, damaged: 0 };
     let mut region = SegmentPool::new(BLOCK_BYTES, 0).take();
-    for segment in journal.segments.all() {
+    let (numbers, _) = journal.segments.numbers();
+    // One at a time: what is held is not given back gently.
+    for segment in numbers.into_iter().filter_map(|number| journal.segments.get(number)) {
         match pass.segment(&segment, &mut region) {
             // It was removed meanwhile.
             Err(Error::Io { source, .. })

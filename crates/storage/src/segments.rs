@@ -1,12 +1,12 @@
 //! The sorted segments of a data directory: which count, and their open descriptors.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::io::ErrorKind;
-use std::path::PathBuf;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use crate::Error;
-use crate::disk::{Access, Disk, DiskFile};
+use crate::disk::{Access, Disk, DiskFile, remove_gently};
 use crate::pace::Pace;
 use crate::paged::TEMPORARY_SUFFIX;
 use crate::segment::{SEGMENT_SUFFIX, Segment, SegmentWriter, file_name};
@@ -70,7 +70,8 @@ impl Segments {
                 _ => false,
             };
             if is_stray {
-                self.remove_file(&name)?;
+                let path = self.dir.join(&name);
+                removed(&path, self.disk.remove(&path))?;
             }
         }
         let last = numbers.last().map_or(0, |last| last + 1);
@@ -112,14 +113,19 @@ impl Segments {
         listed.handles.retain(|(open, _)| *open != number);
     }
 
-    /// Removes the file of a segment that counts no more.
-    pub(crate) fn remove_file(&self, name: &str) -> Result<(), Error> {
-        let path = self.dir.join(name);
-        match self.disk.remove(&path) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                Err(Error::io("remove", &path, error))
+    /// Removes the file of a segment that is off the list, in pieces of `piece` bytes.
+    pub(crate) fn remove(
+        &self,
+        segment: Arc<Segment>,
+        pace: &Pace,
+        piece: u64,
+    ) -> Result<(), Error> {
+        match Arc::try_unwrap(segment) {
+            Ok(Segment { path, .. }) => {
+                removed(&path, remove_gently(&*self.disk, pace, &path, piece))
             }
-            _ => Ok(()),
+            // Whoever reads it goes on with a file that has no name, but not with a shorter one.
+            Err(read) => removed(&read.path, self.disk.remove(&read.path)),
         }
     }
 
@@ -155,6 +161,14 @@ impl Segments {
             listed.handles.push_back((segment.number, Arc::clone(&handle)));
         }
         Ok(handle)
+    }
+}
+
+/// What has gone already is removed, too.
+fn removed(path: &Path, outcome: io::Result<()>) -> Result<(), Error> {
+    match outcome {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::io("remove", path, error)),
+        _ => Ok(()),
     }
 }
 

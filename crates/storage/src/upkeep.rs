@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::checkpoint::wait;
 use crate::format::Kind;
 use crate::journal::Journal;
-use crate::segment::{Segment, file_name};
+use crate::segment::Segment;
 use crate::sync::lock;
 use crate::topics::Topics;
 use crate::{Compacted, Compaction, Durability, Error, Log, LogId, Lsn, clean, merge, sort};
@@ -30,7 +30,8 @@ pub(crate) fn run(journal: &Journal, topics: &Topics) {
 /// Does one piece of work, and says whether there was any.
 pub(crate) fn step(journal: &Journal, topics: &Topics) -> Result<bool, Error> {
     let _alone = lock(&journal.rewriting);
-    if remove_dead(journal)? {
+    let piece = journal.options.removed_piece();
+    if journal.files.remove_spare(&journal.pace, piece)? || remove_dead(journal)? {
         return Ok(true);
     }
     if let Some(to) = sortable_to(journal) {
@@ -131,8 +132,8 @@ fn remove_dead(journal: &Journal) -> Result<bool, Error> {
     if journal.options.durability == Durability::Os {
         journal.files.sync_all()?;
     }
-    for number in &numbers {
-        journal.segments.remove_file(&file_name(*number))?;
+    for segment in dead {
+        journal.segments.remove(segment, &journal.pace, journal.options.removed_piece())?;
     }
     journal.metrics.segments_removed.add(numbers.len());
     Ok(true)

@@ -78,6 +78,10 @@ impl DiskFile for LenientFile {
         self.0.allocate(bytes)
     }
 
+    fn shorten(&self, bytes: u64) -> io::Result<()> {
+        self.0.shorten(bytes)
+    }
+
     fn length(&self) -> io::Result<u64> {
         self.0.length()
     }

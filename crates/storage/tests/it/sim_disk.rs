@@ -535,6 +535,23 @@ impl DiskFile for SimFile {
         Ok(())
     }
 
+    fn shorten(&self, bytes: u64) -> io::Result<()> {
+        self.disk.pause("shorten", self.kind);
+        let mut state = self.disk.state();
+        state.operation("shorten", self.kind)?;
+        let State { rng, files, .. } = &mut *state;
+        let contents = &mut files[self.file];
+        let given_back = contents.seen.len() - bytes as usize;
+        contents.seen.truncate(bytes as usize);
+        contents.unflushed.retain(|(offset, written)| offset + written.len() <= bytes as usize);
+        // What was not flushed is remembered or not when the power goes.
+        if rng.bool() {
+            contents.durable.truncate(bytes as usize);
+        }
+        state.give_back(given_back);
+        Ok(())
+    }
+
     fn length(&self) -> io::Result<u64> {
         let mut state = self.disk.state();
         state.operation("length", self.kind)?;

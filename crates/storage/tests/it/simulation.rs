@@ -72,7 +72,7 @@ fn simulate(from: u64, count: u64) -> (Coverage, Vec<u64>) {
 }
 
 /// What the seeds together must have reached.
-const PLACES: [&str; 25] = [
+const PLACES: [&str; 26] = [
     "burst over 500 partitions of a topic",
     "checkpoint",
     "checkpoint beside upkeep",
@@ -80,6 +80,7 @@ const PLACES: [&str; 25] = [
     "crash beside other work",
     "crash in a checkpoint",
     "crash in cleaning",
+    "crash in giving back",
     "crash in merging",
     "crash in recovery",
     "crash in removal",

@@ -207,6 +207,9 @@ impl World {
             Phase::Cleaning => "crash in cleaning",
             Phase::Checkpoint if did("rename", Kind::Spare) => "crash in retiring",
             Phase::Checkpoint => "crash in a checkpoint",
+            Phase::Upkeep if did("shorten", Kind::Spare) || did("shorten", Kind::Segment) => {
+                "crash in giving back"
+            }
             Phase::Upkeep if did("read", Kind::Journal) => "crash in sorting",
             Phase::Upkeep if did("read", Kind::Segment) => "crash in merging",
             Phase::Upkeep if did("write", Kind::Journal) => "crash in removal",
