@@ -193,15 +193,16 @@ pub(crate) fn read_full(file: &dyn DiskFile, buffer: &mut [u8], offset: u64) -> 
 
 /// Removes a large file that nobody reads any longer. A file system that tells the device which
 /// blocks are free (`mount -o discard`) lets every flush wait while it does, a tenth of a second
-/// for a gigabyte. So the file is given back from its end, `piece` bytes at a time.
+/// for a gigabyte. So the file is given back from its end, at the pace of the background as if
+/// `costs` bytes were written for each `piece`.
 pub(crate) fn remove_gently(
     disk: &dyn Disk,
     pace: &Pace,
     path: &Path,
-    piece: u64,
+    (piece, costs): (u64, u64),
 ) -> io::Result<()> {
     let file = disk.open(path, Access::Buffered, false)?;
-    let costs = usize::try_from(piece / GIVING_BACK_PER_WRITING).unwrap_or(usize::MAX);
+    let costs = usize::try_from(costs).unwrap_or(usize::MAX);
     let mut left = file.length()?;
     while left > piece && !pace.is_stopped() {
         left -= piece;
@@ -211,7 +212,5 @@ pub(crate) fn remove_gently(
     disk.remove(path)
 }
 
-/// While a device writes one byte it may give back at least so many.
-const GIVING_BACK_PER_WRITING: u64 = 8;
 /// Most buffers that one `pwritev` takes (Linux `UIO_MAXIOV`).
 const IOV_MAX: usize = 1024;

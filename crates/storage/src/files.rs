@@ -170,7 +170,8 @@ impl Files {
     }
 
     /// Removes one of the files for later use if there are too many, in pieces of `piece` bytes;
-    /// says whether there were.
+    /// says whether there were. It takes as long as writing the file would: a journal that is in
+    /// use is faster, and has use for them.
     pub(crate) fn remove_spare(&self, pace: &Pace, piece: u64) -> Result<bool, Error> {
         let spare = {
             let spares = &mut lock(&self.creating).spares;
@@ -179,7 +180,7 @@ impl Files {
             }
             spares.swap_remove(0)
         };
-        let removed = remove_gently(&*self.disk, pace, &spare, piece);
+        let removed = remove_gently(&*self.disk, pace, &spare, (piece, piece));
         removed.map(|()| true).map_err(|error| Error::io("remove", &spare, error))
     }
 

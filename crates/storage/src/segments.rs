@@ -122,7 +122,8 @@ impl Segments {
     ) -> Result<(), Error> {
         match Arc::try_unwrap(segment) {
             Ok(Segment { path, .. }) => {
-                removed(&path, remove_gently(&*self.disk, pace, &path, piece))
+                let costs = piece / GIVING_BACK_PER_WRITING;
+                removed(&path, remove_gently(&*self.disk, pace, &path, (piece, costs)))
             }
             // Whoever reads it goes on with a file that has no name, but not with a shorter one.
             Err(read) => removed(&read.path, self.disk.remove(&read.path)),
@@ -172,5 +173,7 @@ fn removed(path: &Path, outcome: io::Result<()>) -> Result<(), Error> {
     }
 }
 
+/// While a device writes one byte it gives back at least so many.
+const GIVING_BACK_PER_WRITING: u64 = 8;
 /// Descriptors stay few however many segments there are.
 const HANDLES_MAX: usize = 16;

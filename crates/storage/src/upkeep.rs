@@ -30,18 +30,27 @@ pub(crate) fn run(journal: &Journal, topics: &Topics) {
 /// Does one piece of work, and says whether there was any.
 pub(crate) fn step(journal: &Journal, topics: &Topics) -> Result<bool, Error> {
     let _alone = lock(&journal.rewriting);
-    let piece = journal.options.removed_piece();
-    if journal.files.remove_spare(&journal.pace, piece)? || remove_dead(journal)? {
+    if remove_dead(journal)? || sort_one(journal, topics)? || merge_one(journal, topics)? {
         return Ok(true);
     }
-    if let Some(to) = sortable_to(journal) {
-        let sorted = sort::sort(journal, topics.all(), to)?;
-        journal.set_sorted_to(to);
-        if let Some(segment) = sorted {
-            publish(journal, segment, topics)?;
-        }
-        return Ok(true);
+    // They come last, while the journal may still have use for them, and where nothing else is done
+    // for want of space.
+    journal.files.remove_spare(&journal.pace, journal.options.removed_piece())
+}
+
+/// Sorts the oldest file of the journal that is due.
+fn sort_one(journal: &Journal, topics: &Topics) -> Result<bool, Error> {
+    let Some(to) = sortable_to(journal) else { return Ok(false) };
+    let sorted = sort::sort(journal, topics.all(), to)?;
+    journal.set_sorted_to(to);
+    if let Some(segment) = sorted {
+        publish(journal, segment, topics)?;
     }
+    Ok(true)
+}
+
+/// Merges the segments that are due.
+fn merge_one(journal: &Journal, topics: &Topics) -> Result<bool, Error> {
     let Some(plan) = merge::due(&journal.segments.all()) else { return Ok(false) };
     let bytes = plan.inputs.iter().map(|input| input.live_bytes()).sum();
     if !has_space(journal, bytes) {
