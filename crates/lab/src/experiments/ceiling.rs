@@ -23,7 +23,7 @@ use crate::workload::{Pace, Tuning, Workload};
 
 /// Warm-up and window of a trial, ms, and of the short form.
 const TRIAL_MS: (u64, u64) = (2_000, 10_000);
-const QUICK_TRIAL_MS: (u64, u64) = (1_000, 4_000);
+pub(super) const QUICK_TRIAL_MS: (u64, u64) = (1_000, 4_000);
 
 /// Everything that an experiment needs to know.
 #[derive(Clone, Debug)]
@@ -57,21 +57,7 @@ impl Plan {
         conditions: Conditions,
     ) -> Self {
         let quick = conditions.quick;
-        let (warmup_ms, window_ms) = if quick { QUICK_TRIAL_MS } else { TRIAL_MS };
-        let workload = Workload {
-            pace: Pace::Unpaced,
-            record_bytes: 1 << 10,
-            filler: Filler::Text,
-            partitions: 10,
-            producers: 1,
-            batch_bytes: 128 << 10,
-            linger_us: 5_000,
-            consume: true,
-            tails: 0,
-            warmup_ms,
-            window_ms,
-            tuning: Tuning::default(),
-        };
+        let workload = usual_load(if quick { QUICK_TRIAL_MS } else { TRIAL_MS });
         Self {
             names,
             systems,
@@ -106,6 +92,24 @@ impl Plan {
     fn steps(&self, systems: usize) -> u32 {
         let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
         count(systems) * (2 + count(self.producers.len()) * count(TRIALS))
+    }
+}
+
+/// What is offered unless something else is asked for.
+pub(super) fn usual_load((warmup_ms, window_ms): (u64, u64)) -> Workload {
+    Workload {
+        pace: Pace::Unpaced,
+        record_bytes: 1 << 10,
+        filler: Filler::Text,
+        partitions: 10,
+        producers: 1,
+        batch_bytes: 128 << 10,
+        linger_us: 5_000,
+        consume: true,
+        tails: 0,
+        warmup_ms,
+        window_ms,
+        tuning: Tuning::default(),
     }
 }
 

@@ -1,9 +1,10 @@
 //! Searches for a ceiling, again and again: on a sink whose rate is known, on a broker that is far
-//! away, so that what may be on the way is the limit, and on one whose limit are the processors.
+//! away, so that what may be on the way is the limit, and on a broker under the load that `lab
+//! ceiling` makes unless something else is asked for.
 //!
 //! What the first two sustain does not hang on how fast the machine is at the moment, so that
-//! repeats tell how far the search itself scatters. What the third sustains does; on a machine that
-//! is twice as fast in one minute as in the next, no search finds the same rate again.
+//! repeats tell how far the search itself scatters. What the third sustains hangs on processors and
+//! disk, and on whether the broker is as fast in one moment as in the next.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -15,7 +16,7 @@ use crate::ceiling::{Demand, SearchRecord, Trial};
 use crate::checks::{Check, Weight};
 use crate::error::Error;
 use crate::experiments::bench::{Bench, Named};
-use crate::experiments::ceiling::{Searching, in_turn};
+use crate::experiments::ceiling::{QUICK_TRIAL_MS, Searching, in_turn, usual_load};
 use crate::ledger::Audit;
 use crate::null_sink::Behaviour;
 use crate::result::Arm;
@@ -84,8 +85,14 @@ pub(super) fn steps(plan: &Plan) -> u32 {
 }
 
 pub(super) fn arms(_plan: &Plan) -> Vec<Arm> {
-    let far = format!("the same, {} ms away in each direction", DISTANCE.as_millis());
-    target::arms().into_iter().chain([Arm::of(target::FAR_BROKER, &far)]).collect()
+    let away = DISTANCE.as_millis();
+    let far = format!("moldau broker without flushes, {away} ms away in each direction");
+    let flushing = "moldau broker, acknowledging once the disk has it";
+    vec![
+        target::sink_arm(),
+        Arm::of(target::FAR_BROKER, &far),
+        Arm::of(target::FLUSHING_BROKER, flushing),
+    ]
 }
 
 pub(super) fn run(
@@ -97,7 +104,7 @@ pub(super) fn run(
     let targets = [
         Target::sink_that(plan, behaviour)?,
         Target::far_broker(plan, DISTANCE)?,
-        Target::broker(plan)?,
+        Target::flushing_broker(plan)?,
     ];
     let mut all = targets.each_ref().map(|target| {
         let fresh = || Searching::new(target.name(), offered(target.name(), plan.conditions.quick));
@@ -144,10 +151,10 @@ fn tables(all: &[Vec<SearchRecord>; 3]) -> [Table; 2] {
         about: format!(
             "Each with {TRIALS} trials, of which the first is at full speed. The searches take \
              turns, trial by trial, as those of systems do in lab ceiling, so that each meets the \
-             same machine. The sink answers {SINK_RATE} records per second, and what may be on \
-             the way limits the broker that is far away, whatever processors do; what they allow \
-             the other broker follows the machine. Records of 100 B in batches of 1,000 B, far \
-             away of 1,000 B in batches of 16,000 B, p99 within {} ms.",
+             same machine. The sink answers {SINK_RATE} records per second of 100 B, and what may \
+             be on the way, batches of 16,000 B, limits the broker that is far away. The other \
+             broker has the load of lab ceiling: 1 KB in batches of 128 KB over 10 partitions, \
+             consumed, and flushed. p99 within {} ms.",
             DEMAND.p99_ms
         ),
         columns: COLUMNS.map(String::from).to_vec(),
@@ -167,10 +174,12 @@ fn tables(all: &[Vec<SearchRecord>; 3]) -> [Table; 2] {
 
 /// What is offered in each trial.
 fn offered(target: &str, quick: bool) -> Workload {
+    if target == target::FLUSHING_BROKER {
+        return usual_load(QUICK_TRIAL_MS);
+    }
     // Short trials make short turns, in which the machine is the same for all.
     let (warmup_ms, window_ms) = if quick { (300, 1_200) } else { (500, 3_000) };
-    // Small batches cost processors more than they cost a disk; large ones, one in each of five
-    // requests on the way, cost neither much.
+    // Large batches, one in each of five requests on the way, cost processors and disk little.
     let usual = if target == target::FAR_BROKER {
         Workload { partitions: 1, ..shape(1_000, 16_000) }
     } else {

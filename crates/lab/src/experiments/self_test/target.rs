@@ -16,6 +16,7 @@ use crate::workload::Workload;
 
 pub(super) const SINK: &str = "null sink";
 pub(super) const BROKER: &str = "moldau broker";
+pub(super) const FLUSHING_BROKER: &str = "moldau broker, flushing";
 pub(super) const FAR_BROKER: &str = "moldau broker, far away";
 
 /// A running target.
@@ -47,15 +48,24 @@ impl Target {
     /// Our broker, which acknowledges once the operating system has the records: what the disk
     /// takes for a flush is no matter of these tests.
     pub(super) fn broker(plan: &Plan) -> Result<Self, Error> {
-        let (listen, process) = start_broker(plan, BROKER)?;
+        Self::broker_that(plan, BROKER, Durability::Os)
+    }
+
+    /// Our broker as everybody starts it.
+    pub(super) fn flushing_broker(plan: &Plan) -> Result<Self, Error> {
+        Self::broker_that(plan, FLUSHING_BROKER, Durability::Fsync)
+    }
+
+    fn broker_that(plan: &Plan, name: &str, durability: Durability) -> Result<Self, Error> {
+        let (listen, process) = start_broker(plan, name, durability)?;
         let processes = vec![(process.role().to_string(), process.pid())];
-        let path = Path::to(BROKER, listen.to_string(), processes)?;
+        let path = Path::to(name, listen.to_string(), processes)?;
         Ok(Self { path, process, _line: None, keeps: true })
     }
 
     /// The same behind a line on which everything takes `delay` in each direction.
     pub(super) fn far_broker(plan: &Plan, delay: Duration) -> Result<Self, Error> {
-        let (upstream, process) = start_broker(plan, FAR_BROKER)?;
+        let (upstream, process) = start_broker(plan, FAR_BROKER, Durability::Os)?;
         let [listen] = free_addresses()?;
         let mut spec = bare_relay(&plan.moldau, listen, upstream);
         spec.args.extend(["--delay-us".into(), delay.as_micros().to_string().into()]);
@@ -115,18 +125,24 @@ impl Target {
     }
 }
 
-fn start_broker(plan: &Plan, name: &str) -> Result<(SocketAddr, Process), Error> {
+fn start_broker(
+    plan: &Plan,
+    name: &str,
+    durability: Durability,
+) -> Result<(SocketAddr, Process), Error> {
     let [listen, admin] = free_addresses()?;
     let directory = plan.conditions.directory(name)?;
     let data = directory.join("data");
-    let spec = moldau_broker(&plan.moldau, &data, listen, admin, Durability::Os);
+    let spec = moldau_broker(&plan.moldau, &data, listen, admin, durability);
     Ok((listen, Process::start(&spec, &directory)?))
 }
 
 /// The arms of a self-test that has both targets.
 pub(super) fn arms() -> Vec<Arm> {
-    vec![
-        Arm::of(SINK, "a process that acknowledges what it is sent and keeps nothing"),
-        Arm::of(BROKER, "moldau broker, acknowledging once the operating system has it"),
-    ]
+    let what = "moldau broker, acknowledging once the operating system has it";
+    vec![sink_arm(), Arm::of(BROKER, what)]
+}
+
+pub(super) fn sink_arm() -> Arm {
+    Arm::of(SINK, "a process that acknowledges what it is sent and keeps nothing")
 }
