@@ -57,8 +57,10 @@ pub(super) struct Accumulator {
     cluster_options: ClusterOptions,
     partitions: Vec<PartitionQueue>,
     by_name: HashMap<(Arc<str>, i32), usize>,
-    /// Partitions with an open or waiting batch, in turn.
+    /// Partitions with an open or waiting batch; those that were served last come last.
     active: VecDeque<usize>,
+    /// Those of them that have a batch in the requests that are being planned.
+    served: Vec<usize>,
     nodes: HashMap<i32, Node>,
     compressor: Compressor,
     spare_tokens: Vec<Vec<u64>>,
@@ -92,6 +94,7 @@ impl Accumulator {
             partitions: Vec::new(),
             by_name: HashMap::new(),
             active: VecDeque::new(),
+            served: Vec::new(),
             nodes: HashMap::new(),
             compressor: Compressor::default(),
             spare_tokens: Vec::new(),
@@ -231,22 +234,27 @@ impl Accumulator {
         }
         let mut building: HashMap<i32, (Vec<Outbound>, usize)> = HashMap::new();
         loop {
-            let mut taken = 0;
+            let mut is_any_taken = false;
             for _ in 0..self.active.len() {
                 let Some(partition) = self.active.pop_front() else { break };
                 self.expire(partition, now, &mut plan.reports);
-                taken += usize::from(self.take(partition, now, &mut building, &mut plan));
+                let is_taken = self.take(partition, now, &mut building, &mut plan);
+                is_any_taken |= is_taken;
                 let Some(queue) = self.partitions.get_mut(partition) else { continue };
                 queue.listed = queue.opened_at.is_some() || !queue.sealed.is_empty();
-                if queue.listed {
-                    self.active.push_back(partition);
+                match (queue.listed, is_taken) {
+                    (true, true) => self.served.push(partition),
+                    (true, false) => self.active.push_back(partition),
+                    (false, _) => {}
                 }
             }
+            // A request may have no place for all: who had one comes last next time.
+            self.active.extend(self.served.drain(..));
             for (node, (batches, _)) in building.drain() {
                 self.request(node, batches, &mut plan);
             }
             // A second request may carry the next batch of the same partitions.
-            if taken == 0 || self.renewing_producer {
+            if !is_any_taken || self.renewing_producer {
                 break;
             }
         }
@@ -325,7 +333,7 @@ impl Accumulator {
             building.remove(&node);
             queue.sealed.push_front(batch);
             self.request(node, batches, plan);
-            return true;
+            return false;
         }
         *bytes += batch.bytes.len();
         batches.push(Outbound {

@@ -205,6 +205,31 @@ fn requests_in_flight_are_bounded() {
     assert_eq!(world.plan().requests.len(), 1);
 }
 
+/// Under a backlog each request began with the same partitions, and records of those that found no
+/// place in it waited until the backlog was gone: at 950 MB/s up to 0.3 s, of 2 ms for the others.
+#[test]
+fn partitions_that_found_no_place_in_a_request_come_first_in_the_next() {
+    let request_bytes_max = 2 * BATCH_HEADER_LEN;
+    let single = World::single_record_batches();
+    let options = ProducerOptions { in_flight_max: 1, request_bytes_max, ..single };
+    let mut world = World::new(false, options);
+    for token in 0..8 {
+        world.append(token % 2, token as u64).unwrap();
+    }
+    let mut order = Vec::new();
+    while order.len() < 8 {
+        let plan = world.plan();
+        let [(_, batches)] = plan.requests.as_slice() else { panic!("{:?}", plan.requests) };
+        let [batch] = batches.as_slice() else { panic!("{batches:?}") };
+        order.push(batch.partition);
+        world.returned(&plan);
+        world.ok(batch);
+    }
+    assert_eq!(order, [0, 1, 0, 1, 0, 1, 0, 1]);
+    let tokens: Vec<u64> = world.take_tokens().into_iter().map(|(token, _)| token).collect();
+    assert_eq!(tokens, [0, 1, 2, 3, 4, 5, 6, 7]);
+}
+
 #[test]
 fn retries_keep_the_order_and_the_sequence_numbers() {
     let mut world = World::new(true, World::single_record_batches());
