@@ -173,7 +173,8 @@ fn removed(path: &Path, outcome: io::Result<()>) -> Result<(), Error> {
     }
 }
 
-/// While a device writes one byte it gives back at least so many.
-const GIVING_BACK_PER_WRITING: u64 = 8;
+/// What is given back takes a device an eighth of the time that it takes to write as much, and may
+/// take the background a half: what was deleted comes all at once.
+const GIVING_BACK_PER_WRITING: u64 = 2;
 /// Descriptors stay few however many segments there are.
 const HANDLES_MAX: usize = 16;
