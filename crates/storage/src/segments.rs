@@ -178,3 +178,29 @@ fn removed(path: &Path, outcome: io::Result<()>) -> Result<(), Error> {
 const GIVING_BACK_PER_WRITING: u64 = 2;
 /// Descriptors stay few however many segments there are.
 const HANDLES_MAX: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::LogId;
+    use crate::disk::RealDisk;
+
+    /// A reader of a segment that counts no more would take the end of a shorter file for damage.
+    #[test]
+    fn a_segment_that_is_read_loses_its_name_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let (disk, path) = (Arc::new(RealDisk), dir.path().to_owned());
+        let segments = Segments::new(disk, path, Access::Buffered, [0; 16]);
+        let pace = Pace::new(Arc::default(), 0, true);
+        let mut writer = segments.create(&pace, 0).unwrap();
+        writer.begin_run(LogId::default(), 0);
+        writer.push(&[1; 100_000], 0, 0).unwrap();
+        writer.end_run(1);
+        let written = segments.add(writer.finish().unwrap());
+        let handle = segments.handle(&written).unwrap();
+        segments.drop_from_list(written.number);
+        segments.remove(Arc::clone(&written), &pace, 4096).unwrap();
+        assert!(!written.path.exists());
+        assert_eq!(handle.length().unwrap(), written.file_bytes);
+    }
+}

@@ -22,7 +22,7 @@ use crate::systems::{Installations, SystemFile, keep_records};
 use crate::workload::{Pace, Tuning, Workload};
 
 /// Warm-up and window of a trial, ms, and of the short form.
-const TRIAL_MS: (u64, u64) = (2_000, 10_000);
+pub(super) const TRIAL_MS: (u64, u64) = (2_000, 10_000);
 pub(super) const QUICK_TRIAL_MS: (u64, u64) = (1_000, 4_000);
 
 /// Everything that an experiment needs to know.

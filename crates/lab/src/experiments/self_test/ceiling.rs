@@ -16,7 +16,7 @@ use crate::ceiling::{Demand, SearchRecord, Trial};
 use crate::checks::{Check, Weight};
 use crate::error::Error;
 use crate::experiments::bench::{Bench, Named};
-use crate::experiments::ceiling::{QUICK_TRIAL_MS, Searching, in_turn, usual_load};
+use crate::experiments::ceiling::{QUICK_TRIAL_MS, Searching, TRIAL_MS, in_turn, usual_load};
 use crate::ledger::Audit;
 use crate::null_sink::Behaviour;
 use crate::result::Arm;
@@ -175,7 +175,8 @@ fn tables(all: &[Vec<SearchRecord>; 3]) -> [Table; 2] {
 /// What is offered in each trial.
 fn offered(target: &str, quick: bool) -> Workload {
     if target == target::FLUSHING_BROKER {
-        return usual_load(QUICK_TRIAL_MS);
+        // What it does in the background comes and goes within seconds.
+        return usual_load(if quick { QUICK_TRIAL_MS } else { TRIAL_MS });
     }
     // Short trials make short turns, in which the machine is the same for all.
     let (warmup_ms, window_ms) = if quick { (300, 1_200) } else { (500, 3_000) };
