@@ -1,9 +1,10 @@
 //! Searches for a ceiling, again and again: on a sink whose rate is known, on a broker that is far
-//! away, so that what may be on the way is the limit, and on a broker under the load that `lab
-//! ceiling` makes unless something else is asked for.
+//! away, so that what may be on the way is the limit, on one with small batches, where how fast
+//! threads wake one another is, and on one under the load that `lab ceiling` makes unless something
+//! else is asked for.
 //!
 //! What the first two sustain does not hang on how fast the machine is at the moment, so that
-//! repeats tell how far the search itself scatters. What the third sustains hangs on processors and
+//! repeats tell how far the search itself scatters. What the others sustain hangs on processors and
 //! disk, and on whether the broker is as fast in one moment as in the next.
 
 use std::num::NonZeroU32;
@@ -35,6 +36,9 @@ const DISTANCE: Duration = Duration::from_millis(5);
 
 /// How far the furthest repeat may lie from the median of all, and from a rate that is known.
 const APART_MAX: f64 = 0.03;
+
+/// Targets that are searched.
+const TARGETS: u32 = 4;
 
 /// Repeats, and of the short form.
 const REPEATS: u32 = 10;
@@ -81,18 +85,15 @@ fn repeats(plan: &Plan) -> u32 {
 
 pub(super) fn steps(plan: &Plan) -> u32 {
     let trials = u32::try_from(TRIALS).unwrap_or(u32::MAX);
-    3 * repeats(plan) * trials
+    TARGETS * repeats(plan) * trials
 }
 
 pub(super) fn arms(_plan: &Plan) -> Vec<Arm> {
     let away = DISTANCE.as_millis();
     let far = format!("moldau broker without flushes, {away} ms away in each direction");
     let flushing = "moldau broker, acknowledging once the disk has it";
-    vec![
-        target::sink_arm(),
-        Arm::of(target::FAR_BROKER, &far),
-        Arm::of(target::FLUSHING_BROKER, flushing),
-    ]
+    let others = [Arm::of(target::FAR_BROKER, &far), Arm::of(target::FLUSHING_BROKER, flushing)];
+    target::arms().into_iter().chain(others).collect()
 }
 
 pub(super) fn run(
@@ -104,6 +105,7 @@ pub(super) fn run(
     let targets = [
         Target::sink_that(plan, behaviour)?,
         Target::far_broker(plan, DISTANCE)?,
+        Target::broker(plan)?,
         Target::flushing_broker(plan)?,
     ];
     let mut all = targets.each_ref().map(|target| {
@@ -132,9 +134,9 @@ pub(super) fn run(
         found: format!("{disturbed} of {trials}"),
         demanded: "at most a third".into(),
     });
-    let [of_sink, of_far, of_broker] = &all;
-    let full_speeds: Vec<f64> = of_broker.iter().map(|search| search.full_speed).collect();
-    for of_target in [of_sink, of_far, of_broker] {
+    let [of_sink, _, _, of_flushing] = &all;
+    let full_speeds: Vec<f64> = of_flushing.iter().map(|search| search.full_speed).collect();
+    for of_target in &all {
         judge(of_target, findings);
     }
     judge_known(of_sink, findings);
@@ -144,7 +146,7 @@ pub(super) fn run(
     Ok(())
 }
 
-fn tables(all: &[Vec<SearchRecord>; 3]) -> [Table; 2] {
+fn tables(all: &[Vec<SearchRecord>]) -> [Table; 2] {
     let numbered = || all.iter().flat_map(|of_target| (1_u32..).zip(of_target));
     let repeats = Table {
         title: "Repeats of the same search".into(),
@@ -152,9 +154,10 @@ fn tables(all: &[Vec<SearchRecord>; 3]) -> [Table; 2] {
             "Each with {TRIALS} trials, of which the first is at full speed. The searches take \
              turns, trial by trial, as those of systems do in lab ceiling, so that each meets the \
              same machine. The sink answers {SINK_RATE} records per second of 100 B, and what may \
-             be on the way, batches of 16,000 B, limits the broker that is far away. The other \
-             broker has the load of lab ceiling: 1 KB in batches of 128 KB over 10 partitions, \
-             consumed, and flushed. p99 within {} ms.",
+             be on the way, batches of 16,000 B, limits the broker that is far away. The broker \
+             without flushes has records of 100 B in batches of 1,000 B, the one that flushes \
+             the load of lab ceiling: 1 KB in batches of 128 KB over 10 partitions, \
+             consumed. p99 within {} ms.",
             DEMAND.p99_ms
         ),
         columns: COLUMNS.map(String::from).to_vec(),

@@ -140,9 +140,6 @@ fn start_broker(
 /// The arms of a self-test that has both targets.
 pub(super) fn arms() -> Vec<Arm> {
     let what = "moldau broker, acknowledging once the operating system has it";
-    vec![sink_arm(), Arm::of(BROKER, what)]
-}
-
-pub(super) fn sink_arm() -> Arm {
-    Arm::of(SINK, "a process that acknowledges what it is sent and keeps nothing")
+    let sink = "a process that acknowledges what it is sent and keeps nothing";
+    vec![Arm::of(SINK, sink), Arm::of(BROKER, what)]
 }
