@@ -20,7 +20,7 @@ use crate::error::Error;
 use crate::payload::Filler;
 use crate::result::{Arm, Experiment, RunResult};
 use crate::schedule::Arrivals;
-use crate::systems::{Durability, Process, free_addresses, moldau_broker};
+use crate::systems::{Durability, Process, free_addresses, moldau_broker_configured};
 use crate::workload::{Pace, Tuning, Workload};
 
 /// The broker with nothing else to do.
@@ -35,6 +35,9 @@ const BARE_FILE_BYTES_MIN: u64 = 256 << 20;
 
 /// Longest window of a run that only chooses a rate or a length, ms.
 const PROBE_WINDOW_MS_MAX: u64 = 2_000;
+
+/// What the broker keeps of the newest data: little, since most of this is about what it does not.
+const SMALL_CACHE: &str = "tail_cache_mib: 128\n";
 
 /// Everything that an experiment needs to know.
 #[derive(Clone, Debug)]
@@ -214,8 +217,11 @@ impl System {
     fn start(plan: &Plan) -> Result<Self, Error> {
         let [listen, admin] = free_addresses()?;
         let data = plan.conditions.work_directory.join("data");
-        let spec = moldau_broker(&plan.moldau, &data, listen, admin, Durability::Fsync);
-        let broker = Process::start(&spec, &plan.conditions.work_directory)?;
+        let directory = &plan.conditions.work_directory;
+        let lines = format!("listen: '{listen}'\n{SMALL_CACHE}");
+        let spec =
+            moldau_broker_configured(&plan.moldau, directory, admin, Durability::Fsync, &lines)?;
+        let broker = Process::start(&spec, directory)?;
         Ok(Self { broker, bootstrap: listen.to_string(), admin, data })
     }
 

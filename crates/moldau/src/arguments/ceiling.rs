@@ -37,7 +37,7 @@ pub(crate) struct CeilingOptions {
         long,
         value_name = "COUNT",
         value_delimiter = ',',
-        default_value = "1",
+        default_value = "2",
         value_parser = at_least_one()
     )]
     pub(crate) producers: Vec<u16>,

@@ -33,7 +33,7 @@ pub(crate) struct File {
     durability: DurabilityChoice,
     /// Milliseconds that a flush waits for more; for slow network disks. Default 0.
     commit_delay_ms: u64,
-    /// MiB of recent data kept in memory for readers. Default 128.
+    /// MiB of recent data kept in memory for readers. Default 256.
     tail_cache_mib: usize,
     /// MiB of a journal file, 1 to 1024; space is allocated and given back in such pieces, and no
     /// batch can be larger. Default 256.
@@ -82,7 +82,7 @@ impl Default for File {
             authorization: None,
             durability: DurabilityChoice::Fsync,
             commit_delay_ms: 0,
-            tail_cache_mib: 128,
+            tail_cache_mib: 256,
             journal_file_mib: nowhere(256),
             disk_reserve_mib: 256,
             scrub_mib_per_second: 4,
