@@ -96,8 +96,7 @@ impl Plan {
 }
 
 /// What is offered unless something else is asked for. By two producers: the five requests that one
-/// may have on the way are a limit of its own, at which what the system takes hangs on how long each
-/// flush is.
+/// may have on the way are a limit of its own.
 pub(super) fn usual_load((warmup_ms, window_ms): (u64, u64)) -> Workload {
     Workload {
         pace: Pace::Unpaced,
