@@ -40,8 +40,8 @@ const HOSTILE_BYTES_MAX: u64 = 80 * 1024;
 /// By how much a process may grow for other reasons.
 const OTHER_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// The broker keeps what the steady client writes in memory: less than this, at its rate.
-const TAIL_BYTES_MAX: u64 = 128 * 1024 * 1024;
+/// The broker keeps so much of what the steady client writes in memory, MiB.
+const TAIL_CACHE_MIB: u64 = 128;
 
 /// Descriptors of the proxy that no client has.
 const OWN_DESCRIPTORS: u64 = 200;
@@ -235,7 +235,7 @@ fn hostile(
     look(&mut outcome.words, "after them")?;
 
     let most = HOSTILE_BYTES_MAX * count as u64 + OTHER_BYTES_MAX;
-    let processes = [("proxy", most), ("broker", most + TAIL_BYTES_MAX)];
+    let processes = [("proxy", most), ("broker", most + TAIL_CACHE_MIB * 1024 * 1024)];
     for (place, (name, most)) in processes.into_iter().enumerate() {
         let grown = peak[place].saturating_sub(before[place]);
         let statement = format!("the {name} grows by less than {}", mib(most));
@@ -247,7 +247,14 @@ fn hostile(
 
 impl Gateway {
     fn start(binary: &Path, directory: &Path, is_tls: bool, limits: Value) -> Result<Self> {
-        let broker = Moldau::broker(binary, directory)?;
+        let port = free_ports(2)?;
+        let config = json!({
+            "data_dir": directory.join("broker-data"),
+            "listen": loopback(port),
+            "admin": loopback(port + 1),
+            "tail_cache_mib": TAIL_CACHE_MIB,
+        });
+        let broker = Moldau::configured("broker", binary, &config, directory, port, port + 1)?;
         let port = free_ports(2)?;
         let mut cluster = json!({
             "name": "main",

@@ -78,7 +78,7 @@ impl Options {
             file_bytes: 256 << 20,
             entry_bytes_max: 32 << 20,
             unflushed_bytes_max: 64 << 20,
-            tail_cache_bytes: 128 << 20,
+            tail_cache_bytes: 256 << 20,
             read_cache_bytes: 64 << 20,
             reserve_bytes: 256 << 20,
             commit_delay: Duration::ZERO,

@@ -36,8 +36,8 @@ const BARE_FILE_BYTES_MIN: u64 = 256 << 20;
 /// Longest window of a run that only chooses a rate or a length, ms.
 const PROBE_WINDOW_MS_MAX: u64 = 2_000;
 
-/// What the broker keeps of the newest data: little, since most of this is about what it does not.
-const SMALL_CACHE: &str = "tail_cache_mib: 128\n";
+/// What the broker keeps of the newest data, MiB: little, since a scan is to be cold.
+const TAIL_CACHE_MIB: u32 = 128;
 
 /// Everything that an experiment needs to know.
 #[derive(Clone, Debug)]
@@ -198,7 +198,13 @@ fn arms() -> Vec<Arm> {
             cold_scan::DISK_2,
             "the same, 2 reads at a time, as many as the broker has readers",
         ),
-        Arm::of(BROKER, "moldau broker, acknowledging after the flush to the disk"),
+        Arm::of(
+            BROKER,
+            format!(
+                "moldau broker, acknowledging after the flush to the disk, with {TAIL_CACHE_MIB} \
+                 MiB of the newest data in memory"
+            ),
+        ),
         Arm::of(cold_scan::SCANNED, "the same broker while a consumer reads old records"),
         Arm::of(fan_out::ONE, "the same broker with one consumer at the tail"),
         Arm::of(fan_out::TEN, "the same broker with ten, each over a connection of its own"),
@@ -218,7 +224,7 @@ impl System {
         let [listen, admin] = free_addresses()?;
         let data = plan.conditions.work_directory.join("data");
         let directory = &plan.conditions.work_directory;
-        let lines = format!("listen: '{listen}'\n{SMALL_CACHE}");
+        let lines = format!("listen: '{listen}'\ntail_cache_mib: {TAIL_CACHE_MIB}\n");
         let spec =
             moldau_broker_configured(&plan.moldau, directory, admin, Durability::Fsync, &lines)?;
         let broker = Process::start(&spec, directory)?;

@@ -5,8 +5,7 @@
 //!
 //! What the first two sustain does not hang on how fast the machine is at the moment, so that
 //! repeats tell how far the search itself scatters. What the others sustain hangs on processors and
-//! disk, and on whether the broker is as fast in one moment as in the next. How fast threads wake
-//! one another, bare round trips tell.
+//! disk, and on whether the broker is as fast in one moment as in the next.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -36,8 +35,6 @@ const SINK_RATE: NonZeroU32 = NonZeroU32::new(20_000).expect("it is above 0");
 const DISTANCE: Duration = Duration::from_millis(5);
 
 /// How far the furthest repeat may lie from the median of all, and from a rate that is known.
-/// Where nothing but how fast threads wake one another is the limit, as far as the bare round trips
-/// of the machine do at most, if that is further: no search finds twice what is not there twice.
 const APART_MAX: f64 = 0.03;
 
 /// Targets that are searched.
@@ -139,10 +136,8 @@ pub(super) fn run(
     });
     let [of_sink, _, _, of_flushing] = &all;
     let full_speeds: Vec<f64> = of_flushing.iter().map(|search| search.full_speed).collect();
-    for (target, of_target) in targets.iter().zip(&all) {
-        let is_woken = target.name() == target::BROKER;
-        let machine = if is_woken { furthest(&round_trips, median(&round_trips)) } else { 0.0 };
-        judge(of_target, machine.max(APART_MAX), findings);
+    for of_target in &all {
+        judge(of_target, findings);
     }
     judge_known(of_sink, findings);
     note_steadiness("the machine's own round trips", &round_trips, findings);
@@ -251,7 +246,7 @@ fn trial_rows(search: &SearchRecord, repeat: u32) -> Vec<Vec<Cell>> {
 }
 
 /// Repeats agree.
-fn judge(searches: &[SearchRecord], apart_max: f64, findings: &mut Findings) {
+fn judge(searches: &[SearchRecord], findings: &mut Findings) {
     let Some(target) = searches.first().map(|search| &search.arm) else { return };
     let rates: Vec<f64> = searches.iter().map(|search| search.found.rate).collect();
     let middle = median(&rates);
@@ -259,9 +254,9 @@ fn judge(searches: &[SearchRecord], apart_max: f64, findings: &mut Findings) {
     let bounded = searches.iter().filter(|it| it.found.bounds == Bounds::Both).count();
     findings.promise(
         format!("{target}: furthest of {} ceilings from their median", rates.len()),
-        apart <= apart_max && bounded == rates.len(),
+        apart <= APART_MAX && bounded == rates.len(),
         format!("{:.1} % of {middle:.0} records/s", apart * 100.0),
-        &format!("<= {:.0} %", apart_max * 100.0),
+        &format!("<= {:.0} %", APART_MAX * 100.0),
     );
 }
 
@@ -324,7 +319,7 @@ mod tests {
 
     #[test]
     fn repeats_that_lie_apart_break_the_promise() {
-        let judged = |searches: &[SearchRecord]| checks(|it| judge(searches, 0.03, it));
+        let judged = |searches: &[SearchRecord]| checks(|it| judge(searches, it));
         let near = [100.0, 102.0, 98.0].map(search);
         assert_eq!(judged(&near), [(true, Weight::Objective)]);
         let apart = [100.0, 104.0, 98.0].map(search);
@@ -332,9 +327,6 @@ mod tests {
         let mut open = search(100.0);
         open.found.bounds = Bounds::Above;
         assert_eq!(judged(&[open]), [(false, Weight::Objective)]);
-        let unsteady = |searches: &[SearchRecord]| checks(|it| judge(searches, 0.2, it));
-        assert_eq!(unsteady(&apart), [(true, Weight::Objective)]);
-        assert_eq!(unsteady(&[100.0, 125.0, 98.0].map(search)), [(false, Weight::Objective)]);
     }
 
     #[test]
