@@ -57,14 +57,10 @@ impl System {
     pub(super) fn arm(&self) -> Arm {
         let description = match self {
             Self::Moldau { durability: Durability::Fsync, .. } => {
-                "moldau broker, 640 MiB of the newest data in memory, acknowledging after the \
-                 flush to the disk"
-                    .to_string()
+                "moldau broker, acknowledging after the flush to the disk".to_string()
             }
             Self::Moldau { durability: Durability::Os, .. } => {
-                "moldau broker, 640 MiB of the newest data in memory, acknowledging once the \
-                 operating system has it"
-                    .to_string()
+                "moldau broker, acknowledging once the operating system has it".to_string()
             }
             Self::Kafka(_) => {
                 "Apache Kafka, one KRaft node, default settings, 1 GiB heap, newest data in \
@@ -98,11 +94,11 @@ pub struct Plan {
     pub profiler: Option<Profiler>,
 }
 
-/// The broker keeps what is caught up with in memory, as the page cache does for Kafka.
-const BROKER_LINES: &str = "tail_cache_mib: 640\n";
+/// The broker keeps what is caught up with in memory, as the page cache does for Kafka, MiB.
+const TAIL_CACHE_MIB: u32 = 640;
 
 /// Bytes per second of what is caught up with: all keep up with it, so that all read as much back,
-/// and six seconds of it, with what surrounds records, stay below [`BROKER_LINES`].
+/// and six seconds of it, with what surrounds records, stay below [`TAIL_CACHE_MIB`].
 const BACKLOG_BYTES_PER_SECOND: u64 = 64 << 20;
 
 /// Records per second of 50 MB/s of 1 KB records, the rate at which latencies are compared.
@@ -220,7 +216,7 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
     for system in running {
         system.stop()?;
     }
-    let arms = plan.systems.iter().map(System::arm).collect();
+    let arms = plan.systems.iter().map(arm).collect();
     bench.finish(Experiment::SideBySide, arms, checks::of_arms)
 }
 
@@ -231,6 +227,15 @@ fn shape_name(workload: &Workload) -> String {
     };
     let partitions = if workload.partitions == 1 { "partition" } else { "partitions" };
     format!("{size} records, {} {partitions}", workload.partitions)
+}
+
+/// The arm of a system, as it is started here.
+fn arm(system: &System) -> Arm {
+    let mut arm = system.arm();
+    if matches!(system, System::Moldau { .. }) {
+        arm.description += &format!(", with {TAIL_CACHE_MIB} MiB of the newest data in memory");
+    }
+    arm
 }
 
 /// A system that runs, or that somebody else runs.
@@ -245,7 +250,7 @@ impl Running {
         let [listen, other] = free_addresses()?;
         let (bootstrap, process) = match system {
             System::Moldau { program, durability } => {
-                let lines = format!("listen: {listen}\n{BROKER_LINES}");
+                let lines = format!("listen: {listen}\ntail_cache_mib: {TAIL_CACHE_MIB}\n");
                 let spec =
                     moldau_broker_configured(program, &directory, other, *durability, &lines)?;
                 (listen.to_string(), Some(Process::start(&spec, &directory)?))
