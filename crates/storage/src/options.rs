@@ -42,7 +42,8 @@ pub struct Options {
     pub entry_bytes_max: usize,
     /// Limit of bytes that are admitted and not yet flushed. Default 64 MiB.
     pub unflushed_bytes_max: usize,
-    /// Most recently flushed bytes that are kept in memory for readers. Default 128 MiB.
+    /// Most recently flushed bytes that are kept in memory for readers, and up to four times as many
+    /// while readers lag by more than half of it. Default 256 MiB.
     pub tail_cache_bytes: usize,
     /// Chunks read back from disk that are kept in memory. Default 64 MiB.
     pub read_cache_bytes: usize,
@@ -59,7 +60,7 @@ pub struct Options {
     /// Bytes a second that are read back to find damage, in passes that begin at least a day apart;
     /// zero for none. Default 4 MiB.
     pub scrub_rate: u64,
-    /// Memory for sorting, in bytes, taken only meanwhile. Default 128 MiB.
+    /// Memory for sorting, in bytes, taken meanwhile and for ten seconds more. Default 128 MiB.
     pub sort_memory_bytes: usize,
     /// Memory for the keys of a log that is compacted, in bytes, 24 a key: where they do not fit,
     /// the log is cleaned in several rounds. Default 32 MiB.

@@ -129,8 +129,8 @@ impl Storage {
         lock: Box<dyn Send + Sync>,
     ) -> Result<Storage, Error> {
         let segment_bytes = options.segment_bytes();
-        let kept = options.tail_cache_bytes.saturating_add(options.unflushed_bytes_max);
-        let pool = SegmentPool::new(segment_bytes, kept / segment_bytes + 1);
+        let unused_max = options.unflushed_bytes_max / segment_bytes + 1;
+        let pool = SegmentPool::new(segment_bytes, unused_max);
         let Recovered { next, file_end, last, sequence, .. } = recovered;
         let fill = Fill::new(next, file_end, pool, options.frame_target());
         let writer = Writer { last, sequence, flushed: last.sequence, file: None };

@@ -1,4 +1,7 @@
 //! The most recently flushed part of the journal, in the memory that it was written from.
+//!
+//! A reader that falls out of it must read from the disk, of which producers at full speed leave it
+//! too little to ever come back. So more is held while a reader lags, within a limit.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -7,9 +10,10 @@ use bytes::Bytes;
 
 use crate::sync::lock;
 
-/// Flushed frames, newest last, up to a number of bytes.
+/// Flushed frames, newest last.
 pub(crate) struct Tail {
-    capacity: usize,
+    /// Bytes that are held whether anybody reads them or not.
+    kept: usize,
     parts: Mutex<Parts>,
 }
 
@@ -19,11 +23,22 @@ struct Parts {
     /// went on in the next file.
     parts: VecDeque<(u64, Bytes)>,
     bytes: usize,
+    lag: Lag,
+}
+
+/// How far behind the newest byte readers have been lately, in bytes.
+#[derive(Default)]
+struct Lag {
+    /// At most, since `flushed` was last zero, and in the time before.
+    current: u64,
+    former: u64,
+    flushed: usize,
 }
 
 impl Tail {
-    pub(crate) fn new(capacity: usize) -> Tail {
-        Tail { capacity, parts: Mutex::default() }
+    /// Holds `kept` bytes, and up to [`LAG_TIMES`] as many while readers lag.
+    pub(crate) fn new(kept: usize) -> Tail {
+        Tail { kept, parts: Mutex::default() }
     }
 
     /// Bytes that are held.
@@ -35,13 +50,20 @@ impl Tail {
     pub(crate) fn push(&self, mut position: u64, frame: Vec<Bytes>) {
         let mut dropped = Vec::new();
         let mut tail = lock(&self.parts);
+        let before = tail.bytes;
         for part in frame {
             let bytes = part.len();
             tail.bytes += bytes;
             tail.parts.push_back((position, part));
             position += bytes as u64;
         }
-        while tail.bytes > self.capacity {
+        let flushed = tail.bytes - before;
+        tail.lag.flushed(flushed, self.kept);
+        // What a reader needed goes slowly: it may soon be needed again, and memory that was given
+        // back is dear to get.
+        let wanted = tail.wanted(self.kept).max(before.saturating_sub(SHRINK_BYTES));
+        let limit = wanted.min(self.limit());
+        while tail.bytes > limit {
             let Some((_, part)) = tail.parts.pop_front() else { break };
             tail.bytes -= part.len();
             dropped.push(part);
@@ -58,9 +80,12 @@ impl Tail {
         ranges: impl Iterator<Item = (u64, usize)>,
         out: &mut Vec<Bytes>,
     ) -> usize {
-        let tail = lock(&self.parts);
+        let mut tail = lock(&self.parts);
         let mut found = 0;
         for (position, bytes) in ranges {
+            if found == 0 {
+                tail.note_read(position, self.limit());
+            }
             let after = tail.parts.partition_point(|(start, _)| *start <= position);
             let Some(at) = after.checked_sub(1) else { break };
             if !slice_parts(tail.parts.range(at..), position, bytes, out) {
@@ -74,6 +99,37 @@ impl Tail {
     /// Journal position from which on everything durable is here; `None` if nothing is.
     pub(crate) fn start(&self) -> Option<u64> {
         lock(&self.parts).parts.front().map(|(start, _)| *start)
+    }
+
+    fn limit(&self) -> usize {
+        self.kept.saturating_mul(LAG_TIMES)
+    }
+}
+
+impl Parts {
+    /// Takes note of a read, unless it lags by more than could ever be held. One that has just
+    /// fallen out counts: it comes back if nothing goes until it has.
+    fn note_read(&mut self, position: u64, limit: usize) {
+        let end = self.parts.back().map_or(0, |(start, part)| start + part.len() as u64);
+        let lag = end.saturating_sub(position);
+        if lag <= limit as u64 {
+            self.lag.current = self.lag.current.max(lag);
+        }
+    }
+
+    /// Bytes to hold: a reader that lags will lag by a little more when it reads next.
+    fn wanted(&self, kept: usize) -> usize {
+        let lag = self.lag.current.max(self.lag.former).saturating_mul(2);
+        usize::try_from(lag).unwrap_or(usize::MAX).max(kept)
+    }
+}
+
+impl Lag {
+    fn flushed(&mut self, bytes: usize, period: usize) {
+        self.flushed += bytes;
+        if self.flushed >= period {
+            *self = Lag { current: 0, former: self.current, flushed: 0 };
+        }
     }
 }
 
@@ -102,6 +158,11 @@ pub(crate) fn slice_parts<'a>(
     false
 }
 
+/// How many times what is always held may be held for readers that lag.
+const LAG_TIMES: usize = 4;
+/// By how much less is held after a frame than before it, at most.
+const SHRINK_BYTES: usize = 128 << 10;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,11 +185,70 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_parts_go_when_the_capacity_is_reached() {
+    fn the_oldest_parts_go_when_there_are_enough() {
         let tail = Tail::new(6);
         tail.push(0, vec![Bytes::from_static(b"abc"), Bytes::from_static(b"def")]);
         tail.push(6, vec![Bytes::from_static(b"gh")]);
         assert_eq!((tail.start(), find(&tail, 0, 3)), (Some(3), None));
         assert_eq!(find(&tail, 4, 4).as_deref(), Some(&b"efgh"[..]));
+    }
+
+    const MIB: usize = 1 << 20;
+
+    /// A tail that keeps 4 MiB, with 4 MiB in it, and what pushes the next MiB.
+    fn full() -> (Tail, impl FnMut(&Tail) -> usize) {
+        let tail = Tail::new(4 * MIB);
+        let mut position = 0;
+        let mut push = move |tail: &Tail| {
+            tail.push(position, vec![Bytes::from(vec![0; MIB])]);
+            position += MIB as u64;
+            tail.bytes() / MIB
+        };
+        (0..4).for_each(|_| _ = push(&tail));
+        (tail, push)
+    }
+
+    #[test]
+    fn a_reader_that_lags_finds_what_it_reads_next() {
+        let (tail, mut push) = full();
+        assert!(find(&tail, 0, MIB).is_some());
+        // Two MiB are flushed for each that it reads, so that it falls further behind.
+        for read in 1..=12 {
+            push(&tail);
+            let held = push(&tail);
+            assert!(find(&tail, (read * MIB) as u64, MIB).is_some(), "{read} of {held} MiB");
+            assert_eq!(held, (4 + 2 * read).min(16));
+        }
+        // At four times what is kept, it has lost.
+        push(&tail);
+        assert_eq!(push(&tail), 16);
+        assert_eq!(find(&tail, 13 * MIB as u64, MIB), None);
+    }
+
+    #[test]
+    fn a_reader_that_just_fell_out_keeps_what_is_left_from_going() {
+        let (tail, mut push) = full();
+        (0..3).for_each(|_| _ = push(&tail));
+        assert_eq!((tail.start(), find(&tail, 2 * MIB as u64, MIB)), (Some(3 * MIB as u64), None));
+        (0..3).for_each(|_| _ = push(&tail));
+        assert!(find(&tail, 3 * MIB as u64, MIB).is_some());
+    }
+
+    #[test]
+    fn memory_is_given_back_slowly_when_readers_have_caught_up() {
+        let (tail, mut push) = full();
+        assert!(find(&tail, 0, MIB).is_some());
+        let most = (0..4).map(|_| push(&tail)).max();
+        assert_eq!(most, Some(8));
+        // Readers that keep up need nothing beyond what is kept.
+        let held: Vec<_> = (8..100u64)
+            .map(|at| {
+                let held = push(&tail);
+                assert!(find(&tail, at * MIB as u64, MIB).is_some());
+                held
+            })
+            .collect();
+        let falls_slowly = held.is_sorted_by(|before, after| before - after <= 1);
+        assert!(falls_slowly && held.last() == Some(&4), "{held:?}");
     }
 }
