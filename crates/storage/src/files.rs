@@ -6,7 +6,9 @@
 use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use rustix::io::Errno;
@@ -29,6 +31,8 @@ pub(crate) struct JournalFile {
     pub(crate) frame_bytes_max: u32,
     pub(crate) path: PathBuf,
     zeroing: Mutex<Zeroing>,
+    /// Entries of all frames that this process wrote.
+    entries: AtomicU64,
 }
 
 /// How far a file was written with zeros before its use.
@@ -50,6 +54,7 @@ impl JournalFile {
             frame_bytes_max: header.frame_bytes_max,
             path,
             zeroing: Mutex::new(Zeroing::Finished),
+            entries: AtomicU64::new(0),
         }
     }
 
@@ -60,6 +65,16 @@ impl JournalFile {
 
     fn holds(&self, position: u64) -> bool {
         (self.base..self.end()).contains(&position)
+    }
+
+    /// Notes that a frame was written.
+    pub(crate) fn add_entries(&self, entries: u32) {
+        self.entries.fetch_add(u64::from(entries), Ordering::Relaxed);
+    }
+
+    /// Entries of the frames that this process wrote.
+    pub(crate) fn entries(&self) -> u64 {
+        self.entries.load(Ordering::Relaxed)
     }
 
     /// Ends the writing of zeros; must come before the first frame.
@@ -108,7 +123,44 @@ struct Creating {
     /// Free space at the time when allocation failed although enough seemed free. There is no point
     /// in another attempt before that changes.
     refused_at_free: Option<u64>,
-    spares: Vec<PathBuf>,
+    spares: Spares,
+}
+
+/// Files for later use. A fresh file costs a journal at full speed a tenth of it, so those that were
+/// of use lately are kept.
+#[derive(Debug, Default)]
+struct Spares {
+    paths: Vec<PathBuf>,
+    /// When `fewest` began to be counted.
+    since: Option<Instant>,
+    /// Fewest files since then: nobody has had a use for so many.
+    fewest: usize,
+    /// How many may go.
+    unused: usize,
+}
+
+impl Spares {
+    fn take(&mut self) -> Option<PathBuf> {
+        let path = self.paths.pop();
+        self.fewest = self.fewest.min(self.paths.len());
+        self.unused = self.unused.min(self.paths.len());
+        path
+    }
+
+    /// One that was of no use for [`SPARES_KEPT_FOR`], or any if all are to go.
+    fn take_unused(&mut self, now: Instant, all: bool) -> Option<PathBuf> {
+        let since = *self.since.get_or_insert(now);
+        if now.saturating_duration_since(since) >= SPARES_KEPT_FOR {
+            (self.unused, self.fewest) = (self.fewest, self.paths.len());
+            self.since = Some(now);
+        }
+        if self.paths.len() <= SPARES_MIN || (self.unused == 0 && !all) {
+            return None;
+        }
+        self.unused = self.unused.saturating_sub(1);
+        self.fewest = self.fewest.saturating_sub(1);
+        Some(self.paths.swap_remove(0))
+    }
 }
 
 #[derive(Default)]
@@ -165,21 +217,15 @@ impl Files {
         if file_bytes != self.setup.file_bytes {
             return self.disk.remove(&path);
         }
-        lock(&self.creating).spares.push(path);
+        lock(&self.creating).spares.paths.push(path);
         Ok(())
     }
 
-    /// Removes one of the files for later use if there are too many, in pieces of `piece` bytes;
-    /// says whether there were. It takes as long as writing the file would: a journal that is in
-    /// use is faster, and has use for them.
-    pub(crate) fn remove_spare(&self, pace: &Pace, piece: u64) -> Result<bool, Error> {
-        let spare = {
-            let spares = &mut lock(&self.creating).spares;
-            if spares.len() <= SPARES_MAX {
-                return Ok(false);
-            }
-            spares.swap_remove(0)
-        };
+    /// Removes one of the files for later use that nobody has had a use for, or any one if `all` are
+    /// to go, but for a few; in pieces of `piece` bytes. Says whether there was one.
+    pub(crate) fn remove_spare(&self, pace: &Pace, piece: u64, all: bool) -> Result<bool, Error> {
+        let unused = lock(&self.creating).spares.take_unused(Instant::now(), all);
+        let Some(spare) = unused else { return Ok(false) };
         let removed = remove_gently(&*self.disk, pace, &spare, (piece, piece));
         removed.map(|()| true).map_err(|error| Error::io("remove", &spare, error))
     }
@@ -267,7 +313,7 @@ impl Files {
         };
         let path = self.setup.dir.join(file_name(number));
         let mut file = JournalFile::existing(&header, path);
-        let from = match creating.spares.pop() {
+        let from = match creating.spares.take() {
             Some(spare) => spare,
             None => {
                 file.zeroing = Mutex::new(Zeroing::UpTo(FILE_HEADER_BYTES as u64));
@@ -425,8 +471,41 @@ pub(crate) const JOURNAL_SUFFIX: &str = "journal";
 pub(crate) const SPARE_SUFFIX: &str = "spare";
 /// Descriptors stay few however large the journal is.
 const HANDLES_MAX: usize = 16;
-/// Used files that are not removed: one is in preparation while another is waited for. Retired ones
-/// come in numbers, and are used until the rest is removed.
-const SPARES_MAX: usize = 2;
+/// Used files that are not removed: one is in preparation while another is waited for.
+const SPARES_MIN: usize = 2;
+/// Retired files come in numbers, as when a topic is deleted. As long as Kafka keeps the files of a
+/// deleted topic by default (`file.delete.delay.ms`), and up to twice that.
+const SPARES_KEPT_FOR: Duration = Duration::from_secs(60);
 /// Zeros written at a time: a flush waits behind at most one such write.
 const ZERO_BYTES: usize = 256 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_go_that_nobody_used_for_a_while() {
+        let begun = Instant::now();
+        let paths = (0..20).map(|at| PathBuf::from(at.to_string())).collect();
+        let mut spares = Spares { paths, ..Spares::default() };
+        let gone = |spares: &mut Spares, periods: u32, all| {
+            let now = begun + SPARES_KEPT_FOR * periods;
+            std::iter::from_fn(|| spares.take_unused(now, all)).count()
+        };
+        // They have just come.
+        assert_eq!(gone(&mut spares, 0, false), 0);
+        assert_eq!(gone(&mut spares, 1, false), 0);
+        // Five were of use, though all are there again.
+        let used: Vec<_> = (0..5).filter_map(|_| spares.take()).collect();
+        assert_eq!(used.len(), 5);
+        spares.paths.extend(used);
+        assert_eq!(gone(&mut spares, 2, false), 15);
+        // The rest was not, and two stay.
+        assert_eq!(gone(&mut spares, 2, false), 0);
+        assert_eq!(gone(&mut spares, 3, false), 3);
+        assert_eq!(spares.paths.len(), SPARES_MIN);
+        // For want of space they go at once.
+        spares.paths.extend((0..3).map(|at| PathBuf::from(at.to_string())));
+        assert_eq!(gone(&mut spares, 3, true), 3);
+    }
+}

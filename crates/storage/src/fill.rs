@@ -78,6 +78,7 @@ pub(crate) struct SealedFrame {
     pub(crate) touched: Vec<Touched>,
     pub(crate) link: FrameLink,
     pub(crate) bytes: usize,
+    pub(crate) entries: u32,
 }
 
 impl Fill {
@@ -303,6 +304,7 @@ impl Frame {
             touched: self.touched,
             link: FrameLink { sequence, header_crc: u32::from_le_bytes(crc_bytes) },
             bytes: self.bytes,
+            entries: self.entries,
         }
     }
 }

@@ -18,6 +18,7 @@ use crate::segments::Segments;
 use crate::signal::Signal;
 use crate::sync::lock;
 use crate::tail::Tail;
+use crate::upkeep::Workshop;
 use crate::{AppendError, Drive, Durability, Error, LogId, Options, Waiter};
 
 /// Shared by the storage handle, its threads and all logs.
@@ -35,7 +36,7 @@ pub(crate) struct Journal {
     /// Ends the rests of `scrub`.
     pub(crate) scrub: Signal,
     /// Held while segments are written or removed, so that each is made from what counts.
-    pub(crate) rewriting: Mutex<()>,
+    pub(crate) rewriting: Mutex<Workshop>,
     /// Held from when a topic is taken away until the entry that says so is appended.
     pub(crate) deleting: Mutex<()>,
     /// Woken when the journal enters another file.
@@ -219,6 +220,7 @@ impl Journal {
             handle.sync_data().map_err(|error| Error::io("flush", &file.path, error))?;
             self.metrics.flushes.add(1);
         }
+        file.add_entries(frame.entries);
         writer.file = Some((file, handle));
         Ok(())
     }

@@ -49,17 +49,36 @@ impl Signal {
 
     /// Waits until there may be something to do; false at the end.
     pub(crate) fn wait(&self) -> bool {
-        let mut state = lock(&self.state);
-        while *state == State::Resting {
-            state = self
-                .changed
-                .wait(state)
-                .expect("a thread that panicked under the lock left it half changed");
-        }
+        self.wait_within(Duration::MAX)
+    }
+
+    /// As [`Signal::wait`], but for no longer than `time`.
+    pub(crate) fn wait_within(&self, time: Duration) -> bool {
+        let state = lock(&self.state);
+        let waited = self.changed.wait_timeout_while(state, time, |state| *state == State::Resting);
+        let (mut state, _) =
+            waited.expect("a thread that panicked under the lock left it half changed");
         if *state == State::Stopped {
             return false;
         }
         *state = State::Resting;
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_ends_when_work_is_wanted_or_its_time_is_over() {
+        let signal = Signal::default();
+        assert!(signal.wait_within(Duration::ZERO));
+        signal.want();
+        signal.want();
+        assert!(signal.wait());
+        assert!(*lock(&signal.state) == State::Resting);
+        signal.stop();
+        assert!(!signal.wait() && !signal.wait_within(Duration::ZERO));
     }
 }

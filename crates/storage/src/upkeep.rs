@@ -2,18 +2,20 @@
 //! dead. One piece of it at a time.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use crate::checkpoint::wait;
 use crate::format::Kind;
 use crate::journal::Journal;
 use crate::segment::Segment;
+use crate::sort::Memory;
 use crate::sync::lock;
 use crate::topics::Topics;
-use crate::{Compacted, Compaction, Durability, Error, Log, LogId, Lsn, clean, merge, sort};
+use crate::{Compacted, Compaction, Drive, Durability, Error, Log, LogId, Lsn, clean, merge, sort};
 
 /// The thread that does it.
 pub(crate) fn run(journal: &Journal, topics: &Topics) {
-    while journal.upkeep.wait() {
+    while journal.upkeep.wait_within(LOOK_EVERY) {
         loop {
             match step(journal, topics) {
                 Ok(true) if !journal.pace.is_stopped() => {}
@@ -24,24 +26,107 @@ pub(crate) fn run(journal: &Journal, topics: &Topics) {
                 }
             }
         }
+        lock(&journal.rewriting).memory.rest(Instant::now());
     }
+}
+
+/// What upkeep keeps from one piece of work to the next.
+#[derive(Default)]
+pub(crate) struct Workshop {
+    memory: Memory,
+    speed: Speed,
 }
 
 /// Does one piece of work, and says whether there was any.
 pub(crate) fn step(journal: &Journal, topics: &Topics) -> Result<bool, Error> {
-    let _alone = lock(&journal.rewriting);
-    if remove_dead(journal)? || sort_one(journal, topics)? || merge_one(journal, topics)? {
+    let Workshop { memory, speed } = &mut *lock(&journal.rewriting);
+    if remove_dead(journal)? {
         return Ok(true);
     }
-    // They come last, while the journal may still have use for them, and where nothing else is done
-    // for want of space.
-    journal.files.remove_spare(&journal.pace, journal.options.removed_piece())
+    let options = &journal.options;
+    let is_real = options.drive == Drive::Threads;
+    let speed = speed.look(Instant::now(), journal.durable.position());
+    let is_outrun = is_real && options.background_rate > 0 && speed > options.background_rate;
+    // What waits may be dead but for a little, and keeps its space as long as it waits.
+    let may_wait = is_outrun && has_space(journal, FILES_OUTRUN * options.file_bytes);
+    let waiting = Waiting::of(journal);
+    let urgency = waiting.urgency(may_wait);
+    journal.pace.set_urgency(urgency);
+    if urgency > 0 && (sort_one(journal, memory, &waiting, topics)? || merge_one(journal, topics)?)
+    {
+        return Ok(true);
+    }
+    // All go where nothing else is done for want of space, and where time is not real.
+    let all = !is_real || !has_space(journal, options.file_bytes);
+    journal.files.remove_spare(&journal.pace, options.removed_piece(), all)
 }
 
-/// Sorts the oldest file of the journal that is due.
-fn sort_one(journal: &Journal, topics: &Topics) -> Result<bool, Error> {
-    let Some(to) = sortable_to(journal) else { return Ok(false) };
-    let sorted = sort::sort(journal, topics.all(), to)?;
+/// Files of the journal that are full and not sorted.
+struct Waiting {
+    /// Where the oldest of them ends.
+    first_end: Option<u64>,
+    files: u64,
+    entries: u64,
+}
+
+impl Waiting {
+    /// What is still in the tail cache is left there, where consumers that keep up find it.
+    fn of(journal: &Journal) -> Waiting {
+        let durable = journal.durable.position();
+        let limit = journal.tail.start().map_or(durable, |start| start.min(durable));
+        let (from, files) = (journal.sorted_to(), journal.files.all());
+        let mut waiting = Waiting { first_end: None, files: 0, entries: 0 };
+        for file in files.iter().filter(|file| file.end() > from && file.end() <= limit) {
+            waiting.first_end.get_or_insert(file.end());
+            waiting.files += 1;
+            waiting.entries += file.entries();
+        }
+        waiting
+    }
+
+    /// Times the rate that sorting and merging may use: the longer the queue, the more. Zero where
+    /// it is short and may wait, since producers outrun the rate: sorting would take from them what
+    /// it needs to follow, which it cannot, and has time when they rest.
+    fn urgency(&self, may_wait: bool) -> u64 {
+        let queue = self.files + self.entries / ENTRIES_LIKE_A_FILE;
+        let patience = if may_wait { FILES_OUTRUN } else { 0 };
+        queue.checked_sub(patience).map_or(0, |over| 1 + over / FILES_PER_URGENCY)
+    }
+}
+
+/// How fast the journal grows.
+#[derive(Default)]
+struct Speed {
+    since: Option<(Instant, u64)>,
+    bytes_per_second: u64,
+}
+
+impl Speed {
+    /// Bytes a second lately, where the journal ends at `position` now.
+    fn look(&mut self, now: Instant, position: u64) -> u64 {
+        let (since, from) = *self.since.get_or_insert((now, position));
+        let elapsed = now.saturating_duration_since(since);
+        if elapsed >= SPEED_OVER {
+            let millis = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
+            self.bytes_per_second = (position - from).saturating_mul(1000) / millis;
+            self.since = Some((now, position));
+        }
+        self.bytes_per_second
+    }
+}
+
+/// Sorts the oldest file of the journal that waits, if its segment has space.
+fn sort_one(
+    journal: &Journal,
+    memory: &mut Memory,
+    waiting: &Waiting,
+    topics: &Topics,
+) -> Result<bool, Error> {
+    let Some(to) = waiting.first_end else { return Ok(false) };
+    if !has_space(journal, journal.options.file_bytes) {
+        return Ok(false);
+    }
+    let sorted = sort::sort(journal, memory, topics.all(), to)?;
     journal.set_sorted_to(to);
     if let Some(segment) = sorted {
         publish(journal, segment, topics)?;
@@ -85,19 +170,6 @@ pub(crate) fn compact(
     }
     journal.upkeep.want();
     Ok(written.compacted)
-}
-
-/// The end of the oldest file that is full and not sorted, if its segment has space. What is still
-/// in the tail cache is left there, where consumers that keep up find it.
-fn sortable_to(journal: &Journal) -> Option<u64> {
-    let durable = journal.durable.position();
-    let limit = journal.tail.start().map_or(durable, |start| start.min(durable));
-    let (from, files) = (journal.sorted_to(), journal.files.all());
-    let mut full = files.iter().filter(|file| file.end() > from && file.end() <= limit);
-    let to = full.next()?.end();
-    // The longer the queue, the more of the disk the sorting may use.
-    journal.pace.set_urgency(1 + full.count() as u64 / FILES_PER_URGENCY);
-    has_space(journal, journal.options.file_bytes).then_some(to)
 }
 
 /// Whether a segment can be written without the space that is kept for the journal.
@@ -155,6 +227,41 @@ fn append_change(journal: &Journal, added: &[u64], removed: &[u64]) -> Result<Ls
     Ok(journal.append_entry(Kind::Segments, LogId::default(), &payload)?)
 }
 
-/// With this many files waiting the rate doubles. What is not sorted takes memory for its index and
-/// is slower to read, but the disk is left to those who wait for it.
+/// What is due with time is found within this.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
+/// The time over which the journal's speed is taken.
+const SPEED_OVER: Duration = Duration::from_millis(500);
+/// With so many files waiting the rate doubles.
 const FILES_PER_URGENCY: u64 = 16;
+/// So many may wait for producers to rest. What is not sorted is slower to read.
+const FILES_OUTRUN: u64 = 64;
+/// So many entries count as another file: their index takes a megabyte of memory.
+const ENTRIES_LIKE_A_FILE: u64 = 1 << 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sorting_waits_for_producers_that_outrun_it_until_much_waits() {
+        let urgency = |files, entries, may_wait| {
+            Waiting { first_end: Some(1), files, entries }.urgency(may_wait)
+        };
+        assert_eq!((urgency(1, 1000, false), urgency(1, 1000, true)), (1, 0));
+        assert_eq!((urgency(63, 1000, false), urgency(63, 1000, true)), (4, 0));
+        assert_eq!((urgency(80, 1000, false), urgency(80, 1000, true)), (6, 2));
+        // A million partitions fill few files with many batches.
+        assert_eq!(urgency(20, 5 << 20, true), 3);
+    }
+
+    #[test]
+    fn the_speed_is_that_of_the_last_while() {
+        let begun = Instant::now();
+        let mut speed = Speed::default();
+        assert_eq!(speed.look(begun, 1000), 0);
+        assert_eq!(speed.look(begun + SPEED_OVER / 2, 2000), 0);
+        assert_eq!(speed.look(begun + SPEED_OVER, 3000), 4000);
+        assert_eq!(speed.look(begun + SPEED_OVER + SPEED_OVER / 2, 9000), 4000);
+        assert_eq!(speed.look(begun + SPEED_OVER * 3, 3000), 0);
+    }
+}
