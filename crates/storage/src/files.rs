@@ -126,8 +126,8 @@ struct Creating {
     spares: Spares,
 }
 
-/// Files for later use. A fresh file costs a journal at full speed a tenth of it, so those that were
-/// of use lately are kept.
+/// Files for later use. A journal at full speed is a quarter slower in fresh files, so those that
+/// were of use lately are kept.
 #[derive(Debug, Default)]
 struct Spares {
     paths: Vec<PathBuf>,
@@ -221,8 +221,8 @@ impl Files {
         Ok(())
     }
 
-    /// Removes one of the files for later use that nobody has had a use for, or any one if `all` are
-    /// to go, but for a few; in pieces of `piece` bytes. Says whether there was one.
+    /// Removes one of the files for later use that nobody has had a use for, or any one if `all`
+    /// are to go, but for a few; in pieces of `piece` bytes. Says whether there was one.
     pub(crate) fn remove_spare(&self, pace: &Pace, piece: u64, all: bool) -> Result<bool, Error> {
         let unused = lock(&self.creating).spares.take_unused(Instant::now(), all);
         let Some(spare) = unused else { return Ok(false) };

@@ -18,7 +18,7 @@ use crate::segments::Segments;
 use crate::signal::Signal;
 use crate::sync::lock;
 use crate::tail::Tail;
-use crate::upkeep::Workshop;
+use crate::workshop::Workshop;
 use crate::{AppendError, Drive, Durability, Error, LogId, Options, Waiter};
 
 /// Shared by the storage handle, its threads and all logs.

@@ -6,8 +6,8 @@
 //!   before it is flushed; `docs/formats.md` draws the bytes.
 //! - `durable`, `waiter`, `admission`: who waits for what.
 //! - `segment`, `segments`, `sorted`: batches in order of log and offset, and a log's share.
-//! - `sort`, `merge`, `upkeep`, `pace`: writing segments from the journal and from each other, in
-//!   the background; `clean`: compaction; `paged`: files that are written once.
+//! - `sort`, `merge`, `upkeep`, `workshop`, `pace`: writing segments from the journal and from each
+//!   other, in the background; `clean`: compaction; `paged`: files that are written once.
 //! - `tail`, `cache`, `read`, `lookup`: the read path, from memory just flushed or from the disk.
 //! - `index`, `producers`, `epochs`: what a log knows of its batches.
 //! - `checkpoint`, `scan`, `recovery`, `meta`: opening a directory, and giving space back.
@@ -69,6 +69,7 @@ mod topics;
 mod upkeep;
 mod waiter;
 mod window;
+mod workshop;
 
 pub use admission::{Admission, Admit};
 pub use checkpoint::CheckpointWriter;

@@ -42,8 +42,8 @@ pub struct Options {
     pub entry_bytes_max: usize,
     /// Limit of bytes that are admitted and not yet flushed. Default 64 MiB.
     pub unflushed_bytes_max: usize,
-    /// Most recently flushed bytes that are kept in memory for readers, and up to four times as many
-    /// while readers lag by more than half of it. Default 256 MiB.
+    /// Most recently flushed bytes that are kept in memory for readers, and up to four times as
+    /// many while readers lag by more than half of it. Default 256 MiB.
     pub tail_cache_bytes: usize,
     /// Chunks read back from disk that are kept in memory. Default 64 MiB.
     pub read_cache_bytes: usize,

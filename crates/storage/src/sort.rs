@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::disk::{DiskFile, read_full};
 use crate::files::JournalFile;
@@ -17,6 +17,7 @@ use crate::io::{BLOCK, Region, SegmentPool};
 use crate::journal::Journal;
 use crate::read::is_batch_of;
 use crate::segment::{Segment, SegmentWriter};
+use crate::workshop::Memory;
 use crate::{Error, Log, LogId};
 
 /// What one log has in the part of the journal that is sorted.
@@ -32,33 +33,6 @@ struct Placed {
     extent: Extent,
     share: usize,
     target: usize,
-}
-
-/// Memory for windows. It is dear to get, most of all where a hypervisor takes what is free: a
-/// processor is busy for a tenth of a second, beside producers that have it to themselves
-/// otherwise. So it is kept from one file to the next.
-#[derive(Default)]
-pub(crate) struct Memory {
-    bytes: Vec<u8>,
-    used: Option<Instant>,
-}
-
-impl Memory {
-    /// At least `bytes` bytes, of which those that are never written stay with the system.
-    fn window(&mut self, bytes: usize, memory: usize) -> &mut [u8] {
-        if self.bytes.len() < bytes {
-            self.bytes = Vec::new();
-            self.bytes = vec![0; bytes.max(memory)];
-        }
-        &mut self.bytes
-    }
-
-    /// Gives back what was not used for a while.
-    pub(crate) fn rest(&mut self, now: Instant) {
-        if self.used.is_some_and(|used| now.saturating_duration_since(used) >= KEPT_FOR) {
-            *self = Memory::default();
-        }
-    }
 }
 
 /// Writes a segment of all batches that lie before `to` in the journal, which is durable up to
@@ -100,7 +74,7 @@ pub(crate) fn sort(
         }
     }
     end_run(&mut writer, &shares, open);
-    memory.used = Some(Instant::now());
+    memory.note_use(Instant::now());
     // Everything may have been deleted since the beginning.
     if open.is_none() { Ok(None) } else { writer.finish().map(Some) }
 }
@@ -323,7 +297,5 @@ const GONE: usize = usize::MAX;
 /// What is known of a batch in a window takes about 60 bytes.
 const BATCHES_PER_WINDOW: usize = 1 << 18;
 const READ_BYTES: usize = 1 << 20;
-/// A journal at full speed fills a file in less than a second.
-const KEPT_FOR: Duration = Duration::from_secs(10);
 /// Disks read on over this much in about the time of another request.
 const GAP_BYTES_MAX: u64 = 128 << 10;

@@ -8,9 +8,9 @@ use crate::checkpoint::wait;
 use crate::format::Kind;
 use crate::journal::Journal;
 use crate::segment::Segment;
-use crate::sort::Memory;
 use crate::sync::lock;
 use crate::topics::Topics;
+use crate::workshop::{Memory, Workshop};
 use crate::{Compacted, Compaction, Drive, Durability, Error, Log, LogId, Lsn, clean, merge, sort};
 
 /// The thread that does it.
@@ -28,13 +28,6 @@ pub(crate) fn run(journal: &Journal, topics: &Topics) {
         }
         lock(&journal.rewriting).memory.rest(Instant::now());
     }
-}
-
-/// What upkeep keeps from one piece of work to the next.
-#[derive(Default)]
-pub(crate) struct Workshop {
-    memory: Memory,
-    speed: Speed,
 }
 
 /// Does one piece of work, and says whether there was any.
@@ -91,27 +84,6 @@ impl Waiting {
         let queue = self.files + self.entries / ENTRIES_LIKE_A_FILE;
         let patience = if may_wait { FILES_OUTRUN } else { 0 };
         queue.checked_sub(patience).map_or(0, |over| 1 + over / FILES_PER_URGENCY)
-    }
-}
-
-/// How fast the journal grows.
-#[derive(Default)]
-struct Speed {
-    since: Option<(Instant, u64)>,
-    bytes_per_second: u64,
-}
-
-impl Speed {
-    /// Bytes a second lately, where the journal ends at `position` now.
-    fn look(&mut self, now: Instant, position: u64) -> u64 {
-        let (since, from) = *self.since.get_or_insert((now, position));
-        let elapsed = now.saturating_duration_since(since);
-        if elapsed >= SPEED_OVER {
-            let millis = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
-            self.bytes_per_second = (position - from).saturating_mul(1000) / millis;
-            self.since = Some((now, position));
-        }
-        self.bytes_per_second
     }
 }
 
@@ -229,8 +201,6 @@ fn append_change(journal: &Journal, added: &[u64], removed: &[u64]) -> Result<Ls
 
 /// What is due with time is found within this.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
-/// The time over which the journal's speed is taken.
-const SPEED_OVER: Duration = Duration::from_millis(500);
 /// With so many files waiting the rate doubles.
 const FILES_PER_URGENCY: u64 = 16;
 /// So many may wait for producers to rest. What is not sorted is slower to read.
@@ -252,16 +222,5 @@ mod tests {
         assert_eq!((urgency(80, 1000, false), urgency(80, 1000, true)), (6, 2));
         // A million partitions fill few files with many batches.
         assert_eq!(urgency(20, 5 << 20, true), 3);
-    }
-
-    #[test]
-    fn the_speed_is_that_of_the_last_while() {
-        let begun = Instant::now();
-        let mut speed = Speed::default();
-        assert_eq!(speed.look(begun, 1000), 0);
-        assert_eq!(speed.look(begun + SPEED_OVER / 2, 2000), 0);
-        assert_eq!(speed.look(begun + SPEED_OVER, 3000), 4000);
-        assert_eq!(speed.look(begun + SPEED_OVER + SPEED_OVER / 2, 9000), 4000);
-        assert_eq!(speed.look(begun + SPEED_OVER * 3, 3000), 0);
     }
 }

@@ -1,0 +1,94 @@
+//! What upkeep keeps from one piece of work to the next.
+
+use std::time::{Duration, Instant};
+
+/// Memory, and what was seen of the journal.
+#[derive(Default)]
+pub(crate) struct Workshop {
+    pub(crate) memory: Memory,
+    pub(crate) speed: Speed,
+}
+
+/// Memory for windows. It is dear to get, most of all where a hypervisor takes what is free: a
+/// processor is busy for a tenth of a second, beside producers that have it to themselves
+/// otherwise. So it is kept from one file to the next.
+#[derive(Default)]
+pub(crate) struct Memory {
+    bytes: Vec<u8>,
+    used: Option<Instant>,
+}
+
+impl Memory {
+    /// At least `bytes` bytes, of which those that are never written stay with the system.
+    pub(crate) fn window(&mut self, bytes: usize, memory: usize) -> &mut [u8] {
+        if self.bytes.len() < bytes {
+            self.bytes = Vec::new();
+            self.bytes = vec![0; bytes.max(memory)];
+        }
+        &mut self.bytes
+    }
+
+    pub(crate) fn note_use(&mut self, now: Instant) {
+        self.used = Some(now);
+    }
+
+    /// Gives back what was not used for a while.
+    pub(crate) fn rest(&mut self, now: Instant) {
+        if self.used.is_some_and(|used| now.saturating_duration_since(used) >= KEPT_FOR) {
+            *self = Memory::default();
+        }
+    }
+}
+
+/// How fast the journal grows.
+#[derive(Default)]
+pub(crate) struct Speed {
+    since: Option<(Instant, u64)>,
+    bytes_per_second: u64,
+}
+
+impl Speed {
+    /// Bytes a second lately, where the journal ends at `position` now.
+    pub(crate) fn look(&mut self, now: Instant, position: u64) -> u64 {
+        let (since, from) = *self.since.get_or_insert((now, position));
+        let elapsed = now.saturating_duration_since(since);
+        if elapsed >= SPEED_OVER {
+            let millis = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
+            self.bytes_per_second = (position - from).saturating_mul(1000) / millis;
+            self.since = Some((now, position));
+        }
+        self.bytes_per_second
+    }
+}
+
+/// A journal at full speed fills a file in less than a second.
+const KEPT_FOR: Duration = Duration::from_secs(10);
+/// The time over which the journal's speed is taken.
+const SPEED_OVER: Duration = Duration::from_millis(500);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_speed_is_that_of_the_last_while() {
+        let begun = Instant::now();
+        let mut speed = Speed::default();
+        assert_eq!(speed.look(begun, 1000), 0);
+        assert_eq!(speed.look(begun + SPEED_OVER / 2, 2000), 0);
+        assert_eq!(speed.look(begun + SPEED_OVER, 3000), 4000);
+        assert_eq!(speed.look(begun + SPEED_OVER + SPEED_OVER / 2, 9000), 4000);
+        assert_eq!(speed.look(begun + SPEED_OVER * 3, 3000), 0);
+    }
+    #[test]
+    fn memory_is_kept_while_it_is_used() {
+        let begun = Instant::now();
+        let mut memory = Memory::default();
+        memory.window(10, 100)[9] = 1;
+        memory.note_use(begun);
+        memory.rest(begun + KEPT_FOR / 2);
+        assert_eq!((memory.window(100, 100).len(), memory.window(10, 100)[9]), (100, 1));
+        memory.rest(begun + KEPT_FOR);
+        assert_eq!(memory.window(10, 10), [0; 10]);
+    }
+}
