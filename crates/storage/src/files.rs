@@ -126,8 +126,8 @@ struct Creating {
     spares: Spares,
 }
 
-/// Files for later use. A journal at full speed is a quarter slower in fresh files, so those that
-/// were of use lately are kept.
+/// Files for later use. A journal at full speed is up to a quarter slower in fresh files, so those
+/// that were of use lately are kept.
 #[derive(Debug, Default)]
 struct Spares {
     paths: Vec<PathBuf>,

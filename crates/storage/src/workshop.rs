@@ -80,6 +80,7 @@ mod tests {
         assert_eq!(speed.look(begun + SPEED_OVER + SPEED_OVER / 2, 9000), 4000);
         assert_eq!(speed.look(begun + SPEED_OVER * 3, 3000), 0);
     }
+
     #[test]
     fn memory_is_kept_while_it_is_used() {
         let begun = Instant::now();
