@@ -64,6 +64,19 @@ impl SearchRecord {
         self.trials.iter().filter(|trial| trial.outcome == outcome).count()
     }
 
+    /// The longest stop of those that spoilt a trial, ms.
+    #[must_use]
+    pub fn longest_stop_ms(&self) -> Option<f64> {
+        let stopped = self.trials.iter().filter(|trial| trial.outcome == Outcome::Stopped);
+        stopped.map(|trial| trial.silence_ms).reduce(f64::max)
+    }
+
+    /// Whether stops spoilt so few of its trials that it holds the demand most of the time.
+    #[must_use]
+    pub fn is_steady(&self) -> bool {
+        3 * self.count(Outcome::Stopped) <= self.trials.len()
+    }
+
     /// Whether enough of its trials were left alone by others.
     #[must_use]
     pub fn is_telling(&self) -> bool {

@@ -410,6 +410,15 @@ impl Measured {
         }
     }
 
+    /// The longest time of the window in which nothing was acknowledged, ns, in whole parts of the
+    /// slots of its course; 0 where nothing was produced.
+    pub(crate) fn longest_silence_ns(&self, workload: &Workload) -> u64 {
+        if self.produced_records == 0 {
+            return 0;
+        }
+        slots::longest_silence_ns(&self.slots, workload)
+    }
+
     fn take_produced(&mut self, produced: Vec<producing::Produced>) {
         for producing::Produced { outcomes, latencies, slots } in produced {
             self.latencies.merge(&latencies);

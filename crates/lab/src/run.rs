@@ -49,6 +49,10 @@ pub struct RunRecord {
     pub slot_ms: u64,
     /// The course of the window, slot by slot.
     pub series: Vec<Slot>,
+    /// The longest time of the window in which nothing was acknowledged, ns, in whole 64ths of a
+    /// slot; 0 where nothing was produced, or nobody looked.
+    #[serde(default)]
+    pub longest_silence_ns: u64,
     /// What each process used inside the window.
     pub processes: Vec<ProcessUsage>,
     /// What the machine did inside the window.

@@ -58,6 +58,9 @@ pub enum Outcome {
     Sustained,
     /// It was not.
     Missed,
+    /// The system stopped for longer than it may take, and was in time again before and after: it
+    /// would have missed any rate, and says nothing of this one.
+    Stopped,
     /// Something else took the machine meanwhile: the trial says nothing, but it was one.
     Disturbed,
 }
@@ -69,6 +72,7 @@ impl Outcome {
         match self {
             Self::Sustained => "sustained",
             Self::Missed => "missed",
+            Self::Stopped => "stopped",
             Self::Disturbed => "disturbed",
         }
     }
@@ -115,6 +119,8 @@ pub enum Bounds {
     Above,
     /// No rate that low was sustained: the ceiling is lower.
     Below,
+    /// No trial tells: all were stopped or disturbed.
+    Neither,
 }
 
 impl Found {
@@ -154,7 +160,7 @@ impl Search {
     /// Adds what came of a trial.
     pub fn note(&mut self, rate: f64, outcome: Outcome) {
         self.trials.push((rate, outcome));
-        if outcome == Outcome::Disturbed {
+        if matches!(outcome, Outcome::Stopped | Outcome::Disturbed) {
             return;
         }
         let ln_rate = rate.ln();
@@ -196,7 +202,8 @@ impl Search {
             bounds: match (from_above, from_below) {
                 (true, true) => Bounds::Both,
                 (true, false) => Bounds::Below,
-                (false, _) => Bounds::Above,
+                (false, true) => Bounds::Above,
+                (false, false) => Bounds::Neither,
             },
         }
     }

@@ -22,6 +22,10 @@ const FOREIGN_SHARE_MAX: f64 = 0.1;
 /// surely it does.
 const GROWTH_SHARE_MIN: f64 = 0.1;
 
+/// Records that are due in the demanded time, at the least, for a silence of that length to be a
+/// stop: where fewer are, acknowledgements lie as far apart by themselves.
+const DUE_IN_STOP_MIN: f64 = 20.0;
+
 /// One trial at a rate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -34,6 +38,9 @@ pub struct Trial {
     pub misses: Vec<Miss>,
     /// 99th percentile of response times, from the intended time, ms.
     pub p99_ms: f64,
+    /// The longest time in which nothing was acknowledged, ms.
+    #[serde(default)]
+    pub silence_ms: f64,
     /// How the backlog went over the window; absent where slots were too few.
     pub growth: Option<Growth>,
     /// Share of what was intended in the window that was acknowledged in it.
@@ -128,24 +135,39 @@ impl Trial {
         .filter_map(|(miss, is_so)| is_so.then_some(miss))
         .collect();
         let (steal, foreign) = (run.host.steal_share(), foreign_share(run).unwrap_or(0.0));
+        let silence_ms = float(run.longest_silence_ns) / 1e6;
+        let is_stop = silence_ms > demand.p99_ms
+            && rate * demand.p99_ms / 1e3 >= DUE_IN_STOP_MIN
+            && is_else_in_time(&run.series, demand)
+            && misses.iter().all(|miss| matches!(miss, Miss::Response | Miss::Backlog));
         // Whatever came of it: to leave out only what was missed would favour high rates.
         let is_disturbed = steal >= STEAL_SHARE_MAX || foreign >= FOREIGN_SHARE_MAX;
-        let outcome = match (is_disturbed, misses.is_empty()) {
-            (true, _) => Outcome::Disturbed,
-            (false, true) => Outcome::Sustained,
-            (false, false) => Outcome::Missed,
+        let outcome = match (is_disturbed, misses.is_empty(), is_stop) {
+            (true, _, _) => Outcome::Disturbed,
+            (false, true, _) => Outcome::Sustained,
+            (false, false, true) => Outcome::Stopped,
+            (false, false, false) => Outcome::Missed,
         };
         Self {
             rate,
             outcome,
             misses,
             p99_ms,
+            silence_ms,
             growth,
             reached,
             generator_thread: run.generator_thread_share(),
             taken: steal + foreign,
         }
     }
+}
+
+/// Whether all was in time for most of the window, and at its end: the system had worked off what
+/// had waited, so that the rate was below what it can do.
+fn is_else_in_time(series: &[Slot], demand: Demand) -> bool {
+    let is_in_time = |slot: &Slot| float(slot.response_p99_ns) / 1e6 <= demand.p99_ms;
+    let in_time = series.iter().filter(|slot| is_in_time(slot)).count();
+    2 * in_time > series.len() && series.last().is_some_and(is_in_time)
 }
 
 #[cfg(test)]
@@ -227,6 +249,27 @@ mod tests {
         let found = trial(&short, 50.0).misses;
         let all = [Miss::Backlog, Miss::Rate, Miss::Unanswered, Miss::Delivery, Miss::Records];
         assert_eq!(found, all);
+    }
+
+    /// What comes of a run that misses its p99, with a silence and slots that are late.
+    fn silent(longest_silence_ms: u64, rate: f64, late: std::ops::Range<usize>) -> Outcome {
+        let mut run = run();
+        let p99_ns = run.latency.as_ref().unwrap().response.summary.p99_ns;
+        run.longest_silence_ns = longest_silence_ms * 1_000_000;
+        run.series.iter_mut().for_each(|slot| slot.response_p99_ns = p99_ns / 2);
+        run.series[late].iter_mut().for_each(|slot| slot.response_p99_ns = p99_ns * 2);
+        let trial = Trial::of(&run, rate, Demand { p99_ms: float(p99_ns) / 1e6 * 0.9 });
+        assert_eq!(trial.misses, [Miss::Response]);
+        trial.outcome
+    }
+
+    #[test]
+    fn a_stop_says_nothing_of_the_rate_if_what_waited_was_worked_off() {
+        assert_eq!(silent(150, 20_000.0, 3..8), Outcome::Stopped);
+        assert_eq!(silent(0, 20_000.0, 3..8), Outcome::Missed);
+        assert_eq!(silent(150, 20_000.0, 3..14), Outcome::Missed, "late for most of the window");
+        assert_eq!(silent(150, 20_000.0, 17..20), Outcome::Missed, "late at its end");
+        assert_eq!(silent(150, 20.0, 3..8), Outcome::Missed, "nothing was due for so long");
     }
 
     #[test]

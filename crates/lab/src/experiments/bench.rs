@@ -509,6 +509,7 @@ impl<'a> Bench<'a> {
             latency,
             slot_ms: slot_ms(workload),
             series: measured.series.clone(),
+            longest_silence_ns: measured.longest_silence_ns(workload),
             processes: measured.processes.clone(),
             host: measured.host,
             held_records,

@@ -269,10 +269,17 @@ fn judged(searches: &[SearchRecord]) -> Vec<Check> {
         });
         checks.push(Check {
             name: name(search, "some rate is sustained"),
-            passed: search.found.bounds != Bounds::Below,
+            passed: matches!(search.found.bounds, Bounds::Both | Bounds::Above),
             weight: Weight::Objective,
             found: format!("{} of {all} trials", search.count(Outcome::Sustained)),
             demanded: "at least one".into(),
+        });
+        checks.push(Check {
+            name: name(search, "trials that a stop of the system broke, whatever their rate"),
+            passed: search.is_steady(),
+            weight: Weight::Objective,
+            found: format!("{} of {all}", search.count(Outcome::Stopped)),
+            demanded: "at most a third".into(),
         });
         let missed = search.trials.iter().filter(|trial| trial.outcome == Outcome::Missed);
         let busiest = missed.map(|trial| trial.generator_thread).fold(0.0, f64::max);
@@ -331,6 +338,9 @@ mod tests {
         assert_eq!(failed(&search), []);
         search.trials.iter_mut().for_each(|trial| trial.generator_thread = 0.9);
         assert_eq!(failed(&search), [Weight::Note]);
+        search.trials.iter_mut().for_each(|trial| trial.outcome = Outcome::Stopped);
+        assert_eq!(failed(&search), [Weight::Objective]);
+        search.trials.iter_mut().for_each(|trial| trial.outcome = Outcome::Missed);
         search.found = Found { bounds: Bounds::Below, ..search.found };
         search.trials.iter_mut().for_each(|trial| trial.outcome = Outcome::Disturbed);
         assert_eq!(failed(&search), [Weight::Validity, Weight::Objective]);

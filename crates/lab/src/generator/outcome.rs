@@ -48,6 +48,7 @@ struct Counts {
 #[serde(deny_unknown_fields)]
 struct SlotRecord {
     produced_records: u64,
+    acknowledged_in: u64,
     consumed_records: u64,
     response: Option<HistogramRecord>,
     end_to_end: Option<HistogramRecord>,
@@ -160,6 +161,7 @@ impl SlotRecord {
         };
         Ok(Self {
             produced_records: samples.produced_records,
+            acknowledged_in: samples.acknowledged_in,
             consumed_records: samples.consumed_records,
             response: record(&samples.response)?,
             end_to_end: record(&samples.end_to_end)?,
@@ -172,6 +174,7 @@ impl SlotRecord {
         };
         Ok(SlotSamples {
             produced_records: self.produced_records,
+            acknowledged_in: self.acknowledged_in,
             consumed_records: self.consumed_records,
             response: durations(self.response)?,
             end_to_end: durations(self.end_to_end)?,

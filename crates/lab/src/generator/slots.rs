@@ -1,5 +1,6 @@
 //! The course of a run in slots of equal length.
 
+use super::nanos;
 use crate::histograms::Durations;
 use crate::run::Slot;
 use crate::workload::Workload;
@@ -13,10 +14,15 @@ const SLOT_MS_MIN: u64 = 200;
 /// Most slots, for a reading that takes longer than the plan's window.
 const SLOTS_MAX: u64 = 1_000;
 
+/// Parts of a slot in which acknowledgements are looked for, each a bit.
+const PARTS: u32 = u64::BITS;
+
 /// Samples of one slot.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SlotSamples {
     pub(crate) produced_records: u64,
+    /// The [`PARTS`] of the slot in which anything was acknowledged, the earliest the lowest bit.
+    pub(crate) acknowledged_in: u64,
     pub(crate) consumed_records: u64,
     pub(crate) response: Option<Box<Durations>>,
     pub(crate) end_to_end: Option<Box<Durations>>,
@@ -53,6 +59,15 @@ impl Slots {
         self.samples.get_mut(index)
     }
 
+    /// Counts records that were acknowledged together.
+    pub(crate) fn acknowledged(&mut self, at_ns: u64, records: u64) {
+        let (from_ns, slot_ns) = (self.from_ns, self.slot_ns);
+        let Some(slot) = self.at(at_ns) else { return };
+        let within_ns = (at_ns - from_ns) % slot_ns;
+        slot.produced_records += records;
+        slot.acknowledged_in |= 1 << (within_ns * u64::from(PARTS) / slot_ns);
+    }
+
     pub(crate) fn summaries(&self) -> Vec<Slot> {
         self.samples.iter().map(SlotSamples::summary).collect()
     }
@@ -86,6 +101,22 @@ impl SlotSamples {
     }
 }
 
+/// The longest time, in ns, of a window of `window_ns` in which nothing was acknowledged, told in
+/// whole parts of its slots.
+pub(crate) fn longest_silence_ns(slots: &[SlotSamples], workload: &Workload) -> u64 {
+    let slot_ns = slot_ms(workload) * 1_000_000;
+    let parts = nanos(workload.window()) * u64::from(PARTS) / slot_ns;
+    let (mut longest, mut silent) = (0, 0);
+    let heard =
+        slots.iter().flat_map(|slot| (0..PARTS).map(|part| slot.acknowledged_in >> part & 1 == 1));
+    for is_heard in heard.chain(std::iter::repeat(false)).take(usize::try_from(parts).unwrap_or(0))
+    {
+        silent = if is_heard { 0 } else { silent + 1 };
+        longest = longest.max(silent);
+    }
+    longest * slot_ns / u64::from(PARTS)
+}
+
 /// Adds the slots of another thread, one by one.
 pub(crate) fn merge(into: &mut Vec<SlotSamples>, from: Vec<SlotSamples>) {
     if into.len() < from.len() {
@@ -93,6 +124,7 @@ pub(crate) fn merge(into: &mut Vec<SlotSamples>, from: Vec<SlotSamples>) {
     }
     for (mine, theirs) in into.iter_mut().zip(from) {
         mine.produced_records += theirs.produced_records;
+        mine.acknowledged_in |= theirs.acknowledged_in;
         mine.consumed_records += theirs.consumed_records;
         if let Some(samples) = theirs.response {
             mine.response().merge(&samples);
@@ -100,5 +132,37 @@ pub(crate) fn merge(into: &mut Vec<SlotSamples>, from: Vec<SlotSamples>) {
         if let Some(samples) = theirs.end_to_end {
             mine.end_to_end().merge(&samples);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of a window of 2 s in slots of 200 ms, that begins at 1 s.
+    fn silence_ms(acknowledged_ms: impl Iterator<Item = u64>) -> u64 {
+        let workload = Workload { window_ms: 2_000, ..Workload::of_tests() };
+        let mut threads = [(); 2].map(|()| Slots::new(&workload, 1_000_000_000));
+        for (number, at_ms) in acknowledged_ms.enumerate() {
+            threads[number % 2].acknowledged(at_ms * 1_000_000, 7);
+        }
+        let [mut one, mut other] = threads;
+        let mut all = one.take_samples();
+        merge(&mut all, other.take_samples());
+        longest_silence_ns(&all, &workload) / 1_000_000
+    }
+
+    #[test]
+    fn the_longest_silence_is_that_of_all_threads_across_slots() {
+        assert_eq!(silence_ms((1_000..3_000).step_by(3)), 0);
+        let stopped = (1_000..3_000).step_by(2).filter(|at| !(1_350..1_650).contains(at));
+        let found = silence_ms(stopped);
+        assert!((294..=300).contains(&found), "{found}");
+        // Up to its end, and from its start.
+        let found = silence_ms((1_000..2_500).step_by(2));
+        assert!((497..=500).contains(&found), "{found}");
+        let found = silence_ms((1_600..3_000).step_by(2));
+        assert!((597..=600).contains(&found), "{found}");
+        assert_eq!(silence_ms(std::iter::empty()), 2_000);
     }
 }

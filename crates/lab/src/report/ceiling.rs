@@ -3,7 +3,7 @@
 mod drawing;
 
 use super::grid::Grid;
-use crate::ceiling::search::{Bounds, Found};
+use crate::ceiling::search::{Bounds, Found, Outcome};
 use crate::ceiling::{CeilingRecord, Miss, SearchRecord, Trial};
 use crate::metric::Unit;
 use crate::numbers::{number, percent, plain};
@@ -56,6 +56,7 @@ fn of_search(search: &SearchRecord, first: Option<&SearchRecord>) -> String {
             let least = search.trials.iter().map(|trial| trial.rate).fold(f64::MAX, f64::min);
             format!("{who} sustains no rate that was tried, down to {} records/s", whole(least))
         }
+        Bounds::Neither => format!("no trial tells what {who} sustains"),
     };
     if let Some(first) = first.filter(|first| first.arm != search.arm)
         && bounds == Bounds::Both
@@ -66,6 +67,14 @@ fn of_search(search: &SearchRecord, first: Option<&SearchRecord>) -> String {
     if let Some(band) = unstable {
         let ends = format!("{} and {}", whole(band.low), whole(band.high));
         text += &format!(" (between {ends} it was sustained once and missed once)");
+    }
+    if let Some(longest) = search.longest_stop_ms() {
+        let (stopped, all) = (search.count(Outcome::Stopped), search.trials.len());
+        text += &format!(
+            " (in {stopped} of {all} trials it stopped, for {} ms at most, which breaks the \
+             demand at any rate)",
+            plain(longest)
+        );
     }
     text
 }
@@ -121,6 +130,7 @@ fn ceilings(record: &CeilingRecord) -> Grid {
             Bounds::Both => [whole(rate), interval, plain(megabytes(search, rate))],
             Bounds::Above => ["higher than tried".into(), NONE.into(), NONE.into()],
             Bounds::Below => ["lower than tried".into(), NONE.into(), NONE.into()],
+            Bounds::Neither => ["not told".into(), NONE.into(), NONE.into()],
         };
         vec![
             search.arm.clone(),
@@ -130,6 +140,7 @@ fn ceilings(record: &CeilingRecord) -> Grid {
             megabytes,
             unstable
                 .map_or(NONE.into(), |band| format!("{} to {}", whole(band.low), whole(band.high))),
+            stops(search),
             whole(search.full_speed),
             (search.trials.len() + 1).to_string(),
         ]
@@ -140,7 +151,9 @@ fn ceilings(record: &CeilingRecord) -> Grid {
             "The rate that is sustained as often as missed, with what is plausible at 95 %, after \
              all trials. Sustained: 99 % are answered within {} ms of their intended time, the \
              backlog does not grow, consumers keep up, and nothing is lost. Unstable are rates at \
-             which trials went both ways. Full speed is what one run took without a schedule, \
+             which trials went both ways. Stopped are trials in which nothing was acknowledged for \
+             longer than that while all was in time before and after: they say nothing of a rate. \
+             Full speed is what one run took without a schedule, \
              and counts as a trial. MB are 2^20 bytes of record values.",
             plain(record.demand.p99_ms)
         ),
@@ -151,11 +164,19 @@ fn ceilings(record: &CeilingRecord) -> Grid {
             "95 % interval",
             "MB/s",
             "unstable",
+            "stopped",
             "full speed, records/s",
             "trials",
         ],
         record.searches.iter().map(row),
     )
+}
+
+/// How many trials stops spoilt, and how long they were.
+fn stops(search: &SearchRecord) -> String {
+    let count = search.count(Outcome::Stopped);
+    let longest = search.longest_stop_ms();
+    longest.map_or(NONE.into(), |longest| format!("{count}, up to {} ms", plain(longest)))
 }
 
 fn scalability(laws: &[(String, Scalability)]) -> Grid {
@@ -196,6 +217,7 @@ fn trials(search: &SearchRecord, p99_ms: f64) -> Grid {
             whole(trial.rate),
             trial.outcome.word().into(),
             plain(trial.p99_ms),
+            plain(trial.silence_ms),
             growth,
             format!("{:.1} %", trial.reached * 100.0),
             format!("{:.0} %", trial.taken * 100.0),
@@ -207,7 +229,8 @@ fn trials(search: &SearchRecord, p99_ms: f64) -> Grid {
     Grid::of(
         &format!("Trials: {}, {} producer{plural}", search.arm, search.producers),
         &format!(
-            "In their order; the first was at full speed. Demanded of p99: {} ms. The backlog is \
+            "In their order; the first was at full speed. Demanded of p99: {} ms. Silent \
+             for: the longest time in which nothing was acknowledged. The backlog is \
              the median response time, and its growth the slope over the window with its interval \
              at 95 %. Taken: the machine's share of the hypervisor and other processes; where it \
              is large, the trial says nothing.",
@@ -218,6 +241,7 @@ fn trials(search: &SearchRecord, p99_ms: f64) -> Grid {
             "records/s",
             "outcome",
             "p99, ms",
+            "silent for, ms",
             "backlog grows by, ms/s",
             "reached",
             "taken",
@@ -279,6 +303,18 @@ mod tests {
         };
         let told = sentence(&result);
         assert!(told.contains("between 1,000 and 2,000 it was sustained once"), "{told}");
+    }
+
+    #[test]
+    fn stops_are_told_in_the_first_sentence_and_beside_the_ceiling() {
+        let mut result = sample::ceiling();
+        let search = &mut result.ceiling.as_mut().unwrap().searches[0];
+        for trial in &mut search.trials[2..4] {
+            (trial.outcome, trial.silence_ms) = (Outcome::Stopped, trial.silence_ms + 180.0);
+        }
+        let told = sentence(&result);
+        assert!(told.contains("in 2 of 11 trials it stopped, for 183 ms at most"), "{told}");
+        assert!(text(&result).contains("2, up to 183 ms"));
     }
 
     #[test]

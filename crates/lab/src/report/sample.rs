@@ -83,6 +83,7 @@ pub(crate) fn search(arm: &str, producers: u16) -> SearchRecord {
             rate,
             outcome,
             misses: if is_sustained { Vec::new() } else { vec![Miss::Response, Miss::Backlog] },
+            silence_ms: 3.0,
             p99_ms: if is_sustained { 12.0 } else { 240.0 },
             growth: Some(Growth {
                 ms_per_second: 0.5,
@@ -279,6 +280,7 @@ fn record(case: &str, arm: &str, pair: u32, workload: Workload, records: u64) ->
         latency: None,
         slot_ms: 250,
         series: Vec::new(),
+        longest_silence_ns: 0,
         processes,
         host: HostUsage { busy_ticks: 120, idle_ticks: 1_080, steal_ticks: 1, softirq_ticks: 20 },
         held_records: records,

@@ -13,9 +13,12 @@ struct System {
     scatter: f64,
     /// How often a trial is missed whatever its rate.
     mishap: f64,
+    /// How often it stops in a trial, which no rate below what it can do makes good.
+    stop: f64,
 }
 
-const SYSTEM: System = System { ceiling: 87_654.0, full_speed: 1.1, scatter: 0.02, mishap: 0.0 };
+const SYSTEM: System =
+    System { ceiling: 87_654.0, full_speed: 1.1, scatter: 0.02, mishap: 0.0, stop: 0.0 };
 
 /// Searches per kind of system.
 const SEARCHES: u64 = 100;
@@ -32,7 +35,15 @@ fn search(system: System, seed: u64) -> Found {
     let mut mishaps = fastrand::Rng::with_seed(seed ^ 0xFACE);
     while let Some(rate) = search.next_rate() {
         let is_sustained = rate <= able() && mishaps.f64() >= system.mishap;
-        search.note(rate, if is_sustained { Outcome::Sustained } else { Outcome::Missed });
+        let is_stopped = mishaps.f64() < system.stop;
+        search.note(
+            rate,
+            match (is_sustained, is_stopped) {
+                (true, true) => Outcome::Stopped,
+                (true, false) => Outcome::Sustained,
+                (false, _) => Outcome::Missed,
+            },
+        );
     }
     assert_eq!(search.trials.len() + 1, TRIALS);
     search.found()
@@ -61,6 +72,15 @@ fn ten_repeats_agree_within_three_percent() {
             all.len()
         );
     }
+}
+
+#[test]
+fn stops_in_a_fifth_of_the_trials_move_no_ceiling() {
+    let found = searches(System { scatter: 0.01, stop: 0.2, ..SYSTEM });
+    let agree = found.chunks(10).filter(|ten| disagreement(ten) <= 0.03).count();
+    assert!(agree >= 9, "{agree} of 10 groups");
+    let rates: Vec<f64> = found.iter().map(|it| it.rate / SYSTEM.ceiling).collect();
+    assert!((median(&rates) - 1.0).abs() < 0.01, "{}", median(&rates));
 }
 
 /// Ten searches, one trial after the other, on a machine whose speed wanders by 10 % and forgets
@@ -142,7 +162,7 @@ fn rates_at_which_trials_disagree_are_the_unstable_band() {
 #[test]
 fn what_was_seen_from_one_side_alone_is_no_ceiling() {
     let mut search = Search::new(100.0);
-    assert_eq!(search.found().bounds, Bounds::Above);
+    assert_eq!(search.found().bounds, Bounds::Neither);
     let only = |outcome| {
         let mut search = Search::new(100.0);
         while let Some(rate) = search.next_rate() {
@@ -152,6 +172,8 @@ fn what_was_seen_from_one_side_alone_is_no_ceiling() {
     };
     assert_eq!(only(Outcome::Missed).bounds, Bounds::Below);
     assert_eq!(only(Outcome::Sustained).bounds, Bounds::Above);
+    assert_eq!(only(Outcome::Stopped).bounds, Bounds::Neither);
+    assert_eq!(only(Outcome::Disturbed).bounds, Bounds::Neither);
     assert!(only(Outcome::Missed).rate < 10.0 && only(Outcome::Sustained).rate > 150.0);
     for _ in 0..TRIALS {
         search.note(50.0, Outcome::Disturbed);

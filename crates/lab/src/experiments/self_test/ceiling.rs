@@ -53,7 +53,7 @@ const DEMAND: Demand = Demand { p99_ms: 50.0 };
 /// How long round trips are counted ahead of each turn.
 const YARDSTICK: Duration = Duration::from_secs(1);
 
-const COLUMNS: [&str; 9] = [
+const COLUMNS: [&str; 10] = [
     "target",
     "repeat",
     "records/s",
@@ -61,11 +61,12 @@ const COLUMNS: [&str; 9] = [
     "to",
     "sustained",
     "missed",
+    "stopped",
     "disturbed",
     "full speed, records/s",
 ];
 
-const TRIAL_COLUMNS: [&str; 11] = [
+const TRIAL_COLUMNS: [&str; 12] = [
     "target",
     "repeat",
     "records/s",
@@ -73,6 +74,7 @@ const TRIAL_COLUMNS: [&str; 11] = [
     "outcome",
     "missed by",
     "p99, ms",
+    "silent for, ms",
     "waits, ms per s",
     "reached, %",
     "taken, %",
@@ -220,6 +222,7 @@ fn row(search: &SearchRecord, repeat: u32) -> Vec<Cell> {
         found.interval_95.high.into(),
         count(Outcome::Sustained),
         count(Outcome::Missed),
+        count(Outcome::Stopped),
         count(Outcome::Disturbed),
         (*full_speed).into(),
     ]
@@ -236,6 +239,7 @@ fn trial_rows(search: &SearchRecord, repeat: u32) -> Vec<Vec<Cell>> {
             trial.outcome.word().into(),
             missed.join(", ").into(),
             trial.p99_ms.into(),
+            trial.silence_ms.into(),
             trial.growth.map_or("too few slots".into(), |it| it.ms_per_second.into()),
             (100.0 * trial.reached).into(),
             (100.0 * trial.taken).into(),

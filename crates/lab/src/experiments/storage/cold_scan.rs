@@ -209,6 +209,7 @@ fn scan_record(
         latency: None,
         slot_ms: slot_ms(&workload),
         series: Vec::new(),
+        longest_silence_ns: 0,
         processes: scanned.processes,
         host: scanned.host,
         // The records were audited when they were produced.

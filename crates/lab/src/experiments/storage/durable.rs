@@ -157,6 +157,7 @@ pub(super) fn record(
         latency: outcome.latency,
         slot_ms: slot_ms(&workload),
         series: outcome.series,
+        longest_silence_ns: 0,
         processes: vec![outcome.process],
         host: outcome.host,
         held_records: 0,

@@ -182,9 +182,7 @@ impl Book {
         if self.is_in_window(now_ns) {
             self.produced_records += count;
             self.produced_batches += 1;
-            if let Some(slot) = tally.slots.at(now_ns) {
-                slot.produced_records += count;
-            }
+            tally.slots.acknowledged(now_ns, count);
         }
         self.settle_times(partition, delivery.tokens, now_ns, tally);
     }

@@ -3,7 +3,7 @@
 use super::super::html::escape;
 use super::{megabytes, whole};
 use crate::ceiling::search::{Bounds, Outcome};
-use crate::ceiling::{CeilingRecord, SearchRecord};
+use crate::ceiling::{CeilingRecord, SearchRecord, Trial};
 use crate::numbers::plain;
 
 /// The ceiling of each search that has one.
@@ -31,7 +31,7 @@ pub(super) fn cards(record: &CeilingRecord) -> String {
 pub(super) fn searches(record: &CeilingRecord) -> String {
     let mut html = String::from(
         "<h2>The searches</h2><p class=\"about\">Trials from top to bottom: filled where the rate \
-         was sustained, crossed where it was missed, hollow where others took the machine. The \
+         was sustained, crossed where it was missed, hollow where others took the machine, square where the system stopped. The \
          line is the ceiling, dotted its 95 % interval.</p>",
     );
     for pair in record.searches.chunks(2) {
@@ -94,30 +94,7 @@ fn drawing(search: &SearchRecord) -> String {
     }
     for (number, trial) in (1_u32..).zip(&search.trials) {
         let (x, y) = (x(trial.rate), ROW * f64::from(number));
-        let title = format!(
-            "<title>{} records/s {}, p99 {} ms</title>",
-            whole(trial.rate),
-            trial.outcome.word(),
-            plain(trial.p99_ms)
-        );
-        svg += &match trial.outcome {
-            Outcome::Sustained => {
-                format!(
-                    "<circle class=\"better\" cx=\"{x:.1}\" cy=\"{y}\" r=\"5\">{title}</circle>"
-                )
-            }
-            Outcome::Disturbed => {
-                format!(
-                    "<circle class=\"hollow\" cx=\"{x:.1}\" cy=\"{y}\" r=\"5\">{title}</circle>"
-                )
-            }
-            Outcome::Missed => format!(
-                "<path class=\"worse\" stroke-width=\"2.5\" d=\"M{0:.1} {1}l10 10m0 -10l-10 \
-                 10\">{title}</path>",
-                x - 5.0,
-                y - 5.0
-            ),
-        };
+        svg += &mark(trial, x, y);
     }
     svg += &format!(
         "<text class=\"tick\" x=\"{}\" y=\"{}\" text-anchor=\"middle\">records/s</text></svg>",
@@ -125,4 +102,30 @@ fn drawing(search: &SearchRecord) -> String {
         bottom + 30.0
     );
     svg
+}
+
+/// A trial by its outcome, around a point.
+fn mark(trial: &Trial, x: f64, y: f64) -> String {
+    let title = format!(
+        "<title>{} records/s {}, p99 {} ms</title>",
+        whole(trial.rate),
+        trial.outcome.word(),
+        plain(trial.p99_ms)
+    );
+    let circle = |class: &str| {
+        format!("<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y}\" r=\"5\">{title}</circle>")
+    };
+    let (left, top) = (x - 5.0, y - 5.0);
+    match trial.outcome {
+        Outcome::Sustained => circle("better"),
+        Outcome::Disturbed => circle("hollow"),
+        Outcome::Stopped => format!(
+            "<rect class=\"hollow\" x=\"{left:.1}\" y=\"{top}\" width=\"10\" \
+             height=\"10\">{title}</rect>"
+        ),
+        Outcome::Missed => format!(
+            "<path class=\"worse\" stroke-width=\"2.5\" d=\"M{left:.1} {top}l10 10m0 -10l-10 \
+             10\">{title}</path>"
+        ),
+    }
 }
