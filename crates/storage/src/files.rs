@@ -221,6 +221,12 @@ impl Files {
         Ok(())
     }
 
+    /// Bytes that the files for later use would give back, but for the few that stay.
+    pub(crate) fn spare_bytes(&self) -> u64 {
+        let spares = lock(&self.creating).spares.paths.len();
+        spares.saturating_sub(SPARES_MIN) as u64 * self.setup.file_bytes
+    }
+
     /// Removes one of the files for later use that nobody has had a use for, or any one if `all`
     /// are to go, but for a few; in pieces of `piece` bytes. Says whether there was one.
     pub(crate) fn remove_spare(&self, pace: &Pace, piece: u64, all: bool) -> Result<bool, Error> {

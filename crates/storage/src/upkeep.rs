@@ -95,7 +95,7 @@ fn sort_one(
     topics: &Topics,
 ) -> Result<bool, Error> {
     let Some(to) = waiting.first_end else { return Ok(false) };
-    if !has_space(journal, journal.options.file_bytes) {
+    if !make_space(journal, journal.options.file_bytes)? {
         return Ok(false);
     }
     let sorted = sort::sort(journal, memory, topics.all(), to)?;
@@ -110,7 +110,7 @@ fn sort_one(
 fn merge_one(journal: &Journal, topics: &Topics) -> Result<bool, Error> {
     let Some(plan) = merge::due(&journal.segments.all()) else { return Ok(false) };
     let bytes = plan.inputs.iter().map(|input| input.live_bytes()).sum();
-    if !has_space(journal, bytes) {
+    if !make_space(journal, bytes)? {
         return Ok(false);
     }
     if let Some(segment) = merge::merge(journal, &plan, |id| topics.find(id))? {
@@ -128,7 +128,7 @@ pub(crate) fn compact(
 ) -> Result<Compacted, Error> {
     let _alone = lock(&journal.rewriting);
     let bytes = logs.iter().map(|(log, _)| log.bytes()).sum();
-    if !has_space(journal, bytes) {
+    if !make_space(journal, bytes)? {
         return Err(Error::DiskFull);
     }
     let mut writer = journal.segments.create(&journal.pace, 0)?;
@@ -144,12 +144,32 @@ pub(crate) fn compact(
     Ok(written.compacted)
 }
 
-/// Whether a segment can be written without the space that is kept for the journal.
+/// Whether a segment can be written without the space that is kept for the journal, once files that
+/// wait for later use are removed if need be. They stay if it could not all the same.
+fn make_space(journal: &Journal, bytes: u64) -> Result<bool, Error> {
+    if free_bytes(journal).saturating_add(journal.files.spare_bytes()) < needed(journal, bytes) {
+        return Ok(false);
+    }
+    while !has_space(journal, bytes) {
+        if !journal.files.remove_spare(&journal.pace, journal.options.removed_piece(), true)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Whether there is as much space beside what is kept for the journal.
 fn has_space(journal: &Journal, bytes: u64) -> bool {
-    let options = &journal.options;
-    let kept = options.reserve_bytes.saturating_add(options.file_bytes);
-    let free = journal.files.disk().free_bytes(journal.files.dir()).unwrap_or(0);
-    free >= bytes.saturating_add(kept)
+    free_bytes(journal) >= needed(journal, bytes)
+}
+
+fn needed(journal: &Journal, bytes: u64) -> u64 {
+    bytes.saturating_add(journal.options.reserve_bytes).saturating_add(journal.options.file_bytes)
+}
+
+/// None where the disk does not say.
+fn free_bytes(journal: &Journal) -> u64 {
+    journal.files.disk().free_bytes(journal.files.dir()).unwrap_or(0)
 }
 
 /// Makes a segment count, in the journal and then in its logs.

@@ -292,6 +292,38 @@ fn compaction_keeps_the_last_value_of_each_key_in_journal_and_segments() {
 }
 
 #[test]
+fn compaction_has_the_space_of_retired_files_if_that_is_enough() {
+    let disk = SimDisk::new(1);
+    let options = Options { reserve_bytes: 256 << 10, ..options() };
+    let kept = options.reserve_bytes + options.file_bytes;
+    let file_bytes = options.file_bytes;
+    let storage = Storage::open_on(Arc::new(disk.clone()), options, &mut Owner::default()).unwrap();
+    let log = storage.log(TOPIC, 0);
+    let value = "v".repeat(3_000);
+    while storage.metrics().files_started < 12 {
+        for _ in 0..4 {
+            log.append(&keyed(&[("a", Some(&value))], Compression::None), 0).unwrap();
+        }
+        storage.step();
+    }
+    upkeep(&storage);
+    for _ in 0..2 {
+        storage.checkpoint(|_| Ok(())).unwrap();
+    }
+    let before = spares(&disk);
+    assert!(before > 4, "{before}");
+    let of_spares = (before as u64 - 2) * file_bytes;
+    let compact = || storage.compact(&[(Arc::clone(&log), EVERYTHING)], 5_000);
+    disk.state().free_bytes = kept + log.bytes() - of_spares - 1;
+    assert!(matches!(compact(), Err(Error::DiskFull)));
+    assert_eq!(spares(&disk), before, "removed for nothing");
+    disk.state().free_bytes += 1;
+    assert_eq!(compact().unwrap().logs, 1);
+    assert_eq!(spares(&disk), 2);
+    assert_eq!(entries(&log).len(), 1);
+}
+
+#[test]
 fn a_tombstone_goes_with_its_key_and_the_end_of_the_log_stays() {
     let disk = SimDisk::new(1);
     let storage = open(&disk);
