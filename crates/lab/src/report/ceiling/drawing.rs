@@ -31,8 +31,8 @@ pub(super) fn cards(record: &CeilingRecord) -> String {
 pub(super) fn searches(record: &CeilingRecord) -> String {
     let mut html = String::from(
         "<h2>The searches</h2><p class=\"about\">Trials from top to bottom: filled where the rate \
-         was sustained, crossed where it was missed, hollow where others took the machine, square where the system stopped. The \
-         line is the ceiling, dotted its 95 % interval.</p>",
+         was sustained, crossed where it was missed, square where the system stopped, hollow where \
+         others took the machine. The line is the ceiling, dotted its 95 % interval.</p>",
     );
     for pair in record.searches.chunks(2) {
         html += "<div class=\"pair\">";
