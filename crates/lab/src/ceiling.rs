@@ -53,9 +53,8 @@ pub struct SearchRecord {
     pub found: Found,
 }
 
-/// Trials that tell something, of those at a rate, below which a search says nothing: at most a
-/// third of them may be disturbed.
-const TELLING_MIN: usize = ((TRIALS - 1) * 2).div_ceil(3);
+/// Trials at a rate that may say nothing of it: with more of them, a search does not either.
+const SILENT_MAX: usize = (TRIALS - 1) / 3;
 
 impl SearchRecord {
     /// Trials at a rate with this outcome.
@@ -74,13 +73,16 @@ impl SearchRecord {
     /// Whether stops spoilt so few of its trials that it holds the demand most of the time.
     #[must_use]
     pub fn is_steady(&self) -> bool {
-        3 * self.count(Outcome::Stopped) <= self.trials.len()
+        self.count(Outcome::Stopped) <= SILENT_MAX
     }
 
-    /// Whether enough of its trials were left alone by others.
+    /// Whether enough of its trials say something. One whose system stops again and again says so,
+    /// though it has no ceiling.
     #[must_use]
     pub fn is_telling(&self) -> bool {
-        self.trials.len() - self.count(Outcome::Disturbed) >= TELLING_MIN
+        let disturbed = self.count(Outcome::Disturbed);
+        let silent = disturbed + self.count(Outcome::Stopped);
+        disturbed <= SILENT_MAX && (silent <= SILENT_MAX || !self.is_steady())
     }
 }
 
@@ -159,5 +161,15 @@ mod tests {
         assert!(with_disturbed(3).is_telling());
         // 4 of 11 are 36 %.
         assert!(!with_disturbed(4).is_telling());
+        let with_stopped = |disturbed, stopped| {
+            let mut search = with_disturbed(disturbed);
+            let later = search.trials.iter_mut().rev().take(stopped);
+            later.for_each(|trial| trial.outcome = Outcome::Stopped);
+            (search.is_telling(), search.is_steady())
+        };
+        assert_eq!(with_stopped(1, 2), (true, true));
+        assert_eq!(with_stopped(2, 2), (false, true));
+        assert_eq!(with_stopped(2, 4), (true, false));
+        assert_eq!(with_stopped(4, 4), (false, false));
     }
 }

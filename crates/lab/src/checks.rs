@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::ledger::{Audit, Detection};
 use crate::punctuality::{
-    are_enough_in_time, by_arm, cannot_keep_up, cost_of_lateness, is_bunched, is_disturbed,
-    is_late, is_saturated, is_scheduled, lag_and_limit,
+    FOREIGN_SHARE_MAX_UNPACED, are_enough_in_time, are_enough_left_alone, by_arm, cannot_keep_up,
+    cost_of_lateness, is_bunched, is_disturbed, is_late, is_saturated, is_scheduled, lag_and_limit,
 };
 use crate::run::RunRecord;
 use crate::statistics::{PAIRS_MIN, PairedEffect, float};
@@ -185,6 +185,7 @@ fn demands(
             Weight::Note,
         ));
         checks.push(silent_runs_are_told(&unpaced));
+        checks.push(full_speed_is_the_systems(&unpaced));
     }
     checks.push(nothing_is_stolen(runs));
     checks.extend(workers::checks(runs));
@@ -375,7 +376,7 @@ fn ledger_finds_faults(self_test: &Detection) -> Check {
 
 /// Latencies are claimed for each of these arms in its case. The arm that has the fewest runs for
 /// that is told.
-fn schedule_is_kept(runs: &[&RunRecord]) -> Check {
+pub(crate) fn schedule_is_kept(runs: &[&RunRecord]) -> Check {
     let in_time = |of_arm: &[&RunRecord]| of_arm.iter().filter(|run| !is_late(run)).count();
     let arms = by_arm(runs);
     let few = arms.iter().find(|of_arm| !are_enough_in_time(of_arm));
@@ -548,6 +549,28 @@ fn silent_runs_are_told(runs: &[&RunRecord]) -> Check {
         weight: Weight::Note,
         found: if found.is_empty() { "none".into() } else { found.join("; ") },
         demanded: "none".into(),
+    }
+}
+
+/// What something else on the machine leaves is not what a system can do.
+fn full_speed_is_the_systems(runs: &[&RunRecord]) -> Check {
+    let words = by_arm(runs).into_iter().filter(|of_arm| !are_enough_left_alone(of_arm));
+    let words = words.filter_map(|of_arm| {
+        let RunRecord { case, arm, .. } = of_arm.first()?;
+        let disturbed = of_arm.iter().filter(|run| is_disturbed(run)).count();
+        Some(format!("{arm} ({case}, {disturbed} of {} runs disturbed)", of_arm.len()))
+    });
+    let found: Vec<String> = words.collect();
+    Check {
+        name: format!(
+            "runs at full speed in which hypervisor and other processes took less than {:.0} % \
+             of the machine",
+            FOREIGN_SHARE_MAX_UNPACED * 100.0
+        ),
+        passed: found.is_empty(),
+        weight: Weight::Validity,
+        found: if found.is_empty() { "most of each".into() } else { found.join("; ") },
+        demanded: "most of each arm and case".into(),
     }
 }
 

@@ -241,12 +241,18 @@ impl Shared<'_> {
 
     /// Tells the coordinator that this thread has finished and waits until it has measured that.
     async fn finished(&self, ready: &mpsc::SyncSender<()>) {
+        if ready.send(()).is_ok() {
+            self.until_measured().await;
+        }
+    }
+
+    /// Waits until what the window's processes and threads used has been read. A thread that ended
+    /// before would be missing from it.
+    async fn until_measured(&self) {
         let mut start = self.start.clone();
         start.mark_unchanged();
-        if ready.send(()).is_ok() {
-            // The clock never changes again; its sender goes once the measuring is done.
-            while start.changed().await.is_ok() {}
-        }
+        // The clock never changes again; its sender goes once the measuring is done.
+        while start.changed().await.is_ok() {}
     }
 
     /// Tells the coordinator that this thread is ready and waits for the clock.

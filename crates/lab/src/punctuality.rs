@@ -38,6 +38,10 @@ const OWN_SHARE_MIN: f64 = 0.9;
 /// percent.
 pub(crate) const FOREIGN_SHARE_MAX: f64 = 0.2;
 
+/// The same of a run without a schedule, whose systems take all that is left. It is more, since the
+/// kernel's work for the disk alone was up to a fifth in cold scans.
+pub(crate) const FOREIGN_SHARE_MAX_UNPACED: f64 = 0.3;
+
 /// Length of a tick of the machine's counters, ns.
 const TICK_NS: f64 = 1e7;
 
@@ -57,7 +61,14 @@ pub(crate) fn is_late(run: &RunRecord) -> bool {
 pub(crate) fn is_disturbed(run: &RunRecord) -> bool {
     let stolen = run.workers.iter().map(|worker| worker.host.steal_share());
     let stolen = stolen.fold(run.host.steal_share(), f64::max);
-    taken_share(run).unwrap_or(stolen) >= FOREIGN_SHARE_MAX
+    let most = if is_scheduled(run) { FOREIGN_SHARE_MAX } else { FOREIGN_SHARE_MAX_UNPACED };
+    taken_share(run).unwrap_or(stolen) >= most
+}
+
+/// Whether most of the runs of one arm and case were left alone by others, so that their median is
+/// not what these left of the machine.
+pub(crate) fn are_enough_left_alone(runs: &[&RunRecord]) -> bool {
+    2 * runs.iter().filter(|run| !is_disturbed(run)).count() > runs.len()
 }
 
 /// Whether the latencies of a run are the target's.

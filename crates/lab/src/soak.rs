@@ -24,6 +24,9 @@ pub const GROWTH_SHARE_MIN: f64 = 0.02;
 /// One leg in so many comes before slopes are taken.
 const WARMING_SHARE: usize = 4;
 
+/// Fewest legs that tell whether anything grows: a slope takes what is left of them.
+pub const LEGS_MIN: u32 = 7;
+
 const SECONDS_PER_HOUR: f64 = 3_600.0;
 
 /// Everything that a soak found beside its runs.
@@ -173,6 +176,8 @@ mod tests {
         // However sure, a thousandth is nothing that anybody would restart a broker for.
         let little = Drift::of(&course(|seconds| 1e6 + seconds)).unwrap();
         assert!(!little.grows && little.per_hour.interval_95.low > 0.0, "{little:?}");
-        assert_eq!(Drift::of(&course(|_| 1.0)[..6]), None);
+        let least = usize::try_from(LEGS_MIN).unwrap();
+        assert!(Drift::of(&course(|_| 1.0)[..least]).is_some());
+        assert_eq!(Drift::of(&course(|_| 1.0)[..least - 1]), None);
     }
 }

@@ -54,6 +54,25 @@ fn a_system_that_says_nothing_in_a_window_is_named() {
 }
 
 #[test]
+fn what_others_left_at_full_speed_is_refused() {
+    let after = |disturbed: usize| {
+        let mut result = sample::result();
+        let unpaced = result.runs.iter_mut().filter(|run| !is_scheduled(run));
+        let of_arm = unpaced.filter(|run| run.arm == "proxy");
+        // A third of the machine.
+        of_arm.take(disturbed).for_each(|run| run.host.busy_ticks += 600);
+        let checks = all(&result.runs, &[], &result.audit, &self_test(1, 20).unwrap());
+        let told = check(&checks, "runs at full speed in which hypervisor and other");
+        (told.passed, told.found.clone(), Verdict::of(&checks))
+    };
+    let (passed, found, verdict) = after(1);
+    assert_eq!((passed, found.as_str(), verdict), (true, "most of each", Verdict::Ok));
+    let (passed, found, verdict) = after(usize::MAX);
+    assert_eq!((passed, verdict), (false, Verdict::Invalid));
+    assert!(found.starts_with("proxy (Produce at full speed, "), "{found}");
+}
+
+#[test]
 fn a_generator_at_its_limit_is_refused() {
     let verdict = verdict_after(|run| {
         for usage in &mut run.processes {

@@ -258,13 +258,14 @@ fn judged(searches: &[SearchRecord]) -> Vec<Check> {
     };
     let mut checks = Vec::new();
     for search in searches {
-        let disturbed = search.count(Outcome::Disturbed);
+        let [disturbed, stopped] =
+            [Outcome::Disturbed, Outcome::Stopped].map(|outcome| search.count(outcome));
         let all = search.trials.len();
         checks.push(Check {
-            name: name(search, "trials in which others took the machine"),
+            name: name(search, "trials that say nothing"),
             passed: search.is_telling(),
             weight: Weight::Validity,
-            found: format!("{disturbed} of {all}"),
+            found: format!("{disturbed} of {all} disturbed by others, {stopped} stopped"),
             demanded: "at most a third".into(),
         });
         checks.push(Check {
@@ -278,7 +279,7 @@ fn judged(searches: &[SearchRecord]) -> Vec<Check> {
             name: name(search, "trials that a stop of the system broke, whatever their rate"),
             passed: search.is_steady(),
             weight: Weight::Objective,
-            found: format!("{} of {all}", search.count(Outcome::Stopped)),
+            found: format!("{stopped} of {all}"),
             demanded: "at most a third".into(),
         });
         let missed = search.trials.iter().filter(|trial| trial.outcome == Outcome::Missed);

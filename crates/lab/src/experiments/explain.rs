@@ -15,6 +15,7 @@ use crate::checks;
 use crate::error::Error;
 use crate::explain::About;
 use crate::result::{Arm, Experiment, ExplainRecord, RunResult};
+use crate::run::RunRecord;
 use crate::systems::{Installations, SystemFile, keep_records};
 use crate::workload::Workload;
 
@@ -80,6 +81,10 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
     let mut investigation = Investigation::begin(&mut bench, &subject)?;
     let explanation = investigation.explain()?;
     let (runs, changes) = investigation.end()?;
+    if explanation.about == About::Latency {
+        let base: Vec<&RunRecord> = runs.iter().filter(|run| run.arm == plan.name).collect();
+        bench.note(checks::schedule_is_kept(&base));
+    }
     for run in runs {
         bench.add(run);
     }

@@ -11,7 +11,7 @@ use crate::checks::{self, Check, Weight};
 use crate::error::Error;
 use crate::resources::{Resources, gauge, occupied_bytes};
 use crate::result::{Experiment, RunResult};
-use crate::soak::{Drift, Figure, Holding, LEG, SoakRecord};
+use crate::soak::{Drift, Figure, Holding, LEG, LEGS_MIN, SoakRecord};
 use crate::systems::{Installations, SystemFile, http_get};
 use crate::workload::Workload;
 
@@ -41,8 +41,9 @@ pub struct Plan {
 /// [`Error::Plan`] where no system can be looked at, otherwise as [`super::overhead::run`].
 pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error> {
     plan.workload.check()?;
-    if !plan.workload.consume || !(1..=LEGS_MAX).contains(&plan.legs) {
-        return Err(Error::Plan(format!("1 to {LEGS_MAX} legs, whose records are consumed")));
+    if !plan.workload.consume || !(LEGS_MIN..=LEGS_MAX).contains(&plan.legs) {
+        let range = format!("{LEGS_MIN} to {LEGS_MAX}");
+        return Err(Error::Plan(format!("{range} legs, whose records are consumed")));
     }
     let (there, left_out) = split_own(&plan.names, &plan.systems, &plan.installations)?;
     let count = u32::try_from(there.len()).unwrap_or(u32::MAX);

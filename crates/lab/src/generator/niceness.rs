@@ -39,6 +39,7 @@ pub(crate) fn granted() -> Option<i32> {
 mod tests {
     use std::fs;
     use std::net::TcpListener;
+    use std::time::{Duration, Instant};
 
     use super::*;
     use crate::generator::threads::producing_max;
@@ -47,9 +48,9 @@ mod tests {
     use crate::schedule::Arrivals;
     use crate::workload::{Pace, Tuning, Workload};
 
-    /// Niceness of the producer threads of a load over so many topics while its window is open; no
-    /// other test has producers whose numbers begin like this one.
-    fn niceness_in_window(pace: Pace, topics: u16, producer: u16) -> Vec<i32> {
+    /// A load over so many topics on a sink; no other test has producers whose numbers begin like
+    /// this one.
+    fn setup(pace: Pace, topics: u16, producer: u16) -> Setup {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let bootstrap = listener.local_addr().unwrap().to_string();
         std::thread::spawn(move || null_sink::run(&listener, Behaviour::default()));
@@ -63,8 +64,12 @@ mod tests {
             ..Workload::of_tests()
         };
         let first_producer = 100 * producer;
-        let setup = Setup { first_producer, ..Setup::of_tests(bootstrap, workload) };
-        let mut seen = Vec::new();
+        Setup { first_producer, ..Setup::of_tests(bootstrap, workload) }
+    }
+
+    /// Niceness of its producer threads while its window is open.
+    fn niceness_in_window(pace: Pace, topics: u16, producer: u16) -> Vec<i32> {
+        let (setup, mut seen) = (setup(pace, topics, producer), Vec::new());
         produce_watched(&setup, &mut || {
             if seen.is_empty() {
                 seen = threads(&format!("lab-producer-{producer}"));
@@ -93,6 +98,22 @@ mod tests {
         assert_eq!(niceness_in_window(timed, 1, 91), [granted().unwrap()]);
         assert_eq!(niceness_in_window(Pace::Unpaced, 1, 92), [usual]);
         assert_eq!(getpriority_process(None).unwrap(), usual);
+    }
+
+    #[test]
+    fn producers_are_there_until_what_they_used_is_read() {
+        let timed = Pace::Scheduled { per_second: 1_000, arrivals: Arrivals::Constant };
+        let (setup, mut edges, mut left) = (setup(timed, 1, 94), 0, Vec::new());
+        produce_watched(&setup, &mut || {
+            edges += 1;
+            // All is answered soon after the window; nothing but the reading keeps them then.
+            let until = Instant::now() + Duration::from_millis(200);
+            while edges == 2 && Instant::now() < until {
+                left = threads("lab-producer-94");
+            }
+        })
+        .unwrap();
+        assert_eq!(left.len(), 1);
     }
 
     #[test]

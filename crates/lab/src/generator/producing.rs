@@ -96,7 +96,12 @@ pub(super) fn run(
 ) -> Result<Produced, Error> {
     let tally = Arc::new(Mutex::new(Tally::new(&shared.setup.workload)));
     let all = producers.map(|producer| produce(shared, producer, contents, &tally, ready));
-    let outcomes = runtime()?.block_on(shared.unless_stopped(try_join_all(all)))?;
+    let work = async {
+        let outcomes = try_join_all(all).await?;
+        shared.until_measured().await;
+        Ok(outcomes)
+    };
+    let outcomes = runtime()?.block_on(shared.unless_stopped(work))?;
     let mut tally = lock(&tally);
     let latencies = std::mem::take(&mut tally.latencies);
     Ok(Produced { outcomes, latencies, slots: tally.slots.take_samples() })

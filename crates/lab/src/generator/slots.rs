@@ -5,7 +5,7 @@ use crate::histograms::Durations;
 use crate::run::Slot;
 use crate::workload::Workload;
 
-/// Slots of a course, so that it stays readable and small whatever the window.
+/// Most slots of a course, so that it stays readable and small whatever the window.
 const SLOTS: u64 = 30;
 
 /// Shortest slot, ms: below it a percentile of a slot has too few samples.
@@ -28,9 +28,13 @@ pub(crate) struct SlotSamples {
     pub(crate) end_to_end: Option<Box<Durations>>,
 }
 
-/// Length of a slot, ms.
+/// Length of a slot, ms: all of a window are alike where half of the most or more can be, and the
+/// last is a little shorter where not.
 pub(crate) fn slot_ms(workload: &Workload) -> u64 {
-    (workload.window_ms / SLOTS).max(SLOT_MS_MIN)
+    let window_ms = workload.window_ms;
+    let most = (window_ms / SLOT_MS_MIN).clamp(1, SLOTS);
+    let even = (most.div_ceil(2)..=most).rev().find(|slots| window_ms.is_multiple_of(*slots));
+    window_ms.div_ceil(even.unwrap_or(most))
 }
 
 /// The slots of a window, found by time.
@@ -150,6 +154,15 @@ mod tests {
         let mut all = one.take_samples();
         merge(&mut all, other.take_samples());
         longest_silence_ns(&all, &workload) / 1_000_000
+    }
+
+    #[test]
+    fn the_slots_of_a_window_are_alike() {
+        let of_window = |window_ms| slot_ms(&Workload { window_ms, ..Workload::of_tests() });
+        assert_eq!([10_000, 8_000, 4_000, 1_300].map(of_window), [400, 320, 200, 260]);
+        assert_eq!([50, 200, 399].map(of_window), [50, 200, 399]);
+        // A prime has none.
+        assert_eq!(of_window(10_007), 334);
     }
 
     #[test]

@@ -6,6 +6,8 @@ use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use tokio::sync::{mpsc as answers, watch};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
@@ -18,6 +20,9 @@ use crate::generator::{Accord, Part, nanos, produce_part, runtime};
 
 /// Pause after a connection that could not be accepted, which would fail again at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Connections that may have yet to say who they are.
+const ARRIVING_MAX: usize = 16;
 
 /// What a load and its coordinator have to say to each other at most: that it is ready, its start,
 /// that its producers are done, and what came of it.
@@ -71,12 +76,25 @@ impl Worker {
                 tokio::net::TcpListener::from_std(listener)
             });
             let listener = listener.map_err(listening)?;
+            // Who is silent keeps nobody else waiting.
+            let mut arriving = FuturesUnordered::new();
             loop {
-                let Ok((stream, address)) = listener.accept().await else {
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                    continue;
+                let (address, arrived) = tokio::select! {
+                    accepted = listener.accept(), if arriving.len() < ARRIVING_MAX => {
+                        match accepted {
+                            Ok((stream, address)) => arriving.push(async move {
+                                (address, self.greet(stream, address).await)
+                            }),
+                            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+                        }
+                        continue;
+                    }
+                    Some(arrived) = arriving.next() => arrived,
                 };
-                let ended = self.serve(stream, address, tell).await;
+                let ended = match arrived {
+                    Ok(channel) => self.serve(channel, address, tell).await,
+                    Err(error) => Err(error),
+                };
                 let is_done = ended.as_ref().is_ok_and(|loads| *loads > 0);
                 let ended = ended.map(|_| ()).map_err(|error| error.to_string());
                 tell(&Event::Ended(address, ended));
@@ -87,25 +105,33 @@ impl Worker {
         })
     }
 
-    /// Serves a coordinator to its end; gives how many loads it had.
-    async fn serve(
+    /// Finds out whether somebody is a coordinator of this version that has the token.
+    async fn greet(
         &self,
         stream: tokio::net::TcpStream,
         address: SocketAddr,
-        tell: &mut dyn FnMut(&Event),
-    ) -> Result<u32, Error> {
+    ) -> Result<Channel, Error> {
         let peer = format!("coordinator {address}");
         let mut channel = Channel::begin(stream, &self.token, Side::Worker, peer).await?;
         let greeting = timeout(HANDSHAKE_TIMEOUT, channel.receive()).await;
         match greeting.map_err(|_| channel.lost("it did not greet"))?? {
-            ToWorker::Greeting { version } if version == self.version => {}
+            ToWorker::Greeting { version } if version == self.version => Ok(channel),
             ToWorker::Greeting { version } => {
                 // Told before it ends: who has the token may know why.
                 channel.send(&self.greeting()?).await?;
-                return Err(channel.lost(format_args!("its version is {version}")));
+                Err(channel.lost(format_args!("its version is {version}")))
             }
-            _ => return Err(channel.lost("it did not greet")),
+            _ => Err(channel.lost("it did not greet")),
         }
+    }
+
+    /// Serves a coordinator to its end; gives how many loads it had.
+    async fn serve(
+        &self,
+        mut channel: Channel,
+        address: SocketAddr,
+        tell: &mut dyn FnMut(&Event),
+    ) -> Result<u32, Error> {
         channel.send(&self.greeting()?).await?;
         tell(&Event::Serves(address));
         let mut run = None;

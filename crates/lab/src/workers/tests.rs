@@ -119,6 +119,16 @@ fn whatever_comes_a_worker_serves_the_next() {
 }
 
 #[test]
+fn who_says_nothing_keeps_nobody_else_from_a_worker() {
+    let (address, told) = worker(Stay::Always);
+    let silent: Vec<TcpStream> = (0..4).map(|_| TcpStream::connect(address).unwrap()).collect();
+    // One after the other they would take longer than a coordinator waits.
+    drop(connect(&[address], &token('a'), "1.0").unwrap());
+    assert!(matches!(told.recv_timeout(DEADLINE).unwrap(), Event::Serves(_)));
+    drop(silent);
+}
+
+#[test]
 fn a_worker_whose_load_fails_is_named_and_serves_the_next() {
     let (one, two) = (worker(Stay::Always), worker(Stay::Always));
     let mut workers = connect(&[one.0, two.0], &token('a'), "1.0").unwrap();

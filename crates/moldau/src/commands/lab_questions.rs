@@ -10,6 +10,7 @@ use moldau_lab::experiments::survey::{Factor, Settings, SurveyFile};
 use moldau_lab::experiments::threads::ThreadsFile;
 use moldau_lab::payload::Filler;
 use moldau_lab::schedule::Arrivals;
+use moldau_lab::soak::LEGS_MIN;
 use moldau_lab::survey::{Asks, CompressionQuestion, LatencyQuestion};
 use moldau_lab::systems::{SystemFile, keep_records};
 use moldau_lab::workload::{Pace, Tuning, Workload};
@@ -143,7 +144,12 @@ pub(super) fn legs(options: &SoakOptions) -> anyhow::Result<(u32, Workload)> {
     let length = options.length.unwrap_or(usual);
     let leg = (length / LEGS).max(LEG_MIN);
     let legs = length.as_millis() / leg.as_millis();
-    ensure!(legs > 0, "--for: {} s at least", LEG_MIN.as_secs());
+    let least = u128::from(LEGS_MIN);
+    ensure!(
+        legs >= least,
+        "--for: {} s at least: fewer than {least} legs do not tell whether anything grows",
+        least * u128::from(LEG_MIN.as_secs())
+    );
     let per_second = per_second(options.rate, usize::try_from(options.record)?)?;
     let workload = Workload {
         pace: Pace::Scheduled { per_second, arrivals: Arrivals::Constant },

@@ -140,6 +140,21 @@ fn a_system_says_what_it_lacks() {
 }
 
 #[test]
+fn a_plan_tells_changes_of_files_and_environment_but_not_what_they_hold() {
+    let with = |secret: &str| {
+        let mut file = system();
+        let process = &mut file.processes[0];
+        process.environment.insert("KAFKA_OPTS".into(), format!("-Dpassword={secret}"));
+        process.files.insert("jaas.conf".into(), format!("password=\"{secret}\";"));
+        format!("{file:?}")
+    };
+    let told = with("hunter2");
+    assert!(told.contains("KAFKA_OPTS") && told.contains("jaas.conf"), "{told}");
+    assert!(!told.contains("hunter2"), "{told}");
+    assert_ne!(told, with("hunter3"));
+}
+
+#[test]
 fn readiness_over_http_has_a_path() {
     let installations =
         Installations { external: Some("127.0.0.1:9".into()), ..Default::default() };
