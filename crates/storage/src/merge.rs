@@ -25,13 +25,14 @@ pub(crate) struct Merge {
 /// most of which is dead.
 pub(crate) fn due(segments: &[Arc<Segment>]) -> Option<Merge> {
     let mut levels: BTreeMap<u32, Vec<Arc<Segment>>> = BTreeMap::new();
-    let is_fit = |segment: &&Arc<Segment>| segment.live_runs() > 0 && !segment.is_damaged();
-    for segment in segments.iter().filter(is_fit) {
-        if segment.live_bytes() < segment.bytes() / 2 && segment.live_bytes() > 0 {
+    for segment in segments.iter().filter(|segment| !segment.is_damaged()) {
+        // Asked for once: retention releases runs meanwhile.
+        let (live_bytes, live_runs) = (segment.live_bytes(), segment.live_runs());
+        let Some(run_bytes) = live_bytes.checked_div(live_runs) else { continue };
+        if live_bytes < segment.bytes() / 2 && live_bytes > 0 {
             return Some(Merge { inputs: vec![Arc::clone(segment)], level: segment.level });
         }
-        let is_short = segment.live_bytes() / segment.live_runs() < RUN_BYTES_ENOUGH;
-        if is_short && segment.live_bytes() <= INPUT_BYTES_MAX {
+        if run_bytes < RUN_BYTES_ENOUGH && live_bytes <= INPUT_BYTES_MAX {
             levels.entry(segment.level).or_default().push(Arc::clone(segment));
         }
     }
@@ -141,3 +142,45 @@ const FAN_IN: usize = 4;
 const RUN_BYTES_ENOUGH: u64 = 4 << 20;
 /// A merge needs the space of its inputs once more; larger segments stay as they are.
 const INPUT_BYTES_MAX: u64 = 4 << 30;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
+
+    use super::*;
+    use crate::disk::{Access, RealDisk};
+    use crate::pace::Pace;
+    use crate::segments::Segments;
+
+    /// The last run of a segment once went between a check and a division, and upkeep with it.
+    #[test]
+    fn retention_beside_the_choice_of_a_merge_does_no_harm() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().to_owned();
+        let segments = Segments::new(Arc::new(RealDisk), path, Access::Buffered, [0; 16]);
+        let pace = Pace::new(Arc::default(), 0, true);
+        let mut writer = segments.create(&pace, 0).unwrap();
+        for partition in 0..1000 {
+            writer.begin_run(LogId { partition, ..LogId::default() }, 0);
+            writer.push(&[1; 100], 0, 0).unwrap();
+            writer.end_run(1);
+        }
+        let segment = segments.add(writer.finish().unwrap());
+        let is_chosen = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_chosen.load(Ordering::Relaxed) {
+                    segment.retain(segment.run(0));
+                    segment.release(segment.run(0));
+                }
+            });
+            let chosen = scope.spawn(|| {
+                (0..20_000).for_each(|_| drop(due(std::slice::from_ref(&segment))));
+            });
+            let chosen = chosen.join();
+            is_chosen.store(true, Ordering::Relaxed);
+            chosen.unwrap();
+        });
+    }
+}
