@@ -44,8 +44,10 @@ pub struct Compacted {
 }
 
 /// A round of one log.
-struct Round {
+pub(crate) struct Round {
     log: Arc<Log>,
+    /// Bytes of the log, and so the most that is written.
+    pub(crate) bytes: u64,
     compaction: Compaction,
     /// First offset that the log's runs account for, and that the log has.
     base_offset: i64,
@@ -62,22 +64,31 @@ pub(crate) struct Written {
     pub(crate) compacted: Compacted,
 }
 
-/// Writes what stays of those logs that are due; says nothing of the logs yet.
-pub(crate) fn clean(
-    journal: &Journal,
-    writer: &mut SegmentWriter<'_>,
-    logs: &[(Arc<Log>, Compaction)],
-    now_ms: i64,
-) -> Result<Written, Error> {
+/// The rounds of those logs that are due, in order of log and as many as are cleaned at once.
+pub(crate) fn due(logs: &[(Arc<Log>, Compaction)], now_ms: i64) -> Vec<Round> {
     let mut due: Vec<Round> =
         logs.iter().filter_map(|(log, compaction)| round_of(log, *compaction, now_ms)).collect();
     due.sort_unstable_by_key(|round| round.log.id());
+    let mut bytes = 0;
+    let fitting = due.iter().take_while(|round| {
+        let fits = bytes <= CLEANED_BYTES_MAX;
+        bytes += round.bytes;
+        fits
+    });
+    due.truncate(fitting.count());
+    due
+}
+
+/// Writes what stays of the logs; says nothing of them yet.
+pub(crate) fn clean(
+    journal: &Journal,
+    writer: &mut SegmentWriter<'_>,
+    due: Vec<Round>,
+    now_ms: i64,
+) -> Result<Written, Error> {
     let mut written = Written { dirty_offsets: Vec::new(), compacted: Compacted::default() };
     let mut map = KeyMap::new(journal.options.clean_memory_bytes, fastrand::u64(..));
     for round in due {
-        if writer.bytes() > WRITTEN_BYTES_MAX {
-            break;
-        }
         let policy = CleanPolicy {
             now_ms,
             delete_retention_ms: round.compaction.delete_retention_ms,
@@ -119,6 +130,7 @@ fn round_of(log: &Arc<Log>, compaction: Compaction, now_ms: i64) -> Option<Round
         let is_due = due.is_due(compaction, now_ms) && state.bytes() < LOG_BYTES_MAX;
         is_due.then(|| Round {
             log: Arc::clone(log),
+            bytes: state.bytes(),
             compaction,
             base_offset: state.base_offset(),
             start_offset: state.start_offset,
@@ -295,7 +307,7 @@ fn walk(
 /// A batch that unpacks to more than this stays as it is.
 const UNPACKED_BYTES_MAX: usize = 64 << 20;
 /// What is due beyond this is cleaned by the next call.
-const WRITTEN_BYTES_MAX: u64 = 4 << 30;
+const CLEANED_BYTES_MAX: u64 = 4 << 30;
 /// A log is written to one segment. A larger one stays as it is.
 const LOG_BYTES_MAX: u64 = SEGMENT_BYTES_MAX / 2;
 /// Bounds the memory of a walk.

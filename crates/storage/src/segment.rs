@@ -350,11 +350,6 @@ impl<'a> SegmentWriter<'a> {
         })
     }
 
-    /// Bytes written so far.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.file.position()
-    }
-
     /// Begins the run of a log, which must come after the one before in order, and whose offsets it
     /// accounts for from `base_offset` on.
     pub(crate) fn begin_run(&mut self, log: LogId, base_offset: i64) {

@@ -127,12 +127,15 @@ pub(crate) fn compact(
     now_ms: i64,
 ) -> Result<Compacted, Error> {
     let _alone = lock(&journal.rewriting);
-    let bytes = logs.iter().map(|(log, _)| log.bytes()).sum();
-    if !make_space(journal, bytes)? {
+    let due = clean::due(logs, now_ms);
+    if due.is_empty() {
+        return Ok(Compacted::default());
+    }
+    if !make_space(journal, due.iter().map(|round| round.bytes).sum())? {
         return Err(Error::DiskFull);
     }
     let mut writer = journal.segments.create(&journal.pace, 0)?;
-    let written = clean::clean(journal, &mut writer, logs, now_ms)?;
+    let written = clean::clean(journal, &mut writer, due, now_ms)?;
     if written.compacted.logs == 0 {
         return Ok(written.compacted);
     }

@@ -323,6 +323,37 @@ fn compaction_has_the_space_of_retired_files_if_that_is_enough() {
     assert_eq!(entries(&log).len(), 1);
 }
 
+/// The space of all compacted logs was once asked for, whichever were due: with little space nothing
+/// was compacted, and files for later use went for nothing.
+#[test]
+fn compaction_asks_for_the_space_of_what_is_due_alone() {
+    let disk = SimDisk::new(1);
+    let storage = open(&disk);
+    let (due, other) = (storage.log(TOPIC, 0), storage.log(TOPIC, 1));
+    let value = "v".repeat(3_000);
+    let append = |log: &Arc<Log>| {
+        log.append(&keyed(&[("a", Some(&value))], Compression::None), 0).unwrap();
+        storage.step();
+    };
+    while storage.metrics().files_started < 12 {
+        append(&other);
+    }
+    append(&due);
+    upkeep(&storage);
+    for _ in 0..2 {
+        storage.checkpoint(|_| Ok(())).unwrap();
+    }
+    let before = spares(&disk);
+    assert!(before > 4, "{before}");
+    disk.state().free_bytes = options().file_bytes + due.bytes();
+    let never = Compaction { min_dirty_ratio: 1.1, ..EVERYTHING };
+    for (of_due, cleaned) in [(never, 0), (EVERYTHING, 1)] {
+        let logs = [(Arc::clone(&due), of_due), (Arc::clone(&other), never)];
+        assert_eq!(storage.compact(&logs, 5_000).unwrap().logs, cleaned);
+    }
+    assert_eq!(spares(&disk), before, "removed for nothing");
+}
+
 #[test]
 fn a_tombstone_goes_with_its_key_and_the_end_of_the_log_stays() {
     let disk = SimDisk::new(1);
