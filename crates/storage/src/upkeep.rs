@@ -10,7 +10,7 @@ use crate::journal::Journal;
 use crate::segment::Segment;
 use crate::sync::lock;
 use crate::topics::Topics;
-use crate::workshop::{Memory, Workshop};
+use crate::workshop::{Memory, Work, Workshop};
 use crate::{Compacted, Compaction, Drive, Durability, Error, Log, LogId, Lsn, clean, merge, sort};
 
 /// The thread that does it.
@@ -32,10 +32,7 @@ pub(crate) fn run(journal: &Journal, topics: &Topics) {
 
 /// Does one piece of work, and says whether there was any.
 pub(crate) fn step(journal: &Journal, topics: &Topics) -> Result<bool, Error> {
-    let Workshop { memory, speed } = &mut *lock(&journal.rewriting);
-    if remove_dead(journal)? {
-        return Ok(true);
-    }
+    let Workshop { memory, speed, turns } = &mut *lock(&journal.rewriting);
     let options = &journal.options;
     let is_real = options.drive == Drive::Threads;
     let speed = speed.look(Instant::now(), journal.durable.position());
@@ -45,13 +42,24 @@ pub(crate) fn step(journal: &Journal, topics: &Topics) -> Result<bool, Error> {
     let waiting = Waiting::of(journal);
     let urgency = waiting.urgency(may_wait);
     journal.pace.set_urgency(urgency);
-    if urgency > 0 && (sort_one(journal, memory, &waiting, topics)? || merge_one(journal, topics)?)
-    {
-        return Ok(true);
+    for work in turns.order() {
+        let is_done = match work {
+            Work::RemoveDead => remove_dead(journal)?,
+            Work::Sort | Work::Merge if urgency == 0 => false,
+            Work::Sort => sort_one(journal, memory, &waiting, topics)?,
+            Work::Merge => merge_one(journal, topics)?,
+            Work::RemoveSpare => {
+                // All go where nothing else is done for want of space, and where time is not real.
+                let all = !is_real || !has_space(journal, options.file_bytes);
+                journal.files.remove_spare(&journal.pace, options.removed_piece(), all)?
+            }
+        };
+        if is_done {
+            turns.note(work);
+            return Ok(true);
+        }
     }
-    // All go where nothing else is done for want of space, and where time is not real.
-    let all = !is_real || !has_space(journal, options.file_bytes);
-    journal.files.remove_spare(&journal.pace, options.removed_piece(), all)
+    Ok(false)
 }
 
 /// Files of the journal that are full and not sorted.

@@ -7,6 +7,41 @@ use std::time::{Duration, Instant};
 pub(crate) struct Workshop {
     pub(crate) memory: Memory,
     pub(crate) speed: Speed,
+    pub(crate) turns: Turns,
+}
+
+/// A kind of work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Work {
+    RemoveDead,
+    Sort,
+    Merge,
+    RemoveSpare,
+}
+
+/// Whose turn it is, so that nothing waits for ever behind what always finds something to do.
+#[derive(Default)]
+pub(crate) struct Turns {
+    /// Files sorted since the last merge.
+    sorted: u32,
+}
+
+impl Turns {
+    /// What is done next, or what comes behind it if there is none of that.
+    pub(crate) fn order(&self) -> [Work; 4] {
+        let is_merges_turn = self.sorted >= SORTED_PER_MERGE;
+        let [first, then] =
+            if is_merges_turn { [Work::Merge, Work::Sort] } else { [Work::Sort, Work::Merge] };
+        [Work::RemoveDead, first, then, Work::RemoveSpare]
+    }
+
+    pub(crate) fn note(&mut self, done: Work) {
+        match done {
+            Work::Sort => self.sorted += 1,
+            Work::Merge => self.sorted = 0,
+            Work::RemoveDead | Work::RemoveSpare => {}
+        }
+    }
 }
 
 /// Memory for windows. It is dear to get, most of all where a hypervisor takes what is free: a
@@ -61,6 +96,9 @@ impl Speed {
     }
 }
 
+/// Four segments of a level become one of the next, so that one merge for three sorted files keeps
+/// up; segments that are mostly dead come on top.
+const SORTED_PER_MERGE: u32 = 2;
 /// A journal at full speed fills a file in less than a second.
 const KEPT_FOR: Duration = Duration::from_secs(10);
 /// The time over which the journal's speed is taken.
@@ -69,6 +107,27 @@ const SPEED_OVER: Duration = Duration::from_millis(500);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn merges_have_their_turn_between_sorted_files() {
+        let mut turns = Turns::default();
+        let mut first = |is_merge_due: bool| {
+            let is_due = |work: &Work| match work {
+                Work::Sort => true,
+                Work::Merge => is_merge_due,
+                Work::RemoveDead | Work::RemoveSpare => false,
+            };
+            let done = turns.order().into_iter().find(is_due).unwrap();
+            turns.note(done);
+            done
+        };
+        let done: Vec<_> = (0..6).map(|_| first(true)).collect();
+        assert_eq!(done[..3], [Work::Sort, Work::Sort, Work::Merge]);
+        assert_eq!(done[..3], done[3..]);
+        // It comes as soon as there is one.
+        assert!((0..5).all(|_| first(false) == Work::Sort));
+        assert_eq!(first(true), Work::Merge);
+    }
 
     #[test]
     fn the_speed_is_that_of_the_last_while() {

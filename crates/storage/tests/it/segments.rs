@@ -124,6 +124,20 @@ fn segments_of_short_runs_become_one_and_dead_ones_go() {
     }
 }
 
+/// Sorting always had work, so that nothing was merged and no space of what was mostly dead came
+/// back for as long as producers went on.
+#[test]
+fn segments_are_merged_while_the_journal_is_not_sorted_to_its_end() {
+    let disk = SimDisk::new(1);
+    let storage = open(&disk);
+    for _ in 0..12 {
+        fill(&storage, 4, 2);
+        assert!(storage.step_upkeep().unwrap());
+    }
+    let metrics = storage.metrics();
+    assert!(metrics.segments_removed >= 4, "{metrics:?}");
+}
+
 /// A file of 256 MiB that went at once held up every flush for 30 ms, and ten of them for 300, on a
 /// file system that tells the device of free blocks: producers saw answers of a tenth of a second.
 #[test]
