@@ -19,7 +19,7 @@ use crate::signal::Signal;
 use crate::sync::lock;
 use crate::tail::Tail;
 use crate::workshop::Workshop;
-use crate::{AppendError, Drive, Durability, Error, LogId, Options, Waiter};
+use crate::{AppendError, Drive, Durability, Error, LogId, Options, TopicId, Waiter};
 
 /// Shared by the storage handle, its threads and all logs.
 pub(crate) struct Journal {
@@ -37,8 +37,9 @@ pub(crate) struct Journal {
     pub(crate) scrub: Signal,
     /// Held while segments are written or removed, so that each is made from what counts.
     pub(crate) rewriting: Mutex<Workshop>,
-    /// Held from when a topic is taken away until the entry that says so is appended.
-    pub(crate) deleting: Mutex<()>,
+    /// Held from when a topic is taken away until the entry that says so is appended. Topics whose
+    /// entry was refused.
+    pub(crate) deleting: Mutex<Vec<TopicId>>,
     /// Woken when the journal enters another file.
     pub(crate) file_begun: Arc<Waiter>,
     /// Journal position before which everything was sorted, or deleted, once.
@@ -165,6 +166,20 @@ impl Journal {
             fill.push(&header, payload, &[]);
         })
         .map(|((), lsn)| lsn)
+    }
+
+    /// Appends the deletions that were refused when they were asked for.
+    pub(crate) fn append_deletions(&self) -> Result<(), AppendError> {
+        let mut refused = lock(&self.deleting);
+        while let Some(topic) = refused.last() {
+            self.append_deletion(*topic)?;
+            refused.pop();
+        }
+        Ok(())
+    }
+
+    pub(crate) fn append_deletion(&self, topic: TopicId) -> Result<Lsn, AppendError> {
+        self.append_entry(Kind::DeleteTopic, LogId { topic, partition: 0 }, &[])
     }
 
     /// Position after everything that was appended.

@@ -208,16 +208,17 @@ impl Storage {
     ///
     /// # Errors
     /// [`AppendError::DiskFull`], [`AppendError::Poisoned`], [`AppendError::Closed`]; the logs are
-    /// gone from memory all the same.
+    /// gone from memory all the same, and from the disk when there is space or the owner asks again
+    /// after the next start.
     pub fn delete_topic(&self, topic: TopicId) -> Result<Lsn, AppendError> {
-        let deleting = lock(&self.inner.journal.deleting);
+        let mut refused = lock(&self.inner.journal.deleting);
         let logs = self.inner.topics.remove(topic);
         // Each log is marked before the entry is appended, so that no state of it follows the
         // entry.
         logs.values().for_each(|log| log.mark_deleted());
-        let id = LogId { topic, partition: 0 };
-        let lsn = self.inner.journal.append_entry(Kind::DeleteTopic, id, &[])?;
-        drop(deleting);
+        let appended = self.inner.journal.append_deletion(topic);
+        let lsn = appended.inspect_err(|_| refused.push(topic))?;
+        drop(refused);
         self.inner.journal.upkeep.want();
         Ok(lsn)
     }

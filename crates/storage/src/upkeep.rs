@@ -207,6 +207,8 @@ fn remove_dead(journal: &Journal) -> Result<bool, Error> {
     if dead.is_empty() {
         return Ok(false);
     }
+    // Recovery must not find a topic without its segments.
+    journal.append_deletions()?;
     let numbers: Vec<u64> = dead.iter().map(|segment| segment.number).collect();
     // They are off the list before they are in the journal: a checkpoint that is taken in between
     // either does not name them or begins before the entry.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use moldau_records::{
     BatchBuilder, BatchOptions, BatchView, Compression, Compressor, Decompressor,
 };
-use moldau_storage::{Compaction, Drive, Error, Log, Options, Storage};
+use moldau_storage::{AppendError, Compaction, Drive, Error, Log, Options, Storage};
 
 use crate::sim_disk::{Kind, SimDisk};
 use crate::world::{Owner, TOPIC, one, records, small};
@@ -182,6 +182,32 @@ fn a_deleted_topic_frees_its_segments_and_stays_deleted() {
     assert!(storage.topics().is_empty());
     upkeep(&storage);
     assert_eq!(segments(&disk), 0);
+}
+
+/// With the journal full the deletion was refused, and yet the segments went once there was space: a
+/// start before the next checkpoint missed what the one before knew of the topic.
+#[test]
+fn segments_of_a_topic_go_after_its_deletion_is_in_the_journal() {
+    let disk = SimDisk::new(1);
+    let storage = open(&disk);
+    fill(&storage, 4, 4);
+    upkeep(&storage);
+    for _ in 0..2 {
+        storage.checkpoint(|_| Ok(())).unwrap();
+    }
+    while spares(&disk) > 0 {
+        fill(&storage, 4, 1);
+    }
+    disk.state().free_bytes = 0;
+    while storage.append_metadata(&[4; 3000]).is_ok() {
+        storage.step();
+    }
+    assert_eq!(storage.delete_topic(TOPIC), Err(AppendError::DiskFull));
+    disk.state().free_bytes = u64::MAX;
+    upkeep(&storage);
+    assert_eq!(segments(&disk), 0);
+    drop(storage);
+    assert!(open(&disk).topics().is_empty());
 }
 
 #[test]
