@@ -149,6 +149,7 @@ mod tests {
     use std::thread;
 
     use super::*;
+    use crate::Lsn;
     use crate::disk::{Access, RealDisk};
     use crate::pace::Pace;
     use crate::segments::Segments;
@@ -166,7 +167,7 @@ mod tests {
             writer.push(&[1; 100], 0, 0).unwrap();
             writer.end_run(1);
         }
-        let segment = segments.add(writer.finish().unwrap());
+        let (segment, _) = segments.add(writer.finish().unwrap(), || Ok(Lsn(0))).unwrap();
         let is_chosen = AtomicBool::new(false);
         thread::scope(|scope| {
             scope.spawn(|| {

@@ -5,12 +5,12 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use crate::Error;
 use crate::disk::{Access, Disk, DiskFile, remove_gently};
 use crate::pace::Pace;
 use crate::paged::TEMPORARY_SUFFIX;
 use crate::segment::{SEGMENT_SUFFIX, Segment, SegmentWriter, file_name};
 use crate::sync::lock;
+use crate::{Error, Lsn};
 
 /// The segments that count, by number.
 pub(crate) struct Segments {
@@ -100,17 +100,35 @@ impl Segments {
         SegmentWriter::create(&*self.disk, pace, (&self.dir, &name), self.access, identity)
     }
 
-    pub(crate) fn add(&self, segment: Segment) -> Arc<Segment> {
+    /// Lists a segment, which `append` says in the journal. A checkpoint that asks for the numbers
+    /// meanwhile waits: either it knows of the segment or it begins before the entry. The file goes
+    /// if the entry is refused.
+    pub(crate) fn add(
+        &self,
+        segment: Segment,
+        append: impl FnOnce() -> Result<Lsn, Error>,
+    ) -> Result<(Arc<Segment>, Lsn), Error> {
+        let mut listed = lock(&self.listed);
+        let lsn = append().inspect_err(|_| {
+            // What cannot be removed is at the next start.
+            self.disk.remove(&segment.path).ok();
+        })?;
         let segment = Arc::new(segment);
-        lock(&self.listed).by_number.insert(segment.number, Arc::clone(&segment));
-        segment
+        listed.by_number.insert(segment.number, Arc::clone(&segment));
+        Ok((segment, lsn))
     }
 
-    /// Takes a segment off the list; its file stays.
-    pub(crate) fn drop_from_list(&self, number: u64) {
+    /// Takes a segment off the list, which `append` says in the journal; its file stays.
+    pub(crate) fn drop_from_list(
+        &self,
+        number: u64,
+        append: impl FnOnce() -> Result<Lsn, Error>,
+    ) -> Result<Lsn, Error> {
         let mut listed = lock(&self.listed);
+        let lsn = append()?;
         listed.by_number.remove(&number);
         listed.handles.retain(|(open, _)| *open != number);
+        Ok(lsn)
     }
 
     /// Removes the file of a segment that is off the list, in pieces of `piece` bytes.
@@ -196,9 +214,9 @@ mod tests {
         writer.begin_run(LogId::default(), 0);
         writer.push(&[1; 100_000], 0, 0).unwrap();
         writer.end_run(1);
-        let written = segments.add(writer.finish().unwrap());
+        let (written, _) = segments.add(writer.finish().unwrap(), || Ok(Lsn(0))).unwrap();
         let handle = segments.handle(&written).unwrap();
-        segments.drop_from_list(written.number);
+        segments.drop_from_list(written.number, || Ok(Lsn(0))).unwrap();
         segments.remove(Arc::clone(&written), &pace, 4096).unwrap();
         assert!(!written.path.exists());
         assert_eq!(handle.length().unwrap(), written.file_bytes);

@@ -42,7 +42,7 @@ pub(crate) fn step(journal: &Journal, topics: &Topics) -> Result<bool, Error> {
     let waiting = Waiting::of(journal);
     let urgency = waiting.urgency(may_wait);
     journal.pace.set_urgency(urgency);
-    for work in turns.order() {
+    for work in turns.order(urgency > 1) {
         let is_done = match work {
             Work::RemoveDead => remove_dead(journal)?,
             Work::Sort | Work::Merge if urgency == 0 => false,
@@ -187,10 +187,9 @@ fn free_bytes(journal: &Journal) -> u64 {
 pub(crate) fn publish(journal: &Journal, segment: Segment, topics: &Topics) -> Result<(), Error> {
     journal.metrics.segments_written.add(1);
     journal.metrics.segment_bytes_written.add(usize::try_from(segment.file_bytes).unwrap_or(0));
-    // It is on the list before it is in the journal: a checkpoint that is taken in between either
-    // names it or begins before the entry.
-    let segment = journal.segments.add(segment);
-    let lsn = append_change(journal, &[segment.number], &[])?;
+    let number = segment.number;
+    let (segment, lsn) =
+        journal.segments.add(segment, || append_change(journal, &[number], &[]))?;
     wait(journal, lsn)?;
     for (at, run) in segment.runs.iter().enumerate() {
         if let Some(log) = topics.find(run.log) {
@@ -200,28 +199,20 @@ pub(crate) fn publish(journal: &Journal, segment: Segment, topics: &Topics) -> R
     Ok(())
 }
 
-/// Removes the segments that no log refers to.
+/// Removes a segment that no log refers to, if there is one.
 fn remove_dead(journal: &Journal) -> Result<bool, Error> {
-    let mut dead = journal.segments.all();
-    dead.retain(|segment| segment.live_runs() == 0);
-    if dead.is_empty() {
-        return Ok(false);
-    }
+    let mut segments = journal.segments.all().into_iter();
+    let Some(dead) = segments.find(|segment| segment.live_runs() == 0) else { return Ok(false) };
     // Recovery must not find a topic without its segments.
     journal.append_deletions()?;
-    let numbers: Vec<u64> = dead.iter().map(|segment| segment.number).collect();
-    // They are off the list before they are in the journal: a checkpoint that is taken in between
-    // either does not name them or begins before the entry.
-    numbers.iter().for_each(|number| journal.segments.drop_from_list(*number));
-    let lsn = append_change(journal, &[], &numbers)?;
+    let removed = || append_change(journal, &[], &[dead.number]);
+    let lsn = journal.segments.drop_from_list(dead.number, removed)?;
     wait(journal, lsn)?;
     if journal.options.durability == Durability::Os {
         journal.files.sync_all()?;
     }
-    for segment in dead {
-        journal.segments.remove(segment, &journal.pace, journal.options.removed_piece())?;
-    }
-    journal.metrics.segments_removed.add(numbers.len());
+    journal.segments.remove(dead, &journal.pace, journal.options.removed_piece())?;
+    journal.metrics.segments_removed.add(1);
     Ok(true)
 }
 

@@ -24,22 +24,30 @@ pub(crate) enum Work {
 pub(crate) struct Turns {
     /// Files sorted since the last merge.
     sorted: u32,
+    /// Dead segments removed since something was sorted or merged.
+    removed: u32,
 }
 
 impl Turns {
-    /// What is done next, or what comes behind it if there is none of that.
-    pub(crate) fn order(&self) -> [Work; 4] {
+    /// What is done next, or what comes behind it if there is none of that. What is dead goes first,
+    /// all of it unless sorting is urgent.
+    pub(crate) fn order(&self, is_urgent: bool) -> [Work; 4] {
         let is_merges_turn = self.sorted >= SORTED_PER_MERGE;
         let [first, then] =
             if is_merges_turn { [Work::Merge, Work::Sort] } else { [Work::Sort, Work::Merge] };
-        [Work::RemoveDead, first, then, Work::RemoveSpare]
+        if is_urgent && self.removed >= REMOVED_IN_A_ROW {
+            [first, then, Work::RemoveDead, Work::RemoveSpare]
+        } else {
+            [Work::RemoveDead, first, then, Work::RemoveSpare]
+        }
     }
 
     pub(crate) fn note(&mut self, done: Work) {
         match done {
-            Work::Sort => self.sorted += 1,
-            Work::Merge => self.sorted = 0,
-            Work::RemoveDead | Work::RemoveSpare => {}
+            Work::Sort => (self.sorted, self.removed) = (self.sorted + 1, 0),
+            Work::Merge => (self.sorted, self.removed) = (0, 0),
+            Work::RemoveDead => self.removed += 1,
+            Work::RemoveSpare => {}
         }
     }
 }
@@ -99,6 +107,8 @@ impl Speed {
 /// Four segments of a level become one of the next, so that one merge for three sorted files keeps
 /// up; segments that are mostly dead come on top.
 const SORTED_PER_MERGE: u32 = 2;
+/// As many as a merge leaves behind. Together they take about as long as sorting a file.
+const REMOVED_IN_A_ROW: u32 = 4;
 /// A journal at full speed fills a file in less than a second.
 const KEPT_FOR: Duration = Duration::from_secs(10);
 /// The time over which the journal's speed is taken.
@@ -117,7 +127,7 @@ mod tests {
                 Work::Merge => is_merge_due,
                 Work::RemoveDead | Work::RemoveSpare => false,
             };
-            let done = turns.order().into_iter().find(is_due).unwrap();
+            let done = turns.order(false).into_iter().find(is_due).unwrap();
             turns.note(done);
             done
         };

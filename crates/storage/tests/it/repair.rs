@@ -420,10 +420,11 @@ fn another_directory_or_one_in_use_is_refused() {
 
 #[test]
 fn a_disk_without_space_is_named_and_nothing_has_changed() {
-    let written = write(5, STEPS);
-    let (disk, _) = damage(&written, &mut fastrand::Rng::with_seed(5));
+    let written = write(3, STEPS);
+    let (disk, _) = damage(&written, &mut fastrand::Rng::with_seed(3));
     let before = contents(&disk);
     let repair = examine(&disk).unwrap();
+    assert!(!repair.report().is_sound());
     disk.state().free_bytes = 5_000;
     assert!(matches!(repair.apply(ASIDE), Err(Error::Io { .. })));
     let mut after = contents(&disk);

@@ -138,6 +138,53 @@ fn segments_are_merged_while_the_journal_is_not_sorted_to_its_end() {
     assert!(metrics.segments_removed >= 4, "{metrics:?}");
 }
 
+/// With the journal full to the last byte their files stayed until the next start, though they were
+/// what would have given the space.
+#[test]
+fn dead_segments_whose_removal_is_refused_go_later() {
+    let disk = SimDisk::new(1);
+    let storage = open(&disk);
+    fill(&storage, 4, 4);
+    upkeep(&storage);
+    let count = segments(&disk);
+    for partition in 0..4 {
+        storage.log(TOPIC, partition).delete_records(-1).unwrap();
+    }
+    disk.state().free_bytes = 0;
+    while storage.append_metadata(&[4; 3000]).is_ok() {
+        storage.step();
+    }
+    assert!(matches!(storage.step_upkeep(), Err(Error::DiskFull)));
+    assert_eq!(segments(&disk), count);
+    disk.state().free_bytes = u64::MAX;
+    upkeep(&storage);
+    assert_eq!(segments(&disk), 0);
+}
+
+/// After much was deleted at once nothing was sorted for minutes.
+#[test]
+fn urgent_sorting_goes_between_the_removal_of_dead_segments() {
+    let disk = SimDisk::new(1);
+    let storage = open(&disk);
+    let logs: Vec<_> = (0..10).map(|partition| storage.log(TOPIC, partition)).collect();
+    for log in &logs {
+        log.append(&keyed(&[("a", Some("1"))], Compression::None), 0).unwrap();
+    }
+    storage.step();
+    for log in logs {
+        assert_eq!(storage.compact(&[(Arc::clone(&log), EVERYTHING)], 5_000).unwrap().logs, 1);
+        log.delete_records(-1).unwrap();
+    }
+    fill(&storage, 1, 20);
+    let written = storage.metrics().segments_written;
+    let left = [9, 8, 7, 6, 6, 5].into_iter().zip([0, 0, 0, 0, 1, 1]);
+    for (dead, sorted) in left {
+        assert!(storage.step_upkeep().unwrap());
+        let written = storage.metrics().segments_written - written;
+        assert_eq!((segments(&disk) as u64 - written, written), (dead, sorted));
+    }
+}
+
 /// A file of 256 MiB that went at once held up every flush for 30 ms, and ten of them for 300, on a
 /// file system that tells the device of free blocks: producers saw answers of a tenth of a second.
 #[test]
