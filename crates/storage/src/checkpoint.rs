@@ -322,16 +322,11 @@ pub(crate) fn read(
                 return Ok((Checkpoint { damage, ..checkpoint }, newest));
             }
             Ok(None) => {}
-            Err(error) if is_damage(&error) => damage = damage.or(Some(error)),
+            Err(error) if error.is_damage() => damage = damage.or(Some(error)),
             Err(error) => return Err(error),
         }
     }
     Ok((Checkpoint { damage, ..Checkpoint::default() }, Newest::default()))
-}
-
-/// Whether the file cannot be what was written. A block that the disk cannot read is no better.
-fn is_damage(error: &Error) -> bool {
-    matches!(error, Error::Corrupt { .. } | Error::Io { operation: "read", .. })
 }
 
 /// The header of a checkpoint and the file behind it.

@@ -102,7 +102,7 @@ pub(crate) fn clean(
             round.write(journal, &mut cleaner, &map, writer)
         });
         if let Err(error) = cleaned {
-            if matches!(error, Error::Corrupt { .. }) {
+            if error.is_damage() {
                 tracing::error!(%error, "a log is not compacted any more");
                 round.log.with_state(|state| state.is_damaged = true);
             }

@@ -115,6 +115,11 @@ impl Error {
         Error::Io { operation, path: path.to_path_buf(), source: Arc::new(source) }
     }
 
+    /// Whether a file cannot be what was written. A block that the disk cannot read is no better.
+    pub(crate) fn is_damage(&self) -> bool {
+        matches!(self, Error::Corrupt { .. } | Error::Io { operation: "read", .. })
+    }
+
     pub(crate) fn corrupt(path: &Path, offset: u64, reason: impl Into<String>) -> Error {
         Error::Corrupt { path: path.to_path_buf(), offset, reason: reason.into() }
     }

@@ -123,16 +123,18 @@ impl<'a> Blocks<'a> {
         let count = piece.block.bytes as usize;
         let mut region = SegmentPool::new(round_up(count), 0).take();
         let pace = &self.journal.pace;
-        pace.work(count, || read_full(&*handle, region.as_mut(), offset))
-            .map_err(|error| Error::io("read", &segment.path, error))?;
+        let read = pace.work(count, || read_full(&*handle, region.as_mut(), offset));
         let block = region.freeze().slice(..count);
-        if crc32c(&block) != piece.block.crc {
-            segment.mark_damaged();
-            self.journal.metrics.corrupt_batches.add(1);
-            let reason = "the checksum of a block does not hold";
-            return Err(Error::corrupt(&segment.path, offset, reason));
-        }
-        Ok(block)
+        let error = match read {
+            Ok(()) if crc32c(&block) == piece.block.crc => return Ok(block),
+            Ok(()) => {
+                Error::corrupt(&segment.path, offset, "the checksum of a block does not hold")
+            }
+            Err(error) => Error::io("read", &segment.path, error),
+        };
+        segment.mark_damaged();
+        self.journal.metrics.corrupt_batches.add(1);
+        Err(error)
     }
 }
 

@@ -135,8 +135,10 @@ impl Scan<'_> {
             let first = file.base + FILE_HEADER_BYTES as u64;
             let mut place = Place { base: first.max(damaged.base + BLOCK as u64), file };
             while place.base < end.min(place.file.end()) {
-                if self.header(&place)?.is_some_and(|(header, _)| is_wanted(&header)) {
-                    return Ok(Some(place));
+                match self.header(&place) {
+                    Ok(Some((header, _))) if is_wanted(&header) => return Ok(Some(place)),
+                    Err(error) if !error.is_damage() => return Err(error),
+                    _ => {}
                 }
                 place.base += BLOCK as u64;
             }

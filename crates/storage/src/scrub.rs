@@ -68,9 +68,10 @@ impl Pass<'_> {
     fn segment(&mut self, segment: &Segment, region: &mut Region) -> Result<(), Error> {
         match self.journal.segments.reopen(segment) {
             Err(Error::Corrupt { path, offset, reason }) => {
-                let lost =
-                    segment.runs.iter().map(|run| (run.log, run.base_offset..run.next_offset));
-                self.report(&path, offset, &reason, lost.collect());
+                self.report(&path, offset, &reason, offsets_of(segment));
+            }
+            Err(error) if error.is_damage() => {
+                self.report(&segment.path, 0, &error.to_string(), offsets_of(segment));
             }
             other => drop(other?),
         }
@@ -83,10 +84,13 @@ impl Pass<'_> {
             let buffer = &mut region.as_mut()[..round_up(count)];
             let read =
                 self.journal.pace.work(count, || read_full(&*handle, buffer, block.offset()));
-            read.map_err(|error| Error::io("read", &segment.path, error))?;
-            if crc32c(&buffer[..count]) != block.crc {
-                let reason = "the checksum of a block does not hold";
-                self.report(&segment.path, block.offset(), reason, offsets_in(segment, number));
+            let reason = match read {
+                Ok(()) if crc32c(&buffer[..count]) == block.crc => None,
+                Ok(()) => Some("the checksum of a block does not hold".to_owned()),
+                Err(error) => Some(format!("a block cannot be read: {error}")),
+            };
+            if let Some(reason) = reason {
+                self.report(&segment.path, block.offset(), &reason, offsets_in(segment, number));
             }
             self.rest(count)?;
         }
@@ -109,6 +113,7 @@ impl Pass<'_> {
                     last = FrameLink::default();
                     continue;
                 }
+                Err(error) if error.is_damage() => Err(error.to_string()),
                 Err(error) => return Err(error),
             };
             let reason = match read {
@@ -204,6 +209,11 @@ impl Pass<'_> {
             false => Ok(()),
         }
     }
+}
+
+/// The offsets of each log that lie in a segment.
+fn offsets_of(segment: &Segment) -> Vec<(LogId, std::ops::Range<i64>)> {
+    segment.runs.iter().map(|run| (run.log, run.base_offset..run.next_offset)).collect()
 }
 
 /// The offsets of each log that lie in a block.

@@ -182,7 +182,7 @@ impl<'a> Source<'a> {
                     has_gone = true;
                 }
                 Err(error) => {
-                    if matches!(error, Error::Corrupt { .. }) {
+                    if error.is_damage() {
                         log.with_state(|state| state.is_damaged = true);
                     }
                     return Err(error);
@@ -210,8 +210,12 @@ impl<'a> Source<'a> {
     ) -> Result<Option<&[u8]>, Error> {
         let Range { start, end } = entry_of(extent);
         let is_here = start >= self.start && end <= self.start + self.filled as u64;
-        if !is_here && !self.load(start, to.max(end))? {
-            return Ok(None);
+        if !is_here {
+            // What the disk cannot read may lie behind the batch.
+            let loaded = self.load(start, to.max(end)).or_else(|_| self.load(start, end));
+            if !loaded? {
+                return Ok(None);
+            }
         }
         let [at, to] = [start, end]
             .map(|position| usize::try_from(position - self.start).unwrap_or(usize::MAX));
@@ -246,7 +250,10 @@ impl<'a> Source<'a> {
         let buffer = &mut self.region.as_mut()[..self.filled];
         let offset = self.start - file.base;
         let read = self.journal.pace.work(buffer.len(), || read_full(&*handle, buffer, offset));
-        read.map_err(|error| Error::io("read", &file.path, error))?;
+        if let Err(error) = read {
+            self.filled = 0;
+            return Err(Error::io("read", &file.path, error));
+        }
         self.file = Some((file, handle));
         Ok(true)
     }

@@ -42,12 +42,14 @@ pub(crate) fn step(journal: &Journal, topics: &Topics) -> Result<bool, Error> {
     let waiting = Waiting::of(journal);
     let urgency = waiting.urgency(may_wait);
     journal.pace.set_urgency(urgency);
+    let mut failed = None;
     for work in turns.order(urgency > 1) {
         let is_done = match work {
             Work::RemoveDead => remove_dead(journal)?,
             Work::Sort | Work::Merge if urgency == 0 => false,
-            Work::Sort => sort_one(journal, memory, &waiting, topics)?,
-            Work::Merge => merge_one(journal, topics)?,
+            // A failure, as of a read, keeps nothing else from its turn.
+            Work::Sort => put_aside(sort_one(journal, memory, &waiting, topics), &mut failed)?,
+            Work::Merge => put_aside(merge_one(journal, topics), &mut failed)?,
             Work::RemoveSpare => {
                 // All go where nothing else is done for want of space, and where time is not real.
                 let all = !is_real || !has_space(journal, options.file_bytes);
@@ -55,11 +57,25 @@ pub(crate) fn step(journal: &Journal, topics: &Topics) -> Result<bool, Error> {
             }
         };
         if is_done {
+            if let Some(error) = failed {
+                tracing::error!(%error, "sorting or merging goes on with what is left");
+            }
             turns.note(work);
             return Ok(true);
         }
     }
-    Ok(false)
+    failed.map_or(Ok(false), Err)
+}
+
+/// Keeps the first failure for later, but for the end of all work.
+fn put_aside(done: Result<bool, Error>, failed: &mut Option<Error>) -> Result<bool, Error> {
+    match done {
+        Ok(_) | Err(Error::Closed | Error::Poisoned { .. }) => done,
+        Err(error) => {
+            failed.get_or_insert(error);
+            Ok(false)
+        }
+    }
 }
 
 /// Files of the journal that are full and not sorted.

@@ -49,10 +49,15 @@ impl Window {
             let wanted = (count - self.filled).max(self.step);
             let room = wanted.min(self.region.len() - self.filled);
             let left = usize::try_from(length - self.start).unwrap_or(usize::MAX) - self.filled;
-            let read = room.min(left);
+            let mut read = room.min(left);
             let from = self.start + self.filled as u64;
             let target = &mut self.region.as_mut()[self.filled..self.filled + read];
-            read_full(handle, target, from).map_err(|error| Error::io("read", path, error))?;
+            if read_full(handle, target, from).is_err() {
+                // What the disk cannot read may lie behind what is asked for.
+                read = count - self.filled;
+                read_full(handle, &mut target[..read], from)
+                    .map_err(|error| Error::io("read", path, error))?;
+            }
             self.filled += read;
         }
         let at = usize::try_from(offset - self.start).unwrap_or(usize::MAX);

@@ -495,6 +495,97 @@ fn scrubbing_finds_what_was_damaged_since_it_was_written() {
     }
 }
 
+/// Such a sector once ended every pass of scrubbing, and what lay behind it was never read.
+#[test]
+fn scrubbing_goes_on_behind_what_the_disk_cannot_read() {
+    let disk = SimDisk::new(1);
+    let (storage, _) = open(&disk);
+    let mut starts = Vec::new();
+    while storage.metrics().files_started < 4 {
+        starts.push(storage.durable().0 as usize);
+        append_frame(&storage, &[1; 3000]);
+    }
+    while storage.step_upkeep().unwrap() {}
+    let mut names = disk.names().into_iter();
+    let segment = names.rfind(|name| name.starts_with("/data/segments")).unwrap();
+    disk.change(&file(1), |bytes| bytes[starts[4] + 200] ^= 1);
+    disk.change(&segment, |bytes| *bytes.iter_mut().rfind(|byte| **byte != 0).unwrap() ^= 1);
+    assert_eq!(storage.scrub().unwrap(), 2);
+    disk.break_at(&file(1), starts[1] + 200);
+    disk.break_at(&segment, 4096 + 700);
+    assert_eq!(storage.scrub().unwrap(), 4);
+}
+
+/// Does all upkeep, and says how often it could not read something.
+fn failed_reads_of_upkeep(storage: &Storage) -> u32 {
+    let mut failed = 0;
+    loop {
+        match storage.step_upkeep() {
+            Ok(true) => {}
+            Ok(false) => return failed,
+            Err(error) => {
+                assert!(matches!(error, Error::Io { operation: "read", .. }), "{error}");
+                failed += 1;
+                assert!(failed < 5, "{error} once more");
+            }
+        }
+    }
+}
+
+/// Such a sector once stopped sorting for good, also after each start: the journal only grew.
+#[test]
+fn what_the_disk_cannot_read_keeps_nothing_else_from_being_sorted() {
+    let disk = SimDisk::new(1);
+    let (storage, _) = open(&disk);
+    let logs: Vec<_> = (0..3).map(|partition| storage.log(TOPIC, partition)).collect();
+    while storage.metrics().files_started < 4 {
+        for log in &logs {
+            log.append(&one(&[5; 2000]), 0).unwrap();
+            storage.step();
+        }
+    }
+    // The second frame holds the first batch of the second log.
+    disk.break_at(&file(1), 4096 + 4096 + 700);
+    assert_eq!(failed_reads_of_upkeep(&storage), 1);
+    for _ in 0..2 {
+        storage.checkpoint(|_| Ok(())).unwrap();
+    }
+    assert!(try_records(&logs[1], 1 << 20).is_err());
+    assert!(storage.metrics().segments_written > 0);
+    for log in [&logs[0], &logs[2]] {
+        assert_eq!(records(log, 1 << 20).len() as i64, log.end_offset());
+    }
+}
+
+/// The same segment was tried again and again, and nothing else was merged or compacted.
+#[test]
+fn a_segment_that_the_disk_cannot_read_stays_as_it_is() {
+    let disk = SimDisk::new(1);
+    let (storage, _) = open(&disk);
+    let logs: Vec<_> = (0..8).map(|partition| storage.log(TOPIC, partition)).collect();
+    let compaction = Compaction {
+        min_lag_ms: 0,
+        max_lag_ms: i64::MAX,
+        delete_retention_ms: 0,
+        min_dirty_ratio: 0.0,
+    };
+    for log in &logs {
+        log.append(&keyed(1_000, b"a", b"1"), 0).unwrap();
+        storage.step();
+        storage.compact(&[(Arc::clone(log), compaction)], 5_000).unwrap();
+    }
+    disk.break_at(&segment(1), 4096 + 10);
+    assert_eq!(failed_reads_of_upkeep(&storage), 1);
+    assert!(storage.metrics().segments_removed >= 4);
+    for log in &logs[..2] {
+        log.append(&keyed(1_001, b"a", b"2"), 0).unwrap();
+    }
+    storage.step();
+    let logs: Vec<_> = logs.into_iter().map(|log| (log, compaction)).collect();
+    assert!(matches!(storage.compact(&logs, 5_000), Err(Error::Io { operation: "read", .. })));
+    assert_eq!(storage.compact(&logs, 5_000).unwrap().logs, 1);
+}
+
 #[test]
 fn a_checkpoint_that_says_anything_else_is_refused_or_read_to_an_end() {
     let disk = kept();

@@ -28,6 +28,8 @@ pub(crate) struct State {
     pub(crate) dies_at: Option<u64>,
     /// An operation of this name fails when the count before it has run out.
     pub(crate) fault: Option<(&'static str, u32)>,
+    /// Where a file cannot be read.
+    unreadable: Vec<(usize, usize)>,
     /// Trouble that comes within this many operations.
     pub(crate) trouble: Option<(u64, Trouble)>,
     /// Whether trouble has come since this was last set.
@@ -163,6 +165,7 @@ impl SimDisk {
             operations: 0,
             dies_at: None,
             fault: None,
+            unreadable: Vec::new(),
             trouble: None,
             has_failed: false,
             free_bytes: u64::MAX,
@@ -236,6 +239,13 @@ impl SimDisk {
         change(&mut contents.seen);
         contents.durable.clone_from(&contents.seen);
         contents.unflushed.clear();
+    }
+
+    /// Makes the disk fail to read a byte of a file.
+    pub(crate) fn break_at(&self, path: &Path, offset: usize) {
+        let mut state = self.state();
+        let file = state.names[path];
+        state.unreadable.push((file, offset));
     }
 
     pub(crate) fn names(&self) -> Vec<PathBuf> {
@@ -463,6 +473,11 @@ impl DiskFile for SimFile {
         let seen = &state.files[self.file].seen;
         let from = (offset as usize).min(seen.len());
         let count = buffer.len().min(seen.len() - from);
+        let is_read =
+            |(file, at): &(usize, usize)| *file == self.file && (from..from + count).contains(at);
+        if state.unreadable.iter().any(is_read) {
+            return Err(io::Error::from_raw_os_error(EIO));
+        }
         buffer[..count].copy_from_slice(&seen[from..from + count]);
         Ok(count)
     }
