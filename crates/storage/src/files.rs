@@ -30,6 +30,8 @@ pub(crate) struct JournalFile {
     pub(crate) file_bytes: u64,
     pub(crate) frame_bytes_max: u32,
     pub(crate) path: PathBuf,
+    /// Whether its space was taken from the reserve.
+    pub(crate) is_of_reserve: bool,
     zeroing: Mutex<Zeroing>,
     /// Entries of all frames that this process wrote.
     entries: AtomicU64,
@@ -53,6 +55,7 @@ impl JournalFile {
             file_bytes: header.file_bytes,
             frame_bytes_max: header.frame_bytes_max,
             path,
+            is_of_reserve: false,
             zeroing: Mutex::new(Zeroing::Finished),
             entries: AtomicU64::new(0),
         }
@@ -115,6 +118,8 @@ pub(crate) struct Files {
     /// Taken while a file is created, before `listed`; readers of `listed` do not wait for the
     /// disk.
     creating: Mutex<Creating>,
+    /// Not held while anybody waits for the disk.
+    spares: Mutex<Spares>,
     listed: Mutex<Listed>,
 }
 
@@ -123,7 +128,6 @@ struct Creating {
     /// Free space at the time when allocation failed although enough seemed free. There is no point
     /// in another attempt before that changes.
     refused_at_free: Option<u64>,
-    spares: Spares,
 }
 
 /// Files for later use. A journal at full speed is up to a quarter slower in fresh files, so those
@@ -181,6 +185,7 @@ impl Files {
             pool: SegmentPool::new(zero_bytes, 1),
             zeros: OnceLock::new(),
             creating: Mutex::default(),
+            spares: Mutex::default(),
             listed: Mutex::default(),
         }
     }
@@ -217,20 +222,20 @@ impl Files {
         if file_bytes != self.setup.file_bytes {
             return self.disk.remove(&path);
         }
-        lock(&self.creating).spares.paths.push(path);
+        lock(&self.spares).paths.push(path);
         Ok(())
     }
 
     /// Bytes that the files for later use would give back, but for the few that stay.
     pub(crate) fn spare_bytes(&self) -> u64 {
-        let spares = lock(&self.creating).spares.paths.len();
+        let spares = lock(&self.spares).paths.len();
         spares.saturating_sub(SPARES_MIN) as u64 * self.setup.file_bytes
     }
 
     /// Removes one of the files for later use that nobody has had a use for, or any one if `all`
     /// are to go, but for a few; in pieces of `piece` bytes. Says whether there was one.
     pub(crate) fn remove_spare(&self, pace: &Pace, piece: u64, all: bool) -> Result<bool, Error> {
-        let unused = lock(&self.creating).spares.take_unused(Instant::now(), all);
+        let unused = lock(&self.spares).take_unused(Instant::now(), all);
         let Some(spare) = unused else { return Ok(false) };
         let removed = remove_gently(&*self.disk, pace, &spare, (piece, piece));
         removed.map(|()| true).map_err(|error| Error::io("remove", &spare, error))
@@ -267,8 +272,11 @@ impl Files {
         Ok(handle)
     }
 
-    /// Whether another file may be created.
+    /// Whether there may be another file.
     pub(crate) fn has_space(&self, space: SpaceFor) -> bool {
+        if !lock(&self.spares).paths.is_empty() {
+            return true;
+        }
         // A disk that does not answer is found out by the creation itself.
         let free = self.disk.free_bytes(&self.setup.dir).unwrap_or(u64::MAX);
         free >= self.space_needed(space)
@@ -319,10 +327,12 @@ impl Files {
         };
         let path = self.setup.dir.join(file_name(number));
         let mut file = JournalFile::existing(&header, path);
-        let from = match creating.spares.take() {
+        let spare = lock(&self.spares).take();
+        let from = match spare {
             Some(spare) => spare,
             None => {
                 file.zeroing = Mutex::new(Zeroing::UpTo(FILE_HEADER_BYTES as u64));
+                file.is_of_reserve = space == SpaceFor::Metadata && !self.has_space(SpaceFor::Data);
                 self.allocate(creating, number, space)?
             }
         };

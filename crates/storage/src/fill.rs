@@ -34,7 +34,7 @@ pub(crate) struct Fill {
     pool: Arc<SegmentPool>,
     frame_target: usize,
     frames_opened: u64,
-    /// The current file was begun with the space kept for metadata.
+    /// The current file has the space kept for metadata.
     in_reserve: bool,
     /// Whether the journal thread sleeps and must be woken.
     pub(crate) idle: bool,
@@ -148,7 +148,7 @@ impl Fill {
                 return Err(AppendError::Poisoned(cause));
             }
         };
-        self.in_reserve = space == SpaceFor::Metadata && !files.has_space(SpaceFor::Data);
+        self.in_reserve = file.is_of_reserve;
         self.next = file.base + FILE_HEADER_BYTES as u64;
         self.file_end = file.end();
         Ok(())

@@ -228,6 +228,43 @@ fn a_full_disk_refuses_data_first_and_serves_again_when_space_returns() {
     assert_eq!((storage.log(TOPIC, 0).end_offset(), owner.0.len()), (end + 1, 4));
 }
 
+/// Metadata that came first to a file made data wait for space, whoever's space the file had.
+#[test]
+fn data_goes_on_in_files_that_took_nothing_from_the_reserve() {
+    let disk = SimDisk::new(1);
+    let options = Options { reserve_bytes: 64 << 10, ..stepped() };
+    let (storage, _) = try_open(&disk, options).unwrap();
+    let log = storage.log(TOPIC, 0);
+    let enter_next_file = || {
+        let started = storage.metrics().files_started;
+        while storage.metrics().files_started == started {
+            storage.append_metadata(&[4; 9000]).unwrap();
+            storage.step();
+        }
+    };
+    log.append(&one(&[3; 30_000]), 0).unwrap();
+    storage.step();
+    storage.step_preparation();
+    disk.state().free_bytes = 20_000;
+    enter_next_file();
+    log.append(&one(b"in a file that was prepared"), 0).unwrap();
+    // From the reserve.
+    disk.state().free_bytes = 84_000;
+    enter_next_file();
+    assert_eq!(log.append(&one(b"x"), 0), Err(AppendError::DiskFull));
+    // What was deleted gives files for later use.
+    log.delete_records(-1).unwrap();
+    storage.step();
+    for _ in 0..2 {
+        storage.checkpoint(|_| Ok(())).unwrap();
+    }
+    let is_spare = |name: &PathBuf| name.extension().is_some_and(|suffix| suffix == "spare");
+    assert!(disk.names().iter().any(is_spare) && disk.state().free_bytes < 20_000);
+    log.append(&one(b"while a file waits"), 0).unwrap();
+    enter_next_file();
+    log.append(&one(b"in a file that waited"), 0).unwrap();
+}
+
 #[test]
 fn another_node_or_an_unknown_version_is_refused() {
     let disk = kept();
