@@ -4,6 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustix::io::Errno;
+
 /// Why storage cannot be opened, read or written.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
@@ -105,7 +107,7 @@ pub enum Error {
     /// Client: the topic was deleted.
     #[error("the topic was deleted")]
     Deleted,
-    /// Operator: the disk has no room for another journal file.
+    /// Operator: the disk has no room for another journal file, or the process no descriptor.
     #[error("no space left for the journal")]
     DiskFull,
 }
@@ -118,6 +120,14 @@ impl Error {
     /// Whether a file cannot be what was written. A block that the disk cannot read is no better.
     pub(crate) fn is_damage(&self) -> bool {
         matches!(self, Error::Corrupt { .. } | Error::Io { operation: "read", .. })
+    }
+
+    /// Whether the system had no descriptor or memory left, as it may have again later.
+    pub(crate) fn is_exhaustion(&self) -> bool {
+        let Error::Io { source, .. } = self else { return false };
+        [Errno::MFILE, Errno::NFILE, Errno::NOMEM]
+            .iter()
+            .any(|errno| source.raw_os_error() == Some(errno.raw_os_error()))
     }
 
     pub(crate) fn corrupt(path: &Path, offset: u64, reason: impl Into<String>) -> Error {
@@ -155,7 +165,7 @@ pub enum AppendError {
         /// Epoch that the log holds.
         current: i16,
     },
-    /// Client, later: the disk has no room for another journal file.
+    /// Client, later: the disk has no room for another journal file, or the process no descriptor.
     #[error("no space left for the journal")]
     DiskFull,
     /// Client: the topic was deleted.

@@ -175,6 +175,15 @@ struct Listed {
     handles: VecDeque<(u64, Arc<dyn DiskFile>)>,
 }
 
+impl Listed {
+    fn keep_open(&mut self, number: u64, handle: Arc<dyn DiskFile>) {
+        if self.handles.len() == HANDLES_MAX {
+            self.handles.pop_front();
+        }
+        self.handles.push_back((number, handle));
+    }
+}
+
 impl Files {
     pub(crate) fn new(disk: Arc<dyn Disk>, setup: FilesSetup) -> Files {
         let zero_bytes =
@@ -265,10 +274,7 @@ impl Files {
         }
         let opened = self.disk.open(&file.path, self.setup.access, false);
         let handle = opened.map_err(|error| Error::io("open", &file.path, error))?;
-        if listed.handles.len() == HANDLES_MAX {
-            listed.handles.pop_front();
-        }
-        listed.handles.push_back((file.number, Arc::clone(&handle)));
+        listed.keep_open(file.number, Arc::clone(&handle));
         Ok(handle)
     }
 
@@ -305,8 +311,12 @@ impl Files {
             return Ok(file);
         }
         let number = lock(&self.listed).files.back().map_or(1, |file| file.number + 1);
-        let file = Arc::new(self.create(&mut creating, number, base, space)?);
-        lock(&self.listed).files.push_back(Arc::clone(&file));
+        let (file, handle) = self.create(&mut creating, number, base, space)?;
+        let file = Arc::new(file);
+        let mut listed = lock(&self.listed);
+        listed.files.push_back(Arc::clone(&file));
+        // Whoever enters the file opens nothing.
+        listed.keep_open(number, handle);
         Ok(file)
     }
 
@@ -316,7 +326,7 @@ impl Files {
         number: u64,
         base: u64,
         space: SpaceFor,
-    ) -> Result<JournalFile, Error> {
+    ) -> Result<(JournalFile, Arc<dyn DiskFile>), Error> {
         let header = FileHeader {
             node_id: self.setup.node_id,
             cluster_id: self.setup.cluster_id,
@@ -336,12 +346,16 @@ impl Files {
                 self.allocate(creating, number, space)?
             }
         };
-        let named = self.write_header(&from, &header).and_then(|()| {
-            self.disk.rename(&from, &file.path)?;
-            self.disk.sync_dir(&self.setup.dir)
-        });
-        named.map_err(|error| Error::io("create", &file.path, error))?;
-        Ok(file)
+        let failed = |error| Error::io("create", &file.path, error);
+        let handle = self.write_header(&from, &header).map_err(|error| {
+            // What has its space is of use later, though it has no header.
+            lock(&self.spares).paths.push(from.clone());
+            failed(error)
+        })?;
+        let named =
+            self.disk.rename(&from, &file.path).and_then(|()| self.disk.sync_dir(&self.setup.dir));
+        named.map_err(failed)?;
+        Ok((file, handle))
     }
 
     fn allocate(
@@ -373,14 +387,15 @@ impl Files {
         Err(Error::DiskFull)
     }
 
-    fn write_header(&self, path: &Path, header: &FileHeader) -> io::Result<()> {
+    fn write_header(&self, path: &Path, header: &FileHeader) -> io::Result<Arc<dyn DiskFile>> {
         let mut block = self.pool.take().split_to(FILE_HEADER_BYTES);
         block.as_mut().fill(0);
         let encoded = header.encode();
         block.as_mut()[..encoded.len()].copy_from_slice(&encoded);
         let file = self.disk.open(path, self.setup.access, false)?;
         write_all(&*file, &[block.as_slice()], 0, BLOCK)?;
-        file.sync_data()
+        file.sync_data()?;
+        Ok(file)
     }
 
     /// Writes zeros to the next stretch of the file after the one that holds `position`, if that is

@@ -142,6 +142,8 @@ impl Fill {
         let file = match files.starting_at(self.file_end, space) {
             Ok(file) => file,
             Err(Error::DiskFull) => return Err(AppendError::DiskFull),
+            // Nothing was written of what is acknowledged.
+            Err(error) if error.is_exhaustion() => return Err(AppendError::DiskFull),
             Err(error) => {
                 let cause = Arc::from(error.to_string());
                 self.stop = Stop::Poisoned(Arc::clone(&cause));

@@ -361,6 +361,13 @@ impl Journal {
             }
             // The append that needs the file finds out and is refused.
             Err(Error::DiskFull) => false,
+            Err(error) if error.is_exhaustion() => {
+                tracing::error!(%error, "the next journal file waits for descriptors or memory");
+                if self.options.drive == Drive::Threads {
+                    self.preparation.stops_within(EXHAUSTED_PAUSE);
+                }
+                false
+            }
             Err(error) => {
                 self.poison(&Arc::from(error.to_string()));
                 false
@@ -377,3 +384,5 @@ impl Journal {
 /// With 256 KiB at a time this bounds the writing of zeros to 128 MiB a second, a small part of
 /// what a disk takes that is fast enough for it to matter.
 const ZERO_PAUSE: Duration = Duration::from_millis(2);
+/// Each flush asks for the preparation anew.
+const EXHAUSTED_PAUSE: Duration = Duration::from_secs(1);

@@ -265,6 +265,50 @@ fn data_goes_on_in_files_that_took_nothing_from_the_reserve() {
     log.append(&one(b"in a file that waited"), 0).unwrap();
 }
 
+/// Clients that took all descriptors once ended the broker, though nothing had been written.
+#[test]
+fn a_journal_file_waits_for_descriptors() {
+    for has_spare in [false, true] {
+        let disk = SimDisk::new(1);
+        let (storage, _) = open(&disk);
+        let log = storage.log(TOPIC, 0);
+        if has_spare {
+            while storage.metrics().files_started < 3 {
+                append_frame(&storage, &[1; 9000]);
+            }
+            log.delete_records(-1).unwrap();
+            storage.step();
+            for _ in 0..2 {
+                storage.checkpoint(|_| Ok(())).unwrap();
+            }
+        }
+        append_frame(&storage, &[1; 9000]);
+        let start = log.start_offset();
+        disk.state().has_no_descriptors = true;
+        assert!(!storage.step_preparation());
+        let refused = loop {
+            match log.append(&one(&[2; 9000]), 0) {
+                Ok(_) => assert!(storage.step()),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(refused, AppendError::DiskFull);
+        disk.state().has_no_descriptors = false;
+        storage.step_preparation();
+        // A file that was prepared is entered without another.
+        disk.state().has_no_descriptors = true;
+        let appended = log.append(&one(&[3; 9000]), 0).unwrap();
+        assert!(storage.step());
+        assert_eq!(log.high_watermark(), appended.last_offset + 1);
+        disk.state().has_no_descriptors = false;
+        drop(storage);
+        let (storage, _) = open(&disk);
+        let log = storage.log(TOPIC, 0);
+        let found = records(&log, 1 << 20).len() as i64;
+        assert_eq!((log.start_offset(), found), (start, log.end_offset() - start));
+    }
+}
+
 #[test]
 fn another_node_or_an_unknown_version_is_refused() {
     let disk = kept();

@@ -28,6 +28,8 @@ pub(crate) struct State {
     pub(crate) dies_at: Option<u64>,
     /// An operation of this name fails when the count before it has run out.
     pub(crate) fault: Option<(&'static str, u32)>,
+    /// Nothing can be opened for want of descriptors.
+    pub(crate) has_no_descriptors: bool,
     /// Where a file cannot be read.
     unreadable: Vec<(usize, usize)>,
     /// Trouble that comes within this many operations.
@@ -165,6 +167,7 @@ impl SimDisk {
             operations: 0,
             dies_at: None,
             fault: None,
+            has_no_descriptors: false,
             unreadable: Vec::new(),
             trouble: None,
             has_failed: false,
@@ -306,6 +309,9 @@ impl State {
                 return Err(io::Error::from_raw_os_error(EIO));
             }
             *count -= 1;
+        }
+        if self.has_no_descriptors && matches!(name, "open" | "create" | "list" | "sync_dir") {
+            return Err(io::Error::from_raw_os_error(EMFILE));
         }
         let takes_space = matches!(name, "write" | "allocate" | "create" | "rename");
         match &mut self.trouble {
@@ -579,5 +585,6 @@ const BLOCK: usize = 4096;
 const SECTOR: usize = 512;
 const EIO: i32 = 5;
 const ENOSPC: i32 = 28;
+const EMFILE: i32 = 24;
 /// Far more than a test needs.
 const OPERATIONS_MAX: u64 = 20_000_000;
