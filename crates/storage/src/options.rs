@@ -48,7 +48,8 @@ pub struct Options {
     /// Chunks read back from disk that are kept in memory. Default 64 MiB.
     pub read_cache_bytes: usize,
     /// Free space that appends of data leave on the disk, so that metadata can still be written
-    /// when it is full. Default 256 MiB.
+    /// when it is full; at least `file_bytes`, as metadata may need a whole file, or zero for none.
+    /// Default 256 MiB.
     pub reserve_bytes: u64,
     /// Time that the journal thread waits for company before each flush. Default zero: what arrives
     /// during one flush makes up the next. For slow network disks.
@@ -108,6 +109,14 @@ impl Options {
     fn file_room(&self) -> usize {
         let file_bytes = usize::try_from(self.file_bytes).expect("checked to be at most 1 GiB");
         file_bytes - FILE_HEADER_BYTES
+    }
+
+    /// Free space that is kept for metadata.
+    pub(crate) fn reserve(&self) -> u64 {
+        match self.reserve_bytes {
+            0 => 0,
+            bytes => bytes.max(self.file_bytes),
+        }
     }
 
     /// Largest entry payload, as asked for and as a file can hold.

@@ -98,7 +98,7 @@ impl Storage {
             cluster_id,
             file_bytes: options.file_bytes,
             frame_bytes_max: u32::try_from(options.frame_limit()).unwrap_or(u32::MAX),
-            reserve_bytes: options.reserve_bytes,
+            reserve_bytes: options.reserve(),
             dir: journal_dir,
         };
         let segments = Segments::new(Arc::clone(&disk), segment_dir, access, cluster_id);

@@ -191,7 +191,7 @@ fn has_space(journal: &Journal, bytes: u64) -> bool {
 }
 
 fn needed(journal: &Journal, bytes: u64) -> u64 {
-    bytes.saturating_add(journal.options.reserve_bytes).saturating_add(journal.options.file_bytes)
+    bytes.saturating_add(journal.options.reserve()).saturating_add(journal.options.file_bytes)
 }
 
 /// None where the disk does not say.

@@ -228,6 +228,23 @@ fn a_full_disk_refuses_data_first_and_serves_again_when_space_returns() {
     assert_eq!((storage.log(TOPIC, 0).end_offset(), owner.0.len()), (end + 1, 4));
 }
 
+/// With a reserve shorter than a file nothing could be written when the disk was full, not even what
+/// would have given space.
+#[test]
+fn a_reserve_has_space_for_a_file_of_metadata() {
+    let disk = SimDisk::new(1);
+    let (storage, _) = try_open(&disk, Options { reserve_bytes: 1, ..stepped() }).unwrap();
+    let log = storage.log(TOPIC, 0);
+    disk.state().free_bytes = 5 * (64 << 10) / 2;
+    while log.append(&one(&[3; 9000]), 0).is_ok() {
+        assert!(storage.step());
+    }
+    for _ in 0..4 {
+        storage.append_metadata(&[4; 9000]).unwrap();
+        storage.step();
+    }
+}
+
 /// Metadata that came first to a file made data wait for space, whoever's space the file had.
 #[test]
 fn data_goes_on_in_files_that_took_nothing_from_the_reserve() {
