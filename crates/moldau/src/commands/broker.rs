@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use moldau_broker::{Broker, Config, Error};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::arguments::BrokerOptions;
 use crate::commands::reload::{self, Reload};
@@ -16,6 +17,7 @@ pub(crate) fn run(options: &BrokerOptions) -> anyhow::Result<ExitCode> {
     let mut sources = Sources::default();
     let config = config::broker::load(options, &mut sources)?;
     super::tell_warnings(Running::PROCESS, options.config.as_deref(), &sources);
+    raise_descriptor_limit();
     let signals = Signals::watch()?;
     let hangups = signals.hangups()?;
     let data_dir = config.data_dir.display().to_string();
@@ -78,6 +80,23 @@ impl Reload for Running<'_> {
     }
 }
 
+/// Every connection takes a descriptor, and the limit that a shell gives is low for the sake of old
+/// programs alone.
+fn raise_descriptor_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: limit.maximum, ..limit };
+    if limit == raised {
+        return;
+    }
+    match setrlimit(Resource::Nofile, raised) {
+        Ok(()) => {
+            let (from, to) = (limit.current, limit.maximum);
+            tracing::info!(from, to, "the limit of open descriptors was raised");
+        }
+        Err(error) => tracing::warn!(%error, "the limit of open descriptors stays as it is"),
+    }
+}
+
 fn did_not_start(error: Error, data_dir: &str) -> anyhow::Error {
     if error.is_damage() {
         anyhow::anyhow!(
@@ -86,5 +105,20 @@ fn did_not_start(error: Error, data_dir: &str) -> anyhow::Error {
         )
     } else {
         anyhow::Error::new(error).context("the broker did not start")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A broker whose clients took 1024 descriptors once stopped, though the system allowed more.
+    #[test]
+    fn the_broker_may_open_as_much_as_the_system_allows() {
+        let limit = getrlimit(Resource::Nofile);
+        let current = limit.maximum.map(|maximum| maximum - 1);
+        setrlimit(Resource::Nofile, Rlimit { current, ..limit }).unwrap();
+        raise_descriptor_limit();
+        assert_eq!(getrlimit(Resource::Nofile).current, limit.maximum);
     }
 }
