@@ -9,12 +9,13 @@ use std::time::{Duration, Instant};
 
 use moldau_coordinator::{Effects, GroupRecord, Groups, Reply, Token};
 use moldau_protocol::ErrorCode;
-use moldau_storage::{Lsn, Storage};
+use moldau_storage::{AppendError, Lsn, Storage};
 use tokio::sync::{Notify, oneshot};
 
 use crate::error::{Refusal, append_refusal};
 use crate::fetch_session::lock;
 use crate::metadata_record::MetadataRecord;
+use crate::topic_config::shown;
 
 /// Longest sleep of the timer, so that expired offsets are looked for now and then.
 const TIMER_SLEEP_MAX: Duration = Duration::from_secs(60);
@@ -194,14 +195,23 @@ impl Inner {
         written
     }
 
-    /// Writes what is not written yet.
+    /// Writes what is not written yet. A record that the journal can never take is left out: all
+    /// groups would wait for it for ever.
     fn catch_up(&mut self, storage: &Storage) -> Result<(), Refusal> {
+        let mut caught_up = Ok(());
         while let Some(record) = self.unwritten.front() {
-            let appended = storage.append_metadata(&metadata_record(record).encode());
-            self.written = Some(appended.map_err(|error| append_refusal(&error))?);
+            match storage.append_metadata(&metadata_record(record).encode()) {
+                Ok(lsn) => self.written = Some(lsn),
+                Err(error @ AppendError::TooLarge { .. }) => {
+                    let group = shown(record.group_id());
+                    tracing::error!(group, %error, "a record of a group is left out");
+                    caught_up = Err(append_refusal(&error));
+                }
+                Err(error) => return Err(append_refusal(&error)),
+            }
             self.unwritten.pop_front();
         }
-        Ok(())
+        caught_up
     }
 }
 

@@ -34,6 +34,9 @@ use crate::scram_credentials::{ScramChanges, ScramCredential, ScramMechanism};
 /// The configuration that a topic overrides, by key.
 pub(crate) type TopicOverrides = BTreeMap<String, String>;
 
+/// What stands before the coordinator's own record: kind and version.
+pub(crate) const GROUP_HEADER_BYTES: usize = 2;
+
 /// One metadata record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MetadataRecord {

@@ -16,6 +16,9 @@ pub struct Config {
     pub groups_max: usize,
     /// `offset.metadata.max.bytes`: length of the text that a commit may carry per partition.
     pub offset_metadata_bytes_max: usize,
+    /// Length of a record in its binary form. What would need a longer one is refused, since the
+    /// owner could not write it.
+    pub record_bytes_max: usize,
     /// `offsets.retention.minutes`, in milliseconds.
     pub offsets_retention_ms: i64,
     /// `offsets.retention.check.interval.ms`: how often expired offsets are looked for.
@@ -28,6 +31,10 @@ pub const GROUP_SIZE_MAX: usize = 10_000;
 
 /// Default of [`Config::groups_max`]: an empty group with one offset costs about a kilobyte.
 pub const GROUPS_MAX: usize = 100_000;
+
+/// Default of [`Config::record_bytes_max`]: a commit of 8,000 partitions with the longest text, or
+/// a group of 10,000 members with 3 KiB each.
+pub const RECORD_BYTES_MAX: usize = 32 << 20;
 
 /// Members of one group that were told their id and did not use it yet. They expire with their
 /// session timeout; more of them at once means that clients do nothing but ask for ids.
@@ -58,6 +65,7 @@ impl Default for Config {
             group_size_max: GROUP_SIZE_MAX,
             groups_max: GROUPS_MAX,
             offset_metadata_bytes_max: 4_096,
+            record_bytes_max: RECORD_BYTES_MAX,
             offsets_retention_ms: 7 * 24 * 60 * 60 * 1_000,
             offsets_retention_check_interval_ms: 600_000,
         }

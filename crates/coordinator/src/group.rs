@@ -16,6 +16,8 @@ mod sync;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use moldau_protocol::ErrorCode;
+
 use crate::config::Config;
 use crate::offsets::Offsets;
 use crate::record::{GroupMetadata, GroupRecord};
@@ -46,6 +48,13 @@ impl Step<'_> {
 
     fn record(&mut self, record: GroupRecord) {
         self.effects.records.push(record);
+    }
+
+    /// Whether the record can be written.
+    fn fits(&self, record: &GroupRecord) -> bool {
+        let mut bytes = Vec::new();
+        record.encode(&mut bytes);
+        bytes.len() <= self.config.record_bytes_max
     }
 
     fn after_ms(&self, delay_ms: i32) -> i64 {
@@ -246,7 +255,9 @@ impl Group {
     }
 
     fn prepare_rebalance(&mut self, step: &mut Step<'_>) {
-        self.refuse_waiting_syncs(step);
+        if matches!(self.phase, Phase::Completing) {
+            self.refuse_waiting_syncs(step, ErrorCode::RebalanceInProgress);
+        }
         self.pending_syncs.clear();
         self.timers.cancel(&Timer::Sync);
         if matches!(self.phase, Phase::Empty) {
@@ -309,7 +320,8 @@ impl Group {
             self.leader = None;
             self.enter(step, Phase::Empty);
             self.update_subscribed_topics();
-            self.write(step);
+            // Names that do not fit a record are found as before after a restart, and expire again.
+            let _is_written = self.write(step);
         } else {
             self.begin_generation(step);
         }

@@ -41,6 +41,15 @@ impl Offsets {
         self.count += usize::from(replaced.is_none());
     }
 
+    /// Takes over all offsets of `others`.
+    pub(crate) fn extend(&mut self, others: Offsets) {
+        for (topic, partitions) in others.topics {
+            for (partition, committed) in partitions {
+                self.insert(&topic, partition, committed);
+            }
+        }
+    }
+
     pub(crate) fn remove(&mut self, topic: &str, partition: i32) -> bool {
         let Some(partitions) = self.topics.get_mut(topic) else { return false };
         let removed = partitions.remove(&partition).is_some();

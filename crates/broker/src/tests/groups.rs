@@ -1,9 +1,11 @@
 //! Groups over the handlers; the rules themselves are tested in the coordinator.
 
 use bytes::Bytes;
+use moldau_coordinator as coordinator;
 use moldau_protocol::ErrorCode;
 use moldau_protocol::messages::find_coordinator_response::Coordinator;
 use moldau_protocol::messages::leave_group_request::MemberIdentity;
+use moldau_protocol::messages::offset_commit_request::OffsetCommitRequestPartition;
 use moldau_protocol::messages::offset_delete_request::{
     OffsetDeleteRequestPartition, OffsetDeleteRequestTopic,
 };
@@ -17,7 +19,8 @@ use moldau_protocol::messages::{
 };
 
 use super::requests::{commit, join, sync};
-use super::world::{CLIENT_ID, World, code, unknown_id};
+use super::world::{CLIENT_ID, NOW_MS, World, code, unknown_id};
+use crate::group_service::GroupService;
 
 const GROUP: &str = "readers";
 
@@ -342,4 +345,58 @@ fn what_stands_in_a_request_again_is_not_told_again() {
     let groups = vec![GROUP.to_owned(); 3];
     let described = world.ask(&DescribeGroupsRequest { groups, ..Default::default() });
     assert_eq!(described.groups.len(), 1);
+}
+
+/// One such commit made every group unavailable until the broker was started anew.
+#[test]
+fn a_commit_larger_than_a_journal_entry_is_refused_and_stops_nobody() {
+    let world = World::new();
+    world.create("orders", 300);
+    let mut request = commit(GROUP, "orders", 0, 7);
+    let first = request.topics[0].partitions[0].clone();
+    let partitions = (0..300).map(|partition_index| OffsetCommitRequestPartition {
+        partition_index,
+        committed_metadata: Some("x".repeat(4_096)),
+        ..first.clone()
+    });
+    request.topics[0].partitions = partitions.collect();
+    let response = world.ask_in(COMMIT_BY_NAME, &request);
+    let codes = response.topics[0].partitions.iter().map(|it| code(it.error_code));
+    assert_eq!(codes.collect::<Vec<_>>(), [ErrorCode::InvalidCommitOffsetSize; 300]);
+    assert_eq!(world.committed(GROUP, "orders", 0).committed_offset, -1);
+    assert_eq!(world.commit("others", "orders", 0, 8), ErrorCode::None);
+}
+
+/// A record that the journal can never take was tried again by every request for ever.
+#[test]
+fn a_record_that_the_journal_can_never_take_stops_one_request() {
+    let world = World::new();
+    let config = coordinator::Config { record_bytes_max: usize::MAX, ..Default::default() };
+    let groups = GroupService::start(coordinator::Groups::new(config, 1, NOW_MS), NOW_MS);
+    let ask = |group: &str, partitions: i32| {
+        let partitions = (0..partitions).map(|partition| coordinator::PartitionCommit {
+            partition,
+            offset: 7,
+            leader_epoch: -1,
+            metadata: "x".repeat(4_096),
+        });
+        let topic = coordinator::TopicCommit {
+            topic: "orders".to_owned(),
+            partitions: partitions.collect(),
+        };
+        let commit = coordinator::OffsetCommitRequest {
+            group_id: group.to_owned(),
+            generation: -1,
+            member_id: String::new(),
+            instance_id: None,
+            retention_ms: None,
+            topics: vec![topic],
+        };
+        let storage = &world.state.storage;
+        let reply =
+            groups.submit(storage, |groups, now, token| groups.offset_commit(now, &commit, token));
+        world.wait(reply).map(|_told| ())
+    };
+    assert_eq!(ask(GROUP, 300), Err(ErrorCode::CoordinatorNotAvailable));
+    assert_eq!(ask("others", 1), Ok(()));
 }

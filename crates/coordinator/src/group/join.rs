@@ -122,7 +122,8 @@ impl Group {
     }
 
     /// A static member came back under the same instance id. A stable group goes on undisturbed
-    /// if the protocol that it would choose stays the same.
+    /// if the protocol that it would choose stays the same and what the member offers fits the
+    /// group's record.
     fn rejoin_static(
         &mut self,
         step: &mut Step<'_>,
@@ -135,10 +136,12 @@ impl Group {
         self.replace_static_member(step, old, id);
         self.update_member(step, request, id, token);
         self.extend_session(step, id);
+        let is_recorded = matches!(self.phase, Phase::Stable)
+            && self.select_protocol() == self.protocols.chosen
+            && self.write(step);
         match self.phase {
-            Phase::Stable if self.select_protocol() == self.protocols.chosen => {
+            Phase::Stable if is_recorded => {
                 self.update_subscribed_topics();
-                self.write(step);
                 let leads = self.leader.as_deref() == Some(id);
                 let skip = leads && request.supports_skipping_assignment;
                 // Told of the former leader, a client that cannot skip the assignment takes itself

@@ -4,6 +4,7 @@ use moldau_protocol::ErrorCode;
 
 use super::{Group, Phase, Step};
 use crate::config::OFFSETS_PER_GROUP_MAX;
+use crate::offsets::Offsets;
 use crate::record::{CommittedOffset, GroupRecord, TopicOffsets};
 use crate::reply::{FetchedOffset, Reply, TopicResult};
 use crate::request::{
@@ -25,12 +26,13 @@ impl Group {
         self.extend_session(step, &request.member_id);
         let expire_timestamp_ms = request.retention_ms.map(|ms| step.now_ms.saturating_add(ms));
         let mut results = Vec::with_capacity(request.topics.len());
-        let mut written = Vec::new();
+        // Of a partition that is named twice the last offset counts.
+        let mut accepted = Offsets::default();
+        let mut added = 0;
         for topic in &request.topics {
             let mut partitions = Vec::with_capacity(topic.partitions.len());
-            let mut accepted = Vec::new();
             for commit in &topic.partitions {
-                let error = self.check_partition(step, &topic.topic, commit);
+                let error = self.check_partition(step, added, &topic.topic, commit);
                 partitions.push((commit.partition, error));
                 if error != ErrorCode::None {
                     continue;
@@ -42,19 +44,21 @@ impl Group {
                     commit_timestamp_ms: step.now_ms,
                     expire_timestamp_ms,
                 };
-                self.offsets.insert(&topic.topic, commit.partition, committed.clone());
-                accepted.push((commit.partition, committed));
-            }
-            if !accepted.is_empty() {
-                written.push(TopicOffsets { topic: topic.topic.clone(), partitions: accepted });
+                let is_new = self.offsets.get(&topic.topic, commit.partition).is_none();
+                added += usize::from(is_new);
+                accepted.insert(&topic.topic, commit.partition, committed);
             }
             results.push(TopicResult { topic: topic.topic.clone(), partitions });
         }
-        if !written.is_empty() {
-            step.record(GroupRecord::OffsetsCommitted {
-                group_id: self.id.clone(),
-                topics: written,
-            });
+        if !accepted.is_empty() {
+            let topics = accepted.snapshot().collect();
+            let record = GroupRecord::OffsetsCommitted { group_id: self.id.clone(), topics };
+            if step.fits(&record) {
+                self.offsets.extend(accepted);
+                step.record(record);
+            } else {
+                refuse_accepted(&mut results, ErrorCode::InvalidCommitOffsetSize);
+            }
         }
         step.reply(token, Reply::OffsetCommit(results));
     }
@@ -78,8 +82,15 @@ impl Group {
         Ok(())
     }
 
-    fn check_partition(&self, step: &Step<'_>, topic: &str, commit: &PartitionCommit) -> ErrorCode {
-        let full = self.offsets.count() >= OFFSETS_PER_GROUP_MAX;
+    /// `added` of the commit's partitions before this one had no offset.
+    fn check_partition(
+        &self,
+        step: &Step<'_>,
+        added: usize,
+        topic: &str,
+        commit: &PartitionCommit,
+    ) -> ErrorCode {
+        let full = self.offsets.count() + added >= OFFSETS_PER_GROUP_MAX;
         if too_long(&commit.metadata, step.config.offset_metadata_bytes_max) {
             ErrorCode::OffsetMetadataTooLarge
         } else if full && self.offsets.get(topic, commit.partition).is_none() {
@@ -198,6 +209,12 @@ impl Group {
 pub(crate) fn refuse_commit(topic: &TopicCommit, error: ErrorCode) -> TopicResult {
     let partitions = topic.partitions.iter().map(|commit| (commit.partition, error));
     TopicResult { topic: topic.topic.clone(), partitions: partitions.collect() }
+}
+
+/// What was accepted of a commit is refused after all.
+fn refuse_accepted(results: &mut [TopicResult], code: ErrorCode) {
+    let errors = results.iter_mut().flat_map(|topic| &mut topic.partitions);
+    errors.filter(|(_, error)| *error == ErrorCode::None).for_each(|(_, error)| *error = code);
 }
 
 /// Kafka measures the length in UTF-16 units.

@@ -4,11 +4,18 @@ use super::{Group, Phase, Step, member::Member};
 use crate::record::{GroupMetadata, GroupRecord, MemberRecord};
 
 impl Group {
-    /// Records the group as it stands. Called where a generation becomes stable or empty.
-    pub(super) fn write(&mut self, step: &mut Step<'_>) {
+    /// Records the group as it stands. Called where a generation becomes stable or empty. False,
+    /// and nothing is recorded, if the group is too large for a record.
+    #[must_use]
+    pub(super) fn write(&mut self, step: &mut Step<'_>) -> bool {
         let metadata = self.metadata();
-        self.written = Some(metadata.clone());
-        step.record(GroupRecord::GroupMetadata(metadata));
+        let record = GroupRecord::GroupMetadata(metadata.clone());
+        let fits = step.fits(&record);
+        if fits {
+            self.written = Some(metadata);
+            step.record(record);
+        }
+        fits
     }
 
     fn metadata(&self) -> GroupMetadata {

@@ -50,7 +50,8 @@ impl Group {
         if bytes > ASSIGNMENTS_BYTES_MAX { Err(ErrorCode::PolicyViolation) } else { Ok(()) }
     }
 
-    /// A member that the leader left out gets an empty assignment.
+    /// A member that the leader left out gets an empty assignment. A group that is too large to be
+    /// recorded learns it from the answers and begins anew, as Kafka's does.
     fn assign(&mut self, step: &mut Step<'_>, assignments: &[(String, Bytes)]) {
         let by_id: HashMap<&str, &Bytes> =
             assignments.iter().map(|(id, bytes)| (id.as_str(), bytes)).collect();
@@ -59,7 +60,11 @@ impl Group {
             member.assignment = assigned.unwrap_or_default();
         }
         self.enter(step, Phase::Stable);
-        self.write(step);
+        if !self.write(step) {
+            self.refuse_waiting_syncs(step, ErrorCode::UnknownServerError);
+            self.prepare_rebalance(step);
+            return;
+        }
         for id in self.members.keys().cloned().collect::<Vec<_>>() {
             let reply = self.synced(&id);
             if self.answer_sync(step, &id, reply) {
@@ -77,14 +82,10 @@ impl Group {
         }
     }
 
-    /// Sends the members that wait for an assignment back to join.
-    pub(super) fn refuse_waiting_syncs(&mut self, step: &mut Step<'_>) {
-        if !matches!(self.phase, Phase::Completing) {
-            return;
-        }
+    /// Answers the members that wait for an assignment with an error; nobody has one then.
+    pub(super) fn refuse_waiting_syncs(&mut self, step: &mut Step<'_>, error: ErrorCode) {
         for id in self.members.keys().cloned().collect::<Vec<_>>() {
-            let refusal = SyncReply::refused(ErrorCode::RebalanceInProgress);
-            if self.answer_sync(step, &id, refusal) {
+            if self.answer_sync(step, &id, SyncReply::refused(error)) {
                 self.extend_session(step, &id);
             }
             if let Some(member) = self.members.get_mut(&id) {

@@ -1,5 +1,6 @@
 //! How a group comes to a generation: joins, protocols, syncs.
 
+use bytes::Bytes;
 use moldau_coordinator::{
     Config, GroupRecord, GroupState, JoinRequest, MEMBER_METADATA_BYTES_MAX, PENDING_MEMBERS_MAX,
     PROTOCOLS_MAX,
@@ -283,4 +284,29 @@ fn a_repeated_request_releases_the_one_that_waits() {
     assert_eq!(world.synced(first).error, ErrorCode::RebalanceInProgress);
     world.sync(&sync_request(&reply.leader, 2, Vec::new()));
     assert_eq!(world.synced(second).error, ErrorCode::None);
+}
+
+/// The record of such a group could never be written, and every group waited for it.
+#[test]
+fn a_group_too_large_for_a_record_is_told_so_by_its_syncs_and_can_be_used_again() {
+    let mut world = World::with(Config { record_bytes_max: 2_000, ..Config::default() });
+    let (ids, generation) = world.stable(2);
+    let written = world.records.len();
+    let rejoin = |world: &mut World| {
+        let [first, second] = [0, 1].map(|at| world.join(join_request(&ids[at])));
+        let joined = [world.joined(first), world.joined(second)];
+        assert!(joined.iter().all(|reply| reply.error == ErrorCode::None));
+        joined[0].generation
+    };
+    assert_eq!(rejoin(&mut world), generation + 1);
+    let follower = world.sync(&sync_request(&ids[1], generation + 1, Vec::new()));
+    let large = vec![(ids[1].clone(), Bytes::from(vec![7; 2_000]))];
+    let leader = world.sync(&sync_request(&ids[0], generation + 1, large));
+    let errors = [world.synced(leader).error, world.synced(follower).error];
+    assert_eq!(errors, [ErrorCode::UnknownServerError; 2]);
+    assert_eq!(world.state(), Some(GroupState::PreparingRebalance));
+    assert_eq!(world.records.len(), written, "nothing is written that does not fit");
+    assert_eq!(rejoin(&mut world), generation + 2);
+    world.sync_all(&ids, generation + 2);
+    assert_eq!(world.records.len(), written + 1);
 }

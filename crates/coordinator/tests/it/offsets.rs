@@ -2,7 +2,7 @@
 
 use moldau_coordinator::{
     Config, Effects, GroupRecord, Groups, JoinRequest, OffsetCommitRequest, OffsetDeleteRequest,
-    Reply, TopicResult,
+    PartitionCommit, Reply, TopicResult,
 };
 use moldau_protocol::ErrorCode;
 
@@ -240,4 +240,44 @@ fn offsets_of_a_group_expire_after_its_last_member_left() {
     assert_eq!(world.committed("sales", 0), -1);
     let expected = GroupRecord::GroupDeleted { group_id: GROUP.to_owned() };
     assert_eq!(world.records.last(), Some(&expected));
+}
+
+/// The record of such a commit could never be written, and every group waited for it.
+#[test]
+fn a_commit_too_large_for_a_record_is_refused_and_changes_nothing() {
+    let mut world = World::with(Config { record_bytes_max: 2_000, ..Config::default() });
+    assert_eq!(world.commit(&commit_request("", -1, "sales", 1)), ErrorCode::None);
+    let mut request = commit_request("", -1, "sales", 5);
+    let first = request.topics[0].partitions[0].clone();
+    let partition = |partition| PartitionCommit { partition, ..first.clone() };
+    request.topics[0].partitions = (0..100).map(partition).collect();
+    request.topics[0].partitions[1].metadata = "x".repeat(4_097);
+    let token = world.token();
+    let effects = world.groups.offset_commit(0, &request, token);
+    world.take(effects);
+    let Some(Reply::OffsetCommit(results)) = world.reply(token) else { panic!("no reply") };
+    let mut expected = vec![ErrorCode::InvalidCommitOffsetSize; 100];
+    expected[1] = ErrorCode::OffsetMetadataTooLarge;
+    assert_eq!(errors(&results), expected);
+    assert_eq!((world.committed("sales", 0), world.committed("sales", 99)), (1, -1));
+    assert_eq!(world.records.len(), 1);
+    assert_eq!(world.commit(&commit_request("", -1, "sales", 6)), ErrorCode::None);
+}
+
+#[test]
+fn of_a_partition_that_a_commit_names_again_the_last_offset_is_written() {
+    let mut world = World::new();
+    let mut request = commit_request("", -1, "sales", 5);
+    let first = request.topics[0].partitions[0].clone();
+    request.topics[0].partitions.push(PartitionCommit { offset: 6, ..first.clone() });
+    request.topics.push(request.topics[0].clone());
+    request.topics[1].partitions[1].offset = 7;
+    assert_eq!(world.commit(&request), ErrorCode::None);
+    assert_eq!(world.committed("sales", 0), 7);
+    let [GroupRecord::OffsetsCommitted { topics, .. }] = world.records.as_slice() else {
+        panic!("one record, not {:?}", world.records);
+    };
+    let offsets: Vec<_> = topics.iter().flat_map(|topic| &topic.partitions).collect();
+    let [(0, committed)] = offsets.as_slice() else { panic!("one offset, not {offsets:?}") };
+    assert_eq!(committed.offset, 7);
 }

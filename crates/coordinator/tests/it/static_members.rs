@@ -1,6 +1,6 @@
 //! Static members (KIP-345), and leaders that come back (KIP-814).
 
-use moldau_coordinator::{GroupState, JoinRequest};
+use moldau_coordinator::{Config, GroupState, JoinRequest};
 use moldau_protocol::ErrorCode;
 
 use crate::world::{
@@ -176,4 +176,19 @@ fn a_static_member_that_was_replaced_before_it_synced_still_has_to_sync() {
     }
     assert_eq!(world.heartbeat_as(&id, Some("b"), 1), ErrorCode::UnknownMemberId);
     assert_eq!(world.heartbeat_as(&leader, Some("a"), 1), ErrorCode::RebalanceInProgress);
+}
+
+/// The record of such a group could never be written, and every group waited for it.
+#[test]
+fn a_static_member_that_offers_more_than_a_record_takes_makes_the_group_rebalance() {
+    let mut world = World::with(Config { record_bytes_max: 2_000, ..Config::default() });
+    let (_, generation) = pair(&mut world);
+    let written = world.records.len();
+    let mut large = static_request("b");
+    large.protocols.push(protocol(&"x".repeat(2_000)));
+    let token = world.join(large);
+    assert_eq!(world.state(), Some(GroupState::PreparingRebalance));
+    assert_eq!(world.records.len(), written);
+    world.join(static_request("a"));
+    assert_eq!(world.joined(token).generation, generation + 1);
 }
