@@ -11,9 +11,6 @@ pub enum Damage {
     /// A version other than 2.
     #[error("its version {0} is not supported, 2 is")]
     Version(u8),
-    /// The value, which should be a wrapper, is null.
-    #[error("its value is null")]
-    NullValue,
     /// The wrapper ends within a field, or its EDEK has a length that none can have.
     #[error("its wrapper is malformed")]
     Wrapper,

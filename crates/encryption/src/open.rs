@@ -246,12 +246,14 @@ where
     ) -> Result<Option<OpenCounts>, Error> {
         for record in records {
             let record = record?;
-            let Some(marked) = marker::find(&record)? else {
+            // A null value is never sealed, whatever its headers say: who forged them must not keep
+            // consumers from what comes behind.
+            let (Some(marked), Some(value)) = (marker::find(&record)?, record.value()) else {
                 out.extend_from_slice(record.bytes());
                 continue;
             };
             let start = out.len();
-            match self.open(&record, &marked, out) {
+            match self.open(&record, value, &marked, out) {
                 Ok(Step::Done) => self.counts.opened += 1,
                 Ok(Step::KeyUnknown) => return Ok(None),
                 Err(damage) => {
@@ -287,11 +289,12 @@ where
     fn open(
         &mut self,
         record: &RawRecord<'p>,
+        value: &'p [u8],
         marked: &Marked<'_>,
         out: &mut Vec<u8>,
     ) -> Result<Step, Damage> {
         marked.version?;
-        let wrapper = Wrapper::parse(record.value().ok_or(Damage::NullValue)?)?;
+        let wrapper = Wrapper::parse(value)?;
         let field_len = wrapper.ciphertext.len().checked_sub(1).ok_or(Damage::Parcel)?;
         let key = match self.key_of(wrapper.edek) {
             KeyLookup::Found(key) => key,

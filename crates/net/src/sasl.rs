@@ -28,6 +28,7 @@ pub use client::{
     SaslClient, SaslCredentials, SaslExchange, SaslStep, StaticToken, TokenFuture, TokenSource,
 };
 pub use mechanism::{Mechanism, UnknownMechanism};
+pub use oauth_bearer::bearer_token;
 pub use scram::ScramCredential;
 pub use server::{
     AUTHENTICATION_BYTES_MAX, Admit, Credentials, FAILED_AUTHENTICATION_DELAY, SaslServer,

@@ -31,6 +31,10 @@ const FRAME_BYTES_MIN: usize = 8;
 /// and a transactional id of at most 32767 bytes each, and tagged fields that none define.
 const ACKS_WITHIN_BYTES: usize = 96 * 1024;
 
+/// Longest request of SASL, which filters hold whole for whoever sends it: as much as Kafka takes
+/// of a stranger by default (`sasl.server.max.receive.size`).
+const AUTHENTICATION_FRAME_BYTES_MAX: usize = 512 << 10;
+
 /// A version that no broker serves. One that gets an ApiVersions request of it answers in version
 /// 0 which versions it does serve (KIP-511).
 const VERSION_UNSERVED: [u8; 2] = i16::MAX.to_be_bytes();
@@ -141,6 +145,10 @@ impl RequestScanner {
         {
             if !api.valid_versions().contains(expected.api_version) {
                 return Err(Malformed("request for a filter in a version that is not known"));
+            }
+            let authenticates = matches!(api, ApiKey::SaslHandshake | ApiKey::SaslAuthenticate);
+            if authenticates && total > AUTHENTICATION_FRAME_BYTES_MAX {
+                return Err(Malformed("message of SASL that is longer than any"));
             }
             self.state = State::Holding { head, missing: total };
             self.held = pool::take_frame(total);

@@ -92,7 +92,6 @@ fn a_marker_that_is_not_version_2_is_damage() {
 
 #[test]
 fn a_forged_marker_on_any_value_is_damage() {
-    assert_eq!(damage_of(Sample::tombstone().with_header(MARKER, Some(&[2]))), Damage::NullValue);
     let marked = |value: &[u8]| Sample::of_value(value).with_header(MARKER, Some(&[2]));
     assert_eq!(damage_of(marked(b"")), Damage::Wrapper);
     assert_eq!(damage_of(marked(b"\x01plain text")), Damage::Cipher(1));
@@ -104,6 +103,16 @@ fn a_forged_marker_on_any_value_is_damage() {
     let mut value = wrap(b"\x0ahello\x03", 1);
     value[91] = 1;
     assert_eq!(damage_of(marked(&value)), Damage::Aad(1));
+}
+
+#[test]
+fn a_null_value_passes_whatever_its_marker_says() {
+    let forged = [Some(&[2][..]), Some(&[9]), None];
+    let tombstones = forged.map(|marker| Sample::tombstone().with_header(MARKER, marker));
+    let bytes = build(BatchOptions::default(), &tombstones, Compression::None);
+    let (opened, out) = open_with(OPEN_OPTIONS, &bytes, &Keys::of(&[1]));
+    assert_eq!(opened.unwrap(), Opened::Rewritten(OpenCounts::default()));
+    assert_eq!(out, bytes);
 }
 
 #[test]
@@ -234,7 +243,7 @@ fn a_batch_whose_key_is_unknown_names_all_edeks_and_opens_later() {
 fn damaged_records_pass_among_opened_ones_where_they_may() {
     let mut samples = read(&of_two_keys(Compression::None));
     samples[1].value.as_mut().unwrap()[110] ^= 1;
-    samples[3].value = None;
+    samples[3].value = Some(b"plain text".to_vec());
     let options = BatchOptions { base_offset: 50, ..Default::default() };
     for codec in Compression::ALL {
         let bytes = build(options, &samples, codec);

@@ -37,6 +37,13 @@ impl<'a> BearerMessage<'a> {
     }
 }
 
+/// The token of a client's first message, if a server of Kafka's would read it as one and as no
+/// other.
+#[must_use]
+pub fn bearer_token(message: &[u8]) -> Option<&str> {
+    BearerMessage::parse(message).map(|read| read.token)
+}
+
 /// A client's first message, with Kafka's extensions.
 pub(super) fn message(token: &str, extensions: &[(String, String)]) -> Vec<u8> {
     let mut message = format!("n,,\x01auth=Bearer {token}");

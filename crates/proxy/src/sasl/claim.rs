@@ -3,7 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use moldau_net::Principal;
-use moldau_net::sasl::Mechanism;
+use moldau_net::sasl::{Mechanism, bearer_token};
 use serde_json::Value;
 
 /// The principal that a client's message names, if it names one.
@@ -43,21 +43,16 @@ fn scram(message: &[u8]) -> Option<String> {
     let mut fields = text.split(',');
     let (_binding, _authorization_id) = (fields.next()?, fields.next()?);
     let name = fields.next()?.strip_prefix("n=")?;
-    if fields.any(|field| field == "tokenauth=true") {
+    if fields.any(|field| field.eq_ignore_ascii_case("tokenauth=true")) {
         return None;
     }
     Some(name.replace("=2C", ",").replace("=3D", "="))
 }
 
 /// RFC 7628: `n,a=authzid, ^A auth=Bearer token ^A ^A`. The principal is the claim `sub` by
-/// default.
+/// default. A message with two tokens names nobody: the cluster may believe the other.
 fn bearer(message: &[u8]) -> Option<String> {
-    let text = std::str::from_utf8(message).ok()?;
-    let credentials = text.split('\u{1}').find_map(|pair| pair.strip_prefix("auth="))?;
-    let (scheme, token) = credentials.split_once(' ')?;
-    if !scheme.eq_ignore_ascii_case("bearer") {
-        return None;
-    }
+    let token = bearer_token(message)?;
     let payload = URL_SAFE_NO_PAD.decode(token.split('.').nth(1)?).ok()?;
     let claims: Value = serde_json::from_slice(&payload).ok()?;
     claims.get("sub")?.as_str().map(str::to_owned)
@@ -86,7 +81,14 @@ mod tests {
 
     #[test]
     fn what_names_nobody_is_not_believed() {
+        let token = |name: &str| {
+            let payload = URL_SAFE_NO_PAD.encode(format!(r#"{{"sub":"{name}"}}"#));
+            format!("auth=Bearer e30.{payload}.sig")
+        };
+        let two = format!("n,,\u{1}{}\u{1}{}\u{1}\u{1}", token("admin"), token("mallory"));
         for (mechanism, message) in [
+            (Mechanism::OAuthBearer, two.as_str()),
+            (Mechanism::ScramSha256, "n,,n=token-id,r=abc,tokenauth=TRUE"),
             (Mechanism::Plain, ""),
             (Mechanism::Plain, "\0alice"),
             (Mechanism::Plain, "\0\0secret"),

@@ -139,7 +139,7 @@ fn batch() -> Vec<u8> {
 fn forged() -> Vec<u8> {
     let mut builder = BatchBuilder::new(BatchOptions::default());
     let marker = HeaderView { key: moldau_encryption::MARKER_KEY.as_bytes(), value: Some(&[2]) };
-    builder.append(1000, None, None, [marker]).unwrap();
+    builder.append(1000, None, Some(b"clear"), [marker]).unwrap();
     builder.finish(Compression::None, &mut Compressor::default()).unwrap().to_vec()
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use moldau_net::proxy_protocol::{self, Mode};
 use moldau_protocol::ApiKey;
-use moldau_protocol::messages::{HeartbeatRequest, HeartbeatResponse};
+use moldau_protocol::messages::{HeartbeatRequest, HeartbeatResponse, SaslAuthenticateRequest};
 use moldau_proxy::{
     Direction, Filter, Limits, Proxy, SessionContext, SessionFilter, UpstreamSettings,
     VirtualCluster,
@@ -91,6 +91,18 @@ fn a_request_above_the_limit_ends_its_session() {
     larger[3] += 1;
     client.send(&larger);
     assert!(client.is_closed());
+    await_counter(&proxy, "frames_malformed_total{side=\"downstream\"}", 1);
+}
+
+#[test]
+fn no_more_is_held_of_a_stranger_than_kafka_holds() {
+    let broker = Broker::start(|seen| answered(seen.correlation_id));
+    let proxy = limited(broker.address, Limits::default());
+    let auth_bytes = vec![0; 600 << 10].into();
+    let request = SaslAuthenticateRequest { auth_bytes, ..Default::default() };
+    let mut client = Client::connect(bootstrap(&proxy));
+    client.send(&encode(2, 1, &request)[..100]);
+    assert!(client.is_closed(), "its length alone tells");
     await_counter(&proxy, "frames_malformed_total{side=\"downstream\"}", 1);
 }
 
