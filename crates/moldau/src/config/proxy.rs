@@ -160,6 +160,7 @@ pub(crate) fn config(file: File, sources: &mut Sources) -> Result<Config, Proble
         return Err(Problem::at(&clusters, "virtual_clusters: at least one is needed"));
     }
     check_names(&clusters.value)?;
+    check_order(&clusters.value)?;
     check_tenants(&clusters.value)?;
     let clusters = std::mem::take(&mut clusters.value);
     let gateways: Vec<At<Gateway>> =
@@ -189,6 +190,24 @@ fn check_names(clusters: &[Cluster]) -> Result<(), Problem> {
         if !names.insert(name.value.as_str()) {
             let text = format!("name: {:?} is the name of another virtual cluster", name.value);
             return Err(Problem::at(name, text));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that no filter in front of `multi_tenant` goes by the names of topics: where a client names
+/// topics by id, it is told the cluster's names there, and the client's elsewhere.
+fn check_order(clusters: &[Cluster]) -> Result<(), Problem> {
+    for Cluster { filters, .. } in clusters {
+        let is_tenants =
+            |entry: &At<FilterEntry>| matches!(entry.value, FilterEntry::MultiTenant(_));
+        let front = filters.iter().position(is_tenants).and_then(|at| filters.get(..at));
+        let goes_by_names =
+            |entry: &&At<FilterEntry>| !matches!(entry.value, FilterEntry::Audit(_));
+        if let Some(entry) = front.and_then(|front| front.iter().find(goes_by_names)) {
+            let text = "stands in front of multi_tenant, where topics have two names: the client's, \
+                        and the cluster's where clients name topics by id; put multi_tenant first";
+            return Err(Problem::at(entry, text));
         }
     }
     Ok(())
