@@ -12,6 +12,7 @@ use moldau_net::{Reply, Response};
 use moldau_protocol::frame::{self, RequestHeader};
 use moldau_protocol::{ApiKey, Message};
 use moldau_storage::{Admission, Lsn};
+use tokio::runtime::Handle;
 
 use crate::config::ListenerConfig;
 use crate::rights::Rights;
@@ -44,7 +45,7 @@ pub(crate) struct Call<'a> {
     /// Milliseconds since the epoch when the request arrived.
     pub(crate) now_ms: i64,
     /// The place of the request's bytes under the limit of unflushed bytes. Who appends them takes
-    /// it and keeps it until they are durable.
+    /// it by [`Appended`].
     pub(crate) admission: Cell<Option<Admission>>,
 }
 
@@ -66,6 +67,40 @@ impl Call<'_> {
                 host: self.local.ip().to_canonical().to_string(),
                 port: i32::from(self.local.port()),
             },
+        }
+    }
+}
+
+/// The place of a request's bytes under the limit of unflushed bytes from their append on. It is
+/// kept until they are durable, whoever drops this: they wait in memory also where no answer is
+/// wanted and where the client has gone.
+pub(crate) struct Appended {
+    state: Arc<State>,
+    admission: Option<Admission>,
+    /// What was appended last.
+    pub(crate) lsn: Lsn,
+}
+
+impl Appended {
+    /// Takes the admission of the call.
+    pub(crate) fn of(call: &Call<'_>, lsn: Lsn) -> Self {
+        Self { state: Arc::clone(call.state), admission: call.admission.take(), lsn }
+    }
+}
+
+impl Drop for Appended {
+    fn drop(&mut self) {
+        let storage = &self.state.storage;
+        let Some(admission) = self.admission.take() else { return };
+        // Without a runtime the thread ends, and nothing more is taken from anybody.
+        let Ok(runtime) = Handle::try_current() else { return };
+        if storage.durable() < self.lsn {
+            let durable = storage.wait_durable(self.lsn);
+            runtime.spawn(async move {
+                // A journal that failed holds no bytes either.
+                let _is_durable = durable.await;
+                drop(admission);
+            });
         }
     }
 }

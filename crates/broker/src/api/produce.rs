@@ -22,7 +22,7 @@ use moldau_records::{AppendInfo, AppendLimits, set_log_append_time, validate_for
 use moldau_storage::Lsn;
 
 use crate::authorizer::{Operation, ResourceType};
-use crate::call::{Call, Later, Outcome, answer, once_durable};
+use crate::call::{Appended, Call, Later, Outcome, answer, once_durable};
 use crate::catalog::Topic;
 use crate::error::{Refusal, append_refusal, denied, records_refusal};
 use crate::partition;
@@ -71,24 +71,22 @@ pub(crate) fn serve(
     let Some(appends) = append_all(call, &request) else {
         return Reply::Close("malformed request");
     };
+    let appended = appends.last.map(|lsn| Appended::of(call, lsn));
     if acks == 0 {
         return match appends.refused {
             true => Reply::Close("produce with acks=0 was refused"),
             false => Reply::NoResponse,
         };
     }
-    let outcome = match appends.last {
+    let outcome = match appended {
         None => Outcome::Now(appends.response),
-        Some(lsn) => {
-            let admission = call.admission.take();
-            once_durable(call, lsn, move |durable| {
-                drop(admission);
-                match durable {
-                    true => appends.response,
-                    false => storage_failed(appends.response),
-                }
-            })
-        }
+        Some(appended) => once_durable(call, appended.lsn, move |durable| {
+            drop(appended);
+            match durable {
+                true => appends.response,
+                false => storage_failed(appends.response),
+            }
+        }),
     };
     answer(header, outcome)
 }

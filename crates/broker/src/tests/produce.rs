@@ -230,3 +230,30 @@ fn a_produce_is_answered_after_the_flush_and_not_before() {
     let response = world.finish::<ProduceRequest>(pending);
     assert_eq!(code(response.responses[0].partition_responses[0].error_code), ErrorCode::None);
 }
+
+/// Without an answer to wait for, or once the client had gone, a request no longer counted against
+/// the limit of unflushed bytes while its bytes waited for the disk, and memory ran out.
+#[test]
+fn a_produce_is_admitted_until_it_is_durable_whatever_becomes_of_its_answer() {
+    let world = World::stepped();
+    world.create("orders", 1);
+    let storage = &world.state.storage;
+    // More than the limit is admitted only if nothing else is.
+    let holds_nothing = || storage.admit(usize::MAX).is_some();
+    let request = produce("orders", 0, batch(NOW_MS, &["a"]));
+    let unanswered = ProduceRequest { acks: 0, ..request.clone() };
+    assert!(holds_nothing());
+    let reply = world.send(&request_frame(PRODUCE_BY_NAME, &unanswered));
+    assert!(matches!(reply, Reply::NoResponse));
+    assert!(!holds_nothing(), "without an answer");
+    drop(world.wait(storage.admit_wait(usize::MAX)));
+    let pending = world.begin(PRODUCE_BY_NAME, &request);
+    // A connection ends on its network thread.
+    world.wait(async { drop(pending) });
+    assert!(!holds_nothing(), "the client has gone");
+    drop(world.wait(storage.admit_wait(usize::MAX)));
+    let pending = world.begin(PRODUCE_BY_NAME, &request);
+    assert!(!holds_nothing());
+    world.finish::<ProduceRequest>(pending);
+    assert!(holds_nothing());
+}

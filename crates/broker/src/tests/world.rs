@@ -166,7 +166,7 @@ impl World {
             listener: &self.state.config.listeners[0],
             access: access.as_ref(),
             now_ms,
-            admission: None,
+            admission: self.state.storage.admit(frame.len()),
         };
         // Timers of a handler belong to the runtime, as they do on a network thread.
         let _entered = self.runtime.enter();
