@@ -29,8 +29,8 @@ pub(crate) struct Turns {
 }
 
 impl Turns {
-    /// What is done next, or what comes behind it if there is none of that. What is dead goes first,
-    /// all of it unless sorting is urgent.
+    /// What is done next, or what comes behind it if there is none of that. What is dead goes
+    /// first, all of it unless sorting is urgent.
     pub(crate) fn order(&self, is_urgent: bool) -> [Work; 4] {
         let is_merges_turn = self.sorted >= SORTED_PER_MERGE;
         let [first, then] =

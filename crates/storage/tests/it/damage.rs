@@ -11,26 +11,26 @@ use moldau_storage::{
 use crate::sim_disk::SimDisk;
 use crate::world::{Owner, TOPIC, keyed, one, records, small, try_records};
 
-fn stepped() -> Options {
+pub(crate) fn stepped() -> Options {
     Options { drive: Drive::Stepped, tail_cache_bytes: 0, ..small("/data".as_ref()) }
 }
 
-fn try_open(disk: &SimDisk, options: Options) -> Result<(Storage, Owner), Error> {
+pub(crate) fn try_open(disk: &SimDisk, options: Options) -> Result<(Storage, Owner), Error> {
     let mut owner = Owner::default();
     let storage = Storage::open_on(Arc::new(disk.clone()), options, &mut owner)?;
     Ok((storage, owner))
 }
 
-fn open(disk: &SimDisk) -> (Storage, Owner) {
+pub(crate) fn open(disk: &SimDisk) -> (Storage, Owner) {
     try_open(disk, stepped()).unwrap()
 }
 
-fn file(number: u32) -> PathBuf {
+pub(crate) fn file(number: u32) -> PathBuf {
     Path::new("/data/journal").join(format!("{number:010}.journal"))
 }
 
 /// Appends a batch and an entry of metadata in a frame of their own; returns where they end.
-fn append_frame(storage: &Storage, value: &[u8]) -> usize {
+pub(crate) fn append_frame(storage: &Storage, value: &[u8]) -> usize {
     storage.log(TOPIC, 0).append(&one(value), 0).unwrap();
     storage.append_metadata(value).unwrap();
     assert!(storage.step());
@@ -228,104 +228,6 @@ fn a_full_disk_refuses_data_first_and_serves_again_when_space_returns() {
     assert_eq!((storage.log(TOPIC, 0).end_offset(), owner.0.len()), (end + 1, 4));
 }
 
-/// With a reserve shorter than a file nothing could be written when the disk was full, not even what
-/// would have given space.
-#[test]
-fn a_reserve_has_space_for_a_file_of_metadata() {
-    let disk = SimDisk::new(1);
-    let (storage, _) = try_open(&disk, Options { reserve_bytes: 1, ..stepped() }).unwrap();
-    let log = storage.log(TOPIC, 0);
-    disk.state().free_bytes = 5 * (64 << 10) / 2;
-    while log.append(&one(&[3; 9000]), 0).is_ok() {
-        assert!(storage.step());
-    }
-    for _ in 0..4 {
-        storage.append_metadata(&[4; 9000]).unwrap();
-        storage.step();
-    }
-}
-
-/// Metadata that came first to a file made data wait for space, whoever's space the file had.
-#[test]
-fn data_goes_on_in_files_that_took_nothing_from_the_reserve() {
-    let disk = SimDisk::new(1);
-    let options = Options { reserve_bytes: 64 << 10, ..stepped() };
-    let (storage, _) = try_open(&disk, options).unwrap();
-    let log = storage.log(TOPIC, 0);
-    let enter_next_file = || {
-        let started = storage.metrics().files_started;
-        while storage.metrics().files_started == started {
-            storage.append_metadata(&[4; 9000]).unwrap();
-            storage.step();
-        }
-    };
-    log.append(&one(&[3; 30_000]), 0).unwrap();
-    storage.step();
-    storage.step_preparation();
-    disk.state().free_bytes = 20_000;
-    enter_next_file();
-    log.append(&one(b"in a file that was prepared"), 0).unwrap();
-    // From the reserve.
-    disk.state().free_bytes = 84_000;
-    enter_next_file();
-    assert_eq!(log.append(&one(b"x"), 0), Err(AppendError::DiskFull));
-    // What was deleted gives files for later use.
-    log.delete_records(-1).unwrap();
-    storage.step();
-    for _ in 0..2 {
-        storage.checkpoint(|_| Ok(())).unwrap();
-    }
-    let is_spare = |name: &PathBuf| name.extension().is_some_and(|suffix| suffix == "spare");
-    assert!(disk.names().iter().any(is_spare) && disk.state().free_bytes < 20_000);
-    log.append(&one(b"while a file waits"), 0).unwrap();
-    enter_next_file();
-    log.append(&one(b"in a file that waited"), 0).unwrap();
-}
-
-/// Clients that took all descriptors once ended the broker, though nothing had been written.
-#[test]
-fn a_journal_file_waits_for_descriptors() {
-    for has_spare in [false, true] {
-        let disk = SimDisk::new(1);
-        let (storage, _) = open(&disk);
-        let log = storage.log(TOPIC, 0);
-        if has_spare {
-            while storage.metrics().files_started < 3 {
-                append_frame(&storage, &[1; 9000]);
-            }
-            log.delete_records(-1).unwrap();
-            storage.step();
-            for _ in 0..2 {
-                storage.checkpoint(|_| Ok(())).unwrap();
-            }
-        }
-        append_frame(&storage, &[1; 9000]);
-        let start = log.start_offset();
-        disk.state().has_no_descriptors = true;
-        assert!(!storage.step_preparation());
-        let refused = loop {
-            match log.append(&one(&[2; 9000]), 0) {
-                Ok(_) => assert!(storage.step()),
-                Err(error) => break error,
-            }
-        };
-        assert_eq!(refused, AppendError::DiskFull);
-        disk.state().has_no_descriptors = false;
-        storage.step_preparation();
-        // A file that was prepared is entered without another.
-        disk.state().has_no_descriptors = true;
-        let appended = log.append(&one(&[3; 9000]), 0).unwrap();
-        assert!(storage.step());
-        assert_eq!(log.high_watermark(), appended.last_offset + 1);
-        disk.state().has_no_descriptors = false;
-        drop(storage);
-        let (storage, _) = open(&disk);
-        let log = storage.log(TOPIC, 0);
-        let found = records(&log, 1 << 20).len() as i64;
-        assert_eq!((log.start_offset(), found), (start, log.end_offset() - start));
-    }
-}
-
 #[test]
 fn another_node_or_an_unknown_version_is_refused() {
     let disk = kept();
@@ -350,7 +252,7 @@ fn checkpoint() -> PathBuf {
     "/data/checkpoint".into()
 }
 
-fn segment(number: u32) -> PathBuf {
+pub(crate) fn segment(number: u32) -> PathBuf {
     Path::new("/data/segments").join(format!("{number:010}.segment"))
 }
 
@@ -591,97 +493,6 @@ fn scrubbing_finds_what_was_damaged_since_it_was_written() {
         disk.change(&path, |bytes| bytes[4096 + 20] ^= 1);
         assert_eq!(storage.scrub().unwrap(), found + more);
     }
-}
-
-/// Such a sector once ended every pass of scrubbing, and what lay behind it was never read.
-#[test]
-fn scrubbing_goes_on_behind_what_the_disk_cannot_read() {
-    let disk = SimDisk::new(1);
-    let (storage, _) = open(&disk);
-    let mut starts = Vec::new();
-    while storage.metrics().files_started < 4 {
-        starts.push(storage.durable().0 as usize);
-        append_frame(&storage, &[1; 3000]);
-    }
-    while storage.step_upkeep().unwrap() {}
-    let mut names = disk.names().into_iter();
-    let segment = names.rfind(|name| name.starts_with("/data/segments")).unwrap();
-    disk.change(&file(1), |bytes| bytes[starts[4] + 200] ^= 1);
-    disk.change(&segment, |bytes| *bytes.iter_mut().rfind(|byte| **byte != 0).unwrap() ^= 1);
-    assert_eq!(storage.scrub().unwrap(), 2);
-    disk.break_at(&file(1), starts[1] + 200);
-    disk.break_at(&segment, 4096 + 700);
-    assert_eq!(storage.scrub().unwrap(), 4);
-}
-
-/// Does all upkeep, and says how often it could not read something.
-fn failed_reads_of_upkeep(storage: &Storage) -> u32 {
-    let mut failed = 0;
-    loop {
-        match storage.step_upkeep() {
-            Ok(true) => {}
-            Ok(false) => return failed,
-            Err(error) => {
-                assert!(matches!(error, Error::Io { operation: "read", .. }), "{error}");
-                failed += 1;
-                assert!(failed < 5, "{error} once more");
-            }
-        }
-    }
-}
-
-/// Such a sector once stopped sorting for good, also after each start: the journal only grew.
-#[test]
-fn what_the_disk_cannot_read_keeps_nothing_else_from_being_sorted() {
-    let disk = SimDisk::new(1);
-    let (storage, _) = open(&disk);
-    let logs: Vec<_> = (0..3).map(|partition| storage.log(TOPIC, partition)).collect();
-    while storage.metrics().files_started < 4 {
-        for log in &logs {
-            log.append(&one(&[5; 2000]), 0).unwrap();
-            storage.step();
-        }
-    }
-    // The second frame holds the first batch of the second log.
-    disk.break_at(&file(1), 4096 + 4096 + 700);
-    assert_eq!(failed_reads_of_upkeep(&storage), 1);
-    for _ in 0..2 {
-        storage.checkpoint(|_| Ok(())).unwrap();
-    }
-    assert!(try_records(&logs[1], 1 << 20).is_err());
-    assert!(storage.metrics().segments_written > 0);
-    for log in [&logs[0], &logs[2]] {
-        assert_eq!(records(log, 1 << 20).len() as i64, log.end_offset());
-    }
-}
-
-/// The same segment was tried again and again, and nothing else was merged or compacted.
-#[test]
-fn a_segment_that_the_disk_cannot_read_stays_as_it_is() {
-    let disk = SimDisk::new(1);
-    let (storage, _) = open(&disk);
-    let logs: Vec<_> = (0..8).map(|partition| storage.log(TOPIC, partition)).collect();
-    let compaction = Compaction {
-        min_lag_ms: 0,
-        max_lag_ms: i64::MAX,
-        delete_retention_ms: 0,
-        min_dirty_ratio: 0.0,
-    };
-    for log in &logs {
-        log.append(&keyed(1_000, b"a", b"1"), 0).unwrap();
-        storage.step();
-        storage.compact(&[(Arc::clone(log), compaction)], 5_000).unwrap();
-    }
-    disk.break_at(&segment(1), 4096 + 10);
-    assert_eq!(failed_reads_of_upkeep(&storage), 1);
-    assert!(storage.metrics().segments_removed >= 4);
-    for log in &logs[..2] {
-        log.append(&keyed(1_001, b"a", b"2"), 0).unwrap();
-    }
-    storage.step();
-    let logs: Vec<_> = logs.into_iter().map(|log| (log, compaction)).collect();
-    assert!(matches!(storage.compact(&logs, 5_000), Err(Error::Io { operation: "read", .. })));
-    assert_eq!(storage.compact(&logs, 5_000).unwrap().logs, 1);
 }
 
 #[test]

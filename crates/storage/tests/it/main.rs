@@ -17,4 +17,5 @@ mod segments;
 mod sim_disk;
 mod simulation;
 mod together;
+mod trouble;
 mod world;
