@@ -108,14 +108,18 @@ impl Segments {
         segment: Segment,
         append: impl FnOnce() -> Result<Lsn, Error>,
     ) -> Result<(Arc<Segment>, Lsn), Error> {
-        let mut listed = lock(&self.listed);
-        let lsn = append().inspect_err(|_| {
+        let segment = Arc::new(segment);
+        let appended = {
+            let mut listed = lock(&self.listed);
+            append().inspect(|_| {
+                listed.by_number.insert(segment.number, Arc::clone(&segment));
+            })
+        };
+        if appended.is_err() {
             // What cannot be removed is at the next start.
             self.disk.remove(&segment.path).ok();
-        })?;
-        let segment = Arc::new(segment);
-        listed.by_number.insert(segment.number, Arc::clone(&segment));
-        Ok((segment, lsn))
+        }
+        Ok((segment, appended?))
     }
 
     /// Takes a segment off the list, which `append` says in the journal; its file stays.
