@@ -110,9 +110,11 @@ impl Limits {
     fn of(request: &FetchRequest) -> Self {
         let size = |bytes: i32| usize::try_from(bytes).unwrap_or(0);
         let wait = Duration::from_millis(u64::try_from(request.max_wait_ms).unwrap_or(0));
+        let bytes_max = size(request.max_bytes).min(ANSWER_BYTES_MAX);
         Self {
-            bytes_min: size(request.min_bytes),
-            bytes_max: size(request.max_bytes).min(ANSWER_BYTES_MAX),
+            // A full answer would wait for what it has no room for.
+            bytes_min: size(request.min_bytes).min(bytes_max),
+            bytes_max,
             wait: wait.min(WAIT_MAX),
         }
     }

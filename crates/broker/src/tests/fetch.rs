@@ -193,3 +193,17 @@ fn a_small_answer_serves_the_partitions_of_a_session_in_turn() {
     }
     assert_eq!(served, [0, 1, 2]);
 }
+
+/// A fetch that asked for more than it had room for got its full answer after the whole wait.
+#[test]
+fn a_full_answer_does_not_wait_for_more() {
+    let world = World::new();
+    world.create("orders", 1);
+    let records = batch(NOW_MS, &["a"]);
+    world.append("orders", 0, records.clone());
+    let max_bytes = i32::try_from(records.len()).unwrap();
+    let topics = vec![fetch_topic("orders", &[(0, 0)])];
+    let request = FetchRequest { min_bytes: 2 * max_bytes, max_bytes, ..waiting(topics) };
+    let mut pending = world.begin(FETCH_BY_NAME, &request);
+    assert!(world.poll(&mut pending));
+}
