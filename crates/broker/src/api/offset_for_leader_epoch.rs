@@ -9,7 +9,7 @@ use moldau_protocol::messages::{OffsetForLeaderEpochRequest, OffsetForLeaderEpoc
 
 use crate::authorizer::{Operation, ResourceType};
 use crate::call::{Call, Outcome};
-use crate::partition::{self, Partition};
+use crate::partition::{self, LEADER_EPOCH, Partition};
 
 pub(crate) fn handle(
     call: &Call<'_>,
@@ -44,8 +44,14 @@ fn end_of(call: &Call<'_>, topic: &str, asked: &OffsetForLeaderPartition) -> Epo
     let mut answer = EpochEndOffset { partition: asked.partition, ..EpochEndOffset::default() };
     let epoch = asked.current_leader_epoch;
     match partition::by_name(call.state, topic, asked.partition, epoch) {
-        // It has no epoch, which the default says.
-        Ok(Partition::Unwritten { .. }) => {}
+        // Its leader is of the first epoch, in which nothing was written. It has no other, which
+        // the default says.
+        Ok(Partition::Unwritten { .. }) => {
+            if asked.leader_epoch == LEADER_EPOCH {
+                answer.leader_epoch = LEADER_EPOCH;
+                answer.end_offset = 0;
+            }
+        }
         Ok(Partition::Written(log)) => {
             let end = log.end_of_epoch(asked.leader_epoch);
             answer.leader_epoch = end.leader_epoch;
