@@ -12,7 +12,7 @@ use moldau_storage::{Lsn, Storage, TopicId};
 
 use crate::error::{Refusal, append_refusal};
 use crate::metadata_record::{MetadataRecord, TopicOverrides};
-use crate::topic_config::TopicConfig;
+use crate::topic_config::{TopicConfig, shown};
 use crate::topic_logs::TopicLogs;
 
 /// Longest topic name, since Kafka's own limit keeps `<topic>-<partition>` a file name.
@@ -316,7 +316,7 @@ impl Catalog {
 
 /// `UNKNOWN_TOPIC_OR_PARTITION` for a name.
 pub(crate) fn unknown_name(name: &str) -> Refusal {
-    Refusal::new(ErrorCode::UnknownTopicOrPartition, format!("there is no topic {name}"))
+    Refusal::new(ErrorCode::UnknownTopicOrPartition, format!("there is no topic {}", shown(name)))
 }
 
 /// `UNKNOWN_TOPIC_ID` for an id.

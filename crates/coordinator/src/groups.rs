@@ -362,6 +362,10 @@ fn unique(protocols: &mut Vec<Protocol>) {
     }
 }
 
+/// Characters that a member id takes of what the member calls itself: the whole would not fit the
+/// 16-bit length of a string with what is added to it.
+const MEMBER_NAME_CHARACTERS_MAX: usize = 255;
+
 /// Makes member ids: what the member calls itself, a dash, and a random UUID (version 4).
 #[derive(Debug)]
 struct MemberIds {
@@ -373,6 +377,8 @@ impl MemberIds {
         let (high, low) = (self.random(), self.random());
         let (a, b, c) = (high >> 32, (high >> 16) & 0xffff, high & 0x0fff);
         let (d, e) = ((low >> 48) & 0x3fff | 0x8000, low & 0xffff_ffff_ffff);
+        let end = prefix.char_indices().nth(MEMBER_NAME_CHARACTERS_MAX);
+        let prefix = end.map_or(prefix, |(end, _)| &prefix[..end]);
         format!("{prefix}-{a:08x}-{b:04x}-4{c:03x}-{d:04x}-{e:012x}")
     }
 

@@ -17,6 +17,7 @@ use moldau_protocol::messages::{
 use crate::api::membership::failure;
 use crate::authorizer::{CLUSTER_NAME, Operation, ResourceType};
 use crate::call::{Call, Outcome};
+use crate::topic_config::shown;
 
 /// The type of every group that exists here (KIP-848 calls it so).
 const GROUP_TYPE: &str = "classic";
@@ -104,7 +105,7 @@ fn absent(group_id: String, version: i16) -> DescribedGroup {
     let mut group = DescribedGroup { group_state: "Dead".to_owned(), ..Default::default() };
     if version >= GROUP_ID_NOT_FOUND_SINCE {
         group.error_code = ErrorCode::GroupIdNotFound.into();
-        group.error_message = Some(format!("group {group_id} does not exist"));
+        group.error_message = Some(format!("group {} does not exist", shown(&group_id)));
     }
     group.group_id = group_id;
     group

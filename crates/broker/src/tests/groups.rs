@@ -400,3 +400,15 @@ fn a_record_that_the_journal_can_never_take_stops_one_request() {
     assert_eq!(ask(GROUP, 300), Err(ErrorCode::CoordinatorNotAvailable));
     assert_eq!(ask("others", 1), Ok(()));
 }
+
+/// The message of such a name could not be expressed, and no answer came.
+#[test]
+fn what_is_told_of_a_long_name_is_short() {
+    let world = World::new();
+    let name = "x".repeat(32_767);
+    let request = DescribeGroupsRequest { groups: vec![name.clone()], ..Default::default() };
+    let told = world.ask(&request).groups.remove(0).error_message.unwrap();
+    assert!(told.len() < 200, "{told}");
+    let told = crate::catalog::unknown_name(&name).message;
+    assert!(told.len() < 200, "{told}");
+}

@@ -310,3 +310,13 @@ fn a_group_too_large_for_a_record_is_told_so_by_its_syncs_and_can_be_used_again(
     world.sync_all(&ids, generation + 2);
     assert_eq!(world.records.len(), written + 1);
 }
+
+/// The id of such a member could not be expressed in any answer.
+#[test]
+fn a_member_id_takes_only_the_begin_of_a_long_name() {
+    let mut world = World::new();
+    let token = world.join(static_request(&"\u{fc}".repeat(16_000)));
+    world.pass(6_000);
+    let id = world.joined(token).member_id;
+    assert!(id.starts_with(&format!("{}-", "\u{fc}".repeat(255))), "{id}");
+}
