@@ -136,6 +136,9 @@ impl Turns {
     }
 }
 
+/// Why a connection ends whose answer has no form. A log line names the defect.
+pub(crate) const NOT_ENCODED: &str = "the answer cannot be encoded";
+
 /// What [`moldau_net::Service::call`] returns for a request.
 pub(crate) type Served = Reply<Later<Response>>;
 
@@ -149,8 +152,7 @@ pub(crate) fn answer<R: Message + 'static>(
         Outcome::Now(response) => encoded(key, version, correlation, &response),
         Outcome::Later(response) => Reply::Later(Box::pin(async move {
             let response = response.await;
-            // A connection without this answer would wait for ever; the log line names the defect.
-            encode(key, version, correlation, &response).unwrap_or_default()
+            encode_or_close(key, version, correlation, &response)
         })),
     }
 }
@@ -164,12 +166,23 @@ pub(crate) fn encoded<R: Message>(
 ) -> Served {
     match encode(key, version, correlation_id, response) {
         Some(response) => Reply::Ready(response),
-        None => Reply::Close("the answer cannot be encoded"),
+        None => Reply::Close(NOT_ENCODED),
     }
 }
 
+/// The bytes of an answer, or the end of a connection that would wait for it for ever.
+pub(crate) fn encode_or_close<R: Message>(
+    key: ApiKey,
+    version: i16,
+    correlation_id: i32,
+    response: &R,
+) -> Response {
+    let encoded = encode(key, version, correlation_id, response);
+    encoded.unwrap_or_else(|| Response::closing(NOT_ENCODED))
+}
+
 /// The bytes of an answer; `None`, after a log line, if its version cannot express it.
-pub(crate) fn encode<R: Message>(
+fn encode<R: Message>(
     key: ApiKey,
     version: i16,
     correlation_id: i32,

@@ -24,7 +24,7 @@ use moldau_storage::{Admission, Admit};
 use tokio::net::TcpStream;
 
 use crate::authorizer::Subject;
-use crate::call::{Later, Served, encode};
+use crate::call::{Later, Served, encode_or_close};
 use crate::clock::wall_clock_ms;
 use crate::config::{ListenerConfig, SaslListener};
 use crate::dispatch::{self, CallSite};
@@ -213,8 +213,7 @@ impl ClientService {
                 };
                 let response = session.handshake(&request, version);
                 let ends = response.error_code != i16::from(ErrorCode::None);
-                let bytes =
-                    encode(key, version, header.correlation_id, &response).unwrap_or_default();
+                let bytes = encode_or_close(key, version, header.correlation_id, &response);
                 Some(match ends {
                     false => Reply::Ready(bytes),
                     true => self.refuse(bytes),
@@ -225,8 +224,8 @@ impl ClientService {
                     return Some(Reply::Close("malformed request"));
                 };
                 let (response, state) = session.authenticate(&request.auth_bytes, now);
-                let encoded = encode(key, version, header.correlation_id, &response);
-                Some(self.proceed(encoded.unwrap_or_default(), state))
+                let answer = encode_or_close(key, version, header.correlation_id, &response);
+                Some(self.proceed(answer, state))
             }
             _ => None,
         }

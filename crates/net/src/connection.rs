@@ -361,6 +361,12 @@ where
     fn collect(&mut self) {
         while matches!(self.slots.front(), Some(Slot::Ready(_))) {
             let Some(Slot::Ready(response)) = self.slots.pop_front() else { return };
+            if let Some(reason) = response.closes {
+                // The peer would take the answers behind it for those of other requests.
+                self.slots.clear();
+                self.end(Closed::ByService(reason));
+                break;
+            }
             self.write_queue_bytes += response.len();
             self.write_queue_responses += 1;
             for segment in std::iter::once(response.head).chain(response.rest) {

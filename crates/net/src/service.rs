@@ -16,13 +16,21 @@ pub struct Response {
     pub head: Bytes,
     /// Written after the head, in order.
     pub rest: Vec<Bytes>,
+    /// Why there is no answer and the connection is closed, as by [`Reply::Close`].
+    pub closes: Option<&'static str>,
 }
 
 impl Response {
     /// An answer of one segment.
     #[must_use]
     pub fn single(head: Bytes) -> Self {
-        Self { head, rest: Vec::new() }
+        Self { head, ..Self::default() }
+    }
+
+    /// The request cannot be answered, as turned out late.
+    #[must_use]
+    pub fn closing(reason: &'static str) -> Self {
+        Self { closes: Some(reason), ..Self::default() }
     }
 
     /// Nothing is written, for requests that turn out to want no answer.

@@ -22,7 +22,7 @@ use moldau_storage::{Log, PendingRead, Read, ReadOutcome, Waiter};
 use tokio::time::{Instant, timeout_at};
 
 use crate::authorizer::{Operation, ResourceType};
-use crate::call::{Call, Later, Turns};
+use crate::call::{Call, Later, NOT_ENCODED, Turns};
 use crate::error::read_code;
 use crate::fetch_session::{
     FetchPartition, FetchScope, Noteworthy, Session, SessionRequest, Told, TopicRef, lock,
@@ -525,12 +525,12 @@ impl Answer {
         match response.encode(self.version, self.correlation_id) {
             Ok(segments) => {
                 let mut segments = segments.into_iter();
-                Response { head: segments.next().unwrap_or_default(), rest: segments.collect() }
+                let head = segments.next().unwrap_or_default();
+                Response { head, rest: segments.collect(), closes: None }
             }
             Err(error) => {
-                // A connection without this answer would wait for ever; the line names the defect.
                 tracing::error!(version = self.version, %error, "a fetch cannot be answered");
-                Response::none()
+                Response::closing(NOT_ENCODED)
             }
         }
     }

@@ -22,7 +22,7 @@ use moldau_storage::Lsn;
 use crate::api::describe_cluster::cluster_operations;
 use crate::authorizer::ResourceType::{Cluster, Topic};
 use crate::authorizer::{CLUSTER_NAME, Operation};
-use crate::call::{Call, Endpoint, Served, Turns};
+use crate::call::{Call, Endpoint, NOT_ENCODED, Served, Turns};
 use crate::catalog;
 use crate::config::NODE_ID;
 use crate::metadata_record::TopicOverrides;
@@ -63,7 +63,7 @@ pub(crate) fn serve(call: &Call<'_>, header: &RequestHeader<'_>, body: &[u8]) ->
         // A connection without this answer would wait for ever; the line names the defect.
         answer.encode().await.unwrap_or_else(|error| {
             tracing::error!(version = answer.version, %error, "metadata cannot be answered");
-            Response::none()
+            Response::closing(NOT_ENCODED)
         })
     }))
 }
@@ -223,7 +223,8 @@ impl Answer {
             authorized_operations: self.cluster_operations,
         };
         let mut segments = response.encode(self.version, self.correlation_id)?.into_iter();
-        Ok(Response { head: segments.next().unwrap_or_default(), rest: segments.collect() })
+        let head = segments.next().unwrap_or_default();
+        Ok(Response { head, rest: segments.collect(), closes: None })
     }
 
     fn is_left_out(&self, topic: &str) -> bool {

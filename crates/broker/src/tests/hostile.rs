@@ -3,12 +3,15 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use moldau_net::{Reply, Response};
-use moldau_protocol::messages::ApiVersionsResponse;
+use moldau_protocol::frame::RequestHeader;
+use moldau_protocol::messages::{
+    ApiVersionsResponse, FindCoordinatorRequest, FindCoordinatorResponse,
+};
 use moldau_protocol::{ApiKey, ErrorCode};
 
 use super::versions::ask_everything;
-use super::world::{World, code, decoded};
-use crate::call::Later;
+use super::world::{World, code, decoded, request_frame};
+use crate::call::{Later, NOT_ENCODED, Outcome, answer};
 use crate::dispatch::served_versions;
 
 const SEED: u64 = 0x6d6f_6c64_6175;
@@ -18,9 +21,6 @@ const MUTATIONS: usize = 30;
 
 /// Random bodies for each version of each API.
 const BODIES: usize = 40;
-
-/// What the dispatcher says where an answer cannot be encoded.
-const NOT_ENCODABLE: &str = "the answer cannot be encoded";
 
 /// Hands frames to a world, and looks at what becomes of them.
 struct Attack {
@@ -40,11 +40,11 @@ impl Attack {
         let outcome = catch_unwind(AssertUnwindSafe(|| match self.world.send_at(now_ms, frame) {
             Reply::Last(..) => panic!("no client of these has to say who it is"),
             Reply::Later(mut answer) => match self.world.poll_answer(&mut answer) {
-                Some(response) => assert!(!response.is_empty(), "{NOT_ENCODABLE}"),
+                Some(response) => assert!(!response.is_empty(), "{NOT_ENCODED}"),
                 None => self.waiting.push(answer),
             },
-            Reply::Ready(response) => assert!(!response.is_empty(), "{NOT_ENCODABLE}"),
-            Reply::Close(reason) => assert_ne!(reason, NOT_ENCODABLE),
+            Reply::Ready(response) => assert!(!response.is_empty(), "{NOT_ENCODED}"),
+            Reply::Close(reason) => assert_ne!(reason, NOT_ENCODED),
             Reply::NoResponse => {}
         }));
         assert!(outcome.is_ok(), "seed {SEED}, at {now_ms}: {frame:02x?}");
@@ -56,7 +56,7 @@ impl Attack {
         self.world.wait(self.world.state.storage.wait_durable(end)).unwrap();
         for answer in &mut self.waiting {
             let response = self.world.poll_answer(answer);
-            assert!(response.is_none_or(|response| !response.is_empty()), "{NOT_ENCODABLE}");
+            assert!(response.is_none_or(|response| !response.is_empty()), "{NOT_ENCODED}");
         }
     }
 
@@ -169,4 +169,17 @@ fn an_unknown_api_and_an_unknown_version_close_but_for_api_versions() {
     let told: ApiVersionsResponse = decoded(ApiKey::ApiVersions, 0, &response);
     assert_eq!(code(told.error_code), ErrorCode::UnsupportedVersion);
     assert_eq!((told.api_keys[0].api_key, told.api_keys[0].max_version), (18, 4));
+}
+
+/// Such an answer was left out, and the client waited for it for ever.
+#[test]
+fn an_answer_that_comes_late_and_cannot_be_encoded_closes_the_connection() {
+    let world = World::new();
+    let request = request_frame(0, &FindCoordinatorRequest::default());
+    let (header, _) = RequestHeader::parse(&request).unwrap();
+    let host = "x".repeat(usize::from(u16::MAX));
+    let response = FindCoordinatorResponse { host, ..FindCoordinatorResponse::default() };
+    let outcome = Outcome::Later(Box::pin(async move { response }));
+    let Reply::Later(answer) = answer(&header, outcome) else { panic!("it comes late") };
+    assert_eq!(world.wait(answer).closes, Some(NOT_ENCODED));
 }

@@ -11,7 +11,7 @@ use tokio::task::{JoinHandle, LocalSet, spawn_local};
 use super::*;
 
 /// Echoes frames; the first byte says how: `r` at once, `l` when its gate opens, `n` not at all,
-/// `c` closes, `s` in three segments.
+/// `c` closes, `x` closes late, `s` in three segments.
 #[derive(Clone, Default)]
 struct Script {
     calls: Rc<Cell<usize>>,
@@ -48,9 +48,10 @@ impl Service for Script {
             }
             Some(b'n') => Reply::NoResponse,
             Some(b'c') => Reply::Close("asked to"),
+            Some(b'x') => Reply::Later(Box::pin(async { Response::closing("as turned out late") })),
             Some(b's') => {
                 let rest = vec![echo.slice(4..5), Bytes::new(), echo.slice(5..)];
-                Reply::Ready(Response { head: echo.slice(..4), rest })
+                Reply::Ready(Response { head: echo.slice(..4), rest, closes: None })
             }
             _ => Reply::Ready(echo.into()),
         }
@@ -387,5 +388,18 @@ fn a_large_answer_gives_other_tasks_their_turn() {
             before = written;
         }
         assert_eq!(read_frame(&mut world.peer).await, frame);
+    });
+}
+
+/// An answer that could not be given was left out, and the peer waited for it for ever or took the
+/// next one for it.
+#[test]
+fn an_answer_that_turns_out_late_not_to_be_possible_closes_after_earlier_ones() {
+    run(async {
+        let mut world = World::start(Script::default(), ConnectionLimits::default());
+        world.send(&[b"r1", b"x2", b"r3"]).await;
+        assert_eq!(read_frame(&mut world.peer).await, b"r1");
+        assert_eq!(world.peer.read(&mut [0; 1]).await.unwrap(), 0);
+        assert!(matches!(world.served.await.unwrap(), Closed::ByService("as turned out late")));
     });
 }
