@@ -139,8 +139,8 @@ impl Trial {
         .collect();
         let (steal, foreign) = (run.host.steal_share(), foreign_share(run).unwrap_or(0.0));
         let silence_ms = float(run.longest_silence_ns) / 1e6;
-        // What falls due in it, but for its end, is late by itself. Where that is too little to miss
-        // any rate, the rate decided, and to leave the trial out would favour high ones.
+        // What falls due in it, but for its end, is late by itself. Where that is too little to
+        // miss any rate, the rate decided, and to leave the trial out would favour high ones.
         let is_stop = silence_ms - demand.p99_ms > LATE_SHARE * seconds * 1e3
             && rate * demand.p99_ms / 1e3 >= DUE_IN_STOP_MIN
             && is_else_in_time(&run.series, demand)

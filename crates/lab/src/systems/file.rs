@@ -13,8 +13,9 @@
 //! | `${certificates}` | directory of [`FrontFiles`], made for the system |
 //! | `${external}` | where a cluster is that runs already |
 
+mod told;
+
 use std::collections::BTreeMap;
-use std::fmt;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -27,7 +28,6 @@ use serde::{Deserialize, Serialize};
 use super::security::{Credentials, SecurityFile};
 use super::{FrontFiles, Process, ProcessSpec, Ready, free_addresses, prepare};
 use crate::error::Error;
-use crate::profile::sha256;
 
 /// Role of the processes that keep records.
 const BROKER_ROLE: &str = "broker";
@@ -132,24 +132,6 @@ pub struct ProcessFile {
     /// How it is ended.
     #[serde(default)]
     pub stop: Stop,
-}
-
-impl fmt::Debug for ProcessFile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let hashed = |texts: &BTreeMap<String, String>| -> BTreeMap<String, String> {
-            texts.iter().map(|(name, text)| (name.clone(), sha256(text.as_bytes()))).collect()
-        };
-        f.debug_struct("ProcessFile")
-            .field("name", &self.name)
-            .field("role", &self.role)
-            .field("files", &hashed(&self.files))
-            .field("prepare", &self.prepare)
-            .field("command", &self.command)
-            .field("environment", &hashed(&self.environment))
-            .field("ready", &self.ready)
-            .field("stop", &self.stop)
-            .finish()
-    }
 }
 
 /// What tells that a process is ready.

@@ -195,8 +195,8 @@ fn check_names(clusters: &[Cluster]) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Checks that no filter in front of `multi_tenant` goes by the names of topics: where a client names
-/// topics by id, it is told the cluster's names there, and the client's elsewhere.
+/// Checks that no filter in front of `multi_tenant` goes by the names of topics: where a client
+/// names topics by id, it is told the cluster's names there, and the client's elsewhere.
 fn check_order(clusters: &[Cluster]) -> Result<(), Problem> {
     for Cluster { filters, .. } in clusters {
         let is_tenants =
@@ -205,8 +205,9 @@ fn check_order(clusters: &[Cluster]) -> Result<(), Problem> {
         let goes_by_names =
             |entry: &&At<FilterEntry>| !matches!(entry.value, FilterEntry::Audit(_));
         if let Some(entry) = front.and_then(|front| front.iter().find(goes_by_names)) {
-            let text = "stands in front of multi_tenant, where topics have two names: the client's, \
-                        and the cluster's where clients name topics by id; put multi_tenant first";
+            let text = "stands in front of multi_tenant, where topics have two names: the \
+                        client's, and the cluster's where clients name topics by id; put \
+                        multi_tenant first";
             return Err(Problem::at(entry, text));
         }
     }

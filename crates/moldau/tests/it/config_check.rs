@@ -518,7 +518,8 @@ fn mistakes_of_gateways_limits_and_filters_are_told_at_their_keys() {
             ),
             mistake(
                 &with(
-                    "filters: [audit: {}, authorization: {rules: [allow User:a All topic x]}, multi_tenant: {}]",
+                    "filters: [audit: {}, authorization: {rules: [allow User:a All topic x]}, \
+                     multi_tenant: {}]",
                 ),
                 "5:26: stands in front of multi_tenant, where topics have two names: the client's, \
                  and the cluster's where clients name topics by id; put multi_tenant first",
