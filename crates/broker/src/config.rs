@@ -8,7 +8,7 @@ use std::time::Duration;
 use moldau_net::sasl::{Mechanism, TokenVerifier, Users};
 use moldau_net::tls::ServerTls;
 use moldau_net::{ListenerLimits, Principal};
-use moldau_storage::Durability;
+use moldau_storage::{Durability, Options};
 
 /// The node id of the one broker.
 pub(crate) const NODE_ID: i32 = 0;
@@ -116,6 +116,20 @@ pub struct Advertised {
 }
 
 impl Config {
+    /// What the storage is opened with.
+    pub(crate) fn storage(&self) -> Options {
+        Options {
+            node_id: NODE_ID,
+            durability: self.durability,
+            commit_delay: self.commit_delay,
+            tail_cache_bytes: self.tail_cache_bytes,
+            file_bytes: self.journal_file_bytes,
+            reserve_bytes: self.disk_reserve_bytes,
+            scrub_rate: self.scrub_rate,
+            ..Options::new(&self.data_dir)
+        }
+    }
+
     /// The broker's configuration under Kafka's names, as DescribeConfigs shows it.
     pub(crate) fn broker_configs(&self) -> Vec<(&'static str, String)> {
         let milliseconds = |time: Duration| time.as_millis().to_string();

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use moldau_net::{Listener, NetworkThreads, serve_admin};
-use moldau_storage::{Options, Replay, Storage};
+use moldau_storage::{Replay, Storage};
 
 use crate::client_service::{Entrance, Terms};
 use crate::clock::wall_clock_ms;
-use crate::config::{Config, ListenerConfig, NODE_ID};
+use crate::config::{Config, ListenerConfig};
 use crate::error::Error;
 use crate::metrics;
 use crate::state::{Restored, State};
@@ -39,7 +39,7 @@ impl Broker {
         let threads = NetworkThreads::start("moldau-net", config.network_threads)?;
         let now_ms = wall_clock_ms();
         let mut restored = Restored::new(&config, now_ms);
-        let storage = Storage::open(options(&config), &mut restored)?;
+        let storage = Storage::open(config.storage(), &mut restored)?;
         let state = Arc::new(State::new(config, storage, restored, now_ms));
         state.delete_orphaned_logs().map_err(|refusal| Error::Metadata(refusal.message))?;
         let addresses = listeners.iter().map(Listener::local_addr).collect();
@@ -149,19 +149,6 @@ impl Broker {
         let state = Arc::clone(&self.state);
         handle.spawn_on_blocking(0, move || async move { compaction::run(&state).await })?;
         Ok(())
-    }
-}
-
-pub(crate) fn options(config: &Config) -> Options {
-    Options {
-        node_id: NODE_ID,
-        durability: config.durability,
-        commit_delay: config.commit_delay,
-        tail_cache_bytes: config.tail_cache_bytes,
-        file_bytes: config.journal_file_bytes,
-        reserve_bytes: config.disk_reserve_bytes,
-        scrub_rate: config.scrub_rate,
-        ..Options::new(&config.data_dir)
     }
 }
 

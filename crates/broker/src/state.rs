@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use moldau_coordinator::producer_ids::{ProducerIdBlock, ProducerIdentity, ProducerIds};
 use moldau_coordinator::{GroupRecord, Groups};
 use moldau_protocol::{ErrorCode, Uuid};
-use moldau_storage::{CheckpointWriter, Lsn, Options, Storage};
+use moldau_storage::{CheckpointWriter, Lsn, Storage};
 use tokio::sync::Notify;
 
 use crate::catalog::Catalog;
@@ -58,7 +58,7 @@ impl Restored {
         let delay_ms = config.group_initial_rebalance_delay.as_millis();
         let groups = moldau_coordinator::Config {
             initial_rebalance_delay_ms: i32::try_from(delay_ms).unwrap_or(i32::MAX),
-            record_bytes_max: group_record_bytes_max(config),
+            record_bytes_max: config.storage().entry_limit().saturating_sub(GROUP_HEADER_BYTES),
             ..moldau_coordinator::Config::default()
         };
         Self {
@@ -187,13 +187,6 @@ impl State {
             });
         });
     }
-}
-
-/// What the journal takes of a group in one entry: half a file always leaves room for the frame.
-fn group_record_bytes_max(config: &Config) -> usize {
-    let half_a_file = usize::try_from(config.journal_file_bytes / 2).unwrap_or(usize::MAX);
-    let entry_bytes_max = Options::new(&config.data_dir).entry_bytes_max;
-    entry_bytes_max.min(half_a_file).saturating_sub(GROUP_HEADER_BYTES)
 }
 
 fn append_block(storage: &Storage, block: ProducerIdBlock) -> Result<Lsn, Refusal> {

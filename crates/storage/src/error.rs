@@ -117,9 +117,14 @@ impl Error {
         Error::Io { operation, path: path.to_path_buf(), source: Arc::new(source) }
     }
 
-    /// Whether a file cannot be what was written. A block that the disk cannot read is no better.
+    /// Whether a file cannot be what was written. A block that the disk cannot read is no better,
+    /// unless it can be read once the system has memory for that.
     pub(crate) fn is_damage(&self) -> bool {
-        matches!(self, Error::Corrupt { .. } | Error::Io { operation: "read", .. })
+        match self {
+            Error::Corrupt { .. } => true,
+            Error::Io { operation: "read", .. } => !self.is_exhaustion(),
+            _ => false,
+        }
     }
 
     /// Whether the system had no descriptor or memory left, as it may have again later.
@@ -196,5 +201,19 @@ impl From<AppendError> for Error {
                 Error::Option { option: "append", reason: "a batch error outside a batch append" }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_read_that_wants_memory_is_no_damage() {
+        let read = |errno: Errno| Error::io("read", Path::new("x"), errno.into());
+        assert!(read(Errno::IO).is_damage() && !read(Errno::IO).is_exhaustion());
+        assert!(read(Errno::NOMEM).is_exhaustion() && !read(Errno::NOMEM).is_damage());
+        assert!(!Error::io("open", Path::new("x"), Errno::IO.into()).is_damage());
+        assert!(Error::corrupt(Path::new("x"), 0, "y").is_damage());
     }
 }

@@ -132,8 +132,10 @@ impl<'a> Blocks<'a> {
             }
             Err(error) => Error::io("read", &segment.path, error),
         };
-        segment.mark_damaged();
-        self.journal.metrics.corrupt_batches.add(1);
+        if error.is_damage() {
+            segment.mark_damaged();
+            self.journal.metrics.corrupt_batches.add(1);
+        }
         Err(error)
     }
 }

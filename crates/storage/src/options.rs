@@ -108,7 +108,7 @@ impl Options {
 
     fn file_room(&self) -> usize {
         let file_bytes = usize::try_from(self.file_bytes).expect("checked to be at most 1 GiB");
-        file_bytes - FILE_HEADER_BYTES
+        file_bytes.saturating_sub(FILE_HEADER_BYTES)
     }
 
     /// Free space that is kept for metadata.
@@ -119,10 +119,11 @@ impl Options {
         }
     }
 
-    /// Largest entry payload, as asked for and as a file can hold.
-    pub(crate) fn entry_limit(&self) -> usize {
+    /// Largest payload of an entry in bytes, as asked for and as a file can hold.
+    #[must_use]
+    pub fn entry_limit(&self) -> usize {
         let overhead = FRAME_HEADER_BYTES + ENTRY_HEADER_BYTES * BATCHES_PER_APPEND_MAX;
-        self.entry_bytes_max.min(self.file_room() - overhead)
+        self.entry_bytes_max.min(self.file_room().saturating_sub(overhead))
     }
 
     /// Length at which a frame takes no further entry.

@@ -44,38 +44,34 @@ pub(crate) fn step(journal: &Journal, topics: &Topics) -> Result<bool, Error> {
     journal.pace.set_urgency(urgency);
     let mut failed = None;
     for work in turns.order(urgency > 1) {
-        let is_done = match work {
-            Work::RemoveDead => remove_dead(journal)?,
-            Work::Sort | Work::Merge if urgency == 0 => false,
-            // A failure, as of a read, keeps nothing else from its turn.
-            Work::Sort => put_aside(sort_one(journal, memory, &waiting, topics), &mut failed)?,
-            Work::Merge => put_aside(merge_one(journal, topics), &mut failed)?,
+        let done = match work {
+            Work::RemoveDead => remove_dead(journal),
+            Work::Sort | Work::Merge if urgency == 0 => Ok(false),
+            Work::Sort => sort_one(journal, memory, &waiting, topics),
+            Work::Merge => merge_one(journal, topics),
             Work::RemoveSpare => {
                 // All go where nothing else is done for want of space, and where time is not real.
                 let all = !is_real || !has_space(journal, options.file_bytes);
-                journal.files.remove_spare(&journal.pace, options.removed_piece(), all)?
+                journal.files.remove_spare(&journal.pace, options.removed_piece(), all)
             }
         };
-        if is_done {
-            if let Some(error) = failed {
-                tracing::error!(%error, "sorting or merging goes on with what is left");
+        match done {
+            Ok(true) => {
+                if let Some(error) = failed {
+                    tracing::error!(%error, "upkeep goes on with what is left");
+                }
+                turns.note(work);
+                return Ok(true);
             }
-            turns.note(work);
-            return Ok(true);
+            Ok(false) => {}
+            Err(Error::Closed | Error::Poisoned { .. }) => return done,
+            // A failure, as of a read, keeps nothing else from its turn.
+            Err(error) => {
+                failed.get_or_insert(error);
+            }
         }
     }
     failed.map_or(Ok(false), Err)
-}
-
-/// Keeps the first failure for later, but for the end of all work.
-fn put_aside(done: Result<bool, Error>, failed: &mut Option<Error>) -> Result<bool, Error> {
-    match done {
-        Ok(_) | Err(Error::Closed | Error::Poisoned { .. }) => done,
-        Err(error) => {
-            failed.get_or_insert(error);
-            Ok(false)
-        }
-    }
 }
 
 /// Files of the journal that are full and not sorted.

@@ -21,7 +21,6 @@ use crate::call::Later;
 use crate::config::{Config, ListenerConfig};
 use crate::dispatch::{self, CallSite};
 use crate::rights::Access;
-use crate::server::options;
 use crate::state::{Restored, State};
 
 /// The time at which every request arrives.
@@ -223,7 +222,7 @@ pub(super) fn config(data_dir: &Path) -> Config {
 }
 
 fn open(config: Config, drive: Drive) -> Arc<State> {
-    let options = Options { drive, ..options(&config) };
+    let options = Options { drive, ..config.storage() };
     let mut restored = Restored::new(&config, NOW_MS);
     let storage = Storage::open(options, &mut restored).unwrap();
     let state = State::new(config, storage, restored, NOW_MS);

@@ -11,7 +11,7 @@ use std::slice;
 use super::bench::Bench;
 use super::survey::Settings;
 use super::{Conditions, Progress};
-use crate::checks;
+use crate::checks::{self, Check};
 use crate::error::Error;
 use crate::explain::About;
 use crate::result::{Arm, Experiment, ExplainRecord, RunResult};
@@ -81,9 +81,8 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
     let mut investigation = Investigation::begin(&mut bench, &subject)?;
     let explanation = investigation.explain()?;
     let (runs, changes) = investigation.end()?;
-    if explanation.about == About::Latency {
-        let base: Vec<&RunRecord> = runs.iter().filter(|run| run.arm == plan.name).collect();
-        bench.note(checks::schedule_is_kept(&base));
+    if let Some(check) = punctuality(explanation.about, &runs, &plan.name) {
+        bench.note(check);
     }
     for run in runs {
         bench.add(run);
@@ -93,4 +92,38 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
     let record = ExplainRecord { system: plan.name.clone(), load: plan.load.named(), explanation };
     let arms = std::iter::once(base).chain(changed).collect();
     bench.finish(Experiment::Explain(record), arms, checks::of_limits)
+}
+
+/// Whether the latencies that are explained, those of an arm without a change, are the target's.
+fn punctuality(about: About, runs: &[RunRecord], arm: &str) -> Option<Check> {
+    let base: Vec<&RunRecord> = runs.iter().filter(|run| run.arm == arm).collect();
+    (about == About::Latency).then(|| checks::schedule_is_kept(&base))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checks::Weight;
+    use crate::report::sample;
+
+    #[test]
+    fn latencies_of_a_late_generator_are_not_explained() {
+        let mut runs = sample::result().runs;
+        runs.retain(|run| run.latency.is_some());
+        let is_kept = |runs: &[RunRecord]| {
+            let check = punctuality(About::Latency, runs, "direct");
+            check.map(|check| (check.passed, check.weight))
+        };
+        assert_eq!(is_kept(&runs), Some((true, Weight::Validity)));
+        let late = |runs: &mut [RunRecord], arm: &str| {
+            for run in runs.iter_mut().filter(|run| run.arm == arm) {
+                run.host.busy_ticks += 1_000;
+            }
+        };
+        late(&mut runs, "proxy");
+        assert_eq!(is_kept(&runs), Some((true, Weight::Validity)));
+        late(&mut runs, "direct");
+        assert_eq!(is_kept(&runs), Some((false, Weight::Validity)));
+        assert!(punctuality(About::Rate, &runs, "direct").is_none());
+    }
 }

@@ -460,10 +460,9 @@ fn a_journal_that_ends_before_its_checkpoint_is_reported() {
     }
 }
 
-#[test]
-fn scrubbing_finds_what_was_damaged_since_it_was_written() {
-    let disk = SimDisk::new(1);
-    let (storage, _) = open(&disk);
+/// A storage with data in the journal and sorted: where frames begin, and the last segment.
+pub(crate) fn sorted(disk: &SimDisk) -> (Storage, Vec<usize>, PathBuf) {
+    let (storage, _) = open(disk);
     let mut starts = Vec::new();
     while storage.metrics().files_started < 4 {
         starts.push(storage.durable().0 as usize);
@@ -472,6 +471,13 @@ fn scrubbing_finds_what_was_damaged_since_it_was_written() {
     while storage.step_upkeep().unwrap() {}
     let mut names = disk.names().into_iter();
     let segment = names.rfind(|name| name.starts_with("/data/segments")).unwrap();
+    (storage, starts, segment)
+}
+
+#[test]
+fn scrubbing_finds_what_was_damaged_since_it_was_written() {
+    let disk = SimDisk::new(1);
+    let (storage, starts, segment) = sorted(&disk);
     assert_eq!(storage.scrub().unwrap(), 0);
     let (bytes, read) = (storage.metrics().frame_bytes, storage.metrics().scrubbed_bytes);
     assert!(read > bytes, "{read} of {bytes} and what was sorted");

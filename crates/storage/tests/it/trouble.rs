@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use moldau_storage::{AppendError, Compaction, Error, Options, Storage};
 
-use crate::damage::{append_frame, file, open, segment, stepped, try_open};
+use crate::damage::{append_frame, file, open, segment, sorted, stepped, try_open};
 use crate::sim_disk::SimDisk;
 use crate::world::{TOPIC, keyed, one, records, try_records};
 
@@ -29,15 +29,7 @@ fn failed_reads_of_upkeep(storage: &Storage) -> u32 {
 #[test]
 fn scrubbing_goes_on_behind_what_the_disk_cannot_read() {
     let disk = SimDisk::new(1);
-    let (storage, _) = open(&disk);
-    let mut starts = Vec::new();
-    while storage.metrics().files_started < 4 {
-        starts.push(storage.durable().0 as usize);
-        append_frame(&storage, &[1; 3000]);
-    }
-    while storage.step_upkeep().unwrap() {}
-    let mut names = disk.names().into_iter();
-    let segment = names.rfind(|name| name.starts_with("/data/segments")).unwrap();
+    let (storage, starts, segment) = sorted(&disk);
     disk.change(&file(1), |bytes| bytes[starts[4] + 200] ^= 1);
     disk.change(&segment, |bytes| *bytes.iter_mut().rfind(|byte| **byte != 0).unwrap() ^= 1);
     assert_eq!(storage.scrub().unwrap(), 2);
