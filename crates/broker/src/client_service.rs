@@ -313,6 +313,11 @@ impl Service for ClientService {
         }
     }
 
+    /// Whoever waits behind this connection for the bytes that it was granted goes on.
+    fn stand_back(&mut self) {
+        self.admission = AdmissionState::Idle;
+    }
+
     fn call(&mut self, frame: &[u8]) -> Reply<Self::Future> {
         let admission = match std::mem::replace(&mut self.admission, AdmissionState::Idle) {
             AdmissionState::Admitted(admission) => Some(admission),

@@ -55,9 +55,9 @@ pub struct ConnectionLimits {
     /// Requests taken from the connection and not yet answered. Java clients keep 5 in flight;
     /// 64 leaves room for a multiplexing peer and bounds what one connection can make us hold.
     pub in_flight_requests_max: usize,
-    /// Answered bytes waiting for a peer that reads slowly, above which no more requests are
-    /// taken. One answer may exceed it.
-    pub write_queue_bytes_max: usize,
+    /// Answered bytes waiting for a peer that reads slowly or for an answer before them, above
+    /// which no more requests are taken. One answer may exceed it.
+    pub answer_bytes_max: usize,
     /// A connection on which the peer does nothing for this long is closed; Kafka's
     /// `connections.max.idle.ms`.
     pub idle_timeout: Duration,
@@ -74,7 +74,7 @@ impl Default for ConnectionLimits {
         Self {
             frame_bytes_max: FRAME_BYTES_MAX_DEFAULT,
             in_flight_requests_max: 64,
-            write_queue_bytes_max: 4 * 1024 * 1024,
+            answer_bytes_max: 4 * 1024 * 1024,
             idle_timeout: Duration::from_mins(10),
             slow_reader_timeout: Duration::from_mins(2),
             authentication_timeout: Duration::from_secs(10),
@@ -170,7 +170,8 @@ struct Connection<S, V: Service> {
     /// Requests handed over whose answers have not reached the write queue, oldest first.
     slots: VecDeque<Slot<V::Future>>,
     write_queue: VecDeque<Bytes>,
-    write_queue_bytes: usize,
+    /// Bytes of answers that are there and not written: those in the queue, and behind others.
+    answer_bytes: usize,
     /// Answers in the write queue; they count as in flight until the queue has run empty.
     write_queue_responses: usize,
     notice: Arc<Notice>,
@@ -209,7 +210,7 @@ where
             buffer: FrameBuffer::new(frame_bytes_max),
             slots: VecDeque::new(),
             write_queue: VecDeque::new(),
-            write_queue_bytes: 0,
+            answer_bytes: 0,
             write_queue_responses: 0,
             notice_waker: Waker::from(Arc::clone(&notice)),
             notice,
@@ -260,6 +261,7 @@ where
                 continue;
             }
             if !self.may_take() {
+                self.service.stand_back();
                 return Poll::Pending;
             }
             match ready!(self.buffer.poll_fill(cx, &mut self.stream)) {
@@ -288,7 +290,7 @@ where
     fn may_take(&self) -> bool {
         self.ending.is_none()
             && self.slots.len() + self.write_queue_responses < self.limits.in_flight_requests_max
-            && self.write_queue_bytes < self.limits.write_queue_bytes_max
+            && self.answer_bytes < self.limits.answer_bytes_max
     }
 
     /// Gives every frame that has arrived to the service, within the limits and at most `room`,
@@ -315,7 +317,7 @@ where
             requests += 1;
             *room -= 1;
             match reply {
-                Reply::Ready(response) => self.slots.push_back(Slot::Ready(response)),
+                Reply::Ready(response) => self.push_ready(response),
                 Reply::Later(future) => self.push_later(future),
                 Reply::Last(future, reason) => {
                     self.push_later(future);
@@ -335,12 +337,17 @@ where
         }
     }
 
+    fn push_ready(&mut self, response: Response) {
+        self.answer_bytes += response.len();
+        self.slots.push_back(Slot::Ready(response));
+    }
+
     fn push_later(&mut self, mut future: V::Future) {
         let mut cx = Context::from_waker(&self.notice_waker);
-        self.slots.push_back(match Pin::new(&mut future).poll(&mut cx) {
-            Poll::Ready(response) => Slot::Ready(response),
-            Poll::Pending => Slot::Pending(future),
-        });
+        match Pin::new(&mut future).poll(&mut cx) {
+            Poll::Ready(response) => self.push_ready(response),
+            Poll::Pending => self.slots.push_back(Slot::Pending(future)),
+        }
     }
 
     fn poll_answers(&mut self) {
@@ -352,6 +359,7 @@ where
             if let Slot::Pending(future) = slot
                 && let Poll::Ready(response) = Pin::new(future).poll(&mut cx)
             {
+                self.answer_bytes += response.len();
                 *slot = Slot::Ready(response);
             }
         }
@@ -367,7 +375,6 @@ where
                 self.end(Closed::ByService(reason));
                 break;
             }
-            self.write_queue_bytes += response.len();
             self.write_queue_responses += 1;
             for segment in std::iter::once(response.head).chain(response.rest) {
                 if !segment.is_empty() {
@@ -418,7 +425,7 @@ where
 
     fn written(&mut self, count: usize) {
         self.idle.written_bytes += count;
-        self.write_queue_bytes -= count;
+        self.answer_bytes -= count;
         add(&self.metrics.bytes_out, count as u64);
         let mut left = count;
         while let Some(front) = self.write_queue.front_mut() {

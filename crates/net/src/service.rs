@@ -91,6 +91,11 @@ pub trait Service {
         Poll::Ready(())
     }
 
+    /// A frame for which [`poll_ready`](Self::poll_ready) was pending cannot be taken for now: the
+    /// peer does not read its answers, say. What the service waits for or has got meanwhile is for
+    /// others; `poll_ready` begins anew.
+    fn stand_back(&mut self) {}
+
     /// Whether the peer has proven who it is, where it has to. As long as it has not, only short
     /// frames are taken from it, and it has no longer than
     /// [`authentication_timeout`](crate::ConnectionLimits::authentication_timeout).

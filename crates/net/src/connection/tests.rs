@@ -17,6 +17,7 @@ struct Script {
     calls: Rc<Cell<usize>>,
     gates: Rc<RefCell<VecDeque<oneshot::Receiver<()>>>>,
     ready: Option<watch::Receiver<bool>>,
+    stood_back: Rc<Cell<bool>>,
 }
 
 impl Service for Script {
@@ -33,6 +34,10 @@ impl Service for Script {
                 Poll::Pending
             }
         }
+    }
+
+    fn stand_back(&mut self) {
+        self.stood_back.set(true);
     }
 
     fn call(&mut self, frame: &[u8]) -> Reply<Self::Future> {
@@ -228,7 +233,7 @@ fn in_flight_bound_holds_back_further_requests() {
 #[test]
 fn peer_that_does_not_read_stops_being_served() {
     run(async {
-        let limits = ConnectionLimits { write_queue_bytes_max: 1, ..Default::default() };
+        let limits = ConnectionLimits { answer_bytes_max: 1, ..Default::default() };
         let mut world = World::start(Script::default(), limits);
         let large = [b'r'; 60_000];
         let (mut reading, mut writing) = tokio::io::split(world.peer);
@@ -261,6 +266,60 @@ fn frame_is_held_until_the_service_is_ready() {
         open.send(true).unwrap();
         assert_eq!(read_frame(&mut world.peer).await, b"r1");
         assert_eq!(read_frame(&mut world.peer).await, b"r2");
+    });
+}
+
+/// All others waited for what it had been granted and could not use.
+#[test]
+fn a_frame_that_cannot_be_taken_any_more_stands_back() {
+    run(async {
+        let limits = ConnectionLimits { answer_bytes_max: 1000, ..Default::default() };
+        let (open, ready) = watch::channel(true);
+        let script = Script { ready: Some(ready), ..Script::default() };
+        let world = World::start_over(duplex(100), script, limits);
+        let gate = world.gate();
+        let (mut reading, mut writing) = tokio::io::split(world.peer);
+        let large = [b'l'; 2000];
+        writing.write_all(&framed(&large)).await.unwrap();
+        while world.script.calls.get() == 0 {
+            tokio::task::yield_now().await;
+        }
+        open.send(false).unwrap();
+        writing.write_all(&framed(b"r2")).await.unwrap();
+        for _ in 0..50 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!((world.script.calls.get(), world.script.stood_back.get()), (1, false));
+        // The peer does not read the answer.
+        gate.send(()).unwrap();
+        for _ in 0..50 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!((world.script.calls.get(), world.script.stood_back.get()), (1, true));
+        open.send(true).unwrap();
+        let mut answers = vec![0; 2004 + 6];
+        reading.read_exact(&mut answers).await.unwrap();
+        assert!(answers.ends_with(b"r2"));
+    });
+}
+
+/// Each connection held as many answers as it may have requests in flight, however large.
+#[test]
+fn answers_that_wait_for_one_before_them_count_against_the_limit() {
+    run(async {
+        let limits = ConnectionLimits { answer_bytes_max: 1000, ..Default::default() };
+        let mut world = World::start(Script::default(), limits);
+        let gate = world.gate();
+        let answer = [b'r'; 300];
+        let frames: Vec<&[u8]> =
+            [b"l".as_slice()].into_iter().chain([answer.as_slice(); 9]).collect();
+        world.send(&frames).await;
+        world.settle().await;
+        assert_eq!(world.script.calls.get(), 1 + 4);
+        gate.send(()).unwrap();
+        for frame in frames {
+            assert_eq!(read_frame(&mut world.peer).await, frame);
+        }
     });
 }
 
