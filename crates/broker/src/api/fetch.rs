@@ -137,6 +137,8 @@ type Denied = HashSet<TopicRef>;
 struct Gathered {
     partitions: Vec<Served>,
     bytes: usize,
+    /// Bytes that count towards the least that is waited for.
+    available: usize,
     has_error: bool,
 }
 
@@ -145,6 +147,9 @@ struct Served {
     topic: TopicRef,
     fetched: FetchedPartition,
     noteworthy: Noteworthy,
+    /// As many bytes as there are, up to those that the partition is allowed: whole batches may be
+    /// less, where one more has no room.
+    available: usize,
 }
 
 impl Fetch {
@@ -166,7 +171,11 @@ impl Fetch {
     }
 
     fn is_enough(&self, gathered: &Gathered) -> bool {
-        gathered.has_error || gathered.bytes >= self.limits.bytes_min || self.limits.wait.is_zero()
+        let Gathered { bytes, available, has_error, .. } = *gathered;
+        let bytes_min = self.limits.bytes_min;
+        // An answer without records helps nobody, whatever there may be.
+        let is_full = bytes > 0 && available >= bytes_min;
+        has_error || is_full || bytes_min == 0 || self.limits.wait.is_zero()
     }
 
     /// Reads again and again until there is enough or the time is over. Rights that are taken
@@ -305,8 +314,8 @@ enum Open<'a> {
 
 impl<'a> Gathering<'a> {
     fn new(bytes_max: usize, partitions: usize) -> Self {
-        let gathered =
-            Gathered { partitions: Vec::with_capacity(partitions), bytes: 0, has_error: false };
+        let partitions = Vec::with_capacity(partitions);
+        let gathered = Gathered { partitions, bytes: 0, available: 0, has_error: false };
         Self { bytes_max, is_full: false, gathered, open: Vec::new(), cold: 0, open_bytes: 0 }
     }
 
@@ -380,6 +389,7 @@ impl<'a> Gathering<'a> {
 impl Gathered {
     fn add(&mut self, served: Served) {
         self.bytes += served.bytes();
+        self.available = self.available.saturating_add(served.available);
         self.has_error |= served.noteworthy == Noteworthy::Error;
         self.partitions.push(served);
     }
@@ -436,6 +446,9 @@ fn serve_unwritten(asked: &FetchPartition) -> Served {
 
 fn served(asked: &FetchPartition, read: Read) -> Served {
     let has_records = read.bytes > 0;
+    let allowed = usize::try_from(asked.bytes_max).unwrap_or(0);
+    let has_more = read.next_offset < read.high_watermark;
+    let available = if has_more { allowed.max(read.bytes) } else { read.bytes };
     let data = PartitionData {
         partition_index: asked.partition,
         high_watermark: read.high_watermark,
@@ -447,6 +460,7 @@ fn served(asked: &FetchPartition, read: Read) -> Served {
         topic: asked.topic.clone(),
         fetched: FetchedPartition { data, records: read.batches },
         noteworthy: if has_records { Noteworthy::Records } else { Noteworthy::Nothing },
+        available,
     }
 }
 
@@ -475,6 +489,7 @@ fn refused(asked: &FetchPartition, code: ErrorCode) -> Served {
         topic: asked.topic.clone(),
         fetched: FetchedPartition { data, records: Vec::new() },
         noteworthy: Noteworthy::Error,
+        available: 0,
     }
 }
 

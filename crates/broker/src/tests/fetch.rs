@@ -207,3 +207,30 @@ fn a_full_answer_does_not_wait_for_more() {
     let mut pending = world.begin(FETCH_BY_NAME, &request);
     assert!(world.poll(&mut pending));
 }
+
+/// Whole batches came to less than what was waited for, however many there were: each answer took
+/// the whole wait.
+#[test]
+fn a_fetch_does_not_wait_for_bytes_that_are_there_but_have_no_room() {
+    let world = World::new();
+    world.create("orders", 1);
+    let records = batch(NOW_MS, &["a"]);
+    let bytes = i32::try_from(records.len()).unwrap();
+    world.append("orders", 0, records.clone());
+    let mut topic = fetch_topic("orders", &[(0, 0)]);
+    topic.partitions[0].partition_max_bytes = bytes + 1;
+    let of_partition = FetchRequest { min_bytes: bytes + 1, ..waiting(vec![topic]) };
+    let topics = vec![fetch_topic("orders", &[(0, 0)])];
+    let max_bytes = bytes + 1;
+    let of_answer = FetchRequest { min_bytes: max_bytes, max_bytes, ..waiting(topics) };
+    for request in [&of_partition, &of_answer] {
+        let mut pending = world.begin(FETCH_BY_NAME, request);
+        assert!(!world.poll(&mut pending), "there is less");
+    }
+    world.append("orders", 0, records);
+    for request in [&of_partition, &of_answer] {
+        let mut pending = world.begin(FETCH_BY_NAME, request);
+        let mut response = world.poll_decoded::<FetchRequest>(&mut pending).expect("it is there");
+        assert_eq!(base_offsets(only(&mut response).records.as_ref()), [0]);
+    }
+}
