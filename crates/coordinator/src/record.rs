@@ -114,6 +114,8 @@ pub struct MemberRecord {
 }
 
 const FORMAT_VERSION: u8 = 1;
+/// Bytes of a length or a count at most.
+const COUNT_BYTES_MAX: usize = 5;
 const KIND_OFFSETS_COMMITTED: u8 = 1;
 const KIND_OFFSETS_DELETED: u8 = 2;
 const KIND_GROUP_METADATA: u8 = 3;
@@ -128,6 +130,36 @@ impl GroupRecord {
             | Self::GroupDeleted { group_id } => group_id,
             Self::GroupMetadata(metadata) => &metadata.group_id,
         }
+    }
+
+    /// Records of offsets that are gone, none of which takes more than `bytes_max` bytes, unless it
+    /// is of one partition.
+    pub(crate) fn of_deleted(
+        group_id: &str,
+        topics: Vec<(String, Vec<i32>)>,
+        bytes_max: usize,
+    ) -> Vec<Self> {
+        let head = 2 + COUNT_BYTES_MAX + group_id.len() + COUNT_BYTES_MAX;
+        let (mut records, mut fitting, mut bytes) = (Vec::new(), Vec::new(), head);
+        let record = |topics| Self::OffsetsDeleted { group_id: group_id.to_owned(), topics };
+        for (topic, mut partitions) in topics {
+            let topic_bytes = COUNT_BYTES_MAX + topic.len() + COUNT_BYTES_MAX;
+            while !partitions.is_empty() {
+                let room = bytes_max.saturating_sub(bytes + topic_bytes) / size_of::<i32>();
+                if room == 0 && !fitting.is_empty() {
+                    records.push(record(std::mem::take(&mut fitting)));
+                    bytes = head;
+                    continue;
+                }
+                let rest = partitions.split_off(partitions.len().min(room.max(1)));
+                bytes += topic_bytes + size_of::<i32>() * partitions.len();
+                fitting.push((topic.clone(), std::mem::replace(&mut partitions, rest)));
+            }
+        }
+        if !fitting.is_empty() {
+            records.push(record(fitting));
+        }
+        records
     }
 
     /// Appends the binary form to `out`.

@@ -183,8 +183,9 @@ impl Group {
     }
 
     fn record_deleted(&self, step: &mut Step<'_>, topics: Vec<(String, Vec<i32>)>) {
-        if !topics.is_empty() {
-            step.record(GroupRecord::OffsetsDeleted { group_id: self.id.clone(), topics });
+        let bytes_max = step.config.record_bytes_max;
+        for record in GroupRecord::of_deleted(&self.id, topics, bytes_max) {
+            step.record(record);
         }
     }
 

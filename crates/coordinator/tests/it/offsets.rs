@@ -264,6 +264,40 @@ fn a_commit_too_large_for_a_record_is_refused_and_changes_nothing() {
     assert_eq!(world.commit(&commit_request("", -1, "sales", 6)), ErrorCode::None);
 }
 
+/// Such a record was left out of the journal, and a restart brought the offsets back.
+#[test]
+fn a_deletion_too_large_for_a_record_takes_several() {
+    let mut world = World::with(Config { record_bytes_max: 2_000, ..Config::default() });
+    let topics: Vec<(String, Vec<i32>)> =
+        (0..30).map(|topic| (format!("topic-{topic}"), (0..40).collect())).collect();
+    for (topic, partitions) in &topics {
+        let mut request = commit_request("", -1, topic, 5);
+        let first = request.topics[0].partitions[0].clone();
+        let partition =
+            |partition: &i32| PartitionCommit { partition: *partition, ..first.clone() };
+        request.topics[0].partitions = partitions.iter().map(partition).collect();
+        assert_eq!(world.commit(&request), ErrorCode::None);
+    }
+    let token = world.token();
+    let request = OffsetDeleteRequest { group_id: GROUP.to_owned(), topics: topics.clone() };
+    let effects = world.groups.offset_delete(0, &request, token);
+    let (mut deleted, mut bytes) = (Vec::new(), Vec::new());
+    assert!(effects.records.len() > 1, "{} records", effects.records.len());
+    for record in effects.records {
+        bytes.clear();
+        record.encode(&mut bytes);
+        assert!(bytes.len() <= 2_000, "{} bytes", bytes.len());
+        let GroupRecord::OffsetsDeleted { topics, .. } = record else { panic!("{record:?}") };
+        deleted.extend(topics.into_iter().flat_map(|(topic, partitions)| {
+            partitions.into_iter().map(move |partition| (topic.clone(), partition))
+        }));
+    }
+    let all = topics.into_iter().flat_map(|(topic, partitions)| {
+        partitions.into_iter().map(move |partition| (topic.clone(), partition))
+    });
+    assert_eq!(deleted, all.collect::<Vec<_>>());
+}
+
 #[test]
 fn of_a_partition_that_a_commit_names_again_the_last_offset_is_written() {
     let mut world = World::new();
