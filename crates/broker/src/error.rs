@@ -84,9 +84,10 @@ pub(crate) fn append_refusal(error: &AppendError) -> Refusal {
         AppendError::OutOfOrderSequence { .. } => ErrorCode::OutOfOrderSequenceNumber,
         AppendError::InvalidProducerEpoch { .. } => ErrorCode::InvalidProducerEpoch,
         AppendError::Deleted => ErrorCode::UnknownTopicOrPartition,
-        AppendError::DiskFull | AppendError::Poisoned(_) | AppendError::Closed => {
-            ErrorCode::KafkaStorageError
-        }
+        AppendError::DiskFull
+        | AppendError::Exhausted
+        | AppendError::Poisoned(_)
+        | AppendError::Closed => ErrorCode::KafkaStorageError,
     };
     Refusal::new(code, error.to_string())
 }
@@ -101,6 +102,7 @@ pub(crate) fn read_code(error: &moldau_storage::Error) -> ErrorCode {
         | Storage::Io { .. }
         | Storage::Poisoned { .. }
         | Storage::DiskFull
+        | Storage::Exhausted
         | Storage::Closed => ErrorCode::KafkaStorageError,
         Storage::Locked { .. }
         | Storage::NotADataDirectory { .. }

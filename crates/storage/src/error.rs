@@ -107,9 +107,12 @@ pub enum Error {
     /// Client: the topic was deleted.
     #[error("the topic was deleted")]
     Deleted,
-    /// Operator: the disk has no room for another journal file, or the process no descriptor.
+    /// Operator: the disk has no room for another journal file.
     #[error("no space left for the journal")]
     DiskFull,
+    /// Operator: the process has no descriptor or memory left for another journal file.
+    #[error("no descriptor or memory left for another journal file")]
+    Exhausted,
 }
 
 impl Error {
@@ -170,9 +173,12 @@ pub enum AppendError {
         /// Epoch that the log holds.
         current: i16,
     },
-    /// Client, later: the disk has no room for another journal file, or the process no descriptor.
+    /// Client, later: the disk has no room for another journal file.
     #[error("no space left for the journal")]
     DiskFull,
+    /// Client, later: the process has no descriptor or memory left for another journal file.
+    #[error("no descriptor or memory left for another journal file")]
+    Exhausted,
     /// Client: the topic was deleted.
     #[error("the topic was deleted")]
     Deleted,
@@ -189,6 +195,7 @@ impl From<AppendError> for Error {
     fn from(error: AppendError) -> Error {
         match error {
             AppendError::DiskFull => Error::DiskFull,
+            AppendError::Exhausted => Error::Exhausted,
             AppendError::Deleted => Error::Deleted,
             AppendError::Poisoned(cause) => Error::Poisoned { cause },
             AppendError::Closed => Error::Closed,

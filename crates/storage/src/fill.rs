@@ -143,7 +143,7 @@ impl Fill {
             Ok(file) => file,
             Err(Error::DiskFull) => return Err(AppendError::DiskFull),
             // Nothing was written of what is acknowledged.
-            Err(error) if error.is_exhaustion() => return Err(AppendError::DiskFull),
+            Err(error) if error.is_exhaustion() => return Err(AppendError::Exhausted),
             Err(error) => {
                 let cause = Arc::from(error.to_string());
                 self.stop = Stop::Poisoned(Arc::clone(&cause));

@@ -207,9 +207,9 @@ impl Storage {
     /// Deletes a topic: its logs take no further append and serve no read.
     ///
     /// # Errors
-    /// [`AppendError::DiskFull`], [`AppendError::Poisoned`], [`AppendError::Closed`]; the logs are
-    /// gone from memory all the same, and from the disk when there is space or the owner asks again
-    /// after the next start.
+    /// [`AppendError::DiskFull`], [`AppendError::Exhausted`], [`AppendError::Poisoned`],
+    /// [`AppendError::Closed`]; the logs are gone from memory all the same, and from the disk when
+    /// there is space or the owner asks again after the next start.
     pub fn delete_topic(&self, topic: TopicId) -> Result<Lsn, AppendError> {
         let mut refused = lock(&self.inner.journal.deleting);
         let logs = self.inner.topics.remove(topic);
@@ -226,8 +226,8 @@ impl Storage {
     /// Appends bytes of the owner, which [`Replay::metadata`] gets back.
     ///
     /// # Errors
-    /// [`AppendError::TooLarge`], [`AppendError::DiskFull`], [`AppendError::Poisoned`],
-    /// [`AppendError::Closed`].
+    /// [`AppendError::TooLarge`], [`AppendError::DiskFull`], [`AppendError::Exhausted`],
+    /// [`AppendError::Poisoned`], [`AppendError::Closed`].
     pub fn append_metadata(&self, bytes: &[u8]) -> Result<Lsn, AppendError> {
         let lsn = self.inner.journal.append_entry(Kind::Metadata, LogId::default(), bytes)?;
         self.inner.journal.metrics.metadata_entries.add(1);

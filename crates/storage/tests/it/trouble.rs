@@ -173,7 +173,7 @@ fn a_journal_file_waits_for_descriptors() {
                 Err(error) => break error,
             }
         };
-        assert_eq!(refused, AppendError::DiskFull);
+        assert_eq!(refused, AppendError::Exhausted);
         disk.state().has_no_descriptors = false;
         storage.step_preparation();
         // A file that was prepared is entered without another.
