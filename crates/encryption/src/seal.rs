@@ -65,6 +65,24 @@ impl Sealer {
         }
     }
 
+    /// Checks that `batch` can hold as many records as its header counts, before a key is asked to
+    /// seal that many. Where the count is no more than the bytes that were sent, nothing is
+    /// unpacked for it: what a false one costs was paid for.
+    ///
+    /// # Errors
+    /// [`Error::Batch`], as of [`BatchView::check_count`] and [`BatchView::records`].
+    pub fn check_count(&mut self, batch: &BatchView<'_>) -> Result<(), Error> {
+        batch.check_count()?;
+        let codec = batch.compression()?;
+        let counted = usize::try_from(batch.records_count()).unwrap_or_default();
+        if codec == Compression::None || counted > batch.payload().len() {
+            let bytes_max = self.options.bytes_max;
+            let payload = self.decompressor.decompress(codec, batch.payload(), bytes_max)?;
+            batch.records_of_payload(payload)?;
+        }
+        Ok(())
+    }
+
     /// Appends `batch` to `out`, all its values but null ones sealed, and gives back their number.
     /// Control batches and those without a record to seal are appended as they are. What the
     /// header says stays, but for length, CRC and maybe codec.

@@ -34,7 +34,7 @@ use crate::watch::{Silence, Watch};
 /// client that is gone altogether resets the connection at the first answer.
 const HALF_CLOSED_MAX: Duration = Duration::from_secs(30);
 
-/// How long a client may take to hear of the end of its session.
+/// How long either side may take to hear of the end of the session, and to take what comes before.
 const CLOSE_WITHIN: Duration = Duration::from_secs(1);
 
 /// Why a session ended.
@@ -164,8 +164,10 @@ where
         };
         let ended = std::future::poll_fn(&mut poll).await;
         self.count_end(&ended);
-        // A client that reads no more must not keep what it is told last.
-        drop(timeout(CLOSE_WITHIN, self.downstream.shutdown()).await);
+        // What TLS holds of the last requests is sent. A side that reads no more must not keep what
+        // it is told last.
+        let told = async { tokio::join!(self.downstream.shutdown(), self.upstream.shutdown()) };
+        drop(timeout(CLOSE_WITHIN, told).await);
         ended
     }
 

@@ -297,11 +297,12 @@ impl Sealing<'_> {
         let mut batches = iter_batches(records);
         for batch in batches.by_ref() {
             let batch = batch.map_err(|error| Refusal::of_batch(&error.into()))?;
-            batch.check_count().map_err(|error| Refusal::of_batch(&error.into()))?;
+            let recompression = self.filter.settings.recompression;
+            let checked = with_sealer(recompression, |sealer| sealer.check_count(&batch));
+            checked.map_err(|error| Refusal::of_batch(&error))?;
             let count = u32::try_from(batch.records_count()).unwrap_or_default();
             let key = self.sealing_key(kek, count).await;
             let key = key.map_err(|error| Refusal::of_service(&error))?;
-            let recompression = self.filter.settings.recompression;
             let out = &mut self.out;
             let sealed = with_sealer(recompression, |sealer| sealer.seal(&batch, &key, out));
             self.filter.counters.sealed(sealed.map_err(|error| Refusal::of_batch(&error))?);

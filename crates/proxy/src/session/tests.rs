@@ -12,7 +12,7 @@ use moldau_protocol::messages::{
     MetadataRequest, MetadataResponse, ProduceRequest, ProduceResponse,
 };
 use moldau_protocol::{Message, Reader, Request, frame};
-use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, BufWriter, DuplexStream, duplex};
 use tokio::sync::{Notify, oneshot};
 use tokio::task::{JoinHandle, LocalSet, spawn_local};
 
@@ -117,6 +117,8 @@ fn with_filters<F: Future<Output = ()>>(filters: Vec<Scripted>, test: impl FnOnc
     LocalSet::new().block_on(&runtime, async {
         let (client, downstream) = duplex(SOCKET_BYTES);
         let (upstream, broker) = duplex(SOCKET_BYTES);
+        // As with TLS, what was written is sent once it is flushed.
+        let upstream = BufWriter::new(upstream);
         let rewriter = Rewriter::new(Arc::clone(&cluster), IpAddr::from([127, 0, 0, 1]));
         let shutdown = Shutdown::new();
         let peer = "192.0.2.7:50000".parse().unwrap();
@@ -465,6 +467,16 @@ fn a_client_that_closed_its_sending_side_gets_the_answer_to_a_held_request() {
         world.arrives::<HeartbeatRequest>().await;
         world.answer_heartbeat(1, 5).await;
         assert_eq!(world.heartbeat_comes(1).await, 5);
+        assert!(matches!(world.closed().await, Ended::ByClient));
+    });
+}
+
+#[test]
+fn a_last_request_that_expects_no_answer_is_sent_before_the_session_ends() {
+    with_filters(Vec::new(), |mut world| async move {
+        world.send(9, 1, &produce(0, 10)).await;
+        world.client.shutdown().await.unwrap();
+        assert_eq!(world.arrives::<ProduceRequest>().await.1, 1);
         assert!(matches!(world.closed().await, Ended::ByClient));
     });
 }

@@ -16,7 +16,7 @@ use moldau_protocol::{ErrorCode, messages::fetch_response::PartitionData};
 use moldau_proxy::{Proxy, UnresolvedKey};
 use moldau_records::{
     Attributes, BatchBuilder, BatchOptions, BatchView, Compression, Compressor, Decompressor,
-    HeaderView, Producer,
+    HeaderView, Producer, crc32c,
 };
 
 use tokio::sync::Barrier;
@@ -141,6 +141,16 @@ fn forged() -> Vec<u8> {
     let marker = HeaderView { key: moldau_encryption::MARKER_KEY.as_bytes(), value: Some(&[2]) };
     builder.append(1000, None, Some(b"clear"), [marker]).unwrap();
     builder.finish(Compression::None, &mut Compressor::default()).unwrap().to_vec()
+}
+
+/// A batch that counts more records than any has, in all fields that could contradict it.
+fn counting_too_many(compression: Compression) -> Vec<u8> {
+    let mut bytes = batch_with(BatchOptions::default(), compression);
+    bytes[23..27].copy_from_slice(&(i32::MAX - 1).to_be_bytes());
+    bytes[57..61].copy_from_slice(&i32::MAX.to_be_bytes());
+    let crc = crc32c(&bytes[21..]);
+    bytes[17..21].copy_from_slice(&crc.to_be_bytes());
+    bytes
 }
 
 fn has_secret(bytes: &[u8]) -> bool {
@@ -315,6 +325,23 @@ fn a_topic_id_that_the_cluster_does_not_know_fails_alone() {
             ("topic-99".to_owned(), 0, ErrorCode::UnknownTopicId),
         ]
     );
+}
+
+/// Each took a data key for itself and left the next batch to wait for another.
+#[test]
+fn a_count_that_a_batch_cannot_hold_spends_no_data_key() {
+    let world = World::start(UnresolvedKey::Reject);
+    let mut client = world.client();
+    for compression in [Compression::None, Compression::Zstd] {
+        let forged = counting_too_many(compression);
+        let parts = [(1, 0, &*batch()), (1, 1, &*forged), (1, 2, &*batch())];
+        let response = client.call(PRODUCE, &produce_request(PRODUCE, -1, &parts));
+        let codes = outcomes(&response).into_iter().map(|(_, _, code)| code);
+        let expected = [ErrorCode::None, ErrorCode::CorruptMessage, ErrorCode::None];
+        assert_eq!(codes.collect::<Vec<_>>(), expected, "{compression:?}");
+    }
+    let labels = "virtual_cluster=\"main\",operation=\"generate_data_key\",outcome=\"ok\"";
+    assert_eq!(counter(&world.proxy, &format!("kms_calls_total{{{labels}}}")), 1);
 }
 
 #[test]
