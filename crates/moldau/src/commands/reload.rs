@@ -77,7 +77,7 @@ pub(super) async fn when_asked<R: Reload>(
                 _ = looks.tick() => if watch.has_changed() { break None },
             }
         };
-        let mut anew = Sources::default();
+        let mut anew = sources.next();
         let loaded = service.load(&mut anew);
         if loaded.is_err() {
             service.count_refused();

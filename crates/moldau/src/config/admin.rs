@@ -71,9 +71,9 @@ impl<'de> Visitor<'de> for EitherForm {
 /// The address with the place where the file has it.
 pub(super) fn listen(admin: &At<AdminPort>) -> At<SocketAddr> {
     let listen = &admin.value.0.listen;
-    match listen.referenced.line() {
-        0 => At::new(listen.value, admin.referenced, admin.defined),
-        _ => listen.clone(),
+    match listen.line() {
+        None => admin.with(listen.value),
+        Some(_) => listen.clone(),
     }
 }
 

@@ -2,10 +2,41 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Deserializer};
 use serde_saphyr::{Error, Location, Spanned};
 
-/// A value with the place where the file has it.
-pub(crate) type At<T> = Spanned<T>;
+/// A value with the place where the file has it. Two are equal whose values are, wherever they
+/// stand.
+#[derive(Clone, Debug)]
+pub(crate) struct At<T> {
+    pub(crate) value: T,
+    location: Location,
+}
+
+impl<T> At<T> {
+    /// Another value with the same place.
+    pub(crate) fn with<U>(&self, value: U) -> At<U> {
+        At { value, location: self.location }
+    }
+
+    /// The line, from 1, unless the value has no place in a file.
+    pub(crate) fn line(&self) -> Option<u64> {
+        place_of(self.location).map(|(line, _)| line)
+    }
+}
+
+impl<T: PartialEq> PartialEq for At<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.value == other.value
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for At<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Spanned { value, referenced, .. } = Spanned::deserialize(deserializer)?;
+        Ok(Self { value, location: referenced })
+    }
+}
 
 /// What is wrong, and where.
 #[derive(Clone, Debug)]
@@ -20,7 +51,7 @@ impl Problem {
     pub(crate) fn at<T>(value: &At<T>, text: impl fmt::Display) -> Self {
         // Some libraries draw their errors over several lines.
         let text = text.to_string().lines().map(str::trim).collect::<Vec<_>>().join(" ");
-        Self { place: place_of(value.referenced), text }
+        Self { place: place_of(value.location), text }
     }
 
     /// A problem in a line, counted from 1, within a text that is one value to YAML.
@@ -51,7 +82,7 @@ impl fmt::Display for Problem {
 
 /// A value that has no place of its own in a file, such as an argument.
 pub(crate) fn nowhere<T>(value: T) -> At<T> {
-    Spanned::new(value, Location::UNKNOWN, Location::UNKNOWN)
+    At { value, location: Location::UNKNOWN }
 }
 
 fn place_of(location: Location) -> Option<(u64, u64)> {

@@ -12,19 +12,18 @@
 use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
-use moldau_filters::{MultiTenant, MultiTenantSettings};
+use moldau_filters::MultiTenant;
 use moldau_net::proxy_protocol::Mode;
-use moldau_proxy::{Config, Filter, Gateway, Limits, Sasl, Security, VirtualCluster};
+use moldau_proxy::{Config, Gateway, Limits, Sasl, Security, VirtualCluster};
 use serde::Deserialize;
 
 use super::admin::{self, AdminPort};
-use super::filters::{audit, authorization, chaos, header, mask, quota, record_validation};
+use super::filters::{self, FilterEntry, multi_tenant};
 use super::gateway::{self, GatewayKeys};
 use super::problem::At;
-use super::{Problem, Sources, limits, ports, record_encryption, sasl, tls, traces, upstream};
+use super::{Problem, Sources, limits, ports, sasl, tls, traces, upstream};
 
 /// The keys of the file.
 #[derive(Debug, Deserialize)]
@@ -100,40 +99,6 @@ pub(super) struct LimitKeys {
     socket_request_max_bytes: Option<At<usize>>,
     /// Milliseconds that a client may take nothing of a waiting answer. Default 60000.
     slow_reader_timeout_ms: Option<At<u64>>,
-}
-
-/// A filter by its type.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum FilterEntry {
-    RecordEncryption(Box<record_encryption::Settings>),
-    MultiTenant(MultiTenantKeys),
-    Authorization(At<authorization::Keys>),
-    Header(header::Keys),
-    Mask(mask::Keys),
-    RecordValidation(record_validation::Keys),
-    Quota(quota::Keys),
-    Audit(audit::Keys),
-    Chaos(chaos::Keys),
-}
-
-/// The keys of `multi_tenant`.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct MultiTenantKeys {
-    /// What the names of a tenant begin with on the cluster. Default `$(virtualClusterName)-`.
-    prefix: Option<At<String>>,
-}
-
-impl MultiTenantKeys {
-    fn filter(&self) -> Result<MultiTenant, Problem> {
-        let Some(prefix) = &self.prefix else {
-            let made = MultiTenant::new(&MultiTenantSettings::default());
-            return Ok(made.expect("the default prefix is one"));
-        };
-        let settings = MultiTenantSettings { prefix: prefix.value.clone() };
-        MultiTenant::new(&settings).map_err(|error| Problem::at(prefix, error))
-    }
 }
 
 fn default_drain_timeout_ms() -> u64 {
@@ -252,7 +217,7 @@ impl Cluster {
             FilterEntry::MultiTenant(keys) => Some(keys),
             _ => None,
         });
-        keys.map(MultiTenantKeys::filter).transpose()
+        keys.map(multi_tenant::Keys::filter).transpose()
     }
 
     fn gateway(&self) -> Result<At<Gateway>, Problem> {
@@ -266,11 +231,11 @@ impl Cluster {
                     return Err(Problem::at(stray, "broker_port_start: stands beside gateway"));
                 }
                 let made = gateway::gateway(gateway, self.tls.is_some())?;
-                Ok(At::new(made, gateway.referenced, gateway.defined))
+                Ok(gateway.with(made))
             }
             (None, Some(bootstrap)) => {
                 let made = gateway::ports(bootstrap, host, start)?;
-                Ok(At::new(made, bootstrap.referenced, bootstrap.defined))
+                Ok(bootstrap.with(made))
             }
             (Some(_), Some(stray)) => Err(Problem::at(stray, "bootstrap: stands beside gateway")),
             (None, None) => {
@@ -291,7 +256,9 @@ fn virtual_cluster(
         Some(keys) => Sasl::Terminate(sasl::server(&keys.terminate, sources)?),
     };
     let upstream = upstream::settings(cluster.upstream, sources)?;
-    let filters = cluster.filters.into_iter().map(|entry| filter(entry, sources));
+    let name = cluster.name.value;
+    let filters = cluster.filters.into_iter();
+    let filters = filters.map(|entry| filters::kept_or_made(&name, entry, sources));
     Ok(VirtualCluster {
         filters: filters.collect::<Result<_, _>>()?,
         downstream: Security { tls, sasl },
@@ -301,7 +268,7 @@ fn virtual_cluster(
             ProxyProtocol::Required => Mode::Required,
         },
         limits: cluster.limits.limits()?,
-        name: cluster.name.value,
+        name,
         gateway,
         upstream,
     })
@@ -336,18 +303,4 @@ impl LimitKeys {
         }
         Ok(limits)
     }
-}
-
-fn filter(entry: At<FilterEntry>, sources: &mut Sources) -> Result<Arc<dyn Filter>, Problem> {
-    Ok(match entry.value {
-        FilterEntry::RecordEncryption(settings) => record_encryption::filter(*settings, sources)?,
-        FilterEntry::MultiTenant(keys) => Arc::new(keys.filter()?),
-        FilterEntry::Authorization(keys) => authorization::filter(&keys, sources)?,
-        FilterEntry::Header(keys) => header::filter(keys)?,
-        FilterEntry::Mask(keys) => mask::filter(keys, sources)?,
-        FilterEntry::RecordValidation(keys) => record_validation::filter(keys, sources)?,
-        FilterEntry::Quota(keys) => quota::filter(keys)?,
-        FilterEntry::Audit(keys) => audit::filter(keys, sources)?,
-        FilterEntry::Chaos(keys) => chaos::filter(keys)?,
-    })
 }

@@ -9,6 +9,7 @@ use std::pin::Pin;
 
 use zeroize::Zeroizing;
 
+use super::filters::Made;
 use super::filters::audit::Writer;
 use super::problem::{At, Problem};
 
@@ -37,9 +38,25 @@ pub(crate) struct Sources {
     pub(crate) background: Vec<Pin<Box<dyn Future<Output = ()> + Send>>>,
     /// What writes the lines of audits, to be started once the configuration is in force.
     pub(crate) writers: Vec<Writer>,
+    /// Filters of the configuration, which the next one may keep.
+    pub(super) filters: Vec<Made>,
+    /// Those of the configuration before that were not taken yet.
+    before: Vec<Made>,
 }
 
 impl Sources {
+    /// For a configuration that takes the place of the one that was made of these, and may keep
+    /// filters of it.
+    pub(crate) fn next(&self) -> Self {
+        Self { before: self.filters.clone(), ..Self::default() }
+    }
+
+    /// Takes a filter of the configuration before.
+    pub(super) fn take_kept(&mut self, is_it: impl FnMut(&Made) -> bool) -> Option<Made> {
+        let place = self.before.iter().position(is_it)?;
+        Some(self.before.remove(place))
+    }
+
     /// The contents of a file, which may be secret.
     ///
     /// # Errors
@@ -76,6 +93,13 @@ impl Sources {
     /// Counts a file as read. One that cannot be read counts too: the mistake may be mended there.
     pub(crate) fn add(&mut self, path: &Path) {
         self.files.entry(path.to_owned()).or_insert_with(|| mark(path));
+    }
+
+    /// Counts files as read, each in this state.
+    pub(super) fn add_all(&mut self, files: &BTreeMap<PathBuf, Mark>) {
+        for (path, mark) in files {
+            self.files.entry(path.clone()).or_insert(*mark);
+        }
     }
 
     /// The files that were not read before, or in another state.

@@ -272,6 +272,53 @@ fn data_keys_take_turns_under_load_without_an_error() {
     }
 }
 
+/// A reload of an untouched configuration had every key asked for anew, of a service that may be
+/// down.
+#[test]
+fn data_keys_outlast_a_reload_unless_what_they_come_from_has_changed() {
+    let dir = tempfile::tempdir().unwrap();
+    let broker = broker(dir.path());
+    let topics = ["kept".to_owned()];
+    let mut proxy = encrypting_proxy(dir.path(), broker.address, &topics, "");
+    let config = dir.path().join("encrypting.yaml");
+    let text = std::fs::read_to_string(&config).unwrap();
+    // As editors do, so that no half of it is taken.
+    let rewrite = |text: String| {
+        let beside = dir.path().join("beside.yaml");
+        std::fs::write(&beside, text).unwrap();
+        std::fs::rename(beside, &config).unwrap();
+    };
+    // Sends records, and tells how many the filter has sealed, under how many data keys.
+    let produce = |proxy: &Process| {
+        block_on(async {
+            let options = ProducerOptions::default();
+            let (_, errors) = produce(&connect(proxy.address).await, options, &topics).await;
+            assert_eq!(errors, BTreeMap::new());
+        });
+        let generated = ",operation=\"generate_data_key\",outcome=\"ok\"";
+        [("records_sealed", ""), ("kms_calls", generated)].map(|(name, labels)| {
+            let labels = format!("{{virtual_cluster=\"main\"{labels}}}");
+            proxy.metric(&format!("moldau_proxy_{name}_total{labels}"))
+        })
+    };
+    let sent = RECORDS as f64;
+    block_on(async { create(&connect(proxy.address).await, &topics).await });
+    assert_eq!(produce(&proxy), [sent, 1.0]);
+
+    // All places change, and the filter has another beside it.
+    rewrite(format!("# The first line.\n{text}      - audit: {{}}\n"));
+    proxy.wait_for_line("other filters: main");
+    assert_eq!(produce(&proxy), [2.0 * sent, 1.0]);
+
+    KeyFile::add(&dir.path().join("keys"), "KEK_another", SystemTime::now()).unwrap();
+    proxy.wait_for_line("other filters: main");
+    assert_eq!(produce(&proxy), [sent, 1.0]);
+
+    rewrite(format!("{text}          records_per_key_max: 9999\n"));
+    proxy.wait_for_line("other filters: main");
+    assert_eq!(produce(&proxy), [sent, 1.0]);
+}
+
 #[test]
 fn a_topic_without_a_key_is_refused_and_the_others_go_on() {
     let dir = tempfile::tempdir().unwrap();

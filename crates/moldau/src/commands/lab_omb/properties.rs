@@ -12,7 +12,7 @@ pub(super) struct Property<'a> {
 
 /// The properties of a block, which is somewhere in `text`.
 pub(super) fn properties<'a>(block: &'a At<String>, text: &str) -> Vec<Property<'a>> {
-    let first = usize::try_from(block.referenced.line()).unwrap_or(1).max(1);
+    let first = block.line().and_then(|line| usize::try_from(line).ok()).unwrap_or(1);
     let mut lines = text.lines().enumerate().skip(first - 1);
     let mut properties = Vec::new();
     for line in block.value.lines() {

@@ -23,7 +23,7 @@ const LINES_MAX: usize = 8192;
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// The keys of the filter.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Keys {
     /// File that lines are appended to. Default: standard output.
@@ -38,7 +38,7 @@ pub(crate) struct Keys {
     when_full: WhenFullKeys,
 }
 
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
 #[serde(rename_all = "snake_case")]
 enum WhenFullKeys {
     #[default]

@@ -11,7 +11,7 @@ use crate::config::Sources;
 use crate::config::problem::{At, Problem};
 
 /// The keys of the filter.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Keys {
     /// File with a rule in each line.

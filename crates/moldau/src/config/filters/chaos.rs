@@ -12,7 +12,7 @@ use super::{api, unknown};
 use crate::config::problem::{At, Problem};
 
 /// The keys of the filter.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Keys {
     /// From which all chances are drawn. Default 0.
@@ -23,7 +23,7 @@ pub(crate) struct Keys {
 }
 
 /// What happens to some requests.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RuleKeys {
     /// The APIs, by Kafka's names.
@@ -40,7 +40,7 @@ pub(crate) struct RuleKeys {
     fault: Fault,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(rename_all = "snake_case")]
 enum Fault {
     LatencyMs(u64),

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::config::problem::{At, Problem};
 
 /// The keys of the filter.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Keys {
     /// All rules that match a topic apply to it.
@@ -17,7 +17,7 @@ pub(crate) struct Keys {
 }
 
 /// Which headers some topics gain and lose.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RuleKeys {
     /// Names of topics, or beginnings of names before a `*`.
@@ -32,7 +32,7 @@ pub(crate) struct RuleKeys {
     add: Vec<AddKeys>,
 }
 
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
 #[serde(rename_all = "snake_case")]
 enum Way {
     Produce,
@@ -41,7 +41,7 @@ enum Way {
 }
 
 /// A header that is added.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AddKeys {
     /// Its key.
@@ -50,7 +50,7 @@ pub(crate) struct AddKeys {
     value: Value,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(rename_all = "snake_case")]
 enum Value {
     Static(String),

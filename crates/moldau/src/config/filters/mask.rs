@@ -11,7 +11,7 @@ use crate::config::Sources;
 use crate::config::problem::{At, Problem};
 
 /// The keys of the filter.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Keys {
     /// File with the secret that hashes need, in its one line. Default: none.
@@ -21,7 +21,7 @@ pub(crate) struct Keys {
 }
 
 /// What is masked in some topics.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RuleKeys {
     /// Names of topics, or beginnings of names before a `*`.
@@ -38,7 +38,7 @@ pub(crate) struct RuleKeys {
     exempt_principals: Vec<String>,
 }
 
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
 #[serde(rename_all = "snake_case")]
 enum MaskingKeys {
     All,
@@ -48,7 +48,7 @@ enum MaskingKeys {
     Null,
 }
 
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
 #[serde(rename_all = "snake_case")]
 enum NotJsonKeys {
     Pass,

@@ -14,7 +14,7 @@ use crate::config::problem::{At, Problem, nowhere};
 const DEFAULT_ENTITY: &str = "<default>";
 
 /// The keys of the filter.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Keys {
     /// Seconds for which an entity that was idle may go without a limit. Default 10.
@@ -25,7 +25,7 @@ pub(crate) struct Keys {
 }
 
 /// How much some entities may use.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LimitKeys {
     /// Whom the limit is for.
@@ -38,7 +38,7 @@ pub(crate) struct LimitKeys {
     requests_per_second: Option<u64>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(rename_all = "snake_case")]
 enum Entity {
     Principal(String),

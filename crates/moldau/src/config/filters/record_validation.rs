@@ -13,7 +13,7 @@ use crate::config::Sources;
 use crate::config::problem::{At, Problem};
 
 /// The keys of the filter.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Keys {
     /// The first that matches a topic is its rule.
@@ -21,7 +21,7 @@ pub(crate) struct Keys {
 }
 
 /// What records of some topics must be like.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RuleKeys {
     /// Names of topics, or beginnings of names before a `*`.
@@ -40,7 +40,7 @@ pub(crate) struct RuleKeys {
 }
 
 /// What a key or a value must be like.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct FieldKeys {
     /// Whether it may be null. Default `true`.
@@ -62,7 +62,7 @@ impl Default for FieldKeys {
     }
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 enum ContentKeys {
     Any,

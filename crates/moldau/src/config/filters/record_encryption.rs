@@ -19,11 +19,11 @@ use moldau_encryption::{
 use moldau_proxy::{Filter, RecordEncryption, RecordEncryptionSettings, UnresolvedKey};
 use serde::Deserialize;
 
-use super::problem::At;
-use super::{Problem, Sources};
+use crate::config::problem::At;
+use crate::config::{Problem, Sources};
 
 /// The keys of the filter.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Settings {
     /// Alias of the key of a topic, whose name takes the place of `$(topicName)`.
@@ -53,7 +53,7 @@ pub(crate) struct Settings {
     kms: At<Service>,
 }
 
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
 #[serde(rename_all = "snake_case")]
 enum OnUnresolvedKey {
     Passthrough,
@@ -61,7 +61,7 @@ enum OnUnresolvedKey {
     Reject,
 }
 
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
 #[serde(rename_all = "snake_case")]
 enum OnDamagedRecords {
     #[default]
@@ -69,7 +69,7 @@ enum OnDamagedRecords {
     Pass,
 }
 
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
 #[serde(rename_all = "snake_case")]
 enum Codec {
     #[default]
@@ -77,7 +77,7 @@ enum Codec {
     Uncompressed,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(rename_all = "snake_case")]
 enum Service {
     KeyFile(OfKeyFile),
@@ -87,7 +87,7 @@ enum Service {
 }
 
 /// Keys in a file of our own.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct OfKeyFile {
     /// The file that `moldau proxy keys` writes.
@@ -95,7 +95,7 @@ pub(crate) struct OfKeyFile {
 }
 
 /// Vault's Transit engine.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct OfVault {
     /// URL of the engine, such as `https://vault.example:8200/v1/transit`.
@@ -108,7 +108,7 @@ pub(crate) struct OfVault {
     namespace: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 enum OfVaultAuth {
     TokenFile(PathBuf),
@@ -128,7 +128,7 @@ enum OfVaultAuth {
 }
 
 /// AWS KMS.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct OfAws {
     /// The region, such as `eu-central-1`.
@@ -141,7 +141,7 @@ pub(crate) struct OfAws {
     ca_file: Option<PathBuf>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 enum OfAwsAuth {
     LongTerm {
@@ -161,7 +161,7 @@ enum OfAwsAuth {
 }
 
 /// The keys of Kroxylicious's `UnitTestingKmsService`.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct OfMemory {
     /// The key encryption keys.
@@ -169,7 +169,7 @@ pub(crate) struct OfMemory {
 }
 
 /// One key encryption key in memory.
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct OfMemoryKek {
     /// Its id.
@@ -253,7 +253,7 @@ fn key_settings(settings: &Settings) -> Result<KeySettings, Problem> {
     settings
         .opening_keys_max
         .as_ref()
-        .map_or(Ok(()), |keys| super::at_least_one(keys, "opening_keys_max"))?;
+        .map_or(Ok(()), |keys| crate::config::at_least_one(keys, "opening_keys_max"))?;
     let Settings { sealing_key_refresh_s, sealing_key_expiry_s, .. } = settings;
     let Settings { opening_key_refresh_s, opening_key_expiry_s, .. } = settings;
     for (refresh, expiry, is_wrong, text) in [
@@ -280,7 +280,7 @@ fn key_settings(settings: &Settings) -> Result<KeySettings, Problem> {
 }
 
 fn service(kms: At<Service>, sources: &mut Sources) -> Result<Arc<dyn Kms>, Problem> {
-    let place = At::new((), kms.referenced, kms.defined);
+    let place = kms.with(());
     let failed = |error: &dyn std::fmt::Display| Problem::at(&place, format_args!("kms: {error}"));
     Ok(match kms.value {
         Service::KeyFile(OfKeyFile { path }) => {
@@ -288,11 +288,17 @@ fn service(kms: At<Service>, sources: &mut Sources) -> Result<Arc<dyn Kms>, Prob
             Arc::new(KeyFile::open(&path.value).map_err(|error| Problem::at(&path, error))?)
         }
         Service::Vault(OfVault { url, auth, ca_file, namespace }) => {
+            if let Some(file) = &ca_file {
+                sources.add(file);
+            }
             let auth = vault_auth(auth);
             let settings = VaultSettings { url, auth, ca_file, namespace };
             Arc::new(Vault::new(&settings).map_err(|error| failed(&error))?)
         }
         Service::Aws(OfAws { region, auth, url, ca_file }) => {
+            if let Some(file) = &ca_file {
+                sources.add(file);
+            }
             let auth = aws_auth(auth);
             let settings = AwsSettings { region, url, auth, ca_file };
             Arc::new(AwsKms::new(&settings).map_err(|error| failed(&error))?)
