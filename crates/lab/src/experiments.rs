@@ -38,6 +38,8 @@ use crate::report;
 use crate::result::RunResult;
 use crate::sittings::Sittings;
 
+pub use self::control::delete_left_topics;
+
 /// Under what conditions an experiment is carried out, whatever it asks.
 #[derive(Clone)]
 pub struct Conditions {

@@ -95,7 +95,8 @@ impl Path {
     /// The same to a system that was started from its file, over connections as it says.
     pub(super) fn to_system(arm: &str, system: &RunningSystem) -> Result<Self, Error> {
         let (bootstrap, security) = (system.bootstrap().to_string(), system.security().clone());
-        let control = Control::secured(&bootstrap, security.clone())?;
+        let is_lasting = system.brokers() == 0;
+        let control = Control::secured(&bootstrap, security.clone())?.lasting(is_lasting);
         let credentials = Some(system.credentials().clone());
         let bootstrap_only = system.bootstrap_only();
         let clients = Clients { security, credentials, bootstrap_only, ..Clients::default() };

@@ -1,11 +1,14 @@
-//! Making and deleting the topics of runs.
+//! Making and deleting the topics of runs. On a cluster that was there before the laboratory and
+//! outlasts it nothing stays, however the laboratory ends.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use moldau_client::{
     Admin, Cluster, ClusterOptions, ConnectionOptions, OffsetSpec, Security, TopicPartition,
     TopicSpec,
 };
+use moldau_protocol::ErrorCode;
 
 use crate::error::Error;
 use crate::generator::target;
@@ -15,11 +18,16 @@ const BROKERS_TIMEOUT: Duration = Duration::from_secs(60);
 
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
+/// How long a cluster may take at the end to delete what was left there.
+const DELETED_WITHIN: Duration = Duration::from_secs(10);
+
 /// A connection for administration.
 pub(super) struct Control {
     runtime: tokio::runtime::Runtime,
     bootstrap: String,
     security: Security,
+    /// Whether the cluster outlasts the laboratory.
+    is_lasting: bool,
 }
 
 impl Control {
@@ -33,7 +41,13 @@ impl Control {
             .enable_all()
             .build()
             .map_err(Error::machine("starting a runtime"))?;
-        Ok(Self { runtime, bootstrap: bootstrap.to_string(), security })
+        Ok(Self { runtime, bootstrap: bootstrap.to_string(), security, is_lasting: false })
+    }
+
+    /// The same for a cluster that outlasts the laboratory, if so: what is made there is deleted at
+    /// the end in any case.
+    pub(super) fn lasting(self, is_lasting: bool) -> Self {
+        Self { is_lasting, ..self }
     }
 
     /// Waits until the cluster has so many brokers: one may accept connections before the others
@@ -64,6 +78,9 @@ impl Control {
     /// yet to make its log.
     pub(super) fn create_topics(&self, names: &[String], partitions: u16) -> Result<(), Error> {
         let action = format!("creating {}", words(names));
+        if self.is_lasting {
+            self.owe(names);
+        }
         self.runtime.block_on(async {
             let cluster = self.connect().await?;
             let specs: Vec<TopicSpec> =
@@ -142,7 +159,48 @@ impl Control {
                 answer.map_err(target(&action))?;
             }
             Ok(())
+        })?;
+        if let Some(owed) = owed().iter_mut().find(|it| it.bootstrap == self.bootstrap) {
+            owed.topics.retain(|topic| !names.contains(topic));
+        }
+        Ok(())
+    }
+
+    /// Deletes those of the topics that are there.
+    fn delete_those_there(&self, names: &[String], within: Duration) -> Result<(), Error> {
+        let action = format!("deleting {}", words(names));
+        let work = async {
+            let cluster = self.connect().await?;
+            let answers = Admin::new(&cluster).delete_topics(names).await;
+            for answer in answers.map_err(target(&action))? {
+                match answer {
+                    Err(moldau_client::Error::Broker {
+                        code: ErrorCode::UnknownTopicOrPartition,
+                        ..
+                    }) => {}
+                    answer => answer.map_err(target(&action))?,
+                }
+            }
+            Ok(())
+        };
+        let within = async { tokio::time::timeout(within, work).await };
+        self.runtime.block_on(within).unwrap_or_else(|_| {
+            let reason = "it takes too long".to_owned();
+            Err(Error::Target { action: action.clone(), reason })
         })
+    }
+
+    /// Remembers topics that are about to be made.
+    fn owe(&self, names: &[String]) {
+        let mut owed = owed();
+        match owed.iter_mut().find(|it| it.bootstrap == self.bootstrap) {
+            Some(owed) => owed.topics.extend_from_slice(names),
+            None => owed.push(Owed {
+                bootstrap: self.bootstrap.clone(),
+                security: self.security.clone(),
+                topics: names.to_vec(),
+            }),
+        }
     }
 
     async fn connect(&self) -> Result<Cluster, Error> {
@@ -153,6 +211,39 @@ impl Control {
         let connected = Cluster::connect(&bootstrap, options).await;
         connected.map_err(target("connecting for administration"))
     }
+}
+
+/// Guards what is to be deleted on clusters that outlast the laboratory. Nothing is called under
+/// it, and no change leaves it half done.
+static OWED: Mutex<Vec<Owed>> = Mutex::new(Vec::new());
+
+/// Topics of one cluster.
+struct Owed {
+    bootstrap: String,
+    security: Security,
+    topics: Vec<String>,
+}
+
+fn owed() -> MutexGuard<'static, Vec<Owed>> {
+    OWED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Deletes the topics that unfinished runs have left on clusters that outlast the laboratory, and
+/// says of each cluster that does not delete them which they are. Not to be called from within a
+/// runtime.
+#[must_use]
+pub fn delete_left_topics() -> Vec<String> {
+    let owed = std::mem::take(&mut *owed());
+    let of_cluster = |Owed { bootstrap, security, topics }: Owed| {
+        if topics.is_empty() {
+            return None;
+        }
+        let control = Control::secured(&bootstrap, security);
+        let deleted = control.and_then(|it| it.delete_those_there(&topics, DELETED_WITHIN));
+        let topics = topics.join(", ");
+        deleted.err().map(|error| format!("{topics} may stay on {bootstrap}: {error}"))
+    };
+    owed.into_iter().filter_map(of_cluster).collect()
 }
 
 /// An offset of every partition of every topic.

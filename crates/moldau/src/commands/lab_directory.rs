@@ -7,6 +7,7 @@ use std::thread;
 
 use anyhow::Context as _;
 use moldau_lab::checks::Verdict;
+use moldau_lab::experiments::delete_left_topics;
 use moldau_lab::systems::kill_started;
 use tokio::signal::unix::Signal;
 
@@ -34,6 +35,7 @@ impl WorkDirectory {
             let _ = std::fs::remove_dir_all(&doomed);
             kill_started();
             remove(&doomed);
+            tell_left();
             tell(format_args!("asked to end"));
             std::process::exit(Verdict::Environment.exit_code().into())
         };
@@ -62,6 +64,7 @@ fn make_another(out: &Path) -> anyhow::Result<PathBuf> {
 
 impl Drop for WorkDirectory {
     fn drop(&mut self) {
+        tell_left();
         remove(&self.path);
     }
 }
@@ -71,6 +74,13 @@ fn remove(path: &Path) {
         && error.kind() != ErrorKind::NotFound
     {
         tell(format_args!("{} was not removed: {error}", path.display()));
+    }
+}
+
+/// Deletes what is left on clusters that others go on to use, and says what cannot be.
+fn tell_left() {
+    for left in delete_left_topics() {
+        tell(format_args!("{left}"));
     }
 }
 

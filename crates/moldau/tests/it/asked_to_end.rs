@@ -3,11 +3,12 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::world::moldau;
+use crate::world::{Process, moldau};
 
 /// How long processes may take to come and to go.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -15,11 +16,11 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Two processes for each system, of which the proxy comes last.
 const PROCESSES: usize = 2;
 
-/// The file of a survey of so many rounds in `directory`.
-fn survey(directory: &Path, rounds: u32) -> String {
+/// The file of a survey of a system in so many rounds in `directory`.
+fn survey(directory: &Path, system: &str, rounds: u32) -> String {
     let file = directory.join("survey.yaml");
     let text = format!(
-        "question: Does it end?\nhypothesis: it does\nsystems: [moldau-os-proxy]\n\
+        "question: Does it end?\nhypothesis: it does\nsystems: [{system}]\n\
          rounds: {rounds}\nwarmup_ms: 0\nwindow_ms: 100\n\
          scenarios:\n  - {{name: slow, load: {{records_per_second: 100}}}}\n"
     );
@@ -27,11 +28,23 @@ fn survey(directory: &Path, rounds: u32) -> String {
     file.to_str().unwrap().into()
 }
 
+/// A laboratory that measures a cluster which it has not started.
+fn measuring(cluster: SocketAddr, directory: &Path) -> Child {
+    let file = survey(directory, "external", 1_000);
+    let mut command = Command::new(moldau());
+    command.args(["lab", "run", &file, "--external", &cluster.to_string(), "--out"]);
+    command.arg(directory.join("runs"));
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().unwrap()
+}
+
 /// A laboratory, through a shell that does this first.
 fn started(first: &str, directory: &Path, rounds: u32) -> Child {
     let mut command = Command::new("/bin/sh");
     command.args(["-c", &format!("{first} exec \"$@\""), "sh"]).arg(moldau());
-    command.args(["lab", "run", &survey(directory, rounds), "--out"]).arg(directory.join("runs"));
+    command
+        .args(["lab", "run", &survey(directory, "moldau-os-proxy", rounds), "--out"])
+        .arg(directory.join("runs"));
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.spawn().unwrap()
 }
@@ -104,4 +117,20 @@ fn a_hangup_that_was_to_be_ignored_ends_no_experiment() {
     assert_ne!(ended(&mut lab).code(), Some(4));
     let kept = fs::read_dir(directory.path().join("runs")).unwrap().flatten();
     assert_eq!(kept.filter(|entry| entry.path().join("result.json").is_file()).count(), 1);
+}
+
+#[test]
+fn no_topic_stays_on_a_cluster_that_outlasts_an_experiment_that_is_asked_to_end() {
+    let directory = tempfile::tempdir().unwrap();
+    let broker = Process::broker(&directory.path().join("data"), &[]);
+    let topics = || broker.metric("moldau_topics");
+    let mut lab = measuring(broker.address, directory.path());
+    found("no topic", || {
+        assert_eq!(lab.try_wait().unwrap(), None);
+        (topics() > 0.0).then_some(())
+    });
+    let sent = Command::new("kill").args(["-TERM", &lab.id().to_string()]).status();
+    assert!(sent.unwrap().success());
+    assert_eq!(ended(&mut lab).code(), Some(4));
+    assert_eq!(topics().to_bits(), 0.0_f64.to_bits());
 }
