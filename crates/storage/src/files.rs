@@ -178,7 +178,10 @@ struct Listed {
 impl Listed {
     fn keep_open(&mut self, number: u64, handle: Arc<dyn DiskFile>) {
         if self.handles.len() == HANDLES_MAX {
-            self.handles.pop_front();
+            // The last two are written to, or will be, which must not wait for a descriptor.
+            let last = self.files.back().map_or(0, |file| file.number);
+            let others = self.handles.iter().position(|(number, _)| number + 1 < last);
+            self.handles.remove(others.unwrap_or(0));
         }
         self.handles.push_back((number, handle));
     }

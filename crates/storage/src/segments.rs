@@ -18,6 +18,9 @@ pub(crate) struct Segments {
     dir: PathBuf,
     access: Access,
     cluster_id: [u8; 16],
+    /// Held from before a change is said in the journal until it is listed: a checkpoint waits for
+    /// that, and readers, who may not wait for a journal file, do not.
+    changing: Mutex<()>,
     listed: Mutex<Listed>,
 }
 
@@ -37,7 +40,8 @@ impl Segments {
         access: Access,
         cluster_id: [u8; 16],
     ) -> Segments {
-        Segments { disk, dir, access, cluster_id, listed: Mutex::default() }
+        let (changing, listed) = (Mutex::default(), Mutex::default());
+        Segments { disk, dir, access, cluster_id, changing, listed }
     }
 
     pub(crate) fn cluster_id(&self) -> [u8; 16] {
@@ -110,9 +114,9 @@ impl Segments {
     ) -> Result<(Arc<Segment>, Lsn), Error> {
         let segment = Arc::new(segment);
         let appended = {
-            let mut listed = lock(&self.listed);
+            let _changing = lock(&self.changing);
             append().inspect(|_| {
-                listed.by_number.insert(segment.number, Arc::clone(&segment));
+                lock(&self.listed).by_number.insert(segment.number, Arc::clone(&segment));
             })
         };
         if appended.is_err() {
@@ -128,8 +132,9 @@ impl Segments {
         number: u64,
         append: impl FnOnce() -> Result<Lsn, Error>,
     ) -> Result<Lsn, Error> {
-        let mut listed = lock(&self.listed);
+        let _changing = lock(&self.changing);
         let lsn = append()?;
+        let mut listed = lock(&self.listed);
         listed.by_number.remove(&number);
         listed.handles.retain(|(open, _)| *open != number);
         Ok(lsn)
@@ -162,6 +167,7 @@ impl Segments {
 
     /// The numbers that count, and the next to be used.
     pub(crate) fn numbers(&self) -> (Vec<u64>, u64) {
+        let _changing = lock(&self.changing);
         let listed = lock(&self.listed);
         (listed.by_number.keys().copied().collect(), listed.next)
     }
@@ -203,22 +209,51 @@ const HANDLES_MAX: usize = 16;
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::LogId;
     use crate::disk::RealDisk;
+
+    fn segments(dir: &Path) -> Segments {
+        Segments::new(Arc::new(RealDisk), dir.to_owned(), Access::Buffered, [0; 16])
+    }
+
+    fn written(segments: &Segments, pace: &Pace) -> Segment {
+        let mut writer = segments.create(pace, 0).unwrap();
+        writer.begin_run(LogId::default(), 0);
+        writer.push(&[1; 100_000], 0, 0).unwrap();
+        writer.end_run(1);
+        writer.finish().unwrap()
+    }
+
+    /// An entry of the journal may need a file, for which a slow disk takes its time.
+    #[test]
+    fn readers_do_not_wait_while_a_change_is_said_in_the_journal() {
+        let dir = tempfile::tempdir().unwrap();
+        let (segments, pace) = (Arc::new(segments(dir.path())), Pace::new(Arc::default(), 0, true));
+        let (first, _) = segments.add(written(&segments, &pace), || Ok(Lsn(0))).unwrap();
+        let read_meanwhile = || {
+            let (segments, first) = (Arc::clone(&segments), Arc::clone(&first));
+            let (done, read) = std::sync::mpsc::channel();
+            std::thread::spawn(move || {
+                let found = segments.get(first.number).is_some();
+                done.send(found && segments.handle(&first).is_ok()).unwrap();
+            });
+            assert_eq!(read.recv_timeout(Duration::from_secs(60)), Ok(true));
+            Ok(Lsn(0))
+        };
+        let (second, _) = segments.add(written(&segments, &pace), read_meanwhile).unwrap();
+        segments.drop_from_list(second.number, read_meanwhile).unwrap();
+        assert_eq!(segments.numbers().0, [first.number]);
+    }
 
     /// A reader of a segment that counts no more would take the end of a shorter file for damage.
     #[test]
     fn a_segment_that_is_read_loses_its_name_alone() {
         let dir = tempfile::tempdir().unwrap();
-        let (disk, path) = (Arc::new(RealDisk), dir.path().to_owned());
-        let segments = Segments::new(disk, path, Access::Buffered, [0; 16]);
-        let pace = Pace::new(Arc::default(), 0, true);
-        let mut writer = segments.create(&pace, 0).unwrap();
-        writer.begin_run(LogId::default(), 0);
-        writer.push(&[1; 100_000], 0, 0).unwrap();
-        writer.end_run(1);
-        let (written, _) = segments.add(writer.finish().unwrap(), || Ok(Lsn(0))).unwrap();
+        let (segments, pace) = (segments(dir.path()), Pace::new(Arc::default(), 0, true));
+        let (written, _) = segments.add(written(&segments, &pace), || Ok(Lsn(0))).unwrap();
         let handle = segments.handle(&written).unwrap();
         segments.drop_from_list(written.number, || Ok(Lsn(0))).unwrap();
         segments.remove(Arc::clone(&written), &pace, 4096).unwrap();

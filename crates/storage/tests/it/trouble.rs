@@ -189,3 +189,24 @@ fn a_journal_file_waits_for_descriptors() {
         assert_eq!((log.start_offset(), found), (start, log.end_offset() - start));
     }
 }
+
+/// Readers of as many older files had it closed, and without a descriptor the journal ended where
+/// it was to be written.
+#[test]
+fn a_file_that_was_prepared_stays_open_whatever_is_read() {
+    let disk = SimDisk::new(1);
+    let (storage, _) = open(&disk);
+    let log = storage.log(TOPIC, 0);
+    while storage.metrics().files_started < 20 {
+        append_frame(&storage, &[1; 9000]);
+    }
+    append_frame(&storage, &[1; 9000]);
+    storage.step_preparation();
+    assert_eq!(records(&log, 1 << 10).len() as i64, log.end_offset());
+    disk.state().has_no_descriptors = true;
+    while storage.metrics().files_started == 20 {
+        log.append(&one(&[2; 9000]), 0).unwrap();
+        assert!(storage.step());
+    }
+    assert_eq!(log.high_watermark(), log.end_offset());
+}
