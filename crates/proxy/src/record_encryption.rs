@@ -55,6 +55,10 @@ const BATCH_BYTES_MAX: usize = 100 * 1024 * 1024;
 /// also for topics whose keys are there.
 const KEYS_WITHIN: Duration = Duration::from_secs(2);
 
+/// How long a thread is at work on one message before its other connections get their turn: some
+/// MiB are sealed meanwhile.
+const TURN_MAX: Duration = Duration::from_millis(1);
+
 /// What becomes of records for a topic that has no key.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum UnresolvedKey {
@@ -185,6 +189,24 @@ impl SessionFilter for Session {
                 _ => Ok(response),
             }
         })
+    }
+}
+
+/// The time for which a thread has been at work on one message.
+struct Turn(Instant);
+
+impl Turn {
+    fn begin() -> Self {
+        Self(Instant::now())
+    }
+
+    /// Lets the thread's other connections have their turn if it was long. A small batch may take
+    /// as long to unpack as a large one.
+    async fn give_way(&mut self) {
+        if self.0.elapsed() >= TURN_MAX {
+            tokio::task::yield_now().await;
+            self.0 = Instant::now();
+        }
     }
 }
 

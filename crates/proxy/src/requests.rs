@@ -119,6 +119,10 @@ impl RequestScanner {
     fn begin(&mut self, bytes: &mut [u8], in_flight: &mut InFlight) -> Result<Step, Malformed> {
         let Some(head) = head(bytes, self.frame_bytes_max)? else { return Ok(Step::Starved) };
         let Head { expected, api, total, .. } = head;
+        if let Some(filters) = self.filters.successor() {
+            in_flight.push_successor(Rc::clone(&filters));
+            self.filters = filters;
+        }
         if !self.filters.admits(expected.api_key) {
             return Err(Malformed("request of an API that a filter refuses"));
         }
@@ -136,10 +140,6 @@ impl RequestScanner {
         }
         self.traffic.request(expected.api_key);
         in_flight.begin();
-        if let Some(filters) = self.filters.successor() {
-            in_flight.push_successor(Rc::clone(&filters));
-            self.filters = filters;
-        }
         if let Some(api) = api
             && self.filters.claims(expected.api_key, Direction::Request)
         {

@@ -34,12 +34,10 @@ const IN_PLACE_BYTES_MAX: usize = 16 * 1024;
 /// memory grows only as its bytes arrive.
 const HELD_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// The largest answer that is held for filters: what a broker takes as a request at most, and thus
-/// more than any batch that it may have to return beyond the limits of the client.
+/// The largest answer that is held for filters, also to a request of their own: what a broker takes
+/// as a request at most, and thus more than any batch that it may have to return beyond the limits
+/// of the client, and more than it tells of a topic of a million partitions.
 const FILTERED_BYTES_MAX: usize = FRAME_BYTES_MAX_DEFAULT;
-
-/// The largest answer to a filter's own request: brokers, and what is told of one topic.
-const OWN_ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Bytes within which a Metadata answer must have named all brokers: room for about a thousand.
 const BROKERS_WITHIN_BYTES: usize = 128 * 1024;
@@ -151,11 +149,10 @@ impl ResponseScanner {
         }
         let Some((source, timing)) = in_flight.pop() else { return Ok(None) };
         let held_for = match source {
-            Source::Own(asker) if total <= OWN_ANSWER_BYTES_MAX => HeldFor::Asker(asker),
-            Source::Own(_) => return Err(Malformed("answer to a filter above the limit")),
             _ if total > FILTERED_BYTES_MAX => {
                 return Err(Malformed("answer for a filter above the limit"));
             }
+            Source::Own(asker) => HeldFor::Asker(asker),
             _ => {
                 let version = expected.api_version;
                 let api = ApiKey::try_from(expected.api_key).ok();
@@ -354,7 +351,7 @@ impl Scan for ResponseScanner {
         self.now = in_flight.now();
         if matches!(self.state, State::Between) {
             self.count_latency();
-            if let Some(filters) = in_flight.pop_successor() {
+            while let Some(filters) = in_flight.pop_successor() {
                 self.filters = filters;
             }
             if let Some((answered, timing)) = in_flight.pop_answered() {

@@ -77,10 +77,11 @@ impl Used {
     fn bucket(&mut self, name: &str, rate: Rate, now: Instant) -> &mut Bucket {
         let full = Bucket { tokens: rate.tokens_max(), at: now, rate };
         if !self.buckets.contains_key(name) {
-            if self.buckets.len() >= BUCKETS_MAX {
+            let is_long = name.len() > NAME_BYTES_MAX;
+            if !is_long && self.buckets.len() >= BUCKETS_MAX {
                 self.sweep(now);
             }
-            if self.buckets.len() >= BUCKETS_MAX {
+            if is_long || self.buckets.len() >= BUCKETS_MAX {
                 let overflow = self.overflow.get_or_insert(full);
                 overflow.rate = rate;
                 return overflow;
@@ -135,6 +136,9 @@ impl Bucket {
 /// Names of one kind that have a bucket of their own, at some hundred bytes each. Client ids are
 /// what clients say they are.
 const BUCKETS_MAX: usize = 10_000;
+
+/// Longer names share a bucket: they may have 32 KiB.
+const NAME_BYTES_MAX: usize = 512;
 
 /// Too many names must not make each request look at all of them.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(1);
@@ -209,6 +213,16 @@ mod tests {
         assert_eq!(table.take("z", 2, later), Duration::ZERO);
         let used = table.used.lock().unwrap();
         assert_eq!(used.buckets.len(), 1);
+    }
+
+    #[test]
+    fn long_names_are_not_kept() {
+        let table = table(&[(None, 1)]);
+        let now = Instant::now();
+        assert_eq!(table.take(&"x".repeat(NAME_BYTES_MAX), 2, now), Duration::ZERO);
+        assert_eq!(table.take(&"y".repeat(NAME_BYTES_MAX + 1), 2, now), Duration::ZERO);
+        assert!(table.take(&"z".repeat(NAME_BYTES_MAX + 1), 2, now) > Duration::ZERO);
+        assert_eq!(table.used.lock().unwrap().buckets.len(), 1);
     }
 
     #[test]

@@ -18,16 +18,13 @@ use moldau_records::{BatchView, iter_batches};
 use tokio::time::Instant;
 
 use super::counters::Cause;
-use super::{BATCH_BYTES_MAX, KEYS_WITHIN, RecordEncryption, lengths};
+use super::{BATCH_BYTES_MAX, KEYS_WITHIN, RecordEncryption, Turn, lengths};
 use crate::frame::ResponseFrame;
 use crate::pool;
 use crate::upstream::FilterError;
 
 /// Length and correlation id, which the walker does not see.
 const HEAD_BYTES: usize = 8;
-
-/// Bytes that are opened before other connections of the thread get their turn.
-const BYTES_PER_TURN: usize = 1024 * 1024;
 
 /// Why a partition cannot be read on.
 #[derive(Debug)]
@@ -83,7 +80,7 @@ impl RecordEncryption {
         let deadline = Instant::now() + KEYS_WITHIN;
         let mut rewritten = false;
         let mut withheld = Vec::new();
-        let (mut ordinal, mut turn_at) = (0, 0);
+        let (mut ordinal, mut turn) = (0, Turn::begin());
         let asked = Cell::new(false);
         while !rest.is_empty() {
             let run = walker.next_run(rest)?;
@@ -98,7 +95,7 @@ impl RecordEncryption {
                 .ok_or("a length takes more bytes than it needs")?;
             let records_at = out.len();
             let ahead = Ahead { asked: &asked, ask: &|| self.ask_for_runs(&walker, rest) };
-            let progress = self.open_records(piece, deadline, ahead, &mut out).await;
+            let progress = self.open_records(piece, deadline, ahead, &mut turn, &mut out).await;
             if let Some(reason) = progress.withheld {
                 self.tell_withheld(&reason);
                 if out.len() == records_at {
@@ -111,10 +108,6 @@ impl RecordEncryption {
             let opened = out.len() - records_at;
             lengths::correct(&mut out, length_at, piece.len(), opened, flexible);
             ordinal += 1;
-            if out.len() > turn_at + BYTES_PER_TURN {
-                turn_at = out.len();
-                tokio::task::yield_now().await;
-            }
         }
         if !walker.is_complete() {
             return Err("a fetch answer ends within a field".into());
@@ -140,7 +133,7 @@ impl RecordEncryption {
     ) -> Result<ResponseFrame, FilterError> {
         let mut answer: ShareFetchResponse = response.decode()?;
         let deadline = Instant::now() + KEYS_WITHIN;
-        let mut changed = false;
+        let (mut changed, mut turn) = (false, Turn::begin());
         let partitions = answer.responses.iter().flat_map(|topic| &topic.partitions);
         let all: Vec<Bytes> = partitions.map(|partition| partition.records.clone()).collect();
         let asked = Cell::new(false);
@@ -151,7 +144,8 @@ impl RecordEncryption {
                 continue;
             }
             let mut out = Vec::with_capacity(partition.records.len());
-            let progress = self.open_records(&partition.records, deadline, ahead, &mut out).await;
+            let progress =
+                self.open_records(&partition.records, deadline, ahead, &mut turn, &mut out).await;
             changed |= progress.rewritten || progress.withheld.is_some();
             if let Some(reason) = progress.withheld {
                 self.tell_withheld(&reason);
@@ -160,7 +154,6 @@ impl RecordEncryption {
                 partition.acquired_records.clear();
             }
             partition.records = Bytes::from(out);
-            tokio::task::yield_now().await;
         }
         Ok(if changed { response.with_message(&answer)? } else { response })
     }
@@ -171,6 +164,7 @@ impl RecordEncryption {
         records: &[u8],
         deadline: Instant,
         ahead: Ahead<'_>,
+        turn: &mut Turn,
         out: &mut Vec<u8>,
     ) -> Progress {
         let mut progress = Progress { rewritten: false, withheld: None };
@@ -189,6 +183,7 @@ impl RecordEncryption {
                     return progress;
                 }
             }
+            turn.give_way().await;
         }
         // The last batch may be cut off, and clients pass over it.
         out.extend_from_slice(batches.remainder());

@@ -2,6 +2,7 @@
 //! sealed are left out of it, and their errors are added to the answer.
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use moldau_encryption::{Error, KekId, KmsError, Recompression, SealOptions, Sealer, SealingKey};
@@ -14,13 +15,10 @@ use moldau_records::iter_batches;
 use tokio::time::Instant;
 
 use super::counters::Cause;
-use super::{BATCH_BYTES_MAX, KEYS_WITHIN, RecordEncryption, UnresolvedKey, lengths};
+use super::{BATCH_BYTES_MAX, KEYS_WITHIN, RecordEncryption, Turn, UnresolvedKey, lengths};
 use crate::filter::RequestOutcome;
 use crate::frame::{RequestFrame, ResponseFrame};
 use crate::upstream::{FilterError, Upstream};
-
-/// Bytes that are sealed before other connections of the thread get their turn.
-const BYTES_PER_TURN: usize = 1024 * 1024;
 
 /// Partitions of a topic that were not sent.
 #[derive(Debug)]
@@ -65,6 +63,7 @@ impl RecordEncryption {
             flexible: request.api_version() >= ProduceRequest::FLEXIBLE_FROM,
             view: &view,
             asked_for_all: false,
+            turn: Turn::begin(),
             out: Vec::new(),
         };
         if sealing.all_plain().await {
@@ -147,6 +146,7 @@ struct Sealing<'f> {
     view: &'f ProduceRequestView<'f>,
     /// Whether the keys of all topics were asked for.
     asked_for_all: bool,
+    turn: Turn,
     out: Vec<u8>,
 }
 
@@ -239,7 +239,6 @@ impl Sealing<'_> {
         let (count_at, count) = (self.out.len(), topic.partitions().left());
         lengths::write(&mut self.out, count, self.flexible);
         let mut refused = Vec::new();
-        let mut turn_at = self.out.len();
         for partition in topic.partitions().flatten() {
             let partition_at = self.out.len();
             if let Err(refusal) = self.seal_partition(&plan, partition).await {
@@ -247,10 +246,7 @@ impl Sealing<'_> {
                 self.filter.tell_refusal(topic, partition.index, &refusal);
                 refused.push(refusal.answer(partition.index));
             }
-            if self.out.len() > turn_at + BYTES_PER_TURN {
-                turn_at = self.out.len();
-                tokio::task::yield_now().await;
-            }
+            self.turn.give_way().await;
         }
         if count > 0 && refused.len() == count {
             self.out.truncate(topic_at);
@@ -287,10 +283,14 @@ impl Sealing<'_> {
             }
         }
         self.end_struct();
-        if self.out.len() > FRAME_BYTES_MAX_DEFAULT {
-            return Err(Refusal::too_large("the sealed request would be too large".to_owned()));
+        self.check_size()
+    }
+
+    fn check_size(&self) -> Result<(), Refusal> {
+        match self.out.len() > FRAME_BYTES_MAX_DEFAULT {
+            true => Err(Refusal::too_large("the sealed request would be too large".to_owned())),
+            false => Ok(()),
         }
-        Ok(())
     }
 
     async fn seal_batches(&mut self, kek: &KekId, records: &[u8]) -> Result<(), Refusal> {
@@ -306,6 +306,9 @@ impl Sealing<'_> {
             let out = &mut self.out;
             let sealed = with_sealer(recompression, |sealer| sealer.seal(&batch, &key, out));
             self.filter.counters.sealed(sealed.map_err(|error| Refusal::of_batch(&error))?);
+            // What is sealed may be thousands of times what came.
+            self.check_size()?;
+            self.turn.give_way().await;
         }
         if batches.remainder().is_empty() {
             return Ok(());
@@ -402,14 +405,20 @@ pub(super) fn add_unsent(
     Ok(response.with_message(&answer)?)
 }
 
+/// A client chooses how many topics that concerns, so none is looked for in a list.
 fn add(answer: &mut ProduceResponse, unsent: Vec<Unsent>, version: i16) {
+    let told = answer.responses.iter().enumerate();
+    let mut places: HashMap<(String, Uuid), usize> = HashMap::with_capacity(told.len());
+    for (at, topic) in told {
+        places.entry((topic.name.clone(), topic.topic_id)).or_insert(at);
+    }
     for Unsent { name, topic_id, mut partitions } in unsent {
         if version < 8 {
             partitions.iter_mut().for_each(|partition| partition.error_message = None);
         }
-        let same =
-            |topic: &&mut TopicProduceResponse| (&topic.name, topic.topic_id) == (&name, topic_id);
-        match answer.responses.iter_mut().find(same) {
+        let end = answer.responses.len();
+        let at = *places.entry((name.clone(), topic_id)).or_insert(end);
+        match answer.responses.get_mut(at) {
             Some(topic) => topic.partition_responses.append(&mut partitions),
             None => answer.responses.push(TopicProduceResponse {
                 name,

@@ -37,11 +37,13 @@ fn plain(message: &[u8]) -> Option<String> {
 }
 
 /// RFC 5802: `n,a=authzid,n=name,r=nonce,extensions`. Whom a delegation token (KIP-48) stands for
-/// is known to the cluster alone.
+/// is known to the cluster alone. The second message begins with `c=`; an extension of it may look
+/// like a name.
 fn scram(message: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(message).ok()?;
     let mut fields = text.split(',');
-    let (_binding, _authorization_id) = (fields.next()?, fields.next()?);
+    fields.next().filter(|binding| matches!(*binding, "n" | "y"))?;
+    let _authorization_id = fields.next()?;
     let name = fields.next()?.strip_prefix("n=")?;
     if fields.any(|field| field.eq_ignore_ascii_case("tokenauth=true")) {
         return None;
@@ -93,6 +95,7 @@ mod tests {
             (Mechanism::Plain, "\0alice"),
             (Mechanism::Plain, "\0\0secret"),
             (Mechanism::ScramSha256, "c=biws,r=abc,p=proof"),
+            (Mechanism::ScramSha256, "c=biws,r=abc,n=admin,p=proof"),
             (Mechanism::ScramSha256, "n,,n=token-id,r=abc,tokenauth=true"),
             (Mechanism::OAuthBearer, "\u{1}"),
             (Mechanism::OAuthBearer, "n,,\u{1}auth=Bearer e30.!.sig\u{1}\u{1}"),

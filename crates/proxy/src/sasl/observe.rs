@@ -56,8 +56,8 @@ impl Observer {
         } else {
             let message: SaslAuthenticateRequest = request.decode()?;
             let claim = exchange.asked.and_then(|it| claimed(it, &message.auth_bytes));
-            // The second message of SCRAM names nobody and is about the one that the first named.
-            exchange.claim = claim.or(exchange.claim.take());
+            // Later messages are about the one that the first named, whatever they say.
+            exchange.claim = exchange.claim.take().or(claim);
             Asked::Authenticate(exchange.asked.zip(exchange.claim.clone()))
         };
         exchange.in_flight.push_back(asked);

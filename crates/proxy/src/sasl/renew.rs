@@ -4,12 +4,15 @@ use std::task::Context;
 use std::time::Duration;
 
 use moldau_net::sasl::{SaslClient, SaslExchange, SaslStep};
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::{Instant, Sleep, sleep_until, timeout};
 
 use crate::upstream::{FilterError, Upstream};
 
 /// The first version that tells a lifetime is 1; every broker that tells one serves 2.
 const AUTHENTICATE_VERSION: i16 = 2;
+
+/// How long the cluster may take for it. The client waits meanwhile, and is not watched.
+const RENEWED_WITHIN: Duration = Duration::from_secs(30);
 
 /// What comes of it: how long the cluster takes the authentication for granted from now on.
 pub(crate) type Renewing = Pin<Box<dyn Future<Output = Result<Option<Duration>, FilterError>>>>;
@@ -43,7 +46,7 @@ impl Renewal {
     /// Authenticates anew over `upstream`.
     pub(crate) fn begin(&self, mut upstream: Upstream) -> Renewing {
         let client = Arc::clone(&self.client);
-        Box::pin(async move {
+        let renewing = async move {
             let mut exchange = client.begin().await?;
             let version = SaslExchange::HANDSHAKE_VERSION;
             let agreed = upstream.send(version, &exchange.handshake()).await?;
@@ -55,6 +58,10 @@ impl Renewal {
                     SaslStep::Done { lifetime } => return Ok(lifetime),
                 }
             }
+        };
+        Box::pin(async {
+            let renewed = timeout(RENEWED_WITHIN, renewing).await;
+            renewed.unwrap_or_else(|_| Err("the cluster does not answer".into()))
         })
     }
 

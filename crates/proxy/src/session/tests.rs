@@ -1,11 +1,16 @@
 //! Sessions with filters, between a scripted client and a scripted broker in memory.
 
+mod reloads;
+
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Mutex;
 
 use moldau_net::Principal;
 use moldau_protocol::messages::list_groups_response::ListedGroup;
+use moldau_protocol::messages::metadata_response::{
+    MetadataResponsePartition, MetadataResponseTopic,
+};
 use moldau_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use moldau_protocol::messages::{
     ApiKey, HeartbeatRequest, HeartbeatResponse, ListGroupsRequest, ListGroupsResponse,
@@ -34,6 +39,8 @@ type OnResponse = dyn Fn(ResponseFrame) -> FilterFuture<ResponseFrame> + Send + 
 /// A filter that does what its closures say.
 struct Scripted {
     claims: Vec<(ApiKey, Direction)>,
+    /// Whom nobody may ask for.
+    forbidden: Option<ApiKey>,
     on_request: Box<OnRequest>,
     on_response: Box<OnResponse>,
 }
@@ -55,7 +62,8 @@ impl Scripted {
     ) -> Self {
         let on_response = |response| -> FilterFuture<_> { Box::pin(async { Ok(response) }) };
         let claims = vec![(api, Direction::Request)];
-        Self { claims, on_request: Box::new(on_request), on_response: Box::new(on_response) }
+        let (on_request, on_response) = (Box::new(on_request), Box::new(on_response));
+        Self { claims, forbidden: None, on_request, on_response }
     }
 
     /// Claims the answers as well.
@@ -77,6 +85,10 @@ impl Filter for Scripted {
 
     fn claims(&self, api: ApiKey, direction: Direction) -> bool {
         self.claims.contains(&(api, direction))
+    }
+
+    fn admits(&self, api: Option<ApiKey>) -> bool {
+        self.forbidden.is_none() || api != self.forbidden
     }
 
     fn session(self: Arc<Self>, _: &SessionContext) -> Rc<dyn SessionFilter> {
@@ -168,6 +180,12 @@ impl World {
         let mut bytes = bytes::BytesMut::new();
         frame::encode_response(&mut bytes, api, version, id, message).unwrap();
         self.broker.write_all(&bytes).await.unwrap();
+    }
+
+    /// A reload puts this filter in force.
+    fn reload(&self, filter: Scripted) {
+        let filters: [Arc<dyn Filter>; 1] = [Arc::new(filter)];
+        assert!(self.cluster.chains().replace(&filters).is_some());
     }
 
     /// What the client gets next.
@@ -383,6 +401,23 @@ fn a_filter_asks_the_broker_over_the_connection_of_the_session() {
         assert_eq!(world.heartbeat_comes(1).await, 1);
         world.comes::<ProduceResponse>(ApiKey::Produce, 12, 2).await;
         assert_eq!(world.heartbeat_comes(3).await, 3);
+    });
+}
+
+/// Who named a topic of so many partitions by its id lost each session.
+#[test]
+fn an_answer_to_a_filter_may_tell_of_a_million_partitions() {
+    with_filters(vec![asking()], async |mut world| {
+        world.send(12, 2, &produce(-1, 10)).await;
+        let (version, own, _) = world.arrives::<MetadataRequest>().await;
+        let partition = MetadataResponsePartition { replica_nodes: vec![1], ..Default::default() };
+        let partitions = vec![partition; 1_000_000];
+        let topic = MetadataResponseTopic { partitions, ..Default::default() };
+        let cluster_id = Some("named".to_owned());
+        let metadata = MetadataResponse { cluster_id, topics: vec![topic], ..Default::default() };
+        world.answer(ApiKey::Metadata, version, own, &metadata).await;
+        let (_, _, request) = world.arrives::<ProduceRequest>().await;
+        assert_eq!(request.topic_data[0].name, "named");
     });
 }
 

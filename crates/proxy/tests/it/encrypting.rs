@@ -327,6 +327,41 @@ fn a_topic_id_that_the_cluster_does_not_know_fails_alone() {
     );
 }
 
+/// The request grew by each of them, to thousands of times what came, before anyone looked.
+#[test]
+fn a_partition_that_unpacks_to_more_than_a_request_holds_is_refused_before_it_does() {
+    let world = World::start(UnresolvedKey::Reject);
+    let mut builder = BatchBuilder::new(BatchOptions::default());
+    builder.append(1000, None, Some(&vec![0; 60 << 20]), []).unwrap();
+    let packed = builder.finish(Compression::Zstd, &mut Compressor::default()).unwrap().to_vec();
+    let parts = [(1, 0, &*packed.repeat(4)), (1, 1, &*batch())];
+    let response = world.client().call(PRODUCE, &produce_request(PRODUCE, -1, &parts));
+    let codes = outcomes(&response).into_iter().map(|(_, _, code)| code);
+    assert_eq!(codes.collect::<Vec<_>>(), [ErrorCode::MessageTooLarge, ErrorCode::None]);
+    // Two of them are more than a request holds.
+    assert_eq!(counter(&world.proxy, "records_sealed_total"), 2 + 2);
+}
+
+#[test]
+fn topics_that_are_named_twice_are_refused_in_one_answer_each() {
+    let world = World::start(UnresolvedKey::Reject);
+    let topic = |number: usize| TopicProduceData {
+        name: format!("topic-{}", 100 + number % 2_000),
+        partition_data: vec![PartitionProduceData {
+            index: i32::try_from(number / 2_000).unwrap(),
+            records: Some(Bytes::from_static(b"?")),
+            ..Default::default()
+        }],
+        ..Default::default()
+    };
+    let topic_data = (0..4_000).map(topic).collect();
+    let request = ProduceRequest { acks: -1, topic_data, ..Default::default() };
+    let response = world.client().call(PRODUCE, &request);
+    assert_eq!(response.responses.len(), 2_000);
+    let of_each = response.responses.iter().map(|topic| topic.partition_responses.len());
+    assert!(of_each.into_iter().all(|count| count == 2));
+}
+
 /// Each took a data key for itself and left the next batch to wait for another.
 #[test]
 fn a_count_that_a_batch_cannot_hold_spends_no_data_key() {

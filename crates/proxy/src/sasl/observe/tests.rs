@@ -81,6 +81,21 @@ fn scram_is_believed_at_its_end_only() {
     assert_eq!(world.principal(), "User:alice");
 }
 
+/// Clusters pass over extensions of the second message, which is proven for the first one's name.
+#[test]
+fn a_later_message_of_an_exchange_names_nobody_else() {
+    for last in ["c=biws,r=abcdef,n=admin,p=cHJvb2Y=", "n,,n=admin,r=abc"] {
+        let world = World::new();
+        world.choose("SCRAM-SHA-256");
+        world.agree(0);
+        world.say("n,,n=mallory,r=abc");
+        world.reply(0, "r=abcdef,s=c2FsdA==,i=4096");
+        world.say(last);
+        world.reply(0, "v=c2lnbmF0dXJl");
+        assert_eq!(world.principal(), "User:mallory");
+    }
+}
+
 #[test]
 fn a_refused_claim_is_forgotten() {
     let world = World::new();
