@@ -246,6 +246,7 @@ where
                 && self.write_queue.is_empty()
                 && let Some(closed) = self.ending.take()
             {
+                self.service.stand_back();
                 return self.poll_close(cx, closed);
             }
             if read_room == 0 || request_room == 0 {

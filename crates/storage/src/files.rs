@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -33,6 +33,8 @@ pub(crate) struct JournalFile {
     /// Whether its space was taken from the reserve.
     pub(crate) is_of_reserve: bool,
     zeroing: Mutex<Zeroing>,
+    /// Whether frames were written to it, or will not be any more.
+    is_begun: AtomicBool,
     /// Entries of all frames that this process wrote.
     entries: AtomicU64,
 }
@@ -57,6 +59,7 @@ impl JournalFile {
             path,
             is_of_reserve: false,
             zeroing: Mutex::new(Zeroing::Finished),
+            is_begun: AtomicBool::new(true),
             entries: AtomicU64::new(0),
         }
     }
@@ -83,6 +86,11 @@ impl JournalFile {
     /// Ends the writing of zeros; must come before the first frame.
     pub(crate) fn begin_use(&self) {
         *lock(&self.zeroing) = Zeroing::Finished;
+        self.is_begun.store(true, Ordering::Relaxed);
+    }
+
+    fn is_begun(&self) -> bool {
+        self.is_begun.load(Ordering::Relaxed)
     }
 }
 
@@ -176,12 +184,18 @@ struct Listed {
 }
 
 impl Listed {
+    fn file(&self, number: u64) -> Option<&JournalFile> {
+        let first = self.files.front()?.number;
+        let place = usize::try_from(number.checked_sub(first)?).ok()?;
+        self.files.get(place).map(|file| &**file).filter(|file| file.number == number)
+    }
+
     fn keep_open(&mut self, number: u64, handle: Arc<dyn DiskFile>) {
         if self.handles.len() == HANDLES_MAX {
-            // The last two are written to, or will be, which must not wait for a descriptor.
-            let last = self.files.back().map_or(0, |file| file.number);
-            let others = self.handles.iter().position(|(number, _)| number + 1 < last);
-            self.handles.remove(others.unwrap_or(0));
+            // Whoever begins a file must not wait for a descriptor.
+            let begun = |number: &u64| self.file(*number).is_none_or(|file| file.is_begun());
+            let idle = self.handles.iter().position(|(number, _)| begun(number));
+            self.handles.remove(idle.unwrap_or(0));
         }
         self.handles.push_back((number, handle));
     }
@@ -340,6 +354,7 @@ impl Files {
         };
         let path = self.setup.dir.join(file_name(number));
         let mut file = JournalFile::existing(&header, path);
+        file.is_begun = AtomicBool::new(false);
         let spare = lock(&self.spares).take();
         let from = match spare {
             Some(spare) => spare,
