@@ -38,7 +38,7 @@ use crate::report;
 use crate::result::RunResult;
 use crate::sittings::Sittings;
 
-pub use self::control::delete_left_topics;
+pub use self::control::{delete_left_topics, refuse_topics};
 
 /// Under what conditions an experiment is carried out, whatever it asks.
 #[derive(Clone)]

@@ -270,13 +270,17 @@ struct Made {
 /// Makes a topic and waits until each broker knows a leader of every partition.
 fn make_topic(path: &Path, spec: &TopicSpec) -> Result<Made, Error> {
     let action = format!("making {} partitions", spec.partitions);
+    let names = std::slice::from_ref(&spec.name);
+    let _making = path.control.making(names)?;
     runtime()?.block_on(async {
         let cluster = connect(path, &path.bootstrap, Asked::Any).await?;
         let views = views(path, &cluster).await?;
         let begun = Instant::now();
         let specs = std::slice::from_ref(spec);
         let answers = Admin::new(&cluster).create_topics(specs, false).await;
-        for answer in answers.map_err(target(&action))? {
+        let answers = answers.map_err(target(&action))?;
+        path.control.doubt_those_there(names, &answers);
+        for answer in answers {
             answer.map_err(target(&action))?;
         }
         let answered_ns = nanos(begun.elapsed());

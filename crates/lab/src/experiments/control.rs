@@ -1,7 +1,8 @@
 //! Making and deleting the topics of runs. On a cluster that was there before the laboratory and
 //! outlasts it nothing stays, however the laboratory ends.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+mod owed;
+
 use std::time::{Duration, Instant};
 
 use moldau_client::{
@@ -78,15 +79,14 @@ impl Control {
     /// yet to make its log.
     pub(super) fn create_topics(&self, names: &[String], partitions: u16) -> Result<(), Error> {
         let action = format!("creating {}", words(names));
-        if self.is_lasting {
-            self.owe(names);
-        }
+        let _making = self.making(names)?;
         self.runtime.block_on(async {
             let cluster = self.connect().await?;
             let specs: Vec<TopicSpec> =
                 names.iter().map(|name| TopicSpec::new(name, partitions.into())).collect();
             let answers =
                 Admin::new(&cluster).create_topics(&specs, false).await.map_err(target(&action))?;
+            self.doubt_those_there(names, &answers);
             for answer in answers {
                 answer.map_err(target(&action))?;
             }
@@ -160,9 +160,7 @@ impl Control {
             }
             Ok(())
         })?;
-        if let Some(owed) = owed().iter_mut().find(|it| it.bootstrap == self.bootstrap) {
-            owed.topics.retain(|topic| !names.contains(topic));
-        }
+        self.forget(names);
         Ok(())
     }
 
@@ -190,17 +188,39 @@ impl Control {
         })
     }
 
-    /// Remembers topics that are about to be made.
-    fn owe(&self, names: &[String]) {
-        let mut owed = owed();
-        match owed.iter_mut().find(|it| it.bootstrap == self.bootstrap) {
-            Some(owed) => owed.topics.extend_from_slice(names),
-            None => owed.push(Owed {
-                bootstrap: self.bootstrap.clone(),
-                security: self.security.clone(),
-                topics: names.to_vec(),
-            }),
+    /// Remembers topics that are about to be made, until what this gives is dropped.
+    ///
+    /// # Errors
+    /// [`Error::Target`] where the laboratory is asked to end.
+    pub(super) fn making(&self, names: &[String]) -> Result<Option<owed::Making>, Error> {
+        if !self.is_lasting {
+            return Ok(None);
         }
+        let making = owed::make(&self.bootstrap, &self.security, names);
+        let refused = || Error::Target {
+            action: format!("creating {}", words(names)),
+            reason: "the laboratory is asked to end".into(),
+        };
+        making.map(Some).ok_or_else(refused)
+    }
+
+    /// Topics that were there already may be somebody else's.
+    pub(super) fn doubt_those_there(
+        &self,
+        names: &[String],
+        answers: &[Result<(), moldau_client::Error>],
+    ) {
+        for (name, answer) in names.iter().zip(answers) {
+            let code = answer.as_ref().err().and_then(moldau_client::Error::code);
+            if code == Some(ErrorCode::TopicAlreadyExists) {
+                owed::doubt(&self.bootstrap, name);
+            }
+        }
+    }
+
+    /// Forgets topics that are deleted.
+    pub(super) fn forget(&self, names: &[String]) {
+        owed::forget(&self.bootstrap, names);
     }
 
     async fn connect(&self) -> Result<Cluster, Error> {
@@ -213,37 +233,35 @@ impl Control {
     }
 }
 
-/// Guards what is to be deleted on clusters that outlast the laboratory. Nothing is called under
-/// it, and no change leaves it half done.
-static OWED: Mutex<Vec<Owed>> = Mutex::new(Vec::new());
-
-/// Topics of one cluster.
-struct Owed {
-    bootstrap: String,
-    security: Security,
-    topics: Vec<String>,
-}
-
-fn owed() -> MutexGuard<'static, Vec<Owed>> {
-    OWED.lock().unwrap_or_else(PoisonError::into_inner)
+/// From now on no topic is made on a cluster that outlasts the laboratory; waits a while for those
+/// that are in the making.
+pub fn refuse_topics() {
+    owed::refuse(DELETED_WITHIN);
 }
 
 /// Deletes the topics that unfinished runs have left on clusters that outlast the laboratory, and
-/// says of each cluster that does not delete them which they are. Not to be called from within a
-/// runtime.
+/// says of each cluster which may stay there. Not to be called from within a runtime.
 #[must_use]
 pub fn delete_left_topics() -> Vec<String> {
-    let owed = std::mem::take(&mut *owed());
-    let of_cluster = |Owed { bootstrap, security, topics }: Owed| {
-        if topics.is_empty() {
-            return None;
-        }
-        let control = Control::secured(&bootstrap, security);
-        let deleted = control.and_then(|it| it.delete_those_there(&topics, DELETED_WITHIN));
-        let topics = topics.join(", ");
-        deleted.err().map(|error| format!("{topics} may stay on {bootstrap}: {error}"))
+    let of_cluster = |owed::OnCluster { bootstrap, security, topics, doubtful }| {
+        let topics: Vec<String> = topics.into_iter().collect();
+        let delete = || {
+            let control = Control::secured(&bootstrap, security)?;
+            control.delete_those_there(&topics, DELETED_WITHIN)
+        };
+        let deleted = if topics.is_empty() { Ok(()) } else { delete() };
+        let left = deleted
+            .err()
+            .map(|error| format!("{} may stay on {bootstrap}: {error}", topics.join(", ")));
+        let doubtful = (!doubtful.is_empty()).then(|| {
+            format!(
+                "{} stays on {bootstrap}: it was there when it was to be made",
+                doubtful.join(", ")
+            )
+        });
+        [left, doubtful]
     };
-    owed.into_iter().filter_map(of_cluster).collect()
+    owed::take().into_iter().flat_map(of_cluster).flatten().collect()
 }
 
 /// An offset of every partition of every topic.
@@ -265,5 +283,43 @@ fn words(names: &[String]) -> String {
         [] => "no topic".into(),
         [name] => format!("topic {name}"),
         [first, others @ ..] => format!("topic {first} and {} others", others.len()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    /// One test, since what is owed is the process's.
+    #[test]
+    fn what_is_deleted_at_the_end_was_made_here_and_is_there() {
+        let control = Control::new("nowhere:1").unwrap().lasting(true);
+        let names = ["made", "deleted", "of others"].map(str::to_owned);
+        let making = control.making(&names).unwrap();
+        let exists = moldau_client::Error::Broker {
+            what: "of others".into(),
+            code: ErrorCode::TopicAlreadyExists,
+            message: None,
+        };
+        control.doubt_those_there(&names, &[Ok(()), Ok(()), Err(exists)]);
+        control.forget(&names[1..2]);
+        // The end waits for what is in the making, and nothing more is.
+        let ending = thread::spawn(|| {
+            owed::refuse(Duration::from_secs(60));
+            owed::take()
+        });
+        while control.making(&[]).is_ok() {
+            thread::yield_now();
+        }
+        assert!(!ending.is_finished());
+        drop(making);
+        let left = ending.join().unwrap();
+        let [owed::OnCluster { bootstrap, topics, doubtful, .. }] = left.as_slice() else {
+            panic!("{} clusters", left.len());
+        };
+        assert_eq!(bootstrap, "nowhere:1");
+        assert!(topics.iter().eq(["made"]) && doubtful.iter().eq(["of others"]));
     }
 }

@@ -3,15 +3,19 @@
 
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use anyhow::Context as _;
 use moldau_lab::checks::Verdict;
-use moldau_lab::experiments::delete_left_topics;
+use moldau_lab::experiments::{delete_left_topics, refuse_topics};
 use moldau_lab::systems::kill_started;
 use tokio::signal::unix::Signal;
 
 use super::signals::Signals;
+
+/// Whether the process was asked to end, which the thread that heard it does.
+static IS_ENDING: AtomicBool = AtomicBool::new(false);
 
 /// Where the systems keep data and logs during a run; removed afterwards.
 pub(super) struct WorkDirectory {
@@ -30,6 +34,8 @@ impl WorkDirectory {
         let doomed = path.clone();
         let end = move || -> () {
             signals.wait_or(first(hangups, quits));
+            IS_ENDING.store(true, Ordering::SeqCst);
+            refuse_topics();
             kill_started();
             // What is on its way out may still write there; the second time tells what remains.
             let _ = std::fs::remove_dir_all(&doomed);
@@ -64,6 +70,10 @@ fn make_another(out: &Path) -> anyhow::Result<PathBuf> {
 
 impl Drop for WorkDirectory {
     fn drop(&mut self) {
+        // What is taken away from a run makes it fail; how the process ends is decided already.
+        while IS_ENDING.load(Ordering::SeqCst) {
+            thread::park();
+        }
         tell_left();
         remove(&self.path);
     }

@@ -88,7 +88,7 @@ pub(super) async fn when_asked<R: Reload>(
                 let files = in_words(&anew.changed_since(&in_force));
                 background = JoinSet::new();
                 in_force.clone_from(&anew.files);
-                sources = anew;
+                sources = anew.in_force();
                 Ok(format!("the configuration is taken anew; {files}{changes}"))
             }
             Err(error) => {

@@ -16,14 +16,14 @@ use super::problem::{At, Problem};
 /// Largest file that a configuration may name: a mistaken path must not fill the memory.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
-/// What tells one state of a file from another: inode, size, and when it was changed, in seconds
-/// and nanoseconds. `None` while there is no such file.
+/// What tells one state of a file from another: inode, size, and when the inode was changed, which
+/// nobody sets back, in seconds and nanoseconds. `None` while there is no such file.
 pub(crate) type Mark = Option<(u64, u64, i64, i64)>;
 
 /// The state of a file, at the end of all links.
 pub(crate) fn mark(path: &Path) -> Mark {
     let metadata = std::fs::metadata(path).ok()?;
-    Some((metadata.ino(), metadata.size(), metadata.mtime(), metadata.mtime_nsec()))
+    Some((metadata.ino(), metadata.size(), metadata.ctime(), metadata.ctime_nsec()))
 }
 
 /// What was read while a configuration was made of its file.
@@ -49,6 +49,11 @@ impl Sources {
     /// filters of it.
     pub(crate) fn next(&self) -> Self {
         Self { before: self.filters.clone(), ..Self::default() }
+    }
+
+    /// The configuration is in force; nothing more of the one before is kept.
+    pub(crate) fn in_force(self) -> Self {
+        Self { before: Vec::new(), ..self }
     }
 
     /// Takes a filter of the configuration before.

@@ -306,7 +306,8 @@ impl Running {
         let past = |address: &str| {
             let direct = Path::to(&subject.name, address.to_string(), system.accounted())?;
             let (clients, admin_ports) = (path.clients.clone(), path.admin_ports.clone());
-            Ok::<_, Error>(Path { clients, admin_ports, ..direct })
+            let control = direct.control.lasting(system.brokers() == 0);
+            Ok::<_, Error>(Path { clients, admin_ports, control, ..direct })
         };
         let direct: Option<Path> = system.direct().map(past).transpose()?;
         let limits = subject.interference.map(|it| it.limit(&system)).transpose()?;

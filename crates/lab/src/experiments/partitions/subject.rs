@@ -61,7 +61,9 @@ impl Subject {
         let mut others = Vec::new();
         let (spec, admin) = match system {
             System::External { bootstrap, .. } => {
-                return Self::new(system, bootstrap.clone(), plan.call_limit);
+                let mut subject = Self::new(system, bootstrap.clone(), plan.call_limit)?;
+                subject.path.control = subject.path.control.lasting(true);
+                return Ok(subject);
             }
             System::Moldau { program, durability } => {
                 make(&directory)?;
@@ -129,6 +131,7 @@ impl Subject {
         &mut self,
         work: impl FnOnce(&Operator, Alive<'_>) -> Result<T, Trouble>,
     ) -> Result<T, Trouble> {
+        let _making = self.path.control.making(&[])?;
         let process = &mut self.process;
         let mut alive = || process.as_mut().map_or(Ok(()), Process::check_alive);
         work(&self.operator, &mut alive)
@@ -137,6 +140,8 @@ impl Subject {
     /// A name for a topic that no other run uses; the topic is deleted in the end.
     pub(super) fn topic(&mut self, name: &str) -> String {
         let topic = format!("lab-{name}-{:08x}", fastrand::u32(..));
+        // Where no more may be made, making it is refused.
+        drop(self.path.control.making(std::slice::from_ref(&topic)));
         self.topics.push(topic.clone());
         topic
     }
@@ -223,8 +228,11 @@ impl Subject {
     pub(super) fn remove(mut self) -> Result<(), Error> {
         if self.spec.is_none() {
             for topics in self.topics.chunks(TOPICS_PER_DELETION) {
-                if let Err(trouble) = self.operator.delete(topics) {
-                    tracing::warn!(reason = words(&trouble), "topics may be left");
+                match self.operator.delete(topics) {
+                    Ok(()) => self.path.control.forget(topics),
+                    Err(trouble) => {
+                        tracing::warn!(reason = words(&trouble), "topics may be left");
+                    }
                 }
             }
             return Ok(());
