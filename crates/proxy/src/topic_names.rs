@@ -14,9 +14,6 @@ const METADATA_VERSION: i16 = 12;
 /// than asking again.
 const NAMES_MAX: usize = 100_000;
 
-/// Topics that one request asks about: its answer tells of all partitions of each.
-const ASKED_MAX: usize = 100;
-
 /// The names of topics by id, as the cluster tells them. For the filters of one cluster: what one
 /// session learned, the others know.
 #[derive(Debug, Default)]
@@ -52,22 +49,23 @@ impl TopicNames {
             });
             topics.collect::<Vec<_>>()
         };
-        for unknown in unknown.chunks(ASKED_MAX) {
-            let request = MetadataRequest {
-                topics: Some(unknown.to_vec()),
-                allow_auto_topic_creation: false,
-                ..MetadataRequest::default()
-            };
-            let answer = upstream.send(METADATA_VERSION, &request).await?;
-            let mut known = self.lock();
-            for topic in answer.topics {
-                let found = topic.error_code == i16::from(ErrorCode::None);
-                if let Some(name) = topic.name.filter(|_| found) {
-                    if known.len() >= NAMES_MAX {
-                        known.clear();
-                    }
-                    known.insert(topic.topic_id, name.into());
+        if unknown.is_empty() {
+            return Ok(());
+        }
+        let request = MetadataRequest {
+            topics: Some(unknown),
+            allow_auto_topic_creation: false,
+            ..MetadataRequest::default()
+        };
+        let answer = upstream.send(METADATA_VERSION, &request).await?;
+        let mut known = self.lock();
+        for topic in answer.topics {
+            let found = topic.error_code == i16::from(ErrorCode::None);
+            if let Some(name) = topic.name.filter(|_| found) {
+                if known.len() >= NAMES_MAX {
+                    known.clear();
                 }
+                known.insert(topic.topic_id, name.into());
             }
         }
         Ok(())

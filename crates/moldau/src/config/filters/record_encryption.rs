@@ -288,17 +288,13 @@ fn service(kms: At<Service>, sources: &mut Sources) -> Result<Arc<dyn Kms>, Prob
             Arc::new(KeyFile::open(&path.value).map_err(|error| Problem::at(&path, error))?)
         }
         Service::Vault(OfVault { url, auth, ca_file, namespace }) => {
-            if let Some(file) = &ca_file {
-                sources.add(file);
-            }
+            ca_file.iter().for_each(|file| sources.add(file));
             let auth = vault_auth(auth);
             let settings = VaultSettings { url, auth, ca_file, namespace };
             Arc::new(Vault::new(&settings).map_err(|error| failed(&error))?)
         }
         Service::Aws(OfAws { region, auth, url, ca_file }) => {
-            if let Some(file) = &ca_file {
-                sources.add(file);
-            }
+            ca_file.iter().for_each(|file| sources.add(file));
             let auth = aws_auth(auth);
             let settings = AwsSettings { region, url, auth, ca_file };
             Arc::new(AwsKms::new(&settings).map_err(|error| failed(&error))?)
