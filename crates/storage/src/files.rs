@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -143,6 +143,8 @@ struct Creating {
 #[derive(Debug, Default)]
 struct Spares {
     paths: Vec<PathBuf>,
+    /// Retired ones, until their last reader has let go of them.
+    held: Vec<Arc<JournalFile>>,
     /// When `fewest` began to be counted.
     since: Option<Instant>,
     /// Fewest files since then: nobody has had a use for so many.
@@ -152,6 +154,13 @@ struct Spares {
 }
 
 impl Spares {
+    /// Adds those to the rest that nobody reads any longer: no list has them, so nobody begins to.
+    fn settle(&mut self) {
+        let unread = |file: &mut Arc<JournalFile>| Arc::strong_count(file) == 1;
+        let settled = self.held.extract_if(.., unread).map(|file| spare_path(&file.path));
+        self.paths.extend(settled);
+    }
+
     fn take(&mut self) -> Option<PathBuf> {
         let path = self.paths.pop();
         self.fewest = self.fewest.min(self.paths.len());
@@ -252,16 +261,22 @@ impl Files {
         Ok(())
     }
 
+    fn spares(&self) -> MutexGuard<'_, Spares> {
+        let mut spares = lock(&self.spares);
+        spares.settle();
+        spares
+    }
+
     /// Bytes that the files for later use would give back, but for the few that stay.
     pub(crate) fn spare_bytes(&self) -> u64 {
-        let spares = lock(&self.spares).paths.len();
+        let spares = self.spares().paths.len();
         spares.saturating_sub(SPARES_MIN) as u64 * self.setup.file_bytes
     }
 
     /// Removes one of the files for later use that nobody has had a use for, or any one if `all`
     /// are to go, but for a few; in pieces of `piece` bytes. Says whether there was one.
     pub(crate) fn remove_spare(&self, pace: &Pace, piece: u64, all: bool) -> Result<bool, Error> {
-        let unused = lock(&self.spares).take_unused(Instant::now(), all);
+        let unused = self.spares().take_unused(Instant::now(), all);
         let Some(spare) = unused else { return Ok(false) };
         let removed = remove_gently(&*self.disk, pace, &spare, (piece, piece));
         removed.map(|()| true).map_err(|error| Error::io("remove", &spare, error))
@@ -297,7 +312,7 @@ impl Files {
 
     /// Whether there may be another file.
     pub(crate) fn has_space(&self, space: SpaceFor) -> bool {
-        if !lock(&self.spares).paths.is_empty() {
+        if !self.spares().paths.is_empty() {
             return true;
         }
         // A disk that does not answer is found out by the creation itself.
@@ -355,7 +370,7 @@ impl Files {
         let path = self.setup.dir.join(file_name(number));
         let mut file = JournalFile::existing(&header, path);
         file.is_begun = AtomicBool::new(false);
-        let spare = lock(&self.spares).take();
+        let spare = self.spares().take();
         let from = match spare {
             Some(spare) => spare,
             None => {
@@ -467,10 +482,15 @@ impl Files {
         while let Some(file) = self.take_first(position) {
             // One after the other, and a failure ends it: there must never be a hole between two
             // files, nor the old name to a file that is in use again.
-            if let Err(error) = self.sync_names().and_then(|()| self.retire(&file)) {
+            let renamed = self.sync_names().and_then(|()| {
+                let renamed = self.disk.rename(&file.path, &spare_path(&file.path));
+                renamed.map_err(|error| Error::io("retire", &file.path, error))
+            });
+            if let Err(error) = renamed {
                 lock(&self.listed).files.push_front(file);
                 return Err(error);
             }
+            self.keep_retired(file);
             count += 1;
         }
         if count > 0 {
@@ -490,19 +510,17 @@ impl Files {
         Some(first)
     }
 
-    fn retire(&self, file: &Arc<JournalFile>) -> Result<(), Error> {
-        let failed = |error| Error::io("retire", &file.path, error);
-        // A reader that still has the file keeps it from being written again.
-        if Arc::strong_count(file) > 1 {
-            return self.disk.remove(&file.path).map_err(failed);
+    /// Keeps a file that has its new name for later use, once its readers have let go of it. What
+    /// fails here costs no more than a spare.
+    fn keep_retired(&self, file: Arc<JournalFile>) {
+        if self.sync_names().is_err() {
+            return;
         }
-        let spare = file.path.with_extension(SPARE_SUFFIX);
-        self.disk.rename(&file.path, &spare).map_err(failed)?;
-        // The file has gone, and what fails from here on costs no more than a spare.
-        if self.sync_names().is_ok() {
-            self.add_spare(spare, file.file_bytes).map_err(failed).ok();
+        if file.file_bytes == self.setup.file_bytes {
+            lock(&self.spares).held.push(file);
+        } else {
+            self.disk.remove(&spare_path(&file.path)).ok();
         }
-        Ok(())
     }
 }
 
@@ -514,6 +532,11 @@ fn is_disk_full(error: &io::Error) -> bool {
     [Errno::NOSPC, Errno::DQUOT]
         .iter()
         .any(|full| error.raw_os_error() == Some(full.raw_os_error()))
+}
+
+/// What a file of the journal is called while it waits for later use.
+fn spare_path(path: &Path) -> PathBuf {
+    path.with_extension(SPARE_SUFFIX)
 }
 
 pub(crate) const JOURNAL_SUFFIX: &str = "journal";
@@ -531,6 +554,42 @@ const ZERO_BYTES: usize = 256 << 10;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::disk::RealDisk;
+
+    /// To remove it at once would give all of its blocks back in one go, for which every flush
+    /// waits; and it is of use as soon as it is read no more.
+    #[test]
+    fn a_retired_file_is_used_again_once_nobody_reads_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let setup = FilesSetup {
+            dir: dir.path().to_owned(),
+            access: Access::Buffered,
+            node_id: 1,
+            cluster_id: [0; 16],
+            file_bytes: 64 << 10,
+            frame_bytes_max: 16 << 10,
+            reserve_bytes: 0,
+        };
+        let files = Files::new(Arc::new(RealDisk), setup);
+        let starting_at = |base| files.starting_at(base, SpaceFor::Data).unwrap();
+        let read = starting_at(0);
+        let (path, read_to) = (read.path.clone(), read.end());
+        let to = starting_at(read_to).end();
+        starting_at(to);
+        assert_eq!(files.retire_to(to).unwrap(), 2);
+        assert!(!path.exists() && spare_path(&path).exists());
+        assert_eq!(files.spares().paths.len(), 1);
+        let pace = Pace::new(Arc::default(), 0, true);
+        drop(read);
+        assert_eq!(files.spares().paths.len(), 2);
+        assert!(!files.remove_spare(&pace, 4096, true).unwrap(), "few are kept");
+        // Both are in use again, and the next is new.
+        let again = starting_at(starting_at(to + read_to).end());
+        assert!(files.spares().paths.is_empty() && !spare_path(&path).exists());
+        assert_eq!(dir.path().read_dir().unwrap().count(), 3);
+        starting_at(again.end());
+        assert_eq!(dir.path().read_dir().unwrap().count(), 4);
+    }
 
     #[test]
     fn files_go_that_nobody_used_for_a_while() {

@@ -29,6 +29,8 @@ struct Listed {
     by_number: BTreeMap<u64, Arc<Segment>>,
     /// Greater than every number that was ever used.
     next: u64,
+    /// Off the list, with files that are still to be removed.
+    given_up: Vec<Arc<Segment>>,
     /// Open descriptors by segment number, used last at the back.
     handles: VecDeque<(u64, Arc<dyn DiskFile>)>,
 }
@@ -140,21 +142,22 @@ impl Segments {
         Ok(lsn)
     }
 
-    /// Removes the file of a segment that is off the list, in pieces of `piece` bytes.
-    pub(crate) fn remove(
-        &self,
-        segment: Arc<Segment>,
-        pace: &Pace,
-        piece: u64,
-    ) -> Result<(), Error> {
-        match Arc::try_unwrap(segment) {
-            Ok(Segment { path, .. }) => {
-                let costs = piece / GIVING_BACK_PER_WRITING;
-                removed(&path, remove_gently(&*self.disk, pace, &path, (piece, costs)))
-            }
-            // Whoever reads it goes on with a file that has no name, but not with a shorter one.
-            Err(read) => removed(&read.path, self.disk.remove(&read.path)),
-        }
+    /// Takes over a segment that is off the list for good, to remove its file.
+    pub(crate) fn give_up(&self, segment: Arc<Segment>) {
+        lock(&self.listed).given_up.push(segment);
+    }
+
+    /// Removes the file of a segment that was given up and that nobody reads any longer, in pieces
+    /// of `piece` bytes. Says whether there was one.
+    pub(crate) fn remove_unread(&self, pace: &Pace, piece: u64) -> Result<bool, Error> {
+        let unread = |segment: &mut Arc<Segment>| Arc::strong_count(segment) == 1;
+        let Some(segment) = lock(&self.listed).given_up.extract_if(.., unread).next() else {
+            return Ok(false);
+        };
+        let costs = piece / GIVING_BACK_PER_WRITING;
+        let gone = remove_gently(&*self.disk, pace, &segment.path, (piece, costs));
+        removed(&segment.path, gone)?;
+        Ok(true)
     }
 
     pub(crate) fn get(&self, number: u64) -> Option<Arc<Segment>> {
@@ -250,14 +253,17 @@ mod tests {
 
     /// A reader of a segment that counts no more would take the end of a shorter file for damage.
     #[test]
-    fn a_segment_that_is_read_loses_its_name_alone() {
+    fn a_segment_that_is_read_stays_whole_until_it_is_not() {
         let dir = tempfile::tempdir().unwrap();
         let (segments, pace) = (segments(dir.path()), Pace::new(Arc::default(), 0, true));
-        let (written, _) = segments.add(written(&segments, &pace), || Ok(Lsn(0))).unwrap();
-        let handle = segments.handle(&written).unwrap();
-        segments.drop_from_list(written.number, || Ok(Lsn(0))).unwrap();
-        segments.remove(Arc::clone(&written), &pace, 4096).unwrap();
-        assert!(!written.path.exists());
-        assert_eq!(handle.length().unwrap(), written.file_bytes);
+        let (read, _) = segments.add(written(&segments, &pace), || Ok(Lsn(0))).unwrap();
+        segments.drop_from_list(read.number, || Ok(Lsn(0))).unwrap();
+        segments.give_up(Arc::clone(&read));
+        assert!(!segments.remove_unread(&pace, 4096).unwrap());
+        assert_eq!(segments.handle(&read).unwrap().length().unwrap(), read.file_bytes);
+        let path = read.path.clone();
+        drop(read);
+        assert!(segments.remove_unread(&pace, 4096).unwrap());
+        assert!(!path.exists() && !segments.remove_unread(&pace, 4096).unwrap());
     }
 }

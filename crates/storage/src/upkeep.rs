@@ -211,8 +211,11 @@ pub(crate) fn publish(journal: &Journal, segment: Segment, topics: &Topics) -> R
     Ok(())
 }
 
-/// Removes a segment that no log refers to, if there is one.
+/// Removes a segment that no log refers to, if there is one; its file goes once nobody reads it.
 fn remove_dead(journal: &Journal) -> Result<bool, Error> {
+    if remove_unread(journal)? {
+        return Ok(true);
+    }
     let mut segments = journal.segments.all().into_iter();
     let Some(dead) = segments.find(|segment| segment.live_runs() == 0) else { return Ok(false) };
     // Recovery must not find a topic without its segments.
@@ -223,9 +226,16 @@ fn remove_dead(journal: &Journal) -> Result<bool, Error> {
     if journal.options.durability == Durability::Os {
         journal.files.sync_all()?;
     }
-    journal.segments.remove(dead, &journal.pace, journal.options.removed_piece())?;
-    journal.metrics.segments_removed.add(1);
+    journal.segments.give_up(dead);
+    remove_unread(journal)?;
     Ok(true)
+}
+
+fn remove_unread(journal: &Journal) -> Result<bool, Error> {
+    let piece = journal.options.removed_piece();
+    let is_removed = journal.segments.remove_unread(&journal.pace, piece)?;
+    journal.metrics.segments_removed.add(usize::from(is_removed));
+    Ok(is_removed)
 }
 
 fn append_change(journal: &Journal, added: &[u64], removed: &[u64]) -> Result<Lsn, Error> {
