@@ -63,7 +63,11 @@ pub struct ProcessUsage {
     pub page_cache_bytes: Option<u64>,
 }
 
-/// What the machine as a whole did during a window, by time and `/proc/stat`, in ticks of 10 ms.
+/// Length of a tick of the machine's counters, ns.
+pub(crate) const TICK_NS: f64 = 1e7;
+
+/// What the machine as a whole did during a window, by time, `/proc/stat` and `/proc/vmstat`, in
+/// ticks of 10 ms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostUsage {
@@ -75,6 +79,13 @@ pub struct HostUsage {
     pub steal_ticks: u64,
     /// Network and other deferred interrupt work, which no process is charged for.
     pub softirq_ticks: u64,
+    /// Bytes read from block devices and written to them; 0 where nobody counted.
+    #[serde(default)]
+    pub disk_bytes: u64,
+    /// Of what the hypervisor took, what that explains at most; 0 where nobody has measured what a
+    /// byte costs there.
+    #[serde(default)]
+    pub own_steal_ticks: u64,
 }
 
 impl HostUsage {
@@ -86,19 +97,32 @@ impl HostUsage {
             idle_ticks: self.idle_ticks + more.idle_ticks,
             steal_ticks: self.steal_ticks + more.steal_ticks,
             softirq_ticks: self.softirq_ticks + more.softirq_ticks,
+            disk_bytes: self.disk_bytes + more.disk_bytes,
+            own_steal_ticks: self.own_steal_ticks + more.own_steal_ticks,
         }
+    }
+
+    /// All processors for all of the window.
+    pub(crate) fn ticks(&self) -> u64 {
+        self.busy_ticks + self.idle_ticks + self.steal_ticks
     }
 
     /// Share of all processors that was busy, 0 to 1.
     #[must_use]
     pub fn busy_share(&self) -> f64 {
-        share(self.busy_ticks, self.busy_ticks + self.idle_ticks + self.steal_ticks)
+        share(self.busy_ticks, self.ticks())
     }
 
     /// Share of all processors that the hypervisor took, 0 to 1.
     #[must_use]
     pub fn steal_share(&self) -> f64 {
-        share(self.steal_ticks, self.busy_ticks + self.idle_ticks + self.steal_ticks)
+        share(self.steal_ticks, self.ticks())
+    }
+
+    /// The same without what the machine's own traffic with its disks explains.
+    #[must_use]
+    pub fn steal_share_of_others(&self) -> f64 {
+        share(self.steal_ticks.saturating_sub(self.own_steal_ticks), self.ticks())
     }
 }
 

@@ -53,6 +53,7 @@ pub mod clocks;
 pub mod compared;
 mod control_group;
 pub mod cpu;
+mod disk_cost;
 pub mod environment;
 mod error;
 pub mod evidence;

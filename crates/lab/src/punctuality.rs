@@ -12,7 +12,7 @@
 //! requests at most.
 
 use crate::cpu::GENERATOR_ROLE;
-use crate::cpu::HostUsage;
+use crate::cpu::{HostUsage, TICK_NS};
 use crate::histograms::{Latencies, Summary};
 use crate::run::{RunRecord, WorkerRecord};
 use crate::statistics::{PAIRS_MIN, PairedEffect, float, paired_effect};
@@ -42,9 +42,6 @@ pub(crate) const FOREIGN_SHARE_MAX: f64 = 0.2;
 /// kernel's work for the disk alone was up to a fifth in cold scans.
 pub(crate) const FOREIGN_SHARE_MAX_UNPACED: f64 = 0.3;
 
-/// Length of a tick of the machine's counters, ns.
-const TICK_NS: f64 = 1e7;
-
 /// Whether a run has intended times.
 pub(crate) fn is_scheduled(run: &RunRecord) -> bool {
     matches!(run.workload.pace, Pace::Scheduled { .. })
@@ -59,8 +56,8 @@ pub(crate) fn is_late(run: &RunRecord) -> bool {
 
 /// Whether somebody else took so much of a machine that what is slow may be slow because of that.
 pub(crate) fn is_disturbed(run: &RunRecord) -> bool {
-    let stolen = run.workers.iter().map(|worker| worker.host.steal_share());
-    let stolen = stolen.fold(run.host.steal_share(), f64::max);
+    let stolen = run.workers.iter().map(|worker| worker.host.steal_share_of_others());
+    let stolen = stolen.fold(run.host.steal_share_of_others(), f64::max);
     let most = if is_scheduled(run) { FOREIGN_SHARE_MAX } else { FOREIGN_SHARE_MAX_UNPACED };
     taken_share(run).unwrap_or(stolen) >= most
 }
@@ -93,7 +90,7 @@ pub(crate) fn is_bunched(run: &RunRecord) -> bool {
 pub(crate) fn is_saturated(run: &RunRecord) -> bool {
     let is_behind = float(run.produced_records) < KEPT_UP_SHARE_MIN * float(run.offered);
     let own_ns = own_ns(run, 0);
-    let ticks = run.host.busy_ticks + run.host.idle_ticks + run.host.steal_ticks;
+    let ticks = run.host.ticks();
     let has_all = float(own_ns) >= OWN_SHARE_MIN * TICK_NS * float(ticks);
     is_scheduled(run) && !is_disturbed(run) && (is_behind || has_all && is_late(run))
 }
@@ -105,7 +102,7 @@ pub(crate) fn foreign_share(run: &RunRecord) -> Option<f64> {
     largest_share(run, foreign_share_of)
 }
 
-/// The same with what the hypervisor took.
+/// The same with what the hypervisor took for others.
 pub(crate) fn taken_share(run: &RunRecord) -> Option<f64> {
     largest_share(run, taken_share_of)
 }
@@ -132,14 +129,14 @@ fn own_ns(run: &RunRecord, machine: u16) -> u64 {
 
 /// The same where the measured processes took `own_ns` of processor time.
 pub(crate) fn foreign_share_of(host: HostUsage, own_ns: u64) -> f64 {
-    let ticks = host.busy_ticks + host.idle_ticks + host.steal_ticks;
+    let ticks = host.ticks();
     let foreign_ns = TICK_NS * float(host.busy_ticks) - float(own_ns);
     (foreign_ns / (TICK_NS * float(ticks.max(1)))).max(0.0)
 }
 
-/// The same with what the hypervisor took.
+/// The same with what the hypervisor took for others.
 pub(crate) fn taken_share_of(host: HostUsage, own_ns: u64) -> f64 {
-    foreign_share_of(host, own_ns) + host.steal_share()
+    foreign_share_of(host, own_ns) + host.steal_share_of_others()
 }
 
 /// Whether the target cannot keep up with the rate of all these runs: at least half say so.

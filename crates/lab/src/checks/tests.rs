@@ -72,6 +72,23 @@ fn what_others_left_at_full_speed_is_refused() {
     assert!(found.starts_with("proxy (Produce at full speed, "), "{found}");
 }
 
+/// A disk that is emulated on the processors of the machine is a part of it.
+#[test]
+fn what_the_hypervisor_takes_for_the_disk_is_told_from_what_others_take() {
+    let told = |own_steal_ticks| {
+        let mut result = sample::result();
+        let host = &mut result.runs[0].host;
+        (host.steal_ticks, host.own_steal_ticks) = (200, own_steal_ticks);
+        let checks = all(&result.runs, &[], &result.audit, &self_test(1, 20).unwrap());
+        let told = check(&checks, "time taken by the hypervisor");
+        (told.passed, told.found.clone())
+    };
+    assert_eq!(told(0), (false, "14.3 %".into()));
+    assert_eq!(told(100).1, "7.1 %, beside 7.1 % for the machine's own traffic with its disk");
+    // The worst is another run then.
+    assert_eq!(told(200), (true, "0.1 %".into()));
+}
+
 #[test]
 fn a_generator_at_its_limit_is_refused() {
     let verdict = verdict_after(|run| {

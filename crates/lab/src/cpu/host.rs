@@ -21,13 +21,16 @@ pub(super) struct HostCounters {
     idle_ticks: u64,
     steal_ticks: u64,
     softirq_ticks: u64,
+    disk_kib: u64,
 }
 
 impl HostCounters {
     /// # Errors
     /// [`Error::Machine`] where there are none.
     pub(super) fn read() -> Result<Self, Error> {
-        Ok(Self::parse(&read("/proc/stat")?, Instant::now()))
+        let mut counters = Self::parse(&read("/proc/stat")?, Instant::now());
+        counters.disk_kib = disk_kib(&read("/proc/vmstat")?);
+        Ok(counters)
     }
 
     /// The first line is of all processors: user nice system idle iowait irq softirq steal. A line
@@ -41,7 +44,7 @@ impl HostCounters {
         let [_, _, _, idle, iowait, _, softirq_ticks, steal_ticks] = ticks;
         let each = text.lines().skip(1).take_while(|line| line.starts_with("cpu"));
         let processors = u64::try_from(each.count()).unwrap_or(1);
-        Self { at, processors, idle_ticks: idle + iowait, steal_ticks, softirq_ticks }
+        Self { at, processors, idle_ticks: idle + iowait, steal_ticks, softirq_ticks, disk_kib: 0 }
     }
 
     /// What happened since `before`.
@@ -56,8 +59,20 @@ impl HostCounters {
             idle_ticks,
             steal_ticks,
             softirq_ticks: self.softirq_ticks.saturating_sub(before.softirq_ticks),
+            disk_bytes: self.disk_kib.saturating_sub(before.disk_kib) * 1024,
+            own_steal_ticks: 0,
         }
     }
+}
+
+/// KiB that block devices were asked to read and to write, from `/proc/vmstat`.
+fn disk_kib(text: &str) -> u64 {
+    let moved = text.lines().filter_map(|line| {
+        let (name, count) = line.split_once(' ')?;
+        let is_moved = matches!(name, "pgpgin" | "pgpgout");
+        is_moved.then(|| count.trim().parse::<u64>().ok()).flatten()
+    });
+    moved.sum()
 }
 
 #[cfg(test)]
@@ -73,10 +88,22 @@ mod tests {
         let after = "cpu  99 1 20 360 50 2 9 17 0 0\ncpu0 1 1 1 1\ncpu1 1 1 1 1\nintr 9\n";
         let end = start + Duration::from_millis(1_009);
         let used = HostCounters::parse(after, end).since(&HostCounters::parse(before, start));
-        let told = HostUsage { busy_ticks: 121, idle_ticks: 70, steal_ticks: 10, softirq_ticks: 4 };
+        let told = HostUsage {
+            busy_ticks: 121,
+            idle_ticks: 70,
+            steal_ticks: 10,
+            softirq_ticks: 4,
+            ..HostUsage::default()
+        };
         assert_eq!(used, told);
         let none = HostCounters::parse(after, end).since(&HostCounters::parse(after, end));
         assert_eq!(none, HostUsage::default());
+    }
+
+    #[test]
+    fn both_directions_of_block_devices_are_counted() {
+        assert_eq!(disk_kib("nr_free_pages 7\npgpgin 12\npgpgout 30\npgpgoutrun 5\n"), 42);
+        assert_eq!(disk_kib(""), 0);
     }
 
     #[test]

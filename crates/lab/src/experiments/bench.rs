@@ -12,6 +12,7 @@ use super::control::Control;
 use super::rounds::Case;
 use super::{Conditions, Progress};
 use crate::checks::{Check, Verdict};
+use crate::disk_cost::DiskCost;
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::gathering::{Attention, Gathering, Subjects};
@@ -136,6 +137,7 @@ pub(super) struct Bench<'a> {
     /// Checks that the experiment made itself.
     notes: Vec<Check>,
     profiles: Option<ProfilesRecord>,
+    disk_cost: DiskCost,
     progress: &'a mut dyn Progress,
     steps_done: u32,
     steps: u32,
@@ -177,12 +179,21 @@ impl<'a> Bench<'a> {
             objectives: Vec::new(),
             notes: Vec::new(),
             profiles: None,
+            disk_cost: DiskCost::default(),
             progress,
             steps_done: 0,
             steps,
             paced_from: (Instant::now(), 0),
             workers,
         }
+    }
+
+    /// Measures what the disk costs the machine's processors, so that runs from here on tell it
+    /// from what others take.
+    pub(super) fn measure_disk_cost(&mut self) -> Result<(), Error> {
+        self.step("What the disk costs the processors");
+        self.disk_cost = DiskCost::measure(&self.conditions.work_directory)?;
+        Ok(())
     }
 
     /// Offers a load from here or from workers.
@@ -512,7 +523,7 @@ impl<'a> Bench<'a> {
             series: measured.series.clone(),
             longest_silence_ns: measured.longest_silence_ns(workload),
             processes: measured.processes.clone(),
-            host: measured.host,
+            host: self.disk_cost.explained(measured.host),
             held_records,
             audit,
             requests: measured.requests_in_window,

@@ -91,7 +91,7 @@ impl Plan {
 
     fn steps(&self, systems: usize) -> u32 {
         let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
-        count(systems) * (2 + count(self.producers.len()) * count(TRIALS))
+        1 + count(systems) * (2 + count(self.producers.len()) * count(TRIALS))
     }
 }
 
@@ -122,6 +122,7 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
     plan.check()?;
     let (there, left_out) = split(&plan.names, &plan.systems, &plan.installations)?;
     let mut bench = Bench::new(&plan.conditions, plan.steps(there.len()), progress);
+    bench.measure_disk_cost()?;
     let mut systems = Vec::new();
     for (name, system) in &there {
         bench.step(&format!("Start {name}"));

@@ -69,7 +69,7 @@ fn quota(facts: &Facts<'_>) -> Option<Finding> {
 
 /// Processors of the machine.
 fn processors(host: &HostUsage, window_ns: u64) -> f64 {
-    let ticks = host.busy_ticks + host.idle_ticks + host.steal_ticks;
+    let ticks = host.ticks();
     (float(ticks) * 1e7 / float(window_ns.max(1))).round().max(1.0)
 }
 

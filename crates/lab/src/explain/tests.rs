@@ -38,7 +38,7 @@ fn waiting() -> RunRecord {
         throttled_ns: 0,
         in_flight_max: 5,
     };
-    run.host = HostUsage { busy_ticks: 30, idle_ticks: 170, steal_ticks: 0, softirq_ticks: 0 };
+    run.host = HostUsage { busy_ticks: 30, idle_ticks: 170, ..HostUsage::default() };
     let usage = |role: &str| ProcessUsage {
         role: role.into(),
         cpu_ns: WINDOW_NS / 10,

@@ -232,8 +232,9 @@ fn trials(search: &SearchRecord, p99_ms: f64) -> Grid {
             "In their order; the first was at full speed. Demanded of p99: {} ms. Silent \
              for: the longest time in which nothing was acknowledged. The backlog is \
              the median response time, and its growth the slope over the window with its interval \
-             at 95 %. Taken: the machine's share of the hypervisor and other processes; where it \
-             is large, the trial says nothing.",
+             at 95 %. Taken: the machine's share of other processes and of the hypervisor, \
+             beside what the machine's own traffic with its disk costs there; where it is large, \
+             the trial says nothing.",
             plain(p99_ms)
         ),
         &[

@@ -87,7 +87,7 @@ fn repeats(plan: &Plan) -> u32 {
 
 pub(super) fn steps(plan: &Plan) -> u32 {
     let trials = u32::try_from(TRIALS).unwrap_or(u32::MAX);
-    TARGETS * repeats(plan) * trials
+    1 + TARGETS * repeats(plan) * trials
 }
 
 pub(super) fn arms(_plan: &Plan) -> Vec<Arm> {
@@ -103,6 +103,7 @@ pub(super) fn run(
     bench: &mut Bench<'_>,
     findings: &mut Findings,
 ) -> Result<(), Error> {
+    bench.measure_disk_cost()?;
     let behaviour = Behaviour { records_per_second: Some(SINK_RATE), ..Behaviour::default() };
     let targets = [
         Target::sink_that(plan, behaviour)?,
@@ -168,8 +169,8 @@ fn tables(all: &[Vec<SearchRecord>]) -> [Table; 2] {
     let trials = Table {
         title: "Trials of these searches".into(),
         about: "In their order, behind those at full speed. Waits: by how much a record waited \
-                longer from second to second. Taken: share of the machine that the hypervisor and \
-                other processes had."
+                longer from second to second. Taken: share of the machine that other processes \
+                and the hypervisor had, beside what its own traffic with its disk costs there."
             .into(),
         columns: TRIAL_COLUMNS.map(String::from).to_vec(),
         rows: numbered().flat_map(|(repeat, search)| trial_rows(search, repeat)).collect(),
