@@ -577,8 +577,7 @@ fn full_speed_is_the_systems(runs: &[&RunRecord]) -> Check {
 fn nothing_is_stolen(runs: &[RunRecord]) -> Check {
     let of_others = |run: &&RunRecord| run.host.steal_share_of_others();
     let worst = runs.iter().max_by(|one, other| of_others(one).total_cmp(&of_others(other)));
-    let (others, all) =
-        worst.map_or((0.0, 0.0), |run| (of_others(&run), run.host.steal_share()));
+    let (others, all) = worst.map_or((0.0, 0.0), |run| (of_others(&run), run.host.steal_share()));
     let own = match all - others {
         0.0 => String::new(),
         own => format!(", beside {:.1} % for the machine's own traffic with its disk", own * 100.0),

@@ -3,12 +3,14 @@
 //! A file gets its name only when its header is durable and its space is allocated, so a file named
 //! `NNNNNNNNNN.journal` is always whole. Names that end in `.tmp` or `.spare` hold nothing.
 
+mod spares;
+
 use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
 use rustix::io::Errno;
@@ -20,6 +22,7 @@ use crate::io::{BLOCK, SegmentPool};
 use crate::pace::Pace;
 use crate::paged::TEMPORARY_SUFFIX;
 use crate::sync::lock;
+use spares::{SPARES_MIN, Spares};
 
 /// A file of the journal.
 #[derive(Debug)]
@@ -136,52 +139,6 @@ struct Creating {
     /// Free space at the time when allocation failed although enough seemed free. There is no point
     /// in another attempt before that changes.
     refused_at_free: Option<u64>,
-}
-
-/// Files for later use. A journal at full speed is up to a quarter slower in fresh files, so those
-/// that were of use lately are kept.
-#[derive(Debug, Default)]
-struct Spares {
-    paths: Vec<PathBuf>,
-    /// Retired ones, until their last reader has let go of them.
-    held: Vec<Arc<JournalFile>>,
-    /// When `fewest` began to be counted.
-    since: Option<Instant>,
-    /// Fewest files since then: nobody has had a use for so many.
-    fewest: usize,
-    /// How many may go.
-    unused: usize,
-}
-
-impl Spares {
-    /// Adds those to the rest that nobody reads any longer: no list has them, so nobody begins to.
-    fn settle(&mut self) {
-        let unread = |file: &mut Arc<JournalFile>| Arc::strong_count(file) == 1;
-        let settled = self.held.extract_if(.., unread).map(|file| spare_path(&file.path));
-        self.paths.extend(settled);
-    }
-
-    fn take(&mut self) -> Option<PathBuf> {
-        let path = self.paths.pop();
-        self.fewest = self.fewest.min(self.paths.len());
-        self.unused = self.unused.min(self.paths.len());
-        path
-    }
-
-    /// One that was of no use for [`SPARES_KEPT_FOR`], or any if all are to go.
-    fn take_unused(&mut self, now: Instant, all: bool) -> Option<PathBuf> {
-        let since = *self.since.get_or_insert(now);
-        if now.saturating_duration_since(since) >= SPARES_KEPT_FOR {
-            (self.unused, self.fewest) = (self.fewest, self.paths.len());
-            self.since = Some(now);
-        }
-        if self.paths.len() <= SPARES_MIN || (self.unused == 0 && !all) {
-            return None;
-        }
-        self.unused = self.unused.saturating_sub(1);
-        self.fewest = self.fewest.saturating_sub(1);
-        Some(self.paths.swap_remove(0))
-    }
 }
 
 #[derive(Default)]
@@ -519,6 +476,7 @@ impl Files {
         if file.file_bytes == self.setup.file_bytes {
             lock(&self.spares).held.push(file);
         } else {
+            // What cannot be removed is at the next start.
             self.disk.remove(&spare_path(&file.path)).ok();
         }
     }
@@ -543,11 +501,6 @@ pub(crate) const JOURNAL_SUFFIX: &str = "journal";
 pub(crate) const SPARE_SUFFIX: &str = "spare";
 /// Descriptors stay few however large the journal is.
 const HANDLES_MAX: usize = 16;
-/// Used files that are not removed: one is in preparation while another is waited for.
-const SPARES_MIN: usize = 2;
-/// Retired files come in numbers, as when a topic is deleted. As long as Kafka keeps the files of a
-/// deleted topic by default (`file.delete.delay.ms`), and up to twice that.
-const SPARES_KEPT_FOR: Duration = Duration::from_secs(60);
 /// Zeros written at a time: a flush waits behind at most one such write.
 const ZERO_BYTES: usize = 256 << 10;
 
@@ -589,31 +542,5 @@ mod tests {
         assert_eq!(dir.path().read_dir().unwrap().count(), 3);
         starting_at(again.end());
         assert_eq!(dir.path().read_dir().unwrap().count(), 4);
-    }
-
-    #[test]
-    fn files_go_that_nobody_used_for_a_while() {
-        let begun = Instant::now();
-        let paths = (0..20).map(|at| PathBuf::from(at.to_string())).collect();
-        let mut spares = Spares { paths, ..Spares::default() };
-        let gone = |spares: &mut Spares, periods: u32, all| {
-            let now = begun + SPARES_KEPT_FOR * periods;
-            std::iter::from_fn(|| spares.take_unused(now, all)).count()
-        };
-        // They have just come.
-        assert_eq!(gone(&mut spares, 0, false), 0);
-        assert_eq!(gone(&mut spares, 1, false), 0);
-        // Five were of use, though all are there again.
-        let used: Vec<_> = (0..5).filter_map(|_| spares.take()).collect();
-        assert_eq!(used.len(), 5);
-        spares.paths.extend(used);
-        assert_eq!(gone(&mut spares, 2, false), 15);
-        // The rest was not, and two stay.
-        assert_eq!(gone(&mut spares, 2, false), 0);
-        assert_eq!(gone(&mut spares, 3, false), 3);
-        assert_eq!(spares.paths.len(), SPARES_MIN);
-        // For want of space they go at once.
-        spares.paths.extend((0..3).map(|at| PathBuf::from(at.to_string())));
-        assert_eq!(gone(&mut spares, 3, true), 3);
     }
 }

@@ -49,6 +49,10 @@ struct Reads {
     flushed: Option<Instant>,
     /// When the rate was last changed.
     adjusted: Instant,
+    /// Bytes of a flush, as a moving average, and when that was last more than a journal writes
+    /// whose producers need not wait for each other.
+    flushed_bytes: u64,
+    crowded: Option<Instant>,
     /// What a flush of nothing takes while nothing else uses the disk, and beside other uses: ns,
     /// as a moving average.
     alone: u64,
@@ -102,6 +106,13 @@ impl Pace {
         let now = Instant::now();
         let is_alone = flush.is_alone && flush.begun == self.begun.load(Ordering::Acquire);
         lock(&self.reads).learn(now, now - flush.started, bytes, is_alone);
+    }
+
+    /// Whether producers have lately asked for more than the journal could write at once, so that
+    /// what takes the disk from it takes it from them.
+    pub(crate) fn is_crowded(&self, now: Instant) -> bool {
+        let crowded = lock(&self.reads).crowded;
+        crowded.is_some_and(|crowded| now.saturating_duration_since(crowded) < CROWDED_FOR)
     }
 
     /// Does a cold read of `bytes` bytes when its turn comes.
@@ -168,6 +179,8 @@ impl Reads {
             free: now,
             flushed: None,
             adjusted: now,
+            flushed_bytes: 0,
+            crowded: None,
             alone,
             beside: alone,
         }
@@ -175,6 +188,10 @@ impl Reads {
 
     fn learn(&mut self, now: Instant, took: Duration, bytes: usize, is_alone: bool) {
         self.flushed = Some(now);
+        self.flushed_bytes = (self.flushed_bytes * 15 + bytes as u64) / 16;
+        if self.flushed_bytes >= CROWDED_BYTES {
+            self.crowded = Some(now);
+        }
         let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         let cost = nanos / (1 + bytes as u64 / FLUSH_BYTES_FREE);
         if is_alone {
@@ -234,6 +251,10 @@ const FLUSHING: Duration = Duration::from_secs(1);
 const ADJUST_EVERY: Duration = Duration::from_millis(10);
 /// A flush of this size takes about twice as long as one of nothing.
 const FLUSH_BYTES_FREE: u64 = 256 << 10;
+/// A journal in time writes what has come during one flush, of a millisecond or two.
+const CROWDED_BYTES: u64 = 1 << 20;
+/// A burst of producers is over for good after this.
+const CROWDED_FOR: Duration = Duration::from_secs(30);
 /// What a flush takes on a disk that is worth the name, until it is known.
 const ALONE_AT_FIRST: Duration = Duration::from_micros(500);
 /// A flush beside reads may take this many times longer than alone, and a little.
@@ -260,6 +281,21 @@ mod tests {
         let rests: Vec<_> = (2..6).map(|frames| pace.rest(1 << 10, begun, frames)).collect();
         assert_eq!(rests[..2], [Duration::ZERO; 2]);
         assert!(rests[2] >= REST_MIN && rests[3].is_zero(), "{rests:?}");
+    }
+
+    #[test]
+    fn a_journal_whose_frames_have_grown_is_crowded_until_long_after() {
+        let (begun, pace) = (Instant::now(), Pace::new(Arc::default(), 0, false));
+        let flush = |bytes| lock(&pace.reads).learn(begun, Duration::from_millis(1), bytes, true);
+        (0..100).for_each(|_| flush(512 << 10));
+        // One large request is no crowd.
+        flush(4 << 20);
+        assert!(!pace.is_crowded(begun));
+        (0..8).for_each(|_| flush(4 << 20));
+        assert!(pace.is_crowded(begun));
+        (0..100).for_each(|_| flush(4 << 10));
+        assert!(pace.is_crowded(begun + CROWDED_FOR / 2));
+        assert!(!pace.is_crowded(begun + CROWDED_FOR));
     }
 
     /// A disk whose flushes take a millisecond alone, and longer the more is read beside them.

@@ -35,8 +35,10 @@ pub(crate) fn step(journal: &Journal, topics: &Topics) -> Result<bool, Error> {
     let Workshop { memory, speed, turns } = &mut *lock(&journal.rewriting);
     let options = &journal.options;
     let is_real = options.drive == Drive::Threads;
-    let speed = speed.look(Instant::now(), journal.durable.position());
-    let is_outrun = is_real && options.background_rate > 0 && speed > options.background_rate;
+    let now = Instant::now();
+    let speed = speed.look(now, journal.durable.position());
+    let is_faster = options.background_rate > 0 && speed > options.background_rate;
+    let is_outrun = is_real && (is_faster || journal.pace.is_crowded(now));
     // What waits may be dead but for a little, and keeps its space as long as it waits.
     let may_wait = is_outrun && has_space(journal, FILES_OUTRUN * options.file_bytes);
     let waiting = Waiting::of(journal);
@@ -98,8 +100,8 @@ impl Waiting {
     }
 
     /// Times the rate that sorting and merging may use: the longer the queue, the more. Zero where
-    /// it is short and may wait, since producers outrun the rate: sorting would take from them what
-    /// it needs to follow, which it cannot, and has time when they rest.
+    /// it is short and may wait, since producers outrun the rate or the disk: sorting would
+    /// take from them what it needs to follow, which it cannot, and has time when they rest.
     fn urgency(&self, may_wait: bool) -> u64 {
         let queue = self.files + self.entries / ENTRIES_LIKE_A_FILE;
         let patience = if may_wait { FILES_OUTRUN } else { 0 };

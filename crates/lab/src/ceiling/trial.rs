@@ -13,8 +13,8 @@ use crate::statistics::{Interval, float};
 /// what was acknowledged: the rest is on its way at the window's end.
 const REACHED_SHARE_MIN: f64 = 0.97;
 
-/// Shares of the machine that the hypervisor (beside what own traffic with the disk costs there)
-/// and other processes take at most from a trial that counts: what they take moves the ceiling by as much.
+/// Shares of the machine that the hypervisor, beside what own traffic with the disk costs there,
+/// and other processes take at most from a trial that counts: it moves the ceiling by as much.
 const STEAL_SHARE_MAX: f64 = 0.03;
 const FOREIGN_SHARE_MAX: f64 = 0.1;
 
@@ -138,7 +138,8 @@ impl Trial {
         .into_iter()
         .filter_map(|(miss, is_so)| is_so.then_some(miss))
         .collect();
-        let (steal, foreign) = (run.host.steal_share_of_others(), foreign_share(run).unwrap_or(0.0));
+        let (steal, foreign) =
+            (run.host.steal_share_of_others(), foreign_share(run).unwrap_or(0.0));
         let silence_ms = float(run.longest_silence_ns) / 1e6;
         // What falls due in it, but for its end, is late by itself. Where that is too little to
         // miss any rate, the rate decided, and to leave the trial out would favour high ones.

@@ -34,8 +34,7 @@ pub(super) use holding::held;
 /// Faults of the ledger's self-test before every experiment.
 const SELF_TEST_FAULTS: u64 = 1_000;
 
-/// Pairs that an experiment repeats because the generator was late, as happens when something else
-/// takes the processors for a moment. A machine that needs more is not quiet enough to measure on.
+/// Pairs that are repeated since the generator was late. A machine that needs more is not quiet.
 const REPEATS_MAX: u32 = 4;
 
 /// A long experiment meets more such moments: it may repeat one pair for this many of its steps.
@@ -188,8 +187,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Measures what the disk costs the machine's processors, so that runs from here on tell it
-    /// from what others take.
+    /// From here on, runs tell what the disk costs the processors from what others take.
     pub(super) fn measure_disk_cost(&mut self) -> Result<(), Error> {
         self.step("What the disk costs the processors");
         self.disk_cost = DiskCost::measure(&self.conditions.work_directory)?;

@@ -282,7 +282,13 @@ fn record(case: &str, arm: &str, pair: u32, workload: Workload, records: u64) ->
         series: Vec::new(),
         longest_silence_ns: 0,
         processes,
-        host: HostUsage { busy_ticks: 120, idle_ticks: 1_080, steal_ticks: 1, softirq_ticks: 20, ..HostUsage::default() },
+        host: HostUsage {
+            busy_ticks: 120,
+            idle_ticks: 1_080,
+            steal_ticks: 1,
+            softirq_ticks: 20,
+            ..HostUsage::default()
+        },
         held_records: records,
         requests: Requests::default(),
         transactions: None,
