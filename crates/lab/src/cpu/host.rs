@@ -29,7 +29,8 @@ impl HostCounters {
     /// [`Error::Machine`] where there are none.
     pub(super) fn read() -> Result<Self, Error> {
         let mut counters = Self::parse(&read("/proc/stat")?, Instant::now());
-        counters.disk_kib = disk_kib(&read("/proc/vmstat")?);
+        // Where the kernel does not tell, nothing is the disk's.
+        counters.disk_kib = read("/proc/vmstat").map_or(0, |text| disk_kib(&text));
         Ok(counters)
     }
 
