@@ -12,6 +12,9 @@
 //! that is the ceiling times a factor, log-normal around 1. How far it scatters is not known, so
 //! that the odds are of ceiling and scatter together. A trial that goes wrong by itself, as by a
 //! stop of a moment, is possible at any rate.
+//!
+//! Where response times alone decided and were near what is demanded of them, the toss of a coin
+//! decided on which side. Such a trial counts as partly sustained and partly missed.
 
 use serde::{Deserialize, Serialize};
 
@@ -49,6 +52,10 @@ const MISHAP: f64 = 0.04;
 
 /// Odds that one is sustained by luck whatever its rate.
 const LUCK: f64 = 0.01;
+
+/// Response times within this factor of the demanded one, above and below, are near it. What they
+/// do at the ceiling differs from system to system, so that no more is read into them.
+const NEAR: f64 = 2.0;
 
 /// What came of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -157,17 +164,21 @@ impl Search {
         (self.trials.len() + 1 < TRIALS).then(|| self.quantile(0.5))
     }
 
-    /// Adds what came of a trial.
-    pub fn note(&mut self, rate: f64, outcome: Outcome) {
+    /// Adds what came of a trial, and its response time in relation to the demanded one where
+    /// nothing else decided.
+    pub fn note(&mut self, rate: f64, outcome: Outcome, lateness: Option<f64>) {
         self.trials.push((rate, outcome));
-        if matches!(outcome, Outcome::Stopped | Outcome::Disturbed) {
-            return;
-        }
+        let missed = match outcome {
+            Outcome::Stopped | Outcome::Disturbed => return,
+            Outcome::Sustained => 0.0,
+            Outcome::Missed => 1.0,
+        };
+        let missed = lateness.map_or(missed, missed_share);
         let ln_rate = rate.ln();
         for Possible { ln, odds } in &mut self.possible {
             for (odds, scatter) in odds.iter_mut().zip(SCATTERS) {
                 let sustained = LUCK + (1.0 - LUCK - MISHAP) * logistic((*ln - ln_rate) / scatter);
-                *odds *= if outcome == Outcome::Sustained { sustained } else { 1.0 - sustained };
+                *odds *= sustained.powf(1.0 - missed) * (1.0 - sustained).powf(missed);
             }
         }
         let highest = self.held().last().map_or(0.0, |possible| possible.ln.exp());
@@ -224,6 +235,11 @@ impl Search {
         }
         self.held().last().map_or(0.0, |possible| possible.ln.exp())
     }
+}
+
+/// How far a trial counts as missed.
+fn missed_share(lateness: f64) -> f64 {
+    (0.5 + 0.5 * lateness.ln() / NEAR.ln()).clamp(0.0, 1.0)
 }
 
 /// The logistic distribution, with the scale at which it is nearest to the normal one.

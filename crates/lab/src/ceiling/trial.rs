@@ -167,6 +167,12 @@ impl Trial {
             taken: steal + foreign,
         }
     }
+
+    /// Its response time in relation to the demanded one, where nothing else decided.
+    #[must_use]
+    pub fn lateness(&self, demand: Demand) -> Option<f64> {
+        matches!(self.misses[..], [] | [Miss::Response]).then(|| self.p99_ms / demand.p99_ms)
+    }
 }
 
 /// Whether all was in time for most of the window, and at its end: the system had worked off what
@@ -242,6 +248,8 @@ mod tests {
         assert_eq!((sustained.outcome, sustained.misses.len()), (Outcome::Sustained, 0));
         assert!((sustained.reached - 1.0).abs() < 1e-9);
         let slow = trial(&run(), 0.1);
+        let late = slow.lateness(Demand { p99_ms: 0.1 }).unwrap();
+        assert!(late > 1.0 && (late - 10.0 * slow.p99_ms).abs() < 1e-9, "{late}");
         assert_eq!((slow.outcome, slow.misses), (Outcome::Missed, vec![Miss::Response]));
     }
 
@@ -253,9 +261,10 @@ mod tests {
         short.consumed_records = 90_000;
         short.shed = 1;
         short.audit.lost = 1;
-        let found = trial(&short, 50.0).misses;
+        let found = trial(&short, 50.0);
         let all = [Miss::Backlog, Miss::Rate, Miss::Unanswered, Miss::Delivery, Miss::Records];
-        assert_eq!(found, all);
+        assert_eq!(found.misses, all);
+        assert_eq!(found.lateness(Demand { p99_ms: 50.0 }), None, "in time, and yet missed");
     }
 
     /// What comes of a run that misses its p99, with a silence and slots that are late.

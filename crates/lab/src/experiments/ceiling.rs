@@ -22,7 +22,7 @@ use crate::systems::{Installations, SystemFile, keep_records};
 use crate::workload::{Pace, Tuning, Workload};
 
 /// Warm-up and window of a trial, ms, and of the short form.
-pub(super) const TRIAL_MS: (u64, u64) = (2_000, 10_000);
+pub(super) const TRIAL_MS: (u64, u64) = (2_000, 20_000);
 pub(super) const QUICK_TRIAL_MS: (u64, u64) = (1_000, 4_000);
 
 /// Everything that an experiment needs to know.
@@ -183,7 +183,7 @@ impl Searching {
     pub(super) fn note(&mut self, run: &RunRecord, rate: Option<f64>, demand: Demand) {
         if let (Some(rate), Some(state)) = (rate, &mut self.state) {
             let trial = Trial::of(run, rate, demand);
-            state.note(rate, trial.outcome);
+            state.note(rate, trial.outcome, trial.lateness(demand));
             self.record.trials.push(trial);
         } else {
             self.record.full_speed = produced_per_second(run);

@@ -15,10 +15,19 @@ struct System {
     mishap: f64,
     /// How often it stops in a trial, which no rate below what it can do makes good.
     stop: f64,
+    /// The power of the rate with which response times rise, if they tell how far a rate is from
+    /// what it can do.
+    rise: Option<f64>,
 }
 
-const SYSTEM: System =
-    System { ceiling: 87_654.0, full_speed: 1.1, scatter: 0.02, mishap: 0.0, stop: 0.0 };
+const SYSTEM: System = System {
+    ceiling: 87_654.0,
+    full_speed: 1.1,
+    scatter: 0.02,
+    mishap: 0.0,
+    stop: 0.0,
+    rise: None,
+};
 
 /// Searches per kind of system.
 const SEARCHES: u64 = 100;
@@ -34,8 +43,11 @@ fn search(system: System, seed: u64) -> Found {
     let mut search = Search::new(able() * system.full_speed);
     let mut mishaps = fastrand::Rng::with_seed(seed ^ 0xFACE);
     while let Some(rate) = search.next_rate() {
-        let is_sustained = rate <= able() && mishaps.f64() >= system.mishap;
+        let able = able();
+        let is_mishap = mishaps.f64() < system.mishap;
+        let is_sustained = rate <= able && !is_mishap;
         let is_stopped = mishaps.f64() < system.stop;
+        let lateness = system.rise.filter(|_| !is_mishap).map(|rise| (rate / able).powf(rise));
         search.note(
             rate,
             match (is_sustained, is_stopped) {
@@ -43,6 +55,7 @@ fn search(system: System, seed: u64) -> Found {
                 (true, false) => Outcome::Sustained,
                 (false, _) => Outcome::Missed,
             },
+            lateness,
         );
     }
     assert_eq!(search.trials.len() + 1, TRIALS);
@@ -75,6 +88,44 @@ fn ten_repeats_agree_within_three_percent() {
 }
 
 #[test]
+fn response_times_near_the_demanded_one_bring_repeats_together() {
+    for rise in [5.0, 10.0, 20.0] {
+        let system = System { scatter: 0.03, ..SYSTEM };
+        let [told, untold] = [Some(rise), None].map(|rise| {
+            let all = searches(System { rise, ..system });
+            let rates: Vec<f64> = all.iter().map(|it| (it.rate / SYSTEM.ceiling).ln()).collect();
+            (deviation(&rates), median(&rates), all)
+        });
+        assert!(told.0 < 0.85 * untold.0, "{rise}: {} and {}", told.0, untold.0);
+        assert!(told.1.abs() < 0.01, "{rise}: off by {}", told.1);
+        let agree = told.2.chunks(10).filter(|ten| disagreement(ten) <= 0.03).count();
+        assert!(agree >= 7, "{rise}: {agree} of 10 groups");
+        let covers = |it: &&Found| !it.interval_95.excludes(SYSTEM.ceiling);
+        assert!(told.2.iter().filter(covers).count() >= 90, "{rise}");
+    }
+}
+
+/// How far values lie from their median, as the root of the mean square.
+fn deviation(values: &[f64]) -> f64 {
+    let middle = median(values);
+    let squares = values.iter().map(|value| (value - middle).powi(2)).sum::<f64>();
+    (squares / values.iter().map(|_| 1.0).sum::<f64>()).sqrt()
+}
+
+#[test]
+fn a_rate_that_just_misses_and_one_that_just_holds_say_the_same() {
+    let near = |outcome, lateness| {
+        let mut search = Search::new(100.0);
+        search.note(90.0, outcome, Some(lateness));
+        search.found().rate
+    };
+    let (held, missed) = (near(Outcome::Sustained, 0.99), near(Outcome::Missed, 1.01));
+    assert!((held / missed - 1.0).abs() < 0.01, "{held} and {missed}");
+    let (held, missed) = (near(Outcome::Sustained, 0.1), near(Outcome::Missed, f64::INFINITY));
+    assert!(held > 1.2 * missed, "{held} and {missed}");
+}
+
+#[test]
 fn stops_in_a_fifth_of_the_trials_move_no_ceiling() {
     let found = searches(System { scatter: 0.01, stop: 0.2, ..SYSTEM });
     let agree = found.chunks(10).filter(|ten| disagreement(ten) <= 0.03).count();
@@ -100,7 +151,11 @@ fn ten_on_a_restless_machine(seed: u64, at: impl Fn(usize, usize) -> usize) -> V
         for trial in 1..TRIALS {
             let rate = search.next_rate().unwrap();
             let is_sustained = rate <= able[at(repeat, trial)];
-            search.note(rate, if is_sustained { Outcome::Sustained } else { Outcome::Missed });
+            search.note(
+                rate,
+                if is_sustained { Outcome::Sustained } else { Outcome::Missed },
+                None,
+            );
         }
         search.found()
     };
@@ -150,7 +205,7 @@ fn rates_at_which_trials_disagree_are_the_unstable_band() {
         (88.0, Outcome::Missed),
         (60.0, Outcome::Disturbed),
     ] {
-        search.note(rate, outcome);
+        search.note(rate, outcome, None);
     }
     let found = search.found();
     assert_eq!(found.unstable, Some(Interval { low: 88.0, high: 90.0 }));
@@ -166,7 +221,7 @@ fn what_was_seen_from_one_side_alone_is_no_ceiling() {
     let only = |outcome| {
         let mut search = Search::new(100.0);
         while let Some(rate) = search.next_rate() {
-            search.note(rate, outcome);
+            search.note(rate, outcome, None);
         }
         search.found()
     };
@@ -176,7 +231,7 @@ fn what_was_seen_from_one_side_alone_is_no_ceiling() {
     assert_eq!(only(Outcome::Disturbed).bounds, Bounds::Neither);
     assert!(only(Outcome::Missed).rate < 10.0 && only(Outcome::Sustained).rate > 150.0);
     for _ in 0..TRIALS {
-        search.note(50.0, Outcome::Disturbed);
+        search.note(50.0, Outcome::Disturbed, None);
     }
     assert_eq!((search.next_rate(), search.found().unstable), (None, None));
 }
@@ -185,9 +240,9 @@ fn what_was_seen_from_one_side_alone_is_no_ceiling() {
 fn a_first_trial_that_went_wrong_bounds_nothing() {
     let but_first = |first, later| {
         let mut search = Search::new(100.0);
-        search.note(search.next_rate().unwrap(), first);
+        search.note(search.next_rate().unwrap(), first, None);
         while let Some(rate) = search.next_rate() {
-            search.note(rate, later);
+            search.note(rate, later, None);
         }
         search.found()
     };
