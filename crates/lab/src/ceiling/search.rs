@@ -14,7 +14,9 @@
 //! stop of a moment, is possible at any rate.
 //!
 //! Where response times alone decided and were near what is demanded of them, the toss of a coin
-//! decided on which side. Such a trial counts as partly sustained and partly missed.
+//! decided on which side. Such a trial counts as partly sustained and partly missed. And one that
+//! is missed after a stop for longer than is demanded of responses, as of a disk, is as likely
+//! missed for that as for its rate.
 
 use serde::{Deserialize, Serialize};
 
@@ -50,6 +52,9 @@ const SCATTERS: [f64; 6] = [0.004, 0.008, 0.016, 0.03, 0.06, 0.12];
 /// Odds that a trial is missed whatever its rate.
 const MISHAP: f64 = 0.04;
 
+/// The same where the system stopped meanwhile.
+const MISHAP_OF_STOP: f64 = 0.5;
+
 /// Odds that one is sustained by luck whatever its rate.
 const LUCK: f64 = 0.01;
 
@@ -82,6 +87,23 @@ impl Outcome {
             Self::Stopped => "stopped",
             Self::Disturbed => "disturbed",
         }
+    }
+}
+
+/// What a trial says of the ceiling.
+#[derive(Clone, Copy, Debug)]
+pub struct Evidence {
+    /// What came of it.
+    pub outcome: Outcome,
+    /// Its response time in relation to the demanded one, where nothing else decided.
+    pub lateness: Option<f64>,
+    /// Whether the system stopped for longer than is demanded of responses.
+    pub has_stop: bool,
+}
+
+impl From<Outcome> for Evidence {
+    fn from(outcome: Outcome) -> Self {
+        Self { outcome, lateness: None, has_stop: false }
     }
 }
 
@@ -164,9 +186,9 @@ impl Search {
         (self.trials.len() + 1 < TRIALS).then(|| self.quantile(0.5))
     }
 
-    /// Adds what came of a trial, and its response time in relation to the demanded one where
-    /// nothing else decided.
-    pub fn note(&mut self, rate: f64, outcome: Outcome, lateness: Option<f64>) {
+    /// Adds what came of a trial.
+    pub fn note(&mut self, rate: f64, evidence: impl Into<Evidence>) {
+        let Evidence { outcome, lateness, has_stop } = evidence.into();
         self.trials.push((rate, outcome));
         let missed = match outcome {
             Outcome::Stopped | Outcome::Disturbed => return,
@@ -174,10 +196,11 @@ impl Search {
             Outcome::Missed => 1.0,
         };
         let missed = lateness.map_or(missed, missed_share);
+        let mishap = if has_stop { MISHAP_OF_STOP } else { MISHAP };
         let ln_rate = rate.ln();
         for Possible { ln, odds } in &mut self.possible {
             for (odds, scatter) in odds.iter_mut().zip(SCATTERS) {
-                let sustained = LUCK + (1.0 - LUCK - MISHAP) * logistic((*ln - ln_rate) / scatter);
+                let sustained = LUCK + (1.0 - LUCK - mishap) * logistic((*ln - ln_rate) / scatter);
                 *odds *= sustained.powf(1.0 - missed) * (1.0 - sustained).powf(missed);
             }
         }

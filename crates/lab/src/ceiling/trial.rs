@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Demand;
-use super::search::Outcome;
+use super::search::{Evidence, Outcome};
 use crate::punctuality::foreign_share;
 use crate::run::{RunRecord, Slot};
 use crate::statistics::slope::Slope;
@@ -144,7 +144,7 @@ impl Trial {
         // What falls due in it, but for its end, is late by itself. Where that is too little to
         // miss any rate, the rate decided, and to leave the trial out would favour high ones.
         let is_stop = silence_ms - demand.p99_ms > LATE_SHARE * seconds * 1e3
-            && rate * demand.p99_ms / 1e3 >= DUE_IN_STOP_MIN
+            && is_stop_possible(rate, demand)
             && is_else_in_time(&run.series, demand)
             && misses.iter().all(|miss| matches!(miss, Miss::Response | Miss::Backlog));
         // Whatever came of it: to leave out only what was missed would favour high rates.
@@ -168,11 +168,21 @@ impl Trial {
         }
     }
 
-    /// Its response time in relation to the demanded one, where nothing else decided.
+    /// What it says of the ceiling.
     #[must_use]
-    pub fn lateness(&self, demand: Demand) -> Option<f64> {
-        matches!(self.misses[..], [] | [Miss::Response]).then(|| self.p99_ms / demand.p99_ms)
+    pub fn evidence(&self, demand: Demand) -> Evidence {
+        let is_by_response = matches!(self.misses[..], [] | [Miss::Response]);
+        Evidence {
+            outcome: self.outcome,
+            lateness: is_by_response.then(|| self.p99_ms / demand.p99_ms),
+            has_stop: is_stop_possible(self.rate, demand) && self.silence_ms >= demand.p99_ms,
+        }
     }
+}
+
+/// Whether enough is due in the demanded time that a silence of that length is a stop.
+fn is_stop_possible(rate: f64, demand: Demand) -> bool {
+    rate * demand.p99_ms / 1e3 >= DUE_IN_STOP_MIN
 }
 
 /// Whether all was in time for most of the window, and at its end: the system had worked off what
@@ -248,7 +258,7 @@ mod tests {
         assert_eq!((sustained.outcome, sustained.misses.len()), (Outcome::Sustained, 0));
         assert!((sustained.reached - 1.0).abs() < 1e-9);
         let slow = trial(&run(), 0.1);
-        let late = slow.lateness(Demand { p99_ms: 0.1 }).unwrap();
+        let late = slow.evidence(Demand { p99_ms: 0.1 }).lateness.unwrap();
         assert!(late > 1.0 && (late - 10.0 * slow.p99_ms).abs() < 1e-9, "{late}");
         assert_eq!((slow.outcome, slow.misses), (Outcome::Missed, vec![Miss::Response]));
     }
@@ -264,7 +274,8 @@ mod tests {
         let found = trial(&short, 50.0);
         let all = [Miss::Backlog, Miss::Rate, Miss::Unanswered, Miss::Delivery, Miss::Records];
         assert_eq!(found.misses, all);
-        assert_eq!(found.lateness(Demand { p99_ms: 50.0 }), None, "in time, and yet missed");
+        let evidence = found.evidence(Demand { p99_ms: 50.0 });
+        assert_eq!(evidence.lateness, None, "in time, and yet missed");
     }
 
     /// What comes of a run that misses its p99, with a silence and slots that are late.
@@ -287,6 +298,16 @@ mod tests {
         assert_eq!(silent(150, 20_000.0, 3..14), Outcome::Missed, "late for most of the window");
         assert_eq!(silent(150, 20_000.0, 17..20), Outcome::Missed, "late at its end");
         assert_eq!(silent(150, 20.0, 3..8), Outcome::Missed, "nothing was due for so long");
+    }
+
+    #[test]
+    fn a_stop_that_a_lower_rate_might_have_made_good_is_a_sign_of_a_mishap() {
+        let has_stop = |silence_ms: f64, rate: f64| {
+            let trial = Trial { silence_ms, rate, ..trial(&run(), 50.0) };
+            trial.evidence(Demand { p99_ms: 50.0 }).has_stop
+        };
+        assert_eq!((has_stop(60.0, 20_000.0), has_stop(40.0, 20_000.0)), (true, false));
+        assert!(!has_stop(60.0, 300.0), "few were due");
     }
 
     #[test]

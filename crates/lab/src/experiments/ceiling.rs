@@ -183,7 +183,7 @@ impl Searching {
     pub(super) fn note(&mut self, run: &RunRecord, rate: Option<f64>, demand: Demand) {
         if let (Some(rate), Some(state)) = (rate, &mut self.state) {
             let trial = Trial::of(run, rate, demand);
-            state.note(rate, trial.outcome, trial.lateness(demand));
+            state.note(rate, trial.evidence(demand));
             self.record.trials.push(trial);
         } else {
             self.record.full_speed = produced_per_second(run);

@@ -78,7 +78,7 @@ pub(crate) fn search(arm: &str, producers: u16) -> SearchRecord {
     while let Some(rate) = state.next_rate() {
         let is_sustained = rate <= ceiling;
         let outcome = if is_sustained { Outcome::Sustained } else { Outcome::Missed };
-        state.note(rate, outcome, None);
+        state.note(rate, outcome);
         trials.push(Trial {
             rate,
             outcome,

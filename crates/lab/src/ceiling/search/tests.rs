@@ -18,6 +18,8 @@ struct System {
     /// The power of the rate with which response times rise, if they tell how far a rate is from
     /// what it can do.
     rise: Option<f64>,
+    /// Whether what fails it is seen as a stop.
+    tells_mishaps: bool,
 }
 
 const SYSTEM: System = System {
@@ -27,6 +29,7 @@ const SYSTEM: System = System {
     mishap: 0.0,
     stop: 0.0,
     rise: None,
+    tells_mishaps: false,
 };
 
 /// Searches per kind of system.
@@ -48,15 +51,13 @@ fn search(system: System, seed: u64) -> Found {
         let is_sustained = rate <= able && !is_mishap;
         let is_stopped = mishaps.f64() < system.stop;
         let lateness = system.rise.filter(|_| !is_mishap).map(|rise| (rate / able).powf(rise));
-        search.note(
-            rate,
-            match (is_sustained, is_stopped) {
-                (true, true) => Outcome::Stopped,
-                (true, false) => Outcome::Sustained,
-                (false, _) => Outcome::Missed,
-            },
-            lateness,
-        );
+        let outcome = match (is_sustained, is_stopped) {
+            (true, true) => Outcome::Stopped,
+            (true, false) => Outcome::Sustained,
+            (false, _) => Outcome::Missed,
+        };
+        let has_stop = is_mishap && system.tells_mishaps;
+        search.note(rate, Evidence { outcome, lateness, has_stop });
     }
     assert_eq!(search.trials.len() + 1, TRIALS);
     search.found()
@@ -105,6 +106,19 @@ fn response_times_near_the_demanded_one_bring_repeats_together() {
     }
 }
 
+#[test]
+fn short_stops_that_are_seen_move_no_ceiling() {
+    let system = System { scatter: 0.02, mishap: 0.2, rise: Some(10.0), ..SYSTEM };
+    let [told, untold] = [true, false].map(|tells_mishaps| {
+        let all = searches(System { tells_mishaps, ..system });
+        let rates: Vec<f64> = all.iter().map(|it| (it.rate / SYSTEM.ceiling).ln()).collect();
+        let covers = |it: &&Found| !it.interval_95.excludes(SYSTEM.ceiling);
+        (deviation(&rates), median(&rates), all.iter().filter(covers).count())
+    });
+    assert!(told.0 < 0.6 * untold.0, "{told:?} and {untold:?}");
+    assert!(told.1.abs() < 0.01 && told.2 >= 90, "{told:?}");
+}
+
 /// How far values lie from their median, as the root of the mean square.
 fn deviation(values: &[f64]) -> f64 {
     let middle = median(values);
@@ -114,9 +128,9 @@ fn deviation(values: &[f64]) -> f64 {
 
 #[test]
 fn a_rate_that_just_misses_and_one_that_just_holds_say_the_same() {
-    let near = |outcome, lateness| {
+    let near = |outcome: Outcome, lateness| {
         let mut search = Search::new(100.0);
-        search.note(90.0, outcome, Some(lateness));
+        search.note(90.0, Evidence { lateness: Some(lateness), ..outcome.into() });
         search.found().rate
     };
     let (held, missed) = (near(Outcome::Sustained, 0.99), near(Outcome::Missed, 1.01));
@@ -151,11 +165,7 @@ fn ten_on_a_restless_machine(seed: u64, at: impl Fn(usize, usize) -> usize) -> V
         for trial in 1..TRIALS {
             let rate = search.next_rate().unwrap();
             let is_sustained = rate <= able[at(repeat, trial)];
-            search.note(
-                rate,
-                if is_sustained { Outcome::Sustained } else { Outcome::Missed },
-                None,
-            );
+            search.note(rate, if is_sustained { Outcome::Sustained } else { Outcome::Missed });
         }
         search.found()
     };
@@ -205,7 +215,7 @@ fn rates_at_which_trials_disagree_are_the_unstable_band() {
         (88.0, Outcome::Missed),
         (60.0, Outcome::Disturbed),
     ] {
-        search.note(rate, outcome, None);
+        search.note(rate, outcome);
     }
     let found = search.found();
     assert_eq!(found.unstable, Some(Interval { low: 88.0, high: 90.0 }));
@@ -221,7 +231,7 @@ fn what_was_seen_from_one_side_alone_is_no_ceiling() {
     let only = |outcome| {
         let mut search = Search::new(100.0);
         while let Some(rate) = search.next_rate() {
-            search.note(rate, outcome, None);
+            search.note(rate, outcome);
         }
         search.found()
     };
@@ -231,7 +241,7 @@ fn what_was_seen_from_one_side_alone_is_no_ceiling() {
     assert_eq!(only(Outcome::Disturbed).bounds, Bounds::Neither);
     assert!(only(Outcome::Missed).rate < 10.0 && only(Outcome::Sustained).rate > 150.0);
     for _ in 0..TRIALS {
-        search.note(50.0, Outcome::Disturbed, None);
+        search.note(50.0, Outcome::Disturbed);
     }
     assert_eq!((search.next_rate(), search.found().unstable), (None, None));
 }
@@ -240,9 +250,9 @@ fn what_was_seen_from_one_side_alone_is_no_ceiling() {
 fn a_first_trial_that_went_wrong_bounds_nothing() {
     let but_first = |first, later| {
         let mut search = Search::new(100.0);
-        search.note(search.next_rate().unwrap(), first, None);
+        search.note(search.next_rate().unwrap(), first);
         while let Some(rate) = search.next_rate() {
-            search.note(rate, later, None);
+            search.note(rate, later);
         }
         search.found()
     };
