@@ -250,7 +250,7 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / count(values.len())
 }
 
-fn standard_deviation(values: &[f64]) -> f64 {
+pub(crate) fn standard_deviation(values: &[f64]) -> f64 {
     let mean = mean(values);
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
     (squares / (count(values.len()) - 1.0)).sqrt()

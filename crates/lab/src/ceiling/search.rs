@@ -14,9 +14,9 @@
 //! stop of a moment, is possible at any rate.
 //!
 //! Where response times alone decided and were near what is demanded of them, the toss of a coin
-//! decided on which side. Such a trial counts as partly sustained and partly missed. And one that
-//! is missed after a stop for longer than is demanded of responses, as of a disk, is as likely
-//! missed for that as for its rate.
+//! decided on which side. Such a trial counts as partly sustained and partly missed. And with a
+//! stop for longer than is demanded of responses, as of a disk, every other trial is taken to be
+//! missed whatever its rate.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,7 @@
 //! Simulated systems whose ceiling is known.
 
 use super::*;
-use crate::statistics::median;
+use crate::statistics::{median, standard_deviation};
 
 /// What a simulated system can do, how far that varies, and how often something else fails it.
 #[derive(Clone, Copy)]
@@ -90,40 +90,45 @@ fn ten_repeats_agree_within_three_percent() {
 
 #[test]
 fn response_times_near_the_demanded_one_bring_repeats_together() {
+    let system = System { scatter: 0.03, ..SYSTEM };
+    let untold = Spread::of(&searches(system));
     for rise in [5.0, 10.0, 20.0] {
-        let system = System { scatter: 0.03, ..SYSTEM };
-        let [told, untold] = [Some(rise), None].map(|rise| {
-            let all = searches(System { rise, ..system });
-            let rates: Vec<f64> = all.iter().map(|it| (it.rate / SYSTEM.ceiling).ln()).collect();
-            (deviation(&rates), median(&rates), all)
-        });
-        assert!(told.0 < 0.85 * untold.0, "{rise}: {} and {}", told.0, untold.0);
-        assert!(told.1.abs() < 0.01, "{rise}: off by {}", told.1);
-        let agree = told.2.chunks(10).filter(|ten| disagreement(ten) <= 0.03).count();
+        let found = searches(System { rise: Some(rise), ..system });
+        let told = Spread::of(&found);
+        assert!(told.deviation < 0.85 * untold.deviation, "{rise}: {told:?} and {untold:?}");
+        assert!(told.off.abs() < 0.01 && told.covered >= 90, "{rise}: {told:?}");
+        let agree = found.chunks(10).filter(|ten| disagreement(ten) <= 0.03).count();
         assert!(agree >= 7, "{rise}: {agree} of 10 groups");
-        let covers = |it: &&Found| !it.interval_95.excludes(SYSTEM.ceiling);
-        assert!(told.2.iter().filter(covers).count() >= 90, "{rise}");
     }
 }
 
 #[test]
 fn short_stops_that_are_seen_move_no_ceiling() {
     let system = System { scatter: 0.02, mishap: 0.2, rise: Some(10.0), ..SYSTEM };
-    let [told, untold] = [true, false].map(|tells_mishaps| {
-        let all = searches(System { tells_mishaps, ..system });
-        let rates: Vec<f64> = all.iter().map(|it| (it.rate / SYSTEM.ceiling).ln()).collect();
-        let covers = |it: &&Found| !it.interval_95.excludes(SYSTEM.ceiling);
-        (deviation(&rates), median(&rates), all.iter().filter(covers).count())
-    });
-    assert!(told.0 < 0.6 * untold.0, "{told:?} and {untold:?}");
-    assert!(told.1.abs() < 0.01 && told.2 >= 90, "{told:?}");
+    let untold = Spread::of(&searches(system));
+    let told = Spread::of(&searches(System { tells_mishaps: true, ..system }));
+    assert!(told.deviation < 0.6 * untold.deviation, "{told:?} and {untold:?}");
+    assert!(told.off.abs() < 0.01 && told.covered >= 90, "{told:?}");
 }
 
-/// How far values lie from their median, as the root of the mean square.
-fn deviation(values: &[f64]) -> f64 {
-    let middle = median(values);
-    let squares = values.iter().map(|value| (value - middle).powi(2)).sum::<f64>();
-    (squares / values.iter().map(|_| 1.0).sum::<f64>()).sqrt()
+/// How searches lie around the ceiling, as logarithms, and how many intervals hold it.
+#[derive(Debug)]
+struct Spread {
+    deviation: f64,
+    off: f64,
+    covered: usize,
+}
+
+impl Spread {
+    fn of(found: &[Found]) -> Spread {
+        let rates: Vec<f64> = found.iter().map(|it| (it.rate / SYSTEM.ceiling).ln()).collect();
+        let covers = |it: &&Found| !it.interval_95.excludes(SYSTEM.ceiling);
+        Spread {
+            deviation: standard_deviation(&rates),
+            off: median(&rates),
+            covered: found.iter().filter(covers).count(),
+        }
+    }
 }
 
 #[test]
@@ -199,8 +204,7 @@ fn the_estimate_is_near_the_ceiling_wherever_full_speed_lies() {
 fn the_interval_covers_the_ceiling_about_as_often_as_it_says() {
     for (scatter, mishap) in [(0.002, 0.0), (0.01, 0.0), (0.03, 0.0), (0.06, 0.0), (0.02, 0.05)] {
         let found = searches(System { scatter, mishap, ..SYSTEM });
-        let covers = |it: &&Found| !it.interval_95.excludes(SYSTEM.ceiling);
-        let covered = found.iter().filter(covers).count();
+        let Spread { covered, .. } = Spread::of(&found);
         assert!(covered >= 90, "scatter {scatter}, mishap {mishap}: {covered} of {SEARCHES}");
     }
 }
