@@ -194,7 +194,8 @@ pub(crate) fn read_full(file: &dyn DiskFile, buffer: &mut [u8], offset: u64) -> 
 /// Removes a large file that nobody reads any longer. A file system that tells the device which
 /// blocks are free (`mount -o discard`) lets every flush wait while it does, a tenth of a second
 /// for a gigabyte. So the file is given back from its end, at the pace of the background as if
-/// `costs` bytes were written for each `piece`.
+/// `costs` bytes were written for each `piece`. Each is flushed: the device is told with the file
+/// system's next commit, which may be five seconds away, of all that has come together until then.
 pub(crate) fn remove_gently(
     disk: &dyn Disk,
     pace: &Pace,
@@ -206,7 +207,7 @@ pub(crate) fn remove_gently(
     let mut left = file.length()?;
     while left > piece && !pace.is_stopped() {
         left -= piece;
-        pace.work(costs, || file.shorten(left))?;
+        pace.work(costs, || file.shorten(left).and_then(|()| file.sync_data()))?;
     }
     drop(file);
     disk.remove(path)

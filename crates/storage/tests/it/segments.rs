@@ -208,6 +208,8 @@ fn large_files_are_given_back_a_little_at_a_time() {
         let of_kind = |operation| done.iter().position(|it| *it == (operation, kind));
         assert!(of_kind("shorten").is_some() && of_kind("shorten") < of_kind("remove"));
     }
+    // The device is told of each piece before the next.
+    assert_eq!(disk.state().untold_max as u64, options().file_bytes / 16);
     // Those that are kept are whole.
     fill(&storage, 4, 3);
     drop(storage);

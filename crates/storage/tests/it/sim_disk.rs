@@ -43,6 +43,8 @@ pub(crate) struct State {
     pub(crate) interrupt: Option<(fn(), u32)>,
     /// What was done since this was last cleared: operation and kind of file.
     pub(crate) done: Vec<(&'static str, Kind)>,
+    /// The most bytes that were given back of a file between two flushes of it.
+    pub(crate) untold_max: usize,
     is_dead: bool,
     locked: Arc<AtomicBool>,
 }
@@ -89,6 +91,8 @@ struct Contents {
     durable: Vec<u8>,
     /// Writes of at most a block each, in order.
     unflushed: Vec<(usize, Vec<u8>)>,
+    /// Bytes given back since the last flush.
+    untold: usize,
 }
 
 impl Contents {
@@ -175,6 +179,7 @@ impl SimDisk {
             has_short_writes: false,
             interrupt: None,
             done: Vec::new(),
+            untold_max: 0,
             is_dead: false,
             locked: Arc::default(),
         })))
@@ -266,6 +271,7 @@ impl SimDisk {
                 seen: file.seen.clone(),
                 durable: file.seen.clone(),
                 unflushed: Vec::new(),
+                untold: 0,
             }));
         }
         copy
@@ -531,6 +537,7 @@ impl DiskFile for SimFile {
             let Contents { durable, unflushed, .. } = contents;
             unflushed.drain(..).for_each(|(offset, bytes)| put(durable, offset, &bytes));
             durable.resize(contents.seen.len(), 0);
+            contents.untold = 0;
         } else if !was_dead && self.access == Access::Buffered {
             // The page cache forgets that what could not be written is missing on the disk.
             contents.lose(rng);
@@ -560,9 +567,11 @@ impl DiskFile for SimFile {
         self.disk.pause("shorten", self.kind);
         let mut state = self.disk.state();
         state.operation("shorten", self.kind)?;
-        let State { rng, files, .. } = &mut *state;
+        let State { rng, files, untold_max, .. } = &mut *state;
         let contents = &mut files[self.file];
         let given_back = contents.seen.len() - bytes as usize;
+        contents.untold += given_back;
+        *untold_max = contents.untold.max(*untold_max);
         contents.seen.truncate(bytes as usize);
         contents.unflushed.retain(|(offset, written)| offset + written.len() <= bytes as usize);
         // What was not flushed is remembered or not when the power goes.
