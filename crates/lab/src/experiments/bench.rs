@@ -475,14 +475,11 @@ impl<'a> Bench<'a> {
     }
 
     /// A run whose rate is what the system makes of it is looked at, so that the report can say
-    /// what held it. One at intended times waits until the machine rests and is left alone: its
-    /// latencies are what is asked. Of workers elsewhere nothing is seen from here.
+    /// what held it. One at intended times is left alone: its latencies are what is asked. Of
+    /// workers elsewhere nothing is seen from here.
     fn produce_seen(&mut self, path: &Path, setup: &Setup) -> Result<Measured, Error> {
-        if self.workers.is_some() {
-            return self.offer(setup, &mut || {});
-        }
-        if matches!(setup.workload.pace, Pace::Scheduled { .. }) {
-            rest::wait()?;
+        rest::wait(&self.conditions.work_directory)?;
+        if self.workers.is_some() || matches!(setup.workload.pace, Pace::Scheduled { .. }) {
             return self.offer(setup, &mut || {});
         }
         let mut gathering = Gathering::of(path.subjects(), Attention::Light);

@@ -48,7 +48,8 @@ pub struct KafkaNode {
 }
 
 impl KafkaNode {
-    /// Its configuration. A node that is no controller listens to clients alone.
+    /// Its configuration. A node that is no controller listens to clients alone. The files of a
+    /// topic go with it: a minute later, by default, they would go in the window of another run.
     fn properties(&self, data: &Path) -> String {
         let Self { id, listen, controller } = self;
         let (roles, more) = match id {
@@ -65,7 +66,8 @@ impl KafkaNode {
              inter.broker.listener.name=PLAINTEXT\n\
              log.dirs={}\n\
              offsets.topic.replication.factor=1\n\
-             transaction.state.log.replication.factor=1\ntransaction.state.log.min.isr=1\n",
+             transaction.state.log.replication.factor=1\ntransaction.state.log.min.isr=1\n\
+             log.segment.delete.delay.ms=0\n",
             data.display()
         )
     }

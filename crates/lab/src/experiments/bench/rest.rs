@@ -1,6 +1,10 @@
 //! Waiting until the machine rests: what one system does after its run, such as removing the files
-//! of its topics or compiling what it has just run, would take processors from the next one's.
+//! of its topics or compiling what it has just run, would take processors from the next one's. And
+//! what it left in the page cache would be written in the next one's window, whose flushes wait
+//! for that.
 
+use std::fs::File;
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
@@ -14,11 +18,12 @@ const BUSY_SHARE_MAX: f64 = 0.1;
 const LOOK: Duration = Duration::from_millis(100);
 const LOOKS_MAX: u32 = 30;
 
-/// Waits until the machine rests, or for as long as all looks take.
+/// Waits until the machine rests, or for as long as all looks take, and until all is written to the
+/// file system of `directory`.
 ///
 /// # Errors
-/// [`Error::Machine`] where its counters cannot be read.
-pub(super) fn wait() -> Result<(), Error> {
+/// [`Error::Machine`] where its counters cannot be read, or the file system fails.
+pub(super) fn wait(directory: &Path) -> Result<(), Error> {
     let rests = wait_by(|| {
         let meter = CpuMeter::start(&[])?;
         thread::sleep(LOOK);
@@ -27,7 +32,13 @@ pub(super) fn wait() -> Result<(), Error> {
     if !rests {
         tracing::debug!("the machine does not rest; the load is offered anyway");
     }
-    Ok(())
+    write_out(directory)
+}
+
+/// Waits until all that was left in the page cache for the file system of `directory` is written.
+fn write_out(directory: &Path) -> Result<(), Error> {
+    let written = File::open(directory).and_then(|opened| Ok(rustix::fs::syncfs(opened)?));
+    written.map_err(Error::machine(format!("writing what waits for {}", directory.display())))
 }
 
 /// Looks until the machine rests; whether it does in the end.
@@ -69,5 +80,14 @@ mod tests {
     fn counters_that_cannot_be_read_are_told() {
         let failed = wait_by(|| Err(Error::Plan("no counters".into())));
         assert!(failed.is_err());
+    }
+
+    #[test]
+    fn a_directory_that_is_gone_is_told() {
+        let directory = tempfile::tempdir().unwrap();
+        write_out(directory.path()).unwrap();
+        let gone = directory.path().join("gone");
+        let error = write_out(&gone).unwrap_err().to_string();
+        assert!(error.contains(gone.to_str().unwrap()), "{error}");
     }
 }
