@@ -184,7 +184,7 @@ fn urgent_sorting_goes_between_the_removal_of_dead_segments() {
 }
 
 /// A file of 256 MiB that went at once held up every flush for 30 ms, and ten of them for 300, on a
-/// file system that tells the device of free blocks: producers saw answers of a tenth of a second.
+/// file system that tells the device of free blocks. So it is told of each piece before the next.
 #[test]
 fn large_files_are_given_back_a_little_at_a_time() {
     let disk = SimDisk::new(1);
@@ -203,12 +203,10 @@ fn large_files_are_given_back_a_little_at_a_time() {
     storage.step();
     upkeep(&storage);
     assert_eq!((spares(&disk), segments(&disk)), (2, 0));
-    let done = disk.state().done.clone();
     for kind in [Kind::Spare, Kind::Segment] {
-        let of_kind = |operation| done.iter().position(|it| *it == (operation, kind));
-        assert!(of_kind("shorten").is_some() && of_kind("shorten") < of_kind("remove"));
+        let at = |operation| disk.state().done.iter().position(|it| *it == (operation, kind));
+        assert!(at("shorten").is_some() && at("shorten") < at("remove"));
     }
-    // The device is told of each piece before the next.
     assert_eq!(disk.state().untold_max as u64, options().file_bytes / 16);
     // Those that are kept are whole.
     fill(&storage, 4, 3);
