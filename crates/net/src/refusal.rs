@@ -163,6 +163,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_page_of_metrics_names_every_cause() {
+        let page = include_str!("../../../docs/metrics.md");
+        let (_, table) = page.split_once("## Causes of refusals").unwrap();
+        let told: Vec<&str> =
+            table.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect();
+        assert_eq!(told, Refusal::ALL.map(Refusal::name));
+    }
+
+    #[test]
     fn each_cause_is_counted_under_a_name_of_its_own() {
         let refusals = Refusals::default();
         for (index, cause) in Refusal::ALL.into_iter().enumerate() {
