@@ -44,18 +44,16 @@ pub struct Peers {
 }
 
 impl Peers {
-    /// The tree below `$MOLDAU_CACHE`, `$XDG_CACHE_HOME/moldau` or `~/.cache/moldau`; it may be
-    /// empty still.
+    /// The tree below `$XDG_CACHE_HOME/moldau` or `~/.cache/moldau`, where `moldau lab` looks too;
+    /// it may be empty still.
     pub fn locate() -> Result<Self> {
         let variable = |name| env::var_os(name).filter(|value| !value.is_empty());
-        let root = if let Some(root) = variable("MOLDAU_CACHE") {
-            PathBuf::from(root)
-        } else if let Some(cache) = variable("XDG_CACHE_HOME") {
+        let root = if let Some(cache) = variable("XDG_CACHE_HOME") {
             Path::new(&cache).join("moldau")
         } else if let Some(home) = variable("HOME") {
             Path::new(&home).join(".cache").join("moldau")
         } else {
-            bail!("none of MOLDAU_CACHE, XDG_CACHE_HOME and HOME is set");
+            bail!("neither XDG_CACHE_HOME nor HOME is set");
         };
         Ok(Self { root })
     }

@@ -38,3 +38,27 @@ fn tell_warnings(process: &str, path: Option<&Path>, sources: &Sources) {
         eprintln!("{process}: warning: {place}{warning}");
     }
 }
+
+/// The error and its causes, leaving out a cause that the text before it already tells.
+pub(crate) fn one_line(error: &anyhow::Error) -> String {
+    let mut line = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !line.ends_with(&cause) {
+            line = format!("{line}: {cause}");
+        }
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let gone = || std::io::Error::other("no such file");
+        let told = anyhow::Error::new(gone()).context("reading a: no such file").context("resume");
+        assert_eq!(one_line(&told), "resume: reading a: no such file");
+        assert_eq!(one_line(&anyhow::Error::new(gone()).context("a")), "a: no such file");
+    }
+}

@@ -49,7 +49,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("moldau: {}", one_line(&error));
+            eprintln!("moldau: {}", commands::one_line(&error));
             ExitCode::FAILURE
         }
     }
@@ -66,15 +66,4 @@ fn not_understood(error: &clap::Error) -> ExitCode {
         (true, true) => ExitCode::from(Verdict::Environment.exit_code()),
         (true, false) => ExitCode::from(2),
     }
-}
-
-/// The error and its causes, leaving out a cause that the text before it already tells.
-fn one_line(error: &anyhow::Error) -> String {
-    let mut line = error.to_string();
-    for cause in error.chain().skip(1).map(ToString::to_string) {
-        if !line.ends_with(&cause) {
-            line = format!("{line}: {cause}");
-        }
-    }
-    line
 }

@@ -97,10 +97,14 @@ impl Asked {
 /// # Errors
 /// Names the file, and the line where it can.
 pub(super) fn read(path: &Path) -> anyhow::Result<Asked> {
-    if !path.exists()
-        && let Some((name, text)) = SOURCES.iter().find(|(name, _)| Path::new(name) == path)
-    {
-        return parse(name, text, Path::new(DIRECTORY));
+    if !path.exists() {
+        if let Some((name, text)) = SOURCES.iter().find(|(name, _)| Path::new(name) == path) {
+            return parse(name, text, Path::new(DIRECTORY));
+        }
+        if path.extension().is_none() {
+            let (name, known) = (path.display().to_string(), SOURCES.map(|(name, _)| name));
+            bail!("{}, nor a file that is there", config::none_of(&name, &known));
+        }
     }
     let directory = path.parent().unwrap_or(Path::new("."));
     parse(&path.display().to_string(), &config::text(path)?, directory)

@@ -33,7 +33,7 @@ use moldau_lab::{bare_disk, checks::Verdict, relay, report};
 use super::experiment_file::{self, Asked};
 use super::lab_directory::WorkDirectory;
 use super::lab_sittings::{self, Bar};
-use super::{lab_cores, lab_omb, lab_questions, lab_results, lab_self_test, lab_workers};
+use super::{lab_cores, lab_omb, lab_questions, lab_results, lab_self_test, lab_workers, one_line};
 use crate::arguments::{
     AboutChoice, AskedOptions, CeilingOptions, CoresOptions, ExplainOptions, FaultsOptions,
     LabQuestion, NullSinkOptions, OmbOptions, OutputOptions, OverheadOptions, PartChoice,
@@ -48,7 +48,7 @@ const STALL_LENGTH: Duration = Duration::from_secs(1);
 pub(crate) fn run(question: LabQuestion) -> anyhow::Result<ExitCode> {
     // Whatever kept the experiment from its end is the environment's.
     ask(question).or_else(|error| {
-        eprintln!("moldau lab: {error:#}");
+        eprintln!("moldau lab: {}", one_line(&error));
         Ok(ExitCode::from(Verdict::Environment.exit_code()))
     })
 }
@@ -543,11 +543,12 @@ fn kafka(class_path: Option<&Path>, java: &Path) -> anyhow::Result<KafkaInstalla
 }
 
 fn cache_directory() -> anyhow::Result<PathBuf> {
-    if let Some(cache) = std::env::var_os("XDG_CACHE_HOME") {
+    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    if let Some(cache) = variable("XDG_CACHE_HOME") {
         return Ok(PathBuf::from(cache));
     }
-    let home = std::env::var_os("HOME")
-        .context("HOME is not set; give --kafka-classpath or --kroxylicious")?;
+    let home =
+        variable("HOME").context("HOME is not set; give --kafka-classpath or --kroxylicious")?;
     Ok(PathBuf::from(home).join(".cache"))
 }
 

@@ -38,6 +38,15 @@ fn the_experiment_on_produce_profiles_can_be_run() {
 }
 
 #[test]
+fn a_name_that_is_neither_published_nor_a_file_is_told_the_names_that_are() {
+    let refused = |path| read(Path::new(path)).unwrap_err().to_string();
+    let told = refused("sources/chronick");
+    assert!(told.contains("\"sources/chronick\" is none of sources/chronik, "), "{told}");
+    assert!(told.contains("did you mean \"sources/chronik\"?"), "{told}");
+    assert!(refused("chronik.yaml").starts_with("chronik.yaml: No such file"));
+}
+
+#[test]
 fn every_published_experiment_and_every_system_can_be_run() {
     for (name, text) in SOURCES {
         let (asked_for, systems, is_whole) = match parse(name, text, Path::new(".")).unwrap() {
