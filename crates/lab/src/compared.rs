@@ -12,6 +12,9 @@ use crate::result::RunResult;
 use crate::statistics::{UnpairedEffect, median, unpaired_effect};
 use crate::workload::Workload;
 
+/// Of what is on one side only so many are told by name.
+const ALONE_SHOWN: usize = 3;
+
 /// What is compared where names differ.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Choice {
@@ -43,7 +46,7 @@ pub struct Contrast {
     pub second: Place,
     /// Why they were not compared: settings that differ.
     pub refusal: Option<String>,
-    /// Figures that both have.
+    /// Figures that either has.
     pub differences: Vec<Difference>,
 }
 
@@ -56,14 +59,14 @@ pub struct Place {
     pub arm: String,
 }
 
-/// A figure of both results.
+/// A figure of the results.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
     /// The figure.
     pub metric: Metric,
-    /// Median over the runs of the first and of the second.
-    pub medians: [f64; 2],
-    /// Runs of either.
+    /// Median over the runs of the first and of the second; none of one that does not have it.
+    pub medians: [Option<f64>; 2],
+    /// Runs of either that have it.
     pub runs: [usize; 2],
     /// Logarithm of the ratio of the second to the first; none with too few runs or a figure of 0.
     pub log_ratio: Option<UnpairedEffect>,
@@ -78,18 +81,21 @@ pub enum Outcome {
     Better,
     /// It is worse.
     Worse,
+    /// It does not have the figure any more, as where a system cannot keep up with its load.
+    Gone,
     /// No difference is shown.
     Open,
 }
 
 impl Compared {
-    /// What follows for the exit code: a figure that is worse, or nothing that could be compared.
+    /// What follows for the exit code: a figure that is worse or gone, or nothing that could be
+    /// compared.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         let mut differences = self.contrasts.iter().flat_map(|contrast| &contrast.differences);
         if differences.clone().all(|difference| difference.log_ratio.is_none()) {
             Verdict::Invalid
-        } else if differences.any(|difference| difference.outcome == Outcome::Worse) {
+        } else if differences.any(|it| matches!(it.outcome, Outcome::Worse | Outcome::Gone)) {
             Verdict::ObjectiveFailed
         } else {
             Verdict::Ok
@@ -108,13 +114,19 @@ pub fn compare(first: &RunResult, second: &RunResult, choice: &Choice, seed: u64
         return compared;
     }
     let (matched, alone) = matched(first, second, choice);
-    compared.warnings = warnings(first, second, alone);
+    compared.warnings = warnings(first, second, &alone);
     let [of_first, of_second] = [first, second].map(figures::all);
     for (one, other) in matched {
         let refusal = differing(first, second, &one, &other);
         let differences = match refusal {
             Some(_) => Vec::new(),
-            None => differences([&of_first, &of_second], &one, &other, seed),
+            None => {
+                let is_foreign = [first, second].map(|result| result.imported().is_some());
+                let mut all = differences([&of_first, &of_second], &one, &other, seed);
+                // Another tool has figures of its own.
+                all.retain(|it| is_foreign[0] == is_foreign[1] || !it.runs.contains(&0));
+                all
+            }
         };
         compared.contrasts.push(Contrast { first: one, second: other, refusal, differences });
     }
@@ -162,12 +174,12 @@ fn environments(first: &Environment, second: &Environment) -> Vec<[String; 3]> {
     differing.map(|((name, one), (_, other))| [name.into(), one, other]).collect()
 }
 
-/// What is compared with what, and what stands alone.
+/// What is compared with what, and what stands alone on each side.
 fn matched(
     first: &RunResult,
     second: &RunResult,
     choice: &Choice,
-) -> (Vec<(Place, Place)>, Vec<String>) {
+) -> (Vec<(Place, Place)>, [Vec<Place>; 2]) {
     let places = |result| -> Vec<Place> {
         let all = figures::places(result).into_iter();
         all.map(|(case, arm)| Place { case: case.into(), arm: arm.into() }).collect()
@@ -193,17 +205,24 @@ fn matched(
     for place in of_first {
         match rest.iter().position(|other| is_only || is_same(&place, other)) {
             Some(at) => found.push((place, rest.remove(at))),
-            None => alone.push(format!("{}, {} (first)", place.case, place.arm)),
+            None => alone.push(place),
         }
     }
-    alone.extend(rest.iter().map(|it| format!("{}, {} (second)", it.case, it.arm)));
-    (found, alone)
+    (found, [alone, rest])
 }
 
-fn warnings(first: &RunResult, second: &RunResult, alone: Vec<String>) -> Vec<String> {
+fn warnings(first: &RunResult, second: &RunResult, alone: &[Vec<Place>; 2]) -> Vec<String> {
     let mut warnings = Vec::new();
-    if !alone.is_empty() {
-        warnings.push(format!("not in both: {}", alone.join("; ")));
+    for (places, side) in alone.iter().zip(["first", "second"]) {
+        let shown = places.iter().take(ALONE_SHOWN);
+        let shown = shown.map(|it| format!("{}, {}", it.case, it.arm)).collect::<Vec<_>>();
+        let more = match places.len().saturating_sub(ALONE_SHOWN) {
+            0 => String::new(),
+            count => format!("; and {count} more"),
+        };
+        if !shown.is_empty() {
+            warnings.push(format!("only in the {side}: {}{more}", shown.join("; ")));
+        }
     }
     if first.id == second.id && first == second {
         warnings.push("both are the same result".into());
@@ -280,26 +299,32 @@ fn differences(sides: [&[Series]; 2], one: &Place, other: &Place, seed: u64) -> 
     let from_schedule = of(first, one, Metric::ResponseP50).is_some()
         && of(second, other, Metric::ResponseP50).is_some();
     let mut metrics: Vec<Metric> = Vec::new();
-    for series in first.iter().filter(|it| it.case == one.case && it.arm == one.arm) {
+    let of_first = first.iter().filter(|it| it.case == one.case && it.arm == one.arm);
+    let of_second = second.iter().filter(|it| it.case == other.case && it.arm == other.arm);
+    for series in of_first.chain(of_second) {
         // Latency from sending says less than that from the intended time.
         let is_lesser =
             matches!(series.metric, Metric::ServiceP50 | Metric::ServiceP99 | Metric::ServiceP999);
-        if !(is_lesser && from_schedule) {
+        if !(is_lesser && from_schedule || metrics.contains(&series.metric)) {
             metrics.push(series.metric);
         }
     }
     let difference = |metric: Metric| {
-        let (one, other) = (of(first, one, metric)?, of(second, other, metric)?);
-        let logarithms = |values: &[f64]| values.iter().map(|it| it.ln()).collect::<Vec<_>>();
-        Some(Difference {
+        let sides = [of(first, one, metric), of(second, other, metric)];
+        let logarithms = |values: &Option<Vec<f64>>| -> Vec<f64> {
+            values.iter().flatten().map(|it| it.ln()).collect()
+        };
+        let [one, other] = sides.each_ref().map(logarithms);
+        let is_gone = is_judged(metric) && matches!(sides, [Some(_), None]);
+        Difference {
             metric,
-            medians: [median(&one), median(&other)],
+            medians: sides.each_ref().map(|values| values.as_deref().map(median)),
             runs: [one.len(), other.len()],
-            log_ratio: unpaired_effect(&logarithms(&one), &logarithms(&other), seed),
-            outcome: Outcome::Open,
-        })
+            log_ratio: unpaired_effect(&one, &other, seed),
+            outcome: if is_gone { Outcome::Gone } else { Outcome::Open },
+        }
     };
-    metrics.into_iter().filter_map(difference).collect()
+    metrics.into_iter().map(difference).collect()
 }
 
 /// Decides over all figures together, so that one of twenty is not worse by chance.

@@ -120,17 +120,32 @@ impl ControlGroup {
         }
     }
 
-    /// What it tells of its limits so far.
+    /// What the limit that holds its processes tells so far.
     pub(crate) fn periods(&self) -> Periods {
-        let text = fs::read_to_string(self.directory.join("cpu.stat")).unwrap_or_default();
-        parse_periods(&text)
+        let limiting = self.limiting(Path::new(MOUNT));
+        parse_periods(&limiting.and_then(|it| it.statistics()).unwrap_or_default())
     }
 
-    /// Time for which its limit has kept its processes from processors so far, ns; `None` without a
+    /// Time for which a limit has kept its processes from processors so far, ns; `None` without a
     /// limit.
     pub(crate) fn throttled_ns(&self) -> Option<u64> {
-        self.quota_us()?;
-        parse_throttled(&fs::read_to_string(self.directory.join("cpu.stat")).ok()?)
+        parse_throttled(&self.limiting(Path::new(MOUNT))?.statistics()?)
+    }
+
+    fn statistics(&self) -> Option<String> {
+        fs::read_to_string(self.directory.join("cpu.stat")).ok()
+    }
+
+    /// The nearest group with a limit: this one, or one around it up to `top`. In a container a
+    /// process may be told the path of its group on the host, of which only the end of the way up
+    /// is there.
+    fn limiting(&self, top: &Path) -> Option<Self> {
+        let around = self.directory.ancestors().skip(1).take_while(|it| it.starts_with(top));
+        let group = |directory: &Path| Self { directory: directory.into(), version: self.version };
+        std::iter::once(self.directory.as_path())
+            .chain(around)
+            .map(group)
+            .find(|it| it.quota_us().is_some())
     }
 
     /// Page cache that it is charged for, bytes; `None` of the root, whose figure is that of the
@@ -354,6 +369,19 @@ mod tests {
         assert_eq!(group.throttled_ns(), Some(9_000));
         assert_eq!(parse_throttled("nr_throttled 30\nthrottled_time 9\n"), Some(9));
         assert_eq!(parse_throttled("usage_usec 5\n"), None);
+    }
+
+    #[test]
+    fn the_limit_of_a_group_around_one_holds_it_too() {
+        let directory = tempfile::tempdir().unwrap();
+        let slice = limited(directory.path(), "slice", "50000 100000\n");
+        let unit = limited(&slice.directory, "unit", "max 100000\n");
+        // As a container is told that sees no groups but its own.
+        let told = ControlGroup::in_directory(slice.directory.join("docker/7"));
+        for group in [&unit, &told, &slice] {
+            assert_eq!(group.limiting(directory.path()).as_ref(), Some(&slice));
+        }
+        assert_eq!(unit.limiting(&unit.directory), None);
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod host;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 
 use nix::sys::time::TimeSpec;
 use nix::time::ClockId;
@@ -184,10 +185,9 @@ impl ThreadUsage {
     /// # Errors
     /// [`Error::Machine`] where the kernel does not tell.
     pub fn own() -> Result<Self, Error> {
-        let counters = thread_counters(
-            &read("/proc/thread-self/schedstat")?,
-            &read("/proc/thread-self/status")?,
-        );
+        let times = read("/proc/thread-self/schedstat").ok().as_deref().and_then(scheduled);
+        let counters =
+            thread_counters(times.unwrap_or_default(), &read("/proc/thread-self/status")?);
         // The clock counts what the scheduler's account has not yet taken in.
         let time = ClockId::CLOCK_THREAD_CPUTIME_ID.now().map_err(|errno| Error::Machine {
             action: "reading the CPU clock of a thread".into(),
@@ -325,24 +325,34 @@ fn read_threads(pid: u32) -> Result<BTreeMap<u32, ThreadUsage>, Error> {
         let Some(tid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
             continue;
         };
-        // A thread may end between the listing and the reading; it is then simply not there.
-        let (Ok(schedstat), Ok(status)) = (
-            fs::read_to_string(entry.path().join("schedstat")),
-            fs::read_to_string(entry.path().join("status")),
-        ) else {
-            continue;
-        };
-        threads.insert(tid, thread_counters(&schedstat, &status));
+        // A thread may end between the listing and the reading; it is then simply not there. And a
+        // kernel may keep no statistics of its scheduler.
+        let read = |name| text(&entry.path().join(name)).ok();
+        let times = read("schedstat").as_deref().and_then(scheduled);
+        let Some(times) = times.or_else(|| ticked(&read("stat")?)) else { continue };
+        let Some(status) = read("status") else { continue };
+        threads.insert(tid, thread_counters(times, &status));
     }
     Ok(threads)
 }
 
-/// What the files `schedstat` and `status` of a thread say.
-fn thread_counters(schedstat: &str, status: &str) -> ThreadUsage {
-    let mut times = schedstat.split_ascii_whitespace().map(|text| text.parse().unwrap_or(0));
+/// Times on and ahead of a processor, ns, by the file `schedstat` of a thread.
+fn scheduled(schedstat: &str) -> Option<(u64, u64)> {
+    let mut times = schedstat.split_ascii_whitespace().map(str::parse);
+    Some((times.next()?.ok()?, times.next()?.ok()?))
+}
+
+/// The same by its file `stat`: in ticks, and without those ahead of one.
+fn ticked(stat: &str) -> Option<(u64, u64)> {
+    let (user, system) = parse_stat(stat)?;
+    Some(((user + system).saturating_mul(10_000_000), 0))
+}
+
+/// What is told of a thread by its times and its file `status`.
+fn thread_counters((cpu_ns, wait_ns): (u64, u64), status: &str) -> ThreadUsage {
     ThreadUsage {
-        cpu_ns: times.next().unwrap_or(0),
-        wait_ns: times.next().unwrap_or(0),
+        cpu_ns,
+        wait_ns,
         voluntary: field(status, "voluntary_ctxt_switches:").unwrap_or(0),
         involuntary: field(status, "nonvoluntary_ctxt_switches:").unwrap_or(0),
     }
@@ -363,7 +373,12 @@ fn field(text: &str, name: &str) -> Option<u64> {
 }
 
 fn read(path: &str) -> Result<String, Error> {
-    fs::read_to_string(path).map_err(Error::machine(format!("reading {path}")))
+    text(Path::new(path)).map_err(Error::machine(format!("reading {path}")))
+}
+
+/// The text of a file in which names stand that may be cut within a character.
+fn text(path: &Path) -> std::io::Result<String> {
+    fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
 #[expect(clippy::cast_precision_loss, reason = "ticks of a measurement stay far below 2^53")]
@@ -439,6 +454,32 @@ mod tests {
     fn a_process_that_is_gone_is_an_error() {
         let gone = [("ghost".to_string(), u32::MAX >> 2)];
         assert!(matches!(CpuMeter::start(&gone), Err(Error::Machine { .. })));
+    }
+
+    #[test]
+    fn a_thread_is_counted_whatever_its_name_and_its_kernel() {
+        assert_eq!(scheduled("123 456 7\n"), Some((123, 456)));
+        assert_eq!(scheduled(""), None);
+        let stat = "7 (a b) S 1 1 1 0 -1 0 0 0 0 0 250 50 0 0 20 0 1 0";
+        assert_eq!(ticked(stat), Some((3_000_000_000, 0)));
+        let (named, done) = (std::sync::Barrier::new(2), std::sync::Barrier::new(2));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                // 15 bytes, of which the last is the first half of a character.
+                let name = [b"12345678901234".as_slice(), &"\u{e9}".as_bytes()[..1]].concat();
+                fs::write("/proc/thread-self/comm", name).unwrap();
+                named.wait();
+                done.wait();
+            });
+            named.wait();
+            let is_named = |it: &fs::DirEntry| {
+                fs::read(it.path().join("comm")).is_ok_and(|name| name.starts_with(b"1234567890"))
+            };
+            let mut tasks = fs::read_dir("/proc/self/task").unwrap().flatten();
+            let tid = tasks.find(is_named).unwrap().file_name().to_str().unwrap().parse().unwrap();
+            assert!(read_threads(std::process::id()).unwrap().contains_key(&tid));
+            done.wait();
+        });
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! case and arm, or over the outputs of a tool that were imported together.
 
 use crate::metric::{Metric, Unit};
-use crate::punctuality::{is_late, tells_no_latencies};
+use crate::punctuality::{is_late, is_scheduled, tells_no_latencies};
 use crate::result::{Experiment, RunResult};
 use crate::run::RunRecord;
 use crate::statistics::float;
@@ -24,10 +24,13 @@ pub struct Series {
     pub values: Vec<f64>,
 }
 
-/// Case and arm of everything that a result has runs of, in their order.
+/// Case and arm of everything that a result has replicates of, in their order. The trials of a
+/// search are each at a rate of its own, and replicates of nothing.
 #[must_use]
 pub fn places(result: &RunResult) -> Vec<(&str, &str)> {
-    let of_runs = result.runs.iter().map(|run| (run.case.as_str(), run.arm.as_str()));
+    let is_trial = |run: &&RunRecord| result.ceiling.is_some() && is_scheduled(run);
+    let of_runs = result.runs.iter().filter(|run| !is_trial(run));
+    let of_runs = of_runs.map(|run| (run.case.as_str(), run.arm.as_str()));
     let outputs = result.imported().into_iter().flat_map(|record| &record.outputs);
     let mut places = Vec::new();
     for place in of_runs.chain(outputs.map(|it| (it.case.as_str(), it.arm.as_str()))) {
@@ -106,3 +109,19 @@ const METRICS: [Metric; 17] = [
     Metric::GeneratorCpu,
     Metric::CompressionRatio,
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::sample;
+
+    #[test]
+    fn trials_of_a_search_are_replicates_of_nothing() {
+        let cases = |result: &RunResult| -> Vec<String> {
+            places(result).into_iter().map(|(case, _)| case.to_owned()).collect()
+        };
+        assert!(cases(&sample::result()).iter().any(|case| case == sample::FIXED));
+        let searched = cases(&sample::ceiling());
+        assert!(!searched.is_empty() && searched.iter().all(|case| case != sample::FIXED));
+    }
+}

@@ -40,7 +40,7 @@ pub(crate) use sharing::{Accord, Part, Share, raise};
 use sharing::{Acknowledged, Alone, Settled, ends_by_lane};
 pub use skimming::{Scan, Scanned, scan};
 pub(crate) use slots::slot_ms;
-use threads::{Threads, join, spawn};
+use threads::{Threads, cause, join, spawn};
 
 /// How long the threads may take to connect.
 const READY_TIMEOUT: Duration = Duration::from_secs(30);
@@ -255,17 +255,15 @@ impl Shared<'_> {
         while start.changed().await.is_ok() {}
     }
 
-    /// Tells the coordinator that this thread is ready and waits for the clock.
+    /// Tells the coordinator that this thread is ready and waits for the clock. Why that does not
+    /// come is told by who failed.
     async fn ready(&self, ready: &mpsc::SyncSender<()>) -> Result<RunClock, Error> {
         if ready.send(()).is_err() {
             tracing::debug!("the coordinator has given up, and the clock will not come");
         }
         let mut start = self.start.clone();
         let clock = start.wait_for(Option::is_some).await.map(|clock| *clock);
-        clock.ok().flatten().ok_or_else(|| Error::Target {
-            action: "starting the run".into(),
-            reason: "a thread failed".into(),
-        })
+        clock.ok().flatten().ok_or(Error::GivenUp)
     }
 }
 
@@ -372,12 +370,18 @@ fn read(setup: &Setup, ends: Vec<u64>, limit: Duration, end: End) -> Result<Meas
         });
         // The consumer waits with its end until the meter has seen all of its processor time; one
         // that failed has hung up instead, which ends the wait as well.
-        let finished = readiness.recv().is_ok();
+        // One that was given no clock waits for that, and ends once the sender is gone.
+        let finished = begun.is_ok() && readiness.recv().is_ok();
         let usage = begun.and_then(|(clock, meter)| Ok((clock, meter.stop()?)));
         drop(start);
-        let consumed = join(consumer)?;
+        let consumed = join(consumer);
         tracing::debug!(finished, "read back");
-        let (clock, (processes, host)) = usage?;
+        let (consumed, (clock, (processes, host))) = match (consumed, usage) {
+            (Ok(consumed), Ok(usage)) => (consumed, usage),
+            (consumed, usage) => {
+                return Err(cause([consumed.err(), usage.err()].into_iter().flatten()));
+            }
+        };
         let mut measured = Measured::empty(clock.instant(0), processes, host);
         measured.window_ns = consumed.finished_ns;
         measured.take_consumed(vec![consumed]);
@@ -449,6 +453,14 @@ impl Measured {
                 self.transactions.get_or_insert_default().merge(&made);
             }
             self.sent.push(outcome.ledger);
+        }
+    }
+
+    fn take_tailed(&mut self, tailed: Vec<skimming::Tailed>) {
+        for skimming::Tailed { records, batches, slots } in tailed {
+            self.consumed_records += records;
+            self.consumed_batches += batches;
+            slots::merge(&mut self.slots, slots);
         }
     }
 

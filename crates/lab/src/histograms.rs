@@ -5,8 +5,11 @@
 //! waited since its intended time, and how long a record took to reach its reader. Samples of
 //! zero or below (which only clocks can cause) are counted and recorded as 1 ns, never dropped.
 
+use std::io::Read as _;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use flate2::read::ZlibDecoder;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
 use serde::{Deserialize, Serialize};
@@ -17,6 +20,13 @@ use crate::error::Error;
 const NANOS_MAX: u64 = 3_600_000_000_000;
 
 const SIGNIFICANT_DIGITS: u8 = 3;
+
+/// Bytes of a deflated histogram ahead of the stream, and of an inflated one ahead of its counts.
+const DEFLATED_HEADER_BYTES: usize = 8;
+const INFLATED_HEADER_BYTES: usize = 40;
+
+/// Largest histogram: ten times one with a count for each value up to an hour.
+const INFLATED_BYTES_MAX: u64 = 4 << 20;
 
 /// How far neighbouring values of a histogram may lie apart, as a share: smaller differences of
 /// durations are none.
@@ -137,6 +147,8 @@ impl HistogramRecord {
         let bytes = BASE64
             .decode(&self.hdr_v2_deflate)
             .map_err(|error| Error::Document(format!("histogram: {error}")))?;
+        let bytes =
+            inflated(&bytes).map_err(|error| Error::Document(format!("histogram: {error}")))?;
         let read: Histogram<u64> = Deserializer::new()
             .deserialize(&mut bytes.as_slice())
             .map_err(|error| Error::Document(format!("histogram: {error}")))?;
@@ -148,6 +160,22 @@ impl HistogramRecord {
             .map_err(|error| Error::Document(format!("histogram: {error}")))?;
         Ok(durations)
     }
+}
+
+/// The histogram in its deflated form, which has a cookie and its own length ahead of it. It says
+/// how long its counts are, and whoever reads them makes room for as much: what it says must be
+/// what is there.
+fn inflated(deflated: &[u8]) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let deflated = deflated.get(DEFLATED_HEADER_BYTES..).unwrap_or_default();
+    ZlibDecoder::new(deflated).take(INFLATED_BYTES_MAX).read_to_end(&mut bytes)?;
+    let counts_bytes =
+        bytes.get(4..8).and_then(|field| Some(u32::from_be_bytes(*field.first_chunk()?)));
+    let counts_bytes = counts_bytes.and_then(|bytes| usize::try_from(bytes).ok());
+    if counts_bytes != bytes.len().checked_sub(INFLATED_HEADER_BYTES) {
+        return Err(std::io::Error::other("it is not as long as it says"));
+    }
+    Ok(bytes)
 }
 
 /// The four durations of a run.
@@ -175,6 +203,11 @@ impl Latencies {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+
+    use flate2::Compression;
+    use flate2::write::ZlibEncoder;
+
     use super::*;
 
     fn uniform(count: u64, step_ns: u64) -> Durations {
@@ -205,6 +238,29 @@ mod tests {
         }
         assert_eq!(merged.summary(), together.summary());
         assert_eq!(merged.quantile_ns(0.77), together.quantile_ns(0.77));
+    }
+
+    #[test]
+    fn a_histogram_that_says_that_it_is_longer_than_it_is_is_refused() {
+        let record = uniform(100, 7).to_record().unwrap();
+        assert_eq!(record.durations().unwrap().count(), 100);
+        let whole = inflated(&BASE64.decode(&record.hdr_v2_deflate).unwrap()).unwrap();
+        let claiming = |counts_bytes: u32| {
+            let mut bytes = whole.clone();
+            bytes[4..8].copy_from_slice(&counts_bytes.to_be_bytes());
+            let mut stream =
+                ZlibEncoder::new(vec![0x1c, 0x84, 0x93, 0x14, 0, 0, 0, 0], Compression::fast());
+            stream.write_all(&bytes).unwrap();
+            let hdr_v2_deflate = BASE64.encode(stream.finish().unwrap());
+            HistogramRecord { hdr_v2_deflate, ..record.clone() }.durations()
+        };
+        let right = u32::try_from(whole.len() - INFLATED_HEADER_BYTES).unwrap();
+        assert_eq!(claiming(right).unwrap().summary(), record.summary);
+        for wrong in [0, right - 1, right + 1, u32::MAX] {
+            assert!(matches!(claiming(wrong), Err(Error::Document(_))), "{wrong}");
+        }
+        let empty = HistogramRecord { hdr_v2_deflate: String::new(), ..record };
+        assert!(matches!(empty.durations(), Err(Error::Document(_))));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::histograms::RESOLUTION;
 use crate::metric::Metric;
 use crate::result::RunResult;
 use crate::statistics::change_points::{VALUES_MAX, change_points, smallest_p};
-use crate::statistics::{float, median};
+use crate::statistics::{float, median, unpaired_effect};
 
 /// Level of all tests of a history together.
 const LEVEL: f64 = 0.05;
@@ -102,6 +102,8 @@ pub struct Change {
     pub before: f64,
     /// Median from here to the next change.
     pub after: f64,
+    /// Whether the values are shown to lie elsewhere; they may merely scatter otherwise.
+    pub is_shift: bool,
     /// How often as clear a change comes about by chance.
     pub p: f64,
 }
@@ -110,9 +112,8 @@ impl Change {
     /// What it is for.
     #[must_use]
     pub fn tendency(&self, metric: Metric) -> Tendency {
-        let is_shift = (self.after / self.before).ln().abs() >= RESOLUTION.ln_1p();
         let is_worse = (self.after > self.before) == metric.unit().less_is_better();
-        match (is_shift, is_worse) {
+        match (self.is_shift, is_worse) {
             (false, _) => Tendency::Spread,
             (true, true) => Tendency::Worse,
             (true, false) => Tendency::Better,
@@ -215,22 +216,33 @@ fn changes(points: &[Point], level: f64, seed: u64) -> Vec<Change> {
     let mut start = 0;
     let mut changes = Vec::new();
     for (change, end) in found.iter().zip(ends.iter().skip(1)) {
-        let segment = |from: usize, to: usize| median(values.get(from..to).unwrap_or_default());
-        changes.push(Change {
-            at: change.at,
-            before: segment(start, change.at),
-            after: segment(change.at, *end),
-            p: change.p,
-        });
+        let segment = |from: usize, to: usize| values.get(from..to).unwrap_or_default();
+        let (earlier, later) = (segment(start, change.at), segment(change.at, *end));
+        let (before, after) = (median(earlier), median(later));
+        let is_shift = is_shift([earlier, later], after / before, seed);
+        changes.push(Change { at: change.at, before, after, is_shift, p: change.p });
         start = change.at;
     }
     changes
+}
+
+/// Whether values that are known to differ are shown to lie elsewhere, which their medians do by
+/// chance where they only scatter more.
+fn is_shift([before, after]: [&[f64]; 2], ratio: f64, seed: u64) -> bool {
+    let logarithms = |values: &[f64]| values.iter().map(|it| it.ln()).collect::<Vec<_>>();
+    let effect = unpaired_effect(&logarithms(before), &logarithms(after), seed);
+    // The place was chosen among all between two values. Of too few to know their scatter nothing
+    // else can be said.
+    let places = before.len() + after.len() - 1;
+    let is_shown = effect.is_none_or(|effect| effect.is_shown_among(places));
+    is_shown && ratio.ln().abs() >= RESOLUTION.ln_1p()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::report::sample;
+    use crate::statistics::standard_normal;
 
     /// A result of day `day` whose proxy takes `share` of the usual processor time.
     fn result(day: u64, share: f64) -> RunResult {
@@ -270,19 +282,15 @@ mod tests {
         assert_eq!(history.lines.iter().filter(|line| !line.changes.is_empty()).count(), 2);
     }
 
+    fn point(value: f64) -> Point {
+        let (id, version) = (String::new(), String::new());
+        Point { id, version, unix_ms: 0, value, range: [value, value] }
+    }
+
     /// A line of these values and 1 % of noise.
     fn line(number: u64, values: impl Iterator<Item = f64>) -> Line {
         let mut random = fastrand::Rng::with_seed(number);
-        let point = |value: f64| {
-            let value = value * (1.0 + 0.01 * (random.f64() - 0.5));
-            Point {
-                id: String::new(),
-                version: String::new(),
-                unix_ms: 0,
-                value,
-                range: [value, value],
-            }
-        };
+        let point = |value: f64| point(value * (1.0 + 0.01 * (random.f64() - 0.5)));
         Line {
             case: format!("case {number}"),
             arm: "arm".into(),
@@ -295,16 +303,37 @@ mod tests {
         }
     }
 
+    /// What becomes of lines of 10 and 20 values around these, which scatter by so many per cent.
+    fn tendencies(around: [f64; 2], scatter: [f64; 2], metric: Metric) -> Vec<Tendency> {
+        let of = |seed: u64| {
+            let mut random = fastrand::Rng::with_seed(seed);
+            let mut value = |at: usize| {
+                let side = usize::from(at >= 10);
+                let off = scatter[side] / 100.0 * standard_normal(&mut random);
+                around[side] * (1.0 + off)
+            };
+            let values: Vec<f64> = (0..30).map(&mut value).collect();
+            let mut line = line(seed, std::iter::empty());
+            line.points = values.iter().map(|value| point(*value)).collect();
+            changes(&line.points, 0.05, seed)
+        };
+        let changes = (0..60).flat_map(of);
+        changes.map(|change| change.tendency(metric)).collect()
+    }
+
     #[test]
     fn values_that_scatter_more_around_the_same_are_no_worse() {
-        let tendency = |after| {
-            let change = Change { at: 1, before: 100.0, after, p: 0.01 };
-            (change.tendency(Metric::ProxyCpu), change.tendency(Metric::ProduceRecords))
-        };
-        assert_eq!(tendency(100.0), (Tendency::Spread, Tendency::Spread));
-        assert_eq!(tendency(99.95), (Tendency::Spread, Tendency::Spread));
-        assert_eq!(tendency(110.0), (Tendency::Worse, Tendency::Better));
-        assert_eq!(tendency(90.0), (Tendency::Better, Tendency::Worse));
+        let metric = Metric::ProxyCpu;
+        let found = tendencies([100.0, 100.0], [0.3, 6.0], metric);
+        let directed = found.iter().filter(|it| **it != Tendency::Spread).count();
+        assert!(found.len() >= 30 && directed * 6 <= found.len(), "{directed} of {}", found.len());
+        // What lies elsewhere does so however it scatters.
+        let found = tendencies([100.0, 110.0], [0.3, 4.0], metric);
+        let worse = found.iter().filter(|it| **it == Tendency::Worse).count();
+        assert!(found.len() >= 60 && worse * 10 >= found.len() * 9, "{worse} of {}", found.len());
+        let found = tendencies([100.0, 110.0], [0.3, 0.3], Metric::ProduceRecords);
+        let better = found.iter().filter(|it| **it == Tendency::Better).count();
+        assert!(better >= 60 && found.len() <= 66, "{better} of {}", found.len());
     }
 
     #[test]

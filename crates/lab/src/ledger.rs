@@ -179,6 +179,12 @@ impl DeliveryLedger {
         }
     }
 
+    /// Notes a record that cannot have come as it was sent, whatever its value says.
+    pub fn note_damaged(&mut self, partition: u16, offset: u64) {
+        self.pass(partition, offset);
+        self.damaged += 1;
+    }
+
     /// An offset of a partition holds no record, and is not meant to.
     pub fn pass(&mut self, partition: u16, offset: u64) {
         if let Some(delivered) = self.partitions.get_mut(usize::from(partition)) {

@@ -137,7 +137,8 @@ pub struct TopicCost {
 /// How many threads are enough.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Enough {
-    /// The fewest threads that no larger number is shown to outdo by [`GAIN_MIN`].
+    /// The fewest threads that no larger number outdoes: by [`GAIN_MIN`], and by the whole interval
+    /// at all.
     pub threads: u16,
     /// Their records per second.
     pub rate: Estimate,

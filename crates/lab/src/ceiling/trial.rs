@@ -122,7 +122,9 @@ impl Trial {
         let growth = Growth::of(&run.series, run.slot_ms);
         let seconds = float(run.window_ns) / 1e9;
         let reached = float(run.produced_records) / float(run.offered.max(1));
-        let delivered = float(run.consumed_records) / float(run.produced_records.max(1));
+        // Each tail reads all of it once more.
+        let due = float(run.produced_records.max(1)) * (1.0 + f64::from(run.workload.tails));
+        let delivered = float(run.consumed_records) / due;
         let grows = growth.is_some_and(|growth| {
             growth.interval_95.low > 0.0
                 && growth.ms_per_second * seconds >= GROWTH_SHARE_MIN * demand.p99_ms
@@ -276,6 +278,15 @@ mod tests {
         assert_eq!(found.misses, all);
         let evidence = found.evidence(Demand { p99_ms: 50.0 });
         assert_eq!(evidence.lateness, None, "in time, and yet missed");
+    }
+
+    #[test]
+    fn a_tail_that_reads_makes_up_for_no_consumer_that_does_not() {
+        let mut run = run();
+        run.workload.tails = 1;
+        assert_eq!(trial(&run, 50.0).misses, [Miss::Delivery]);
+        run.consumed_records *= 2;
+        assert_eq!(trial(&run, 50.0).misses, []);
     }
 
     /// What comes of a run that misses its p99, with a silence and slots that are late.

@@ -42,6 +42,16 @@ fn a_target_that_counts_otherwise_is_not_believed() {
 }
 
 #[test]
+fn what_one_run_holds_too_many_makes_up_for_nothing_that_another_lacks() {
+    let mut result = sample::result();
+    result.runs[0].held_records -= 5;
+    result.runs[1].held_records += 5;
+    let checks = all(&result.runs, &[], &result.audit, &self_test(1, 20).unwrap());
+    let told = check(&checks, "the target's own count of records agrees");
+    assert!(!told.passed && told.found.ends_with("; 2 runs differ"), "{told:?}");
+}
+
+#[test]
 fn a_system_that_says_nothing_in_a_window_is_named() {
     let mut result = sample::result();
     let silent = result.runs.last_mut().unwrap();

@@ -4,6 +4,7 @@ use super::*;
 use crate::experiments::imports;
 use crate::imported;
 use crate::report::sample;
+use crate::run::RunRecord;
 
 fn compared(second: &RunResult) -> Compared {
     compare(&sample::result(), second, &Choice::default(), 1)
@@ -101,14 +102,43 @@ fn results_that_do_not_hold_are_compared_with_nothing() {
 }
 
 #[test]
+fn a_figure_that_is_gone_is_no_good_news() {
+    let mut second = sample::result();
+    let of_proxy = second.runs.iter_mut().filter(|run| run.arm == "proxy");
+    of_proxy.for_each(|run| run.latency = None);
+    let lost = compared(&second);
+    let gone = outcomes(&lost, Outcome::Gone);
+    assert!(gone.contains(&("proxy".into(), Metric::ResponseP99)), "{gone:?}");
+    assert!(gone.iter().all(|(arm, _)| arm == "proxy"), "{gone:?}");
+    assert_eq!(lost.verdict(), Verdict::ObjectiveFailed);
+    let text = crate::report::compared(&lost);
+    assert!(text.contains("without a value in ") && text.contains("GONE"), "{text}");
+    // What is new cannot be worse.
+    let gained = compare(&second, &sample::result(), &Choice::default(), 1);
+    assert_eq!(outcomes(&gained, Outcome::Gone), []);
+    assert_eq!(gained.verdict(), Verdict::Ok);
+}
+
+#[test]
+fn of_many_cases_without_a_counterpart_a_few_are_named() {
+    let mut second = sample::result();
+    let run = second.runs[0].clone();
+    second.runs.extend((0..5).map(|at| RunRecord { case: format!("case {at}"), ..run.clone() }));
+    let warnings = compared(&second).warnings;
+    assert!(warnings[0].starts_with("only in the second: case 0, "), "{warnings:?}");
+    assert!(warnings[0].ends_with("; and 2 more") && !warnings[0].contains("case 3"));
+}
+
+#[test]
 fn cases_and_arms_of_other_names_are_compared_where_they_are_named() {
     let mut second = sample::result();
     for run in &mut second.runs {
         run.arm = run.arm.replace("proxy", "gateway");
     }
     let compared = compared(&second);
-    assert!(compared.warnings[0].contains("proxy (first)"), "{:?}", compared.warnings);
-    assert!(compared.warnings[0].contains("gateway (second)"), "{:?}", compared.warnings);
+    let [one, other, ..] = &compared.warnings[..] else { panic!("{:?}", compared.warnings) };
+    assert!(one.starts_with("only in the first: ") && one.ends_with(", proxy"), "{one}");
+    assert!(other.starts_with("only in the second: ") && other.ends_with(", gateway"), "{other}");
     let arms = Some(["proxy".into(), "gateway".into()]);
     let chosen =
         compare(&sample::result(), &second, &Choice { arms: arms.clone(), cases: None }, 1);

@@ -4,7 +4,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use moldau_client::{Fetched, Start};
-use moldau_records::Decompressor;
+use moldau_records::{BatchView, Decompressor};
 
 use super::clock::{RunClock, Timer};
 use super::sharing::{Acknowledged, has_reached};
@@ -173,32 +173,45 @@ impl Reading {
     }
 
     fn take(&mut self, fetched: &Fetched) -> Result<(), Error> {
-        let now_ns = self.clock.now_ns();
         let lane = self.lanes.lane(&fetched.topic.name, fetched.partition).unwrap_or(u16::MAX);
+        let batches = fetched.batches().map(|it| it.map_err(target("reading a fetched batch")));
+        self.take_batches(lane, fetched.position, batches)
+    }
+
+    /// Takes the records of a lane from `position` on.
+    fn take_batches<'a>(
+        &mut self,
+        lane: u16,
+        position: i64,
+        all: impl Iterator<Item = Result<BatchView<'a>, Error>>,
+    ) -> Result<(), Error> {
+        let now_ns = self.clock.now_ns();
         let broken = |error: moldau_records::Error| Error::Target {
             action: "reading a fetched batch".into(),
             reason: error.to_string(),
         };
         let (mut count, mut batches) = (0, 0);
         let window = self.from_ns..self.to_ns;
-        for batch in fetched.batches() {
-            let batch = batch.map_err(target("reading a fetched batch"))?;
+        for batch in all {
+            let batch = batch?;
             if let Some(next) = self.next.get_mut(usize::from(lane)) {
                 *next = u64::try_from(batch.next_offset()).unwrap_or(0).max(*next);
             }
             if batch.is_control() {
-                self.pass(lane, batch.base_offset().max(fetched.position)..batch.next_offset());
+                self.pass(lane, batch.base_offset().max(position)..batch.next_offset());
                 continue;
             }
             batches += 1;
             // A batch that reaches back before the position was read before.
-            if batch.base_offset() >= fetched.position {
+            if batch.base_offset() >= position {
                 self.stored_bytes += batch.bytes().len() as u64;
             }
+            // No client takes a batch whose checksum does not hold, so nothing in it has come.
+            let is_sound = batch.check_crc().is_ok();
             let records = batch.records(&mut self.decompressor, BATCH_BYTES_MAX).map_err(broken)?;
             for record in records {
                 let record = record.map_err(broken)?;
-                if record.offset() < fetched.position {
+                if record.offset() < position {
                     continue;
                 }
                 count += 1;
@@ -206,6 +219,10 @@ impl Reading {
                     continue;
                 }
                 let offset = u64::try_from(record.offset()).unwrap_or(u64::MAX);
+                if !is_sound {
+                    self.ledger.note_damaged(lane, offset);
+                    continue;
+                }
                 let value = record.value().unwrap_or_default();
                 let Some(header) = self.ledger.observe(lane, offset, value) else { continue };
                 if self.is_scheduled && window.contains(&header.intended_ns) {
@@ -244,5 +261,53 @@ impl Reading {
             stored_bytes: self.stored_bytes,
             finished_ns: self.finished_ns,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use moldau_records::{BatchBuilder, BatchOptions, Compression, Compressor};
+    use tokio::sync::watch;
+
+    use super::super::Share;
+    use super::super::sharing::Settled;
+    use super::*;
+    use crate::ledger::audit;
+    use crate::payload::{Account, Filler, Header, PayloadWriter};
+    use crate::workload::Workload;
+
+    /// A batch of three records, with these bits of its checksum turned.
+    fn batch(turned: u8) -> Vec<u8> {
+        let writer = PayloadWriter::new(Filler::Text, Account::default(), 1, 100).unwrap();
+        let mut builder = BatchBuilder::new(BatchOptions::default());
+        for sequence in 0..3 {
+            let header = Header { run: 7, producer: 0, partition: 0, sequence, intended_ns: 0 };
+            let mut value = Vec::new();
+            writer.write(header, &mut value);
+            builder.append(7, None, Some(&value), []).unwrap();
+        }
+        let mut bytes =
+            builder.finish_bytes(Compression::None, &mut Compressor::default()).unwrap().to_vec();
+        bytes[17] ^= turned;
+        bytes
+    }
+
+    #[test]
+    fn records_of_a_batch_whose_checksum_does_not_hold_are_damaged() {
+        let read = |turned: u8| {
+            let setup = Setup::of_tests(String::new(), Workload::of_tests());
+            let (start, stop) = (watch::channel(None).1, watch::channel(()).1);
+            let (settled, end) = (Settled::new(), End::Acked);
+            let shared = Shared { setup: &setup, share: Share::WHOLE, start, stop, settled, end };
+            let mut reading = Reading::new(&shared, RunClock::starting_at(Instant::now()));
+            let bytes = batch(turned);
+            reading
+                .take_batches(0, 0, [Ok(BatchView::parse(&bytes).unwrap())].into_iter())
+                .unwrap();
+            let found = audit(&[], &reading.into_outcome().ledger);
+            (found.delivered, found.damaged)
+        };
+        assert_eq!(read(0), (3, 0));
+        assert_eq!(read(1), (0, 3));
     }
 }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use moldau_client::{Fetched, Start};
 
 use super::sharing::{Acknowledged, has_reached};
+use super::slots::{SlotSamples, Slots};
 use super::topics::{Lanes, Readers};
 use super::{Share, Shared, nanos, runtime, target};
 use crate::cpu::GENERATOR_ROLE;
@@ -50,11 +51,18 @@ pub struct Scanned {
     pub host: HostUsage,
 }
 
-/// What a further consumer got.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Skimmed {
+/// What a further consumer got inside the window.
+pub(super) struct Tailed {
     pub(super) records: u64,
     pub(super) batches: u64,
+    pub(super) slots: Vec<SlotSamples>,
+}
+
+/// What came at once.
+#[derive(Clone, Copy, Debug, Default)]
+struct Skimmed {
+    records: u64,
+    batches: u64,
 }
 
 /// Reads a topic from its start to its end, or until `stop` is set.
@@ -82,11 +90,11 @@ pub fn scan(scan: &Scan, stop: &AtomicBool) -> Result<Scanned, Error> {
 }
 
 /// A further consumer of a run; gives what came inside the window.
-pub(super) fn run(shared: &Shared<'_>, ready: &mpsc::SyncSender<()>) -> Result<Skimmed, Error> {
+pub(super) fn run(shared: &Shared<'_>, ready: &mpsc::SyncSender<()>) -> Result<Tailed, Error> {
     runtime()?.block_on(shared.unless_stopped(follow(shared, ready)))
 }
 
-async fn follow(shared: &Shared<'_>, ready: &mpsc::SyncSender<()>) -> Result<Skimmed, Error> {
+async fn follow(shared: &Shared<'_>, ready: &mpsc::SyncSender<()>) -> Result<Tailed, Error> {
     let setup = shared.setup;
     let workload = &setup.workload;
     let mut skimmer = Skimmer::new(Readers::of(setup).await?, Lanes::of(setup));
@@ -94,6 +102,7 @@ async fn follow(shared: &Shared<'_>, ready: &mpsc::SyncSender<()>) -> Result<Ski
     let clock = shared.ready(ready).await?;
     let from_ns = nanos(workload.warmup());
     let window = from_ns..from_ns + nanos(workload.window());
+    let mut slots = Slots::new(workload, from_ns);
     let mut in_window = Skimmed::default();
     let mut waits = workload.fetches_wait();
     loop {
@@ -101,7 +110,8 @@ async fn follow(shared: &Shared<'_>, ready: &mpsc::SyncSender<()>) -> Result<Ski
             Some(Acknowledged { ends, .. }) => {
                 let next = skimmer.next();
                 if has_reached(next.iter().copied(), ends, Share::WHOLE) {
-                    return Ok(in_window);
+                    let Skimmed { records, batches } = in_window;
+                    return Ok(Tailed { records, batches, slots: slots.take_samples() });
                 }
                 if std::mem::take(&mut waits) {
                     // What is left would wait for bytes that never come.
@@ -112,9 +122,13 @@ async fn follow(shared: &Shared<'_>, ready: &mpsc::SyncSender<()>) -> Result<Ski
             None => skimmer.heard = Instant::now(),
         }
         let skimmed = skimmer.skim().await?;
-        if window.contains(&clock.now_ns()) {
+        let now_ns = clock.now_ns();
+        if skimmed.records > 0 && window.contains(&now_ns) {
             in_window.records += skimmed.records;
             in_window.batches += skimmed.batches;
+            if let Some(slot) = slots.at(now_ns) {
+                slot.consumed_records += skimmed.records;
+            }
         }
     }
 }

@@ -24,7 +24,7 @@ pub(super) struct Threads<'scope> {
     /// Each with some producers.
     producing: Vec<Handle<'scope, producing::Produced>>,
     consumers: Vec<Handle<'scope, consuming::Outcome>>,
-    tails: Vec<Handle<'scope, skimming::Skimmed>>,
+    tails: Vec<Handle<'scope, skimming::Tailed>>,
     /// Producers, of all threads.
     producers: usize,
 }
@@ -96,9 +96,8 @@ impl<'scope> Threads<'scope> {
             (Ok(produced), Ok(consumed), Ok(tailed), Ok((window_start, processes, host))) => {
                 let mut measured = Measured::empty(window_start, processes, host);
                 measured.window_ns = nanos(setup.workload.window());
-                measured.consumed_records = tailed.iter().map(|tail| tail.records).sum();
-                measured.consumed_batches = tailed.iter().map(|tail| tail.batches).sum();
                 measured.take_produced(produced);
+                measured.take_tailed(tailed);
                 measured.take_consumed(consumed);
                 Ok(measured)
             }
@@ -136,7 +135,7 @@ fn join_all<T>(handles: Vec<Handle<'_, T>>) -> Result<Vec<T>, Error> {
 }
 
 /// The first of errors that follows from no other.
-fn cause(errors: impl Iterator<Item = Error>) -> Error {
+pub(super) fn cause(errors: impl Iterator<Item = Error>) -> Error {
     let first = errors.reduce(|first, next| match first {
         Error::GivenUp => next,
         first => first,

@@ -2,7 +2,8 @@
 //!
 //! On their way to another machine they are text: base64 of three variable-length numbers for each
 //! run, which are how many sequence numbers it leaves out after the one before, how far its offset
-//! is from the one that would follow, and its length.
+//! is from the one that would follow, and its length. Behind them stands, as a run of no
+//! length, how many records had no room, if there are any.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -62,7 +63,10 @@ pub(super) struct Overlap {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Runs {
     runs: Vec<Run>,
+    /// Records, those that had no room included.
     count: u64,
+    /// Those that had none.
+    unnoted: u64,
 }
 
 impl Runs {
@@ -107,8 +111,10 @@ impl Runs {
     fn insert_at(&mut self, at: usize, run: Run) {
         if self.runs.len() < RUNS_MAX {
             self.runs.insert(at, run);
-            self.count += run.count;
+        } else {
+            self.unnoted += run.count;
         }
+        self.count += run.count;
     }
 
     pub(super) fn overlap(&self, other: &Self) -> Overlap {
@@ -145,6 +151,11 @@ impl Serialize for Runs {
             write_u64(&mut bytes, run.count);
             next = run.next();
         }
+        if self.unnoted > 0 {
+            write_u64(&mut bytes, self.unnoted);
+            write_i64(&mut bytes, 0);
+            write_u64(&mut bytes, 0);
+        }
         serializer.serialize_str(&BASE64.encode(bytes))
     }
 }
@@ -159,6 +170,11 @@ impl<'de> Deserialize<'de> for Runs {
             let gap = read_u64(&mut rest).map_err(D::Error::custom)?;
             let offset = read_i64(&mut rest).map_err(D::Error::custom)?;
             let count = read_u64(&mut rest).map_err(D::Error::custom)?;
+            if (count, offset) == (0, 0) && gap > 0 && rest.is_empty() {
+                runs.unnoted = gap;
+                runs.count = runs.count.saturating_add(gap);
+                break;
+            }
             let sequence = next.sequence.checked_add(gap);
             let offset = next.offset.checked_add_signed(offset);
             let run =
@@ -204,6 +220,7 @@ mod tests {
         for bytes in [
             vec![0, 0],
             vec![0, 0, 0],
+            vec![3, 0, 0, 0, 0, 1],
             vec![255, 255, 255, 255, 255, 255, 255, 255, 255, 1, 0, 1],
             vec![0, 1, 1],
         ] {
@@ -211,6 +228,18 @@ mod tests {
             assert!(serde_json::from_str::<Runs>(&text).is_err(), "{bytes:?}");
         }
         assert!(serde_json::from_str::<Runs>("\"*\"").is_err());
+    }
+
+    #[test]
+    fn what_has_no_room_counts_and_is_in_no_other_set() {
+        let mut runs = Runs::default();
+        for n in 0..RUNS_MAX as u64 + 3 {
+            runs.insert(single(2 * n, n));
+        }
+        assert_eq!((runs.runs.len(), runs.count()), (RUNS_MAX, RUNS_MAX as u64 + 3));
+        assert_eq!(runs.overlap(&runs).common, RUNS_MAX as u64);
+        let text = serde_json::to_string(&runs).unwrap();
+        assert_eq!(serde_json::from_str::<Runs>(&text).unwrap(), runs);
     }
 
     #[test]

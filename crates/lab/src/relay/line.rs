@@ -17,6 +17,10 @@ const PORTION_BYTES: usize = 64 * 1024;
 /// Portions on the line at a time: 16 MB at most, more than clients have on their way.
 const PORTIONS_MAX: usize = 256;
 
+/// How far a line may be behind its rate and still make up for it: a timer fires late by tenths of
+/// a millisecond, which is longer than a portion takes on a fast line.
+const CATCH_UP_MAX: Duration = Duration::from_millis(5);
+
 /// What a line adds, in each direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Line {
@@ -64,7 +68,7 @@ impl Line {
             };
             let now = Instant::now();
             if let Some(limit) = self.bytes_per_second {
-                free_at = free_at.max(now) + time_of(count, limit);
+                free_at = begin(free_at, now) + time_of(count, limit);
                 thread::sleep(free_at.saturating_duration_since(now));
             }
             let portion = buffer.get(..count).unwrap_or_default().to_vec();
@@ -99,6 +103,11 @@ fn deliver(receiver: &Receiver<Portion>, mut to: &TcpStream) {
     drop(to.shutdown(Shutdown::Write));
 }
 
+/// When what comes `now` begins to take its time on a line that is free at that instant.
+fn begin(free_at: Instant, now: Instant) -> Instant {
+    free_at.max(now.checked_sub(CATCH_UP_MAX).unwrap_or(now))
+}
+
 /// How long so many bytes take.
 fn time_of(bytes: usize, per_second: u64) -> Duration {
     Duration::from_nanos((bytes as u64).saturating_mul(1_000_000_000) / per_second.max(1))
@@ -112,6 +121,16 @@ mod tests {
     fn bytes_take_their_time() {
         assert_eq!(time_of(4_096, 4_096_000), Duration::from_millis(1));
         assert_eq!(time_of(1, 0), Duration::from_secs(1));
+    }
+
+    #[test]
+    fn what_timers_are_late_by_is_made_up_for_and_a_pause_is_not() {
+        let now = Instant::now() + Duration::from_mins(1);
+        let late = now.checked_sub(Duration::from_millis(1)).unwrap();
+        assert_eq!(begin(late, now), late);
+        let paused = now.checked_sub(Duration::from_secs(1)).unwrap();
+        assert_eq!(begin(paused, now), now.checked_sub(CATCH_UP_MAX).unwrap());
+        assert_eq!(begin(now + CATCH_UP_MAX, now), now + CATCH_UP_MAX);
     }
 
     #[test]

@@ -55,7 +55,7 @@ fn sentence(compared: &Compared) -> String {
         });
         found.collect()
     };
-    let (worse, better) = (named(Outcome::Worse), named(Outcome::Better));
+    let [worse, gone, better] = [Outcome::Worse, Outcome::Gone, Outcome::Better].map(named);
     let detectable = median(&effects.iter().map(|it| it.detectable).collect::<Vec<_>>());
     let tell = |word: &str, names: &[String]| match names.len() {
         0 => String::new(),
@@ -67,7 +67,8 @@ fn sentence(compared: &Compared) -> String {
             format!("{word} in {count} ({named}), ")
         }
     };
-    let words = format!("{}{}", tell("worse", &worse), tell("better", &better));
+    let words = [("worse", worse), ("without a value", gone), ("better", better)];
+    let words: String = words.iter().map(|(word, names)| tell(word, names)).collect();
     let words = match words.trim_end_matches(", ") {
         "" => "shown to differ in none".into(),
         words => words.to_string(),
@@ -109,8 +110,8 @@ fn row(difference: &Difference) -> Vec<String> {
     let [first, second] = difference.medians;
     let mut row = vec![
         format!("{}, {}", difference.metric.label(), unit.symbol()),
-        number(first, unit),
-        number(second, unit),
+        first.map_or(NONE.into(), |value| number(value, unit)),
+        second.map_or(NONE.into(), |value| number(value, unit)),
     ];
     row.extend(match &difference.log_ratio {
         Some(effect) => [
@@ -126,6 +127,7 @@ fn row(difference: &Difference) -> Vec<String> {
         match difference.outcome {
             Outcome::Better => "better",
             Outcome::Worse => "WORSE",
+            Outcome::Gone => "GONE",
             Outcome::Open => "",
         }
         .into(),

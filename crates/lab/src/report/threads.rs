@@ -39,14 +39,14 @@ fn enough(result: &RunResult, record: &ThreadsRecord, arm: &str) -> Option<Strin
     );
     text += &match found.most {
         Some((most, gain)) => format!(
-            "; more are not shown to help: {} take {} times as many.",
+            "; more are not shown to give 5 % more: {} take {} times as many.",
             counted(most, "thread"),
             interval(gain)
         ),
         None if record.threads.last() == Some(&found.threads) => {
             "; that is the most that was tried, and more may help.".into()
         }
-        None => "; more are not shown to help.".into(),
+        None => "; more are not shown to give 5 % more.".into(),
     };
     Some(text)
 }
@@ -432,7 +432,7 @@ mod tests {
         for part in [
             "Of ours 2 threads take 1827 [",
             "records/s, each holding its thread for 2.00 ms; \
-             more are not shown to help: 4 threads take 1.03",
+             more are not shown to give 5 % more: 4 threads take 1.03",
         ] {
             assert!(sentence.contains(part), "{part}: {sentence}");
         }

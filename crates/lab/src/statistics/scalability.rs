@@ -85,8 +85,8 @@ impl Coefficient {
 
 impl Scalability {
     /// The law behind `points`, which may hold several runs of one concurrency. `None` with fewer
-    /// than [`LEVELS_MIN`] concurrencies, no more points than coefficients, or values that are not
-    /// positive.
+    /// than [`LEVELS_MIN`] concurrencies, no more points than coefficients (and where nobody knows
+    /// how far they are off, fewer than [`FREEDOM_MIN`] more), or values that are not positive.
     #[must_use]
     pub fn fit(points: &[Point], seed: u64) -> Option<Self> {
         let is_sound = |point: &Point| point.throughput.is_finite() && point.throughput > 0.0;
@@ -100,6 +100,9 @@ impl Scalability {
         let law = Law::fit(points)?;
         let freedom = count(points.len() - COEFFICIENTS);
         let errors: Option<Vec<f64>> = points.iter().map(|point| point.error).collect();
+        if errors.is_none() && freedom < FREEDOM_MIN {
+            return None;
+        }
         let draws = match &errors {
             Some(errors) => law.redrawn(points, errors, seed),
             None => law.resampled(points, seed),
@@ -231,6 +234,10 @@ impl Law {
         (0..RESAMPLES).filter_map(|_| resample()).collect()
     }
 }
+
+/// Points beyond the coefficients from which alone is told how far they are off: what fewer tell
+/// of it is worth no interval, as all their resamples lie within a few of its widths.
+const FREEDOM_MIN: f64 = 3.0;
 
 /// A widened error that would make a throughput negative is cut here.
 const ERROR_MIN: f64 = -0.9;

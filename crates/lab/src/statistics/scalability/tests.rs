@@ -58,6 +58,8 @@ fn an_end_that_only_noise_promises_is_not_told() {
 fn what_grows_faster_than_its_concurrency_has_no_negative_coefficient() {
     let points = [(1, 1.0), (2, 2.2), (4, 4.6), (8, 9.4)]
         .map(|(concurrency, throughput)| Point::measured(concurrency, throughput));
+    assert!(Scalability::fit(&points, 1).is_none(), "one point alone tells no error");
+    let points = [points, points].concat();
     let found = Scalability::fit(&points, 1).unwrap();
     assert!(found.contention.value >= 0.0 && found.coherence.value >= 0.0);
     assert!(found.error > 0.0 && found.peak().is_none_or(|peak| peak > 8.0), "{found:?}");
