@@ -206,20 +206,30 @@ impl Cluster {
     pub async fn leader(&self, topic: &str, partition: i32) -> Result<Leader> {
         let mut retry = self.retry();
         loop {
-            let metadata = self.metadata();
-            if let Some(leader) = metadata.leader(topic, partition) {
-                return Ok(leader);
+            let generation = self.metadata().generation;
+            match self.known_leader(topic, partition).await {
+                Err(error @ Error::NoLeader { .. }) => retry.pause(error).await?,
+                found => return found,
             }
-            let known = self.topic(topic).await?;
-            if !known.has_partition(partition) {
-                let name = format!("{topic}-{partition}").into();
-                return Err(Error::UnknownTopicOrPartition { name });
-            }
-            if self.metadata().leader(topic, partition).is_none() {
-                retry.pause(Error::NoLeader { topic: topic.into(), partition }).await?;
-                self.refresh_from(metadata.generation).await?;
-            }
+            self.refresh_from(generation).await?;
         }
+    }
+
+    /// The leader as far as metadata tells it, without waiting for an election: one partition
+    /// without a leader keeps nobody from those of others.
+    ///
+    /// # Errors
+    /// [`Error::NoLeader`], and those of [`topic`](Self::topic).
+    pub(crate) async fn known_leader(&self, topic: &str, partition: i32) -> Result<Leader> {
+        if let Some(leader) = self.metadata().leader(topic, partition) {
+            return Ok(leader);
+        }
+        if !self.topic(topic).await?.has_partition(partition) {
+            let name = format!("{topic}-{partition}").into();
+            return Err(Error::UnknownTopicOrPartition { name });
+        }
+        let leader = self.metadata().leader(topic, partition);
+        leader.ok_or_else(|| Error::NoLeader { topic: topic.into(), partition })
     }
 
     /// Asks for fresh metadata of all topics in use.

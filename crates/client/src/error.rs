@@ -191,6 +191,21 @@ impl Error {
         }
     }
 
+    /// Whether a group goes on without the member as it was: it joins again with its next read, and
+    /// whoever has its partitions reads on from the last commit.
+    #[must_use]
+    pub fn is_left_behind(&self) -> bool {
+        let code = self.code();
+        code.is_some_and(|code| {
+            matches!(
+                code,
+                ErrorCode::UnknownMemberId
+                    | ErrorCode::IllegalGeneration
+                    | ErrorCode::RebalanceInProgress
+            )
+        })
+    }
+
     /// Whether it is unknown if the request took effect.
     #[must_use]
     pub fn is_ambiguous(&self) -> bool {

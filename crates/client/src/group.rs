@@ -159,22 +159,44 @@ impl GroupConsumer {
         self.uncommitted.insert(partition, next);
     }
 
-    /// Commits the offsets after all that [`next`](Self::next) has returned.
+    /// Commits the offsets after all that [`next`](Self::next) has returned. A coordinator that
+    /// restarts, loads the group or has moved is asked again until the operation timeout.
     ///
     /// # Errors
-    /// The group has rebalanced without this member, or the coordinator does not answer.
+    /// The group has rebalanced without this member ([`Error::is_left_behind`]), or the coordinator
+    /// does not answer.
     pub async fn commit(&mut self) -> Result<()> {
         if self.uncommitted.is_empty() {
             return Ok(());
         }
+        let mut retry = self.cluster.retry();
+        while let Err(error) = self.commit_once().await {
+            retry.pause(error).await?;
+            self.connection = self.cluster.dedicated_coordinator(&self.group).await?;
+            self.beat();
+        }
+        self.uncommitted.clear();
+        Ok(())
+    }
+
+    async fn commit_once(&self) -> Result<()> {
         let Member { id, generation } = &self.member;
         let instance_id = self.options.instance_id.clone();
         let request =
             offsets::commit_request(&self.group, id, *generation, instance_id, &self.uncommitted);
         let answer = self.connection.send_in(&request, offsets::COMMIT_VERSIONS).await?;
-        offsets::check_commit(&self.group, &answer)?;
-        self.uncommitted.clear();
-        Ok(())
+        offsets::check_commit(&self.group, &answer)
+    }
+
+    /// Sends heartbeats over the connection that there is, and over no other.
+    fn beat(&mut self) {
+        self.heartbeats.abort();
+        self.heartbeats = tokio::spawn(heartbeat(
+            self.connection.clone(),
+            self.heartbeat_request(),
+            self.options.heartbeat_interval,
+            Arc::clone(&self.rejoin),
+        ));
     }
 
     /// Commits, and leaves the group so that others take over at once.
@@ -217,12 +239,7 @@ impl GroupConsumer {
                 Err(error) => self.recover(error, &mut retry).await?,
             }
         };
-        self.heartbeats = tokio::spawn(heartbeat(
-            self.connection.clone(),
-            self.heartbeat_request(),
-            self.options.heartbeat_interval,
-            Arc::clone(&self.rejoin),
-        ));
+        self.beat();
         self.read_from_committed(assignment).await
     }
 

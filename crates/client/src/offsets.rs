@@ -98,14 +98,15 @@ impl Cluster {
         answers
     }
 
-    async fn list_offsets_once(
+    /// Asks once, and waits for no leader that is not known.
+    pub(crate) async fn list_offsets_once(
         &self,
         wanted: &[(TopicPartition, OffsetSpec)],
     ) -> Vec<(TopicPartition, OffsetSpec, Result<ListedOffset>)> {
         let mut answers = Vec::with_capacity(wanted.len());
         let mut by_node: HashMap<i32, Vec<(TopicPartition, OffsetSpec)>> = HashMap::new();
         for (partition, spec) in wanted {
-            match self.leader(&partition.topic, partition.partition).await {
+            match self.known_leader(&partition.topic, partition.partition).await {
                 Ok(leader) => {
                     by_node.entry(leader.node).or_default().push((partition.clone(), *spec));
                 }

@@ -254,7 +254,7 @@ impl Producer {
     /// Puts a record into its partition's batch. Its outcome goes to the sink.
     ///
     /// # Errors
-    /// [`Error::BufferFull`]: wait with [`room`](Self::room) and send again.
+    /// [`Error::BufferFull`]: wait with [`room_for`](Self::room_for) and send again.
     /// [`Error::RecordTooLarge`], [`Error::Records`]: the record can never be sent.
     /// [`Error::NoTransaction`], [`Error::Closed`]. The sink hears nothing of a record that was
     /// refused.
@@ -290,9 +290,14 @@ impl Producer {
         self.shared.requests().read(Instant::now())
     }
 
-    /// Waits until `bytes` more of records fit the buffer.
+    /// Waits until `bytes` more of records and of the batches around them fit the buffer.
     pub async fn room(&self, bytes: usize) {
         self.settled(|accumulator| accumulator.has_room(bytes)).await;
+    }
+
+    /// Waits until there is room for a record: one that is sent next is not refused for want of it.
+    pub async fn room_for(&self, record: &Record<'_>) {
+        self.room(Accumulator::takes(record)).await;
     }
 
     /// Sends without lingering what is there, and waits until all of it has an outcome.

@@ -503,8 +503,8 @@ pub(crate) struct ConsumeOptions {
     /// Stop after this many records.
     #[arg(short = 'n', long, value_name = "COUNT")]
     pub(crate) count: Option<u64>,
-    /// Stop at the end of the topic instead of waiting for more.
-    #[arg(short = 'e', long)]
+    /// Stop at the end of the topic instead of waiting for more; not in a group.
+    #[arg(short = 'e', long, conflicts_with = "group")]
     pub(crate) exit_at_end: bool,
     /// Take part in this consumer group and commit what was printed.
     #[arg(short, long)]

@@ -1,6 +1,6 @@
 //! The tasks of a fetcher: one finds leaders and offsets, one per broker fetches.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -90,14 +90,24 @@ async fn find_offsets(shared: &Shared, unknown: Vec<(u64, crate::TopicPartition,
             (partition.clone(), spec)
         })
         .collect();
-    let mut answers = shared.cluster.list_offsets(&wanted).await;
+    // One that has no leader keeps none of the others waiting: it is asked about again later.
+    let generation = shared.cluster.metadata().generation;
+    let answers = shared.cluster.list_offsets_once(&wanted).await.into_iter();
+    let mut answers: HashMap<_, _> = answers.map(|(partition, _, it)| (partition, it)).collect();
     let pause = Instant::now() + shared.cluster.options().retry_backoff_max;
+    let mut are_all_found = true;
     for (key, partition, _) in unknown {
         match answers.remove(&partition) {
             Some(Ok(listed)) => shared.lock().resolve(key, listed.offset),
             Some(Err(error)) if !error.is_retriable() => give_up(shared, key, error).await,
-            Some(Err(_)) | None => shared.lock().postpone(key, pause),
+            Some(Err(_)) | None => {
+                shared.lock().postpone(key, pause);
+                are_all_found = false;
+            }
         }
+    }
+    if !are_all_found {
+        refresh(shared, generation).await;
     }
 }
 

@@ -10,7 +10,7 @@ use moldau_protocol::ErrorCode;
 use moldau_records::{BATCH_HEADER_LEN, BatchBuilder, Compressor};
 
 use super::partition::{Batch, PartitionQueue, ProducerId};
-use super::plan::{Appended, Outbound, Plan, Report};
+use super::plan::{Appended, Outbound, Plan, Report, Transaction};
 use super::{ProducerOptions, Record};
 use crate::cluster::ClusterOptions;
 use crate::metadata::{Metadata, TopicRef};
@@ -39,19 +39,6 @@ struct Backlog {
     refusing: bool,
 }
 
-/// What becomes of records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Transaction {
-    /// They belong to no transaction.
-    Without,
-    /// They are refused until a transaction is open.
-    Between,
-    /// They belong to the one that is open.
-    Open,
-    /// They are refused, since a batch of the open one failed.
-    Failed,
-}
-
 pub(super) struct Accumulator {
     options: ProducerOptions,
     cluster_options: ClusterOptions,
@@ -74,12 +61,6 @@ pub(super) struct Accumulator {
     next_serial: u64,
     backlog: Backlog,
     needs_metadata: bool,
-}
-
-impl Transaction {
-    fn after_failure(self) -> Self {
-        if self == Self::Open { Self::Failed } else { self }
-    }
 }
 
 impl Accumulator {
@@ -138,6 +119,13 @@ impl Accumulator {
 
     pub(super) fn buffered_bytes(&self) -> usize {
         self.backlog.bytes
+    }
+
+    /// What a record may take of the buffer: its own bytes, and a batch that is opened for it.
+    pub(super) fn takes(record: &Record<'_>) -> usize {
+        let headers = record.headers.iter().copied();
+        let size = BatchBuilder::record_size_max(record.key, record.value, headers);
+        size + BATCH_HEADER_LEN
     }
 
     pub(super) fn has_room(&self, bytes: usize) -> bool {
@@ -277,7 +265,8 @@ impl Accumulator {
         plan: &mut Plan,
     ) -> bool {
         let Some(queue) = self.partitions.get(partition) else { return false };
-        if let Some(oldest) = queue.sealed.front().map(|batch| batch.opened_at) {
+        let sealed_at = queue.sealed.front().map(|batch| batch.opened_at);
+        if let Some(oldest) = sealed_at.or(queue.opened_at) {
             wake_at(plan, oldest + self.options.delivery_timeout);
         }
         let ready_at = match (queue.sealed.is_empty(), queue.opened_at) {
@@ -311,7 +300,7 @@ impl Accumulator {
         if queue.sealed.is_empty()
             && let Err(error) = self.seal(partition)
         {
-            self.give_up_open(partition, error, plan);
+            self.give_up_open(partition, error, &mut plan.reports);
             return false;
         }
         self.take_sealed(partition, leader.node, building, plan)
@@ -367,11 +356,17 @@ impl Accumulator {
         }
     }
 
-    /// Gives up the batches that have waited for longer than the delivery timeout.
+    /// Gives up the batches that have waited for longer than the delivery timeout, the open one
+    /// too: without a leader that can be reached it never gets its turn.
     fn expire(&mut self, partition: usize, now: Instant, reports: &mut Vec<Report>) {
         loop {
-            let Some(queue) = self.partitions.get_mut(partition) else { return };
             let timeout = self.options.delivery_timeout;
+            let Some(queue) = self.partitions.get(partition) else { return };
+            let is_open_due = queue.opened_at.is_some_and(|opened_at| opened_at + timeout <= now);
+            if is_open_due && let Err(error) = self.seal(partition) {
+                self.give_up_open(partition, error, reports);
+            }
+            let Some(queue) = self.partitions.get_mut(partition) else { return };
             let expired = queue.sealed.pop_front_if(|oldest| oldest.opened_at + timeout <= now);
             let Some(batch) = expired else { return };
             let topic = queue.topic.name.clone();
@@ -381,14 +376,14 @@ impl Accumulator {
     }
 
     /// The open batch cannot be compressed; its records can never be sent.
-    fn give_up_open(&mut self, partition: usize, error: Error, plan: &mut Plan) {
+    fn give_up_open(&mut self, partition: usize, error: Error, reports: &mut Vec<Report>) {
         let Some(queue) = self.partitions.get_mut(partition) else { return };
         queue.opened_at = None;
         let tokens = std::mem::take(&mut queue.tokens);
         self.backlog.bytes -= queue.builder.estimated_size();
         self.backlog.reports_undelivered += 1;
         self.transaction = self.transaction.after_failure();
-        plan.reports.push(Report {
+        reports.push(Report {
             topic: queue.topic.name.clone(),
             partition: queue.index,
             tokens,
@@ -403,8 +398,11 @@ impl Accumulator {
                 // Whether the broker has this sequence number cannot be known: start afresh.
                 self.renewing_producer = true;
             } else {
-                let from = queue.renumber_from.get_or_insert(batch.sequence);
-                *from = (*from).min(batch.sequence);
+                let given_up = (batch.serial, batch.sequence);
+                let from = queue.renumber_from.get_or_insert(given_up);
+                if given_up.0 < from.0 {
+                    *from = given_up;
+                }
                 queue.draining = !queue.in_flight.is_empty();
             }
         }
@@ -499,6 +497,10 @@ impl Accumulator {
                 });
                 Verdict::Retry { renew_producer: !follows }
             }
+            // Another has the transactional id: a fresh epoch would end what that one does.
+            Some(ErrorCode::InvalidProducerEpoch) if self.transaction != Transaction::Without => {
+                Verdict::GiveUp
+            }
             Some(ErrorCode::InvalidProducerEpoch) if idempotent => {
                 Verdict::Retry { renew_producer: true }
             }
@@ -536,13 +538,13 @@ impl Accumulator {
             return;
         }
         queue.draining = false;
-        let Some(from) = queue.renumber_from.take() else { return };
+        let Some((serial, sequence)) = queue.renumber_from.take() else { return };
         let Some(producer) = self.producer else { return };
         // A batch that cannot be compressed stays open, and is given up when its turn comes.
         if self.seal(partition).is_ok()
             && let Some(queue) = self.partitions.get_mut(partition)
         {
-            queue.renumber(producer, from);
+            queue.renumber(producer, serial, sequence);
         }
     }
 
@@ -562,7 +564,7 @@ impl Accumulator {
             queue.sealed = rest;
             queue.renumber_from = None;
             queue.established = false;
-            queue.renumber(producer, 0);
+            queue.renumber(producer, 0, 0);
             let topic = queue.topic.name.clone();
             let error = Error::DeliveryTimedOut { topic, partition: queue.index };
             // Under the fresh epoch the broker could not tell a duplicate of these.

@@ -61,8 +61,9 @@ pub(super) struct PartitionQueue {
     pub(super) established: bool,
     /// Nothing is sent until all in flight have returned, so that retries keep the order.
     pub(super) draining: bool,
-    /// Sequence number to go on with after draining, when a numbered batch was given up.
-    pub(super) renumber_from: Option<i32>,
+    /// The oldest numbered batch that was given up, by its serial, and its sequence number, with
+    /// which those behind it go on after draining.
+    pub(super) renumber_from: Option<(u64, i32)>,
     /// Nothing is sent before, after a failure.
     pub(super) not_before: Option<Instant>,
     /// Whether it stands in the accumulator's list of partitions with something to send.
@@ -151,11 +152,12 @@ impl PartitionQueue {
             || self.sealed.front().is_some_and(|batch| batch.serial < serial)
     }
 
-    /// Gives the waiting batches consecutive sequence numbers from `sequence`. The open batch
-    /// must have been sealed.
-    pub(super) fn renumber(&mut self, producer: ProducerId, sequence: i32) {
+    /// Gives the waiting batches from `serial` on consecutive sequence numbers from `sequence`.
+    /// Those before it keep theirs: a broker may have them already, and would take them again
+    /// under another. The open batch must have been sealed.
+    pub(super) fn renumber(&mut self, producer: ProducerId, serial: u64, sequence: i32) {
         let mut sequence = sequence;
-        for batch in &mut self.sealed {
+        for batch in self.sealed.iter_mut().filter(|batch| batch.serial >= serial) {
             batch.sequence = sequence;
             let bytes = std::mem::take(&mut batch.bytes);
             let mut bytes: BytesMut =
@@ -198,7 +200,7 @@ mod tests {
             }
             queue.seal(serial, Compression::Lz4, &mut compressor, Vec::new()).unwrap();
         }
-        queue.renumber(ProducerId { id: 9, epoch: 3 }, i32::MAX - 5);
+        queue.renumber(ProducerId { id: 9, epoch: 3 }, 0, i32::MAX - 5);
         for (batch, sequence) in queue.sealed.iter().zip([i32::MAX - 5, i32::MAX - 1, 2]) {
             let view = BatchView::parse(&batch.bytes).unwrap();
             view.check_crc().unwrap();

@@ -64,3 +64,22 @@ impl Report {
         });
     }
 }
+
+/// What becomes of records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Transaction {
+    /// They belong to no transaction.
+    Without,
+    /// They are refused until a transaction is open.
+    Between,
+    /// They belong to the one that is open.
+    Open,
+    /// They are refused, since a batch of the open one failed.
+    Failed,
+}
+
+impl Transaction {
+    pub(super) fn after_failure(self) -> Self {
+        if self == Self::Open { Self::Failed } else { self }
+    }
+}

@@ -15,8 +15,9 @@ use moldau_protocol::messages::{
 };
 use moldau_protocol::{ErrorCode, Request, VersionRange};
 
-use super::accumulator::{Accumulator, Transaction};
+use super::accumulator::Accumulator;
 use super::partition::ProducerId;
+use super::plan::Transaction;
 use super::{PartitionHandle, Producer};
 use crate::cluster::{Cluster, CoordinatorOf};
 use crate::{Error, Result};

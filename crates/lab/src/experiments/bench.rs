@@ -478,7 +478,7 @@ impl<'a> Bench<'a> {
     /// what held it. One at intended times is left alone: its latencies are what is asked. Of
     /// workers elsewhere nothing is seen from here.
     fn produce_seen(&mut self, path: &Path, setup: &Setup) -> Result<Measured, Error> {
-        rest::wait(&self.conditions.work_directory)?;
+        self.rest()?;
         if self.workers.is_some() || matches!(setup.workload.pace, Pace::Scheduled { .. }) {
             return self.offer(setup, &mut || {});
         }

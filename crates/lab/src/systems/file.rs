@@ -97,8 +97,8 @@ fn keeps_records() -> bool {
     true
 }
 
-/// A text that stands for another in commands and files.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A text that stands for another in commands and files, told as those are.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Replacement {
     /// The text.
@@ -107,8 +107,8 @@ pub struct Replacement {
     pub by: String,
 }
 
-/// One process of a system. As an experiment's plan it tells files and environment by their
-/// SHA-256: they may hold passwords, and the plan stays beside the result.
+/// One process of a system. As an experiment's plan it tells files, environment and arguments by
+/// their SHA-256: they may hold passwords, and the plan stays beside the result.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProcessFile {

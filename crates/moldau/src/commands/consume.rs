@@ -94,7 +94,12 @@ async fn consume_in_group(
         };
         let next = printer.print(&fetched)?;
         consumer.consumed_to(fetched.topic_partition(), next);
-        consumer.commit().await?;
+        match consumer.commit().await {
+            Err(error) if error.is_left_behind() => {
+                tracing::warn!(%error, "records may come again");
+            }
+            committed => committed?,
+        }
     }
     consumer.leave().await?;
     Ok(())

@@ -1,7 +1,9 @@
 //! The directory in which the systems of an experiment keep data and logs, and the end of an
 //! experiment that is asked to end: what it started, and what they wrote, go with it.
 
+use std::fs::DirBuilder;
 use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -50,7 +52,8 @@ impl WorkDirectory {
     }
 }
 
-/// A directory below `out` that nobody else has. In containers processes of different labs have the
+/// A directory below `out` that nobody else has, nor may look into: files of systems may hold
+/// passwords. In containers processes of different labs have the
 /// same number, and that of a lab that was killed may have left its own.
 fn make_another(out: &Path) -> anyhow::Result<PathBuf> {
     std::fs::create_dir_all(out).with_context(|| out.display().to_string())?;
@@ -58,7 +61,7 @@ fn make_another(out: &Path) -> anyhow::Result<PathBuf> {
     let mut path = out.join(format!("work-{pid}"));
     let mut others = 1;
     loop {
-        match std::fs::create_dir(&path) {
+        match DirBuilder::new().mode(0o700).create(&path) {
             Ok(()) => return Ok(path),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error).with_context(|| path.display().to_string()),
@@ -129,6 +132,8 @@ fn is_hangup_ignored(status: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     #[test]
@@ -138,6 +143,7 @@ mod tests {
         let first = make_another(&below).unwrap();
         let second = make_another(&below).unwrap();
         assert!(first != second && first.is_dir() && second.is_dir());
+        assert_eq!(second.metadata().unwrap().permissions().mode() & 0o777, 0o700);
     }
 
     #[test]

@@ -39,24 +39,8 @@ async fn produce(cluster: &Cluster, options: &ProduceOptions) -> anyhow::Result<
         ProducerOptions { compression: codec(options.compression), ..ProducerOptions::default() };
     let producer = Producer::start(cluster, settings, sink).await?;
     let partitions = partitions(cluster, &producer, &options.topic).await?;
-    let mut lines = lines();
-    let mut turns = (0..partitions.len()).cycle();
-    while let Some(line) = lines.recv().await {
-        let line = line.context("stdin")?;
-        let (key, value) = match &options.key_separator {
-            Some(separator) => match line.split_once(separator.as_str()) {
-                Some((key, value)) => (Some(key), value),
-                None => bail!("a line has no {separator:?} between key and value: {line:?}"),
-            },
-            None => (None, line.as_str()),
-        };
-        let index = match key {
-            Some(key) => usize::try_from(partition_for_key(key.as_bytes(), partitions.len()))?,
-            None => turns.next().context("the topic has no partitions")?,
-        };
-        let partition = *partitions.get(index).context("the partitioner left the topic")?;
-        send(&producer, partition, key, value).await?;
-    }
+    // A line that cannot be sent ends it, and takes back none of those before.
+    let sent = send_lines(&producer, &partitions, options).await;
     producer.close().await;
     let outcome = std::mem::take(&mut *outcome.lock().unwrap_or_else(PoisonError::into_inner));
     if options.cluster.json {
@@ -66,6 +50,35 @@ async fn produce(cluster: &Cluster, options: &ProduceOptions) -> anyhow::Result<
     }
     if let Some(problem) = outcome.first_error {
         bail!("{} records were not delivered: {problem}", outcome.failed);
+    }
+    sent
+}
+
+async fn send_lines(
+    producer: &Producer,
+    partitions: &[PartitionHandle],
+    options: &ProduceOptions,
+) -> anyhow::Result<()> {
+    let mut lines = lines();
+    let mut turns = (0..partitions.len()).cycle();
+    let mut number = 0_u64;
+    while let Some(line) = lines.recv().await {
+        number += 1;
+        let line = line.with_context(|| format!("line {number} of stdin"))?;
+        let (key, value) = match &options.key_separator {
+            Some(separator) => match line.split_once(separator.as_str()) {
+                Some((key, value)) => (Some(key), value),
+                None => bail!("line {number} has no {separator:?} between key and value: {line:?}"),
+            },
+            None => (None, line.as_str()),
+        };
+        let index = match key {
+            Some(key) => usize::try_from(partition_for_key(key.as_bytes(), partitions.len()))?,
+            None => turns.next().context("the topic has no partitions")?,
+        };
+        let partition = *partitions.get(index).context("the partitioner left the topic")?;
+        let sent = send(producer, partition, key, value).await;
+        sent.with_context(|| format!("line {number} of stdin"))?;
     }
     Ok(())
 }
@@ -114,7 +127,7 @@ async fn send(
     };
     loop {
         match producer.send(partition, &record) {
-            Err(Error::BufferFull) => producer.room(value.len()).await,
+            Err(Error::BufferFull) => producer.room_for(&record).await,
             sent => return Ok(sent?),
         }
     }

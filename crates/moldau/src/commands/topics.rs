@@ -77,8 +77,9 @@ struct DescribedTopic {
 struct DescribedPartition {
     partition: i32,
     leader: Option<i32>,
-    start_offset: i64,
-    end_offset: i64,
+    /// Absent of a partition whose leader does not tell.
+    start_offset: Option<i64>,
+    end_offset: Option<i64>,
 }
 
 #[derive(Serialize)]
@@ -120,13 +121,18 @@ async fn offsets(
     topic: &str,
     partitions: impl Iterator<Item = i32>,
     spec: OffsetSpec,
-) -> anyhow::Result<Vec<i64>> {
+) -> anyhow::Result<Vec<Option<i64>>> {
     let wanted: Vec<_> = partitions.map(|index| (TopicPartition::of(topic, index), spec)).collect();
     let mut found = admin.list_offsets(&wanted).await;
     let mut offsets = Vec::with_capacity(wanted.len());
     for (partition, _) in &wanted {
         let listed = found.remove(partition).context("the cluster left a partition out")?;
-        offsets.push(listed?.offset);
+        offsets.push(match listed {
+            Ok(listed) => Some(listed.offset),
+            // It has no leader that answers, which is told beside those that have.
+            Err(error) if error.is_retriable() => None,
+            Err(error) => return Err(error.into()),
+        });
     }
     Ok(offsets)
 }
@@ -135,9 +141,10 @@ fn print_described(topic: &DescribedTopic) -> anyhow::Result<()> {
     println!("{} ({})\n", topic.name, topic.id);
     let rows = topic.partitions.iter().map(|it| {
         let leader = it.leader.map_or("none".to_owned(), |node| node.to_string());
-        let records = it.end_offset - it.start_offset;
-        let numbers = [it.start_offset, it.end_offset, records].map(|number| number.to_string());
-        let [start, end, records] = numbers;
+        let records = it.end_offset.zip(it.start_offset).map(|(end, start)| end - start);
+        let numbers = [it.start_offset, it.end_offset, records];
+        let [start, end, records] =
+            numbers.map(|number| number.map_or("-".to_owned(), |number| number.to_string()));
         [it.partition.to_string(), leader, start, end, records]
     });
     let headings = ["PARTITION", "LEADER", "START", "END", "OFFSETS"];

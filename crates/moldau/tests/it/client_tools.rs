@@ -1,9 +1,41 @@
 //! The tools for the terminal.
 
 use std::io::Write;
-use std::process::{Command, Stdio};
+use std::net::SocketAddr;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
-use crate::world::{Process, moldau, run};
+use moldau_client::{FetcherOptions, GroupConsumer, GroupOptions, Reset, TopicPartition};
+
+use crate::traffic::{block_on, connect, soon};
+use crate::world::{Process, free_port, moldau, run};
+
+/// Far beyond what any of these take.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+/// Sends these lines to a topic of one partition, which is made.
+fn produce(broker: &Process, topic: &str, lines: &[u8], more: &[&str]) -> Output {
+    let bootstrap = broker.address.to_string();
+    let created = run(["topics", "create", topic, "--bootstrap", &bootstrap]);
+    assert!(created.status.success(), "{created:?}");
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), lines).unwrap();
+    let child = Command::new(moldau())
+        .args(["produce", topic, "--bootstrap", &bootstrap])
+        .args(more)
+        .stdin(std::fs::File::open(file.path()).unwrap())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let id = child.id().to_string();
+    let (sender, ended) = std::sync::mpsc::channel();
+    std::thread::spawn(move || sender.send(child.wait_with_output().unwrap()));
+    ended.recv_timeout(PATIENCE).unwrap_or_else(|_| {
+        let killed = Command::new("kill").args(["-KILL", &id]).status();
+        panic!("it never ends ({killed:?})")
+    })
+}
 
 #[test]
 fn a_line_is_sent_while_the_next_is_waited_for() {
@@ -27,4 +59,63 @@ fn a_line_is_sent_while_the_next_is_waited_for() {
     }
     drop(stdin);
     assert!(producer.wait().unwrap().success());
+}
+
+/// It waited for less room than a record takes, and did nothing else any more.
+#[test]
+fn more_lines_than_the_buffer_holds_are_all_sent() {
+    let dir = tempfile::tempdir().unwrap();
+    let broker = Process::broker(dir.path(), &[]);
+    let line = [&[b'v'; 79][..], b"\n"].concat();
+    let count = (40 << 20) / line.len();
+    let output = produce(&broker, "many", &line.repeat(count), &["--json"]);
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains(&format!("\"delivered\":{count},")), "{said}");
+}
+
+#[test]
+fn lines_before_one_that_cannot_be_sent_are_delivered_and_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let broker = Process::broker(dir.path(), &[]);
+    let output = produce(&broker, "keyed", b"a:1\nb:2\nc3\nd:4\n", &["--key-separator", ":"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("2 records delivered to keyed"), "{said}");
+    assert!(said.contains("line 3 has no \":\" between key and value"), "{said}");
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn the_end_of_a_topic_is_none_of_a_group() {
+    let output = run(["consume", "t", "--group", "g", "--exit-at-end"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("cannot be used with"), "{said}");
+}
+
+/// It ended with the connection, and its partitions were idle until its session was over.
+#[test]
+fn a_member_commits_once_its_coordinator_is_there_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
+    let broker = Process::broker_on(address, dir.path(), &[]);
+    let sent = produce(&broker, "orders", b"first\nsecond\n", &[]);
+    assert!(sent.status.success(), "{sent:?}");
+    block_on(async {
+        let cluster = connect(address).await;
+        let fetcher = FetcherOptions { reset: Reset::Earliest, ..FetcherOptions::default() };
+        let options = GroupOptions { fetcher, ..GroupOptions::default() };
+        let topics = ["orders".to_owned()];
+        let joined = GroupConsumer::join(&cluster, "workers", &topics, options);
+        let mut consumer = soon("joining", joined).await.unwrap();
+        let fetched = soon("a fetch", consumer.next()).await.unwrap();
+        broker.kill();
+        let _broker = Process::broker_on(address, dir.path(), &[]);
+        let committed = soon("a commit", consumer.commit()).await;
+        let partition = TopicPartition::of("orders", 0);
+        let known = soon("offsets", cluster.committed_offsets("workers")).await.unwrap();
+        match committed {
+            Ok(()) => assert_eq!(known.get(&partition), Some(&fetched.next_position)),
+            // The group begins anew, and so does the member.
+            Err(error) => assert!(error.is_left_behind(), "{error}"),
+        }
+    });
 }

@@ -320,6 +320,73 @@ fn batch_of_unknown_fate_is_reported_when_its_time_is_up() {
     assert!(world.plan().needs_producer_id, "its sequence number may be taken or not");
 }
 
+/// Whoever waited for all outcomes waited for ever.
+#[test]
+fn a_batch_that_never_gets_its_turn_is_given_up_too() {
+    let delivery_timeout = Duration::from_secs(10);
+    let mut world =
+        World::new(false, ProducerOptions { delivery_timeout, ..ProducerOptions::default() });
+    world.append(0, 1).unwrap();
+    world.metadata.topics.clear();
+    world.metadata.generation += 1;
+    world.advance(Duration::from_secs(9));
+    let plan = world.plan();
+    assert!(plan.requests.is_empty() && plan.needs_metadata);
+    let left = plan.wake_at.unwrap() - world.now;
+    assert!(left <= Duration::from_secs(1), "{left:?}");
+    assert_eq!(world.take_tokens(), []);
+    world.advance(Duration::from_secs(2));
+    world.plan();
+    assert_eq!(world.take_tokens(), [(1, false)]);
+    assert!(world.accumulator.is_idle());
+}
+
+/// The broker had the first one, and took it again under another sequence number.
+#[test]
+fn a_batch_that_waits_ahead_of_a_refused_one_keeps_its_sequence_number() {
+    let mut world = World::new(true, World::single_record_batches());
+    world.establish();
+    for token in 1..=3 {
+        world.append(0, token).unwrap();
+    }
+    let plan = world.plan();
+    assert_eq!(sequences(&plan), [(0, 1), (0, 2), (0, 3)]);
+    let [first, second, third] = batches(&plan)[..] else { panic!("{plan:?}") };
+    world.returned(&plan);
+    let gone = Error::Disconnected { address: "b".into(), reason: "gone".into() };
+    world.answer(first, Err(gone));
+    world.refuse(second, ErrorCode::InvalidRecord);
+    world.refuse(third, ErrorCode::OutOfOrderSequenceNumber);
+    assert_eq!(world.take_tokens(), [(2, false)]);
+    world.advance(BACKOFF_MAX);
+    let mut sent = Vec::new();
+    for _ in 0..2 {
+        let plan = world.plan();
+        world.returned(&plan);
+        sent.extend(sequences(&plan));
+        batches(&plan).into_iter().for_each(|batch| world.ok(batch));
+    }
+    assert_eq!(sent, [(0, 1), (0, 2)]);
+    assert_eq!(world.take_tokens(), [(1, true), (3, true)]);
+}
+
+/// What was waited for was less than what is asked for, and the wait over at once.
+#[test]
+fn room_for_a_record_is_room_that_takes_it() {
+    let options =
+        ProducerOptions { buffer_bytes_max: 500, batch_bytes: 200, ..ProducerOptions::default() };
+    let mut world = World::new(false, options);
+    let value = [b'v'; 5];
+    let record = Record { token: 0, timestamp: 1, key: None, value: Some(&value), headers: &[] };
+    let mut sent = 0;
+    while world.accumulator.has_room(Accumulator::takes(&record)) {
+        world.append(0, sent).unwrap();
+        sent += 1;
+    }
+    assert!(sent > 0 && matches!(world.append(0, sent), Err(Error::BufferFull)));
+    assert!(world.accumulator.has_room(value.len()), "or the test shows nothing");
+}
+
 #[test]
 fn buffer_limit_refuses_and_frees() {
     let options =
@@ -385,4 +452,21 @@ fn records_of_a_transactional_producer_need_an_open_transaction() {
     world.accumulator.returned(partition, serial, refused, now, reports);
     assert_eq!(world.accumulator.transaction(), Transaction::Failed);
     assert!(matches!(world.append(0, 2), Err(Error::NoTransaction)));
+}
+
+#[test]
+fn a_producer_that_was_fenced_does_not_fence_its_successor() {
+    let options = ProducerOptions {
+        transactional_id: Some("orders".into()),
+        ..World::single_record_batches()
+    };
+    let mut world = World::new(true, options);
+    world.accumulator.set_transaction(Transaction::Open);
+    world.append(0, 1).unwrap();
+    let plan = world.plan();
+    world.returned(&plan);
+    world.refuse(batches(&plan)[0], ErrorCode::InvalidProducerEpoch);
+    assert_eq!(world.take_tokens(), [(1, false)]);
+    assert!(!world.plan().needs_producer_id);
+    assert_eq!(world.accumulator.transaction(), Transaction::Failed);
 }

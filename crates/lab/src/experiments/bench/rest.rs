@@ -18,12 +18,22 @@ const BUSY_SHARE_MAX: f64 = 0.1;
 const LOOK: Duration = Duration::from_millis(100);
 const LOOKS_MAX: u32 = 30;
 
+impl super::Bench<'_> {
+    /// Waits as ahead of each run that is measured: for what is measured by other means.
+    ///
+    /// # Errors
+    /// Those of [`wait`].
+    pub(in crate::experiments) fn rest(&self) -> Result<(), Error> {
+        wait(&self.conditions.work_directory)
+    }
+}
+
 /// Waits until the machine rests, or for as long as all looks take, and until all is written to the
 /// file system of `directory`.
 ///
 /// # Errors
 /// [`Error::Machine`] where its counters cannot be read, or the file system fails.
-pub(super) fn wait(directory: &Path) -> Result<(), Error> {
+fn wait(directory: &Path) -> Result<(), Error> {
     let rests = wait_by(|| {
         let meter = CpuMeter::start(&[])?;
         thread::sleep(LOOK);

@@ -81,8 +81,8 @@ pub(super) fn run(
     let at_most = Bound::RatioAtMost { baseline: BROKER.into(), ratio: P99_RATIO_MAX };
     let rates: Vec<f64> = rates.iter().map(|records| workload.megabytes(1) * records).collect();
     bench.note(Check {
-        name: format!("{beside}: rate of the scan meanwhile"),
-        passed: !rates.is_empty(),
+        name: format!("{beside}: rate of the scan, from before the warm-up to after the audit"),
+        passed: !rates.is_empty() && rates.iter().all(|rate| *rate > 0.0),
         weight: Weight::Note,
         found: format!("{:.0} MB/s", median(&rates)),
         demanded: "a scan beside every run".into(),
@@ -163,6 +163,7 @@ fn run_round(
     }
     for arm in arms {
         bench.step(&format!("{case}: {arm}, {}", round + 1));
+        bench.rest()?;
         let depth = match arm {
             DISK_16 => 16,
             DISK_2 => 2,
@@ -242,6 +243,7 @@ fn beside_scans(
                     path.control.delete_topic(&setup.topic)
                 };
                 if path.arm == SCANNED {
+                    bench.rest()?;
                     drop_page_cache(&system.data)?;
                     rates.push(while_scanning(scan, || produce(bench))?);
                 } else {

@@ -146,10 +146,16 @@ fn a_plan_tells_changes_of_files_and_environment_but_not_what_they_hold() {
         let process = &mut file.processes[0];
         process.environment.insert("KAFKA_OPTS".into(), format!("-Dpassword={secret}"));
         process.files.insert("jaas.conf".into(), format!("password=\"{secret}\";"));
+        process.prepare.push(vec!["add-user".into(), format!("--password={secret}")]);
+        process.command.push(format!("--password={secret}"));
+        let (text, by) = (format!("a{secret}"), format!("b{secret}"));
+        file.without_flush.push(Replacement { text, by });
         format!("{file:?}")
     };
     let told = with("hunter2");
-    assert!(told.contains("KAFKA_OPTS") && told.contains("jaas.conf"), "{told}");
+    for part in ["KAFKA_OPTS", "jaas.conf", "add-user"] {
+        assert!(told.contains(part), "{told}");
+    }
     assert!(!told.contains("hunter2"), "{told}");
     assert_ne!(told, with("hunter3"));
 }
