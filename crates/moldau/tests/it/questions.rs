@@ -74,6 +74,30 @@ fn what_was_finished_before_an_interruption_is_not_run_again() {
     refused("its plan is another");
 }
 
+/// Systems of other loads got rates too, of what they took at full speed.
+#[test]
+fn rates_that_are_asked_for_are_those_of_the_systems_of_the_first_scenario() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let survey = SURVEY
+        .replace("systems: [moldau-os]", "systems: [moldau-os, moldau]")
+        .replace("{name: full speed}", "{name: full speed, systems: [moldau-os]}")
+        .replace("asks:", "  - {name: slow, systems: [moldau], records_per_second: 500}\nasks:");
+    std::fs::write(path("survey.yaml"), survey).unwrap();
+    let result =
+        result_of(&run(["lab", "run", &path("survey.yaml"), "--out", &path("runs"), "--json"]));
+    let arms_of = |case: &str| {
+        let runs = result.runs.iter().filter(|run| run.case == case);
+        runs.map(|run| run.arm.as_str()).collect::<std::collections::BTreeSet<_>>()
+    };
+    let cases = result.cases();
+    assert_eq!(cases.len(), 2 + 3, "{cases:?}");
+    for case in cases {
+        let arm = if case == "slow" { "moldau" } else { "moldau-os" };
+        assert_eq!(arms_of(case), [arm].into(), "{case}");
+    }
+}
+
 #[test]
 fn a_broker_that_is_struck_loses_nothing_and_comes_back() {
     let directory = tempfile::tempdir().unwrap();

@@ -171,7 +171,10 @@ impl Stage<'_> {
             workload: file.workload(&load.settings, plan.conditions.quick),
             reading: None,
         };
-        let rated = asked::rates(plan, bench, running)?;
+        // Rates that follow from full speed are those of the first scenario, on its systems.
+        let first = file.scenarios.first().map(|scenario| &scenario.name);
+        let has_first = self.scenarios().any(|load| Some(&load.cell.name) == first);
+        let rated = if has_first { asked::rates(plan, bench, running)? } else { Vec::new() };
         let loads: Vec<&Load> = self.loads.iter().copied().chain(&rated).collect();
         let cases: Vec<Case> = loads.iter().copied().map(case).collect();
         let left_out = run_rounds(plan, bench, running, &cases)?;
