@@ -13,9 +13,10 @@
 //! that the odds are of ceiling and scatter together. A trial that goes wrong by itself, as by a
 //! stop of a moment, is possible at any rate.
 //!
-//! Where response times alone decided and were near what is demanded of them, the toss of a coin
-//! decided on which side. Such a trial counts as partly sustained and partly missed. And with a
-//! stop for longer than is demanded of responses, as of a disk, every other trial is taken to be
+//! Where response times alone decided and were near what is demanded of them, they tell more than
+//! the side on which they were: near the ceiling they rise with some power of the rate, so that
+//! their distance is one of rates. Which power is not known either, and part of the odds. And with
+//! a stop for longer than is demanded of responses, as of a disk, every other trial is taken to be
 //! missed whatever its rate.
 
 use serde::{Deserialize, Serialize};
@@ -48,6 +49,12 @@ const GRID_STEP: f64 = 0.0025;
 
 /// Scatters of what a system can do from trial to trial, as standard deviations of logarithms.
 const SCATTERS: [f64; 6] = [0.004, 0.008, 0.016, 0.03, 0.06, 0.12];
+
+/// Powers of the rate with which response times may rise where they are near the demanded one.
+const RISES: [f64; 4] = [1.5, 5.0, 15.0, 45.0];
+
+/// What may be behind a ceiling: each scatter with each power.
+const SHAPES: usize = SCATTERS.len() * RISES.len();
 
 /// Odds that a trial is missed whatever its rate.
 const MISHAP: f64 = 0.04;
@@ -116,11 +123,21 @@ pub struct Search {
     near: usize,
 }
 
-/// A ceiling that may be, and its odds with each of [`SCATTERS`] in relation to all others.
+/// A ceiling that may be, and its odds in relation to all others: with each of [`SCATTERS`], for
+/// each of [`RISES`].
 #[derive(Clone, Copy, Debug)]
 struct Possible {
     ln: f64,
-    odds: [f64; SCATTERS.len()],
+    odds: [f64; SHAPES],
+}
+
+/// What a trial shows of what its system can do.
+#[derive(Clone, Copy, Debug)]
+enum Shown {
+    /// On which side of its rate that is.
+    Side { is_sustained: bool },
+    /// Which response time it has, as the logarithm of its relation to the demanded one.
+    Lateness(f64),
 }
 
 /// What a search found.
@@ -171,7 +188,7 @@ impl Search {
         let lowest = (full_speed * BELOW_FULL_SPEED).ln();
         let possible = |ln: f64| {
             let odds = 1.0 / (1.0 + ((ln - usual) / USUAL_SPREAD).powi(2));
-            Possible { ln, odds: [odds; SCATTERS.len()] }
+            Possible { ln, odds: [odds; SHAPES] }
         };
         let rates = std::iter::successors(Some(lowest), |ln| Some(ln + GRID_STEP));
         let possible: Vec<Possible> = rates.take_while(|ln| *ln <= end).map(possible).collect();
@@ -190,18 +207,17 @@ impl Search {
     pub fn note(&mut self, rate: f64, evidence: impl Into<Evidence>) {
         let Evidence { outcome, lateness, has_stop } = evidence.into();
         self.trials.push((rate, outcome));
-        let missed = match outcome {
-            Outcome::Stopped | Outcome::Disturbed => return,
-            Outcome::Sustained => 0.0,
-            Outcome::Missed => 1.0,
+        let shown = match (outcome, lateness) {
+            (Outcome::Stopped | Outcome::Disturbed, _) => return,
+            (_, Some(lateness)) => Shown::Lateness(lateness.ln()),
+            (outcome, None) => Shown::Side { is_sustained: outcome == Outcome::Sustained },
         };
-        let missed = lateness.map_or(missed, missed_share);
         let mishap = if has_stop { MISHAP_OF_STOP } else { MISHAP };
         let ln_rate = rate.ln();
         for Possible { ln, odds } in &mut self.possible {
-            for (odds, scatter) in odds.iter_mut().zip(SCATTERS) {
-                let sustained = LUCK + (1.0 - LUCK - mishap) * logistic((*ln - ln_rate) / scatter);
-                *odds *= sustained.powf(1.0 - missed) * (1.0 - sustained).powf(missed);
+            let shapes = RISES.iter().flat_map(|rise| SCATTERS.map(|scatter| (*rise, scatter)));
+            for (odds, (rise, scatter)) in odds.iter_mut().zip(shapes) {
+                *odds *= shown.likelihood(*ln - ln_rate, rise, scatter, mishap);
             }
         }
         let highest = self.held().last().map_or(0.0, |possible| possible.ln.exp());
@@ -260,14 +276,36 @@ impl Search {
     }
 }
 
-/// How far a trial counts as missed.
-fn missed_share(lateness: f64) -> f64 {
-    (0.5 + 0.5 * lateness.ln() / NEAR.ln()).clamp(0.0, 1.0)
+impl Shown {
+    /// How likely that is, where the ceiling lies `above` the rate, as a logarithm, and `mishap`
+    /// are the odds that the trial is missed whatever its rate.
+    fn likelihood(self, above: f64, rise: f64, scatter: f64, mishap: f64) -> f64 {
+        let own = 1.0 - LUCK - mishap;
+        let lateness = match self {
+            Self::Side { is_sustained: true } => return LUCK + own * logistic(above / scatter),
+            Self::Side { is_sustained: false } => return mishap + own * logistic(-above / scatter),
+            Self::Lateness(lateness) => lateness,
+        };
+        // Far ones say only that: what response times do there differs from system to system.
+        let (far, expected, scatter) = (NEAR.ln(), -rise * above, rise * scatter);
+        if lateness >= far {
+            0.5 * mishap + own * logistic((expected - far) / scatter)
+        } else if lateness <= -far {
+            0.5 * LUCK + own * logistic((-far - expected) / scatter)
+        } else {
+            let stray = if lateness > 0.0 { mishap } else { LUCK };
+            let below = logistic((lateness - expected) / scatter);
+            own * LOGISTIC_SCALE * below * (1.0 - below) / scatter + 0.5 * stray / far
+        }
+    }
 }
 
-/// The logistic distribution, with the scale at which it is nearest to the normal one.
+/// At this scale the logistic distribution is nearest to the normal one.
+const LOGISTIC_SCALE: f64 = 1.702;
+
+/// The logistic distribution of deviation 1 or nearly so.
 fn logistic(x: f64) -> f64 {
-    1.0 / (1.0 + (-1.702 * x).exp())
+    1.0 / (1.0 + (-LOGISTIC_SCALE * x).exp())
 }
 
 #[cfg(test)]

@@ -82,7 +82,10 @@ fn rates_that_are_asked_for_are_those_of_the_systems_of_the_first_scenario() {
     let survey = SURVEY
         .replace("systems: [moldau-os]", "systems: [moldau-os, moldau]")
         .replace("{name: full speed}", "{name: full speed, systems: [moldau-os]}")
-        .replace("asks:", "  - {name: slow, systems: [moldau], records_per_second: 500}\nasks:");
+        .replace(
+            "asks:",
+            "  - {name: slow, systems: [moldau], load: {records_per_second: 500}}\nasks:",
+        );
     std::fs::write(path("survey.yaml"), survey).unwrap();
     let result =
         result_of(&run(["lab", "run", &path("survey.yaml"), "--out", &path("runs"), "--json"]));
