@@ -171,8 +171,7 @@ impl GroupConsumer {
         }
         let mut retry = self.cluster.retry();
         while let Err(error) = self.commit_once().await {
-            retry.pause(error).await?;
-            self.connection = self.cluster.dedicated_coordinator(&self.group).await?;
+            self.find_coordinator(error, &mut retry).await?;
             self.beat();
         }
         self.uncommitted.clear();
@@ -246,13 +245,22 @@ impl GroupConsumer {
     /// Readies another attempt to join after `error`, or gives it back if it is final.
     async fn recover(&mut self, error: Error, retry: &mut crate::cluster::Retry) -> Result<()> {
         match error.code() {
-            Some(ErrorCode::MemberIdRequired | ErrorCode::RebalanceInProgress) => return Ok(()),
+            Some(ErrorCode::MemberIdRequired | ErrorCode::RebalanceInProgress) => Ok(()),
             Some(ErrorCode::UnknownMemberId | ErrorCode::IllegalGeneration) => {
                 self.member = Member::default();
-                return Ok(());
+                Ok(())
             }
-            _ => retry.pause(error).await?,
+            _ => self.find_coordinator(error, retry).await,
         }
+    }
+
+    /// Asks anew who the coordinator is, after a pause; gives `error` back if it is final.
+    async fn find_coordinator(
+        &mut self,
+        error: Error,
+        retry: &mut crate::cluster::Retry,
+    ) -> Result<()> {
+        retry.pause(error).await?;
         self.connection = self.cluster.dedicated_coordinator(&self.group).await?;
         Ok(())
     }

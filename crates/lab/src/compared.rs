@@ -121,10 +121,10 @@ pub fn compare(first: &RunResult, second: &RunResult, choice: &Choice, seed: u64
         let differences = match refusal {
             Some(_) => Vec::new(),
             None => {
-                let is_foreign = [first, second].map(|result| result.imported().is_some());
                 let mut all = differences([&of_first, &of_second], &one, &other, seed);
-                // Another tool has figures of its own.
-                all.retain(|it| is_foreign[0] == is_foreign[1] || !it.runs.contains(&0));
+                // Each tool has figures of its own, and lacks those of others.
+                let is_of_tools = [first, second].iter().any(|it| it.imported().is_some());
+                all.retain(|it| !is_of_tools || !it.runs.contains(&0));
                 all
             }
         };

@@ -345,7 +345,7 @@ fn scheduled(schedstat: &str) -> Option<(u64, u64)> {
 /// The same by its file `stat`: in ticks, and without those ahead of one.
 fn ticked(stat: &str) -> Option<(u64, u64)> {
     let (user, system) = parse_stat(stat)?;
-    Some(((user + system).saturating_mul(10_000_000), 0))
+    Some((user.saturating_add(system).saturating_mul(10_000_000), 0))
 }
 
 /// What is told of a thread by its times and its file `status`.

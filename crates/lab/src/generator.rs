@@ -570,6 +570,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_tails_read_stands_in_the_course_of_a_run() {
+        let mut measured = Measured::empty(Instant::now(), Vec::new(), HostUsage::default());
+        let slot = || slots::SlotSamples { consumed_records: 5, ..Default::default() };
+        let tail = || skimming::Tailed { records: 5, batches: 1, slots: vec![slot()] };
+        measured.take_tailed(vec![tail(), tail()]);
+        measured.take_consumed(Vec::new());
+        assert_eq!((measured.consumed_records, measured.consumed_batches), (10, 2));
+        assert_eq!(measured.series[0].consumed_records, 10);
+    }
+
+    #[test]
     fn lanes_of_a_spread_are_every_stride_th_partition() {
         let spread = Layout::Spread { stride: 100 };
         assert_eq!([0, 1, 9_999].map(|lane| spread.partition(lane)), [0, 100, 999_900]);

@@ -51,7 +51,7 @@ const GRID_STEP: f64 = 0.0025;
 const SCATTERS: [f64; 6] = [0.004, 0.008, 0.016, 0.03, 0.06, 0.12];
 
 /// Powers of the rate with which response times may rise where they are near the demanded one.
-const RISES: [f64; 4] = [1.5, 5.0, 15.0, 45.0];
+const RISES: [f64; 4] = [2.0, 6.0, 18.0, 54.0];
 
 /// What may be behind a ceiling: each scatter with each power.
 const SHAPES: usize = SCATTERS.len() * RISES.len();

@@ -269,10 +269,14 @@ mod tests {
     use moldau_records::{BatchBuilder, BatchOptions, Compression, Compressor};
     use tokio::sync::watch;
 
-    use super::super::Share;
+    use std::net::TcpListener;
+    use std::thread;
+
     use super::super::sharing::Settled;
+    use super::super::{Share, read_back};
     use super::*;
     use crate::ledger::audit;
+    use crate::null_sink::{self, Behaviour};
     use crate::payload::{Account, Filler, Header, PayloadWriter};
     use crate::workload::Workload;
 
@@ -309,5 +313,20 @@ mod tests {
         };
         assert_eq!(read(0), (3, 0));
         assert_eq!(read(1), (0, 3));
+    }
+
+    /// The consumer waited for a clock that nobody would send, and the reading for the consumer.
+    #[test]
+    fn a_reading_whose_processes_are_gone_ends() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let bootstrap = listener.local_addr().unwrap().to_string();
+        thread::spawn(move || null_sink::run(&listener, Behaviour::default()));
+        let workload = Workload { pace: Pace::ReadBack, ..Workload::of_tests() };
+        let ghost = ("ghost".to_owned(), u32::MAX >> 2);
+        let setup = Setup { processes: vec![ghost], ..Setup::of_tests(bootstrap, workload) };
+        let (sender, ended) = mpsc::channel();
+        thread::spawn(move || sender.send(read_back(&setup, &[]).map(|_| ())));
+        let ended = ended.recv_timeout(Duration::from_mins(1)).expect("it ends");
+        assert!(matches!(ended, Err(Error::Machine { .. })), "{ended:?}");
     }
 }

@@ -83,7 +83,7 @@ fn sentence(compared: &Compared) -> String {
     format!(
         "Of {} figures the second result is {words}. A difference of {} would show four times in \
          five in the middle one of them.{elsewhere}",
-        all().count(),
+        all().filter(|it| it.runs[0] > 0).count(),
         percent(detectable).trim_start_matches('+'),
     )
 }

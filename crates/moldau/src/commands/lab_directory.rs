@@ -53,8 +53,8 @@ impl WorkDirectory {
 }
 
 /// A directory below `out` that nobody else has, nor may look into: files of systems may hold
-/// passwords. In containers processes of different labs have the
-/// same number, and that of a lab that was killed may have left its own.
+/// passwords. In containers processes of different labs have the same number, and that of a lab
+/// that was killed may have left its own.
 fn make_another(out: &Path) -> anyhow::Result<PathBuf> {
     std::fs::create_dir_all(out).with_context(|| out.display().to_string())?;
     let pid = std::process::id();

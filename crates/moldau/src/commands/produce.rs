@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use moldau_client::{
     Cluster, Delivery, Error, PartitionHandle, Producer, ProducerOptions, Record, partition_for_key,
 };
@@ -48,10 +48,12 @@ async fn produce(cluster: &Cluster, options: &ProduceOptions) -> anyhow::Result<
     } else {
         eprintln!("{} records delivered to {}", outcome.delivered, options.topic);
     }
-    if let Some(problem) = outcome.first_error {
-        bail!("{} records were not delivered: {problem}", outcome.failed);
-    }
-    sent
+    let Some(problem) = outcome.first_error else { return sent };
+    let undelivered = anyhow!("{} records were not delivered: {problem}", outcome.failed);
+    Err(match sent {
+        Ok(()) => undelivered,
+        Err(line) => line.context(undelivered),
+    })
 }
 
 async fn send_lines(

@@ -138,7 +138,7 @@ fn a_rate_that_just_misses_and_one_that_just_holds_say_the_same() {
         search.note(90.0, Evidence { lateness: Some(lateness), ..outcome.into() });
         search.found().rate
     };
-    let (held, missed) = (near(Outcome::Sustained, 0.999), near(Outcome::Missed, 1.001));
+    let (held, missed) = (near(Outcome::Sustained, 0.99), near(Outcome::Missed, 1.01));
     assert!((held / missed - 1.0).abs() < 0.01, "{held} and {missed}");
     let (held, missed) = (near(Outcome::Sustained, 0.1), near(Outcome::Missed, f64::INFINITY));
     assert!(held > 1.2 * missed, "{held} and {missed}");
