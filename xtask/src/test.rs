@@ -46,6 +46,7 @@ const STEPS: [Step; 20] = [
     ("fmt", |_| fmt()),
     ("tidy", |_| tidy::run().map(|()| Count::ONE)),
     ("clippy", |_| clippy()),
+    ("documentation", |_| documentation()),
     ("codegen", |_| codegen::check().map(|()| Count::ONE)),
     ("tests", |_| tests()),
     ("release build", |_| release_build()),
@@ -60,7 +61,6 @@ const STEPS: [Step; 20] = [
     ("reloads", |_| reloads()),
     ("crowd", |_| counted(conformance("moldau-crowd"))),
     ("reports in a browser", |_| counted(conformance("moldau-reports"))),
-    ("documentation", |_| documentation()),
     ("HashiCorp Vault", vault),
     ("Kroxylicious", kroxylicious),
 ];

@@ -2,7 +2,7 @@
 //!
 //! | bytes | field | unit |
 //! |---|---|---|
-//! | 0..4 | CRC32C of everything after it, big-endian like all fields | |
+//! | 0..4 | low half of the XXH3-64 of everything after it, big-endian like all fields | |
 //! | 4..8 | magic `MLDU` | |
 //! | 8..12 | run id | |
 //! | 12..14 | producer id | |
@@ -26,6 +26,7 @@ mod corpus;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use twox_hash::XxHash3_64;
 
 use crate::error::Error;
 use crate::shape::{Body, Corpus, Shape};
@@ -33,14 +34,17 @@ use crate::shape::{Body, Corpus, Shape};
 /// Size of the payload header; smaller records are refused.
 pub const HEADER_BYTES: usize = 32;
 
-const MAGIC: [u8; 4] = *b"MLDU";
+/// Bytes of the checksum, and its digits.
+const CHECKSUM_BYTES: usize = 4;
+const CHECKSUM_DIGITS: usize = 2 * CHECKSUM_BYTES;
+
+const MAGIC: u32 = u32::from_be_bytes(*b"MLDU");
 
 /// What stands in a document before the header, the account, the filler, and at the end. The first
 /// is longer than checksum and magic of the other form, so that neither is taken for the other.
 const JSON: [&[u8]; 4] = [br#"{"record":""#, br#"","account":""#, br#"","text":""#, br#""}"#];
 
-/// Digits of the checksum, of the header, and of the account.
-const CHECKSUM_DIGITS: usize = 8;
+/// Digits of the header, and of the account.
 const HEADER_DIGITS: usize = 2 * HEADER_BYTES;
 const ACCOUNT_DIGITS: usize = 8;
 
@@ -86,6 +90,7 @@ impl Header {
     ///
     /// # Errors
     /// What is wrong with it.
+    #[inline]
     pub fn read(value: &[u8]) -> Result<Self, Damage> {
         if let Some(rest) = value.strip_prefix(JSON[0]) {
             let (digits, _) = rest.split_first_chunk::<HEADER_DIGITS>().ok_or(Damage::Short)?;
@@ -93,16 +98,17 @@ impl Header {
             return Self::verified(&from_hexadecimal(digits).ok_or(Damage::Checksum)?, covered);
         }
         let (head, _) = value.split_first_chunk::<HEADER_BYTES>().ok_or(Damage::Short)?;
-        Self::verified(head, value.get(4..).ok_or(Damage::Short)?)
+        Self::verified(head, value.get(CHECKSUM_BYTES..).ok_or(Damage::Short)?)
     }
 
     /// Reads a header whose checksum is that of the bytes `covered`.
+    #[inline]
     fn verified(head: &[u8; HEADER_BYTES], covered: &[u8]) -> Result<Self, Damage> {
         let [c0, c1, c2, c3, m0, m1, m2, m3, r0, r1, r2, r3, p0, p1, t0, t1, rest @ ..] = *head;
         if checksum(covered) != u32::from_be_bytes([c0, c1, c2, c3]) {
             return Err(Damage::Checksum);
         }
-        if [m0, m1, m2, m3] != MAGIC {
+        if u32::from_be_bytes([m0, m1, m2, m3]) != MAGIC {
             return Err(Damage::Foreign);
         }
         let [s0, s1, s2, s3, s4, s5, s6, s7, i0, i1, i2, i3, i4, i5, i6, i7] = rest;
@@ -115,19 +121,16 @@ impl Header {
         })
     }
 
-    /// The bytes of the header but for its checksum.
-    fn tail(self) -> [u8; HEADER_BYTES - 4] {
-        let mut bytes = [0; HEADER_BYTES - 4];
-        let fields: [&[u8]; 6] = [
-            &MAGIC,
-            &self.run.to_be_bytes(),
-            &self.producer.to_be_bytes(),
-            &self.partition.to_be_bytes(),
-            &self.sequence.to_be_bytes(),
-            &self.intended_ns.to_be_bytes(),
-        ];
-        let written = bytes.iter_mut().zip(fields.into_iter().flatten());
-        written.for_each(|(to, from)| *to = *from);
+    /// The bytes of the header, its checksum 0. Built from words, since building it byte by byte
+    /// took a quarter of a producer's time for 100 B.
+    #[inline]
+    fn bytes(self) -> [u8; HEADER_BYTES] {
+        let place = u128::from(self.producer) << 16 | u128::from(self.partition);
+        let first = u128::from(MAGIC) << 64 | u128::from(self.run) << 32 | place;
+        let second = u128::from(self.sequence) << 64 | u128::from(self.intended_ns);
+        let mut bytes = [0; HEADER_BYTES];
+        let words = bytes.as_chunks_mut::<16>().0.iter_mut();
+        words.zip([first, second]).for_each(|(to, word)| *to = word.to_be_bytes());
         bytes
     }
 }
@@ -262,11 +265,10 @@ impl PayloadWriter {
         value.clear();
         match self.form {
             Form::Binary => {
-                value.extend_from_slice(&[0; 4]);
-                value.extend_from_slice(&header.tail());
+                value.extend_from_slice(&header.bytes());
                 value.extend_from_slice(filler);
-                let (crc, covered) = value.split_at_mut(4);
-                crc.copy_from_slice(&checksum(covered).to_be_bytes());
+                let (sum, covered) = value.split_at_mut(CHECKSUM_BYTES);
+                sum.copy_from_slice(&checksum(covered).to_be_bytes());
             }
             Form::Json(account) => write_json(filler, header, account, value),
         }
@@ -309,22 +311,20 @@ fn write_json(filler: &[u8], header: Header, account: Account, value: &mut Vec<u
     let [.., a, b, c, d] = header.sequence.to_be_bytes();
     to_hexadecimal(&[a, b, c, d], &mut clear);
     let seen = if account == Account::Masked { MASKED } else { clear };
-    let mut digits = [b'0'; HEADER_DIGITS];
-    let (crc, tail) = digits.split_at_mut(CHECKSUM_DIGITS);
-    to_hexadecimal(&header.tail(), tail);
+    let mut digits = [0; HEADER_DIGITS];
+    to_hexadecimal(&header.bytes(), &mut digits);
     value.extend_from_slice(JSON[0]);
-    let crc_at = value.len();
-    value.extend_from_slice(crc);
-    value.extend_from_slice(tail);
+    let sum_at = value.len();
+    value.extend_from_slice(&digits);
     value.extend_from_slice(JSON[1]);
     let account_at = value.len();
     value.extend_from_slice(&seen);
     value.extend_from_slice(JSON[2]);
     value.extend_from_slice(filler);
     value.extend_from_slice(JSON[3]);
-    let (head, covered) = value.split_at_mut(crc_at + CHECKSUM_DIGITS);
-    let (_, crc) = head.split_at_mut(crc_at);
-    to_hexadecimal(&checksum(covered).to_be_bytes(), crc);
+    let (head, covered) = value.split_at_mut(sum_at + CHECKSUM_DIGITS);
+    let (_, sum) = head.split_at_mut(sum_at);
+    to_hexadecimal(&checksum(covered).to_be_bytes(), sum);
     let (_, rest) = value.split_at_mut(account_at);
     rest.iter_mut().zip(clear).for_each(|(to, from)| *to = from);
 }
@@ -350,8 +350,11 @@ fn from_hexadecimal(digits: &[u8; HEADER_DIGITS]) -> Option<[u8; HEADER_BYTES]> 
     Some(bytes)
 }
 
+/// Half of XXH3, which for the 96 bytes of a record of 100 takes half the time of a CRC32C, and is
+/// blind to the same share of all changes.
 fn checksum(bytes: &[u8]) -> u32 {
-    moldau_records::crc32c(bytes)
+    let [.., a, b, c, d] = XxHash3_64::oneshot(bytes).to_be_bytes();
+    u32::from_be_bytes([a, b, c, d])
 }
 
 #[cfg(test)]
@@ -449,6 +452,24 @@ mod tests {
             prop_assert_eq!(Header::read(&masked(&hidden)), Ok(header));
             prop_assert_eq!(Header::read(&masked(&clear)), Err(Damage::Checksum));
         }
+    }
+
+    /// The checksum is what Python's xxhash makes of the bytes behind it.
+    #[test]
+    fn a_value_is_what_its_format_says() {
+        let header = Header {
+            run: 0x0102_0304,
+            producer: 0x0506,
+            partition: 0x0708,
+            sequence: 0x090a_0b0c_0d0e_0f10,
+            intended_ns: 0x1112_1314_1516_1718,
+        };
+        let value = written(&writer(Filler::Random, Account::Clear, HEADER_BYTES), header);
+        let mut expected = b"\xac\x66\x87\x7eMLDU".to_vec();
+        expected.extend(1..=0x18);
+        assert_eq!(value, expected);
+        let longer = [b"\xdf\x0d\xd7\xe7", &value[CHECKSUM_BYTES..], b"abcdefgh"].concat();
+        assert_eq!(Header::read(&longer), Ok(header));
     }
 
     #[test]

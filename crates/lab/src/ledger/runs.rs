@@ -79,6 +79,7 @@ impl Runs {
         self.runs.iter().map(|run| run.next().offset).max().unwrap_or(0)
     }
 
+    #[inline]
     pub(super) fn insert(&mut self, run: Run) -> Arrival {
         match self.runs.last_mut() {
             Some(last) if last.is_followed_by(&run) => {

@@ -86,7 +86,7 @@ impl Coefficient {
 impl Scalability {
     /// The law behind `points`, which may hold several runs of one concurrency. `None` with fewer
     /// than [`LEVELS_MIN`] concurrencies, no more points than coefficients (and where nobody knows
-    /// how far they are off, fewer than [`FREEDOM_MIN`] more), or values that are not positive.
+    /// how far they are off, fewer than three more), or values that are not positive.
     #[must_use]
     pub fn fit(points: &[Point], seed: u64) -> Option<Self> {
         let is_sound = |point: &Point| point.throughput.is_finite() && point.throughput > 0.0;
