@@ -89,6 +89,10 @@ pub struct GroupConsumer {
     heartbeats: JoinHandle<()>,
     /// Told when the member must join again.
     rejoin: Arc<Notify>,
+    /// Whether it must, or is at it.
+    is_joining: bool,
+    /// What the group has assigned and is not read yet.
+    synced: Option<Vec<TopicPartition>>,
 }
 
 impl GroupConsumer {
@@ -118,6 +122,8 @@ impl GroupConsumer {
             uncommitted: HashMap::new(),
             heartbeats: tokio::spawn(std::future::ready(())),
             rejoin: Arc::new(Notify::new()),
+            is_joining: true,
+            synced: None,
         };
         consumer.rejoin().await?;
         Ok(consumer)
@@ -130,25 +136,26 @@ impl GroupConsumer {
     }
 
     /// The next batches of any assigned partition. What earlier calls returned counts as
-    /// processed. Joins again when the group rebalances.
+    /// processed. Joins again when the group rebalances. Cancelling the future loses nothing.
     ///
     /// # Errors
     /// A partition cannot be read, the group refuses the member, or the cluster does not answer.
     pub async fn next(&mut self) -> Result<Fetched> {
         loop {
+            if self.is_joining {
+                if let Err(error) = self.commit().await {
+                    // Whoever gets the partitions reads on from the last commit.
+                    tracing::debug!(group = %self.group, %error, "commit before rebalance");
+                }
+                self.rejoin().await?;
+            }
             tokio::select! {
                 fetched = self.fetcher.next() => {
                     let fetched = fetched?;
                     self.uncommitted.insert(fetched.topic_partition(), fetched.next_position);
                     return Ok(fetched);
                 }
-                () = self.rejoin.notified() => {
-                    if let Err(error) = self.commit().await {
-                        // Whoever gets the partitions reads on from the last commit.
-                        tracing::debug!(group = %self.group, %error, "commit before rebalance");
-                    }
-                    self.rejoin().await?;
-                }
+                () = self.rejoin.notified() => self.is_joining = true,
             }
         }
     }
@@ -156,7 +163,10 @@ impl GroupConsumer {
     /// Makes the next commit say `next` for a partition, for callers that did not take all of the
     /// records that [`next`](Self::next) gave.
     pub fn consumed_to(&mut self, partition: TopicPartition, next: i64) {
-        self.uncommitted.insert(partition, next);
+        // One that went to another member is that one's to commit.
+        if self.assignment.contains(&partition) {
+            self.uncommitted.insert(partition, next);
+        }
     }
 
     /// Commits the offsets after all that [`next`](Self::next) has returned. A coordinator that
@@ -203,8 +213,16 @@ impl GroupConsumer {
     /// # Errors
     /// The commit fails, or the coordinator does not answer. The member is gone in any case.
     pub async fn leave(mut self) -> Result<()> {
+        self.heartbeats.abort();
+        if self.is_joining {
+            // A JoinGroup may be parked on the connection, and what follows it waits for the group.
+            self.connection = self.cluster.dedicated_coordinator(&self.group).await?;
+        }
         let committed = self.commit().await;
         self.heartbeats.abort();
+        if self.member.id.is_empty() && self.options.instance_id.is_none() {
+            return committed;
+        }
         let mut request = LeaveGroupRequest {
             group_id: self.group.to_string(),
             members: vec![MemberIdentity {
@@ -224,22 +242,31 @@ impl GroupConsumer {
         committed
     }
 
-    /// Joins until the group is stable, then reads what is assigned.
+    /// Joins until the group is stable, then reads what is assigned. Goes on where it was
+    /// cancelled: a leader that joined once more would have all others join as well.
     async fn rejoin(&mut self) -> Result<()> {
-        self.heartbeats.abort();
-        for partition in self.assignment.drain(..) {
-            self.fetcher.unassign(&partition);
-        }
-        self.uncommitted.clear();
-        let mut retry = self.cluster.retry();
-        let assignment = loop {
-            match self.join_once().await {
-                Ok(assignment) => break assignment,
-                Err(error) => self.recover(error, &mut retry).await?,
+        if self.synced.is_none() {
+            self.heartbeats.abort();
+            // What was said of an earlier generation is no reason to join another time.
+            self.rejoin = Arc::new(Notify::new());
+            for partition in self.assignment.drain(..) {
+                self.fetcher.unassign(&partition);
             }
-        };
-        self.beat();
-        self.read_from_committed(assignment).await
+            self.uncommitted.clear();
+            let mut retry = self.cluster.retry();
+            let assignment = loop {
+                match self.join_once().await {
+                    Ok(assignment) => break assignment,
+                    Err(error) => self.recover(error, &mut retry).await?,
+                }
+            };
+            self.synced = Some(assignment);
+            self.beat();
+        }
+        self.assignment = self.synced.clone().unwrap_or_default();
+        self.read_from_committed().await?;
+        (self.synced, self.is_joining) = (None, false);
+        Ok(())
     }
 
     /// Readies another attempt to join after `error`, or gives it back if it is final.
@@ -342,9 +369,10 @@ impl GroupConsumer {
             .collect()
     }
 
-    async fn read_from_committed(&mut self, assignment: Vec<TopicPartition>) -> Result<()> {
-        let committed = offsets::committed(&self.cluster, &self.group, Some(&assignment)).await?;
-        for partition in &assignment {
+    async fn read_from_committed(&mut self) -> Result<()> {
+        let assignment = Some(self.assignment.as_slice());
+        let committed = offsets::committed(&self.cluster, &self.group, assignment).await?;
+        for partition in &self.assignment {
             let start = match (committed.get(partition), self.options.fetcher.reset) {
                 (Some(offset), _) => Start::Offset(*offset),
                 (None, Reset::Latest) => Start::Latest,
@@ -356,7 +384,6 @@ impl GroupConsumer {
             };
             self.fetcher.assign(&partition.topic, partition.partition, start).await?;
         }
-        self.assignment = assignment;
         Ok(())
     }
 

@@ -36,6 +36,8 @@ struct Waiting {
 
 /// A request whose bytes are not all with the operating system, and that nobody will answer.
 struct Unanswered {
+    api: ApiKey,
+    deadline: Instant,
     /// Position in the stream of bytes after the request's last byte.
     end: u64,
     on_reply: OnReply,
@@ -130,7 +132,8 @@ impl Io {
         if outgoing.answered {
             self.waiting.push_back(Waiting { api, correlation_id, deadline, on_reply, permit });
         } else {
-            self.unanswered.push_back(Unanswered { end: self.queued_bytes, on_reply, permit });
+            let end = self.queued_bytes;
+            self.unanswered.push_back(Unanswered { api, deadline, end, on_reply, permit });
         }
     }
 
@@ -212,10 +215,10 @@ impl Io {
         Ok(())
     }
 
-    /// Ready when the oldest request has waited too long.
+    /// Ready when the oldest request has waited too long, for its answer or for its turn to be
+    /// written.
     fn poll_deadline(&mut self, cx: &mut Context<'_>) -> Poll<Error> {
-        while let Some(oldest) = self.waiting.front() {
-            let (deadline, api) = (oldest.deadline, oldest.api);
+        while let Some((deadline, api)) = self.oldest_deadline() {
             if self.armed_for.is_none_or(|armed| deadline < armed) {
                 self.timer.as_mut().reset(deadline);
                 self.armed_for = Some(deadline);
@@ -227,6 +230,12 @@ impl Io {
             }
         }
         Poll::Pending
+    }
+
+    fn oldest_deadline(&self) -> Option<(Instant, ApiKey)> {
+        let waiting = self.waiting.front().map(|request| (request.deadline, request.api));
+        let unanswered = self.unanswered.front().map(|request| (request.deadline, request.api));
+        waiting.into_iter().chain(unanswered).min_by_key(|(deadline, _)| *deadline)
     }
 
     fn disconnected(&self, reason: &str) -> Error {

@@ -5,11 +5,12 @@ use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 
-use bytes::{BufMut, BytesMut};
+use bytes::{BufMut, Bytes, BytesMut};
 use moldau_net::{ConnectionLimits, Metrics, Reply, Response, Service, Shutdown, serve_connection};
 use moldau_protocol::messages::api_versions_response::ApiVersion;
 use moldau_protocol::messages::{HeartbeatRequest, HeartbeatResponse};
 use moldau_protocol::{ErrorCode, Message};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::task::{LocalSet, spawn_local};
 
@@ -63,6 +64,10 @@ impl Peer {
     }
 
     fn api_versions(&self, version: i16, id: i32) -> Response {
+        self.api_versions_frame(version, id).into()
+    }
+
+    fn api_versions_frame(&self, version: i16, id: i32) -> Bytes {
         let known = version <= self.api_versions_max;
         let code = if known { ErrorCode::None } else { ErrorCode::UnsupportedVersion };
         let api = |key: ApiKey, max_version| ApiVersion {
@@ -79,7 +84,7 @@ impl Peer {
             ],
             ..Default::default()
         };
-        framed(&answer, if known { version } else { 0 }, id)
+        frame(&answer, if known { version } else { 0 }, id)
     }
 }
 
@@ -88,6 +93,10 @@ fn heartbeat(version: i16, id: i32, n: i32) -> Response {
 }
 
 fn framed<M: Message + moldau_protocol::Response>(message: &M, version: i16, id: i32) -> Response {
+    frame(message, version, id).into()
+}
+
+fn frame<M: Message + moldau_protocol::Response>(message: &M, version: i16, id: i32) -> Bytes {
     let body = message.to_bytes(version).unwrap();
     let flexible = M::KEY.response_header_version(version) >= 1;
     let mut frame = BytesMut::new();
@@ -97,7 +106,7 @@ fn framed<M: Message + moldau_protocol::Response>(message: &M, version: i16, id:
         frame.put_u8(0);
     }
     frame.extend_from_slice(&body);
-    frame.freeze().into()
+    frame.freeze()
 }
 
 /// Runs `test` with the address of a peer.
@@ -179,6 +188,41 @@ fn silent_peer_times_out_all_that_wait() {
             assert!(matches!(answer, Err(Error::TimedOut { .. })), "{answer:?}");
         }
         assert!(connection.is_closed());
+    });
+}
+
+/// With acks=0 nobody answers, and a peer that stood still held such a request for ever.
+#[test]
+fn a_request_that_cannot_be_written_times_out_though_nobody_is_to_answer_it() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    LocalSet::new().block_on(&runtime, async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string().parse().unwrap();
+        spawn_local(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let length = stream.read_u32().await.unwrap();
+            let mut asked = vec![0; usize::try_from(length).unwrap()];
+            stream.read_exact(&mut asked).await.unwrap();
+            let version = i16::from_be_bytes([asked[2], asked[3]]);
+            let id = i32::from_be_bytes(asked[4..8].try_into().unwrap());
+            let answer = Peer::new(Behaviour::Silence).api_versions_frame(version, id);
+            stream.write_all(&answer).await.unwrap();
+            // It stays open, and nothing more is read from it.
+            std::future::pending::<()>().await;
+        });
+        let connection = connect(&address).await;
+        let (sender, outcome) = oneshot::channel();
+        connection.submit(Outgoing {
+            api: ApiKey::Produce,
+            correlation_id: connection.correlation_id(),
+            segments: vec![Bytes::from(vec![0; 64 << 20])],
+            answered: false,
+            deadline: Instant::now() + Duration::from_millis(50),
+            on_reply: Box::new(|reply| assert!(sender.send(reply).is_ok())),
+            permit: connection.permit().await.unwrap(),
+        });
+        let outcome = outcome.await.unwrap();
+        assert!(matches!(outcome, Err(Error::TimedOut { .. })), "{outcome:?}");
     });
 }
 

@@ -44,6 +44,18 @@ pub(super) struct Report {
     pub(super) outcome: Result<Appended>,
 }
 
+/// What becomes of a batch that was refused.
+pub(super) enum Verdict {
+    /// The broker has it already.
+    Delivered,
+    Retry {
+        renew_producer: bool,
+    },
+    GiveUp {
+        renew_producer: bool,
+    },
+}
+
 /// Where a batch went.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Appended {

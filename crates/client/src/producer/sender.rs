@@ -205,15 +205,14 @@ impl Sender {
     }
 }
 
-/// Asks for a producer id, or for the next epoch of a known one (KIP-360). That of a transactional
-/// id gets its next epoch in any case.
+/// Asks for a producer id, or for the next epoch of a known one (KIP-360).
 pub(super) async fn producer_id(
     cluster: &Cluster,
     options: &ProducerOptions,
     known: Option<ProducerId>,
 ) -> Result<(i64, i16)> {
     if let Some(id) = &options.transactional_id {
-        return transaction::producer_id(cluster, id, options.transaction_timeout).await;
+        return transaction::producer_id(cluster, id, options.transaction_timeout, known).await;
     }
     let mut retry = cluster.retry();
     let mut known = known;

@@ -18,7 +18,7 @@ use moldau_protocol::{ErrorCode, Request, VersionRange};
 use super::accumulator::Accumulator;
 use super::partition::ProducerId;
 use super::plan::Transaction;
-use super::{PartitionHandle, Producer};
+use super::{PartitionHandle, Producer, Shared, sender};
 use crate::cluster::{Cluster, CoordinatorOf};
 use crate::{Error, Result};
 
@@ -92,6 +92,16 @@ impl Producer {
             ..Default::default()
         };
         self.ask(&request, END_VERSIONS, |answer| answer.error_code).await?;
+        if self.shared.lock().is_producer_lost() {
+            let Shared { cluster, options, .. } = &*self.shared;
+            let (id, epoch) = match sender::producer_id(cluster, options, Some(producer)).await {
+                // A broker from before KIP-360. That the id is still ours it has just said.
+                Err(Error::Encode { .. }) => sender::producer_id(cluster, options, None).await?,
+                renewed => renewed?,
+            };
+            let reports = self.shared.lock().set_producer_id(id, epoch);
+            debug_assert!(reports.is_empty(), "nothing waits where no transaction is open");
+        }
         self.shared.lock().set_transaction(Transaction::Between);
         Ok(())
     }
@@ -113,17 +123,19 @@ impl Producer {
 }
 
 /// Asks for the producer id of a transactional id and its next epoch, which ends what a producer
-/// before it left open.
+/// before it left open. With a `known` one it is refused where another has taken the id (KIP-360).
 pub(super) async fn producer_id(
     cluster: &Cluster,
     id: &str,
     timeout: Duration,
+    known: Option<ProducerId>,
 ) -> Result<(i64, i16)> {
+    let (producer_id, producer_epoch) = known.map_or((-1, -1), |known| (known.id, known.epoch));
     let request = InitProducerIdRequest {
         transactional_id: Some(id.to_owned()),
         transaction_timeout_ms: i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX),
-        producer_id: -1,
-        producer_epoch: -1,
+        producer_id,
+        producer_epoch,
         ..Default::default()
     };
     let answer = ask(cluster, id, &request, INIT_VERSIONS, |answer| answer.error_code).await?;

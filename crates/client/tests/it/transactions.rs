@@ -4,9 +4,12 @@
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use bytes::BytesMut;
-use moldau_client::{Cluster, ClusterOptions, Delivery, Error, Producer, ProducerOptions, Record};
+use moldau_client::{
+    Cluster, ClusterOptions, Delivery, DeliverySink, Error, Producer, ProducerOptions, Record,
+};
 use moldau_net::{
     ConnectionLimits, Listener, ListenerLimits, NetworkThreads, Reply, Response, Service,
     serve_connection,
@@ -184,8 +187,14 @@ impl Service for Broker {
             }
             ApiKey::InitProducerId => {
                 let request = InitProducerIdRequest::decode(&mut body, version).unwrap();
-                self.note(format!("init {:?}", request.transactional_id));
-                let answer = InitProducerIdResponse { producer_id: 7, ..Default::default() };
+                let InitProducerIdRequest { producer_id, producer_epoch, .. } = request;
+                let whose = request.transactional_id;
+                self.note(format!("init {whose:?} of {producer_id}, {producer_epoch}"));
+                let answer = InitProducerIdResponse {
+                    producer_id: 7,
+                    producer_epoch: producer_epoch + 1,
+                    ..Default::default()
+                };
                 encode_response(&mut out, key, version, id, &answer)
             }
             ApiKey::AddPartitionsToTxn => {
@@ -215,11 +224,15 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 }
 
 async fn producer(broker: &Broker) -> Producer {
+    producer_that_tells(broker, |_: &Delivery<'_>| {}).await
+}
+
+async fn producer_that_tells(broker: &Broker, sink: impl DeliverySink) -> Producer {
     let address = broker.address.to_string();
     let cluster = Cluster::connect(&[address], ClusterOptions::default()).await.unwrap();
     let transactional_id = Some("mine".to_owned());
     let options = ProducerOptions { transactional_id, ..ProducerOptions::default() };
-    Producer::start(&cluster, options, |_: &Delivery<'_>| {}).await.unwrap()
+    Producer::start(&cluster, options, sink).await.unwrap()
 }
 
 fn record() -> Record<'static> {
@@ -231,7 +244,7 @@ fn records_are_sent_once_their_partitions_are_added_and_before_the_end() {
     let (broker, _network) = Broker::start(ErrorCode::None);
     block_on(commits_then_aborts(&broker));
     let expected = [
-        "init Some(\"mine\")",
+        "init Some(\"mine\") of -1, -1",
         "add t [0, 1]",
         "2 records for 0",
         "end true",
@@ -275,4 +288,32 @@ fn a_transaction_with_a_batch_that_failed_can_only_be_aborted() {
         producer.abort_transaction().await.unwrap();
         assert!(broker.has_heard("end false"));
     });
+}
+
+/// A fresh epoch ends what is open at the coordinator, and a commit would keep what came after it.
+#[test]
+fn a_sequence_that_is_lost_costs_the_transaction_and_the_epoch_behind_it() {
+    let (broker, _network) = Broker::start(ErrorCode::OutOfOrderSequenceNumber);
+    block_on(async {
+        let (sender, mut outcomes) = tokio::sync::mpsc::unbounded_channel();
+        let tell = move |delivery: &Delivery<'_>| sender.send(delivery.error.is_none()).unwrap();
+        let producer = producer_that_tells(&broker, tell).await;
+        let partition = producer.partition("t", 0).await.unwrap();
+        for _ in 0..2 {
+            producer.begin_transaction(&[partition]).await.unwrap();
+            producer.send(partition, &record()).unwrap();
+            // Nothing but its own linger sends it.
+            let told = tokio::time::timeout(Duration::from_secs(20), outcomes.recv());
+            assert_eq!(told.await, Ok(Some(false)));
+            assert!(matches!(producer.commit_transaction().await, Err(Error::NoTransaction)));
+            producer.abort_transaction().await.unwrap();
+        }
+    });
+    let transaction = ["add t [0]", "1 records for 0", "end false"];
+    let mut expected = vec!["init Some(\"mine\") of -1, -1"];
+    expected.extend(transaction);
+    expected.push("init Some(\"mine\") of 7, 0");
+    expected.extend(transaction);
+    expected.push("init Some(\"mine\") of 7, 1");
+    assert_eq!(*broker.asked.lock().unwrap(), expected);
 }

@@ -87,10 +87,12 @@ async fn consume_in_group(
     let mut consumer = GroupConsumer::join(cluster, group, &topics, settings).await?;
     let mut printer = Printer::new(options);
     let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
     while !printer.is_done() {
         let fetched = tokio::select! {
             fetched = consumer.next() => fetched?,
             _ = interrupt.recv() => break,
+            _ = terminate.recv() => break,
         };
         let next = printer.print(&fetched)?;
         consumer.consumed_to(fetched.topic_partition(), next);

@@ -1,6 +1,8 @@
 //! The accumulator step by step: plans are made for chosen times, and answers by hand.
 
-use moldau_protocol::Uuid;
+use std::time::Duration;
+
+use moldau_protocol::{ErrorCode, Uuid};
 use moldau_records::BatchView;
 
 use super::*;
@@ -469,4 +471,39 @@ fn a_producer_that_was_fenced_does_not_fence_its_successor() {
     assert_eq!(world.take_tokens(), [(1, false)]);
     assert!(!world.plan().needs_producer_id);
     assert_eq!(world.accumulator.transaction(), Transaction::Failed);
+}
+
+/// A fresh epoch ends the transaction at the coordinator, so that a commit would have kept the end
+/// of it and not its beginning.
+#[test]
+fn a_transaction_that_lost_a_sequence_number_fails_and_has_its_epoch_renewed_behind_it() {
+    let options = ProducerOptions {
+        transactional_id: Some("orders".into()),
+        ..World::single_record_batches()
+    };
+    let mut world = World::new(true, options);
+    world.accumulator.set_transaction(Transaction::Open);
+    world.establish();
+    for token in [1, 2, 3] {
+        world.append(0, token).unwrap();
+    }
+    let plan = world.plan();
+    assert_eq!(batches(&plan).len(), 3);
+    world.append(1, 4).unwrap();
+    world.returned(&plan);
+    for batch in batches(&plan) {
+        world.refuse(batch, ErrorCode::OutOfOrderSequenceNumber);
+    }
+    assert_eq!(world.accumulator.transaction(), Transaction::Failed);
+    let after = world.plan();
+    assert!(after.requests.is_empty() && !after.needs_producer_id, "{after:?}");
+    let mut tokens = world.take_tokens();
+    tokens.sort_unstable();
+    assert_eq!(tokens, [1, 2, 3, 4].map(|token| (token, false)));
+    assert!(world.accumulator.is_idle() && world.accumulator.is_producer_lost());
+    // As the end of the transaction does.
+    assert!(world.accumulator.set_producer_id(7, 1).is_empty());
+    world.accumulator.set_transaction(Transaction::Open);
+    assert!(world.append(0, 5).unwrap(), "nobody else wakes the sending task");
+    assert_eq!(sequences(&world.plan()), [(1, 0)]);
 }
