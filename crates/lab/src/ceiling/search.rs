@@ -15,9 +15,9 @@
 //!
 //! Where response times alone decided and were near what is demanded of them, they tell more than
 //! the side on which they were: near the ceiling they rise with some power of the rate, so that
-//! their distance is one of rates. Which power is not known either, and part of the odds. And with
-//! a stop for longer than is demanded of responses, as of a disk, every other trial is taken to be
-//! missed whatever its rate.
+//! their distance is one of rates. Which power is not known either, and part of the odds. And where
+//! a system stopped for longer than is demanded of responses, or was late in one short time alone,
+//! as by its disk, every other trial is taken to be missed whatever its rate.
 
 use serde::{Deserialize, Serialize};
 
@@ -59,8 +59,8 @@ const SHAPES: usize = SCATTERS.len() * RISES.len();
 /// Odds that a trial is missed whatever its rate.
 const MISHAP: f64 = 0.04;
 
-/// The same where the system stopped meanwhile.
-const MISHAP_OF_STOP: f64 = 0.5;
+/// The same where what was late was so for a moment.
+const MISHAP_OF_MOMENT: f64 = 0.5;
 
 /// Odds that one is sustained by luck whatever its rate.
 const LUCK: f64 = 0.01;
@@ -104,13 +104,14 @@ pub struct Evidence {
     pub outcome: Outcome,
     /// Its response time in relation to the demanded one, where nothing else decided.
     pub lateness: Option<f64>,
-    /// Whether the system stopped for longer than is demanded of responses.
-    pub has_stop: bool,
+    /// Whether the system stopped for longer than is demanded of responses, or all that was late
+    /// was so in one short time.
+    pub is_momentary: bool,
 }
 
 impl From<Outcome> for Evidence {
     fn from(outcome: Outcome) -> Self {
-        Self { outcome, lateness: None, has_stop: false }
+        Self { outcome, lateness: None, is_momentary: false }
     }
 }
 
@@ -205,14 +206,14 @@ impl Search {
 
     /// Adds what came of a trial.
     pub fn note(&mut self, rate: f64, evidence: impl Into<Evidence>) {
-        let Evidence { outcome, lateness, has_stop } = evidence.into();
+        let Evidence { outcome, lateness, is_momentary } = evidence.into();
         self.trials.push((rate, outcome));
         let shown = match (outcome, lateness) {
             (Outcome::Stopped | Outcome::Disturbed, _) => return,
             (_, Some(lateness)) => Shown::Lateness(lateness.ln()),
             (outcome, None) => Shown::Side { is_sustained: outcome == Outcome::Sustained },
         };
-        let mishap = if has_stop { MISHAP_OF_STOP } else { MISHAP };
+        let mishap = if is_momentary { MISHAP_OF_MOMENT } else { MISHAP };
         let ln_rate = rate.ln();
         for Possible { ln, odds } in &mut self.possible {
             let shapes = RISES.iter().flat_map(|rise| SCATTERS.map(|scatter| (*rise, scatter)));

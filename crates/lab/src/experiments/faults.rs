@@ -1,13 +1,14 @@
 //! What becomes of acknowledged records, and how long do clients wait, when connections are cut or
 //! a broker stands still or is killed? Open loop at a rate; each fault strikes once in a window.
 
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::thread;
 use std::time::Duration;
 
 use super::bench::{Bench, Named, Path};
 use super::running::{Running, absence, arms, split_own};
 use super::{Conditions, Progress};
-use crate::checks;
+use crate::checks::{self, Check, Weight};
 use crate::error::Error;
 use crate::faults::{Fault, FaultsRecord};
 use crate::generator;
@@ -30,6 +31,12 @@ const STOP: Duration = Duration::from_secs(1);
 const PARTITIONS: u16 = 6;
 const BATCH_BYTES: usize = 16 * 1024;
 const WARMUP_MS: u64 = 1_000;
+
+/// How long a broker that is ready may take to accept a connection.
+const ANSWER_MAX: Duration = Duration::from_secs(5);
+
+/// How long each system is loaded at full speed ahead of everything.
+const FULL_SPEED_MS: u64 = 5_000;
 
 /// Everything that a run needs to know.
 #[derive(Clone, Debug)]
@@ -93,11 +100,16 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
     }
     let (there, left_out) = split_own(&plan.names, &plan.systems, &plan.installations)?;
     let count = u32::try_from(there.len() * Fault::ALL.len()).unwrap_or(u32::MAX);
-    let mut bench = Bench::new(&plan.conditions, count * plan.rounds + 1, progress);
+    let warm_ups = u32::try_from(there.len()).unwrap_or(u32::MAX);
+    let mut bench = Bench::new(&plan.conditions, count * plan.rounds + 1 + warm_ups, progress);
     let mut systems = Vec::new();
     bench.step("Start");
     for (name, system) in &there {
         systems.push(Struck::start(plan, name, system)?);
+    }
+    let warm_up = Workload { warmup_ms: 0, window_ms: FULL_SPEED_MS, ..plan.workload() };
+    for struck in &systems {
+        bench.warm_up(&struck.direct, &warm_up)?;
     }
     for round in 0..plan.rounds {
         for struck in &mut systems {
@@ -106,12 +118,15 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
             }
         }
     }
+    let uncut: Vec<String> = (systems.iter())
+        .filter(|struck| struck.relayed.is_none())
+        .map(|struck| struck.direct.arm.clone())
+        .collect();
     for struck in systems {
         struck.system.stop()?;
     }
-    for check in left_out.iter().map(absence) {
-        bench.note(check);
-    }
+    left_out.iter().for_each(|left_out| bench.note(absence(left_out)));
+    uncut.iter().for_each(|name| bench.note(not_cut(name)));
     let record = FaultsRecord { after_ms: millis(AFTER), stop_ms: millis(STOP), left_out };
     let mut result = bench.finish(Experiment::Faults(record), arms(&there), checks::of_limits)?;
     // Their processes are there to be struck, not to be measured.
@@ -125,10 +140,9 @@ impl Struck {
         let Running { path, system, directory } = running;
         // A process that is killed has no processor time of the window.
         let direct = Path { processes: Vec::new(), ..path };
-        let upstream = direct.bootstrap.parse().ok().filter(|_| system.brokers() == 1);
-        let relayed = match upstream {
-            None => None,
-            Some(upstream) => {
+        let relayed = match system.brokers() {
+            1 => {
+                let upstream = resolved(&direct.bootstrap)?;
                 let [address] = free_addresses()?;
                 let program = plan.installations.moldau.as_ref();
                 let spec = bare_relay(program, address, upstream);
@@ -139,6 +153,7 @@ impl Struck {
                 path.processes.clear();
                 Some((relay, path))
             }
+            _ => None,
         };
         Ok(Self { system, direct, relayed })
     }
@@ -191,6 +206,25 @@ impl Struck {
         bench.record(named, &workload, &measured, audit, held)?;
         bench.keep(fault.name(), &name, round, known)?;
         control.delete_topics(&setup.topics())
+    }
+}
+
+/// The address of a running broker by its name or number: of those of a name, one that answers.
+fn resolved(bootstrap: &str) -> Result<SocketAddr, Error> {
+    let unknown = |reason| Error::Plan(format!("{bootstrap} is no address to relay to: {reason}"));
+    let mut found = bootstrap.to_socket_addrs().map_err(|error| unknown(error.to_string()))?;
+    let answering = found.find(|it| TcpStream::connect_timeout(it, ANSWER_MAX).is_ok());
+    answering.ok_or_else(|| unknown("nobody answers there".into()))
+}
+
+/// What the reader is told of a system whose connections could not be cut.
+fn not_cut(name: &str) -> Check {
+    Check {
+        name: format!("{} of {name}", Fault::Cut.name()),
+        passed: false,
+        weight: Weight::Note,
+        found: "left out: clients reach its brokers one by one, past any relay".into(),
+        demanded: "struck".into(),
     }
 }
 

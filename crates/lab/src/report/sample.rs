@@ -84,6 +84,7 @@ pub(crate) fn search(arm: &str, producers: u16) -> SearchRecord {
             outcome,
             misses: if is_sustained { Vec::new() } else { vec![Miss::Response, Miss::Backlog] },
             silence_ms: 3.0,
+            moment: false,
             p99_ms: if is_sustained { 12.0 } else { 240.0 },
             growth: Some(Growth {
                 ms_per_second: 0.5,

@@ -18,7 +18,7 @@ struct System {
     /// The power of the rate with which response times rise, if they tell how far a rate is from
     /// what it can do.
     rise: Option<f64>,
-    /// Whether what fails it is seen as a stop.
+    /// Whether what fails it is seen to be of a moment.
     tells_mishaps: bool,
 }
 
@@ -50,14 +50,16 @@ fn search(system: System, seed: u64) -> Found {
         let is_mishap = mishaps.f64() < system.mishap;
         let is_sustained = rate <= able && !is_mishap;
         let is_stopped = mishaps.f64() < system.stop;
-        let lateness = system.rise.filter(|_| !is_mishap).map(|rise| (rate / able).powf(rise));
+        // What goes wrong by itself is late by 5 % to nine times.
+        let unlucky = if is_mishap { (0.05 + 2.15 * mishaps.f64()).exp() } else { 0.0 };
+        let lateness = system.rise.map(|rise| (rate / able).powf(rise).max(unlucky));
         let outcome = match (is_sustained, is_stopped) {
             (true, true) => Outcome::Stopped,
             (true, false) => Outcome::Sustained,
             (false, _) => Outcome::Missed,
         };
-        let has_stop = is_mishap && system.tells_mishaps;
-        search.note(rate, Evidence { outcome, lateness, has_stop });
+        let is_momentary = is_mishap && system.tells_mishaps;
+        search.note(rate, Evidence { outcome, lateness, is_momentary });
     }
     assert_eq!(search.trials.len() + 1, TRIALS);
     search.found()
@@ -103,7 +105,7 @@ fn response_times_near_the_demanded_one_bring_repeats_together() {
 }
 
 #[test]
-fn short_stops_that_are_seen_move_no_ceiling() {
+fn moments_that_are_seen_move_no_ceiling() {
     let system = System { scatter: 0.02, mishap: 0.2, rise: Some(10.0), ..SYSTEM };
     let untold = Spread::of(&searches(system));
     let told = Spread::of(&searches(System { tells_mishaps: true, ..system }));
