@@ -64,6 +64,16 @@ impl Default for GroupOptions {
     }
 }
 
+/// How far a member is in taking part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// It must join, or is at it.
+    Joining,
+    /// It knows what it is assigned, and does not read all of it yet.
+    Assigned,
+    Reading,
+}
+
 /// Who the coordinator takes us for.
 #[derive(Clone, Debug, Default)]
 struct Member {
@@ -89,10 +99,7 @@ pub struct GroupConsumer {
     heartbeats: JoinHandle<()>,
     /// Told when the member must join again.
     rejoin: Arc<Notify>,
-    /// Whether it must, or is at it.
-    is_joining: bool,
-    /// What the group has assigned and is not read yet.
-    synced: Option<Vec<TopicPartition>>,
+    stage: Stage,
 }
 
 impl GroupConsumer {
@@ -122,8 +129,7 @@ impl GroupConsumer {
             uncommitted: HashMap::new(),
             heartbeats: tokio::spawn(std::future::ready(())),
             rejoin: Arc::new(Notify::new()),
-            is_joining: true,
-            synced: None,
+            stage: Stage::Joining,
         };
         consumer.rejoin().await?;
         Ok(consumer)
@@ -142,7 +148,7 @@ impl GroupConsumer {
     /// A partition cannot be read, the group refuses the member, or the cluster does not answer.
     pub async fn next(&mut self) -> Result<Fetched> {
         loop {
-            if self.is_joining {
+            if self.stage != Stage::Reading {
                 if let Err(error) = self.commit().await {
                     // Whoever gets the partitions reads on from the last commit.
                     tracing::debug!(group = %self.group, %error, "commit before rebalance");
@@ -155,7 +161,7 @@ impl GroupConsumer {
                     self.uncommitted.insert(fetched.topic_partition(), fetched.next_position);
                     return Ok(fetched);
                 }
-                () = self.rejoin.notified() => self.is_joining = true,
+                () = self.rejoin.notified() => self.stage = Stage::Joining,
             }
         }
     }
@@ -214,7 +220,7 @@ impl GroupConsumer {
     /// The commit fails, or the coordinator does not answer. The member is gone in any case.
     pub async fn leave(mut self) -> Result<()> {
         self.heartbeats.abort();
-        if self.is_joining {
+        if self.stage != Stage::Reading {
             // A JoinGroup may be parked on the connection, and what follows it waits for the group.
             self.connection = self.cluster.dedicated_coordinator(&self.group).await?;
         }
@@ -245,7 +251,7 @@ impl GroupConsumer {
     /// Joins until the group is stable, then reads what is assigned. Goes on where it was
     /// cancelled: a leader that joined once more would have all others join as well.
     async fn rejoin(&mut self) -> Result<()> {
-        if self.synced.is_none() {
+        if self.stage == Stage::Joining {
             self.heartbeats.abort();
             // What was said of an earlier generation is no reason to join another time.
             self.rejoin = Arc::new(Notify::new());
@@ -254,18 +260,17 @@ impl GroupConsumer {
             }
             self.uncommitted.clear();
             let mut retry = self.cluster.retry();
-            let assignment = loop {
+            self.assignment = loop {
                 match self.join_once().await {
                     Ok(assignment) => break assignment,
                     Err(error) => self.recover(error, &mut retry).await?,
                 }
             };
-            self.synced = Some(assignment);
+            self.stage = Stage::Assigned;
             self.beat();
         }
-        self.assignment = self.synced.clone().unwrap_or_default();
         self.read_from_committed().await?;
-        (self.synced, self.is_joining) = (None, false);
+        self.stage = Stage::Reading;
         Ok(())
     }
 

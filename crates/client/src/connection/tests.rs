@@ -221,7 +221,8 @@ fn a_request_that_cannot_be_written_times_out_though_nobody_is_to_answer_it() {
             on_reply: Box::new(|reply| assert!(sender.send(reply).is_ok())),
             permit: connection.permit().await.unwrap(),
         });
-        let outcome = outcome.await.unwrap();
+        let outcome = tokio::time::timeout(Duration::from_secs(20), outcome).await;
+        let outcome = outcome.expect("it has an outcome").unwrap();
         assert!(matches!(outcome, Err(Error::TimedOut { .. })), "{outcome:?}");
     });
 }

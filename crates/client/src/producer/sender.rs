@@ -280,7 +280,7 @@ impl Returning {
 }
 
 /// Gives outcomes to the sink, then wakes whoever waits for room.
-fn deliver(shared: &Shared, reports: Vec<Report>) {
+pub(super) fn deliver(shared: &Shared, reports: Vec<Report>) {
     for report in &reports {
         report.deliver(&*shared.sink);
     }

@@ -10,21 +10,18 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use moldau_client::{Cluster, ClusterOptions, GroupConsumer, GroupOptions};
-use moldau_net::{
-    ConnectionLimits, Listener, ListenerLimits, NetworkThreads, Reply, Response, Service,
-    serve_connection,
-};
+use moldau_net::{Reply, Response, Service};
 use moldau_protocol::frame::{RequestHeader, encode_response};
-use moldau_protocol::messages::api_versions_response::ApiVersion;
 use moldau_protocol::messages::find_coordinator_response::Coordinator;
 use moldau_protocol::messages::metadata_response::MetadataResponseBroker;
 use moldau_protocol::messages::{
-    ApiVersionsResponse, FindCoordinatorResponse, HeartbeatResponse, JoinGroupResponse,
-    LeaveGroupRequest, LeaveGroupResponse, MetadataResponse, OffsetFetchResponse,
-    SyncGroupResponse,
+    FindCoordinatorResponse, HeartbeatResponse, JoinGroupResponse, LeaveGroupRequest,
+    LeaveGroupResponse, MetadataResponse, OffsetFetchResponse, SyncGroupResponse,
 };
 use moldau_protocol::{ApiKey, ErrorCode, Message, Reader};
 use tokio::sync::Notify;
+
+use crate::fake;
 
 /// No partitions: version 0, no topics, no user data.
 const ASSIGNMENT: [u8; 10] = [0, 0, 0, 0, 0, 0, 255, 255, 255, 255];
@@ -40,29 +37,9 @@ struct Group {
 }
 
 impl Group {
-    /// Starts it; it ends with the threads.
-    fn start() -> (Self, NetworkThreads) {
-        let network = NetworkThreads::start("broker", 1).unwrap();
-        let handle = network.handle();
-        let listener = Listener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-        let coordinator = Self {
-            address: listener.local_addr(),
-            joined: Arc::default(),
-            parked: Arc::default(),
-            left: Arc::default(),
-        };
-        let (shutdown, metrics) = (handle.shutdown().clone(), Arc::clone(handle.metrics()));
-        let service = coordinator.clone();
-        let serve = move |stream, _, _| {
-            let (service, shutdown) = (service.clone(), shutdown.clone());
-            let metrics = Arc::clone(&metrics);
-            async move {
-                let limits = ConnectionLimits { in_flight_requests_max: 1, ..Default::default() };
-                serve_connection(stream, service, limits, &shutdown, metrics).await;
-            }
-        };
-        handle.serve(listener, ListenerLimits::default(), serve).unwrap();
-        (coordinator, network)
+    fn at(address: SocketAddr) -> Self {
+        let (joined, parked, left) = (Arc::default(), Arc::default(), Arc::default());
+        Self { address, joined, parked, left }
     }
 
     fn metadata(&self) -> MetadataResponse {
@@ -83,24 +60,16 @@ impl Group {
     }
 }
 
-fn api_versions() -> ApiVersionsResponse {
-    let apis = [
-        (ApiKey::ApiVersions, 4),
-        (ApiKey::Metadata, 9),
-        (ApiKey::FindCoordinator, 4),
-        (ApiKey::JoinGroup, 9),
-        (ApiKey::SyncGroup, 5),
-        (ApiKey::Heartbeat, 4),
-        (ApiKey::OffsetFetch, 9),
-        (ApiKey::LeaveGroup, 5),
-    ];
-    let api = |(key, max): (ApiKey, i16)| ApiVersion {
-        api_key: key.key(),
-        max_version: max,
-        ..Default::default()
-    };
-    ApiVersionsResponse { api_keys: apis.map(api).to_vec(), ..Default::default() }
-}
+const APIS: [(ApiKey, i16); 8] = [
+    (ApiKey::ApiVersions, 4),
+    (ApiKey::Metadata, 9),
+    (ApiKey::FindCoordinator, 4),
+    (ApiKey::JoinGroup, 9),
+    (ApiKey::SyncGroup, 5),
+    (ApiKey::Heartbeat, 4),
+    (ApiKey::OffsetFetch, 9),
+    (ApiKey::LeaveGroup, 5),
+];
 
 impl Service for Group {
     type Future = Pin<Box<dyn Future<Output = Response>>>;
@@ -110,7 +79,9 @@ impl Service for Group {
         let RequestHeader { api_key: key, api_version: version, correlation_id: id, .. } = header;
         let mut out = BytesMut::new();
         match key {
-            ApiKey::ApiVersions => encode_response(&mut out, key, version, id, &api_versions()),
+            ApiKey::ApiVersions => {
+                encode_response(&mut out, key, version, id, &fake::api_versions(&APIS))
+            }
             ApiKey::Metadata => encode_response(&mut out, key, version, id, &self.metadata()),
             ApiKey::FindCoordinator => {
                 encode_response(&mut out, key, version, id, &self.find_coordinator())
@@ -159,7 +130,7 @@ impl Service for Group {
 /// It waited behind its own JoinGroup, for as long as a rebalance may take.
 #[test]
 fn a_member_leaves_while_the_group_waits_for_another() {
-    let (coordinator, _network) = Group::start();
+    let (coordinator, _network) = fake::start(Group::at, 1);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let address = coordinator.address.to_string();

@@ -10,15 +10,11 @@ use bytes::BytesMut;
 use moldau_client::{
     Cluster, ClusterOptions, Delivery, DeliverySink, Error, Producer, ProducerOptions, Record,
 };
-use moldau_net::{
-    ConnectionLimits, Listener, ListenerLimits, NetworkThreads, Reply, Response, Service,
-    serve_connection,
-};
+use moldau_net::{ConnectionLimits, NetworkThreads, Reply, Response, Service};
 use moldau_protocol::frame::{RequestHeader, encode_response};
 use moldau_protocol::messages::add_partitions_to_txn_response::{
     AddPartitionsToTxnPartitionResult, AddPartitionsToTxnTopicResult,
 };
-use moldau_protocol::messages::api_versions_response::ApiVersion;
 use moldau_protocol::messages::find_coordinator_response::Coordinator;
 use moldau_protocol::messages::metadata_response::{
     MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic,
@@ -26,12 +22,14 @@ use moldau_protocol::messages::metadata_response::{
 use moldau_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
 use moldau_protocol::messages::produce_response::{PartitionProduceResponse, TopicProduceResponse};
 use moldau_protocol::messages::{
-    AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, ApiVersionsResponse, EndTxnRequest,
-    EndTxnResponse, FindCoordinatorRequest, FindCoordinatorResponse, InitProducerIdRequest,
-    InitProducerIdResponse, MetadataRequest, MetadataResponse, ProduceRequest, ProduceResponse,
+    AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, EndTxnRequest, EndTxnResponse,
+    FindCoordinatorRequest, FindCoordinatorResponse, InitProducerIdRequest, InitProducerIdResponse,
+    MetadataRequest, MetadataResponse, ProduceRequest, ProduceResponse,
 };
 use moldau_protocol::{ApiKey, ErrorCode, Message, Reader};
 use moldau_records::BatchView;
+
+use crate::fake;
 
 /// What the broker was asked, in order.
 type Asked = Arc<Mutex<Vec<String>>>;
@@ -45,24 +43,9 @@ struct Broker {
 }
 
 impl Broker {
-    /// Starts it; it ends with the threads.
     fn start(produce_code: ErrorCode) -> (Self, NetworkThreads) {
-        let network = NetworkThreads::start("broker", 1).unwrap();
-        let handle = network.handle();
-        let listener = Listener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-        let broker = Self { address: listener.local_addr(), asked: Asked::default(), produce_code };
-        let (shutdown, metrics) = (handle.shutdown().clone(), Arc::clone(handle.metrics()));
-        let service = broker.clone();
-        let serve = move |stream, _, _| {
-            let (service, shutdown) = (service.clone(), shutdown.clone());
-            let metrics = Arc::clone(&metrics);
-            async move {
-                let limits = ConnectionLimits::default();
-                serve_connection(stream, service, limits, &shutdown, metrics).await;
-            }
-        };
-        handle.serve(listener, ListenerLimits::default(), serve).unwrap();
-        (broker, network)
+        let make = |address| Self { address, asked: Asked::default(), produce_code };
+        fake::start(make, ConnectionLimits::default().in_flight_requests_max)
     }
 
     fn note(&self, asked: String) {
@@ -150,23 +133,15 @@ impl Broker {
     }
 }
 
-fn api_versions() -> ApiVersionsResponse {
-    let apis = [
-        (ApiKey::ApiVersions, 4),
-        (ApiKey::Metadata, 9),
-        (ApiKey::FindCoordinator, 4),
-        (ApiKey::InitProducerId, 5),
-        (ApiKey::AddPartitionsToTxn, 5),
-        (ApiKey::EndTxn, 5),
-        (ApiKey::Produce, 12),
-    ];
-    let api = |(key, max): (ApiKey, i16)| ApiVersion {
-        api_key: key.key(),
-        max_version: max,
-        ..Default::default()
-    };
-    ApiVersionsResponse { api_keys: apis.map(api).to_vec(), ..Default::default() }
-}
+const APIS: [(ApiKey, i16); 7] = [
+    (ApiKey::ApiVersions, 4),
+    (ApiKey::Metadata, 9),
+    (ApiKey::FindCoordinator, 4),
+    (ApiKey::InitProducerId, 5),
+    (ApiKey::AddPartitionsToTxn, 5),
+    (ApiKey::EndTxn, 5),
+    (ApiKey::Produce, 12),
+];
 
 impl Service for Broker {
     type Future = Pin<Box<dyn Future<Output = Response>>>;
@@ -176,7 +151,9 @@ impl Service for Broker {
         let RequestHeader { api_key: key, api_version: version, correlation_id: id, .. } = header;
         let (mut body, mut out) = (Reader::new(body), BytesMut::new());
         match key {
-            ApiKey::ApiVersions => encode_response(&mut out, key, version, id, &api_versions()),
+            ApiKey::ApiVersions => {
+                encode_response(&mut out, key, version, id, &fake::api_versions(&APIS))
+            }
             ApiKey::Metadata => {
                 let request = MetadataRequest::decode(&mut body, version).unwrap();
                 encode_response(&mut out, key, version, id, &self.metadata(request))

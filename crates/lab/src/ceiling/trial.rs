@@ -18,9 +18,10 @@ const REACHED_SHARE_MIN: f64 = 0.97;
 const STEAL_SHARE_MAX: f64 = 0.03;
 const FOREIGN_SHARE_MAX: f64 = 0.1;
 
-/// A backlog that grows by less than this share of the demanded response time in the window does
-/// not, however surely: a rate of 1 % above what can be done makes it grow by 10 ms each second,
-/// while near the ceiling it wanders.
+/// A backlog that grows by less does not, however surely: near the ceiling it wanders. It is what a
+/// rate of 0.1 % above what can be done makes of it, ms for each second, or where that is less a
+/// share of the demanded response time in the window.
+const GROWTH_MIN_MS: f64 = 1.0;
 const GROWTH_SHARE_MIN: f64 = 0.5;
 
 /// Shares of the slots of a window: that a moment takes at most, and that are late beside it.
@@ -133,9 +134,9 @@ impl Trial {
         // Each tail reads all of it once more.
         let due = float(run.produced_records.max(1)) * (1.0 + f64::from(run.workload.tails));
         let delivered = float(run.consumed_records) / due;
+        let growth_min_ms = GROWTH_MIN_MS.min(GROWTH_SHARE_MIN * demand.p99_ms / seconds);
         let grows = growth.is_some_and(|growth| {
-            growth.interval_95.low > 0.0
-                && growth.ms_per_second * seconds >= GROWTH_SHARE_MIN * demand.p99_ms
+            growth.interval_95.low > 0.0 && growth.ms_per_second >= growth_min_ms
         });
         let misses: Vec<Miss> = [
             (Miss::Response, p99_ms > demand.p99_ms),
@@ -294,7 +295,7 @@ mod tests {
     #[test]
     fn each_thing_that_falls_short_is_named() {
         let mut short = run();
-        short.series = series((0..20).map(|i| 1.0 + 3.0 * f64::from(i)));
+        short.series = series((0..20).map(|i| 1.0 + f64::from(i)));
         short.produced_records = 100_000;
         short.consumed_records = 90_000;
         short.shed = 1;
@@ -304,6 +305,19 @@ mod tests {
         assert_eq!(found.misses, all);
         let evidence = found.evidence(Demand { p99_ms: 50.0 });
         assert_eq!(evidence.lateness, None, "in time, and yet missed");
+    }
+
+    #[test]
+    fn a_backlog_grows_from_a_thousandth_above_what_can_be_done_on() {
+        let misses = |ms_per_second: f64, p99_ms: f64| {
+            let mut run = run();
+            let rise = ms_per_second * float(run.slot_ms) / 1e3;
+            run.series = series((0..20).map(|i| 5.0 + rise * f64::from(i)));
+            trial(&run, p99_ms).misses
+        };
+        assert_eq!(misses(0.9, 50.0), []);
+        assert_eq!(misses(1.1, 50.0), [Miss::Backlog]);
+        assert_eq!(misses(1.1, 1_000.0), [Miss::Backlog], "however long responses may take");
     }
 
     #[test]

@@ -211,7 +211,10 @@ fn trials(search: &SearchRecord, p99_ms: f64) -> Grid {
                 [growth.ms_per_second, growth.interval_95.low, growth.interval_95.high].map(plain);
             format!("{slope} [{low}, {high}]")
         });
-        let misses: Vec<&str> = trial.misses.iter().map(|miss| Miss::words(*miss)).collect();
+        let mut misses: Vec<&str> = trial.misses.iter().map(|miss| Miss::words(*miss)).collect();
+        if trial.moment && !misses.is_empty() {
+            misses.push("for a moment");
+        }
         vec![
             number.to_string(),
             whole(trial.rate),
@@ -234,7 +237,8 @@ fn trials(search: &SearchRecord, p99_ms: f64) -> Grid {
              the median response time, and its growth the slope over the window with its interval \
              at 95 %. Taken: the machine's share of other processes and of the hypervisor, \
              beside what the machine's own traffic with its disk costs there; where it is large, \
-             the trial says nothing.",
+             the trial says nothing. For a moment: all that was late was so in one short time, so \
+             that the miss says little.",
             plain(p99_ms)
         ),
         &[
@@ -316,6 +320,16 @@ mod tests {
         let told = sentence(&result);
         assert!(told.contains("in 2 of 11 trials it stopped, for 183 ms at most"), "{told}");
         assert!(text(&result).contains("2, up to 183 ms"));
+    }
+
+    #[test]
+    fn what_was_late_for_a_moment_is_told_beside_what_was_missed() {
+        let mut result = sample::ceiling();
+        let is_told = |result: &RunResult| text(result).contains("p99, for a moment");
+        assert!(!is_told(&result));
+        let trial = &mut result.ceiling.as_mut().unwrap().searches[0].trials[2];
+        (trial.misses, trial.moment) = (vec![Miss::Response], true);
+        assert!(is_told(&result));
     }
 
     #[test]

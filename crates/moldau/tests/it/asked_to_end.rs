@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use crate::world::{Process, moldau};
 
-/// How long processes may take to come and to go. A thread that has what is in the page cache
-/// written out ends with the disk, which other tests write to meanwhile.
+/// How long processes may take to come and to go: long, since a thread that has what is in the page
+/// cache written out may end only once the disk is done, which other tests write to meanwhile.
 const PATIENCE: Duration = Duration::from_mins(4);
 
 /// Two processes for each system, of which the proxy comes last.
