@@ -1,7 +1,8 @@
 //! `cargo xtask test`: every check that a change must pass, in order, up to the first that fails.
 //!
-//! The cheap checks come first. Clippy and the tests share the development profile, the client
-//! matrix runs the release binary that a user would run.
+//! The cheap checks come first. Clippy and the documentation check one selection of packages and
+//! features, the tests build one: with another, cargo would compile the dependencies once more. The
+//! client matrix runs the release binary that a user would run.
 
 use std::env;
 use std::io::{BufRead, BufReader};
@@ -40,20 +41,23 @@ impl Count {
     }
 }
 
+/// Features of tests that need a peer: Python's Kafka client, and HashiCorp Vault.
+const REAL_CLIENTS: &str = "moldau/real-clients";
+const REAL_VAULT: &str = "moldau-encryption/real-vault,moldau/real-vault";
+
 type Step = (&'static str, fn(&Arguments) -> Result<Count>);
 
-const STEPS: [Step; 20] = [
+const STEPS: [Step; 18] = [
     ("fmt", |_| fmt()),
     ("tidy", |_| tidy::run().map(|()| Count::ONE)),
     ("clippy", |_| clippy()),
     ("documentation", |_| documentation()),
     ("codegen", |_| codegen::check().map(|()| Count::ONE)),
-    ("tests", |_| tests()),
+    ("peers", install_peers),
+    ("tests", tests),
     ("release build", |_| release_build()),
-    ("peers", |_| install_peers()),
     ("Kubernetes", |_| kubernetes::check(&Peers::locate()?).map(|()| Count::ONE)),
     ("client matrix", |_| client_matrix()),
-    ("lab's peers", |_| peers_of_lab()),
     ("authorization", |_| counted(conformance("moldau-authorization"))),
     ("secured clients", |_| counted(conformance("moldau-security"))),
     ("broker outages", |_| succeed(conformance("moldau-outages"))),
@@ -61,7 +65,6 @@ const STEPS: [Step; 20] = [
     ("reloads", |_| reloads()),
     ("crowd", |_| counted(conformance("moldau-crowd"))),
     ("reports in a browser", |_| counted(conformance("moldau-reports"))),
-    ("HashiCorp Vault", vault),
     ("Kroxylicious", kroxylicious),
 ];
 
@@ -114,36 +117,42 @@ fn fmt() -> Result<Count> {
 
 fn clippy() -> Result<Count> {
     let mut clippy = cargo(&["clippy", "--workspace", "--all-targets"]);
-    let features = "moldau-encryption/real-vault,moldau/real-vault,moldau/real-clients";
-    clippy.args(["--features", features]);
+    clippy.args(["--features", REAL_CLIENTS, "--features", REAL_VAULT]);
     clippy.args(["--", "-D", "warnings"]);
     succeed(clippy)
 }
 
-fn tests() -> Result<Count> {
-    counted(cargo(&["test", "--workspace", "--no-fail-fast"]))
+/// All tests of the workspace, those against real peers included.
+fn tests(_: &Arguments) -> Result<Count> {
+    let peers = Peers::locate()?;
+    let has_vault = peers::has_vault(&peers)?;
+    let mut tests = cargo(&["test", "--workspace", "--no-fail-fast", "--features", REAL_CLIENTS]);
+    tests.env("MOLDAU_PYTHON", peers.python());
+    if has_vault {
+        tests.args(["--features", REAL_VAULT]).env("MOLDAU_VAULT", peers.vault());
+    } else {
+        println!("HashiCorp Vault is not there or outdated: `cargo xtask peers vault` builds it");
+    }
+    let mut count = counted(tests)?;
+    count.not_run = usize::from(!has_vault);
+    Ok(count)
 }
 
 fn release_build() -> Result<Count> {
     succeed(cargo(&["build", "--release"]))
 }
 
-fn install_peers() -> Result<Count> {
-    peers::install(&Peers::locate()?)?;
+fn install_peers(arguments: &Arguments) -> Result<Count> {
+    let peers = Peers::locate()?;
+    peers::install(&peers)?;
+    if arguments.full {
+        peers::install_vault(&peers)?;
+    }
     Ok(Count::ONE)
 }
 
 fn client_matrix() -> Result<Count> {
     counted(conformance("moldau-conformance"))
-}
-
-/// The laboratory's generator beside librdkafka, and the systems that it publishes, in short:
-/// nobody judges how long anything took.
-fn peers_of_lab() -> Result<Count> {
-    let mut tests = cargo(&["test", "--package", "moldau", "--features", "real-clients"]);
-    tests.args(["--test", "it", "--", "drivers::", "systems::"]);
-    tests.env("MOLDAU_PYTHON", Peers::locate()?.python());
-    counted(tests)
 }
 
 /// Reloads under a load that any machine bears.
@@ -163,23 +172,6 @@ fn conformance(program: &str) -> Command {
     command
 }
 
-/// The tests of key management against a real Vault.
-fn vault(arguments: &Arguments) -> Result<Count> {
-    let peers = Peers::locate()?;
-    if arguments.full {
-        peers::install_vault(&peers)?;
-    }
-    if !peers::has_vault(&peers)? {
-        println!("HashiCorp Vault is not there or outdated: `cargo xtask peers vault` builds it");
-        return Ok(Count { not_run: 1, ..Count::default() });
-    }
-    let mut tests = cargo(&["test", "--package", "moldau-encryption", "--package", "moldau"]);
-    tests.args(["--features", "moldau-encryption/real-vault,moldau/real-vault"]);
-    tests.args(["--test", "it", "vault::", "--", "--test-threads", "2"]);
-    tests.env("MOLDAU_VAULT", peers.vault());
-    counted(tests)
-}
-
 /// Record encryption, with a real Kroxylicious and in both directions.
 fn kroxylicious(_: &Arguments) -> Result<Count> {
     let mut interop = conformance("moldau-interop");
@@ -194,7 +186,10 @@ fn kroxylicious(_: &Arguments) -> Result<Count> {
 }
 
 fn documentation() -> Result<Count> {
-    let mut doc = cargo(&["doc", "--workspace", "--no-deps"]);
+    // Asked for examples as well, of which there are none, cargo counts the features that tests ask
+    // of the dependencies, as clippy's selection does.
+    let mut doc = cargo(&["doc", "--workspace", "--no-deps", "--lib", "--bins", "--examples"]);
+    doc.args(["--features", REAL_CLIENTS, "--features", REAL_VAULT]);
     doc.env("RUSTDOCFLAGS", "-D warnings");
     succeed(doc)
 }

@@ -7,9 +7,11 @@
 
 use std::error::Error;
 use std::hint::black_box;
-use std::process::Command;
 
 use moldau_broker::Decisions;
+
+#[path = "../../../benches/callgrind.rs"]
+mod callgrind;
 
 const OTHERS: [usize; 3] = [0, 100, 10_000];
 /// Decisions that are counted.
@@ -34,17 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// Instructions of a decision in [`counted`].
 fn count(work: &str, others: usize) -> Result<u64, Box<dyn Error>> {
-    let output = Command::new("valgrind")
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .arg("--toggle-collect=decisions::counted*")
-        .arg(std::env::current_exe()?)
-        .args([work, &others.to_string()])
-        .output()
-        .map_err(|error| format!("valgrind: {error}"))?;
-    let said = String::from_utf8(output.stderr)?;
-    let collected = said.lines().find_map(|line| line.split_once("Collected : "));
-    let (_, collected) = collected.ok_or_else(|| format!("valgrind counted nothing: {said}"))?;
-    Ok(collected.trim().parse::<u64>()? / ROUNDS)
+    Ok(callgrind::instructions("decisions::counted*", &[work, &others.to_string()])? / ROUNDS)
 }
 
 /// What is counted. Callgrind knows it by its name.

@@ -6,10 +6,11 @@
 
 use std::error::Error;
 use std::hint::black_box;
-use std::process::Command;
 
 use moldau_records::Compression;
 
+#[path = "../../../benches/callgrind.rs"]
+mod callgrind;
 #[path = "../tests/it/messages.rs"]
 mod messages;
 
@@ -41,17 +42,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// Instructions for a message in [`counted`].
 fn count(api: &str, filter: &str, codec: Compression) -> Result<u64, Box<dyn Error>> {
-    let output = Command::new("valgrind")
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .arg("--toggle-collect=instructions::counted*")
-        .arg(std::env::current_exe()?)
-        .args([api, filter, &codec.id().to_string()])
-        .output()
-        .map_err(|error| format!("valgrind: {error}"))?;
-    let said = String::from_utf8(output.stderr)?;
-    let collected = said.lines().find_map(|line| line.split_once("Collected : "));
-    let (_, collected) = collected.ok_or_else(|| format!("valgrind counted nothing: {said}"))?;
-    Ok(collected.trim().parse::<u64>()? / ROUNDS)
+    Ok(callgrind::instructions("instructions::counted*", &[api, filter, &codec.id().to_string()])?
+        / ROUNDS)
 }
 
 /// What is counted. Callgrind knows it by its name.

@@ -6,10 +6,12 @@
 
 use std::error::Error;
 use std::hint::black_box;
-use std::process::Command;
 
 use moldau_lab::ledger::DeliveryLedger;
 use moldau_lab::payload::{Account, Filler, Header, PayloadWriter};
+
+#[path = "../../../benches/callgrind.rs"]
+mod callgrind;
 
 /// Bytes of a record.
 const SIZES: [usize; 3] = [100, 1_000, 64_000];
@@ -33,17 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// Instructions for a record in [`counted`].
 fn count(what: &str, bytes: usize) -> Result<u64, Box<dyn Error>> {
-    let output = Command::new("valgrind")
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .arg("--toggle-collect=ledger::counted*")
-        .arg(std::env::current_exe()?)
-        .args([what, &bytes.to_string()])
-        .output()
-        .map_err(|error| format!("valgrind: {error}"))?;
-    let said = String::from_utf8(output.stderr)?;
-    let collected = said.lines().find_map(|line| line.split_once("Collected : "));
-    let (_, collected) = collected.ok_or_else(|| format!("valgrind counted nothing: {said}"))?;
-    Ok(collected.trim().parse::<u64>()? / RECORDS)
+    Ok(callgrind::instructions("ledger::counted*", &[what, &bytes.to_string()])? / RECORDS)
 }
 
 struct Values {

@@ -8,7 +8,6 @@
 
 use std::error::Error;
 use std::hint::black_box;
-use std::process::Command;
 
 use bytes::Bytes;
 use moldau_protocol::ApiKey;
@@ -16,6 +15,8 @@ use moldau_protocol::walk::Walker;
 use moldau_proxy::{RequestFrame, ResponseFrame};
 use moldau_records::{BatchBuilder, BatchOptions, Compression, Compressor};
 
+#[path = "../../../benches/callgrind.rs"]
+mod callgrind;
 #[path = "../tests/it/filter_any.rs"]
 #[expect(dead_code, reason = "the tests need more of it")]
 mod filter_any;
@@ -58,17 +59,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// Instructions of a run in [`counted`].
 fn count(work: &str, records: usize) -> Result<u64, Box<dyn Error>> {
-    let output = Command::new("valgrind")
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .arg("--toggle-collect=instructions::counted*")
-        .arg(std::env::current_exe()?)
-        .args([work, &records.to_string()])
-        .output()
-        .map_err(|error| format!("valgrind: {error}"))?;
-    let said = String::from_utf8(output.stderr)?;
-    let collected = said.lines().find_map(|line| line.split_once("Collected : "));
-    let (_, collected) = collected.ok_or_else(|| format!("valgrind counted nothing: {said}"))?;
-    Ok(collected.trim().parse()?)
+    callgrind::instructions("instructions::counted*", &[work, &records.to_string()])
 }
 
 /// What is counted. Callgrind knows it by its name.

@@ -10,9 +10,8 @@ use std::time::{Duration, Instant};
 
 use crate::world::{Process, moldau};
 
-/// How long processes may take to come and to go: long, since a thread that has what is in the page
-/// cache written out may end only once the disk is done, which other tests write to meanwhile.
-const PATIENCE: Duration = Duration::from_mins(4);
+/// How long processes may take to come and to go.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Two processes for each system, of which the proxy comes last.
 const PROCESSES: usize = 2;
@@ -39,10 +38,12 @@ fn measuring(cluster: SocketAddr, directory: &Path) -> Child {
     command.spawn().unwrap()
 }
 
-/// A laboratory, through a shell that does this first.
+/// A laboratory, through a shell that does this first. It takes SIGHUP as any process does, also
+/// where the tests themselves were started by `nohup`, which a shell could not undo.
 fn started(first: &str, directory: &Path, rounds: u32) -> Child {
-    let mut command = Command::new("/bin/sh");
-    command.args(["-c", &format!("{first} exec \"$@\""), "sh"]).arg(moldau());
+    let mut command = Command::new("env");
+    command.args(["--default-signal=HUP", "/bin/sh", "-c", &format!("{first} exec \"$@\""), "sh"]);
+    command.arg(moldau());
     command
         .args(["lab", "run", &survey(directory, "moldau-os-proxy", rounds), "--out"])
         .arg(directory.join("runs"));

@@ -23,6 +23,9 @@ const READINGS_QUICK: [(u64, u32); 2] = [(1_000_000, 3), (100_000, 2)];
 const STREAM_FAULTS: u64 = 10_000;
 const STREAM_SEEDS: u64 = 20;
 
+/// Warm-up and window of a run at full speed: long beside the moments in which a disk is slow.
+const RUN_MS: (u64, u64) = (1_000, 5_000);
+
 /// Share of its throughput that the ledger may cost a run.
 const COST_MAX: f64 = 0.05;
 
@@ -190,7 +193,8 @@ fn cost(
     for pair in 0..pairs(plan) {
         runs.push(in_turn(pair, |is_accounted| {
             bench.step(&format!("Produce and read with the ledger: {is_accounted}"));
-            let workload = Workload { consume: true, ..workload.clone() };
+            let (warmup_ms, window_ms) = RUN_MS;
+            let workload = Workload { consume: true, warmup_ms, window_ms, ..workload.clone() };
             let setup = Setup { is_accounted, ..bench.setup(&broker.path, pair, &workload) };
             broker.path.control.create_topic(&setup.topic, workload.partitions)?;
             let measured = produce(&setup)?;

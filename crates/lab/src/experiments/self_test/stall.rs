@@ -21,10 +21,10 @@ use crate::statistics::median;
 use crate::systems::{KafkaInstallation, Process, ProcessSpec, Ready};
 use crate::workload::{Pace, Workload};
 
-/// Records per second, and the size of each: a second of them is one batch, so that what waited
-/// goes out at once when the target goes on.
+/// Records per second, and the size of each: a second of them is one batch of 480 KB, so that what
+/// waited goes out at once when the target goes on, and takes little longer than what others take.
 const RATE: u32 = 10_000;
-const RECORD_BYTES: usize = 100;
+const RECORD_BYTES: usize = 40;
 const BATCH_BYTES: usize = 512 * 1024;
 
 const WARMUP_MS: u64 = 1_000;
