@@ -11,6 +11,7 @@ use moldau_client::{Admin, Cluster, ClusterOptions, ConnectionOptions, Partition
 use serde::Deserialize;
 
 use super::bench::{Bench, Named, Path};
+use super::rounds;
 use super::running::Running;
 use crate::administration::{
     AdministrationClaim, AdministrationRecord, Creation, Duty, Reassignment,
@@ -106,14 +107,16 @@ impl AdministrationFile {
     }
 }
 
-/// Makes and moves partitions in every round.
+/// Makes and moves partitions in every round, but for those that would end after `limit`, and gives
+/// how many these are.
 pub(super) fn run(
     file: &AdministrationFile,
     quick: bool,
     rounds: u32,
+    limit: Duration,
     bench: &mut Bench<'_>,
     running: &mut [Running],
-) -> Result<AdministrationRecord, Error> {
+) -> Result<(AdministrationRecord, u32), Error> {
     let created = file.created(quick);
     let is_measured =
         |claim: &&AdministrationClaim| file.measures(created, claim.figure, claim.partitions);
@@ -132,7 +135,8 @@ pub(super) fn run(
             delete(path, &topic)?;
         }
     }
-    for round in 0..rounds {
+    let steps = running.len() * (created.len() + 1);
+    let left_out = rounds::in_time(bench, limit, rounds, steps, |bench, round| {
         let mut order: Vec<&mut Running> = running.iter_mut().collect();
         if !round.is_multiple_of(2) {
             order.reverse();
@@ -144,8 +148,9 @@ pub(super) fn run(
             record.reassignments.push(reassign(path, file.moved, round, bench)?);
             system.check_alive()?;
         }
-    }
-    Ok(record)
+        Ok(())
+    })?;
+    Ok((record, left_out))
 }
 
 /// Makes a topic with the replicas that the system gives one, watches the cluster at rest, and

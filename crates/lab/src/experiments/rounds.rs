@@ -1,6 +1,8 @@
 //! Rounds of a case: everything that is compared is put through it once a round, forwards and
 //! backwards in turn, so that what drifts meanwhile touches all alike.
 
+use std::time::Duration;
+
 use super::bench::{Bench, Path};
 use crate::error::Error;
 use crate::workload::Workload;
@@ -30,6 +32,31 @@ pub(super) fn of_file(rounds: u32, quick: bool) -> u32 {
 /// The most that these become where latencies are missing from some.
 pub(super) fn with_more(rounds: u32) -> u32 {
     rounds.saturating_add(rounds.div_ceil(2))
+}
+
+/// Runs `asked` rounds of so many `steps`, but for those that would end after `limit` by the pace of
+/// the sitting, and beyond [`ROUNDS_MIN`]. Gives how many were left out.
+///
+/// # Errors
+/// Those of `run`.
+pub(super) fn in_time(
+    bench: &mut Bench<'_>,
+    limit: Duration,
+    asked: u32,
+    steps: usize,
+    mut run: impl FnMut(&mut Bench<'_>, u32) -> Result<(), Error>,
+) -> Result<u32, Error> {
+    let (mut rounds, mut round) = (asked, 0);
+    while round < rounds {
+        if round >= ROUNDS_MIN && !bench.ends_within(limit, 0) {
+            bench.expect_fewer_steps(steps);
+            rounds -= 1;
+            continue;
+        }
+        run(bench, round)?;
+        round += 1;
+    }
+    Ok(asked - rounds)
 }
 
 /// What is put through cases.
@@ -96,4 +123,40 @@ pub(super) fn run<S: Subject>(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiments::{Conditions, Silent};
+
+    #[test]
+    fn rounds_for_which_there_is_no_time_are_left_out_but_for_three() {
+        let conditions = Conditions::of_tests();
+        let within = |limit: Duration| {
+            let mut progress = Silent;
+            let mut bench = Bench::new(&conditions, 10, &mut progress);
+            let mut seen = Vec::new();
+            let left_out = in_time(&mut bench, limit, 5, 2, |bench, round| {
+                seen.push(round);
+                bench.step("one");
+                bench.step("another");
+                Ok(())
+            });
+            (left_out.unwrap(), seen)
+        };
+        assert_eq!(within(Duration::MAX), (0, vec![0, 1, 2, 3, 4]));
+        assert_eq!(within(Duration::ZERO), (2, vec![0, 1, 2]));
+    }
+
+    #[test]
+    fn a_round_that_fails_is_the_last() {
+        let (conditions, mut progress) = (Conditions::of_tests(), Silent);
+        let mut bench = Bench::new(&conditions, 10, &mut progress);
+        let failed = in_time(&mut bench, Duration::MAX, 5, 2, |_, round| match round {
+            1 => Err(Error::Plan("no".into())),
+            _ => Ok(()),
+        });
+        assert!(matches!(failed, Err(Error::Plan(_))));
+    }
 }

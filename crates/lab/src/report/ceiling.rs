@@ -4,10 +4,11 @@ mod drawing;
 
 use super::grid::Grid;
 use crate::ceiling::search::{Bounds, Found, Outcome};
-use crate::ceiling::{CeilingRecord, Miss, SearchRecord, Trial};
+use crate::ceiling::{CeilingRecord, Miss, Repeats, SearchRecord, Trial};
 use crate::metric::Unit;
 use crate::numbers::{number, percent, plain};
 use crate::result::RunResult;
+use crate::statistics::PairedEffect;
 use crate::statistics::scalability::{Coefficient, Scalability};
 use crate::workload::BYTES_PER_MB;
 
@@ -18,10 +19,14 @@ const NONE: &str = "-";
 pub(super) fn sentence(result: &RunResult) -> String {
     let Some(record) = &result.ceiling else { return "There was nothing to search.".into() };
     let first = record.searches.first();
-    let mut parts = Vec::new();
+    let repeats = record.repeats(result.seed);
+    let mut parts: Vec<String> =
+        repeats.iter().map(|group| of_repeats(group, &repeats, result.seed)).collect();
     for search in &record.searches {
         let ratio = first.filter(|first| first.producers == search.producers);
-        parts.push(of_search(search, ratio));
+        if !repeats.iter().any(|group| group.has(search)) {
+            parts.push(of_search(search, ratio));
+        }
     }
     let demand = format!(
         "99 % are answered within {} ms of their intended time, and no backlog grows.",
@@ -37,9 +42,62 @@ pub(super) fn sentence(result: &RunResult) -> String {
         .join(" ")
 }
 
-fn of_search(search: &SearchRecord, first: Option<&SearchRecord>) -> String {
+/// What searches of one load say together, and in relation to the first system of `all` with as
+/// many producers.
+fn of_repeats(group: &Repeats<'_>, all: &[Repeats<'_>], seed: u64) -> String {
+    let Some(search) = group.searches.first() else { return String::new() };
+    let [rate, low, high] = rates(group);
+    let (lowest, highest) = group.ends();
+    let mut text = format!(
+        "{} sustains {} records/s [{}, {}], {} MB/s, by {} searches from {} to {}, at most {} from \
+         their median",
+        who(search),
+        whole(rate),
+        whole(low),
+        whole(high),
+        plain(megabytes(search, rate)),
+        group.searches.len(),
+        whole(lowest),
+        whole(highest),
+        apart(group),
+    );
+    if let Some((ratio, other)) = to_first(group, all, seed) {
+        text += &format!(", {ratio} times {other}");
+    }
+    text
+}
+
+/// The mean rate of repeats and the ends of its interval.
+fn rates(group: &Repeats<'_>) -> [f64; 3] {
+    let PairedEffect { mean, interval_95, .. } = group.ln_rate;
+    [mean, interval_95.low, interval_95.high].map(f64::exp)
+}
+
+/// How far the furthest of repeats is from their median.
+fn apart(group: &Repeats<'_>) -> String {
+    format!("{} %", plain(100.0 * group.apart()))
+}
+
+/// How many times the rate of the first system of `all` with as many producers a group has, with
+/// the interval, and that system; `None` of itself.
+fn to_first<'a>(group: &Repeats<'_>, all: &[Repeats<'a>], seed: u64) -> Option<(String, &'a str)> {
+    let search = group.searches.first()?;
+    let firsts = all.iter().filter_map(|other| Some((other, *other.searches.first()?)));
+    let (other, first) = firsts.into_iter().find(|it| it.1.producers == search.producers)?;
+    let effect = group.ln_ratio(other, seed).filter(|_| first.arm != search.arm)?;
+    let [ratio, low, high] =
+        [effect.mean, effect.interval_95.low, effect.interval_95.high].map(|ln| plain(ln.exp()));
+    Some((format!("{ratio} [{low}, {high}]"), &first.arm))
+}
+
+/// A system and its producers.
+fn who(search: &SearchRecord) -> String {
     let plural = if search.producers == 1 { "" } else { "s" };
-    let who = format!("{} with {} producer{plural}", search.arm, search.producers);
+    format!("{} with {} producer{plural}", search.arm, search.producers)
+}
+
+fn of_search(search: &SearchRecord, first: Option<&SearchRecord>) -> String {
+    let who = who(search);
     let Found { rate, interval_95, unstable, bounds } = search.found;
     let between = format!("[{}, {}]", whole(interval_95.low), whole(interval_95.high));
     let mut text = match bounds {
@@ -97,7 +155,11 @@ fn scaling(arm: &str, law: &Scalability) -> String {
 /// The tables; none of another experiment.
 pub(super) fn grids(result: &RunResult) -> Vec<Grid> {
     let Some(record) = &result.ceiling else { return Vec::new() };
+    let repeats = record.repeats(result.seed);
     let mut grids = vec![ceilings(record)];
+    if !repeats.is_empty() {
+        grids.push(of_all_repeats(&repeats, result.seed));
+    }
     let laws = record.laws(result);
     if !laws.is_empty() {
         grids.push(scalability(&laws));
@@ -109,7 +171,8 @@ pub(super) fn grids(result: &RunResult) -> Vec<Grid> {
 /// The sections of the page.
 pub(super) fn html(result: &RunResult) -> String {
     let Some(record) = &result.ceiling else { return String::new() };
-    let mut html = drawing::cards(record) + &drawing::searches(record);
+    let mut html =
+        drawing::cards(record, &record.repeats(result.seed)) + &drawing::searches(record);
     html.extend(grids(result).iter().map(Grid::html));
     html
 }
@@ -169,6 +232,45 @@ fn ceilings(record: &CeilingRecord) -> Grid {
             "trials",
         ],
         record.searches.iter().map(row),
+    )
+}
+
+fn of_all_repeats(repeats: &[Repeats<'_>], seed: u64) -> Grid {
+    let row = |group: &Repeats<'_>| {
+        let search = group.searches.first();
+        let [rate, low, high] = rates(group).map(whole);
+        let (lowest, highest) = group.ends();
+        vec![
+            search.map_or(NONE.into(), |search| search.arm.clone()),
+            search.map_or(NONE.into(), |search| search.producers.to_string()),
+            group.searches.len().to_string(),
+            rate,
+            format!("[{low}, {high}]"),
+            whole(lowest),
+            whole(highest),
+            apart(group),
+            to_first(group, repeats, seed)
+                .map_or(NONE.into(), |(ratio, other)| format!("{ratio} times {other}")),
+        ]
+    };
+    Grid::of(
+        "Repeats",
+        "What searches of the same load say together: the geometric mean of their rates, with the \
+         interval at 95 % that their scatter leaves it, and how far the furthest of them is from \
+         their median. They took turns, trial by trial, so that each met the same machine, and a \
+         ratio is the mean of those of searches that were made beside one another.",
+        &[
+            "system",
+            "producers",
+            "searches",
+            "records/s",
+            "95 % interval",
+            "lowest",
+            "highest",
+            "furthest",
+            "ratio",
+        ],
+        repeats.iter().map(row),
     )
 }
 
@@ -308,6 +410,30 @@ mod tests {
         };
         let told = sentence(&result);
         assert!(told.contains("between 1,000 and 2,000 it was sustained once"), "{told}");
+    }
+
+    #[test]
+    fn searches_of_the_same_load_are_told_together() {
+        let mut result = sample::ceiling();
+        assert!(!text(&result).contains("Repeats"));
+        let pair = |factor: f64| {
+            ["moldau", "kafka"].map(|arm| {
+                let mut search = sample::search(arm, 2);
+                search.found.rate = 100_000.0 * if arm == "kafka" { factor / 2.0 } else { factor };
+                search
+            })
+        };
+        result.ceiling.as_mut().unwrap().searches =
+            [1.0, 1.02, 0.97, 1.0].into_iter().flat_map(pair).collect();
+        let told = sentence(&result);
+        assert!(told.starts_with("moldau with 2 producers sustains 99,7"), "{told}");
+        assert!(told.contains("by 4 searches from 97,000 to 102,000, at most 3.00 %"), "{told}");
+        assert!(told.contains("0.500 [0.500, 0.500] times moldau"), "{told}");
+        assert_eq!(told.matches("sustains").count(), 2, "each system once: {told}");
+        let told = text(&result);
+        assert!(told.contains("Repeats") && told.contains("furthest"), "{told}");
+        let page = html(&result).unwrap();
+        assert_eq!(page.matches("<div class=\"name\">moldau").count(), 1, "one card for all");
     }
 
     #[test]

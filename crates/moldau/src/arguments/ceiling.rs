@@ -32,7 +32,7 @@ pub(crate) struct CeilingOptions {
     #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = at_least_one())]
     pub(crate) partitions: u16,
     /// Producers, each over a connection of its own; several numbers, as 1,2,4,8, get a search
-    /// each, and a law of how the rate follows them.
+    /// each, and a law of how the rate follows them; the same one, as 2,2,2, is searched again.
     #[arg(
         long,
         value_name = "COUNT",

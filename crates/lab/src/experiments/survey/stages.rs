@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::experiments::administration::{self, AdministrationFile};
 use crate::experiments::bench::{Bench, Path};
 use crate::experiments::littles_law::{self, LawFile};
-use crate::experiments::rounds::{Case, ROUNDS_MIN, Subject as _, with_more};
+use crate::experiments::rounds::{self, Case, Subject as _, with_more};
 use crate::experiments::running::{Named, Running};
 use crate::littles_law::LawRecord;
 use crate::survey::Cell;
@@ -144,8 +144,12 @@ impl Stage<'_> {
             beside.littles_law = Some(littles_law::run(law, window_ms, rounds, bench, systems)?);
         }
         if let Some(asked) = self.administration {
-            let record = administration::run(asked, quick, rounds, bench, &mut running)?;
+            let limit = plan.limit();
+            let (record, left_out) =
+                administration::run(asked, quick, rounds, limit, bench, &mut running)?;
             beside.administration = Some(record);
+            let left_out = LeftOutRounds { rounds: left_out, of_latencies: false };
+            beside.left_out = beside.left_out.plus(left_out);
         }
         running.into_iter().try_for_each(Running::stop)?;
         Ok(beside)
@@ -197,18 +201,11 @@ fn run_rounds(
     running: &mut [Running],
     cases: &[Case],
 ) -> Result<LeftOutRounds, Error> {
-    let limit = plan.limit();
-    let (mut rounds, mut round) = (plan.rounds(), 0);
-    while round < rounds {
-        if round >= ROUNDS_MIN && !bench.ends_within(limit, 0) {
-            bench.expect_fewer_steps(cases.len() * running.len());
-            rounds -= 1;
-            continue;
-        }
-        run_round(bench, running, cases, round)?;
-        round += 1;
-    }
-    let rounds_left_out = plan.rounds() - rounds;
+    let (limit, asked, steps) = (plan.limit(), plan.rounds(), cases.len() * running.len());
+    let left_out = rounds::in_time(bench, limit, asked, steps, |bench, round| {
+        run_round(bench, running, cases, round)
+    })?;
+    let rounds = asked - left_out;
     let mut of_latencies = false;
     for round in rounds..with_more(rounds) {
         let lacks = |case: &&Case| bench.lacks_latencies(&case.name, rounds);
@@ -224,7 +221,7 @@ fn run_rounds(
         bench.expect_steps(more);
         run_round(bench, running, lacking, round)?;
     }
-    Ok(LeftOutRounds { rounds: rounds_left_out, of_latencies })
+    Ok(LeftOutRounds { rounds: left_out, of_latencies })
 }
 
 /// Every load on every system, forwards in even rounds and backwards in odd ones.

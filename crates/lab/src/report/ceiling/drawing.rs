@@ -1,30 +1,41 @@
 //! Drawings of the search, which need no script.
 
 use super::super::html::escape;
-use super::{megabytes, whole};
-use crate::ceiling::search::{Bounds, Outcome};
-use crate::ceiling::{CeilingRecord, SearchRecord, Trial};
+use super::{megabytes, rates, whole};
+use crate::ceiling::search::{Bounds, Found, Outcome};
+use crate::ceiling::{CeilingRecord, Repeats, SearchRecord, Trial};
 use crate::numbers::plain;
 
-/// The ceiling of each search that has one.
-pub(super) fn cards(record: &CeilingRecord) -> String {
-    let mut html = String::from("<div class=\"cards\">");
-    for search in record.searches.iter().filter(|search| search.found.bounds == Bounds::Both) {
-        let found = search.found;
-        html += &format!(
-            "<div class=\"card\"><div class=\"name\">{}, {} producer{}</div>\
-             <div class=\"value\">{} <small>records/s</small></div>\
-             <div class=\"detail\">[{}, {}]; {} MB/s</div></div>",
-            escape(&search.arm),
-            search.producers,
-            if search.producers == 1 { "" } else { "s" },
-            whole(found.rate),
-            whole(found.interval_95.low),
-            whole(found.interval_95.high),
-            plain(megabytes(search, found.rate)),
-        );
-    }
-    html + "</div>"
+/// The ceiling of each search that has one, and of searches of the same load together.
+pub(super) fn cards(record: &CeilingRecord, repeats: &[Repeats<'_>]) -> String {
+    let is_alone = |search: &&SearchRecord| {
+        search.found.bounds == Bounds::Both && !repeats.iter().any(|group| group.has(search))
+    };
+    let together = repeats.iter().filter_map(|group| {
+        let count = group.searches.len();
+        Some(card(group.searches.first()?, rates(group), &format!("; {count} searches")))
+    });
+    let alone = record.searches.iter().filter(is_alone).map(|search| {
+        let Found { rate, interval_95, .. } = search.found;
+        card(search, [rate, interval_95.low, interval_95.high], "")
+    });
+    let cards: String = together.chain(alone).collect();
+    format!("<div class=\"cards\">{cards}</div>")
+}
+
+fn card(search: &SearchRecord, [rate, low, high]: [f64; 3], more: &str) -> String {
+    format!(
+        "<div class=\"card\"><div class=\"name\">{}, {} producer{}</div>\
+         <div class=\"value\">{} <small>records/s</small></div>\
+         <div class=\"detail\">[{}, {}]; {} MB/s{more}</div></div>",
+        escape(&search.arm),
+        search.producers,
+        if search.producers == 1 { "" } else { "s" },
+        whole(rate),
+        whole(low),
+        whole(high),
+        plain(megabytes(search, rate)),
+    )
 }
 
 /// How each search went: its trials in their order over their rates.
