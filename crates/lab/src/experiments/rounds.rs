@@ -34,8 +34,8 @@ pub(super) fn with_more(rounds: u32) -> u32 {
     rounds.saturating_add(rounds.div_ceil(2))
 }
 
-/// Runs `asked` rounds of so many `steps`, but for those that would end after `limit` by the pace of
-/// the sitting, and beyond [`ROUNDS_MIN`]. Gives how many were left out.
+/// Runs `asked` rounds of so many `steps`, but for those beyond [`ROUNDS_MIN`] that would end after
+/// `limit` by the pace of the sitting. Gives how many were left out.
 ///
 /// # Errors
 /// Those of `run`.
