@@ -64,7 +64,20 @@ fn of_repeats(group: &Repeats<'_>, all: &[Repeats<'_>], seed: u64) -> String {
     if let Some((ratio, other)) = to_first(group, all, seed) {
         text += &format!(", {ratio} times {other}");
     }
-    text
+    text + &stopped(&group.searches)
+}
+
+/// What stops did to the trials of searches; nothing where there was none.
+fn stopped(searches: &[&SearchRecord]) -> String {
+    let longest = searches.iter().filter_map(|search| search.longest_stop_ms());
+    let Some(longest) = longest.reduce(f64::max) else { return String::new() };
+    let stopped: usize = searches.iter().map(|search| search.count(Outcome::Stopped)).sum();
+    let all: usize = searches.iter().map(|search| search.trials.len()).sum();
+    format!(
+        " (in {stopped} of {all} trials it stopped, for {} ms at most, which breaks the demand at \
+         any rate)",
+        plain(longest)
+    )
 }
 
 /// The mean rate of repeats and the ends of its interval.
@@ -126,14 +139,7 @@ fn of_search(search: &SearchRecord, first: Option<&SearchRecord>) -> String {
         let ends = format!("{} and {}", whole(band.low), whole(band.high));
         text += &format!(" (between {ends} it was sustained once and missed once)");
     }
-    if let Some(longest) = search.longest_stop_ms() {
-        let (stopped, all) = (search.count(Outcome::Stopped), search.trials.len());
-        text += &format!(
-            " (in {stopped} of {all} trials it stopped, for {} ms at most, which breaks the \
-             demand at any rate)",
-            plain(longest)
-        );
-    }
+    text += &stopped(&[search]);
     text
 }
 
@@ -430,6 +436,11 @@ mod tests {
         assert!(told.contains("by 4 searches from 97,000 to 102,000, at most 3.00 %"), "{told}");
         assert!(told.contains("0.500 [0.500, 0.500] times moldau"), "{told}");
         assert_eq!(told.matches("sustains").count(), 2, "each system once: {told}");
+        assert!(!told.contains("it stopped"), "{told}");
+        let second = &mut result.ceiling.as_mut().unwrap().searches[2].trials[3];
+        (second.outcome, second.silence_ms) = (Outcome::Stopped, 183.0);
+        let told = sentence(&result);
+        assert!(told.contains("in 1 of 44 trials it stopped, for 183 ms at most"), "{told}");
         let told = text(&result);
         assert!(told.contains("Repeats") && told.contains("furthest"), "{told}");
         let page = html(&result).unwrap();
