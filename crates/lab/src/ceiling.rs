@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::run::RunRecord;
 use crate::statistics::scalability::{Point, Scalability};
-use crate::statistics::{PairedEffect, median, paired_effect};
+use crate::statistics::{PairedEffect, furthest, log_ratios, median, paired_effect};
 use search::{Bounds, Found, Outcome, TRIALS};
 
 pub use trial::{Growth, Miss, Trial};
@@ -87,6 +87,11 @@ impl SearchRecord {
     }
 }
 
+/// A number of producers, in words.
+pub(crate) fn producers_in_words(count: u16) -> String {
+    format!("{count} producer{}", if count == 1 { "" } else { "s" })
+}
+
 /// Searches of one system under one load, of which each is a replicate.
 #[derive(Clone, Debug)]
 pub struct Repeats<'a> {
@@ -114,27 +119,28 @@ impl<'a> Repeats<'a> {
     /// The lowest and the highest of their rates, per second.
     #[must_use]
     pub fn ends(&self) -> (f64, f64) {
-        let rates = self.searches.iter().map(|search| search.found.rate);
-        rates.fold((f64::INFINITY, 0.0), |(low, high), rate| (low.min(rate), high.max(rate)))
+        let ends = (f64::INFINITY, 0.0);
+        self.rates().fold(ends, |(low, high), rate| (low.min(rate), high.max(rate)))
     }
 
     /// How far the furthest of their rates is from the median of them, as a share.
     #[must_use]
     pub fn apart(&self) -> f64 {
-        let rates: Vec<f64> = self.searches.iter().map(|search| search.found.rate).collect();
-        let middle = median(&rates);
-        rates.iter().map(|rate| (rate / middle - 1.0).abs()).fold(0.0, f64::max)
+        let rates: Vec<f64> = self.rates().collect();
+        furthest(&rates, median(&rates))
+    }
+
+    fn rates(&self) -> impl Iterator<Item = f64> {
+        self.searches.iter().map(|search| search.found.rate)
     }
 
     /// The logarithm of the ratio of their rates to those of `others`, each to that which was
     /// searched beside it; `None` where there are not as many.
     #[must_use]
     pub fn ln_ratio(&self, others: &Self, seed: u64) -> Option<PairedEffect> {
-        let pairs = self.searches.iter().zip(&others.searches);
-        let ratios: Vec<f64> =
-            pairs.map(|(own, other)| (own.found.rate / other.found.rate).ln()).collect();
+        let pairs: Vec<(f64, f64)> = others.rates().zip(self.rates()).collect();
         let are_as_many = self.searches.len() == others.searches.len();
-        are_as_many.then(|| paired_effect(&ratios, seed)).flatten()
+        are_as_many.then(|| paired_effect(&log_ratios(&pairs), seed)).flatten()
     }
 }
 

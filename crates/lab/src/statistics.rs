@@ -209,6 +209,11 @@ pub fn differences(pairs: &[(f64, f64)]) -> Vec<f64> {
     pairs.iter().map(|(first, second)| second - first).collect()
 }
 
+/// How far the furthest of `values` is from a value, as a share of it; 0 of none.
+pub(crate) fn furthest(values: &[f64], from: f64) -> f64 {
+    values.iter().map(|value| (value / from - 1.0).abs()).fold(0.0, f64::max)
+}
+
 /// The natural logarithms of `second / first`: an effect on them is a ratio.
 #[must_use]
 pub fn log_ratios(pairs: &[(f64, f64)]) -> Vec<f64> {

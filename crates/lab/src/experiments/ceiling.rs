@@ -9,7 +9,7 @@ use super::rounds::{Case, Subject};
 use super::running::{Running, absence, arms, split};
 use super::{Conditions, Progress};
 use crate::ceiling::search::{Bounds, Outcome, Search, TRIALS};
-use crate::ceiling::{CeilingRecord, Demand, SearchRecord, Trial};
+use crate::ceiling::{CeilingRecord, Demand, SearchRecord, Trial, producers_in_words};
 use crate::checks::{self, Check, THREAD_SHARE_MAX, Weight};
 use crate::error::Error;
 use crate::numbers::whole;
@@ -248,8 +248,7 @@ fn case(what: &str, workload: &Workload) -> Case {
 }
 
 fn case_name(what: &str, producers: u16) -> String {
-    let plural = if producers == 1 { "" } else { "s" };
-    format!("{producers} producer{plural}, {what}")
+    format!("{}, {what}", producers_in_words(producers))
 }
 
 /// What the experiment demands of its searches.

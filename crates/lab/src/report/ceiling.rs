@@ -4,7 +4,7 @@ mod drawing;
 
 use super::grid::Grid;
 use crate::ceiling::search::{Bounds, Found, Outcome};
-use crate::ceiling::{CeilingRecord, Miss, Repeats, SearchRecord, Trial};
+use crate::ceiling::{CeilingRecord, Miss, Repeats, SearchRecord, Trial, producers_in_words};
 use crate::metric::Unit;
 use crate::numbers::{number, percent, plain};
 use crate::result::RunResult;
@@ -105,8 +105,7 @@ fn to_first<'a>(group: &Repeats<'_>, all: &[Repeats<'a>], seed: u64) -> Option<(
 
 /// A system and its producers.
 fn who(search: &SearchRecord) -> String {
-    let plural = if search.producers == 1 { "" } else { "s" };
-    format!("{} with {} producer{plural}", search.arm, search.producers)
+    format!("{} with {}", search.arm, producers_in_words(search.producers))
 }
 
 fn of_search(search: &SearchRecord, first: Option<&SearchRecord>) -> String {
@@ -336,9 +335,8 @@ fn trials(search: &SearchRecord, p99_ms: f64) -> Grid {
             if misses.is_empty() { NONE.into() } else { misses.join(", ") },
         ]
     };
-    let plural = if search.producers == 1 { "" } else { "s" };
     Grid::of(
-        &format!("Trials: {}, {} producer{plural}", search.arm, search.producers),
+        &format!("Trials: {}, {}", search.arm, producers_in_words(search.producers)),
         &format!(
             "In their order; the first was at full speed. Demanded of p99: {} ms. Silent \
              for: the longest time in which nothing was acknowledged. The backlog is \

@@ -23,7 +23,7 @@ use crate::null_sink::Behaviour;
 use crate::result::Arm;
 use crate::round_trips;
 use crate::self_test::{Cell, Table};
-use crate::statistics::{float, median};
+use crate::statistics::{float, furthest, median};
 use crate::workload::{Tuning, Workload};
 
 /// Records per second of the sink: a fraction of what generator and processors can do, so that
@@ -298,10 +298,6 @@ fn note_steadiness(what: &str, per_second: &[f64], findings: &mut Findings) {
         found: format!("{:.0} % of {middle:.0} per second", apart * 100.0),
         demanded: format!("<= {:.0} %, as of repeats", APART_MAX * 100.0),
     });
-}
-
-fn furthest(rates: &[f64], from: f64) -> f64 {
-    rates.iter().map(|rate| (rate / from - 1.0).abs()).fold(0.0, f64::max)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use super::super::html::escape;
 use super::{megabytes, rates, whole};
 use crate::ceiling::search::{Bounds, Found, Outcome};
-use crate::ceiling::{CeilingRecord, Repeats, SearchRecord, Trial};
+use crate::ceiling::{CeilingRecord, Repeats, SearchRecord, Trial, producers_in_words};
 use crate::numbers::plain;
 
 /// The ceiling of each search that has one, and of searches of the same load together.
@@ -25,12 +25,11 @@ pub(super) fn cards(record: &CeilingRecord, repeats: &[Repeats<'_>]) -> String {
 
 fn card(search: &SearchRecord, [rate, low, high]: [f64; 3], more: &str) -> String {
     format!(
-        "<div class=\"card\"><div class=\"name\">{}, {} producer{}</div>\
+        "<div class=\"card\"><div class=\"name\">{}, {}</div>\
          <div class=\"value\">{} <small>records/s</small></div>\
          <div class=\"detail\">[{}, {}]; {} MB/s{more}</div></div>",
         escape(&search.arm),
-        search.producers,
-        if search.producers == 1 { "" } else { "s" },
+        producers_in_words(search.producers),
         whole(rate),
         whole(low),
         whole(high),
@@ -49,10 +48,9 @@ pub(super) fn searches(record: &CeilingRecord) -> String {
         html += "<div class=\"pair\">";
         for search in pair {
             html += &format!(
-                "<div class=\"card\"><h3>{}, {} producer{}</h3>{}</div>",
+                "<div class=\"card\"><h3>{}, {}</h3>{}</div>",
                 escape(&search.arm),
-                search.producers,
-                if search.producers == 1 { "" } else { "s" },
+                producers_in_words(search.producers),
                 drawing(search)
             );
         }
