@@ -5,13 +5,14 @@
 //! connection of its own, since brokers serve a connection one request after the other.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use moldau_protocol::ErrorCode;
 use moldau_protocol::messages::metadata_request::MetadataRequestTopic;
 use moldau_protocol::messages::{FindCoordinatorRequest, MetadataRequest};
 use moldau_protocol::{Request, VersionRange};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::connection::{Connection, ConnectionOptions};
@@ -36,6 +37,9 @@ pub struct ClusterOptions {
     /// How long an operation is tried again before its error is given to the caller; Kafka's
     /// `default.api.timeout.ms`.
     pub operation_timeout: Duration,
+    /// How old metadata may become before it is asked for again, so that partitions that were added
+    /// are noticed. Kafka's `metadata.max.age.ms`.
+    pub metadata_max_age: Duration,
     /// Whether asking for a topic may create it; Kafka's `allow.auto.create.topics`.
     pub create_topics: bool,
     /// Whether every broker is reached at the first bootstrap address, whatever address it
@@ -51,6 +55,7 @@ impl Default for ClusterOptions {
             retry_backoff: Duration::from_millis(100),
             retry_backoff_max: Duration::from_secs(1),
             operation_timeout: Duration::from_secs(60),
+            metadata_max_age: Duration::from_mins(5),
             create_topics: false,
             bootstrap_only: false,
         }
@@ -106,8 +111,8 @@ type Slot = Arc<tokio::sync::Mutex<Option<Connection>>>;
 struct Inner {
     bootstrap: Vec<Address>,
     options: ClusterOptions,
-    /// Guards the snapshot; replaced as a whole.
-    metadata: Mutex<Arc<Metadata>>,
+    /// The snapshot, replaced as a whole.
+    metadata: watch::Sender<Arc<Metadata>>,
     /// Guards the names of topics that somebody uses.
     topics: Mutex<BTreeSet<Arc<str>>>,
     /// Guards the list of slots; each slot guards the making of its own connection.
@@ -140,13 +145,15 @@ impl Cluster {
         let inner = Inner {
             bootstrap,
             options,
-            metadata: Mutex::default(),
+            metadata: watch::Sender::default(),
             topics: Mutex::default(),
             connections: Mutex::default(),
             refreshing: tokio::sync::Mutex::default(),
         };
         let cluster = Self { inner: Arc::new(inner) };
         cluster.refresh().await?;
+        let replaced = cluster.replacements();
+        tokio::spawn(keep_fresh(Arc::downgrade(&cluster.inner), replaced));
         Ok(cluster)
     }
 
@@ -159,7 +166,13 @@ impl Cluster {
     /// The latest snapshot.
     #[must_use]
     pub fn metadata(&self) -> Arc<Metadata> {
-        Arc::clone(&lock(&self.inner.metadata))
+        Arc::clone(&self.inner.metadata.borrow())
+    }
+
+    /// The latest snapshot, and whenever another replaces it.
+    #[must_use]
+    pub fn replacements(&self) -> watch::Receiver<Arc<Metadata>> {
+        self.inner.metadata.subscribe()
     }
 
     /// A topic's partitions, asked of the cluster if they are not known, and kept fresh from
@@ -263,7 +276,7 @@ impl Cluster {
             self.inner.reached_at(address);
         }
         let next = Arc::new(next);
-        *lock(&self.inner.metadata) = Arc::clone(&next);
+        self.inner.metadata.send_replace(Arc::clone(&next));
         Ok(next)
     }
 
@@ -467,6 +480,23 @@ impl Cluster {
         let options = &self.inner.options;
         let deadline = Instant::now() + patience.min(options.operation_timeout);
         Retry { pause: options.retry_backoff, pause_max: options.retry_backoff_max, deadline }
+    }
+}
+
+/// Replaces metadata that nobody has replaced for as long as it may be old, until the last clone of
+/// the cluster is gone.
+async fn keep_fresh(inner: Weak<Inner>, mut replaced: watch::Receiver<Arc<Metadata>>) {
+    let Some(age) = inner.upgrade().map(|inner| inner.options.metadata_max_age) else { return };
+    loop {
+        match tokio::time::timeout(age, replaced.changed()).await {
+            Ok(Ok(())) => continue,
+            Ok(Err(_)) => return,
+            Err(_) => {}
+        }
+        let Some(inner) = inner.upgrade() else { return };
+        if let Err(error) = (Cluster { inner }).refresh().await {
+            tracing::warn!(%error, "metadata could not be refreshed");
+        }
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! A member has a connection of its own to the coordinator, so that neither a parked JoinGroup nor
 //! a long fetch delays anybody's heartbeat. A rebalance happens inside [`GroupConsumer::next`]:
-//! what was returned before counts as processed and is committed, then the member joins again.
+//! what was returned before counts as processed and is committed, then the member joins again. The
+//! group's leader begins one when metadata tells of partitions that it has not assigned.
 
 mod assignor;
 mod offsets;
@@ -19,12 +20,13 @@ use moldau_protocol::messages::sync_group_request::SyncGroupRequestAssignment;
 use moldau_protocol::messages::{
     HeartbeatRequest, JoinGroupRequest, JoinGroupResponse, LeaveGroupRequest, SyncGroupRequest,
 };
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
 use crate::cluster::Cluster;
 use crate::connection::Connection;
 use crate::fetcher::{Fetched, Fetcher, FetcherOptions, Reset, Start};
+use crate::metadata::Metadata;
 use crate::offsets::TopicPartition;
 use crate::{Error, Result};
 
@@ -94,6 +96,9 @@ pub struct GroupConsumer {
     connection: Connection,
     member: Member,
     assignment: Vec<TopicPartition>,
+    /// Numbers of partitions that it assigned by, if it leads the group.
+    led: Option<HashMap<String, usize>>,
+    metadata: watch::Receiver<Arc<Metadata>>,
     /// Offsets to be committed: after what was returned and not committed yet.
     uncommitted: HashMap<TopicPartition, i64>,
     heartbeats: JoinHandle<()>,
@@ -126,6 +131,8 @@ impl GroupConsumer {
             options,
             member: Member::default(),
             assignment: Vec::new(),
+            led: None,
+            metadata: cluster.replacements(),
             uncommitted: HashMap::new(),
             heartbeats: tokio::spawn(std::future::ready(())),
             rejoin: Arc::new(Notify::new()),
@@ -162,6 +169,9 @@ impl GroupConsumer {
                     return Ok(fetched);
                 }
                 () = self.rejoin.notified() => self.stage = Stage::Joining,
+                () = outgrown(&mut self.metadata, self.led.as_ref()) => {
+                    self.stage = Stage::Joining;
+                }
             }
         }
     }
@@ -306,11 +316,13 @@ impl GroupConsumer {
         }
         Error::check(joined.error_code, &what, None)?;
         self.member.generation = joined.generation_id;
-        let assignments = if joined.leader == joined.member_id && !joined.skip_assignment {
+        let assigned = if joined.leader == joined.member_id {
             self.assign(&joined).await?
         } else {
+            self.led = None;
             Vec::new()
         };
+        let assignments = if joined.skip_assignment { Vec::new() } else { assigned };
         let request = SyncGroupRequest {
             group_id: self.group.to_string(),
             generation_id: joined.generation_id,
@@ -348,7 +360,10 @@ impl GroupConsumer {
     }
 
     /// As the group's leader: who reads what.
-    async fn assign(&self, joined: &JoinGroupResponse) -> Result<Vec<SyncGroupRequestAssignment>> {
+    async fn assign(
+        &mut self,
+        joined: &JoinGroupResponse,
+    ) -> Result<Vec<SyncGroupRequestAssignment>> {
         let mut members = Vec::with_capacity(joined.members.len());
         for member in &joined.members {
             let topics =
@@ -365,7 +380,9 @@ impl GroupConsumer {
                 partitions.insert(topic.clone(), count.unwrap_or(0));
             }
         }
-        assignor::range(&mut members, &partitions)
+        let assigned = assignor::range(&mut members, &partitions);
+        self.led = Some(partitions);
+        assigned
             .into_iter()
             .map(|(member_id, partitions)| {
                 let assignment: Bytes = assignor::encode_assignment(&partitions)?;
@@ -406,6 +423,22 @@ impl GroupConsumer {
 impl Drop for GroupConsumer {
     fn drop(&mut self) {
         self.heartbeats.abort();
+    }
+}
+
+/// Waits until a topic has another number of partitions than the group's leader assigned by. Other
+/// members join again when the leader does.
+async fn outgrown(
+    metadata: &mut watch::Receiver<Arc<Metadata>>,
+    led: Option<&HashMap<String, usize>>,
+) {
+    let differs = |now: &Arc<Metadata>| {
+        let mut led = led.into_iter().flatten();
+        led.any(|(topic, count)| now.partition_count(topic).is_some_and(|now| now != *count))
+    };
+    if metadata.wait_for(differs).await.is_err() {
+        // A member has its cluster for as long as it lives.
+        std::future::pending().await
     }
 }
 

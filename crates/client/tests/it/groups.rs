@@ -147,3 +147,22 @@ fn a_member_leaves_while_the_group_waits_for_another() {
     });
     assert_eq!(coordinator.left.load(Relaxed), 1);
 }
+
+#[test]
+fn nothing_runs_on_for_a_cluster_that_is_gone() {
+    let (broker, _network) = fake::start(Group::at, 1);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let address = broker.address.to_string();
+        let cluster = Cluster::connect(&[address], ClusterOptions::default()).await.unwrap();
+        let tasks = tokio::runtime::Handle::current().metrics();
+        assert!(tasks.num_alive_tasks() > 0);
+        drop(cluster);
+        let ended = async {
+            while tasks.num_alive_tasks() > 0 {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), ended).await.expect("all end");
+    });
+}

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::io::Write;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use moldau_client::{
     Admin, Cluster, Error, Fetched, Fetcher, FetcherOptions, GroupConsumer, GroupOptions,
@@ -27,7 +28,8 @@ pub(crate) fn run(options: &ConsumeOptions) -> anyhow::Result<ExitCode> {
 }
 
 async fn consume(cluster: &Cluster, options: &ConsumeOptions) -> anyhow::Result<()> {
-    let topic = cluster.topic(&options.topic).await?;
+    let mut metadata = cluster.replacements();
+    let mut topic = cluster.topic(&options.topic).await?;
     let mut printer = Printer::new(options);
     let start = if options.from_beginning { Start::Earliest } else { Start::Latest };
     let mut fetcher = Fetcher::start(cluster, FetcherOptions::default());
@@ -39,7 +41,19 @@ async fn consume(cluster: &Cluster, options: &ConsumeOptions) -> anyhow::Result<
         false => None,
     };
     while !printer.is_done() && ends.as_ref().is_none_or(|ends| !ends.is_empty()) {
-        let fetched = fetcher.next().await?;
+        let fetched = tokio::select! {
+            fetched = fetcher.next() => fetched?,
+            Ok(()) = metadata.changed(), if ends.is_none() => {
+                let known = Arc::clone(&metadata.borrow_and_update());
+                let Some(now) = known.topics.get(topic.topic.name.as_ref()) else { continue };
+                // Whatever partitions hold that were added since is new.
+                for partition in now.partitions.iter().skip(topic.partitions.len()) {
+                    fetcher.assign(&options.topic, partition.index, Start::Earliest).await?;
+                }
+                topic = Arc::clone(now);
+                continue;
+            }
+        };
         printer.print(&fetched)?;
         if let Some(ends) = &mut ends {
             let partition = fetched.topic_partition();

@@ -38,9 +38,10 @@ async fn produce(cluster: &Cluster, options: &ProduceOptions) -> anyhow::Result<
     let settings =
         ProducerOptions { compression: codec(options.compression), ..ProducerOptions::default() };
     let producer = Producer::start(cluster, settings, sink).await?;
-    let partitions = partitions(cluster, &producer, &options.topic).await?;
+    let known = cluster.topic(&options.topic).await?;
+    anyhow::ensure!(!known.partitions.is_empty(), "topic {} has no partitions", options.topic);
     // A line that cannot be sent ends it, and takes back none of those before.
-    let sent = send_lines(&producer, &partitions, options).await;
+    let sent = send_lines(cluster, &producer, options).await;
     producer.close().await;
     let outcome = std::mem::take(&mut *outcome.lock().unwrap_or_else(PoisonError::into_inner));
     if options.cluster.json {
@@ -57,12 +58,13 @@ async fn produce(cluster: &Cluster, options: &ProduceOptions) -> anyhow::Result<
 }
 
 async fn send_lines(
+    cluster: &Cluster,
     producer: &Producer,
-    partitions: &[PartitionHandle],
     options: &ProduceOptions,
 ) -> anyhow::Result<()> {
     let mut lines = lines();
-    let mut turns = (0..partitions.len()).cycle();
+    let mut partitions = Vec::new();
+    let mut turn = 0;
     let mut number = 0_u64;
     while let Some(line) = lines.recv().await {
         number += 1;
@@ -74,10 +76,12 @@ async fn send_lines(
             },
             None => (None, line.as_str()),
         };
+        extend(&mut partitions, cluster, producer, &options.topic).await?;
         let index = match key {
             Some(key) => usize::try_from(partition_for_key(key.as_bytes(), partitions.len()))?,
-            None => turns.next().context("the topic has no partitions")?,
+            None => turn % partitions.len(),
         };
+        turn += 1;
         let partition = *partitions.get(index).context("the partitioner left the topic")?;
         let sent = send(producer, partition, key, value).await;
         sent.with_context(|| format!("line {number} of stdin"))?;
@@ -99,18 +103,19 @@ fn lines() -> mpsc::Receiver<io::Result<String>> {
     lines
 }
 
-async fn partitions(
+/// Adds the partitions of the topic that are not among them: it may get more at any time.
+async fn extend(
+    partitions: &mut Vec<PartitionHandle>,
     cluster: &Cluster,
     producer: &Producer,
     topic: &str,
-) -> anyhow::Result<Vec<PartitionHandle>> {
-    let known = cluster.topic(topic).await?;
-    let mut partitions = Vec::with_capacity(known.partitions.len());
-    for partition in &known.partitions {
+) -> anyhow::Result<()> {
+    let metadata = cluster.metadata();
+    let known = metadata.topics.get(topic).map_or(&[][..], |topic| &topic.partitions);
+    for partition in known.iter().skip(partitions.len()) {
         partitions.push(producer.partition(topic, partition.index).await?);
     }
-    anyhow::ensure!(!partitions.is_empty(), "topic {topic} has no partitions");
-    Ok(partitions)
+    Ok(())
 }
 
 async fn send(

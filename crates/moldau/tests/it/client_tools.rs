@@ -1,11 +1,15 @@
 //! The tools for the terminal.
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::SocketAddr;
 use std::process::{Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-use moldau_client::{FetcherOptions, GroupConsumer, GroupOptions, Reset, TopicPartition};
+use moldau_client::{
+    Admin, Cluster, ClusterOptions, FetcherOptions, GroupConsumer, GroupOptions, Reset,
+    TopicPartition,
+};
 
 use crate::traffic::{block_on, connect, soon};
 use crate::world::{Process, free_port, moldau, run};
@@ -29,12 +33,29 @@ fn produce(broker: &Process, topic: &str, lines: &[u8], more: &[&str]) -> Output
         .spawn()
         .unwrap();
     let id = child.id().to_string();
-    let (sender, ended) = std::sync::mpsc::channel();
+    let (sender, ended) = channel();
     std::thread::spawn(move || sender.send(child.wait_with_output().unwrap()));
     ended.recv_timeout(PATIENCE).unwrap_or_else(|_| {
         let killed = Command::new("kill").args(["-KILL", &id]).status();
         panic!("it never ends ({killed:?})")
     })
+}
+
+/// What it prints, as it does.
+fn lines(output: impl Read + Send + 'static) -> Receiver<String> {
+    let (sender, lines) = channel();
+    std::thread::spawn(move || {
+        let mut printed = BufReader::new(output).lines().map_while(Result::ok);
+        printed.try_for_each(|line| sender.send(line))
+    });
+    lines
+}
+
+/// Raises the number of partitions of a topic.
+fn add_partitions(broker: &Process, topic: &str, count: &str) {
+    let bootstrap = broker.address.to_string();
+    let raised = run(["topics", "grow", topic, "--partitions", count, "--bootstrap", &bootstrap]);
+    assert!(raised.status.success(), "{raised:?}");
 }
 
 #[test]
@@ -91,6 +112,38 @@ fn the_end_of_a_topic_is_none_of_a_group() {
     assert!(said.contains("cannot be used with"), "{said}");
 }
 
+/// Killed, it would keep its partitions from the next until its session is over.
+#[test]
+fn a_member_that_is_asked_to_end_leaves_its_group_with_what_it_printed_committed() {
+    let dir = tempfile::tempdir().unwrap();
+    let broker = Process::broker(dir.path(), &[]);
+    let sent = produce(&broker, "orders", b"first\nsecond\n", &[]);
+    assert!(sent.status.success(), "{sent:?}");
+    let partition = TopicPartition::of("orders", 0);
+    for name in ["TERM", "INT"] {
+        let mut member = Command::new(moldau())
+            .args(["consume", "orders", "--from-beginning", "--group", name, "--bootstrap"])
+            .arg(broker.address.to_string())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let printed = lines(member.stdout.take().unwrap());
+        let printed = [(); 2].map(|()| printed.recv_timeout(PATIENCE).unwrap());
+        assert_eq!(printed, ["first", "second"]);
+        let asked = [&format!("-{name}"), &member.id().to_string()];
+        assert!(Command::new("kill").args(asked).status().unwrap().success());
+        assert_eq!(member.wait().unwrap().code(), Some(0), "{name}");
+        block_on(async {
+            let cluster = connect(broker.address).await;
+            let admin = Admin::new(&cluster);
+            let group = soon("the group", admin.describe_group(name)).await.unwrap();
+            assert_eq!((group.group_state.as_str(), group.members.len()), ("Empty", 0));
+            let known = soon("offsets", cluster.committed_offsets(name)).await.unwrap();
+            assert_eq!(known.get(&partition), Some(&2));
+        });
+    }
+}
+
 /// It ended with the connection, and its partitions were idle until its session was over.
 #[test]
 fn a_member_commits_once_its_coordinator_is_there_again() {
@@ -117,5 +170,79 @@ fn a_member_commits_once_its_coordinator_is_there_again() {
             // The group begins anew, and so does the member.
             Err(error) => assert!(error.is_left_behind(), "{error}"),
         }
+    });
+}
+
+/// They kept to those that the topic had when they began.
+#[test]
+fn tools_that_run_take_up_partitions_that_are_added() {
+    let dir = tempfile::tempdir().unwrap();
+    let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
+    let broker = Process::broker_on(address, dir.path(), &[]);
+    let bootstrap = address.to_string();
+    assert!(produce(&broker, "orders", b"", &[]).status.success());
+    let running = |arguments: &[&str]| {
+        let mut command = Command::new(moldau());
+        command.args(arguments).args(["orders", "--bootstrap", &bootstrap]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().unwrap()
+    };
+    let mut consumer = running(&["consume", "--from-beginning", "--json", "-n", "4"]);
+    let read = lines(consumer.stdout.take().unwrap());
+    let read = || read.recv_timeout(PATIENCE).unwrap();
+    let mut producer = running(&["produce", "--log-level", "debug"]);
+    let said = lines(producer.stderr.take().unwrap());
+    let mut stdin = producer.stdin.take().unwrap();
+    writeln!(stdin, "one").unwrap();
+    assert!(read().contains("\"partition\":0"));
+    add_partitions(&broker, "orders", "2");
+    // Who meets no broker asks anew what the cluster has.
+    broker.kill();
+    writeln!(stdin, "two").unwrap();
+    while !said.recv_timeout(PATIENCE).unwrap().contains("not reachable") {}
+    let _broker = Process::broker_on(address, dir.path(), &[]);
+    assert!(read().contains("\"two\""));
+    writeln!(stdin, "three\nfour").unwrap();
+    let mut found = [read(), read()];
+    found.sort();
+    assert!(found[0].contains("\"partition\":0"), "{found:?}");
+    assert!(found[1].contains("\"partition\":1"), "{found:?}");
+    drop(stdin);
+    assert!(producer.wait().unwrap().success());
+    assert!(consumer.wait().unwrap().success());
+}
+
+#[test]
+fn a_group_takes_up_partitions_that_are_added() {
+    let dir = tempfile::tempdir().unwrap();
+    let broker = Process::broker(dir.path(), &[]);
+    assert!(produce(&broker, "orders", b"first\n", &[]).status.success());
+    let bootstrap = [broker.address.to_string()];
+    block_on(async {
+        let metadata_max_age = Duration::from_millis(10);
+        let options = ClusterOptions { metadata_max_age, ..ClusterOptions::default() };
+        let cluster = Cluster::connect(&bootstrap, options).await.unwrap();
+        let fetcher = FetcherOptions { reset: Reset::Earliest, ..FetcherOptions::default() };
+        let options = GroupOptions { fetcher, ..GroupOptions::default() };
+        let topics = ["orders".to_owned()];
+        let joined = GroupConsumer::join(&cluster, "workers", &topics, options);
+        let mut consumer = soon("joining", joined).await.unwrap();
+        assert_eq!(soon("a fetch", consumer.next()).await.unwrap().partition, 0);
+        assert_eq!(consumer.assignment().len(), 1);
+        add_partitions(&broker, "orders", "3");
+        let lines = b"second\nthird\nfourth\n";
+        let mut producer = Command::new(moldau())
+            .args(["produce", "orders", "--bootstrap", &bootstrap[0]])
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        producer.stdin.take().unwrap().write_all(lines).unwrap();
+        assert!(producer.wait().unwrap().success());
+        let mut left = vec![0, 1, 2];
+        while !left.is_empty() {
+            let fetched = soon("a fetch", consumer.next()).await.unwrap();
+            left.retain(|partition| *partition != fetched.partition);
+        }
+        assert_eq!(consumer.assignment().len(), 3);
     });
 }
