@@ -382,6 +382,8 @@ impl GroupConsumer {
         }
         let assigned = assignor::range(&mut members, &partitions);
         self.led = Some(partitions);
+        // It may have changed since it was asked for these.
+        self.metadata.mark_changed();
         assigned
             .into_iter()
             .map(|(member_id, partitions)| {
@@ -432,14 +434,17 @@ async fn outgrown(
     metadata: &mut watch::Receiver<Arc<Metadata>>,
     led: Option<&HashMap<String, usize>>,
 ) {
-    let differs = |now: &Arc<Metadata>| {
-        let mut led = led.into_iter().flatten();
-        led.any(|(topic, count)| now.partition_count(topic).is_some_and(|now| now != *count))
-    };
-    if metadata.wait_for(differs).await.is_err() {
-        // A member has its cluster for as long as it lives.
-        std::future::pending().await
+    while metadata.changed().await.is_ok() {
+        let now = metadata.borrow_and_update();
+        let differs = |(topic, count): (&String, &usize)| {
+            now.partition_count(topic).is_some_and(|now| now != *count)
+        };
+        if led.into_iter().flatten().any(differs) {
+            return;
+        }
     }
+    // A member has its cluster for as long as it lives.
+    std::future::pending().await
 }
 
 /// Sends heartbeats until one is refused or fails; the member must then join again.
