@@ -38,7 +38,7 @@ pub struct ClusterOptions {
     /// `default.api.timeout.ms`.
     pub operation_timeout: Duration,
     /// How old metadata may become before it is asked for again, so that partitions that were added
-    /// are noticed. Kafka's `metadata.max.age.ms`.
+    /// are noticed; at least [`retry_backoff`](Self::retry_backoff). Kafka's `metadata.max.age.ms`.
     pub metadata_max_age: Duration,
     /// Whether asking for a topic may create it; Kafka's `allow.auto.create.topics`.
     pub create_topics: bool,
@@ -486,7 +486,8 @@ impl Cluster {
 /// Replaces metadata that nobody has replaced for as long as it may be old, until the last clone of
 /// the cluster is gone.
 async fn keep_fresh(inner: Weak<Inner>, mut replaced: watch::Receiver<Arc<Metadata>>) {
-    let Some(age) = inner.upgrade().map(|inner| inner.options.metadata_max_age) else { return };
+    let age = |inner: &Inner| inner.options.metadata_max_age.max(inner.options.retry_backoff);
+    let Some(age) = inner.upgrade().map(|inner| age(&inner)) else { return };
     loop {
         match tokio::time::timeout(age, replaced.changed()).await {
             Ok(Ok(())) => continue,

@@ -22,8 +22,8 @@ use crate::systems::{Installations, SystemFile, keep_records};
 use crate::workload::{Pace, Tuning, Workload};
 
 /// Warm-up and window of a trial, ms, and of the short form.
-const TRIAL_MS: (u64, u64) = (2_000, 20_000);
-const QUICK_TRIAL_MS: (u64, u64) = (1_000, 4_000);
+pub(super) const TRIAL_MS: (u64, u64) = (2_000, 20_000);
+pub(super) const QUICK_TRIAL_MS: (u64, u64) = (1_000, 4_000);
 
 /// Everything that an experiment needs to know.
 #[derive(Clone, Debug)]
@@ -97,7 +97,7 @@ impl Plan {
 
 /// What is offered unless something else is asked for. By two producers: the five requests that one
 /// may have on the way are a limit of its own.
-fn usual_load((warmup_ms, window_ms): (u64, u64)) -> Workload {
+pub(super) fn usual_load((warmup_ms, window_ms): (u64, u64)) -> Workload {
     Workload {
         pace: Pace::Unpaced,
         record_bytes: 1 << 10,

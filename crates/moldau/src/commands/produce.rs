@@ -64,7 +64,7 @@ async fn send_lines(
 ) -> anyhow::Result<()> {
     let mut lines = lines();
     let mut partitions = Vec::new();
-    let mut turn = 0;
+    let mut turn = 0_usize;
     let mut number = 0_u64;
     while let Some(line) = lines.recv().await {
         number += 1;
@@ -79,10 +79,10 @@ async fn send_lines(
         extend(&mut partitions, cluster, producer, &options.topic).await?;
         let index = match key {
             Some(key) => usize::try_from(partition_for_key(key.as_bytes(), partitions.len()))?,
-            None => turn % partitions.len(),
+            None => turn.checked_rem(partitions.len()).unwrap_or(0),
         };
         turn += 1;
-        let partition = *partitions.get(index).context("the partitioner left the topic")?;
+        let partition = *partitions.get(index).context("the topic is gone")?;
         let sent = send(producer, partition, key, value).await;
         sent.with_context(|| format!("line {number} of stdin"))?;
     }

@@ -1,11 +1,11 @@
 //! Searches for a ceiling, again and again: on a sink whose rate is known, on a broker that is far
-//! away, so that what may be on the way is the limit, and on one with small batches, where how fast
-//! threads wake one another is.
+//! away, so that what may be on the way is the limit, on one with small batches, where how fast
+//! threads wake one another is, and on one under the load that `lab ceiling` makes unless something
+//! else is asked for.
 //!
 //! What the first two sustain does not hang on how fast the machine is at the moment, so that
-//! repeats tell how far the search itself scatters. What the third sustains hangs on processors,
-//! and on whether they are as fast in one moment as in the next. `lab ceiling` itself repeats the
-//! search of any load that it makes.
+//! repeats tell how far the search itself scatters. What the others sustain hangs on processors and
+//! disk, and on whether the broker is as fast in one moment as in the next.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::ceiling::{Demand, SearchRecord, Trial};
 use crate::checks::{Check, Weight};
 use crate::error::Error;
 use crate::experiments::bench::{Bench, Named};
-use crate::experiments::ceiling::{Searching, in_turn};
+use crate::experiments::ceiling::{QUICK_TRIAL_MS, Searching, TRIAL_MS, in_turn, usual_load};
 use crate::ledger::Audit;
 use crate::null_sink::Behaviour;
 use crate::result::Arm;
@@ -38,7 +38,7 @@ const DISTANCE: Duration = Duration::from_millis(5);
 const APART_MAX: f64 = 0.03;
 
 /// Targets that are searched.
-const TARGETS: u32 = 3;
+const TARGETS: u32 = 4;
 
 /// Repeats, and of the short form.
 const REPEATS: u32 = 10;
@@ -93,7 +93,9 @@ pub(super) fn steps(plan: &Plan) -> u32 {
 pub(super) fn arms(_plan: &Plan) -> Vec<Arm> {
     let away = DISTANCE.as_millis();
     let far = format!("moldau broker without flushes, {away} ms away in each direction");
-    target::arms().into_iter().chain([Arm::of(target::FAR_BROKER, &far)]).collect()
+    let flushing = "moldau broker, acknowledging once the disk has it";
+    let others = [Arm::of(target::FAR_BROKER, &far), Arm::of(target::FLUSHING_BROKER, flushing)];
+    target::arms().into_iter().chain(others).collect()
 }
 
 pub(super) fn run(
@@ -107,6 +109,7 @@ pub(super) fn run(
         Target::sink_that(plan, behaviour)?,
         Target::far_broker(plan, DISTANCE)?,
         Target::broker(plan)?,
+        Target::flushing_broker(plan)?,
     ];
     let mut all = targets.each_ref().map(|target| {
         let fresh = || Searching::new(target.name(), offered(target.name(), plan.conditions.quick));
@@ -134,8 +137,8 @@ pub(super) fn run(
         found: format!("{disturbed} of {trials}"),
         demanded: "at most a third".into(),
     });
-    let [of_sink, _, of_broker] = &all;
-    let full_speeds: Vec<f64> = of_broker.iter().map(|search| search.full_speed).collect();
+    let [of_sink, _, _, of_flushing] = &all;
+    let full_speeds: Vec<f64> = of_flushing.iter().map(|search| search.full_speed).collect();
     for of_target in &all {
         judge(of_target, findings);
     }
@@ -154,8 +157,10 @@ fn tables(all: &[Vec<SearchRecord>]) -> [Table; 2] {
             "Each with {TRIALS} trials, of which the first is at full speed. The searches take \
              turns, trial by trial, as those of systems do in lab ceiling, so that each meets the \
              same machine. The sink answers {SINK_RATE} records per second of 100 B, and what may \
-             be on the way, batches of 16,000 B, limits the broker that is far away. The one \
-             beside it has records of 100 B in batches of 1,000 B. p99 within {} ms.",
+             be on the way, batches of 16,000 B, limits the broker that is far away. The broker \
+             without flushes has records of 100 B in batches of 1,000 B, the one that flushes \
+             the load of lab ceiling: 1 KB in batches of 128 KB over 10 partitions, \
+             consumed. p99 within {} ms.",
             DEMAND.p99_ms
         ),
         columns: COLUMNS.map(String::from).to_vec(),
@@ -175,6 +180,10 @@ fn tables(all: &[Vec<SearchRecord>]) -> [Table; 2] {
 
 /// What is offered in each trial.
 fn offered(target: &str, quick: bool) -> Workload {
+    if target == target::FLUSHING_BROKER {
+        // What it does in the background comes and goes within seconds.
+        return usual_load(if quick { QUICK_TRIAL_MS } else { TRIAL_MS });
+    }
     // Short trials make short turns, in which the machine is the same for all.
     let (warmup_ms, window_ms) = if quick { (300, 1_200) } else { (500, 3_000) };
     // Large batches, one in each of five requests on the way, cost processors and disk little.
