@@ -22,6 +22,7 @@ use crate::io::{BLOCK, SegmentPool};
 use crate::pace::Pace;
 use crate::paged::TEMPORARY_SUFFIX;
 use crate::sync::lock;
+pub(crate) use spares::Going;
 use spares::{SPARES_MIN, Spares};
 
 /// A file of the journal.
@@ -230,11 +231,16 @@ impl Files {
         spares.saturating_sub(SPARES_MIN) as u64 * self.setup.file_bytes
     }
 
-    /// Removes one of the files for later use that nobody has had a use for, or any one if `all`
-    /// are to go, but for a few; in pieces of `piece` bytes. Says whether there was one.
-    pub(crate) fn remove_spare(&self, pace: &Pace, piece: u64, all: bool) -> Result<bool, Error> {
-        let unused = self.spares().take_unused(Instant::now(), all);
-        let Some(spare) = unused else { return Ok(false) };
+    /// Removes one of the files for later use that may go, in pieces of `piece` bytes. Says whether
+    /// there was one.
+    pub(crate) fn remove_spare(
+        &self,
+        pace: &Pace,
+        piece: u64,
+        going: Going,
+    ) -> Result<bool, Error> {
+        let going = self.spares().take_for_removal(Instant::now(), going);
+        let Some(spare) = going else { return Ok(false) };
         let removed = remove_gently(&*self.disk, pace, &spare, (piece, piece));
         removed.map(|()| true).map_err(|error| Error::io("remove", &spare, error))
     }
@@ -535,7 +541,7 @@ mod tests {
         let pace = Pace::new(Arc::default(), 0, true);
         drop(read);
         assert_eq!(files.spares().paths.len(), 2);
-        assert!(!files.remove_spare(&pace, 4096, true).unwrap(), "few are kept");
+        assert!(!files.remove_spare(&pace, 4096, Going::All).unwrap(), "few are kept");
         // Both are in use again, and the next is new.
         let again = starting_at(starting_at(to + read_to).end());
         assert!(files.spares().paths.is_empty() && !spare_path(&path).exists());

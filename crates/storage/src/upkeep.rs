@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::checkpoint::wait;
+use crate::files::Going;
 use crate::format::Kind;
 use crate::journal::Journal;
 use crate::segment::Segment;
@@ -54,7 +55,10 @@ pub(crate) fn step(journal: &Journal, topics: &Topics) -> Result<bool, Error> {
             Work::RemoveSpare => {
                 // All go where nothing else is done for want of space, and where time is not real.
                 let all = !is_real || !has_space(journal, options.file_bytes);
-                journal.files.remove_spare(&journal.pace, options.removed_piece(), all)
+                // Their removal takes the disk from producers, and so does the lack of them later.
+                let but = if may_wait { SPARES_OUTRUN } else { 0 };
+                let going = if all { Going::All } else { Going::Unused { but } };
+                journal.files.remove_spare(&journal.pace, options.removed_piece(), going)
             }
         };
         match done {
@@ -176,7 +180,11 @@ fn make_space(journal: &Journal, bytes: u64) -> Result<bool, Error> {
         return Ok(false);
     }
     while !has_space(journal, bytes) {
-        if !journal.files.remove_spare(&journal.pace, journal.options.removed_piece(), true)? {
+        if !journal.files.remove_spare(
+            &journal.pace,
+            journal.options.removed_piece(),
+            Going::All,
+        )? {
             return Ok(false);
         }
     }
@@ -253,6 +261,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(10);
 const FILES_PER_URGENCY: u64 = 16;
 /// So many may wait for producers to rest. What is not sorted is slower to read.
 const FILES_OUTRUN: u64 = 64;
+/// So many used files of the journal may wait for them too.
+const SPARES_OUTRUN: usize = 64;
 /// So many entries count as another file: their index takes a megabyte of memory.
 const ENTRIES_LIKE_A_FILE: u64 = 1 << 16;
 

@@ -25,6 +25,12 @@ use crate::workload::{Pace, Tuning, Workload};
 pub(super) const TRIAL_MS: (u64, u64) = (2_000, 20_000);
 pub(super) const QUICK_TRIAL_MS: (u64, u64) = (1_000, 4_000);
 
+/// Warming up of a system, ms, and of the short form: longer than a trial takes. A broker that
+/// writes its files anew is slower in fresh ones, a quarter on ext4, and all trials are to find as
+/// many used ones as they fill.
+const WARMUP_MS: u64 = 40_000;
+const QUICK_WARMUP_MS: u64 = 10_000;
+
 /// Everything that an experiment needs to know.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -63,7 +69,7 @@ impl Plan {
             systems,
             installations,
             conditions,
-            warmup_ms: if quick { 4_000 } else { 15_000 },
+            warmup_ms: if quick { QUICK_WARMUP_MS } else { WARMUP_MS },
             producers: vec![workload.producers],
             workload,
             demand: Demand { p99_ms: 50.0 },

@@ -36,20 +36,33 @@ impl Spares {
         path
     }
 
-    /// One that was of no use for [`SPARES_KEPT_FOR`], or any if all are to go.
-    pub(super) fn take_unused(&mut self, now: Instant, all: bool) -> Option<PathBuf> {
+    /// One that may go.
+    pub(super) fn take_for_removal(&mut self, now: Instant, going: Going) -> Option<PathBuf> {
         let since = *self.since.get_or_insert(now);
         if now.saturating_duration_since(since) >= SPARES_KEPT_FOR {
             (self.unused, self.fewest) = (self.fewest, self.paths.len());
             self.since = Some(now);
         }
-        if self.paths.len() <= SPARES_MIN || (self.unused == 0 && !all) {
+        let may_go = match going {
+            Going::All => self.paths.len() > SPARES_MIN,
+            Going::Unused { but } => self.unused > 0 && self.paths.len() > but.max(SPARES_MIN),
+        };
+        if !may_go {
             return None;
         }
         self.unused = self.unused.saturating_sub(1);
         self.fewest = self.fewest.saturating_sub(1);
         Some(self.paths.swap_remove(0))
     }
+}
+
+/// Which of the files for later use may go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Going {
+    /// All but [`SPARES_MIN`].
+    All,
+    /// Those that were of no use for [`SPARES_KEPT_FOR`], but for so many that stay.
+    Unused { but: usize },
 }
 
 /// Used files that are not removed: one is in preparation while another is waited for.
@@ -67,24 +80,28 @@ mod tests {
         let begun = Instant::now();
         let paths = (0..20).map(|at| PathBuf::from(at.to_string())).collect();
         let mut spares = Spares { paths, ..Spares::default() };
-        let gone = |spares: &mut Spares, periods: u32, all| {
+        let gone = |spares: &mut Spares, periods: u32, going| {
             let now = begun + SPARES_KEPT_FOR * periods;
-            std::iter::from_fn(|| spares.take_unused(now, all)).count()
+            std::iter::from_fn(|| spares.take_for_removal(now, going)).count()
         };
+        let unused = Going::Unused { but: 0 };
         // They have just come.
-        assert_eq!(gone(&mut spares, 0, false), 0);
-        assert_eq!(gone(&mut spares, 1, false), 0);
+        assert_eq!(gone(&mut spares, 0, unused), 0);
+        assert_eq!(gone(&mut spares, 1, unused), 0);
         // Five were of use, though all are there again.
         let used: Vec<_> = (0..5).filter_map(|_| spares.take()).collect();
         assert_eq!(used.len(), 5);
         spares.paths.extend(used);
-        assert_eq!(gone(&mut spares, 2, false), 15);
+        // While producers need the disk, only what is too much goes.
+        assert_eq!(gone(&mut spares, 2, Going::Unused { but: 20 }), 0);
+        assert_eq!(gone(&mut spares, 2, Going::Unused { but: 18 }), 2);
+        assert_eq!(gone(&mut spares, 2, unused), 13);
         // The rest was not, and two stay.
-        assert_eq!(gone(&mut spares, 2, false), 0);
-        assert_eq!(gone(&mut spares, 3, false), 3);
+        assert_eq!(gone(&mut spares, 2, unused), 0);
+        assert_eq!(gone(&mut spares, 3, unused), 3);
         assert_eq!(spares.paths.len(), SPARES_MIN);
         // For want of space they go at once.
         spares.paths.extend((0..3).map(|at| PathBuf::from(at.to_string())));
-        assert_eq!(gone(&mut spares, 3, true), 3);
+        assert_eq!(gone(&mut spares, 3, Going::All), 3);
     }
 }
