@@ -65,9 +65,11 @@ const MISHAP_OF_MOMENT: f64 = 0.5;
 /// Odds that one is sustained by luck whatever its rate.
 const LUCK: f64 = 0.01;
 
-/// Response times within this factor of the demanded one, above and below, are near it. What they
-/// do at the ceiling differs from system to system, so that no more is read into them.
-const NEAR: f64 = 2.0;
+/// Response times within these factors of the demanded one are near it. What they do further away
+/// differs from system to system, so that no more is read into them: below, they soon are what they
+/// are at any low rate, which is half of what is demanded as well as a tenth.
+const NEAR_ABOVE: f64 = 2.0;
+const NEAR_BELOW: f64 = 1.4;
 
 /// What came of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -288,15 +290,16 @@ impl Shown {
             Self::Lateness(lateness) => lateness,
         };
         // Far ones say only that: what response times do there differs from system to system.
-        let (far, expected, scatter) = (NEAR.ln(), -rise * above, rise * scatter);
-        if lateness >= far {
-            0.5 * mishap + own * logistic((expected - far) / scatter)
-        } else if lateness <= -far {
-            0.5 * LUCK + own * logistic((-far - expected) / scatter)
+        let (expected, scatter) = (-rise * above, rise * scatter);
+        let (late, early) = (NEAR_ABOVE.ln(), NEAR_BELOW.ln());
+        if lateness >= late {
+            0.5 * mishap + own * logistic((expected - late) / scatter)
+        } else if lateness <= -early {
+            0.5 * LUCK + own * logistic((-early - expected) / scatter)
         } else {
-            let stray = if lateness > 0.0 { mishap } else { LUCK };
+            let stray = if lateness > 0.0 { mishap / late } else { LUCK / early };
             let below = logistic((lateness - expected) / scatter);
-            own * LOGISTIC_SCALE * below * (1.0 - below) / scatter + 0.5 * stray / far
+            own * LOGISTIC_SCALE * below * (1.0 - below) / scatter + 0.5 * stray
         }
     }
 }

@@ -26,8 +26,8 @@ pub(super) const TRIAL_MS: (u64, u64) = (2_000, 20_000);
 pub(super) const QUICK_TRIAL_MS: (u64, u64) = (1_000, 4_000);
 
 /// Warming up of a system, ms, and of the short form: longer than a trial takes. A broker that
-/// writes its files anew is slower in fresh ones, a quarter on ext4, and all trials are to find as
-/// many used ones as they fill.
+/// writes its files anew takes less in fresh ones, and all trials are to find as many used ones as
+/// they fill.
 const WARMUP_MS: u64 = 40_000;
 const QUICK_WARMUP_MS: u64 = 10_000;
 
