@@ -179,12 +179,9 @@ fn make_space(journal: &Journal, bytes: u64) -> Result<bool, Error> {
     if free_bytes(journal).saturating_add(journal.files.spare_bytes()) < needed(journal, bytes) {
         return Ok(false);
     }
+    let piece = journal.options.removed_piece();
     while !has_space(journal, bytes) {
-        if !journal.files.remove_spare(
-            &journal.pace,
-            journal.options.removed_piece(),
-            Going::All,
-        )? {
+        if !journal.files.remove_spare(&journal.pace, piece, Going::All)? {
             return Ok(false);
         }
     }

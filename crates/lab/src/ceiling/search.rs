@@ -69,7 +69,7 @@ const LUCK: f64 = 0.01;
 /// differs from system to system, so that no more is read into them: below, they soon are what they
 /// are at any low rate, which is half of what is demanded as well as a tenth.
 const NEAR_ABOVE: f64 = 2.0;
-const NEAR_BELOW: f64 = 1.4;
+const NEAR_BELOW: f64 = 1.7;
 
 /// What came of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
