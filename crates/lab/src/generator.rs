@@ -128,6 +128,8 @@ pub struct Clients {
     pub credentials: Option<Credentials>,
     /// How the account in documents reaches the consumer.
     pub account: Account,
+    /// Whether threads with intended times wait for a processor as all others do.
+    pub waits_in_turn: bool,
 }
 
 impl Setup {

@@ -2,7 +2,11 @@
 //!
 //! Each system is warmed up, runs once at full speed, and is then tried at rates that its search
 //! names. The trials of all searches take turns, so that what drifts meanwhile touches all alike.
-//! A trial is a run as any other: on a topic of its own, its records consumed and audited.
+//! A trial is a run as any other: on a topic of its own, its records consumed and audited. Only its
+//! generator waits for a processor as all others do: near the ceiling that of a machine which it
+//! shares with the system has no processor to spare, and what would go first there takes from the
+//! system what it can do, at one moment more and at another less. Where it is late for that, the
+//! response times, which count from intended times, have it in them.
 
 use super::bench::Bench;
 use super::rounds::{Case, Subject};
@@ -132,7 +136,9 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
     let mut systems = Vec::new();
     for (name, system) in &there {
         bench.step(&format!("Start {name}"));
-        systems.push(Running::start(&plan.conditions, &plan.installations, name, system)?);
+        let mut running = Running::start(&plan.conditions, &plan.installations, name, system)?;
+        running.path.clients.waits_in_turn = true;
+        systems.push(running);
     }
     for system in &systems {
         let producers = plan.producers.first().copied().unwrap_or(1);
@@ -146,6 +152,8 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
         bench.note(check);
     }
     let mut result = bench.finish(Experiment::Ceiling, arms(&there), checks::of_limits)?;
+    // Nobody asked for another.
+    result.environment.generator_niceness = None;
     // Trials of one number are at different rates, and nothing to compare.
     result.comparisons = Vec::new();
     result.ceiling = Some(CeilingRecord { demand: plan.demand, searches });

@@ -114,6 +114,7 @@ impl Front {
                 security: plan.files.security(self.security())?,
                 credentials: None,
                 account: self.account(),
+                waits_in_turn: false,
             },
             control: Control::new(&control.to_string())?,
             processes,

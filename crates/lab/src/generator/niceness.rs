@@ -69,8 +69,12 @@ mod tests {
 
     /// Niceness of its producer threads while its window is open.
     fn niceness_in_window(pace: Pace, topics: u16, producer: u16) -> Vec<i32> {
-        let (setup, mut seen) = (setup(pace, topics, producer), Vec::new());
-        produce_watched(&setup, &mut || {
+        niceness_of(&setup(pace, topics, producer), producer)
+    }
+
+    fn niceness_of(setup: &Setup, producer: u16) -> Vec<i32> {
+        let mut seen = Vec::new();
+        produce_watched(setup, &mut || {
             if seen.is_empty() {
                 seen = threads(&format!("lab-producer-{producer}"));
             }
@@ -97,6 +101,9 @@ mod tests {
         let timed = Pace::Scheduled { per_second: 1_000, arrivals: Arrivals::Constant };
         assert_eq!(niceness_in_window(timed, 1, 91), [granted().unwrap()]);
         assert_eq!(niceness_in_window(Pace::Unpaced, 1, 92), [usual]);
+        let mut in_turn = setup(timed, 1, 95);
+        in_turn.clients.waits_in_turn = true;
+        assert_eq!(niceness_of(&in_turn, 95), [usual]);
         assert_eq!(getpriority_process(None).unwrap(), usual);
     }
 

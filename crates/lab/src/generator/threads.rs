@@ -39,6 +39,7 @@ impl<'scope> Threads<'scope> {
         let Shared { setup, share, .. } = shared;
         let workload = &setup.workload;
         let is_timed = matches!(workload.pace, Pace::Scheduled { .. });
+        let is_timed = is_timed && !setup.clients.waits_in_turn;
         let mut threads =
             Self { producing: vec![], consumers: vec![], tails: vec![], producers: 0 };
         let producers = share.producers(workload.all_producers());

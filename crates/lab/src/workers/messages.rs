@@ -81,6 +81,7 @@ pub(super) struct Load {
     bootstrap_only: bool,
     credentials: Option<Credentials>,
     account: Account,
+    waits_in_turn: bool,
     topic: String,
     run: u32,
     seed: u64,
@@ -98,6 +99,7 @@ impl Load {
             bootstrap_only: setup.clients.bootstrap_only,
             credentials: setup.clients.credentials.clone(),
             account: setup.clients.account,
+            waits_in_turn: setup.clients.waits_in_turn,
             topic: setup.topic.clone(),
             run: setup.run,
             seed: setup.seed,
@@ -110,12 +112,12 @@ impl Load {
     }
 
     pub(super) fn into_setup(self) -> Result<Setup, Error> {
-        let Self { bootstrap_only, account, credentials, .. } = self;
+        let Self { bootstrap_only, account, credentials, waits_in_turn, .. } = self;
         let security = credentials.as_ref().map(Credentials::security).transpose()?;
         let security = security.unwrap_or_default();
         Ok(Setup {
             bootstrap: self.bootstrap,
-            clients: Clients { bootstrap_only, security, credentials, account },
+            clients: Clients { bootstrap_only, security, credentials, account, waits_in_turn },
             topic: self.topic,
             run: self.run,
             seed: self.seed,
