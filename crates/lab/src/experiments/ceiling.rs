@@ -3,10 +3,10 @@
 //! Each system is warmed up, runs once at full speed, and is then tried at rates that its search
 //! names. The trials of all searches take turns, so that what drifts meanwhile touches all alike.
 //! A trial is a run as any other: on a topic of its own, its records consumed and audited. Only its
-//! generator waits for a processor as all others do: near the ceiling that of a machine which it
-//! shares with the system has no processor to spare, and what would go first there takes from the
-//! system what it can do, at one moment more and at another less. Where it is late for that, the
-//! response times, which count from intended times, have it in them.
+//! generator waits for a processor as all others do: a machine that it shares with the system has
+//! none to spare near the ceiling, and a generator that goes first takes from the system what it
+//! can do, now more and now less. Where waiting makes it late, response times tell, since they
+//! count from intended times.
 
 use super::bench::Bench;
 use super::rounds::{Case, Subject};
@@ -152,7 +152,7 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
         bench.note(check);
     }
     let mut result = bench.finish(Experiment::Ceiling, arms(&there), checks::of_limits)?;
-    // Nobody asked for another.
+    // No thread of the generator asked for one.
     result.environment.generator_niceness = None;
     // Trials of one number are at different rates, and nothing to compare.
     result.comparisons = Vec::new();

@@ -112,9 +112,8 @@ impl Front {
             clients: Clients {
                 bootstrap_only: self == Self::RELAY,
                 security: plan.files.security(self.security())?,
-                credentials: None,
                 account: self.account(),
-                waits_in_turn: false,
+                ..Clients::default()
             },
             control: Control::new(&control.to_string())?,
             processes,

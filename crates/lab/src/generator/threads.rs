@@ -39,7 +39,7 @@ impl<'scope> Threads<'scope> {
         let Shared { setup, share, .. } = shared;
         let workload = &setup.workload;
         let is_timed = matches!(workload.pace, Pace::Scheduled { .. });
-        let is_timed = is_timed && !setup.clients.waits_in_turn;
+        let goes_first = is_timed && !setup.clients.waits_in_turn;
         let mut threads =
             Self { producing: vec![], consumers: vec![], tails: vec![], producers: 0 };
         let producers = share.producers(workload.all_producers());
@@ -50,17 +50,17 @@ impl<'scope> Threads<'scope> {
             let ready = ready.clone();
             let name = format!("lab-producer-{}", producers.start);
             let run = move || producing::run(shared, producers, contents, &ready);
-            threads.producing.push(spawn(scope, name, is_timed, run)?);
+            threads.producing.push(spawn(scope, name, goes_first, run)?);
         }
         if workload.consume {
             let ready = ready.clone();
             let run = move || consuming::run(shared, Duration::MAX, &ready);
-            threads.consumers.push(spawn(scope, "lab-consumer".into(), is_timed, run)?);
+            threads.consumers.push(spawn(scope, "lab-consumer".into(), goes_first, run)?);
         }
         for tail in 0..share.tails(workload.tails) {
             let ready = ready.clone();
             let run = move || skimming::run(shared, &ready);
-            threads.tails.push(spawn(scope, format!("lab-tail-{tail}"), is_timed, run)?);
+            threads.tails.push(spawn(scope, format!("lab-tail-{tail}"), goes_first, run)?);
         }
         Ok(threads)
     }
@@ -144,17 +144,17 @@ pub(super) fn cause(errors: impl Iterator<Item = Error>) -> Error {
     first.unwrap_or(Error::GivenUp)
 }
 
-/// Starts a thread, which goes before others where what it does `is_timed`.
+/// Starts a thread, which `goes_first` where others wait for a processor, or waits as they do.
 pub(super) fn spawn<'scope, T: Send + 'scope>(
     scope: &'scope thread::Scope<'scope, '_>,
     name: String,
-    is_timed: bool,
+    goes_first: bool,
     run: impl FnOnce() -> Result<T, Error> + Send + 'scope,
 ) -> Result<thread::ScopedJoinHandle<'scope, Result<T, Error>>, Error> {
     thread::Builder::new()
         .name(name)
         .spawn_scoped(scope, move || {
-            if is_timed {
+            if goes_first {
                 niceness::ask();
             }
             run()
