@@ -6,6 +6,7 @@ use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -32,11 +33,11 @@ impl Process {
     pub fn spawn(mut command: Command, name: &str, directory: &Path) -> Result<Self> {
         let stdout = directory.join(format!("{name}.out"));
         let stderr = directory.join(format!("{name}.err"));
-        let child = command
-            .stdout(File::create(&stdout)?)
-            .stderr(File::create(&stderr)?)
-            .spawn()
-            .with_context(|| format!("cannot start {:?}", command.get_program()))?;
+        command.stdout(File::create(&stdout)?).stderr(File::create(&stderr)?);
+        let starting = no_other_starts();
+        let child =
+            command.spawn().with_context(|| format!("cannot start {:?}", command.get_program()))?;
+        drop(starting);
         Ok(Self { child, name: name.to_owned(), stdout, stderr })
     }
 
@@ -193,8 +194,21 @@ pub fn last_lines(text: &str, count: usize) -> String {
 /// be listened on meanwhile.
 const PORTS: Range<u16> = 10_000..30_000;
 
+/// Held while a child starts, and while ports are tried: until it runs its program, a child holds
+/// every listener that was open when it began, and with it the port.
+static STARTING: Mutex<()> = Mutex::new(());
+
+fn no_other_starts() -> MutexGuard<'static, ()> {
+    STARTING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// The first of `count` neighbouring loopback ports that nothing listens on.
 pub fn free_ports(count: u16) -> Result<u16> {
+    let _starting = no_other_starts();
+    closed_ports(count)
+}
+
+fn closed_ports(count: u16) -> Result<u16> {
     for _ in 0..100 {
         let first = fastrand::u16(PORTS);
         if (first..first + count).all(|port| TcpListener::bind(loopback(port)).is_ok()) {
@@ -263,7 +277,8 @@ mod tests {
 
     #[test]
     fn neighbouring_ports_can_all_be_bound() {
-        let first = free_ports(3).unwrap();
+        let _starting = no_other_starts();
+        let first = closed_ports(3).unwrap();
         let listeners: Vec<_> =
             (first..first + 3).map(|port| TcpListener::bind(loopback(port)).unwrap()).collect();
         assert_eq!(listeners.len(), 3);
