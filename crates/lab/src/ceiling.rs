@@ -54,7 +54,8 @@ pub struct SearchRecord {
     pub found: Found,
 }
 
-/// Trials at a rate that may say nothing of it: with more of them, a search does not either.
+/// Trials at a rate that may say nothing of it, and of those that stops broke: with more of them, a
+/// search does not either.
 const SILENT_MAX: usize = (TRIALS - 1) / 3;
 
 impl SearchRecord {
@@ -77,13 +78,10 @@ impl SearchRecord {
         self.count(Outcome::Stopped) <= SILENT_MAX
     }
 
-    /// Whether enough of its trials say something. One whose system stops again and again says so,
-    /// though it has no ceiling.
+    /// Whether enough of its trials say something.
     #[must_use]
     pub fn is_telling(&self) -> bool {
-        let disturbed = self.count(Outcome::Disturbed);
-        let silent = disturbed + self.count(Outcome::Stopped);
-        disturbed <= SILENT_MAX && (silent <= SILENT_MAX || !self.is_steady())
+        self.count(Outcome::Disturbed) <= SILENT_MAX
     }
 }
 
@@ -274,7 +272,7 @@ mod tests {
             (search.is_telling(), search.is_steady())
         };
         assert_eq!(with_stopped(1, 2), (true, true));
-        assert_eq!(with_stopped(2, 2), (false, true));
+        assert_eq!(with_stopped(2, 2), (true, true));
         assert_eq!(with_stopped(2, 4), (true, false));
         assert_eq!(with_stopped(4, 4), (false, false));
     }

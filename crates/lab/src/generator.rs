@@ -422,13 +422,15 @@ impl Measured {
         }
     }
 
-    /// The longest time of the window in which nothing was acknowledged, ns, in whole parts of the
-    /// slots of its course; 0 where nothing was produced.
-    pub(crate) fn longest_silence_ns(&self, workload: &Workload) -> u64 {
-        if self.produced_records == 0 {
-            return 0;
+    /// The course of the window, with its silences where anything was produced.
+    pub(crate) fn course(&self, workload: &Workload) -> Vec<Slot> {
+        let mut course = self.series.clone();
+        if self.produced_records > 0 {
+            let silences_ns = slots::silences_ns(&self.slots, workload);
+            course.resize_with(course.len().max(silences_ns.len()), Slot::default);
+            course.iter_mut().zip(silences_ns).for_each(|(slot, ns)| slot.silence_ns = ns);
         }
-        slots::longest_silence_ns(&self.slots, workload)
+        course
     }
 
     fn take_produced(&mut self, produced: Vec<producing::Produced>) {

@@ -16,8 +16,9 @@
 //! Where response times alone decided and were near what is demanded of them, they tell more than
 //! the side on which they were: near the ceiling they rise with some power of the rate, so that
 //! their distance is one of rates. Which power is not known either, and part of the odds. And where
-//! a system stopped for longer than is demanded of responses, or was late in one short time alone,
-//! as by its disk, every other trial is taken to be missed whatever its rate.
+//! a system stopped for longer than is demanded of responses, what it did between its stops counts.
+//! Where it was late in one short time alone, as by its disk, every other trial is taken to be
+//! missed whatever its rate.
 
 use serde::{Deserialize, Serialize};
 
@@ -79,8 +80,8 @@ pub enum Outcome {
     Sustained,
     /// It was not.
     Missed,
-    /// The system stopped for longer than it may take, and was in time again before and after: it
-    /// would have missed any rate, and says nothing of this one.
+    /// The system stopped for longer than it may take, which would have missed any rate, and
+    /// sustained this one between its stops.
     Stopped,
     /// Something else took the machine meanwhile: the trial says nothing, but it was one.
     Disturbed,
@@ -106,8 +107,8 @@ pub struct Evidence {
     pub outcome: Outcome,
     /// Its response time in relation to the demanded one, where nothing else decided.
     pub lateness: Option<f64>,
-    /// Whether the system stopped for longer than is demanded of responses, or all that was late
-    /// was so in one short time.
+    /// Whether the system stopped for longer than is demanded of responses and nobody knows what it
+    /// did beside that, or all that was late was so in one short time.
     pub is_momentary: bool,
 }
 
@@ -168,7 +169,7 @@ pub enum Bounds {
     Above,
     /// No rate that low was sustained: the ceiling is lower.
     Below,
-    /// No trial tells: all were stopped or disturbed.
+    /// No trial tells: all were disturbed.
     Neither,
 }
 
@@ -211,9 +212,9 @@ impl Search {
         let Evidence { outcome, lateness, is_momentary } = evidence.into();
         self.trials.push((rate, outcome));
         let shown = match (outcome, lateness) {
-            (Outcome::Stopped | Outcome::Disturbed, _) => return,
+            (Outcome::Disturbed, _) => return,
             (_, Some(lateness)) => Shown::Lateness(lateness.ln()),
-            (outcome, None) => Shown::Side { is_sustained: outcome == Outcome::Sustained },
+            (outcome, None) => Shown::Side { is_sustained: outcome != Outcome::Missed },
         };
         let mishap = if is_momentary { MISHAP_OF_MOMENT } else { MISHAP };
         let ln_rate = rate.ln();
@@ -237,17 +238,18 @@ impl Search {
     /// What the trials so far say.
     #[must_use]
     pub fn found(&self) -> Found {
-        let rates = |wanted| {
-            let of = self.trials.iter().filter(move |(_, outcome)| *outcome == wanted);
+        let rates = |wanted: fn(Outcome) -> bool| {
+            let of = self.trials.iter().filter(move |(_, outcome)| wanted(*outcome));
             of.map(|(rate, _)| *rate)
         };
-        let missed = rates(Outcome::Missed).reduce(f64::min);
-        let sustained = rates(Outcome::Sustained).reduce(f64::max);
-        let unstable = missed.zip(sustained).filter(|(low, high)| low <= high);
+        let missed = || rates(|outcome| outcome == Outcome::Missed);
+        let sustained = || rates(|it| matches!(it, Outcome::Sustained | Outcome::Stopped));
+        let ends = missed().reduce(f64::min).zip(sustained().reduce(f64::max));
+        let unstable = ends.filter(|(low, high)| low <= high);
         let interval_95 = Interval { low: self.quantile(0.025), high: self.quantile(0.975) };
         // A trial on the other side of the interval, as after a mishap, bounds nothing.
-        let from_above = rates(Outcome::Missed).any(|rate| rate >= interval_95.low);
-        let from_below = rates(Outcome::Sustained).any(|rate| rate <= interval_95.high);
+        let from_above = missed().any(|rate| rate >= interval_95.low);
+        let from_below = sustained().any(|rate| rate <= interval_95.high);
         Found {
             rate: self.quantile(0.5),
             interval_95,

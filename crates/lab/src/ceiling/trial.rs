@@ -28,8 +28,10 @@ const GROWTH_SHARE_MIN: f64 = 0.5;
 const MOMENT_SHARE_MAX: f64 = 1.0 / 3.0;
 const LATE_BESIDE_MAX: f64 = 0.08;
 
-/// Share of the records that may be late.
-const LATE_SHARE: f64 = 0.01;
+/// Shares of a window that stops take at most to be set aside, and its slots with all that waited
+/// for them: a system that stops all the time, or as long again as it works, does so at that rate.
+const STOPPED_SHARE_MAX: f64 = 0.05;
+const SET_ASIDE_SHARE_MAX: f64 = 0.5;
 
 /// Records that are due in the demanded time, at the least, for a silence of that length to be a
 /// stop: where fewer are, acknowledgements lie as far apart by themselves.
@@ -47,6 +49,10 @@ pub struct Trial {
     pub misses: Vec<Miss>,
     /// 99th percentile of response times, from the intended time, ms.
     pub p99_ms: f64,
+    /// The same without what stops of the system made late; absent where there was nothing to set
+    /// aside, or too much.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub between_stops_p99_ms: Option<f64>,
     /// The longest time in which nothing was acknowledged, ms.
     #[serde(default)]
     pub silence_ms: f64,
@@ -135,12 +141,13 @@ impl Trial {
         let due = float(run.produced_records.max(1)) * (1.0 + f64::from(run.workload.tails));
         let delivered = float(run.consumed_records) / due;
         let growth_min_ms = GROWTH_MIN_MS.min(GROWTH_SHARE_MIN * demand.p99_ms / seconds);
-        let grows = growth.is_some_and(|growth| {
-            growth.interval_95.low > 0.0 && growth.ms_per_second >= growth_min_ms
-        });
+        let grows = |growth: Option<Growth>| {
+            let is_sure = |it: &Growth| it.interval_95.low > 0.0;
+            growth.is_some_and(|it| is_sure(&it) && it.ms_per_second >= growth_min_ms)
+        };
         let misses: Vec<Miss> = [
             (Miss::Response, p99_ms > demand.p99_ms),
-            (Miss::Backlog, grows),
+            (Miss::Backlog, grows(growth)),
             (Miss::Rate, reached < REACHED_SHARE_MIN),
             (Miss::Unanswered, run.shed > 0 || run.answered < run.offered),
             (Miss::Delivery, run.workload.consume && delivered < REACHED_SHARE_MIN),
@@ -151,12 +158,10 @@ impl Trial {
         .collect();
         let (steal, foreign) =
             (run.host.steal_share_of_others(), foreign_share(run).unwrap_or(0.0));
-        let silence_ms = float(run.longest_silence_ns) / 1e6;
-        // What falls due in it, but for its end, is late by itself. Where that is too little to
-        // miss any rate, the rate decided, and to leave the trial out would favour high ones.
-        let is_stop = silence_ms - demand.p99_ms > LATE_SHARE * seconds * 1e3
-            && is_stop_possible(rate, demand)
-            && is_else_in_time(&run.series, demand)
+        let between = between_stops(&run.series, run.slot_ms, rate, demand);
+        let between_stops_p99_ms = between.as_deref().map(p99_ms_of);
+        let is_stop = between_stops_p99_ms.is_some_and(|p99_ms| p99_ms <= demand.p99_ms)
+            && !grows(between.as_deref().and_then(|series| Growth::of(series, run.slot_ms)))
             && misses.iter().all(|miss| matches!(miss, Miss::Response | Miss::Backlog));
         // Whatever came of it: to leave out only what was missed would favour high rates.
         let is_disturbed = steal >= STEAL_SHARE_MAX || foreign >= FOREIGN_SHARE_MAX;
@@ -171,8 +176,9 @@ impl Trial {
             outcome,
             misses,
             p99_ms,
-            silence_ms,
-            moment: is_late_for_a_moment(&run.series, demand),
+            between_stops_p99_ms,
+            silence_ms: float(run.longest_silence_ns) / 1e6,
+            moment: is_late_for_a_moment(between.as_ref().unwrap_or(&run.series), demand),
             growth,
             reached,
             generator_thread: run.generator_thread_share(),
@@ -183,12 +189,16 @@ impl Trial {
     /// What it says of the ceiling.
     #[must_use]
     pub fn evidence(&self, demand: Demand) -> Evidence {
-        let is_by_response = matches!(self.misses[..], [] | [Miss::Response]);
+        let lateness = self.between_stops_p99_ms.unwrap_or(self.p99_ms) / demand.p99_ms;
+        let is_by_response = match self.outcome {
+            Outcome::Missed => self.misses == [Miss::Response] && lateness > 1.0,
+            _ => true,
+        };
+        let is_stop = is_stop_possible(self.rate, demand) && self.silence_ms >= demand.p99_ms;
         Evidence {
             outcome: self.outcome,
-            lateness: is_by_response.then(|| self.p99_ms / demand.p99_ms),
-            is_momentary: self.moment
-                || is_stop_possible(self.rate, demand) && self.silence_ms >= demand.p99_ms,
+            lateness: is_by_response.then_some(lateness),
+            is_momentary: self.moment || is_stop && self.between_stops_p99_ms.is_none(),
         }
     }
 }
@@ -198,11 +208,55 @@ fn is_stop_possible(rate: f64, demand: Demand) -> bool {
     rate * demand.p99_ms / 1e3 >= DUE_IN_STOP_MIN
 }
 
-/// Whether all was in time for most of the window, and at its end: the system had worked off what
-/// had waited, so that the rate was below what it can do.
-fn is_else_in_time(series: &[Slot], demand: Demand) -> bool {
-    let in_time = series.iter().filter(|slot| is_in_time(slot, demand)).count();
-    2 * in_time > series.len() && series.last().is_some_and(|slot| is_in_time(slot, demand))
+/// The course of a window between stops, with slots of nothing in place of those that a stop made
+/// late and of those behind it that are late without a break, since they work off what waited. What
+/// is left shows whether the rate is below what the system can do, which no rate has it do in a
+/// stop. `None` where no stop made anything late, and where too much would be set aside.
+fn between_stops(series: &[Slot], slot_ms: u64, rate: f64, demand: Demand) -> Option<Vec<Slot>> {
+    let silence_ms = |slot: &Slot| float(slot.silence_ns) / 1e6;
+    let is_stop = |slot: &Slot| silence_ms(slot) >= demand.p99_ms;
+    let stopped_ms: f64 = series.iter().filter(|slot| is_stop(slot)).map(silence_ms).sum();
+    let share = |slots: usize| float(slots as u64) / float(series.len() as u64);
+    let window_ms = float(slot_ms) * float(series.len() as u64);
+    if !is_stop_possible(rate, demand) || stopped_ms > STOPPED_SHARE_MAX * window_ms {
+        return None;
+    }
+    let mut between = series.to_vec();
+    let (mut at, mut set_aside) = (0, 0);
+    for late in series.split(|slot| is_in_time(slot, demand)) {
+        let end = at + late.len();
+        // The silence of its last slot may have gone on into the one behind it.
+        if late.iter().chain(series.get(end)).any(is_stop) && !late.is_empty() {
+            between[at..end].fill(Slot::default());
+            set_aside += late.len();
+        }
+        at = end + 1;
+    }
+    (set_aside > 0 && share(set_aside) < SET_ASIDE_SHARE_MAX).then_some(between)
+}
+
+/// The 99th percentile of response times of a course, ms, from what its slots tell, all of which
+/// have as much due; those of nothing count for nothing.
+fn p99_ms_of(series: &[Slot]) -> f64 {
+    let slots = || series.iter().filter(|slot| slot.response_max_ns > 0);
+    let count = float(slots().count().max(1) as u64);
+    let late_share = |ns: f64| slots().map(|slot| share_above(slot, ns)).sum::<f64>() / count;
+    let (mut low, mut high) =
+        (0.0, slots().map(|slot| float(slot.response_max_ns)).fold(0.0, f64::max));
+    for _ in 0..f64::MANTISSA_DIGITS {
+        let middle = 0.5 * (low + high);
+        if late_share(middle) > 0.01 { low = middle } else { high = middle }
+    }
+    high / 1e6
+}
+
+/// The share of a slot's response times that are longer, with those between the percentiles that it
+/// tells taken to lie evenly.
+fn share_above(slot: &Slot, ns: f64) -> f64 {
+    let [p50, p99, max] =
+        [slot.response_p50_ns, slot.response_p99_ns, slot.response_max_ns].map(float);
+    let part = |from: f64, to: f64| ((to - ns) / (to - from).max(1.0)).clamp(0.0, 1.0);
+    0.01 * part(p99, max) + 0.49 * part(p50, p99) + 0.5 * part(0.0, p50)
 }
 
 /// Whether what was late was so in one short time, ahead of the end, and nearly all else in time:
@@ -329,26 +383,81 @@ mod tests {
         assert_eq!(trial(&run, 50.0).misses, []);
     }
 
-    /// What comes of a run that misses its p99, with a silence and slots that are late.
-    fn silent(longest_silence_ms: u64, rate: f64, late: std::ops::Range<usize>) -> Outcome {
+    /// Slots of 200 ms, in time, late (`-`), and late with a silence of 150 ms (`#`).
+    fn course(slots: &str) -> Vec<Slot> {
+        let slot = |p99_ms: u64, silence_ms: u64| Slot {
+            silence_ns: silence_ms * 1_000_000,
+            response_p50_ns: 700_000,
+            response_p99_ns: p99_ms * 1_000_000,
+            response_max_ns: (p99_ms + 10) * 1_000_000,
+            ..Slot::default()
+        };
+        let of = |kind| match kind {
+            '#' => slot(140, 150),
+            '-' => slot(90, 0),
+            _ => slot(20, 3),
+        };
+        slots.chars().map(of).collect()
+    }
+
+    /// What comes of a run with such a course that misses its p99.
+    fn silent(slots: &str, rate: f64) -> Trial {
         let mut run = run();
-        let p99_ns = run.latency.as_ref().unwrap().response.summary.p99_ns;
-        run.longest_silence_ns = longest_silence_ms * 1_000_000;
-        run.series.iter_mut().for_each(|slot| slot.response_p99_ns = p99_ns / 2);
-        run.series[late].iter_mut().for_each(|slot| slot.response_p99_ns = p99_ns * 2);
-        let trial = Trial::of(&run, rate, Demand { p99_ms: float(p99_ns) / 1e6 * 0.9 });
+        (run.slot_ms, run.series) = (200, course(slots));
+        let p99_ns = &mut run.latency.as_mut().unwrap().response.summary.p99_ns;
+        *p99_ns = 120_000_000;
+        let trial = Trial::of(&run, rate, Demand { p99_ms: 50.0 });
         assert_eq!(trial.misses, [Miss::Response]);
-        trial.outcome
+        trial
     }
 
     #[test]
-    fn a_stop_says_nothing_of_the_rate_if_what_waited_was_worked_off() {
-        assert_eq!(silent(150, 20_000.0, 3..8), Outcome::Stopped);
-        assert_eq!(silent(0, 20_000.0, 3..8), Outcome::Missed);
-        assert_eq!(silent(60, 20_000.0, 3..8), Outcome::Missed, "a lower rate would be sustained");
-        assert_eq!(silent(150, 20_000.0, 3..14), Outcome::Missed, "late for most of the window");
-        assert_eq!(silent(150, 20_000.0, 17..20), Outcome::Missed, "late at its end");
-        assert_eq!(silent(150, 20.0, 3..8), Outcome::Missed, "nothing was due for so long");
+    fn what_a_stop_made_late_is_set_aside() {
+        let outcome = |slots: &str| silent(slots, 20_000.0).outcome;
+        assert_eq!(outcome("...#--.............."), Outcome::Stopped);
+        assert_eq!(outcome(".................-#-"), Outcome::Stopped, "at its end");
+        assert_eq!(outcome("...---.............."), Outcome::Missed, "nothing was silent");
+        assert_eq!(outcome("...#--......--......"), Outcome::Missed, "and late beside it");
+        assert_eq!(outcome("...#------------...."), Outcome::Missed, "late for most of the window");
+        assert_eq!(outcome("...#---..#......#-.."), Outcome::Missed, "it stops all the time");
+        let few_due = silent("...#--..............", 20.0);
+        assert_eq!(few_due.outcome, Outcome::Missed, "nothing was due for so long");
+    }
+
+    #[test]
+    fn a_silence_that_ends_in_time_is_that_of_the_slot_before() {
+        let mut run = run();
+        (run.slot_ms, run.series) = (200, course("...-................"));
+        run.latency.as_mut().unwrap().response.summary.p99_ns = 120_000_000;
+        let demand = Demand { p99_ms: 50.0 };
+        assert_eq!(Trial::of(&run, 20_000.0, demand).outcome, Outcome::Missed);
+        run.series[4].silence_ns = 60_000_000;
+        assert_eq!(Trial::of(&run, 20_000.0, demand).outcome, Outcome::Stopped);
+    }
+
+    #[test]
+    fn a_stopped_trial_says_of_its_rate_what_it_did_between_its_stops() {
+        let demand = Demand { p99_ms: 50.0 };
+        let stopped = silent("...#--..............", 20_000.0);
+        let evidence = stopped.evidence(demand);
+        // Of 20 ms in one slot of 20 and 30 ms at the longest, as in all others.
+        let lateness = evidence.lateness.unwrap();
+        assert!((lateness - 20.0 / 50.0).abs() < 1e-6 && !evidence.is_momentary, "{evidence:?}");
+        let late_too = silent("...#--......--......", 20_000.0).evidence(demand);
+        assert!(late_too.lateness.unwrap() > 1.0 && late_too.is_momentary, "{late_too:?}");
+    }
+
+    #[test]
+    fn the_percentile_of_a_course_is_that_of_all_its_slots() {
+        let all = |series: &[Slot]| p99_ms_of(series);
+        assert!((all(&course("....")) - 20.0).abs() < 1e-6);
+        // Of four slots one is late: 4 % of it are 1 % of all, between its median and its p99.
+        let late = all(&course("-..."));
+        assert!((84.0..90.0).contains(&late), "{late}");
+        let mut of_nothing = course("-...");
+        of_nothing[0] = Slot::default();
+        assert!((all(&of_nothing) - 20.0).abs() < 1e-6);
+        assert!(all(&[]).abs() < 1e-9);
     }
 
     #[test]

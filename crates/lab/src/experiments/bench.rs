@@ -2,34 +2,33 @@
 
 mod holding;
 mod keeping;
+mod path;
 mod rest;
 mod warming;
 
-use std::net::SocketAddr;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use super::control::Control;
 use super::rounds::Case;
 use super::{Conditions, Progress};
 use crate::checks::{Check, Verdict};
 use crate::disk_cost::DiskCost;
 use crate::environment::Environment;
 use crate::error::Error;
-use crate::gathering::{Attention, Gathering, Subjects};
+use crate::gathering::{Attention, Gathering};
 use crate::generator::{self, Clients, Layout, Measured, Setup, slot_ms};
 use crate::ledger::{Audit, Detection, audit, self_test};
 use crate::metric::compare_all;
 use crate::objective::Objective;
-use crate::profile::{Profiled, Profiler, ProfilesRecord, Taking, least_share, profile_window_ms};
+use crate::profile::{Profiler, ProfilesRecord, Taking, least_share, profile_window_ms};
 use crate::punctuality::{self, is_late};
 use crate::result::{
     Arm, Experiment, FORMAT_VERSION, LatencyRecord, RunRecord, RunResult, result_id,
 };
 use crate::run::{Skew, TransactionsRecord};
-use crate::systems::RunningSystem;
 use crate::workers::Workers;
 use crate::workload::{Pace, Workload};
 pub(super) use holding::held;
+pub(super) use path::Path;
 
 /// Faults of the ledger's self-test before every experiment.
 const SELF_TEST_FAULTS: u64 = 1_000;
@@ -39,77 +38,6 @@ const REPEATS_MAX: u32 = 4;
 
 /// A long experiment meets more such moments: it may repeat one pair for this many of its steps.
 const STEPS_PER_REPEAT: u32 = 10;
-
-/// One path to one system.
-pub(super) struct Path {
-    /// Name of the arm.
-    pub(super) arm: String,
-    /// Where clients connect.
-    pub(super) bootstrap: String,
-    /// How they connect, and what they should see.
-    pub(super) clients: Clients,
-    /// Administration of the same cluster.
-    pub(super) control: Control,
-    /// Measured processes by role.
-    pub(super) processes: Vec<(String, u32)>,
-    /// Admin ports of those that have one, by process id.
-    pub(super) admin_ports: Vec<(u32, SocketAddr)>,
-}
-
-impl Path {
-    /// The path to a cluster at its advertised addresses, administered through itself.
-    pub(super) fn to(
-        arm: &str,
-        bootstrap: String,
-        processes: Vec<(String, u32)>,
-    ) -> Result<Self, Error> {
-        let control = Control::new(&bootstrap)?;
-        Ok(Self {
-            arm: arm.into(),
-            bootstrap,
-            clients: Clients::default(),
-            control,
-            processes,
-            admin_ports: Vec::new(),
-        })
-    }
-
-    /// Its processes, as profiles are taken of them.
-    fn profiled(&self) -> Vec<Profiled> {
-        let profiled = self.processes.iter().map(|(role, pid)| {
-            let port = self.admin_ports.iter().find(|(of, _)| of == pid);
-            Profiled { role: role.clone(), pid: *pid, admin: port.map(|(_, port)| *port) }
-        });
-        profiled.collect()
-    }
-
-    /// What there is to look at while a run goes on.
-    pub(super) fn subjects(&self) -> Subjects {
-        Subjects {
-            processes: self.processes.clone(),
-            metrics: self.admin_ports.clone(),
-            port: self.bootstrap.rsplit_once(':').and_then(|(_, port)| port.parse().ok()),
-        }
-    }
-
-    /// The same to a system that was started from its file, over connections as it says.
-    pub(super) fn to_system(arm: &str, system: &RunningSystem) -> Result<Self, Error> {
-        let (bootstrap, security) = (system.bootstrap().to_string(), system.security().clone());
-        let is_lasting = system.brokers() == 0;
-        let control = Control::secured(&bootstrap, security.clone())?.lasting(is_lasting);
-        let credentials = Some(system.credentials().clone());
-        let bootstrap_only = system.bootstrap_only();
-        let clients = Clients { security, credentials, bootstrap_only, ..Clients::default() };
-        Ok(Self {
-            arm: arm.into(),
-            bootstrap,
-            clients,
-            control,
-            processes: system.accounted(),
-            admin_ports: system.admin_ports(),
-        })
-    }
-}
 
 /// Which run a record is of.
 #[derive(Clone, Copy)]
@@ -144,6 +72,8 @@ pub(super) struct Bench<'a> {
     paced_from: (Instant, u32),
     /// Who offers the loads, where this process does not.
     workers: Option<&'a mut Workers>,
+    /// Whether threads with intended times wait for a processor as all others do.
+    waits_in_turn: bool,
 }
 
 /// What is demanded of the runs, those set aside, the audit of all, and the ledger's self-test.
@@ -184,7 +114,13 @@ impl<'a> Bench<'a> {
             steps,
             paced_from: (Instant::now(), 0),
             workers,
+            waits_in_turn: false,
         }
+    }
+
+    /// From here on, no thread of the generator goes first: see [`Clients::waits_in_turn`].
+    pub(super) fn wait_in_turn(&mut self) {
+        self.waits_in_turn = true;
     }
 
     /// From here on, runs tell what the disk costs the processors from what others take.
@@ -449,7 +385,7 @@ impl<'a> Bench<'a> {
         self.next_run += 1;
         Setup {
             bootstrap: path.bootstrap.clone(),
-            clients: path.clients.clone(),
+            clients: Clients { waits_in_turn: self.waits_in_turn, ..path.clients.clone() },
             topic: self.topic_of(run),
             run,
             seed: self.conditions.seed.wrapping_add(pair.into()),
@@ -499,6 +435,7 @@ impl<'a> Bench<'a> {
     ) -> Result<RunRecord, Error> {
         let has_times = matches!(workload.pace, Pace::Scheduled { .. } | Pace::Closed { .. });
         let latency = if has_times { Some(LatencyRecord::of(&measured.latencies)?) } else { None };
+        let series = measured.course(workload);
         Ok(RunRecord {
             case: case.to_string(),
             arm: path.arm.clone(),
@@ -515,8 +452,8 @@ impl<'a> Bench<'a> {
             stored_bytes: measured.stored_bytes,
             latency,
             slot_ms: slot_ms(workload),
-            series: measured.series.clone(),
-            longest_silence_ns: measured.longest_silence_ns(workload),
+            longest_silence_ns: series.iter().map(|slot| slot.silence_ns).max().unwrap_or(0),
+            series,
             processes: measured.processes.clone(),
             host: self.disk_cost.explained(measured.host),
             held_records,
@@ -544,6 +481,10 @@ impl<'a> Bench<'a> {
         checks.extend(self.objectives.iter().map(|wish| wish.check(&self.runs, seed)));
         checks.extend(self.notes);
         checks.extend(self.progress.sittings().and_then(|sittings| sittings.check()));
+        let mut environment = Environment::inspect(&version, &work_directory).of_runs(&self.runs);
+        if self.waits_in_turn {
+            environment.generator_niceness = None;
+        }
         let mut result = RunResult {
             format_version: FORMAT_VERSION,
             id: result_id(self.started_unix_ms),
@@ -552,7 +493,7 @@ impl<'a> Bench<'a> {
             elapsed_ms: millis(self.started.elapsed()),
             seed,
             quick,
-            environment: Environment::inspect(&version, &work_directory).of_runs(&self.runs),
+            environment,
             arms,
             runs: self.runs,
             set_aside: self.set_aside,

@@ -97,6 +97,7 @@ impl SlotSamples {
         Slot {
             produced_records: self.produced_records,
             consumed_records: self.consumed_records,
+            silence_ns: 0,
             response_p50_ns: response.p50_ns,
             response_p99_ns: response.p99_ns,
             response_max_ns: response.max_ns,
@@ -105,20 +106,27 @@ impl SlotSamples {
     }
 }
 
-/// The longest time, in ns, of a window of `window_ns` in which nothing was acknowledged, told in
-/// whole parts of its slots.
-pub(crate) fn longest_silence_ns(slots: &[SlotSamples], workload: &Workload) -> u64 {
+/// The longest time, in ns, up to a moment of each slot of a window in which nothing was
+/// acknowledged, told in whole parts of slots.
+pub(crate) fn silences_ns(slots: &[SlotSamples], workload: &Workload) -> Vec<u64> {
     let slot_ns = slot_ms(workload) * 1_000_000;
     let parts = nanos(workload.window()) * u64::from(PARTS) / slot_ns;
-    let (mut longest, mut silent) = (0, 0);
     let heard =
         slots.iter().flat_map(|slot| (0..PARTS).map(|part| slot.acknowledged_in >> part & 1 == 1));
-    for is_heard in heard.chain(std::iter::repeat(false)).take(usize::try_from(parts).unwrap_or(0))
-    {
-        silent = if is_heard { 0 } else { silent + 1 };
-        longest = longest.max(silent);
-    }
-    longest * slot_ns / u64::from(PARTS)
+    let mut silent = 0;
+    let silences: Vec<u64> = heard
+        .chain(std::iter::repeat(false))
+        .take(usize::try_from(parts).unwrap_or(0))
+        .map(|is_heard| {
+            silent = if is_heard { 0 } else { silent + 1 };
+            silent
+        })
+        .collect();
+    let longest = |of_slot: &[u64]| of_slot.iter().max().copied().unwrap_or(0);
+    silences
+        .chunks(PARTS as usize)
+        .map(|of_slot| longest(of_slot) * slot_ns / u64::from(PARTS))
+        .collect()
 }
 
 /// Adds the slots of another thread, one by one.
@@ -144,7 +152,7 @@ mod tests {
     use super::*;
 
     /// Of a window of 2 s in slots of 200 ms, that begins at 1 s.
-    fn silence_ms(acknowledged_ms: impl Iterator<Item = u64>) -> u64 {
+    fn silences_ms(acknowledged_ms: impl Iterator<Item = u64>) -> Vec<u64> {
         let workload = Workload { window_ms: 2_000, ..Workload::of_tests() };
         let mut threads = [(); 2].map(|()| Slots::new(&workload, 1_000_000_000));
         for (number, at_ms) in acknowledged_ms.enumerate() {
@@ -153,7 +161,7 @@ mod tests {
         let [mut one, mut other] = threads;
         let mut all = one.take_samples();
         merge(&mut all, other.take_samples());
-        longest_silence_ns(&all, &workload) / 1_000_000
+        silences_ns(&all, &workload).iter().map(|silence_ns| silence_ns / 1_000_000).collect()
     }
 
     #[test]
@@ -166,16 +174,18 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_silence_is_that_of_all_threads_across_slots() {
-        assert_eq!(silence_ms((1_000..3_000).step_by(3)), 0);
+    fn a_silence_is_that_of_all_threads_and_goes_on_across_slots() {
+        assert_eq!(silences_ms((1_000..3_000).step_by(3)), [0; 10]);
         let stopped = (1_000..3_000).step_by(2).filter(|at| !(1_350..1_650).contains(at));
-        let found = silence_ms(stopped);
-        assert!((294..=300).contains(&found), "{found}");
-        // Up to its end, and from its start.
-        let found = silence_ms((1_000..2_500).step_by(2));
-        assert!((497..=500).contains(&found), "{found}");
-        let found = silence_ms((1_600..3_000).step_by(2));
-        assert!((597..=600).contains(&found), "{found}");
-        assert_eq!(silence_ms(std::iter::empty()), 2_000);
+        let found = silences_ms(stopped);
+        assert_eq!((found.len(), found[0], &found[4..]), (10, 0, &[0; 6][..]), "{found:?}");
+        assert!((46..=50).contains(&found[1]) && (246..=250).contains(&found[2]), "{found:?}");
+        assert!((294..=300).contains(&found[3]), "{found:?}");
+        // Up to the window's end, and from its start.
+        let found = silences_ms((1_000..2_500).step_by(2));
+        assert!((497..=500).contains(&found[9]), "{found:?}");
+        let found = silences_ms((1_600..3_000).step_by(2));
+        assert!((597..=600).contains(&found[2]) && found[4..] == [0; 6], "{found:?}");
+        assert_eq!(silences_ms(std::iter::empty())[9], 2_000);
     }
 }

@@ -83,6 +83,7 @@ pub(crate) fn search(arm: &str, producers: u16) -> SearchRecord {
             rate,
             outcome,
             misses: if is_sustained { Vec::new() } else { vec![Miss::Response, Miss::Backlog] },
+            between_stops_p99_ms: None,
             silence_ms: 3.0,
             moment: false,
             p99_ms: if is_sustained { 12.0 } else { 240.0 },
@@ -201,6 +202,7 @@ fn fixed(arm: &str, pair: u32) -> RunRecord {
         Slot {
             produced_records: 10_000 + random.u64(0..300),
             consumed_records: 10_000,
+            silence_ns: 0,
             response_p50_ns: p50,
             response_p99_ns: p50 * random.u64(2..6),
             response_max_ns: p50 * 9,

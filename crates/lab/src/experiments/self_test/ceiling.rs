@@ -104,6 +104,7 @@ pub(super) fn run(
     findings: &mut Findings,
 ) -> Result<(), Error> {
     bench.measure_disk_cost()?;
+    bench.wait_in_turn();
     let behaviour = Behaviour { records_per_second: Some(SINK_RATE), ..Behaviour::default() };
     let targets = [
         Target::sink_that(plan, behaviour)?,
