@@ -440,7 +440,7 @@ mod tests {
         let demand = Demand { p99_ms: 50.0 };
         let stopped = silent("...#--..............", 20_000.0);
         let evidence = stopped.evidence(demand);
-        // Of 20 ms in one slot of 20 and 30 ms at the longest, as in all others.
+        // All slots but those that are set aside have a p99 of 20 ms.
         let lateness = evidence.lateness.unwrap();
         assert!((lateness - 20.0 / 50.0).abs() < 1e-6 && !evidence.is_momentary, "{evidence:?}");
         let late_too = silent("...#--......--......", 20_000.0).evidence(demand);

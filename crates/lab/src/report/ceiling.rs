@@ -75,7 +75,7 @@ fn stopped(searches: &[&SearchRecord]) -> String {
     let all: usize = searches.iter().map(|search| search.trials.len()).sum();
     format!(
         " (in {stopped} of {all} trials it stopped, for {} ms at most, which breaks the demand at \
-         any rate)",
+         any rate, and the ceiling is that between stops)",
         plain(longest)
     )
 }
@@ -327,6 +327,7 @@ fn trials(search: &SearchRecord, p99_ms: f64) -> Grid {
             whole(trial.rate),
             trial.outcome.word().into(),
             plain(trial.p99_ms),
+            trial.between_stops_p99_ms.map_or(NONE.into(), plain),
             plain(trial.silence_ms),
             growth,
             format!("{:.1} %", trial.reached * 100.0),
@@ -338,8 +339,9 @@ fn trials(search: &SearchRecord, p99_ms: f64) -> Grid {
     Grid::of(
         &format!("Trials: {}, {}", search.arm, producers_in_words(search.producers)),
         &format!(
-            "In their order; the first was at full speed. Demanded of p99: {} ms. Silent \
-             for: the longest time in which nothing was acknowledged. The backlog is \
+            "In their order; the first was at full speed. Demanded of p99: {} ms. Between \
+             stops: without what was late by stops longer than that. Silent for: the longest time \
+             in which nothing was acknowledged. The backlog is \
              the median response time, and its growth the slope over the window with its interval \
              at 95 %. Taken: the machine's share of other processes and of the hypervisor, \
              beside what the machine's own traffic with its disk costs there; where it is large, \
@@ -352,6 +354,7 @@ fn trials(search: &SearchRecord, p99_ms: f64) -> Grid {
             "records/s",
             "outcome",
             "p99, ms",
+            "between stops, ms",
             "silent for, ms",
             "backlog grows by, ms/s",
             "reached",

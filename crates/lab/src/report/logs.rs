@@ -60,14 +60,14 @@ fn tag(name: &str) -> String {
 #[must_use]
 pub fn series_csv(result: &RunResult) -> Option<String> {
     let mut csv = String::from(
-        "case,arm,pair,at_ms,slot_ms,produced_records,consumed_records,response_p50_ns,\
-         response_p99_ns,response_max_ns,end_to_end_p99_ns\n",
+        "case,arm,pair,at_ms,slot_ms,produced_records,consumed_records,silence_ns,\
+         response_p50_ns,response_p99_ns,response_max_ns,end_to_end_p99_ns\n",
     );
     let header = csv.len();
     for run in &result.runs {
         for (slot, found) in (0_u64..).zip(&run.series) {
             csv += &format!(
-                "{},{},{},{},{},{},{},{},{},{},{}\n",
+                "{},{},{},{},{},{},{},{},{},{},{},{}\n",
                 quoted(&run.case),
                 quoted(&run.arm),
                 run.pair,
@@ -75,6 +75,7 @@ pub fn series_csv(result: &RunResult) -> Option<String> {
                 run.slot_ms,
                 found.produced_records,
                 found.consumed_records,
+                found.silence_ns,
                 found.response_p50_ns,
                 found.response_p99_ns,
                 found.response_max_ns,
