@@ -219,8 +219,8 @@ fn ceilings(record: &CeilingRecord) -> Grid {
             "The rate that is sustained as often as missed, with what is plausible at 95 %, after \
              all trials. Sustained: 99 % are answered within {} ms of their intended time, the \
              backlog does not grow, consumers keep up, and nothing is lost. Unstable are rates at \
-             which trials went both ways. Stopped are trials in which the system stopped for longer \
-             than that, and between its stops sustained the rate, which is what they say of it. \
+             which trials went both ways. Stopped are trials in which the system stopped for \
+             longer than that, and between its stops sustained the rate. \
              Full speed is what one run took without a schedule, \
              and counts as a trial. MB are 2^20 bytes of record values.",
             plain(record.demand.p99_ms)
