@@ -93,6 +93,11 @@ pub(crate) fn whole(value: f64) -> u64 {
     value.round().max(0.0) as u64
 }
 
+/// Whether a number is 0, as serde asks it of fields that are then left out.
+pub(crate) fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

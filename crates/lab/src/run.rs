@@ -287,7 +287,7 @@ pub struct Slot {
     pub consumed_records: u64,
     /// The longest time up to a moment of the slot in which nothing was acknowledged, ns, in whole
     /// 64ths of a slot; it may have begun in an earlier one.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::numbers::is_zero")]
     pub silence_ns: u64,
     /// Median response time of the operations intended in the slot, ns.
     pub response_p50_ns: u64,
@@ -297,10 +297,6 @@ pub struct Slot {
     pub response_max_ns: u64,
     /// 99th percentile of the end-to-end time of the records intended in the slot, ns.
     pub end_to_end_p99_ns: u64,
-}
-
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }
 
 /// Connections that were opened through an arm one after the other, each with a handshake of its

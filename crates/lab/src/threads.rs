@@ -33,7 +33,7 @@ pub struct ThreadsRecord {
     /// Partitions of each topic.
     pub partitions: u16,
     /// How long each record holds its thread without taking its processor, us.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::numbers::is_zero")]
     pub work_us: u64,
     /// Every reading.
     pub readings: Vec<Reading>,
@@ -43,10 +43,6 @@ pub struct ThreadsRecord {
     pub remarks: Vec<String>,
     /// Systems that were not there.
     pub left_out: Vec<LeftOut>,
-}
-
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }
 
 /// So many topics read from start to end by so many threads, as often as takes a moment.

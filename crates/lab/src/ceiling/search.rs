@@ -80,8 +80,7 @@ pub enum Outcome {
     Sustained,
     /// It was not.
     Missed,
-    /// The system stopped for longer than it may take, which would have missed any rate, and
-    /// sustained this one between its stops.
+    /// The rate was missed by what a stop of the system made late, and sustained between its stops.
     Stopped,
     /// Something else took the machine meanwhile: the trial says nothing, but it was one.
     Disturbed,

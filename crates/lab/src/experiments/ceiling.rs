@@ -287,7 +287,7 @@ fn judged(searches: &[SearchRecord]) -> Vec<Check> {
             demanded: "at least one".into(),
         });
         checks.push(Check {
-            name: name(search, "trials that a stop of the system broke, whatever their rate"),
+            name: name(search, "trials that a stop of the system broke"),
             passed: search.is_steady(),
             weight: Weight::Objective,
             found: format!("{stopped} of {all}"),

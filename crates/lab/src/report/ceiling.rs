@@ -74,8 +74,8 @@ fn stopped(searches: &[&SearchRecord]) -> String {
     let stopped: usize = searches.iter().map(|search| search.count(Outcome::Stopped)).sum();
     let all: usize = searches.iter().map(|search| search.trials.len()).sum();
     format!(
-        " (in {stopped} of {all} trials it stopped, for {} ms at most, which breaks the demand at \
-         any rate, and the ceiling is that between stops)",
+        " (in {stopped} of {all} trials it stopped, for {} ms at most, which breaks the demand, \
+         and the ceiling is that between stops)",
         plain(longest)
     )
 }
