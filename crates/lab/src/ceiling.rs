@@ -2,9 +2,11 @@
 //!
 //! | module | what it holds |
 //! |---|---|
+//! | `machine` | how fast the machine is at the moment, as far as repeats tell |
 //! | `search` | which rate is tried next, and what the trials say of the ceiling |
 //! | `trial` | whether a run sustained its rate, and why not |
 
+pub mod machine;
 pub mod search;
 mod trial;
 

@@ -19,10 +19,14 @@
 //! a system stopped for longer than is demanded of responses, what it did between its stops counts.
 //! Where it was late in one short time alone, as by its disk, every other trial is taken to be
 //! missed whatever its rate.
+//!
+//! Repeats of a search share a [`Machine`], whose speed wanders: each trial is one of a ceiling and
+//! of what the machine is at the moment.
 
 use serde::{Deserialize, Serialize};
 
-use crate::statistics::{Interval, NORMAL_975};
+use super::machine::Machine;
+use crate::statistics::{Interval, NORMAL_975, float};
 
 /// Trials of a search, that at full speed included.
 pub const TRIALS: usize = 12;
@@ -46,7 +50,7 @@ const USUAL_SHARE: f64 = 0.9;
 const USUAL_SPREAD: f64 = 0.2;
 
 /// Distance of the ceilings that are held against the trials, as a share.
-const GRID_STEP: f64 = 0.0025;
+pub(super) const GRID_STEP: f64 = 0.0025;
 
 /// Scatters of what a system can do from trial to trial, as standard deviations of logarithms.
 const SCATTERS: [f64; 6] = [0.004, 0.008, 0.016, 0.03, 0.06, 0.12];
@@ -65,6 +69,9 @@ const MISHAP_OF_MOMENT: f64 = 0.5;
 
 /// Odds that one is sustained by luck whatever its rate.
 const LUCK: f64 = 0.01;
+
+/// Speeds of the machine with lower odds are out of the question.
+const NO_ODDS: f64 = 1e-6;
 
 /// Response times within these factors of the demanded one are near it. What they do further away
 /// differs from system to system, so that no more is read into them: below, they soon are what they
@@ -200,29 +207,52 @@ impl Search {
         Self { trials: Vec::new(), possible, near }
     }
 
-    /// The rate to try next; `None` once the search has ended.
+    /// The rate to try next on a machine as it is now; `None` once the search has ended.
     #[must_use]
-    pub fn next_rate(&self) -> Option<f64> {
-        (self.trials.len() + 1 < TRIALS).then(|| self.quantile(0.5))
+    pub fn next_rate(&self, machine: &Machine) -> Option<f64> {
+        let speed = machine.expected().map_or(1.0, f64::exp);
+        (self.trials.len() + 1 < TRIALS).then(|| self.quantile(0.5) * speed)
     }
 
-    /// Adds what came of a trial.
-    pub fn note(&mut self, rate: f64, evidence: impl Into<Evidence>) {
+    /// Adds what came of a trial, which tells of the machine too, and goes on to the next.
+    pub fn note(&mut self, rate: f64, evidence: impl Into<Evidence>, machine: &mut Machine) {
         let Evidence { outcome, lateness, is_momentary } = evidence.into();
         self.trials.push((rate, outcome));
+        let speeds: Vec<(usize, f64)> = machine.held().collect();
+        let mut seen = vec![0.0; speeds.len()];
         let shown = match (outcome, lateness) {
-            (Outcome::Disturbed, _) => return,
+            (Outcome::Disturbed, _) => {
+                seen.fill(1.0);
+                return machine.go_on(&seen);
+            }
             (_, Some(lateness)) => Shown::Lateness(lateness.ln()),
             (outcome, None) => Shown::Side { is_sustained: outcome != Outcome::Missed },
         };
         let mishap = if is_momentary { MISHAP_OF_MOMENT } else { MISHAP };
-        let ln_rate = rate.ln();
-        for Possible { ln, odds } in &mut self.possible {
-            let shapes = RISES.iter().flat_map(|rise| SCATTERS.map(|scatter| (*rise, scatter)));
-            for (odds, (rise, scatter)) in odds.iter_mut().zip(shapes) {
-                *odds *= shown.likelihood(*ln - ln_rate, rise, scatter, mishap);
+        let lowest = self.held().first().map_or(0.0, |possible| possible.ln) - rate.ln();
+        let lowest = lowest - GRID_STEP * float(machine.reach() as u64);
+        let shapes = RISES.iter().flat_map(|rise| SCATTERS.map(|scatter| (*rise, scatter)));
+        for (shape, (rise, scatter)) in shapes.enumerate() {
+            let places = (self.possible.len() + 2 * machine.reach()) as u64;
+            let likely: Vec<f64> = (0..places)
+                .map(|at| lowest + GRID_STEP * float(at))
+                .map(|above| shown.likelihood(above, rise, scatter, mishap))
+                .collect();
+            for (at, possible) in self.possible.iter_mut().enumerate() {
+                let odds = possible.odds[shape];
+                let of_machine = if at < self.near { odds } else { 0.0 };
+                let mut all = 0.0;
+                for ((faster, speed), seen) in speeds.iter().zip(&mut seen) {
+                    if *speed > NO_ODDS {
+                        let likely = likely[at + faster];
+                        all += speed * likely;
+                        *seen += of_machine * likely;
+                    }
+                }
+                possible.odds[shape] = odds * all;
             }
         }
+        machine.go_on(&seen);
         let highest = self.held().last().map_or(0.0, |possible| possible.ln.exp());
         if self.quantile(0.5) >= FAR_FROM * highest {
             self.near = self.possible.len();

@@ -43,6 +43,10 @@ const DUE_IN_STOP_MIN: f64 = 20.0;
 pub struct Trial {
     /// Records per second that were offered.
     pub rate: f64,
+    /// How fast the machine was held to be when that was chosen, in relation to its usual speed;
+    /// absent where the search had no repeats beside it, which alone tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<f64>,
     /// What came of it.
     pub outcome: Outcome,
     /// What was not as demanded.
@@ -173,6 +177,7 @@ impl Trial {
         };
         Self {
             rate,
+            machine: None,
             outcome,
             misses,
             p99_ms,

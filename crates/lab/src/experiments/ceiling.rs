@@ -8,10 +8,13 @@
 //! can do, now more and now less. Where waiting makes it late, response times tell, since they
 //! count from intended times.
 
+use std::collections::HashMap;
+
 use super::bench::Bench;
 use super::rounds::{Case, Subject};
 use super::running::{Running, absence, arms, split};
 use super::{Conditions, Progress};
+use crate::ceiling::machine::Machine;
 use crate::ceiling::search::{Bounds, Outcome, Search, TRIALS};
 use crate::ceiling::{CeilingRecord, Demand, SearchRecord, Trial, producers_in_words};
 use crate::checks::{self, Check, THREAD_SHARE_MAX, Weight};
@@ -179,22 +182,30 @@ impl Searching {
         Self { record, state: None, workload }
     }
 
-    /// What to try next, and the rate if it has one; `None` once the search has ended.
-    pub(super) fn next(&self) -> Option<(Workload, Option<f64>)> {
+    /// What to try next on a machine as it is now, and the rate if it has one; `None` once the
+    /// search has ended.
+    pub(super) fn next(&self, machine: &Machine) -> Option<(Workload, Option<f64>)> {
         match &self.state {
             None => Some((self.workload.clone(), None)),
             Some(state) => {
-                let rate = state.next_rate()?;
+                let rate = state.next_rate(machine)?;
                 Some((at_rate(&self.workload, rate), Some(rate)))
             }
         }
     }
 
     /// Adds what came of it.
-    pub(super) fn note(&mut self, run: &RunRecord, rate: Option<f64>, demand: Demand) {
+    pub(super) fn note(
+        &mut self,
+        run: &RunRecord,
+        rate: Option<f64>,
+        demand: Demand,
+        machine: &mut Machine,
+    ) {
         if let (Some(rate), Some(state)) = (rate, &mut self.state) {
-            let trial = Trial::of(run, rate, demand);
-            state.note(rate, trial.evidence(demand));
+            let speed = machine.expected().map(f64::exp);
+            let trial = Trial { machine: speed, ..Trial::of(run, rate, demand) };
+            state.note(rate, trial.evidence(demand), machine);
             self.record.trials.push(trial);
         } else {
             self.record.full_speed = produced_per_second(run);
@@ -213,6 +224,7 @@ pub(super) fn in_turn<T>(all: &mut [T], turn: usize) -> impl Iterator<Item = &mu
 
 /// Searches the ceilings of all systems and numbers of producers by turns, trial by trial: what the
 /// machine can do changes from minute to minute, and ceilings that are compared should share it.
+/// Of repeats of a load, what it did is taken out, as far as they tell.
 /// Trials of earlier sittings come in the order in which they were made, so that each search goes
 /// the way that it went.
 fn search_all(
@@ -220,22 +232,27 @@ fn search_all(
     systems: &mut [Running],
     plan: &Plan,
 ) -> Result<Vec<SearchRecord>, Error> {
-    let mut all: Vec<(usize, Searching)> = Vec::new();
+    let mut all: Vec<((usize, u16), Searching)> = Vec::new();
+    let mut machines = HashMap::new();
     for producers in &plan.producers {
+        let repeats = plan.producers.iter().filter(|other| *other == producers).count();
         for (at, system) in systems.iter().enumerate() {
-            all.push((at, Searching::new(&system.path().arm, plan.workload_of(*producers))));
+            let searching = Searching::new(&system.path().arm, plan.workload_of(*producers));
+            all.push(((at, *producers), searching));
+            machines.insert((at, *producers), Machine::beside(repeats));
         }
     }
     for turn in 0..TRIALS {
         let number = u32::try_from(turn).unwrap_or(u32::MAX);
-        for (at, searching) in in_turn(&mut all, turn) {
-            let Some(system) = systems.get_mut(*at) else { continue };
-            let Some((workload, rate)) = searching.next() else { continue };
+        for (load, searching) in in_turn(&mut all, turn) {
+            let Some(system) = systems.get_mut(load.0) else { continue };
+            let Some(machine) = machines.get_mut(load) else { continue };
+            let Some((workload, rate)) = searching.next(machine) else { continue };
             let what = if rate.is_some() { "trials at a rate" } else { "full speed" };
             let ran = bench.run_case(system.path(), &case(what, &workload), number);
             system.unless_ended(ran)?;
             let Some(run) = bench.runs().last() else { continue };
-            searching.note(run, rate, plan.demand);
+            searching.note(run, rate, plan.demand, machine);
         }
     }
     Ok(all.into_iter().map(|(_, searching)| searching.record).collect())

@@ -48,7 +48,7 @@ fn search(system: System, seed: u64) -> Found {
     let mut able = || system.ceiling * (system.scatter * noise(&mut random)).exp();
     let mut search = Search::new(able() * system.full_speed);
     let mut mishaps = fastrand::Rng::with_seed(seed ^ 0xFACE);
-    while let Some(rate) = search.next_rate() {
+    while let Some(rate) = search.next_rate(&Machine::steady()) {
         let able = able();
         let is_mishap = mishaps.f64() < system.mishap;
         let is_sustained = rate <= able && !is_mishap;
@@ -63,7 +63,7 @@ fn search(system: System, seed: u64) -> Found {
             (false, _) => Outcome::Missed,
         };
         let is_momentary = is_mishap && system.tells_mishaps;
-        search.note(rate, Evidence { outcome, lateness, is_momentary });
+        search.note(rate, Evidence { outcome, lateness, is_momentary }, &mut Machine::steady());
     }
     assert_eq!(search.trials.len() + 1, TRIALS);
     search.found()
@@ -155,7 +155,11 @@ impl Spread {
 fn a_rate_that_just_misses_and_one_that_just_holds_say_the_same() {
     let near = |outcome: Outcome, lateness| {
         let mut search = Search::new(100.0);
-        search.note(90.0, Evidence { lateness: Some(lateness), ..outcome.into() });
+        search.note(
+            90.0,
+            Evidence { lateness: Some(lateness), ..outcome.into() },
+            &mut Machine::steady(),
+        );
         search.found().rate
     };
     let (held, missed) = (near(Outcome::Sustained, 0.99), near(Outcome::Missed, 1.01));
@@ -173,39 +177,83 @@ fn stops_in_most_trials_move_no_ceiling() {
     assert!(spread.off.abs() < 0.01 && spread.covered >= 90, "{spread:?}");
 }
 
-/// Ten searches, one trial after the other, on a machine whose speed wanders by 10 % and forgets
-/// half of where it was within ten trials; `at` tells which trial of all a trial of a search is.
-fn ten_on_a_restless_machine(seed: u64, at: impl Fn(usize, usize) -> usize) -> Vec<Found> {
-    let (wander, kept): (f64, f64) = (0.1, 0.5_f64.powf(0.1));
+/// Ten searches by turns on a machine whose speed wanders by 8 % and forgets half of where it was
+/// within so many trials, and that has a mishap in one of ten; each takes the machine for its own,
+/// or all share what they know of it.
+fn ten_on_a_restless_machine(seed: u64, half_life: f64, is_shared: bool) -> Vec<Found> {
+    let (wander, kept) = (0.08, 0.5_f64.powf(1.0 / half_life));
     let mut random = fastrand::Rng::with_seed(seed);
     let mut speed = wander * noise(&mut random);
-    let able: Vec<f64> = std::iter::repeat_with(|| {
+    let mut able = || {
         speed = kept * speed + (1.0 - kept * kept).sqrt() * wander * noise(&mut random);
-        SYSTEM.ceiling * (speed + 0.01 * noise(&mut random)).exp()
-    })
-    .take(10 * TRIALS)
-    .collect();
-    let search = |repeat| {
-        let mut search = Search::new(able[at(repeat, 0)] * SYSTEM.full_speed);
-        for trial in 1..TRIALS {
-            let rate = search.next_rate().unwrap();
-            let is_sustained = rate <= able[at(repeat, trial)];
-            search.note(rate, if is_sustained { Outcome::Sustained } else { Outcome::Missed });
-        }
-        search.found()
+        SYSTEM.ceiling * (speed + SYSTEM.scatter * noise(&mut random)).exp()
     };
-    (0..10).map(search).collect()
+    let mut all: Vec<Search> = (0..10).map(|_| Search::new(able() * SYSTEM.full_speed)).collect();
+    let mut mishaps = fastrand::Rng::with_seed(seed ^ 0xFACE);
+    let mut machine = Machine::beside(if is_shared { all.len() } else { 1 });
+    for turn in 1..TRIALS {
+        for repeat in 0..all.len() {
+            let search = &mut all[(turn + repeat) % 10];
+            let rate = search.next_rate(&machine).unwrap();
+            let unlucky =
+                if mishaps.f64() < 0.1 { (0.05 + 2.15 * mishaps.f64()).exp() } else { 0.0 };
+            let lateness = (rate / able()).powf(15.0).max(unlucky).max(0.15);
+            let outcome = if lateness > 1.0 { Outcome::Missed } else { Outcome::Sustained };
+            let evidence = Evidence {
+                outcome,
+                lateness: Some(lateness),
+                is_momentary: unlucky > 0.0 && mishaps.f64() < 0.7,
+            };
+            search.note(rate, evidence, &mut machine);
+        }
+    }
+    all.iter().map(Search::found).collect()
 }
 
 #[test]
-fn repeats_that_take_turns_agree_where_those_behind_each_other_do_not() {
-    let apart = |at: fn(usize, usize) -> usize| {
-        let all = (0..SEARCHES).map(|seed| disagreement(&ten_on_a_restless_machine(seed, at)));
-        median(&all.collect::<Vec<_>>())
+fn what_the_machine_did_is_taken_out_of_repeats() {
+    for (half_life, agree_min) in [(30.0, 11), (100.0, 17)] {
+        let groups = |is_shared| -> Vec<Vec<Found>> {
+            let seeds = 0..20;
+            seeds.map(|seed| ten_on_a_restless_machine(seed, half_life, is_shared)).collect()
+        };
+        let apart = |groups: &[Vec<Found>]| -> Vec<f64> {
+            groups.iter().map(|ten| disagreement(ten)).collect()
+        };
+        let (alone, shared) = (groups(false), groups(true));
+        let (alone, told) = (apart(&alone), apart(&shared));
+        let agree = told.iter().filter(|apart| **apart <= 0.03).count();
+        assert!(agree >= agree_min, "{half_life}: {agree} of 20 groups");
+        assert!(median(&told) < 0.85 * median(&alone), "{half_life}: {told:.3?}, {alone:.3?}");
+        let rates: Vec<f64> = shared.iter().flatten().map(|it| it.rate / SYSTEM.ceiling).collect();
+        assert!((median(&rates) - 1.0).abs() < 0.02, "{half_life}: {}", median(&rates));
+    }
+}
+
+#[test]
+fn repeats_on_a_machine_that_does_not_wander_agree_as_well() {
+    let shared = |seed| {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut able = || SYSTEM.ceiling * (SYSTEM.scatter * noise(&mut random)).exp();
+        let mut machine = Machine::beside(10);
+        let mut all: Vec<Search> =
+            (0..10).map(|_| Search::new(able() * SYSTEM.full_speed)).collect();
+        for _ in 1..TRIALS {
+            for search in &mut all {
+                let rate = search.next_rate(&machine).unwrap();
+                let is_sustained = rate <= able();
+                let outcome = if is_sustained { Outcome::Sustained } else { Outcome::Missed };
+                search.note(rate, outcome, &mut machine);
+            }
+        }
+        all.iter().map(Search::found).collect::<Vec<_>>()
     };
-    let one_by_one = apart(|repeat, trial| repeat * TRIALS + trial);
-    let by_turns = apart(|repeat, trial| trial * 10 + (repeat + trial) % 10);
-    assert!(one_by_one > 0.1 && by_turns < 0.5 * one_by_one, "{one_by_one}, {by_turns}");
+    let groups: Vec<Vec<Found>> = (0..20).map(shared).collect();
+    let agree = groups.iter().filter(|ten| disagreement(ten) <= 0.03).count();
+    assert!(agree >= 18, "{agree} of 20 groups");
+    let spread = Spread::of(&groups.concat());
+    assert!(spread.off.abs() < 0.01, "{spread:?}");
+    assert!(spread.covered >= 180, "{spread:?}");
 }
 
 #[test]
@@ -239,7 +287,7 @@ fn rates_at_which_trials_disagree_are_the_unstable_band() {
         (88.0, Outcome::Missed),
         (60.0, Outcome::Disturbed),
     ] {
-        search.note(rate, outcome);
+        search.note(rate, outcome, &mut Machine::steady());
     }
     let found = search.found();
     assert_eq!(found.unstable, Some(Interval { low: 88.0, high: 90.0 }));
@@ -254,8 +302,8 @@ fn what_was_seen_from_one_side_alone_is_no_ceiling() {
     assert_eq!(search.found().bounds, Bounds::Neither);
     let only = |outcome| {
         let mut search = Search::new(100.0);
-        while let Some(rate) = search.next_rate() {
-            search.note(rate, outcome);
+        while let Some(rate) = search.next_rate(&Machine::steady()) {
+            search.note(rate, outcome, &mut Machine::steady());
         }
         search.found()
     };
@@ -265,18 +313,18 @@ fn what_was_seen_from_one_side_alone_is_no_ceiling() {
     assert_eq!(only(Outcome::Disturbed).bounds, Bounds::Neither);
     assert!(only(Outcome::Missed).rate < 10.0 && only(Outcome::Sustained).rate > 150.0);
     for _ in 0..TRIALS {
-        search.note(50.0, Outcome::Disturbed);
+        search.note(50.0, Outcome::Disturbed, &mut Machine::steady());
     }
-    assert_eq!((search.next_rate(), search.found().unstable), (None, None));
+    assert_eq!((search.next_rate(&Machine::steady()), search.found().unstable), (None, None));
 }
 
 #[test]
 fn a_first_trial_that_went_wrong_bounds_nothing() {
     let but_first = |first, later| {
         let mut search = Search::new(100.0);
-        search.note(search.next_rate().unwrap(), first);
-        while let Some(rate) = search.next_rate() {
-            search.note(rate, later);
+        search.note(search.next_rate(&Machine::steady()).unwrap(), first, &mut Machine::steady());
+        while let Some(rate) = search.next_rate(&Machine::steady()) {
+            search.note(rate, later, &mut Machine::steady());
         }
         search.found()
     };

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use super::target::{self, Target};
 use super::{Findings, Plan, shape};
+use crate::ceiling::machine::Machine;
 use crate::ceiling::search::{Bounds, Found, Outcome, TRIALS};
 use crate::ceiling::{Demand, SearchRecord, Trial};
 use crate::checks::{Check, Weight};
@@ -116,14 +117,15 @@ pub(super) fn run(
         let fresh = || Searching::new(target.name(), offered(target.name(), plan.conditions.quick));
         std::iter::repeat_with(fresh).take(repeats(plan) as usize).collect::<Vec<_>>()
     });
+    let mut machines = targets.each_ref().map(|_| Machine::beside(repeats(plan) as usize));
     let mut round_trips = Vec::new();
     for turn in 0..TRIALS {
         // What the machine can do changes within seconds and over minutes. With all searches at the
         // same trial, and another of them first each time, that is no repeat's in particular.
         round_trips.push(round_trips::per_second(YARDSTICK)?);
-        for (target, repeats) in targets.iter().zip(&mut all) {
+        for ((target, repeats), machine) in targets.iter().zip(&mut all).zip(&mut machines) {
             for searching in in_turn(repeats, turn) {
-                go_on(searching, target, bench, findings)?;
+                go_on((searching, machine), target, bench, findings)?;
             }
         }
     }
@@ -197,19 +199,19 @@ fn offered(target: &str, quick: bool) -> Workload {
     Workload { warmup_ms, window_ms, linger_us: 1_000, tuning, ..usual }
 }
 
-/// The next trial of a search.
+/// The next trial of a search, on the machine that it shares with its repeats.
 fn go_on(
-    searching: &mut Searching,
+    (searching, machine): (&mut Searching, &mut Machine),
     target: &Target,
     bench: &mut Bench<'_>,
     findings: &mut Findings,
 ) -> Result<(), Error> {
-    let Some((workload, rate)) = searching.next() else { return Ok(()) };
+    let Some((workload, rate)) = searching.next(machine) else { return Ok(()) };
     bench.step(&format!("Search on the {}", target.name()));
     let measured = target.run(bench, findings, &workload, &mut || ())?;
     let named = Named { case: "ceiling", path: &target.path, pair: 0 };
     let run = bench.run_record(named, &workload, &measured, Audit::default(), 0)?;
-    searching.note(&run, rate, DEMAND);
+    searching.note(&run, rate, DEMAND, machine);
     Ok(())
 }
 
