@@ -262,9 +262,10 @@ fn of_all_repeats(repeats: &[Repeats<'_>], seed: u64) -> Grid {
         "Repeats",
         "What searches of the same load say together: the geometric mean of their rates, with the \
          interval at 95 % that their scatter leaves it, and how far the furthest of them is from \
-         their median. They took turns, trial by trial, so that each met the same machine; how fast \
-         it was in a trial is estimated from all of them, and a rate is that on the machine as it \
-         usually was. A ratio is the mean of those of searches that were made beside one another.",
+         their median. They took turns, trial by trial, so that each met the same machine; how \
+         fast it was in a trial is estimated from all of them, and a rate is that on the machine \
+         as it usually was. A ratio is the mean of those of searches that were made beside one \
+         another.",
         &[
             "system",
             "producers",
