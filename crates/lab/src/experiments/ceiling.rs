@@ -235,18 +235,17 @@ fn search_all(
     let mut all: Vec<((usize, u16), Searching)> = Vec::new();
     let mut machines = HashMap::new();
     for producers in &plan.producers {
-        let repeats = plan.producers.iter().filter(|other| *other == producers).count();
         for (at, system) in systems.iter().enumerate() {
             let searching = Searching::new(&system.path().arm, plan.workload_of(*producers));
             all.push(((at, *producers), searching));
-            machines.insert((at, *producers), Machine::beside(repeats));
         }
     }
     for turn in 0..TRIALS {
         let number = u32::try_from(turn).unwrap_or(u32::MAX);
         for (load, searching) in in_turn(&mut all, turn) {
             let Some(system) = systems.get_mut(load.0) else { continue };
-            let Some(machine) = machines.get_mut(load) else { continue };
+            let repeats = plan.producers.iter().filter(|producers| **producers == load.1).count();
+            let machine = machines.entry(*load).or_insert_with(|| Machine::beside(repeats));
             let Some((workload, rate)) = searching.next(machine) else { continue };
             let what = if rate.is_some() { "trials at a rate" } else { "full speed" };
             let ran = bench.run_case(system.path(), &case(what, &workload), number);

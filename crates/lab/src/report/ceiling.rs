@@ -258,14 +258,22 @@ fn of_all_repeats(repeats: &[Repeats<'_>], seed: u64) -> Grid {
                 .map_or(NONE.into(), |(ratio, other)| format!("{ratio} times {other}")),
         ]
     };
+    let mut trials = repeats.iter().flat_map(|it| &it.searches).flat_map(|it| &it.trials);
+    let shared = if trials.any(|trial| trial.machine.is_some()) {
+        " How fast it was in a trial is estimated from all of them, and a rate is that on the \
+         machine as it usually was."
+    } else {
+        ""
+    };
     Grid::of(
         "Repeats",
-        "What searches of the same load say together: the geometric mean of their rates, with the \
-         interval at 95 % that their scatter leaves it, and how far the furthest of them is from \
-         their median. They took turns, trial by trial, so that each met the same machine; how \
-         fast it was in a trial is estimated from all of them, and a rate is that on the machine \
-         as it usually was. A ratio is the mean of those of searches that were made beside one \
-         another.",
+        &format!(
+            "What searches of the same load say together: the geometric mean of their rates, with \
+             the interval at 95 % that their scatter leaves it, and how far the furthest of them \
+             is from their median. They took turns, trial by trial, so that each met the same \
+             machine, and a ratio is the mean of those of searches that were made beside one \
+             another.{shared}"
+        ),
         &[
             "system",
             "producers",
@@ -448,6 +456,10 @@ mod tests {
         assert!(told.contains("Repeats") && told.contains("furthest"), "{told}");
         let page = html(&result).unwrap();
         assert_eq!(page.matches("<div class=\"name\">moldau").count(), 1, "one card for all");
+        // Results that were made ahead of it hold no speed of the machine.
+        assert!(!page.contains("it usually was"), "{page}");
+        result.ceiling.as_mut().unwrap().searches[2].trials[3].machine = Some(1.02);
+        assert!(html(&result).unwrap().contains("it usually was"));
     }
 
     #[test]

@@ -177,6 +177,42 @@ fn stops_in_most_trials_move_no_ceiling() {
     assert!(spread.off.abs() < 0.01 && spread.covered >= 90, "{spread:?}");
 }
 
+/// Ten searches, one trial after the other, on a machine whose speed wanders by 10 % and forgets
+/// half of where it was within ten trials; `at` tells which trial of all a trial of a search is.
+fn ten_that_share_nothing(seed: u64, at: impl Fn(usize, usize) -> usize) -> Vec<Found> {
+    let (wander, kept): (f64, f64) = (0.1, 0.5_f64.powf(0.1));
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut speed = wander * noise(&mut random);
+    let able: Vec<f64> = std::iter::repeat_with(|| {
+        speed = kept * speed + (1.0 - kept * kept).sqrt() * wander * noise(&mut random);
+        SYSTEM.ceiling * (speed + 0.01 * noise(&mut random)).exp()
+    })
+    .take(10 * TRIALS)
+    .collect();
+    let search = |repeat| {
+        let mut search = Search::new(able[at(repeat, 0)] * SYSTEM.full_speed);
+        for trial in 1..TRIALS {
+            let rate = search.next_rate(&Machine::steady()).unwrap();
+            let is_sustained = rate <= able[at(repeat, trial)];
+            let outcome = if is_sustained { Outcome::Sustained } else { Outcome::Missed };
+            search.note(rate, outcome, &mut Machine::steady());
+        }
+        search.found()
+    };
+    (0..10).map(search).collect()
+}
+
+#[test]
+fn repeats_that_take_turns_agree_where_those_behind_each_other_do_not() {
+    let apart = |at: fn(usize, usize) -> usize| {
+        let all = (0..SEARCHES).map(|seed| disagreement(&ten_that_share_nothing(seed, at)));
+        median(&all.collect::<Vec<_>>())
+    };
+    let one_by_one = apart(|repeat, trial| repeat * TRIALS + trial);
+    let by_turns = apart(|repeat, trial| trial * 10 + (repeat + trial) % 10);
+    assert!(one_by_one > 0.1 && by_turns < 0.5 * one_by_one, "{one_by_one}, {by_turns}");
+}
+
 /// Ten searches by turns on a machine whose speed wanders by 8 % and forgets half of where it was
 /// within so many trials, and that has a mishap in one of ten; each takes the machine for its own,
 /// or all share what they know of it.
