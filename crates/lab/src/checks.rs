@@ -4,6 +4,7 @@
 //! come back: each makes the figures of a run worthless, so the run is refused instead.
 
 mod fetches;
+mod machine;
 mod workers;
 
 use serde::{Deserialize, Serialize};
@@ -30,9 +31,6 @@ const LATE_COST_MARGIN: f64 = 0.1;
 
 /// Seed of the interval of that.
 const LATE_COST_SEED: u64 = 1;
-
-/// Share of the machine that the hypervisor may take away.
-const STEAL_SHARE_MAX: f64 = 0.02;
 
 /// What the experiment came to, with the exit code of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -187,7 +185,7 @@ fn demands(
         checks.push(silent_runs_are_told(&unpaced));
         checks.push(full_speed_is_the_systems(&unpaced));
     }
-    checks.push(nothing_is_stolen(runs));
+    checks.extend(machine::checks(runs));
     checks.extend(workers::checks(runs));
     checks
 }
@@ -216,7 +214,7 @@ pub fn of_limits(
             "client thread at full speed (above it, throughput is a lower bound)",
             Weight::Note,
         ));
-        checks.push(nothing_is_stolen(runs));
+        checks.extend(machine::checks(runs));
     }
     checks
 }
@@ -303,14 +301,15 @@ pub fn of_costs(
     self_test: &Detection,
 ) -> Vec<Check> {
     let scheduled: Vec<&RunRecord> = runs.iter().filter(|run| is_scheduled(run)).collect();
-    vec![
+    let mut checks = vec![
         records_come_back(audit),
         totals_agree(runs),
         ledger_finds_faults(self_test),
         operations_are_answered(&scheduled),
         nothing_is_shed(&scheduled),
-        nothing_is_stolen(runs),
-    ]
+    ];
+    checks.extend(machine::checks(runs));
+    checks
 }
 
 /// What is demanded of the generator in a run at a fixed rate.
@@ -576,23 +575,6 @@ fn full_speed_is_the_systems(runs: &[&RunRecord]) -> Check {
         weight: Weight::Validity,
         found: if found.is_empty() { "most of each".into() } else { found.join("; ") },
         demanded: "most of each arm and case".into(),
-    }
-}
-
-fn nothing_is_stolen(runs: &[RunRecord]) -> Check {
-    let of_others = |run: &&RunRecord| run.host.steal_share_of_others();
-    let worst = runs.iter().max_by(|one, other| of_others(one).total_cmp(&of_others(other)));
-    let (others, all) = worst.map_or((0.0, 0.0), |run| (of_others(&run), run.host.steal_share()));
-    let own = match all - others {
-        0.0 => String::new(),
-        own => format!(", beside {:.1} % for the machine's own traffic with its disk", own * 100.0),
-    };
-    Check {
-        name: "time taken by the hypervisor, worst run".into(),
-        passed: others < STEAL_SHARE_MAX,
-        weight: Weight::Note,
-        found: format!("{:.1} %{own}", others * 100.0),
-        demanded: format!("< {:.0} %", STEAL_SHARE_MAX * 100.0),
     }
 }
 

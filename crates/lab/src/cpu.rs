@@ -8,6 +8,7 @@
 //! which tell of throttling and of the page cache.
 
 mod host;
+mod yardstick;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::control_group::ControlGroup;
 use crate::error::Error;
 use host::HostCounters;
+use yardstick::Yardstick;
 
 /// Role of this process among the measured ones.
 pub(crate) const GENERATOR_ROLE: &str = "generator";
@@ -87,10 +89,14 @@ pub struct HostUsage {
     /// byte costs there.
     #[serde(default)]
     pub own_steal_ticks: u64,
+    /// Mean time that a fixed piece of work took on its processors meanwhile, ns: how fast these
+    /// are, which depends on what others do on the same cores. 0 where nobody measured.
+    #[serde(default)]
+    pub yardstick_ns: u64,
 }
 
 impl HostUsage {
-    /// Both together.
+    /// Both together, as fast as the slower.
     #[must_use]
     pub fn plus(self, more: Self) -> Self {
         Self {
@@ -100,6 +106,7 @@ impl HostUsage {
             softirq_ticks: self.softirq_ticks + more.softirq_ticks,
             disk_bytes: self.disk_bytes + more.disk_bytes,
             own_steal_ticks: self.own_steal_ticks + more.own_steal_ticks,
+            yardstick_ns: self.yardstick_ns.max(more.yardstick_ns),
         }
     }
 
@@ -133,6 +140,7 @@ pub struct CpuMeter {
     start: Vec<(String, u32, ProcessCounters)>,
     surroundings: Vec<Surroundings>,
     host: HostCounters,
+    yardstick: Yardstick,
 }
 
 impl CpuMeter {
@@ -147,7 +155,8 @@ impl CpuMeter {
             .iter()
             .map(|(role, pid)| Ok((role.clone(), *pid, ProcessCounters::read(*pid)?)))
             .collect::<Result<_, Error>>()?;
-        Ok(Self { start, surroundings, host: HostCounters::read()? })
+        let yardstick = Yardstick::begin();
+        Ok(Self { start, surroundings, host: HostCounters::read()?, yardstick })
     }
 
     /// Closes the window.
@@ -161,6 +170,7 @@ impl CpuMeter {
             .into_iter()
             .map(|(role, pid, before)| Ok(ProcessCounters::read(pid)?.since(&before, role)))
             .collect::<Result<_, Error>>()?;
+        let host = HostUsage { yardstick_ns: self.yardstick.end(), ..host };
         let surroundings = usages.into_iter().zip(&self.surroundings);
         Ok((surroundings.map(|(usage, it)| it.complete(usage)).collect(), host))
     }

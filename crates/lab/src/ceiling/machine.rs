@@ -5,9 +5,13 @@
 //! changes for all of them at once is the machine. So in each trial a system can do its ceiling
 //! times what the machine is beside its usual self, which is the same for all repeats; and each
 //! trial moves the odds of both, in turn to be known better by those of the others.
+//!
+//! How fast its processors are is measured beside each trial (`yardstick_ns` of a run). Whether
+//! ceilings follow that is part of the odds: one that a wait limits does not.
 
-use super::search::GRID_STEP;
-use crate::statistics::float;
+use super::search::{Found, GRID_STEP};
+use crate::numbers::whole;
+use crate::statistics::{Interval, float};
 
 /// Distance of the speeds that are held for possible, in steps of ceilings.
 const STRIDE: usize = 4;
@@ -22,61 +26,113 @@ const FURTHEST: f64 = 3.0;
 /// Trials, of all repeats together, after which half of where it was is forgotten.
 const HALF_LIFE: f64 = 20.0;
 
+/// Powers of the speed of processors with which ceilings may rise.
+const FOLLOWS: [f64; 2] = [0.0, 1.0];
+
+/// How far that speed may lie from the usual to be believed, as a logarithm.
+const PACE_MAX: f64 = 0.5;
+
 /// The odds of its speed at the time of the next trial.
 #[derive(Clone, Debug)]
 pub struct Machine {
     /// For each way to wander. All together sum to 1.
     ways: Vec<Way>,
+    paces: Paces,
 }
 
-/// A way to wander: how far, and the odds of each speed if it is this.
+/// A way to wander: how far beside what its processors do, with which power of their speed, and the
+/// odds of each speed if it is this.
 #[derive(Clone, Debug)]
 struct Way {
+    follows: f64,
     wander: f64,
     /// Of logarithms at equal distances around 0, which is the usual speed.
     odds: Vec<f64>,
 }
 
+/// How fast its processors were, as logarithms.
+#[derive(Clone, Copy, Debug, Default)]
+struct Paces {
+    /// What all others are in relation to: the mean of those ahead of the first trial at a rate.
+    usual: f64,
+    ahead: u64,
+    /// In the trial at hand, and in the last few.
+    now: f64,
+    lately: f64,
+    /// Of all trials at a rate.
+    sum: f64,
+    trials: u64,
+}
+
 impl Machine {
-    /// One that is taken to be as fast at any time, beside a search without repeats.
+    /// One that is taken to be as fast at any time.
     #[must_use]
     pub fn steady() -> Self {
-        Self::of(&WANDERS[..1])
+        Self::of(&WANDERS[..1], &FOLLOWS[..1])
     }
 
     /// The machine beside so many searches of the same load.
     #[must_use]
     pub fn beside(searches: usize) -> Self {
-        if searches > 1 { Self::of(&WANDERS) } else { Self::steady() }
+        let wanders = if searches > 1 { &WANDERS[..] } else { &WANDERS[..1] };
+        Self::of(wanders, &FOLLOWS)
     }
 
-    fn of(wanders: &[f64]) -> Self {
-        let mut machine = Self { ways: wanders.iter().map(|wander| Way::of(*wander)).collect() };
+    fn of(wanders: &[f64], follows: &[f64]) -> Self {
+        let ways = follows.iter().flat_map(|power| wanders.iter().map(|far| Way::of(*far, *power)));
+        let mut machine = Self { ways: ways.collect(), paces: Paces::default() };
         machine.weigh();
         machine
+    }
+
+    /// Takes how long a fixed piece of work took its processors beside a run, ns, that is at a rate
+    /// or at full speed; 0 where nobody measured.
+    pub fn measured(&mut self, yardstick_ns: u64, is_at_rate: bool) {
+        if yardstick_ns > 0 {
+            self.paces.add(-float(yardstick_ns).ln(), is_at_rate);
+        }
     }
 
     /// The logarithm of the speed that is expected, in relation to the usual; `None` if that is
     /// not asked.
     #[must_use]
     pub fn expected(&self) -> Option<f64> {
-        let speeds = self.ways.iter().flat_map(|way| way.lns().zip(&way.odds));
-        (self.ways.len() > 1).then(|| speeds.map(|(ln, odds)| ln * odds).sum())
+        let of_way = |way: &Way| -> f64 {
+            let pace = way.follows * self.paces.lately;
+            way.lns().zip(&way.odds).map(|(ln, odds)| (ln + pace) * odds).sum()
+        };
+        (self.ways.len() > 1).then(|| self.ways.iter().map(of_way).sum())
+    }
+
+    /// What a search found, on processors as they were in the mean of all trials.
+    #[must_use]
+    pub fn usually(&self, found: Found) -> Found {
+        let follows: f64 =
+            self.ways.iter().map(|way| way.follows * way.odds.iter().sum::<f64>()).sum();
+        let speed = (follows * self.paces.mean()).exp();
+        let Interval { low, high } = found.interval_95;
+        let interval_95 = Interval { low: low * speed, high: high * speed };
+        Found { rate: found.rate * speed, interval_95, ..found }
     }
 
     /// The speeds that are held for possible: where each is on a grid of ceilings, from the lowest,
     /// and its odds.
     pub(super) fn held(&self) -> impl Iterator<Item = (usize, f64)> {
-        let reach = self.reach();
+        let reach = float(self.reach() as u64);
         self.ways.iter().flat_map(move |way| {
-            let first = reach - way.places() * STRIDE;
+            let middle = whole((reach + way.follows * self.paces.now / GRID_STEP).round());
+            let middle = usize::try_from(middle).unwrap_or(usize::MAX);
+            let first = middle.saturating_sub(way.places() * STRIDE);
             (first..).step_by(STRIDE).zip(way.odds.iter().copied())
         })
     }
 
     /// Steps of ceilings from its usual speed to the furthest.
     pub(super) fn reach(&self) -> usize {
-        self.ways.iter().map(Way::places).max().unwrap_or(0) * STRIDE
+        let wanders = self.ways.iter().map(Way::places).max().unwrap_or(0) * STRIDE;
+        let follows = self.ways.iter().map(|way| way.follows).fold(0.0, f64::max);
+        let follows = whole((follows * PACE_MAX / GRID_STEP).ceil());
+        wanders + usize::try_from(follows).unwrap_or(usize::MAX)
     }
 
     /// Goes on to the next trial, given how likely each speed made what was seen in this.
@@ -98,10 +154,30 @@ impl Machine {
     }
 }
 
+impl Paces {
+    fn add(&mut self, ln: f64, is_at_rate: bool) {
+        if !is_at_rate && self.trials == 0 || self.ahead == 0 {
+            self.ahead += 1;
+            self.usual += (ln - self.usual) / float(self.ahead);
+        }
+        self.now = (ln - self.usual).clamp(-PACE_MAX, PACE_MAX);
+        if is_at_rate {
+            self.lately = 0.5 * (self.lately + self.now);
+            self.sum += self.now;
+            self.trials += 1;
+        }
+    }
+
+    /// Of the trials at a rate.
+    fn mean(&self) -> f64 {
+        self.sum / float(self.trials.max(1))
+    }
+}
+
 impl Way {
-    fn of(wander: f64) -> Self {
+    fn of(wander: f64, follows: f64) -> Self {
         let places = (1..).take_while(|at| ln(*at) <= FURTHEST * wander).count();
-        let mut way = Self { wander, odds: vec![0.0; 2 * places + 1] };
+        let mut way = Self { follows, wander, odds: vec![0.0; 2 * places + 1] };
         let odds = way.lns().map(|ln| if places > 0 { bell(ln / wander) } else { 1.0 });
         way.odds = weighed(odds.collect(), 1.0);
         way
@@ -162,8 +238,10 @@ mod tests {
 
     #[test]
     fn a_steady_machine_is_as_fast_whatever_is_seen() {
-        let mut machine = Machine::beside(1);
+        let mut machine = Machine::steady();
         machine.go_on(&[0.01]);
+        machine.measured(9_000, true);
+        machine.measured(8_000, true);
         let held: Vec<(usize, f64)> = machine.held().collect();
         assert_eq!((machine.expected(), machine.reach(), held), (None, 0, vec![(0, 1.0)]));
     }
@@ -188,6 +266,39 @@ mod tests {
         (0..20).for_each(|_| machine.go_on(&untold(&machine)));
         let half = machine.expected().unwrap();
         assert!((half / fast - 0.5).abs() < 0.05, "{half} of {fast}");
+    }
+
+    #[test]
+    fn a_machine_is_as_fast_as_its_processors_as_far_as_ceilings_follow_them() {
+        let mut machine = Machine::beside(1);
+        [11_000, 9_000].into_iter().for_each(|ns| machine.measured(ns, false));
+        machine.measured(0, true);
+        assert_eq!(machine.expected(), Some(0.0));
+        // A tenth faster than the mean of those ahead of it.
+        let usual = (11_000.0_f64.ln() + 9_000.0_f64.ln()) / 2.0;
+        machine.measured(whole((usual - 0.1).exp()), true);
+        let reach = machine.reach();
+        let held: Vec<(usize, f64)> = machine.held().collect();
+        assert_eq!(held, [(reach, 0.5), (reach + 40, 0.5)]);
+        let expected = machine.expected().unwrap();
+        assert!((expected - 0.025).abs() < 1e-3, "half of the last, by even odds: {expected}");
+        machine.go_on(&[0.2, 0.6]);
+        assert!((machine.expected().unwrap() - 0.0375).abs() < 1e-3);
+        let interval_95 = Interval { low: 90.0, high: 110.0 };
+        let (unstable, bounds) = (None, crate::ceiling::search::Bounds::Both);
+        let found = machine.usually(Found { rate: 100.0, interval_95, unstable, bounds });
+        let wanted = 100.0 * 0.075_f64.exp();
+        assert!((found.rate / wanted - 1.0).abs() < 1e-3, "{found:?}");
+        assert!((found.interval_95.low / found.rate - 0.9).abs() < 1e-9, "{found:?}");
+    }
+
+    #[test]
+    fn processors_that_nobody_believes_reach_no_further_than_the_grid() {
+        let mut machine = Machine::beside(2);
+        [1, u64::MAX, 1].into_iter().for_each(|ns| machine.measured(ns, true));
+        assert!(machine.held().all(|(at, _)| at <= 2 * machine.reach()));
+        machine.measured(u64::MAX, true);
+        assert!(machine.held().all(|(at, _)| at <= 2 * machine.reach()));
     }
 
     #[test]

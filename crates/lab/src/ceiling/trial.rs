@@ -44,7 +44,7 @@ pub struct Trial {
     /// Records per second that were offered.
     pub rate: f64,
     /// How fast the machine was held to be when that was chosen, in relation to its usual speed;
-    /// absent where the search had no repeats beside it, which alone tell.
+    /// absent where nobody asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<f64>,
     /// What came of it.

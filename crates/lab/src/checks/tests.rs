@@ -100,6 +100,23 @@ fn what_the_hypervisor_takes_for_the_disk_is_told_from_what_others_take() {
 }
 
 #[test]
+fn processors_that_do_not_keep_their_speed_are_told_where_somebody_measured() {
+    let told = |[first, second]: [u64; 2]| {
+        let mut result = sample::result();
+        result.runs[0].host.yardstick_ns = first;
+        result.runs[1].host.yardstick_ns = second;
+        let checks = all(&result.runs, &[], &result.audit, &self_test(1, 20).unwrap());
+        let mut told = checks.into_iter().filter(|check| check.name.starts_with("how fast"));
+        told.next().map(|told| (told.passed, told.found))
+    };
+    assert_eq!(told([0, 0]), None);
+    let even = "the same work took 12.0 to 13.0 us, 8 % longer";
+    assert_eq!(told([13_000, 12_000]), Some((true, even.into())));
+    let uneven = "the same work took 12.0 to 15.0 us, 25 % longer";
+    assert_eq!(told([12_000, 15_000]), Some((false, uneven.into())));
+}
+
+#[test]
 fn a_generator_at_its_limit_is_refused() {
     let verdict = verdict_after(|run| {
         for usage in &mut run.processes {

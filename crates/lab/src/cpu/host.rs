@@ -62,6 +62,7 @@ impl HostCounters {
             softirq_ticks: self.softirq_ticks.saturating_sub(before.softirq_ticks),
             disk_bytes: self.disk_kib.saturating_sub(before.disk_kib) * 1024,
             own_steal_ticks: 0,
+            yardstick_ns: 0,
         }
     }
 }

@@ -202,16 +202,22 @@ impl Searching {
         demand: Demand,
         machine: &mut Machine,
     ) {
+        let expected = machine.expected().map(f64::exp);
+        machine.measured(run.host.yardstick_ns, rate.is_some());
         if let (Some(rate), Some(state)) = (rate, &mut self.state) {
-            let speed = machine.expected().map(f64::exp);
-            let trial = Trial { machine: speed, ..Trial::of(run, rate, demand) };
+            let trial = Trial { machine: expected, ..Trial::of(run, rate, demand) };
             state.note(rate, trial.evidence(demand), machine);
             self.record.trials.push(trial);
         } else {
             self.record.full_speed = produced_per_second(run);
             self.state = Some(Search::new(self.record.full_speed));
         }
-        self.record.found = self.state.as_ref().map_or(self.record.found, Search::found);
+    }
+
+    /// What came of it all.
+    pub(super) fn finish(self, machine: &Machine) -> SearchRecord {
+        let found = self.state.as_ref().map_or(self.record.found, Search::found);
+        SearchRecord { found: machine.usually(found), ..self.record }
     }
 }
 
@@ -254,7 +260,11 @@ fn search_all(
             searching.note(run, rate, plan.demand, machine);
         }
     }
-    Ok(all.into_iter().map(|(_, searching)| searching.record).collect())
+    let ended = all.into_iter().map(|(load, searching)| {
+        let machine = machines.entry(load).or_insert_with(Machine::steady);
+        searching.finish(machine)
+    });
+    Ok(ended.collect())
 }
 
 /// The workload with so many records per second at equal distances.

@@ -222,8 +222,14 @@ fn ceilings(record: &CeilingRecord) -> Grid {
              which trials went both ways. Stopped are trials in which the system stopped for \
              longer than that, and between its stops sustained the rate. \
              Full speed is what one run took without a schedule, \
-             and counts as a trial. MB are 2^20 bytes of record values.",
-            plain(record.demand.p99_ms)
+             and counts as a trial. MB are 2^20 bytes of record values.{}",
+            plain(record.demand.p99_ms),
+            if knows_machine(&record.searches) {
+                " As far as ceilings follow the speed of processors, which is measured beside each \
+                 trial, they are those at its mean."
+            } else {
+                ""
+            }
         ),
         &[
             "system",
@@ -258,8 +264,7 @@ fn of_all_repeats(repeats: &[Repeats<'_>], seed: u64) -> Grid {
                 .map_or(NONE.into(), |(ratio, other)| format!("{ratio} times {other}")),
         ]
     };
-    let mut trials = repeats.iter().flat_map(|it| &it.searches).flat_map(|it| &it.trials);
-    let shared = if trials.any(|trial| trial.machine.is_some()) {
+    let shared = if repeats.iter().any(|group| knows_machine(group.searches.iter().copied())) {
         " How fast it was in a trial is estimated from all of them, and a rate is that on the \
          machine as it usually was."
     } else {
@@ -287,6 +292,12 @@ fn of_all_repeats(repeats: &[Repeats<'_>], seed: u64) -> Grid {
         ],
         repeats.iter().map(row),
     )
+}
+
+/// Whether the searches took account of how fast the machine was, as older results did not.
+fn knows_machine<'a>(searches: impl IntoIterator<Item = &'a SearchRecord>) -> bool {
+    let mut trials = searches.into_iter().flat_map(|search| &search.trials);
+    trials.any(|trial| trial.machine.is_some())
 }
 
 /// How many trials stops spoilt, and how long they were.
@@ -457,9 +468,10 @@ mod tests {
         let page = html(&result).unwrap();
         assert_eq!(page.matches("<div class=\"name\">moldau").count(), 1, "one card for all");
         // Results that were made ahead of it hold no speed of the machine.
-        assert!(!page.contains("it usually was"), "{page}");
+        assert!(!page.contains("it usually was") && !page.contains("speed of processors"));
         result.ceiling.as_mut().unwrap().searches[2].trials[3].machine = Some(1.02);
-        assert!(html(&result).unwrap().contains("it usually was"));
+        let page = html(&result).unwrap();
+        assert!(page.contains("it usually was") && page.contains("speed of processors"));
     }
 
     #[test]

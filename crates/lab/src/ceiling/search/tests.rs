@@ -294,6 +294,55 @@ fn repeats_on_a_machine_that_does_not_wander_agree_as_well() {
     }
 }
 
+/// Ten searches by turns of a system whose ceiling rises with some power of the speed of its
+/// processors, which is another by 6 % in each trial and measured to one per cent, or by nobody.
+fn ten_on_shared_cores(seed: u64, power: f64, is_measured: bool) -> Vec<Found> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut trial = || {
+        let pace = 0.06 * noise(&mut random);
+        let able = SYSTEM.ceiling * (power * pace + 0.01 * noise(&mut random)).exp();
+        let ns = 10_000.0 * (0.01 * noise(&mut random) - pace).exp();
+        (able, if is_measured { crate::numbers::whole(ns) } else { 0 })
+    };
+    let mut machine = Machine::beside(10);
+    let mut begun = || {
+        let (able, ns) = trial();
+        machine.measured(ns, false);
+        Search::new(able * SYSTEM.full_speed)
+    };
+    let mut all: Vec<Search> = (0..10).map(|_| begun()).collect();
+    for _ in 1..TRIALS {
+        for search in &mut all {
+            let rate = search.next_rate(&machine).unwrap();
+            let (able, ns) = trial();
+            machine.measured(ns, true);
+            let outcome = if rate <= able { Outcome::Sustained } else { Outcome::Missed };
+            search.note(rate, outcome, &mut machine);
+        }
+    }
+    all.iter().map(|search| machine.usually(search.found())).collect()
+}
+
+#[test]
+fn what_shared_cores_did_is_taken_out_of_what_follows_them_and_of_nothing_else() {
+    let groups = |power, is_measured| -> Vec<Vec<Found>> {
+        (0..10).map(|seed| ten_on_shared_cores(seed, power, is_measured)).collect()
+    };
+    let apart = |groups: &[Vec<Found>]| {
+        median(&groups.iter().map(|ten| disagreement(ten)).collect::<Vec<_>>())
+    };
+    let near = |groups: &[Vec<Found>]| {
+        let rates: Vec<f64> = groups.concat().iter().map(|it| it.rate / SYSTEM.ceiling).collect();
+        assert!((median(&rates) - 1.0).abs() < 0.01, "{}", median(&rates));
+    };
+    let (untold, told) = (groups(1.0, false), groups(1.0, true));
+    assert!(apart(&told) < 0.65 * apart(&untold), "{} and {}", apart(&told), apart(&untold));
+    near(&told);
+    let (untold, told) = (groups(0.0, false), groups(0.0, true));
+    assert!(apart(&told) < 1.2 * apart(&untold), "{} and {}", apart(&told), apart(&untold));
+    near(&told);
+}
+
 #[test]
 fn the_estimate_is_near_the_ceiling_wherever_full_speed_lies() {
     for full_speed in [0.15, 0.4, 0.7, 1.0, 1.5, 4.0, 16.0] {

@@ -115,21 +115,24 @@ pub(super) fn run(
     ];
     let mut all = targets.each_ref().map(|target| {
         let fresh = || Searching::new(target.name(), offered(target.name(), plan.conditions.quick));
-        std::iter::repeat_with(fresh).take(repeats(plan) as usize).collect::<Vec<_>>()
+        let all: Vec<_> = std::iter::repeat_with(fresh).take(repeats(plan) as usize).collect();
+        let machine = Machine::beside(all.len());
+        (all, machine)
     });
-    let mut machines = targets.each_ref().map(|_| Machine::beside(repeats(plan) as usize));
     let mut round_trips = Vec::new();
     for turn in 0..TRIALS {
         // What the machine can do changes within seconds and over minutes. With all searches at the
         // same trial, and another of them first each time, that is no repeat's in particular.
         round_trips.push(round_trips::per_second(YARDSTICK)?);
-        for ((target, repeats), machine) in targets.iter().zip(&mut all).zip(&mut machines) {
+        for (target, (repeats, machine)) in targets.iter().zip(&mut all) {
             for searching in in_turn(repeats, turn) {
                 go_on((searching, machine), target, bench, findings)?;
             }
         }
     }
-    let all = all.map(|of_target| of_target.into_iter().map(|it| it.record).collect::<Vec<_>>());
+    let all = all.map(|(repeats, machine)| {
+        repeats.into_iter().map(|searching| searching.finish(&machine)).collect::<Vec<_>>()
+    });
     let searches = || all.iter().flatten();
     let trials: usize = searches().map(|search| search.trials.len()).sum();
     let disturbed: usize = searches().map(|search| search.count(Outcome::Disturbed)).sum();
