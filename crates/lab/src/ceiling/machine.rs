@@ -66,8 +66,8 @@ struct Paces {
 
 impl Machine {
     /// One that is taken to be as fast at any time.
-    #[must_use]
-    pub fn steady() -> Self {
+    #[cfg(test)]
+    pub(crate) fn steady() -> Self {
         Self::of(&WANDERS[..1], &FOLLOWS[..1])
     }
 
@@ -90,6 +90,8 @@ impl Machine {
     pub fn measured(&mut self, yardstick_ns: u64, is_at_rate: bool) {
         if yardstick_ns > 0 {
             self.paces.add(-float(yardstick_ns).ln(), is_at_rate);
+        } else {
+            self.paces.now = self.paces.lately;
         }
     }
 
@@ -97,11 +99,21 @@ impl Machine {
     /// not asked.
     #[must_use]
     pub fn expected(&self) -> Option<f64> {
+        (self.ways.len() > 1).then(|| self.ln_speed(self.paces.lately))
+    }
+
+    /// A rate of the trial at hand, on the machine as it usually is.
+    pub(super) fn usual_rate(&self, rate: f64) -> f64 {
+        rate / self.ln_speed(self.paces.now).exp()
+    }
+
+    /// The logarithm of the speed that is expected with processors of this pace.
+    fn ln_speed(&self, pace: f64) -> f64 {
         let of_way = |way: &Way| -> f64 {
-            let pace = way.follows * self.paces.lately;
-            way.lns().zip(&way.odds).map(|(ln, odds)| (ln + pace) * odds).sum()
+            let speeds = way.lns().zip(&way.odds);
+            speeds.map(|(ln, odds)| (ln + way.follows * pace) * odds).sum()
         };
-        (self.ways.len() > 1).then(|| self.ways.iter().map(of_way).sum())
+        self.ways.iter().map(of_way).sum()
     }
 
     /// What a search found, on processors as they were in the mean of all trials.
@@ -110,9 +122,13 @@ impl Machine {
         let follows: f64 =
             self.ways.iter().map(|way| way.follows * way.odds.iter().sum::<f64>()).sum();
         let speed = (follows * self.paces.mean()).exp();
-        let Interval { low, high } = found.interval_95;
-        let interval_95 = Interval { low: low * speed, high: high * speed };
-        Found { rate: found.rate * speed, interval_95, ..found }
+        let faster = |Interval { low, high }| Interval { low: low * speed, high: high * speed };
+        Found {
+            rate: found.rate * speed,
+            interval_95: faster(found.interval_95),
+            unstable: found.unstable.map(faster),
+            bounds: found.bounds,
+        }
     }
 
     /// The speeds that are held for possible: where each is on a grid of ceilings, from the lowest,

@@ -127,6 +127,7 @@ impl From<Outcome> for Evidence {
 /// A search under way.
 #[derive(Clone, Debug)]
 pub struct Search {
+    /// Rates as on the machine as it usually is.
     trials: Vec<(f64, Outcome)>,
     possible: Vec<Possible>,
     /// As many of these as are held for possible so far.
@@ -217,7 +218,7 @@ impl Search {
     /// Adds what came of a trial, which tells of the machine too, and goes on to the next.
     pub fn note(&mut self, rate: f64, evidence: impl Into<Evidence>, machine: &mut Machine) {
         let Evidence { outcome, lateness, is_momentary } = evidence.into();
-        self.trials.push((rate, outcome));
+        self.trials.push((machine.usual_rate(rate), outcome));
         let speeds: Vec<(usize, f64)> = machine.held().collect();
         let mut seen = vec![0.0; speeds.len()];
         let shown = match (outcome, lateness) {

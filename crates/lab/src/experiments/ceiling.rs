@@ -102,6 +102,11 @@ impl Plan {
         Workload { producers, ..self.workload.clone() }
     }
 
+    /// The machine beside the searches of one system with so many producers.
+    fn machine_of(&self, producers: u16) -> Machine {
+        Machine::beside(self.producers.iter().filter(|other| **other == producers).count())
+    }
+
     fn steps(&self, systems: usize) -> u32 {
         let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
         1 + count(systems) * (2 + count(self.producers.len()) * count(TRIALS))
@@ -250,8 +255,7 @@ fn search_all(
         let number = u32::try_from(turn).unwrap_or(u32::MAX);
         for (load, searching) in in_turn(&mut all, turn) {
             let Some(system) = systems.get_mut(load.0) else { continue };
-            let repeats = plan.producers.iter().filter(|producers| **producers == load.1).count();
-            let machine = machines.entry(*load).or_insert_with(|| Machine::beside(repeats));
+            let machine = machines.entry(*load).or_insert_with(|| plan.machine_of(load.1));
             let Some((workload, rate)) = searching.next(machine) else { continue };
             let what = if rate.is_some() { "trials at a rate" } else { "full speed" };
             let ran = bench.run_case(system.path(), &case(what, &workload), number);
@@ -261,8 +265,7 @@ fn search_all(
         }
     }
     let ended = all.into_iter().map(|(load, searching)| {
-        let machine = machines.entry(load).or_insert_with(Machine::steady);
-        searching.finish(machine)
+        searching.finish(machines.entry(load).or_insert_with(|| plan.machine_of(load.1)))
     });
     Ok(ended.collect())
 }

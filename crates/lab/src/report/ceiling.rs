@@ -161,7 +161,8 @@ fn scaling(arm: &str, law: &Scalability) -> String {
 pub(super) fn grids(result: &RunResult) -> Vec<Grid> {
     let Some(record) = &result.ceiling else { return Vec::new() };
     let repeats = record.repeats(result.seed);
-    let mut grids = vec![ceilings(record)];
+    let is_measured = result.runs.iter().any(|run| run.host.yardstick_ns > 0);
+    let mut grids = vec![ceilings(record, is_measured)];
     if !repeats.is_empty() {
         grids.push(of_all_repeats(&repeats, result.seed));
     }
@@ -190,7 +191,7 @@ impl CeilingRecord {
     }
 }
 
-fn ceilings(record: &CeilingRecord) -> Grid {
+fn ceilings(record: &CeilingRecord, is_measured: bool) -> Grid {
     let row = |search: &SearchRecord| {
         let Found { rate, interval_95, unstable, bounds } = search.found;
         let interval = format!("[{}, {}]", whole(interval_95.low), whole(interval_95.high));
@@ -224,9 +225,9 @@ fn ceilings(record: &CeilingRecord) -> Grid {
              Full speed is what one run took without a schedule, \
              and counts as a trial. MB are 2^20 bytes of record values.{}",
             plain(record.demand.p99_ms),
-            if knows_machine(&record.searches) {
-                " As far as ceilings follow the speed of processors, which is measured beside each \
-                 trial, they are those at its mean."
+            if is_measured {
+                " As far as ceilings follow the speed of the laboratory's processors, which is \
+                 measured beside each trial, they are those at its mean."
             } else {
                 ""
             }
@@ -264,7 +265,8 @@ fn of_all_repeats(repeats: &[Repeats<'_>], seed: u64) -> Grid {
                 .map_or(NONE.into(), |(ratio, other)| format!("{ratio} times {other}")),
         ]
     };
-    let shared = if repeats.iter().any(|group| knows_machine(group.searches.iter().copied())) {
+    let mut trials = repeats.iter().flat_map(|it| &it.searches).flat_map(|it| &it.trials);
+    let shared = if trials.any(|trial| trial.machine.is_some()) {
         " How fast it was in a trial is estimated from all of them, and a rate is that on the \
          machine as it usually was."
     } else {
@@ -292,12 +294,6 @@ fn of_all_repeats(repeats: &[Repeats<'_>], seed: u64) -> Grid {
         ],
         repeats.iter().map(row),
     )
-}
-
-/// Whether the searches took account of how fast the machine was, as older results did not.
-fn knows_machine<'a>(searches: impl IntoIterator<Item = &'a SearchRecord>) -> bool {
-    let mut trials = searches.into_iter().flat_map(|search| &search.trials);
-    trials.any(|trial| trial.machine.is_some())
 }
 
 /// How many trials stops spoilt, and how long they were.
@@ -468,10 +464,11 @@ mod tests {
         let page = html(&result).unwrap();
         assert_eq!(page.matches("<div class=\"name\">moldau").count(), 1, "one card for all");
         // Results that were made ahead of it hold no speed of the machine.
-        assert!(!page.contains("it usually was") && !page.contains("speed of processors"));
+        assert!(!page.contains("it usually was") && !page.contains("speed of the lab"));
         result.ceiling.as_mut().unwrap().searches[2].trials[3].machine = Some(1.02);
-        let page = html(&result).unwrap();
-        assert!(page.contains("it usually was") && page.contains("speed of processors"));
+        assert!(html(&result).unwrap().contains("it usually was"));
+        result.runs[0].host.yardstick_ns = 12_000;
+        assert!(html(&result).unwrap().contains("speed of the lab"));
     }
 
     #[test]

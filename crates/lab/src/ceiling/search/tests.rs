@@ -344,6 +344,21 @@ fn what_shared_cores_did_is_taken_out_of_what_follows_them_and_of_nothing_else()
 }
 
 #[test]
+fn a_ceiling_is_seen_from_both_sides_where_processors_are_faster_than_at_full_speed() {
+    let mut machine = Machine::beside(1);
+    machine.measured(13_000, false);
+    let mut search = Search::new(100.0);
+    while let Some(rate) = search.next_rate(&machine) {
+        machine.measured(10_000, true);
+        let outcome = if rate <= 130.0 { Outcome::Sustained } else { Outcome::Missed };
+        search.note(rate, outcome, &mut machine);
+    }
+    let found = machine.usually(search.found());
+    assert_eq!(found.bounds, Bounds::Both, "{found:?}");
+    assert!((found.rate / 130.0 - 1.0).abs() < 0.02, "{found:?}");
+}
+
+#[test]
 fn the_estimate_is_near_the_ceiling_wherever_full_speed_lies() {
     for full_speed in [0.15, 0.4, 0.7, 1.0, 1.5, 4.0, 16.0] {
         let system = System { full_speed, ..SYSTEM };
