@@ -309,10 +309,13 @@ fn judged(searches: &[SearchRecord]) -> Vec<Check> {
             demanded: "at most a third".into(),
         });
         checks.push(Check {
-            name: name(search, "some rate is sustained"),
+            name: name(search, "some rate is sustained, but for stops of the system"),
             passed: matches!(search.found.bounds, Bounds::Both | Bounds::Above),
             weight: Weight::Objective,
-            found: format!("{} of {all} trials", search.count(Outcome::Sustained)),
+            found: format!(
+                "{} of {all} trials, and {stopped} between stops",
+                search.count(Outcome::Sustained)
+            ),
             demanded: "at least one".into(),
         });
         checks.push(Check {
@@ -381,6 +384,8 @@ mod tests {
         assert_eq!(failed(&search), [Weight::Note]);
         search.trials.iter_mut().for_each(|trial| trial.outcome = Outcome::Stopped);
         assert_eq!(failed(&search), [Weight::Objective]);
+        let sustained = &judged(std::slice::from_ref(&search))[1].found;
+        assert!(sustained.starts_with("0 of ") && !sustained.contains("and 0 "), "{sustained}");
         search.trials.iter_mut().for_each(|trial| trial.outcome = Outcome::Missed);
         search.found = Found { bounds: Bounds::Below, ..search.found };
         search.trials.iter_mut().for_each(|trial| trial.outcome = Outcome::Disturbed);
