@@ -15,13 +15,13 @@ use crate::workspace;
 pub(crate) struct Arguments {
     /// First seed.
     #[arg(long, default_value_t = 0)]
-    from: u64,
+    pub(crate) from: u64,
     /// Number of seeds.
     #[arg(long, default_value_t = 10_000)]
-    count: u64,
+    pub(crate) count: u64,
     /// Ends after this time, however many seeds are left.
     #[arg(long)]
-    seconds: Option<u64>,
+    pub(crate) seconds: Option<u64>,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {

@@ -1,23 +1,30 @@
 //! `cargo xtask test`: every check that a change must pass, in order, up to the first that fails.
 //!
-//! The cheap checks come first. Clippy and the documentation check one selection of packages and
-//! features, the tests build one: with another, cargo would compile the dependencies once more. The
-//! client matrix runs the release binary that a user would run.
+//! The cheap checks come first. Everything that runs is built once, by the step `build`: the
+//! programs of the conformance crate drive the binary that the tests drive. They wait for other
+//! processes most of the time, so several run side by side. With `--full` come what takes too long
+//! for each change: a real HashiCorp Vault, the release binary under the same programs, and long
+//! simulations.
 
 use std::env;
+use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use moldau_conformance::peers::Peers;
 
-use crate::{codegen, kubernetes, peers, tidy, workspace};
+use crate::{codegen, kubernetes, peers, simulate, tidy, workspace};
 
 /// Arguments of `cargo xtask test`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Build first what takes long to build, so that nothing is left out: HashiCorp Vault.
+    /// Also the checks that take too long for each change: HashiCorp Vault, which is built first,
+    /// the release binary under real clients, and long simulations.
     #[arg(long)]
     full: bool,
 }
@@ -45,67 +52,104 @@ impl Count {
 const REAL_CLIENTS: &str = "moldau/real-clients";
 const REAL_VAULT: &str = "moldau-encryption/real-vault,moldau/real-vault";
 
-type Step = (&'static str, fn(&Arguments) -> Result<Count>);
+/// Conformance programs that run at a time: the clients of one start while those of another wait.
+const PROGRAMS_AT_A_TIME: usize = 2;
 
-const STEPS: [Step; 18] = [
-    ("fmt", |_| fmt()),
-    ("tidy", |_| tidy::run().map(|()| Count::ONE)),
-    ("clippy", |_| clippy()),
-    ("documentation", |_| documentation()),
-    ("codegen", |_| codegen::check().map(|()| Count::ONE)),
-    ("peers", install_peers),
+/// Test threads of a binary. Tests wait for processes, disks and timers more than they compute.
+const TEST_THREADS: &str = "4";
+
+/// Seeds of the simulation of storage with `--full`.
+const FULL_SEEDS: u64 = 20_000;
+
+type Step = (&'static str, fn() -> Result<Count>);
+
+const STEPS: [Step; 9] = [
+    ("fmt", fmt),
+    ("tidy", || tidy::run().map(|()| Count::ONE)),
+    ("clippy", clippy),
+    ("documentation", documentation),
+    ("codegen", || codegen::check().map(|()| Count::ONE)),
+    ("peers", || peers::install(&Peers::locate()?).map(|()| Count::ONE)),
+    ("build", build),
     ("tests", tests),
-    ("release build", |_| release_build()),
-    ("Kubernetes", |_| kubernetes::check(&Peers::locate()?).map(|()| Count::ONE)),
-    ("client matrix", |_| client_matrix()),
-    ("authorization", |_| counted(conformance("moldau-authorization"))),
-    ("secured clients", |_| counted(conformance("moldau-security"))),
-    ("broker outages", |_| succeed(conformance("moldau-outages"))),
-    ("tenants", |_| counted(conformance("moldau-tenants"))),
-    ("reloads", |_| reloads()),
-    ("crowd", |_| counted(conformance("moldau-crowd"))),
-    ("reports in a browser", |_| counted(conformance("moldau-reports"))),
-    ("Kroxylicious", kroxylicious),
+    ("Kubernetes", || kubernetes::check(&Peers::locate()?).map(|()| Count::ONE)),
 ];
+
+const FULL_STEPS: [Step; 2] =
+    [("release build", release_build), ("long simulations", long_simulations)];
+
+/// The programs of the conformance crate, with their arguments; the longest come first, so that
+/// the last does not run alone for long.
+const PROGRAMS: [(&str, &str, &[&str]); 9] = [
+    ("client matrix", "moldau-conformance", &[]),
+    ("broker outages", "moldau-outages", &[]),
+    ("Kroxylicious", "moldau-interop", &[]),
+    ("reports in a browser", "moldau-reports", &[]),
+    ("authorization", "moldau-authorization", &[]),
+    ("secured clients", "moldau-security", &[]),
+    ("tenants", "moldau-tenants", &[]),
+    // A load that any machine bears.
+    ("reloads", "moldau-reloads", &["--rate", "1000"]),
+    ("crowd", "moldau-crowd", &[]),
+];
+
+/// What came of all steps so far.
+#[derive(Default)]
+struct Tally {
+    total: Count,
+    failures: Vec<String>,
+}
+
+impl Tally {
+    fn add(&mut self, name: &str, started: Instant, result: Result<Count>) {
+        let seconds = started.elapsed().as_secs_f64();
+        let count = match result {
+            Ok(count) => count,
+            Err(error) => {
+                println!("{error:#}");
+                Count { failed: 1, ..Count::default() }
+            }
+        };
+        let word = match count {
+            Count { failed: 1.., .. } => "FAILED",
+            Count { not_run: 0, .. } => "ok",
+            Count { passed: 0, .. } => "not run",
+            _ => "ok, partly not run",
+        };
+        println!("[{name}] {word}, {seconds:.1} s");
+        if count.failed > 0 {
+            self.failures.push(format!("{name} failed after {seconds:.1} s"));
+        }
+        self.total.add(count);
+    }
+}
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let started = Instant::now();
-    let mut total = Count::default();
-    let mut failure = None;
-    for (number, (name, step)) in STEPS.iter().enumerate() {
-        println!("\n[{}/{}] {name}", number + 1, STEPS.len());
-        let step_started = Instant::now();
-        let result = step(arguments);
-        let seconds = step_started.elapsed().as_secs_f64();
-        match result {
-            Ok(count) if count.failed == 0 => {
-                let word = match count {
-                    Count { not_run: 0, .. } => "ok",
-                    Count { passed: 0, .. } => "not run",
-                    _ => "ok, partly not run",
-                };
-                println!("[{}/{}] {name}: {word}, {seconds:.1} s", number + 1, STEPS.len());
-                total.add(count);
-            }
-            Ok(count) => {
-                total.add(count);
-                failure = Some(format!("{name} failed after {seconds:.1} s"));
-            }
-            Err(error) => {
-                total.add(Count { failed: 1, ..Count::default() });
-                failure = Some(format!("{name} failed after {seconds:.1} s: {error}"));
-            }
-        }
-        if failure.is_some() {
+    let mut tally = Tally::default();
+    if arguments.full {
+        peers::install_vault(&Peers::locate()?)?;
+    }
+    let full_steps = if arguments.full { &FULL_STEPS[..] } else { &[] };
+    for (name, step) in STEPS.iter().chain(full_steps) {
+        println!("\n[{name}]");
+        let started = Instant::now();
+        tally.add(name, started, step());
+        if !tally.failures.is_empty() {
             break;
         }
     }
+    if tally.failures.is_empty() {
+        let profile = if arguments.full { "release" } else { "debug" };
+        side_by_side(programs(profile)?, &mut tally)?;
+    }
     println!("\n{:.0} s in all", started.elapsed().as_secs_f64());
-    if let Some(failure) = &failure {
+    for failure in &tally.failures {
         println!("{failure}");
     }
-    println!("{} passed, {} failed, {} not run", total.passed, total.failed, total.not_run);
-    if failure.is_some() {
+    let Count { passed, failed, not_run } = tally.total;
+    println!("{passed} passed, {failed} failed, {not_run} not run");
+    if !tally.failures.is_empty() {
         std::process::exit(1);
     }
     Ok(())
@@ -122,18 +166,32 @@ fn clippy() -> Result<Count> {
     succeed(clippy)
 }
 
-/// All tests of the workspace, those against real peers included.
-fn tests(_: &Arguments) -> Result<Count> {
+/// What all tests of the workspace are built and run with, those against real peers included.
+fn with_peers(mut command: Command, peers: &Peers, has_vault: bool) -> Command {
+    command.args(["--features", REAL_CLIENTS]).env("MOLDAU_PYTHON", peers.python());
+    if has_vault {
+        command.args(["--features", REAL_VAULT]).env("MOLDAU_VAULT", peers.vault());
+    }
+    command
+}
+
+/// Builds the tests and the programs in one go. Asked for examples as well, of which there are
+/// none, cargo gives the programs the features that tests ask of the dependencies.
+fn build() -> Result<Count> {
+    let peers = Peers::locate()?;
+    let targets = ["build", "--workspace", "--lib", "--bins", "--tests", "--examples"];
+    succeed(with_peers(cargo(&targets), &peers, peers::has_vault(&peers)?))
+}
+
+fn tests() -> Result<Count> {
     let peers = Peers::locate()?;
     let has_vault = peers::has_vault(&peers)?;
-    let mut tests = cargo(&["test", "--workspace", "--no-fail-fast", "--features", REAL_CLIENTS]);
-    tests.env("MOLDAU_PYTHON", peers.python());
-    if has_vault {
-        tests.args(["--features", REAL_VAULT]).env("MOLDAU_VAULT", peers.vault());
-    } else {
-        println!("HashiCorp Vault is not there or outdated: `cargo xtask peers vault` builds it");
+    if !has_vault {
+        println!("without HashiCorp Vault: `cargo xtask peers vault` builds it");
     }
-    let mut count = counted(tests)?;
+    let mut tests = cargo(&["test", "--workspace", "--no-fail-fast", "--lib", "--bins", "--tests"]);
+    tests.env("RUST_TEST_THREADS", TEST_THREADS);
+    let mut count = counted(with_peers(tests, &peers, has_vault))?;
     count.not_run = usize::from(!has_vault);
     Ok(count)
 }
@@ -142,47 +200,9 @@ fn release_build() -> Result<Count> {
     succeed(cargo(&["build", "--release"]))
 }
 
-fn install_peers(arguments: &Arguments) -> Result<Count> {
-    let peers = Peers::locate()?;
-    peers::install(&peers)?;
-    if arguments.full {
-        peers::install_vault(&peers)?;
-    }
-    Ok(Count::ONE)
-}
-
-fn client_matrix() -> Result<Count> {
-    counted(conformance("moldau-conformance"))
-}
-
-/// Reloads under a load that any machine bears.
-fn reloads() -> Result<Count> {
-    let mut reloads = conformance("moldau-reloads");
-    reloads.args(["--rate", "1000"]);
-    counted(reloads)
-}
-
-/// A program of the conformance crate, with the release binary.
-fn conformance(program: &str) -> Command {
-    let target = env::var_os("CARGO_TARGET_DIR")
-        .map_or_else(|| workspace::root().join("target"), std::path::PathBuf::from);
-    let mut command =
-        cargo(&["run", "--quiet", "--package", "moldau-conformance", "--bin", program, "--"]);
-    command.env("MOLDAU_BIN", target.join("release").join("moldau"));
-    command
-}
-
-/// Record encryption, with a real Kroxylicious and in both directions.
-fn kroxylicious(_: &Arguments) -> Result<Count> {
-    let mut interop = conformance("moldau-interop");
-    let has_vault = peers::has_vault(&Peers::locate()?)?;
-    if !has_vault {
-        println!("only with keys in memory: HashiCorp Vault is not there or outdated");
-        interop.args(["--service", "memory"]);
-    }
-    let mut count = counted(interop)?;
-    count.not_run = usize::from(!has_vault);
-    Ok(count)
+fn long_simulations() -> Result<Count> {
+    let arguments = simulate::Arguments { from: 0, count: FULL_SEEDS, seconds: None };
+    simulate::run(&arguments).map(|()| Count::ONE)
 }
 
 fn documentation() -> Result<Count> {
@@ -192,6 +212,58 @@ fn documentation() -> Result<Count> {
     doc.args(["--features", REAL_CLIENTS, "--features", REAL_VAULT]);
     doc.env("RUSTDOCFLAGS", "-D warnings");
     succeed(doc)
+}
+
+/// A program of the conformance crate that is built, and what is left out of it.
+struct Program {
+    name: &'static str,
+    command: Command,
+    not_run: usize,
+}
+
+/// All programs, which drive the binary of `profile`.
+fn programs(profile: &str) -> Result<Vec<Program>> {
+    let target = env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| workspace::root().join("target"), PathBuf::from);
+    let has_vault = peers::has_vault(&Peers::locate()?)?;
+    let program = |(name, binary, arguments): &(&'static str, &str, &[&str])| {
+        let mut command = Command::new(target.join("debug").join(binary));
+        command.current_dir(workspace::root()).args(*arguments);
+        command.env("MOLDAU_BIN", target.join(profile).join("moldau"));
+        let lacks_vault = *binary == "moldau-interop" && !has_vault;
+        if lacks_vault {
+            // Kroxylicious with keys in memory only.
+            command.args(["--service", "memory"]);
+        }
+        Program { name, command, not_run: usize::from(lacks_vault) }
+    };
+    Ok(PROGRAMS.iter().map(program).collect())
+}
+
+/// Runs all programs, some at a time, and prints what each wrote when it ends.
+fn side_by_side(programs: Vec<Program>, tally: &mut Tally) -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    let queue = Mutex::new(programs.into_iter().enumerate());
+    let ended = Mutex::new(tally);
+    let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+    thread::scope(|scope| {
+        for _ in 0..PROGRAMS_AT_A_TIME {
+            scope.spawn(|| {
+                while let Some((number, mut program)) = next() {
+                    let started = Instant::now();
+                    let output = directory.path().join(number.to_string());
+                    let result = recorded(&mut program.command, &output)
+                        .map(|count| Count { not_run: program.not_run, ..count });
+                    let mut tally = ended.lock().unwrap_or_else(PoisonError::into_inner);
+                    println!("\n[{}]", program.name);
+                    let printed = std::fs::read_to_string(&output).unwrap_or_default();
+                    print!("{printed}");
+                    tally.add(program.name, started, result);
+                }
+            });
+        }
+    });
+    Ok(())
 }
 
 fn cargo(arguments: &[&str]) -> Command {
@@ -218,11 +290,25 @@ fn counted(mut command: Command) -> Result<Count> {
     for line in BufReader::new(output).lines() {
         let line = line?;
         println!("{line}");
-        if let Some(found) = parse_count(&line) {
-            count.add(found);
-        }
+        count.add(parse_count(&line).unwrap_or_default());
     }
-    let status = child.wait()?;
+    judged(count, child.wait()?, &command)
+}
+
+/// Runs a program with all its output in a file.
+fn recorded(command: &mut Command, output: &Path) -> Result<Count> {
+    let file = File::create(output)?;
+    command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
+    let status = command.status().with_context(|| format!("cannot start {command:?}"))?;
+    let mut count = Count::default();
+    for line in std::fs::read_to_string(output)?.lines() {
+        count.add(parse_count(line).unwrap_or_default());
+    }
+    judged(count, status, command)
+}
+
+/// A count is what a command found only if it ran tests and ended as they did.
+fn judged(count: Count, status: ExitStatus, command: &Command) -> Result<Count> {
     if count.passed == 0 || (!status.success() && count.failed == 0) {
         bail!("{command:?} ended with {status} after {} tests", count.passed);
     }
@@ -265,6 +351,9 @@ mod tests {
     fn a_command_that_fails_fails_its_step() {
         assert!(succeed(Command::new("false")).is_err());
         assert!(counted(Command::new("false")).is_err());
+        let directory = tempfile::tempdir().unwrap();
+        let mut silent = Command::new("true");
+        assert!(recorded(&mut silent, &directory.path().join("output")).is_err());
         assert_eq!(succeed(Command::new("true")).unwrap(), Count::ONE);
     }
 }

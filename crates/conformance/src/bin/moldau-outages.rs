@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Parser;
+use moldau_conformance::check::Tally;
 use moldau_conformance::moldau::find_binary;
 use moldau_conformance::outages;
 use moldau_conformance::peers::Peers;
@@ -23,10 +24,7 @@ fn main() -> Result<ExitCode> {
     let (peers, binary) = (Peers::locate()?, find_binary(arguments.binary)?);
     let directory = tempfile::Builder::new().prefix("moldau-outages-").tempdir()?;
     let checks = outages::run(&binary, &peers, directory.path())?;
-    for check in &checks {
-        let verdict = if check.ok { "ok" } else { "FAILED" };
-        println!("{:40} {verdict} {}", check.name, check.detail);
-    }
-    let passed = checks.iter().all(|check| check.ok);
-    Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let mut tally = Tally::default();
+    tally.add("outages", Ok(checks));
+    Ok(tally.finish())
 }
