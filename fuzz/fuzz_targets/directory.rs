@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use moldau_records::{
-    BatchBuilder, BatchOptions, Compression, Compressor, Producer, crc32c, iter_batches,
+    AppendLimits, BatchBuilder, BatchOptions, Compression, Compressor, Producer, ValidBatch,
+    crc32c, iter_batches,
 };
 use moldau_storage::{
     Access, Compaction, Disk, DiskFile, Drive, Error, LogId, Options, ReadOutcome, Replay, Storage,
@@ -121,6 +122,11 @@ impl DiskFile for File {
         Ok(())
     }
 
+    fn shorten(&self, bytes: u64) -> io::Result<()> {
+        self.bytes().truncate(usize::try_from(bytes).expect("files are short"));
+        Ok(())
+    }
+
     fn length(&self) -> io::Result<u64> {
         Ok(self.bytes().len() as u64)
     }
@@ -166,6 +172,10 @@ const EVERYTHING: Compaction = Compaction {
     min_dirty_ratio: 0.0,
 };
 
+fn valid(batch: &[u8]) -> ValidBatch<'_> {
+    ValidBatch::check(batch, &AppendLimits { batch_bytes_max: batch.len() }).expect("valid")
+}
+
 /// The files of a sound directory: a segment of three logs, a checkpoint, and frames behind it.
 fn sound() -> &'static BTreeMap<PathBuf, Vec<u8>> {
     static SOUND: OnceLock<BTreeMap<PathBuf, Vec<u8>>> = OnceLock::new();
@@ -177,7 +187,7 @@ fn sound() -> &'static BTreeMap<PathBuf, Vec<u8>> {
                 let log = storage.log(TOPIC, i32::try_from(at % 3).expect("below 3"));
                 let base_sequence = i32::try_from(at / 3).expect("short");
                 let producer = Producer { id: 5, epoch: 0, base_sequence };
-                log.append(&batch(at, Some(producer)), 3).expect("appended");
+                log.append(&valid(&batch(at, Some(producer))), 3).expect("appended");
                 storage.append_metadata(b"metadata").expect("appended");
                 storage.step();
             }
@@ -253,7 +263,7 @@ fn use_all(storage: &Storage) {
         }
         assert!(log.bytes() < FILE_BYTES_MAX as u64);
         log.apply_retention(5_000, Some(4_500), Some(100)).ok();
-        log.append(&batch(1, None), 9).ok();
+        log.append(&valid(&batch(1, None)), 9).ok();
     }
     storage.step();
     let compacted: Vec<_> = logs.into_iter().map(|log| (log, EVERYTHING)).collect();

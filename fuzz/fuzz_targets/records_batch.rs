@@ -3,15 +3,15 @@
 
 #![no_main]
 
-use moldau_records::{AppendLimits, Decompressor, iter_batches, validate_for_append};
+use moldau_records::{AppendLimits, Decompressor, ValidBatch, iter_batches};
 
 /// Most bytes that a payload may unpack to.
 const PAYLOAD_BYTES_MAX: usize = 1 << 20;
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let limits = AppendLimits { batch_bytes_max: PAYLOAD_BYTES_MAX };
-    if validate_for_append(data, &limits).is_ok() {
-        assert!(iter_batches(data).all(|batch| batch.is_ok()));
+    if let Ok(batch) = ValidBatch::check(data, &limits) {
+        assert_eq!(batch.view().bytes(), data);
     }
     let mut decompressor = Decompressor::default();
     for batch in iter_batches(data).flatten() {

@@ -79,7 +79,6 @@ pub(crate) fn denied(resource_type: ResourceType) -> Refusal {
 /// storage's errors become Kafka's.
 pub(crate) fn append_refusal(error: &AppendError) -> Refusal {
     let code = match error {
-        AppendError::Invalid(_) => ErrorCode::InvalidRecord,
         AppendError::TooLarge { .. } => ErrorCode::MessageTooLarge,
         AppendError::OutOfOrderSequence { .. } => ErrorCode::OutOfOrderSequenceNumber,
         AppendError::InvalidProducerEpoch { .. } => ErrorCode::InvalidProducerEpoch,

@@ -67,6 +67,9 @@ pub enum Error {
         /// Last offset delta in the header.
         last_offset_delta: i32,
     },
+    /// No batch, or bytes behind the first one.
+    #[error("a produce request carries exactly one record batch per partition")]
+    NotOneBatch,
     /// A control batch where only the broker may write one.
     #[error("clients may not write control batches")]
     ControlBatch,

@@ -7,7 +7,8 @@
 //! - [`RawRecords`] and [`write_header_like`] serve filters that change a field of each record.
 //! - [`patch_base_offset`], [`patch_partition_leader_epoch`], [`set_log_append_time`] and
 //!   [`set_producer`] change a finished batch in place.
-//! - [`validate_for_append`] is the broker's check of produced bytes; it never decompresses.
+//! - [`ValidBatch`] is a produced batch that passed the broker's check, the one thing that a log
+//!   appends; the check never decompresses.
 //! - [`Cleaner`] filters the batches of a compacted log by the [`KeyMap`] of its last offsets.
 //! - [`Decompressor`] and [`Compressor`] hold the state of the five codecs for reuse.
 //! - [`crc32c`] and [`varint`] serve the crates above too.
@@ -48,4 +49,4 @@ pub use patch::{
 };
 pub use raw::{HeaderView, RawRecord, RawRecords, read_header};
 pub use record::{Headers, RecordView, Records};
-pub use validate::{AppendInfo, AppendLimits, validate_for_append};
+pub use validate::{AppendLimits, ValidBatch};

@@ -1,6 +1,6 @@
 //! The broker's check of produced bytes, before offsets are assigned.
 
-use crate::{BatchView, Compression, Error, NO_TIMESTAMP, TimestampType};
+use crate::{BatchView, Compression, Error, TimestampType, set_log_append_time};
 
 /// What a topic allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -9,54 +9,62 @@ pub struct AppendLimits {
     pub batch_bytes_max: usize,
 }
 
-/// What [`validate_for_append`] saw.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AppendInfo {
-    /// Number of batches, at least 1. Kafka refuses more than one per partition and request.
-    pub batches_count: usize,
-    /// Number of records in all batches.
-    pub records_count: u64,
-    /// Largest of the batches' max timestamps, -1 for none. It is what the producer claims.
-    pub max_timestamp: i64,
-    /// Whether any batch is compressed by zstd, which Produce below version 7 may not carry.
-    pub has_zstd: bool,
-    /// Whether any batch is transactional.
-    pub is_transactional: bool,
-    /// Producer id, epoch and base sequence of the first batch, if it has a producer id.
-    pub producer: Option<crate::Producer>,
+/// One batch that a log may append. Only this module makes it, so that nothing else reaches a log.
+#[derive(Debug, Clone, Copy)]
+pub struct ValidBatch<'a> {
+    batch: BatchView<'a>,
+    compression: Compression,
 }
 
-/// Checks that `bytes` are one or more whole batches that a producer may append.
-///
-/// Looked at: length, magic, size limit, CRC32C, record count against last offset delta and against
-/// the bytes present, codec, producer fields, base offset 0, no control bit, CreateTime. Payloads
-/// are neither unpacked nor walked: unlike Kafka, which walks every record, a batch whose CRC is
-/// right and whose records are not is accepted, and `max_timestamp` is the producer's word.
-///
-/// # Errors
-/// The first thing that is wrong, see [`Error`].
-pub fn validate_for_append(bytes: &[u8], limits: &AppendLimits) -> Result<AppendInfo, Error> {
-    let first = BatchView::parse(bytes)?;
-    let mut info = AppendInfo {
-        batches_count: 0,
-        records_count: 0,
-        max_timestamp: NO_TIMESTAMP,
-        has_zstd: false,
-        is_transactional: false,
-        producer: crate::Producer::of(&first),
-    };
-    let mut rest = bytes;
-    while !rest.is_empty() {
-        let batch = BatchView::parse(rest)?;
+impl<'a> ValidBatch<'a> {
+    /// Checks that `bytes` are one whole batch that a producer may append.
+    ///
+    /// Looked at: length, magic, size limit, CRC32C, record count against last offset delta and
+    /// against the bytes present, codec, producer fields, base offset 0, no control bit,
+    /// CreateTime. Payloads are neither unpacked nor walked: unlike Kafka, which walks every
+    /// record, a batch whose CRC is right and whose records are not is accepted, and the max
+    /// timestamp is the producer's word.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, see [`Error`].
+    pub fn check(bytes: &'a [u8], limits: &AppendLimits) -> Result<Self, Error> {
+        let batch = BatchView::parse(bytes)?;
+        if batch.bytes().len() != bytes.len() {
+            return Err(Error::NotOneBatch);
+        }
         let compression = check_batch(&batch, limits)?;
-        info.batches_count += 1;
-        info.records_count += u64::from(batch.records_count().unsigned_abs());
-        info.max_timestamp = info.max_timestamp.max(batch.max_timestamp());
-        info.has_zstd |= compression == Compression::Zstd;
-        info.is_transactional |= batch.is_transactional();
-        rest = rest.get(batch.bytes().len()..).unwrap_or_default();
+        Ok(Self { batch, compression })
     }
-    Ok(info)
+
+    /// The same batch with the type LogAppendTime and `timestamp` (ms since 1970) for all its
+    /// records, written into `buffer`.
+    #[must_use]
+    pub fn stamped(self, timestamp: i64, buffer: &mut Vec<u8>) -> ValidBatch<'_> {
+        const WHOLE: &str = "a batch that was parsed is parsed again";
+        buffer.clear();
+        buffer.extend_from_slice(self.batch.bytes());
+        set_log_append_time(buffer, timestamp).expect(WHOLE);
+        let batch = BatchView::parse(buffer).expect(WHOLE);
+        ValidBatch { batch, compression: self.compression }
+    }
+
+    /// The batch itself.
+    #[must_use]
+    pub fn view(&self) -> &BatchView<'a> {
+        &self.batch
+    }
+
+    /// Number of its records.
+    #[must_use]
+    pub fn records_count(&self) -> u64 {
+        u64::from(self.batch.records_count().unsigned_abs())
+    }
+
+    /// The codec of its records.
+    #[must_use]
+    pub fn compression(&self) -> Compression {
+        self.compression
+    }
 }
 
 fn check_batch(batch: &BatchView<'_>, limits: &AppendLimits) -> Result<Compression, Error> {

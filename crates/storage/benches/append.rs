@@ -19,7 +19,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use moldau_records::{BatchBuilder, BatchOptions, Compression, Compressor};
+use moldau_records::{
+    AppendLimits, BatchBuilder, BatchOptions, Compression, Compressor, Error as RecordsError,
+    ValidBatch,
+};
 use moldau_storage::{Access, Disk, Options, RealDisk, Replay, Storage, TopicId, block_on};
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
@@ -119,7 +122,7 @@ fn empty_start(dir: &Path) -> Outcome<()> {
     let batch = builder.finish(Compression::None, &mut Compressor::default())?.to_vec();
     let started = Instant::now();
     let storage = Storage::open(Options::new(&data_dir), &mut NoMetadata)?;
-    let appended = storage.log(TopicId([1; 16]), 0).append(&batch, 0)?;
+    let appended = storage.log(TopicId([1; 16]), 0).append(&valid(&batch)?, 0)?;
     block_on(storage.wait_durable(appended.lsn))?;
     println!("empty start to the first durable record: {} us", started.elapsed().as_micros());
     drop(storage);
@@ -175,6 +178,7 @@ fn measure(case: &Case, data_dir: &Path, bytes: usize) -> Outcome<()> {
 
 fn append(storage: &Storage, case: &Case, batch: &[u8], bytes: usize) -> Outcome<Vec<Duration>> {
     let left = Arc::new(AtomicUsize::new(bytes / batch.len()));
+    let batch = valid(batch)?;
     let run = |partition: i32| -> Outcome<Vec<Duration>> {
         let log = storage.log(TopicId([1; 16]), partition);
         let mut latencies = Vec::new();
@@ -182,7 +186,7 @@ fn append(storage: &Storage, case: &Case, batch: &[u8], bytes: usize) -> Outcome
         while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1)).is_ok()
         {
             let started = Instant::now();
-            flying.push_back((started, log.append(batch, 0)?.lsn));
+            flying.push_back((started, log.append(&batch, 0)?.lsn));
             if flying.len() == case.depth
                 && let Some((started, lsn)) = flying.pop_front()
             {
@@ -204,6 +208,10 @@ fn append(storage: &Storage, case: &Case, batch: &[u8], bytes: usize) -> Outcome
         }
         Ok(latencies)
     })
+}
+
+fn valid(batch: &[u8]) -> Result<ValidBatch<'_>, RecordsError> {
+    ValidBatch::check(batch, &AppendLimits { batch_bytes_max: batch.len() })
 }
 
 fn read_back(storage: &Storage, case: &Case) -> Outcome<usize> {

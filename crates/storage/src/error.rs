@@ -146,9 +146,6 @@ impl Error {
 /// Why an append was refused. Nothing was written and no offset was assigned.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AppendError {
-    /// Client: the bytes are not a sequence of whole record batches of format version 2.
-    #[error("not a sequence of record batches: {0}")]
-    Invalid(&'static str),
     /// Client: larger than a journal entry may be (`Options::entry_bytes_max`).
     #[error("append of {bytes} bytes is over the limit of {limit}")]
     TooLarge {
@@ -202,9 +199,7 @@ impl From<AppendError> for Error {
             AppendError::TooLarge { .. } => {
                 Error::Option { option: "entry_bytes_max", reason: "an entry is larger" }
             }
-            AppendError::Invalid(_)
-            | AppendError::OutOfOrderSequence { .. }
-            | AppendError::InvalidProducerEpoch { .. } => {
+            AppendError::OutOfOrderSequence { .. } | AppendError::InvalidProducerEpoch { .. } => {
                 Error::Option { option: "append", reason: "a batch error outside a batch append" }
             }
         }

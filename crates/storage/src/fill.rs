@@ -100,11 +100,9 @@ impl Fill {
         }
     }
 
-    /// Makes room for `entries` entries with `payload` bytes in all, in one frame: pushes up to
-    /// that size cannot fail.
+    /// Makes room for an entry with `payload` bytes: its push cannot fail.
     pub(crate) fn reserve(
         &mut self,
-        entries: usize,
         payload: usize,
         space: SpaceFor,
         files: &Files,
@@ -120,7 +118,7 @@ impl Fill {
             }
             self.in_reserve = false;
         }
-        let need = entries * ENTRY_HEADER_BYTES + payload;
+        let need = ENTRY_HEADER_BYTES + payload;
         if let Some(open) = &self.open {
             let bytes = open.bytes + need;
             let end = open.position + round_up(bytes) as u64;

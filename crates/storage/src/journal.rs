@@ -112,11 +112,10 @@ impl Journal {
         }
     }
 
-    /// Reserves room for entries and lets `push` add them, all in one frame. Returns what `push`
-    /// returned and the position that makes the entries durable.
+    /// Reserves room for an entry with `payload` bytes and lets `push` add it. Returns what `push`
+    /// returned and the position that makes the entry durable.
     pub(crate) fn append<T>(
         &self,
-        entries: usize,
         payload: usize,
         space: SpaceFor,
         push: impl FnOnce(&mut Fill) -> T,
@@ -126,7 +125,7 @@ impl Journal {
             return Err(AppendError::TooLarge { bytes: payload, limit });
         }
         let mut fill = lock(&self.fill);
-        match fill.reserve(entries, payload, space, &self.files) {
+        match fill.reserve(payload, space, &self.files) {
             Ok(()) => {}
             Err(AppendError::Poisoned(cause)) => {
                 drop(fill);
@@ -162,7 +161,7 @@ impl Journal {
             payload_crc: moldau_records::crc32c(payload),
             batch_prefix: [0; 16],
         };
-        self.append(1, payload.len(), SpaceFor::Metadata, |fill| {
+        self.append(payload.len(), SpaceFor::Metadata, |fill| {
             fill.push(&header, payload, &[]);
         })
         .map(|((), lsn)| lsn)

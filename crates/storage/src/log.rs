@@ -9,16 +9,15 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use moldau_records::BatchView;
+use moldau_records::{BatchView, ValidBatch};
 
 use crate::durable::Lsn;
 use crate::epochs::{EpochEnd, LeaderEpochs};
 use crate::files::SpaceFor;
 use crate::fill::{Fill, TouchedSlot};
-use crate::format::{BATCH_PREFIX_BYTES, ENTRY_HEADER_BYTES, EntryHeader, Fields, Kind};
+use crate::format::{BATCH_PREFIX_BYTES, EntryHeader, Fields, Kind};
 use crate::index::{Extent, Index};
 use crate::journal::Journal;
-use crate::options::BATCHES_PER_APPEND_MAX;
 use crate::producers::{Duplicate, Producers};
 use crate::segment::Segment;
 use crate::sorted::Sorted;
@@ -150,42 +149,35 @@ impl Log {
         assert!(before <= end_offset, "frames are flushed in the order in which they were filled");
     }
 
-    /// Appends one or more whole batches (format version 2) that the caller has validated: assigns
-    /// offsets and the leader epoch, and copies the bytes into the journal. They are durable when
-    /// [`Appended::lsn`] is.
+    /// Appends a batch: assigns offsets and the leader epoch, and copies the bytes into the
+    /// journal. They are durable when [`Appended::lsn`] is.
     ///
     /// # Errors
     /// See [`AppendError`]. No offset is assigned then.
     pub fn append(
         self: &Arc<Self>,
-        batches: &[u8],
+        batch: &ValidBatch<'_>,
         leader_epoch: i32,
     ) -> Result<Appended, AppendError> {
-        let first = BatchView::parse(batches).map_err(|_| NOT_BATCHES)?;
-        let count = count_batches(batches)?;
+        let batch = batch.view();
+        let bytes = batch.bytes().len();
         let mut state = lock(&self.state);
         if state.is_deleted {
             return Err(AppendError::Deleted);
         }
-        if let Some(duplicate) = check_producers(&state.producers, batches)? {
+        if let Some(duplicate) = state.producers.check(batch)? {
             self.journal.metrics.duplicates.add(1);
             return Ok(state.duplicate(duplicate));
         }
-        if count > 1 && first.has_producer_id() {
-            return Err(AppendError::Invalid("an idempotent producer sends one batch at a time"));
-        }
         let state = &mut *state;
         let base_offset = state.index.end_offset();
-        let space = SpaceFor::Data;
-        let ((), lsn) = self.journal.append(count, batches.len(), space, |fill| {
-            for batch in moldau_records::iter_batches(batches).flatten() {
-                state.push(fill, self.id, &batch, leader_epoch);
-            }
+        let ((), lsn) = self.journal.append(bytes, SpaceFor::Data, |fill| {
+            state.push(fill, self.id, batch, leader_epoch);
             fill.touch(self, state.index.end_offset(), &mut state.noted);
         })?;
         state.last_lsn = lsn;
-        self.journal.metrics.batches.add(count);
-        self.journal.metrics.batch_bytes.add(batches.len());
+        self.journal.metrics.batches.add(1);
+        self.journal.metrics.batch_bytes.add(bytes);
         let last_offset = state.index.end_offset() - 1;
         let start_offset = state.start_offset;
         Ok(Appended { base_offset, last_offset, lsn, is_duplicate: false, start_offset })
@@ -437,36 +429,3 @@ pub(crate) fn extent_of(batch: &BatchView<'_>, base_offset: i64, position: u64) 
         max_timestamp: batch.max_timestamp(),
     }
 }
-
-fn count_batches(bytes: &[u8]) -> Result<usize, AppendError> {
-    let mut batches = moldau_records::iter_batches(bytes);
-    let mut count = 0;
-    for batch in &mut batches {
-        if batch.map_err(|_| NOT_BATCHES)?.last_offset_delta() < 0 {
-            return Err(NOT_BATCHES);
-        }
-        count += 1;
-    }
-    if !batches.remainder().is_empty() {
-        return Err(NOT_BATCHES);
-    }
-    if count > BATCHES_PER_APPEND_MAX {
-        let limit = BATCHES_PER_APPEND_MAX * ENTRY_HEADER_BYTES;
-        return Err(AppendError::TooLarge { bytes: bytes.len(), limit });
-    }
-    Ok(count)
-}
-
-fn check_producers(
-    producers: &Producers,
-    batches: &[u8],
-) -> Result<Option<Duplicate>, AppendError> {
-    for batch in moldau_records::iter_batches(batches).flatten() {
-        if let Some(duplicate) = producers.check(&batch)? {
-            return Ok(Some(duplicate));
-        }
-    }
-    Ok(None)
-}
-
-const NOT_BATCHES: AppendError = AppendError::Invalid("a length, magic or count does not hold");

@@ -122,7 +122,7 @@ impl Options {
     /// Largest payload of an entry in bytes, as asked for and as a file can hold.
     #[must_use]
     pub fn entry_limit(&self) -> usize {
-        let overhead = FRAME_HEADER_BYTES + ENTRY_HEADER_BYTES * BATCHES_PER_APPEND_MAX;
+        let overhead = FRAME_HEADER_BYTES + ENTRY_HEADER_BYTES;
         self.entry_bytes_max.min(self.file_room().saturating_sub(overhead))
     }
 
@@ -133,7 +133,7 @@ impl Options {
 
     /// Largest frame that can arise.
     pub(crate) fn frame_limit(&self) -> usize {
-        let overhead = FRAME_HEADER_BYTES + ENTRY_HEADER_BYTES * BATCHES_PER_APPEND_MAX;
+        let overhead = FRAME_HEADER_BYTES + ENTRY_HEADER_BYTES;
         round_up(self.frame_target().max(self.entry_limit() + overhead))
     }
 
@@ -147,10 +147,6 @@ impl Options {
         SEGMENT_BYTES.min(self.file_room() + FILE_HEADER_BYTES)
     }
 }
-
-/// Most batches in one append: Kafka's clients send one, and the entry headers of an append must
-/// fit beside it into the smallest file.
-pub(crate) const BATCHES_PER_APPEND_MAX: usize = 256;
 
 const FILE_BYTES_MIN: u64 = 64 << 10;
 /// A frame's length is an u32 and a file may be one frame.

@@ -18,7 +18,7 @@ use moldau_protocol::messages::produce_response::{
 };
 use moldau_protocol::produce::{PartitionRecords, ProduceRequestView, TopicRecords};
 use moldau_protocol::{ErrorCode, Uuid};
-use moldau_records::{AppendInfo, AppendLimits, set_log_append_time, validate_for_append};
+use moldau_records::{AppendLimits, Compression, ValidBatch};
 use moldau_storage::Lsn;
 
 use crate::authorizer::{Operation, ResourceType};
@@ -35,8 +35,6 @@ const ZSTD_SINCE: i16 = 7;
 /// Where the low byte of a batch's attributes stands, and its bit for transactions.
 const ATTRIBUTES: usize = 22;
 const TRANSACTIONAL: u8 = 0x10;
-
-const ONE_BATCH: &str = "a produce request carries exactly one record batch per partition";
 
 /// Why a batch was not appended.
 struct Refused {
@@ -189,29 +187,24 @@ fn append(
     let records = partition.records.unwrap_or_default();
     if records.is_empty() {
         // Not the code of a damaged batch, which clients would send again.
-        return Err(Refusal::new(ErrorCode::InvalidRecord, ONE_BATCH).into());
+        return Err(records_refusal(&moldau_records::Error::NotOneBatch).into());
     }
     let limits = AppendLimits { batch_bytes_max: topic.config.message_bytes_max };
-    let info = validate_for_append(records, &limits).map_err(|it| records_refusal(&it))?;
-    check(call, request, &topic.config, &info)?;
+    let batch = ValidBatch::check(records, &limits).map_err(|it| records_refusal(&it))?;
+    check(call, request, &topic.config, &batch)?;
     if topic.config.compaction.is_some() {
-        keyed::check(records)?;
+        keyed::check(&batch)?;
     }
     let log = partition::for_append(call.state, topic, partition.index)?;
-    let stamped = topic.config.timestamp_type == TimestampType::LogAppendTime;
-    let appended = if stamped {
-        let mut copy = records.to_vec();
-        set_log_append_time(&mut copy, call.now_ms).map_err(|it| records_refusal(&it))?;
-        log.append(&copy, LEADER_EPOCH)
-    } else {
-        log.append(records, LEADER_EPOCH)
-    };
-    let appended = appended.map_err(|error| append_refusal(&error))?;
-    call.state.counters.produced(records.len(), info.records_count);
+    let is_stamped = topic.config.timestamp_type == TimestampType::LogAppendTime;
+    let mut buffer = Vec::new();
+    let batch = if is_stamped { batch.stamped(call.now_ms, &mut buffer) } else { batch };
+    let appended = log.append(&batch, LEADER_EPOCH).map_err(|error| append_refusal(&error))?;
+    call.state.counters.produced(records.len(), batch.records_count());
     let response = PartitionProduceResponse {
         index: partition.index,
         base_offset: appended.base_offset,
-        log_append_time_ms: if stamped { call.now_ms } else { -1 },
+        log_append_time_ms: if is_stamped { call.now_ms } else { -1 },
         log_start_offset: appended.start_offset,
         ..PartitionProduceResponse::default()
     };
@@ -223,29 +216,27 @@ fn check(
     call: &Call<'_>,
     request: &ProduceRequestView<'_>,
     config: &TopicConfig,
-    info: &AppendInfo,
+    batch: &ValidBatch<'_>,
 ) -> Result<(), Refusal> {
-    if info.batches_count != 1 {
-        return Err(Refusal::new(ErrorCode::InvalidRecord, ONE_BATCH));
-    }
-    if info.has_zstd && call.version < ZSTD_SINCE {
+    if batch.compression() == Compression::Zstd && call.version < ZSTD_SINCE {
         let message = "zstd needs Produce version 7 or later";
         return Err(Refusal::new(ErrorCode::UnsupportedCompressionType, message));
     }
-    if info.is_transactional || request.transactional_id().is_some() {
+    if batch.view().is_transactional() || request.transactional_id().is_some() {
         let message = "transactions are not supported";
         return Err(Refusal::new(ErrorCode::InvalidTxnState, message));
     }
-    if config.timestamp_type == TimestampType::LogAppendTime || info.max_timestamp < 0 {
+    let max_timestamp = batch.view().max_timestamp();
+    if config.timestamp_type == TimestampType::LogAppendTime || max_timestamp < 0 {
         return Ok(());
     }
-    let ahead = info.max_timestamp.saturating_sub(call.now_ms);
+    let ahead = max_timestamp.saturating_sub(call.now_ms);
     if ahead > config.timestamp_after_ms_max
         || ahead.saturating_neg() > config.timestamp_before_ms_max
     {
         let message = format!(
             "timestamp {} is not between {} ms before and {} ms after the broker's clock",
-            info.max_timestamp, config.timestamp_before_ms_max, config.timestamp_after_ms_max
+            max_timestamp, config.timestamp_before_ms_max, config.timestamp_after_ms_max
         );
         return Err(Refusal::new(ErrorCode::InvalidTimestamp, message));
     }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use moldau_protocol::{ErrorCode, Uuid};
+use moldau_records::{AppendLimits, ValidBatch};
 use moldau_storage::{Drive, TopicId};
 
 use super::world::{NOW_MS, World, base_offsets, batch, code};
@@ -107,7 +108,10 @@ fn the_log_of_a_topic_that_is_gone_is_deleted() {
     world.create("orders", 1);
     world.append("orders", 0, batch(NOW_MS, &["a"]));
     let gone = TopicId([7; 16]);
-    world.state.storage.log(gone, 0).append(&batch(NOW_MS, &["late"]), 0).unwrap();
+    let late = batch(NOW_MS, &["late"]);
+    let limits = AppendLimits { batch_bytes_max: late.len() };
+    let late = ValidBatch::check(&late, &limits).unwrap();
+    world.state.storage.log(gone, 0).append(&late, 0).unwrap();
     world.wait(retention::apply(&world.state, NOW_MS));
     assert!(!world.state.storage.topics().contains(&gone));
     assert_eq!(base_offsets(world.fetch("orders", 0, 0).records.as_ref()), [0]);

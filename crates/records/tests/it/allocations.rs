@@ -2,7 +2,7 @@
 
 use moldau_records::{
     AppendLimits, BatchBuilder, BatchOptions, BatchView, CleanPolicy, Cleaned, Cleaner,
-    Compression, Compressor, Decompressor, HeaderView, KeyMap, iter_batches, validate_for_append,
+    Compression, Compressor, Decompressor, HeaderView, KeyMap, ValidBatch, iter_batches,
 };
 
 use crate::sample::{BYTES_MAX, Sample, plain};
@@ -60,7 +60,7 @@ fn the_append_check_allocates_nothing() {
     let bytes = batch(Compression::Lz4);
     let limits = AppendLimits { batch_bytes_max: 1 << 20 };
     let measured = allocation_counter::measure(|| {
-        validate_for_append(&bytes, &limits).unwrap();
+        ValidBatch::check(&bytes, &limits).unwrap();
     });
     assert_eq!(measured.count_total, 0);
 }

@@ -1,8 +1,8 @@
-//! What `validate_for_append` lets through and what it names when it does not.
+//! What `ValidBatch::check` lets through and what it names when it does not.
 
 use moldau_records::{
-    AppendInfo, AppendLimits, Attributes, BatchOptions, Compression, Error, Producer, crc32c,
-    patch_base_offset, validate_for_append,
+    AppendLimits, Attributes, BatchOptions, BatchView, Compression, Error, Producer, TimestampType,
+    ValidBatch, crc32c, patch_base_offset,
 };
 
 use crate::sample::{Sample, build, plain};
@@ -19,53 +19,44 @@ fn with_bytes(at: usize, replacement: &[u8]) -> Vec<u8> {
 }
 
 fn refused(bytes: &[u8]) -> Error {
-    validate_for_append(bytes, &LIMITS).unwrap_err()
+    ValidBatch::check(bytes, &LIMITS).unwrap_err()
 }
 
 #[test]
 fn one_batch_of_every_codec_is_accepted() {
     for codec in Compression::ALL {
-        let mut sample = Sample::of_value(b"value");
-        sample.timestamp = 5;
-        let info = validate_for_append(&plain(&[sample.clone(), sample], codec), &LIMITS);
-        let expected = AppendInfo {
-            batches_count: 1,
-            records_count: 2,
-            max_timestamp: 5,
-            has_zstd: codec == Compression::Zstd,
-            is_transactional: false,
-            producer: None,
-        };
-        assert_eq!(info, Ok(expected));
+        let sample = Sample::of_value(b"value");
+        let bytes = plain(&[sample.clone(), sample], codec);
+        let batch = ValidBatch::check(&bytes, &LIMITS).unwrap();
+        assert_eq!((batch.records_count(), batch.compression()), (2, codec));
+        assert_eq!(batch.view().bytes(), bytes);
     }
 }
 
 #[test]
-fn several_batches_are_summed_and_the_first_producer_is_named() {
-    let producer = Producer { id: 3, epoch: 1, base_sequence: 8 };
-    let options = BatchOptions {
-        attributes: Attributes::default().with_transactional(true),
-        producer: Some(producer),
-        ..Default::default()
-    };
-    let bytes = [
-        build(options, &[Sample::of_value(b"a")], Compression::Zstd),
-        plain(&[Sample::of_value(b"b"), Sample::of_value(b"c")], Compression::None),
-    ]
-    .concat();
-    let info = validate_for_append(&bytes, &LIMITS).unwrap();
-    assert_eq!((info.batches_count, info.records_count), (2, 3));
-    assert_eq!((info.has_zstd, info.is_transactional, info.producer), (true, true, Some(producer)));
+fn a_stamped_batch_differs_in_its_timestamp_alone() {
+    let producer = Some(Producer { id: 3, epoch: 1, base_sequence: 8 });
+    let options = BatchOptions { producer, ..Default::default() };
+    let bytes = build(options, &[Sample::of_value(b"a")], Compression::Lz4);
+    let mut buffer = vec![7; 3];
+    let stamped = ValidBatch::check(&bytes, &LIMITS).unwrap().stamped(99, &mut buffer);
+    assert_eq!(stamped.compression(), Compression::Lz4);
+    let stamped = *stamped.view();
+    stamped.check_crc().unwrap();
+    assert_eq!(stamped.timestamp_type(), TimestampType::LogAppendTime);
+    assert_eq!((stamped.max_timestamp(), stamped.base_sequence()), (99, 8));
+    assert_eq!(stamped.payload(), BatchView::parse(&bytes).unwrap().payload());
 }
 
 #[test]
-fn nothing_and_every_cut_of_a_batch_are_truncated() {
+fn all_but_one_whole_batch_is_refused() {
     let bytes = plain(&[Sample::of_value(b"value")], Compression::None);
     for cut in 0..bytes.len() {
         assert!(matches!(refused(&bytes[..cut]), Error::Truncated { .. }), "cut at {cut}");
         let trailing = [&bytes[..], &bytes[..cut]].concat();
-        assert_eq!(validate_for_append(&trailing, &LIMITS).is_ok(), cut == 0);
+        assert_eq!(ValidBatch::check(&trailing, &LIMITS).is_ok(), cut == 0);
     }
+    assert_eq!(refused(&[&bytes[..], &bytes[..]].concat()), Error::NotOneBatch);
 }
 
 #[test]
@@ -114,7 +105,7 @@ fn producer_fields_must_fit_together() {
             ..Default::default()
         };
         let bytes = build(options, &[Sample::of_value(b"v")], Compression::None);
-        validate_for_append(&bytes, &LIMITS).map(|_| ())
+        ValidBatch::check(&bytes, &LIMITS).map(|_| ())
     };
     let refused =
         |id, epoch, base_sequence| Err(Error::InvalidProducer { id, epoch, base_sequence });
@@ -129,10 +120,10 @@ fn producer_fields_must_fit_together() {
 fn a_batch_at_the_limit_is_accepted_and_one_byte_more_is_not() {
     let bytes = plain(&[Sample::of_value(&[1; 1000])], Compression::None);
     let at = AppendLimits { batch_bytes_max: bytes.len() };
-    assert!(validate_for_append(&bytes, &at).is_ok());
+    assert!(ValidBatch::check(&bytes, &at).is_ok());
     let below = AppendLimits { batch_bytes_max: bytes.len() - 1 };
     let expected = Error::BatchTooLarge { bytes: bytes.len(), bytes_max: bytes.len() - 1 };
-    assert_eq!(validate_for_append(&bytes, &below), Err(expected));
+    assert_eq!(ValidBatch::check(&bytes, &below).map(|_| ()), Err(expected));
 }
 
 #[test]

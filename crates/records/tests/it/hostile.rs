@@ -1,7 +1,7 @@
 //! Hostile bytes cost an error, never a panic and never more memory than allowed.
 
 use moldau_records::{
-    AppendLimits, BatchView, Compression, Decompressor, Error, iter_batches, validate_for_append,
+    AppendLimits, BatchView, Compression, Decompressor, Error, ValidBatch, iter_batches,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -13,7 +13,7 @@ const BYTES_MAX: usize = 1 << 20;
 
 /// Everything that reads bytes, whatever the CRC says.
 fn read_all(bytes: &[u8]) {
-    let accepted = validate_for_append(bytes, &LIMITS).is_ok();
+    let accepted = ValidBatch::check(bytes, &LIMITS).is_ok();
     let walked = iter_batches(bytes).filter_map(Result::ok).inspect(|batch| {
         let whole = read(batch).is_ok();
         assert!(!(whole && batch.last_sequence() < -1));

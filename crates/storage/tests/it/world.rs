@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use moldau_records::{
-    BatchBuilder, BatchOptions, BatchView, Compression, Compressor, Decompressor, Producer,
+    AppendLimits, BatchBuilder, BatchOptions, BatchView, Compression, Compressor, Decompressor,
+    Producer, ValidBatch,
 };
 use moldau_storage::{Error, Log, Options, Replay, Storage, TopicId, block_on};
 
@@ -60,9 +61,14 @@ pub(crate) fn one(value: &[u8]) -> Vec<u8> {
     batch(&[(1_000, value)], None)
 }
 
+/// A batch as a log takes it.
+pub(crate) fn valid(bytes: &[u8]) -> ValidBatch<'_> {
+    ValidBatch::check(bytes, &AppendLimits { batch_bytes_max: usize::MAX }).unwrap()
+}
+
 /// Appends and waits until durable.
 pub(crate) fn append(storage: &Storage, log: &Arc<Log>, batch: &[u8]) -> i64 {
-    let appended = log.append(batch, 0).unwrap();
+    let appended = log.append(&valid(batch), 0).unwrap();
     block_on(storage.wait_durable(appended.lsn)).unwrap();
     appended.base_offset
 }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use moldau_protocol::ErrorCode;
 use moldau_protocol::messages::produce_response::BatchIndexAndErrorMessage;
-use moldau_records::{BatchView, Decompressor, Error};
+use moldau_records::{Decompressor, Error, ValidBatch};
 
 use super::Refused;
 use crate::error::{Refusal, records_refusal};
@@ -22,13 +22,13 @@ thread_local! {
     static DECOMPRESSOR: RefCell<Decompressor> = RefCell::default();
 }
 
-/// Walks the records of one batch.
+/// Walks the records of a batch.
 ///
 /// # Errors
 /// `INVALID_RECORD` with the records that have no key, as Kafka; `MESSAGE_TOO_LARGE` for a batch
 /// that unpacks to too much, which makes producers split it; what [`records_refusal`] says of
 /// records that cannot be read.
-pub(super) fn check(batch: &[u8]) -> Result<(), Refused> {
+pub(super) fn check(batch: &ValidBatch<'_>) -> Result<(), Refused> {
     let refuse = |error: Error| match error {
         Error::PayloadTooLarge { .. } => {
             let message = format!(
@@ -39,10 +39,9 @@ pub(super) fn check(batch: &[u8]) -> Result<(), Refused> {
         }
         error => Refused::from(records_refusal(&error)),
     };
-    let batch = BatchView::parse(batch).map_err(refuse)?;
     DECOMPRESSOR.with_borrow_mut(|decompressor| {
         let mut keyless = Vec::new();
-        let records = batch.records(decompressor, UNPACKED_BYTES_MAX).map_err(refuse)?;
+        let records = batch.view().records(decompressor, UNPACKED_BYTES_MAX).map_err(refuse)?;
         for (index, record) in (0..).zip(records) {
             let record = record.map_err(refuse)?;
             if record.offset_delta() != index {

@@ -11,6 +11,7 @@ use super::life::{Pending, Phase, World};
 use super::model::{Cleanup, LogModel, Record};
 use super::reader::{follow, poll_once, records_of, run};
 use crate::sim_disk::Trouble;
+use crate::world::valid;
 
 type Action = (u32, fn(&World));
 
@@ -124,8 +125,7 @@ impl World {
 
     fn append_to(&self, topic: u32, partition: usize, log: &Arc<Log>) {
         let is_compacted = self.model.borrow().topics[&topic].cleanup.compaction.is_some();
-        let batches = if self.one_in(8) { 1 + self.below(4) } else { 1 };
-        let producer = (batches == 1 && !self.one_in(4)).then(|| {
+        let producer = (!self.one_in(4)).then(|| {
             let id = 5 + self.below(2) as i64;
             let next = self.with_log(topic, partition, |log| log.next_of(id));
             match self.one_in(16) {
@@ -133,15 +133,14 @@ impl World {
                 false => next,
             }
         });
-        let all: Vec<Vec<Record>> = (0..batches).map(|_| self.records(is_compacted)).collect();
-        let bytes: Vec<u8> =
-            all.iter().flat_map(|records| self.encode(records, producer)).collect();
+        let records = self.records(is_compacted);
+        let bytes = self.encode(&records, producer);
         let base = self.with_log(topic, partition, |log| log.end());
-        match log.append(&bytes, 0) {
+        match log.append(&valid(&bytes), 0) {
             Ok(appended) => self.with_log(topic, partition, |log| {
                 assert_eq!((appended.base_offset, appended.is_duplicate), (base, false));
                 log.bytes += bytes.len() as u64;
-                all.into_iter().for_each(|records| log.append(records, producer));
+                log.append(records, producer);
                 assert_eq!(appended.last_offset, log.end() - 1);
                 log.flies(appended.lsn);
             }),
@@ -215,7 +214,7 @@ impl World {
         let sent = self.with_log(topic, partition, |log| log.batches_of(id).nth(nth));
         let Some((batch, producer)) = sent else { return };
         let records = vec![Record { timestamp: 1, key: None, value: None }; batch.size];
-        let again = log.append(&self.encode(&records, Some(producer)), 0).unwrap();
+        let again = log.append(&valid(&self.encode(&records, Some(producer))), 0).unwrap();
         assert_eq!((again.base_offset, again.is_duplicate), (batch.base, true));
         let end = batch.base + batch.size as i64;
         let is_durable = log.high_watermark() >= end;
@@ -231,7 +230,7 @@ impl World {
             .with_log(topic, partition, |log| log.batches_of(id).next().map(|_| log.next_of(id)));
         let Some(next) = next else { return };
         let record = [Record { timestamp: 1, key: None, value: None }];
-        let send = |producer| log.append(&self.encode(&record, Some(producer)), 0);
+        let send = |producer| log.append(&valid(&self.encode(&record, Some(producer))), 0);
         let gap = Producer { base_sequence: next.base_sequence + 1, ..next };
         assert!(matches!(send(gap), Err(AppendError::OutOfOrderSequence { .. })));
         if let Some(epoch) = next.epoch.checked_sub(1).filter(|epoch| *epoch >= 0) {
@@ -374,8 +373,11 @@ impl World {
             return;
         };
         let oldest_kept = self.now.borrow().ms - retention_ms;
-        let deleted = &model.records[model.start.1 as usize..start_offset as usize];
-        assert!(deleted.iter().all(|record| record.timestamp < oldest_kept));
+        let may_be_gone = model.may_be_gone();
+        for offset in model.start.1..start_offset {
+            let is_old = model.records[offset as usize].timestamp < oldest_kept;
+            assert!(is_old || may_be_gone(offset), "offset {offset} is too young to be deleted");
+        }
     }
 
     fn delete_records(&self) {
@@ -416,7 +418,7 @@ impl World {
         self.model.borrow_mut().topics.get_mut(&number).unwrap().deletion = Some(deletion);
         assert!(matches!(log.read(0, 1, true), Err(Error::Deleted)));
         let batch = self.encode(&self.records(false), None);
-        assert!(matches!(log.append(&batch, 0), Err(AppendError::Deleted)));
+        assert!(matches!(log.append(&valid(&batch), 0), Err(AppendError::Deleted)));
         self.count("delete topic");
         self.create_topic();
     }

@@ -154,19 +154,28 @@ impl LogModel {
         if missing.is_empty() {
             return;
         }
+        let may_be_gone = self.may_be_gone();
+        for offset in &missing {
+            let record = &self.records[*offset as usize];
+            assert!(may_be_gone(*offset), "offset {offset} is lost: {record:?}");
+        }
+        drop(may_be_gone);
+        missing.into_iter().for_each(|offset| self.gone[offset as usize] = true);
+    }
+
+    /// Tells of an offset whether the cleanings so far may have taken its record away.
+    pub(crate) fn may_be_gone(&self) -> impl Fn(i64) -> bool {
         let end = self.cleanings.iter().map(|cleaning| cleaning.end).max().unwrap_or(0);
         let cleaned = self.records.iter().take(end as usize).enumerate();
         let last: HashMap<&[u8], usize> =
             cleaned.filter_map(|(offset, record)| Some((record.key.as_deref()?, offset))).collect();
-        for offset in missing {
+        move |offset| {
             let record = &self.records[offset as usize];
             let is_superseded = match record.key.as_deref() {
                 Some(key) => last.get(key).is_some_and(|last| *last as i64 > offset),
                 None => offset < end,
             };
-            let may_go = is_superseded || record.value.is_none() && self.expires(offset);
-            assert!(may_go, "offset {offset} is lost: {record:?}, cleaned to {end}");
-            self.gone[offset as usize] = true;
+            is_superseded || record.value.is_none() && self.expires(offset)
         }
     }
 
