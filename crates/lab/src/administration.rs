@@ -6,8 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::statistics::float;
 use crate::survey::{Band, Estimate, Finding, SystemPair};
+use moldau_measure::statistics::float;
 
 /// Everything that was measured of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

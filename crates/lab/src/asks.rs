@@ -1,13 +1,13 @@
 //! What a survey is asked beyond its tables: how latency grows with the load, or which codec to
 //! take. Everything follows from its runs, over rounds as everywhere.
 
-use crate::cpu::GENERATOR_ROLE;
 use crate::metric::Metric;
 use crate::punctuality::{cannot_keep_up, is_bunched, is_scheduled, latencies_are_withheld};
-use crate::run::RunRecord;
-use crate::statistics::float;
 use crate::survey::{Cell, CompressionQuestion, Estimate, SurveyRecord};
-use crate::workload::{Codec, Pace};
+use moldau_load::run::RunRecord;
+use moldau_load::workload::{Codec, Pace};
+use moldau_measure::cpu::GENERATOR_ROLE;
+use moldau_measure::statistics::float;
 
 /// How far a latency may rise above its lowest before the knee. In a queue with one server and
 /// random arrivals that is the load at which rate by delay is highest (Kleinrock, "Power and
@@ -254,9 +254,9 @@ pub fn choose<T: Copy>(
 pub(crate) mod tests {
     use super::*;
     use crate::report::sample;
-    use crate::run::Skew;
-    use crate::statistics::Interval;
     use Reached::{Ms, Saturated, Unknown};
+    use moldau_load::run::Skew;
+    use moldau_measure::statistics::Interval;
 
     /// Ratios whose interval reaches from half of them to twice them at `wide` places, and from
     /// nine tenths to ten ninths elsewhere.

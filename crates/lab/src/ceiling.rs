@@ -12,9 +12,9 @@ mod trial;
 
 use serde::{Deserialize, Serialize};
 
-use crate::run::RunRecord;
-use crate::statistics::scalability::{Point, Scalability};
-use crate::statistics::{PairedEffect, furthest, log_ratios, median, paired_effect};
+use moldau_load::run::RunRecord;
+use moldau_measure::statistics::scalability::{Point, Scalability};
+use moldau_measure::statistics::{PairedEffect, furthest, log_ratios, median, paired_effect};
 use search::{Bounds, Found, Outcome, TRIALS};
 
 pub use trial::{Growth, Miss, Trial};

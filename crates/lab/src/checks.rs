@@ -9,14 +9,14 @@ mod workers;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ledger::{Audit, Detection};
 use crate::punctuality::{
     FOREIGN_SHARE_MAX_UNPACED, are_enough_in_time, are_enough_left_alone, by_arm, cannot_keep_up,
     cost_of_lateness, is_bunched, is_disturbed, is_late, is_saturated, is_scheduled, lag_and_limit,
 };
-use crate::run::RunRecord;
-use crate::statistics::{PAIRS_MIN, PairedEffect, float};
-use crate::workload::Pace;
+use moldau_load::ledger::{Audit, Detection};
+use moldau_load::run::RunRecord;
+use moldau_load::workload::Pace;
+use moldau_measure::statistics::{PAIRS_MIN, PairedEffect, float};
 
 /// Share of one processor that a generator thread may use: above it, a thread may have been late
 /// because of itself.

@@ -6,11 +6,11 @@
 use crate::checks::Verdict;
 use crate::environment::Environment;
 use crate::figures::{self, Series};
-use crate::histograms::RESOLUTION;
 use crate::metric::Metric;
 use crate::result::RunResult;
-use crate::statistics::{UnpairedEffect, median, unpaired_effect};
-use crate::workload::Workload;
+use moldau_load::workload::Workload;
+use moldau_measure::histograms::RESOLUTION;
+use moldau_measure::statistics::{UnpairedEffect, median, unpaired_effect};
 
 /// Of what is on one side only so many are told by name.
 const ALONE_SHOWN: usize = 3;

@@ -13,9 +13,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::cpu::{CpuMeter, HostUsage, TICK_NS};
-use crate::error::Error;
-use crate::statistics::float;
+use moldau_measure::Error;
+use moldau_measure::cpu::{CpuMeter, HostUsage, TICK_NS};
+use moldau_measure::statistics::float;
 
 /// How long the processors count beside a disk at rest, and beside one in use, and how often. The
 /// least counts: what others take in one round is not to excuse them in all trials.
@@ -85,7 +85,7 @@ impl DiskCost {
     /// What a machine did, with how much of what was taken from it is its own.
     pub(crate) fn explained(self, host: HostUsage) -> HostUsage {
         let ns = ALLOWED * self.ns_per_byte * float(host.disk_bytes);
-        let own = crate::numbers::whole(ns / TICK_NS).min(host.steal_ticks);
+        let own = moldau_measure::numbers::whole(ns / TICK_NS).min(host.steal_ticks);
         HostUsage { own_steal_ticks: own, ..host }
     }
 }

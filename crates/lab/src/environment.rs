@@ -6,9 +6,9 @@ use std::path::Path;
 use rustix::process::{Resource, getrlimit};
 use serde::{Deserialize, Serialize};
 
-use crate::cpu::GENERATOR_ROLE;
-use crate::generator::niceness;
-use crate::run::RunRecord;
+use moldau_load::generator::niceness;
+use moldau_load::run::RunRecord;
+use moldau_measure::cpu::GENERATOR_ROLE;
 
 /// The machine, its kernel and the limits that the processes ran under.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -33,10 +33,10 @@ use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use crate::error::Error;
 use crate::report;
 use crate::result::RunResult;
 use crate::sittings::Sittings;
+use moldau_measure::Error;
 
 pub use self::control::{delete_left_topics, refuse_topics};
 

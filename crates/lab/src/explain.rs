@@ -11,12 +11,12 @@ mod rate;
 
 use serde::{Deserialize, Serialize};
 
-use crate::cpu::GENERATOR_ROLE;
-use crate::evidence::{Evidence, ProcessEvidence, ThreadEvidence};
 use crate::punctuality::is_saturated;
-use crate::run::RunRecord;
-use crate::statistics::{Interval, float, log_ratios, paired_effect};
-use crate::workload::Pace;
+use moldau_load::run::RunRecord;
+use moldau_load::workload::Pace;
+use moldau_measure::cpu::GENERATOR_ROLE;
+use moldau_measure::evidence::{Evidence, ProcessEvidence, ThreadEvidence};
+use moldau_measure::statistics::{Interval, float, log_ratios, paired_effect};
 
 /// What is to be explained of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -285,7 +285,7 @@ impl Trial {
     }
 
     /// The factor by which the figure moved, at 95 %; `None` of fewer pairs than
-    /// [`crate::statistics::PAIRS_MIN`].
+    /// [`moldau_measure::statistics::PAIRS_MIN`].
     #[must_use]
     pub fn interval_95(&self) -> Option<Interval> {
         let effect = paired_effect(&log_ratios(&self.pairs), INTERVAL_SEED)?;

@@ -6,10 +6,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ledger::Audit;
-use crate::run::RunRecord;
-use crate::statistics::float;
 use crate::survey::{Estimate, LeftOut};
+use moldau_load::ledger::Audit;
+use moldau_load::run::RunRecord;
+use moldau_measure::statistics::float;
 
 /// What such an experiment was about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

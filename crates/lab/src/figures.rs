@@ -4,12 +4,13 @@
 //! The replicate is the run. A figure of a result is the series of its values over the runs of one
 //! case and arm, or over the outputs of a tool that were imported together.
 
-use crate::metric::{Metric, Unit};
+use crate::metric::Metric;
 use crate::punctuality::{is_late, is_scheduled, tells_no_latencies};
 use crate::result::{Experiment, RunResult};
-use crate::run::RunRecord;
-use crate::statistics::float;
-use crate::workload::Workload;
+use moldau_load::run::RunRecord;
+use moldau_load::workload::Workload;
+use moldau_measure::numbers::Unit;
+use moldau_measure::statistics::float;
 
 /// One figure of one case and arm, a value for each run that has it.
 #[derive(Clone, Debug, PartialEq)]

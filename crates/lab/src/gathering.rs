@@ -14,12 +14,12 @@ use std::time::{Duration, Instant};
 
 use proc::Thread;
 
-use crate::control_group::{ControlGroup, Periods};
-use crate::cpu::GENERATOR_ROLE;
-use crate::error::Error;
-use crate::evidence::{Evidence, Flushes, ProcessEvidence, THREADS_MAX, ThreadEvidence};
-use crate::statistics::float;
 use crate::systems::http_get;
+use moldau_measure::Error;
+use moldau_measure::control_group::{ControlGroup, Periods};
+use moldau_measure::cpu::GENERATOR_ROLE;
+use moldau_measure::evidence::{Evidence, Flushes, ProcessEvidence, THREADS_MAX, ThreadEvidence};
+use moldau_measure::statistics::float;
 
 /// Shortest pause between two looks, on average.
 const PAUSE_MIN: Duration = Duration::from_millis(10);

@@ -5,11 +5,11 @@
 
 use crate::checks::Verdict;
 use crate::figures;
-use crate::histograms::RESOLUTION;
 use crate::metric::Metric;
 use crate::result::RunResult;
-use crate::statistics::change_points::{VALUES_MAX, change_points, smallest_p};
-use crate::statistics::{float, median, unpaired_effect};
+use moldau_measure::histograms::RESOLUTION;
+use moldau_measure::statistics::change_points::{VALUES_MAX, change_points, smallest_p};
+use moldau_measure::statistics::{float, median, unpaired_effect};
 
 /// Level of all tests of a history together.
 const LEVEL: f64 = 0.05;
@@ -242,7 +242,7 @@ fn is_shift([before, after]: [&[f64]; 2], ratio: f64, seed: u64) -> bool {
 mod tests {
     use super::*;
     use crate::report::sample;
-    use crate::statistics::standard_normal;
+    use moldau_measure::statistics::standard_normal;
 
     /// A result of day `day` whose proxy takes `share` of the usual processor time.
     fn result(day: u64, share: f64) -> RunResult {

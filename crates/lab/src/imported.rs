@@ -11,8 +11,8 @@ mod rdkafka;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::Error;
 use crate::metric::Metric;
+use moldau_measure::Error;
 
 /// Longest output that is read: a day of lines every five seconds has 2 MB.
 pub const OUTPUT_BYTES_MAX: usize = 16 << 20;

@@ -6,8 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::statistics::{float, median};
 use crate::survey::Estimate;
+use moldau_measure::statistics::{float, median};
 
 /// How far a measured rate may be off the predicted one.
 pub const TOLERANCE: f64 = 0.15;

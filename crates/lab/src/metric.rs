@@ -2,10 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::histograms::{HistogramRecord, Summary};
 use crate::punctuality::{has_latencies, is_bunched, is_scheduled, tells_no_latencies};
-use crate::run::RunRecord;
-use crate::statistics::{PairedEffect, differences, float, log_ratios, median, paired_effect};
+use moldau_load::run::RunRecord;
+use moldau_measure::histograms::{HistogramRecord, Summary};
+use moldau_measure::numbers::Unit;
+use moldau_measure::statistics::{
+    PairedEffect, differences, float, log_ratios, median, paired_effect,
+};
 
 /// A figure of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -34,44 +37,6 @@ pub enum Metric {
     BrokerCpuDelivered,
     ProxyCpu,
     GeneratorCpu,
-}
-
-/// Unit of a figure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    /// ms.
-    Milliseconds,
-    /// MB (2^20 bytes of record values) per second.
-    MegabytesPerSecond,
-    /// Records per second.
-    RecordsPerSecond,
-    /// ms of processor time per MB produced and consumed.
-    CpuMillisecondsPerMegabyte,
-    /// A multiple.
-    Times,
-    /// Records.
-    Records,
-}
-
-impl Unit {
-    /// How tables write it.
-    #[must_use]
-    pub fn symbol(self) -> &'static str {
-        match self {
-            Self::Milliseconds => "ms",
-            Self::MegabytesPerSecond => "MB/s",
-            Self::RecordsPerSecond => "records/s",
-            Self::CpuMillisecondsPerMegabyte => "CPU-ms/MB",
-            Self::Times => "x",
-            Self::Records => "records",
-        }
-    }
-
-    /// Whether less is better.
-    #[must_use]
-    pub fn less_is_better(self) -> bool {
-        matches!(self, Self::Milliseconds | Self::CpuMillisecondsPerMegabyte | Self::Records)
-    }
 }
 
 impl Metric {

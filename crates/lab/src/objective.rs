@@ -1,10 +1,11 @@
 //! What an experiment is asked to show: a ratio of two arms, or a figure of one, and its bound.
 
 use crate::checks::{Check, Weight};
-use crate::metric::{Metric, Unit, compare_one};
+use crate::metric::{Metric, compare_one};
 use crate::punctuality::latencies_are_withheld;
-use crate::run::RunRecord;
-use crate::statistics::median;
+use moldau_load::run::RunRecord;
+use moldau_measure::numbers::Unit;
+use moldau_measure::statistics::median;
 
 /// One thing that an experiment should show.
 #[derive(Clone, Debug, PartialEq)]

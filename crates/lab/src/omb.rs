@@ -16,10 +16,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use crate::error::Error;
-use crate::histograms::Durations;
-use crate::run::{LatencyRecord, RunRecord};
-use crate::statistics::float;
+use moldau_load::run::{LatencyRecord, RunRecord};
+use moldau_measure::Error;
+use moldau_measure::histograms::Durations;
+use moldau_measure::statistics::float;
 
 /// What the benchmark tells of a latency, with the quantile of each; `None` is the mean.
 const FIGURES: [(&str, Option<f64>); 8] = [

@@ -5,8 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ledger::Audit;
-use crate::resources::{Limits, Resources};
+use moldau_load::ledger::Audit;
+use moldau_measure::resources::{Limits, Resources};
 
 /// Name of the case of producing at full speed to a topic of `partitions`.
 #[must_use]

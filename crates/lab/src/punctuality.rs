@@ -11,12 +11,12 @@
 //! so that fewer requests carry it. Where nine tenths come in time, that can be a tenth of the
 //! requests at most.
 
-use crate::cpu::GENERATOR_ROLE;
-use crate::cpu::{HostUsage, TICK_NS};
-use crate::histograms::{Latencies, Summary};
-use crate::run::{RunRecord, WorkerRecord};
-use crate::statistics::{PAIRS_MIN, PairedEffect, float, paired_effect};
-use crate::workload::Pace;
+use moldau_load::run::{RunRecord, WorkerRecord};
+use moldau_load::workload::Pace;
+use moldau_measure::cpu::GENERATOR_ROLE;
+use moldau_measure::cpu::{HostUsage, TICK_NS};
+use moldau_measure::histograms::{Latencies, Summary};
+use moldau_measure::statistics::{PAIRS_MIN, PairedEffect, float, paired_effect};
 
 /// Schedule lag that never matters, ns.
 pub(crate) const LAG_NS_MIN: u64 = 1_000_000;
@@ -255,9 +255,9 @@ fn mean(values: &[f64]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clocks::ClockRecord;
     use crate::metric::Metric;
     use crate::report::sample::{self, make_late};
+    use moldau_load::clocks::ClockRecord;
 
     fn run() -> RunRecord {
         sample::result().runs.swap_remove(1)

@@ -9,23 +9,23 @@ use crate::administration::AdministrationRecord;
 use crate::ceiling::CeilingRecord;
 use crate::checks::{Check, Verdict};
 use crate::environment::Environment;
-use crate::error::Error;
 use crate::explain::Explanation;
 use crate::faults::FaultsRecord;
 use crate::imported::ImportedRecord;
-use crate::ledger::Audit;
 use crate::littles_law::LawRecord;
 use crate::metric::Comparison;
 use crate::partitions::PartitionsRecord;
-use crate::profile::ProfilesRecord;
-use crate::resources::Resources;
 use crate::self_test::{SelfTest, SelfTestRecord};
 use crate::sizing::SizingRecord;
 use crate::soak::SoakRecord;
 use crate::survey::{Setting, SurveyRecord};
 use crate::threads::ThreadsRecord;
+use moldau_load::ledger::Audit;
+use moldau_measure::Error;
+use moldau_measure::profile::ProfilesRecord;
+use moldau_measure::resources::Resources;
 
-pub use crate::run::{ConnectionsRecord, LatencyRecord, RunRecord, Slot};
+pub use moldau_load::run::{ConnectionsRecord, LatencyRecord, RunRecord, Slot};
 
 /// Version of the document's format.
 pub const FORMAT_VERSION: u32 = 1;

@@ -25,10 +25,10 @@ use serde_json::Value;
 
 use crate::checks::{Check, Weight};
 use crate::environment::Environment;
-use crate::error::Error;
-use crate::profile::sha256_of;
 use crate::result::result_id;
-use crate::run::RunRecord;
+use moldau_load::run::RunRecord;
+use moldau_measure::Error;
+use moldau_measure::profile::sha256_of;
 
 /// Version of the files.
 const FORMAT_VERSION: u32 = 1;

@@ -16,7 +16,7 @@ mod answer;
 mod fit;
 mod load;
 
-use crate::statistics::float;
+use moldau_measure::statistics::float;
 use serde::{Deserialize, Serialize};
 
 pub use answer::{Action, Answer, Beyond, Lever, Part, UTILISATION_MAX};
@@ -266,6 +266,6 @@ impl SizingRecord {
 }
 
 #[cfg(test)]
-pub(crate) mod sample;
+pub mod sample;
 #[cfg(test)]
 mod tests;

@@ -8,11 +8,11 @@
 use serde::{Deserialize, Serialize};
 
 use crate::metric::Metric;
-use crate::resources::Resources;
-use crate::run::RunRecord;
-use crate::statistics::slope::Slope;
-use crate::statistics::{float, median};
 use crate::survey::LeftOut;
+use moldau_load::run::RunRecord;
+use moldau_measure::resources::Resources;
+use moldau_measure::statistics::slope::Slope;
+use moldau_measure::statistics::{float, median};
 
 /// Name of the case of all legs.
 pub const LEG: &str = "a leg";
@@ -111,7 +111,7 @@ impl Figure {
     /// Its course on a system: seconds since the start of the experiment, and the figure.
     #[must_use]
     pub fn course(self, record: &SoakRecord, runs: &[RunRecord], arm: &str) -> Vec<(f64, f64)> {
-        const BYTES_PER_MB: f64 = crate::workload::BYTES_PER_MB;
+        const BYTES_PER_MB: f64 = moldau_load::workload::BYTES_PER_MB;
         let value = |holding: &Holding| {
             let run = || runs.iter().find(|run| run.arm == arm && run.pair == holding.leg);
             match self {

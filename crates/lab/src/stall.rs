@@ -28,8 +28,8 @@ pub fn expected_quantile(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::histograms::Durations;
-    use crate::schedule::{Arrivals, LagQueue, Slice};
+    use moldau_load::schedule::{Arrivals, LagQueue, Slice};
+    use moldau_measure::histograms::Durations;
 
     /// A server that answers one operation every `service_ns`, in order, and stands still for a
     /// while; returns the response times counted from the intended times.

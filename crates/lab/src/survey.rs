@@ -9,9 +9,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::metric::Metric;
-use crate::run::RunRecord;
-use crate::statistics::{Interval, PairedEffect, paired_effect};
 use crate::totals::PublishedTotal;
+use moldau_load::run::RunRecord;
+use moldau_measure::statistics::{Interval, PairedEffect, paired_effect};
 
 /// What a survey is, for its report.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

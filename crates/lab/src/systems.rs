@@ -6,7 +6,6 @@ mod front_files;
 mod fronts;
 mod kafka;
 mod moldau;
-mod security;
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -20,8 +19,8 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use rustix::process::{Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
-use crate::error::Error;
 use ending::{ENDING, id, kill_group};
+use moldau_measure::Error;
 
 pub use ending::kill_started;
 pub use file::{
@@ -35,7 +34,6 @@ pub use kafka::{
     KAFKA_HEAP_BYTES, KafkaInstallation, KafkaNode, kafka_broker, prepare_kafka, prepare_kafka_node,
 };
 pub use moldau::{Durability, moldau_broker, moldau_broker_configured};
-pub use security::{Credentials, SaslFile, SecurityFile, TlsFile};
 
 /// How long a system may take to become ready; a JVM on a busy machine takes a few seconds.
 const READY_TIMEOUT: Duration = Duration::from_secs(60);

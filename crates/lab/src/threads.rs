@@ -7,10 +7,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::cpu::HostUsage;
-use crate::statistics::float;
-use crate::statistics::scalability::{Point, Scalability};
 use crate::survey::{Band, Estimate, LeftOut, Outcome, Source};
+use moldau_measure::cpu::HostUsage;
+use moldau_measure::statistics::float;
+use moldau_measure::statistics::scalability::{Point, Scalability};
 
 /// Everything that such an experiment found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -33,7 +33,7 @@ pub struct ThreadsRecord {
     /// Partitions of each topic.
     pub partitions: u16,
     /// How long each record holds its thread without taking its processor, us.
-    #[serde(default, skip_serializing_if = "crate::numbers::is_zero")]
+    #[serde(default, skip_serializing_if = "moldau_measure::numbers::is_zero")]
     pub work_us: u64,
     /// Every reading.
     pub readings: Vec<Reading>,

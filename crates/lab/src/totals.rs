@@ -9,8 +9,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::metric::Metric;
-use crate::run::RunRecord;
-use crate::statistics::{float, median};
+use moldau_load::run::RunRecord;
+use moldau_measure::statistics::{float, median};
 
 /// How far a latency may be off the wait that explains it, as a factor: what else takes time is
 /// added to the wait.

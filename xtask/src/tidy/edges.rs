@@ -23,7 +23,9 @@ const EDGES: &[(&str, &[&str])] = &[
     ("broker", &["net", "protocol", "records", "storage", "coordinator"]),
     ("proxy", &["net", "protocol", "records", "encryption"]),
     ("filters", &["net", "protocol", "records", "proxy"]),
-    ("lab", &["client", "net", "protocol", "records"]),
+    ("measure", &[]),
+    ("load", &["client", "net", "protocol", "records", "measure"]),
+    ("lab", &["client", "net", "protocol", "records", "measure", "load"]),
     (
         "moldau",
         &[
@@ -37,6 +39,8 @@ const EDGES: &[(&str, &[&str])] = &[
             "broker",
             "proxy",
             "filters",
+            "measure",
+            "load",
             "lab",
         ],
     ),

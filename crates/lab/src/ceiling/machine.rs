@@ -10,8 +10,8 @@
 //! ceilings follow that is part of the odds: one that a wait limits does not.
 
 use super::search::{Found, GRID_STEP};
-use crate::numbers::whole;
-use crate::statistics::{Interval, float};
+use moldau_measure::numbers::whole;
+use moldau_measure::statistics::{Interval, float};
 
 /// Distance of the speeds that are held for possible, in steps of ceilings.
 const STRIDE: usize = 4;

@@ -26,7 +26,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::machine::Machine;
-use crate::statistics::{Interval, NORMAL_975, float};
+use moldau_measure::statistics::{Interval, NORMAL_975, float};
 
 /// Trials of a search, that at full speed included.
 pub const TRIALS: usize = 12;

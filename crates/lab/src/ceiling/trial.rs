@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 use super::Demand;
 use super::search::{Evidence, Outcome};
 use crate::punctuality::foreign_share;
-use crate::run::{RunRecord, Slot};
-use crate::statistics::slope::Slope;
-use crate::statistics::{Interval, float};
+use moldau_load::run::{RunRecord, Slot};
+use moldau_measure::statistics::slope::Slope;
+use moldau_measure::statistics::{Interval, float};
 
 /// Share of what was intended in the window that has to be acknowledged in it, and delivered of
 /// what was acknowledged: the rest is on its way at the window's end.
@@ -284,8 +284,8 @@ fn is_in_time(slot: &Slot, demand: Demand) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::HostUsage;
     use crate::report::sample;
+    use moldau_measure::cpu::HostUsage;
 
     /// Slots of 200 ms whose median response is `ms` at each.
     fn series(ms: impl Iterator<Item = f64>) -> Vec<Slot> {

@@ -2,9 +2,9 @@
 
 use super::{Check, Weight};
 use crate::punctuality::has_latencies;
-use crate::run::RunRecord;
-use crate::statistics::float;
-use crate::workload::Pace;
+use moldau_load::run::RunRecord;
+use moldau_load::workload::Pace;
+use moldau_measure::statistics::float;
 
 /// Share of the median from end to end that the wait of a fetch may explain.
 const WAIT_SHARE_MAX: f64 = 0.5;
@@ -68,14 +68,16 @@ impl Wait {
 mod tests {
     use super::*;
     use crate::checks::{all, of_published};
-    use crate::ledger::self_test;
     use crate::report::sample;
+    use moldau_load::ledger::self_test;
 
     /// A run of the sample whose median from end to end is so long, over so many topics.
     fn run(end_to_end_ms: u64, topics: u16, fetch_min_bytes: u32) -> RunRecord {
         let mut run = sample::result().runs.swap_remove(1);
-        run.workload.pace =
-            Pace::Scheduled { per_second: 1_000, arrivals: crate::schedule::Arrivals::Constant };
+        run.workload.pace = Pace::Scheduled {
+            per_second: 1_000,
+            arrivals: moldau_load::schedule::Arrivals::Constant,
+        };
         run.workload.record_bytes = 1_000;
         run.workload.tuning.topics = topics;
         run.workload.tuning.fetch_min_bytes = fetch_min_bytes;

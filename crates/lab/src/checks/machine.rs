@@ -1,8 +1,8 @@
 //! What the machine itself did to the runs.
 
 use super::{Check, Weight};
-use crate::run::RunRecord;
-use crate::statistics::float;
+use moldau_load::run::RunRecord;
+use moldau_measure::statistics::float;
 
 /// Share of the machine that the hypervisor may take away.
 const STEAL_SHARE_MAX: f64 = 0.02;

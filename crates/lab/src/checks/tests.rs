@@ -1,12 +1,12 @@
 //! Verdicts of made-up experiments, good ones and broken ones.
 
 use super::*;
-use crate::histograms::Latencies;
-use crate::ledger::self_test;
 use crate::metric::{Metric, compare_one};
 use crate::objective::{Bound, Objective};
 use crate::report::sample;
 use crate::result::LatencyRecord;
+use moldau_load::ledger::self_test;
+use moldau_measure::histograms::Latencies;
 
 fn verdict_after(change: impl Fn(&mut RunRecord)) -> Verdict {
     let mut result = sample::result();

@@ -2,8 +2,8 @@
 
 use super::{Check, THREAD_SHARE_MAX, Weight};
 use crate::punctuality::{is_late, is_scheduled, latest_worker};
-use crate::run::{CLOCK_SHARE_INVERSE, RunRecord};
-use crate::statistics::float;
+use moldau_load::run::{CLOCK_SHARE_INVERSE, RunRecord};
+use moldau_measure::statistics::float;
 
 /// The checks of runs that workers offered; none of runs that they did not.
 pub(super) fn checks(runs: &[RunRecord]) -> Vec<Check> {
@@ -85,10 +85,10 @@ fn clocks_are_close(runs: &[&RunRecord]) -> Check {
 mod tests {
     use super::*;
     use crate::checks::{Verdict, of_arms};
-    use crate::ledger::{Audit, self_test};
     use crate::metric::Metric;
     use crate::report::sample;
-    use crate::run::WorkerRecord;
+    use moldau_load::ledger::{Audit, self_test};
+    use moldau_load::run::WorkerRecord;
 
     /// Runs of two workers whose clocks are known to `bound_ns` each.
     fn runs(bound_ns: u64) -> Vec<RunRecord> {

@@ -4,7 +4,7 @@ use super::*;
 use crate::experiments::imports;
 use crate::imported;
 use crate::report::sample;
-use crate::run::RunRecord;
+use moldau_load::run::RunRecord;
 
 fn compared(second: &RunResult) -> Compared {
     compare(&sample::result(), second, &Choice::default(), 1)

@@ -16,12 +16,12 @@ use super::running::Running;
 use crate::administration::{
     AdministrationClaim, AdministrationRecord, Creation, Duty, Reassignment,
 };
-use crate::cpu::CpuMeter;
-use crate::error::Error;
-use crate::generator::{self, Layout, Setup, nanos, runtime, target};
-use crate::payload::Filler;
-use crate::schedule::Arrivals;
-use crate::workload::{Pace, Tuning, Workload};
+use moldau_load::generator::{self, Layout, Setup, nanos, runtime, target};
+use moldau_load::payload::Filler;
+use moldau_load::schedule::Arrivals;
+use moldau_load::workload::{Pace, Tuning, Workload};
+use moldau_measure::Error;
+use moldau_measure::cpu::CpuMeter;
 
 /// Pause between two questions whether something has happened, and so what times may be off.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);

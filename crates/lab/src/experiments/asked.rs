@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::Error;
-use crate::payload::{Filler, HEADER_BYTES};
-use crate::schedule::Arrivals;
-use crate::shape::{
+use moldau_load::payload::{Filler, HEADER_BYTES};
+use moldau_load::schedule::Arrivals;
+use moldau_load::shape::{
     Corpus, CorpusUse, FILE_BYTES_MAX, Keys, SHAPED_BYTES_MAX, Shape, Sizes, Trace, TraceUse,
 };
-use crate::workload::Pace;
+use moldau_load::workload::Pace;
+use moldau_measure::Error;
 
 /// What values hold.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -13,21 +13,21 @@ use super::{Conditions, Progress};
 use crate::checks::{Check, Verdict};
 use crate::disk_cost::DiskCost;
 use crate::environment::Environment;
-use crate::error::Error;
 use crate::gathering::{Attention, Gathering};
-use crate::generator::{self, Clients, Layout, Measured, Setup, slot_ms};
-use crate::ledger::{Audit, Detection, audit, self_test};
 use crate::metric::compare_all;
 use crate::objective::Objective;
-use crate::profile::{Profiler, ProfilesRecord, Taking, least_share, profile_window_ms};
 use crate::punctuality::{self, is_late};
 use crate::result::{
     Arm, Experiment, FORMAT_VERSION, LatencyRecord, RunRecord, RunResult, result_id,
 };
-use crate::run::{Skew, TransactionsRecord};
-use crate::workers::Workers;
-use crate::workload::{Pace, Workload};
 pub(super) use holding::held;
+use moldau_load::generator::{self, Clients, Layout, Measured, Setup, slot_ms};
+use moldau_load::ledger::{Audit, Detection, audit, self_test};
+use moldau_load::run::{Skew, TransactionsRecord};
+use moldau_load::workers::Workers;
+use moldau_load::workload::{Pace, Workload};
+use moldau_measure::Error;
+use moldau_measure::profile::{Profiler, ProfilesRecord, Taking, least_share, profile_window_ms};
 pub(super) use path::Path;
 
 /// Faults of the ledger's self-test before every experiment.
@@ -318,7 +318,9 @@ impl<'a> Bench<'a> {
         let directory = &self.conditions.work_directory;
         for path in paths {
             let of_case = |run: &&RunRecord| run.case == case.name && run.arm == path.arm;
-            let least = least_share(self.runs.iter().filter(of_case));
+            let least = least_share(
+                self.runs.iter().filter(of_case).map(|run| (&run.processes[..], run.window_ns)),
+            );
             let window_ms = profile_window_ms(case.workload.window_ms, least);
             let workload = Workload { window_ms, ..case.workload.clone() };
             self.expect_steps(1);

@@ -18,15 +18,15 @@ use crate::ceiling::machine::Machine;
 use crate::ceiling::search::{Bounds, Outcome, Search, TRIALS};
 use crate::ceiling::{CeilingRecord, Demand, SearchRecord, Trial, producers_in_words};
 use crate::checks::{self, Check, THREAD_SHARE_MAX, Weight};
-use crate::error::Error;
-use crate::numbers::whole;
-use crate::payload::Filler;
 use crate::result::{Experiment, RunResult};
-use crate::run::RunRecord;
-use crate::schedule::Arrivals;
-use crate::statistics::float;
 use crate::systems::{Installations, SystemFile, keep_records};
-use crate::workload::{Pace, Tuning, Workload};
+use moldau_load::payload::Filler;
+use moldau_load::run::RunRecord;
+use moldau_load::schedule::Arrivals;
+use moldau_load::workload::{Pace, Tuning, Workload};
+use moldau_measure::Error;
+use moldau_measure::numbers::whole;
+use moldau_measure::statistics::float;
 
 /// Warm-up and window of a trial, ms, and of the short form.
 pub(super) const TRIAL_MS: (u64, u64) = (2_000, 20_000);

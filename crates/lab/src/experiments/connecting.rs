@@ -5,10 +5,10 @@ use moldau_client::{Address, Connection, ConnectionOptions};
 
 use super::fronts::RunningFront;
 use super::rounds::Subject as _;
-use crate::cpu::CpuMeter;
-use crate::error::Error;
-use crate::generator::{runtime, target};
-use crate::run::ConnectionsRecord;
+use moldau_load::generator::{runtime, target};
+use moldau_load::run::ConnectionsRecord;
+use moldau_measure::Error;
+use moldau_measure::cpu::CpuMeter;
 
 /// Opens `count` connections through each front that is a process, forwards and backwards in turn
 /// as `round` goes.

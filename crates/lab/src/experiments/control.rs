@@ -11,8 +11,8 @@ use moldau_client::{
 };
 use moldau_protocol::ErrorCode;
 
-use crate::error::Error;
-use crate::generator::target;
+use moldau_load::generator::target;
+use moldau_measure::Error;
 
 /// How long the brokers of a cluster may take to find each other.
 const BROKERS_TIMEOUT: Duration = Duration::from_secs(60);

@@ -19,19 +19,19 @@ use super::fronts::{Front, FrontPlan, RunningFront};
 use super::rounds::Subject;
 use super::{Conditions, Progress};
 use crate::checks::{self, Check, Weight};
-use crate::cpu::CpuMeter;
-use crate::error::Error;
-use crate::generator::{self, Measured, Setup};
-use crate::ledger::audit;
-use crate::resources::gauge;
 use crate::result::{Experiment, RunResult};
-use crate::run::RunRecord;
 use crate::sizing::{Fit, HeldOut, Load, Observation, SizingRecord, errors};
-use crate::statistics::float;
 use crate::systems::{
     Durability, FRONT_ROLE, FrontFiles, Process, free_addresses, http_get, moldau_broker,
 };
-use crate::workload::{Pace, Workload};
+use moldau_load::generator::{self, Measured, Setup};
+use moldau_load::ledger::audit;
+use moldau_load::run::RunRecord;
+use moldau_load::workload::{Pace, Workload};
+use moldau_measure::Error;
+use moldau_measure::cpu::CpuMeter;
+use moldau_measure::resources::gauge;
+use moldau_measure::statistics::float;
 
 pub use cases::CasePlan;
 
@@ -253,7 +253,7 @@ fn observation(
     }
 }
 
-fn cpu_of_front(usage: &[crate::cpu::ProcessUsage]) -> u64 {
+fn cpu_of_front(usage: &[moldau_measure::cpu::ProcessUsage]) -> u64 {
     usage.iter().filter(|usage| usage.role == FRONT_ROLE).map(|usage| usage.cpu_ns).sum()
 }
 

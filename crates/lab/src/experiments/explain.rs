@@ -12,12 +12,12 @@ use super::bench::Bench;
 use super::survey::Settings;
 use super::{Conditions, Progress};
 use crate::checks::{self, Check};
-use crate::error::Error;
 use crate::explain::About;
 use crate::result::{Arm, Experiment, ExplainRecord, RunResult};
-use crate::run::RunRecord;
 use crate::systems::{Installations, SystemFile, keep_records};
-use crate::workload::Workload;
+use moldau_load::run::RunRecord;
+use moldau_load::workload::Workload;
+use moldau_measure::Error;
 
 pub(super) use investigation::{Investigation, Subject};
 pub use plants::{Bottlenecks, Interference, Planted, PlantedSystem};

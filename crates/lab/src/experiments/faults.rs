@@ -9,17 +9,17 @@ use super::bench::{Bench, Named, Path};
 use super::running::{Running, absence, arms, split_own};
 use super::{Conditions, Progress};
 use crate::checks::{self, Check, Weight};
-use crate::error::Error;
 use crate::faults::{Fault, FaultsRecord};
-use crate::generator;
-use crate::ledger::audit;
-use crate::payload::Filler;
 use crate::result::{Experiment, RunResult};
-use crate::schedule::Arrivals;
 use crate::systems::{
     Installations, Process, RunningSystem, SystemFile, bare_relay, free_addresses,
 };
-use crate::workload::{Pace, Tuning, Workload};
+use moldau_load::generator;
+use moldau_load::ledger::audit;
+use moldau_load::payload::Filler;
+use moldau_load::schedule::Arrivals;
+use moldau_load::workload::{Pace, Tuning, Workload};
+use moldau_measure::Error;
 
 /// Time from the start of the window to the fault.
 const AFTER: Duration = Duration::from_secs(1);

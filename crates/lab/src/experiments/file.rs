@@ -14,16 +14,17 @@ use super::bench::{Bench, Path};
 use super::rounds::{self, Subject};
 use super::{Conditions, Progress};
 use crate::checks::{self, Check, Weight};
-use crate::error::Error;
-use crate::metric::{Metric, Unit};
+use crate::metric::Metric;
 use crate::objective::{Bound, Objective};
-use crate::profile::Profiler;
 use crate::result::{Arm, Experiment, Question, RunResult};
-use crate::run::RunRecord;
-use crate::shape::{Keys, Sizes};
-use crate::statistics::median;
 use crate::systems::{Durability, Process, free_addresses, moldau_broker_configured};
-use crate::workload::{Pace, Tuning, Workload};
+use moldau_load::run::RunRecord;
+use moldau_load::shape::{Keys, Sizes};
+use moldau_load::workload::{Pace, Tuning, Workload};
+use moldau_measure::Error;
+use moldau_measure::numbers::Unit;
+use moldau_measure::profile::Profiler;
+use moldau_measure::statistics::median;
 
 /// Most levels and most cases of a file: each level is a broker that runs all the while.
 const LEVELS_MAX: usize = 8;

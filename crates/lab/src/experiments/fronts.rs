@@ -12,14 +12,14 @@ use self::catalog::{Between, Gateway};
 use super::bench::Path;
 use super::control::Control;
 use super::rounds::Subject;
-use crate::error::Error;
-use crate::generator::Clients;
-use crate::resources::Resources;
 use crate::result::Arm;
 use crate::systems::{
     FrontAddresses, FrontFiles, Kroxylicious, LabKey, Process, ProcessSpec, bare_relay,
     free_addresses, kroxylicious_proxy, moldau_proxy,
 };
+use moldau_load::generator::Clients;
+use moldau_measure::Error;
+use moldau_measure::resources::Resources;
 
 pub use self::catalog::Front;
 

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::error::Error;
 use crate::systems::{NEVER, Process, ProcessSpec};
+use moldau_measure::Error;
 
 /// Ends by itself some minutes after a lab that was killed and could not end it.
 const HOG: &str = "i=0; while [ $i -lt 200000000 ]; do i=$((i+1)); done";

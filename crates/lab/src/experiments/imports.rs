@@ -2,10 +2,10 @@
 
 use crate::checks::{Check, Verdict, Weight};
 use crate::environment::Environment;
-use crate::error::Error;
 use crate::imported::{ImportedRecord, Output};
-use crate::ledger::Audit;
 use crate::result::{Arm, Experiment, FORMAT_VERSION, RunResult, result_id};
+use moldau_load::ledger::Audit;
+use moldau_measure::Error;
 
 /// A result document of imported outputs. Nothing was audited, and the machine is not known.
 ///

@@ -16,12 +16,12 @@ use tokio::sync::Notify;
 use super::bench::{Bench, Named, Path};
 use super::running::Running;
 use crate::checks::{Check, Weight};
-use crate::error::Error;
-use crate::generator::{self, Layout, Setup, nanos, runtime, target};
 use crate::littles_law::{LawPoint, LawRecord, TOLERANCE, around};
-use crate::payload::Filler;
-use crate::schedule::Arrivals;
-use crate::workload::{Pace, Tuning, Workload};
+use moldau_load::generator::{self, Layout, Setup, nanos, runtime, target};
+use moldau_load::payload::Filler;
+use moldau_load::schedule::Arrivals;
+use moldau_load::workload::{Pace, Tuning, Workload};
+use moldau_measure::Error;
 
 /// How long to wait for the next records before looking whether the run is over.
 const POLL_TIMEOUT: Duration = Duration::from_millis(20);

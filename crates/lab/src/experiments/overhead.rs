@@ -18,15 +18,15 @@ use super::fronts::{Front, FrontPlan, RunningFront};
 use super::rounds::{self, Case, Subject};
 use super::{Conditions, Progress};
 use crate::checks::{self, Check, Weight};
-use crate::error::Error;
-use crate::payload::Filler;
-use crate::profile::Profiler;
 use crate::result::{Arm, Experiment, RunResult};
-use crate::schedule::Arrivals;
 use crate::systems::{
     Durability, FrontFiles, Kroxylicious, Process, free_addresses, moldau_broker_configured,
 };
-use crate::workload::{Pace, Tuning, Workload};
+use moldau_load::payload::Filler;
+use moldau_load::schedule::Arrivals;
+use moldau_load::workload::{Pace, Tuning, Workload};
+use moldau_measure::Error;
+use moldau_measure::profile::Profiler;
 
 /// Sizes of batches: Kafka's default, and one that suits throughput.
 const BATCH_KB: [usize; 2] = [16, 128];

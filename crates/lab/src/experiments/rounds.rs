@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use super::bench::{Bench, Path};
-use crate::error::Error;
-use crate::workload::Workload;
+use moldau_load::workload::Workload;
+use moldau_measure::Error;
 
 /// Most rounds of an experiment file: a month of rounds is a mistake.
 const ROUNDS_MAX: u32 = 1_000;

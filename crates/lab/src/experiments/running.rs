@@ -6,12 +6,12 @@ use super::Conditions;
 use super::bench::Path;
 use super::rounds::Subject;
 use crate::checks::{Check, Weight};
-use crate::error::Error;
 use crate::punctuality::FOREIGN_SHARE_MAX;
 use crate::result::Arm;
-use crate::statistics::median;
 use crate::survey::LeftOut;
 use crate::systems::{Installations, RunningSystem, SystemFile};
+use moldau_measure::Error;
+use moldau_measure::statistics::median;
 
 /// A system that runs.
 pub(super) struct Running {

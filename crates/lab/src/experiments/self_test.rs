@@ -18,14 +18,14 @@ use super::bench::Bench;
 use super::explain::Bottlenecks;
 use super::{Conditions, Progress};
 use crate::checks::{self, Check, Verdict, Weight};
-use crate::error::Error;
-use crate::ledger::Audit;
-use crate::payload::Filler;
 use crate::result::{Arm, Experiment, RunResult};
 use crate::self_test::{SelfTest, SelfTestRecord};
 use crate::systems::{Installations, KafkaInstallation};
-use crate::workload::{Pace, Tuning, Workload};
 pub use drivers::Drivers;
+use moldau_load::ledger::Audit;
+use moldau_load::payload::Filler;
+use moldau_load::workload::{Pace, Tuning, Workload};
+use moldau_measure::Error;
 
 /// Everything that a self-test needs to know.
 #[derive(Clone, Debug)]

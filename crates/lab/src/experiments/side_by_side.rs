@@ -9,16 +9,16 @@ use super::bench::{Bench, Path};
 use super::rounds::{self, Case, Subject};
 use super::{Conditions, Progress};
 use crate::checks;
-use crate::error::Error;
-use crate::payload::Filler;
-use crate::profile::Profiler;
 use crate::result::{Arm, Experiment, RunResult};
-use crate::schedule::Arrivals;
 use crate::systems::{
     Durability, KafkaInstallation, Process, free_addresses, kafka_broker, moldau_broker_configured,
     prepare_kafka,
 };
-use crate::workload::{Pace, Tuning, Workload};
+use moldau_load::payload::Filler;
+use moldau_load::schedule::Arrivals;
+use moldau_load::workload::{Pace, Tuning, Workload};
+use moldau_measure::Error;
+use moldau_measure::profile::Profiler;
 
 /// One of the systems that are compared.
 #[derive(Clone, Debug)]

@@ -8,12 +8,12 @@ use super::rounds::Subject as _;
 use super::running::{Running, absence, arms, split_own};
 use super::{Conditions, Progress};
 use crate::checks::{self, Check, Weight};
-use crate::error::Error;
-use crate::resources::{Resources, gauge, occupied_bytes};
 use crate::result::{Experiment, RunResult};
 use crate::soak::{Drift, Figure, Holding, LEG, LEGS_MIN, SoakRecord};
 use crate::systems::{Installations, SystemFile, http_get};
-use crate::workload::Workload;
+use moldau_load::workload::Workload;
+use moldau_measure::Error;
+use moldau_measure::resources::{Resources, gauge, occupied_bytes};
 
 /// Most legs: each has its latencies in the result.
 const LEGS_MAX: u32 = 1_000;

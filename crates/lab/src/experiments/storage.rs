@@ -14,14 +14,14 @@ use std::path::PathBuf;
 
 use super::bench::{Bench, Path};
 use super::{Conditions, Progress};
-use crate::bare_disk::{self, STEP_BYTES, Task, Work};
 use crate::checks;
-use crate::error::Error;
-use crate::payload::Filler;
 use crate::result::{Arm, Experiment, RunResult};
-use crate::schedule::Arrivals;
 use crate::systems::{Durability, Process, free_addresses, moldau_broker_configured};
-use crate::workload::{Pace, Tuning, Workload};
+use moldau_load::bare_disk::{self, STEP_BYTES, Task, Work};
+use moldau_load::payload::Filler;
+use moldau_load::schedule::Arrivals;
+use moldau_load::workload::{Pace, Tuning, Workload};
+use moldau_measure::Error;
 
 /// The broker with nothing else to do.
 const BROKER: &str = "broker";

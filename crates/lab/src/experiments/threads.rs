@@ -12,17 +12,17 @@ use super::bench::{Bench, Named};
 use super::running::{Running, absence, arms, machine_is_quiet, split};
 use super::{Conditions, Progress, rounds};
 use crate::checks;
-use crate::error::Error;
-use crate::generator;
-use crate::ledger::audit;
-use crate::payload::Filler;
 use crate::punctuality::taken_share_of;
 use crate::result::{Experiment, RunResult};
-use crate::schedule::Arrivals;
 use crate::survey::Source;
 use crate::systems::{Installations, SystemFile};
 use crate::threads::{Reading, ThreadsClaim, ThreadsRecord};
-use crate::workload::{Pace, Tuning, Workload};
+use moldau_load::generator;
+use moldau_load::ledger::audit;
+use moldau_load::payload::Filler;
+use moldau_load::schedule::Arrivals;
+use moldau_load::workload::{Pace, Tuning, Workload};
+use moldau_measure::Error;
 use reading::Backlog;
 
 /// Most records of a topic: all are due at once, and more would be shed.
@@ -339,7 +339,7 @@ fn foreign_shares(readings: &[Reading], systems: &[(&str, &SystemFile)]) -> Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::HostUsage;
+    use moldau_measure::cpu::HostUsage;
 
     fn file() -> ThreadsFile {
         serde_json::from_str(
@@ -400,7 +400,7 @@ mod tests {
         let workload = file().burst(1_000);
         let Pace::Scheduled { per_second, arrivals } = workload.pace else { panic!() };
         let end_ns = workload.window_ms * 1_000_000;
-        let slice = crate::schedule::Slice::new(arrivals, per_second, 0, 1, end_ns);
+        let slice = moldau_load::schedule::Slice::new(arrivals, per_second, 0, 1, end_ns);
         assert!(slice.peek() == Some(0) && slice.count() == 1_000);
     }
 }

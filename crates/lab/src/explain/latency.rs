@@ -1,9 +1,9 @@
 //! What the median latency is made of: waits that follow one another, the longest first.
 
 use super::{About, Cause, Change, Facts, Finding, SHARE_MIN, percent};
-use crate::numbers::digits;
-use crate::statistics::float;
-use crate::workload::Acks;
+use moldau_load::workload::Acks;
+use moldau_measure::numbers::digits;
+use moldau_measure::statistics::float;
 
 /// What is left of a latency at least, as a share, when a part of it is taken away.
 const REST_MIN: f64 = 0.02;

@@ -5,13 +5,13 @@ use super::{
     About, BUSY_SHARE_MIN, Cause, Change, Facts, Finding, GAIN_MAX, MACHINE_SHARE_MIN, SHARE_MIN,
     WINDOW_SHARE_MIN, percent,
 };
-use crate::cpu::GENERATOR_ROLE;
-use crate::cpu::HostUsage;
-use crate::evidence::ThreadEvidence;
-use crate::numbers::digits;
 use crate::punctuality::{foreign_share, is_saturated, is_scheduled};
-use crate::statistics::float;
-use crate::workload::{Acks, BYTES_PER_MB, Codec, Pace};
+use moldau_load::workload::{Acks, BYTES_PER_MB, Codec, Pace};
+use moldau_measure::cpu::GENERATOR_ROLE;
+use moldau_measure::cpu::HostUsage;
+use moldau_measure::evidence::ThreadEvidence;
+use moldau_measure::numbers::digits;
+use moldau_measure::statistics::float;
 
 /// Time that all threads together wait for a processor, as a share of the window.
 const QUEUE_SHARE_MIN: f64 = 0.4;

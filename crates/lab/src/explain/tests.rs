@@ -1,13 +1,13 @@
 //! Findings follow from evidence as it was recorded, whatever machine recorded it.
 
 use super::*;
-use crate::cpu::{HostUsage, ProcessUsage};
-use crate::evidence::Flushes;
-use crate::histograms::Latencies;
 use crate::report::sample;
-use crate::run::{LatencyRecord, Requests};
-use crate::schedule::Arrivals;
-use crate::workload::{Codec, Tuning};
+use moldau_load::run::{LatencyRecord, Requests};
+use moldau_load::schedule::Arrivals;
+use moldau_load::workload::{Codec, Tuning};
+use moldau_measure::cpu::{HostUsage, ProcessUsage};
+use moldau_measure::evidence::Flushes;
+use moldau_measure::histograms::Latencies;
 
 const WINDOW_NS: u64 = 1_000_000_000;
 

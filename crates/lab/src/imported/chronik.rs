@@ -107,7 +107,7 @@ fn output(document: &Document, seconds: f64) -> Option<Output> {
     if seconds <= 0.0 {
         return None;
     }
-    let megabytes = float(document.total_bytes) / crate::workload::BYTES_PER_MB;
+    let megabytes = float(document.total_bytes) / moldau_load::workload::BYTES_PER_MB;
     let is_consumer = document.mode == "Consume";
     let [records, throughput] = match is_consumer {
         true => [Metric::ConsumeRecords, Metric::ConsumeThroughput],
@@ -182,5 +182,5 @@ fn warnings(document: &Document, seconds: f64) -> Vec<String> {
 }
 
 fn float(value: u64) -> f64 {
-    crate::statistics::float(value)
+    moldau_measure::statistics::float(value)
 }

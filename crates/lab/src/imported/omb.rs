@@ -1,9 +1,9 @@
 //! The result document of the OpenMessaging Benchmark.
 
 use super::{Figure, NOT_READ_BACK, Output, Problem, Tool};
-use crate::error::Error;
 use crate::metric::Metric;
 use crate::omb::{Document, Latency};
+use moldau_measure::Error;
 
 pub(super) fn read(text: &str) -> Result<Output, Problem> {
     let document = Document::from_json(text).map_err(|error| match error {
@@ -15,8 +15,8 @@ pub(super) fn read(text: &str) -> Result<Output, Problem> {
         figures.extend(value.map(|value| Figure { metric, value }));
     };
     let megabytes = |records: f64| {
-        let bytes = crate::statistics::float(document.message_size);
-        (bytes > 0.0).then_some(records * bytes / crate::workload::BYTES_PER_MB)
+        let bytes = moldau_measure::statistics::float(document.message_size);
+        (bytes > 0.0).then_some(records * bytes / moldau_load::workload::BYTES_PER_MB)
     };
     let published = mean(&document.publish_rate);
     push(Metric::ProduceRecords, published);

@@ -43,7 +43,7 @@ impl Totals {
             return Err(Problem::at(self.line, "the time of the run is 0 ms"));
         }
         let seconds = self.milliseconds / 1e3;
-        let megabytes = self.bytes / crate::workload::BYTES_PER_MB / seconds;
+        let megabytes = self.bytes / moldau_load::workload::BYTES_PER_MB / seconds;
         let [records, throughput] = match self.is_producer {
             true => [Metric::ProduceRecords, Metric::ProduceThroughput],
             false => [Metric::ConsumeRecords, Metric::ConsumeThroughput],

@@ -3,11 +3,12 @@
 
 use super::grid::Grid;
 use super::table::NONE;
-use crate::metric::{Effect, Metric, Unit, compare_one};
-use crate::numbers::{estimate, number, signed};
+use crate::metric::{Effect, Metric, compare_one};
 use crate::punctuality::is_scheduled;
 use crate::result::{ConnectionsRecord, RunResult};
-use crate::statistics::{PairedEffect, differences, median, paired_effect};
+use moldau_measure::numbers::Unit;
+use moldau_measure::numbers::{estimate, number, signed};
+use moldau_measure::statistics::{PairedEffect, differences, median, paired_effect};
 
 /// The arm that others are held against.
 const PASSTHROUGH: &str = "passthrough";

@@ -7,15 +7,16 @@ use crate::asks::{
     stored_share, typical,
 };
 use crate::checks::THREAD_SHARE_MAX;
-use crate::cpu::GENERATOR_ROLE;
-use crate::histograms::Summary;
-use crate::metric::{Metric, Unit};
-use crate::numbers::{number, plain, thousands};
+use crate::metric::Metric;
 use crate::punctuality::{has_latencies, is_scheduled};
 use crate::result::{LatencyRecord, RunRecord, RunResult};
-use crate::statistics::{float, median};
 use crate::survey::{Asks, CompressionQuestion, Estimate, SurveyRecord};
-use crate::workload::Codec;
+use moldau_load::workload::Codec;
+use moldau_measure::cpu::GENERATOR_ROLE;
+use moldau_measure::histograms::Summary;
+use moldau_measure::numbers::Unit;
+use moldau_measure::numbers::{number, plain, thousands};
+use moldau_measure::statistics::{float, median};
 
 /// The answer, in a sentence or two for each system.
 pub(super) fn sentence(result: &RunResult, record: &SurveyRecord, asks: &Asks) -> String {

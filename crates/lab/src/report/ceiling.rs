@@ -5,12 +5,12 @@ mod drawing;
 use super::grid::Grid;
 use crate::ceiling::search::{Bounds, Found, Outcome};
 use crate::ceiling::{CeilingRecord, Miss, Repeats, SearchRecord, Trial, producers_in_words};
-use crate::metric::Unit;
-use crate::numbers::{number, percent, plain};
 use crate::result::RunResult;
-use crate::statistics::PairedEffect;
-use crate::statistics::scalability::{Coefficient, Scalability};
-use crate::workload::BYTES_PER_MB;
+use moldau_load::workload::BYTES_PER_MB;
+use moldau_measure::numbers::Unit;
+use moldau_measure::numbers::{number, percent, plain};
+use moldau_measure::statistics::PairedEffect;
+use moldau_measure::statistics::scalability::{Coefficient, Scalability};
 
 /// In tables, where there is nothing to say.
 const NONE: &str = "-";
@@ -402,7 +402,7 @@ fn whole(rate: f64) -> String {
 mod tests {
     use super::*;
     use crate::report::{html, markdown, sample, text};
-    use crate::statistics::Interval;
+    use moldau_measure::statistics::Interval;
 
     #[test]
     fn every_form_of_the_report_tells_ceilings_and_trials() {

@@ -3,14 +3,15 @@
 use serde::Serialize;
 
 use super::html::escape;
-use crate::error::Error;
-use crate::histograms::{Durations, HistogramRecord};
-use crate::metric::{Comparison, Unit};
-use crate::numbers::percent;
+use crate::metric::Comparison;
 use crate::punctuality::{has_latencies, is_late, is_saturated, tells_no_latencies};
 use crate::result::{LatencyRecord, RunRecord, RunResult, Slot};
 use crate::self_test::{Curves, Line};
-use crate::statistics::float;
+use moldau_measure::Error;
+use moldau_measure::histograms::{Durations, HistogramRecord};
+use moldau_measure::numbers::Unit;
+use moldau_measure::numbers::percent;
+use moldau_measure::statistics::float;
 
 /// Points of a percentile curve per factor of ten of its tail.
 const POINTS_PER_DECADE: u32 = 24;
@@ -288,7 +289,10 @@ fn cpu_parts(result: &RunResult, case: &str, arm: &str) -> Vec<(String, f64)> {
     let place = |role: &str| ROLES.iter().position(|(known, _)| *known == role);
     parts.retain(|(role, _)| place(role).is_some());
     parts.sort_by_key(|(role, _)| place(role));
-    parts.into_iter().map(|(role, values)| (role, crate::statistics::median(&values))).collect()
+    parts
+        .into_iter()
+        .map(|(role, values)| (role, moldau_measure::statistics::median(&values)))
+        .collect()
 }
 
 pub(super) fn ms(nanos: u64) -> f64 {

@@ -4,8 +4,8 @@ use super::grid::Grid;
 use super::table::NONE;
 use super::text::wrapped;
 use crate::compared::{Compared, Contrast, Difference, Outcome};
-use crate::numbers::{number, percent};
-use crate::statistics::median;
+use moldau_measure::numbers::{number, percent};
+use moldau_measure::statistics::median;
 
 /// Figures that the sentence names, before it only counts them.
 const NAMED_MAX: usize = 4;

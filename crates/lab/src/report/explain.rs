@@ -3,10 +3,10 @@
 
 use super::grid::Grid;
 use crate::explain::{About, Explanation, Outcome, Trial};
-use crate::metric::Unit;
-use crate::numbers::{number, plain};
 use crate::result::{ExplainRecord, RunResult};
-use crate::statistics::Interval;
+use moldau_measure::numbers::Unit;
+use moldau_measure::numbers::{number, plain};
+use moldau_measure::statistics::Interval;
 
 /// What limits the load, or what does not.
 pub(super) fn sentence(record: &ExplainRecord) -> String {

@@ -6,12 +6,12 @@ use super::grid::Grid;
 use super::html::plot;
 use super::table::NONE;
 use crate::faults::{Fault, FaultsRecord, audit, longest_s};
-use crate::histograms::Summary;
-use crate::metric::Unit;
-use crate::numbers::{number, plain, thousands};
 use crate::result::{RunRecord, RunResult, Slot};
-use crate::statistics::{float, median};
 use crate::survey::Estimate;
+use moldau_measure::histograms::Summary;
+use moldau_measure::numbers::Unit;
+use moldau_measure::numbers::{number, plain, thousands};
+use moldau_measure::statistics::{float, median};
 
 /// What became of records, and how long clients waited, for each system.
 pub(super) fn sentence(result: &RunResult, record: &FaultsRecord) -> String {
@@ -127,9 +127,9 @@ fn seconds(found: Estimate) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::histograms::Latencies;
     use crate::report::{html, markdown, sample, sentence, text};
     use crate::result::{Arm, Experiment, LatencyRecord};
+    use moldau_measure::histograms::Latencies;
 
     /// A system that hides what struck it but for the time of it, in three rounds.
     fn faults() -> RunResult {

@@ -4,14 +4,15 @@
 use super::added;
 use super::grid::Grid;
 use super::table::{NONE, comparisons, shows};
-use crate::metric::{Metric, Unit, compare_one};
-use crate::numbers::{bytes, estimate, number, thousands};
+use crate::metric::{Metric, compare_one};
 use crate::punctuality::{
     cannot_keep_up, has_latencies, is_late, is_saturated, latencies_are_withheld,
 };
 use crate::result::{Arm, Experiment, RunRecord, RunResult};
-use crate::statistics::{median, paired_effect};
-use crate::workload::Pace;
+use moldau_load::workload::Pace;
+use moldau_measure::numbers::Unit;
+use moldau_measure::numbers::{bytes, estimate, number, thousands};
+use moldau_measure::statistics::{median, paired_effect};
 
 /// The arm whose processor time others are multiples of.
 const RELAY: &str = "relay";
@@ -290,7 +291,7 @@ mod tests {
     fn idle_memory_is_told_of_arms_that_have_a_front() {
         let mut result = with_relay();
         assert!(grids(&result).iter().all(|grid| grid.title != "Idle"));
-        let idle = crate::resources::Resources {
+        let idle = moldau_measure::resources::Resources {
             resident_bytes: 3 << 20,
             anonymous_bytes: 1 << 20,
             threads: 2,

@@ -4,7 +4,7 @@
 use crate::explain::{self, About, Finding};
 use crate::punctuality::{is_saturated, is_scheduled};
 use crate::result::{RunRecord, RunResult};
-use crate::workload::Pace;
+use moldau_load::workload::Pace;
 
 /// One sentence for each system that was taken to its limit.
 pub(super) fn sentences(result: &RunResult) -> Vec<String> {
@@ -83,7 +83,7 @@ fn is_at_its_limit(run: &RunRecord) -> bool {
 mod tests {
     use super::*;
     use crate::report::{sample, sentence as answer};
-    use crate::run::Requests;
+    use moldau_load::run::Requests;
 
     const CASE: &str = "Produce at full speed";
 

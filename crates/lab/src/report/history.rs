@@ -4,7 +4,7 @@ use super::grid::Grid;
 use super::html::{escape, page};
 use super::text::wrapped;
 use crate::history::{Change, History, Line, Tendency};
-use crate::numbers::{number, percent};
+use moldau_measure::numbers::{number, percent};
 
 /// Points of the small drawing in a terminal.
 const SPARKS: usize = 32;

@@ -17,12 +17,12 @@ use super::table::{Contrast, NONE, Row, comparisons, contrasts, offered, runs_co
 use super::threads;
 use super::transactions;
 use crate::checks::{Verdict, Weight};
-use crate::error::Error;
 use crate::metric::{Comparison, Metric};
-use crate::numbers::{bytes, number, thousands};
 use crate::result::{Experiment, RunResult};
-use crate::statistics::float;
-use crate::workload::Pace;
+use moldau_load::workload::Pace;
+use moldau_measure::Error;
+use moldau_measure::numbers::{bytes, number, thousands};
+use moldau_measure::statistics::float;
 
 const STYLE: &str = include_str!("../../assets/report.css");
 const SCRIPT: &str = include_str!("../../assets/report.js");

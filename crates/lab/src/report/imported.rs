@@ -4,9 +4,9 @@ use super::grid::Grid;
 use super::table::NONE;
 use crate::figures;
 use crate::imported::ImportedRecord;
-use crate::numbers::number;
 use crate::result::RunResult;
-use crate::statistics::median;
+use moldau_measure::numbers::number;
+use moldau_measure::statistics::median;
 
 /// What was read, in one sentence.
 pub(super) fn sentence(result: &RunResult, record: &ImportedRecord) -> String {

@@ -1,9 +1,9 @@
 //! What a result holds in forms that other tools read: HdrHistogram's interval log, and the course
 //! of its runs as CSV.
 
-use crate::histograms::HistogramRecord;
 use crate::result::{LatencyRecord, RunResult};
-use crate::statistics::float;
+use moldau_measure::histograms::HistogramRecord;
+use moldau_measure::statistics::float;
 
 /// Every histogram of every run in HdrHistogram's log format 1.3, which its tools merge and draw.
 ///

@@ -3,8 +3,8 @@
 use super::grid::Grid;
 use super::sentence;
 use super::table::{Contrast, Row, comparisons, contrasts, offered, runs_counted};
-use crate::numbers::{bytes, thousands};
 use crate::result::RunResult;
+use moldau_measure::numbers::{bytes, thousands};
 
 /// A page with the answer, the tables, the checks, the audit and the environment.
 #[must_use]

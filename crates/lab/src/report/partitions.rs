@@ -7,11 +7,11 @@ mod table;
 use super::chart::{Chart, OverLine};
 use super::html::{escape, plot};
 use crate::metric::Metric;
-use crate::numbers::bytes;
 use crate::partitions::{CurvePoint, PartitionsRecord, fixed_rate_case, full_speed_case};
 use crate::result::RunResult;
-use crate::statistics::float;
 use finding::findings;
+use moldau_measure::numbers::bytes;
+use moldau_measure::statistics::float;
 
 /// The answer: what the curve and the making of partitions came to, system by system.
 pub(super) fn sentence(result: &RunResult) -> String {

@@ -3,11 +3,12 @@
 use serde::Serialize;
 
 use super::grid::Grid;
-use crate::metric::{Metric, Unit};
-use crate::numbers::{number, thousands};
-use crate::profile::{Category, Change, ProfileRecord, ProfilesRecord, SHOWN, Stacks};
+use crate::metric::Metric;
 use crate::result::{RunRecord, RunResult};
-use crate::statistics::float;
+use moldau_measure::numbers::Unit;
+use moldau_measure::numbers::{number, thousands};
+use moldau_measure::profile::{Category, Change, ProfileRecord, ProfilesRecord, SHOWN, Stacks};
+use moldau_measure::statistics::float;
 
 const SCRIPT: &str = include_str!("../../assets/flame.js");
 const STYLE: &str = include_str!("../../assets/flame.css");

@@ -8,9 +8,9 @@ use super::table::{NONE, offered};
 use crate::checks::Verdict;
 use crate::figures::{self, Series};
 use crate::metric::Metric;
-use crate::numbers::number;
 use crate::result::RunResult;
-use crate::statistics::{median, paired_effect};
+use moldau_measure::numbers::number;
+use moldau_measure::statistics::{median, paired_effect};
 
 /// The figures of the page, in its columns.
 const COLUMNS: [Metric; 10] = [

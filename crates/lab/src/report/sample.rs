@@ -4,23 +4,23 @@ use crate::ceiling::machine::Machine;
 use crate::ceiling::search::{Outcome, Search};
 use crate::ceiling::{CeilingRecord, Demand, Growth, Miss, SearchRecord, Trial};
 use crate::checks::{self, Verdict};
-use crate::clocks::ClockRecord;
-use crate::cpu::{HostUsage, ProcessUsage};
 use crate::environment::Environment;
-use crate::evidence::{Evidence, ProcessEvidence};
 use crate::explain::{self, About, Cause, Change, Explanation, Finding};
-use crate::histograms::{HistogramRecord, Latencies};
-use crate::ledger::{Audit, self_test};
 use crate::metric::compare;
-use crate::payload::Filler;
 use crate::result::{
     Arm, Experiment, ExplainRecord, FORMAT_VERSION, LatencyRecord, RunRecord, RunResult, Slot,
 };
-use crate::run::{Requests, WorkerRecord};
-use crate::schedule::Arrivals;
-use crate::statistics::Interval;
 use crate::survey::Setting;
-use crate::workload::{Pace, Tuning, Workload};
+use moldau_load::clocks::ClockRecord;
+use moldau_load::ledger::{Audit, self_test};
+use moldau_load::payload::Filler;
+use moldau_load::run::{Requests, WorkerRecord};
+use moldau_load::schedule::Arrivals;
+use moldau_load::workload::{Pace, Tuning, Workload};
+use moldau_measure::cpu::{HostUsage, ProcessUsage};
+use moldau_measure::evidence::{Evidence, ProcessEvidence};
+use moldau_measure::histograms::{HistogramRecord, Latencies};
+use moldau_measure::statistics::Interval;
 
 pub(crate) const FIXED: &str = "Fixed rate, produced and consumed";
 

@@ -3,9 +3,9 @@
 use super::chart::{Chart, few_quantiles};
 use super::grid::Grid;
 use super::html::plot;
-use crate::numbers::plain;
 use crate::result::RunResult;
 use crate::self_test::{Cell, SelfTestRecord, Table};
+use moldau_measure::numbers::plain;
 
 /// The tables; none of another experiment.
 pub(super) fn grids(result: &RunResult) -> Vec<Grid> {

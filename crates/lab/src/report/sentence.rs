@@ -2,10 +2,11 @@
 
 use super::table::comparisons;
 use crate::checks::{Check, Verdict, Weight};
-use crate::metric::{Comparison, Metric, Unit};
-use crate::numbers::{number, signed, thousands};
+use crate::metric::{Comparison, Metric};
 use crate::result::{Experiment, RunResult};
-use crate::workload::Pace;
+use moldau_load::workload::Pace;
+use moldau_measure::numbers::Unit;
+use moldau_measure::numbers::{number, signed, thousands};
 
 /// The answer to the experiment's question, or why there is none.
 #[must_use]

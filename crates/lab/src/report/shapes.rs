@@ -2,10 +2,10 @@
 //! them the largest partition had.
 
 use super::grid::Grid;
-use crate::numbers::thousands;
 use crate::result::{RunRecord, RunResult};
-use crate::shape::{Keys, Shape};
-use crate::statistics::{float, median};
+use moldau_load::shape::{Keys, Shape};
+use moldau_measure::numbers::thousands;
+use moldau_measure::statistics::{float, median};
 
 /// A row for each load and system whose records differ; none where all are alike.
 pub(super) fn grid(result: &RunResult) -> Option<Grid> {
@@ -73,7 +73,7 @@ pub(super) fn words(shape: &Shape) -> String {
 mod tests {
     use super::*;
     use crate::report::{html, markdown, sample, text};
-    use crate::run::Skew;
+    use moldau_load::run::Skew;
 
     /// The sample, whose records have keys of which one is frequent.
     fn keyed() -> RunResult {

@@ -6,13 +6,13 @@ mod chart;
 use super::grid::Grid;
 use super::html::escape;
 use super::table::NONE;
-use crate::metric::Unit;
-use crate::numbers::{bytes, digits, number, thousands};
 use crate::result::RunResult;
 use crate::sizing::{
     Answer, Beyond, Estimate, Finding, HeldOut, Kind, Load, Term, UTILISATION_MAX, errors,
 };
-use crate::statistics::Interval;
+use moldau_measure::numbers::Unit;
+use moldau_measure::numbers::{bytes, digits, number, thousands};
+use moldau_measure::statistics::Interval;
 
 /// The answer of all arms.
 pub(super) fn sentence(result: &RunResult) -> String {

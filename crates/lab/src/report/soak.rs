@@ -5,9 +5,9 @@ use super::grid::Grid;
 use super::html::plot;
 use super::table::NONE;
 use crate::faults::audit;
-use crate::numbers::{plain, thousands};
 use crate::result::RunResult;
 use crate::soak::{Drift, Figure, SoakRecord};
+use moldau_measure::numbers::{plain, thousands};
 
 /// Whether anything grew, for each system.
 pub(super) fn sentence(result: &RunResult, record: &SoakRecord) -> String {
@@ -47,7 +47,7 @@ fn answer(result: &RunResult, record: &SoakRecord, system: &str) -> String {
 fn hours(record: &SoakRecord, system: &str) -> f64 {
     let times = || record.holdings.iter().filter(|it| it.arm == system).map(|it| it.at_ms);
     let span = times().max().unwrap_or(0) - times().min().unwrap_or(0);
-    crate::statistics::float(span) / 3.6e6
+    moldau_measure::statistics::float(span) / 3.6e6
 }
 
 fn drift(result: &RunResult, record: &SoakRecord, system: &str, figure: Figure) -> Option<Drift> {
@@ -118,9 +118,9 @@ pub(super) fn html(result: &RunResult, record: &SoakRecord, charts: &mut Vec<Cha
 mod tests {
     use super::*;
     use crate::report::{html, markdown, sample, sentence, text};
-    use crate::resources::Resources;
     use crate::result::{Arm, Experiment};
     use crate::soak::{Holding, LEG};
+    use moldau_measure::resources::Resources;
 
     /// 24 legs of a minute; the memory grows by so many KB in each.
     fn soak(kilobytes: u64) -> RunResult {

@@ -18,12 +18,13 @@ use super::html::escape;
 use super::table::{NONE, shows};
 use super::workers;
 use crate::checks::Verdict;
-use crate::metric::{Metric, Unit};
-use crate::numbers::number;
+use crate::metric::Metric;
 use crate::punctuality::is_scheduled;
 use crate::result::{RunRecord, RunResult};
-use crate::statistics::{float, median};
 use crate::survey::{Cell, Claim, Contrast, Estimate, Finding, Outcome, SurveyRecord};
+use moldau_measure::numbers::Unit;
+use moldau_measure::numbers::number;
+use moldau_measure::statistics::{float, median};
 
 /// Settings that are numbers of something that works at once.
 const SCALES: [&str; 4] = ["outstanding", "producers", "partitions", "consumers"];

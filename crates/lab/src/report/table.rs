@@ -1,11 +1,11 @@
 //! The rows that all reports share.
 
 use crate::metric::Comparison;
-use crate::numbers::{number, percent, plain, signed};
 use crate::punctuality::{has_latencies, is_scheduled};
 use crate::result::{RunRecord, RunResult};
-use crate::statistics::{Likeness, PairedEffect};
-use crate::workload::Pace;
+use moldau_load::workload::Pace;
+use moldau_measure::numbers::{number, percent, plain, signed};
+use moldau_measure::statistics::{Likeness, PairedEffect};
 
 /// One figure of one case in words.
 pub(super) struct Row {
@@ -122,7 +122,7 @@ pub(super) fn offered(run: &RunRecord) -> String {
         Pace::Scheduled { per_second, .. } => format!(
             "{} records/s at fixed intended times, {records}, linger {} ms, {}, \
              measured for {} s after {} s of warm-up",
-            crate::numbers::thousands(per_second),
+            moldau_measure::numbers::thousands(per_second),
             digits(workload.linger_us, 1_000),
             if workload.consume { "consumed meanwhile" } else { "not consumed" },
             digits(workload.window_ms, 1_000),
@@ -131,7 +131,7 @@ pub(super) fn offered(run: &RunRecord) -> String {
         Pace::Closed { outstanding } => {
             format!(
                 "{} records on their way at once, {records}",
-                crate::numbers::thousands(outstanding.into())
+                moldau_measure::numbers::thousands(outstanding.into())
             )
         }
         Pace::Unpaced => format!("as fast as possible, {records}"),

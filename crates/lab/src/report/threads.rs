@@ -6,13 +6,13 @@ use super::grid::Grid;
 use super::html::escape;
 use super::table::NONE;
 use crate::checks::Verdict;
-use crate::metric::Unit;
-use crate::numbers::{number, plain, thousands};
 use crate::result::RunResult;
-use crate::statistics::float;
-use crate::statistics::scalability::Coefficient;
 use crate::survey::{Estimate, Outcome};
 use crate::threads::{Figure, Reading, ThreadsClaim, ThreadsRecord, TopicCost};
+use moldau_measure::numbers::Unit;
+use moldau_measure::numbers::{number, plain, thousands};
+use moldau_measure::statistics::float;
+use moldau_measure::statistics::scalability::Coefficient;
 
 /// What another topic costs on each system, and where most is read.
 pub(super) fn sentence(result: &RunResult, record: &ThreadsRecord) -> String {

@@ -1,11 +1,11 @@
 //! What transactions took, a row for each load and system whose producers make such.
 
 use super::grid::Grid;
-use crate::metric::Unit;
-use crate::numbers::number;
 use crate::result::{RunRecord, RunResult};
-use crate::run::TransactionsRecord;
-use crate::statistics::{float, median};
+use moldau_load::run::TransactionsRecord;
+use moldau_measure::numbers::Unit;
+use moldau_measure::numbers::number;
+use moldau_measure::statistics::{float, median};
 
 /// The table; none where no producer makes transactions.
 pub(super) fn grid(result: &RunResult) -> Option<Grid> {
@@ -67,8 +67,8 @@ fn row(case: &str, arm: &str, runs: &[&RunRecord]) -> Option<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::histograms::Durations;
     use crate::report::{html, markdown, sample, text};
+    use moldau_measure::histograms::Durations;
 
     #[test]
     fn commits_are_told_in_every_report() {

@@ -3,8 +3,8 @@
 use super::grid::Grid;
 use crate::punctuality::{is_late, latest_worker};
 use crate::result::{RunRecord, RunResult};
-use crate::run::WorkerRecord;
-use crate::statistics::{float, median};
+use moldau_load::run::WorkerRecord;
+use moldau_measure::statistics::{float, median};
 
 /// A row for each worker; none where the laboratory offered the loads itself.
 pub(super) fn grid(result: &RunResult) -> Grid {

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{Fit, Kind, Load, Observation, Packing, Rates, TERMS, Term};
-use crate::statistics::{Interval, interval_of};
+use moldau_measure::statistics::{Interval, interval_of};
 
 /// Share of its cores that a proxy should keep busy at most: what waits for a processor waits about
 /// `u / (1 - u)` times its own processor time at utilisation `u` (M/M/1), 2.3 times at 70 % and 9

@@ -11,8 +11,8 @@
 //! one case that tells a price decides it alone, and with it what is predicted elsewhere.
 
 use super::{Observation, Rates, TERMS, Term};
-use crate::statistics::least_squares::NormalEquations;
-use crate::statistics::{Interval, interval_of, median};
+use moldau_measure::statistics::least_squares::NormalEquations;
+use moldau_measure::statistics::{Interval, interval_of, median};
 
 /// Above it a term is not told from the one that it goes along with: the error of its coefficient
 /// is five times that of a design in which it stands alone.

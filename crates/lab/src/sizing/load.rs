@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Observation, Rates, Term};
-use crate::error::Error;
-use crate::statistics::float;
+use moldau_measure::Error;
+use moldau_measure::statistics::float;
 
 /// What is to pass through a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

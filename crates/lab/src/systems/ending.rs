@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
-use crate::control_group;
-use crate::error::Error;
+use moldau_measure::Error;
+use moldau_measure::control_group;
 
 /// That of this process.
 pub(super) static ENDING: Ending = Ending::new();

@@ -25,9 +25,9 @@ use moldau_client::Security;
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
-use super::security::{Credentials, SecurityFile};
 use super::{FrontFiles, Process, ProcessSpec, Ready, free_addresses, prepare};
-use crate::error::Error;
+use moldau_load::security::{Credentials, SecurityFile};
+use moldau_measure::Error;
 
 /// Role of the processes that keep records.
 const BROKER_ROLE: &str = "broker";

@@ -16,7 +16,7 @@ use rcgen::{
 };
 
 use super::fronts::LabKey;
-use crate::error::Error;
+use moldau_measure::Error;
 
 /// How clients secure their connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

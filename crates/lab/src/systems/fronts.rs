@@ -9,8 +9,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
 use super::{ProcessSpec, Ready};
-use crate::error::Error;
-use crate::relay;
+use moldau_load::relay;
+use moldau_measure::Error;
 
 /// Role of whatever stands between.
 pub const FRONT_ROLE: &str = "proxy";

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use super::{ProcessSpec, Ready, prepare};
-use crate::error::Error;
+use moldau_measure::Error;
 
 /// Any cluster id will do, as the cluster lives for one experiment.
 const CLUSTER_ID: &str = "bW9sZGF1LWxhYi1ydW5zMQ";

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use super::{ProcessSpec, Ready};
-use crate::error::Error;
+use moldau_measure::Error;
 
 /// When the broker acknowledges.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -19,16 +19,17 @@ use moldau_lab::experiments::{
     storage, survey, threads,
 };
 use moldau_lab::explain::About;
-use moldau_lab::null_sink::{self, Behaviour};
-use moldau_lab::profile::Profiler;
-use moldau_lab::relay::Line;
 use moldau_lab::result::{RunRecord, RunResult};
 use moldau_lab::systems::{
     Durability, Installations, KafkaInstallation, Kroxylicious, keep_records,
 };
-use moldau_lab::workers::Workers;
-use moldau_lab::workload::Workload;
-use moldau_lab::{bare_disk, checks::Verdict, relay, report};
+use moldau_lab::{checks::Verdict, report};
+use moldau_load::null_sink::{self, Behaviour};
+use moldau_load::relay::Line;
+use moldau_load::workers::Workers;
+use moldau_load::workload::Workload;
+use moldau_load::{bare_disk, relay};
+use moldau_measure::profile::Profiler;
 
 use super::experiment_file::{self, Asked};
 use super::lab_directory::WorkDirectory;

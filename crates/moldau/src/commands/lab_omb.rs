@@ -14,7 +14,7 @@ use std::path::Path;
 use anyhow::{anyhow, bail, ensure};
 use moldau_lab::experiments::survey::{Scenario, Settings, SurveyFile};
 use moldau_lab::systems::{SystemFile, keep_records};
-use moldau_lab::workload::{Pace, Workload};
+use moldau_load::workload::{Pace, Workload};
 
 use super::experiment_file::read_system;
 use crate::arguments::OmbOptions;

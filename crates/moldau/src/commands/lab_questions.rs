@@ -8,12 +8,12 @@ use anyhow::{bail, ensure};
 use moldau_lab::experiments::asked::{Payload, Times};
 use moldau_lab::experiments::survey::{Factor, Settings, SurveyFile};
 use moldau_lab::experiments::threads::ThreadsFile;
-use moldau_lab::payload::Filler;
-use moldau_lab::schedule::Arrivals;
 use moldau_lab::soak::LEGS_MIN;
 use moldau_lab::survey::{Asks, CompressionQuestion, LatencyQuestion};
 use moldau_lab::systems::{SystemFile, keep_records};
-use moldau_lab::workload::{Pace, Tuning, Workload};
+use moldau_load::payload::Filler;
+use moldau_load::schedule::Arrivals;
+use moldau_load::workload::{Pace, Tuning, Workload};
 
 use super::experiment_file::{self, Asked};
 use crate::arguments::{

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, ensure};
-use moldau_lab::workers::{Event, Stay, Token, Worker, Workers};
+use moldau_load::workers::{Event, Stay, Token, Worker, Workers};
 use zeroize::Zeroizing;
 
 use crate::arguments::{WorkerOptions, WorkersOptions};

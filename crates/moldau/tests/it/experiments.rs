@@ -5,18 +5,18 @@ use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::path::Path;
 
-use moldau_lab::bare_disk::{Task, Work, measure};
 use moldau_lab::checks::Verdict;
-use moldau_lab::cpu::ProcessUsage;
 use moldau_lab::experiments::file::{self, ExperimentFile};
 use moldau_lab::experiments::fronts::{Front, FrontPlan};
 use moldau_lab::experiments::{Conditions, Silent, cores, overhead, save, storage};
-use moldau_lab::profile::{ProfileRecord, Profiler};
 use moldau_lab::report::{markdown, text};
 use moldau_lab::result::{Arm, ConnectionsRecord, RunResult};
 use moldau_lab::sizing::{Load, Term};
 use moldau_lab::systems::{FrontAddresses, FrontFiles};
-use moldau_lab::workload::Workload;
+use moldau_load::bare_disk::{Task, Work, measure};
+use moldau_load::workload::Workload;
+use moldau_measure::cpu::ProcessUsage;
+use moldau_measure::profile::{ProfileRecord, Profiler};
 
 use crate::world::{conditions, moldau, result_of, run};
 

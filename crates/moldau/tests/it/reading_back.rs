@@ -1,9 +1,9 @@
 //! What a reader that audits has to wait for.
 
-use moldau_lab::generator::{self, Measured, Setup};
-use moldau_lab::ledger::{Audit, SentLedger, audit};
-use moldau_lab::schedule::Arrivals;
-use moldau_lab::workload::{Pace, Tuning, Workload};
+use moldau_load::generator::{self, Measured, Setup};
+use moldau_load::ledger::{Audit, SentLedger, audit};
+use moldau_load::schedule::Arrivals;
+use moldau_load::workload::{Pace, Tuning, Workload};
 
 use crate::{workers, world};
 

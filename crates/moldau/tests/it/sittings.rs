@@ -14,7 +14,7 @@ use moldau_lab::result::{Experiment, RunResult};
 use moldau_lab::sittings::{Manifest, Sittings};
 use moldau_lab::systems::Durability;
 use moldau_lab::threads::{Reading, ThreadsRecord};
-use moldau_lab::workload::Workload;
+use moldau_load::workload::Workload;
 use tempfile::TempDir;
 
 use crate::experiments::small_load;

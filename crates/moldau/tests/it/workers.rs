@@ -5,13 +5,13 @@ use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
 
-use moldau_lab::generator::{Clients, Layout, Setup};
-use moldau_lab::ledger::audit;
-use moldau_lab::payload::Filler;
-use moldau_lab::run::RunRecord;
-use moldau_lab::schedule::Arrivals;
-use moldau_lab::workers::{Token, Workers};
-use moldau_lab::workload::{Pace, Tuning, Workload};
+use moldau_load::generator::{Clients, Layout, Setup};
+use moldau_load::ledger::audit;
+use moldau_load::payload::Filler;
+use moldau_load::run::RunRecord;
+use moldau_load::schedule::Arrivals;
+use moldau_load::workers::{Token, Workers};
+use moldau_load::workload::{Pace, Tuning, Workload};
 use zeroize::Zeroizing;
 
 use crate::world::{self, moldau, result_of, run};

@@ -1,7 +1,7 @@
 //! Simulated systems whose ceiling is known.
 
 use super::*;
-use crate::statistics::{median, standard_deviation};
+use moldau_measure::statistics::{median, standard_deviation};
 
 /// What a simulated system can do, how far that varies, and how often something else fails it.
 #[derive(Clone, Copy)]
@@ -302,7 +302,7 @@ fn ten_on_shared_cores(seed: u64, power: f64, is_measured: bool) -> Vec<Found> {
         let pace = 0.06 * noise(&mut random);
         let able = SYSTEM.ceiling * (power * pace + 0.01 * noise(&mut random)).exp();
         let ns = 10_000.0 * (0.01 * noise(&mut random) - pace).exp();
-        (able, if is_measured { crate::numbers::whole(ns) } else { 0 })
+        (able, if is_measured { moldau_measure::numbers::whole(ns) } else { 0 })
     };
     let mut machine = Machine::beside(10);
     let mut begun = || {

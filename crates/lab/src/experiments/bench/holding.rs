@@ -4,8 +4,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::Path;
-use crate::error::Error;
-use crate::generator::{Measured, Setup};
+use moldau_load::generator::{Measured, Setup};
+use moldau_measure::Error;
 
 /// How long the ends of transactions may take to reach all partitions, and how often to look.
 const ENDS_PATIENCE: Duration = Duration::from_secs(10);

@@ -6,9 +6,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{Bench, Path, unix_ms};
-use crate::error::Error;
 use crate::experiments::Progress;
-use crate::workload::Workload;
+use moldau_load::workload::Workload;
+use moldau_measure::Error;
 
 /// When an experiment began: ms since 1970, and by the clock of this process.
 pub(super) fn begun(progress: &mut dyn Progress) -> (u64, Instant) {

@@ -2,12 +2,12 @@
 
 use std::net::SocketAddr;
 
-use crate::error::Error;
 use crate::experiments::control::Control;
 use crate::gathering::Subjects;
-use crate::generator::Clients;
-use crate::profile::Profiled;
 use crate::systems::RunningSystem;
+use moldau_load::generator::Clients;
+use moldau_measure::Error;
+use moldau_measure::profile::Profiled;
 
 /// One path to one system.
 pub(in crate::experiments) struct Path {

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use crate::cpu::{CpuMeter, HostUsage};
-use crate::error::Error;
+use moldau_measure::Error;
+use moldau_measure::cpu::{CpuMeter, HostUsage};
 
 /// Share of the machine that is busy at most while it rests: systems without a load take some.
 const BUSY_SHARE_MAX: f64 = 0.1;

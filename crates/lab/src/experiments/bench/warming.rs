@@ -5,9 +5,9 @@
 use std::thread;
 
 use super::{Bench, Path};
-use crate::error::Error;
-use crate::generator::{self, Measured, Setup};
-use crate::workload::{Pace, Workload};
+use moldau_load::generator::{self, Measured, Setup};
+use moldau_load::workload::{Pace, Workload};
+use moldau_measure::Error;
 
 /// Paths that are warmed up beside each other: nobody asks how long their answers take.
 const ABREAST: usize = 2;

@@ -3,10 +3,10 @@
 //! to three consumers. No two of those may always go together, or the model could not tell them
 //! apart.
 
-use crate::generator::Layout;
-use crate::payload::Filler;
-use crate::schedule::Arrivals;
-use crate::workload::{Pace, Tuning, Workload};
+use moldau_load::generator::Layout;
+use moldau_load::payload::Filler;
+use moldau_load::schedule::Arrivals;
+use moldau_load::workload::{Pace, Tuning, Workload};
 
 /// One load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use crate::explain::Change;
 use crate::systems::SystemFile;
-use crate::workload::{Acks, Codec, Pace, Workload};
+use moldau_load::workload::{Acks, Codec, Pace, Workload};
 
 /// What a change is for a run.
 pub(super) enum Way {

@@ -5,18 +5,18 @@ use std::path::PathBuf;
 use super::changes::{Way, way};
 use super::plants::{Interference, Interfering};
 use super::signals::Signals;
-use crate::control_group::{ControlGroup, Quotas};
-use crate::error::Error;
 use crate::experiments::bench::{self, Bench, Named, Path};
 use crate::experiments::hogs::hogs;
 use crate::explain::{self, About, Change, Explanation, Finding, Outcome, Trial};
 use crate::gathering::{Attention, Gathering};
-use crate::generator::{self, Setup};
-use crate::ledger::{Audit, audit};
-use crate::run::RunRecord;
-use crate::statistics::median;
 use crate::systems::{Installations, Process, RunningSystem, SystemFile};
-use crate::workload::{BUFFER_BYTES_USUAL, Pace, Workload};
+use moldau_load::generator::{self, Setup};
+use moldau_load::ledger::{Audit, audit};
+use moldau_load::run::RunRecord;
+use moldau_load::workload::{BUFFER_BYTES_USUAL, Pace, Workload};
+use moldau_measure::Error;
+use moldau_measure::control_group::{ControlGroup, Quotas};
+use moldau_measure::statistics::median;
 
 /// Findings that are tested at most: what none of them explains needs a person.
 const FINDINGS_MAX: usize = 5;

@@ -7,12 +7,12 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::signals::Signals;
-use crate::control_group::ControlGroup;
-use crate::error::Error;
 use crate::experiments::hogs::hogs;
 use crate::experiments::survey::Settings;
 use crate::explain::{About, Cause};
 use crate::systems::{Process, Replacement, RunningSystem, SystemFile};
+use moldau_measure::Error;
+use moldau_measure::control_group::ControlGroup;
 
 /// The list, as its file says.
 #[derive(Clone, Debug, Deserialize)]

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::error::Error;
+use moldau_measure::Error;
 
 /// A thread that sends signals until it is dropped, which leaves the processes running.
 pub(super) struct Signals {

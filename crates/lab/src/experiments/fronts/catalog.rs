@@ -11,8 +11,8 @@
 
 use std::fmt;
 
-use crate::payload::Account;
 use crate::systems::ClientSecurity;
+use moldau_load::payload::Account;
 
 /// What may stand between clients and broker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

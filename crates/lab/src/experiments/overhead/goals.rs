@@ -8,9 +8,9 @@ use crate::metric::Metric;
 use crate::objective::{Bound, Objective};
 use crate::punctuality::cannot_keep_up;
 use crate::result::Arm;
-use crate::run::RunRecord;
-use crate::statistics::float;
-use crate::workload::BYTES_PER_MB;
+use moldau_load::run::RunRecord;
+use moldau_load::workload::BYTES_PER_MB;
+use moldau_measure::statistics::float;
 
 /// Memory of our proxy before anything passed through it, MB.
 const IDLE_MB_MAX: f64 = 20.0;
@@ -172,10 +172,10 @@ fn idle(arm: &Arm) -> Option<Check> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::ProcessUsage;
     use crate::experiments::Conditions;
     use crate::report::sample;
-    use crate::resources::Resources;
+    use moldau_measure::cpu::ProcessUsage;
+    use moldau_measure::resources::Resources;
 
     /// Three rounds of every case, in which an arm takes so much of a processor per MB, and reads
     /// back so many records in the time that all have.

@@ -5,9 +5,9 @@ use std::time::Instant;
 use super::operator::Trouble;
 use super::subject::Subject;
 use super::{CreationPlan, OfFailure, Plan, announce, on_a_system};
-use crate::error::Error;
 use crate::experiments::bench::Bench;
 use crate::partitions::{Created, Growth, GrowthStep, How, PartitionsRecord};
+use moldau_measure::Error;
 
 pub(super) fn run(
     plan: &Plan,

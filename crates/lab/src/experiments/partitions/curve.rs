@@ -6,17 +6,17 @@ use std::time::{Duration, Instant};
 use super::operator::{Trouble, nanos};
 use super::subject::Subject;
 use super::{CurvePlan, OfFailure, Plan, announce, make_topic, on_a_system, spread};
-use crate::cpu::CpuMeter;
-use crate::error::Error;
 use crate::experiments::bench::{Bench, Named};
 use crate::experiments::side_by_side::System;
-use crate::generator::{self, Measured, Setup};
-use crate::ledger::{Audit, SentLedger, audit};
 use crate::partitions::{
     Batching, CurvePoint, Filling, How, IdleCpu, PartitionsRecord, fixed_rate_case, full_speed_case,
 };
 use crate::punctuality::lag_is_late;
-use crate::workload::{Pace, Workload};
+use moldau_load::generator::{self, Measured, Setup};
+use moldau_load::ledger::{Audit, SentLedger, audit};
+use moldau_load::workload::{Pace, Workload};
+use moldau_measure::Error;
+use moldau_measure::cpu::CpuMeter;
 
 /// Runs at the fixed rate of one point at most: another is made when the generator was late.
 const FIXED_RATE_RUNS_MAX: u16 = 2;

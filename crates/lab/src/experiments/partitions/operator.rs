@@ -9,8 +9,8 @@ use moldau_client::{
     ProducerOptions, Record, TopicPartition, TopicSpec,
 };
 
-use crate::error::Error;
 use crate::partitions::Creation;
+use moldau_measure::Error;
 
 /// Partitions that are asked for their end to learn whether a topic is usable: the first, the
 /// last and others between them.

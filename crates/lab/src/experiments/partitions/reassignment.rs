@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 use super::operator::{Trouble, nanos};
 use super::subject::Subject;
 use super::{Plan, ReassignmentPlan, announce, is_final, make_topic, omit};
-use crate::error::Error;
 use crate::experiments::bench::Bench;
 use crate::experiments::side_by_side::System;
 use crate::partitions::{Part, PartitionsRecord, Reassignment};
+use moldau_measure::Error;
 
 /// Pause between two questions how many are left.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);

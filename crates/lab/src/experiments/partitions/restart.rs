@@ -6,12 +6,12 @@ use super::curve::{read_back, setup};
 use super::operator::{Trouble, nanos};
 use super::subject::Subject;
 use super::{OfFailure, Plan, RestartPlan, announce, make_topic, omit, on_a_system, spread};
-use crate::error::Error;
 use crate::experiments::bench::{Bench, Named};
-use crate::generator;
 use crate::partitions::{Part, PartitionsRecord, Restart};
-use crate::payload::Filler;
-use crate::workload::{Pace, Tuning, Workload};
+use moldau_load::generator;
+use moldau_load::payload::Filler;
+use moldau_load::workload::{Pace, Tuning, Workload};
+use moldau_measure::Error;
 
 /// Length of one run of the writing, ms; runs follow until the bytes are there.
 const RUN_MS: u64 = 2_500;

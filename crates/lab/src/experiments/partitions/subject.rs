@@ -8,15 +8,15 @@ use std::time::{Duration, Instant};
 use super::Plan;
 use super::operator::{Alive, Operator, Trouble};
 use super::wall::{self, Evidence};
-use crate::error::Error;
 use crate::experiments::bench;
 use crate::experiments::side_by_side::System;
 use crate::partitions::{Failure, How};
-use crate::resources::{Limits, Resources, gauge, occupied_bytes};
 use crate::systems::{
     KAFKA_HEAP_BYTES, KafkaNode, Process, ProcessSpec, Ready, free_addresses, http_get,
     kafka_broker, moldau_broker, prepare_kafka_node, tail,
 };
+use moldau_measure::Error;
+use moldau_measure::resources::{Limits, Resources, gauge, occupied_bytes};
 
 /// The end of a system's output that is searched for the reason of a failure.
 const LOG_BYTES_MAX: u64 = 8 << 20;

@@ -4,7 +4,7 @@
 //! the last look at a living process.
 
 use crate::partitions::{LimitKind, Wall};
-use crate::resources::{Limits, Resources};
+use moldau_measure::resources::{Limits, Resources};
 
 /// Share of a limit from which on it counts as reached: a system may fail while it reserves a
 /// batch of what it needs, short of the limit itself.

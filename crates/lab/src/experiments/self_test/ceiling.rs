@@ -16,16 +16,16 @@ use crate::ceiling::machine::Machine;
 use crate::ceiling::search::{Bounds, Found, Outcome, TRIALS};
 use crate::ceiling::{Demand, SearchRecord, Trial};
 use crate::checks::{Check, Weight};
-use crate::error::Error;
 use crate::experiments::bench::{Bench, Named};
 use crate::experiments::ceiling::{QUICK_TRIAL_MS, Searching, TRIAL_MS, in_turn, usual_load};
-use crate::ledger::Audit;
-use crate::null_sink::Behaviour;
 use crate::result::Arm;
-use crate::round_trips;
 use crate::self_test::{Cell, Table};
-use crate::statistics::{float, furthest, median};
-use crate::workload::{Tuning, Workload};
+use moldau_load::ledger::Audit;
+use moldau_load::null_sink::Behaviour;
+use moldau_load::round_trips;
+use moldau_load::workload::{Tuning, Workload};
+use moldau_measure::Error;
+use moldau_measure::statistics::{float, furthest, median};
 
 /// Records per second of the sink: a fraction of what generator and processors can do, so that
 /// nothing but the sink is the limit.
@@ -310,7 +310,7 @@ fn note_steadiness(what: &str, per_second: &[f64], findings: &mut Findings) {
 mod tests {
     use super::*;
     use crate::report::sample;
-    use crate::statistics::Interval;
+    use moldau_measure::statistics::Interval;
 
     fn search(rate: f64) -> SearchRecord {
         let interval_95 = Interval { low: rate * 0.99, high: rate * 1.01 };

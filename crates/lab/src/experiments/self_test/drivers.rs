@@ -12,17 +12,19 @@ use super::librdkafka;
 use super::target::Target;
 use super::{Findings, Plan, shape};
 use crate::checks::{Check, Weight};
-use crate::cpu::generator_among;
-use crate::error::Error;
 use crate::experiments::bench::Bench;
-use crate::generator::{Setup, nanos, produce, read_back_offsets};
-use crate::ledger::{SentLedger, audit};
 use crate::punctuality::lag_limit_ns;
 use crate::result::Arm;
-use crate::schedule::{Arrivals, Slice};
 use crate::self_test::{Cell, Curves, Line, Table};
-use crate::statistics::{PAIRS_MIN, PairedEffect, float, log_ratios, median, paired_effect};
-use crate::workload::{Pace, Workload};
+use moldau_load::generator::{Setup, nanos, produce, read_back_offsets};
+use moldau_load::ledger::{SentLedger, audit};
+use moldau_load::schedule::{Arrivals, Slice};
+use moldau_load::workload::{Pace, Workload};
+use moldau_measure::Error;
+use moldau_measure::cpu::generator_among;
+use moldau_measure::statistics::{
+    PAIRS_MIN, PairedEffect, float, log_ratios, median, paired_effect,
+};
 
 /// Records per second. At the lower rate the linger ends a batch, at the higher one its size.
 const RATES: [u64; 2] = [1_000, 5_000];

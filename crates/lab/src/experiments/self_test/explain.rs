@@ -2,13 +2,13 @@
 //! names.
 
 use super::{Findings, Plan};
-use crate::error::Error;
 use crate::experiments::bench::Bench;
 use crate::experiments::explain::{Extent, Investigation, Planted, Subject};
 use crate::explain::{Explanation, Outcome, Trial};
-use crate::ledger::Audit;
 use crate::result::Arm;
 use crate::self_test::{Cell, Table};
+use moldau_load::ledger::Audit;
+use moldau_measure::Error;
 
 const FULL: Extent = Extent { warmup_ms: 500, window_ms: 1_500, pairs: 3 };
 const QUICK: Extent = Extent { warmup_ms: 300, window_ms: 800, pairs: 2 };

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use super::target::{self, Target};
 use super::{Findings, Plan, shape};
-use crate::cpu::GENERATOR_ROLE;
-use crate::error::Error;
 use crate::experiments::bench::Bench;
-use crate::generator::Measured;
 use crate::result::Arm;
 use crate::self_test::{Cell, Table};
-use crate::statistics::{float, median};
-use crate::workload::Workload;
+use moldau_load::generator::Measured;
+use moldau_load::workload::Workload;
+use moldau_measure::Error;
+use moldau_measure::cpu::GENERATOR_ROLE;
+use moldau_measure::statistics::{float, median};
 
 /// Sizes of records and of the batches that they go out in.
 const LOADS: [(&str, usize, usize); 3] =

@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use super::target::{self, Target};
 use super::{Findings, Plan, shape};
-use crate::error::Error;
 use crate::experiments::bench::Bench;
-use crate::faulty_relay::{FaultyRelay, Injected};
-use crate::generator::{self, Clients, Measured, Setup, produce};
-use crate::ledger::{Audit, Fault, SentLedger, audit, self_test};
 use crate::result::Arm;
 use crate::self_test::{Cell, Table};
-use crate::statistics::{PairedEffect, float, log_ratios, median, paired_effect};
-use crate::workload::{Pace, Workload};
+use moldau_load::faulty_relay::{FaultyRelay, Injected};
+use moldau_load::generator::{self, Clients, Measured, Setup, produce};
+use moldau_load::ledger::{Audit, Fault, SentLedger, audit, self_test};
+use moldau_load::workload::{Pace, Workload};
+use moldau_measure::Error;
+use moldau_measure::statistics::{PairedEffect, float, log_ratios, median, paired_effect};
 
 /// Records between two faults on average, and how often the topic is read with as many.
 const READINGS: [(u64, u32); 2] = [(1_000_000, 12), (100_000, 4)];
@@ -285,6 +285,6 @@ fn words(effect: &PairedEffect) -> String {
 /// Records per second of the generator's own processor time: its throughput per core, which what
 /// else runs on the machine does not touch.
 fn per_core(measured: &Measured, records: u64) -> f64 {
-    let generator = crate::cpu::generator_among(&measured.processes);
+    let generator = moldau_measure::cpu::generator_among(&measured.processes);
     float(records) * 1e9 / float(generator.map_or(1, |usage| usage.cpu_ns.max(1)))
 }

@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::error::Error;
-use crate::generator::Setup;
-use crate::ledger::SentLedger;
-use crate::payload::{Header, PayloadWriter};
-use crate::schedule::Slice;
 use crate::systems::{Process, ProcessSpec, Ready};
+use moldau_load::generator::Setup;
+use moldau_load::ledger::SentLedger;
+use moldau_load::payload::{Header, PayloadWriter};
+use moldau_load::schedule::Slice;
+use moldau_measure::Error;
 
 pub(super) const NAME: &str = "librdkafka";
 
@@ -144,8 +144,8 @@ mod tests {
     use std::os::unix::process::ExitStatusExt as _;
 
     use super::*;
-    use crate::ledger::{DeliveryLedger, audit};
-    use crate::payload::{Account, Filler};
+    use moldau_load::ledger::{DeliveryLedger, audit};
+    use moldau_load::payload::{Account, Filler};
 
     const LINE: &str = r#"{"version": "2.16.0", "response_ms": [1.5, 2, 3, 4],
         "lag_p99_ms": 0.2, "cpu_us_per_record": 30.5, "acknowledged": [[0, 0, 7], [7, 8, 3]]}"#;

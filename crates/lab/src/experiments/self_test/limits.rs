@@ -6,17 +6,17 @@ use std::time::Duration;
 use super::target::{self, Target};
 use super::{Findings, Plan, shape};
 use crate::checks;
-use crate::error::Error;
 use crate::experiments::bench::{Bench, Named};
 use crate::experiments::ceiling;
 use crate::experiments::hogs::hogs;
-use crate::generator::niceness;
-use crate::ledger::Audit;
-use crate::payload::Filler;
 use crate::result::Arm;
 use crate::self_test::{Cell, Table};
-use crate::statistics::float;
-use crate::workload::{Codec, Pace, Tuning, Workload};
+use moldau_load::generator::niceness;
+use moldau_load::ledger::Audit;
+use moldau_load::payload::Filler;
+use moldau_load::workload::{Codec, Pace, Tuning, Workload};
+use moldau_measure::Error;
+use moldau_measure::statistics::float;
 
 /// Runs of either kind.
 const RUNS: u32 = 20;

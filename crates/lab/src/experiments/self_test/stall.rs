@@ -9,17 +9,17 @@ use std::time::{Duration, Instant};
 
 use super::target::{self, Target};
 use super::{Findings, Plan, shape};
-use crate::error::Error;
 use crate::experiments::bench::Bench;
-use crate::generator::Measured;
 use crate::result::Arm;
-use crate::run::Slot;
-use crate::schedule::Arrivals;
 use crate::self_test::{Cell, Curves, Line, Table};
 use crate::stall::expected_quantile;
-use crate::statistics::median;
 use crate::systems::{KafkaInstallation, Process, ProcessSpec, Ready};
-use crate::workload::{Pace, Workload};
+use moldau_load::generator::Measured;
+use moldau_load::run::Slot;
+use moldau_load::schedule::Arrivals;
+use moldau_load::workload::{Pace, Workload};
+use moldau_measure::Error;
+use moldau_measure::statistics::median;
 
 /// Records per second, and the size of each: a second of them is one batch of 480 KB, so that what
 /// waited goes out at once when the target goes on, and takes little longer than what others take.
@@ -167,7 +167,7 @@ fn own_time(series: &[Slot]) -> Duration {
 
 fn latencies(
     measured: &Measured,
-    kind: impl Fn(&crate::histograms::Latencies) -> &crate::histograms::Durations,
+    kind: impl Fn(&moldau_measure::histograms::Latencies) -> &moldau_measure::histograms::Durations,
 ) -> Latencies {
     QUANTILES.map(|quantile| 1e3 * seconds(kind(&measured.latencies).quantile_ns(quantile)))
 }

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use super::target::{self, Target};
 use super::{Findings, Plan, shape};
-use crate::error::Error;
 use crate::experiments::bench::Bench;
-use crate::generator::Measured;
 use crate::result::Arm;
-use crate::schedule::Arrivals;
 use crate::self_test::Table;
-use crate::statistics::{float, log_ratios, median, paired_effect};
-use crate::workload::{Pace, Workload};
+use moldau_load::generator::Measured;
+use moldau_load::schedule::Arrivals;
+use moldau_load::workload::{Pace, Workload};
+use moldau_measure::Error;
+use moldau_measure::statistics::{float, log_ratios, median, paired_effect};
 
 /// Pairs of one comparison of equals, and of one with a planted difference.
 const PAIRS: usize = 6;
@@ -204,7 +204,8 @@ fn figures(measured: &Measured) -> [f64; 3] {
 
 /// Processor time of the target in the window, ns.
 fn target_cpu(measured: &Measured) -> f64 {
-    let target = measured.processes.iter().find(|usage| usage.role != crate::cpu::GENERATOR_ROLE);
+    let target =
+        measured.processes.iter().find(|usage| usage.role != moldau_measure::cpu::GENERATOR_ROLE);
     float(target.map_or(0, |usage| usage.cpu_ns))
 }
 

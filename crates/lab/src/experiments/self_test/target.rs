@@ -5,14 +5,16 @@ use std::time::Duration;
 
 use super::{Findings, Plan};
 use crate::checks::{Check, Weight};
-use crate::error::Error;
 use crate::experiments::bench::{Bench, Path};
-use crate::generator::{Measured, Setup, produce_watched};
-use crate::ledger::audit;
-use crate::null_sink::{self, Behaviour};
 use crate::result::Arm;
-use crate::systems::{Durability, Process, bare_relay, free_addresses, moldau_broker};
-use crate::workload::Workload;
+use crate::systems::{
+    Durability, Process, ProcessSpec, Ready, bare_relay, free_addresses, moldau_broker,
+};
+use moldau_load::generator::{Measured, Setup, produce_watched};
+use moldau_load::ledger::audit;
+use moldau_load::null_sink::{self, Behaviour};
+use moldau_load::workload::Workload;
+use moldau_measure::Error;
 
 pub(super) const SINK: &str = "null sink";
 pub(super) const BROKER: &str = "moldau broker";
@@ -38,7 +40,13 @@ impl Target {
     /// A sink that does with Produce requests what it is told.
     pub(super) fn sink_that(plan: &Plan, behaviour: Behaviour) -> Result<Self, Error> {
         let [listen] = free_addresses()?;
-        let spec = null_sink::process(&plan.moldau, listen, behaviour);
+        let spec = ProcessSpec {
+            role: "sink".into(),
+            program: plan.moldau.clone(),
+            args: null_sink::arguments(listen, behaviour),
+            env: Vec::new(),
+            ready: Ready::Tcp(listen),
+        };
         let process = Process::start(&spec, &plan.conditions.work_directory)?;
         let processes = vec![(process.role().to_string(), process.pid())];
         let path = Path::to(SINK, listen.to_string(), processes)?;

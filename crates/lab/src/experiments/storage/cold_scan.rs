@@ -8,19 +8,19 @@ use std::time::{Duration, Instant};
 
 use super::durable::{counter, megabytes_per_second, record};
 use super::{BROKER, PROBE_WINDOW_MS_MAX, Plan, System, in_order};
-use crate::bare_disk::{self, STEP_BYTES, Work};
 use crate::checks::{Check, Weight};
-use crate::error::Error;
 use crate::experiments::bench::{Bench, Path};
-use crate::generator::{Scan, Scanned, scan, slot_ms};
-use crate::ledger::Audit;
 use crate::metric::Metric;
-use crate::numbers::whole;
 use crate::objective::{Bound, Objective};
-use crate::run::{Requests, RunRecord};
-use crate::statistics::{float, median};
 use crate::systems::http_get;
-use crate::workload::{Pace, Workload};
+use moldau_load::bare_disk::{self, STEP_BYTES, Work};
+use moldau_load::generator::{Scan, Scanned, scan, slot_ms};
+use moldau_load::ledger::Audit;
+use moldau_load::run::{Requests, RunRecord};
+use moldau_load::workload::{Pace, Workload};
+use moldau_measure::Error;
+use moldau_measure::numbers::whole;
+use moldau_measure::statistics::{float, median};
 
 /// The bare readings.
 pub(super) const DISK_16: &str = "disk, 16 reads";

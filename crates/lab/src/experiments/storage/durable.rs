@@ -5,18 +5,18 @@ use std::net::SocketAddr;
 use std::time::Instant;
 
 use super::{BROKER, Plan, System};
-use crate::bare_disk::{self, BLOCK, Outcome, Work, write_workload};
 use crate::checks::{Check, Weight};
-use crate::error::Error;
 use crate::experiments::bench::{Bench, Path};
-use crate::generator::slot_ms;
-use crate::ledger::Audit;
 use crate::metric::Metric;
 use crate::objective::{Bound, Objective};
-use crate::run::{Requests, RunRecord};
-use crate::statistics::{float, median};
 use crate::systems::http_get;
-use crate::workload::Workload;
+use moldau_load::bare_disk::{self, BLOCK, Outcome, Work, write_workload};
+use moldau_load::generator::slot_ms;
+use moldau_load::ledger::Audit;
+use moldau_load::run::{Requests, RunRecord};
+use moldau_load::workload::Workload;
+use moldau_measure::Error;
+use moldau_measure::statistics::{float, median};
 
 /// The bare loop.
 pub(super) const LOOP: &str = "bare loop";
@@ -78,7 +78,7 @@ pub(super) fn run(
 
 pub(super) fn megabytes_per_second(workload: &Workload) -> f64 {
     match workload.pace {
-        crate::workload::Pace::Scheduled { per_second, .. } => workload.megabytes(per_second),
+        moldau_load::workload::Pace::Scheduled { per_second, .. } => workload.megabytes(per_second),
         _ => 0.0,
     }
 }

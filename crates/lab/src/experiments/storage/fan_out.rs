@@ -2,14 +2,14 @@
 
 use super::durable::megabytes_per_second;
 use super::{PROBE_WINDOW_MS_MAX, Plan, System, in_order};
-use crate::cpu::generator_among;
-use crate::error::Error;
 use crate::experiments::bench::Bench;
-use crate::generator::Measured;
 use crate::metric::Metric;
 use crate::objective::{Bound, Objective};
-use crate::statistics::float;
-use crate::workload::{Pace, Workload};
+use moldau_load::generator::Measured;
+use moldau_load::workload::{Pace, Workload};
+use moldau_measure::Error;
+use moldau_measure::cpu::generator_among;
+use moldau_measure::statistics::float;
 
 pub(super) const ONE: &str = "one consumer";
 pub(super) const TEN: &str = "ten consumers";

@@ -5,9 +5,9 @@ use super::super::running::Running;
 use super::{CELLS_MAX, Factor, Load, Plan, Settings, SurveyFile, refuse};
 use crate::asks::{self, Reached};
 use crate::checks::{Check, Weight};
-use crate::error::Error;
-use crate::run::RunRecord;
 use crate::survey::{Asks, SurveyRecord};
+use moldau_load::run::RunRecord;
+use moldau_measure::Error;
 
 /// A curve of fewer points is none.
 const CURVE_POINTS_MIN: usize = 3;

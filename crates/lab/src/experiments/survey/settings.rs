@@ -4,11 +4,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::refuse;
-use crate::error::Error;
 use crate::experiments::asked::{Asked, Payload, ReadFile, Times};
-use crate::shape::{Keys, Sizes};
 use crate::survey::Setting;
-use crate::workload::{Acks, Codec, Pace, Tuning, Workload};
+use moldau_load::shape::{Keys, Sizes};
+use moldau_load::workload::{Acks, Codec, Pace, Tuning, Workload};
+use moldau_measure::Error;
 
 /// Settings of a load; those that are left out are as elsewhere.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

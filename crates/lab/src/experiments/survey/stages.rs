@@ -4,7 +4,6 @@
 use super::{Load, Plan, asked, window_of};
 use crate::administration::AdministrationRecord;
 use crate::checks::{Check, Weight};
-use crate::error::Error;
 use crate::experiments::administration::{self, AdministrationFile};
 use crate::experiments::bench::{Bench, Path};
 use crate::experiments::littles_law::{self, LawFile};
@@ -12,6 +11,7 @@ use crate::experiments::rounds::{self, Case, Subject as _, with_more};
 use crate::experiments::running::{Named, Running};
 use crate::littles_law::LawRecord;
 use crate::survey::Cell;
+use moldau_measure::Error;
 
 /// What the same systems get, which alone run meanwhile.
 pub(super) struct Stage<'a> {

@@ -4,8 +4,8 @@ use super::stages::Stage;
 use super::*;
 use crate::experiments::bench::Path;
 use crate::report::sample;
-use crate::schedule::Arrivals;
-use crate::workload::{Acks, Pace, Tuning};
+use moldau_load::schedule::Arrivals;
+use moldau_load::workload::{Acks, Pace, Tuning};
 
 const FILE: &str = r#"{
     "question": "q", "hypothesis": "h", "systems": ["moldau", "kafka"], "rounds": 8,

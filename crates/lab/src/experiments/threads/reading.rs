@@ -12,11 +12,11 @@ use moldau_client::{
 use moldau_records::Decompressor;
 use tokio::sync::watch;
 
-use crate::cpu::{CpuMeter, ThreadUsage};
-use crate::error::Error;
 use crate::experiments::bench::Path;
-use crate::generator::{runtime, target};
 use crate::threads::Reading;
+use moldau_load::generator::{runtime, target};
+use moldau_measure::Error;
+use moldau_measure::cpu::{CpuMeter, ThreadUsage};
 
 /// How long the threads may take to connect.
 const READY_TIMEOUT: Duration = Duration::from_secs(30);

@@ -1,12 +1,12 @@
 //! Made-up surveys: a system whose latency doubles at a known rate, and codecs of known price.
 
 use super::*;
-use crate::histograms::Latencies;
 use crate::report::{html, markdown, sample, sentence, text};
 use crate::result::{Arm, Experiment};
-use crate::schedule::Arrivals;
 use crate::survey::{Cell, LatencyQuestion, Setting};
-use crate::workload::Pace;
+use moldau_load::schedule::Arrivals;
+use moldau_load::workload::Pace;
+use moldau_measure::histograms::Latencies;
 
 fn cell(name: &str, from: Option<&str>) -> Cell {
     let settings = vec![Setting { key: "key".into(), value: "value".into() }];

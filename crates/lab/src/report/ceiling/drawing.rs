@@ -4,7 +4,7 @@ use super::super::html::escape;
 use super::{megabytes, rates, whole};
 use crate::ceiling::search::{Bounds, Found, Outcome};
 use crate::ceiling::{CeilingRecord, Repeats, SearchRecord, Trial, producers_in_words};
-use crate::numbers::plain;
+use moldau_measure::numbers::plain;
 
 /// The ceiling of each search that has one, and of searches of the same load together.
 pub(super) fn cards(record: &CeilingRecord, repeats: &[Repeats<'_>]) -> String {

@@ -2,11 +2,12 @@
 
 use super::table::{ends, outcome, reached};
 use super::{latency, of_run, size, time};
-use crate::metric::{Metric, Unit};
-use crate::numbers::{number, thousands};
+use crate::metric::Metric;
 use crate::partitions::{CurvePoint, Failure, Part, PartitionsRecord, full_speed_case};
 use crate::result::RunResult;
-use crate::statistics::float;
+use moldau_measure::numbers::Unit;
+use moldau_measure::numbers::{number, thousands};
+use moldau_measure::statistics::float;
 
 /// Partitions of the point that larger ones are held against: a handful of partitions is where
 /// systems are at their best.

@@ -3,14 +3,15 @@
 use super::super::grid::Grid;
 use super::super::table::NONE;
 use super::{latency, of_run, size, time};
-use crate::metric::{Metric, Unit};
-use crate::numbers::{number, thousands};
+use crate::metric::Metric;
 use crate::partitions::{
     Batching, CurvePoint, Failure, Growth, How, PartitionsRecord, full_speed_case,
 };
-use crate::resources::Resources;
 use crate::result::RunResult;
-use crate::statistics::float;
+use moldau_measure::numbers::Unit;
+use moldau_measure::numbers::{number, thousands};
+use moldau_measure::resources::Resources;
+use moldau_measure::statistics::float;
 
 /// The tables of a result that have rows.
 pub(super) fn all(result: &RunResult, record: &PartitionsRecord) -> Vec<Grid> {

@@ -2,15 +2,15 @@
 
 use super::finding::Outcome;
 use super::*;
-use crate::ledger::Audit;
 use crate::partitions::{
     ArmLimits, Batching, Created, Creation, Failure, Filling, Growth, GrowthStep, How, IdleCpu,
     LimitKind, Omitted, Part, PartitionsRecord, Reassignment, Restart, Wall, fixed_rate_case,
     full_speed_case,
 };
 use crate::report::{html, markdown, sample, sentence, text};
-use crate::resources::{Limits, Resources};
 use crate::result::{Experiment, RunResult};
+use moldau_load::ledger::Audit;
+use moldau_measure::resources::{Limits, Resources};
 
 /// Set to a path, this is where the page of the sample is written, to be looked at.
 const PAGE: &str = "MOLDAU_LAB_PARTITIONS_PAGE";

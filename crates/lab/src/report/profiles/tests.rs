@@ -1,6 +1,6 @@
 use super::*;
-use crate::profile::{MissingProfile, Tool, sha256};
 use crate::report::{markdown, sample};
+use moldau_measure::profile::{MissingProfile, Tool, sha256};
 
 fn profile(arm: &str, role: &str, text: &str) -> ProfileRecord {
     ProfileRecord {

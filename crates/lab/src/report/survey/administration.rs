@@ -2,9 +2,9 @@
 
 use super::NONE;
 use crate::administration::{AdministrationClaim, AdministrationRecord};
-use crate::numbers::{plain, thousands};
 use crate::report::grid::Grid;
 use crate::survey::{Estimate, Finding, SystemPair};
+use moldau_measure::numbers::{plain, thousands};
 
 /// What making and moving took on each system and between the systems of a pair, and then what
 /// became of each claim.

@@ -3,12 +3,13 @@
 
 use super::{cases, findings, middle, systems};
 use crate::administration::Duty;
-use crate::metric::{Metric, Unit};
-use crate::numbers::{number, plain};
+use crate::metric::Metric;
 use crate::report::html::escape;
 use crate::result::RunResult;
-use crate::statistics::Interval;
 use crate::survey::{Contrast, Estimate, SurveyRecord};
+use moldau_measure::numbers::Unit;
+use moldau_measure::numbers::{number, plain};
+use moldau_measure::statistics::Interval;
 
 const WIDTH: f64 = 960.0;
 const LABELS: f64 = 330.0;

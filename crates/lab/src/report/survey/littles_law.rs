@@ -2,9 +2,9 @@
 
 use super::ratio;
 use crate::littles_law::{LawRecord, TOLERANCE};
-use crate::metric::Unit;
-use crate::numbers::{number, thousands};
 use crate::report::grid::Grid;
+use moldau_measure::numbers::Unit;
+use moldau_measure::numbers::{number, thousands};
 
 /// What the law says for each system, and how far it was off at most.
 pub(super) fn answers(record: &LawRecord, seed: u64) -> Vec<String> {

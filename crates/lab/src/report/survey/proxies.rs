@@ -2,10 +2,10 @@
 
 use super::{cases, middle, systems};
 use crate::metric::{Metric, compare_one};
-use crate::numbers::{number, plain, signed};
 use crate::report::grid::Grid;
 use crate::result::RunResult;
 use crate::survey::SurveyRecord;
+use moldau_measure::numbers::{number, plain, signed};
 
 /// Figures that a proxy adds to.
 const ADDED: [Metric; 5] = [

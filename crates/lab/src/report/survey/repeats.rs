@@ -6,8 +6,8 @@ use crate::metric::Metric;
 use crate::punctuality::has_latencies;
 use crate::report::grid::Grid;
 use crate::result::{RunRecord, RunResult, Slot};
-use crate::statistics::mann_whitney;
 use crate::survey::Contrast;
+use moldau_measure::statistics::mann_whitney;
 
 /// A figure of a window.
 type OfSlot = fn(&Slot) -> u64;
@@ -118,7 +118,7 @@ fn differ(first: &RunRecord, second: &RunRecord, of_slot: OfSlot) -> Option<bool
     let [first, second] = [first, second].map(|run| {
         // Slots behind the window have no operations.
         let figures = run.series.iter().map(of_slot).filter(|ns| *ns > 0);
-        figures.map(crate::statistics::float).collect::<Vec<f64>>()
+        figures.map(moldau_measure::statistics::float).collect::<Vec<f64>>()
     });
     mann_whitney(&first, &second).map(|probability| probability < LEVEL)
 }

@@ -3,13 +3,14 @@
 
 use super::drawing::{Axis, trimmed};
 use super::{SCALES, levels, middle, systems};
-use crate::metric::{Metric, Unit};
-use crate::numbers::{number, plain};
+use crate::metric::Metric;
 use crate::report::grid::Grid;
 use crate::report::html::escape;
 use crate::result::RunResult;
-use crate::statistics::scalability::{Coefficient, Point, Scalability};
 use crate::survey::SurveyRecord;
+use moldau_measure::numbers::Unit;
+use moldau_measure::numbers::{number, plain};
+use moldau_measure::statistics::scalability::{Coefficient, Point, Scalability};
 
 /// Fewest values that make a line.
 const LEVELS_MIN: usize = 3;

@@ -2,14 +2,14 @@
 
 use super::*;
 use crate::administration::{AdministrationRecord, tests as administration_tests};
-use crate::histograms::Latencies;
 use crate::littles_law::tests as law_tests;
 use crate::report::{html, markdown, sample, sentence, text};
 use crate::result::{Arm, Experiment, LatencyRecord};
-use crate::schedule::Arrivals;
 use crate::survey::{Band, LeftOut, Setting, Source, SystemPair};
 use crate::totals::PublishedTotal;
-use crate::workload::{Pace, Tuning};
+use moldau_load::schedule::Arrivals;
+use moldau_load::workload::{Pace, Tuning};
+use moldau_measure::histograms::Latencies;
 
 fn setting(key: &str, value: &str) -> Setting {
     Setting { key: key.into(), value: value.into() }

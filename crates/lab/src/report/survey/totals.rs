@@ -2,12 +2,12 @@
 //! what the wait of fetches says of them.
 
 use super::{NONE, holds, systems};
-use crate::metric::Unit;
-use crate::numbers::{number, plain};
 use crate::report::grid::Grid;
 use crate::result::RunResult;
 use crate::survey::SurveyRecord;
 use crate::totals::{Audited, PublishedTotal, Reading};
+use moldau_measure::numbers::Unit;
+use moldau_measure::numbers::{number, plain};
 
 /// A published total with what its load came to on a system.
 struct Found<'a> {

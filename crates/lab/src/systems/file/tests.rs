@@ -1,7 +1,7 @@
 //! Systems that are files, made of shells.
 
 use super::*;
-use crate::systems::{SaslFile, TlsFile};
+use moldau_load::security::{SaslFile, TlsFile};
 
 fn parsed(text: &str) -> SystemFile {
     serde_json::from_str(text).unwrap()

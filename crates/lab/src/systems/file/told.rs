@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::{ProcessFile, Replacement};
-use crate::profile::sha256;
+use moldau_measure::profile::sha256;
 
 impl fmt::Debug for ProcessFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -3,7 +3,7 @@
 use std::num::NonZeroU16;
 
 use moldau_lab::experiments::survey::Settings;
-use moldau_lab::workload::{Acks, Codec};
+use moldau_load::workload::{Acks, Codec};
 use serde::Deserialize;
 
 use super::properties::{Property, properties};

@@ -2,8 +2,8 @@
 
 use clap::Parser;
 use moldau_lab::experiments::asked::Payload;
-use moldau_lab::shape::Keys;
-use moldau_lab::workload::{Acks, Codec};
+use moldau_load::shape::Keys;
+use moldau_load::workload::{Acks, Codec};
 
 use super::*;
 use crate::arguments::{Arguments, Command, LabQuestion};

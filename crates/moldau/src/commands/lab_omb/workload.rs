@@ -2,8 +2,8 @@
 
 use moldau_lab::experiments::asked::Payload;
 use moldau_lab::experiments::survey::Settings;
-use moldau_lab::shape::Keys;
-use moldau_lab::workload::{
+use moldau_load::shape::Keys;
+use moldau_load::workload::{
     PARTITIONS_MAX, PRODUCERS_MAX, RECORD_BYTES_MAX, TAILS_MAX, TOPICS_MAX,
 };
 use serde::Deserialize;
