@@ -11,8 +11,8 @@ use moldau_protocol::{ErrorCode, Uuid};
 use moldau_storage::{Lsn, Storage, TopicId};
 
 use crate::error::{Refusal, append_refusal};
-use crate::metadata_record::{MetadataRecord, TopicOverrides};
-use crate::topic_config::{TopicConfig, shown};
+use crate::metadata_record::MetadataRecord;
+use crate::topic_config::{TopicConfig, TopicDefaults, TopicOverrides, shown};
 use crate::topic_logs::TopicLogs;
 
 /// Longest topic name, since Kafka's own limit keeps `<topic>-<partition>` a file name.
@@ -49,8 +49,10 @@ impl Topic {
 }
 
 /// All topics.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Catalog {
+    /// What topics have where they override nothing.
+    defaults: TopicDefaults,
     /// Guards both maps; never held while waiting for anything but the journal's buffer.
     topics: RwLock<Topics>,
 }
@@ -80,11 +82,11 @@ impl Topics {
         Some(topic)
     }
 
-    fn apply(&mut self, record: MetadataRecord) -> Result<(), String> {
+    fn apply(&mut self, record: MetadataRecord, defaults: &TopicDefaults) -> Result<(), String> {
         match record {
             MetadataRecord::TopicCreated { id, name, partitions, overrides } => {
                 check_stored(partitions)?;
-                let config = TopicConfig::parse(&overrides)?;
+                let config = TopicConfig::restore(&overrides, defaults)?;
                 let id = Uuid::from_bytes(id);
                 let logs = Arc::default();
                 self.put(Topic { id, name: name.into(), partitions, overrides, config, logs });
@@ -99,7 +101,7 @@ impl Topics {
             }
             MetadataRecord::TopicConfigured { id, overrides } => {
                 let topic = self.existing(Uuid::from_bytes(id))?;
-                let config = TopicConfig::parse(&overrides)?;
+                let config = TopicConfig::restore(&overrides, defaults)?;
                 self.put(Topic { overrides, config, ..topic });
             }
             MetadataRecord::Group(_)
@@ -143,12 +145,17 @@ impl Topics {
 }
 
 impl Catalog {
+    /// A catalog without topics.
+    pub(crate) fn new(defaults: TopicDefaults) -> Self {
+        Self { defaults, topics: RwLock::default() }
+    }
+
     /// Applies a record that the journal holds.
     ///
     /// # Errors
     /// Says why the record cannot follow those before it.
     pub(crate) fn replay(&self, record: MetadataRecord) -> Result<(), String> {
-        self.write().apply(record)
+        self.write().apply(record, &self.defaults)
     }
 
     /// The topic of a name.
@@ -178,7 +185,8 @@ impl Catalog {
     /// Creates a topic; it is there once the returned position is durable.
     ///
     /// # Errors
-    /// `TOPIC_ALREADY_EXISTS`, or what [`check_topic`] finds, or a journal that takes nothing.
+    /// `TOPIC_ALREADY_EXISTS`, a name, size or configuration that is not accepted, or a journal
+    /// that takes nothing.
     pub(crate) fn create(
         &self,
         storage: &Storage,
@@ -188,7 +196,7 @@ impl Catalog {
     ) -> Result<(Arc<Topic>, Lsn), Refusal> {
         let mut topics = self.write();
         check_absent(&topics, name)?;
-        let config = check_topic(&topics, name, partitions, &overrides)?;
+        let config = self.check_topic(&topics, name, partitions, &overrides)?;
         let id = fresh_id(&topics);
         let record = MetadataRecord::TopicCreated {
             id: id.into_bytes(),
@@ -214,7 +222,7 @@ impl Catalog {
     ) -> Result<TopicConfig, Refusal> {
         let topics = self.read();
         check_absent(&topics, name)?;
-        check_topic(&topics, name, partitions, overrides)
+        self.check_topic(&topics, name, partitions, overrides)
     }
 
     /// Deletes a topic and its data.
@@ -281,7 +289,7 @@ impl Catalog {
         let topic = topics.by_name.get(name).cloned().ok_or_else(|| unknown_name(name))?;
         let mut overrides = topic.overrides.clone();
         change(&mut overrides)?;
-        let config = TopicConfig::parse(&overrides)
+        let config = TopicConfig::parse(&overrides, &self.defaults)
             .map_err(|problem| Refusal::new(ErrorCode::InvalidConfig, problem))?;
         if validate_only {
             return Ok(None);
@@ -303,6 +311,23 @@ impl Catalog {
             overrides: topic.overrides.clone(),
         });
         take(records.collect())
+    }
+
+    fn check_topic(
+        &self,
+        topics: &Topics,
+        name: &str,
+        partitions: u32,
+        overrides: &TopicOverrides,
+    ) -> Result<TopicConfig, Refusal> {
+        check_name(name)?;
+        if partitions == 0 {
+            let message = "a topic has at least one partition";
+            return Err(Refusal::new(ErrorCode::InvalidPartitions, message));
+        }
+        topics.check_room(partitions, partitions)?;
+        TopicConfig::parse(overrides, &self.defaults)
+            .map_err(|problem| Refusal::new(ErrorCode::InvalidConfig, problem))
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Topics> {
@@ -341,21 +366,6 @@ fn check_absent(topics: &Topics, name: &str) -> Result<(), Refusal> {
         return Err(Refusal::new(ErrorCode::TopicAlreadyExists, message));
     }
     Ok(())
-}
-
-fn check_topic(
-    topics: &Topics,
-    name: &str,
-    partitions: u32,
-    overrides: &TopicOverrides,
-) -> Result<TopicConfig, Refusal> {
-    check_name(name)?;
-    if partitions == 0 {
-        let message = "a topic has at least one partition";
-        return Err(Refusal::new(ErrorCode::InvalidPartitions, message));
-    }
-    topics.check_room(partitions, partitions)?;
-    TopicConfig::parse(overrides).map_err(|problem| Refusal::new(ErrorCode::InvalidConfig, problem))
 }
 
 /// Checks a topic name by Kafka's rule.

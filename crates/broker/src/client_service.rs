@@ -109,6 +109,8 @@ impl Entrance {
         let service = ClientService::new(&self, terms, peer, local, principal);
         let limits = ConnectionLimits {
             authentication_timeout: deadline.saturating_duration_since(tokio::time::Instant::now()),
+            frame_bytes_max: self.state.config.request_bytes_max,
+            idle_timeout: self.state.config.connections_max_idle,
             ..ConnectionLimits::default()
         };
         let metrics = Arc::clone(self.net.metrics());

@@ -5,13 +5,20 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Settings of the group coordinator. The broker itself bounds the length of its records.
+pub use moldau_coordinator::Config as GroupSettings;
 use moldau_net::sasl::{Mechanism, TokenVerifier, Users};
 use moldau_net::tls::ServerTls;
 use moldau_net::{ListenerLimits, Principal};
 use moldau_storage::{Durability, Options};
 
+use crate::topic_config::TopicDefaults;
+
 /// The node id of the one broker.
 pub(crate) const NODE_ID: i32 = 0;
+
+/// The class whose rules the broker follows once it enforces access control lists.
+pub const STANDARD_AUTHORIZER: &str = "org.apache.kafka.metadata.authorizer.StandardAuthorizer";
 
 /// Settings of one broker, complete when made.
 #[derive(Clone, Debug)]
@@ -43,9 +50,14 @@ pub struct Config {
     pub auto_create_topics: bool,
     /// Partitions of a topic that does not say how many (Kafka: `num.partitions`).
     pub partitions_default: u32,
-    /// How long the first member of an empty group waits for others (Kafka:
-    /// `group.initial.rebalance.delay.ms`).
-    pub group_initial_rebalance_delay: Duration,
+    /// Configurations of topics that do not override them.
+    pub topic_defaults: TopicDefaults,
+    /// Consumer groups and the offsets that they commit.
+    pub groups: GroupSettings,
+    /// Largest request (Kafka: `socket.request.max.bytes`).
+    pub request_bytes_max: usize,
+    /// Time after which an idle connection is closed (Kafka: `connections.max.idle.ms`).
+    pub connections_max_idle: Duration,
     /// How often retention is applied (Kafka: `log.retention.check.interval.ms`).
     pub log_retention_check_interval: Duration,
     /// How long compaction waits between two looks for logs that are due (Kafka:
@@ -94,6 +106,11 @@ impl ListenerConfig {
         let (tls, sasl, limits) = (None, None, ListenerLimits::default());
         Self { name, address, advertised, tls, sasl, limits }
     }
+
+    /// Name and address as Kafka writes them: `PLAINTEXT://127.0.0.1:9092`.
+    fn url(&self) -> String {
+        format!("{}://{}", self.name, self.address)
+    }
 }
 
 /// How access control lists are enforced (Kafka: `StandardAuthorizer`).
@@ -130,22 +147,57 @@ impl Config {
         }
     }
 
-    /// The broker's configuration under Kafka's names, as DescribeConfigs shows it.
+    /// The broker's own configuration under Kafka's names, as DescribeConfigs shows it. The
+    /// defaults of topics come beside it.
     pub(crate) fn broker_configs(&self) -> Vec<(&'static str, String)> {
         let milliseconds = |time: Duration| time.as_millis().to_string();
-        let listeners = self.listeners.iter().map(|it| format!("{}://{}", it.name, it.address));
-        let listeners: Vec<_> = listeners.collect();
-        vec![
+        let (groups, minute_ms) = (&self.groups, 60_000);
+        let mut configs = vec![
+            ("advertised.listeners", self.advertised_listeners()),
             ("auto.create.topics.enable", self.auto_create_topics.to_string()),
             ("broker.id", NODE_ID.to_string()),
+            ("connections.max.idle.ms", milliseconds(self.connections_max_idle)),
             ("default.replication.factor", "1".to_owned()),
-            ("group.initial.rebalance.delay.ms", milliseconds(self.group_initial_rebalance_delay)),
-            ("listeners", listeners.join(",")),
+            ("group.initial.rebalance.delay.ms", groups.initial_rebalance_delay_ms.to_string()),
+            ("group.max.session.timeout.ms", groups.session_timeout_ms_max.to_string()),
+            ("group.max.size", groups.group_size_max.to_string()),
+            ("group.min.session.timeout.ms", groups.session_timeout_ms_min.to_string()),
+            (
+                "listeners",
+                self.listeners.iter().map(ListenerConfig::url).collect::<Vec<_>>().join(","),
+            ),
             ("log.cleaner.backoff.ms", milliseconds(self.log_cleaner_backoff)),
             ("log.dirs", self.data_dir.display().to_string()),
             ("log.retention.check.interval.ms", milliseconds(self.log_retention_check_interval)),
+            ("node.id", NODE_ID.to_string()),
             ("num.network.threads", self.network_threads.to_string()),
             ("num.partitions", self.partitions_default.to_string()),
-        ]
+            ("offset.metadata.max.bytes", groups.offset_metadata_bytes_max.to_string()),
+            (
+                "offsets.retention.check.interval.ms",
+                groups.offsets_retention_check_interval_ms.to_string(),
+            ),
+            ("offsets.retention.minutes", (groups.offsets_retention_ms / minute_ms).to_string()),
+            ("socket.request.max.bytes", self.request_bytes_max.to_string()),
+        ];
+        if let Some(authorization) = &self.authorization {
+            let users: Vec<_> = authorization.super_users.iter().map(ToString::to_string).collect();
+            let allow = authorization.allow_everyone_if_no_acl_found.to_string();
+            configs.push(("allow.everyone.if.no.acl.found", allow));
+            configs.push(("authorizer.class.name", STANDARD_AUTHORIZER.to_owned()));
+            configs.push(("super.users", users.join(";")));
+        }
+        configs.sort_unstable();
+        configs
+    }
+
+    /// The addresses that clients are told; the listener's own where it tells each client the
+    /// address that it connected to.
+    fn advertised_listeners(&self) -> String {
+        let advertised = self.listeners.iter().map(|listener| match &listener.advertised {
+            Some(Advertised { host, port }) => format!("{}://{host}:{port}", listener.name),
+            None => listener.url(),
+        });
+        advertised.collect::<Vec<_>>().join(",")
     }
 }

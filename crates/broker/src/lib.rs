@@ -63,9 +63,13 @@ mod topic_logs;
 
 #[doc(hidden)]
 pub use authorizer::Decisions;
-pub use config::{Advertised, AuthorizationSettings, Config, ListenerConfig, SaslListener};
+pub use config::{
+    Advertised, AuthorizationSettings, Config, GroupSettings, ListenerConfig, STANDARD_AUTHORIZER,
+    SaslListener,
+};
 pub use error::Error;
 pub use moldau_protocol::Uuid;
 pub use moldau_storage::{Damage, Durability, Lost, Orphan, Report};
 pub use repair::Repair;
 pub use server::Broker;
+pub use topic_config::TopicDefaults;

@@ -22,17 +22,13 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
-
 use moldau_net::sasl;
 
 use crate::authorizer::{
     AccessControlEntry, Acl, Operation, PatternType, Permission, ResourcePattern, ResourceType,
 };
 use crate::scram_credentials::{ScramChanges, ScramCredential, ScramMechanism};
-
-/// The configuration that a topic overrides, by key.
-pub(crate) type TopicOverrides = BTreeMap<String, String>;
+use crate::topic_config::TopicOverrides;
 
 /// What stands before the coordinator's own record: kind and version.
 pub(crate) const GROUP_HEADER_BYTES: usize = 2;

@@ -16,8 +16,9 @@ use crate::catalog::check_name;
 use crate::clock::wall_clock_ms;
 use crate::config::Config;
 use crate::error::Error;
-use crate::metadata_record::{MetadataRecord, TopicOverrides};
+use crate::metadata_record::MetadataRecord;
 use crate::state::{Restored, block_record};
+use crate::topic_config::TopicOverrides;
 
 /// A data directory that was examined, and is locked.
 pub struct Repair(moldau_storage::Repair);

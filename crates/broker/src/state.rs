@@ -55,14 +55,12 @@ pub(crate) struct Restored {
 impl Restored {
     /// A broker that has seen nothing.
     pub(crate) fn new(config: &Config, now_ms: i64) -> Self {
-        let delay_ms = config.group_initial_rebalance_delay.as_millis();
         let groups = moldau_coordinator::Config {
-            initial_rebalance_delay_ms: i32::try_from(delay_ms).unwrap_or(i32::MAX),
             record_bytes_max: config.storage().entry_limit().saturating_sub(GROUP_HEADER_BYTES),
-            ..moldau_coordinator::Config::default()
+            ..config.groups.clone()
         };
         Self {
-            catalog: Catalog::default(),
+            catalog: Catalog::new(config.topic_defaults.clone()),
             groups: Groups::new(groups, fastrand::u64(..), now_ms),
             security: Security::new(config),
             producer_ids: ProducerIds::default(),

@@ -4,17 +4,22 @@
 //! supported: then only its default is accepted, so that a tool that spells out defaults works and
 //! one that asks for more is told. [`keys`] is the one table; `DescribeConfigs` shows its texts.
 
+mod defaults;
 mod keys;
 #[cfg(test)]
 mod tests;
 mod value;
 
+pub use defaults::TopicDefaults;
 pub(crate) use keys::{TOPIC_KEYS, TopicKey};
 pub(crate) use value::{list, shown};
 
+use std::collections::BTreeMap;
+
 use moldau_storage::Compaction;
 
-use crate::metadata_record::TopicOverrides;
+/// The configuration that a topic overrides, by key.
+pub(crate) type TopicOverrides = BTreeMap<String, String>;
 
 /// The configuration of one topic, defaults filled in.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,16 +62,23 @@ impl TopicKey {
         self.form.is_list()
     }
 
-    fn canonical(&self, text: &str) -> Result<String, String> {
-        let problem = |problem: &str| format!("{}={}: {problem}", self.name, shown(text));
-        let canonical = self.form.canonical(text).map_err(|it| problem(&it))?;
+    /// The value in the spelling in which it is kept.
+    ///
+    /// # Errors
+    /// What the key accepts, without its name.
+    fn check(&self, text: &str) -> Result<String, String> {
+        let canonical = self.form.canonical(text)?;
         if canonical.len() > value::VALUE_BYTES_MAX {
-            return Err(problem(&format!("longer than {} bytes", value::VALUE_BYTES_MAX)));
+            return Err(format!("longer than {} bytes", value::VALUE_BYTES_MAX));
         }
         match self.default_only {
-            Some(reason) if canonical != self.default => Err(problem(reason)),
+            Some(reason) if canonical != self.default => Err(reason.to_owned()),
             _ => Ok(canonical),
         }
+    }
+
+    fn canonical(&self, text: &str) -> Result<String, String> {
+        self.check(text).map_err(|problem| format!("{}={}: {problem}", self.name, shown(text)))
     }
 }
 
@@ -75,17 +87,49 @@ impl TopicConfig {
     ///
     /// # Errors
     /// Names the key and what it accepts, or says that the key has no effect in this broker.
-    pub(crate) fn parse(overrides: &TopicOverrides) -> Result<Self, String> {
+    pub(crate) fn parse(
+        overrides: &TopicOverrides,
+        defaults: &TopicDefaults,
+    ) -> Result<Self, String> {
+        let config = Self::restore(overrides, defaults)?;
+        let number = |name| number_of(overrides, defaults, name);
+        let (min_ms, max_ms) = (number("min.compaction.lag.ms"), number("max.compaction.lag.ms"));
+        if min_ms > max_ms {
+            return Err(format!(
+                "min.compaction.lag.ms={min_ms} exceeds max.compaction.lag.ms={max_ms}"
+            ));
+        }
+        Ok(config)
+    }
+
+    /// As [`TopicConfig::parse`], for overrides that were checked when they were stored: the
+    /// defaults may have changed since, and a broker starts with topics that would be refused.
+    ///
+    /// # Errors
+    /// Names a key that does not exist, or a value that it does not accept.
+    pub(crate) fn restore(
+        overrides: &TopicOverrides,
+        defaults: &TopicDefaults,
+    ) -> Result<Self, String> {
         for (name, value) in overrides {
             canonical(name, value)?;
         }
-        let number = |name| number_of(overrides, name);
-        let timestamp_type = match effective(overrides, "message.timestamp.type") {
+        let text = |name| defaults.effective(overrides, name);
+        let number = |name| number_of(overrides, defaults, name);
+        let timestamp_type = match text("message.timestamp.type") {
             "LogAppendTime" => TimestampType::LogAppendTime,
             _ => TimestampType::CreateTime,
         };
-        let compaction = compaction(overrides)?;
-        let has = |policy| list(effective(overrides, "cleanup.policy")).any(|word| word == policy);
+        let has = |policy| list(text("cleanup.policy")).any(|word| word == policy);
+        let compaction = Compaction {
+            min_lag_ms: number("min.compaction.lag.ms"),
+            max_lag_ms: number("max.compaction.lag.ms").max(number("min.compaction.lag.ms")),
+            delete_retention_ms: number("delete.retention.ms"),
+            min_dirty_ratio: text("min.cleanable.dirty.ratio")
+                .trim()
+                .parse()
+                .expect("checked against the key's form"),
+        };
         Ok(Self {
             message_bytes_max: usize::try_from(number("max.message.bytes")).unwrap_or(usize::MAX),
             timestamp_type,
@@ -97,24 +141,6 @@ impl TopicConfig {
             compaction: has("compact").then_some(compaction),
         })
     }
-}
-
-fn compaction(overrides: &TopicOverrides) -> Result<Compaction, String> {
-    let number = |name| number_of(overrides, name);
-    let ratio = effective(overrides, "min.cleanable.dirty.ratio");
-    let compaction = Compaction {
-        min_lag_ms: number("min.compaction.lag.ms"),
-        max_lag_ms: number("max.compaction.lag.ms"),
-        delete_retention_ms: number("delete.retention.ms"),
-        min_dirty_ratio: ratio.trim().parse().expect("checked against the key's form"),
-    };
-    if compaction.min_lag_ms > compaction.max_lag_ms {
-        return Err(format!(
-            "min.compaction.lag.ms={} exceeds max.compaction.lag.ms={}",
-            compaction.min_lag_ms, compaction.max_lag_ms
-        ));
-    }
-    Ok(compaction)
 }
 
 /// The value of a key in the spelling in which it is stored.
@@ -132,14 +158,7 @@ pub(crate) fn topic_key(name: &str) -> Option<&'static TopicKey> {
     TOPIC_KEYS.iter().find(|key| key.name == name)
 }
 
-/// The value in force for a key of [`TOPIC_KEYS`].
-pub(crate) fn effective<'a>(overrides: &'a TopicOverrides, name: &str) -> &'a str {
-    match overrides.get(name) {
-        Some(value) => value,
-        None => topic_key(name).map_or("", |key| key.default),
-    }
-}
-
-fn number_of(overrides: &TopicOverrides, name: &str) -> i64 {
-    effective(overrides, name).trim().parse().expect("checked against the key's form")
+fn number_of(overrides: &TopicOverrides, defaults: &TopicDefaults, name: &str) -> i64 {
+    let text = defaults.effective(overrides, name);
+    text.trim().parse().expect("checked against the key's form")
 }

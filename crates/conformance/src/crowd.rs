@@ -249,8 +249,8 @@ impl Gateway {
     fn start(binary: &Path, directory: &Path, is_tls: bool, limits: Value) -> Result<Self> {
         let port = free_ports(2)?;
         let config = json!({
-            "data_dir": directory.join("broker-data"),
-            "listen": loopback(port),
+            "log.dirs": directory.join("broker-data"),
+            "listeners": format!("PLAINTEXT://{}", loopback(port)),
             "admin": loopback(port + 1),
             "tail_cache_mib": TAIL_CACHE_MIB,
         });

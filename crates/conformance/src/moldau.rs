@@ -50,10 +50,11 @@ impl Moldau {
         fs::write(
             &file,
             format!(
-                "data_dir: {}
-listen: {}
+                "log.dirs: {}
+listeners: PLAINTEXT://{}
 admin: {}
-authorization: {{allow_everyone_if_no_acl_found: true}}
+authorizer.class.name: org.apache.kafka.metadata.authorizer.StandardAuthorizer
+allow.everyone.if.no.acl.found: true
 ",
                 directory.join("authorizing-broker-data").display(),
                 loopback(port),

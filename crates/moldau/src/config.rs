@@ -9,6 +9,7 @@ pub(crate) mod broker;
 pub(crate) mod client;
 mod filters;
 mod gateway;
+pub(crate) mod kafka;
 mod limits;
 mod listeners;
 mod ports;
@@ -90,12 +91,6 @@ fn at_least_one<T: Default + PartialEq>(value: &At<T>, key: &str) -> Result<(), 
         true => Err(Problem::at(value, format_args!("{key}: must be at least 1"))),
         false => Ok(()),
     }
-}
-
-/// The number of threads, if the file tells one.
-fn threads(count: Option<At<usize>>) -> Result<Option<usize>, Problem> {
-    count.as_ref().map_or(Ok(()), |count| at_least_one(count, "network_threads"))?;
-    Ok(count.map(|count| count.value))
 }
 
 #[cfg(test)]

@@ -13,17 +13,13 @@ use moldau_protocol::messages::create_topics_response::{
 use moldau_protocol::messages::{CreateTopicsRequest, CreateTopicsResponse};
 use moldau_storage::Lsn;
 
+use crate::api::describe_configs::{SOURCE_DEFAULT, SOURCE_STATIC_BROKER, SOURCE_TOPIC};
 use crate::authorizer::Operation;
 use crate::authorizer::ResourceType::Topic;
 use crate::call::{Call, Outcome, once_durable};
 use crate::config::NODE_ID;
 use crate::error::{Refusal, denied};
-use crate::metadata_record::TopicOverrides;
-use crate::topic_config::{TOPIC_KEYS, canonical, effective, shown};
-
-/// Kafka's number for a value that the topic overrides, and for a default.
-const SOURCE_TOPIC: i8 = 1;
-const SOURCE_DEFAULT: i8 = 5;
+use crate::topic_config::{TOPIC_KEYS, TopicDefaults, TopicOverrides, canonical, shown};
 
 pub(crate) fn handle(
     call: &Call<'_>,
@@ -66,7 +62,7 @@ fn create(
     let overrides = overrides_wanted(topic)?;
     let catalog = &call.state.catalog;
     let mut result = match call.rights.show(Topic, Operation::DescribeConfigs, &topic.name) {
-        true => described(topic, partitions, &overrides),
+        true => described(topic, partitions, &overrides, &call.state.config.topic_defaults),
         false => CreatableTopicResult {
             name: topic.name.clone(),
             topic_config_error_code: ErrorCode::TopicAuthorizationFailed.into(),
@@ -137,12 +133,14 @@ fn described(
     topic: &CreatableTopic,
     partitions: u32,
     overrides: &TopicOverrides,
+    defaults: &TopicDefaults,
 ) -> CreatableTopicResult {
     let configs = TOPIC_KEYS.iter().map(|key| CreatableTopicConfigs {
         name: key.name.to_owned(),
-        value: Some(effective(overrides, key.name).to_owned()),
+        value: Some(defaults.effective(overrides, key.name).to_owned()),
         config_source: match overrides.contains_key(key.name) {
             true => SOURCE_TOPIC,
+            false if defaults.given(key).next().is_some() => SOURCE_STATIC_BROKER,
             false => SOURCE_DEFAULT,
         },
         ..CreatableTopicConfigs::default()

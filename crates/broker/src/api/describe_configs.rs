@@ -1,10 +1,10 @@
 //! DescribeConfigs, versions 1-4 (KIP-133, KIP-226 synonyms, KIP-569 documentation).
 //!
 //! A topic shows every key of Kafka; its documentation says what the key does here, and whether it
-//! is stored only or not supported. Sources are the topic and the built-in default. The broker
-//! shows the settings of its own that Kafka knows by another name. There are no defaults for the
-//! whole cluster (the broker of the empty name), and no groups, loggers or client metrics with a
-//! configuration.
+//! is stored only or not supported. Sources are the topic, the operator's defaults for all topics,
+//! and the built-in default. The broker shows its settings that Kafka has too. There are no
+//! defaults for the whole cluster (the broker of the empty name), and no groups, loggers or client
+//! metrics with a configuration.
 
 use std::collections::HashSet;
 
@@ -21,7 +21,7 @@ use crate::catalog::{self, Topic};
 use crate::config::NODE_ID;
 use crate::error::{Refusal, denied};
 use crate::rights::Rights;
-use crate::topic_config::{TOPIC_KEYS, TopicKey, shown};
+use crate::topic_config::{TOPIC_KEYS, TopicDefaults, TopicKey, shown};
 
 /// Kafka's numbers of resource types.
 pub(crate) const RESOURCE_TOPIC: i8 = 2;
@@ -30,10 +30,10 @@ const RESOURCE_BROKER_LOGGER: i8 = 8;
 const RESOURCE_CLIENT_METRICS: i8 = 16;
 const RESOURCE_GROUP: i8 = 32;
 
-/// Kafka's numbers of sources: the topic itself, the process's own start, the built-in default.
-const SOURCE_TOPIC: i8 = 1;
-const SOURCE_STATIC_BROKER: i8 = 4;
-const SOURCE_DEFAULT: i8 = 5;
+/// Kafka's numbers of sources: the topic itself, the broker's configuration, the built-in default.
+pub(crate) const SOURCE_TOPIC: i8 = 1;
+pub(crate) const SOURCE_STATIC_BROKER: i8 = 4;
+pub(crate) const SOURCE_DEFAULT: i8 = 5;
 
 /// Kafka's number for free text; the broker's settings are shown as such.
 const TYPE_STRING: i8 = 2;
@@ -114,13 +114,17 @@ fn describe(
             let topic =
                 call.state.catalog.by_name(name).ok_or_else(|| catalog::unknown_name(name))?;
             let keys = TOPIC_KEYS.iter().filter(|key| wanted(key.name));
-            Ok(keys.map(|key| of_topic(&topic, key, request)).collect())
+            let defaults = &call.state.config.topic_defaults;
+            Ok(keys.map(|key| of_topic(&topic, key, defaults, request)).collect())
         }
         RESOURCE_BROKER if name.is_empty() => Ok(Vec::new()),
         RESOURCE_BROKER if *name == NODE_ID.to_string() => {
-            let values = call.state.config.broker_configs();
-            let values = values.into_iter().filter(|(key, _)| wanted(key));
-            Ok(values.map(|(key, value)| of_broker(key, value)).collect())
+            let own = call.state.config.broker_configs().into_iter();
+            let own = own.map(|(key, value)| of_broker(key, value));
+            let defaults = TOPIC_KEYS.iter();
+            let defaults =
+                defaults.flat_map(|key| defaults_of(key, &call.state.config.topic_defaults));
+            Ok(own.chain(defaults).filter(|config| wanted(&config.name)).collect())
         }
         RESOURCE_BROKER => {
             let message = format!("broker {} is not this one, which is {NODE_ID}", shown(name));
@@ -136,30 +140,52 @@ fn describe(
 fn of_topic(
     topic: &Topic,
     key: &TopicKey,
+    defaults: &TopicDefaults,
     request: &DescribeConfigsRequest,
 ) -> DescribeConfigsResourceResult {
-    let own = topic.overrides.get(key.name);
-    let source = if own.is_some() { SOURCE_TOPIC } else { SOURCE_DEFAULT };
-    let mut synonyms = Vec::new();
-    if request.include_synonyms {
-        let synonym = |name: &str, value: &str, source| DescribeConfigsSynonym {
-            name: name.to_owned(),
-            value: Some(value.to_owned()),
-            source,
-            ..DescribeConfigsSynonym::default()
-        };
-        synonyms.extend(own.map(|value| synonym(key.name, value, SOURCE_TOPIC)));
-        let default = |name| synonym(name, key.default, SOURCE_DEFAULT);
-        synonyms.extend(key.broker_synonym.map(default));
-    }
+    let own = topic.overrides.get(key.name).map(|value| (key.name, value.as_str(), SOURCE_TOPIC));
+    let given = defaults.given(key).map(|(name, value)| (name, value, SOURCE_STATIC_BROKER));
+    // Kafka names no default where several keys of different units may hold it.
+    let alone = match key.broker_keys {
+        [alone] => Some((alone.name, key.default, SOURCE_DEFAULT)),
+        _ => None,
+    };
+    let synonyms: Vec<_> = own.into_iter().chain(given).chain(alone).collect();
+    let source = synonyms.first().map_or(SOURCE_DEFAULT, |(_, _, source)| *source);
+    let shown = synonyms.iter().filter(|_| request.include_synonyms);
+    let shown = shown.map(|(name, value, source)| DescribeConfigsSynonym {
+        name: (*name).to_owned(),
+        value: Some((*value).to_owned()),
+        source: *source,
+        ..DescribeConfigsSynonym::default()
+    });
     DescribeConfigsResourceResult {
         name: key.name.to_owned(),
-        value: Some(own.map_or(key.default, String::as_str).to_owned()),
+        value: Some(defaults.effective(&topic.overrides, key.name).to_owned()),
         config_source: source,
-        synonyms,
+        synonyms: shown.collect(),
         config_type: key.type_code(),
         documentation: request.include_documentation.then(|| key.documentation.to_owned()),
         ..DescribeConfigsResourceResult::default()
+    }
+}
+
+/// The broker-level keys of a topic's key: those that were given, else the one that has the
+/// topic's own unit.
+fn defaults_of(key: &TopicKey, defaults: &TopicDefaults) -> Vec<DescribeConfigsResourceResult> {
+    let shown = |name: &str, value: &str, source| DescribeConfigsResourceResult {
+        name: name.to_owned(),
+        value: Some(value.to_owned()),
+        read_only: true,
+        config_source: source,
+        config_type: key.type_code(),
+        ..DescribeConfigsResourceResult::default()
+    };
+    let given = defaults.given(key).map(|(name, value)| shown(name, value, SOURCE_STATIC_BROKER));
+    let given: Vec<_> = given.collect();
+    match (given.is_empty(), key.broker_keys.first()) {
+        (true, Some(own)) => vec![shown(own.name, key.default, SOURCE_DEFAULT)],
+        _ => given,
     }
 }
 

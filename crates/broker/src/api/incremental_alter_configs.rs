@@ -17,8 +17,7 @@ use crate::authorizer::Operation::AlterConfigs;
 use crate::call::{Call, Outcome, once_durable};
 use crate::catalog;
 use crate::error::Refusal;
-use crate::metadata_record::TopicOverrides;
-use crate::topic_config::{canonical, effective, list, shown, topic_key};
+use crate::topic_config::{TopicDefaults, TopicOverrides, canonical, list, shown, topic_key};
 
 pub(crate) fn handle(
     call: &Call<'_>,
@@ -58,8 +57,9 @@ fn alter(
     check_distinct(resource.configs.iter().map(|config| config.name.as_str()))?;
     authorize(&call.rights, AlterConfigs, resource.resource_type, &resource.resource_name)?;
     let name = topic_name(resource.resource_type, &resource.resource_name)?;
+    let defaults = &call.state.config.topic_defaults;
     call.state.catalog.configure(&call.state.storage, name, validate_only, |overrides| {
-        resource.configs.iter().try_for_each(|config| apply(overrides, config))
+        resource.configs.iter().try_for_each(|config| apply(overrides, config, defaults))
     })
 }
 
@@ -94,7 +94,11 @@ pub(crate) fn check_distinct<'a>(names: impl Iterator<Item = &'a str>) -> Result
 }
 
 /// Applies one operation: 0 set, 1 delete, 2 append to a list, 3 subtract from a list.
-fn apply(overrides: &mut TopicOverrides, config: &AlterableConfig) -> Result<(), Refusal> {
+fn apply(
+    overrides: &mut TopicOverrides,
+    config: &AlterableConfig,
+    defaults: &TopicDefaults,
+) -> Result<(), Refusal> {
     let invalid = |message: String| Refusal::new(ErrorCode::InvalidConfig, message);
     let name = &config.name;
     let value = || {
@@ -113,7 +117,7 @@ fn apply(overrides: &mut TopicOverrides, config: &AlterableConfig) -> Result<(),
             if !topic_key(name).is_some_and(|key| key.is_list()) {
                 return Err(invalid(format!("{} is not a list", shown(name))));
             }
-            altered_list(effective(overrides, name), value, operation == 2)
+            altered_list(defaults.effective(overrides, name), value, operation == 2)
         }
         other => {
             let message = format!("there is no configuration operation {other}");

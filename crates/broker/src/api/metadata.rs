@@ -25,10 +25,10 @@ use crate::authorizer::{CLUSTER_NAME, Operation};
 use crate::call::{Call, Endpoint, NOT_ENCODED, Served, Turns};
 use crate::catalog;
 use crate::config::NODE_ID;
-use crate::metadata_record::TopicOverrides;
 use crate::partition::LEADER_EPOCH;
 use crate::rights::Rights;
 use crate::state::State;
+use crate::topic_config::TopicOverrides;
 
 /// Versions with a place for what the client may do to the cluster.
 const CLUSTER_OPERATIONS_IN: RangeInclusive<i16> = 8..=10;

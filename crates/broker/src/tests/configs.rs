@@ -12,8 +12,10 @@ use moldau_protocol::messages::{
     AlterConfigsRequest, DescribeConfigsRequest, IncrementalAlterConfigsRequest,
     alter_configs_request,
 };
+use moldau_storage::Drive;
 
 use super::world::{NOW_MS, World, batch, code};
+use crate::topic_config::TopicDefaults;
 
 const TOPIC: i8 = 2;
 const BROKER: i8 = 4;
@@ -108,6 +110,39 @@ fn the_broker_shows_its_own_configuration_as_read_only() {
     let defaults_of_the_cluster = describe(&world, BROKER, "", None);
     assert_eq!(code(defaults_of_the_cluster.error_code), ErrorCode::None);
     assert!(defaults_of_the_cluster.configs.is_empty());
+}
+
+/// A topic without overrides had Kafka's own defaults, whatever the operator chose.
+#[test]
+fn topics_have_the_defaults_of_the_broker_and_say_so() {
+    let world = World::with(Drive::Threads, |config| {
+        let given = [("log.retention.hours", "2"), ("log.segment.bytes", "2097152")];
+        let defaults = given.iter().try_fold(TopicDefaults::default(), |it, (k, v)| it.with(k, v));
+        config.topic_defaults = defaults.unwrap();
+    });
+    world.create_with("orders", 1, &[("segment.bytes", "1048576")]);
+    let retention = of_orders(&world, "retention.ms");
+    assert_eq!((retention.value.as_deref(), retention.config_source), (Some("7200000"), 4));
+    let synonyms = |config: DescribeConfigsResourceResult| -> Vec<_> {
+        let synonyms = config.synonyms.into_iter();
+        synonyms.map(|it| (it.name, it.value.unwrap(), it.source)).collect()
+    };
+    let synonym = |name: &str, value: &str, source| (name.to_owned(), value.to_owned(), source);
+    assert_eq!(synonyms(retention), [synonym("log.retention.hours", "2", 4)]);
+    let wanted = [
+        synonym("segment.bytes", "1048576", 1),
+        synonym("log.segment.bytes", "2097152", 4),
+        synonym("log.segment.bytes", "1073741824", 5),
+    ];
+    assert_eq!(synonyms(of_orders(&world, "segment.bytes")), wanted);
+    let broker = describe(&world, BROKER, "0", None).configs;
+    let shown = |name: &str| {
+        let config = broker.iter().find(|config| config.name == name)?;
+        Some((config.value.clone()?, config.config_source))
+    };
+    assert_eq!(shown("log.retention.hours"), Some(("2".to_owned(), 4)));
+    assert_eq!(shown("log.retention.ms"), None);
+    assert_eq!(shown("message.max.bytes"), Some(("1048588".to_owned(), 5)));
 }
 
 #[test]

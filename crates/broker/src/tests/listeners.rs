@@ -37,10 +37,17 @@ impl Server {
 
     /// A broker whose SASL is set otherwise.
     pub(super) fn with(change: impl FnOnce(&mut SaslListener)) -> Self {
+        Self::configured(|settings| {
+            let sasl = settings.listeners.iter_mut().find_map(|it| it.sasl.as_mut());
+            change(sasl.unwrap());
+        })
+    }
+
+    /// A broker with other settings.
+    fn configured(change: impl FnOnce(&mut crate::Config)) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let mut settings = settings(dir.path());
-        let sasl = settings.listeners.iter_mut().find_map(|it| it.sasl.as_mut());
-        change(sasl.unwrap());
+        change(&mut settings);
         let broker = Broker::start(settings).unwrap();
         Self { broker, _dir: dir }
     }
@@ -78,6 +85,24 @@ fn settings(data_dir: &Path) -> crate::Config {
         authorization: Some(AuthorizationSettings { super_users, ..Default::default() }),
         ..config(data_dir)
     }
+}
+
+#[test]
+fn a_request_above_the_limit_of_the_broker_closes_its_connection() {
+    let server = Server::configured(|settings| settings.request_bytes_max = 1000);
+    let request = |bytes: usize| FindCoordinatorRequest {
+        coordinator_keys: vec!["k".repeat(bytes)],
+        ..FindCoordinatorRequest::default()
+    };
+    assert!(server.plain().try_ask(4, &request(900)).is_some());
+    assert!(server.plain().try_ask(4, &request(1000)).is_none());
+}
+
+#[test]
+fn a_client_that_does_nothing_for_the_idle_time_is_disconnected() {
+    let idle = Duration::from_millis(10);
+    let server = Server::configured(|settings| settings.connections_max_idle = idle);
+    assert!(server.plain().is_closed());
 }
 
 /// A blocking connection.

@@ -10,9 +10,9 @@ use moldau_records::{AppendLimits, ValidBatch};
 use moldau_storage::{Drive, TopicId};
 
 use super::world::{NOW_MS, World, base_offsets, batch, code};
-use crate::metadata_record::TopicOverrides;
 use crate::retention;
 use crate::state::State;
+use crate::topic_config::TopicOverrides;
 
 /// How long something may take that should come about. Generous, since machines are shared.
 const PATIENCE: Duration = Duration::from_mins(1);

@@ -18,10 +18,11 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::authorizer::Subject;
 use crate::call::Later;
-use crate::config::{Config, ListenerConfig};
+use crate::config::{Config, GroupSettings, ListenerConfig};
 use crate::dispatch::{self, CallSite};
 use crate::rights::Access;
 use crate::state::{Restored, State};
+use crate::topic_config::TopicDefaults;
 
 /// The time at which every request arrives.
 pub(super) const NOW_MS: i64 = 1_760_000_000_000;
@@ -214,7 +215,10 @@ pub(super) fn config(data_dir: &Path) -> Config {
         network_threads: 1,
         auto_create_topics: true,
         partitions_default: 3,
-        group_initial_rebalance_delay: Duration::ZERO,
+        topic_defaults: TopicDefaults::default(),
+        groups: GroupSettings { initial_rebalance_delay_ms: 0, ..GroupSettings::default() },
+        request_bytes_max: 100 << 20,
+        connections_max_idle: Duration::from_mins(10),
         log_retention_check_interval: Duration::from_secs(30),
         log_cleaner_backoff: Duration::from_secs(15),
         drain_timeout: Duration::ZERO,

@@ -8,8 +8,8 @@ pub(crate) struct TopicKey {
     pub(crate) name: &'static str,
     /// The value in force where a topic does not override it.
     pub(crate) default: &'static str,
-    /// The broker-level key whose default Kafka reports as a synonym, where it reports one.
-    pub(crate) broker_synonym: Option<&'static str>,
+    /// The broker-level keys that give all topics a default, the one that wins first.
+    pub(crate) broker_keys: &'static [BrokerKey],
     /// What the key does here.
     pub(crate) documentation: &'static str,
     /// What values look like.
@@ -18,19 +18,41 @@ pub(crate) struct TopicKey {
     pub(super) default_only: Option<&'static str>,
 }
 
+/// A broker-level key that gives all topics a default.
+#[derive(Debug)]
+pub(crate) struct BrokerKey {
+    /// Kafka's name.
+    pub(crate) name: &'static str,
+    /// What one of its units counts in units of the topic's key.
+    pub(crate) unit: i64,
+}
+
+const MINUTES: i64 = 60_000;
+const HOURS: i64 = 60 * MINUTES;
+
 const WHOLE_INT: Form = Form::Int(0..=i32::MAX);
 const WHOLE_LONG: Form = Form::Long(0..=i64::MAX);
 const POSITIVE_LONG: Form = Form::Long(1..=i64::MAX);
+
+/// A broker-level key with the values of the topic's key.
+const fn same(name: &'static str) -> BrokerKey {
+    BrokerKey { name, unit: 1 }
+}
+
+/// A broker-level key that counts in another unit than the topic's key.
+const fn in_units(name: &'static str, unit: i64) -> BrokerKey {
+    BrokerKey { name, unit }
+}
 
 /// A key that is in force, or stored as a hint whose documentation says why it changes nothing.
 const fn key(
     name: &'static str,
     default: &'static str,
-    broker_synonym: Option<&'static str>,
+    broker_keys: &'static [BrokerKey],
     form: Form,
     documentation: &'static str,
 ) -> TopicKey {
-    TopicKey { name, default, broker_synonym, documentation, form, default_only: None }
+    TopicKey { name, default, broker_keys, documentation, form, default_only: None }
 }
 
 /// A key of which only the default is accepted.
@@ -38,7 +60,7 @@ const fn unsupported(key: TopicKey, reason: &'static str) -> TopicKey {
     TopicKey {
         name: key.name,
         default: key.default,
-        broker_synonym: key.broker_synonym,
+        broker_keys: key.broker_keys,
         documentation: key.documentation,
         form: key.form,
         default_only: Some(reason),
@@ -50,7 +72,7 @@ pub(crate) static TOPIC_KEYS: [TopicKey; 33] = [
     key(
         "cleanup.policy",
         "delete",
-        Some("log.cleanup.policy"),
+        &[same("log.cleanup.policy")],
         Form::Words(&["compact", "delete"]),
         "How old records leave a partition: `delete` by retention.ms and retention.bytes, \
          `compact` once a newer record has the same key, both, or neither if empty.",
@@ -58,7 +80,7 @@ pub(crate) static TOPIC_KEYS: [TopicKey; 33] = [
     key(
         "compression.gzip.level",
         "-1",
-        Some("compression.gzip.level"),
+        &[same("compression.gzip.level")],
         Form::GzipLevel,
         "Stored only: the level would matter with compression.type=gzip, and batches keep the \
          producer's compression.",
@@ -66,7 +88,7 @@ pub(crate) static TOPIC_KEYS: [TopicKey; 33] = [
     key(
         "compression.lz4.level",
         "9",
-        Some("compression.lz4.level"),
+        &[same("compression.lz4.level")],
         Form::Int(1..=17),
         "Stored only: the level would matter with compression.type=lz4, and batches keep the \
          producer's compression.",
@@ -75,7 +97,7 @@ pub(crate) static TOPIC_KEYS: [TopicKey; 33] = [
         key(
             "compression.type",
             "producer",
-            Some("compression.type"),
+            &[same("compression.type")],
             Form::Word(&["uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"]),
             "Batches are stored with the codec that the producer chose; any other value than \
              `producer` is not supported.",
@@ -86,7 +108,7 @@ pub(crate) static TOPIC_KEYS: [TopicKey; 33] = [
     key(
         "compression.zstd.level",
         "3",
-        Some("compression.zstd.level"),
+        &[same("compression.zstd.level")],
         Form::Int(-131_072..=22),
         "Stored only: the level would matter with compression.type=zstd, and batches keep the \
          producer's compression.",
@@ -94,7 +116,7 @@ pub(crate) static TOPIC_KEYS: [TopicKey; 33] = [
     key(
         "delete.retention.ms",
         "86400000",
-        Some("log.cleaner.delete.retention.ms"),
+        &[same("log.cleaner.delete.retention.ms")],
         WHOLE_LONG,
         "Milliseconds that a tombstone of a compacted topic stays after it was first cleaned, \
          so that readers on their way see it.",
@@ -102,14 +124,14 @@ pub(crate) static TOPIC_KEYS: [TopicKey; 33] = [
     key(
         "file.delete.delay.ms",
         "60000",
-        Some("log.segment.delete.delay.ms"),
+        &[same("log.segment.delete.delay.ms")],
         WHOLE_LONG,
         "Stored only: partitions have no files of their own that could be deleted.",
     ),
     key(
         "flush.messages",
         "9223372036854775807",
-        Some("log.flush.interval.messages"),
+        &[same("log.flush.interval.messages")],
         POSITIVE_LONG,
         "Stored only: the broker's `durability` decides, for all topics, whether a record is \
          flushed before it is acknowledged.",
@@ -117,7 +139,7 @@ pub(crate) static TOPIC_KEYS: [TopicKey; 33] = [
     key(
         "flush.ms",
         "9223372036854775807",
-        None,
+        &[same("log.flush.interval.ms"), same("log.flush.scheduler.interval.ms")],
         WHOLE_LONG,
         "Stored only: the broker's `durability` decides, for all topics, whether a record is \
          flushed before it is acknowledged.",
@@ -125,42 +147,42 @@ pub(crate) static TOPIC_KEYS: [TopicKey; 33] = [
     key(
         "follower.replication.throttled.replicas",
         "",
-        None,
+        &[],
         Form::Replicas,
         "Stored only: there is one replica, so no replication to throttle.",
     ),
     key(
         "index.interval.bytes",
         "4096",
-        Some("log.index.interval.bytes"),
+        &[same("log.index.interval.bytes")],
         WHOLE_INT,
         "Stored only: the index has an entry for every batch.",
     ),
     key(
         "leader.replication.throttled.replicas",
         "",
-        None,
+        &[],
         Form::Replicas,
         "Stored only: there is one replica, so no replication to throttle.",
     ),
     key(
         "local.retention.bytes",
         "-2",
-        Some("log.local.retention.bytes"),
+        &[same("log.local.retention.bytes")],
         Form::Long(-2..=i64::MAX),
         "Stored only: as in Kafka it matters with remote.storage.enable, which is not supported.",
     ),
     key(
         "local.retention.ms",
         "-2",
-        Some("log.local.retention.ms"),
+        &[same("log.local.retention.ms")],
         Form::Long(-2..=i64::MAX),
         "Stored only: as in Kafka it matters with remote.storage.enable, which is not supported.",
     ),
     key(
         "max.compaction.lag.ms",
         "9223372036854775807",
-        Some("log.cleaner.max.compaction.lag.ms"),
+        &[same("log.cleaner.max.compaction.lag.ms")],
         POSITIVE_LONG,
         "Milliseconds after which a record of a compacted topic makes its log due for cleaning, \
          whatever min.cleanable.dirty.ratio says.",
@@ -168,35 +190,35 @@ pub(crate) static TOPIC_KEYS: [TopicKey; 33] = [
     key(
         "max.message.bytes",
         "1048588",
-        Some("message.max.bytes"),
+        &[same("message.max.bytes")],
         WHOLE_INT,
         "Largest record batch that is accepted, in bytes, after compression.",
     ),
     key(
         "message.timestamp.after.max.ms",
         "3600000",
-        Some("log.message.timestamp.after.max.ms"),
+        &[same("log.message.timestamp.after.max.ms")],
         WHOLE_LONG,
         "How far ahead of the broker's clock a record's timestamp may lie, in milliseconds.",
     ),
     key(
         "message.timestamp.before.max.ms",
         "9223372036854775807",
-        Some("log.message.timestamp.before.max.ms"),
+        &[same("log.message.timestamp.before.max.ms")],
         WHOLE_LONG,
         "How far behind the broker's clock a record's timestamp may lie, in milliseconds.",
     ),
     key(
         "message.timestamp.type",
         "CreateTime",
-        Some("log.message.timestamp.type"),
+        &[same("log.message.timestamp.type")],
         Form::Word(&["CreateTime", "LogAppendTime"]),
         "Whether a record keeps its producer's timestamp or takes the append time.",
     ),
     key(
         "min.cleanable.dirty.ratio",
         "0.5",
-        Some("log.cleaner.min.cleanable.ratio"),
+        &[same("log.cleaner.min.cleanable.ratio")],
         Form::Ratio,
         "Part of a compacted log that is not cleaned yet, by bytes, from which on it is due for \
          cleaning.",
@@ -204,14 +226,14 @@ pub(crate) static TOPIC_KEYS: [TopicKey; 33] = [
     key(
         "min.compaction.lag.ms",
         "0",
-        Some("log.cleaner.min.compaction.lag.ms"),
+        &[same("log.cleaner.min.compaction.lag.ms")],
         WHOLE_LONG,
         "Milliseconds for which a record of a compacted topic is not cleaned away.",
     ),
     key(
         "min.insync.replicas",
         "1",
-        Some("min.insync.replicas"),
+        &[same("min.insync.replicas")],
         Form::Int(1..=i32::MAX),
         "Replicas that must have a record before acks=all succeeds; as in Kafka never more than \
          the topic has, which is one.",
@@ -219,21 +241,21 @@ pub(crate) static TOPIC_KEYS: [TopicKey; 33] = [
     key(
         "preallocate",
         "false",
-        Some("log.preallocate"),
+        &[same("log.preallocate")],
         Form::Boolean,
         "Stored only: the files of the journal are always allocated before they are written.",
     ),
     key(
         "remote.log.copy.disable",
         "false",
-        None,
+        &[],
         Form::Boolean,
         "Stored only: as in Kafka it matters with remote.storage.enable, which is not supported.",
     ),
     key(
         "remote.log.delete.on.disable",
         "false",
-        None,
+        &[],
         Form::Boolean,
         "Stored only: as in Kafka it matters with remote.storage.enable, which is not supported.",
     ),
@@ -241,7 +263,7 @@ pub(crate) static TOPIC_KEYS: [TopicKey; 33] = [
         key(
             "remote.storage.enable",
             "false",
-            None,
+            &[],
             Form::Boolean,
             "Tiered storage is not supported; only false is accepted.",
         ),
@@ -250,7 +272,7 @@ pub(crate) static TOPIC_KEYS: [TopicKey; 33] = [
     key(
         "retention.bytes",
         "-1",
-        Some("log.retention.bytes"),
+        &[same("log.retention.bytes")],
         Form::Long(i64::MIN..=i64::MAX),
         "Bytes that a partition keeps before its oldest batches go, if cleanup.policy has \
          `delete`; a negative number for all.",
@@ -258,35 +280,39 @@ pub(crate) static TOPIC_KEYS: [TopicKey; 33] = [
     key(
         "retention.ms",
         "604800000",
-        None,
+        &[
+            same("log.retention.ms"),
+            in_units("log.retention.minutes", MINUTES),
+            in_units("log.retention.hours", HOURS),
+        ],
         Form::Long(-1..=i64::MAX),
         "Milliseconds that a record is kept, if cleanup.policy has `delete`; -1 for ever.",
     ),
     key(
         "segment.bytes",
         "1073741824",
-        Some("log.segment.bytes"),
+        &[same("log.segment.bytes")],
         Form::Int(1_048_576..=i32::MAX),
         "Stored only: partitions share the journal and have no segments of their own to size.",
     ),
     key(
         "segment.index.bytes",
         "10485760",
-        Some("log.index.size.max.bytes"),
+        &[same("log.index.size.max.bytes")],
         Form::Int(4..=i32::MAX),
         "Stored only: a partition has no index file.",
     ),
     key(
         "segment.jitter.ms",
         "0",
-        None,
+        &[same("log.roll.jitter.ms"), in_units("log.roll.jitter.hours", HOURS)],
         WHOLE_LONG,
         "Stored only: partitions have no segments of their own to roll.",
     ),
     key(
         "segment.ms",
         "604800000",
-        None,
+        &[same("log.roll.ms"), in_units("log.roll.hours", HOURS)],
         POSITIVE_LONG,
         "Stored only: retention and compaction look at batches, so nothing has to be rolled \
          before it can leave.",
@@ -294,7 +320,7 @@ pub(crate) static TOPIC_KEYS: [TopicKey; 33] = [
     key(
         "unclean.leader.election.enable",
         "false",
-        Some("unclean.leader.election.enable"),
+        &[same("unclean.leader.election.enable")],
         Form::Boolean,
         "Stored only: there is one replica, which is always in sync.",
     ),

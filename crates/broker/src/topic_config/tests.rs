@@ -7,7 +7,7 @@ fn overrides(pairs: &[(&str, &str)]) -> TopicOverrides {
 }
 
 fn parsed(pairs: &[(&str, &str)]) -> TopicConfig {
-    TopicConfig::parse(&overrides(pairs)).unwrap()
+    TopicConfig::parse(&overrides(pairs), &TopicDefaults::default()).unwrap()
 }
 
 #[test]
@@ -104,8 +104,18 @@ fn a_compacted_topic_has_its_lags_and_its_ratio() {
 #[test]
 fn lags_that_exclude_one_another_are_refused() {
     let lags = overrides(&[("min.compaction.lag.ms", "6"), ("max.compaction.lag.ms", "5")]);
-    let problem = TopicConfig::parse(&lags).unwrap_err();
+    let problem = TopicConfig::parse(&lags, &TopicDefaults::default()).unwrap_err();
     assert!(problem.starts_with("min.compaction.lag.ms=6 exceeds"), "{problem}");
+}
+
+/// A default of the broker that changed must not keep it from starting with the topics it has.
+#[test]
+fn stored_lags_that_new_defaults_contradict_are_taken_and_the_longer_one_counts() {
+    let lags = overrides(&[("cleanup.policy", "compact"), ("min.compaction.lag.ms", "6")]);
+    let defaults = TopicDefaults::default().with("log.cleaner.max.compaction.lag.ms", "5").unwrap();
+    assert!(TopicConfig::parse(&lags, &defaults).is_err());
+    let compaction = TopicConfig::restore(&lags, &defaults).unwrap().compaction.unwrap();
+    assert_eq!((compaction.min_lag_ms, compaction.max_lag_ms), (6, 6));
 }
 
 #[test]

@@ -102,7 +102,7 @@ impl Served {
             listeners.push(settings);
         }
         let config = json!({
-            "data_dir": directory.join("data"),
+            "log.dirs": directory.join("data"),
             "admin": loopback(admin),
             "listeners": listeners,
         });

@@ -387,7 +387,8 @@ impl Running {
     fn start(plan: &Plan, level: &Level, index: usize) -> Result<Self, Error> {
         let directory = plan.conditions.directory(&format!("level-{index}"))?;
         let [listen, admin] = free_addresses()?;
-        let lines = format!("listen: {listen}\n{}: {}\n", plan.file.factor.key, level.value);
+        let lines =
+            format!("listeners: PLAINTEXT://{listen}\n{}: {}\n", plan.file.factor.key, level.value);
         let spec =
             moldau_broker_configured(&plan.moldau, &directory, admin, Durability::Fsync, &lines)?;
         let process = Process::start(&spec, &directory)?;

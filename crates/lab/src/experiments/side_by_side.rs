@@ -250,7 +250,8 @@ impl Running {
         let [listen, other] = free_addresses()?;
         let (bootstrap, process) = match system {
             System::Moldau { program, durability } => {
-                let lines = format!("listen: {listen}\ntail_cache_mib: {TAIL_CACHE_MIB}\n");
+                let lines =
+                    format!("listeners: PLAINTEXT://{listen}\ntail_cache_mib: {TAIL_CACHE_MIB}\n");
                 let spec =
                     moldau_broker_configured(program, &directory, other, *durability, &lines)?;
                 (listen.to_string(), Some(Process::start(&spec, &directory)?))

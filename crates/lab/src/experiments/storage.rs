@@ -224,7 +224,7 @@ impl System {
         let [listen, admin] = free_addresses()?;
         let data = plan.conditions.work_directory.join("data");
         let directory = &plan.conditions.work_directory;
-        let lines = format!("listen: '{listen}'\ntail_cache_mib: {TAIL_CACHE_MIB}\n");
+        let lines = format!("listeners: PLAINTEXT://{listen}\ntail_cache_mib: {TAIL_CACHE_MIB}\n");
         let spec =
             moldau_broker_configured(&plan.moldau, directory, admin, Durability::Fsync, &lines)?;
         let broker = Process::start(&spec, directory)?;

@@ -1,123 +1,45 @@
 //! The broker's configuration file and arguments.
 
+mod file;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use moldau_broker::{AuthorizationSettings, Config, Durability, ListenerConfig};
-use moldau_net::Principal;
-use serde::Deserialize;
+use moldau_broker::{
+    AuthorizationSettings, Config, Durability, GroupSettings, ListenerConfig, STANDARD_AUTHORIZER,
+    TopicDefaults,
+};
+use moldau_net::{ConnectionLimits, ListenerLimits, Principal};
 
+pub(crate) use self::file::File;
+use super::listeners::{self, Listeners};
 use super::problem::{At, nowhere};
-use super::{Problem, Sources, listeners};
+use super::{Problem, Sources, at_least_one};
 use crate::arguments::{BrokerOptions, DurabilityChoice};
 
-/// The keys of the file. Each may be left out.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct File {
-    /// Directory of the journal. Default `./moldau-data`.
-    data_dir: PathBuf,
-    /// Where Kafka clients connect, without security. Default `127.0.0.1:9092`.
-    listen: Option<At<SocketAddr>>,
-    /// `host:port` that clients are told. Default: the address that each came by.
-    advertised: Option<At<String>>,
-    /// Where Kafka clients connect and how they are secured, in place of the two before.
-    listeners: Option<At<Vec<listeners::Keys>>>,
-    /// Where the admin pages are. Default `127.0.0.1:9644`.
-    admin: SocketAddr,
-    /// Whether access control lists are enforced, and how. Default: everyone may do everything.
-    authorization: Option<Authorization>,
-    /// `fsync` or `os`. Default `fsync`.
-    durability: DurabilityChoice,
-    /// Milliseconds that a flush waits for more; for slow network disks. Default 0.
-    commit_delay_ms: u64,
-    /// MiB of recent data kept in memory for readers. Default 256.
-    tail_cache_mib: usize,
-    /// MiB of a journal file, 1 to 1024; space is allocated and given back in such pieces, and no
-    /// batch can be larger. Default 256.
-    journal_file_mib: At<u64>,
-    /// MiB that records leave free on the disk, so that topics and committed offsets can still be
-    /// written when it is full; of use from the size of a journal file on. Default 256.
-    disk_reserve_mib: u64,
-    /// MiB a second that are read back to find damage on the disk, once a day; 0 for none. Default
-    /// 4.
-    scrub_mib_per_second: u64,
-    /// Threads that serve connections. Default: one for each core.
-    network_threads: Option<At<usize>>,
-    /// Whether asking for a topic creates it. Default `true`.
-    auto_create_topics: bool,
-    /// Partitions of a topic that does not say how many. Default 1.
-    partitions_default: At<u32>,
-    /// Milliseconds that the first member of a group waits for others. Default 500.
-    group_initial_rebalance_delay_ms: u64,
-    /// Milliseconds between two looks for records that retention deletes. Kafka waits five minutes;
-    /// a look at an index in memory is cheap, and space comes back sooner. Default 30000.
-    log_retention_check_interval_ms: At<u64>,
-    /// Milliseconds between two looks for compacted logs that are due. Default 15000.
-    log_cleaner_backoff_ms: At<u64>,
-    /// Milliseconds that requests in flight may take after SIGTERM. Default 10000.
-    drain_timeout_ms: u64,
-}
-
-/// How access control lists are enforced. Each key may be left out.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct Authorization {
-    /// Principals that may do everything, such as `User:admin`. Default: none.
-    super_users: Vec<At<String>>,
-    /// Whether everyone may use a resource that no list is about. Default `false`.
-    allow_everyone_if_no_acl_found: bool,
-}
-
-impl Default for File {
-    fn default() -> Self {
-        Self {
-            data_dir: PathBuf::from("moldau-data"),
-            listen: None,
-            advertised: None,
-            listeners: None,
-            admin: SocketAddr::from(([127, 0, 0, 1], 9644)),
-            authorization: None,
-            durability: DurabilityChoice::Fsync,
-            commit_delay_ms: 0,
-            tail_cache_mib: 256,
-            journal_file_mib: nowhere(256),
-            disk_reserve_mib: 256,
-            scrub_mib_per_second: 4,
-            network_threads: None,
-            auto_create_topics: true,
-            partitions_default: nowhere(1),
-            group_initial_rebalance_delay_ms: 500,
-            log_retention_check_interval_ms: nowhere(30_000),
-            log_cleaner_backoff_ms: nowhere(15_000),
-            drain_timeout_ms: 10_000,
-        }
-    }
-}
-
-/// Reads the file, if there is one, and lets the arguments replace what it says.
+/// Reads the file, if there is one, and lets the arguments replace its values.
 ///
 /// # Errors
 /// What is wrong and where.
 pub(crate) fn load(options: &BrokerOptions, sources: &mut Sources) -> anyhow::Result<Config> {
-    let make = |file: File, sources: &mut Sources| config(with_arguments(file, options), sources);
+    let make = |file: File, sources: &mut Sources| config(with_arguments(file, options)?, sources);
     match &options.config {
         Some(path) => super::load(path, sources, make),
-        // Without a file there are only arguments to blame, which have no place.
+        // An argument has no place in a file.
         None => make(File::default(), sources).map_err(|problem| anyhow!("{problem:#}")),
     }
 }
 
-/// As [`load`], for who reads the directory and serves nobody: neither certificates nor users are
-/// read.
+/// As [`load`], without certificates and users, for a command that only reads the data directory.
 ///
 /// # Errors
 /// What is wrong and where.
 pub(crate) fn load_without_listeners(options: &BrokerOptions) -> anyhow::Result<Config> {
     let make = |file: File, sources: &mut Sources| {
-        let file = File { listeners: None, ..with_arguments(file, options) };
+        let mut file = with_arguments(file, options)?;
+        (file.listeners, file.advertised_listeners) = (None, None);
         config(file, sources)
     };
     match &options.config {
@@ -126,7 +48,7 @@ pub(crate) fn load_without_listeners(options: &BrokerOptions) -> anyhow::Result<
     }
 }
 
-/// The keys of `next` that a broker which was started with `in_force` cannot take as it runs.
+/// The keys of `next` that a running broker, started with `in_force`, cannot take.
 pub(crate) fn waiting(in_force: &Config, next: &Config) -> Vec<&'static str> {
     let Config {
         data_dir,
@@ -142,7 +64,10 @@ pub(crate) fn waiting(in_force: &Config, next: &Config) -> Vec<&'static str> {
         network_threads,
         auto_create_topics,
         partitions_default,
-        group_initial_rebalance_delay,
+        topic_defaults,
+        groups,
+        request_bytes_max,
+        connections_max_idle,
         log_retention_check_interval,
         log_cleaner_backoff,
         drain_timeout,
@@ -151,11 +76,10 @@ pub(crate) fn waiting(in_force: &Config, next: &Config) -> Vec<&'static str> {
         of.iter().map(|it| (it.name.clone(), it.address, it.limits.clone())).collect()
     };
     let checkup_interval = next.log_retention_check_interval;
-    let rebalance_delay = next.group_initial_rebalance_delay;
     let differs = [
-        ("data_dir", *data_dir != next.data_dir),
+        ("log.dirs", *data_dir != next.data_dir),
         ("listeners", stays(listeners) != stays(&next.listeners)),
-        ("authorization", *authorization != next.authorization),
+        ("authorizer.class.name or super.users", *authorization != next.authorization),
         ("admin", *admin != next.admin),
         ("durability", *durability != next.durability),
         ("commit_delay_ms", *commit_delay != next.commit_delay),
@@ -163,24 +87,43 @@ pub(crate) fn waiting(in_force: &Config, next: &Config) -> Vec<&'static str> {
         ("journal_file_mib", *journal_file_bytes != next.journal_file_bytes),
         ("disk_reserve_mib", *disk_reserve_bytes != next.disk_reserve_bytes),
         ("scrub_mib_per_second", *scrub_rate != next.scrub_rate),
-        ("network_threads", *network_threads != next.network_threads),
-        ("auto_create_topics", *auto_create_topics != next.auto_create_topics),
-        ("partitions_default", *partitions_default != next.partitions_default),
-        ("group_initial_rebalance_delay_ms", *group_initial_rebalance_delay != rebalance_delay),
-        ("log_retention_check_interval_ms", *log_retention_check_interval != checkup_interval),
-        ("log_cleaner_backoff_ms", *log_cleaner_backoff != next.log_cleaner_backoff),
+        ("num.network.threads", *network_threads != next.network_threads),
+        ("auto.create.topics.enable", *auto_create_topics != next.auto_create_topics),
+        ("num.partitions", *partitions_default != next.partitions_default),
+        ("defaults of topics", *topic_defaults != next.topic_defaults),
+        ("settings of groups and offsets", *groups != next.groups),
+        ("socket.request.max.bytes", *request_bytes_max != next.request_bytes_max),
+        ("connections.max.idle.ms", *connections_max_idle != next.connections_max_idle),
+        ("log.retention.check.interval.ms", *log_retention_check_interval != checkup_interval),
+        ("log.cleaner.backoff.ms", *log_cleaner_backoff != next.log_cleaner_backoff),
         ("drain_timeout_ms", *drain_timeout != next.drain_timeout),
     ];
     differs.into_iter().filter_map(|(key, differs)| differs.then_some(key)).collect()
 }
 
-fn with_arguments(mut file: File, options: &BrokerOptions) -> File {
-    file.data_dir = options.data_dir.clone().unwrap_or(file.data_dir);
-    file.listen = options.listen.map(nowhere).or(file.listen);
-    file.advertised = options.advertised.clone().map(nowhere).or(file.advertised);
-    file.admin = options.admin.unwrap_or(file.admin);
-    file.durability = options.durability.unwrap_or(file.durability);
-    file
+fn with_arguments(mut file: File, options: &BrokerOptions) -> Result<File, Problem> {
+    file.data_dir = options.data_dir.clone().map(nowhere).or(file.data_dir);
+    file.admin = options.admin.map(nowhere).or(file.admin);
+    file.durability = options.durability.map(nowhere).or(file.durability);
+    if let Some(listeners) = &file.listeners
+        && listeners.value.is_list()
+        && (options.listen.is_some() || options.advertised.is_some())
+    {
+        let text = "listeners: --listen and --advertised do not replace a list of listeners";
+        return Err(Problem::at(listeners, text));
+    }
+    if let Some(listen) = options.listen {
+        file.listeners = Some(nowhere(Listeners::Plain(format!("PLAINTEXT://{listen}"))));
+    }
+    if let Some(advertised) = &options.advertised {
+        let name = match &file.listeners {
+            Some(At { value: Listeners::Plain(urls), .. }) => urls.split("://").next(),
+            _ => None,
+        };
+        let url = format!("{}://{advertised}", name.unwrap_or("PLAINTEXT"));
+        file.advertised_listeners = Some(nowhere(url));
+    }
+    Ok(file)
 }
 
 /// Turns the keys of a file into the broker's settings.
@@ -189,136 +132,190 @@ fn with_arguments(mut file: File, options: &BrokerOptions) -> File {
 /// Names the key.
 pub(crate) fn config(file: File, sources: &mut Sources) -> Result<Config, Problem> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    super::at_least_one(&file.partitions_default, "partitions_default")?;
-    if !(1..=1024).contains(&file.journal_file_mib.value) {
-        let text = "journal_file_mib: must lie between 1 and 1024";
-        return Err(Problem::at(&file.journal_file_mib, text));
-    }
-    let network_threads = super::threads(file.network_threads)?.unwrap_or(cores);
-    // Without a pause a look would follow a look.
-    super::at_least_one(&file.log_retention_check_interval_ms, "log_retention_check_interval_ms")?;
-    super::at_least_one(&file.log_cleaner_backoff_ms, "log_cleaner_backoff_ms")?;
+    let admin = file.admin.as_ref().map_or(ADMIN, |admin| admin.value);
+    let mib = |value: &Option<At<u64>>, default| or(value, default).saturating_mul(1 << 20);
+    let journal_file_bytes = within(&file.journal_file_mib, "journal_file_mib", 1..=1024)?
+        .map_or(256 << 20, |mib| mib << 20);
+    let request_bytes_max = positive(&file.socket_request_max_bytes, "socket.request.max.bytes")?;
+    let idle = positive(&file.connections_max_idle_ms, "connections.max.idle.ms")?;
+    let limits = ConnectionLimits::default();
+    // Without a pause one search would follow the other.
+    let retention =
+        positive(&file.log_retention_check_interval_ms, "log.retention.check.interval.ms")?;
+    let cleaner = positive(&file.log_cleaner_backoff_ms, "log.cleaner.backoff.ms")?;
     Ok(Config {
-        listeners: match &file.listeners {
-            None => vec![listeners::plain(file.listen.as_ref(), file.advertised.as_ref())?],
-            Some(keys) => {
-                if let Some(stray) = &file.listen {
-                    return Err(Problem::at(stray, "listen: stands beside listeners"));
-                }
-                if let Some(stray) = &file.advertised {
-                    return Err(Problem::at(stray, "advertised: stands beside listeners"));
-                }
-                listeners::secured(keys, file.admin, sources)?
-            }
+        listeners: listeners(&file, admin, sources)?,
+        authorization: authorization(&file)?,
+        topic_defaults: topic_defaults(&file)?,
+        groups: groups(&file)?,
+        admin: Some(admin),
+        durability: match file.durability.as_ref().map(|it| it.value) {
+            None | Some(DurabilityChoice::Fsync) => Durability::Fsync,
+            Some(DurabilityChoice::Os) => Durability::Os,
         },
-        data_dir: file.data_dir,
-        authorization: file.authorization.map(authorization).transpose()?,
-        admin: Some(file.admin),
-        durability: match file.durability {
-            DurabilityChoice::Fsync => Durability::Fsync,
-            DurabilityChoice::Os => Durability::Os,
-        },
-        commit_delay: Duration::from_millis(file.commit_delay_ms),
-        tail_cache_bytes: file.tail_cache_mib.saturating_mul(1 << 20),
-        journal_file_bytes: file.journal_file_mib.value.saturating_mul(1 << 20),
-        disk_reserve_bytes: file.disk_reserve_mib.saturating_mul(1 << 20),
-        scrub_rate: file.scrub_mib_per_second.saturating_mul(1 << 20),
-        network_threads,
-        auto_create_topics: file.auto_create_topics,
-        partitions_default: file.partitions_default.value,
-        group_initial_rebalance_delay: Duration::from_millis(file.group_initial_rebalance_delay_ms),
-        log_retention_check_interval: Duration::from_millis(
-            file.log_retention_check_interval_ms.value,
-        ),
-        log_cleaner_backoff: Duration::from_millis(file.log_cleaner_backoff_ms.value),
-        drain_timeout: Duration::from_millis(file.drain_timeout_ms),
+        commit_delay: Duration::from_millis(or(&file.commit_delay_ms, 0)),
+        tail_cache_bytes: or(&file.tail_cache_mib, 256).saturating_mul(1 << 20),
+        journal_file_bytes,
+        disk_reserve_bytes: mib(&file.disk_reserve_mib, 256),
+        scrub_rate: mib(&file.scrub_mib_per_second, 4),
+        network_threads: positive(&file.network_threads, "num.network.threads")?.unwrap_or(cores),
+        request_bytes_max: request_bytes_max.unwrap_or(limits.frame_bytes_max),
+        connections_max_idle: idle.map_or(limits.idle_timeout, Duration::from_millis),
+        auto_create_topics: or(&file.auto_create_topics, true),
+        partitions_default: positive(&file.partitions_default, "num.partitions")?.unwrap_or(1),
+        log_retention_check_interval: Duration::from_millis(retention.unwrap_or(30_000)),
+        log_cleaner_backoff: Duration::from_millis(cleaner.unwrap_or(15_000)),
+        drain_timeout: Duration::from_millis(or(&file.drain_timeout_ms, 10_000)),
+        data_dir: file.data_dir.map_or_else(|| PathBuf::from("moldau-data"), |it| it.value),
     })
 }
 
-fn authorization(keys: Authorization) -> Result<AuthorizationSettings, Problem> {
-    let principal = |text: &At<String>| {
-        let refused = |error| Problem::at(text, format!("super_users: {error}"));
-        text.value.parse::<Principal>().map_err(refused)
+/// Where the admin pages are unless the operator chooses.
+const ADMIN: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 9644);
+
+fn or<T: Copy>(value: &Option<At<T>>, default: T) -> T {
+    value.as_ref().map_or(default, |it| it.value)
+}
+
+fn positive<T: Copy + Default + PartialEq>(
+    value: &Option<At<T>>,
+    key: &str,
+) -> Result<Option<T>, Problem> {
+    value.as_ref().map_or(Ok(()), |value| at_least_one(value, key))?;
+    Ok(value.as_ref().map(|it| it.value))
+}
+
+fn within<T: Copy + PartialOrd + std::fmt::Display>(
+    value: &Option<At<T>>,
+    key: &str,
+    range: std::ops::RangeInclusive<T>,
+) -> Result<Option<T>, Problem> {
+    match value {
+        Some(value) if !range.contains(&value.value) => {
+            let (from, to) = range.into_inner();
+            Err(Problem::at(value, format_args!("{key}: must lie between {from} and {to}")))
+        }
+        value => Ok(value.as_ref().map(|it| it.value)),
+    }
+}
+
+fn listeners(
+    file: &File,
+    admin: SocketAddr,
+    sources: &mut Sources,
+) -> Result<Vec<ListenerConfig>, Problem> {
+    let limits = super::limits::listener(
+        &ListenerLimits::default(),
+        ("max.connections", file.max_connections.as_ref()),
+        ("max.connections.per.ip", file.max_connections_per_ip.as_ref()),
+        None,
+    )?;
+    let advertised = file.advertised_listeners.as_ref();
+    match &file.listeners {
+        Some(list @ At { value: Listeners::Secured(keys), .. }) => {
+            if let Some(stray) = advertised {
+                let text =
+                    "advertised.listeners: is the key `advertised` of each listener in a list";
+                return Err(Problem::at(stray, text));
+            }
+            listeners::secured(&list.with(keys.as_slice()), admin, &limits, sources)
+        }
+        Some(list @ At { value: Listeners::Plain(urls), .. }) => {
+            listeners::plain(&list.with(urls.as_str()), advertised, admin, &limits)
+        }
+        None => listeners::plain(&nowhere(listeners::DEFAULT), advertised, admin, &limits),
+    }
+}
+
+/// How access control lists are enforced; `None` lets everyone do everything.
+fn authorization(file: &File) -> Result<Option<AuthorizationSettings>, Problem> {
+    let class = file.authorizer.as_ref().filter(|class| !class.value.is_empty());
+    let Some(class) = class else {
+        let needs =
+            |key: &str| format!("{key}: needs authorizer.class.name: {STANDARD_AUTHORIZER}");
+        return match (&file.super_users, &file.allow_everyone) {
+            (Some(users), _) => Err(Problem::at(users, needs("super.users"))),
+            (None, Some(allow)) => Err(Problem::at(allow, needs("allow.everyone.if.no.acl.found"))),
+            (None, None) => Ok(None),
+        };
     };
-    Ok(AuthorizationSettings {
-        super_users: keys.super_users.iter().map(principal).collect::<Result<_, _>>()?,
-        allow_everyone_if_no_acl_found: keys.allow_everyone_if_no_acl_found,
+    if class.value != STANDARD_AUTHORIZER {
+        let text = format!("authorizer.class.name: the only class is {STANDARD_AUTHORIZER}");
+        return Err(Problem::at(class, text));
+    }
+    let mut super_users = Vec::new();
+    if let Some(users) = &file.super_users {
+        for user in users.value.split(';').map(str::trim).filter(|user| !user.is_empty()) {
+            let refused = |error| Problem::at(users, format_args!("super.users: {error}"));
+            super_users.push(user.parse::<Principal>().map_err(refused)?);
+        }
+    }
+    let allow_everyone_if_no_acl_found = or(&file.allow_everyone, false);
+    Ok(Some(AuthorizationSettings { super_users, allow_everyone_if_no_acl_found }))
+}
+
+fn topic_defaults(file: &File) -> Result<TopicDefaults, Problem> {
+    file.topic_defaults().try_fold(TopicDefaults::default(), |defaults, (name, value)| {
+        defaults.with(name, &value.value).map_err(|problem| Problem::at(value, problem))
     })
 }
+
+fn groups(file: &File) -> Result<GroupSettings, Problem> {
+    let defaults = GroupSettings::default();
+    let ms = |value: &Option<At<u64>>, key: &str, default: i32| {
+        let value = within(value, key, 0..=i32::MAX.unsigned_abs().into())?;
+        Ok::<_, Problem>(value.map_or(default, |ms| i32::try_from(ms).unwrap_or(i32::MAX)))
+    };
+    let (min, max) = (&file.group_min_session_timeout_ms, &file.group_max_session_timeout_ms);
+    let session_timeout_ms_min =
+        ms(min, "group.min.session.timeout.ms", defaults.session_timeout_ms_min)?;
+    let session_timeout_ms_max =
+        ms(max, "group.max.session.timeout.ms", defaults.session_timeout_ms_max)?;
+    if let Some(at_fault) = min.as_ref().or(max.as_ref())
+        && session_timeout_ms_min > session_timeout_ms_max
+    {
+        let text = format!(
+            "group.min.session.timeout.ms: {session_timeout_ms_min} is above \
+             group.max.session.timeout.ms, which is {session_timeout_ms_max}"
+        );
+        return Err(Problem::at(at_fault, text));
+    }
+    let size = within(&file.group_max_size, "group.max.size", 1..=GROUP_SIZE_MAX)?;
+    let metadata = &file.offset_metadata_max_bytes;
+    let metadata = within(metadata, "offset.metadata.max.bytes", 0..=OFFSET_METADATA_BYTES_MAX)?;
+    let minutes = &file.offsets_retention_minutes;
+    let minutes = within(minutes, "offsets.retention.minutes", 1..=i32::MAX.unsigned_abs().into())?;
+    let interval = &file.offsets_retention_check_interval_ms;
+    let interval = positive(interval, "offsets.retention.check.interval.ms")?;
+    let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+    Ok(GroupSettings {
+        initial_rebalance_delay_ms: ms(
+            &file.group_initial_rebalance_delay_ms,
+            "group.initial.rebalance.delay.ms",
+            INITIAL_REBALANCE_DELAY_MS,
+        )?,
+        session_timeout_ms_min,
+        session_timeout_ms_max,
+        group_size_max: size.unwrap_or(defaults.group_size_max),
+        offset_metadata_bytes_max: metadata.unwrap_or(defaults.offset_metadata_bytes_max),
+        offsets_retention_ms: minutes
+            .map_or(defaults.offsets_retention_ms, |it| signed(it).saturating_mul(60_000)),
+        offsets_retention_check_interval_ms: interval
+            .map_or(defaults.offsets_retention_check_interval_ms, signed),
+        ..defaults
+    })
+}
+
+/// Milliseconds that the first member of a group waits for others. Kafka waits 3000, most of which
+/// a client that starts alone spends in vain.
+const INITIAL_REBALANCE_DELAY_MS: i32 = 500;
+
+/// Most members of a group: a rebalance holds the metadata and assignments of all at once.
+pub(crate) const GROUP_SIZE_MAX: usize = 10_000;
+
+/// Longest text that a commit may carry: a string of Kafka's protocol cannot be longer.
+pub(crate) const OFFSET_METADATA_BYTES_MAX: usize = 32_767;
 
 #[cfg(test)]
-mod tests {
-    use moldau_broker::Advertised;
-
-    use super::*;
-
-    #[test]
-    fn an_empty_file_gives_the_defaults() {
-        let file = crate::config::parse("{}").unwrap();
-        let config = config(file, &mut Sources::default()).unwrap();
-        assert_eq!(config.listeners[0].address.to_string(), "127.0.0.1:9092");
-        assert_eq!(config.durability, Durability::Fsync);
-        assert_eq!(config.listeners[0].advertised, None);
-    }
-
-    #[test]
-    fn arguments_replace_what_the_file_says() {
-        let options = BrokerOptions {
-            durability: Some(DurabilityChoice::Os),
-            advertised: Some("kafka.example:19092".to_owned()),
-            ..BrokerOptions::default()
-        };
-        let config = load(&options, &mut Sources::default()).unwrap();
-        assert_eq!(config.durability, Durability::Os);
-        let advertised = Advertised { host: "kafka.example".to_owned(), port: 19_092 };
-        assert_eq!(config.listeners[0].advertised, Some(advertised));
-    }
-
-    #[test]
-    fn a_look_for_old_records_that_never_pauses_is_refused() {
-        for key in ["log_retention_check_interval_ms", "log_cleaner_backoff_ms"] {
-            let with = |value: u64| {
-                let file = crate::config::parse(&format!("{key}: {value}")).unwrap();
-                config(file, &mut Sources::default())
-            };
-            let place = format!(":1:{}: ", key.len() + 3);
-            let problem = format!("{place}{key}: must be at least 1");
-            assert_eq!(with(0).unwrap_err().to_string(), problem);
-            assert!(with(1).is_ok());
-        }
-    }
-
-    #[test]
-    fn authorization_is_off_until_it_is_configured() {
-        let with =
-            |text: &str| config(crate::config::parse(text).unwrap(), &mut Sources::default());
-        assert_eq!(with("{}").unwrap().authorization, None);
-        let settings = with("authorization: {super_users: [User:admin]}").unwrap().authorization;
-        let settings = settings.unwrap();
-        assert_eq!(settings.super_users[0].to_string(), "User:admin");
-        assert!(!settings.allow_everyone_if_no_acl_found);
-        let refused = with("authorization: {super_users: [admin]}").unwrap_err();
-        assert!(refused.to_string().contains("super_users"), "{refused}");
-    }
-
-    #[test]
-    fn an_argument_that_listens_does_not_stand_beside_listeners() {
-        let text = "listeners: [{name: A, address: '127.0.0.1:0'}]";
-        let with = |options: BrokerOptions| {
-            let file = with_arguments(crate::config::parse(text).unwrap(), &options);
-            config(file, &mut Sources::default())
-        };
-        assert_eq!(with(BrokerOptions::default()).unwrap().listeners[0].name, "A");
-        let address = SocketAddr::from(([127, 0, 0, 1], 0));
-        let refused = with(BrokerOptions { listen: Some(address), ..BrokerOptions::default() });
-        assert_eq!(refused.unwrap_err().to_string(), ": listen: stands beside listeners");
-    }
-
-    #[test]
-    fn an_address_without_a_port_is_refused() {
-        for text in ["kafka", "kafka:", ":9092", "kafka:99999"] {
-            let file = crate::config::parse(&format!("advertised: '{text}'")).unwrap();
-            assert!(config(file, &mut Sources::default()).is_err(), "{text}");
-        }
-    }
-}
+mod tests;

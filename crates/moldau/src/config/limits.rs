@@ -1,4 +1,4 @@
-//! The limits that the listeners of broker and proxy have in common.
+//! Limits of a listener's connections, which broker and proxy have in common.
 
 use std::time::Duration;
 
@@ -7,46 +7,49 @@ use serde::Deserialize;
 
 use super::problem::{At, Problem};
 
-/// What clients of a listener of the broker may take.
+/// Limits of a listener of the broker. Default: those of the broker.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Keys {
-    /// Kafka's `max.connections`, over all listeners of the process. Default 16384.
+    /// Open connections of the process.
+    #[serde(rename = "max.connections")]
     max_connections: Option<At<usize>>,
-    /// Kafka's `max.connections.per.ip`. Default: no limit.
+    /// Open connections of one address.
+    #[serde(rename = "max.connections.per.ip")]
     max_connections_per_ip: Option<At<usize>>,
     /// Milliseconds for TLS and SASL together. Default 10000.
     handshake_timeout_ms: Option<At<u64>>,
 }
 
 impl Keys {
-    /// Makes what a listener needs.
+    /// The limits of a listener, whose keys replace those of the broker.
     ///
     /// # Errors
     /// Names the key that is at fault.
-    pub(super) fn listener(&self) -> Result<ListenerLimits, Problem> {
-        let Self { max_connections, max_connections_per_ip, handshake_timeout_ms } = self;
-        let (connections, per_ip) = (max_connections.as_ref(), max_connections_per_ip.as_ref());
-        listener(connections, per_ip, handshake_timeout_ms.as_ref())
+    pub(super) fn listener(&self, broker: &ListenerLimits) -> Result<ListenerLimits, Problem> {
+        let connections = ("max.connections", self.max_connections.as_ref());
+        let per_ip = ("max.connections.per.ip", self.max_connections_per_ip.as_ref());
+        listener(broker, connections, per_ip, self.handshake_timeout_ms.as_ref())
     }
 }
 
-/// Makes limits of the values of the keys of the same names.
+/// Limits with the values of keys, which are given with their names, in place of the defaults.
 ///
 /// # Errors
-/// Names the key that is at fault.
+/// Names the key whose value is 0.
 pub(super) fn listener(
-    max_connections: Option<&At<usize>>,
-    max_connections_per_ip: Option<&At<usize>>,
+    defaults: &ListenerLimits,
+    connections: (&str, Option<&At<usize>>),
+    per_ip: (&str, Option<&At<usize>>),
     handshake_timeout_ms: Option<&At<u64>>,
 ) -> Result<ListenerLimits, Problem> {
-    let mut limits = ListenerLimits::default();
-    if let Some(value) = max_connections {
-        super::at_least_one(value, "max_connections")?;
+    let mut limits = defaults.clone();
+    if let (key, Some(value)) = connections {
+        super::at_least_one(value, key)?;
         limits.connections_max = value.value;
     }
-    if let Some(value) = max_connections_per_ip {
-        super::at_least_one(value, "max_connections_per_ip")?;
+    if let (key, Some(value)) = per_ip {
+        super::at_least_one(value, key)?;
         limits.connections_per_address_max = value.value;
     }
     if let Some(value) = handshake_timeout_ms {

@@ -5,6 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Deserializer};
 use serde_saphyr::{Error, Location, Spanned};
 
+use super::kafka;
+
 /// A value with the place where the file has it. Two are equal whose values are, wherever they
 /// stand.
 #[derive(Clone, Debug)]
@@ -128,10 +130,7 @@ impl<'a> Token<'a> {
 
 fn in_words(error: &Error, token: Option<Token<'_>>) -> String {
     match error {
-        Error::SerdeUnknownField { field, expected, .. } => match nearest(field, expected) {
-            Some(key) => format!("unknown key {field:?}; did you mean {key:?}?"),
-            None => format!("unknown key {field:?}; known are {}", expected.join(", ")),
-        },
+        Error::SerdeUnknownField { field, expected, .. } => unknown_key(field, expected),
         Error::SerdeUnknownVariant { variant, expected, .. } => none_of(variant, expected),
         Error::SerdeMissingField { field, .. } => format!("the key {field:?} is missing"),
         Error::DuplicateMappingKey { key: Some(key), .. } => {
@@ -155,10 +154,33 @@ fn in_words(error: &Error, token: Option<Token<'_>>) -> String {
     }
 }
 
+/// That a key is unknown, with the name that it has here, or with the nearest known key.
+fn unknown_key(key: &str, known: &[&str]) -> String {
+    let renamed = |(former, name, _): &&(&str, &str, &str)| *former == key && known.contains(name);
+    if let Some((_, name, note)) = kafka::RENAMED.iter().find(renamed) {
+        return format!("the key {key:?} is called {name:?}{note}");
+    }
+    let is_broker = known.contains(&"num.partitions");
+    match kafka::effect(key).filter(|_| is_broker) {
+        Some(kafka::Effect::None(reason)) => {
+            return format!("the key {key:?} has no meaning here: {reason}");
+        }
+        Some(kafka::Effect::Unsupported(reason)) => {
+            return format!("the key {key:?} is not supported: {reason}");
+        }
+        None => {}
+    }
+    match nearest(key, known) {
+        Some(nearest) => format!("unknown key {key:?}; did you mean {nearest:?}?"),
+        None => format!("unknown key {key:?}; known are {}", known.join(", ")),
+    }
+}
+
 /// That a value is not of the type that its key wants, with the unit of the key.
 fn not_of_type(wanted: &str, token: Option<Token<'_>>) -> String {
     let key = token.and_then(|token| token.key).unwrap_or_default();
-    let unit = UNITS.iter().find(|(suffix, _)| key.ends_with(suffix)).map(|(_, unit)| *unit);
+    let ends = |suffix: &str| key.strip_suffix(suffix).is_some_and(|it| it.ends_with(['.', '_']));
+    let unit = UNITS.iter().find(|(suffix, _)| ends(suffix)).map(|(_, unit)| *unit);
     let wanted = match wanted {
         "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number, 0 or more",
         "i32" | "i64" => "a whole number",
@@ -200,14 +222,16 @@ fn edit_distance(left: &str, right: &str) -> usize {
     row.last().copied().unwrap_or(0)
 }
 
-/// Ends of keys, with what their numbers count.
-const UNITS: [(&str, &str); 6] = [
-    ("_ms", "milliseconds"),
-    ("_s", "seconds"),
-    ("_mib", "MiB"),
-    ("_mib_per_second", "MiB a second"),
-    ("_bytes", "bytes"),
-    ("_bytes_per_second", "bytes a second"),
+/// Last words of keys, with what their numbers count.
+const UNITS: [(&str, &str); 8] = [
+    ("ms", "milliseconds"),
+    ("s", "seconds"),
+    ("minutes", "minutes"),
+    ("hours", "hours"),
+    ("mib", "MiB"),
+    ("mib_per_second", "MiB a second"),
+    ("bytes", "bytes"),
+    ("bytes_per_second", "bytes a second"),
 ];
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use moldau_filters::MultiTenant;
+use moldau_net::ListenerLimits;
 use moldau_net::proxy_protocol::Mode;
 use moldau_proxy::{Config, Gateway, Limits, Sasl, Security, VirtualCluster};
 use serde::Deserialize;
@@ -119,7 +120,10 @@ pub(crate) fn load(path: &Path, sources: &mut Sources) -> anyhow::Result<Config>
 /// Names the key.
 pub(crate) fn config(file: File, sources: &mut Sources) -> Result<Config, Problem> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let network_threads = super::threads(file.network_threads)?.unwrap_or(cores);
+    if let Some(threads) = &file.network_threads {
+        super::at_least_one(threads, "network_threads")?;
+    }
+    let network_threads = file.network_threads.as_ref().map_or(cores, |threads| threads.value);
     let mut clusters = file.virtual_clusters;
     if clusters.value.is_empty() {
         return Err(Problem::at(&clusters, "virtual_clusters: at least one is needed"));
@@ -278,8 +282,9 @@ impl LimitKeys {
     fn limits(&self) -> Result<Limits, Problem> {
         let mut limits = Limits {
             listener: limits::listener(
-                self.max_connections.as_ref(),
-                self.max_connections_per_ip.as_ref(),
+                &ListenerLimits::default(),
+                ("max_connections", self.max_connections.as_ref()),
+                ("max_connections_per_ip", self.max_connections_per_ip.as_ref()),
                 self.handshake_timeout_ms.as_ref(),
             )?,
             ..Limits::default()

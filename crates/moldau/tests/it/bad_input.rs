@@ -16,21 +16,21 @@ fn problem(output: &Output) -> String {
 fn an_unknown_key_is_refused_with_file_line_and_nearest_key() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("broker.yaml");
-    std::fs::write(&file, "data_dir: data\nlissten: 127.0.0.1:9092\n").unwrap();
+    std::fs::write(&file, "log.dirs: data\nlissteners: PLAINTEXT://127.0.0.1:9092\n").unwrap();
     let line = problem(&run(["broker", "--config", file.to_str().unwrap()]));
-    assert!(line.contains("broker.yaml:2:1: unknown key \"lissten\""), "{line}");
-    assert!(line.contains("did you mean \"listen\""), "{line}");
+    assert!(line.contains("broker.yaml:2:1: unknown key \"lissteners\""), "{line}");
+    assert!(line.contains("did you mean \"listeners\""), "{line}");
     let line = problem(&run(["config", "check", file.to_str().unwrap()]));
-    assert!(line.contains("did you mean \"listen\""), "{line}");
+    assert!(line.contains("did you mean \"listeners\""), "{line}");
 }
 
 #[test]
 fn a_wrong_type_is_refused_with_its_place() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("broker.yaml");
-    std::fs::write(&file, "listen: 127.0.0.1:9092\npartitions_default: many\n").unwrap();
+    std::fs::write(&file, "log.dirs: data\nnum.partitions: many\n").unwrap();
     let line = problem(&run(["broker", "--config", file.to_str().unwrap()]));
-    assert!(line.contains("broker.yaml:2:21"), "{line}");
+    assert!(line.contains("broker.yaml:2:17"), "{line}");
 }
 
 #[test]

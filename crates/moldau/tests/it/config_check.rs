@@ -45,42 +45,63 @@ fn mistakes_of_a_broker_are_told_with_line_and_nearest_key() {
         &[],
         &[
             mistake(
-                "data_dir: data\nlissten: 127.0.0.1:9092\n",
-                "2:1: unknown key \"lissten\"; did you mean \"listen\"?",
+                "log.dirs: data\nlissteners: PLAINTEXT://127.0.0.1:9092\n",
+                "2:1: unknown key \"lissteners\"; did you mean \"listeners\"?",
             ),
             mistake(
-                "data_dir: data\npartitions_default: many\n",
-                "2:21: partitions_default: many is not a whole number, 0 or more",
+                "log.dirs: data\nnum.partitions: many\n",
+                "2:17: num.partitions: many is not a whole number, 0 or more",
+            ),
+            mistake(
+                "log.dirs: data\npartitions_default: 3\n",
+                "2:1: the key \"partitions_default\" is called \"num.partitions\"",
+            ),
+            mistake(
+                "log.retention.hours: week\n",
+                "1:22: log.retention.hours: \"week\" must be an integer",
+            ),
+            mistake(
+                "num.io.threads: 8\n",
+                "1:1: the key \"num.io.threads\" has no meaning here: network threads handle \
+                 requests themselves, without a queue",
+            ),
+            mistake(
+                "default.replication.factor: 3\n",
+                "1:1: the key \"default.replication.factor\" is not supported: each partition has \
+                 one replica, on this broker",
             ),
             mistake(
                 "drain_timeout_ms: 10s\n",
                 "1:19: drain_timeout_ms: 10s is not a whole number, 0 or more; it counts \
                  milliseconds",
             ),
-            mistake("listen: kafka:9092\n", "1:9: listen: kafka:9092 is not an address, IP:PORT"),
             mistake(
-                "data_dir: data\nadvertised: kafka\n",
-                "2:13: advertised: \"kafka\" is not HOST:PORT",
+                "listeners: kafka:9092\n",
+                "1:12: listeners: \"kafka:9092\" is not NAME://HOST:PORT",
+            ),
+            mistake(
+                "log.dirs: data\nadvertised.listeners: kafka\n",
+                "2:23: advertised.listeners: \"kafka\" is not NAME://HOST:PORT",
             ),
             mistake(
                 "durability: fsnc\n",
                 "1:13: \"fsnc\" is none of fsync, os; did you mean \"fsync\"?",
             ),
             mistake(
-                "auto_create_topics: maybe\n",
-                "1:21: auto_create_topics: maybe is not true or false",
+                "auto.create.topics.enable: maybe\n",
+                "1:28: auto.create.topics.enable: maybe is not true or false",
             ),
             mistake(
-                "data_dir: a\nlisten: 127.0.0.1:1\ndata_dir: b\n",
-                "3:1: the key \"data_dir\" stands here a second time",
+                "log.dirs: a\nadmin: 127.0.0.1:1\nlog.dirs: b\n",
+                "3:1: the key \"log.dirs\" stands here a second time",
             ),
             mistake("journal_file_mib: 0\n", "1:19: journal_file_mib: must lie between 1 and 1024"),
-            mistake("network_threads: 0\n", "1:18: network_threads: must be at least 1"),
+            mistake("num.network.threads: 0\n", "1:22: num.network.threads: must be at least 1"),
             mistake(
-                "network_threads: [1]\n",
-                "1:18: network_threads: a list is not a single value",
+                "num.network.threads: [1]\n",
+                "1:22: num.network.threads: a list is not a single value",
             ),
-            mistake("data_dir: [\n", "1:11: data_dir: a list is not a single value"),
+            mistake("log.dirs: [\n", "1:11: log.dirs: a list is not a single value"),
             mistake(
                 "tail_cache_mib: 128MB # much\n",
                 "1:17: tail_cache_mib: 128MB is not a whole number, 0 or more; it counts MiB",
@@ -106,12 +127,9 @@ fn mistakes_of_listeners_are_told_at_their_keys() {
         &[
             mistake("listeners: []\n", "1:12: listeners: at least one is needed"),
             mistake(
-                "listen: 127.0.0.1:9092\nlisteners: [{name: A, address: '127.0.0.1:9093'}]\n",
-                "1:9: listen: stands beside listeners",
-            ),
-            mistake(
-                "advertised: kafka:1\nlisteners: [{name: A, address: '127.0.0.1:9093'}]\n",
-                "1:13: advertised: stands beside listeners",
+                "advertised.listeners: A://kafka:1\n\
+                 listeners: [{name: A, address: '127.0.0.1:9093'}]\n",
+                "1:23: advertised.listeners: is the key `advertised` of each listener in a list",
             ),
             mistake(&second("A", 9093), "5:11: name: \"A\" is the name of another listener"),
             mistake(&second("B", 9092), "6:14: address: 0.0.0.0:9092 is in use by listener A"),

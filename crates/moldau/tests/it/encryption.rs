@@ -72,7 +72,7 @@ fn broker(dir: &Path) -> Process {
     let config = dir.join("broker.yaml");
     let data = dir.join("data");
     let text = format!(
-        "data_dir: {}\nlisten: 127.0.0.1:0\nadmin: 127.0.0.1:0\njournal_file_mib: 2\n",
+        "log.dirs: {}\nlisteners: PLAINTEXT://127.0.0.1:0\nadmin: 127.0.0.1:0\njournal_file_mib: 2\n",
         data.display()
     );
     std::fs::write(&config, text).unwrap();

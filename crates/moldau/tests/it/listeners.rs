@@ -99,7 +99,7 @@ fn certificate(dir: &Path) {
 
 /// The broker's file, with these further lines.
 fn configuration(dir: &Path, more: &str) {
-    let text = "admin: 127.0.0.1:0\ndata_dir: data\nlisteners:\n  - name: EXTERNAL\n    \
+    let text = "admin: 127.0.0.1:0\nlog.dirs: data\nlisteners:\n  - name: EXTERNAL\n    \
                 address: 127.0.0.1:0\n    advertised: kafka.example:9093\n    \
                 tls: {certificate_file: own.pem, key_file: own.key}\n    \
                 sasl: {mechanisms: [PLAIN, SCRAM-SHA-256], users_file: users}\n";

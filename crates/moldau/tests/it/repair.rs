@@ -25,7 +25,7 @@ const ATTEMPTS_MAX: usize = 20;
 
 /// Small files, so that there are several of each kind.
 const CONFIG: &str =
-    "journal_file_mib: 1\ntail_cache_mib: 1\nlog_retention_check_interval_ms: 50\n";
+    "journal_file_mib: 1\ntail_cache_mib: 1\nlog.retention.check.interval.ms: 50\n";
 const TOPIC: &str = "orders";
 const PARTITIONS: i32 = 2;
 const RECORDS: i64 = 250;

@@ -45,7 +45,7 @@ const COUNTERS: [&str; 6] = [
 /// checkpoints, cleaning and the return of space are always under way. Sorting leaves alone what
 /// the tail cache holds.
 const CONFIG: &str = "journal_file_mib: 1\ntail_cache_mib: 1\ndisk_reserve_mib: 1\n\
-                      log_retention_check_interval_ms: 25\nlog_cleaner_backoff_ms: 25\n";
+                      log.retention.check.interval.ms: 25\nlog.cleaner.backoff.ms: 25\n";
 
 /// What happened.
 #[derive(Debug, Default)]

@@ -1,0 +1,150 @@
+//! What topics have where they override nothing: Kafka's defaults, or those that the operator gives
+//! all topics under Kafka's broker-level names (`log.retention.hours`).
+
+use std::collections::BTreeMap;
+
+use super::keys::{BrokerKey, TOPIC_KEYS, TopicKey};
+use super::{TopicConfig, TopicOverrides, topic_key};
+
+/// Broker-level defaults of topic configurations.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TopicDefaults {
+    /// Values under the topic's names, from the broker-level key that wins.
+    values: TopicOverrides,
+    /// Every value as it was given, under its broker-level name.
+    given: BTreeMap<&'static str, String>,
+}
+
+impl TopicDefaults {
+    /// Kafka's names of the broker-level keys, in the order of the topic keys that they are for.
+    pub fn keys() -> impl Iterator<Item = &'static str> {
+        TOPIC_KEYS.iter().flat_map(|key| key.broker_keys).map(|key| key.name)
+    }
+
+    /// What a broker-level key does, or why it changes nothing; `None` for an unknown key.
+    #[must_use]
+    pub fn documentation(name: &str) -> Option<&'static str> {
+        broker_key(name).map(|(topic, _)| topic.documentation)
+    }
+
+    /// Adds the value of a broker-level key.
+    ///
+    /// # Errors
+    /// Says what the key accepts, or that there is no such key.
+    pub fn with(mut self, name: &str, value: &str) -> Result<Self, String> {
+        let (topic, key) = broker_key(name)
+            .ok_or_else(|| format!("{name} is not a default of topic configurations"))?;
+        key.in_topic_units(value)
+            .and_then(|value| topic.check(&value))
+            .map_err(|problem| format!("{name}: {value:?} {problem}"))?;
+        self.given.insert(key.name, value.trim().to_owned());
+        // Kafka lets the finer unit win, in whichever order the keys stand.
+        let winner =
+            topic.broker_keys.iter().find_map(|key| Some((key, self.given.get(key.name)?)));
+        let (winner, text) = winner.expect("the key was just added");
+        let in_force = winner.in_topic_units(text).and_then(|value| topic.check(&value))?;
+        self.values.insert(topic.name.to_owned(), in_force);
+        TopicConfig::parse(&TopicOverrides::new(), &self)
+            .map_err(|problem| format!("{name}: {value:?}: {problem}"))?;
+        Ok(self)
+    }
+
+    /// The value in force for a key of [`TOPIC_KEYS`].
+    pub(crate) fn effective<'a>(&'a self, overrides: &'a TopicOverrides, name: &str) -> &'a str {
+        match overrides.get(name) {
+            Some(value) => value,
+            None => self.of(name),
+        }
+    }
+
+    /// The value that topics have where they do not override a key of [`TOPIC_KEYS`].
+    pub(crate) fn of(&self, name: &str) -> &str {
+        match self.values.get(name) {
+            Some(value) => value,
+            None => topic_key(name).map_or("", |key| key.default),
+        }
+    }
+
+    /// Broker-level keys of a topic's key that were given, with their values; the first wins.
+    pub(crate) fn given(&self, key: &TopicKey) -> impl Iterator<Item = (&'static str, &str)> {
+        let given = |key: &'static BrokerKey| Some((key.name, self.given.get(key.name)?.as_str()));
+        key.broker_keys.iter().filter_map(given)
+    }
+}
+
+impl BrokerKey {
+    /// The value in units of the topic's key. A negative time means "none" in each unit.
+    fn in_topic_units(&self, value: &str) -> Result<String, String> {
+        if self.unit == 1 {
+            return Ok(value.to_owned());
+        }
+        let number: i32 = value.trim().parse().map_err(|_| "must be an integer".to_owned())?;
+        let scaled = i64::from(number).saturating_mul(self.unit);
+        Ok(if number < 0 { number.to_string() } else { scaled.to_string() })
+    }
+}
+
+/// The entry of a broker-level key, and that of the topic's key that it is for.
+fn broker_key(name: &str) -> Option<(&'static TopicKey, &'static BrokerKey)> {
+    TOPIC_KEYS.iter().find_map(|topic| {
+        let key = topic.broker_keys.iter().find(|key| key.name == name)?;
+        Some((topic, key))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn defaults(pairs: &[(&str, &str)]) -> Result<TopicDefaults, String> {
+        let add =
+            |defaults: TopicDefaults, (name, value): &(&str, &str)| defaults.with(name, value);
+        pairs.iter().try_fold(TopicDefaults::default(), add)
+    }
+
+    #[test]
+    fn hours_and_minutes_count_as_milliseconds_and_the_finer_unit_wins() {
+        for (pairs, ms) in [
+            (&[("log.retention.hours", "2")][..], "7200000"),
+            (&[("log.retention.hours", "2"), ("log.retention.minutes", "3")], "180000"),
+            (&[("log.retention.ms", "4"), ("log.retention.hours", "2")], "4"),
+            (&[("log.retention.hours", "-1")], "-1"),
+        ] {
+            assert_eq!(defaults(pairs).unwrap().of("retention.ms"), ms, "{pairs:?}");
+        }
+        let longest = defaults(&[("log.roll.hours", "2147483647")]).unwrap();
+        assert_eq!(longest.of("segment.ms"), "7730941129200000");
+    }
+
+    #[test]
+    fn an_override_of_a_topic_wins_over_the_default_of_the_broker() {
+        let defaults =
+            defaults(&[("log.retention.bytes", "5"), ("message.max.bytes", "6")]).unwrap();
+        let overrides = TopicOverrides::from([("retention.bytes".to_owned(), "7".to_owned())]);
+        let config = TopicConfig::parse(&overrides, &defaults).unwrap();
+        assert_eq!((config.retention_bytes, config.message_bytes_max), (Some(7), 6));
+    }
+
+    #[test]
+    fn a_value_that_topics_refuse_is_refused_under_the_name_of_the_broker() {
+        for (name, value, part) in [
+            ("log.retention.hours", "week", "log.retention.hours: \"week\" must be an integer"),
+            ("log.cleanup.policy", "shred", "log.cleanup.policy: \"shred\" must be compact or"),
+            ("compression.type", "gzip", "compression.type: \"gzip\" not supported"),
+            ("retention.ms", "1", "retention.ms is not a default"),
+        ] {
+            let problem = defaults(&[(name, value)]).unwrap_err();
+            assert!(problem.starts_with(part), "{problem}");
+        }
+    }
+
+    #[test]
+    fn lags_that_exclude_one_another_are_refused_in_either_order() {
+        let lags = [
+            ("log.cleaner.min.compaction.lag.ms", "6"),
+            ("log.cleaner.max.compaction.lag.ms", "5"),
+        ];
+        assert!(defaults(&lags).unwrap_err().contains("exceeds max.compaction.lag.ms=5"));
+        assert!(defaults(&[lags[1], lags[0]]).is_err());
+    }
+}

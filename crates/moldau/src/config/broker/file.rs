@@ -1,0 +1,140 @@
+//! The keys of the broker's file. One that Kafka has too has Kafka's name.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+use crate::arguments::DurabilityChoice;
+use crate::config::listeners::Listeners;
+use crate::config::problem::At;
+
+/// Makes the struct of the file: keys with their types, then keys that are defaults of topic
+/// configurations, which the broker itself parses.
+macro_rules! file {
+    (
+        $($(#[doc = $doc:literal])* $name:literal => $field:ident: $type:ty,)*
+        topics: { $($topic_name:literal => $topic:ident,)* }
+    ) => {
+        /// The keys of the file. Each may be left out.
+        #[derive(Debug, Default, Deserialize)]
+        #[serde(deny_unknown_fields, default)]
+        pub(crate) struct File {
+            $($(#[doc = $doc])* #[serde(rename = $name)] pub(super) $field: Option<At<$type>>,)*
+            $(#[serde(rename = $topic_name)] $topic: Option<At<String>>,)*
+        }
+
+        impl File {
+            /// The defaults of topic configurations that the file has.
+            pub(super) fn topic_defaults(
+                &self,
+            ) -> impl Iterator<Item = (&'static str, &At<String>)> {
+                let keys = [$(($topic_name, &self.$topic)),*];
+                keys.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?)))
+            }
+        }
+    };
+}
+
+file! {
+    /// Directory of the journal. Default `moldau-data`.
+    "log.dirs" => data_dir: PathBuf,
+    /// Where Kafka clients connect: `NAME://HOST:PORT`, separated by commas, or a list of listeners
+    /// with TLS, SASL and limits. Default `PLAINTEXT://127.0.0.1:9092`.
+    "listeners" => listeners: Listeners,
+    /// Addresses for clients, `NAME://HOST:PORT` of listeners without TLS and SASL. Default: the
+    /// address that each client connected to.
+    "advertised.listeners" => advertised_listeners: String,
+    /// Where the admin pages are. Default `127.0.0.1:9644`.
+    "admin" => admin: SocketAddr,
+    /// Class that decides who may do what. Default: everyone may do everything.
+    "authorizer.class.name" => authorizer: String,
+    /// Principals that may do everything, separated by semicolons. Default: none.
+    "super.users" => super_users: String,
+    /// Whether everyone may use a resource that has no access control list. Default `false`.
+    "allow.everyone.if.no.acl.found" => allow_everyone: bool,
+    /// `fsync` or `os`. Default `fsync`.
+    "durability" => durability: DurabilityChoice,
+    /// Milliseconds that a flush waits for more records, for slow network disks. Default 0.
+    "commit_delay_ms" => commit_delay_ms: u64,
+    /// MiB of recent records in memory. Default 256.
+    "tail_cache_mib" => tail_cache_mib: usize,
+    /// MiB of a journal file, 1 to 1024: the unit of allocation, and the limit of a batch. Default
+    /// 256.
+    "journal_file_mib" => journal_file_mib: u64,
+    /// MiB that records leave free on the disk, so that a full disk still takes topics and
+    /// committed offsets. Useful from the size of a journal file on. Default 256.
+    "disk_reserve_mib" => disk_reserve_mib: u64,
+    /// MiB a second that the daily search for damage reads; 0 for no search. Default 4.
+    "scrub_mib_per_second" => scrub_mib_per_second: u64,
+    /// Milliseconds that requests in flight may take after SIGTERM. Default 10000.
+    "drain_timeout_ms" => drain_timeout_ms: u64,
+    /// Threads that serve connections. Default: one for each core.
+    "num.network.threads" => network_threads: usize,
+    /// Open connections of the process. Default 16384.
+    "max.connections" => max_connections: usize,
+    /// Open connections of one address. Default: no limit.
+    "max.connections.per.ip" => max_connections_per_ip: usize,
+    /// Milliseconds until an idle connection is closed. Default 600000.
+    "connections.max.idle.ms" => connections_max_idle_ms: u64,
+    /// Bytes of the largest request. Default 104857600.
+    "socket.request.max.bytes" => socket_request_max_bytes: usize,
+    /// Whether a request for an unknown topic creates it. Default `true`.
+    "auto.create.topics.enable" => auto_create_topics: bool,
+    /// Partitions of a topic that is created without a number. Default 1.
+    "num.partitions" => partitions_default: u32,
+    /// Milliseconds that the first member of a group waits for others. Default 500.
+    "group.initial.rebalance.delay.ms" => group_initial_rebalance_delay_ms: u64,
+    /// Shortest session timeout of a group member, in milliseconds. Default 6000.
+    "group.min.session.timeout.ms" => group_min_session_timeout_ms: u64,
+    /// Longest session timeout of a group member, in milliseconds. Default 1800000.
+    "group.max.session.timeout.ms" => group_max_session_timeout_ms: u64,
+    /// Members of one group. Default 10000.
+    "group.max.size" => group_max_size: usize,
+    /// Bytes of the text that a commit may carry for a partition. Default 4096.
+    "offset.metadata.max.bytes" => offset_metadata_max_bytes: usize,
+    /// Minutes that offsets outlive their group's last member. Default 10080.
+    "offsets.retention.minutes" => offsets_retention_minutes: u64,
+    /// Milliseconds between two searches for expired offsets. Default 600000.
+    "offsets.retention.check.interval.ms" => offsets_retention_check_interval_ms: u64,
+    /// Milliseconds between two searches for records to delete. Kafka waits five minutes; a search
+    /// in an index in memory is cheap, and space comes back sooner. Default 30000.
+    "log.retention.check.interval.ms" => log_retention_check_interval_ms: u64,
+    /// Milliseconds between two searches for logs to compact. Default 15000.
+    "log.cleaner.backoff.ms" => log_cleaner_backoff_ms: u64,
+    topics: {
+        "log.cleanup.policy" => log_cleanup_policy,
+        "compression.gzip.level" => compression_gzip_level,
+        "compression.lz4.level" => compression_lz4_level,
+        "compression.type" => compression_type,
+        "compression.zstd.level" => compression_zstd_level,
+        "log.cleaner.delete.retention.ms" => log_cleaner_delete_retention_ms,
+        "log.segment.delete.delay.ms" => log_segment_delete_delay_ms,
+        "log.flush.interval.messages" => log_flush_interval_messages,
+        "log.flush.interval.ms" => log_flush_interval_ms,
+        "log.flush.scheduler.interval.ms" => log_flush_scheduler_interval_ms,
+        "log.index.interval.bytes" => log_index_interval_bytes,
+        "log.local.retention.bytes" => log_local_retention_bytes,
+        "log.local.retention.ms" => log_local_retention_ms,
+        "log.cleaner.max.compaction.lag.ms" => log_cleaner_max_compaction_lag_ms,
+        "message.max.bytes" => message_max_bytes,
+        "log.message.timestamp.after.max.ms" => log_message_timestamp_after_max_ms,
+        "log.message.timestamp.before.max.ms" => log_message_timestamp_before_max_ms,
+        "log.message.timestamp.type" => log_message_timestamp_type,
+        "log.cleaner.min.cleanable.ratio" => log_cleaner_min_cleanable_ratio,
+        "log.cleaner.min.compaction.lag.ms" => log_cleaner_min_compaction_lag_ms,
+        "min.insync.replicas" => min_insync_replicas,
+        "log.preallocate" => log_preallocate,
+        "log.retention.bytes" => log_retention_bytes,
+        "log.retention.ms" => log_retention_ms,
+        "log.retention.minutes" => log_retention_minutes,
+        "log.retention.hours" => log_retention_hours,
+        "log.segment.bytes" => log_segment_bytes,
+        "log.index.size.max.bytes" => log_index_size_max_bytes,
+        "log.roll.jitter.ms" => log_roll_jitter_ms,
+        "log.roll.jitter.hours" => log_roll_jitter_hours,
+        "log.roll.ms" => log_roll_ms,
+        "log.roll.hours" => log_roll_hours,
+        "unclean.leader.election.enable" => unclean_leader_election_enable,
+    }
+}
