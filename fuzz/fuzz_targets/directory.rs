@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use moldau_records::{
-    AppendLimits, BatchBuilder, BatchOptions, Compression, Compressor, Producer, ValidBatch,
-    crc32c, iter_batches,
+    AppendRules, BatchBuilder, BatchOptions, Compression, Compressor, Producer, Validator, crc32c,
+    iter_batches,
 };
 use moldau_storage::{
-    Access, Compaction, Disk, DiskFile, Drive, Error, LogId, Options, ReadOutcome, Replay, Storage,
-    TopicId,
+    Access, AppendError, Appended, Compaction, Disk, DiskFile, Drive, Error, Log, LogId, Options,
+    ReadOutcome, Replay, Storage, TopicId,
 };
 
 const BLOCK: usize = 4096;
@@ -172,8 +172,10 @@ const EVERYTHING: Compaction = Compaction {
     min_dirty_ratio: 0.0,
 };
 
-fn valid(batch: &[u8]) -> ValidBatch<'_> {
-    ValidBatch::check(batch, &AppendLimits { batch_bytes_max: batch.len() }).expect("valid")
+fn append(log: &Arc<Log>, batch: &[u8], leader_epoch: i32) -> Result<Appended, AppendError> {
+    let mut validator = Validator::default();
+    let batch = validator.check(batch, &AppendRules::LENIENT).expect("valid");
+    log.append(&batch, leader_epoch)
 }
 
 /// The files of a sound directory: a segment of three logs, a checkpoint, and frames behind it.
@@ -187,7 +189,7 @@ fn sound() -> &'static BTreeMap<PathBuf, Vec<u8>> {
                 let log = storage.log(TOPIC, i32::try_from(at % 3).expect("below 3"));
                 let base_sequence = i32::try_from(at / 3).expect("short");
                 let producer = Producer { id: 5, epoch: 0, base_sequence };
-                log.append(&valid(&batch(at, Some(producer))), 3).expect("appended");
+                append(&log, &batch(at, Some(producer)), 3).expect("appended");
                 storage.append_metadata(b"metadata").expect("appended");
                 storage.step();
             }
@@ -263,7 +265,7 @@ fn use_all(storage: &Storage) {
         }
         assert!(log.bytes() < FILE_BYTES_MAX as u64);
         log.apply_retention(5_000, Some(4_500), Some(100)).ok();
-        log.append(&valid(&batch(1, None)), 9).ok();
+        append(&log, &batch(1, None), 9).ok();
     }
     storage.step();
     let compacted: Vec<_> = logs.into_iter().map(|log| (log, EVERYTHING)).collect();

@@ -117,14 +117,18 @@ pub(crate) fn read_code(error: &moldau_storage::Error) -> ErrorCode {
 pub(crate) fn records_refusal(error: &moldau_records::Error) -> Refusal {
     use moldau_records::Error as Records;
     let code = match error {
-        Records::BatchTooLarge { .. } => ErrorCode::MessageTooLarge,
+        Records::BatchTooLarge { .. } | Records::PayloadTooLarge { .. } => {
+            ErrorCode::MessageTooLarge
+        }
         Records::UnsupportedMagic { .. } => ErrorCode::UnsupportedForMessageFormat,
         Records::Truncated { .. }
         | Records::InvalidLength { .. }
         | Records::UnknownMagic { .. }
         | Records::CrcMismatch { .. } => ErrorCode::CorruptMessage,
         Records::UnknownCompression { .. } => ErrorCode::UnsupportedCompressionType,
-        Records::InvalidTimestampType => ErrorCode::InvalidTimestamp,
+        Records::InvalidTimestampType | Records::TimestampOutOfRange { .. } => {
+            ErrorCode::InvalidTimestamp
+        }
         _ => ErrorCode::InvalidRecord,
     };
     Refusal::new(code, error.to_string())

@@ -196,7 +196,6 @@ impl<'a> BatchView<'a> {
     }
 
     /// Largest timestamp of the records, in ms since 1970; under LogAppendTime that of all records.
-    /// As the producer claims it: no one compares it with the records.
     #[must_use]
     pub fn max_timestamp(&self) -> i64 {
         self.max_timestamp

@@ -89,6 +89,23 @@ pub enum Error {
         /// Base offset in the header.
         base_offset: i64,
     },
+    /// A record of a compacted topic without a key.
+    #[error("a record of a compacted topic needs a key")]
+    KeylessRecord,
+    /// Records of a compacted topic whose offset deltas do not count up from 0 by one, on which its
+    /// cleaning relies.
+    #[error("the offset deltas of a compacted topic's records count up from 0 by one")]
+    InconsecutiveOffsets,
+    /// A timestamp that the topic does not take (Kafka: INVALID_TIMESTAMP).
+    #[error("timestamp {timestamp} is not between {earliest} and {latest}")]
+    TimestampOutOfRange {
+        /// Of the record, in ms since 1970.
+        timestamp: i64,
+        /// Least that is accepted.
+        earliest: i64,
+        /// Greatest that is accepted.
+        latest: i64,
+    },
     /// A producer may not set the timestamp type to LogAppendTime (Kafka: INVALID_TIMESTAMP).
     #[error("producers may not set the timestamp type LogAppendTime")]
     InvalidTimestampType,

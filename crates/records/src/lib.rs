@@ -5,10 +5,10 @@
 //!   of one without a heap allocation per record.
 //! - [`BatchBuilder`] writes batches, for producers and for filters that choose among records.
 //! - [`RawRecords`] and [`write_header_like`] serve filters that change a field of each record.
-//! - [`patch_base_offset`], [`patch_partition_leader_epoch`], [`set_log_append_time`] and
+//! - [`patch_base_offset`], [`patch_partition_leader_epoch`], [`set_max_timestamp`] and
 //!   [`set_producer`] change a finished batch in place.
-//! - [`ValidBatch`] is a produced batch that passed the broker's check, the one thing that a log
-//!   appends; the check never decompresses.
+//! - [`Validator`] is the broker's check of produced bytes; it makes a [`ValidBatch`], the one thing
+//!   that a log appends.
 //! - [`Cleaner`] filters the batches of a compacted log by the [`KeyMap`] of its last offsets.
 //! - [`Decompressor`] and [`Compressor`] hold the state of the five codecs for reuse.
 //! - [`crc32c`] and [`varint`] serve the crates above too.
@@ -30,6 +30,7 @@ mod error;
 mod patch;
 mod raw;
 mod record;
+mod summary;
 mod validate;
 pub mod varint;
 
@@ -44,9 +45,11 @@ pub use compression::{Compressor, Decompressor};
 pub use crc::{Crc32c, crc32c};
 pub use error::Error;
 pub use patch::{
-    patch_base_offset, patch_partition_leader_epoch, set_log_append_time, set_producer,
+    patch_base_offset, patch_partition_leader_epoch, set_max_timestamp, set_producer,
     write_header_like,
 };
 pub use raw::{HeaderView, RawRecord, RawRecords, read_header};
 pub use record::{Headers, RecordView, Records};
-pub use validate::{AppendLimits, ValidBatch};
+pub use validate::{
+    AppendRules, FAULTY_RECORDS_MAX, FaultyRecord, Invalid, Timestamps, ValidBatch, Validator,
+};

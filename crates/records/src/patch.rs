@@ -21,18 +21,23 @@ pub fn patch_partition_leader_epoch(batch: &mut [u8], leader_epoch: i32) -> Resu
     Ok(())
 }
 
-/// Gives the batch at the start of `bytes` the type LogAppendTime, with `timestamp` (ms since 1970)
-/// for all its records, and writes its CRC anew. What follows the batch is left alone.
+/// Gives the batch at the start of `bytes` this timestamp type and this max timestamp (ms since
+/// 1970), which under LogAppendTime is that of all its records, and writes its CRC anew. What follows
+/// the batch is left alone.
 ///
 /// # Errors
 /// As [`BatchView::parse`]; nothing is changed then.
-pub fn set_log_append_time(bytes: &mut [u8], timestamp: i64) -> Result<(), Error> {
+pub fn set_max_timestamp(
+    bytes: &mut [u8],
+    timestamp_type: TimestampType,
+    max_timestamp: i64,
+) -> Result<(), Error> {
     let batch = first_batch(bytes)?;
     let header = header_of(batch)?;
     let attributes = Attributes::from_bits(u16::from_be_bytes([header[21], header[22]]))
-        .with_timestamp_type(TimestampType::LogAppendTime);
+        .with_timestamp_type(timestamp_type);
     header[21..23].copy_from_slice(&attributes.bits().to_be_bytes());
-    header[35..43].copy_from_slice(&timestamp.to_be_bytes());
+    header[35..43].copy_from_slice(&max_timestamp.to_be_bytes());
     write_crc(batch)
 }
 

@@ -1,15 +1,51 @@
 //! The broker's check of produced bytes, before offsets are assigned.
 
-use crate::{BatchView, Compression, Error, TimestampType, set_log_append_time};
+use crate::compression::BUFFER_RETAINED_MAX;
+use crate::summary::Summary;
+use crate::{
+    BatchView, Compression, Decompressor, Error, NO_TIMESTAMP, RawRecord, TimestampType,
+    set_max_timestamp,
+};
 
-/// What a topic allows.
+/// What a topic allows, and what a check may cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AppendLimits {
+pub struct AppendRules {
     /// Largest batch in bytes, header included: Kafka's `max.message.bytes`.
     pub batch_bytes_max: usize,
+    /// Most bytes that the records of a compressed batch may unpack to.
+    pub unpacked_bytes_max: usize,
+    /// Whose timestamps count.
+    pub timestamps: Timestamps,
+    /// Whether the topic is compacted: each record needs a key, and offsets that count up by one.
+    pub is_compacted: bool,
 }
 
-/// One batch that a log may append. Only this module makes it, so that nothing else reaches a log.
+impl AppendRules {
+    /// Allows whatever a batch of Kafka's format can hold.
+    pub const LENIENT: Self = Self {
+        batch_bytes_max: usize::MAX,
+        unpacked_bytes_max: 64 << 20,
+        timestamps: Timestamps::Create { earliest: i64::MIN, latest: i64::MAX },
+        is_compacted: false,
+    };
+}
+
+/// The timestamp type of a topic, with what follows from it. All times are in ms since 1970.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Timestamps {
+    /// The producer's own, which must lie between these, both included, where a record has one.
+    Create {
+        /// Least timestamp that is accepted.
+        earliest: i64,
+        /// Greatest timestamp that is accepted.
+        latest: i64,
+    },
+    /// This one for all records.
+    Append(i64),
+}
+
+/// One batch that a log may append: it holds what its header says. Only [`Validator`] makes it, so
+/// that nothing else reaches a log.
 #[derive(Debug, Clone, Copy)]
 pub struct ValidBatch<'a> {
     batch: BatchView<'a>,
@@ -17,47 +53,10 @@ pub struct ValidBatch<'a> {
 }
 
 impl<'a> ValidBatch<'a> {
-    /// Checks that `bytes` are one whole batch that a producer may append.
-    ///
-    /// Looked at: length, magic, size limit, CRC32C, record count against last offset delta and
-    /// against the bytes present, codec, producer fields, base offset 0, no control bit,
-    /// CreateTime. Payloads are neither unpacked nor walked: unlike Kafka, which walks every
-    /// record, a batch whose CRC is right and whose records are not is accepted, and the max
-    /// timestamp is the producer's word.
-    ///
-    /// # Errors
-    /// The first thing that is wrong, see [`Error`].
-    pub fn check(bytes: &'a [u8], limits: &AppendLimits) -> Result<Self, Error> {
-        let batch = BatchView::parse(bytes)?;
-        if batch.bytes().len() != bytes.len() {
-            return Err(Error::NotOneBatch);
-        }
-        let compression = check_batch(&batch, limits)?;
-        Ok(Self { batch, compression })
-    }
-
-    /// The same batch with the type LogAppendTime and `timestamp` (ms since 1970) for all its
-    /// records, written into `buffer`.
-    #[must_use]
-    pub fn stamped(self, timestamp: i64, buffer: &mut Vec<u8>) -> ValidBatch<'_> {
-        const WHOLE: &str = "a batch that was parsed is parsed again";
-        buffer.clear();
-        buffer.extend_from_slice(self.batch.bytes());
-        set_log_append_time(buffer, timestamp).expect(WHOLE);
-        let batch = BatchView::parse(buffer).expect(WHOLE);
-        ValidBatch { batch, compression: self.compression }
-    }
-
     /// The batch itself.
     #[must_use]
     pub fn view(&self) -> &BatchView<'a> {
         &self.batch
-    }
-
-    /// Number of its records.
-    #[must_use]
-    pub fn records_count(&self) -> u64 {
-        u64::from(self.batch.records_count().unsigned_abs())
     }
 
     /// The codec of its records.
@@ -65,12 +64,108 @@ impl<'a> ValidBatch<'a> {
     pub fn compression(&self) -> Compression {
         self.compression
     }
+
+    /// Number of its records.
+    #[must_use]
+    pub fn records_count(&self) -> u64 {
+        u64::from(self.batch.records_count().unsigned_abs())
+    }
 }
 
-fn check_batch(batch: &BatchView<'_>, limits: &AppendLimits) -> Result<Compression, Error> {
+/// Why a batch is refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Invalid {
+    /// What is wrong with the batch, or with the first record at fault.
+    pub error: Error,
+    /// The records at fault, where the others are sound (KIP-467): at most [`FAULTY_RECORDS_MAX`].
+    pub records: Vec<FaultyRecord>,
+}
+
+/// A record for which its batch is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FaultyRecord {
+    /// Its place in the batch, from 0 on.
+    pub index: i32,
+    /// What is wrong with it.
+    pub error: Error,
+}
+
+/// Most records that a refusal names. A small batch can unpack to millions.
+pub const FAULTY_RECORDS_MAX: usize = 1_000;
+
+impl From<Error> for Invalid {
+    fn from(error: Error) -> Self {
+        Self { error, records: Vec::new() }
+    }
+}
+
+/// Checks batches; holds codec contexts and buffers. One per thread.
+#[derive(Debug, Default)]
+pub struct Validator {
+    decompressor: Decompressor,
+    /// A batch whose header had to be changed.
+    rewritten: Vec<u8>,
+}
+
+impl Validator {
+    /// Checks that `bytes` are one whole batch that a producer may append, as Kafka does.
+    ///
+    /// Looked at: length, magic, size limit, CRC32C, count against last offset delta, codec,
+    /// producer fields, base offset 0, no control bit, CreateTime; then all records, unpacked where
+    /// they are compressed: as many as the header counts, each within its length, up to the last
+    /// byte, with keys and timestamps that the topic allows. A max timestamp that is not that of
+    /// the records is written anew, and with [`Timestamps::Append`] the timestamp and its type.
+    ///
+    /// # Errors
+    /// The first thing that is wrong, or all records that break a rule of the topic.
+    pub fn check<'a>(
+        &'a mut self,
+        bytes: &'a [u8],
+        rules: &AppendRules,
+    ) -> Result<ValidBatch<'a>, Invalid> {
+        let batch = BatchView::parse(bytes)?;
+        if batch.bytes().len() != bytes.len() {
+            return Err(Error::NotOneBatch.into());
+        }
+        let compression = check_header(&batch, rules)?;
+        let summary = self.check_records(&batch, compression, rules);
+        // A thread should not hold for long what a rare payload unpacked to.
+        self.decompressor.shrink();
+        let timestamp_max = summary?.timestamp_max;
+        let (timestamp_type, max_timestamp) = match rules.timestamps {
+            Timestamps::Append(now) => (TimestampType::LogAppendTime, now),
+            Timestamps::Create { .. } => (TimestampType::CreateTime, timestamp_max),
+        };
+        if (batch.timestamp_type(), batch.max_timestamp()) == (timestamp_type, max_timestamp) {
+            return Ok(ValidBatch { batch, compression });
+        }
+        self.rewritten.clear();
+        self.rewritten.shrink_to(BUFFER_RETAINED_MAX);
+        self.rewritten.extend_from_slice(bytes);
+        set_max_timestamp(&mut self.rewritten, timestamp_type, max_timestamp)?;
+        Ok(ValidBatch { batch: BatchView::parse(&self.rewritten)?, compression })
+    }
+
+    fn check_records(
+        &mut self,
+        batch: &BatchView<'_>,
+        compression: Compression,
+        rules: &AppendRules,
+    ) -> Result<Summary, Invalid> {
+        let bytes_max = rules.unpacked_bytes_max;
+        let payload = self.decompressor.decompress(compression, batch.payload(), bytes_max)?;
+        let summary = Summary::of(batch, payload)?;
+        if !keeps(&summary, rules) {
+            refuse_faulty(batch, payload, rules)?;
+        }
+        Ok(summary)
+    }
+}
+
+fn check_header(batch: &BatchView<'_>, rules: &AppendRules) -> Result<Compression, Error> {
     let bytes = batch.bytes().len();
-    if bytes > limits.batch_bytes_max {
-        return Err(Error::BatchTooLarge { bytes, bytes_max: limits.batch_bytes_max });
+    if bytes > rules.batch_bytes_max {
+        return Err(Error::BatchTooLarge { bytes, bytes_max: rules.batch_bytes_max });
     }
     batch.check_crc()?;
     batch.check_count()?;
@@ -84,12 +179,7 @@ fn check_batch(batch: &BatchView<'_>, limits: &AppendLimits) -> Result<Compressi
         return Err(Error::InvalidTimestampType);
     }
     check_producer(batch)?;
-    let compression = batch.compression()?;
-    if compression == Compression::None {
-        // The walk itself is left to readers; only the room for it is checked.
-        batch.records_of_payload(batch.payload())?;
-    }
-    Ok(compression)
+    batch.compression()
 }
 
 /// A producer id needs an epoch and a sequence; a transaction needs a producer id.
@@ -107,4 +197,61 @@ fn check_producer(batch: &BatchView<'_>) -> Result<(), Error> {
         epoch: batch.producer_epoch(),
         base_sequence: batch.base_sequence(),
     })
+}
+
+/// Whether all records certainly keep the rules; where not, each has to be looked at.
+fn keeps(summary: &Summary, rules: &AppendRules) -> bool {
+    let in_time = match rules.timestamps {
+        Timestamps::Create { earliest, latest } => {
+            earliest <= summary.timestamp_min && summary.timestamp_max <= latest
+        }
+        Timestamps::Append(_) => true,
+    };
+    in_time && !(rules.is_compacted && (summary.has_keyless || !summary.is_consecutive))
+}
+
+/// # Errors
+/// The records that break a rule, if any does. Where a timestamp is among what is wrong, it is what
+/// the batch is refused for, as in Kafka.
+fn refuse_faulty(
+    batch: &BatchView<'_>,
+    payload: &[u8],
+    rules: &AppendRules,
+) -> Result<(), Invalid> {
+    let mut records = Vec::new();
+    let mut first_of_time = None;
+    for (index, record) in (0..).zip(batch.records_of_payload(payload)?.raw()) {
+        let Some(error) = fault(batch, index, &record?, rules) else { continue };
+        if matches!(error, Error::TimestampOutOfRange { .. }) {
+            first_of_time = first_of_time.or(Some(error));
+        }
+        if records.len() < FAULTY_RECORDS_MAX {
+            records.push(FaultyRecord { index, error });
+        }
+    }
+    let first = records.first().map(|record| record.error);
+    first_of_time.or(first).map_or(Ok(()), |error| Err(Invalid { error, records }))
+}
+
+fn fault(
+    batch: &BatchView<'_>,
+    index: i32,
+    record: &RawRecord<'_>,
+    rules: &AppendRules,
+) -> Option<Error> {
+    if rules.is_compacted && record.key().is_none() {
+        return Some(Error::KeylessRecord);
+    }
+    if rules.is_compacted && record.offset_delta() != index {
+        return Some(Error::InconsecutiveOffsets);
+    }
+    let timestamp = batch.base_timestamp().wrapping_add(record.timestamp_delta());
+    match rules.timestamps {
+        Timestamps::Create { earliest, latest }
+            if timestamp != NO_TIMESTAMP && !(earliest..=latest).contains(&timestamp) =>
+        {
+            Some(Error::TimestampOutOfRange { timestamp, earliest, latest })
+        }
+        _ => None,
+    }
 }

@@ -20,8 +20,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use moldau_records::{
-    AppendLimits, BatchBuilder, BatchOptions, Compression, Compressor, Error as RecordsError,
-    ValidBatch,
+    AppendRules, BatchBuilder, BatchOptions, Compression, Compressor, Error as RecordsError,
+    ValidBatch, Validator,
 };
 use moldau_storage::{Access, Disk, Options, RealDisk, Replay, Storage, TopicId, block_on};
 
@@ -122,7 +122,8 @@ fn empty_start(dir: &Path) -> Outcome<()> {
     let batch = builder.finish(Compression::None, &mut Compressor::default())?.to_vec();
     let started = Instant::now();
     let storage = Storage::open(Options::new(&data_dir), &mut NoMetadata)?;
-    let appended = storage.log(TopicId([1; 16]), 0).append(&valid(&batch)?, 0)?;
+    let appended =
+        storage.log(TopicId([1; 16]), 0).append(&valid(&mut Validator::default(), &batch)?, 0)?;
     block_on(storage.wait_durable(appended.lsn))?;
     println!("empty start to the first durable record: {} us", started.elapsed().as_micros());
     drop(storage);
@@ -178,7 +179,8 @@ fn measure(case: &Case, data_dir: &Path, bytes: usize) -> Outcome<()> {
 
 fn append(storage: &Storage, case: &Case, batch: &[u8], bytes: usize) -> Outcome<Vec<Duration>> {
     let left = Arc::new(AtomicUsize::new(bytes / batch.len()));
-    let batch = valid(batch)?;
+    let mut validator = Validator::default();
+    let batch = valid(&mut validator, batch)?;
     let run = |partition: i32| -> Outcome<Vec<Duration>> {
         let log = storage.log(TopicId([1; 16]), partition);
         let mut latencies = Vec::new();
@@ -210,8 +212,11 @@ fn append(storage: &Storage, case: &Case, batch: &[u8], bytes: usize) -> Outcome
     })
 }
 
-fn valid(batch: &[u8]) -> Result<ValidBatch<'_>, RecordsError> {
-    ValidBatch::check(batch, &AppendLimits { batch_bytes_max: batch.len() })
+fn valid<'a>(
+    validator: &'a mut Validator,
+    batch: &'a [u8],
+) -> Result<ValidBatch<'a>, RecordsError> {
+    validator.check(batch, &AppendRules::LENIENT).map_err(|invalid| invalid.error)
 }
 
 fn read_back(storage: &Storage, case: &Case) -> Outcome<usize> {

@@ -1,14 +1,12 @@
 //! Produce, versions 3-13 (KIP-98 batches, KIP-467 messages, KIP-516 topic ids).
 //!
 //! Every partition is validated and appended on its own, in the order of the request, before this
-//! returns; the answer waits for the flush that covers all of them. Unlike Kafka, records are not
-//! walked: a batch whose CRC holds is stored as it is. Only those of a compacted topic are, since
-//! each needs a key and the cleaning relies on their offsets. Exactly one batch per partition is
-//! allowed, as in Kafka. `acks=1` and `acks=all` are the same with one replica, whatever
+//! returns; the answer waits for the flush that covers all of them. As in Kafka, all records are
+//! walked, and exactly one batch per partition is allowed. `acks=1` and `acks=all` are the same with one replica, whatever
 //! `min.insync.replicas` says: Kafka asks for no more replicas than there are. `acks=0` is answered
 //! by nothing, or by a closed connection where Kafka closes it too: after an error.
 
-mod keyed;
+use std::cell::RefCell;
 
 use moldau_net::Reply;
 use moldau_protocol::frame::RequestHeader;
@@ -18,7 +16,9 @@ use moldau_protocol::messages::produce_response::{
 };
 use moldau_protocol::produce::{PartitionRecords, ProduceRequestView, TopicRecords};
 use moldau_protocol::{ErrorCode, Uuid};
-use moldau_records::{AppendLimits, Compression, ValidBatch};
+use moldau_records::{
+    AppendRules, Compression, FAULTY_RECORDS_MAX, Invalid, Timestamps, ValidBatch, Validator,
+};
 use moldau_storage::Lsn;
 
 use crate::authorizer::{Operation, ResourceType};
@@ -36,6 +36,19 @@ const ZSTD_SINCE: i16 = 7;
 const ATTRIBUTES: usize = 22;
 const TRANSACTIONAL: u8 = 0x10;
 
+/// Most bytes that a batch may unpack to: far above what producers put into one, little enough for
+/// each network thread to hold at a time, and what the cleaning of a compacted log takes.
+const UNPACKED_BYTES_MAX: usize = 64 << 20;
+
+/// What a batch may unpack to in any case where its topic is not compacted, as a multiple of its
+/// size: batches of many MiB that are texts grow by that much.
+const EXPANSION_MIN: usize = 4;
+
+thread_local! {
+    /// Codec states are large, so a thread makes them once.
+    static VALIDATOR: RefCell<Validator> = RefCell::default();
+}
+
 /// Why a batch was not appended.
 struct Refused {
     refusal: Refusal,
@@ -46,6 +59,17 @@ struct Refused {
 impl From<Refusal> for Refused {
     fn from(refusal: Refusal) -> Self {
         Self { refusal, records: Vec::new() }
+    }
+}
+
+impl From<Invalid> for Refused {
+    fn from(invalid: Invalid) -> Self {
+        let named = invalid.records.iter().map(|record| BatchIndexAndErrorMessage {
+            batch_index: record.index,
+            batch_index_error_message: Some(record.error.to_string()),
+            ..BatchIndexAndErrorMessage::default()
+        });
+        Self { refusal: records_refusal(&invalid.error), records: named.collect() }
     }
 }
 
@@ -97,6 +121,7 @@ fn append_all(call: &Call<'_>, request: &ProduceRequestView<'_>) -> Option<Appen
     let is_unauthorized = !may_be_transactional(call, request)?;
     let mut last = None;
     let mut refused = false;
+    let mut named_left = FAULTY_RECORDS_MAX;
     let mut responses = Vec::new();
     for topic in request.topics() {
         let topic = topic.ok()?;
@@ -117,7 +142,11 @@ fn append_all(call: &Call<'_>, request: &ProduceRequestView<'_>) -> Option<Appen
                     last = last.max(Some(lsn));
                     response
                 }
-                Err(refused) => refused_partition(partition.index, refused),
+                Err(mut refused) => {
+                    refused.records.truncate(named_left);
+                    named_left -= refused.records.len();
+                    refused_partition(partition.index, refused)
+                }
             });
         }
         responses.push(TopicProduceResponse {
@@ -189,18 +218,16 @@ fn append(
         // Not the code of a damaged batch, which clients would send again.
         return Err(records_refusal(&moldau_records::Error::NotOneBatch).into());
     }
-    let limits = AppendLimits { batch_bytes_max: topic.config.message_bytes_max };
-    let batch = ValidBatch::check(records, &limits).map_err(|it| records_refusal(&it))?;
-    check(call, request, &topic.config, &batch)?;
-    if topic.config.compaction.is_some() {
-        keyed::check(&batch)?;
-    }
-    let log = partition::for_append(call.state, topic, partition.index)?;
+    let appended = VALIDATOR.with_borrow_mut(|validator| {
+        let rules = append_rules(&topic.config, call.now_ms, records.len());
+        let batch = validator.check(records, &rules)?;
+        check(call, request, &batch)?;
+        let log = partition::for_append(call.state, topic, partition.index)?;
+        let appended = log.append(&batch, LEADER_EPOCH).map_err(|error| append_refusal(&error))?;
+        call.state.counters.produced(records.len(), batch.records_count());
+        Ok::<_, Refused>(appended)
+    })?;
     let is_stamped = topic.config.timestamp_type == TimestampType::LogAppendTime;
-    let mut buffer = Vec::new();
-    let batch = if is_stamped { batch.stamped(call.now_ms, &mut buffer) } else { batch };
-    let appended = log.append(&batch, LEADER_EPOCH).map_err(|error| append_refusal(&error))?;
-    call.state.counters.produced(records.len(), batch.records_count());
     let response = PartitionProduceResponse {
         index: partition.index,
         base_offset: appended.base_offset,
@@ -211,11 +238,29 @@ fn append(
     Ok((response, appended.lsn))
 }
 
-/// What the batch itself cannot say: the rules of the request's version and of the topic.
+/// The rules of a topic for a batch of this size.
+fn append_rules(config: &TopicConfig, now_ms: i64, batch_bytes: usize) -> AppendRules {
+    let is_compacted = config.compaction.is_some();
+    let timestamps = match config.timestamp_type {
+        TimestampType::LogAppendTime => Timestamps::Append(now_ms),
+        TimestampType::CreateTime => Timestamps::Create {
+            earliest: now_ms.saturating_sub(config.timestamp_before_ms_max),
+            latest: now_ms.saturating_add(config.timestamp_after_ms_max),
+        },
+    };
+    let by_size = if is_compacted { 0 } else { batch_bytes.saturating_mul(EXPANSION_MIN) };
+    AppendRules {
+        batch_bytes_max: config.message_bytes_max,
+        unpacked_bytes_max: UNPACKED_BYTES_MAX.max(by_size),
+        timestamps,
+        is_compacted,
+    }
+}
+
+/// The rules of the request's version.
 fn check(
     call: &Call<'_>,
     request: &ProduceRequestView<'_>,
-    config: &TopicConfig,
     batch: &ValidBatch<'_>,
 ) -> Result<(), Refusal> {
     if batch.compression() == Compression::Zstd && call.version < ZSTD_SINCE {
@@ -225,20 +270,6 @@ fn check(
     if batch.view().is_transactional() || request.transactional_id().is_some() {
         let message = "transactions are not supported";
         return Err(Refusal::new(ErrorCode::InvalidTxnState, message));
-    }
-    let max_timestamp = batch.view().max_timestamp();
-    if config.timestamp_type == TimestampType::LogAppendTime || max_timestamp < 0 {
-        return Ok(());
-    }
-    let ahead = max_timestamp.saturating_sub(call.now_ms);
-    if ahead > config.timestamp_after_ms_max
-        || ahead.saturating_neg() > config.timestamp_before_ms_max
-    {
-        let message = format!(
-            "timestamp {} is not between {} ms before and {} ms after the broker's clock",
-            max_timestamp, config.timestamp_before_ms_max, config.timestamp_after_ms_max
-        );
-        return Err(Refusal::new(ErrorCode::InvalidTimestamp, message));
     }
     Ok(())
 }

@@ -4,7 +4,8 @@ use bytes::Bytes;
 use moldau_protocol::ErrorCode;
 use moldau_records::{BatchBuilder, BatchOptions, BatchView, Compression, Compressor};
 
-use super::world::{NOW_MS, World, batch, code};
+use super::requests::{PRODUCE_BY_NAME, produce};
+use super::world::{NOW_MS, World, batch, code, reseal};
 
 /// A batch of records that have these keys.
 fn keyed(compression: Compression, keys: &[Option<&str>]) -> Bytes {
@@ -68,6 +69,24 @@ fn not_every_one_of_very_many_records_is_named() {
     assert_eq!(response.record_errors.len(), 1_000);
 }
 
+/// A request of a few kilobytes had an answer of many megabytes.
+#[test]
+fn a_request_names_no_more_records_than_one_batch() {
+    let world = World::new();
+    world.create_with("table", 3, &[("cleanup.policy", "compact")]);
+    let records = keyed(Compression::Zstd, &[None; 700]);
+    let mut request = produce("table", 0, records.clone());
+    for index in 1..3 {
+        let more = produce("table", index, records.clone()).topic_data.remove(0).partition_data;
+        request.topic_data[0].partition_data.extend(more);
+    }
+    let response = world.ask_in(PRODUCE_BY_NAME, &request);
+    let partitions = &response.responses[0].partition_responses;
+    let named: Vec<_> = partitions.iter().map(|it| it.record_errors.len()).collect();
+    assert_eq!(named, [700, 300, 0]);
+    assert!(partitions.iter().all(|it| code(it.error_code) == ErrorCode::InvalidRecord));
+}
+
 /// Such a batch unpacks to a thousand times its size; the code makes Kafka's producer split it.
 #[test]
 fn a_batch_that_unpacks_to_too_much_is_refused_as_too_large() {
@@ -99,11 +118,4 @@ fn records_that_cannot_be_walked_are_refused() {
     }
     world.create("stream", 1);
     world.append("stream", 0, batch(NOW_MS, &["a"]));
-}
-
-/// Writes the checksum that belongs to what a test has changed.
-fn reseal(records: &mut [u8]) {
-    const CRC: std::ops::Range<usize> = 17..21;
-    let crc = moldau_records::crc32c(&records[CRC.end..]);
-    records[CRC].copy_from_slice(&crc.to_be_bytes());
 }

@@ -9,7 +9,8 @@ use moldau_records::{Attributes, BatchOptions, BatchView, Compression, Producer,
 
 use super::requests::{PRODUCE_BY_NAME, fetch, fetch_topic, only, produce};
 use super::world::{
-    NOW_MS, World, base_offsets, batch, batch_of, code, request_frame, sequenced, unknown_id,
+    NOW_MS, World, base_offsets, batch, batch_of, code, request_frame, reseal, sequenced,
+    unknown_id,
 };
 
 fn refusal(world: &World, topic: &str, partition: i32, records: Bytes) -> ErrorCode {
@@ -78,6 +79,39 @@ fn no_records_at_all_are_refused_for_good() {
     request.topic_data[0].partition_data[0].records = None;
     let response = ask(&world, PRODUCE_BY_NAME, &request);
     assert_eq!(code(response.error_code), ErrorCode::InvalidRecord);
+}
+
+/// The header counted one of two records, or the payload was not of its codec: such batches were
+/// stored, and consumers failed on them for ever.
+#[test]
+fn a_batch_that_is_not_what_its_header_says_is_refused_for_good() {
+    let world = World::new();
+    world.create("orders", 1);
+    for codec in Compression::ALL {
+        let records = [(NOW_MS, "a"), (NOW_MS, "b")];
+        let mut counted = batch_of(BatchOptions::default(), codec, &records).to_vec();
+        counted[26] = 0;
+        counted[60] = 1;
+        let mut of_gzip = batch(NOW_MS, &["no gzip inside"]).to_vec();
+        of_gzip[22] = 1;
+        for mut records in [counted, of_gzip] {
+            reseal(&mut records);
+            assert_eq!(refusal(&world, "orders", 0, records.into()), ErrorCode::InvalidRecord);
+        }
+    }
+    assert_eq!(world.fetch("orders", 0, 0).high_watermark, 0);
+}
+
+#[test]
+fn a_max_timestamp_that_no_record_has_is_stored_as_it_should_be() {
+    let world = World::new();
+    world.create("orders", 1);
+    let options = BatchOptions { max_timestamp: Some(NOW_MS + 5), ..BatchOptions::default() };
+    let records = batch_of(options, Compression::Lz4, &[(NOW_MS - 9, "a"), (NOW_MS - 8, "b")]);
+    world.append("orders", 0, records);
+    let stored = world.fetch("orders", 0, 0).records.unwrap();
+    let stored = BatchView::parse(&stored).unwrap();
+    assert_eq!((stored.max_timestamp(), stored.check_crc()), (NOW_MS - 8, Ok(())));
 }
 
 #[test]
@@ -149,6 +183,12 @@ fn a_timestamp_out_of_the_bounds_of_its_topic_is_refused() {
     for accepted in [NOW_MS + 1_000, NOW_MS - 2_000, -1] {
         world.append("bounded", 0, batch(accepted, &["a"]));
     }
+    let records = [(NOW_MS, "a"), (5, "b"), (NOW_MS, "c")];
+    let response =
+        world.produce("bounded", 0, batch_of(BatchOptions::default(), Compression::Gzip, &records));
+    assert_eq!(code(response.error_code), ErrorCode::InvalidTimestamp);
+    let named: Vec<_> = response.record_errors.iter().map(|it| it.batch_index).collect();
+    assert_eq!(named, [1]);
 }
 
 #[test]

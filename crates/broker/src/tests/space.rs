@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use moldau_protocol::{ErrorCode, Uuid};
-use moldau_records::{AppendLimits, ValidBatch};
+use moldau_records::{AppendRules, Validator};
 use moldau_storage::{Drive, TopicId};
 
 use super::world::{NOW_MS, World, base_offsets, batch, code};
@@ -109,8 +109,8 @@ fn the_log_of_a_topic_that_is_gone_is_deleted() {
     world.append("orders", 0, batch(NOW_MS, &["a"]));
     let gone = TopicId([7; 16]);
     let late = batch(NOW_MS, &["late"]);
-    let limits = AppendLimits { batch_bytes_max: late.len() };
-    let late = ValidBatch::check(&late, &limits).unwrap();
+    let mut validator = Validator::default();
+    let late = validator.check(&late, &AppendRules::LENIENT).unwrap();
     world.state.storage.log(gone, 0).append(&late, 0).unwrap();
     world.wait(retention::apply(&world.state, NOW_MS));
     assert!(!world.state.storage.topics().contains(&gone));

@@ -300,6 +300,13 @@ pub(super) fn base_offsets(records: Option<&Bytes>) -> Vec<i64> {
     batches.map(|batch| batch.unwrap().base_offset()).collect()
 }
 
+/// Writes the checksum that belongs to what a test has changed.
+pub(super) fn reseal(records: &mut [u8]) {
+    const CRC: std::ops::Range<usize> = 17..21;
+    let crc = moldau_records::crc32c(&records[CRC.end..]);
+    records[CRC].copy_from_slice(&crc.to_be_bytes());
+}
+
 /// An id that no topic has.
 pub(super) fn unknown_id() -> Uuid {
     Uuid::from_bytes([9; 16])

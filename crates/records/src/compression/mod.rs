@@ -14,7 +14,7 @@ use crate::{Compression, Error};
 /// Unpacked bytes beyond which a [`Decompressor`] gives its buffer back before the next payload.
 /// Kafka's batches are 1 MB at most unless configured otherwise; a rare larger one should not
 /// pin its memory for the life of the owner.
-const BUFFER_RETAINED_MAX: usize = 4 << 20;
+pub(crate) const BUFFER_RETAINED_MAX: usize = 4 << 20;
 
 /// Unpacks payloads; holds codec contexts and one buffer. One per thread or connection.
 #[derive(Default)]
@@ -40,10 +40,8 @@ impl Decompressor {
         if compression == Compression::None {
             return Ok(payload);
         }
+        self.shrink();
         let mut buffer = std::mem::take(&mut self.buffer);
-        if buffer.len() > BUFFER_RETAINED_MAX {
-            buffer = Vec::new();
-        }
         let mut out = Output::new(&mut buffer, bytes_max);
         let unpacked = self.unpack(compression, payload, &mut out).map(|()| out.filled);
         self.buffer = buffer;
@@ -70,6 +68,13 @@ impl Decompressor {
         let filled = if unpacked.is_ok() { output.filled } else { 0 };
         out.truncate(filled);
         unpacked
+    }
+
+    /// Gives back what the buffer holds beyond what ordinary batches need.
+    pub(crate) fn shrink(&mut self) {
+        if self.buffer.len() > BUFFER_RETAINED_MAX {
+            self.buffer = Vec::new();
+        }
     }
 
     fn unpack(

@@ -1,13 +1,13 @@
-//! What `ValidBatch::check` lets through and what it names when it does not.
+//! What a `Validator` says of the header of a batch.
 
 use moldau_records::{
-    AppendLimits, Attributes, BatchOptions, BatchView, Compression, Error, Producer, TimestampType,
-    ValidBatch, crc32c, patch_base_offset,
+    AppendRules, Attributes, BatchOptions, BatchView, Compression, Error, Producer, TimestampType,
+    Timestamps, Validator, crc32c, patch_base_offset,
 };
 
 use crate::sample::{Sample, build, plain};
 
-const LIMITS: AppendLimits = AppendLimits { batch_bytes_max: 1 << 20 };
+const RULES: AppendRules = AppendRules::LENIENT;
 
 /// A valid batch with some header bytes replaced and the CRC written anew.
 fn with_bytes(at: usize, replacement: &[u8]) -> Vec<u8> {
@@ -18,8 +18,12 @@ fn with_bytes(at: usize, replacement: &[u8]) -> Vec<u8> {
     bytes
 }
 
+fn outcome(bytes: &[u8], rules: &AppendRules) -> Result<(), Error> {
+    Validator::default().check(bytes, rules).map(|_| ()).map_err(|invalid| invalid.error)
+}
+
 fn refused(bytes: &[u8]) -> Error {
-    ValidBatch::check(bytes, &LIMITS).unwrap_err()
+    outcome(bytes, &RULES).unwrap_err()
 }
 
 #[test]
@@ -27,19 +31,21 @@ fn one_batch_of_every_codec_is_accepted() {
     for codec in Compression::ALL {
         let sample = Sample::of_value(b"value");
         let bytes = plain(&[sample.clone(), sample], codec);
-        let batch = ValidBatch::check(&bytes, &LIMITS).unwrap();
+        let mut validator = Validator::default();
+        let batch = validator.check(&bytes, &RULES).unwrap();
         assert_eq!((batch.records_count(), batch.compression()), (2, codec));
         assert_eq!(batch.view().bytes(), bytes);
     }
 }
 
 #[test]
-fn a_stamped_batch_differs_in_its_timestamp_alone() {
+fn the_time_of_the_append_replaces_the_timestamp_and_nothing_else() {
     let producer = Some(Producer { id: 3, epoch: 1, base_sequence: 8 });
     let options = BatchOptions { producer, ..Default::default() };
     let bytes = build(options, &[Sample::of_value(b"a")], Compression::Lz4);
-    let mut buffer = vec![7; 3];
-    let stamped = ValidBatch::check(&bytes, &LIMITS).unwrap().stamped(99, &mut buffer);
+    let rules = AppendRules { timestamps: Timestamps::Append(99), ..RULES };
+    let mut validator = Validator::default();
+    let stamped = validator.check(&bytes, &rules).unwrap();
     assert_eq!(stamped.compression(), Compression::Lz4);
     let stamped = *stamped.view();
     stamped.check_crc().unwrap();
@@ -54,7 +60,7 @@ fn all_but_one_whole_batch_is_refused() {
     for cut in 0..bytes.len() {
         assert!(matches!(refused(&bytes[..cut]), Error::Truncated { .. }), "cut at {cut}");
         let trailing = [&bytes[..], &bytes[..cut]].concat();
-        assert_eq!(ValidBatch::check(&trailing, &LIMITS).is_ok(), cut == 0);
+        assert_eq!(outcome(&trailing, &RULES).is_ok(), cut == 0);
     }
     assert_eq!(refused(&[&bytes[..], &bytes[..]].concat()), Error::NotOneBatch);
 }
@@ -105,7 +111,7 @@ fn producer_fields_must_fit_together() {
             ..Default::default()
         };
         let bytes = build(options, &[Sample::of_value(b"v")], Compression::None);
-        ValidBatch::check(&bytes, &LIMITS).map(|_| ())
+        outcome(&bytes, &RULES)
     };
     let refused =
         |id, epoch, base_sequence| Err(Error::InvalidProducer { id, epoch, base_sequence });
@@ -119,11 +125,11 @@ fn producer_fields_must_fit_together() {
 #[test]
 fn a_batch_at_the_limit_is_accepted_and_one_byte_more_is_not() {
     let bytes = plain(&[Sample::of_value(&[1; 1000])], Compression::None);
-    let at = AppendLimits { batch_bytes_max: bytes.len() };
-    assert!(ValidBatch::check(&bytes, &at).is_ok());
-    let below = AppendLimits { batch_bytes_max: bytes.len() - 1 };
+    let at = AppendRules { batch_bytes_max: bytes.len(), ..RULES };
+    assert_eq!(outcome(&bytes, &at), Ok(()));
+    let below = AppendRules { batch_bytes_max: bytes.len() - 1, ..RULES };
     let expected = Error::BatchTooLarge { bytes: bytes.len(), bytes_max: bytes.len() - 1 };
-    assert_eq!(ValidBatch::check(&bytes, &below).map(|_| ()), Err(expected));
+    assert_eq!(outcome(&bytes, &below), Err(expected));
 }
 
 #[test]

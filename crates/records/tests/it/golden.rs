@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use moldau_records::{
-    BatchBuilder, BatchOptions, BatchView, Compression, Compressor, Decompressor, Error,
-    RecordView, TimestampType, crc32c, iter_batches,
+    AppendRules, BatchBuilder, BatchOptions, BatchView, Compression, Compressor, Decompressor,
+    Error, RecordView, TimestampType, Validator, crc32c, iter_batches, patch_base_offset,
 };
 use serde_json::{Value, json};
 
@@ -86,6 +86,29 @@ fn producers_that_need_no_timestamp_options_write_the_bytes_of_java() {
     }
     assert_eq!(builder.estimated_size(), bytes.len());
     assert_eq!(builder.finish(Compression::None, &mut Compressor::default()).unwrap(), bytes);
+}
+
+/// What producers write passes the broker's check as it is.
+#[test]
+fn batches_of_producers_are_valid_and_unchanged() {
+    let mut accepted = 0;
+    for case in golden() {
+        let file = case["file"].as_str().unwrap();
+        for batch in iter_batches(&read(file)).map(Result::unwrap) {
+            let mut bytes = batch.bytes().to_vec();
+            patch_base_offset(&mut bytes, 0).unwrap();
+            let mut validator = Validator::default();
+            let checked = validator.check(&bytes, &AppendRules::LENIENT);
+            let is_log_append_time = batch.timestamp_type() == TimestampType::LogAppendTime;
+            if batch.is_control() || is_log_append_time || batch.check_count().is_err() {
+                assert!(checked.is_err(), "{file}");
+            } else {
+                assert_eq!(checked.unwrap().view().bytes(), bytes, "{file}");
+                accepted += 1;
+            }
+        }
+    }
+    assert_eq!(accepted, 20);
 }
 
 #[test]

@@ -16,5 +16,6 @@ mod golden;
 mod hostile;
 mod in_place;
 mod raw;
+mod records_check;
 mod round_trip;
 mod sample;

@@ -9,7 +9,7 @@ use moldau_storage::{
 };
 
 use crate::sim_disk::SimDisk;
-use crate::world::{Owner, TOPIC, keyed, one, records, small, try_records, valid};
+use crate::world::{AppendBytes, Owner, TOPIC, keyed, one, records, small, try_records};
 
 pub(crate) fn stepped() -> Options {
     Options { drive: Drive::Stepped, tail_cache_bytes: 0, ..small("/data".as_ref()) }
@@ -31,7 +31,7 @@ pub(crate) fn file(number: u32) -> PathBuf {
 
 /// Appends a batch and an entry of metadata in a frame of their own; returns where they end.
 pub(crate) fn append_frame(storage: &Storage, value: &[u8]) -> usize {
-    storage.log(TOPIC, 0).append(&valid(&one(value)), 0).unwrap();
+    storage.log(TOPIC, 0).append_bytes(&one(value), 0).unwrap();
     storage.append_metadata(value).unwrap();
     assert!(storage.step());
     storage.durable().0 as usize
@@ -176,12 +176,12 @@ fn appends_after_a_failed_write_or_flush_are_refused() {
         let (storage, _) = open(&disk);
         append_frame(&storage, b"acknowledged");
         let log = storage.log(TOPIC, 0);
-        let lost = log.append(&valid(&one(b"lost")), 0).unwrap();
+        let lost = log.append_bytes(&one(b"lost"), 0).unwrap();
         disk.state().fault = Some((operation, 0));
         assert!(!storage.step());
         assert!(matches!(block_on(storage.wait_durable(lost.lsn)), Err(Error::Poisoned { .. })));
         assert!(matches!(block_on(storage.stopped()), Error::Poisoned { .. }));
-        assert!(matches!(log.append(&valid(&one(b"x")), 0), Err(AppendError::Poisoned(_))));
+        assert!(matches!(log.append_bytes(&one(b"x"), 0), Err(AppendError::Poisoned(_))));
         assert!(matches!(storage.append_metadata(b"x"), Err(AppendError::Poisoned(_))));
         assert_eq!((log.high_watermark(), storage.step()), (1, false));
         assert!(storage.close().is_err());
@@ -207,7 +207,7 @@ fn a_full_disk_refuses_data_first_and_serves_again_when_space_returns() {
     let (storage, _) = try_open(&disk, Options { reserve_bytes: kept, ..stepped() }).unwrap();
     let log = storage.log(TOPIC, 0);
     let refused = loop {
-        match log.append(&valid(&one(&[3; 9000])), 0) {
+        match log.append_bytes(&one(&[3; 9000]), 0) {
             Ok(_) => assert!(storage.step()),
             Err(error) => break error,
         }
@@ -218,10 +218,10 @@ fn a_full_disk_refuses_data_first_and_serves_again_when_space_returns() {
         storage.append_metadata(&[4; 9000]).unwrap();
         storage.step();
     }
-    assert_eq!(log.append(&valid(&one(b"x")), 0), Err(AppendError::DiskFull));
+    assert_eq!(log.append_bytes(&one(b"x"), 0), Err(AppendError::DiskFull));
     assert_eq!(records(&log, 1 << 20).len() as i64, end);
     disk.state().free_bytes = 3 * file_bytes;
-    assert_eq!(log.append(&valid(&one(b"x")), 0).unwrap().base_offset, end);
+    assert_eq!(log.append_bytes(&one(b"x"), 0).unwrap().base_offset, end);
     storage.step();
     drop((storage, log));
     let (storage, owner) = open(&disk);
@@ -262,7 +262,7 @@ fn kept() -> SimDisk {
     let (storage, _) = open(&disk);
     let log = storage.log(TOPIC, 0);
     for (key, value) in [(&b"a"[..], &b"sorted"[..]), (b"b", &[5; 4500])] {
-        log.append(&valid(&keyed(1_000, key, value)), 0).unwrap();
+        log.append_bytes(&keyed(1_000, key, value), 0).unwrap();
         storage.step();
     }
     let compaction = Compaction {

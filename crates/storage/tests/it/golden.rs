@@ -7,7 +7,7 @@ use moldau_records::Producer;
 use moldau_storage::{Compaction, Drive, Options, Storage};
 
 use crate::sim_disk::SimDisk;
-use crate::world::{Owner, TOPIC, batch, keyed, one, small, valid};
+use crate::world::{AppendBytes, Owner, TOPIC, batch, keyed, one, small};
 
 /// A frame with the batch of one record (value `v`, timestamp 1000, leader epoch 9) of partition 3
 /// and the metadata `topic`, as hexadecimal digits.
@@ -18,7 +18,7 @@ fn a_frame_has_the_documented_bytes() {
     let disk = SimDisk::new(1);
     let options = Options { drive: Drive::Stepped, ..small("/data".as_ref()) };
     let storage = Storage::open_on(Arc::new(disk.clone()), options, &mut Owner::default()).unwrap();
-    storage.log(TOPIC, 3).append(&valid(&one(b"v")), 9).unwrap();
+    storage.log(TOPIC, 3).append_bytes(&one(b"v"), 9).unwrap();
     storage.append_metadata(b"topic").unwrap();
     storage.step();
     let digits: Vec<u8> = FRAME.bytes().filter(u8::is_ascii_hexdigit).collect();
@@ -73,7 +73,7 @@ fn a_segment_has_the_documented_bytes() {
     let batches = [(3, 1_000, "k", "v"), (4, 2_000, "k1", "v1"), (4, 1_500, "k2", "v2")];
     for (partition, timestamp, key, value) in batches {
         let batch = keyed(timestamp, key.as_bytes(), value.as_bytes());
-        storage.log(TOPIC, partition).append(&valid(&batch), 9).unwrap();
+        storage.log(TOPIC, partition).append_bytes(&batch, 9).unwrap();
         storage.step();
     }
     let compaction = Compaction {
@@ -92,10 +92,10 @@ fn a_segment_has_the_documented_bytes() {
 fn a_checkpoint_has_the_documented_bytes() {
     let (disk, storage) = golden_directory();
     let log = storage.log(TOPIC, 3);
-    log.append(&valid(&one(b"v")), 9).unwrap();
+    log.append_bytes(&one(b"v"), 9).unwrap();
     storage.step();
     let producer = Producer { id: 5, epoch: 1, base_sequence: 7 };
-    log.append(&valid(&batch(&[(900, b"w")], Some(producer))), 11).unwrap();
+    log.append_bytes(&batch(&[(900, b"w")], Some(producer)), 11).unwrap();
     storage.step();
     storage
         .checkpoint(|writer| {
@@ -110,6 +110,6 @@ fn a_checkpoint_has_the_documented_bytes() {
     let storage = Storage::open_on(Arc::new(disk), options, &mut owner).unwrap();
     assert_eq!((owner.0, storage.info().recovered_frames), (vec![b"topic".to_vec()], 0));
     let again =
-        storage.log(TOPIC, 3).append(&valid(&batch(&[(900, b"w")], Some(producer))), 11).unwrap();
+        storage.log(TOPIC, 3).append_bytes(&batch(&[(900, b"w")], Some(producer)), 11).unwrap();
     assert_eq!((again.base_offset, again.is_duplicate), (1, true));
 }

@@ -7,7 +7,7 @@ use moldau_storage::{
     AppendError, Drive, EpochEnd, Error, Log, Options, Storage, TopicId, Waiter, block_on,
 };
 
-use crate::world::{TOPIC, append, batch, one, open, records, small, valid};
+use crate::world::{AppendBytes, TOPIC, append, batch, one, open, records, small};
 
 fn stepped() -> (tempfile::TempDir, Storage, Arc<Log>) {
     let dir = tempfile::tempdir().unwrap();
@@ -25,7 +25,7 @@ fn from_producer(epoch: i16, base_sequence: i32, count: usize) -> Vec<u8> {
 fn sequences_are_judged_as_by_kafka() {
     let (_dir, storage, log) = stepped();
     let send = |epoch, sequence, count| {
-        let appended = log.append(&valid(&from_producer(epoch, sequence, count)), 0);
+        let appended = log.append_bytes(&from_producer(epoch, sequence, count), 0);
         appended.map(|appended| (appended.base_offset, appended.is_duplicate))
     };
     let gap = |last_sequence, first_sequence| {
@@ -54,17 +54,17 @@ fn sequences_are_judged_as_by_kafka() {
 #[test]
 fn sequences_wrap_to_zero() {
     let (_dir, _storage, log) = stepped();
-    log.append(&valid(&from_producer(0, i32::MAX - 1, 4)), 0).unwrap();
-    assert!(log.append(&valid(&from_producer(0, 3, 1)), 0).is_err());
-    assert_eq!(log.append(&valid(&from_producer(0, 2, 1)), 0).unwrap().base_offset, 4);
-    assert!(log.append(&valid(&from_producer(0, i32::MAX - 1, 4)), 0).unwrap().is_duplicate);
+    log.append_bytes(&from_producer(0, i32::MAX - 1, 4), 0).unwrap();
+    assert!(log.append_bytes(&from_producer(0, 3, 1), 0).is_err());
+    assert_eq!(log.append_bytes(&from_producer(0, 2, 1), 0).unwrap().base_offset, 4);
+    assert!(log.append_bytes(&from_producer(0, i32::MAX - 1, 4), 0).unwrap().is_duplicate);
 }
 
 #[test]
 fn a_duplicate_of_a_batch_in_flight_waits_for_its_flush() {
     let (_dir, storage, log) = stepped();
-    let first = log.append(&valid(&from_producer(0, 0, 1)), 0).unwrap();
-    let again = log.append(&valid(&from_producer(0, 0, 1)), 0).unwrap();
+    let first = log.append_bytes(&from_producer(0, 0, 1), 0).unwrap();
+    let again = log.append_bytes(&from_producer(0, 0, 1), 0).unwrap();
     assert!(again.is_duplicate && again.lsn >= first.lsn && storage.durable() < again.lsn);
     storage.step();
     assert!(storage.durable() >= again.lsn);
@@ -87,9 +87,9 @@ fn producers_are_known_after_reopening_and_after_a_snapshot() {
         let (storage, _) = open(small(dir.path()));
         let log = storage.log(TOPIC, 0);
         assert_eq!((log.start_offset(), log.end_offset()), (22, 22));
-        let again = log.append(&valid(&from_producer(3, 0, 2)), 0).unwrap();
+        let again = log.append_bytes(&from_producer(3, 0, 2), 0).unwrap();
         assert_eq!((again.base_offset, again.is_duplicate), (first, true));
-        assert!(log.append(&valid(&from_producer(2, 2, 1)), 0).is_err());
+        assert!(log.append_bytes(&from_producer(2, 2, 1), 0).is_err());
     }
 }
 
@@ -97,11 +97,11 @@ fn producers_are_known_after_reopening_and_after_a_snapshot() {
 fn timestamps_are_found_to_the_record() {
     let (_dir, storage, log) = stepped();
     let value = &b"v"[..];
-    log.append(&valid(&batch(&[(10, value), (30, value), (20, value)], None)), 4).unwrap();
-    log.append(&valid(&batch(&[(5, value)], None)), 4).unwrap();
-    log.append(&valid(&batch(&[(40, value), (35, value)], None)), 5).unwrap();
+    log.append_bytes(&batch(&[(10, value), (30, value), (20, value)], None), 4).unwrap();
+    log.append_bytes(&batch(&[(5, value)], None), 4).unwrap();
+    log.append_bytes(&batch(&[(40, value), (35, value)], None), 5).unwrap();
     while storage.step() {}
-    log.append(&valid(&batch(&[(99, value)], None)), 5).unwrap();
+    log.append_bytes(&batch(&[(99, value)], None), 5).unwrap();
     let find = |timestamp| {
         let found = block_on(log.offset_for_timestamp(timestamp)).unwrap();
         found.map(|found| (found.offset, found.timestamp, found.leader_epoch))
@@ -120,7 +120,7 @@ fn timestamps_are_found_to_the_record() {
 fn epochs_end_where_the_next_begins() {
     let (_dir, storage, log) = stepped();
     for epoch in [0, 0, 3] {
-        log.append(&valid(&one(b"x")), epoch).unwrap();
+        log.append_bytes(&one(b"x"), epoch).unwrap();
     }
     storage.step();
     assert_eq!(log.end_of_epoch(1), EpochEnd { leader_epoch: 0, end_offset: 2 });
@@ -133,7 +133,7 @@ fn retention_takes_whole_batches_and_no_record_that_is_not_durable() {
     let (_dir, storage, log) = stepped();
     let size = one(b"x").len() as u64;
     for timestamp in [100, 200, 300, 400] {
-        log.append(&valid(&batch(&[(timestamp, b"x")], None)), 0).unwrap();
+        log.append_bytes(&batch(&[(timestamp, b"x")], None), 0).unwrap();
     }
     assert_eq!(log.apply_retention(900, Some(0), None).unwrap().start_offset, 0);
     storage.step();
@@ -173,7 +173,7 @@ fn a_read_keeps_to_its_limit_but_for_the_first_batch() {
     let (_dir, storage, log) = stepped();
     let size = one(&[0; 100]).len();
     for _ in 0..5 {
-        log.append(&valid(&one(&[0; 100])), 0).unwrap();
+        log.append_bytes(&one(&[0; 100]), 0).unwrap();
     }
     storage.step();
     let read = |bytes_max, min_one| {
@@ -194,9 +194,9 @@ fn a_log_whose_batches_lie_far_apart_is_read_without_what_lies_between() {
     let (storage, _) = open(options);
     let (log, other) = (storage.log(TOPIC, 0), storage.log(TOPIC, 1));
     for _ in 0..10 {
-        log.append(&valid(&one(b"far apart")), 0).unwrap();
+        log.append_bytes(&one(b"far apart"), 0).unwrap();
         for _ in 0..4 {
-            other.append(&valid(&one(&[1; 40_000])), 0).unwrap();
+            other.append_bytes(&one(&[1; 40_000]), 0).unwrap();
             while storage.step() {}
         }
     }
@@ -211,7 +211,7 @@ fn a_waiter_of_many_logs_is_woken_once_by_a_flush() {
     let waiter = Waiter::new();
     let logs: Vec<_> = (0..10).map(|partition| storage.log(TOPIC, partition)).collect();
     let registrations: Vec<_> = logs.iter().map(|log| log.register(&waiter)).collect();
-    logs.iter().for_each(|log| assert!(log.append(&valid(&one(b"x")), 0).is_ok()));
+    logs.iter().for_each(|log| assert!(log.append_bytes(&one(b"x"), 0).is_ok()));
     storage.step();
     block_on(waiter.moved());
     assert!(logs.iter().all(|log| log.high_watermark() == 1));
@@ -227,7 +227,7 @@ fn a_deleted_topic_does_not_come_back() {
     append(&storage, &log, &one(b"x"));
     let lsn = storage.delete_topic(TOPIC).unwrap();
     block_on(storage.wait_durable(lsn)).unwrap();
-    assert_eq!(log.append(&valid(&one(b"y")), 0), Err(AppendError::Deleted));
+    assert_eq!(log.append_bytes(&one(b"y"), 0), Err(AppendError::Deleted));
     assert!(matches!(log.read(0, 1, true), Err(Error::Deleted)));
     drop((storage, log));
     let (storage, _) = open(small(dir.path()));
@@ -239,6 +239,6 @@ fn a_deleted_topic_does_not_come_back() {
 fn a_batch_that_no_file_can_hold_is_refused() {
     let (_dir, _storage, log) = stepped();
     let large = one(&[0; 62_000]);
-    assert!(matches!(log.append(&valid(&large), 0), Err(AppendError::TooLarge { .. })));
+    assert!(matches!(log.append_bytes(&large, 0), Err(AppendError::TooLarge { .. })));
     assert_eq!(log.end_offset(), 0);
 }

@@ -2,7 +2,7 @@
 
 use moldau_storage::{Access, AppendError, Drive, Durability, Error, Options, Storage};
 
-use crate::world::{Owner, TOPIC, append, one, open, records, small, valid};
+use crate::world::{AppendBytes, Owner, TOPIC, append, one, open, records, small};
 
 #[test]
 fn what_was_appended_is_read_back_before_and_after_reopening() {
@@ -31,7 +31,7 @@ fn an_append_counts_only_when_it_is_flushed() {
     let options = Options { drive: Drive::Stepped, ..small(dir.path()) };
     let (storage, _) = open(options);
     let log = storage.log(TOPIC, 0);
-    let appended = log.append(&valid(&one(b"x")), 0).unwrap();
+    let appended = log.append_bytes(&one(b"x"), 0).unwrap();
     assert!(storage.durable() < appended.lsn);
     assert_eq!((log.high_watermark(), log.end_offset()), (0, 1));
     assert_eq!(records(&log, 100), []);
@@ -51,7 +51,7 @@ fn files_of_another_length_are_read_and_followed() {
         assert_eq!(records(&log, 1 << 20), expected);
         for _ in 0..4 {
             let value = vec![1; length];
-            log.append(&valid(&one(&value)), 0).unwrap();
+            log.append_bytes(&one(&value), 0).unwrap();
             expected.push((expected.len() as i64, value));
             assert!(storage.step());
             // The file after the current one exists before it is needed.
@@ -88,9 +88,9 @@ fn appends_after_close_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let (storage, _) = open(small(dir.path()));
     let log = storage.log(TOPIC, 0);
-    log.append(&valid(&one(b"x")), 0).unwrap();
+    log.append_bytes(&one(b"x"), 0).unwrap();
     storage.close().unwrap();
-    assert_eq!(log.append(&valid(&one(b"y")), 0), Err(AppendError::Closed));
+    assert_eq!(log.append_bytes(&one(b"y"), 0), Err(AppendError::Closed));
     drop((storage, log));
     let (storage, _) = open(small(dir.path()));
     assert_eq!(records(&storage.log(TOPIC, 0), 100), [(0, b"x".to_vec())]);

@@ -10,7 +10,7 @@ use moldau_storage::{
 };
 
 use crate::sim_disk::SimDisk;
-use crate::world::{batch, records, small, try_records, valid};
+use crate::world::{AppendBytes, batch, records, small, try_records};
 
 const DATA: &str = "/data";
 const ASIDE: &str = "damaged";
@@ -124,7 +124,7 @@ fn write(seed: u64, steps: u32) -> Written {
             *sequence += values.len() as i32;
             let pairs: Vec<(i64, &[u8])> = values.iter().map(|it| (1_000, &it[..])).collect();
             let appended = storage.log(topic, id.partition);
-            let appended = appended.append(&valid(&batch(&pairs, Some(producer))), 3).unwrap();
+            let appended = appended.append_bytes(&batch(&pairs, Some(producer)), 3).unwrap();
             in_frame.push((id, appended.base_offset, values));
         }
         while storage.step() {}
@@ -253,7 +253,7 @@ fn check(written: &Written, disk: &SimDisk, report: &Report, hits: &[Hit]) {
         let log = storage.log(id.topic, id.partition);
         let end = log.end_offset();
         assert_eq!(
-            log.append(&valid(&batch(&[(2_000, b"further")], None)), 3).unwrap().base_offset,
+            log.append_bytes(&batch(&[(2_000, b"further")], None), 3).unwrap().base_offset,
             end
         );
         while storage.step() {}

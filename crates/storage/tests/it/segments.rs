@@ -10,7 +10,7 @@ use moldau_records::{
 use moldau_storage::{AppendError, Compaction, Drive, Error, Log, Options, Storage};
 
 use crate::sim_disk::{Kind, SimDisk};
-use crate::world::{Owner, TOPIC, one, records, small, valid};
+use crate::world::{AppendBytes, Owner, TOPIC, one, records, small};
 
 fn options() -> Options {
     Options { drive: Drive::Stepped, tail_cache_bytes: 0, ..small("/data".as_ref()) }
@@ -29,7 +29,7 @@ fn fill(storage: &Storage, logs: i32, files: u64) -> BTreeMap<i32, Vec<(i64, Vec
         let partition = i32::try_from(at * at % 7).unwrap() % logs;
         let value = vec![at as u8; (at * 7919) % 5000];
         let log = storage.log(TOPIC, partition);
-        let appended = log.append(&valid(&one(&value)), 3).unwrap();
+        let appended = log.append_bytes(&one(&value), 3).unwrap();
         assert!(storage.step());
         expected.entry(partition).or_default().push((appended.base_offset, value));
         at += 1;
@@ -167,7 +167,7 @@ fn urgent_sorting_goes_between_the_removal_of_dead_segments() {
     let storage = open(&disk);
     let logs: Vec<_> = (0..10).map(|partition| storage.log(TOPIC, partition)).collect();
     for log in &logs {
-        log.append(&valid(&keyed(&[("a", Some("1"))], Compression::None)), 0).unwrap();
+        log.append_bytes(&keyed(&[("a", Some("1"))], Compression::None), 0).unwrap();
     }
     storage.step();
     for log in logs {
@@ -264,7 +264,7 @@ fn retention_and_lookups_by_time_see_what_is_sorted() {
     let mut end = 0;
     while storage.metrics().files_started < until {
         let record = crate::world::batch(&[(10 * end, &[7; 700])], None);
-        end = log.append(&valid(&record), 0).unwrap().last_offset + 1;
+        end = log.append_bytes(&record, 0).unwrap().last_offset + 1;
         storage.step();
     }
     upkeep(&storage);
@@ -350,7 +350,7 @@ fn compaction_keeps_the_last_value_of_each_key_in_journal_and_segments() {
                 .collect();
             let batch: Vec<_> =
                 values.iter().map(|(key, value)| (key.as_str(), Some(value.as_str()))).collect();
-            let base = log.append(&valid(&keyed(&batch, codec)), 0).unwrap().base_offset;
+            let base = log.append_bytes(&keyed(&batch, codec), 0).unwrap().base_offset;
             storage.step();
             for (offset, (key, value)) in (base..).zip(values) {
                 model.insert(key, (offset, value));
@@ -387,7 +387,7 @@ fn compaction_has_the_space_of_retired_files_if_that_is_enough() {
     let value = "v".repeat(3_000);
     while storage.metrics().files_started < 12 {
         for _ in 0..4 {
-            log.append(&valid(&keyed(&[("a", Some(&value))], Compression::None)), 0).unwrap();
+            log.append_bytes(&keyed(&[("a", Some(&value))], Compression::None), 0).unwrap();
         }
         storage.step();
     }
@@ -417,7 +417,7 @@ fn compaction_asks_for_the_space_of_what_is_due_alone() {
     let (due, other) = (storage.log(TOPIC, 0), storage.log(TOPIC, 1));
     let value = "v".repeat(3_000);
     let append = |log: &Arc<Log>| {
-        log.append(&valid(&keyed(&[("a", Some(&value))], Compression::None)), 0).unwrap();
+        log.append_bytes(&keyed(&[("a", Some(&value))], Compression::None), 0).unwrap();
         storage.step();
     };
     while storage.metrics().files_started < 12 {
@@ -445,7 +445,7 @@ fn a_tombstone_goes_with_its_key_and_the_end_of_the_log_stays() {
     let storage = open(&disk);
     let log = storage.log(TOPIC, 0);
     let append = |records: &[(&str, Option<&str>)]| {
-        log.append(&valid(&keyed(records, Compression::None)), 0).unwrap();
+        log.append_bytes(&keyed(records, Compression::None), 0).unwrap();
         storage.step();
     };
     append(&[("a", Some("1")), ("b", Some("1"))]);
@@ -473,7 +473,7 @@ fn young_records_are_not_compacted() {
     let storage = open(&disk);
     let log = storage.log(TOPIC, 0);
     for value in ["1", "2", "3"] {
-        log.append(&valid(&keyed(&[("a", Some(value))], Compression::None)), 0).unwrap();
+        log.append_bytes(&keyed(&[("a", Some(value))], Compression::None), 0).unwrap();
         storage.step();
     }
     let compact = |compaction, now_ms| {

@@ -7,7 +7,7 @@ use std::thread;
 use moldau_records::{BatchBuilder, BatchOptions, Compression, Compressor};
 use moldau_storage::{Compaction, Log, Options, Storage, TopicId, block_on};
 
-use crate::world::{TOPIC, append, one, open, records, small, valid};
+use crate::world::{AppendBytes, TOPIC, append, one, open, records, small};
 
 const APPENDS: i64 = 1_000;
 /// Logs that get a first batch, so many that some do in each step of a checkpoint.
@@ -31,7 +31,7 @@ fn write(storage: &Storage, log: &Arc<Log>, table: &Arc<Log>) {
         let key = [(at % 10) as u8];
         builder.append(1_000, Some(&key), Some(&at.to_be_bytes()), []).unwrap();
         let batch = builder.finish(Compression::None, &mut Compressor::default()).unwrap();
-        table.append(&valid(batch), 0).unwrap();
+        table.append_bytes(batch, 0).unwrap();
     }
 }
 
@@ -56,11 +56,11 @@ fn follow(log: &Arc<Log>) {
 fn come_and_go(storage: &Storage, generation: u8) {
     let topic = TopicId([generation; 16]);
     for partition in 0..5 {
-        storage.log(topic, partition).append(&valid(&one(&[2; 3_000])), 0).unwrap();
+        storage.log(topic, partition).append_bytes(&one(&[2; 3_000]), 0).unwrap();
     }
     storage.delete_topic(topic).unwrap();
     let log = storage.log(SHORT_LIVED, 0);
-    let appended = log.append(&valid(&one(&[3; 2_000])), 0).unwrap();
+    let appended = log.append_bytes(&one(&[3; 2_000]), 0).unwrap();
     assert!(block_on(storage.wait_durable(appended.lsn)).is_ok());
     log.delete_records(-1).unwrap();
 }

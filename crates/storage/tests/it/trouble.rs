@@ -7,7 +7,7 @@ use moldau_storage::{AppendError, Compaction, Error, Options, Storage};
 
 use crate::damage::{append_frame, file, open, segment, sorted, stepped, try_open};
 use crate::sim_disk::SimDisk;
-use crate::world::{TOPIC, keyed, one, records, try_records, valid};
+use crate::world::{AppendBytes, TOPIC, keyed, one, records, try_records};
 
 /// Does all upkeep, and says how often it could not read something.
 fn failed_reads_of_upkeep(storage: &Storage) -> u32 {
@@ -46,7 +46,7 @@ fn what_the_disk_cannot_read_keeps_nothing_else_from_being_sorted() {
     let logs: Vec<_> = (0..3).map(|partition| storage.log(TOPIC, partition)).collect();
     while storage.metrics().files_started < 4 {
         for log in &logs {
-            log.append(&valid(&one(&[5; 2000])), 0).unwrap();
+            log.append_bytes(&one(&[5; 2000]), 0).unwrap();
             storage.step();
         }
     }
@@ -76,7 +76,7 @@ fn a_segment_that_the_disk_cannot_read_stays_as_it_is() {
         min_dirty_ratio: 0.0,
     };
     for log in &logs {
-        log.append(&valid(&keyed(1_000, b"a", b"1")), 0).unwrap();
+        log.append_bytes(&keyed(1_000, b"a", b"1"), 0).unwrap();
         storage.step();
         storage.compact(&[(Arc::clone(log), compaction)], 5_000).unwrap();
     }
@@ -84,7 +84,7 @@ fn a_segment_that_the_disk_cannot_read_stays_as_it_is() {
     assert_eq!(failed_reads_of_upkeep(&storage), 1);
     assert!(storage.metrics().segments_removed >= 4);
     for log in &logs[..2] {
-        log.append(&valid(&keyed(1_001, b"a", b"2")), 0).unwrap();
+        log.append_bytes(&keyed(1_001, b"a", b"2"), 0).unwrap();
     }
     storage.step();
     let logs: Vec<_> = logs.into_iter().map(|log| (log, compaction)).collect();
@@ -100,7 +100,7 @@ fn a_reserve_has_space_for_a_file_of_metadata() {
     let (storage, _) = try_open(&disk, Options { reserve_bytes: 1, ..stepped() }).unwrap();
     let log = storage.log(TOPIC, 0);
     disk.state().free_bytes = 5 * (64 << 10) / 2;
-    while log.append(&valid(&one(&[3; 9000])), 0).is_ok() {
+    while log.append_bytes(&one(&[3; 9000]), 0).is_ok() {
         assert!(storage.step());
     }
     for _ in 0..4 {
@@ -123,16 +123,16 @@ fn data_goes_on_in_files_that_took_nothing_from_the_reserve() {
             storage.step();
         }
     };
-    log.append(&valid(&one(&[3; 30_000])), 0).unwrap();
+    log.append_bytes(&one(&[3; 30_000]), 0).unwrap();
     storage.step();
     storage.step_preparation();
     disk.state().free_bytes = 20_000;
     enter_next_file();
-    log.append(&valid(&one(b"in a file that was prepared")), 0).unwrap();
+    log.append_bytes(&one(b"in a file that was prepared"), 0).unwrap();
     // From the reserve.
     disk.state().free_bytes = 84_000;
     enter_next_file();
-    assert_eq!(log.append(&valid(&one(b"x")), 0), Err(AppendError::DiskFull));
+    assert_eq!(log.append_bytes(&one(b"x"), 0), Err(AppendError::DiskFull));
     // What was deleted gives files for later use.
     log.delete_records(-1).unwrap();
     storage.step();
@@ -141,9 +141,9 @@ fn data_goes_on_in_files_that_took_nothing_from_the_reserve() {
     }
     let is_spare = |name: &PathBuf| name.extension().is_some_and(|suffix| suffix == "spare");
     assert!(disk.names().iter().any(is_spare) && disk.state().free_bytes < 20_000);
-    log.append(&valid(&one(b"while a file waits")), 0).unwrap();
+    log.append_bytes(&one(b"while a file waits"), 0).unwrap();
     enter_next_file();
-    log.append(&valid(&one(b"in a file that waited")), 0).unwrap();
+    log.append_bytes(&one(b"in a file that waited"), 0).unwrap();
 }
 
 /// Clients that took all descriptors once ended the broker, though nothing had been written.
@@ -168,7 +168,7 @@ fn a_journal_file_waits_for_descriptors() {
         disk.state().has_no_descriptors = true;
         assert!(!storage.step_preparation());
         let refused = loop {
-            match log.append(&valid(&one(&[2; 9000])), 0) {
+            match log.append_bytes(&one(&[2; 9000]), 0) {
                 Ok(_) => assert!(storage.step()),
                 Err(error) => break error,
             }
@@ -178,7 +178,7 @@ fn a_journal_file_waits_for_descriptors() {
         storage.step_preparation();
         // A file that was prepared is entered without another.
         disk.state().has_no_descriptors = true;
-        let appended = log.append(&valid(&one(&[3; 9000])), 0).unwrap();
+        let appended = log.append_bytes(&one(&[3; 9000]), 0).unwrap();
         assert!(storage.step());
         assert_eq!(log.high_watermark(), appended.last_offset + 1);
         disk.state().has_no_descriptors = false;
@@ -205,7 +205,7 @@ fn a_file_that_was_prepared_stays_open_whatever_is_read() {
     assert_eq!(records(&log, 1 << 10).len() as i64, log.end_offset());
     disk.state().has_no_descriptors = true;
     while storage.metrics().files_started == 20 {
-        log.append(&valid(&one(&[2; 9000])), 0).unwrap();
+        log.append_bytes(&one(&[2; 9000]), 0).unwrap();
         assert!(storage.step());
     }
     assert_eq!(log.high_watermark(), log.end_offset());

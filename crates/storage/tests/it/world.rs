@@ -4,10 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use moldau_records::{
-    AppendLimits, BatchBuilder, BatchOptions, BatchView, Compression, Compressor, Decompressor,
-    Producer, ValidBatch,
+    AppendRules, BatchBuilder, BatchOptions, BatchView, Compression, Compressor, Decompressor,
+    Producer, Validator,
 };
-use moldau_storage::{Error, Log, Options, Replay, Storage, TopicId, block_on};
+use moldau_storage::{
+    AppendError, Appended, Error, Log, Options, Replay, Storage, TopicId, block_on,
+};
 
 pub(crate) const TOPIC: TopicId = TopicId([7; 16]);
 
@@ -61,14 +63,22 @@ pub(crate) fn one(value: &[u8]) -> Vec<u8> {
     batch(&[(1_000, value)], None)
 }
 
-/// A batch as a log takes it.
-pub(crate) fn valid(bytes: &[u8]) -> ValidBatch<'_> {
-    ValidBatch::check(bytes, &AppendLimits { batch_bytes_max: usize::MAX }).unwrap()
+/// Appends bytes that are a sound batch.
+pub(crate) trait AppendBytes {
+    fn append_bytes(&self, batch: &[u8], leader_epoch: i32) -> Result<Appended, AppendError>;
+}
+
+impl AppendBytes for Arc<Log> {
+    fn append_bytes(&self, batch: &[u8], leader_epoch: i32) -> Result<Appended, AppendError> {
+        let mut validator = Validator::default();
+        let batch = validator.check(batch, &AppendRules::LENIENT).unwrap();
+        self.append(&batch, leader_epoch)
+    }
 }
 
 /// Appends and waits until durable.
 pub(crate) fn append(storage: &Storage, log: &Arc<Log>, batch: &[u8]) -> i64 {
-    let appended = log.append(&valid(batch), 0).unwrap();
+    let appended = log.append_bytes(batch, 0).unwrap();
     block_on(storage.wait_durable(appended.lsn)).unwrap();
     appended.base_offset
 }

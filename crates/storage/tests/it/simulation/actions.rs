@@ -11,7 +11,7 @@ use super::life::{Pending, Phase, World};
 use super::model::{Cleanup, LogModel, Record};
 use super::reader::{follow, poll_once, records_of, run};
 use crate::sim_disk::Trouble;
-use crate::world::valid;
+use crate::world::AppendBytes;
 
 type Action = (u32, fn(&World));
 
@@ -136,7 +136,7 @@ impl World {
         let records = self.records(is_compacted);
         let bytes = self.encode(&records, producer);
         let base = self.with_log(topic, partition, |log| log.end());
-        match log.append(&valid(&bytes), 0) {
+        match log.append_bytes(&bytes, 0) {
             Ok(appended) => self.with_log(topic, partition, |log| {
                 assert_eq!((appended.base_offset, appended.is_duplicate), (base, false));
                 log.bytes += bytes.len() as u64;
@@ -214,7 +214,7 @@ impl World {
         let sent = self.with_log(topic, partition, |log| log.batches_of(id).nth(nth));
         let Some((batch, producer)) = sent else { return };
         let records = vec![Record { timestamp: 1, key: None, value: None }; batch.size];
-        let again = log.append(&valid(&self.encode(&records, Some(producer))), 0).unwrap();
+        let again = log.append_bytes(&self.encode(&records, Some(producer)), 0).unwrap();
         assert_eq!((again.base_offset, again.is_duplicate), (batch.base, true));
         let end = batch.base + batch.size as i64;
         let is_durable = log.high_watermark() >= end;
@@ -230,7 +230,7 @@ impl World {
             .with_log(topic, partition, |log| log.batches_of(id).next().map(|_| log.next_of(id)));
         let Some(next) = next else { return };
         let record = [Record { timestamp: 1, key: None, value: None }];
-        let send = |producer| log.append(&valid(&self.encode(&record, Some(producer))), 0);
+        let send = |producer| log.append_bytes(&self.encode(&record, Some(producer)), 0);
         let gap = Producer { base_sequence: next.base_sequence + 1, ..next };
         assert!(matches!(send(gap), Err(AppendError::OutOfOrderSequence { .. })));
         if let Some(epoch) = next.epoch.checked_sub(1).filter(|epoch| *epoch >= 0) {
@@ -418,7 +418,7 @@ impl World {
         self.model.borrow_mut().topics.get_mut(&number).unwrap().deletion = Some(deletion);
         assert!(matches!(log.read(0, 1, true), Err(Error::Deleted)));
         let batch = self.encode(&self.records(false), None);
-        assert!(matches!(log.append(&valid(&batch), 0), Err(AppendError::Deleted)));
+        assert!(matches!(log.append_bytes(&batch, 0), Err(AppendError::Deleted)));
         self.count("delete topic");
         self.create_topic();
     }
