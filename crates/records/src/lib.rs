@@ -7,8 +7,8 @@
 //! - [`RawRecords`] and [`write_header_like`] serve filters that change a field of each record.
 //! - [`patch_base_offset`], [`patch_partition_leader_epoch`], [`set_max_timestamp`] and
 //!   [`set_producer`] change a finished batch in place.
-//! - [`Validator`] is the broker's check of produced bytes; it makes a [`ValidBatch`], the one thing
-//!   that a log appends.
+//! - [`Validator`] is the broker's check of produced bytes; it makes a [`ValidBatch`], the one
+//!   thing that a log appends.
 //! - [`Cleaner`] filters the batches of a compacted log by the [`KeyMap`] of its last offsets.
 //! - [`Decompressor`] and [`Compressor`] hold the state of the five codecs for reuse.
 //! - [`crc32c`] and [`varint`] serve the crates above too.

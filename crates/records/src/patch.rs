@@ -22,8 +22,8 @@ pub fn patch_partition_leader_epoch(batch: &mut [u8], leader_epoch: i32) -> Resu
 }
 
 /// Gives the batch at the start of `bytes` this timestamp type and this max timestamp (ms since
-/// 1970), which under LogAppendTime is that of all its records, and writes its CRC anew. What follows
-/// the batch is left alone.
+/// 1970), which under LogAppendTime is that of all its records, and writes its CRC anew. What
+/// follows the batch is left alone.
 ///
 /// # Errors
 /// As [`BatchView::parse`]; nothing is changed then.
