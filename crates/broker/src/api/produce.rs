@@ -2,10 +2,10 @@
 //!
 //! Every partition is validated and appended on its own, in the order of the request, before this
 //! returns; the answer waits for the flush that covers all of them. As in Kafka, all records are
-//! walked, and exactly one batch per partition is allowed. `acks=1` and `acks=all` are the same with
-//! one replica, whatever `min.insync.replicas` says: Kafka asks for no more replicas than there are.
-//! `acks=0` is answered by nothing, or by a closed connection where Kafka closes it too: after an
-//! error.
+//! walked, and exactly one batch per partition is allowed. `acks=1` and `acks=all` are the same
+//! with one replica, whatever `min.insync.replicas` says: Kafka asks for no more replicas than
+//! there are. `acks=0` is answered by nothing, or by a closed connection where Kafka closes it too:
+//! after an error.
 
 use std::cell::RefCell;
 
