@@ -90,6 +90,16 @@ pub(crate) struct BrokerArguments {
 pub(crate) enum BrokerAction {
     /// Show what is damaged in the data directory of a stopped broker, and salvage the rest.
     Repair(RepairOptions),
+    /// Translate Kafka's server.properties, and say what each line does here.
+    Import(BrokerImportOptions),
+}
+
+/// Prints the broker's file. Exits 1 if a line is not supported.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct BrokerImportOptions {
+    /// Kafka's file.
+    #[arg(value_name = "SERVER.PROPERTIES")]
+    pub(crate) file: PathBuf,
 }
 
 #[derive(Args, Clone, Debug)]

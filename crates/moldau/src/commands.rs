@@ -5,6 +5,7 @@ use std::path::Path;
 use crate::config::Sources;
 
 pub(crate) mod broker;
+pub(crate) mod broker_import;
 pub(crate) mod config_check;
 pub(crate) mod consume;
 mod experiment_file;

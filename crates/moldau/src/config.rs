@@ -11,7 +11,7 @@ mod filters;
 mod gateway;
 pub(crate) mod kafka;
 mod limits;
-mod listeners;
+pub(crate) mod listeners;
 mod ports;
 mod problem;
 pub(crate) mod proxy;

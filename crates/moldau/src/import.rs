@@ -1,7 +1,7 @@
-//! Translates the configuration of another proxy into ours.
+//! Translates configurations of other proxies, and of Kafka's broker, into ours.
 //!
-//! What has no translation is told with the place that it has there, and stands as a comment above
-//! what is printed: nothing gets lost unseen.
+//! What has no translation goes to stderr with its place in the other file, and stands as a comment
+//! above the translation: nothing gets lost unseen.
 
 mod foreign;
 mod kafka_proxy;
@@ -10,12 +10,15 @@ mod kroxylicious_acl;
 mod kroxylicious_filters;
 mod kroxylicious_tls;
 mod kroxylicious_validation;
+mod properties;
+mod server_properties;
 mod yaml;
 
 use std::fmt;
 
 pub(crate) use kafka_proxy::kafka_proxy;
 pub(crate) use kroxylicious::kroxylicious;
+pub(crate) use server_properties::server_properties;
 
 use yaml::Map;
 

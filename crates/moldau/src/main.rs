@@ -28,6 +28,9 @@ fn main() -> ExitCode {
         Command::Broker(BrokerArguments {
             action: Some(BrokerAction::Repair(options)), ..
         }) => commands::repair::run(&options),
+        Command::Broker(BrokerArguments {
+            action: Some(BrokerAction::Import(options)), ..
+        }) => commands::broker_import::run(&options),
         Command::Broker(BrokerArguments { action: None, options }) => {
             commands::broker::run(&options)
         }

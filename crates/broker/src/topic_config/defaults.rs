@@ -21,10 +21,11 @@ impl TopicDefaults {
         TOPIC_KEYS.iter().flat_map(|key| key.broker_keys).map(|key| key.name)
     }
 
-    /// What a broker-level key does, or why it changes nothing; `None` for an unknown key.
+    /// The topic's key that a broker-level key is for, and what that does, or why it changes
+    /// nothing; `None` for an unknown key.
     #[must_use]
-    pub fn documentation(name: &str) -> Option<&'static str> {
-        broker_key(name).map(|(topic, _)| topic.documentation)
+    pub fn documentation(name: &str) -> Option<(&'static str, &'static str)> {
+        broker_key(name).map(|(topic, _)| (topic.name, topic.documentation))
     }
 
     /// Adds the value of a broker-level key.

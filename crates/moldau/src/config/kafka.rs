@@ -140,9 +140,10 @@ const EFFECTS: &[(&[&str], Effect)] = &[
         Unsupported("the broker has a fixed limit"),
     ),
     (&["fetch.max.bytes"], Unsupported("the broker has a fixed limit")),
+    (&["share.*", "group.share.*"], Meaningless("there are no share groups")),
     (
-        &["share.*", "group.share.*", "group.streams.*", "group.consumer.*", "group.coordinator.*"],
-        Meaningless("groups use the classic protocol alone, and need no threads of their own"),
+        &["group.streams.*", "group.consumer.*", "group.coordinator.*"],
+        Meaningless("groups use the classic protocol, on the network threads"),
     ),
     (&["remote.*"], Unsupported("there is no tiered storage")),
     (

@@ -15,12 +15,25 @@ pub(super) enum Yaml {
 
 /// Keys with their values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Map(Vec<(&'static str, Yaml)>);
+pub(super) struct Map(Vec<Entry>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Entry {
+    key: &'static str,
+    value: Yaml,
+    /// What stands above the key.
+    comment: Option<String>,
+}
 
 impl Map {
     /// Puts a key behind the others.
     pub(super) fn put(&mut self, key: &'static str, value: impl Into<Yaml>) {
-        self.0.push((key, value.into()));
+        self.0.push(Entry { key, value: value.into(), comment: None });
+    }
+
+    /// Puts a key behind the others, with a comment of one line above it.
+    pub(super) fn put_described(&mut self, key: &'static str, value: Yaml, comment: String) {
+        self.0.push(Entry { key, value, comment: Some(comment.replace(['\n', '\r'], " ")) });
     }
 
     /// Puts a key if there is something to put.
@@ -40,7 +53,10 @@ impl Map {
     }
 
     fn write(&self, f: &mut fmt::Formatter<'_>, indent: usize, first: &str) -> fmt::Result {
-        for (index, (key, value)) in self.0.iter().enumerate() {
+        for (index, Entry { key, value, comment }) in self.0.iter().enumerate() {
+            if let Some(comment) = comment {
+                writeln!(f, "{:indent$}# {comment}", "")?;
+            }
             match (index, first.is_empty()) {
                 (0, false) => f.write_str(first)?,
                 _ => write!(f, "{:indent$}", "")?,

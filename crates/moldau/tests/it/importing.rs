@@ -1,4 +1,5 @@
-//! `moldau proxy import`: golden translations, each of which `moldau config check` accepts.
+//! `moldau proxy import` and `moldau broker import`: golden translations, each of which
+//! `moldau config check` accepts.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -22,6 +23,8 @@ fn world() -> tempfile::TempDir {
     write("own.pem", &own.cert.pem());
     write("authority.pem", &own.cert.pem());
     write("own.key", &own.signing_key.serialize_pem());
+    write("own-with-key.pem", &(own.signing_key.serialize_pem() + &own.cert.pem()));
+    write("FILE_WITH_USERS", "alice:changeit\n");
     write("secret", "changeit\n");
     write("token", "token\n");
     let rules = std::fs::read_to_string(golden("kroxylicious-policies.acl.txt")).unwrap();
@@ -46,6 +49,35 @@ fn assert_translation(name: &str, arguments: &[&str], is_whole: bool) {
     std::fs::write(dir.path().join("proxy.yaml"), &stdout).unwrap();
     let checked = run_in(dir.path(), &["config", "check", "proxy.yaml"]);
     assert!(checked.status.success(), "{stdout}{checked:?}");
+}
+
+/// As [`assert_translation`] for a `server.properties`, of which this many lines are not supported.
+fn assert_server_properties(name: &str, unsupported: usize) {
+    let dir = world();
+    let file = golden(&format!("{name}.in.properties"));
+    let output = run_in(dir.path(), &["broker", "import", file.to_str().unwrap()]);
+    let (stdout, stderr) =
+        [output.stdout, output.stderr].map(|it| String::from_utf8(it).unwrap()).into();
+    let wanted = std::fs::read_to_string(golden(&format!("{name}.out.yaml"))).unwrap_or_default();
+    assert_eq!(stdout, wanted);
+    assert_eq!(output.status.code(), Some(i32::from(unsupported > 0)), "{stderr}");
+    let told = stderr.lines().filter_map(|line| line.strip_prefix("moldau: not supported: "));
+    assert!(told.clone().all(|line| stdout.contains(&format!("# - {line}\n"))), "{stderr}");
+    assert_eq!(told.count(), unsupported);
+    assert!(!format!("{stdout}{stderr}").contains("changeit"));
+    std::fs::write(dir.path().join("broker.yaml"), &stdout).unwrap();
+    let checked = run_in(dir.path(), &["config", "check", "broker.yaml"]);
+    assert!(checked.status.success(), "{stdout}{checked:?}");
+}
+
+#[test]
+fn the_default_file_of_kafka_is_translated_whole() {
+    assert_server_properties("server-properties-default", 0);
+}
+
+#[test]
+fn each_line_of_a_secured_broker_of_kafka_is_accounted_for() {
+    assert_server_properties("server-properties-secured", 8);
 }
 
 fn assert_kroxylicious(name: &str, is_whole: bool) {
@@ -111,9 +143,12 @@ fn a_secret_is_never_printed_and_belongs_into_a_file() {
 fn what_is_no_configuration_is_refused_in_one_line() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("broken.yaml"), "virtualClusters: [\n").unwrap();
+    std::fs::write(dir.path().join("broken.properties"), "a=1\nb=\\u12\n").unwrap();
     for (arguments, part) in [
         (&["proxy", "import", "nowhere.yaml"][..], "nowhere.yaml: No such file"),
         (&["proxy", "import", "broken.yaml"], "broken.yaml:"),
+        (&["broker", "import", "nowhere.properties"], "nowhere.properties: No such file"),
+        (&["broker", "import", "broken.properties"], "broken.properties:2:1: "),
     ] {
         let output = run_in(dir.path(), arguments);
         assert_eq!(output.status.code(), Some(1));

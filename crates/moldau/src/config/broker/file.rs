@@ -25,6 +25,10 @@ macro_rules! file {
         }
 
         impl File {
+            /// The keys and their documentation, in order, but for the defaults of topics.
+            pub(crate) const KEYS: &[(&'static str, &'static str)] =
+                &[$(($name, concat!($($doc),*))),*];
+
             /// The defaults of topic configurations that the file has.
             pub(super) fn topic_defaults(
                 &self,
@@ -97,8 +101,9 @@ file! {
     "offsets.retention.minutes" => offsets_retention_minutes: u64,
     /// Milliseconds between two searches for expired offsets. Default 600000.
     "offsets.retention.check.interval.ms" => offsets_retention_check_interval_ms: u64,
-    /// Milliseconds between two searches for records to delete. Kafka waits five minutes; a search
-    /// in an index in memory is cheap, and space comes back sooner. Default 30000.
+    // Kafka waits five minutes. A search in an index in memory is cheap, and space comes back
+    // sooner.
+    /// Milliseconds between two searches for records to delete. Default 30000.
     "log.retention.check.interval.ms" => log_retention_check_interval_ms: u64,
     /// Milliseconds between two searches for logs to compact. Default 15000.
     "log.cleaner.backoff.ms" => log_cleaner_backoff_ms: u64,
