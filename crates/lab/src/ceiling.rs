@@ -2,11 +2,9 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `machine` | how fast the machine is at the moment, as far as repeats tell |
 //! | `search` | which rate is tried next, and what the trials say of the ceiling |
 //! | `trial` | whether a run sustained its rate, and why not |
 
-pub mod machine;
 pub mod search;
 mod trial;
 
@@ -56,8 +54,7 @@ pub struct SearchRecord {
     pub found: Found,
 }
 
-/// Trials at a rate that may say nothing of it, and of those that stops broke: with more of them, a
-/// search does not either.
+/// Trials at a rate that may say nothing of it: with more of them, a search does not either.
 const SILENT_MAX: usize = (TRIALS - 1) / 3;
 
 impl SearchRecord {
@@ -65,19 +62,6 @@ impl SearchRecord {
     #[must_use]
     pub fn count(&self, outcome: Outcome) -> usize {
         self.trials.iter().filter(|trial| trial.outcome == outcome).count()
-    }
-
-    /// The longest stop of those that spoilt a trial, ms.
-    #[must_use]
-    pub fn longest_stop_ms(&self) -> Option<f64> {
-        let stopped = self.trials.iter().filter(|trial| trial.outcome == Outcome::Stopped);
-        stopped.map(|trial| trial.silence_ms).reduce(f64::max)
-    }
-
-    /// Whether stops spoilt so few of its trials that it holds the demand most of the time.
-    #[must_use]
-    pub fn is_steady(&self) -> bool {
-        self.count(Outcome::Stopped) <= SILENT_MAX
     }
 
     /// Whether enough of its trials say something.
@@ -267,15 +251,5 @@ mod tests {
         assert!(with_disturbed(3).is_telling());
         // 4 of 11 are 36 %.
         assert!(!with_disturbed(4).is_telling());
-        let with_stopped = |disturbed, stopped| {
-            let mut search = with_disturbed(disturbed);
-            let later = search.trials.iter_mut().rev().take(stopped);
-            later.for_each(|trial| trial.outcome = Outcome::Stopped);
-            (search.is_telling(), search.is_steady())
-        };
-        assert_eq!(with_stopped(1, 2), (true, true));
-        assert_eq!(with_stopped(2, 2), (true, true));
-        assert_eq!(with_stopped(2, 4), (true, false));
-        assert_eq!(with_stopped(4, 4), (false, false));
     }
 }

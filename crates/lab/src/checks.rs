@@ -312,17 +312,6 @@ pub fn of_costs(
     checks
 }
 
-/// What is demanded of the generator in a run at a fixed rate.
-pub(crate) fn of_generator(run: &RunRecord) -> Vec<Check> {
-    let runs = [run];
-    vec![
-        schedule_is_kept(&runs),
-        operations_are_answered(&runs),
-        nothing_is_shed(&runs),
-        generator_has_room(&runs, "generator thread at a fixed rate", Weight::Validity),
-    ]
-}
-
 fn something_is_read_back(runs: &[RunRecord], audit: &Audit) -> Check {
     Check {
         name: "the records of at least one run are read back".into(),

@@ -27,7 +27,6 @@ pub mod asks;
 pub mod ceiling;
 pub mod checks;
 pub mod compared;
-mod disk_cost;
 pub mod environment;
 pub mod experiments;
 pub mod explain;

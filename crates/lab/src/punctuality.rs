@@ -56,8 +56,8 @@ pub(crate) fn is_late(run: &RunRecord) -> bool {
 
 /// Whether somebody else took so much of a machine that what is slow may be slow because of that.
 pub(crate) fn is_disturbed(run: &RunRecord) -> bool {
-    let stolen = run.workers.iter().map(|worker| worker.host.steal_share_of_others());
-    let stolen = stolen.fold(run.host.steal_share_of_others(), f64::max);
+    let stolen = run.workers.iter().map(|worker| worker.host.steal_share());
+    let stolen = stolen.fold(run.host.steal_share(), f64::max);
     let most = if is_scheduled(run) { FOREIGN_SHARE_MAX } else { FOREIGN_SHARE_MAX_UNPACED };
     taken_share(run).unwrap_or(stolen) >= most
 }
@@ -136,7 +136,7 @@ pub(crate) fn foreign_share_of(host: HostUsage, own_ns: u64) -> f64 {
 
 /// The same with what the hypervisor took for others.
 pub(crate) fn taken_share_of(host: HostUsage, own_ns: u64) -> f64 {
-    foreign_share_of(host, own_ns) + host.steal_share_of_others()
+    foreign_share_of(host, own_ns) + host.steal_share()
 }
 
 /// Whether the target cannot keep up with the rate of all these runs: at least half say so.

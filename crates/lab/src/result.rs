@@ -4,6 +4,7 @@
 //! unknown fields is refused, never read by half.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::administration::AdministrationRecord;
 use crate::ceiling::CeilingRecord;
@@ -27,8 +28,8 @@ use moldau_measure::resources::Resources;
 
 pub use moldau_load::run::{ConnectionsRecord, LatencyRecord, RunRecord, Slot};
 
-/// Version of the document's format.
-pub const FORMAT_VERSION: u32 = 1;
+/// Version of the document's format. Documents of version 1 are read too.
+pub const FORMAT_VERSION: u32 = 2;
 
 /// The outcome of one experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -185,18 +186,19 @@ impl RunResult {
     /// # Errors
     /// [`Error::Document`] for other text, unknown fields or another format version.
     pub fn from_json(text: &str) -> Result<Self, Error> {
-        #[derive(Deserialize)]
-        struct Version {
-            format_version: u32,
-        }
         let broken = |error: serde_json::Error| Error::Document(error.to_string());
-        let Version { format_version } = serde_json::from_str(text).map_err(broken)?;
-        if format_version != FORMAT_VERSION {
-            return Err(Error::Document(format!(
-                "format version {format_version}; this program reads version {FORMAT_VERSION}"
-            )));
+        let mut document: Value = serde_json::from_str(text).map_err(broken)?;
+        match document.get("format_version").and_then(Value::as_u64) {
+            Some(1) => upgrade(&mut document),
+            Some(version) if version == u64::from(FORMAT_VERSION) => {}
+            version => {
+                let found = version.map_or("none".into(), |version| version.to_string());
+                return Err(Error::Document(format!(
+                    "format version {found}; this program reads versions 1 and {FORMAT_VERSION}"
+                )));
+            }
         }
-        serde_json::from_str(text).map_err(broken)
+        serde_json::from_value(document).map_err(broken)
     }
 
     /// What limits a load, if that was asked.
@@ -301,9 +303,65 @@ pub fn result_id(unix_ms: u64) -> String {
     format!("{year:04}{month:02}{:02}-{hour:02}{minute:02}{second:02}", days + 1)
 }
 
+/// Makes a document of version 1 one of version 2, which has no figures of an inferred speed of the
+/// machine, and in which a ceiling lies between two rates that were offered.
+fn upgrade(document: &mut Value) {
+    remove(document, &["yardstick_ns", "own_steal_ticks"]);
+    document["format_version"] = FORMAT_VERSION.into();
+    let searches = document.pointer_mut("/ceiling/searches").and_then(Value::as_array_mut);
+    for search in searches.into_iter().flatten() {
+        if let Some(found) = search.get_mut("found").and_then(Value::as_object_mut)
+            && let Some(interval) = found.remove("interval_95")
+        {
+            found.insert("bracket".into(), interval);
+        }
+        for trial in search.get_mut("trials").and_then(Value::as_array_mut).into_iter().flatten() {
+            remove(trial, &["machine", "between_stops_p99_ms", "silence_ms", "moment"]);
+            if trial.get("outcome").is_some_and(|outcome| outcome == "stopped") {
+                trial["outcome"] = "missed".into();
+            }
+        }
+    }
+}
+
+/// Removes these keys from all objects.
+fn remove(value: &mut Value, keys: &[&str]) {
+    match value {
+        Value::Object(object) => {
+            object.retain(|key, _| !keys.contains(&key.as_str()));
+            object.values_mut().for_each(|value| remove(value, keys));
+        }
+        Value::Array(values) => values.iter_mut().for_each(|value| remove(value, keys)),
+        _ => {}
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::sample;
+
+    /// As version 1 wrote it: with the speed of the machine, stops, and an interval.
+    #[test]
+    fn a_document_of_version_1_is_read() {
+        let result = sample::ceiling();
+        let mut document = serde_json::to_value(&result).unwrap();
+        document["format_version"] = 1.into();
+        document["runs"][0]["host"]["yardstick_ns"] = 12_000.into();
+        document["runs"][0]["host"]["own_steal_ticks"] = 3.into();
+        let search = &mut document["ceiling"]["searches"][0];
+        let bracket = search["found"].as_object_mut().unwrap().remove("bracket").unwrap();
+        search["found"]["interval_95"] = bracket;
+        let trial = &mut search["trials"][0];
+        trial["machine"] = 1.02.into();
+        (trial["silence_ms"], trial["moment"]) = (183.0.into(), true.into());
+        trial["outcome"] = "stopped".into();
+        let read = RunResult::from_json(&document.to_string()).unwrap();
+        let mut expected = result;
+        expected.ceiling.as_mut().unwrap().searches[0].trials[0].outcome =
+            crate::ceiling::search::Outcome::Missed;
+        assert_eq!(read, expected);
+    }
 
     #[test]
     fn a_result_is_named_after_its_start() {

@@ -8,20 +8,8 @@ use serde::{Deserialize, Serialize};
 pub enum SelfTest {
     /// Response times contain every wait, also that of operations which were never sent in time.
     Stall,
-    /// The generator offers more than what it measures can take.
-    Generator,
-    /// Every fault of a record is found and named, at next to no cost.
-    Ledger,
-    /// Two equal systems differ as rarely as the level says, and unequal ones do.
-    Statistics,
-    /// Runs that the generator limited are refused, and no others.
-    Limits,
-    /// Searches for a ceiling agree, and find one that is known.
-    Ceiling,
     /// Another driver tells the same of the same target.
     Drivers,
-    /// What limits a run is found and named.
-    Explain,
 }
 
 impl SelfTest {
@@ -30,13 +18,7 @@ impl SelfTest {
     pub fn question(self) -> &'static str {
         match self {
             Self::Stall => "Does a stop of the target show in full?",
-            Self::Generator => "How much can the generator offer?",
-            Self::Ledger => "Does the ledger find every fault, and what does it cost?",
-            Self::Statistics => "Are equal systems equal, and unequal ones not?",
-            Self::Ceiling => "Do searches for a ceiling agree, and find it?",
             Self::Drivers => "Does another driver tell the same?",
-            Self::Explain => "Is what limits a run found and named?",
-            Self::Limits => "Are runs refused that the generator limited, and only these?",
         }
     }
 }

@@ -6,6 +6,8 @@
 //! offsets, so an undisturbed stream costs a few comparisons per record and no memory. [`audit`]
 //! compares the two.
 
+#[cfg(test)]
+mod damage;
 mod mutation;
 mod runs;
 

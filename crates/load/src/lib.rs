@@ -9,7 +9,7 @@
 //!   offsets of their clocks.
 //! - [`ledger`]: every record sent, acknowledged and delivered, and each fault found.
 //! - [`run`]: the record of one measured run.
-//! - [`null_sink`], [`faulty_relay`]: targets with known limits and known faults.
+//! - [`null_sink`]: a target with known limits.
 //! - [`relay`], [`round_trips`], [`bare_disk`]: the least that a proxy, a connection and a disk
 //!   cost.
 //!
@@ -20,7 +20,6 @@
 
 pub mod bare_disk;
 pub mod clocks;
-pub mod faulty_relay;
 pub mod generator;
 pub mod ledger;
 pub mod null_sink;

@@ -8,7 +8,6 @@
 //! which tell of throttling and of the page cache.
 
 mod host;
-mod yardstick;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,7 +21,6 @@ use serde::{Deserialize, Serialize};
 use crate::control_group::ControlGroup;
 use crate::error::Error;
 use host::HostCounters;
-use yardstick::Yardstick;
 
 /// Role of this process among the measured ones.
 pub const GENERATOR_ROLE: &str = "generator";
@@ -85,18 +83,10 @@ pub struct HostUsage {
     /// Bytes read from block devices and written to them; 0 where nobody counted.
     #[serde(default)]
     pub disk_bytes: u64,
-    /// Of what the hypervisor took, what that explains at most; 0 where nobody has measured what a
-    /// byte costs there.
-    #[serde(default)]
-    pub own_steal_ticks: u64,
-    /// Mean time that a fixed piece of work took on its processors meanwhile, ns: how fast these
-    /// are, which depends on what others do on the same cores. 0 where nobody measured.
-    #[serde(default)]
-    pub yardstick_ns: u64,
 }
 
 impl HostUsage {
-    /// Both together, as fast as the slower.
+    /// Both windows added up.
     #[must_use]
     pub fn plus(self, more: Self) -> Self {
         Self {
@@ -105,8 +95,6 @@ impl HostUsage {
             steal_ticks: self.steal_ticks + more.steal_ticks,
             softirq_ticks: self.softirq_ticks + more.softirq_ticks,
             disk_bytes: self.disk_bytes + more.disk_bytes,
-            own_steal_ticks: self.own_steal_ticks + more.own_steal_ticks,
-            yardstick_ns: self.yardstick_ns.max(more.yardstick_ns),
         }
     }
 
@@ -126,12 +114,6 @@ impl HostUsage {
     pub fn steal_share(&self) -> f64 {
         share(self.steal_ticks, self.ticks())
     }
-
-    /// The same without what the machine's own traffic with its disks explains.
-    #[must_use]
-    pub fn steal_share_of_others(&self) -> f64 {
-        share(self.steal_ticks.saturating_sub(self.own_steal_ticks), self.ticks())
-    }
 }
 
 /// Reads the counters of a set of processes twice and gives the differences.
@@ -140,7 +122,6 @@ pub struct CpuMeter {
     start: Vec<(String, u32, ProcessCounters)>,
     surroundings: Vec<Surroundings>,
     host: HostCounters,
-    yardstick: Yardstick,
 }
 
 impl CpuMeter {
@@ -155,8 +136,7 @@ impl CpuMeter {
             .iter()
             .map(|(role, pid)| Ok((role.clone(), *pid, ProcessCounters::read(*pid)?)))
             .collect::<Result<_, Error>>()?;
-        let yardstick = Yardstick::begin();
-        Ok(Self { start, surroundings, host: HostCounters::read()?, yardstick })
+        Ok(Self { start, surroundings, host: HostCounters::read()? })
     }
 
     /// Closes the window.
@@ -170,7 +150,6 @@ impl CpuMeter {
             .into_iter()
             .map(|(role, pid, before)| Ok(ProcessCounters::read(pid)?.since(&before, role)))
             .collect::<Result<_, Error>>()?;
-        let host = HostUsage { yardstick_ns: self.yardstick.end(), ..host };
         let surroundings = usages.into_iter().zip(&self.surroundings);
         Ok((surroundings.map(|(usage, it)| it.complete(usage)).collect(), host))
     }

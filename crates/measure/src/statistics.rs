@@ -10,7 +10,6 @@
 //! Three or four values make so few sums that no resample lies where these percentiles are: their
 //! interval reaches at least as far as Student's own.
 
-pub mod change_points;
 mod distributions;
 pub mod least_squares;
 mod ranks;

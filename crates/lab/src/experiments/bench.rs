@@ -11,7 +11,6 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use super::rounds::Case;
 use super::{Conditions, Progress};
 use crate::checks::{Check, Verdict};
-use crate::disk_cost::DiskCost;
 use crate::environment::Environment;
 use crate::gathering::{Attention, Gathering};
 use crate::metric::compare_all;
@@ -64,7 +63,6 @@ pub(super) struct Bench<'a> {
     /// Checks that the experiment made itself.
     notes: Vec<Check>,
     profiles: Option<ProfilesRecord>,
-    disk_cost: DiskCost,
     progress: &'a mut dyn Progress,
     steps_done: u32,
     steps: u32,
@@ -108,7 +106,6 @@ impl<'a> Bench<'a> {
             objectives: Vec::new(),
             notes: Vec::new(),
             profiles: None,
-            disk_cost: DiskCost::default(),
             progress,
             steps_done: 0,
             steps,
@@ -121,13 +118,6 @@ impl<'a> Bench<'a> {
     /// From here on, no thread of the generator goes first: see [`Clients::waits_in_turn`].
     pub(super) fn wait_in_turn(&mut self) {
         self.waits_in_turn = true;
-    }
-
-    /// From here on, runs tell what the disk costs the processors from what others take.
-    pub(super) fn measure_disk_cost(&mut self) -> Result<(), Error> {
-        self.step("What the disk costs the processors");
-        self.disk_cost = DiskCost::measure(&self.conditions.work_directory)?;
-        Ok(())
     }
 
     /// Offers a load from here or from workers.
@@ -457,7 +447,7 @@ impl<'a> Bench<'a> {
             longest_silence_ns: series.iter().map(|slot| slot.silence_ns).max().unwrap_or(0),
             series,
             processes: measured.processes.clone(),
-            host: self.disk_cost.explained(measured.host),
+            host: measured.host,
             held_records,
             audit,
             requests: measured.requests_in_window,

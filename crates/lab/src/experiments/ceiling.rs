@@ -8,13 +8,10 @@
 //! can do, now more and now less. Where waiting makes it late, response times tell, since they
 //! count from intended times.
 
-use std::collections::HashMap;
-
 use super::bench::Bench;
 use super::rounds::{Case, Subject};
 use super::running::{Running, absence, arms, split};
 use super::{Conditions, Progress};
-use crate::ceiling::machine::Machine;
 use crate::ceiling::search::{Bounds, Outcome, Search, TRIALS};
 use crate::ceiling::{CeilingRecord, Demand, SearchRecord, Trial, producers_in_words};
 use crate::checks::{self, Check, THREAD_SHARE_MAX, Weight};
@@ -102,11 +99,6 @@ impl Plan {
         Workload { producers, ..self.workload.clone() }
     }
 
-    /// The machine beside the searches of one system with so many producers.
-    fn machine_of(&self, producers: u16) -> Machine {
-        Machine::beside(self.producers.iter().filter(|other| **other == producers).count())
-    }
-
     fn steps(&self, systems: usize) -> u32 {
         let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
         1 + count(systems) * (2 + count(self.producers.len()) * count(TRIALS))
@@ -140,7 +132,6 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
     plan.check()?;
     let (there, left_out) = split(&plan.names, &plan.systems, &plan.installations)?;
     let mut bench = Bench::new(&plan.conditions, plan.steps(there.len()), progress);
-    bench.measure_disk_cost()?;
     bench.wait_in_turn();
     let mut systems = Vec::new();
     for (name, system) in &there {
@@ -187,31 +178,22 @@ impl Searching {
         Self { record, state: None, workload }
     }
 
-    /// What to try next on a machine as it is now, and the rate if it has one; `None` once the
-    /// search has ended.
-    pub(super) fn next(&self, machine: &Machine) -> Option<(Workload, Option<f64>)> {
+    /// What to try next, and the rate if it has one; `None` once the search has ended.
+    pub(super) fn next(&self) -> Option<(Workload, Option<f64>)> {
         match &self.state {
             None => Some((self.workload.clone(), None)),
             Some(state) => {
-                let rate = state.next_rate(machine)?;
+                let rate = state.next_rate()?;
                 Some((at_rate(&self.workload, rate), Some(rate)))
             }
         }
     }
 
     /// Adds what came of it.
-    pub(super) fn note(
-        &mut self,
-        run: &RunRecord,
-        rate: Option<f64>,
-        demand: Demand,
-        machine: &mut Machine,
-    ) {
-        let expected = machine.expected().map(f64::exp);
-        machine.measured(run.host.yardstick_ns, rate.is_some());
+    pub(super) fn note(&mut self, run: &RunRecord, rate: Option<f64>, demand: Demand) {
         if let (Some(rate), Some(state)) = (rate, &mut self.state) {
-            let trial = Trial { machine: expected, ..Trial::of(run, rate, demand) };
-            state.note(rate, trial.evidence(demand), machine);
+            let trial = Trial::of(run, rate, demand);
+            state.note(rate, trial.outcome);
             self.record.trials.push(trial);
         } else {
             self.record.full_speed = produced_per_second(run);
@@ -220,9 +202,9 @@ impl Searching {
     }
 
     /// What came of it all.
-    pub(super) fn finish(self, machine: &Machine) -> SearchRecord {
+    pub(super) fn finish(self) -> SearchRecord {
         let found = self.state.as_ref().map_or(self.record.found, Search::found);
-        SearchRecord { found: machine.usually(found), ..self.record }
+        SearchRecord { found, ..self.record }
     }
 }
 
@@ -235,7 +217,6 @@ pub(super) fn in_turn<T>(all: &mut [T], turn: usize) -> impl Iterator<Item = &mu
 
 /// Searches the ceilings of all systems and numbers of producers by turns, trial by trial: what the
 /// machine can do changes from minute to minute, and ceilings that are compared should share it.
-/// Of repeats of a load, what it did is taken out, as far as they tell.
 /// Trials of earlier sittings come in the order in which they were made, so that each search goes
 /// the way that it went.
 fn search_all(
@@ -243,31 +224,26 @@ fn search_all(
     systems: &mut [Running],
     plan: &Plan,
 ) -> Result<Vec<SearchRecord>, Error> {
-    let mut all: Vec<((usize, u16), Searching)> = Vec::new();
-    let mut machines = HashMap::new();
+    let mut all: Vec<(usize, Searching)> = Vec::new();
     for producers in &plan.producers {
         for (at, system) in systems.iter().enumerate() {
             let searching = Searching::new(&system.path().arm, plan.workload_of(*producers));
-            all.push(((at, *producers), searching));
+            all.push((at, searching));
         }
     }
     for turn in 0..TRIALS {
         let number = u32::try_from(turn).unwrap_or(u32::MAX);
-        for (load, searching) in in_turn(&mut all, turn) {
-            let Some(system) = systems.get_mut(load.0) else { continue };
-            let machine = machines.entry(*load).or_insert_with(|| plan.machine_of(load.1));
-            let Some((workload, rate)) = searching.next(machine) else { continue };
+        for (at, searching) in in_turn(&mut all, turn) {
+            let Some(system) = systems.get_mut(*at) else { continue };
+            let Some((workload, rate)) = searching.next() else { continue };
             let what = if rate.is_some() { "trials at a rate" } else { "full speed" };
             let ran = bench.run_case(system.path(), &case(what, &workload), number);
             system.unless_ended(ran)?;
             let Some(run) = bench.runs().last() else { continue };
-            searching.note(run, rate, plan.demand, machine);
+            searching.note(run, rate, plan.demand);
         }
     }
-    let ended = all.into_iter().map(|(load, searching)| {
-        searching.finish(machines.entry(load).or_insert_with(|| plan.machine_of(load.1)))
-    });
-    Ok(ended.collect())
+    Ok(all.into_iter().map(|(_, searching)| searching.finish()).collect())
 }
 
 /// The workload with so many records per second at equal distances.
@@ -298,8 +274,7 @@ fn judged(searches: &[SearchRecord]) -> Vec<Check> {
     };
     let mut checks = Vec::new();
     for search in searches {
-        let [disturbed, stopped] =
-            [Outcome::Disturbed, Outcome::Stopped].map(|outcome| search.count(outcome));
+        let disturbed = search.count(Outcome::Disturbed);
         let all = search.trials.len();
         checks.push(Check {
             name: name(search, "trials that say nothing"),
@@ -309,21 +284,11 @@ fn judged(searches: &[SearchRecord]) -> Vec<Check> {
             demanded: "at most a third".into(),
         });
         checks.push(Check {
-            name: name(search, "some rate is sustained, but for stops of the system"),
+            name: name(search, "some rate is sustained"),
             passed: matches!(search.found.bounds, Bounds::Both | Bounds::Above),
             weight: Weight::Objective,
-            found: format!(
-                "{} of {all} trials, and {stopped} between stops",
-                search.count(Outcome::Sustained)
-            ),
+            found: format!("{} of {all} trials", search.count(Outcome::Sustained)),
             demanded: "at least one".into(),
-        });
-        checks.push(Check {
-            name: name(search, "trials that a stop of the system broke"),
-            passed: search.is_steady(),
-            weight: Weight::Objective,
-            found: format!("{stopped} of {all}"),
-            demanded: "at most a third".into(),
         });
         let missed = search.trials.iter().filter(|trial| trial.outcome == Outcome::Missed);
         let busiest = missed.map(|trial| trial.generator_thread).fold(0.0, f64::max);
@@ -382,10 +347,6 @@ mod tests {
         assert_eq!(failed(&search), []);
         search.trials.iter_mut().for_each(|trial| trial.generator_thread = 0.9);
         assert_eq!(failed(&search), [Weight::Note]);
-        search.trials.iter_mut().for_each(|trial| trial.outcome = Outcome::Stopped);
-        assert_eq!(failed(&search), [Weight::Objective]);
-        let sustained = &judged(std::slice::from_ref(&search))[1].found;
-        assert!(sustained.starts_with("0 of ") && !sustained.contains("and 0 "), "{sustained}");
         search.trials.iter_mut().for_each(|trial| trial.outcome = Outcome::Missed);
         search.found = Found { bounds: Bounds::Below, ..search.found };
         search.trials.iter_mut().for_each(|trial| trial.outcome = Outcome::Disturbed);

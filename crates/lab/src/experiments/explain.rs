@@ -3,7 +3,6 @@
 
 mod changes;
 mod investigation;
-mod plants;
 mod signals;
 
 use std::slice;
@@ -20,7 +19,6 @@ use moldau_load::workload::Workload;
 use moldau_measure::Error;
 
 pub(super) use investigation::{Investigation, Subject};
-pub use plants::{Bottlenecks, Interference, Planted, PlantedSystem};
 
 /// Everything that an explanation needs to know.
 #[derive(Clone, Debug)]
@@ -75,7 +73,6 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
         workload,
         about: plan.about,
         pairs: extent.pairs,
-        interference: None,
     };
     let mut bench = Bench::new(&plan.conditions, investigation::steps(&subject), progress);
     let mut investigation = Investigation::begin(&mut bench, &subject)?;

@@ -1,26 +1,19 @@
 //! Does the laboratory keep its own promises? Each is put to the test with targets whose limits
 //! and faults are known, and the figures are printed beside what is demanded of them.
 
-mod ceiling;
 mod drivers;
-mod explain;
-mod generator;
-mod ledger;
 mod librdkafka;
-mod limits;
 mod stall;
-mod statistics;
 mod target;
 
 use std::path::PathBuf;
 
 use super::bench::Bench;
-use super::explain::Bottlenecks;
 use super::{Conditions, Progress};
 use crate::checks::{self, Check, Verdict, Weight};
 use crate::result::{Arm, Experiment, RunResult};
 use crate::self_test::{SelfTest, SelfTestRecord};
-use crate::systems::{Installations, KafkaInstallation};
+use crate::systems::KafkaInstallation;
 pub use drivers::Drivers;
 use moldau_load::ledger::Audit;
 use moldau_load::payload::Filler;
@@ -40,10 +33,6 @@ pub struct Plan {
     pub kafka: Option<KafkaInstallation>,
     /// Who offers the same as the generator, and how long.
     pub drivers: Drivers,
-    /// What is planted for the test of explanations.
-    pub bottlenecks: Bottlenecks,
-    /// What the systems of that list can be started from.
-    pub installations: Installations,
 }
 
 /// What a self-test has found so far.
@@ -71,13 +60,7 @@ impl Findings {
 pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error> {
     let (steps, arms, test): (u32, Vec<Arm>, Test) = match plan.test {
         SelfTest::Stall => (stall::steps(plan), stall::arms(plan), stall::run),
-        SelfTest::Generator => (generator::steps(plan), generator::arms(plan), generator::run),
-        SelfTest::Ledger => (ledger::steps(plan), ledger::arms(plan), ledger::run),
-        SelfTest::Statistics => (statistics::steps(plan), statistics::arms(plan), statistics::run),
-        SelfTest::Limits => (limits::steps(plan), limits::arms(plan), limits::run),
-        SelfTest::Ceiling => (ceiling::steps(plan), ceiling::arms(plan), ceiling::run),
         SelfTest::Drivers => (drivers::steps(plan), drivers::arms(plan), drivers::run),
-        SelfTest::Explain => (explain::steps(plan), explain::arms(plan), explain::run),
     };
     let mut bench = Bench::new(&plan.conditions, steps, progress);
     let mut findings = Findings::default();

@@ -3,7 +3,7 @@
 mod drawing;
 
 use super::grid::Grid;
-use crate::ceiling::search::{Bounds, Found, Outcome};
+use crate::ceiling::search::{Bounds, Found};
 use crate::ceiling::{CeilingRecord, Miss, Repeats, SearchRecord, Trial, producers_in_words};
 use crate::result::RunResult;
 use moldau_load::workload::BYTES_PER_MB;
@@ -64,20 +64,7 @@ fn of_repeats(group: &Repeats<'_>, all: &[Repeats<'_>], seed: u64) -> String {
     if let Some((ratio, other)) = to_first(group, all, seed) {
         text += &format!(", {ratio} times {other}");
     }
-    text + &stopped(&group.searches)
-}
-
-/// What stops did to the trials of searches; nothing where there was none.
-fn stopped(searches: &[&SearchRecord]) -> String {
-    let longest = searches.iter().filter_map(|search| search.longest_stop_ms());
-    let Some(longest) = longest.reduce(f64::max) else { return String::new() };
-    let stopped: usize = searches.iter().map(|search| search.count(Outcome::Stopped)).sum();
-    let all: usize = searches.iter().map(|search| search.trials.len()).sum();
-    format!(
-        " (in {stopped} of {all} trials it stopped, for {} ms at most, which breaks the demand, \
-         and the ceiling is that between stops)",
-        plain(longest)
-    )
+    text
 }
 
 /// The mean rate of repeats and the ends of its interval.
@@ -110,8 +97,8 @@ fn who(search: &SearchRecord) -> String {
 
 fn of_search(search: &SearchRecord, first: Option<&SearchRecord>) -> String {
     let who = who(search);
-    let Found { rate, interval_95, unstable, bounds } = search.found;
-    let between = format!("[{}, {}]", whole(interval_95.low), whole(interval_95.high));
+    let Found { rate, bracket, unstable, bounds } = search.found;
+    let between = format!("[{}, {}]", whole(bracket.low), whole(bracket.high));
     let mut text = match bounds {
         Bounds::Both => format!(
             "{who} sustains {} records/s {between}, {} MB/s",
@@ -138,7 +125,6 @@ fn of_search(search: &SearchRecord, first: Option<&SearchRecord>) -> String {
         let ends = format!("{} and {}", whole(band.low), whole(band.high));
         text += &format!(" (between {ends} it was sustained once and missed once)");
     }
-    text += &stopped(&[search]);
     text
 }
 
@@ -161,8 +147,7 @@ fn scaling(arm: &str, law: &Scalability) -> String {
 pub(super) fn grids(result: &RunResult) -> Vec<Grid> {
     let Some(record) = &result.ceiling else { return Vec::new() };
     let repeats = record.repeats(result.seed);
-    let is_measured = result.runs.iter().any(|run| run.host.yardstick_ns > 0);
-    let mut grids = vec![ceilings(record, is_measured)];
+    let mut grids = vec![ceilings(record)];
     if !repeats.is_empty() {
         grids.push(of_all_repeats(&repeats, result.seed));
     }
@@ -191,10 +176,10 @@ impl CeilingRecord {
     }
 }
 
-fn ceilings(record: &CeilingRecord, is_measured: bool) -> Grid {
+fn ceilings(record: &CeilingRecord) -> Grid {
     let row = |search: &SearchRecord| {
-        let Found { rate, interval_95, unstable, bounds } = search.found;
-        let interval = format!("[{}, {}]", whole(interval_95.low), whole(interval_95.high));
+        let Found { rate, bracket, unstable, bounds } = search.found;
+        let interval = format!("{} to {}", whole(bracket.low), whole(bracket.high));
         let [rate_words, interval, megabytes] = match bounds {
             Bounds::Both => [whole(rate), interval, plain(megabytes(search, rate))],
             Bounds::Above => ["higher than tried".into(), NONE.into(), NONE.into()],
@@ -209,7 +194,6 @@ fn ceilings(record: &CeilingRecord, is_measured: bool) -> Grid {
             megabytes,
             unstable
                 .map_or(NONE.into(), |band| format!("{} to {}", whole(band.low), whole(band.high))),
-            stops(search),
             whole(search.full_speed),
             (search.trials.len() + 1).to_string(),
         ]
@@ -217,29 +201,21 @@ fn ceilings(record: &CeilingRecord, is_measured: bool) -> Grid {
     Grid::of(
         "Ceilings",
         &format!(
-            "The rate that is sustained as often as missed, with what is plausible at 95 %, after \
-             all trials. Sustained: 99 % are answered within {} ms of their intended time, the \
-             backlog does not grow, consumers keep up, and nothing is lost. Unstable are rates at \
-             which trials went both ways. Stopped are trials in which the system stopped for \
-             longer than that, and between its stops sustained the rate. \
-             Full speed is what one run took without a schedule, \
-             and counts as a trial. MB are 2^20 bytes of record values.{}",
+            "The highest rate at which two trials were sustained, and the lowest above it at which \
+             two were missed: the ceiling lies between them. Sustained: 99 % are answered within \
+             {} ms of their intended time, the backlog does not grow, consumers keep up, and \
+             nothing is lost. Unstable are rates at which trials went both ways. Full speed is \
+             what one run took without a schedule, and counts as a trial. MB are 2^20 bytes of \
+             record values.",
             plain(record.demand.p99_ms),
-            if is_measured {
-                " As far as ceilings follow the speed of the laboratory's processors, which is \
-                 measured beside each trial, they are those at its mean."
-            } else {
-                ""
-            }
         ),
         &[
             "system",
             "producers",
             "records/s",
-            "95 % interval",
+            "ceiling between",
             "MB/s",
             "unstable",
-            "stopped",
             "full speed, records/s",
             "trials",
         ],
@@ -265,22 +241,12 @@ fn of_all_repeats(repeats: &[Repeats<'_>], seed: u64) -> Grid {
                 .map_or(NONE.into(), |(ratio, other)| format!("{ratio} times {other}")),
         ]
     };
-    let mut trials = repeats.iter().flat_map(|it| &it.searches).flat_map(|it| &it.trials);
-    let shared = if trials.any(|trial| trial.machine.is_some()) {
-        " How fast it was in a trial is estimated from all of them, and a rate is that on the \
-         machine as it usually was."
-    } else {
-        ""
-    };
     Grid::of(
         "Repeats",
-        &format!(
-            "What searches of the same load say together: the geometric mean of their rates, with \
-             the interval at 95 % that their scatter leaves it, and how far the furthest of them \
-             is from their median. They took turns, trial by trial, so that each met the same \
-             machine, and a ratio is the mean of those of searches that were made beside one \
-             another.{shared}"
-        ),
+        "What searches of the same load say together: the geometric mean of their rates, with the \
+         interval at 95 % that their scatter leaves it, and how far the furthest of them is from \
+         their median. They took turns, trial by trial, so that each met the same machine, and a \
+         ratio is the mean of those of searches that were made beside one another.",
         &[
             "system",
             "producers",
@@ -294,13 +260,6 @@ fn of_all_repeats(repeats: &[Repeats<'_>], seed: u64) -> Grid {
         ],
         repeats.iter().map(row),
     )
-}
-
-/// How many trials stops spoilt, and how long they were.
-fn stops(search: &SearchRecord) -> String {
-    let count = search.count(Outcome::Stopped);
-    let longest = search.longest_stop_ms();
-    longest.map_or(NONE.into(), |longest| format!("{count}, up to {} ms", plain(longest)))
 }
 
 fn scalability(laws: &[(String, Scalability)]) -> Grid {
@@ -335,17 +294,12 @@ fn trials(search: &SearchRecord, p99_ms: f64) -> Grid {
                 [growth.ms_per_second, growth.interval_95.low, growth.interval_95.high].map(plain);
             format!("{slope} [{low}, {high}]")
         });
-        let mut misses: Vec<&str> = trial.misses.iter().map(|miss| Miss::words(*miss)).collect();
-        if trial.moment && !misses.is_empty() {
-            misses.push("for a moment");
-        }
+        let misses: Vec<&str> = trial.misses.iter().map(|miss| Miss::words(*miss)).collect();
         vec![
             number.to_string(),
             whole(trial.rate),
             trial.outcome.word().into(),
             plain(trial.p99_ms),
-            trial.between_stops_p99_ms.map_or(NONE.into(), plain),
-            plain(trial.silence_ms),
             growth,
             format!("{:.1} %", trial.reached * 100.0),
             format!("{:.0} %", trial.taken * 100.0),
@@ -356,14 +310,10 @@ fn trials(search: &SearchRecord, p99_ms: f64) -> Grid {
     Grid::of(
         &format!("Trials: {}, {}", search.arm, producers_in_words(search.producers)),
         &format!(
-            "In their order; the first was at full speed. Demanded of p99: {} ms. Between \
-             stops: without what was late by stops longer than that. Silent for: the longest time \
-             in which nothing was acknowledged. The backlog is \
+            "In their order; the first was at full speed. Demanded of p99: {} ms. The backlog is \
              the median response time, and its growth the slope over the window with its interval \
-             at 95 %. Taken: the machine's share of other processes and of the hypervisor, \
-             beside what the machine's own traffic with its disk costs there; where it is large, \
-             the trial says nothing. For a moment: all that was late was so in one short time, so \
-             that the miss says little.",
+             at 95 %. Taken: the machine's share of other processes and of the hypervisor; where \
+             it is large, the trial says nothing.",
             plain(p99_ms)
         ),
         &[
@@ -371,8 +321,6 @@ fn trials(search: &SearchRecord, p99_ms: f64) -> Grid {
             "records/s",
             "outcome",
             "p99, ms",
-            "between stops, ms",
-            "silent for, ms",
             "backlog grows by, ms/s",
             "reached",
             "taken",
@@ -454,43 +402,10 @@ mod tests {
         assert!(told.contains("by 4 searches from 97,000 to 102,000, at most 3.00 %"), "{told}");
         assert!(told.contains("0.500 [0.500, 0.500] times moldau"), "{told}");
         assert_eq!(told.matches("sustains").count(), 2, "each system once: {told}");
-        assert!(!told.contains("it stopped"), "{told}");
-        let second = &mut result.ceiling.as_mut().unwrap().searches[2].trials[3];
-        (second.outcome, second.silence_ms) = (Outcome::Stopped, 183.0);
-        let told = sentence(&result);
-        assert!(told.contains("in 1 of 44 trials it stopped, for 183 ms at most"), "{told}");
         let told = text(&result);
         assert!(told.contains("Repeats") && told.contains("furthest"), "{told}");
         let page = html(&result).unwrap();
         assert_eq!(page.matches("<div class=\"name\">moldau").count(), 1, "one card for all");
-        // Results that were made ahead of it hold no speed of the machine.
-        assert!(!page.contains("it usually was") && !page.contains("speed of the lab"));
-        result.ceiling.as_mut().unwrap().searches[2].trials[3].machine = Some(1.02);
-        assert!(html(&result).unwrap().contains("it usually was"));
-        result.runs[0].host.yardstick_ns = 12_000;
-        assert!(html(&result).unwrap().contains("speed of the lab"));
-    }
-
-    #[test]
-    fn stops_are_told_in_the_first_sentence_and_beside_the_ceiling() {
-        let mut result = sample::ceiling();
-        let search = &mut result.ceiling.as_mut().unwrap().searches[0];
-        for trial in &mut search.trials[2..4] {
-            (trial.outcome, trial.silence_ms) = (Outcome::Stopped, trial.silence_ms + 180.0);
-        }
-        let told = sentence(&result);
-        assert!(told.contains("in 2 of 11 trials it stopped, for 183 ms at most"), "{told}");
-        assert!(text(&result).contains("2, up to 183 ms"));
-    }
-
-    #[test]
-    fn what_was_late_for_a_moment_is_told_beside_what_was_missed() {
-        let mut result = sample::ceiling();
-        let is_told = |result: &RunResult| text(result).contains("p99, for a moment");
-        assert!(!is_told(&result));
-        let trial = &mut result.ceiling.as_mut().unwrap().searches[0].trials[2];
-        (trial.misses, trial.moment) = (vec![Miss::Response], true);
-        assert!(is_told(&result));
     }
 
     #[test]

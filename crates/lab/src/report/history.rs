@@ -3,7 +3,7 @@
 use super::grid::Grid;
 use super::html::{escape, page};
 use super::text::wrapped;
-use crate::history::{Change, History, Line, Tendency};
+use crate::history::{History, Line};
 use moldau_measure::numbers::{number, percent};
 
 /// Points of the small drawing in a terminal.
@@ -14,11 +14,10 @@ const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 150.0;
 const LEFT: f64 = 76.0;
 
-/// One sentence, then each figure with its course and its last change.
+/// One sentence, then each figure with its course.
 #[must_use]
 pub fn history(history: &History) -> String {
     let mut text = format!("{}\n", wrapped(&sentence(history), 96));
-    text += &changes(history).map_or_else(String::new, |grid| grid.text());
     text += &courses(history).text();
     for left_out in &history.left_out {
         text += &format!("  left out  {left_out}\n");
@@ -34,9 +33,8 @@ pub fn history_html(history: &History) -> String {
          <p class=\"answer\">{}</p></header>",
         escape(&sentence(history))
     );
-    body += &changes(history).map_or_else(String::new, |grid| grid.html());
     body += "<h2>Figures</h2><p class=\"about\">Medians of each result, with the range of its \
-             runs. A horizontal line is the median between two changes.</p>";
+             runs.</p>";
     body.extend(history.lines.iter().filter(|line| line.points.len() > 1).map(chart));
     if !history.left_out.is_empty() {
         body += &format!("<p>Left out: {}</p>", escape(&history.left_out.join("; ")));
@@ -44,79 +42,30 @@ pub fn history_html(history: &History) -> String {
     page("History", &body, "Made by moldau lab history.", &[])
 }
 
+/// Which figure moved most from the first result to the latest.
 fn sentence(history: &History) -> String {
-    let changed: Vec<(&Line, &Change)> = history
-        .lines
-        .iter()
-        .flat_map(|line| line.changes.iter().map(move |it| (line, it)))
-        .collect();
-    let tested = history.lines.iter().filter(|line| line.is_tested).count();
     let results = match history.results {
         1 => "1 result".to_string(),
         count => format!("{count} results"),
     };
     let counts = format!("{results}, {} figures", history.lines.len());
-    if tested == 0 {
-        return format!(
-            "{counts}: no figure has {} results, and fewer cannot show a change among so many.",
-            history.results_min()
-        );
-    }
-    let short = match history.lines.len() - tested {
-        0 => String::new(),
-        1 => " 1 other has too few results to show a change among so many.".into(),
-        count => format!(" {count} others have too few results to show a change among so many."),
+    let moved = history.lines.iter().filter_map(|line| {
+        let [first, latest] = line.ends()?;
+        Some((line, (latest / first).ln())).filter(|(_, ln)| ln.is_finite())
+    });
+    let Some((line, ln)) = moved.max_by(|one, other| one.1.abs().total_cmp(&other.1.abs())) else {
+        return format!("{counts}: no figure has two results.");
     };
-    let Some((line, change)) = changed
-        .iter()
-        .max_by_key(|(line, it)| line.points.get(it.at).map_or(0, |point| point.unix_ms))
-    else {
-        return format!("{counts}: none of the {tested} with enough of them has changed.{short}");
-    };
-    let worse =
-        changed.iter().filter(|(line, it)| it.tendency(line.metric) == Tendency::Worse).count();
     format!(
-        "{counts}: {} changes, {worse} of them for the worse. The last: {} of {}, {} from {} \
-         on.{short}",
-        changed.len(),
+        "{counts}. From the first result to the latest, {} of {} moved most: {}.",
         line.metric.label(),
         place(line),
-        percent((change.after / change.before).ln()),
-        line.points.get(change.at).map_or("?", |point| &point.id),
+        percent(ln)
     )
 }
 
 fn place(line: &Line) -> String {
     format!("{}, {}", line.case, line.arm)
-}
-
-fn changes(history: &History) -> Option<Grid> {
-    let of_line = |line: &Line| {
-        let rows = line.changes.iter().map(|change| {
-            let unit = line.metric.unit();
-            let point = line.points.get(change.at);
-            vec![
-                point.map_or_else(String::new, |point| point.id.clone()),
-                point.map_or_else(String::new, |point| point.version.clone()),
-                place(line),
-                format!("{}, {}", line.metric.label(), unit.symbol()),
-                number(change.before, unit),
-                number(change.after, unit),
-                percent((change.after / change.before).ln()),
-                change.tendency(line.metric).word().into(),
-                if change.p < 0.0001 { "< 0.0001".into() } else { format!("{:.4}", change.p) },
-            ]
-        });
-        rows.collect::<Vec<_>>()
-    };
-    let mut rows: Vec<Vec<String>> = history.lines.iter().flat_map(of_line).collect();
-    rows.sort();
-    let columns =
-        ["from", "version", "case, arm", "figure", "before", "after", "change", "", "by chance"];
-    let about = "Changes at the 5 % level over all figures together: the energy statistic, tested \
-                 by permutations. By chance: how often values in another order have as clear a \
-                 change.";
-    (!rows.is_empty()).then(|| Grid::of("Changes", about, &columns, rows.into_iter()))
 }
 
 fn courses(history: &History) -> Grid {
@@ -174,7 +123,6 @@ fn chart(line: &Line) -> String {
             number(value.max(0.0), unit)
         );
     }
-    svg += &medians(line, &x, &y);
     for (at, point) in line.points.iter().enumerate() {
         let [least, most] = point.range;
         svg += &format!(
@@ -201,31 +149,6 @@ fn chart(line: &Line) -> String {
         );
     }
     svg + "</svg></div>"
-}
-
-/// The medians between changes, coloured by what the change before was.
-fn medians(line: &Line, x: &impl Fn(usize) -> f64, y: &impl Fn(f64) -> f64) -> String {
-    let mut svg = String::new();
-    let last = line.points.len().saturating_sub(1);
-    let ends = line.changes.iter().skip(1).map(|it| it.at.saturating_sub(1)).chain([last]);
-    let before = line.changes.first().map(|it| (0, it.at.saturating_sub(1), it.before, "same"));
-    let after = line.changes.iter().zip(ends).map(|(change, end)| {
-        let class = match change.tendency(line.metric) {
-            Tendency::Spread => "same",
-            told => told.word(),
-        };
-        (change.at, end, change.after, class)
-    });
-    for (start, end, value, class) in before.into_iter().chain(after) {
-        svg += &format!(
-            "<line class=\"{class}\" x1=\"{:.1}\" x2=\"{:.1}\" y1=\"{2:.1}\" y2=\"{2:.1}\" \
-             stroke-width=\"3\"/>",
-            x(start),
-            x(end),
-            y(value)
-        );
-    }
-    svg
 }
 
 fn ends(values: impl Iterator<Item = f64>) -> (f64, f64) {
@@ -264,26 +187,13 @@ mod tests {
             result
         };
         let results: Vec<RunResult> = (0..count).map(of_day).collect();
-        crate::history::history(&results, 1)
+        crate::history::history(&results)
     }
 
     #[test]
-    fn figures_with_too_few_results_are_not_told_as_unchanged() {
-        // 40 lines, of which each has a level of 1 in 800.
-        for count in [1, 6, 12] {
-            let told = sentence(&days(count, 0));
-            assert!(told.contains("40 figures: no figure has 13 results"), "{told}");
-            assert!(!told.contains("has changed"), "{told}");
-        }
-        let told = sentence(&days(13, 0));
-        assert!(told.ends_with("none of the 40 with enough of them has changed."), "{told}");
-    }
-
-    #[test]
-    fn the_figures_that_are_too_short_are_counted() {
-        let told = sentence(&days(13, 6));
-        let expected = "none of the 19 with enough of them has changed. 21 others have too few \
-                        results to show a change among so many.";
-        assert!(told.ends_with(expected), "{told}");
+    fn the_figure_that_moved_most_is_named() {
+        assert!(sentence(&days(1, 0)).ends_with("figures: no figure has two results."));
+        let told = sentence(&days(3, 1));
+        assert!(told.starts_with("3 results, 40 figures. From the first result"), "{told}");
     }
 }

@@ -1,6 +1,5 @@
 //! A made-up result for the tests of the reports.
 
-use crate::ceiling::machine::Machine;
 use crate::ceiling::search::{Outcome, Search};
 use crate::ceiling::{CeilingRecord, Demand, Growth, Miss, SearchRecord, Trial};
 use crate::checks::{self, Verdict};
@@ -74,21 +73,16 @@ pub(crate) fn result() -> RunResult {
 pub(crate) fn search(arm: &str, producers: u16) -> SearchRecord {
     let each = 100_000.0 / (1.0 + 0.05 * (f64::from(producers) - 1.0));
     let ceiling = each * f64::from(producers);
-    let mut machine = Machine::steady();
     let mut state = Search::new(ceiling * 1.2);
     let mut trials = Vec::new();
-    while let Some(rate) = state.next_rate(&machine) {
+    while let Some(rate) = state.next_rate() {
         let is_sustained = rate <= ceiling;
         let outcome = if is_sustained { Outcome::Sustained } else { Outcome::Missed };
-        state.note(rate, outcome, &mut machine);
+        state.note(rate, outcome);
         trials.push(Trial {
             rate,
             outcome,
             misses: if is_sustained { Vec::new() } else { vec![Miss::Response, Miss::Backlog] },
-            machine: None,
-            between_stops_p99_ms: None,
-            silence_ms: 3.0,
-            moment: false,
             p99_ms: if is_sustained { 12.0 } else { 240.0 },
             growth: Some(Growth {
                 ms_per_second: 0.5,

@@ -19,7 +19,7 @@ fn a_result_survives_its_document() {
 fn another_version_and_unknown_fields_are_refused() {
     let json = sample::result().to_json().unwrap();
     for broken in [
-        json.replacen("\"format_version\":1", "\"format_version\":2", 1),
+        json.replacen("\"format_version\":2", "\"format_version\":3", 1),
         json.replacen("\"seed\":42", "\"seed\":42,\"sead\":43", 1),
         "{}".to_string(),
     ] {
@@ -209,32 +209,27 @@ fn a_comparison_tells_what_is_worse_and_what_could_not_be_seen() {
 
 #[test]
 fn a_history_draws_every_figure_and_needs_neither_script_nor_network() {
-    let results: Vec<RunResult> = (0..14_u64)
+    let results: Vec<RunResult> = (0..3_u64)
         .map(|day| {
             let mut result = sample::result();
             result.id = format!("day-{day}");
             result.started_unix_ms += day * 86_400_000;
             for run in &mut result.runs {
-                // Never twice the same, or nothing could come about by chance.
-                run.produced_records +=
-                    day % 3 + if day < 7 { 0 } else { run.produced_records / 8 };
+                run.produced_records += day * run.produced_records / 8;
             }
             result
         })
         .collect();
-    let found = crate::history::history(&results, 1);
+    let found = crate::history::history(&results);
     let told = history(&found);
-    for part in ["14 results", "produced records, records/s", "day-7", "better", "▁▁▁▁▁▁█"]
-    {
+    for part in ["3 results", "produced records, records/s", "▁▅█"] {
         assert!(told.contains(part), "{part} in {told}");
     }
     let page = history_html(&found);
-    assert!(page.len() < 1 << 20 && page.contains("<circle") && page.contains("class=\"better\""));
+    assert!(page.len() < 1 << 20 && page.contains("<circle"));
     for outside in ["src=", "href=", "@import", "url("] {
         assert!(!page.contains(outside), "{outside}");
     }
-    let few = history(&crate::history::history(&results[..2], 1));
-    assert!(few.contains("no figure has 13 results"), "{few}");
 }
 
 #[test]

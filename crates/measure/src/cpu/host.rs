@@ -61,8 +61,6 @@ impl HostCounters {
             steal_ticks,
             softirq_ticks: self.softirq_ticks.saturating_sub(before.softirq_ticks),
             disk_bytes: self.disk_kib.saturating_sub(before.disk_kib) * 1024,
-            own_steal_ticks: 0,
-            yardstick_ns: 0,
         }
     }
 }

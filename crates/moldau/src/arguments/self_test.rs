@@ -52,8 +52,7 @@ pub(crate) struct SelftestOptions {
     #[arg(long, value_name = "SEED", default_value_t = 1)]
     pub(crate) seed: u64,
     /// File with the class path of Apache Kafka, whose kafka-producer-perf-test goes through the
-    /// same stop, and some of whose bottlenecks are planted; it is left out where there is none
-    /// [default: kafka/classpath in the cache].
+    /// same stop; left out where there is none [default: kafka/classpath in the cache].
     #[arg(long, value_name = "FILE")]
     pub(crate) kafka_classpath: Option<PathBuf>,
     /// Java that runs it.
@@ -71,18 +70,6 @@ pub(crate) struct SelftestOptions {
 pub(crate) enum SelftestChoice {
     /// The target stops for a second: every latency must be the one that arithmetic says.
     Stall,
-    /// As fast as it goes against a null sink: records and bytes per second of a core.
-    Generator,
-    /// A relay damages records: every fault must be found and named, at next to no cost.
-    Ledger,
-    /// Equal systems must differ as rarely as the level says, and a planted difference be found.
-    Statistics,
-    /// Runs that the generator limits must be refused, and good ones not.
-    Limits,
-    /// Repeated searches for a ceiling must agree within 3 %, and find one that is known.
-    Ceiling,
     /// librdkafka offers the same schedule in turns: both must tell the same of the broker.
     Drivers,
-    /// Twenty planted bottlenecks must be named, each confirmed by a change.
-    Explain,
 }

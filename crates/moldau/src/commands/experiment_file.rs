@@ -5,7 +5,6 @@ use std::io::Read as _;
 use std::path::Path;
 
 use anyhow::{Context, anyhow, bail};
-use moldau_lab::experiments::explain::Bottlenecks;
 use moldau_lab::experiments::file::ExperimentFile;
 use moldau_lab::experiments::survey::{Settings, SurveyFile};
 use moldau_lab::experiments::threads::ThreadsFile;
@@ -61,9 +60,6 @@ const SYSTEMS: [(&str, &str); 16] = [
     ),
     ("external", include_str!("../../../../experiments/systems/external.yaml")),
 ];
-
-/// What is planted to test explanations.
-const BOTTLENECKS: &str = include_str!("../../../../experiments/bottlenecks.yaml");
 
 /// What an experiment file asks.
 #[derive(Debug)]
@@ -231,18 +227,6 @@ fn user_file(directory: &Path) -> impl FnMut(&str, u64) -> std::io::Result<Vec<u
         }
         Ok(bytes)
     }
-}
-
-/// The bottlenecks that the laboratory plants to test its explanations.
-///
-/// # Errors
-/// Names the line, where it can.
-pub(super) fn bottlenecks() -> anyhow::Result<Bottlenecks> {
-    let mut list: Bottlenecks = parsed("bottlenecks.yaml", BOTTLENECKS)?;
-    for (name, text) in SYSTEMS {
-        list.systems.insert(name.into(), parse_system(&format!("systems/{name}.yaml"), text)?);
-    }
-    Ok(list)
 }
 
 fn parse_system(name: &str, text: &str) -> anyhow::Result<SystemFile> {

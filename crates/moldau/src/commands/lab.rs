@@ -458,11 +458,6 @@ fn null_sink(options: NullSinkOptions) -> anyhow::Result<ExitCode> {
 }
 
 fn self_test(options: &SelftestOptions) -> anyhow::Result<ExitCode> {
-    let peers = PeerOptions {
-        kafka_classpath: options.kafka_classpath.clone(),
-        kroxylicious: None,
-        java: options.java.clone(),
-    };
     let python = lab_self_test::python(options, cache_directory)?;
     let work = WorkDirectory::make(&options.output.out)?;
     let plan = self_test::Plan {
@@ -476,8 +471,6 @@ fn self_test(options: &SelftestOptions) -> anyhow::Result<ExitCode> {
             Err(_) => None,
         },
         drivers: self_test::Drivers::usual(python, options.quick),
-        bottlenecks: experiment_file::bottlenecks()?,
-        installations: installations(&peers, None)?,
     };
     let result = self_test::run(&plan, &mut Bar::new())?;
     answer(&result, &options.output)

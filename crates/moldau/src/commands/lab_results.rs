@@ -90,7 +90,7 @@ pub(super) fn history_of(options: &HistoryOptions) -> anyhow::Result<ExitCode> {
     ensure!(paths.len() <= RESULTS_MAX, "{place}: more than {RESULTS_MAX} results");
     paths.sort();
     let results = paths.iter().map(|path| result(path)).collect::<anyhow::Result<Vec<_>>>()?;
-    let history = history::history(&results, SEED);
+    let history = history::history(&results);
     let page = options.html.clone().unwrap_or_else(|| options.dir.join("history.html"));
     std::fs::write(&page, report::history_html(&history))
         .with_context(|| page.display().to_string())?;

@@ -11,13 +11,7 @@ use crate::arguments::{SelftestChoice, SelftestOptions};
 pub(super) fn promise(choice: SelftestChoice) -> SelfTest {
     match choice {
         SelftestChoice::Stall => SelfTest::Stall,
-        SelftestChoice::Generator => SelfTest::Generator,
-        SelftestChoice::Ledger => SelfTest::Ledger,
-        SelftestChoice::Statistics => SelfTest::Statistics,
-        SelftestChoice::Limits => SelfTest::Limits,
-        SelftestChoice::Ceiling => SelfTest::Ceiling,
         SelftestChoice::Drivers => SelfTest::Drivers,
-        SelftestChoice::Explain => SelfTest::Explain,
     }
 }
 

@@ -39,14 +39,10 @@ fn a_python_without_confluent_kafka_is_told_by_its_own_words() {
 #[cfg(feature = "real-clients")]
 #[test]
 fn both_drivers_offer_the_same_records_and_none_is_lost() {
-    use std::collections::BTreeMap;
-
     use moldau_lab::checks::Verdict;
-    use moldau_lab::experiments::explain::Bottlenecks;
     use moldau_lab::experiments::self_test::{Drivers, Plan, run};
     use moldau_lab::experiments::{Conditions, Silent};
     use moldau_lab::self_test::SelfTest;
-    use moldau_lab::systems::Installations;
 
     let directory = tempfile::tempdir().unwrap();
     let python = std::env::var_os("MOLDAU_PYTHON").expect("the feature comes with the variable");
@@ -63,8 +59,6 @@ fn both_drivers_offer_the_same_records_and_none_is_lost() {
         },
         kafka: None,
         drivers,
-        bottlenecks: Bottlenecks { systems: BTreeMap::new(), plants: Vec::new() },
-        installations: Installations::default(),
     };
     let result = run(&plan, &mut Silent).unwrap();
     let audit = result.audit;

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use super::changes::{Way, way};
-use super::plants::{Interference, Interfering};
 use super::signals::Signals;
 use crate::experiments::bench::{self, Bench, Named, Path};
 use crate::experiments::hogs::hogs;
@@ -47,7 +46,6 @@ pub(in crate::experiments) struct Subject {
     pub(in crate::experiments) about: Option<About>,
     /// Pairs of runs that test a finding.
     pub(in crate::experiments) pairs: u32,
-    pub(in crate::experiments) interference: Option<Interference>,
 }
 
 /// Steps of an investigation whose first finding is confirmed.
@@ -57,20 +55,9 @@ pub(in crate::experiments) fn steps(subject: &Subject) -> u32 {
 
 /// A system that runs, and how to reach it.
 struct Running {
-    // Ended before its groups are removed.
     system: RunningSystem,
     path: Path,
     direct: Option<Path>,
-    _groups: Groups,
-}
-
-/// Control groups that were made for a system; dropping them removes them.
-struct Groups(Vec<ControlGroup>);
-
-impl Drop for Groups {
-    fn drop(&mut self) {
-        self.0.iter().for_each(ControlGroup::remove);
-    }
 }
 
 /// An investigation on its way.
@@ -239,14 +226,12 @@ impl<'a, 'b> Investigation<'a, 'b> {
         if keeps {
             path.control.create_topics(&setup.topics(), workload.partitions)?;
         }
-        let interfering = running.interfere(self.subject)?;
         let meanwhile = changed.map_or(Ok(Meanwhile::Nothing), |it| {
             Meanwhile::begin(it.change, running, self.subject)
         })?;
         let mut gathering = Gathering::of(path.subjects(), Attention::Close);
         let mut measured = generator::produce_watched(&setup, &mut || gathering.edge())?;
         drop(meanwhile);
-        drop(interfering);
         measured.evidence = Some(gathering.finish()?);
         let (mut audited, mut held) = (Audit::default(), 0);
         if keeps {
@@ -310,18 +295,11 @@ impl Running {
             Ok::<_, Error>(Path { clients, admin_ports, control, ..direct })
         };
         let direct: Option<Path> = system.direct().map(past).transpose()?;
-        let limits = subject.interference.map(|it| it.limit(&system)).transpose()?;
-        Ok(Self { path, direct, _groups: Groups(limits.unwrap_or_default()), system })
+        Ok(Self { path, direct, system })
     }
 
     fn stop(self) -> Result<(), Error> {
-        // The groups go last, when their processes have ended.
         self.system.stop()
-    }
-
-    fn interfere(&self, subject: &Subject) -> Result<Option<Interfering>, Error> {
-        let begin = |it: Interference| it.begin(&self.system, &subject.directory);
-        subject.interference.map(begin).transpose()
     }
 
     /// Control groups with a limit around its processes that can be changed, with their limits.

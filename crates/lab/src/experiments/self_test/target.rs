@@ -1,15 +1,12 @@
 //! What the self-tests run against: a null sink, and the broker.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::{Findings, Plan};
 use crate::checks::{Check, Weight};
 use crate::experiments::bench::{Bench, Path};
 use crate::result::Arm;
-use crate::systems::{
-    Durability, Process, ProcessSpec, Ready, bare_relay, free_addresses, moldau_broker,
-};
+use crate::systems::{Durability, Process, ProcessSpec, Ready, free_addresses, moldau_broker};
 use moldau_load::generator::{Measured, Setup, produce_watched};
 use moldau_load::ledger::audit;
 use moldau_load::null_sink::{self, Behaviour};
@@ -18,15 +15,11 @@ use moldau_measure::Error;
 
 pub(super) const SINK: &str = "null sink";
 pub(super) const BROKER: &str = "moldau broker";
-pub(super) const FLUSHING_BROKER: &str = "moldau broker, flushing";
-pub(super) const FAR_BROKER: &str = "moldau broker, far away";
 
 /// A running target.
 pub(super) struct Target {
     pub(super) path: Path,
     pub(super) process: Process,
-    /// What lies before it, which ends with it.
-    _line: Option<Process>,
     /// Whether it keeps the records, so that they can be read back.
     keeps: bool,
 }
@@ -50,39 +43,20 @@ impl Target {
         let process = Process::start(&spec, &plan.conditions.work_directory)?;
         let processes = vec![(process.role().to_string(), process.pid())];
         let path = Path::to(SINK, listen.to_string(), processes)?;
-        Ok(Self { path, process, _line: None, keeps: false })
+        Ok(Self { path, process, keeps: false })
     }
 
     /// Our broker, which acknowledges once the operating system has the records: what the disk
     /// takes for a flush is no matter of these tests.
     pub(super) fn broker(plan: &Plan) -> Result<Self, Error> {
-        Self::broker_that(plan, BROKER, Durability::Os)
-    }
-
-    /// Our broker as everybody starts it.
-    pub(super) fn flushing_broker(plan: &Plan) -> Result<Self, Error> {
-        Self::broker_that(plan, FLUSHING_BROKER, Durability::Fsync)
-    }
-
-    fn broker_that(plan: &Plan, name: &str, durability: Durability) -> Result<Self, Error> {
-        let (listen, process) = start_broker(plan, name, durability)?;
+        let [listen, admin] = free_addresses()?;
+        let directory = plan.conditions.directory(BROKER)?;
+        let data = directory.join("data");
+        let spec = moldau_broker(&plan.moldau, &data, listen, admin, Durability::Os);
+        let process = Process::start(&spec, &directory)?;
         let processes = vec![(process.role().to_string(), process.pid())];
-        let path = Path::to(name, listen.to_string(), processes)?;
-        Ok(Self { path, process, _line: None, keeps: true })
-    }
-
-    /// The same behind a line on which everything takes `delay` in each direction.
-    pub(super) fn far_broker(plan: &Plan, delay: Duration) -> Result<Self, Error> {
-        let (upstream, process) = start_broker(plan, FAR_BROKER, Durability::Os)?;
-        let [listen] = free_addresses()?;
-        let mut spec = bare_relay(&plan.moldau, listen, upstream);
-        spec.args.extend(["--delay-us".into(), delay.as_micros().to_string().into()]);
-        let line = Process::start(&spec, &plan.conditions.work_directory)?;
-        let processes = [&process, &line].map(|it| (it.role().to_string(), it.pid()));
-        let mut path = Path::to(FAR_BROKER, upstream.to_string(), processes.to_vec())?;
-        path.bootstrap = listen.to_string();
-        path.clients.bootstrap_only = true;
-        Ok(Self { path, process, _line: Some(line), keeps: true })
+        let path = Path::to(BROKER, listen.to_string(), processes)?;
+        Ok(Self { path, process, keeps: true })
     }
 
     pub(super) fn name(&self) -> &str {
@@ -131,18 +105,6 @@ impl Target {
         }
         self.path.control.delete_topic(&setup.topic)
     }
-}
-
-fn start_broker(
-    plan: &Plan,
-    name: &str,
-    durability: Durability,
-) -> Result<(SocketAddr, Process), Error> {
-    let [listen, admin] = free_addresses()?;
-    let directory = plan.conditions.directory(name)?;
-    let data = directory.join("data");
-    let spec = moldau_broker(&plan.moldau, &data, listen, admin, durability);
-    Ok((listen, Process::start(&spec, &directory)?))
 }
 
 /// The arms of a self-test that has both targets.

@@ -16,8 +16,8 @@ pub(super) fn cards(record: &CeilingRecord, repeats: &[Repeats<'_>]) -> String {
         Some(card(group.searches.first()?, rates(group), &format!("; {count} searches")))
     });
     let alone = record.searches.iter().filter(is_alone).map(|search| {
-        let Found { rate, interval_95, .. } = search.found;
-        card(search, [rate, interval_95.low, interval_95.high], "")
+        let Found { rate, bracket, .. } = search.found;
+        card(search, [rate, bracket.low, bracket.high], "")
     });
     let cards: String = together.chain(alone).collect();
     format!("<div class=\"cards\">{cards}</div>")
@@ -41,8 +41,9 @@ fn card(search: &SearchRecord, [rate, low, high]: [f64; 3], more: &str) -> Strin
 pub(super) fn searches(record: &CeilingRecord) -> String {
     let mut html = String::from(
         "<h2>The searches</h2><p class=\"about\">Trials from top to bottom: filled where the rate \
-         was sustained, crossed where it was missed, square where the system stopped, hollow where \
-         others took the machine. The line is the ceiling, dotted its 95 % interval.</p>",
+         was sustained, crossed where it was missed, hollow where others took the machine. The \
+         line is the highest rate that was sustained, dotted the lowest above it that was \
+         missed.</p>",
     );
     for pair in record.searches.chunks(2) {
         html += "<div class=\"pair\">";
@@ -69,7 +70,7 @@ const TICKS: u32 = 4;
 fn drawing(search: &SearchRecord) -> String {
     let found = search.found;
     let rates = search.trials.iter().map(|trial| trial.rate);
-    let ends = [found.interval_95.low, found.interval_95.high];
+    let ends = [found.bracket.low, found.bracket.high];
     let (low, high) = rates
         .chain(ends)
         .fold((f64::INFINITY, 0.0_f64), |(low, high), rate| (low.min(rate), high.max(rate)));
@@ -128,10 +129,6 @@ fn mark(trial: &Trial, x: f64, y: f64) -> String {
     match trial.outcome {
         Outcome::Sustained => circle("better"),
         Outcome::Disturbed => circle("hollow"),
-        Outcome::Stopped => format!(
-            "<rect class=\"hollow\" x=\"{left:.1}\" y=\"{top}\" width=\"10\" \
-             height=\"10\">{title}</rect>"
-        ),
         Outcome::Missed => format!(
             "<path class=\"worse\" stroke-width=\"2.5\" d=\"M{left:.1} {top}l10 10m0 -10l-10 \
              10\">{title}</path>"

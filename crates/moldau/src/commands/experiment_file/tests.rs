@@ -190,23 +190,6 @@ fn every_key_is_documented() {
 }
 
 #[test]
-fn twenty_bottlenecks_of_many_causes_can_be_planted() {
-    let list = bottlenecks().unwrap();
-    assert_eq!(list.plants.len(), 20);
-    let mut causes: Vec<String> = Vec::new();
-    for plant in &list.plants {
-        let system = list.system(plant).unwrap();
-        system.check().unwrap();
-        assert_eq!(system.unknown_variable(), None, "{}", plant.name);
-        let cause = plant.cause.words().to_owned();
-        if !causes.contains(&cause) {
-            causes.push(cause);
-        }
-    }
-    assert!(causes.len() >= 12, "{causes:?}");
-}
-
-#[test]
 fn a_load_is_told_by_settings_of_a_survey() {
     let (_, load) = explained("moldau", "partitions: 2, compression: lz4").unwrap();
     assert_eq!(load.partitions, Some(2));

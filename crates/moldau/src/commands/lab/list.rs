@@ -100,7 +100,6 @@ mod tests {
     use super::*;
     use crate::arguments::Arguments;
 
-    const BOTTLENECKS: &str = include_str!("../../../../../experiments/bottlenecks.yaml");
     const PROFILES: &str = include_str!("../../../../../experiments/produce-profiles.yaml");
     const QUESTION: &str =
         "Does a timer before each flush beat natural batching at the timer's own goal?";
@@ -124,7 +123,7 @@ mod tests {
     fn a_file_that_is_no_experiment_is_not_listed() {
         assert_eq!(of_file("a.yaml", PROFILES, QUESTION), [format!("run a.yaml   {QUESTION}")]);
         let omb = "topics: 1\npartitionsPerTopic: 1\n";
-        for text in [BOTTLENECKS, omb, "- a list\n", "- {torn\n", ""] {
+        for text in [omb, "- a list\n", "- {torn\n", ""] {
             assert_eq!(of_file("b.yaml", text, "not read"), Vec::<String>::new(), "{text}");
         }
     }

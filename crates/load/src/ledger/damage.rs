@@ -25,24 +25,13 @@ const LENGTH_OVERHEAD: usize = 12;
 
 /// Faults of each kind, and what a ledger that finds everything says of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Injected {
+pub(super) struct Injected {
     /// In the order of [`Fault::ALL`].
-    pub counts: [u64; 5],
+    pub(super) counts: [u64; 5],
     /// The faults alone; the totals are those of the stream.
-    pub expected: Audit,
+    pub(super) expected: Audit,
     /// Records that passed, each once.
-    pub records: u64,
-}
-
-impl Injected {
-    /// Adds those of another reading.
-    pub fn add(&mut self, other: Self) {
-        for (mine, theirs) in self.counts.iter_mut().zip(other.counts) {
-            *mine += theirs;
-        }
-        self.expected = self.expected.plus(other.expected);
-        self.records += other.records;
-    }
+    pub(super) records: u64,
 }
 
 /// Chooses faults and makes them, at most one in each answer.
