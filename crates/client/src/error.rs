@@ -128,6 +128,18 @@ pub enum Error {
         /// What cannot be expressed.
         source: Arc<EncodeError>,
     },
+    /// A batch that cannot be passed over, since it does not say where it ends.
+    #[error("{topic}-{partition}: the batch at offset {offset} cannot be read: {source}")]
+    UnreadableBatch {
+        /// Topic name.
+        topic: Arc<str>,
+        /// Partition number.
+        partition: i32,
+        /// Offset that was asked for.
+        offset: i64,
+        /// What is wrong with it.
+        source: moldau_records::Error,
+    },
     /// A record cannot be put into a batch.
     #[error("record batch: {0}")]
     Records(#[from] moldau_records::Error),

@@ -519,6 +519,9 @@ pub(crate) struct ConsumeOptions {
     /// Take part in this consumer group and commit what was printed.
     #[arg(short, long)]
     pub(crate) group: Option<String>,
+    /// Go on behind records that cannot be read, with a warning that names their offsets.
+    #[arg(long)]
+    pub(crate) skip_unreadable: bool,
     #[command(flatten)]
     pub(crate) cluster: ClusterOptions,
 }

@@ -30,6 +30,7 @@ pub(crate) mod users;
 mod reload;
 mod session;
 mod signals;
+mod table;
 mod watch;
 
 /// Tells, as `process`, what an operator should know of a configuration that is valid.

@@ -107,6 +107,8 @@ pub(super) fn whole_batches(
                 next = Some(batch.next_offset());
             }
             Err(moldau_records::Error::Truncated { .. }) => break,
+            // Those before it come first.
+            Err(_) if whole > 0 => break,
             Err(error) => return Err(error),
         }
     }

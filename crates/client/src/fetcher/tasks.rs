@@ -218,8 +218,11 @@ async fn take_part(shared: &Shared, wanted: &Wanted, part: Part) -> bool {
     }
     let (bytes, next) = match request::whole_batches(&part.records) {
         Ok(whole) => whole,
-        Err(error) => {
-            give_up(shared, wanted.key, error.into()).await;
+        Err(source) => {
+            let (topic, offset) = (wanted.topic.name.clone(), wanted.position);
+            let partition = wanted.partition;
+            let error = Error::UnreadableBatch { topic, partition, offset, source };
+            give_up(shared, wanted.key, error).await;
             return false;
         }
     };

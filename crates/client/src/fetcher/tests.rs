@@ -81,6 +81,17 @@ fn batch_cut_off_by_the_answer_limit_is_left_out() {
     assert_eq!(whole_batches(&Bytes::new()).unwrap(), (Bytes::new(), None));
 }
 
+/// Batches before one that cannot be passed over were lost with it.
+#[test]
+fn batches_before_one_of_unknown_length_are_kept() {
+    let whole = batch(0, &["a"]);
+    let mut old = batch(1, &["b"]);
+    old[16] = 1;
+    let both = Bytes::from([&whole[..], &old].concat());
+    assert_eq!(whole_batches(&both).unwrap(), (Bytes::from(whole), Some(1)));
+    assert!(whole_batches(&Bytes::from(old)).is_err());
+}
+
 #[test]
 fn paused_and_postponed_partitions_are_not_wanted() {
     let now = std::time::Instant::now();

@@ -1,24 +1,21 @@
 //! `moldau consume`: prints the records of a topic, one line each; with `--json` each line is a
 //! JSON document with offset, timestamp, key, value and headers.
 
+mod printer;
+
 use std::collections::HashMap;
-use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use moldau_client::{
-    Admin, Cluster, Error, Fetched, Fetcher, FetcherOptions, GroupConsumer, GroupOptions,
-    OffsetSpec, Reset, Start, TopicPartition,
+    Admin, Cluster, Error, Fetcher, FetcherOptions, GroupConsumer, GroupOptions, OffsetSpec, Reset,
+    Start, TopicPartition,
 };
-use moldau_records::{Decompressor, RecordView};
-use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::arguments::ConsumeOptions;
+use crate::commands::consume::printer::Printer;
 use crate::commands::session;
-
-/// Most bytes that one batch may unpack to.
-const BATCH_BYTES_MAX: usize = 256 << 20;
 
 pub(crate) fn run(options: &ConsumeOptions) -> anyhow::Result<ExitCode> {
     session::run(&options.cluster, false, async |cluster| match &options.group {
@@ -54,7 +51,7 @@ async fn consume(cluster: &Cluster, options: &ConsumeOptions) -> anyhow::Result<
                 continue;
             }
         };
-        printer.print(&fetched)?;
+        printer.print_fetched(&fetched)?;
         if let Some(ends) = &mut ends {
             let partition = fetched.topic_partition();
             if ends.get(&partition).is_some_and(|end| fetched.next_position >= *end) {
@@ -108,7 +105,7 @@ async fn consume_in_group(
             _ = interrupt.recv() => break,
             _ = terminate.recv() => break,
         };
-        let next = printer.print(&fetched)?;
+        let next = printer.print_fetched(&fetched)?;
         consumer.consumed_to(fetched.topic_partition(), next);
         match consumer.commit().await {
             Err(error) if error.is_left_behind() => {
@@ -118,99 +115,5 @@ async fn consume_in_group(
         }
     }
     consumer.leave().await?;
-    Ok(())
-}
-
-/// Writes records until there were enough.
-struct Printer {
-    left: u64,
-    json: bool,
-    decompressor: Decompressor,
-}
-
-#[derive(Serialize)]
-struct Line<'a> {
-    partition: i32,
-    offset: i64,
-    timestamp: i64,
-    key: Option<Text<'a>>,
-    value: Option<Text<'a>>,
-    headers: Vec<(Text<'a>, Option<Text<'a>>)>,
-}
-
-/// Bytes as text where they are text, else as a list of numbers.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Text<'a> {
-    Text(&'a str),
-    Bytes(&'a [u8]),
-}
-
-impl<'a> Text<'a> {
-    fn of(bytes: &'a [u8]) -> Self {
-        std::str::from_utf8(bytes).map_or(Self::Bytes(bytes), Self::Text)
-    }
-}
-
-impl Printer {
-    fn new(options: &ConsumeOptions) -> Self {
-        Self {
-            left: options.count.unwrap_or(u64::MAX),
-            json: options.cluster.json,
-            decompressor: Decompressor::default(),
-        }
-    }
-
-    fn is_done(&self) -> bool {
-        self.left == 0
-    }
-
-    /// Prints what was fetched, and returns the offset after the last record that was printed.
-    fn print(&mut self, fetched: &Fetched) -> anyhow::Result<i64> {
-        let mut stdout = std::io::stdout().lock();
-        let mut next = fetched.position;
-        for batch in fetched.batches() {
-            let batch = batch?;
-            batch.check_crc()?;
-            if batch.is_control() {
-                next = batch.next_offset();
-                continue;
-            }
-            for record in batch.records(&mut self.decompressor, BATCH_BYTES_MAX)? {
-                let record = record?;
-                if record.offset() < fetched.position {
-                    continue;
-                }
-                if self.left == 0 {
-                    return Ok(next);
-                }
-                self.left -= 1;
-                next = record.offset() + 1;
-                match self.json {
-                    true => write_json(&mut stdout, fetched.partition, &record)?,
-                    false => {
-                        stdout.write_all(record.value().unwrap_or_default())?;
-                        stdout.write_all(b"\n")?;
-                    }
-                }
-            }
-        }
-        // What follows the last record, such as a compacted tail, needs no printing.
-        Ok(if self.left == 0 { next } else { fetched.next_position })
-    }
-}
-
-fn write_json(out: &mut impl Write, partition: i32, record: &RecordView<'_>) -> anyhow::Result<()> {
-    let headers = record.headers()?;
-    let line = Line {
-        partition,
-        offset: record.offset(),
-        timestamp: record.timestamp(),
-        key: record.key().map(Text::of),
-        value: record.value().map(Text::of),
-        headers: headers.map(|it| (Text::of(it.key), it.value.map(Text::of))).collect(),
-    };
-    serde_json::to_writer(&mut *out, &line)?;
-    out.write_all(b"\n")?;
     Ok(())
 }

@@ -6,7 +6,8 @@ use moldau_client::{Admin, Cluster, OffsetSpec, TopicPartition};
 use serde::Serialize;
 
 use crate::arguments::{GroupsAction, GroupsOptions};
-use crate::commands::session::{self, print_json, print_table};
+use crate::commands::session::{self, print_json};
+use crate::commands::table::print_table;
 
 pub(crate) fn run(options: GroupsOptions) -> anyhow::Result<ExitCode> {
     let json = options.cluster.json;

@@ -56,27 +56,3 @@ pub(crate) fn print_json<T: Serialize>(document: &T) -> anyhow::Result<()> {
     writeln!(stdout)?;
     Ok(())
 }
-
-/// Prints rows under their headings, each column as wide as its widest cell.
-///
-/// # Errors
-/// Stdout is closed.
-pub(crate) fn print_table<const N: usize>(
-    headings: [&str; N],
-    rows: &[[String; N]],
-) -> anyhow::Result<()> {
-    use std::io::Write;
-    let width = |column: usize| {
-        let cells = rows.iter().map(|row| row[column].chars().count());
-        cells.chain([headings[column].len()]).max().unwrap_or(0)
-    };
-    let widths: [usize; N] = std::array::from_fn(width);
-    let mut stdout = std::io::stdout().lock();
-    let headings = headings.map(str::to_owned);
-    for row in std::iter::once(&headings).chain(rows) {
-        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}"));
-        let line = cells.collect::<Vec<_>>().join("  ");
-        writeln!(stdout, "{}", line.trim_end())?;
-    }
-    Ok(())
-}

@@ -7,7 +7,8 @@ use moldau_client::{Admin, Cluster, ConfigResource, OffsetSpec, TopicPartition, 
 use serde::Serialize;
 
 use crate::arguments::{TopicsAction, TopicsOptions};
-use crate::commands::session::{self, print_json, print_table};
+use crate::commands::session::{self, print_json};
+use crate::commands::table::print_table;
 
 pub(crate) fn run(options: TopicsOptions) -> anyhow::Result<ExitCode> {
     let json = options.cluster.json;

@@ -106,6 +106,15 @@ fn lines_before_one_that_cannot_be_sent_are_delivered_and_counted() {
 }
 
 #[test]
+fn logs_that_go_to_no_terminal_have_no_colours() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut broker = Process::broker(dir.path(), &["--log-level", "debug"]);
+    run(["topics", "list", "--bootstrap", &broker.address.to_string()]);
+    let line = broker.wait_for_line("connection closed");
+    assert!(!line.contains('\u{1b}'), "{line:?}");
+}
+
+#[test]
 fn the_end_of_a_topic_is_none_of_a_group() {
     let output = run(["consume", "t", "--group", "g", "--exit-at-end"]);
     let said = String::from_utf8(output.stderr).unwrap();
