@@ -15,6 +15,7 @@
 //! | [`sasl`] | PLAIN, SCRAM and OAUTHBEARER, for servers and clients |
 //! | [`proxy_protocol`] | the real peer behind a load balancer |
 //! | `shutdown` | [`Shutdown`]: the drain signal |
+//! | `memory` | [`MemoryBudget`]: the bytes that peers can make the process hold |
 //! | `metrics` | [`Metrics`]: counters |
 //! | `refusal` | [`Refusal`]: why clients are refused |
 //! | `log_limit` | [`LogLimit`]: a brake on the log |
@@ -38,6 +39,7 @@ mod error;
 mod http;
 mod listener;
 mod log_limit;
+mod memory;
 mod metrics;
 mod notice;
 mod principal;
@@ -57,6 +59,10 @@ pub use error::{Error, ProxyProtocolError, SaslError, TlsError};
 pub use http::HttpUrl;
 pub use listener::{Listener, ListenerLimits};
 pub use log_limit::LogLimit;
+pub use memory::{
+    Acquire, MemoryAccount, MemoryBudget, MemoryExceeded, MemoryReading, MemoryUse, PATIENCE,
+    Permit,
+};
 pub use metrics::Metrics;
 pub use principal::{InvalidPrincipal, Principal};
 pub use refusal::Refusal;
