@@ -14,9 +14,7 @@ use crate::error::{Refusal, append_refusal};
 use crate::metadata_record::MetadataRecord;
 use crate::topic_config::{TopicConfig, TopicDefaults, TopicOverrides, shown};
 use crate::topic_logs::TopicLogs;
-
-/// Longest topic name, since Kafka's own limit keeps `<topic>-<partition>` a file name.
-const TOPIC_NAME_BYTES_MAX: usize = 249;
+use crate::topic_names::{MetricNames, check_name, check_ordinary};
 
 /// Most partitions of one topic: clients keep some hundred bytes for each, all at once.
 pub(crate) const TOPIC_PARTITIONS_MAX: u32 = 2_000_000;
@@ -61,6 +59,7 @@ pub(crate) struct Catalog {
 struct Topics {
     by_name: BTreeMap<Arc<str>, Arc<Topic>>,
     by_id: HashMap<Uuid, Arc<Topic>>,
+    metric_names: MetricNames,
     /// Partitions of all topics.
     partitions: u64,
 }
@@ -70,6 +69,9 @@ impl Topics {
         let topic = Arc::new(topic);
         self.by_name.insert(Arc::clone(&topic.name), Arc::clone(&topic));
         let before = self.by_id.insert(topic.id, Arc::clone(&topic));
+        if before.is_none() {
+            self.metric_names.add(&topic.name);
+        }
         self.partitions -= before.map_or(0, |before| u64::from(before.partitions));
         self.partitions += u64::from(topic.partitions);
         topic
@@ -78,6 +80,7 @@ impl Topics {
     fn remove(&mut self, id: Uuid) -> Option<Arc<Topic>> {
         let topic = self.by_id.remove(&id)?;
         self.by_name.remove(&topic.name);
+        self.metric_names.remove(&topic.name);
         self.partitions -= u64::from(topic.partitions);
         Some(topic)
     }
@@ -321,6 +324,8 @@ impl Catalog {
         overrides: &TopicOverrides,
     ) -> Result<TopicConfig, Refusal> {
         check_name(name)?;
+        check_ordinary(name)?;
+        topics.metric_names.check(name)?;
         if partitions == 0 {
             let message = "a topic has at least one partition";
             return Err(Refusal::new(ErrorCode::InvalidPartitions, message));
@@ -366,23 +371,6 @@ fn check_absent(topics: &Topics, name: &str) -> Result<(), Refusal> {
         return Err(Refusal::new(ErrorCode::TopicAlreadyExists, message));
     }
     Ok(())
-}
-
-/// Checks a topic name by Kafka's rule.
-///
-/// # Errors
-/// `INVALID_TOPIC_EXCEPTION` with the rule.
-pub(crate) fn check_name(name: &str) -> Result<(), Refusal> {
-    let legal = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
-    let length_fits = (1..=TOPIC_NAME_BYTES_MAX).contains(&name.len());
-    if length_fits && name != "." && name != ".." && name.bytes().all(legal) {
-        return Ok(());
-    }
-    let message = format!(
-        "a topic name has 1 to {TOPIC_NAME_BYTES_MAX} of the characters a-z A-Z 0-9 . _ - and is \
-         neither . nor .."
-    );
-    Err(Refusal::new(ErrorCode::InvalidTopicException, message))
 }
 
 fn fresh_id(topics: &Topics) -> Uuid {

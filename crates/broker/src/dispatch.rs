@@ -134,8 +134,8 @@ pub(crate) fn declared_rights() -> impl Iterator<Item = (ApiKey, &'static [Right
     APIS.iter().map(|api| (api.key, api.rights))
 }
 
-fn api_versions(_call: &Call<'_>, request: ApiVersionsRequest) -> Outcome<ApiVersionsResponse> {
-    Outcome::Now(api::api_versions::respond(&request, served_versions()))
+fn api_versions(call: &Call<'_>, request: ApiVersionsRequest) -> Outcome<ApiVersionsResponse> {
+    Outcome::Now(api::api_versions::respond(&request, call.version, served_versions()))
 }
 
 /// Answers one frame.

@@ -120,11 +120,8 @@ pub(crate) fn records_refusal(error: &moldau_records::Error) -> Refusal {
         Records::BatchTooLarge { .. } | Records::PayloadTooLarge { .. } => {
             ErrorCode::MessageTooLarge
         }
-        Records::UnsupportedMagic { .. } => ErrorCode::UnsupportedForMessageFormat,
-        Records::Truncated { .. }
-        | Records::InvalidLength { .. }
-        | Records::UnknownMagic { .. }
-        | Records::CrcMismatch { .. } => ErrorCode::CorruptMessage,
+        // Producers send again what may have been damaged on the way, and nothing else.
+        Records::UnknownMagic { .. } | Records::CrcMismatch { .. } => ErrorCode::CorruptMessage,
         Records::UnknownCompression { .. } => ErrorCode::UnsupportedCompressionType,
         Records::InvalidTimestampType | Records::TimestampOutOfRange { .. } => {
             ErrorCode::InvalidTimestamp

@@ -60,6 +60,7 @@ mod state;
 mod tests;
 mod topic_config;
 mod topic_logs;
+mod topic_names;
 
 #[doc(hidden)]
 pub use authorizer::Decisions;

@@ -12,13 +12,13 @@ use moldau_coordinator::producer_ids::{PRODUCER_ID_BLOCK_SIZE, ProducerIdBlock};
 use moldau_protocol::Uuid;
 use moldau_storage::{Left, Replay, Report, Salvage, TopicId};
 
-use crate::catalog::check_name;
 use crate::clock::wall_clock_ms;
 use crate::config::Config;
 use crate::error::Error;
 use crate::metadata_record::MetadataRecord;
 use crate::state::{Restored, block_record};
 use crate::topic_config::TopicOverrides;
+use crate::topic_names::check_name;
 
 /// A data directory that was examined, and is locked.
 pub struct Repair(moldau_storage::Repair);

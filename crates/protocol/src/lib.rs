@@ -39,6 +39,7 @@ pub mod produce;
 mod random;
 mod reader;
 mod segments;
+mod software;
 mod tagged;
 #[cfg(test)]
 mod tests;

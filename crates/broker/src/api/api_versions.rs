@@ -11,22 +11,18 @@ use moldau_protocol::{ApiKey, ErrorCode, VersionRange};
 /// that cannot compress (KAFKA-18659); a request below 3 is refused all the same.
 const PRODUCE_VERSION_ADVERTISED_MIN: i16 = 0;
 
-/// The answer: every API that is served.
+/// The answer: every API that is served, or none to a client that does not name its software.
 pub(crate) fn respond(
     request: &ApiVersionsRequest,
+    version: i16,
     served: impl Iterator<Item = (ApiKey, VersionRange)>,
 ) -> ApiVersionsResponse {
-    // KIP-511: the name and version of a client's software are words of a restricted alphabet.
-    let fields = [&request.client_software_name, &request.client_software_version];
-    let error_code = match fields.iter().all(|word| word.is_empty() || is_software_word(word)) {
-        true => ErrorCode::None,
-        false => ErrorCode::InvalidRequest,
-    };
-    ApiVersionsResponse {
-        error_code: error_code.into(),
-        api_keys: served.map(advertised).collect(),
-        ..ApiVersionsResponse::default()
+    if !request.names_software(version) {
+        let error_code = ErrorCode::InvalidRequest.into();
+        return ApiVersionsResponse { error_code, ..ApiVersionsResponse::default() };
     }
+    let api_keys = served.map(advertised).collect();
+    ApiVersionsResponse { api_keys, ..ApiVersionsResponse::default() }
 }
 
 /// The answer to a request of an unknown version, to be encoded as version 0.
@@ -52,10 +48,4 @@ fn advertised((key, versions): (ApiKey, VersionRange)) -> ApiVersion {
         max_version: versions.max,
         ..ApiVersion::default()
     }
-}
-
-fn is_software_word(word: &str) -> bool {
-    let inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'.' || byte == b'-';
-    let edge = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric());
-    word.bytes().all(inner) && edge(word.bytes().next()) && edge(word.bytes().last())
 }

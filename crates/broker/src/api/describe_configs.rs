@@ -22,6 +22,7 @@ use crate::config::NODE_ID;
 use crate::error::{Refusal, denied};
 use crate::rights::Rights;
 use crate::topic_config::{TOPIC_KEYS, TopicDefaults, TopicKey, shown};
+use crate::topic_names;
 
 /// Kafka's numbers of resource types.
 pub(crate) const RESOURCE_TOPIC: i8 = 2;
@@ -110,7 +111,7 @@ fn describe(
     authorize(&call.rights, Operation::DescribeConfigs, resource.resource_type, name)?;
     match resource.resource_type {
         RESOURCE_TOPIC => {
-            catalog::check_name(name)?;
+            topic_names::check_name(name)?;
             let topic =
                 call.state.catalog.by_name(name).ok_or_else(|| catalog::unknown_name(name))?;
             let keys = TOPIC_KEYS.iter().filter(|key| wanted(key.name));

@@ -13,11 +13,12 @@ use moldau_protocol::{ErrorCode, Uuid};
 
 use crate::authorizer::{Operation, ResourceType};
 use crate::call::{Call, Outcome, Turns};
-use crate::catalog::{self, Topic};
+use crate::catalog::Topic;
 use crate::config::NODE_ID;
 use crate::partition::LEADER_EPOCH;
 use crate::rights::Rights;
 use crate::state::State;
+use crate::topic_names;
 
 /// Kafka's `max.request.partition.size.limit`.
 const PAGE_PARTITIONS_MAX: usize = 2_000;
@@ -125,7 +126,7 @@ impl Page<'_> {
     }
 
     fn add_unknown(&mut self, name: &str) {
-        let code = match catalog::check_name(name) {
+        let code = match topic_names::check_name(name) {
             Ok(()) => ErrorCode::UnknownTopicOrPartition,
             Err(refusal) => refusal.code,
         };

@@ -15,9 +15,9 @@ use moldau_storage::Lsn;
 use crate::api::describe_configs::{RESOURCE_TOPIC, authorize};
 use crate::authorizer::Operation::AlterConfigs;
 use crate::call::{Call, Outcome, once_durable};
-use crate::catalog;
 use crate::error::Refusal;
 use crate::topic_config::{TopicDefaults, TopicOverrides, canonical, list, shown, topic_key};
+use crate::topic_names;
 
 pub(crate) fn handle(
     call: &Call<'_>,
@@ -76,7 +76,7 @@ pub(crate) fn topic_name(resource_type: i8, name: &str) -> Result<&str, Refusal>
         let message = "there is no configuration for all topics";
         return Err(Refusal::new(ErrorCode::InvalidRequest, message));
     }
-    catalog::check_name(name)?;
+    topic_names::check_name(name)?;
     Ok(name)
 }
 

@@ -29,6 +29,7 @@ use crate::partition::LEADER_EPOCH;
 use crate::rights::Rights;
 use crate::state::State;
 use crate::topic_config::TopicOverrides;
+use crate::topic_names;
 
 /// Versions with a place for what the client may do to the cluster.
 const CLUSTER_OPERATIONS_IN: RangeInclusive<i16> = 8..=10;
@@ -119,7 +120,7 @@ fn find_or_create(
     if may_create && !may_create_named(call, name) {
         return unknown(name, ErrorCode::TopicAuthorizationFailed);
     }
-    if let Err(refusal) = catalog::check_name(name) {
+    if let Err(refusal) = topic_names::check_name(name) {
         return unknown(name, refusal.code);
     }
     if !may_create {

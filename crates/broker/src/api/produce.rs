@@ -29,6 +29,7 @@ use crate::error::{Refusal, append_refusal, denied, records_refusal};
 use crate::partition;
 use crate::partition::LEADER_EPOCH;
 use crate::topic_config::{TimestampType, TopicConfig};
+use crate::topic_names::check_ordinary;
 
 /// From this version on a batch may be compressed by zstd (KIP-110).
 const ZSTD_SINCE: i16 = 7;
@@ -183,7 +184,7 @@ fn find_topic(call: &Call<'_>, topic: &TopicRecords<'_>) -> Result<std::sync::Ar
     let catalog = &call.state.catalog;
     let authorize =
         |name: &str| match call.rights.allow(ResourceType::Topic, Operation::Write, name) {
-            true => Ok(()),
+            true => check_ordinary(name),
             false => Err(denied(ResourceType::Topic)),
         };
     match (topic.name, topic.id) {
@@ -222,7 +223,7 @@ fn append(
     let appended = VALIDATOR.with_borrow_mut(|validator| {
         let rules = append_rules(&topic.config, call.now_ms, records.len());
         let batch = validator.check(records, &rules)?;
-        check(call, request, &batch)?;
+        check(call, &batch)?;
         let log = partition::for_append(call.state, topic, partition.index)?;
         let appended = log.append(&batch, LEADER_EPOCH).map_err(|error| append_refusal(&error))?;
         call.state.counters.produced(records.len(), batch.records_count());
@@ -259,16 +260,12 @@ fn append_rules(config: &TopicConfig, now_ms: i64, batch_bytes: usize) -> Append
 }
 
 /// The rules of the request's version.
-fn check(
-    call: &Call<'_>,
-    request: &ProduceRequestView<'_>,
-    batch: &ValidBatch<'_>,
-) -> Result<(), Refusal> {
+fn check(call: &Call<'_>, batch: &ValidBatch<'_>) -> Result<(), Refusal> {
     if batch.compression() == Compression::Zstd && call.version < ZSTD_SINCE {
         let message = "zstd needs Produce version 7 or later";
         return Err(Refusal::new(ErrorCode::UnsupportedCompressionType, message));
     }
-    if batch.view().is_transactional() || request.transactional_id().is_some() {
+    if batch.view().is_transactional() {
         let message = "transactions are not supported";
         return Err(Refusal::new(ErrorCode::InvalidTxnState, message));
     }

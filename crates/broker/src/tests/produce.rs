@@ -62,18 +62,37 @@ fn bytes_that_are_not_one_intact_batch_are_refused() {
     let mut damaged = intact.to_vec();
     *damaged.last_mut().unwrap() ^= 1;
     assert_eq!(refusal(&world, "orders", 0, damaged.into()), ErrorCode::CorruptMessage);
-    let cut = intact.slice(..intact.len() - 1);
-    assert_eq!(refusal(&world, "orders", 0, cut), ErrorCode::CorruptMessage);
+    let mut of_no_format = intact.to_vec();
+    of_no_format[16] = 3;
+    assert_eq!(refusal(&world, "orders", 0, of_no_format.into()), ErrorCode::CorruptMessage);
     let twice = Bytes::from([&intact[..], &intact[..]].concat());
     assert_eq!(refusal(&world, "orders", 0, twice), ErrorCode::InvalidRecord);
     assert_eq!(world.fetch("orders", 0, 0).high_watermark, 0);
 }
 
-/// CORRUPT_MESSAGE is retriable: a client that sends nothing would send it for ever.
+/// CORRUPT_MESSAGE is retriable: a client that sends nothing, half a batch or one of an old format
+/// would send it again for two minutes.
 #[test]
-fn no_records_at_all_are_refused_for_good() {
+fn what_is_no_batch_and_will_not_be_one_is_refused_for_good() {
     let world = World::new();
     world.create("orders", 1);
+    let intact = batch(NOW_MS, &["a"]);
+    let with = |place: usize, bytes: &[u8]| {
+        let mut changed = intact.to_vec();
+        changed[place..place + bytes.len()].copy_from_slice(bytes);
+        Bytes::from(changed)
+    };
+    for records in [
+        intact.slice(..intact.len() - 1),
+        intact.slice(..10),
+        with(8, &(-1i32).to_be_bytes()),
+        with(8, &48i32.to_be_bytes()),
+        with(8, &i32::MAX.to_be_bytes()),
+        with(16, &[0]),
+        with(16, &[1]),
+    ] {
+        assert_eq!(refusal(&world, "orders", 0, records), ErrorCode::InvalidRecord);
+    }
     assert_eq!(refusal(&world, "orders", 0, Bytes::new()), ErrorCode::InvalidRecord);
     let mut request = produce("orders", 0, Bytes::new());
     request.topic_data[0].partition_data[0].records = None;
@@ -128,10 +147,35 @@ fn a_control_batch_and_a_transactional_one_are_refused() {
     assert_eq!(refusal(&world, "orders", 0, control), ErrorCode::InvalidRecord);
     let transactional = with(plain.with_transactional(true));
     assert_eq!(refusal(&world, "orders", 0, transactional), ErrorCode::InvalidTxnState);
-    let mut request = produce("orders", 0, batch(NOW_MS, &["a"]));
-    request.transactional_id = Some("transaction".to_owned());
-    let response = ask(&world, PRODUCE_BY_NAME, &request);
-    assert_eq!(code(response.error_code), ErrorCode::InvalidTxnState);
+}
+
+/// The batch decides whether a produce is of a transaction. A client that sends an empty id for
+/// none lost its connection with acks=0.
+#[test]
+fn a_transactional_id_does_not_matter_to_other_batches() {
+    let world = World::new();
+    world.create("orders", 1);
+    for (offset, id) in (0..).step_by(3).zip(["", "transaction"]) {
+        let mut request = produce("orders", 0, batch(NOW_MS, &["a"]));
+        request.transactional_id = Some(id.to_owned());
+        let response = ask(&world, PRODUCE_BY_NAME, &request);
+        assert_eq!((code(response.error_code), response.base_offset), (ErrorCode::None, offset));
+        let silent = ProduceRequest { acks: 0, ..request };
+        for version in [3, PRODUCE_BY_NAME] {
+            let reply = world.send(&request_frame(version, &silent));
+            assert!(matches!(reply, Reply::NoResponse), "{id:?} {version}");
+        }
+    }
+}
+
+/// Such a topic is there if it was made by a broker that knew no such rule.
+#[test]
+fn a_produce_to_an_internal_topic_of_kafka_is_refused() {
+    let world = World::new();
+    for topic in ["__consumer_offsets", "__transaction_state", "__share_group_state"] {
+        let refused = refusal(&world, topic, 0, batch(NOW_MS, &["a"]));
+        assert_eq!(refused, ErrorCode::InvalidTopicException);
+    }
 }
 
 #[test]

@@ -40,6 +40,16 @@ fn metadata(world: &World, topics: Vec<MetadataRequestTopic>) -> Vec<MetadataRes
     world.ask(&request).topics
 }
 
+/// What is said to a client that lets a topic come into being by asking for it.
+fn ask_for(world: &World, name: &str) -> ErrorCode {
+    let request = MetadataRequest {
+        topics: Some(vec![named(name)]),
+        allow_auto_topic_creation: true,
+        ..MetadataRequest::default()
+    };
+    code(world.ask(&request).topics[0].error_code)
+}
+
 fn names(world: &World) -> Vec<String> {
     let request = MetadataRequest { topics: None, ..MetadataRequest::default() };
     world.ask(&request).topics.into_iter().filter_map(|topic| topic.name).collect()
@@ -113,6 +123,41 @@ fn a_topic_that_cannot_be_is_refused_by_its_own_code() {
     let topic = CreatableTopic { configs: vec![config], ..creatable("other", 1) };
     assert_eq!(refused(topic), ErrorCode::InvalidConfig);
     assert_eq!(names(&world), ["orders"]);
+}
+
+/// Metrics show both as a_b_c.
+#[test]
+fn topics_that_differ_in_dots_and_underscores_only_are_refused() {
+    let world = World::new();
+    world.create("a.b_c", 1);
+    let refused = |world: &World, name| code(try_create(world, creatable(name, 1)).error_code);
+    for name in ["a_b_c", "a.b.c", "a_b.c"] {
+        assert_eq!(refused(&world, name), ErrorCode::InvalidTopicException, "{name}");
+        assert_eq!(ask_for(&world, name), ErrorCode::InvalidTopicException, "{name}");
+    }
+    assert_eq!(refused(&world, "a.b_c"), ErrorCode::TopicAlreadyExists);
+    world.create("a-b-c", 1);
+    world.create("a.b", 1);
+    world.state.catalog.grow(&world.state.storage, "a.b_c", 2).unwrap();
+    let world = world.restarted();
+    assert_eq!(refused(&world, "a_b_c"), ErrorCode::InvalidTopicException);
+    world.delete("a.b_c");
+    world.create("a_b_c", 1);
+    let world = world.restarted();
+    assert_eq!(refused(&world, "a.b.c"), ErrorCode::InvalidTopicException);
+}
+
+#[test]
+fn topics_that_kafka_keeps_its_own_state_in_are_refused() {
+    let world = World::new();
+    let internal =
+        ["__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"];
+    for name in internal {
+        let refused = try_create(&world, creatable(name, 1));
+        assert_eq!(code(refused.error_code), ErrorCode::InvalidTopicException, "{name}");
+        assert_eq!(ask_for(&world, name), ErrorCode::InvalidTopicException, "{name}");
+    }
+    assert_eq!(names(&world), Vec::<String>::new());
 }
 
 #[test]

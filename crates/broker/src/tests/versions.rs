@@ -78,10 +78,20 @@ fn every_served_version_of_every_api_answers() {
     assert!(left_out.is_empty(), "not asked: {left_out:?}");
 }
 
+#[test]
+fn a_client_that_does_not_name_its_software_is_refused() {
+    let world = World::new();
+    for (version, told) in each(&world, |_| ApiVersionsRequest::default()) {
+        let expected = if version < 3 { ErrorCode::None } else { ErrorCode::InvalidRequest };
+        assert_eq!(code(told.error_code), expected, "{version}");
+        assert_eq!(told.api_keys.is_empty(), version >= 3, "{version}");
+    }
+}
+
 /// librdkafka takes a broker whose Produce begins above 0 for one that cannot compress.
 #[test]
 fn what_is_advertised_is_what_is_served_but_for_the_first_versions_of_produce() {
-    let told = World::new().ask(&ApiVersionsRequest::default());
+    let told = World::new().ask_in(2, &ApiVersionsRequest::default());
     let told: Vec<_> =
         told.api_keys.iter().map(|it| (it.api_key, it.min_version, it.max_version)).collect();
     let served = served_versions().map(|(key, versions)| match key {
@@ -210,9 +220,9 @@ fn ask_for_lookups(world: &World) {
 }
 
 fn ask_for_descriptions(world: &World, orders: Uuid) {
-    each(world, |_| ApiVersionsRequest::default());
     each(world, |version| ApiVersionsRequest {
-        client_software_name: if version < 3 { String::new() } else { "not a word".to_owned() },
+        client_software_name: if version < 3 { String::new() } else { "tester".to_owned() },
+        client_software_version: if version < 3 { String::new() } else { "1".to_owned() },
         ..ApiVersionsRequest::default()
     });
     let named = |name: &str| MetadataRequestTopic {

@@ -14,7 +14,7 @@ use moldau_net::{Refusal, Stream};
 use moldau_protocol::frame::{self, RequestHeader};
 use moldau_protocol::messages::api_versions_response::ApiVersion;
 use moldau_protocol::messages::{
-    ApiVersionsResponse, SaslAuthenticateRequest, SaslHandshakeRequest,
+    ApiVersionsRequest, ApiVersionsResponse, SaslAuthenticateRequest, SaslHandshakeRequest,
 };
 use moldau_protocol::{ApiKey, DecodeError, EncodeError, ErrorCode, Message, Reader};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -97,7 +97,7 @@ async fn step(
         return Err(Refused::TooEarly(api));
     }
     if api == ApiKey::ApiVersions {
-        let (version, answer) = offer(cluster, peek.api_version).await;
+        let (version, answer) = offer(cluster, peek.api_version, &frame).await?;
         write(stream, api, version, peek.correlation_id, &answer).await?;
         return Ok(false);
     }
@@ -191,7 +191,11 @@ async fn write<M: Message>(
 
 /// What the cluster serves, as a client may know it before it has authenticated, and the version
 /// of that answer.
-async fn offer(cluster: &Arc<Cluster>, version: i16) -> (i16, ApiVersionsResponse) {
+async fn offer(
+    cluster: &Arc<Cluster>,
+    version: i16,
+    frame: &[u8],
+) -> Result<(i16, ApiVersionsResponse), Refused> {
     let versions = ApiKey::ApiVersions.valid_versions();
     if !versions.contains(version) {
         // The answer to a version that is not served is of version 0 and says which are (KIP-511).
@@ -202,10 +206,13 @@ async fn offer(cluster: &Arc<Cluster>, version: i16) -> (i16, ApiVersionsRespons
             ..Default::default()
         };
         let error_code = ErrorCode::UnsupportedVersion.into();
-        return (
-            0,
-            ApiVersionsResponse { error_code, api_keys: vec![served], ..Default::default() },
-        );
+        let api_keys = vec![served];
+        return Ok((0, ApiVersionsResponse { error_code, api_keys, ..Default::default() }));
+    }
+    let (_header, body) = RequestHeader::parse(frame)?;
+    if !ApiVersionsRequest::decode(&mut Reader::new(body), version)?.names_software(version) {
+        let error_code = ErrorCode::InvalidRequest.into();
+        return Ok((version, ApiVersionsResponse { error_code, ..Default::default() }));
     }
     let mut answer = (*cluster.api_versions().await).clone();
     let chain = cluster.chains().current();
@@ -221,7 +228,7 @@ async fn offer(cluster: &Arc<Cluster>, version: i16) -> (i16, ApiVersionsRespons
             ..Default::default()
         });
     }
-    (version, answer)
+    Ok((version, answer))
 }
 
 /// Answers the SASL of a session that has begun.
