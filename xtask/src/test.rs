@@ -56,7 +56,7 @@ const REAL_VAULT: &str = "moldau-encryption/real-vault,moldau/real-vault";
 const PROGRAMS_AT_A_TIME: usize = 2;
 
 /// Test threads of a binary. Tests wait for processes, disks and timers more than they compute.
-const TEST_THREADS: &str = "4";
+const TEST_THREADS: &str = "3";
 
 /// Seeds of the simulation of storage with `--full`.
 const FULL_SEEDS: u64 = 20_000;

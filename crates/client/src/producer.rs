@@ -16,6 +16,7 @@
 //! | `transaction` | begin, commit and abort |
 
 mod accumulator;
+mod ids;
 mod in_flight;
 mod partition;
 mod plan;
@@ -185,6 +186,17 @@ struct Shared {
     settled: Notify,
 }
 
+impl Shared {
+    /// Gives outcomes to the sink, then wakes whoever waits for room.
+    fn deliver(&self, reports: Vec<plan::Report>) {
+        for report in &reports {
+            report.deliver(&*self.sink);
+        }
+        self.lock().recycle(reports);
+        self.settled.notify_waiters();
+    }
+}
+
 impl std::fmt::Debug for Shared {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Shared").field("options", &self.options).finish_non_exhaustive()
@@ -221,7 +233,7 @@ impl Producer {
         if options.idempotent {
             options.in_flight_max = options.in_flight_max.min(IDEMPOTENT_IN_FLIGHT_MAX);
             accumulator = Accumulator::new(options.clone(), cluster.options().clone());
-            let (id, epoch) = sender::producer_id(cluster, &options, None).await?;
+            let (id, epoch) = ids::producer_id(cluster, &options, None).await?;
             accumulator.set_producer_id(id, epoch);
         }
         let requests = RequestClock::new(options.in_flight_max, Instant::now());

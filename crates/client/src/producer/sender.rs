@@ -4,13 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use moldau_protocol::messages::InitProducerIdRequest;
 use tokio::task::JoinSet;
 
-use super::partition::ProducerId;
-use super::plan::{Appended, Outbound, Plan, Report};
-use super::{Acks, ProducerOptions, Shared, request, transaction};
-use crate::cluster::Cluster;
+use super::plan::{Appended, Outbound, Plan};
+use super::{Acks, Shared, ids, request};
 use crate::connection::{Connection, Outgoing};
 use crate::{Error, Result};
 
@@ -67,7 +64,7 @@ impl Sender {
 
     async fn carry_out(&mut self, plan: Plan) {
         if !plan.reports.is_empty() {
-            deliver(&self.shared, plan.reports);
+            self.shared.deliver(plan.reports);
         }
         for (node, batches) in plan.requests {
             self.send(node, batches).await;
@@ -145,8 +142,9 @@ impl Sender {
         let cluster = self.shared.cluster.clone();
         let known = self.shared.lock().producer_id();
         let options = self.shared.options.clone();
-        self.events
-            .spawn(async move { Event::ProducerId(producer_id(&cluster, &options, known).await) });
+        self.events.spawn(async move {
+            Event::ProducerId(ids::producer_id(&cluster, &options, known).await)
+        });
     }
 
     async fn wait(&mut self, wake_at: Option<Instant>) {
@@ -190,7 +188,7 @@ impl Sender {
             Event::ProducerId(Ok((id, epoch))) => {
                 self.asking_producer_id = false;
                 let reports = self.shared.lock().set_producer_id(id, epoch);
-                deliver(&self.shared, reports);
+                self.shared.deliver(reports);
             }
             Event::ProducerId(Err(error)) => {
                 tracing::warn!(%error, "no producer id");
@@ -201,40 +199,6 @@ impl Sender {
                 });
             }
             Event::Retry => self.asking_producer_id = false,
-        }
-    }
-}
-
-/// Asks for a producer id, or for the next epoch of a known one (KIP-360).
-pub(super) async fn producer_id(
-    cluster: &Cluster,
-    options: &ProducerOptions,
-    known: Option<ProducerId>,
-) -> Result<(i64, i16)> {
-    if let Some(id) = &options.transactional_id {
-        return transaction::producer_id(cluster, id, options.transaction_timeout, known).await;
-    }
-    let mut retry = cluster.retry();
-    let mut known = known;
-    loop {
-        let (id, epoch) = known.map_or((-1, -1), |known| (known.id, known.epoch));
-        let request = InitProducerIdRequest {
-            transactional_id: None,
-            transaction_timeout_ms: i32::MAX,
-            producer_id: id,
-            producer_epoch: epoch,
-            ..Default::default()
-        };
-        let error = match cluster.send_any(&request).await {
-            Ok(answer) => match Error::check(answer.error_code, "InitProducerId", None) {
-                Ok(()) => return Ok((answer.producer_id, answer.producer_epoch)),
-                Err(error) => error,
-            },
-            Err(error) => error,
-        };
-        // A broker that knows nothing of the id gives another one when none is named.
-        if known.take().is_none() || error.is_retriable() {
-            retry.pause(error).await?;
         }
     }
 }
@@ -275,15 +239,6 @@ impl Returning {
         }
         drop(accumulator);
         self.shared.work.notify_one();
-        deliver(&self.shared, reports);
+        self.shared.deliver(reports);
     }
-}
-
-/// Gives outcomes to the sink, then wakes whoever waits for room.
-pub(super) fn deliver(shared: &Shared, reports: Vec<Report>) {
-    for report in &reports {
-        report.deliver(&*shared.sink);
-    }
-    shared.lock().recycle(reports);
-    shared.settled.notify_waiters();
 }

@@ -7,29 +7,23 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use moldau_protocol::messages::add_partitions_to_txn_request::AddPartitionsToTxnTopic;
 use moldau_protocol::messages::{
-    AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, EndTxnRequest, InitProducerIdRequest,
+    AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, EndTxnRequest,
 };
 use moldau_protocol::{ErrorCode, Request, VersionRange};
 
 use super::accumulator::Accumulator;
+use super::ids::{self, ask};
 use super::partition::ProducerId;
 use super::plan::Transaction;
-use super::{PartitionHandle, Producer, Shared, sender};
-use crate::cluster::{Cluster, CoordinatorOf};
+use super::{PartitionHandle, Producer, Shared};
 use crate::{Error, Result};
 
 /// Versions before KIP-890 made the client's part another one.
 const ADD_PARTITIONS_VERSIONS: VersionRange = VersionRange::new(0, 3);
 const END_VERSIONS: VersionRange = VersionRange::new(0, 4);
-const INIT_VERSIONS: VersionRange = VersionRange::new(0, 4);
-
-/// How long the coordinator is left alone that still ends the transaction before: as long as
-/// Kafka's own client does.
-const CONCURRENT_PAUSE: Duration = Duration::from_millis(20);
 
 impl Producer {
     /// Begins a transaction over these partitions.
@@ -94,13 +88,13 @@ impl Producer {
         self.ask(&request, END_VERSIONS, |answer| answer.error_code).await?;
         if self.shared.lock().is_producer_lost() {
             let Shared { cluster, options, .. } = &*self.shared;
-            let (id, epoch) = match sender::producer_id(cluster, options, Some(producer)).await {
+            let (id, epoch) = match ids::producer_id(cluster, options, Some(producer)).await {
                 // A broker from before KIP-360. That the id is still ours it has just said.
-                Err(Error::Encode { .. }) => sender::producer_id(cluster, options, None).await?,
+                Err(Error::Encode { .. }) => ids::producer_id(cluster, options, None).await?,
                 renewed => renewed?,
             };
             let reports = self.shared.lock().set_producer_id(id, epoch);
-            sender::deliver(&self.shared, reports);
+            self.shared.deliver(reports);
         }
         self.shared.lock().set_transaction(Transaction::Between);
         Ok(())
@@ -119,48 +113,6 @@ impl Producer {
     ) -> Result<R::Response> {
         let id = self.shared.options.transactional_id.as_deref().ok_or(Error::NoTransaction)?;
         ask(&self.shared.cluster, id, request, versions, code_of).await
-    }
-}
-
-/// Asks for the producer id of a transactional id and its next epoch, which ends what a producer
-/// before it left open. With a `known` one it is refused where another has taken the id (KIP-360).
-pub(super) async fn producer_id(
-    cluster: &Cluster,
-    id: &str,
-    timeout: Duration,
-    known: Option<ProducerId>,
-) -> Result<(i64, i16)> {
-    let (producer_id, producer_epoch) = known.map_or((-1, -1), |known| (known.id, known.epoch));
-    let request = InitProducerIdRequest {
-        transactional_id: Some(id.to_owned()),
-        transaction_timeout_ms: i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX),
-        producer_id,
-        producer_epoch,
-        ..Default::default()
-    };
-    let answer = ask(cluster, id, &request, INIT_VERSIONS, |answer| answer.error_code).await?;
-    Ok((answer.producer_id, answer.producer_epoch))
-}
-
-/// Asks the coordinator of a transactional id, again while it is busy with a transaction before.
-async fn ask<R: Request>(
-    cluster: &Cluster,
-    id: &str,
-    request: &R,
-    versions: VersionRange,
-    code_of: impl Fn(&R::Response) -> i16,
-) -> Result<R::Response> {
-    let deadline = Instant::now() + cluster.options().operation_timeout;
-    loop {
-        let of = CoordinatorOf::Transaction(id);
-        let answer = cluster.ask_coordinator(of, request, versions, &code_of).await?;
-        let code = code_of(&answer);
-        let is_busy = code == ErrorCode::ConcurrentTransactions.code();
-        if !is_busy || Instant::now() > deadline {
-            Error::check(code, &format!("{:?} of {of}", R::KEY), None)?;
-            return Ok(answer);
-        }
-        tokio::time::sleep(CONCURRENT_PAUSE).await;
     }
 }
 

@@ -8,7 +8,6 @@ mod warming;
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use super::rounds::Case;
 use super::{Conditions, Progress};
 use crate::checks::{Check, Verdict};
 use crate::environment::Environment;
@@ -37,6 +36,23 @@ const REPEATS_MAX: u32 = 4;
 
 /// A long experiment meets more such moments: it may repeat one pair for this many of its steps.
 const STEPS_PER_REPEAT: u32 = 10;
+
+/// What everything is put through, on a topic of its own each time, every record audited.
+pub(super) struct Case {
+    /// Name of the producing.
+    pub(super) name: String,
+    pub(super) workload: Workload,
+    /// Name under which the reading from start to end is measured as well; without one, what was
+    /// not consumed meanwhile is read for the audit alone.
+    pub(super) reading: Option<String>,
+}
+
+impl Case {
+    pub(super) fn names(&self) -> Vec<&str> {
+        let reading = self.reading.as_deref();
+        std::iter::once(self.name.as_str()).chain(reading).collect()
+    }
+}
 
 /// Which run a record is of.
 #[derive(Clone, Copy)]

@@ -8,8 +8,8 @@
 //! can do, now more and now less. Where waiting makes it late, response times tell, since they
 //! count from intended times.
 
-use super::bench::Bench;
-use super::rounds::{Case, Subject};
+use super::bench::{Bench, Case};
+use super::rounds::Subject;
 use super::running::{Running, absence, arms, split};
 use super::{Conditions, Progress};
 use crate::ceiling::search::{Bounds, Outcome, Search, TRIALS};

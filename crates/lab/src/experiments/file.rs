@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 
 use super::asked::{Asked, Payload, ReadFile, Times};
-use super::bench::{Bench, Path};
+use super::bench::{self, Bench, Path};
 use super::rounds::{self, Subject};
 use super::{Conditions, Progress};
 use crate::checks::{self, Check, Weight};
@@ -277,12 +277,12 @@ pub fn run(plan: &Plan, progress: &mut dyn Progress) -> Result<RunResult, Error>
     }
     for case in &file.cases {
         let workload = case.load.workload(plan.conditions.quick);
-        let case = rounds::Case { name: case.name.clone(), workload, reading: None };
+        let case = bench::Case { name: case.name.clone(), workload, reading: None };
         rounds::run(&mut bench, &mut running, &case, plan.rounds())?;
     }
     for case in &file.cases {
         let workload = case.load.workload(plan.conditions.quick);
-        let case = rounds::Case { name: case.name.clone(), workload, reading: None };
+        let case = bench::Case { name: case.name.clone(), workload, reading: None };
         let paths = running.iter().map(Subject::path);
         bench.profile(plan.profiler.as_ref(), paths, &case)?;
     }

@@ -13,9 +13,10 @@ use std::thread;
 use std::time::Duration;
 
 use super::bench::Bench;
+use super::bench::Case;
 use super::connecting;
 use super::fronts::{Front, FrontPlan, RunningFront};
-use super::rounds::{self, Case, Subject};
+use super::rounds::{self, Subject};
 use super::{Conditions, Progress};
 use crate::checks::{self, Check, Weight};
 use crate::result::{Arm, Experiment, RunResult};

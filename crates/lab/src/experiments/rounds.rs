@@ -3,8 +3,7 @@
 
 use std::time::Duration;
 
-use super::bench::{Bench, Path};
-use moldau_load::workload::Workload;
+use super::bench::{Bench, Case, Path};
 use moldau_measure::Error;
 
 /// Most rounds of an experiment file: a month of rounds is a mistake.
@@ -77,23 +76,6 @@ pub(super) trait Subject {
     fn unless_ended<T>(&mut self, ran: Result<T, Error>) -> Result<T, Error> {
         self.check()?;
         ran
-    }
-}
-
-/// What everything is put through, on a topic of its own each time, every record audited.
-pub(super) struct Case {
-    /// Name of the producing.
-    pub(super) name: String,
-    pub(super) workload: Workload,
-    /// Name under which the reading from start to end is measured as well; without one, what was
-    /// not consumed meanwhile is read for the audit alone.
-    pub(super) reading: Option<String>,
-}
-
-impl Case {
-    pub(super) fn names(&self) -> Vec<&str> {
-        let reading = self.reading.as_deref();
-        std::iter::once(self.name.as_str()).chain(reading).collect()
     }
 }
 

@@ -5,8 +5,9 @@
 
 use std::path::PathBuf;
 
+use super::bench::Case;
 use super::bench::{Bench, Path};
-use super::rounds::{self, Case, Subject};
+use super::rounds::{self, Subject};
 use super::{Conditions, Progress};
 use crate::checks;
 use crate::result::{Arm, Experiment, RunResult};
