@@ -100,6 +100,7 @@ pub(crate) fn read_code(error: &moldau_storage::Error) -> ErrorCode {
         Storage::Corrupt { .. }
         | Storage::Io { .. }
         | Storage::Poisoned { .. }
+        | Storage::Defect { .. }
         | Storage::DiskFull
         | Storage::Exhausted
         | Storage::Closed => ErrorCode::KafkaStorageError,

@@ -122,6 +122,7 @@ impl Reading {
             ("appends_disk_full", "Appends refused for want of space", journal.disk_full),
             ("scrubbed_bytes", "Bytes read back to find damage", journal.scrubbed_bytes),
             ("scrub_damaged", "Blocks and frames found damaged", journal.scrub_damaged),
+            ("storage_defects", "Reads from disk that a defect ended", journal.defects),
             ("journal_files_retired", "Journal files given back", journal.files_retired),
             ("checkpoints", "Checkpoints written", journal.checkpoints),
             ("segments_written", "Sorted segments written", journal.segments_written),

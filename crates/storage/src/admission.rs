@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use crate::sync::lock;
+use moldau_threads::Mutex;
 
 /// Hands out bytes up to a limit, in the order in which they were asked for.
 pub(crate) struct Admissions {
@@ -60,7 +60,7 @@ impl Admissions {
 
     /// Admits at once or not at all; nobody overtakes those who wait.
     pub(crate) fn admit(self: &Arc<Self>, bytes: usize) -> Option<Admission> {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         if !state.queue.is_empty() || !state.fits(bytes, self.limit) {
             return None;
         }
@@ -74,7 +74,7 @@ impl Admissions {
 
     fn release(&self, bytes: usize) {
         let wakers = {
-            let mut state = lock(&self.state);
+            let mut state = self.state.lock();
             state.used -= bytes;
             state.grant(self.limit)
         };
@@ -112,7 +112,7 @@ impl Future for Admit {
             if let Some(admission) = admissions.admit(this.bytes) {
                 return Poll::Ready(admission);
             }
-            let mut state = lock(&admissions.state);
+            let mut state = admissions.state.lock();
             state.tickets += 1;
             let number = state.tickets;
             let waker = context.waker().clone();
@@ -124,7 +124,7 @@ impl Future for Admit {
             wakers.into_iter().for_each(Waker::wake);
             return Poll::Pending;
         };
-        let mut state = lock(&admissions.state);
+        let mut state = admissions.state.lock();
         let at = state.queue.iter().position(|ticket| ticket.number == number);
         let at = at.expect("a ticket is in the queue until it is taken here");
         if let Some(ticket) = state.queue.get_mut(at).filter(|ticket| !ticket.granted) {
@@ -141,7 +141,7 @@ impl Future for Admit {
 impl Drop for Admit {
     fn drop(&mut self) {
         let Some(number) = self.ticket else { return };
-        let mut state = lock(&self.admissions.state);
+        let mut state = self.admissions.state.lock();
         let at = state.queue.iter().position(|ticket| ticket.number == number);
         let gone = at.and_then(|at| state.queue.remove(at));
         let granted = gone.is_some_and(|ticket| ticket.granted);
@@ -194,7 +194,7 @@ mod tests {
         drop(first);
         drop(gone);
         assert!(poll(&mut next).is_some());
-        assert_eq!(lock(&admissions.state).used, 0);
+        assert_eq!(admissions.state.lock().used, 0);
     }
 
     proptest! {
@@ -211,7 +211,7 @@ mod tests {
                     Some(admission) => held.push_back(admission),
                     None => waiting.push_back(admit),
                 }
-                let used = lock(&admissions.state).used;
+                let used = admissions.state.lock().used;
                 prop_assert!(used <= 10 || held.len() == 1, "{used}");
                 if size % 3 == 0 {
                     held.pop_front();
@@ -225,7 +225,7 @@ mod tests {
             while let Some(mut admit) = waiting.pop_front() {
                 prop_assert!(poll(&mut admit).is_some());
             }
-            prop_assert_eq!(lock(&admissions.state).used, 0);
+            prop_assert_eq!(admissions.state.lock().used, 0);
         }
     }
 }

@@ -9,10 +9,11 @@
 //! served.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::Arc;
 use std::task::Waker;
 
 use bytes::Bytes;
+use moldau_threads::{Condvar, Mutex, catch, fault_point};
 
 use moldau_records::crc32c;
 
@@ -24,7 +25,6 @@ use crate::metrics::Metrics;
 use crate::pace::Pace;
 use crate::segment::{Block, Segment, of_address};
 use crate::segments::Segments;
-use crate::sync::lock;
 use crate::{Error, Options};
 
 /// Chunks by journal position, blocks by address, and those that wait to be loaded.
@@ -131,7 +131,7 @@ pub(crate) enum Loaded {
 impl Chunk {
     /// The bytes, if they are there; otherwise wakes `waker` when they are.
     pub(crate) fn poll(&self, waker: Option<&Waker>) -> Result<Loaded, Error> {
-        match &mut *lock(&self.state) {
+        match &mut *self.state.lock() {
             State::Loaded(bytes) => Ok(Loaded::Bytes(bytes.clone())),
             State::Failed(error) => Err(error.clone()),
             State::Gone => Ok(Loaded::Gone),
@@ -153,7 +153,7 @@ impl Chunk {
     }
 
     fn finish(&self, state: State) {
-        let before = std::mem::replace(&mut *lock(&self.state), state);
+        let before = std::mem::replace(&mut *self.state.lock(), state);
         if let State::Loading(wakers) = before {
             wakers.into_iter().for_each(Waker::wake);
         }
@@ -186,7 +186,7 @@ impl ReadCache {
 
     /// Memory of the chunks that are held.
     pub(crate) fn bytes(&self) -> usize {
-        lock(&self.chunks).bytes
+        self.chunks.lock().bytes
     }
 
     /// The chunks of the blocks, in order. Loading begins for those that are not here, and for the
@@ -197,7 +197,7 @@ impl ReadCache {
         ahead: impl Iterator<Item = (&'a Segment, &'a Block)>,
     ) -> Vec<Arc<Chunk>> {
         let mut wanted = Vec::new();
-        let mut chunks = lock(&self.chunks);
+        let mut chunks = self.chunks.lock();
         let found = blocks.map(|block| self.block(&mut chunks, block, &mut wanted)).collect();
         for (segment, block) in ahead {
             if chunks.get(segment.address(block)).is_none() {
@@ -231,7 +231,7 @@ impl ReadCache {
     fn known(&self, chunks: &mut Chunks, start: u64, needed_to: u64) -> Option<Arc<Chunk>> {
         let chunk = Arc::clone(chunks.get(start)?);
         let is_fit = chunk.end() >= needed_to && chunk.holds_to(needed_to);
-        if !is_fit || matches!(*lock(&chunk.state), State::Failed(_) | State::Gone) {
+        if !is_fit || matches!(*chunk.state.lock(), State::Failed(_) | State::Gone) {
             return None;
         }
         chunks.touch(start);
@@ -271,7 +271,7 @@ impl ReadCache {
         let mut found: Vec<Arc<Chunk>> = Vec::new();
         let mut wanted = Vec::new();
         let mut covered = 0;
-        let mut chunks = lock(&self.chunks);
+        let mut chunks = self.chunks.lock();
         for (position, bytes) in ranges {
             if covered > 0 && found.len() >= CHUNKS_PER_READ {
                 break;
@@ -309,7 +309,7 @@ impl ReadCache {
     ) -> Option<(Vec<Arc<Chunk>>, usize)> {
         let mut found = Vec::new();
         let mut wanted = Vec::new();
-        let mut chunks = lock(&self.chunks);
+        let mut chunks = self.chunks.lock();
         for (position, bytes) in ranges.iter().take(EXACT_CHUNKS_PER_READ) {
             let file = self.files.at(*position)?;
             let (skip, end) = (position - file.base, file.end().min(position + *bytes as u64));
@@ -376,7 +376,7 @@ impl ReadCache {
         if wanted.is_empty() {
             return;
         }
-        let mut queue = lock(&self.queue);
+        let mut queue = self.queue.lock();
         if queue.closed {
             drop(queue);
             wanted.iter().for_each(|chunk| chunk.finish(State::Failed(Error::Closed)));
@@ -390,22 +390,33 @@ impl ReadCache {
 
     /// Loads the chunk that waits for longest, if one does.
     pub(crate) fn load_one(&self) -> bool {
-        let next = lock(&self.queue).waiting.pop_front();
+        let next = self.queue.lock().waiting.pop_front();
         let Some(chunk) = next else { return false };
         self.load(&chunk);
         true
     }
 
     fn load(&self, chunk: &Chunk) {
-        let loaded = self.pace.read(chunk.bytes, || self.read(chunk));
+        let loaded = catch(|| {
+            fault_point("reader");
+            self.pace.read(chunk.bytes, || self.read(chunk))
+        });
         self.metrics.chunk_reads.add(1);
         self.metrics.chunk_read_bytes.add(chunk.bytes);
-        chunk.finish(match loaded {
-            Ok(Some(bytes)) => State::Loaded(bytes),
-            Ok(None) => State::Gone,
-            Err(_) if self.is_gone(chunk) => State::Gone,
-            Err(error) => State::Failed(error),
-        });
+        match loaded {
+            Ok(Ok(Some(bytes))) => chunk.finish(State::Loaded(bytes)),
+            Ok(Ok(None)) => chunk.finish(State::Gone),
+            Ok(Err(_)) if self.is_gone(chunk) => chunk.finish(State::Gone),
+            Ok(Err(error)) => chunk.finish(State::Failed(error)),
+            Err(panic) => {
+                self.metrics.defects.add(1);
+                let is_confined = !panic.has_left_half_changed();
+                let error = Error::Defect { operation: "a read from disk", panic };
+                tracing::error!(%error, "what waits for it gets an error");
+                chunk.finish(State::Failed(error));
+                assert!(is_confined, "a read from disk left something half changed");
+            }
+        }
     }
 
     fn is_gone(&self, chunk: &Chunk) -> bool {
@@ -446,7 +457,7 @@ impl ReadCache {
     pub(crate) fn run_loads(&self) {
         loop {
             let chunk = {
-                let mut queue = lock(&self.queue);
+                let mut queue = self.queue.lock();
                 loop {
                     if queue.closed {
                         return;
@@ -454,10 +465,7 @@ impl ReadCache {
                     if let Some(chunk) = queue.waiting.pop_front() {
                         break chunk;
                     }
-                    queue = self
-                        .queued
-                        .wait(queue)
-                        .expect("a thread that panicked under the lock left it half changed");
+                    queue = self.queued.wait(queue);
                 }
             };
             self.load(&chunk);
@@ -467,7 +475,7 @@ impl ReadCache {
     /// Ends the reader threads; whoever waits for a chunk is told.
     pub(crate) fn close(&self) {
         let waiting = {
-            let mut queue = lock(&self.queue);
+            let mut queue = self.queue.lock();
             queue.closed = true;
             std::mem::take(&mut queue.waiting)
         };

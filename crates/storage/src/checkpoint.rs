@@ -44,6 +44,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::block_on;
 use crate::disk::{Access, Disk, DiskFile};
 use crate::format::{FORMAT_VERSION, Fields, FrameLink, POSITION_MAX, open_header, seal_header};
 use crate::io::BLOCK;
@@ -52,7 +53,6 @@ use crate::log::LogState;
 use crate::pace::Pace;
 use crate::paged::{FileWriter, PageBuffer, Pages};
 use crate::segment::NUMBER_MAX;
-use crate::sync::{block_on, lock};
 use crate::topics::Topics;
 use crate::window::Window;
 use crate::{Drive, Durability, Error, LogId, Lsn, Replay, TopicId};
@@ -102,7 +102,7 @@ pub(crate) fn write(
     topics: &Topics,
     snapshot: impl FnOnce(&mut CheckpointWriter<'_>) -> Result<(), Error>,
 ) -> Result<u64, Error> {
-    let Cut { position, last } = journal.cut();
+    let Cut { position, last } = journal.cut()?;
     let mut metadata = CheckpointWriter { journal, begun: None, entries: Vec::new() };
     snapshot(&mut metadata)?;
     metadata.begin();
@@ -135,7 +135,7 @@ pub(crate) fn write(
     // What the states name must be there before they count, and so must the deletion of topics
     // that are left out.
     complete_to = {
-        let _none = lock(&journal.deleting);
+        let _none = journal.deleting.lock();
         complete_to.max(journal.end().0)
     };
     wait(journal, Lsn(complete_to))?;

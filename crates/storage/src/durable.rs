@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
+use moldau_threads::Mutex;
+
 use crate::Error;
-use crate::sync::lock;
 
 /// Log sequence number: the journal position after an entry. The entry is durable when the durable
 /// position has reached it.
@@ -42,7 +43,7 @@ impl Durable {
     /// Moves the durable position and wakes those who waited for it.
     pub(crate) fn advance(&self, position: u64) {
         let reached = {
-            let mut waiting = lock(&self.waiting);
+            let mut waiting = self.waiting.lock();
             self.position.store(position, Ordering::Release);
             if waiting.wakers.first_key_value().is_none_or(|((lsn, _), _)| *lsn > position) {
                 return;
@@ -56,7 +57,7 @@ impl Durable {
     /// Ends all waiting, present and future, for what is not durable.
     pub(crate) fn fail(&self, error: Error) {
         let (wakers, observers) = {
-            let mut waiting = lock(&self.waiting);
+            let mut waiting = self.waiting.lock();
             waiting.failure.get_or_insert(error);
             (std::mem::take(&mut waiting.wakers), std::mem::take(&mut waiting.observers))
         };
@@ -88,7 +89,7 @@ impl Future for WaitDurable {
         if this.durable.position() >= this.lsn.0 {
             return Poll::Ready(Ok(()));
         }
-        let mut waiting = lock(&this.durable.waiting);
+        let mut waiting = this.durable.waiting.lock();
         // The position moves under the lock, so that a move between the two looks is not missed.
         if this.durable.position() >= this.lsn.0 {
             return Poll::Ready(Ok(()));
@@ -108,7 +109,7 @@ impl Future for WaitDurable {
 impl Drop for WaitDurable {
     fn drop(&mut self) {
         if let Some(ticket) = self.ticket {
-            lock(&self.durable.waiting).wakers.remove(&(self.lsn.0, ticket));
+            self.durable.waiting.lock().wakers.remove(&(self.lsn.0, ticket));
         }
     }
 }
@@ -122,7 +123,7 @@ impl Future for WaitFailure {
     type Output = Error;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Error> {
-        let mut waiting = lock(&self.durable.waiting);
+        let mut waiting = self.durable.waiting.lock();
         if let Some(error) = &waiting.failure {
             return Poll::Ready(error.clone());
         }
@@ -136,7 +137,7 @@ impl Future for WaitFailure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sync::block_on;
+    use crate::block_on;
     use std::task::Wake;
 
     struct Count(AtomicU64);
@@ -179,6 +180,6 @@ mod tests {
         let mut wait = durable.wait(Lsn(1));
         assert!(Pin::new(&mut wait).poll(&mut Context::from_waker(Waker::noop())).is_pending());
         drop(wait);
-        assert!(lock(&durable.waiting).wakers.is_empty());
+        assert!(durable.waiting.lock().wakers.is_empty());
     }
 }

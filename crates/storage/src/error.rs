@@ -77,11 +77,20 @@ pub enum Error {
         /// The system's answer.
         source: Arc<io::Error>,
     },
-    /// Disk: a write or flush of the journal failed; nothing more is written by this process.
+    /// Disk or us: a write or flush of the journal failed, or a thread of storage ended by a panic;
+    /// nothing more is written by this process.
     #[error("the journal is stopped: {cause}")]
     Poisoned {
         /// The failure that stopped it.
         cause: Arc<str>,
+    },
+    /// Us: a defect ended the operation, which has changed nothing.
+    #[error("{operation} ended by a {panic}")]
+    Defect {
+        /// What was tried.
+        operation: &'static str,
+        /// What went wrong.
+        panic: moldau_threads::Panic,
     },
     /// Caller: the storage was closed.
     #[error("the storage is closed")]
@@ -179,7 +188,7 @@ pub enum AppendError {
     /// Client: the topic was deleted.
     #[error("the topic was deleted")]
     Deleted,
-    /// Disk: the journal stopped after a failed write or flush.
+    /// Disk or us: the journal stopped after a failed write or flush, or a panic.
     #[error("the journal is stopped: {0}")]
     Poisoned(Arc<str>),
     /// Caller: the storage was closed.

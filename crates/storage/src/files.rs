@@ -9,10 +9,11 @@ use std::collections::VecDeque;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use bytes::Bytes;
+use moldau_threads::{Mutex, MutexGuard};
 use rustix::io::Errno;
 
 use crate::Error;
@@ -21,7 +22,6 @@ use crate::format::{FILE_HEADER_BYTES, FileHeader};
 use crate::io::{BLOCK, SegmentPool};
 use crate::pace::Pace;
 use crate::paged::TEMPORARY_SUFFIX;
-use crate::sync::lock;
 pub(crate) use spares::Going;
 use spares::{SPARES_MIN, Spares};
 
@@ -89,7 +89,7 @@ impl JournalFile {
 
     /// Ends the writing of zeros; must come before the first frame.
     pub(crate) fn begin_use(&self) {
-        *lock(&self.zeroing) = Zeroing::Finished;
+        *self.zeroing.lock() = Zeroing::Finished;
         self.is_begun.store(true, Ordering::Relaxed);
     }
 
@@ -207,7 +207,7 @@ impl Files {
 
     /// Adds a file that was found on disk; files are added in order.
     pub(crate) fn add(&self, file: JournalFile) {
-        lock(&self.listed).files.push_back(Arc::new(file));
+        self.listed.lock().files.push_back(Arc::new(file));
     }
 
     /// Adds a file for later use; one of another length is removed.
@@ -215,12 +215,12 @@ impl Files {
         if file_bytes != self.setup.file_bytes {
             return self.disk.remove(&path);
         }
-        lock(&self.spares).paths.push(path);
+        self.spares.lock().paths.push(path);
         Ok(())
     }
 
     fn spares(&self) -> MutexGuard<'_, Spares> {
-        let mut spares = lock(&self.spares);
+        let mut spares = self.spares.lock();
         spares.settle();
         spares
     }
@@ -247,7 +247,7 @@ impl Files {
 
     /// The file that holds a journal position.
     pub(crate) fn at(&self, position: u64) -> Option<Arc<JournalFile>> {
-        let listed = lock(&self.listed);
+        let listed = self.listed.lock();
         let after = listed.files.partition_point(|file| file.base <= position);
         let file = listed.files.get(after.checked_sub(1)?)?;
         file.holds(position).then(|| Arc::clone(file))
@@ -255,12 +255,12 @@ impl Files {
 
     /// All files, by position.
     pub(crate) fn all(&self) -> Vec<Arc<JournalFile>> {
-        lock(&self.listed).files.iter().cloned().collect()
+        self.listed.lock().files.iter().cloned().collect()
     }
 
     /// An open descriptor of a file. A bounded number of them is kept open.
     pub(crate) fn handle(&self, file: &JournalFile) -> Result<Arc<dyn DiskFile>, Error> {
-        let mut listed = lock(&self.listed);
+        let mut listed = self.listed.lock();
         let known = listed.handles.iter().position(|(number, _)| *number == file.number);
         if let Some(known) = known.and_then(|at| listed.handles.remove(at)) {
             let handle = Arc::clone(&known.1);
@@ -300,15 +300,15 @@ impl Files {
         if let Some(file) = self.at(base) {
             return Ok(file);
         }
-        let mut creating = lock(&self.creating);
+        let mut creating = self.creating.lock();
         // Another thread may have created it while this one waited.
         if let Some(file) = self.at(base) {
             return Ok(file);
         }
-        let number = lock(&self.listed).files.back().map_or(1, |file| file.number + 1);
+        let number = self.listed.lock().files.back().map_or(1, |file| file.number + 1);
         let (file, handle) = self.create(&mut creating, number, base, space)?;
         let file = Arc::new(file);
-        let mut listed = lock(&self.listed);
+        let mut listed = self.listed.lock();
         listed.files.push_back(Arc::clone(&file));
         // Whoever enters the file opens nothing.
         listed.keep_open(number, handle);
@@ -345,7 +345,7 @@ impl Files {
         let failed = |error| Error::io("create", &file.path, error);
         let handle = self.write_header(&from, &header).map_err(|error| {
             // What has its space is of use later, though it has no header.
-            lock(&self.spares).paths.push(from.clone());
+            self.spares.lock().paths.push(from.clone());
             failed(error)
         })?;
         let named =
@@ -402,7 +402,7 @@ impl Files {
             return Ok(false);
         };
         let handle = self.handle(&file)?;
-        let mut zeroing = lock(&file.zeroing);
+        let mut zeroing = file.zeroing.lock();
         let Zeroing::UpTo(from) = *zeroing else { return Ok(false) };
         let zeros = self.zeros.get_or_init(|| {
             let mut zeros = self.pool.take();
@@ -450,7 +450,7 @@ impl Files {
                 renamed.map_err(|error| Error::io("retire", &file.path, error))
             });
             if let Err(error) = renamed {
-                lock(&self.listed).files.push_front(file);
+                self.listed.lock().files.push_front(file);
                 return Err(error);
             }
             self.keep_retired(file);
@@ -465,7 +465,7 @@ impl Files {
     /// Takes the first file off the list if it ends at or before `position` and is not the last:
     /// the journal's numbers go on from that.
     fn take_first(&self, position: u64) -> Option<Arc<JournalFile>> {
-        let mut listed = lock(&self.listed);
+        let mut listed = self.listed.lock();
         let has_more = listed.files.len() > 1;
         listed.files.front().filter(|first| has_more && first.end() <= position)?;
         let first = listed.files.pop_front()?;
@@ -480,7 +480,7 @@ impl Files {
             return;
         }
         if file.file_bytes == self.setup.file_bytes {
-            lock(&self.spares).held.push(file);
+            self.spares.lock().held.push(file);
         } else {
             // What cannot be removed is at the next start.
             self.disk.remove(&spare_path(&file.path)).ok();

@@ -267,7 +267,9 @@ impl Fill {
 
     /// Takes no further append and drops what waits.
     pub(crate) fn poison(&mut self, cause: &Arc<str>) {
-        self.stop = Stop::Poisoned(Arc::clone(cause));
+        if self.poisoned().is_none() {
+            self.stop = Stop::Poisoned(Arc::clone(cause));
+        }
         self.open = None;
         self.sealed.clear();
     }

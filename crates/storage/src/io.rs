@@ -10,9 +10,10 @@
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
+use moldau_threads::Mutex;
 
 /// Alignment of memory, file offsets and lengths for direct I/O: the largest logical block size of
 /// disks in use.
@@ -58,7 +59,7 @@ impl SegmentPool {
 
     /// A whole segment, exclusively owned. Its bytes are initialised, their values are arbitrary.
     pub(crate) fn take(self: &Arc<Self>) -> Region {
-        let reused = self.unused.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let reused = self.unused.lock().pop();
         let memory = reused.unwrap_or_else(|| self.allocate());
         let segment = Segment { memory: Some(memory), pool: Arc::clone(self) };
         Region { segment: Arc::new(segment), start: 0, end: self.layout.size() }
@@ -95,7 +96,7 @@ impl Segment {
 impl Drop for Segment {
     fn drop(&mut self) {
         let Some(memory) = self.memory.take() else { return };
-        let mut unused = self.pool.unused.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unused = self.pool.unused.lock();
         if unused.len() < self.pool.unused_max {
             unused.push(memory);
         }
@@ -187,6 +188,6 @@ mod tests {
     fn at_most_the_given_number_of_unused_segments_is_kept() {
         let pool = SegmentPool::new(BLOCK, 1);
         drop((pool.take(), pool.take()));
-        assert_eq!(pool.unused.lock().unwrap().len(), 1);
+        assert_eq!(pool.unused.lock().len(), 1);
     }
 }

@@ -1,9 +1,11 @@
 //! The journal: what appends fill, what the journal thread flushes, what readers look into.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use moldau_threads::{Condvar, Mutex, MutexGuard, catch, fault_point};
 
 use crate::cache::ReadCache;
 use crate::disk::{DiskFile, write_all};
@@ -16,7 +18,6 @@ use crate::metrics::Metrics;
 use crate::pace::Pace;
 use crate::segments::Segments;
 use crate::signal::Signal;
-use crate::sync::lock;
 use crate::tail::Tail;
 use crate::workshop::Workshop;
 use crate::{AppendError, Drive, Durability, Error, LogId, Options, TopicId, Waiter};
@@ -124,7 +125,7 @@ impl Journal {
         if payload > limit {
             return Err(AppendError::TooLarge { bytes: payload, limit });
         }
-        let mut fill = lock(&self.fill);
+        let mut fill = self.fill().map_err(AppendError::Poisoned)?;
         match fill.reserve(payload, space, &self.files) {
             Ok(()) => {}
             Err(AppendError::Poisoned(cause)) => {
@@ -169,7 +170,7 @@ impl Journal {
 
     /// Appends the deletions that were refused when they were asked for.
     pub(crate) fn append_deletions(&self) -> Result<(), AppendError> {
-        let mut refused = lock(&self.deleting);
+        let mut refused = self.deleting.lock();
         while let Some(topic) = refused.last() {
             self.append_deletion(*topic)?;
             refused.pop();
@@ -183,17 +184,18 @@ impl Journal {
 
     /// Position after everything that was appended.
     pub(crate) fn end(&self) -> Lsn {
-        Lsn(lock(&self.fill).end())
+        Lsn(self.fill.lock().end())
     }
 
     /// Writes and flushes one frame, if one waits, and publishes it.
     pub(crate) fn flush_one(&self) -> bool {
-        let mut writer = lock(&self.writer);
-        let Some(frame) = lock(&self.fill).take() else { return false };
+        let Ok(mut writer) = self.writer.lock_whole() else { return false };
+        let Some(frame) = self.fill().ok().and_then(|mut fill| fill.take()) else { return false };
         let sequence = writer.sequence + 1;
         let frame = frame.seal(sequence, writer.last, writer.flushed);
         let started = Instant::now();
         let flush = self.pace.begin_flush();
+        fault_point("journal");
         if let Err(error) = self.write(&mut writer, &frame) {
             drop(writer);
             self.poison(&Arc::from(error.to_string()));
@@ -266,14 +268,14 @@ impl Journal {
     /// Stops everything: nothing more is written, everyone who waits gets the cause.
     pub(crate) fn poison(&self, cause: &Arc<str>) {
         tracing::error!(%cause, "the journal is stopped");
-        lock(&self.fill).poison(cause);
+        self.fill.lock().poison(cause);
         self.durable.fail(Error::Poisoned { cause: Arc::clone(cause) });
         self.filled.notify_all();
     }
 
     /// Takes no further append, flushes what was appended, ends the threads' loops.
     pub(crate) fn close(&self) {
-        lock(&self.fill).close();
+        self.fill.lock().close();
         self.filled.notify_all();
         self.preparation.stop();
         self.pace.stop();
@@ -295,31 +297,79 @@ impl Journal {
     }
 
     /// The place between what is written and what is not.
-    pub(crate) fn cut(&self) -> Cut {
-        let writer = lock(&self.writer);
-        let position = lock(&self.fill).first_position();
-        Cut { position, last: writer.last }
+    ///
+    /// # Errors
+    /// [`Error::Poisoned`].
+    pub(crate) fn cut(&self) -> Result<Cut, Error> {
+        let writer = self.writer.lock_whole().map_err(|_| {
+            let cause = self.poisoned().unwrap_or_else(|| "a panic ended a flush".into());
+            Error::Poisoned { cause }
+        })?;
+        let fill = self.fill().map_err(|cause| Error::Poisoned { cause })?;
+        Ok(Cut { position: fill.first_position(), last: writer.last })
+    }
+
+    /// What appends fill. If a panic has left it half changed the journal stops: a part of an entry
+    /// must not be flushed.
+    fn fill(&self) -> Result<MutexGuard<'_, Fill>, Arc<str>> {
+        self.fill.lock_whole().map_err(|_| {
+            let cause = Arc::from("a panic ended an append");
+            self.poison(&cause);
+            cause
+        })
+    }
+
+    /// Runs what reads and changes nothing. A panic ends only this, unless it came under a lock.
+    ///
+    /// # Errors
+    /// Those of `run`, [`Error::Defect`].
+    pub(crate) fn confined<T>(
+        &self,
+        operation: &'static str,
+        run: impl FnOnce() -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        catch(run).unwrap_or_else(|panic| {
+            if panic.has_left_half_changed() {
+                let cause = Arc::from(format!("{operation} ended by a {panic}"));
+                self.poison(&cause);
+                return Err(Error::Poisoned { cause });
+            }
+            self.metrics.defects.add(1);
+            Err(Error::Defect { operation, panic })
+        })
+    }
+
+    /// Runs what changes more than one thing, after whose panic nothing may go on but by recovery.
+    ///
+    /// # Errors
+    /// Those of `run`, [`Error::Poisoned`].
+    pub(crate) fn supervised<T>(
+        &self,
+        operation: &str,
+        run: impl FnOnce() -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        catch(run).unwrap_or_else(|panic| {
+            let cause = Arc::from(format!("{operation} ended by a {panic}"));
+            self.poison(&cause);
+            Err(Error::Poisoned { cause })
+        })
     }
 
     /// The journal thread.
     pub(crate) fn run_flushes(&self) {
         loop {
-            {
-                let mut fill = lock(&self.fill);
-                while fill.is_empty() {
-                    if fill.is_stopped() {
-                        drop(fill);
-                        self.durable.fail(Error::Closed);
-                        return;
-                    }
-                    fill.idle = true;
-                    fill = self
-                        .filled
-                        .wait(fill)
-                        .expect("a thread that panicked under the lock left it half changed");
+            let Ok(mut fill) = self.fill() else { return };
+            while fill.is_empty() {
+                if fill.is_stopped() {
+                    drop(fill);
+                    self.durable.fail(Error::Closed);
+                    return;
                 }
-                fill.idle = false;
+                fill.idle = true;
+                fill = self.filled.wait(fill);
             }
+            fill.idle = false;
+            drop(fill);
             if !self.options.commit_delay.is_zero() {
                 thread::sleep(self.options.commit_delay);
             }
@@ -341,11 +391,12 @@ impl Journal {
 
     /// Does one step towards a next file that is ready for use; says whether there is more to do.
     pub(crate) fn prepare_one(&self) -> bool {
+        fault_point("files");
         let written = self.written.load(Ordering::Acquire);
         let Some(file) = written.checked_sub(1).and_then(|last| self.files.at(last)) else {
             return false;
         };
-        if lock(&self.fill).is_stopped() {
+        if self.fill.lock().is_stopped() {
             return false;
         }
         let prepared = self.files.starting_at(file.end(), SpaceFor::Data).and_then(|next| {
@@ -376,7 +427,7 @@ impl Journal {
 
     /// The failure that stopped the journal, if any.
     pub(crate) fn poisoned(&self) -> Option<Arc<str>> {
-        lock(&self.fill).poisoned()
+        self.fill.lock().poisoned()
     }
 }
 
@@ -385,3 +436,59 @@ impl Journal {
 const ZERO_PAUSE: Duration = Duration::from_millis(2);
 /// Each flush asks for the preparation anew.
 const EXHAUSTED_PAUSE: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recovery::Replay;
+    use crate::{Storage, block_on};
+
+    struct Nobody;
+
+    impl Replay for Nobody {
+        fn metadata(&mut self, _: &[u8]) -> Result<(), String> {
+            Ok(())
+        }
+    }
+
+    fn open(dir: &std::path::Path) -> Storage {
+        Storage::open(Options { file_bytes: 64 << 10, ..Options::new(dir) }, &mut Nobody).unwrap()
+    }
+
+    /// Half of an entry was flushed with the next append, and recovery took the frame for damage.
+    #[test]
+    fn an_append_that_panics_reaches_no_frame() {
+        let dir = tempfile::tempdir().unwrap();
+        let storage = open(dir.path());
+        let log = storage.log(TopicId([1; 16]), 0);
+        let journal = Arc::clone(log.journal());
+        let half = |fill: &mut Fill| {
+            let header = EntryHeader {
+                kind: Kind::Metadata,
+                payload_bytes: 1000,
+                log: LogId::default(),
+                payload_crc: 0,
+                batch_prefix: [0; 16],
+            };
+            fill.push(&header, &[1; 10], &[]);
+            panic!("a defect");
+        };
+        assert!(catch(|| journal.append(1000, SpaceFor::Data, half)).is_err());
+        let refused = storage.append_metadata(b"after it");
+        assert!(matches!(refused, Err(AppendError::Poisoned(_))), "{refused:?}");
+        assert!(matches!(block_on(storage.stopped()), Error::Poisoned { .. }));
+        drop((storage, log, journal));
+        assert_eq!(open(dir.path()).info().recovered_frames, 0);
+    }
+
+    #[test]
+    fn a_panic_under_the_lock_of_a_log_stops_the_journal() {
+        let dir = tempfile::tempdir().unwrap();
+        let storage = open(dir.path());
+        let log = storage.log(TopicId([1; 16]), 0);
+        assert!(catch(|| log.with_state(|_| panic!("a defect"))).is_err());
+        assert!(catch(|| log.end_offset()).is_err());
+        assert!(matches!(block_on(storage.stopped()), Error::Poisoned { .. }));
+        assert!(matches!(storage.append_metadata(b"x"), Err(AppendError::Poisoned(_))));
+    }
+}

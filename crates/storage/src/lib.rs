@@ -30,6 +30,7 @@
 //!   creation of a file that could not be prepared in time.
 
 mod admission;
+mod block_on;
 mod cache;
 mod checkpoint;
 mod clean;
@@ -63,7 +64,6 @@ mod signal;
 mod sort;
 mod sorted;
 mod storage;
-mod sync;
 mod tail;
 mod topics;
 mod upkeep;
@@ -72,6 +72,7 @@ mod window;
 mod workshop;
 
 pub use admission::{Admission, Admit};
+pub use block_on::block_on;
 pub use checkpoint::CheckpointWriter;
 pub use clean::{Compacted, Compaction};
 pub use disk::{Access, Disk, DiskFile, RealDisk};
@@ -86,7 +87,6 @@ pub use read::{PendingRead, Read, ReadOutcome};
 pub use recovery::Replay;
 pub use repair::{Damage, Left, Lost, Orphan, Repair, Report, Salvage};
 pub use storage::{Info, Storage};
-pub use sync::block_on;
 pub use waiter::{Moved, Registration, Waiter};
 
 /// A topic's id, 16 bytes as in Kafka's protocol (KIP-516).

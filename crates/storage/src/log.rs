@@ -6,10 +6,11 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex};
 
 use moldau_records::{BatchView, ValidBatch};
+use moldau_threads::{Mutex, MutexGuard};
 
 use crate::durable::Lsn;
 use crate::epochs::{EpochEnd, LeaderEpochs};
@@ -21,7 +22,6 @@ use crate::journal::Journal;
 use crate::producers::{Duplicate, Producers};
 use crate::segment::Segment;
 use crate::sorted::Sorted;
-use crate::sync::lock;
 use crate::waiter::{Registration, Waiter, Waiters};
 use crate::{AppendError, Error, LogId};
 
@@ -102,7 +102,7 @@ impl Log {
 
     /// Offset of the first record that can be read.
     pub fn start_offset(&self) -> i64 {
-        lock(&self.state).start_offset
+        self.state().start_offset
     }
 
     /// Offset after the last durable record. Nothing at or above it is served.
@@ -112,27 +112,37 @@ impl Log {
 
     /// Offset that the next record gets.
     pub fn end_offset(&self) -> i64 {
-        lock(&self.state).index.end_offset()
+        self.state().index.end_offset()
     }
 
     /// Bytes of the batches that the log holds.
     pub fn bytes(&self) -> u64 {
-        lock(&self.state).bytes()
+        self.state().bytes()
     }
 
     /// Newest leader epoch in the log.
     pub fn latest_epoch(&self) -> Option<i32> {
-        lock(&self.state).epochs.latest()
+        self.state().epochs.latest()
     }
 
     /// Leader epoch of the record at `offset`.
     pub fn epoch_at(&self, offset: i64) -> Option<i32> {
-        lock(&self.state).epochs.at(offset)
+        self.state().epochs.at(offset)
     }
 
     /// Where a leader epoch ends, as OffsetForLeaderEpoch asks; the high watermark for the newest.
     pub fn end_of_epoch(&self, leader_epoch: i32) -> EpochEnd {
-        lock(&self.state).epochs.end_of(leader_epoch, self.high_watermark())
+        self.state().epochs.end_of(leader_epoch, self.high_watermark())
+    }
+
+    /// The state. After a panic under its lock offsets may be wrong that were told or will be, so
+    /// that the journal stops.
+    fn state(&self) -> MutexGuard<'_, LogState> {
+        self.state.lock_whole().unwrap_or_else(|_| {
+            let cause = format!("a panic left {:?} half changed", self.id);
+            self.journal.poison(&Arc::from(cause.as_str()));
+            panic!("{cause}");
+        })
     }
 
     pub(crate) fn journal(&self) -> &Arc<Journal> {
@@ -141,7 +151,7 @@ impl Log {
 
     /// Runs `look` on the state under the log's lock.
     pub(crate) fn with_state<T>(&self, look: impl FnOnce(&mut LogState) -> T) -> T {
-        look(&mut lock(&self.state))
+        look(&mut self.state())
     }
 
     pub(crate) fn advance_high_watermark(&self, end_offset: i64) {
@@ -161,7 +171,7 @@ impl Log {
     ) -> Result<Appended, AppendError> {
         let batch = batch.view();
         let bytes = batch.bytes().len();
-        let mut state = lock(&self.state);
+        let mut state = self.state();
         if state.is_deleted {
             return Err(AppendError::Deleted);
         }
@@ -200,7 +210,7 @@ impl Log {
     pub fn delete_records(&self, before: i64) -> Result<Trimmed, Error> {
         let high_watermark = self.high_watermark();
         let before = if before == -1 { high_watermark } else { before };
-        let mut state = lock(&self.state);
+        let mut state = self.state();
         if before < 0 || before > high_watermark {
             let (start, end) = (state.start_offset, high_watermark);
             return Err(Error::OffsetOutOfRange { start, end });
@@ -221,7 +231,7 @@ impl Log {
         retention_bytes: Option<u64>,
     ) -> Result<Trimmed, Error> {
         let high_watermark = self.high_watermark();
-        let mut state = lock(&self.state);
+        let mut state = self.state();
         let mut bytes = state.bytes();
         let mut start_offset = state.start_offset;
         for step in state.steps_from(start_offset) {
@@ -254,12 +264,12 @@ impl Log {
 
     /// Forgets idempotent producers whose last batch is older than `expiration_ms`.
     pub fn expire_producers(&self, now_ms: i64, expiration_ms: i64) {
-        lock(&self.state).producers.expire(now_ms, expiration_ms);
+        self.state().producers.expire(now_ms, expiration_ms);
     }
 
     /// Refuses all further appends and reads.
     pub(crate) fn mark_deleted(&self) {
-        let mut state = lock(&self.state);
+        let mut state = self.state();
         state.is_deleted = true;
         state.sorted.clear();
         drop(state);
@@ -268,7 +278,7 @@ impl Log {
 
     /// Takes up a run of a segment in place of what it was made from.
     pub(crate) fn install(&self, segment: &Arc<Segment>, at: usize) {
-        let mut state = lock(&self.state);
+        let mut state = self.state();
         if !state.is_deleted {
             state.install(segment, at);
             let start_offset = state.start_offset;

@@ -71,6 +71,8 @@ counters! {
     scrubbed_bytes,
     /// Blocks and frames that scrubbing found damaged, in each pass again.
     scrub_damaged,
+    /// Loads and passes of scrubbing that a defect ended.
+    defects,
 }
 
 /// One counter.

@@ -6,13 +6,14 @@
 //! otherwise. Sorting, merging, cleaning and checkpoints keep to a part of it, and to a fixed rate
 //! while anybody uses the disk. While all rest nothing is held back.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use moldau_threads::Mutex;
+
 use crate::metrics::Metrics;
-use crate::sync::lock;
 
 /// The rates of one storage.
 pub(crate) struct Pace {
@@ -91,7 +92,7 @@ impl Pace {
     }
 
     pub(crate) fn set_urgency(&self, urgency: u64) {
-        lock(&self.state).urgency = urgency.max(1);
+        self.state.lock().urgency = urgency.max(1);
     }
 
     /// Called before a flush of the journal.
@@ -105,13 +106,13 @@ impl Pace {
     pub(crate) fn end_flush(&self, flush: &Flush, bytes: usize) {
         let now = Instant::now();
         let is_alone = flush.is_alone && flush.begun == self.begun.load(Ordering::Acquire);
-        lock(&self.reads).learn(now, now - flush.started, bytes, is_alone);
+        self.reads.lock().learn(now, now - flush.started, bytes, is_alone);
     }
 
     /// Whether producers have lately asked for more than the journal could write at once, so that
     /// what takes the disk from it takes it from them.
     pub(crate) fn is_crowded(&self, now: Instant) -> bool {
-        let crowded = lock(&self.reads).crowded;
+        let crowded = self.reads.lock().crowded;
         crowded.is_some_and(|crowded| now.saturating_duration_since(crowded) < CROWDED_FOR)
     }
 
@@ -119,7 +120,7 @@ impl Pace {
     pub(crate) fn read<T>(&self, bytes: usize, read: impl FnOnce() -> T) -> T {
         if !self.is_stepped && !self.is_stopped() {
             let now = Instant::now();
-            let wait = lock(&self.reads).turn(now, bytes);
+            let wait = self.reads.lock().turn(now, bytes);
             if !wait.is_zero() {
                 thread::sleep(wait);
             }
@@ -143,15 +144,21 @@ impl Pace {
     }
 
     fn counted<T>(&self, use_disk: impl FnOnce() -> T) -> T {
+        /// Counts also what a panic ends.
+        struct Use<'a>(&'a AtomicU64);
+        impl Drop for Use<'_> {
+            fn drop(&mut self) {
+                self.0.fetch_add(1, Ordering::AcqRel);
+            }
+        }
         self.begun.fetch_add(1, Ordering::AcqRel);
-        let done = use_disk();
-        self.ended.fetch_add(1, Ordering::AcqRel);
-        done
+        let _use = Use(&self.ended);
+        use_disk()
     }
 
     fn rest(&self, bytes: usize, started: Instant, uses: u64) -> Duration {
-        let beside_flushes = lock(&self.reads).background_rate(started);
-        let mut state = lock(&self.state);
+        let beside_flushes = self.reads.lock().background_rate(started);
+        let mut state = self.state.lock();
         if state.uses != uses {
             (state.uses, state.used) = (uses, Some(started));
         }
@@ -286,7 +293,7 @@ mod tests {
     #[test]
     fn a_journal_whose_frames_have_grown_is_crowded_until_long_after() {
         let (begun, pace) = (Instant::now(), Pace::new(Arc::default(), 0, false));
-        let flush = |bytes| lock(&pace.reads).learn(begun, Duration::from_millis(1), bytes, true);
+        let flush = |bytes| pace.reads.lock().learn(begun, Duration::from_millis(1), bytes, true);
         (0..100).for_each(|_| flush(512 << 10));
         // One large request is no crowd.
         flush(4 << 20);

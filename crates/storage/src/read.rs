@@ -15,11 +15,11 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use moldau_records::{BATCH_HEADER_LEN, BatchView, Crc32c};
 
+use crate::block_on;
 use crate::cache::{Chunk, Loaded};
 use crate::index::Extent;
 use crate::log::LogState;
 use crate::sorted::Piece;
-use crate::sync::block_on;
 use crate::tail::slice_parts;
 use crate::{Drive, Error, Log};
 

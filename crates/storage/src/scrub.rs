@@ -10,6 +10,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use moldau_records::crc32c;
+use moldau_threads::fault_point;
 
 use crate::checkpoint::{self, CHECKPOINT_NAMES};
 use crate::disk::read_full;
@@ -26,10 +27,11 @@ pub(crate) fn run(journal: &Journal, topics: &Topics) {
     if journal.options.scrub_rate == 0 {
         return;
     }
+    fault_point("scrub");
     let mut wait = FIRST_PASS_AFTER;
     while !journal.scrub.stops_within(wait) {
         let begun = Instant::now();
-        match pass(journal, topics) {
+        match journal.confined("scrubbing", || pass(journal, topics)) {
             Ok(_) => {}
             Err(Error::Closed) => return,
             Err(error) => tracing::error!(%error, "scrubbing stops until its next pass"),

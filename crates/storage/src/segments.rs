@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+
+use moldau_threads::Mutex;
 
 use crate::disk::{Access, Disk, DiskFile, remove_gently};
 use crate::pace::Pace;
 use crate::paged::TEMPORARY_SUFFIX;
 use crate::segment::{SEGMENT_SUFFIX, Segment, SegmentWriter, file_name};
-use crate::sync::lock;
 use crate::{Error, Lsn};
 
 /// The segments that count, by number.
@@ -64,7 +65,7 @@ impl Segments {
             if segment.number != *number {
                 return Err(Error::corrupt(&segment.path, 0, "the segment has another's name"));
             }
-            lock(&self.listed).by_number.insert(*number, Arc::new(segment));
+            self.listed.lock().by_number.insert(*number, Arc::new(segment));
         }
         // Only then: what has another's name may be one that counts.
         let failed = |error| Error::io("list", &self.dir, error);
@@ -81,7 +82,7 @@ impl Segments {
             }
         }
         let last = numbers.last().map_or(0, |last| last + 1);
-        lock(&self.listed).next = next.max(last).max(1);
+        self.listed.lock().next = next.max(last).max(1);
         Ok(())
     }
 
@@ -97,7 +98,7 @@ impl Segments {
         level: u32,
     ) -> Result<SegmentWriter<'a>, Error> {
         let number = {
-            let mut listed = lock(&self.listed);
+            let mut listed = self.listed.lock();
             listed.next += 1;
             listed.next - 1
         };
@@ -116,9 +117,9 @@ impl Segments {
     ) -> Result<(Arc<Segment>, Lsn), Error> {
         let segment = Arc::new(segment);
         let appended = {
-            let _changing = lock(&self.changing);
+            let _changing = self.changing.lock();
             append().inspect(|_| {
-                lock(&self.listed).by_number.insert(segment.number, Arc::clone(&segment));
+                self.listed.lock().by_number.insert(segment.number, Arc::clone(&segment));
             })
         };
         if appended.is_err() {
@@ -134,9 +135,9 @@ impl Segments {
         number: u64,
         append: impl FnOnce() -> Result<Lsn, Error>,
     ) -> Result<Lsn, Error> {
-        let _changing = lock(&self.changing);
+        let _changing = self.changing.lock();
         let lsn = append()?;
-        let mut listed = lock(&self.listed);
+        let mut listed = self.listed.lock();
         listed.by_number.remove(&number);
         listed.handles.retain(|(open, _)| *open != number);
         Ok(lsn)
@@ -144,14 +145,14 @@ impl Segments {
 
     /// Takes over a segment that is off the list for good, to remove its file.
     pub(crate) fn give_up(&self, segment: Arc<Segment>) {
-        lock(&self.listed).given_up.push(segment);
+        self.listed.lock().given_up.push(segment);
     }
 
     /// Removes the file of a segment that was given up and that nobody reads any longer, in pieces
     /// of `piece` bytes. Says whether there was one.
     pub(crate) fn remove_unread(&self, pace: &Pace, piece: u64) -> Result<bool, Error> {
         let unread = |segment: &mut Arc<Segment>| Arc::strong_count(segment) == 1;
-        let Some(segment) = lock(&self.listed).given_up.extract_if(.., unread).next() else {
+        let Some(segment) = self.listed.lock().given_up.extract_if(.., unread).next() else {
             return Ok(false);
         };
         let costs = piece / GIVING_BACK_PER_WRITING;
@@ -161,23 +162,23 @@ impl Segments {
     }
 
     pub(crate) fn get(&self, number: u64) -> Option<Arc<Segment>> {
-        lock(&self.listed).by_number.get(&number).cloned()
+        self.listed.lock().by_number.get(&number).cloned()
     }
 
     pub(crate) fn all(&self) -> Vec<Arc<Segment>> {
-        lock(&self.listed).by_number.values().cloned().collect()
+        self.listed.lock().by_number.values().cloned().collect()
     }
 
     /// The numbers that count, and the next to be used.
     pub(crate) fn numbers(&self) -> (Vec<u64>, u64) {
-        let _changing = lock(&self.changing);
-        let listed = lock(&self.listed);
+        let _changing = self.changing.lock();
+        let listed = self.listed.lock();
         (listed.by_number.keys().copied().collect(), listed.next)
     }
 
     /// An open descriptor of a segment. A bounded number of them is kept open.
     pub(crate) fn handle(&self, segment: &Segment) -> Result<Arc<dyn DiskFile>, Error> {
-        let mut listed = lock(&self.listed);
+        let mut listed = self.listed.lock();
         let known = listed.handles.iter().position(|(number, _)| *number == segment.number);
         if let Some(known) = known.and_then(|at| listed.handles.remove(at)) {
             let handle = Arc::clone(&known.1);

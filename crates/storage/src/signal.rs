@@ -1,9 +1,8 @@
 //! Wakes a thread that has something to do now and then.
 
-use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
-use crate::sync::lock;
+use moldau_threads::{Condvar, Mutex};
 
 /// Wanted work of one thread. What is wanted several times before the thread looks is wanted once.
 #[derive(Default)]
@@ -22,7 +21,7 @@ enum State {
 
 impl Signal {
     pub(crate) fn want(&self) {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         if *state == State::Resting {
             *state = State::Wanted;
             self.changed.notify_one();
@@ -30,20 +29,18 @@ impl Signal {
     }
 
     pub(crate) fn stop(&self) {
-        *lock(&self.state) = State::Stopped;
+        *self.state.lock() = State::Stopped;
         self.changed.notify_all();
     }
 
     pub(crate) fn is_stopped(&self) -> bool {
-        *lock(&self.state) == State::Stopped
+        *self.state.lock() == State::Stopped
     }
 
     /// Waits for this long, or until the end; whether that has come.
     pub(crate) fn stops_within(&self, time: Duration) -> bool {
-        let state = lock(&self.state);
-        let waited = self.changed.wait_timeout_while(state, time, |state| *state != State::Stopped);
-        let (state, _) =
-            waited.expect("a thread that panicked under the lock left it half changed");
+        let state = self.state.lock();
+        let state = self.changed.wait_timeout_while(state, time, |state| *state != State::Stopped);
         *state == State::Stopped
     }
 
@@ -54,10 +51,9 @@ impl Signal {
 
     /// As [`Signal::wait`], but for no longer than `time`.
     pub(crate) fn wait_within(&self, time: Duration) -> bool {
-        let state = lock(&self.state);
-        let waited = self.changed.wait_timeout_while(state, time, |state| *state == State::Resting);
-        let (mut state, _) =
-            waited.expect("a thread that panicked under the lock left it half changed");
+        let state = self.state.lock();
+        let mut state =
+            self.changed.wait_timeout_while(state, time, |state| *state == State::Resting);
         if *state == State::Stopped {
             return false;
         }
@@ -77,7 +73,7 @@ mod tests {
         signal.want();
         signal.want();
         assert!(signal.wait());
-        assert!(*lock(&signal.state) == State::Resting);
+        assert!(*signal.state.lock() == State::Resting);
         signal.stop();
         assert!(!signal.wait() && !signal.wait_within(Duration::ZERO));
     }

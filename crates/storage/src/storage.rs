@@ -2,8 +2,10 @@
 
 use std::io::ErrorKind;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
+
+use moldau_threads::{Mutex, fault_point};
 
 use crate::admission::{Admission, Admissions, Admit};
 use crate::cache::READER_THREADS;
@@ -21,7 +23,6 @@ use crate::metrics::MetricsSnapshot;
 use crate::paged::TEMPORARY_SUFFIX;
 use crate::recovery::{self, Recovered, Replay};
 use crate::segments::Segments;
-use crate::sync::lock;
 use crate::topics::Topics;
 use crate::{
     AppendError, CheckpointWriter, Compacted, Compaction, Drive, Error, Log, LogId, Options,
@@ -211,7 +212,7 @@ impl Storage {
     /// [`AppendError::Closed`]; the logs are gone from memory all the same, and from the disk when
     /// there is space or the owner asks again after the next start.
     pub fn delete_topic(&self, topic: TopicId) -> Result<Lsn, AppendError> {
-        let mut refused = lock(&self.inner.journal.deleting);
+        let mut refused = self.inner.journal.deleting.lock();
         let logs = self.inner.topics.remove(topic);
         // Each log is marked before the entry is appended, so that no state of it follows the
         // entry.
@@ -278,7 +279,7 @@ impl Storage {
     /// Whether the journal has grown since the last checkpoint by enough for another, or has files
     /// that one would free, or two: the last but one keeps those that it needs.
     pub fn is_checkpoint_due(&self) -> bool {
-        let last = lock(&self.inner.checkpointed).position;
+        let last = self.inner.checkpointed.lock().position;
         let journal = &self.inner.journal;
         let grown = journal.durable.position().saturating_sub(last);
         if grown >= journal.options.file_bytes {
@@ -299,16 +300,8 @@ impl Storage {
         &self,
         snapshot: impl FnOnce(&mut CheckpointWriter<'_>) -> Result<(), Error>,
     ) -> Result<usize, Error> {
-        let mut checkpointed = lock(&self.inner.checkpointed);
         let journal = &self.inner.journal;
-        let (newest, cluster_id) = (&mut *checkpointed, self.inner.info.cluster_id);
-        let written = checkpoint::write(journal, newest, cluster_id, &self.inner.topics, snapshot);
-        let needed_from = written.map_err(disk_full)?;
-        journal.metrics.checkpoints.add(1);
-        // What was deleted since the checkpoint was taken is there again after a crash.
-        let retired = journal.files.retire_to(needed_from)?;
-        journal.metrics.files_retired.add(retired);
-        drop(checkpointed);
+        let retired = journal.supervised("a checkpoint", || self.inner.checkpoint(snapshot))?;
         journal.upkeep.want();
         Ok(retired)
     }
@@ -334,7 +327,11 @@ impl Storage {
         logs: &[(Arc<Log>, Compaction)],
         now_ms: i64,
     ) -> Result<Compacted, Error> {
-        upkeep::compact(&self.inner.journal, &self.inner.topics, logs, now_ms).map_err(disk_full)
+        let (journal, topics) = (&self.inner.journal, &self.inner.topics);
+        journal.supervised("a compaction", || {
+            fault_point("compaction");
+            upkeep::compact(journal, topics, logs, now_ms).map_err(disk_full)
+        })
     }
 
     /// Reads everything back that is sorted or durable in the journal, and returns how many damaged
@@ -344,7 +341,8 @@ impl Storage {
     /// # Errors
     /// [`Error::Io`] if a file cannot be read, [`Error::Closed`].
     pub fn scrub(&self) -> Result<usize, Error> {
-        scrub::pass(&self.inner.journal, &self.inner.topics)
+        let (journal, topics) = (&self.inner.journal, &self.inner.topics);
+        journal.confined("scrubbing", || scrub::pass(journal, topics))
     }
 
     /// Does one step of what the threads do: loads a chunk, flushes a frame, prepares the next
@@ -386,16 +384,41 @@ impl Inner {
         for _ in 0..READER_THREADS {
             loops.push(("moldau-reader", |journal, _| journal.cache.run_loads()));
         }
-        let mut threads = lock(&self.threads);
+        let mut threads = self.threads.lock();
         for (name, run) in loops {
             let (journal, topics) = (Arc::clone(&self.journal), Arc::clone(&self.topics));
             let thread = thread::Builder::new().name(name.to_owned());
-            let thread = thread.spawn(move || run(&journal, &topics)).map_err(|error| {
+            let supervised = move || {
+                let run = || {
+                    run(&journal, &topics);
+                    Ok(())
+                };
+                // The journal has its cause, which ends the process.
+                journal.supervised(&format!("the thread {name}"), run).ok();
+            };
+            let thread = thread.spawn(supervised).map_err(|error| {
                 Error::io("start a thread for", self.journal.files.dir(), error)
             })?;
             threads.push(thread);
         }
         Ok(())
+    }
+
+    fn checkpoint(
+        &self,
+        snapshot: impl FnOnce(&mut CheckpointWriter<'_>) -> Result<(), Error>,
+    ) -> Result<usize, Error> {
+        fault_point("checkpoint");
+        let mut checkpointed = self.checkpointed.lock();
+        let (journal, cluster_id) = (&self.journal, self.info.cluster_id);
+        let newest = &mut *checkpointed;
+        let written = checkpoint::write(journal, newest, cluster_id, &self.topics, snapshot);
+        let needed_from = written.map_err(disk_full)?;
+        journal.metrics.checkpoints.add(1);
+        // What was deleted since the checkpoint was taken is there again after a crash.
+        let retired = journal.files.retire_to(needed_from)?;
+        journal.metrics.files_retired.add(retired);
+        Ok(retired)
     }
 
     /// Journal position before which there is no batch of a log.
@@ -411,10 +434,8 @@ impl Inner {
 
     fn close(&self) {
         self.journal.close();
-        for thread in lock(&self.threads).drain(..) {
-            if thread.join().is_err() {
-                tracing::error!("a storage thread panicked");
-            }
+        for thread in self.threads.lock().drain(..) {
+            thread.join().expect("a panic of it was caught");
         }
     }
 }

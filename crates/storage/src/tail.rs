@@ -4,11 +4,9 @@
 //! too little to ever come back. So more is held while a reader lags, within a limit.
 
 use std::collections::VecDeque;
-use std::sync::Mutex;
 
 use bytes::Bytes;
-
-use crate::sync::lock;
+use moldau_threads::Mutex;
 
 /// Flushed frames, newest last.
 pub(crate) struct Tail {
@@ -43,13 +41,13 @@ impl Tail {
 
     /// Bytes that are held.
     pub(crate) fn bytes(&self) -> usize {
-        lock(&self.parts).bytes
+        self.parts.lock().bytes
     }
 
     /// Adds a frame that was flushed, in parts that follow each other from `position` on.
     pub(crate) fn push(&self, mut position: u64, frame: Vec<Bytes>) {
         let mut dropped = Vec::new();
-        let mut tail = lock(&self.parts);
+        let mut tail = self.parts.lock();
         let before = tail.bytes;
         for part in frame {
             let bytes = part.len();
@@ -80,7 +78,7 @@ impl Tail {
         ranges: impl Iterator<Item = (u64, usize)>,
         out: &mut Vec<Bytes>,
     ) -> usize {
-        let mut tail = lock(&self.parts);
+        let mut tail = self.parts.lock();
         let mut found = 0;
         for (position, bytes) in ranges {
             if found == 0 {
@@ -98,7 +96,7 @@ impl Tail {
 
     /// Journal position from which on everything durable is here; `None` if nothing is.
     pub(crate) fn start(&self) -> Option<u64> {
-        lock(&self.parts).parts.front().map(|(start, _)| *start)
+        self.parts.lock().parts.front().map(|(start, _)| *start)
     }
 
     fn limit(&self) -> usize {

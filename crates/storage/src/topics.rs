@@ -1,9 +1,10 @@
 //! All logs of a storage, by topic and partition.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use crate::sync::lock;
+use moldau_threads::Mutex;
+
 use crate::{Log, LogId, TopicId};
 
 /// The logs, spread over several locks.
@@ -21,33 +22,33 @@ impl Topics {
 
     /// The log of a partition, made by `make` if there is none.
     pub(crate) fn log(&self, id: LogId, make: impl FnOnce() -> Arc<Log>) -> Arc<Log> {
-        let mut topics = lock(self.shard(id.topic));
+        let mut topics = self.shard(id.topic).lock();
         let log = topics.entry(id.topic).or_default().entry(id.partition).or_insert_with(make);
         Arc::clone(log)
     }
 
     pub(crate) fn find(&self, id: LogId) -> Option<Arc<Log>> {
-        lock(self.shard(id.topic)).get(&id.topic)?.get(&id.partition).cloned()
+        self.shard(id.topic).lock().get(&id.topic)?.get(&id.partition).cloned()
     }
 
     /// Takes a topic away, with its logs.
     pub(crate) fn remove(&self, topic: TopicId) -> HashMap<i32, Arc<Log>> {
-        lock(self.shard(topic)).remove(&topic).unwrap_or_default()
+        self.shard(topic).lock().remove(&topic).unwrap_or_default()
     }
 
     pub(crate) fn ids(&self) -> Vec<TopicId> {
-        let of_shard = |shard: &Mutex<Shard>| -> Vec<_> { lock(shard).keys().copied().collect() };
+        let of_shard = |shard: &Mutex<Shard>| -> Vec<_> { shard.lock().keys().copied().collect() };
         self.0.iter().flat_map(of_shard).collect()
     }
 
     pub(crate) fn of(&self, topic: TopicId) -> Vec<Arc<Log>> {
-        let topics = lock(self.shard(topic));
+        let topics = self.shard(topic).lock();
         topics.get(&topic).into_iter().flat_map(HashMap::values).cloned().collect()
     }
 
     pub(crate) fn all(&self) -> Vec<Arc<Log>> {
         let of_shard = |shard: &Mutex<Shard>| -> Vec<_> {
-            lock(shard).values().flat_map(HashMap::values).cloned().collect()
+            shard.lock().values().flat_map(HashMap::values).cloned().collect()
         };
         self.0.iter().flat_map(of_shard).collect()
     }

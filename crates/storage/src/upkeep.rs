@@ -4,12 +4,13 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use moldau_threads::fault_point;
+
 use crate::checkpoint::wait;
 use crate::files::Going;
 use crate::format::Kind;
 use crate::journal::Journal;
 use crate::segment::Segment;
-use crate::sync::lock;
 use crate::topics::Topics;
 use crate::workshop::{Memory, Work, Workshop};
 use crate::{Compacted, Compaction, Drive, Durability, Error, Log, LogId, Lsn, clean, merge, sort};
@@ -18,6 +19,7 @@ use crate::{Compacted, Compaction, Drive, Durability, Error, Log, LogId, Lsn, cl
 pub(crate) fn run(journal: &Journal, topics: &Topics) {
     while journal.upkeep.wait_within(LOOK_EVERY) {
         loop {
+            fault_point("upkeep");
             match step(journal, topics) {
                 Ok(true) if !journal.pace.is_stopped() => {}
                 Ok(_) | Err(Error::Closed | Error::Poisoned { .. }) => break,
@@ -27,13 +29,13 @@ pub(crate) fn run(journal: &Journal, topics: &Topics) {
                 }
             }
         }
-        lock(&journal.rewriting).memory.rest(Instant::now());
+        journal.rewriting.lock().memory.rest(Instant::now());
     }
 }
 
 /// Does one piece of work, and says whether there was any.
 pub(crate) fn step(journal: &Journal, topics: &Topics) -> Result<bool, Error> {
-    let Workshop { memory, speed, turns } = &mut *lock(&journal.rewriting);
+    let Workshop { memory, speed, turns } = &mut *journal.rewriting.lock();
     let options = &journal.options;
     let is_real = options.drive == Drive::Threads;
     let now = Instant::now();
@@ -152,7 +154,7 @@ pub(crate) fn compact(
     logs: &[(Arc<Log>, Compaction)],
     now_ms: i64,
 ) -> Result<Compacted, Error> {
-    let _alone = lock(&journal.rewriting);
+    let _alone = journal.rewriting.lock();
     let due = clean::due(logs, now_ms);
     if due.is_empty() {
         return Ok(Compacted::default());

@@ -2,12 +2,13 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
+use moldau_threads::Mutex;
+
 use crate::Log;
-use crate::sync::lock;
 
 /// One waiting fetch, registered with each of its logs.
 ///
@@ -30,7 +31,7 @@ impl Waiter {
         if self.moved.swap(true, Ordering::AcqRel) {
             return;
         }
-        let waker = lock(&self.waker).take();
+        let waker = self.waker.lock().take();
         if let Some(waker) = waker {
             waker.wake();
         }
@@ -49,7 +50,7 @@ impl Future for Moved<'_> {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let mut waker = lock(&self.0.waker);
+        let mut waker = self.0.waker.lock();
         if self.0.moved.swap(false, Ordering::AcqRel) {
             return Poll::Ready(());
         }
@@ -64,11 +65,11 @@ pub(crate) struct Waiters(Mutex<Vec<Arc<Waiter>>>);
 
 impl Waiters {
     pub(crate) fn add(&self, waiter: &Arc<Waiter>) {
-        lock(&self.0).push(Arc::clone(waiter));
+        self.0.lock().push(Arc::clone(waiter));
     }
 
     fn remove(&self, waiter: &Arc<Waiter>) {
-        let mut waiters = lock(&self.0);
+        let mut waiters = self.0.lock();
         if let Some(at) = waiters.iter().position(|known| Arc::ptr_eq(known, waiter)) {
             waiters.swap_remove(at);
         }
@@ -78,7 +79,7 @@ impl Waiters {
     }
 
     pub(crate) fn wake(&self) {
-        lock(&self.0).iter().for_each(|waiter| waiter.wake());
+        self.0.lock().iter().for_each(|waiter| waiter.wake());
     }
 }
 

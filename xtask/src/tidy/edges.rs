@@ -13,10 +13,11 @@ use super::Finding;
 /// not. Dependencies point strictly downward: a row names only rows above it, and the products
 /// (broker, proxy, lab) never name each other.
 const EDGES: &[(&str, &[&str])] = &[
+    ("threads", &[]),
     ("records", &[]),
     ("encryption", &["records"]),
     ("protocol", &[]),
-    ("storage", &["records"]),
+    ("storage", &["threads", "records"]),
     ("coordinator", &["protocol"]),
     ("net", &["protocol"]),
     ("client", &["net", "protocol", "records"]),

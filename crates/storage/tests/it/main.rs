@@ -12,6 +12,7 @@ mod damage;
 mod golden;
 mod logs;
 mod on_disk;
+mod panics;
 mod repair;
 mod segments;
 mod sim_disk;

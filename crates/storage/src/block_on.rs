@@ -1,15 +1,10 @@
-//! Locks and waiting for futures outside a runtime.
+//! Waiting for futures outside a runtime.
 
 use std::future::Future;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
-
-/// Takes a lock of storage.
-pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().expect("a thread that panicked under a lock has left half-changed state behind")
-}
 
 struct Unpark(Thread);
 
