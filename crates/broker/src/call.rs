@@ -142,18 +142,23 @@ pub(crate) const NOT_ENCODED: &str = "the answer cannot be encoded";
 /// What [`moldau_net::Service::call`] returns for a request.
 pub(crate) type Served = Reply<Later<Response>>;
 
-/// Encodes an outcome as the answer to the request of this header.
+/// Encodes an outcome as the answer to the request of this header, of which so many bytes are kept
+/// in memory until then.
 pub(crate) fn answer<R: Message + 'static>(
     header: &RequestHeader<'_>,
     outcome: Outcome<R>,
+    kept: usize,
 ) -> Served {
     let (key, version, correlation) = (header.api_key, header.api_version, header.correlation_id);
     match outcome {
         Outcome::Now(response) => encoded(key, version, correlation, &response),
-        Outcome::Later(response) => Reply::Later(Box::pin(async move {
-            let response = response.await;
-            encode_or_close(key, version, correlation, &response)
-        })),
+        Outcome::Later(response) => {
+            let answer = Box::pin(async move {
+                let response = response.await;
+                encode_or_close(key, version, correlation, &response)
+            });
+            Reply::Later(answer, kept)
+        }
     }
 }
 

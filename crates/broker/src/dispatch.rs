@@ -198,7 +198,7 @@ where
     // Bytes after the last field are ignored, as Kafka does: librdkafka leaves three of them behind
     // a Metadata request for all topics.
     match Q::decode(&mut Reader::new(body), call.version) {
-        Ok(request) => answer(header, handle(call, request)),
+        Ok(request) => answer(header, handle(call, request), body.len()),
         Err(_) => Reply::Close("malformed request"),
     }
 }

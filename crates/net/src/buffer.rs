@@ -11,7 +11,7 @@ use std::io;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 use tokio::io::{AsyncRead, AsyncReadExt, ReadBuf};
 
 /// Bytes of the length prefix before each frame.
@@ -21,14 +21,14 @@ pub const LENGTH_PREFIX_BYTES: usize = 4;
 pub const FRAME_BYTES_MAX_DEFAULT: usize = 100 * 1024 * 1024;
 
 /// Reads of a connection at first: a handshake and several small requests fit.
-const READ_BYTES_MIN: usize = 16 * 1024;
+pub(crate) const READ_BYTES_MIN: usize = 16 * 1024;
 
 /// Read of a connection that has been quiet, onto the stack: most requests fit.
 const FIRST_READ_BYTES: usize = 1024;
 
 /// Most bytes asked of the kernel at once between frames; more does not lower the cost per byte
 /// and would sit idle in each of many connections.
-const READ_BYTES_MAX: usize = 256 * 1024;
+pub(crate) const READ_BYTES_MAX: usize = 256 * 1024;
 
 /// Room made for a frame on the word of its length field alone.
 const AHEAD_BYTES_DEFAULT: usize = 64 * 1024;
@@ -72,6 +72,8 @@ pub struct FrameBuffer {
     bytes: BytesMut,
     frame_bytes_max: usize,
     ahead_bytes_max: usize,
+    /// Most bytes that are held at once.
+    memory_max: usize,
     read_bytes: usize,
     /// Most bytes held at once since the last look at the size.
     peak_bytes: usize,
@@ -89,6 +91,7 @@ impl FrameBuffer {
             bytes: BytesMut::new(),
             frame_bytes_max,
             ahead_bytes_max: AHEAD_BYTES_DEFAULT,
+            memory_max: usize::MAX,
             read_bytes: READ_BYTES_MIN,
             peak_bytes: 0,
             times_emptied: 0,
@@ -100,6 +103,38 @@ impl FrameBuffer {
     /// Accepts frames of up to `frame_bytes_max` bytes from here on.
     pub fn set_frame_bytes_max(&mut self, frame_bytes_max: usize) {
         self.frame_bytes_max = frame_bytes_max;
+    }
+
+    /// Holds at most so many bytes from here on, at least [`READ_BYTES_MIN`]. Until that is raised,
+    /// a longer frame cannot become whole.
+    pub(crate) fn set_memory_max(&mut self, memory_max: usize) {
+        self.memory_max = memory_max.max(READ_BYTES_MIN);
+    }
+
+    /// Bytes that are held at most with what is to be read next: a whole frame, or what reads bring
+    /// between frames.
+    pub(crate) fn memory_wanted(&self) -> usize {
+        let frame = match self.frame_len() {
+            Ok(Some(length)) => length + LENGTH_PREFIX_BYTES,
+            Ok(None) | Err(_) => 0,
+        };
+        frame.max(self.read_bytes)
+    }
+
+    /// Gives back room for more than what is held.
+    pub(crate) fn shrink(&mut self) {
+        if self.bytes.is_empty() {
+            self.release();
+        } else {
+            self.bytes = BytesMut::from(self.peek());
+            self.read_bytes = READ_BYTES_MIN;
+            self.capacity_seen = 0;
+        }
+    }
+
+    /// Whether there is no memory to hold bytes in.
+    pub(crate) fn is_released(&self) -> bool {
+        self.bytes.capacity() == 0
     }
 
     /// Lets a length field alone make room for up to `ahead_bytes_max` bytes. For peers that are
@@ -132,8 +167,9 @@ impl FrameBuffer {
             return self.poll_first(cx, io);
         }
         self.make_room();
-        let room = self.bytes.capacity() - self.bytes.len();
-        let polled = pin!(io.read_buf(&mut self.bytes)).poll(cx);
+        let room = self.bytes.capacity().min(self.memory_max).saturating_sub(self.bytes.len());
+        assert!(room > 0, "a frame that is longer than all that may be held is never read on");
+        let polled = pin!(io.read_buf(&mut (&mut self.bytes).limit(room))).poll(cx);
         if let Poll::Ready(Ok(count)) = polled {
             self.peak_bytes = self.peak_bytes.max(self.bytes.len());
             if count == room {
@@ -252,7 +288,7 @@ impl FrameBuffer {
         };
         let justified = held.max(self.ahead_bytes_max);
         let wanted = missing.min(justified).max(self.read_bytes);
-        self.bytes.reserve(wanted);
+        self.bytes.reserve(wanted.min(self.memory_max.saturating_sub(held)).max(1));
         self.capacity_seen = self.capacity_seen.max(self.bytes.capacity());
     }
 

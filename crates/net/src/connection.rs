@@ -5,26 +5,32 @@
 //! write queue, write the queue with as few calls as possible, read again. A burst of pipelined
 //! requests thus costs one read and one write.
 
+mod closed;
+mod intake;
+
+use std::any::Any;
 use std::collections::VecDeque;
-use std::fmt;
 use std::future::Future;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::time::{Instant, Interval, MissedTickBehavior, Sleep, interval_at, sleep};
+use tokio::time::{Sleep, sleep};
 
-use crate::buffer::{FRAME_BYTES_MAX_DEFAULT, FrameBuffer, FrameError, LENGTH_PREFIX_BYTES};
+pub use self::closed::Closed;
+use self::intake::{Intake, IntakeError};
+use crate::buffer::{FRAME_BYTES_MAX_DEFAULT, LENGTH_PREFIX_BYTES};
+use crate::memory::{MemoryAccount, MemoryBudget, MemoryUse};
 use crate::metrics::{Metrics, add};
 use crate::notice::Notice;
-use crate::refusal::Refusal;
 use crate::sasl::AUTHENTICATION_BYTES_MAX;
 use crate::service::{Reply, Response, Service};
 use crate::shutdown::{Phase, Shutdown, ShutdownListener};
+use crate::watch::{Awaited, PeerWatch, Pressed};
 
 /// Segments given to one `writev`. Far below the kernel's 1024 so that the array stays on the
 /// stack; 64 segments of a fetch answer are a megabyte and more.
@@ -40,12 +46,13 @@ const WRITE_BYTES_PER_TURN: usize = 512 * 1024;
 const READ_BYTES_PER_TURN: usize = 1024 * 1024;
 const REQUESTS_PER_TURN: usize = 1024;
 
-/// The shorter one of the idle and slow-reader timeouts is measured in this many steps.
-const STEPS_MIN: u32 = 8;
+/// Bytes of answers without a permit that wait to be written, above which no more requests are
+/// taken; a longer answer gets a permit.
+const LOOSE_BYTES_MAX: usize = 16 * 1024;
 
-/// An unfinished frame that gains fewer bytes than this in one step counts as idle, and an answer
-/// that loses fewer as not being read, so that a peer cannot hold a connection byte by byte.
-const STEP_BYTES_MIN: usize = 64 * 1024;
+/// Bytes of requests that are kept until they are answered, above which no more are taken: room for
+/// tens of commits and heartbeats that are sent ahead. One request may exceed it.
+pub const KEPT_REQUEST_BYTES_MAX: usize = 4 * 1024;
 
 /// Limits of one connection.
 #[derive(Clone, Debug)]
@@ -61,12 +68,15 @@ pub struct ConnectionLimits {
     /// A connection on which the peer does nothing for this long is closed; Kafka's
     /// `connections.max.idle.ms`.
     pub idle_timeout: Duration,
-    /// A connection whose peer takes next to nothing of an answer for this long is closed, so that
-    /// answers are not held in memory for those who do not want them.
+    /// A connection whose peer takes next to nothing of an answer for this long, or sends next to
+    /// nothing of a request that it began, is closed, so that neither is held in memory for those
+    /// who do not want it. The time is shorter while others wait for that memory.
     pub slow_reader_timeout: Duration,
     /// Longest time until a peer that has to prove who it is has done so: what earlier steps (TLS)
     /// have left of [`ListenerLimits::handshake_timeout`](crate::ListenerLimits).
     pub authentication_timeout: Duration,
+    /// Whom the memory of the connection is given to.
+    pub memory: MemoryAccount,
 }
 
 impl Default for ConnectionLimits {
@@ -78,58 +88,7 @@ impl Default for ConnectionLimits {
             idle_timeout: Duration::from_mins(10),
             slow_reader_timeout: Duration::from_mins(2),
             authentication_timeout: Duration::from_secs(10),
-        }
-    }
-}
-
-/// Why a connection ended.
-#[derive(Debug)]
-pub enum Closed {
-    /// The peer closed it.
-    ByPeer,
-    /// The socket failed.
-    Io(io::Error),
-    /// The peer did nothing for the idle timeout.
-    Idle,
-    /// The peer took next to nothing of an answer for the slow-reader timeout.
-    SlowReader,
-    /// The peer did not prove who it is in time.
-    Unauthenticated,
-    /// The peer sent a length that no frame may have.
-    Frame(FrameError),
-    /// The service could not answer a frame, for this reason.
-    ByService(&'static str),
-    /// The service refused the peer with its last answer, for this reason.
-    Refused(&'static str),
-    /// The process is shutting down.
-    Drained,
-}
-
-impl Closed {
-    /// What it counts as, if it is a refusal that nobody has counted.
-    fn cause(&self) -> Option<Refusal> {
-        match self {
-            Self::Idle => Some(Refusal::Idle),
-            Self::SlowReader => Some(Refusal::SlowReader),
-            Self::Unauthenticated => Some(Refusal::AuthenticationTimeout),
-            Self::Frame(error) => Some(error.into()),
-            Self::ByService(_) => Some(Refusal::FrameRefused),
-            Self::Refused(_) | Self::ByPeer | Self::Io(_) | Self::Drained => None,
-        }
-    }
-}
-
-impl fmt::Display for Closed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::ByPeer => f.write_str("it closed the connection"),
-            Self::Io(error) => write!(f, "its socket failed: {error}"),
-            Self::Idle => f.write_str("it did nothing for too long"),
-            Self::SlowReader => f.write_str("it took nothing of its answers for too long"),
-            Self::Unauthenticated => f.write_str("it did not authenticate in time"),
-            Self::Frame(error) => error.fmt(f),
-            Self::ByService(reason) | Self::Refused(reason) => f.write_str(reason),
-            Self::Drained => f.write_str("the process is shutting down"),
+            memory: MemoryBudget::unlimited().account(),
         }
     }
 }
@@ -157,7 +116,17 @@ where
 
 enum Slot<F> {
     Ready(Response),
-    Pending(F),
+    /// An answer to come, and the bytes of its request that are kept until then.
+    Pending(F, usize),
+}
+
+/// An answer in the write queue.
+struct Queued {
+    /// Bytes that are not written.
+    bytes: usize,
+    /// Bytes that no permit covers.
+    loose: usize,
+    _holds: Option<Box<dyn Any>>,
 }
 
 struct Connection<S, V: Service> {
@@ -166,20 +135,26 @@ struct Connection<S, V: Service> {
     limits: ConnectionLimits,
     shutdown: ShutdownListener,
     metrics: Arc<Metrics>,
-    buffer: FrameBuffer,
+    intake: Intake,
     /// Requests handed over whose answers have not reached the write queue, oldest first.
     slots: VecDeque<Slot<V::Future>>,
+    /// Bytes of requests that are kept until they are answered.
+    kept_bytes: usize,
     write_queue: VecDeque<Bytes>,
+    /// The answers in the write queue.
+    queued: VecDeque<Queued>,
     /// Bytes of answers that are there and not written: those in the queue, and behind others.
     answer_bytes: usize,
-    /// Answers in the write queue; they count as in flight until the queue has run empty.
-    write_queue_responses: usize,
+    /// Those of them that no permit covers.
+    loose_bytes: usize,
     notice: Arc<Notice>,
     notice_waker: Waker,
     task: Option<Waker>,
     /// Set when no more requests are taken: what to return once the answers are out.
     ending: Option<Closed>,
-    idle: IdleWatch,
+    watch: PeerWatch,
+    /// The service is not ready for a frame that has arrived, or memory is waited for.
+    held_back: bool,
     /// When the peer has to have proven who it is; `None` once it has.
     unauthenticated: Option<Pin<Box<Sleep>>>,
 }
@@ -207,16 +182,19 @@ where
             service,
             shutdown: shutdown.listen(),
             metrics,
-            buffer: FrameBuffer::new(frame_bytes_max),
+            intake: Intake::new(frame_bytes_max, limits.memory.clone()),
             slots: VecDeque::new(),
+            kept_bytes: 0,
             write_queue: VecDeque::new(),
+            queued: VecDeque::new(),
             answer_bytes: 0,
-            write_queue_responses: 0,
+            loose_bytes: 0,
             notice_waker: Waker::from(Arc::clone(&notice)),
             notice,
             task: None,
             ending: None,
-            idle: IdleWatch::new(&limits),
+            watch: PeerWatch::new(limits.idle_timeout, limits.slow_reader_timeout),
+            held_back: false,
             unauthenticated: unauthenticated
                 .then(|| Box::pin(sleep(limits.authentication_timeout))),
             limits,
@@ -253,10 +231,10 @@ where
                 give_way(cx);
                 return Poll::Pending;
             }
-            if self.may_take() && matches!(self.buffer.frame(), Ok(Some(_)) | Err(_)) {
+            if self.may_take() && matches!(self.intake.buffer.frame(), Ok(Some(_)) | Err(_)) {
                 // The write made room for a frame that has arrived, or the service is not ready
                 // for it and will wake this task.
-                if self.idle.held_back {
+                if self.held_back {
                     return Poll::Pending;
                 }
                 continue;
@@ -265,14 +243,19 @@ where
                 self.service.stand_back();
                 return Poll::Pending;
             }
-            match ready!(self.buffer.poll_fill(cx, &mut self.stream)) {
-                Ok(0) => return Poll::Ready(Closed::ByPeer),
-                Ok(count) => {
-                    self.idle.read_bytes += count;
+            let filled = self.intake.poll_fill(cx, &mut self.stream);
+            self.held_back = self.intake.waits_for_memory();
+            match filled {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Ok(0)) => return Poll::Ready(Closed::ByPeer),
+                Poll::Ready(Ok(count)) => {
+                    self.watch.received(count as u64);
                     read_room = read_room.saturating_sub(count);
                     add(&self.metrics.bytes_in, count as u64);
                 }
-                Err(error) => return Poll::Ready(Closed::Io(error)),
+                Poll::Ready(Err(IntakeError::Io(error))) => return Poll::Ready(Closed::Io(error)),
+                // Earlier requests are still answered.
+                Poll::Ready(Err(IntakeError::Exceeded(error))) => self.end(Closed::Memory(error)),
             }
         }
     }
@@ -280,6 +263,7 @@ where
     fn follow_task(&mut self, cx: &Context<'_>) {
         if !self.task.as_ref().is_some_and(|task| task.will_wake(cx.waker())) {
             self.notice.set_task(cx.waker());
+            self.limits.memory.set_task(cx.waker());
             self.task = Some(cx.waker().clone());
         }
     }
@@ -290,17 +274,19 @@ where
 
     fn may_take(&self) -> bool {
         self.ending.is_none()
-            && self.slots.len() + self.write_queue_responses < self.limits.in_flight_requests_max
+            && self.slots.len() + self.queued.len() < self.limits.in_flight_requests_max
             && self.answer_bytes < self.limits.answer_bytes_max
+            && self.loose_bytes < LOOSE_BYTES_MAX
+            && self.kept_bytes < KEPT_REQUEST_BYTES_MAX
     }
 
     /// Gives every frame that has arrived to the service, within the limits and at most `room`,
     /// which is what is left of the turn.
     fn hand_over(&mut self, cx: &mut Context<'_>, room: &mut usize) {
         let mut requests = 0;
-        self.idle.held_back = false;
+        self.held_back = false;
         while self.may_take() && *room > 0 {
-            let frame = match self.buffer.frame() {
+            let frame = match self.intake.buffer.frame() {
                 Ok(Some(frame)) => frame,
                 Ok(None) => break,
                 Err(error) => {
@@ -309,19 +295,19 @@ where
                 }
             };
             if self.service.poll_ready(cx, frame.len()).is_pending() {
-                self.idle.held_back = true;
+                self.held_back = true;
                 break;
             }
             let total = frame.len() + LENGTH_PREFIX_BYTES;
             let reply = self.service.call(frame);
-            self.buffer.consume(total);
+            self.intake.buffer.consume(total);
             requests += 1;
             *room -= 1;
             match reply {
                 Reply::Ready(response) => self.push_ready(response),
-                Reply::Later(future) => self.push_later(future),
+                Reply::Later(future, kept) => self.push_later(future, kept),
                 Reply::Last(future, reason) => {
-                    self.push_later(future);
+                    self.push_later(future, 0);
                     self.end(Closed::Refused(reason));
                 }
                 Reply::NoResponse => {}
@@ -329,41 +315,63 @@ where
             }
             if self.unauthenticated.is_some() && self.service.is_authenticated() {
                 self.unauthenticated = None;
-                self.buffer.set_frame_bytes_max(self.limits.frame_bytes_max);
+                self.intake.buffer.set_frame_bytes_max(self.limits.frame_bytes_max);
             }
         }
         if requests > 0 {
-            self.idle.active = true;
+            self.intake.settle();
+            self.watch.request_came();
             add(&self.metrics.requests, requests);
         }
     }
 
     fn push_ready(&mut self, response: Response) {
-        self.answer_bytes += response.len();
+        let response = self.counted(response);
         self.slots.push_back(Slot::Ready(response));
     }
 
-    fn push_later(&mut self, mut future: V::Future) {
+    fn push_later(&mut self, mut future: V::Future, kept: usize) {
         let mut cx = Context::from_waker(&self.notice_waker);
         match Pin::new(&mut future).poll(&mut cx) {
             Poll::Ready(response) => self.push_ready(response),
-            Poll::Pending => self.slots.push_back(Slot::Pending(future)),
+            Poll::Pending => {
+                self.kept_bytes += kept;
+                self.slots.push_back(Slot::Pending(future, kept));
+            }
         }
+    }
+
+    /// Counts the bytes of an answer, and sees to it that a permit covers those of a long one.
+    fn counted(&mut self, mut response: Response) -> Response {
+        let bytes = response.len();
+        self.answer_bytes += bytes;
+        if response.holds.is_none() {
+            if bytes > LOOSE_BYTES_MAX {
+                let permit = self.limits.memory.charge(MemoryUse::Answer, bytes);
+                response.holds = Some(Box::new(permit));
+            } else {
+                self.loose_bytes += bytes;
+            }
+        }
+        response
     }
 
     fn poll_answers(&mut self) {
         if !self.notice.take() {
             return;
         }
-        let mut cx = Context::from_waker(&self.notice_waker);
-        for slot in &mut self.slots {
-            if let Slot::Pending(future) = slot
+        let waker = self.notice_waker.clone();
+        let mut cx = Context::from_waker(&waker);
+        let mut slots = std::mem::take(&mut self.slots);
+        for slot in &mut slots {
+            if let Slot::Pending(future, kept) = slot
                 && let Poll::Ready(response) = Pin::new(future).poll(&mut cx)
             {
-                self.answer_bytes += response.len();
-                *slot = Slot::Ready(response);
+                self.kept_bytes -= *kept;
+                *slot = Slot::Ready(self.counted(response));
             }
         }
+        self.slots = slots;
     }
 
     /// Moves finished answers from the front to the write queue.
@@ -376,15 +384,14 @@ where
                 self.end(Closed::ByService(reason));
                 break;
             }
-            self.write_queue_responses += 1;
-            for segment in std::iter::once(response.head).chain(response.rest) {
-                if !segment.is_empty() {
-                    self.write_queue.push_back(segment);
-                }
+            let (bytes, Response { head, rest, holds, .. }) = (response.len(), response);
+            if bytes == 0 {
+                continue;
             }
-        }
-        if self.write_queue.is_empty() {
-            self.write_queue_responses = 0;
+            let loose = if holds.is_none() { bytes } else { 0 };
+            self.queued.push_back(Queued { bytes, loose, _holds: holds });
+            let segments = std::iter::once(head).chain(rest);
+            self.write_queue.extend(segments.filter(|segment| !segment.is_empty()));
         }
     }
 
@@ -416,7 +423,7 @@ where
             self.written(written);
             *room -= written;
         }
-        self.write_queue_responses = 0;
+        self.watch.answers_went();
         // A TLS stream may hold back what was written; a plain socket does nothing here.
         match Pin::new(&mut self.stream).poll_flush(cx) {
             Poll::Ready(flushed) => flushed,
@@ -425,9 +432,19 @@ where
     }
 
     fn written(&mut self, count: usize) {
-        self.idle.written_bytes += count;
+        self.watch.sent(count as u64);
         self.answer_bytes -= count;
         add(&self.metrics.bytes_out, count as u64);
+        let mut left = count;
+        while let Some(answer) = self.queued.front_mut() {
+            if left < answer.bytes {
+                answer.bytes -= left;
+                break;
+            }
+            left -= answer.bytes;
+            self.loose_bytes -= answer.loose;
+            self.queued.pop_front();
+        }
         let mut left = count;
         while let Some(front) = self.write_queue.front_mut() {
             if left < front.len() {
@@ -456,17 +473,41 @@ where
         {
             return Some(Closed::Unauthenticated);
         }
-        while self.idle.interval.poll_tick(cx).is_ready() {
-            let answers_wait = !self.write_queue.is_empty();
-            let ours_to_move = !answers_wait && !self.slots.is_empty();
-            if let Some(closed) = self.idle.step(ours_to_move, answers_wait) {
-                return Some(closed);
+        while self.watch.poll_step(cx) {
+            if let Some(silence) = self.watch.step(self.awaited()) {
+                return Some(Closed::Silent(silence));
             }
-            if self.idle.idle_steps > 0 {
-                self.buffer.release();
+            if self.watch.is_quiet() {
+                self.intake.release();
             }
         }
-        None
+        let pressed = self.pressed();
+        if pressed == Pressed::default() {
+            return None;
+        }
+        self.intake.settle();
+        self.watch.press(self.awaited(), pressed).map(Closed::Silent)
+    }
+
+    /// What is waited for between two polls.
+    fn awaited(&self) -> Awaited {
+        let is_reading = self.may_take() && !self.held_back;
+        let has_answers = !self.write_queue.is_empty();
+        Awaited {
+            request: is_reading && !self.intake.buffer.peek().is_empty(),
+            answer: has_answers,
+            ours: self.held_back || (!has_answers && !self.slots.is_empty()),
+        }
+    }
+
+    /// The memory that others wait for.
+    fn pressed(&self) -> Pressed {
+        let is_pressed = self.answer_bytes > self.loose_bytes
+            && self.limits.memory.is_pressed(MemoryUse::Answer);
+        Pressed {
+            request: self.intake.pressed_bytes(),
+            answer: if is_pressed { self.answer_bytes } else { 0 },
+        }
     }
 }
 
@@ -475,65 +516,6 @@ fn give_way(cx: &mut Context<'_>) {
     // It is pending once and wakes the task on its own.
     let turn = std::pin::pin!(tokio::task::yield_now());
     assert!(turn.poll(cx).is_pending(), "the first poll of a yield is pending");
-}
-
-/// Counts steps in which the peer neither sent, nor read, nor waited for us, and those in which
-/// answers waited for it.
-struct IdleWatch {
-    interval: Interval,
-    idle_steps: u32,
-    idle_steps_max: u32,
-    slow_steps: u32,
-    slow_steps_max: u32,
-    /// A request was taken in this step.
-    active: bool,
-    /// The service is not ready for a frame that has arrived.
-    held_back: bool,
-    /// Bytes read in this step.
-    read_bytes: usize,
-    /// Bytes written in this step.
-    written_bytes: usize,
-}
-
-impl IdleWatch {
-    fn new(limits: &ConnectionLimits) -> Self {
-        let (idle, slow) = (limits.idle_timeout, limits.slow_reader_timeout);
-        let period = (idle.min(slow) / STEPS_MIN).max(Duration::from_millis(1));
-        let mut interval = interval_at(Instant::now() + period, period);
-        interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let steps = |timeout: Duration| {
-            u32::try_from(timeout.as_nanos().div_ceil(period.as_nanos())).unwrap_or(u32::MAX)
-        };
-        Self {
-            interval,
-            idle_steps: 0,
-            idle_steps_max: steps(idle),
-            slow_steps: 0,
-            slow_steps_max: steps(slow),
-            active: false,
-            held_back: false,
-            read_bytes: 0,
-            written_bytes: 0,
-        }
-    }
-
-    /// Ends a step; gives why the connection ends when there have been too many in a row.
-    fn step(&mut self, ours_to_move: bool, answers_wait: bool) -> Option<Closed> {
-        let moved = self.active || self.written_bytes > 0 || self.read_bytes >= STEP_BYTES_MIN;
-        let busy = moved || ours_to_move || self.held_back;
-        self.idle_steps = if busy { 0 } else { self.idle_steps + 1 };
-        let slow = answers_wait && self.written_bytes < STEP_BYTES_MIN;
-        self.slow_steps = if slow { self.slow_steps + 1 } else { 0 };
-        self.active = false;
-        (self.read_bytes, self.written_bytes) = (0, 0);
-        if self.slow_steps >= self.slow_steps_max {
-            Some(Closed::SlowReader)
-        } else if self.idle_steps >= self.idle_steps_max {
-            Some(Closed::Idle)
-        } else {
-            None
-        }
-    }
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@
 //! | `memory` | [`MemoryBudget`]: the bytes that peers can make the process hold |
 //! | `metrics` | [`Metrics`]: counters |
 //! | `refusal` | [`Refusal`]: why clients are refused |
+//! | `watch` | [`PeerWatch`]: when a peer is silent or slow for too long |
 //! | `log_limit` | [`LogLimit`]: a brake on the log |
 //!
 //! Invariants:
@@ -51,10 +52,11 @@ mod shutdown;
 mod stream;
 mod threads;
 pub mod tls;
+mod watch;
 
 pub use admin::{AdminPages, BearerToken, ReloadPage, ReloadWanted, serve_admin};
 pub use buffer::{FRAME_BYTES_MAX_DEFAULT, FrameBuffer, FrameError, LENGTH_PREFIX_BYTES};
-pub use connection::{Closed, ConnectionLimits, serve_connection};
+pub use connection::{Closed, ConnectionLimits, KEPT_REQUEST_BYTES_MAX, serve_connection};
 pub use error::{Error, ProxyProtocolError, SaslError, TlsError};
 pub use http::HttpUrl;
 pub use listener::{Listener, ListenerLimits};
@@ -70,3 +72,4 @@ pub use service::{Reply, Response, Service};
 pub use shutdown::{Phase, Shutdown};
 pub use stream::Stream;
 pub use threads::{NetworkHandle, NetworkThreads};
+pub use watch::{Awaited, PeerWatch, Pressed, Silence};

@@ -165,6 +165,12 @@ impl MemoryBudget {
         Self { inner: Arc::new(Inner { uses }) }
     }
 
+    /// More than there ever is.
+    #[must_use]
+    pub fn unlimited() -> Self {
+        Self::new(usize::MAX)
+    }
+
     /// An account of its own, for one connection.
     #[must_use]
     pub fn account(&self) -> MemoryAccount {

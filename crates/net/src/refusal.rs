@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::buffer::FrameError;
 use crate::error::TlsError;
 use crate::log_limit::LogLimit;
+use crate::watch::Silence;
 
 /// Why a client was not admitted, or its connection closed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -38,6 +39,8 @@ pub enum Refusal {
     Idle,
     /// It took too little of waiting answers for too long.
     SlowReader,
+    /// It sent too little of a request for too long.
+    SlowWriter,
     /// The length of a frame was negative.
     FrameNegative,
     /// The length of a frame was zero.
@@ -46,11 +49,13 @@ pub enum Refusal {
     FrameOversized,
     /// A frame could not be answered, or not at that moment.
     FrameRefused,
+    /// A frame was longer than the memory budget ever has room for.
+    MemoryBudget,
 }
 
 impl Refusal {
     /// All causes.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 19] = [
         Self::AcceptError,
         Self::ConnectionLimit,
         Self::AddressLimit,
@@ -64,10 +69,12 @@ impl Refusal {
         Self::AdminToken,
         Self::Idle,
         Self::SlowReader,
+        Self::SlowWriter,
         Self::FrameNegative,
         Self::FrameEmpty,
         Self::FrameOversized,
         Self::FrameRefused,
+        Self::MemoryBudget,
     ];
 
     /// As logs and metrics have it.
@@ -87,10 +94,12 @@ impl Refusal {
             Self::AdminToken => "admin_token",
             Self::Idle => "idle",
             Self::SlowReader => "slow_reader",
+            Self::SlowWriter => "slow_writer",
             Self::FrameNegative => "frame_negative",
             Self::FrameEmpty => "frame_empty",
             Self::FrameOversized => "frame_oversized",
             Self::FrameRefused => "frame_refused",
+            Self::MemoryBudget => "memory_budget",
         }
     }
 }
@@ -102,6 +111,16 @@ impl From<&TlsError> for Refusal {
             TlsError::UnknownServerName { .. } => Self::TlsServerName,
             TlsError::Certificate(_) | TlsError::NoMappingRule { .. } => Self::TlsCertificate,
             _ => Self::TlsHandshake,
+        }
+    }
+}
+
+impl From<Silence> for Refusal {
+    fn from(silence: Silence) -> Self {
+        match silence {
+            Silence::Idle => Self::Idle,
+            Silence::SlowReader => Self::SlowReader,
+            Silence::SlowWriter => Self::SlowWriter,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What stands behind a connection and answers its frames.
 
+use std::any::Any;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::task::{Context, Poll};
@@ -10,7 +11,7 @@ use bytes::Bytes;
 ///
 /// A fetch answer lists stored batches as segments of their own, so that they reach the socket
 /// without a copy. An answer of one segment costs no allocation here.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Response {
     /// Written first; may be empty.
     pub head: Bytes,
@@ -18,6 +19,9 @@ pub struct Response {
     pub rest: Vec<Bytes>,
     /// Why there is no answer and the connection is closed, as by [`Reply::Close`].
     pub closes: Option<&'static str>,
+    /// Dropped once the answer is written or given up: a permit for its memory, say. An answer of
+    /// some length that holds nothing is charged to the connection's account.
+    pub holds: Option<Box<dyn Any>>,
 }
 
 impl Response {
@@ -25,6 +29,14 @@ impl Response {
     #[must_use]
     pub fn single(head: Bytes) -> Self {
         Self { head, ..Self::default() }
+    }
+
+    /// An answer of several segments, which are written in order.
+    #[must_use]
+    pub fn segments(segments: impl IntoIterator<Item = Bytes>) -> Self {
+        let mut segments = segments.into_iter();
+        let head = segments.next().unwrap_or_default();
+        Self { head, rest: segments.collect(), ..Self::default() }
     }
 
     /// The request cannot be answered, as turned out late.
@@ -64,8 +76,11 @@ pub enum Reply<F> {
     /// The answer is there.
     Ready(Response),
     /// The answer comes from this future. It is polled at once, then whenever it wakes; requests
-    /// behind it are served meanwhile and their answers wait for it.
-    Later(F),
+    /// behind it are served meanwhile and their answers wait for it. So many bytes of the request
+    /// are kept in memory until then: above
+    /// [`KEPT_REQUEST_BYTES_MAX`](crate::KEPT_REQUEST_BYTES_MAX) in all, what is sent behind them
+    /// waits unread.
+    Later(F, usize),
     /// As [`Later`](Self::Later), but nothing more is taken, and once the answer is written, the
     /// connection is closed for this reason: for clients who learn why they are refused. That they
     /// are is for the service to count.

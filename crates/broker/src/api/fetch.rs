@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use moldau_net::{Reply, Response};
+use moldau_net::{KEPT_REQUEST_BYTES_MAX, Reply, Response};
 use moldau_protocol::fetch::{FetchResponseEncoder, FetchedPartition, FetchedTopic};
 use moldau_protocol::frame::RequestHeader;
 use moldau_protocol::messages::FetchRequest;
@@ -62,7 +62,8 @@ pub(crate) fn serve(
         Ok(scope) => {
             let (state, rights) = (Arc::clone(call.state), call.rights.clone());
             let fetch = Fetch { state, rights, is_replica, scope, limits, answer };
-            Reply::Later(Box::pin(fetch.run()))
+            // One at a time, as in Kafka: what is sent behind it waits unread.
+            Reply::Later(Box::pin(fetch.run()), body.len().max(KEPT_REQUEST_BYTES_MAX))
         }
         Err(code) => Reply::Ready(answer.encode(code, 0, Vec::new())),
     }
@@ -538,11 +539,7 @@ impl Answer {
             ..FetchResponseEncoder::default()
         };
         match response.encode(self.version, self.correlation_id) {
-            Ok(segments) => {
-                let mut segments = segments.into_iter();
-                let head = segments.next().unwrap_or_default();
-                Response { head, rest: segments.collect(), closes: None }
-            }
+            Ok(segments) => Response::segments(segments),
             Err(error) => {
                 tracing::error!(version = self.version, %error, "a fetch cannot be answered");
                 Response::closing(NOT_ENCODED)

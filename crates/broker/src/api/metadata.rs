@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use moldau_net::{Reply, Response};
+use moldau_net::{KEPT_REQUEST_BYTES_MAX, Reply, Response};
 use moldau_protocol::frame::RequestHeader;
 use moldau_protocol::messages::MetadataRequest;
 use moldau_protocol::messages::metadata_request::MetadataRequestTopic;
@@ -55,7 +55,7 @@ pub(crate) fn serve(call: &Call<'_>, header: &RequestHeader<'_>, body: &[u8]) ->
         correlation_id: header.correlation_id,
         state: Arc::clone(call.state),
     };
-    Reply::Later(Box::pin(async move {
+    let answered = async move {
         if let Some(lsn) = created
             && answer.state.storage.wait_durable(lsn).await.is_err()
         {
@@ -66,7 +66,9 @@ pub(crate) fn serve(call: &Call<'_>, header: &RequestHeader<'_>, body: &[u8]) ->
             tracing::error!(version = answer.version, %error, "metadata cannot be answered");
             Response::closing(NOT_ENCODED)
         })
-    }))
+    };
+    // One at a time, since an answer may be long.
+    Reply::Later(Box::pin(answered), body.len().max(KEPT_REQUEST_BYTES_MAX))
 }
 
 /// Whether all topics are asked for. Version 0 had no null: an empty list asks for all topics
@@ -223,9 +225,7 @@ impl Answer {
             topics,
             authorized_operations: self.cluster_operations,
         };
-        let mut segments = response.encode(self.version, self.correlation_id)?.into_iter();
-        let head = segments.next().unwrap_or_default();
-        Ok(Response { head, rest: segments.collect(), closes: None })
+        Ok(Response::segments(response.encode(self.version, self.correlation_id)?))
     }
 
     fn is_left_out(&self, topic: &str) -> bool {

@@ -112,7 +112,8 @@ pub(crate) fn serve(
             }
         }),
     };
-    answer(header, outcome)
+    // The records are in the journal by now.
+    answer(header, outcome, 0)
 }
 
 /// Appends every partition; `None` if the request turns out to be malformed on the way, before

@@ -68,7 +68,7 @@ fn a_client_without_rights_changes_nothing() {
         ASKED.with_borrow_mut(BTreeSet::clear);
         let frames = world.frames();
         for frame in frames.iter().filter(|frame| frame[..2] == key.key().to_be_bytes()) {
-            if let Reply::Later(answer) = world.send(frame) {
+            if let Reply::Later(answer, _) = world.send(frame) {
                 world.wait(answer);
             }
         }

@@ -39,7 +39,7 @@ impl Attack {
         let now_ms = self.random.i64(..);
         let outcome = catch_unwind(AssertUnwindSafe(|| match self.world.send_at(now_ms, frame) {
             Reply::Last(..) => panic!("no client of these has to say who it is"),
-            Reply::Later(mut answer) => match self.world.poll_answer(&mut answer) {
+            Reply::Later(mut answer, _) => match self.world.poll_answer(&mut answer) {
                 Some(response) => assert!(!response.is_empty(), "{NOT_ENCODED}"),
                 None => self.waiting.push(answer),
             },
@@ -180,6 +180,6 @@ fn an_answer_that_comes_late_and_cannot_be_encoded_closes_the_connection() {
     let host = "x".repeat(usize::from(u16::MAX));
     let response = FindCoordinatorResponse { host, ..FindCoordinatorResponse::default() };
     let outcome = Outcome::Later(Box::pin(async move { response }));
-    let Reply::Later(answer) = answer(&header, outcome) else { panic!("it comes late") };
+    let Reply::Later(answer, _) = answer(&header, outcome, 0) else { panic!("it comes late") };
     assert_eq!(world.wait(answer).closes, Some(NOT_ENCODED));
 }

@@ -30,7 +30,7 @@ fn about(name: &str) -> MetadataRequest {
 
 fn raw_answer(world: &World, version: i16, request: &MetadataRequest) -> Response {
     match world.send(&request_frame(version, request)) {
-        Reply::Later(answer) => world.wait(answer),
+        Reply::Later(answer, _) => world.wait(answer),
         _ => panic!("metadata is answered later"),
     }
 }

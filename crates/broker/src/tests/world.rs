@@ -107,7 +107,7 @@ impl World {
         let frame = request_frame(version, request);
         let answer: Later<Response> = match self.send(&frame) {
             Reply::Ready(response) => Box::pin(async move { response }),
-            Reply::Later(answer) | Reply::Last(answer, _) => answer,
+            Reply::Later(answer, _) | Reply::Last(answer, _) => answer,
             Reply::NoResponse => panic!("{key} {version} was not answered"),
             Reply::Close(reason) => panic!("{key} {version} was refused: {reason}"),
         };

@@ -52,7 +52,7 @@ impl Service for Peer {
         match self.behaviour {
             Behaviour::Answer => Reply::Ready(heartbeat(version, id, n)),
             Behaviour::AnswerAnother => Reply::Ready(heartbeat(version, id + 1, n)),
-            Behaviour::Silence => Reply::Later(Box::pin(std::future::pending())),
+            Behaviour::Silence => Reply::Later(Box::pin(std::future::pending()), 0),
             Behaviour::Close => Reply::Close("as told"),
         }
     }

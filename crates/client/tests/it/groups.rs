@@ -89,7 +89,7 @@ impl Service for Group {
             ApiKey::JoinGroup => {
                 if self.joined.fetch_add(1, Relaxed) > 0 {
                     self.parked.notify_one();
-                    return Reply::Later(Box::pin(std::future::pending()));
+                    return Reply::Later(Box::pin(std::future::pending()), 0);
                 }
                 let answer = JoinGroupResponse {
                     generation_id: 1,

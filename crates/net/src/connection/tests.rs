@@ -1,5 +1,7 @@
 //! Connections over a stream in memory, whose service answers as each frame asks.
 
+mod memory;
+
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
@@ -9,9 +11,12 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinHandle, LocalSet, spawn_local};
 
 use super::*;
+use crate::refusal::Refusal;
+use crate::watch::Silence;
 
-/// Echoes frames; the first byte says how: `r` at once, `l` when its gate opens, `n` not at all,
-/// `c` closes, `x` closes late, `s` in three segments.
+/// Echoes frames; the first byte says how: `r` at once, `l` when its gate opens, `k` likewise and
+/// keeps the request until then, `n` not at all, `c` closes, `x` closes late, `s` in three
+/// segments.
 #[derive(Clone, Default)]
 struct Script {
     calls: Rc<Cell<usize>>,
@@ -44,19 +49,22 @@ impl Service for Script {
         self.calls.set(self.calls.get() + 1);
         let echo = Bytes::from(framed(frame));
         match frame.first() {
-            Some(b'l') => {
+            Some(first @ (b'l' | b'k')) => {
                 let gate = self.gates.borrow_mut().pop_front().unwrap();
-                Reply::Later(Box::pin(async move {
+                let answer = Box::pin(async move {
                     gate.await.unwrap();
                     echo.into()
-                }))
+                });
+                Reply::Later(answer, if *first == b'k' { frame.len() } else { 0 })
             }
             Some(b'n') => Reply::NoResponse,
             Some(b'c') => Reply::Close("asked to"),
-            Some(b'x') => Reply::Later(Box::pin(async { Response::closing("as turned out late") })),
+            Some(b'x') => {
+                Reply::Later(Box::pin(async { Response::closing("as turned out late") }), 0)
+            }
             Some(b's') => {
                 let rest = vec![echo.slice(4..5), Bytes::new(), echo.slice(5..)];
-                Reply::Ready(Response { head: echo.slice(..4), rest, closes: None })
+                Reply::Ready(Response { head: echo.slice(..4), rest, ..Response::default() })
             }
             _ => Reply::Ready(echo.into()),
         }
@@ -397,23 +405,22 @@ fn drain_closes_an_idle_connection_at_once() {
 }
 
 #[test]
-fn peer_that_trickles_bytes_is_closed_as_idle() {
+fn peer_that_trickles_bytes_is_closed_as_slow() {
     run(async {
         let mut world = World::start(Script::default(), ConnectionLimits::default());
         world.peer.write_all(&[0, 0, 1, 0]).await.unwrap();
         let mut sent = 0;
         while !world.served.is_finished() {
-            // Two steps of the idle watch.
-            for _ in 0..2 {
-                tokio::time::advance(Duration::from_secs(15)).await;
-                world.settle().await;
-            }
+            // A step of the watch.
+            tokio::time::advance(Duration::from_secs(15)).await;
+            world.settle().await;
             if world.peer.write_all(b"r").await.is_ok() {
                 sent += 1;
             }
         }
-        assert!(matches!(world.served.await.unwrap(), Closed::Idle));
-        assert!((15..30).contains(&sent), "closed after {sent} half minutes");
+        let closed = world.served.await.unwrap();
+        assert!(matches!(closed, Closed::Silent(Silence::SlowWriter)), "{closed}");
+        assert!((8..=10).contains(&sent), "closed after {sent} steps");
     });
 }
 
