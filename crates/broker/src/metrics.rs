@@ -100,38 +100,46 @@ impl Reading {
             ("produced_bytes", "Bytes of record batches appended", read(&own.produced_bytes)),
             ("produced_records", "Records appended", read(&own.produced_records)),
             ("fetched_bytes", "Bytes of record batches served", read(&own.fetched_bytes)),
-            ("received_bytes", "Bytes read from clients", read(&self.net.bytes_in)),
-            ("sent_bytes", "Bytes written to clients", read(&self.net.bytes_out)),
+            ("received_bytes", "Bytes received from clients", read(&self.net.bytes_in)),
+            ("sent_bytes", "Bytes sent to clients", read(&self.net.bytes_out)),
             ("connections", "Connections accepted", read(&self.net.connections_total)),
             (
                 "connections_refused",
-                "Connections over the limit",
+                "Connections refused above a limit",
                 self.net.refused(Refusal::ConnectionLimit),
             ),
-            ("frames_malformed", "Frames that closed their connection", self.frames_malformed()),
+            (
+                "frames_malformed",
+                "Malformed frames, each of which closed its connection",
+                self.frames_malformed(),
+            ),
             ("journal_flushes", "Flushes of the journal", journal.flushes),
             (
                 "journal_flush_nanoseconds",
-                "Time that writing and flushing the journal took",
+                "Nanoseconds spent writing and flushing the journal",
                 journal.flush_nanos,
             ),
             ("journal_bytes", "Bytes written to the journal", journal.frame_bytes),
             ("tail_batches", "Batches served from the tail cache", journal.tail_batches),
             ("cold_batches", "Batches served from disk", journal.cold_batches),
-            ("disk_read_bytes", "Bytes read back from disk", journal.chunk_read_bytes),
-            ("appends_disk_full", "Appends refused for want of space", journal.disk_full),
-            ("scrubbed_bytes", "Bytes read back to find damage", journal.scrubbed_bytes),
-            ("scrub_damaged", "Blocks and frames found damaged", journal.scrub_damaged),
-            ("storage_defects", "Reads from disk that a defect ended", journal.defects),
-            ("journal_files_retired", "Journal files given back", journal.files_retired),
+            ("disk_read_bytes", "Bytes read from disk", journal.chunk_read_bytes),
+            ("appends_disk_full", "Appends refused because the disk is full", journal.disk_full),
+            ("scrubbed_bytes", "Bytes verified by the scrub", journal.scrubbed_bytes),
+            (
+                "scrub_damaged",
+                "Damaged blocks and frames found by the scrub",
+                journal.scrub_damaged,
+            ),
+            ("storage_defects", "Disk reads aborted by a defect of the program", journal.defects),
+            ("journal_files_retired", "Journal files freed", journal.files_retired),
             ("checkpoints", "Checkpoints written", journal.checkpoints),
             ("segments_written", "Sorted segments written", journal.segments_written),
             ("segments_removed", "Sorted segments removed", journal.segments_removed),
-            ("denials", "Refusals for want of a right", read(&self.state.security.denials)),
-            ("compacted_logs", "Cleanings of a compacted log", read(&own.compacted_logs)),
-            ("compacted_records", "Records cleaned away", read(&own.compacted_records)),
-            ("reloads", "Configurations taken while running", read(&own.reloads)),
-            ("reload_failures", "Configurations that were refused", read(&own.reload_failures)),
+            ("denials", "Operations denied by access control", read(&self.state.security.denials)),
+            ("compacted_logs", "Compaction runs of a log", read(&own.compacted_logs)),
+            ("compacted_records", "Records removed by compaction", read(&own.compacted_records)),
+            ("reloads", "Configurations reloaded", read(&own.reloads)),
+            ("reload_failures", "Configuration reloads refused", read(&own.reload_failures)),
         ]
     }
 
@@ -152,12 +160,12 @@ impl Reading {
         let partitions = topics.iter().map(|topic| i64::from(topic.partitions)).sum();
         let (tail, read_back) = self.state.storage.cached_bytes();
         vec![
-            ("connections_open", "Connections open", i64::try_from(open).unwrap_or(i64::MAX)),
+            ("connections_open", "Open connections", i64::try_from(open).unwrap_or(i64::MAX)),
             ("fetch_sessions", "Incremental fetch sessions", signed(self.state.sessions.len())),
             ("topics", "Topics", signed(topics.len())),
             ("partitions", "Partitions of all topics", partitions),
-            ("tail_cache_bytes", "Memory of what was flushed last", signed(tail)),
-            ("read_cache_bytes", "Memory of what was read back from disk", signed(read_back)),
+            ("tail_cache_bytes", "Memory used by recent batches", signed(tail)),
+            ("read_cache_bytes", "Memory used by batches read from disk", signed(read_back)),
         ]
     }
 }

@@ -127,8 +127,9 @@ impl Filter for Audit {
 
     fn metrics(&self) -> Vec<FilterMetric> {
         vec![
-            self.lines.metric("audit_lines", "Lines that were handed on"),
-            self.dropped.metric("audit_lines_dropped", "Lines for which there was no room"),
+            self.lines.metric("audit_lines", "Audit lines queued for writing"),
+            self.dropped
+                .metric("audit_lines_dropped", "Audit lines dropped because the queue was full"),
         ]
     }
 }

@@ -105,7 +105,7 @@ impl Filter for Authorization {
     fn metrics(&self) -> Vec<FilterMetric> {
         vec![FilterMetric {
             name: "authorization_refused_requests",
-            help: "Requests of which the rules refused something",
+            help: "Requests that the rules refused in whole or in part",
             labels: Vec::new(),
             value: self.refused.load(Ordering::Relaxed),
         }]

@@ -176,8 +176,8 @@ impl Filter for Chaos {
 
     fn metrics(&self) -> Vec<FilterMetric> {
         vec![
-            self.delayed.metric("chaos_delayed", "Requests that were delayed on purpose"),
-            self.failed.metric("chaos_failed", "Requests that were failed on purpose"),
+            self.delayed.metric("chaos_delayed", "Requests delayed on purpose"),
+            self.failed.metric("chaos_failed", "Requests failed on purpose"),
             self.disconnected.metric("chaos_disconnected", "Connections closed on purpose"),
         ]
     }

@@ -177,8 +177,8 @@ impl Filter for Header {
     }
 
     fn metrics(&self) -> Vec<FilterMetric> {
-        let changed = "Records whose headers were changed";
-        let refused = "Partitions that could not be read, and were refused or withheld";
+        let changed = "Records with changed headers";
+        let refused = "Partitions refused or withheld because they could not be read";
         vec![
             self.changed.metric("header_records_changed", changed),
             self.refused.metric("header_partitions_refused", refused),

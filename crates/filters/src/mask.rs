@@ -175,12 +175,15 @@ impl Filter for Mask {
     }
 
     fn metrics(&self) -> Vec<FilterMetric> {
-        let masked = "Fetched records in which fields were masked";
-        let not_json = "Fetched records that were no JSON where fields should be masked";
+        let masked = "Fetched records with masked fields";
+        let not_json = "Fetched records to mask that were not JSON";
         vec![
             self.masked.metric("mask_records_masked", masked),
             self.not_json.metric("mask_records_not_json", not_json),
-            self.withheld.metric("mask_partitions_withheld", "Fetched partitions withheld"),
+            self.withheld.metric(
+                "mask_partitions_withheld",
+                "Fetched partitions withheld from the consumer",
+            ),
         ]
     }
 }

@@ -210,9 +210,9 @@ impl Filter for Quota {
     }
 
     fn metrics(&self) -> Vec<FilterMetric> {
-        let throttled_ms = "Time for which clients were held";
+        let throttled_ms = "Milliseconds for which clients were throttled";
         vec![
-            self.throttled.metric("quota_throttles", "Messages that passed a limit"),
+            self.throttled.metric("quota_throttles", "Messages that exceeded a limit"),
             self.throttled_ms.metric("quota_throttle_ms", throttled_ms),
         ]
     }

@@ -158,7 +158,7 @@ impl Filter for RecordValidation {
     fn metrics(&self) -> Vec<FilterMetric> {
         let refused = "Produced partitions refused";
         vec![
-            self.valid.metric("validation_records_valid", "Produced records that passed"),
+            self.valid.metric("validation_records_valid", "Produced records that met their rule"),
             self.invalid.metric("validation_records_invalid", "Produced records that broke a rule"),
             self.refused.metric("validation_partitions_refused", refused),
         ]

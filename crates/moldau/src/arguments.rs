@@ -33,7 +33,7 @@ pub(crate) use workers::{WorkerOptions, WorkersOptions};
 #[derive(Debug, Parser)]
 #[command(name = "moldau", version, about, arg_required_else_help = true)]
 pub(crate) struct Arguments {
-    /// Least important log lines to show on stderr.
+    /// Log level on stderr.
     #[arg(long, global = true, value_enum, default_value_t = LogLevel::Warn)]
     pub(crate) log_level: LogLevel,
     #[command(subcommand)]
@@ -50,27 +50,27 @@ pub(crate) enum LogLevel {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run a Kafka-compatible broker that flushes every acknowledged record.
+    /// Run a Kafka-compatible broker that flushes each record before it acknowledges it.
     Broker(BrokerArguments),
-    /// Run a Kafka proxy in front of a cluster, or keep its key file.
+    /// Run a Kafka proxy in front of a cluster, or edit its key file.
     Proxy(ProxyOptions),
-    /// Ask a question and measure the answer.
+    /// Measure brokers and proxies.
     #[command(subcommand)]
     Lab(LabQuestion),
-    /// List, describe, create, grow and delete topics.
+    /// List, describe, create, extend and delete topics.
     Topics(TopicsOptions),
-    /// Produce records from lines of stdin.
+    /// Produce one record for each line of stdin.
     Produce(ProduceOptions),
     /// Print records of a topic.
     Consume(ConsumeOptions),
     /// List, describe and delete consumer groups.
     Groups(GroupsOptions),
-    /// Make lines of a users_file.
+    /// Create entries for a file of users.
     Users {
         #[command(subcommand)]
         action: UsersAction,
     },
-    /// Look at configuration files.
+    /// Check configuration files.
     Config {
         #[command(subcommand)]
         action: ConfigAction,
@@ -88,7 +88,7 @@ pub(crate) struct BrokerArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BrokerAction {
-    /// Show what is damaged in the data directory of a stopped broker, and salvage the rest.
+    /// List the damage in the data directory of a stopped broker, and salvage the rest.
     Repair(RepairOptions),
     /// Translate Kafka's server.properties, and say what each line does here.
     Import(BrokerImportOptions),
@@ -110,19 +110,19 @@ pub(crate) struct RepairOptions {
     /// Directory of the journal [default: ./moldau-data].
     #[arg(long, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
-    /// Make a sound directory of what is left. The files as they were are kept in
-    /// `damaged-<time>` in the data directory.
+    /// Build a sound directory from the rest. The original files move to `damaged-<time>` in the
+    /// data directory.
     #[arg(long)]
     pub(crate) apply: bool,
-    /// Name of a topic whose metadata is lost, by its id [default: recovered-ID].
+    /// Name for a topic whose metadata is lost [default: recovered-ID].
     #[arg(long = "topic", value_name = "ID=NAME")]
     pub(crate) topics: Vec<String>,
-    /// Print one JSON document and nothing else on stdout.
+    /// Print one JSON document on stdout.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// Arguments replace what a configuration file says.
+/// Arguments replace the values of a configuration file.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct BrokerOptions {
     /// Configuration file (YAML).
@@ -134,10 +134,10 @@ pub(crate) struct BrokerOptions {
     /// Where Kafka clients connect [default: 127.0.0.1:9092].
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) listen: Option<SocketAddr>,
-    /// What clients are told to connect to [default: the address that they came by].
+    /// Address for clients [default: the address that each client connected to].
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) advertised: Option<String>,
-    /// Where /metrics, /livez and /readyz are [default: 127.0.0.1:9644].
+    /// Address of /metrics, /livez and /readyz [default: 127.0.0.1:9644].
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) admin: Option<SocketAddr>,
     /// When a record counts as stored [default: fsync].
@@ -148,7 +148,7 @@ pub(crate) struct BrokerOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum DurabilityChoice {
-    /// After fdatasync: it survives the loss of power.
+    /// After fdatasync: it survives a loss of power.
     Fsync,
     /// After write: it survives the death of the process.
     Os,
@@ -166,10 +166,10 @@ pub(crate) struct ProxyOptions {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ProxyAction {
-    /// Make, change and show a file of key encryption keys.
+    /// Create, change and show a file of key encryption keys.
     #[command(subcommand)]
     Keys(KeysAction),
-    /// Translate the configuration of another proxy, and tell what has no translation.
+    /// Translate the configuration of Kroxylicious or kafka-proxy.
     Import(ImportOptions),
 }
 
@@ -179,7 +179,7 @@ pub(crate) struct ImportOptions {
     /// Configuration file of Kroxylicious.
     #[arg(value_name = "KROXYLICIOUS.YAML", required_unless_present = "kafka_proxy")]
     pub(crate) file: Option<PathBuf>,
-    /// Take what follows for the flags of kafka-proxy: `--kafka-proxy -- FLAGS`.
+    /// Translate the flags of kafka-proxy: `--kafka-proxy -- FLAGS`.
     #[arg(long, conflicts_with = "file")]
     pub(crate) kafka_proxy: bool,
     /// Flags of kafka-proxy.
@@ -189,7 +189,7 @@ pub(crate) struct ImportOptions {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeysAction {
-    /// Make a key file without keys, which only its owner may use.
+    /// Create a key file without keys, readable only by its owner.
     Init {
         /// The file, which must not exist.
         file: PathBuf,
@@ -198,10 +198,10 @@ pub(crate) enum KeysAction {
     Add {
         /// The key file.
         file: PathBuf,
-        /// What the key is called, and what a template such as KEK_$(topicName) leads to.
+        /// Name of the key, which a template such as KEK_$(topicName) refers to.
         alias: String,
     },
-    /// Add a version to a key, which protects what is written from then on.
+    /// Add a version to a key. It protects records written from then on.
     Rotate {
         /// The key file.
         file: PathBuf,
@@ -320,7 +320,7 @@ pub(crate) struct SizeOptions {
     pub(crate) from: PathBuf,
     #[command(flatten)]
     pub(crate) load: LoadOptions,
-    /// Print one JSON document and nothing else on stdout.
+    /// Print one JSON document on stdout.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -430,17 +430,17 @@ pub(crate) enum PartChoice {
     Reassignment,
 }
 
-/// How a client tool finds the cluster.
+/// How a client tool reaches the cluster.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ClusterOptions {
-    /// Brokers to ask first.
+    /// Bootstrap servers.
     #[arg(short, long, global = true, value_name = "HOST:PORT", value_delimiter = ',')]
     #[arg(default_value = "127.0.0.1:9092")]
     pub(crate) bootstrap: Vec<String>,
-    /// File with `tls` and `sasl`: how the way there is secured, and who asks.
+    /// File with `tls` and `sasl`: encryption and credentials of the connection.
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) security: Option<PathBuf>,
-    /// Print one JSON document and nothing else on stdout.
+    /// Print one JSON document on stdout.
     #[arg(long, global = true)]
     pub(crate) json: bool,
 }
@@ -455,12 +455,16 @@ pub(crate) struct TopicsOptions {
 
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum TopicsAction {
-    /// List topics (what happens without an action).
+    /// List topics (the default).
     List,
     /// Show partitions, offsets and configuration of a topic.
-    Describe { topic: String },
+    Describe {
+        /// Name of the topic.
+        topic: String,
+    },
     /// Create a topic.
     Create {
+        /// Name of the topic.
         topic: String,
         /// Number of partitions.
         #[arg(short, long, default_value_t = 1)]
@@ -469,15 +473,19 @@ pub(crate) enum TopicsAction {
         #[arg(short = 'c', long = "config", value_name = "KEY=VALUE")]
         configs: Vec<String>,
     },
-    /// Raise the number of partitions of a topic.
+    /// Add partitions to a topic.
     Grow {
+        /// Name of the topic.
         topic: String,
-        /// Number of partitions afterwards.
+        /// New number of partitions.
         #[arg(short, long)]
         partitions: i32,
     },
     /// Delete a topic and its records.
-    Delete { topic: String },
+    Delete {
+        /// Name of the topic.
+        topic: String,
+    },
 }
 
 #[derive(Args, Clone, Debug)]
@@ -507,16 +515,16 @@ pub(crate) enum Codec {
 pub(crate) struct ConsumeOptions {
     /// Topic to read.
     pub(crate) topic: String,
-    /// Start at the first record that is kept instead of waiting for the next one.
+    /// Start at the first record instead of the next one.
     #[arg(long)]
     pub(crate) from_beginning: bool,
     /// Stop after this many records.
     #[arg(short = 'n', long, value_name = "COUNT")]
     pub(crate) count: Option<u64>,
-    /// Stop at the end of the topic instead of waiting for more; not in a group.
+    /// Stop at the end of the topic instead of waiting for more; not with --group.
     #[arg(short = 'e', long, conflicts_with = "group")]
     pub(crate) exit_at_end: bool,
-    /// Take part in this consumer group and commit what was printed.
+    /// Join this consumer group and commit the offsets of printed records.
     #[arg(short, long)]
     pub(crate) group: Option<String>,
     /// Go on behind records that cannot be read, with a warning that names their offsets.
@@ -536,17 +544,23 @@ pub(crate) struct GroupsOptions {
 
 #[derive(Clone, Debug, Subcommand)]
 pub(crate) enum GroupsAction {
-    /// List groups (what happens without an action).
+    /// List groups (the default).
     List,
     /// Show members, committed offsets and lag of a group.
-    Describe { group: String },
+    Describe {
+        /// Name of the group.
+        group: String,
+    },
     /// Delete a group without members.
-    Delete { group: String },
+    Delete {
+        /// Name of the group.
+        group: String,
+    },
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum UsersAction {
-    /// Print a user's credential for SCRAM, from which the password cannot be had.
+    /// Print a user's SCRAM credential, which does not reveal the password.
     Scram(ScramOptions),
 }
 
@@ -555,13 +569,13 @@ pub(crate) struct ScramOptions {
     /// Name of the user.
     #[arg(long)]
     pub(crate) user: String,
-    /// Mechanism that the credential serves.
+    /// Mechanism of the credential.
     #[arg(long, value_enum, default_value_t = ScramChoice::Sha512)]
     pub(crate) mechanism: ScramChoice,
-    /// Rounds of hashing: more of them make guessing slower, and each login.
+    /// Rounds of hashing. More rounds make guessing and each login slower.
     #[arg(long, default_value_t = 4096, value_parser = units::scram_iterations)]
     pub(crate) iterations: u32,
-    /// File with the password in its first line [default: stdin].
+    /// File whose first line is the password [default: stdin].
     #[arg(long, value_name = "FILE")]
     pub(crate) password_file: Option<PathBuf>,
 }
@@ -576,6 +590,9 @@ pub(crate) enum ScramChoice {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigAction {
-    /// Check a configuration file of a broker or a proxy.
-    Check { file: PathBuf },
+    /// Check the configuration file of a broker, a proxy or a client tool.
+    Check {
+        /// Configuration file (YAML).
+        file: PathBuf,
+    },
 }

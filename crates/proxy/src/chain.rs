@@ -173,7 +173,7 @@ impl Chain {
     pub(crate) fn metrics(&self) -> Vec<FilterMetric> {
         let errors = self.filters.iter().map(|link| FilterMetric {
             name: "filter_errors",
-            help: "Sessions that a filter ended by an error",
+            help: "Sessions ended by an error in a filter",
             labels: vec![("filter", link.filter.name().to_owned())],
             value: link.errors.load(Ordering::Relaxed),
         });

@@ -131,7 +131,7 @@ impl Collector for Reading {
         }
         let open = self.net.connections_open.load(Ordering::Relaxed);
         let gauge = ConstGauge::new(i64::try_from(open).unwrap_or(i64::MAX));
-        let help = "Connections of clients that are open";
+        let help = "Open connections of clients";
         gauge.encode(encoder.encode_descriptor(
             "connections_open",
             help,
@@ -171,12 +171,12 @@ impl Reading {
     fn encode_sides(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         type Pick = fn(&Bytes<u64>, &SideMetrics) -> u64;
         let families: [(&str, &str, Pick); 4] = [
-            ("received_bytes", "Bytes read", |bytes, _| bytes.received),
-            ("sent_bytes", "Bytes written", |bytes, _| bytes.sent),
-            ("frames_malformed", "Frames that ended their session", |_, side| {
+            ("received_bytes", "Bytes received", |bytes, _| bytes.received),
+            ("sent_bytes", "Bytes sent", |bytes, _| bytes.sent),
+            ("frames_malformed", "Malformed frames, each of which ended its session", |_, side| {
                 side.frames_malformed.load(Ordering::Relaxed)
             }),
-            ("frames_truncated", "Frames cut short by a close", |_, side| {
+            ("frames_truncated", "Frames cut short by a closed connection", |_, side| {
                 side.frames_truncated.load(Ordering::Relaxed)
             }),
         ];
@@ -218,7 +218,7 @@ impl Reading {
     }
 
     fn encode_latencies(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let help = "Time that answered requests took, by where it went";
+        let help = "Seconds that answered requests took, by part";
         let kind = MetricType::Histogram;
         let unit = Some(&Unit::Seconds);
         let mut family = encoder.encode_descriptor("request_duration", help, unit, kind)?;
@@ -238,7 +238,7 @@ impl Reading {
     }
 
     fn encode_reached(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let help = "Whether the cluster has answered since the start";
+        let help = "1 once the cluster has answered, else 0";
         let kind = MetricType::Gauge;
         let mut family = encoder.encode_descriptor("cluster_reached", help, None, kind)?;
         for ClusterReading { name, was_reached, .. } in &self.clusters {
@@ -251,14 +251,10 @@ impl Reading {
     fn spans(&self) -> [Reported; 2] {
         let own = &self.own;
         [
-            (
-                "spans_sent",
-                "Requests that a collector of traces was told of",
-                own.spans_sent.load(Ordering::Relaxed),
-            ),
+            ("spans_sent", "Spans sent to the collector", own.spans_sent.load(Ordering::Relaxed)),
             (
                 "spans_dropped",
-                "Requests for which there was no room, or whose collector did not take them",
+                "Spans dropped because the queue was full or the collector refused them",
                 own.spans_dropped.load(Ordering::Relaxed),
             ),
         ]
@@ -271,66 +267,62 @@ impl Reading {
             ("connections", "Connections accepted", read(&self.net.connections_total)),
             (
                 "connections_refused",
-                "Connections over the limit",
+                "Connections refused above a limit",
                 self.net.refused(Refusal::ConnectionLimit),
             ),
             ("upstream_connects", "Connections made to the cluster", read(&own.upstream_connects)),
             (
                 "upstream_connect_errors",
-                "Servers of the cluster that could not be reached",
+                "Failed connection attempts to the cluster",
                 read(&own.upstream_connect_errors),
             ),
             (
                 "broker_port_errors",
-                "Brokers left out of an answer for want of a port",
+                "Brokers left out of an answer because no port was free",
                 read(&own.broker_port_errors),
             ),
-            ("answers_rewritten", "Answers that were changed", read(&own.answers_rewritten)),
+            ("answers_rewritten", "Answers rewritten", read(&own.answers_rewritten)),
             (
                 "hints_neutralised",
-                "Leader hints hidden in streamed fetch answers",
+                "Leader hints removed from streamed fetch answers",
                 read(&own.hints_neutralised),
             ),
             (
                 "record_bytes_passed",
-                "Bytes of produce requests and of fetched records, relayed unread",
+                "Bytes of produce requests and fetched records relayed without parsing",
                 read(&own.record_bytes_passed),
             ),
             (
                 "record_bytes_touched",
-                "Bytes of records copied out of the receive buffer",
+                "Bytes of records copied from the receive buffer",
                 read(&own.record_bytes_touched),
             ),
-            (
-                "unknown_hosts",
-                "Clients that wanted a host that is unknown",
-                read(&own.unknown_hosts),
-            ),
-            ("handshake_failures", "Clients not admitted", read(&own.handshake_failures)),
-            ("authentications", "Clients that authenticated here", read(&own.authentications)),
+            ("unknown_hosts", "Clients that asked for an unknown host", read(&own.unknown_hosts)),
+            ("handshake_failures", "Handshakes that failed", read(&own.handshake_failures)),
+            ("authentications", "Clients authenticated by the proxy", read(&own.authentications)),
             (
                 "authentication_failures",
-                "Clients that failed to authenticate here",
+                "Clients refused by the proxy's authentication",
                 read(&own.authentication_failures),
             ),
             (
                 "sasl_sessions_expired",
-                "Sessions ended since their client did not authenticate anew",
+                "Sessions ended because the client did not authenticate again",
                 read(&own.sasl_sessions_expired),
             ),
             (
                 "upstream_renewals",
-                "Times that the proxy authenticated anew in a session",
+                "Times that the proxy authenticated again to the cluster",
                 read(&own.upstream_renewals),
             ),
-            ("sessions_idle", "Sessions ended in which nothing happened", read(&own.sessions_idle)),
+            ("sessions_idle", "Sessions of idle clients ended", read(&own.sessions_idle)),
             (
                 "sessions_slow_reader",
-                "Sessions ended whose client took no answers",
+                "Sessions ended because the client did not read its answers",
                 read(&own.sessions_slow_reader),
             ),
-            ("reloads", "Configurations taken while running", read(&own.reloads)),
-            ("reload_failures", "Configurations that were refused", read(&own.reload_failures)),
+            ("reloads", "Configurations reloaded", read(&own.reloads)),
+            ("reload_failures", "Configuration reloads refused", read(&own.reload_failures)),
         ]
     }
 }

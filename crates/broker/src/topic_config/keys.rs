@@ -74,24 +74,23 @@ pub(crate) static TOPIC_KEYS: [TopicKey; 33] = [
         "delete",
         &[same("log.cleanup.policy")],
         Form::Words(&["compact", "delete"]),
-        "How old records leave a partition: `delete` by retention.ms and retention.bytes, \
-         `compact` once a newer record has the same key, both, or neither if empty.",
+        "How old records are removed: `delete` removes them by retention.ms and retention.bytes, \
+         `compact` once a newer record has the same key. Both may be set; an empty value keeps \
+         all records.",
     ),
     key(
         "compression.gzip.level",
         "-1",
         &[same("compression.gzip.level")],
         Form::GzipLevel,
-        "Stored only: the level would matter with compression.type=gzip, and batches keep the \
-         producer's compression.",
+        "Stored only: batches keep the producer's compression.",
     ),
     key(
         "compression.lz4.level",
         "9",
         &[same("compression.lz4.level")],
         Form::Int(1..=17),
-        "Stored only: the level would matter with compression.type=lz4, and batches keep the \
-         producer's compression.",
+        "Stored only: batches keep the producer's compression.",
     ),
     unsupported(
         key(
@@ -99,8 +98,8 @@ pub(crate) static TOPIC_KEYS: [TopicKey; 33] = [
             "producer",
             &[same("compression.type")],
             Form::Word(&["uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"]),
-            "Batches are stored with the codec that the producer chose; any other value than \
-             `producer` is not supported.",
+            "Batches keep the producer's compression; any value other than `producer` is not \
+             supported.",
         ),
         "not supported: batches are stored with the producer's compression, so only producer \
          is accepted",
@@ -110,39 +109,36 @@ pub(crate) static TOPIC_KEYS: [TopicKey; 33] = [
         "3",
         &[same("compression.zstd.level")],
         Form::Int(-131_072..=22),
-        "Stored only: the level would matter with compression.type=zstd, and batches keep the \
-         producer's compression.",
+        "Stored only: batches keep the producer's compression.",
     ),
     key(
         "delete.retention.ms",
         "86400000",
         &[same("log.cleaner.delete.retention.ms")],
         WHOLE_LONG,
-        "Milliseconds that a tombstone of a compacted topic stays after it was first cleaned, \
-         so that readers on their way see it.",
+        "Milliseconds that a tombstone stays in a compacted topic after its first cleaning, so \
+         that consumers can still read it.",
     ),
     key(
         "file.delete.delay.ms",
         "60000",
         &[same("log.segment.delete.delay.ms")],
         WHOLE_LONG,
-        "Stored only: partitions have no files of their own that could be deleted.",
+        "Stored only: partitions have no files of their own.",
     ),
     key(
         "flush.messages",
         "9223372036854775807",
         &[same("log.flush.interval.messages")],
         POSITIVE_LONG,
-        "Stored only: the broker's `durability` decides, for all topics, whether a record is \
-         flushed before it is acknowledged.",
+        "Stored only: the broker's `durability` decides for all topics.",
     ),
     key(
         "flush.ms",
         "9223372036854775807",
         &[same("log.flush.interval.ms"), same("log.flush.scheduler.interval.ms")],
         WHOLE_LONG,
-        "Stored only: the broker's `durability` decides, for all topics, whether a record is \
-         flushed before it is acknowledged.",
+        "Stored only: the broker's `durability` decides for all topics.",
     ),
     key(
         "follower.replication.throttled.replicas",
@@ -170,57 +166,57 @@ pub(crate) static TOPIC_KEYS: [TopicKey; 33] = [
         "-2",
         &[same("log.local.retention.bytes")],
         Form::Long(-2..=i64::MAX),
-        "Stored only: as in Kafka it matters with remote.storage.enable, which is not supported.",
+        "Stored only: it matters only with remote.storage.enable, which is not supported.",
     ),
     key(
         "local.retention.ms",
         "-2",
         &[same("log.local.retention.ms")],
         Form::Long(-2..=i64::MAX),
-        "Stored only: as in Kafka it matters with remote.storage.enable, which is not supported.",
+        "Stored only: it matters only with remote.storage.enable, which is not supported.",
     ),
     key(
         "max.compaction.lag.ms",
         "9223372036854775807",
         &[same("log.cleaner.max.compaction.lag.ms")],
         POSITIVE_LONG,
-        "Milliseconds after which a record of a compacted topic makes its log due for cleaning, \
-         whatever min.cleanable.dirty.ratio says.",
+        "Age in milliseconds at which a record makes its compacted log due for cleaning, \
+         regardless of min.cleanable.dirty.ratio.",
     ),
     key(
         "max.message.bytes",
         "1048588",
         &[same("message.max.bytes")],
         WHOLE_INT,
-        "Largest record batch that is accepted, in bytes, after compression.",
+        "Bytes of the largest accepted record batch, after compression.",
     ),
     key(
         "message.timestamp.after.max.ms",
         "3600000",
         &[same("log.message.timestamp.after.max.ms")],
         WHOLE_LONG,
-        "How far ahead of the broker's clock a record's timestamp may lie, in milliseconds.",
+        "Milliseconds by which a record's timestamp may be ahead of the broker's clock.",
     ),
     key(
         "message.timestamp.before.max.ms",
         "9223372036854775807",
         &[same("log.message.timestamp.before.max.ms")],
         WHOLE_LONG,
-        "How far behind the broker's clock a record's timestamp may lie, in milliseconds.",
+        "Milliseconds by which a record's timestamp may be behind the broker's clock.",
     ),
     key(
         "message.timestamp.type",
         "CreateTime",
         &[same("log.message.timestamp.type")],
         Form::Word(&["CreateTime", "LogAppendTime"]),
-        "Whether a record keeps its producer's timestamp or takes the append time.",
+        "Whether a record keeps its producer's timestamp or gets the time of the append.",
     ),
     key(
         "min.cleanable.dirty.ratio",
         "0.5",
         &[same("log.cleaner.min.cleanable.ratio")],
         Form::Ratio,
-        "Part of a compacted log that is not cleaned yet, by bytes, from which on it is due for \
+        "Share of a compacted log, by bytes, that must be uncleaned before the log is due for \
          cleaning.",
     ),
     key(
@@ -228,14 +224,14 @@ pub(crate) static TOPIC_KEYS: [TopicKey; 33] = [
         "0",
         &[same("log.cleaner.min.compaction.lag.ms")],
         WHOLE_LONG,
-        "Milliseconds for which a record of a compacted topic is not cleaned away.",
+        "Milliseconds during which a new record of a compacted topic is not cleaned away.",
     ),
     key(
         "min.insync.replicas",
         "1",
         &[same("min.insync.replicas")],
         Form::Int(1..=i32::MAX),
-        "Replicas that must have a record before acks=all succeeds; as in Kafka never more than \
+        "Replicas that must have a record before acks=all succeeds. As in Kafka, never more than \
          the topic has, which is one.",
     ),
     key(
@@ -243,21 +239,21 @@ pub(crate) static TOPIC_KEYS: [TopicKey; 33] = [
         "false",
         &[same("log.preallocate")],
         Form::Boolean,
-        "Stored only: the files of the journal are always allocated before they are written.",
+        "Stored only: the journal always allocates its files before it writes to them.",
     ),
     key(
         "remote.log.copy.disable",
         "false",
         &[],
         Form::Boolean,
-        "Stored only: as in Kafka it matters with remote.storage.enable, which is not supported.",
+        "Stored only: it matters only with remote.storage.enable, which is not supported.",
     ),
     key(
         "remote.log.delete.on.disable",
         "false",
         &[],
         Form::Boolean,
-        "Stored only: as in Kafka it matters with remote.storage.enable, which is not supported.",
+        "Stored only: it matters only with remote.storage.enable, which is not supported.",
     ),
     unsupported(
         key(
@@ -274,8 +270,8 @@ pub(crate) static TOPIC_KEYS: [TopicKey; 33] = [
         "-1",
         &[same("log.retention.bytes")],
         Form::Long(i64::MIN..=i64::MAX),
-        "Bytes that a partition keeps before its oldest batches go, if cleanup.policy has \
-         `delete`; a negative number for all.",
+        "Bytes that a partition keeps, if cleanup.policy has `delete`; above them its oldest \
+         batches are deleted. A negative number sets no limit.",
     ),
     key(
         "retention.ms",
@@ -293,7 +289,7 @@ pub(crate) static TOPIC_KEYS: [TopicKey; 33] = [
         "1073741824",
         &[same("log.segment.bytes")],
         Form::Int(1_048_576..=i32::MAX),
-        "Stored only: partitions share the journal and have no segments of their own to size.",
+        "Stored only: partitions share the journal and have no segments of their own.",
     ),
     key(
         "segment.index.bytes",
@@ -307,15 +303,15 @@ pub(crate) static TOPIC_KEYS: [TopicKey; 33] = [
         "0",
         &[same("log.roll.jitter.ms"), in_units("log.roll.jitter.hours", HOURS)],
         WHOLE_LONG,
-        "Stored only: partitions have no segments of their own to roll.",
+        "Stored only: partitions share the journal and have no segments of their own.",
     ),
     key(
         "segment.ms",
         "604800000",
         &[same("log.roll.ms"), in_units("log.roll.hours", HOURS)],
         POSITIVE_LONG,
-        "Stored only: retention and compaction look at batches, so nothing has to be rolled \
-         before it can leave.",
+        "Stored only: retention and compaction work on batches, so no segment has to be rolled \
+         first.",
     ),
     key(
         "unclean.leader.election.enable",

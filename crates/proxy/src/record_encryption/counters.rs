@@ -81,21 +81,21 @@ impl Counters {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let plain = |name, help, value| FilterMetric { name, help, labels: Vec::new(), value };
         let mut metrics = vec![
-            plain("records_sealed", "Produced records that were sealed", load(&self.sealed)),
-            plain("records_opened", "Fetched records that were opened", load(&self.opened)),
+            plain("records_sealed", "Produced records encrypted", load(&self.sealed)),
+            plain("records_opened", "Fetched records decrypted", load(&self.opened)),
             plain(
                 "records_passed_plain",
-                "Produced records of topics without a key",
+                "Produced records passed in clear, of topics without a key",
                 load(&self.passed_plain),
             ),
             plain(
                 "records_passed_damaged",
-                "Fetched records that were not opened, and passed sealed",
+                "Fetched records passed encrypted because they could not be decrypted",
                 load(&self.passed_damaged),
             ),
             plain(
                 "sealing_keys_replaced",
-                "Data keys that took the place of one before",
+                "Data keys replaced by the next one",
                 keys.sealing_keys_replaced(),
             ),
         ];
@@ -104,9 +104,9 @@ impl Counters {
                 let labels = vec![("cause", cause.name().to_owned())];
                 FilterMetric { name, help, labels, value: load(&counters[cause as usize]) }
             };
-            let help = "Partitions of produce requests that were refused";
+            let help = "Produced partitions refused because they could not be encrypted";
             metrics.push(by_cause("partitions_not_sealed", help, &self.not_sealed));
-            let help = "Fetched partitions that were withheld";
+            let help = "Fetched partitions withheld because they could not be decrypted";
             metrics.push(by_cause("partitions_not_opened", help, &self.not_opened));
         }
         for (operation, outcome) in
@@ -125,7 +125,7 @@ impl Counters {
         for cache in KeyCache::ALL {
             metrics.push(FilterMetric {
                 name: "key_waits",
-                help: "Look-ups of keys that had to wait for the key management service",
+                help: "Key lookups that waited for the key management service",
                 labels: vec![("cache", cache.name().to_owned())],
                 value: keys.waits(cache),
             });
