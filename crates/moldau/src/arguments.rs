@@ -227,35 +227,35 @@ pub(crate) enum LabQuestion {
     Compression(CompressionOptions),
     /// How many consumer threads?
     Threads(ThreadsOptions),
-    /// What becomes of records and clients when something breaks?
+    /// What happens to records and clients when something breaks?
     Faults(FaultsOptions),
     /// Does anything grow under a steady load?
     Soak(SoakOptions),
-    /// What does a number of partitions cost, and where does a system end?
+    /// What do partitions cost, and how many can a system take?
     Partitions(PartitionsOptions),
-    /// What does the broker take off what the disk gives?
+    /// How much slower than the disk is the broker?
     Storage(StorageOptions),
     /// How many cores does the proxy need?
     Cores(CoresOptions),
-    /// How many cores does another load need, by a result of `lab cores`?
+    /// How many cores does another load need? Answers from a result of `lab cores`.
     Size(SizeOptions),
-    /// Run an experiment file: what one setting at a time does, or whether published claims hold.
+    /// Run an experiment file: compare settings, or test published claims.
     Run(RunOptions),
-    /// Run workloads of the OpenMessaging Benchmark as they are.
+    /// Run workload files of the OpenMessaging Benchmark.
     Omb(OmbOptions),
-    /// Read outputs of other tools as a result, with what they keep from their reader.
+    /// Import outputs of other tools as a result, with warnings about their gaps.
     Import(ResultImportOptions),
     /// What differs between two results?
     Compare(CompareOptions),
     /// What changed over many results?
     History(HistoryOptions),
-    /// Make a performance reference page in Markdown from results.
+    /// Write a performance reference page in Markdown from results.
     Page(PageOptions),
-    /// What limits a load on a system? Each finding is put to the test by a change.
+    /// What limits a load on a system? Tests each finding by a change.
     Explain(ExplainOptions),
-    /// Does the laboratory itself keep its promises?
+    /// Does the laboratory measure correctly?
     Selftest(SelftestOptions),
-    /// Go on with an interrupted experiment; not with `storage`, `soak`, `explain` and `selftest`.
+    /// Resume an interrupted experiment, except `storage`, `soak`, `explain` and `selftest`.
     Resume {
         /// Directory of the run.
         dir: PathBuf,
@@ -265,13 +265,13 @@ pub(crate) enum LabQuestion {
         /// Directory of the run.
         dir: PathBuf,
     },
-    /// List the questions that can be asked.
+    /// List the questions.
     List,
-    /// Offer loads for experiments on other machines: `lab run` and `lab omb` with --workers.
+    /// Generate load for an experiment on another machine (`lab run` or `lab omb` with --workers).
     Worker(WorkerOptions),
-    /// Carry TCP connections to an address and back: the least that a proxy costs.
+    /// Relay TCP connections, as the least that a proxy can cost.
     Relay(RelayOptions),
-    /// Take what producers send and keep nothing: what a client can offer at most.
+    /// Acknowledge produced records and discard them, to find the limit of a client.
     NullSink(NullSinkOptions),
     /// A loop over one file, which the laboratory starts to see what the disk gives.
     #[command(hide = true)]
@@ -283,7 +283,7 @@ pub(crate) enum LabQuestion {
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct StorageOptions {
-    /// Ask for an answer in under four minutes, with wider intervals.
+    /// Take less than four minutes, with wider intervals.
     #[arg(long)]
     pub(crate) quick: bool,
     /// Bytes of the cold scan [default: 5 GiB, with --quick 1 GiB].
@@ -295,10 +295,10 @@ pub(crate) struct StorageOptions {
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct CoresOptions {
-    /// Ask for an answer in under five minutes instead of 30, by fewer and shorter runs.
+    /// Take less than five minutes instead of 30, with fewer and shorter runs.
     #[arg(long)]
     pub(crate) quick: bool,
-    /// What to size.
+    /// Paths to size.
     #[arg(
         long,
         value_name = "ARM",
@@ -315,7 +315,7 @@ pub(crate) struct CoresOptions {
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct SizeOptions {
-    /// Result file of `lab cores`, or the directory that it lies in.
+    /// Result file of `lab cores`, or its directory.
     #[arg(long, value_name = "FILE")]
     pub(crate) from: PathBuf,
     #[command(flatten)]
@@ -325,16 +325,16 @@ pub(crate) struct SizeOptions {
     pub(crate) json: bool,
 }
 
-/// The load that is asked for. KB, MB and GB are 2^10, 2^20 and 2^30 bytes.
+/// The load to size for. KB, MB and GB are 2^10, 2^20 and 2^30 bytes.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct LoadOptions {
-    /// Record values produced per second.
+    /// Bytes of record values produced per second.
     #[arg(long, value_name = "BYTES/s", default_value = "100MB/s", value_parser = units::byte_rate)]
     pub(crate) produce: f64,
     /// Size of a record's value.
     #[arg(long, value_name = "BYTES", default_value = "1KB", value_parser = units::byte_count)]
     pub(crate) record: u64,
-    /// Size of a batch as it is sent: the producers' batch-size-avg, not their batch.size.
+    /// Mean size of a sent batch: the producers' batch-size-avg, not batch.size.
     #[arg(long, value_name = "BYTES", default_value = "16KB", value_parser = units::byte_count)]
     pub(crate) batch: u64,
     /// Consumer groups that each read everything.
@@ -346,10 +346,10 @@ pub(crate) struct LoadOptions {
     /// Partitions of each topic.
     #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = at_least_one())]
     pub(crate) partitions: u16,
-    /// Batches in a produce request [default: as in the most similar case measured].
+    /// Batches in a produce request [default: as in the most similar measured case].
     #[arg(long, value_name = "COUNT", value_parser = units::positive)]
     pub(crate) batches_per_request: Option<f64>,
-    /// Batches in an answer to a fetch [default: as in the most similar case measured].
+    /// Batches in a fetch response [default: as in the most similar measured case].
     #[arg(long, value_name = "COUNT", value_parser = units::positive)]
     pub(crate) batches_per_fetch: Option<f64>,
 }
@@ -360,12 +360,11 @@ fn at_least_one() -> clap::builder::RangedI64ValueParser<u16> {
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct OverheadOptions {
-    /// Fewer and shorter runs: an answer in four minutes (of `gateway` in seven), with wider
-    /// intervals.
+    /// Take four minutes (`gateway` seven), with fewer and shorter runs and wider intervals.
     #[arg(long)]
     pub(crate) quick: bool,
-    /// What to compare, the first being what the others are told against; `all` is every arm up to
-    /// `kroxylicious-encryption`, `gateway` our proxy with each thing that it can do, at 20 MB/s.
+    /// Paths to compare; the first is the baseline. `all` is every arm up to
+    /// `kroxylicious-encryption`; `gateway` is the proxy with each of its features, at 20 MB/s.
     #[arg(
         long,
         value_name = "ARM",
@@ -377,14 +376,14 @@ pub(crate) struct OverheadOptions {
     /// Records of 1 KiB per second at the fixed rate [default: 20 and 50 MB/s].
     #[arg(long, value_name = "COUNT")]
     pub(crate) rate: Option<u64>,
-    /// Directory of Kroxylicious: its jars in `lib`, and the class `KroxyliciousLauncher` in
-    /// `classes`, as `cargo xtask peers` makes it [default: kroxylicious in the cache].
+    /// Directory of Kroxylicious, as `cargo xtask peers` installs it: jars in `lib`, and the class
+    /// `KroxyliciousLauncher` in `classes` [default: kroxylicious in the cache].
     #[arg(long, value_name = "DIR")]
     pub(crate) kroxylicious: Option<PathBuf>,
-    /// Java that runs Kroxylicious.
+    /// Java to run Kroxylicious.
     #[arg(long, value_name = "FILE", default_value = "java")]
     pub(crate) java: PathBuf,
-    /// Stop the broker for a second during one further run, to see that the report shows it.
+    /// Stop the broker for a second during one more run, to check that the report shows it.
     #[arg(long)]
     pub(crate) stall: bool,
     #[command(flatten)]
@@ -395,23 +394,23 @@ pub(crate) struct OverheadOptions {
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct PartitionsOptions {
-    /// Fewer points and shorter runs: an answer in seven minutes instead of 45.
+    /// Take seven minutes instead of 45, with fewer points and shorter runs.
     #[arg(long)]
     pub(crate) quick: bool,
-    /// What to put beside this broker: `kafka` (which `cargo xtask peers` fetches), the HOST:PORT
-    /// of a cluster that runs already, or `none`.
+    /// System to compare with: `kafka` (which `cargo xtask peers` installs), the HOST:PORT of a
+    /// running cluster, or `none`.
     #[arg(long, value_name = "SYSTEM", value_delimiter = ',', default_value = "kafka")]
     pub(crate) against: Vec<String>,
     /// Parts to run [default: all].
     #[arg(long, value_enum, value_delimiter = ',')]
     pub(crate) parts: Vec<PartChoice>,
-    /// Numbers of partitions of the curve and of topics made at once, rising.
+    /// Numbers of partitions, ascending, for the curve and for topics created at once.
     #[arg(long, value_name = "COUNT", value_delimiter = ',')]
     pub(crate) partitions: Vec<u32>,
     /// File with the class path of Apache Kafka [default: kafka/classpath in the cache].
     #[arg(long, value_name = "FILE")]
     pub(crate) kafka_classpath: Option<PathBuf>,
-    /// Java that runs Apache Kafka.
+    /// Java to run Apache Kafka.
     #[arg(long, value_name = "FILE", default_value = "java")]
     pub(crate) java: PathBuf,
     #[command(flatten)]
@@ -420,11 +419,11 @@ pub(crate) struct PartitionsOptions {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PartChoice {
-    /// Throughput, latency and cost over the number of partitions.
+    /// Throughput, latency and cost by number of partitions.
     Curve,
-    /// Partitions made at once, in increments, and as topics.
+    /// Partitions created at once, in steps, and as topics.
     Creation,
-    /// Killed with data and started again.
+    /// Restart after a kill.
     Restart,
     /// Partitions moved between brokers.
     Reassignment,
@@ -527,7 +526,7 @@ pub(crate) struct ConsumeOptions {
     /// Join this consumer group and commit the offsets of printed records.
     #[arg(short, long)]
     pub(crate) group: Option<String>,
-    /// Go on behind records that cannot be read, with a warning that names their offsets.
+    /// Skip unreadable records, with a warning that names their offsets.
     #[arg(long)]
     pub(crate) skip_unreadable: bool,
     #[command(flatten)]

@@ -8,31 +8,30 @@ use crate::units;
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct CeilingOptions {
-    /// Shorter runs: an answer in two minutes for each system and number of producers.
+    /// Take two minutes for each system and number of producers, with shorter runs.
     #[arg(long)]
     pub(crate) quick: bool,
-    /// The system, by its name or by the path of its file, which ends in `.yaml` [default:
-    /// moldau].
+    /// The system: a name, or the path of a system file (`.yaml`) [default: moldau].
     #[arg(long, value_name = "SYSTEM")]
     pub(crate) system: Option<String>,
-    /// Systems to put beside it, such as `kafka`, which `cargo xtask peers` fetches.
+    /// Systems to compare with, such as `kafka`, which `cargo xtask peers` installs.
     #[arg(long, value_name = "SYSTEM", value_delimiter = ',')]
     pub(crate) against: Vec<String>,
-    /// Search for the highest rate at which 99 % of the records are acknowledged within this time
-    /// of when they were due.
+    /// Find the highest rate at which 99 % of the records are acknowledged within this time after
+    /// their intended time.
     #[arg(long, value_name = "TIME", default_value = "50ms", value_parser = units::milliseconds)]
     pub(crate) p99: f64,
     /// Size of a record's value.
     #[arg(long, value_name = "BYTES", default_value = "1KB", value_parser = units::byte_count)]
     pub(crate) record: u64,
-    /// Largest batch of a producer, its batch.size.
+    /// Largest batch of a producer (batch.size).
     #[arg(long, value_name = "BYTES", default_value = "128KB", value_parser = units::byte_count)]
     pub(crate) batch: u64,
     /// Partitions of the topic.
     #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = at_least_one())]
     pub(crate) partitions: u16,
-    /// Producers, each over a connection of its own; several numbers, as 1,2,4,8, get a search
-    /// each, and a law of how the rate follows them; the same one, as 2,2,2, is searched again.
+    /// Producers, each with its own connection. A list such as 1,2,4,8 runs a search for each
+    /// number and fits a scalability law; 2,2,2 repeats the same search.
     #[arg(
         long,
         value_name = "COUNT",
@@ -41,8 +40,8 @@ pub(crate) struct CeilingOptions {
         value_parser = at_least_one()
     )]
     pub(crate) producers: Vec<u16>,
-    /// Compare throughput at full speed in several shapes, catching up, and latency at 50 MB/s
-    /// instead of searching.
+    /// Instead of a search, compare systems at full speed in several shapes, when consumers catch
+    /// up, and at 50 MB/s.
     #[arg(
         long,
         conflicts_with_all = [

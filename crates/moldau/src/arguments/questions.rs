@@ -8,35 +8,35 @@ use super::run::ExternalOptions;
 use super::{OutputOptions, PeerOptions, at_least_one};
 use crate::units;
 
-/// What all of them take.
+/// Arguments of all these questions.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct AskedOptions {
-    /// The system, by its name or by the path of its file, which ends in `.yaml` [default:
-    /// moldau; moldau-os for threads].
+    /// The system: a name, or the path of a system file (`.yaml`) [default: moldau; moldau-os for
+    /// threads].
     #[arg(long, value_name = "SYSTEM")]
     pub(crate) system: Option<String>,
-    /// Systems to put beside it, such as `kafka`.
+    /// Systems to compare with, such as `kafka`.
     #[arg(long, value_name = "SYSTEM", value_delimiter = ',')]
     pub(crate) against: Vec<String>,
     #[command(flatten)]
     pub(crate) peers: PeerOptions,
-    /// An answer in a few minutes, with wider intervals.
+    /// Take a few minutes, with wider intervals.
     #[arg(long)]
     pub(crate) quick: bool,
     #[command(flatten)]
     pub(crate) output: OutputOptions,
 }
 
-/// What is offered.
+/// The load.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct OfferedOptions {
     /// Size of a record's value [default: 1KB].
     #[arg(long, value_name = "BYTES", value_parser = units::byte_count)]
     pub(crate) record: Option<u64>,
-    /// Largest batch of a producer, its batch.size [default: 16KB].
+    /// Largest batch of a producer (batch.size) [default: 16KB].
     #[arg(long, value_name = "BYTES", value_parser = units::byte_count)]
     pub(crate) batch: Option<u64>,
-    /// Other settings of the load as in a survey, such as "producers: 4, acks: leader".
+    /// Further settings of the load, as in a survey: "producers: 4, acks: leader".
     #[arg(long, value_name = "SETTINGS", default_value = "")]
     pub(crate) load: String,
 }
@@ -45,7 +45,7 @@ pub(crate) struct OfferedOptions {
 pub(crate) struct LatencyOptions {
     #[command(flatten)]
     pub(crate) offered: OfferedOptions,
-    /// Records per second, rising [default: shares of what is taken at full speed].
+    /// Records per second, ascending [default: shares of the rate at full speed].
     #[arg(long, value_name = "COUNT", value_delimiter = ',')]
     pub(crate) rates: Vec<u64>,
     #[command(flatten)]
@@ -58,14 +58,14 @@ pub(crate) struct LatencyOptions {
 pub(crate) struct CompressionOptions {
     #[command(flatten)]
     pub(crate) offered: OfferedOptions,
-    /// What values hold.
+    /// Content of the values.
     #[arg(long, value_enum)]
     pub(crate) payload: Option<PayloadChoice>,
-    /// Bytes of values per second at which codecs are compared.
+    /// Bytes of values per second for the comparison.
     #[arg(long, value_name = "RATE", default_value = "10MB/s", value_parser = units::byte_rate)]
     pub(crate) rate: f64,
-    /// Seconds of processor time that a GB less to send and to store is worth: 1800 where a GB
-    /// costs 0.02 and a core 0.04 an hour.
+    /// Price of a GB to send and store, in seconds of processor time: 1800 if a GB costs 0.02 and a
+    /// core 0.04 an hour.
     #[arg(long, value_name = "SECONDS", default_value_t = 1800)]
     pub(crate) gigabyte_worth: u32,
     #[command(flatten)]
@@ -76,21 +76,21 @@ pub(crate) struct CompressionOptions {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PayloadChoice {
-    /// Documents that hold text.
+    /// JSON documents with text.
     Json,
     /// Words with natural frequencies.
     Text,
-    /// Lines of a server's log.
+    /// Log lines of a server.
     Logs,
-    /// Orders in Avro's binary form.
+    /// Orders in Avro's binary format.
     Avro,
-    /// Random bytes, which no codec shortens.
+    /// Random bytes, which do not compress.
     Random,
 }
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ThreadsOptions {
-    /// Numbers of threads, rising.
+    /// Numbers of threads, ascending.
     #[arg(
         long,
         value_name = "COUNT",
@@ -99,7 +99,7 @@ pub(crate) struct ThreadsOptions {
         value_parser = at_least_one()
     )]
     pub(crate) threads: Vec<u16>,
-    /// Numbers of topics, rising; with several the answer is what a topic costs.
+    /// Numbers of topics, ascending. With several, the answer is the cost of a topic.
     #[arg(
         long,
         value_name = "COUNT",
@@ -114,8 +114,8 @@ pub(crate) struct ThreadsOptions {
     /// Size of a record's value.
     #[arg(long, value_name = "BYTES", default_value = "1KB", value_parser = units::byte_count)]
     pub(crate) record: u64,
-    /// How long a record holds its thread without taking its processor, as a call to a database
-    /// does.
+    /// Time for which each record blocks its thread without using the processor, like a database
+    /// call.
     #[arg(long, value_name = "TIME", value_parser = units::milliseconds)]
     pub(crate) work: Option<f64>,
     #[command(flatten)]
@@ -126,7 +126,7 @@ pub(crate) struct ThreadsOptions {
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct FaultsOptions {
-    /// Records per second that are due all the while.
+    /// Records per second of the load.
     #[arg(long, value_name = "COUNT", default_value_t = 10_000)]
     pub(crate) rate: u64,
     /// Size of a record's value.
@@ -138,7 +138,7 @@ pub(crate) struct FaultsOptions {
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct SoakOptions {
-    /// How long [default: 1h, with --quick 4m].
+    /// Duration [default: 1h, with --quick 4m].
     #[arg(long = "for", value_name = "TIME", value_parser = units::duration)]
     pub(crate) length: Option<Duration>,
     /// Bytes of values per second.

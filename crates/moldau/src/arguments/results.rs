@@ -1,4 +1,4 @@
-//! The arguments of what `moldau lab` does with files and results of the laboratory and of others.
+//! The arguments of `moldau lab omb`, `import`, `compare`, `history` and `page`.
 
 use std::path::PathBuf;
 
@@ -12,20 +12,20 @@ pub(crate) struct OmbOptions {
     /// Workload files of the benchmark.
     #[arg(required = true, value_name = "WORKLOAD.yaml")]
     pub(crate) workloads: Vec<PathBuf>,
-    /// Driver files of the benchmark for Kafka: settings of clients, and the cluster where no
-    /// system is named.
+    /// Driver files of the benchmark for Kafka: client settings, and the cluster unless --system
+    /// names one.
     #[arg(short, long = "drivers", value_name = "DRIVER.yaml", value_delimiter = ',')]
     pub(crate) drivers: Vec<PathBuf>,
-    /// Systems to start and measure instead, by name or file [default: moldau without a driver].
+    /// Systems to start and measure, by name or file [default: moldau without a driver].
     #[arg(long = "system", value_name = "SYSTEM", value_delimiter = ',')]
     pub(crate) systems: Vec<String>,
-    /// Only tell what would be run, and what cannot be.
+    /// Only list the runs, and the parts that cannot run.
     #[arg(long)]
     pub(crate) check: bool,
-    /// How often each workload runs; an interval takes 3.
+    /// Runs of each workload. Intervals need 3.
     #[arg(long, default_value_t = 1)]
     pub(crate) rounds: u32,
-    /// Seconds in place of the minutes of the workloads.
+    /// Run seconds instead of minutes.
     #[arg(long)]
     pub(crate) quick: bool,
     #[command(flatten)]
@@ -41,50 +41,50 @@ pub(crate) struct OmbOptions {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ResultImportOptions {
     /// Outputs of kafka-producer-perf-test, rdkafka_performance, chronik-bench or the
-    /// OpenMessaging Benchmark; several of one kind are repetitions.
+    /// OpenMessaging Benchmark. Several files of one kind count as repetitions.
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// What they are outputs of, in place of what each tool calls it.
+    /// Name of the measured system [default: the name in the output].
     #[arg(long, value_name = "NAME")]
     pub(crate) arm: Option<String>,
-    /// What was offered, in place of what each tool calls it.
+    /// Name of the load [default: the name in the output].
     #[arg(long, value_name = "NAME")]
     pub(crate) case: Option<String>,
     #[command(flatten)]
     pub(crate) output: OutputOptions,
 }
 
-/// Exits 1 if a figure is worse at the 5 % level over all figures together, 3 if nothing can be
-/// compared.
+/// Exits 1 if a figure is worse at the 5 % level over all figures, 3 if the results have nothing
+/// in common.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct CompareOptions {
-    /// The result to compare with: its file or directory.
+    /// The baseline: a result file or its directory.
     pub(crate) first: PathBuf,
-    /// The result that is better or worse.
+    /// The result to judge.
     pub(crate) second: PathBuf,
-    /// A case of the first and one of the second, where their names differ.
+    /// A case of each result to compare, if their names differ.
     #[arg(long, num_args = 2, value_names = ["FIRST", "SECOND"])]
     pub(crate) cases: Vec<String>,
-    /// An arm of the first and one of the second, where their names differ.
+    /// An arm of each result to compare, if their names differ.
     #[arg(long, num_args = 2, value_names = ["FIRST", "SECOND"])]
     pub(crate) arms: Vec<String>,
 }
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct HistoryOptions {
-    /// Directory whose subdirectories hold results.
+    /// Directory with one subdirectory for each result.
     pub(crate) dir: PathBuf,
-    /// Where to write the page with charts [default: history.html in the directory].
+    /// File for the page with charts [default: history.html in the directory].
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
 }
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct PageOptions {
-    /// Results: their files or directories, in the order of the page.
+    /// Result files or directories, in the order of the page.
     #[arg(required = true)]
     pub(crate) results: Vec<PathBuf>,
-    /// Where to write the page; links lead from there [default: stdout].
+    /// File for the page, which its links are relative to [default: stdout].
     #[arg(long, value_name = "FILE.md")]
     pub(crate) out: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! The arguments of `moldau lab run` and `moldau lab explain`, and what several commands share.
+//! The arguments of `moldau lab run` and `moldau lab explain`, and those of several commands.
 
 use std::path::PathBuf;
 
@@ -9,14 +9,13 @@ use super::WorkersOptions;
 /// Where the result of an experiment goes.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct OutputOptions {
-    /// Directory under which the result's own directory is made, and on whose disk systems keep
-    /// their data meanwhile.
+    /// Directory for the directories of results. Measured systems keep their data on the same disk.
     #[arg(long, value_name = "DIR", default_value = "lab-runs")]
     pub(crate) out: PathBuf,
     /// Print the result as one JSON document.
     #[arg(long)]
     pub(crate) json: bool,
-    /// The directory of an experiment that was interrupted, which goes on there.
+    /// The directory of an interrupted experiment to resume.
     #[arg(skip)]
     pub(crate) resumed: Option<PathBuf>,
 }
@@ -28,7 +27,7 @@ impl OutputOptions {
     }
 }
 
-/// Where systems of others lie. What is not there is left out of an experiment.
+/// Where other systems are installed. Experiments leave out absent ones.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct PeerOptions {
     /// File with the class path of Apache Kafka [default: kafka/classpath in the cache].
@@ -37,36 +36,34 @@ pub(crate) struct PeerOptions {
     /// Directory of Kroxylicious [default: kroxylicious in the cache].
     #[arg(long, value_name = "DIR")]
     pub(crate) kroxylicious: Option<PathBuf>,
-    /// Java that runs them.
+    /// Java to run them.
     #[arg(long, value_name = "FILE", default_value = "java")]
     pub(crate) java: PathBuf,
 }
 
-/// A cluster of somebody else, for commands that start, stop and look at no process of it.
+/// A cluster that this machine does not run.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ExternalOptions {
-    /// A cluster that runs already, for systems that are `external`.
+    /// Bootstrap server of a running cluster, for `external` systems.
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) external: Option<String>,
 }
 
-/// Where the processor time goes.
+/// Profiles.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ProfileOptions {
-    /// After the measured runs, profile the processes of each case and arm in a run of its own:
-    /// tables of what the processor time is spent on, and flame graphs.
+    /// After the measured runs, profile the processes of each case and arm in a separate run, with
+    /// tables and flame graphs.
     #[arg(long)]
     pub(crate) profile: bool,
-    /// Library that profiles Java machines [default: async-profiler/libasyncProfiler.so in the
-    /// cache].
+    /// Profiler of Java processes [default: async-profiler/libasyncProfiler.so in the cache].
     #[arg(long, value_name = "FILE", requires = "profile")]
     pub(crate) async_profiler: Option<PathBuf>,
 }
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct RunOptions {
-    /// The experiment file (YAML), or the name of a published experiment, which `moldau lab list`
-    /// shows behind `run`.
+    /// Experiment file (YAML), or the name of a published experiment in `moldau lab list`.
     pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) peers: PeerOptions,
@@ -76,7 +73,7 @@ pub(crate) struct RunOptions {
     pub(crate) profiles: ProfileOptions,
     #[command(flatten)]
     pub(crate) workers: WorkersOptions,
-    /// Half the rounds and a quarter of the windows.
+    /// Take half the rounds and a quarter of each window.
     #[arg(long)]
     pub(crate) quick: bool,
     #[command(flatten)]
@@ -85,21 +82,21 @@ pub(crate) struct RunOptions {
 
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ExplainOptions {
-    /// The system, by its name or by the path of its file, which ends in `.yaml`.
+    /// The system: a name, or the path of a system file (`.yaml`).
     #[arg(long, value_name = "SYSTEM", default_value = "moldau")]
     pub(crate) system: String,
-    /// Settings of the load as in a survey, such as "producers: 4, batch_bytes: 65536"; without a
-    /// rate it is offered as fast as it goes.
+    /// Settings of the load, as in a survey: "producers: 4, batch_bytes: 65536". Without a rate it
+    /// runs at full speed.
     #[arg(long, value_name = "SETTINGS", default_value = "")]
     pub(crate) load: String,
-    /// What is explained [default: the latency where the rate is kept up, else the rate].
+    /// What to explain [default: the latency if the system sustains the rate, else the rate].
     #[arg(long, value_enum)]
     pub(crate) about: Option<AboutChoice>,
     #[command(flatten)]
     pub(crate) peers: PeerOptions,
     #[command(flatten)]
     pub(crate) cluster: ExternalOptions,
-    /// Fewer and shorter runs.
+    /// Take fewer and shorter runs.
     #[arg(long)]
     pub(crate) quick: bool,
     #[command(flatten)]
@@ -108,8 +105,8 @@ pub(crate) struct ExplainOptions {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum AboutChoice {
-    /// Why it is not faster.
+    /// What limits the rate.
     Rate,
-    /// What the median latency is made of.
+    /// The parts of the median latency.
     Latency,
 }
