@@ -87,14 +87,34 @@ pub struct ConfigEntry {
     pub name: String,
     /// Its value; `None` if it is null or secret.
     pub value: Option<String>,
-    /// Whether it is not set on the resource itself.
-    pub is_default: bool,
+    /// Where the value is set.
+    pub source: ConfigSource,
     /// Whether it cannot be changed.
     pub read_only: bool,
 }
 
-/// Sources of configs that are set on the resource itself: topic and dynamic broker configs.
-const CONFIG_SOURCES_OWN: [i8; 2] = [1, 2];
+/// Where the value of a config is set.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum ConfigSource {
+    /// On the resource itself.
+    Own,
+    /// In the configuration of brokers, which gives resources a default.
+    Broker,
+    /// Nowhere: it is the default of the software.
+    Default,
+}
+
+impl ConfigSource {
+    /// The source of Kafka's number: topic and dynamic broker configs are set on the resource, 3 is
+    /// the cluster's default and 4 a broker's file.
+    fn from_number(number: i8) -> Self {
+        match number {
+            1 | 2 => Self::Own,
+            3 | 4 => Self::Broker,
+            _ => Self::Default,
+        }
+    }
+}
 
 /// Administers a cluster.
 #[derive(Clone, Debug)]
@@ -397,7 +417,7 @@ impl Admin {
             entries.extend(result.configs.into_iter().map(|config| ConfigEntry {
                 name: config.name,
                 value: config.value,
-                is_default: !CONFIG_SOURCES_OWN.contains(&config.config_source),
+                source: ConfigSource::from_number(config.config_source),
                 read_only: config.read_only,
             }));
         }

@@ -34,7 +34,7 @@ mod partitioner;
 mod producer;
 mod wire;
 
-pub use admin::{Admin, ConfigEntry, ConfigResource, TopicSpec};
+pub use admin::{Admin, ConfigEntry, ConfigResource, ConfigSource, TopicSpec};
 pub use cluster::{Cluster, ClusterOptions, Purpose};
 pub use connection::{Connection, ConnectionOptions, Security};
 pub use error::Error;

@@ -3,7 +3,9 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use moldau_client::{Admin, Cluster, ConfigResource, OffsetSpec, TopicPartition, TopicSpec};
+use moldau_client::{
+    Admin, Cluster, ConfigResource, ConfigSource, OffsetSpec, TopicPartition, TopicSpec,
+};
 use serde::Serialize;
 
 use crate::arguments::{TopicsAction, TopicsOptions};
@@ -87,7 +89,8 @@ struct DescribedPartition {
 struct DescribedConfig {
     name: String,
     value: Option<String>,
-    is_default: bool,
+    /// `topic`, `broker` or `default`.
+    source: &'static str,
 }
 
 async fn describe(cluster: &Cluster, admin: &Admin, name: &str, json: bool) -> anyhow::Result<()> {
@@ -106,7 +109,11 @@ async fn describe(cluster: &Cluster, admin: &Admin, name: &str, json: bool) -> a
     let configs = configs.into_iter().map(|config| DescribedConfig {
         name: config.name,
         value: config.value,
-        is_default: config.is_default,
+        source: match config.source {
+            ConfigSource::Own => "topic",
+            ConfigSource::Broker => "broker",
+            ConfigSource::Default => "default",
+        },
     });
     let described = DescribedTopic {
         name: name.to_owned(),
@@ -153,8 +160,7 @@ fn print_described(topic: &DescribedTopic) -> anyhow::Result<()> {
     println!();
     let rows = topic.configs.iter().map(|config| {
         let value = config.value.clone().unwrap_or_default();
-        let source = if config.is_default { "default" } else { "topic" };
-        [config.name.clone(), value, source.to_owned()]
+        [config.name.clone(), value, config.source.to_owned()]
     });
     print_table(["CONFIG", "VALUE", "SOURCE"], &rows.collect::<Vec<_>>())
 }

@@ -255,3 +255,28 @@ fn a_group_takes_up_partitions_that_are_added() {
         assert_eq!(consumer.assignment().len(), 3);
     });
 }
+
+/// A default that the broker's file gives to topics looked like Kafka's own.
+#[test]
+fn a_described_topic_says_where_each_value_is_set() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("broker.yaml");
+    std::fs::write(&file, "log.retention.hours: 2\n").unwrap();
+    let data = dir.path().join("data");
+    let broker = Process::broker(&data, &["--config", file.to_str().unwrap()]);
+    let bootstrap = broker.address.to_string();
+    let at = ["--bootstrap", &bootstrap];
+    let own = ["topics", "create", "orders", "--config", "retention.bytes=5"];
+    assert!(run([own.as_slice(), &at].concat()).status.success());
+    let described = run([["topics", "describe", "orders", "--json"].as_slice(), &at].concat());
+    let described: serde_json::Value = serde_json::from_slice(&described.stdout).unwrap();
+    let configs = described["configs"].as_array().unwrap();
+    for (name, value, source) in [
+        ("retention.ms", "7200000", "broker"),
+        ("retention.bytes", "5", "topic"),
+        ("max.message.bytes", "1048588", "default"),
+    ] {
+        let config = configs.iter().find(|config| config["name"] == name).unwrap();
+        assert_eq!((&config["value"], &config["source"]), (&value.into(), &source.into()));
+    }
+}

@@ -15,7 +15,9 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use moldau_client::{Admin, ConfigResource, ProducerOptions, TopicPartition, TopicSpec};
+use moldau_client::{
+    Admin, ConfigResource, ConfigSource, ProducerOptions, TopicPartition, TopicSpec,
+};
 use tokio::sync::watch;
 
 use crate::ledger::Repeats;
@@ -167,10 +169,10 @@ fn topics_configs_and_committed_offsets_survive_a_kill() {
         let configs = admin.describe_configs(&resource).await.unwrap();
         let value = |name: &str| {
             let config = configs.iter().find(|config| config.name == name).unwrap();
-            (config.value.clone().unwrap(), config.is_default)
+            (config.value.clone().unwrap(), config.source)
         };
-        assert_eq!(value("retention.ms"), ("86400000".to_owned(), false));
-        assert_eq!(value("max.message.bytes"), ("77777".to_owned(), false));
+        assert_eq!(value("retention.ms"), ("86400000".to_owned(), ConfigSource::Own));
+        assert_eq!(value("max.message.bytes"), ("77777".to_owned(), ConfigSource::Own));
         assert_eq!(cluster.committed_offsets("readers").await.unwrap(), offsets);
     });
 }
