@@ -3,7 +3,7 @@
 use std::io;
 
 /// Everything that can keep the laboratory from finishing a measurement. A run that finishes but
-/// cannot be trusted is a [`crate::checks::Verdict`], not an error.
+/// cannot be trusted has a verdict that says so, and is no error.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The operator asked for something that cannot be measured.

@@ -22,7 +22,7 @@ const PARTS: u32 = u64::BITS;
 pub struct SlotSamples {
     /// Records acknowledged in it.
     pub produced_records: u64,
-    /// The [`PARTS`] of the slot in which anything was acknowledged, the earliest the lowest bit.
+    /// The `PARTS` of the slot in which anything was acknowledged, the earliest the lowest bit.
     pub acknowledged_in: u64,
     /// Records delivered in it.
     pub consumed_records: u64,
