@@ -23,7 +23,7 @@ pub enum Error {
     #[error(transparent)]
     Storage(#[from] moldau_storage::Error),
     /// The data directory holds metadata that this version cannot read.
-    #[error("what the journal says of topics and groups cannot be taken up: {0}")]
+    #[error("topics and groups cannot be restored from the journal: {0}")]
     Metadata(String),
     /// The operator: the name that a recovered topic is to get.
     #[error("topic {id} cannot be named {name:?}: {problem}")]

@@ -48,7 +48,7 @@ pub(crate) async fn checkpoint(state: &Arc<State>) {
     });
     match written.await {
         Ok(Ok(0)) => {}
-        Ok(Ok(files)) => tracing::info!(files, "journal files were given back"),
+        Ok(Ok(files)) => tracing::info!(files, "journal files were freed"),
         Ok(Err::<_, Error>(error)) => tracing::warn!(%error, "no checkpoint was written"),
         Err(error) => tracing::error!(%error, "a checkpoint ended by a panic"),
     }

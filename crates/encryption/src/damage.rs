@@ -24,7 +24,7 @@ pub enum Damage {
     #[error("its data key is refused by the key management service")]
     Edek,
     /// The tag does not fit: it was changed, or sealed with another key.
-    #[error("it does not authenticate")]
+    #[error("its authentication tag is wrong")]
     Authentication,
     /// What was sealed is no parcel.
     #[error("its parcel is malformed")]

@@ -25,7 +25,7 @@ const BYTES_MAX: f64 = 1_125_899_906_842_624.0;
 pub(crate) fn byte_count(text: &str) -> Result<u64, String> {
     let amount = bytes(text)?;
     if amount.fract() != 0.0 {
-        return Err(format!("{text} is no whole number of bytes"));
+        return Err(format!("{text} is not a whole number of bytes"));
     }
     #[expect(
         clippy::cast_possible_truncation,
@@ -80,7 +80,7 @@ pub(crate) fn milliseconds(text: &str) -> Result<f64, String> {
 pub(crate) fn positive(text: &str) -> Result<f64, String> {
     let number = text.trim().parse::<f64>().ok();
     let number = number.filter(|number| number.is_finite() && *number > 0.0);
-    number.ok_or_else(|| format!("{text} is no number above 0"))
+    number.ok_or_else(|| format!("{text} is not a number above 0"))
 }
 
 /// Iterations of SCRAM: from what RFC 7677 asks for to where a login takes a second.
@@ -89,7 +89,7 @@ pub(crate) fn positive(text: &str) -> Result<f64, String> {
 /// Says so.
 pub(crate) fn scram_iterations(text: &str) -> Result<u32, String> {
     let count = text.parse().ok().filter(|count| (4096..=1_000_000).contains(count));
-    count.ok_or_else(|| format!("{text} is no whole number from 4096 to 1000000"))
+    count.ok_or_else(|| format!("{text} is not a whole number from 4096 to 1000000"))
 }
 
 fn bytes(text: &str) -> Result<f64, String> {
@@ -100,7 +100,7 @@ fn bytes(text: &str) -> Result<f64, String> {
     let number: f64 =
         number.parse().map_err(|_| format!("{text} does not begin with a number, unlike 16KB"))?;
     let Some((_, scale)) = UNITS.iter().find(|(name, _)| *name == unit) else {
-        return Err(format!("{unit} is no unit of bytes; B, KB, MB and GB are, and KiB, MiB, GiB"));
+        return Err(format!("{unit} is not a unit of bytes; use B, KB, MB, GB, KiB, MiB or GiB"));
     };
     let amount = number * scale;
     if !(1.0..=BYTES_MAX).contains(&amount) {
@@ -141,11 +141,11 @@ mod tests {
             ("KB", "does not begin with a number"),
             ("-1KB", "does not begin with a number"),
             ("1..2KB", "does not begin with a number"),
-            ("10 MBit", "mbit is no unit of bytes"),
+            ("10 MBit", "mbit is not a unit of bytes"),
             ("0", "not between 1 byte"),
             ("99999999GB", "not between 1 byte"),
             ("0.3B", "not between 1 byte"),
-            ("1.0001KB", "no whole number of bytes"),
+            ("1.0001KB", "not a whole number of bytes"),
         ] {
             let problem = byte_count(text).unwrap_err();
             assert!(problem.contains(part), "{text}: {problem}");

@@ -57,7 +57,7 @@ pub trait AdminPages: Send + Sync + 'static {
         None
     }
 
-    /// The page by which the configuration is taken anew; `None` if nobody may.
+    /// The page by which the configuration was reloaded; `None` if nobody may.
     fn reload(&self) -> Option<ReloadPage> {
         None
     }

@@ -140,7 +140,7 @@ impl Filter for RecordEncryption {
                 turns.tick().await;
                 if let Err(error) = self.keys.upkeep().await {
                     self.not_kept.log(|unlogged| {
-                        tracing::warn!(%error, unlogged, "keys are not kept up");
+                        tracing::warn!(%error, unlogged, "data keys cannot be refreshed");
                     });
                 }
             }

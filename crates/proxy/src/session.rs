@@ -52,13 +52,13 @@ pub(crate) enum Ended {
     ByFilter,
     #[error("the client did nothing for too long")]
     Idle,
-    #[error("the client took nothing of its answers for too long")]
+    #[error("the client did not read its answers for too long")]
     SlowReader,
-    #[error("the virtual cluster has ended")]
+    #[error("the virtual cluster was removed")]
     Stopped,
     #[error(transparent)]
     Filter(FilterFailed),
-    #[error("the cluster did not let the proxy authenticate anew: {0}")]
+    #[error("the cluster refused to authenticate the proxy again: {0}")]
     Renewal(FilterError),
     #[error("{0:?} socket: {1}")]
     Io(Side, io::Error),

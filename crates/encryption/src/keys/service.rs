@@ -65,7 +65,9 @@ impl Service {
             state.circuit.observe(Instant::now(), error, jitter)
         };
         match (turn, error) {
-            (Some(Turn::Down), Some(error)) => tracing::warn!(%error, "keys in use serve on"),
+            (Some(Turn::Down), Some(error)) => {
+                tracing::warn!(%error, "the key management service does not answer; cached keys stay in use")
+            }
             (Some(Turn::Up), _) => tracing::info!("the key management service answers again"),
             _ => {}
         }

@@ -19,7 +19,7 @@ pub(crate) fn run(options: GroupsOptions) -> anyhow::Result<ExitCode> {
             GroupsAction::Describe { group } => describe(&cluster, &admin, &group, json).await,
             GroupsAction::Delete { group } => {
                 admin.delete_group(&group).await?;
-                eprintln!("group {group} is deleted");
+                eprintln!("deleted group {group}");
                 Ok(())
             }
         }

@@ -82,7 +82,7 @@ async fn send_lines(
             None => turn.checked_rem(partitions.len()).unwrap_or(0),
         };
         turn += 1;
-        let partition = *partitions.get(index).context("the topic is gone")?;
+        let partition = *partitions.get(index).context("the topic was deleted")?;
         let sent = send(producer, partition, key, value).await;
         sent.with_context(|| format!("line {number} of stdin"))?;
     }

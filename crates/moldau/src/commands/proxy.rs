@@ -39,7 +39,7 @@ pub(crate) fn run(path: &Path) -> anyhow::Result<ExitCode> {
     let cut_off = proxy.drain();
     // Nothing is ever sent: the channel is closed once each writer has written all.
     if writers_end.recv_timeout(WRITERS_TIMEOUT) == Err(RecvTimeoutError::Timeout) {
-        eprintln!("moldau proxy: lines of an audit may be missing");
+        eprintln!("moldau proxy: audit lines may be missing");
     }
     eprintln!("moldau proxy: drained, {cut_off} connections cut off");
     Ok(ExitCode::SUCCESS)
@@ -85,7 +85,7 @@ impl Reload for Running<'_> {
     fn begin(&self, sources: &mut Sources) {
         for writer in std::mem::take(&mut sources.writers) {
             if let Err(error) = writer.start(self.working.clone()) {
-                eprintln!("moldau proxy: the audit does not begin: {error}");
+                eprintln!("moldau proxy: the audit cannot start: {error}");
             }
         }
     }

@@ -89,7 +89,7 @@ pub(super) async fn when_asked<R: Reload>(
                 background = JoinSet::new();
                 in_force.clone_from(&anew.files);
                 sources = anew.in_force();
-                Ok(format!("the configuration is taken anew; {files}{changes}"))
+                Ok(format!("the configuration was reloaded; {files}{changes}"))
             }
             Err(error) => {
                 // What is in force and what was mistaken count both, until all is well.

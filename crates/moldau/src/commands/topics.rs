@@ -31,7 +31,7 @@ pub(crate) fn run(options: TopicsOptions) -> anyhow::Result<ExitCode> {
             TopicsAction::Delete { topic } => {
                 let deleted = admin.delete_topics(std::slice::from_ref(&topic)).await?;
                 deleted.into_iter().collect::<Result<(), _>>()?;
-                eprintln!("topic {topic} is deleted");
+                eprintln!("deleted topic {topic}");
                 Ok(())
             }
         }
@@ -134,7 +134,8 @@ async fn offsets(
     let mut found = admin.list_offsets(&wanted).await;
     let mut offsets = Vec::with_capacity(wanted.len());
     for (partition, _) in &wanted {
-        let listed = found.remove(partition).context("the cluster left a partition out")?;
+        let listed =
+            found.remove(partition).context("the cluster did not answer for a partition")?;
         offsets.push(match listed {
             Ok(listed) => Some(listed.offset),
             // It has no leader that answers, which is told beside those that have.
@@ -180,6 +181,6 @@ async fn create(
     }
     let created = admin.create_topics(&[spec], false).await?;
     created.into_iter().collect::<Result<(), _>>()?;
-    eprintln!("topic {topic} is created with {partitions} partitions");
+    eprintln!("created topic {topic} with {partitions} partitions");
     Ok(())
 }

@@ -87,11 +87,12 @@ pub(super) fn settings(admin: At<AdminPort>, sources: &mut Sources) -> Result<Ad
     let Some(file) = reload_token_file else { return Ok(Admin { listen, reload_token: None }) };
     let token = BearerToken::new(sources.secret(&file)?).ok_or_else(|| {
         let path = file.value.display();
-        let text = format_args!("{path}: the token has other letters than those of ASCII");
+        let text = format_args!("{path}: the token must be ASCII");
         Problem::at(&file, text)
     })?;
     if !listen.ip().is_loopback() {
-        let text = format_args!("reload_token_file: {listen} has no TLS, so the token is seen");
+        let text =
+            format_args!("reload_token_file: {listen} has no TLS, so others can read the token");
         sources.warn(Problem::at(&file, text));
     }
     Ok(Admin { listen, reload_token: Some(token) })

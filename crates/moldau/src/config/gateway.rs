@@ -56,7 +56,7 @@ pub(super) fn gateway(keys: &At<GatewayKeys>, has_tls: bool) -> Result<Gateway, 
         GatewayKeys::Sni(sni) => sni,
     };
     if !has_tls {
-        return Err(Problem::at(keys, "sni: needs tls, by which clients name the host"));
+        return Err(Problem::at(keys, "sni: needs tls, which carries the host name"));
     }
     if broker_host.value.matches(NODE_ID).count() != 1 {
         let text = format!("broker_host: {:?} needs {NODE_ID} once", broker_host.value);

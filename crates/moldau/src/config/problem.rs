@@ -101,8 +101,8 @@ pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
 /// That `word` is none of the known ones, with the nearest of them.
 pub(crate) fn none_of(word: &str, known: &[&str]) -> String {
     match nearest(word, known) {
-        Some(key) => format!("{word:?} is none of {}; did you mean {key:?}?", known.join(", ")),
-        None => format!("{word:?} is none of {}", known.join(", ")),
+        Some(key) => format!("{word:?} is not one of {}; did you mean {key:?}?", known.join(", ")),
+        None => format!("{word:?} is not one of {}", known.join(", ")),
     }
 }
 
@@ -134,7 +134,7 @@ fn in_words(error: &Error, token: Option<Token<'_>>) -> String {
         Error::SerdeUnknownVariant { variant, expected, .. } => none_of(variant, expected),
         Error::SerdeMissingField { field, .. } => format!("the key {field:?} is missing"),
         Error::DuplicateMappingKey { key: Some(key), .. } => {
-            format!("the key {key:?} stands here a second time")
+            format!("duplicate key {key:?}")
         }
         Error::InvalidScalar { ty, .. } => not_of_type(ty, token),
         Error::SerdeInvalidType { expected, .. } => not_of_type(expected, token),
@@ -199,7 +199,7 @@ fn not_of_type(wanted: &str, token: Option<Token<'_>>) -> String {
     match (key, unit) {
         ("", _) => format!("{value} is not {wanted}"),
         (key, None) => format!("{key}: {value} is not {wanted}"),
-        (key, Some(unit)) => format!("{key}: {value} is not {wanted}; it counts {unit}"),
+        (key, Some(unit)) => format!("{key}: {value} is not {wanted}; its unit is {unit}"),
     }
 }
 

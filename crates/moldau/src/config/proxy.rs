@@ -192,7 +192,7 @@ fn check_tenants(clusters: &[Cluster]) -> Result<(), Problem> {
         let Some(tenants) = cluster.tenants()? else { continue };
         if !tenants.suits(&name.value) {
             let text = format!(
-                "name: {:?} has characters that names of topics do not have, which begin with it",
+                "name: {:?} is the prefix of topic names and has characters that these cannot have",
                 name.value
             );
             return Err(Problem::at(name, text));
@@ -229,10 +229,16 @@ impl Cluster {
         match (&self.gateway, &self.bootstrap) {
             (Some(gateway), None) => {
                 if let Some(stray) = host {
-                    return Err(Problem::at(stray, "advertised_host: stands beside gateway"));
+                    return Err(Problem::at(
+                        stray,
+                        "advertised_host: cannot be combined with gateway",
+                    ));
                 }
                 if let Some(stray) = start {
-                    return Err(Problem::at(stray, "broker_port_start: stands beside gateway"));
+                    return Err(Problem::at(
+                        stray,
+                        "broker_port_start: cannot be combined with gateway",
+                    ));
                 }
                 let made = gateway::gateway(gateway, self.tls.is_some())?;
                 Ok(gateway.with(made))
@@ -241,7 +247,9 @@ impl Cluster {
                 let made = gateway::ports(bootstrap, host, start)?;
                 Ok(bootstrap.with(made))
             }
-            (Some(_), Some(stray)) => Err(Problem::at(stray, "bootstrap: stands beside gateway")),
+            (Some(_), Some(stray)) => {
+                Err(Problem::at(stray, "bootstrap: cannot be combined with gateway"))
+            }
             (None, None) => {
                 Err(Problem::at(&self.name, "the key \"bootstrap\" is missing, or gateway"))
             }

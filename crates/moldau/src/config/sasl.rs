@@ -112,7 +112,7 @@ pub(crate) fn listener(sasl: &At<Server>, sources: &mut Sources) -> Result<SaslL
     let users = match &sasl.value.users_file {
         Some(path) if has_plain => users::read(path, Scram::Metadata, sources)?,
         Some(path) => {
-            let text = "users_file: serves PLAIN, which is none of the mechanisms";
+            let text = "users_file: serves PLAIN, which is not one of the mechanisms";
             return Err(Problem::at(path, text));
         }
         None if has_plain => return Err(missing(sasl, "users_file")),
@@ -201,7 +201,7 @@ fn verifier(tokens: &At<Tokens>, sources: &mut Sources) -> Result<Arc<TokenVerif
             return Err(Problem::at(tokens, "the key \"jwks_url\" is missing, or jwks_file"));
         }
         (Some(_), Some(file)) => {
-            return Err(Problem::at(file, "jwks_file: stands beside jwks_url"));
+            return Err(Problem::at(file, "jwks_file: cannot be combined with jwks_url"));
         }
     };
     let mut settings = TokenSettings::new(source);

@@ -198,7 +198,7 @@ impl IdentityFiles<'_> {
             (None, None, None) => {
                 let stray = self.store_password;
                 return stray.map_or(Ok(None), |stray| {
-                    Err(Problem::at(stray, "key_store_password_file: without key_store_file"))
+                    Err(Problem::at(stray, "key_store_password_file: needs key_store_file"))
                 });
             }
             (Some(certificate), Some(key), None) => {
@@ -206,19 +206,19 @@ impl IdentityFiles<'_> {
                 Identity::from_pem(&chain, &key_bytes)
             }
             (Some(certificate), None, None) => {
-                return Err(Problem::at(certificate, "certificate_file: without key_file"));
+                return Err(Problem::at(certificate, "certificate_file: needs key_file"));
             }
             (None, Some(key), None) => {
-                return Err(Problem::at(key, "key_file: without certificate_file"));
+                return Err(Problem::at(key, "key_file: needs certificate_file"));
             }
             (None, None, Some(store)) => {
-                let needed = "key_store_file: without key_store_password_file";
+                let needed = "key_store_file: needs key_store_password_file";
                 let password = self.store_password.ok_or_else(|| Problem::at(store, needed))?;
                 let (bytes, password) = (sources.bytes(store)?, sources.secret(password)?);
                 Identity::from_pkcs12(&bytes, &password)
             }
             (_, _, Some(store)) => {
-                let text = "key_store_file: stands beside certificate_file or key_file";
+                let text = "key_store_file: cannot be combined with certificate_file or key_file";
                 return Err(Problem::at(store, text));
             }
         };
@@ -297,7 +297,10 @@ impl TrustFiles<'_> {
                 (store, TrustAnchors::from_pkcs12(&bytes, &password))
             }
             (Some(_), Some(store)) => {
-                return Err(Problem::at(store, "trust_store_file: stands beside trust_file"));
+                return Err(Problem::at(
+                    store,
+                    "trust_store_file: cannot be combined with trust_file",
+                ));
             }
         };
         let problem = |error| Problem::at(file, format_args!("{}: {error}", file.value.display()));

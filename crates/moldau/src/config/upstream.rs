@@ -71,7 +71,7 @@ pub(super) fn settings(
     sources: &mut Sources,
 ) -> Result<UpstreamSettings, Problem> {
     if upstream.value.0.servers.is_empty() {
-        return Err(Problem::at(&upstream, "upstream: names no server"));
+        return Err(Problem::at(&upstream, "upstream: at least one server is needed"));
     }
     let Keys { servers, tls, sasl, proxy_protocol } = upstream.value.0;
     for server in &servers {

@@ -81,7 +81,10 @@ pub(super) fn read(
         }
     }
     match seen.is_empty() {
-        true => Err(Problem::at(path, format_args!("{}: names no user", path.value.display()))),
+        true => Err(Problem::at(
+            path,
+            format_args!("{}: the name of the user is empty", path.value.display()),
+        )),
         false => Ok(users),
     }
 }
@@ -171,7 +174,7 @@ mod tests {
     #[test]
     fn a_wrong_line_is_told_by_its_number_and_without_its_secret() {
         for (text, said) in [
-            ("", "users: names no user"),
+            ("", "users: the name of the user is empty"),
             ("alice\n", "users, line 1: is not user:password"),
             ("a:secret\n:secret\n", "users, line 2: is not user:password"),
             ("a:secret\na:secret\n", "users, line 2: names its user a second time"),

@@ -99,7 +99,7 @@ fn upstream(mappings: &[Mapping], flags: &mut Flags, notes: &mut Notes) -> Yaml 
         sasl.put("mechanism", method);
         sasl.put_some("user", flags.text("sasl-username"));
         if flags.text("sasl-password").is_some() {
-            notes.add("--sasl-password", "the secret belongs into a file of its own");
+            notes.add("--sasl-password", "the secret belongs in a file of its own");
             sasl.put("password_file", "FILE_WITH_THE_SECRET");
         }
         sasl

@@ -285,7 +285,7 @@ fn sasl_termination(config: Foreign, notes: &mut Notes) -> Map {
             more.put("oauthbearer", oauthbearer(&mut settings, notes));
             settings.finish(notes);
         } else {
-            notes.add(path, format_args!("users of {name} belong into a users_file"));
+            notes.add(path, format_args!("users of {name} belong in a users_file"));
             more.put("users_file", "USERS_FILE");
         }
         mechanisms.push(name);

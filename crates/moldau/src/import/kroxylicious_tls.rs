@@ -103,7 +103,7 @@ pub(super) fn secret_file(secret: Foreign, notes: &mut Notes) -> Option<String> 
     let path = section.path.clone();
     section.finish(notes);
     if file.is_none() && inline.is_some() {
-        notes.add(path, format_args!("the secret belongs into a file of its own, {SECRET_FILE}"));
+        notes.add(path, format_args!("the secret belongs in a file of its own, {SECRET_FILE}"));
         return Some(SECRET_FILE.to_owned());
     }
     file

@@ -72,7 +72,7 @@ fn mistakes_of_a_broker_are_told_with_line_and_nearest_key() {
             ),
             mistake(
                 "drain_timeout_ms: 10s\n",
-                "1:19: drain_timeout_ms: 10s is not a whole number, 0 or more; it counts \
+                "1:19: drain_timeout_ms: 10s is not a whole number, 0 or more; its unit is \
                  milliseconds",
             ),
             mistake(
@@ -85,7 +85,7 @@ fn mistakes_of_a_broker_are_told_with_line_and_nearest_key() {
             ),
             mistake(
                 "durability: fsnc\n",
-                "1:13: \"fsnc\" is none of fsync, os; did you mean \"fsync\"?",
+                "1:13: \"fsnc\" is not one of fsync, os; did you mean \"fsync\"?",
             ),
             mistake(
                 "auto.create.topics.enable: maybe\n",
@@ -93,7 +93,7 @@ fn mistakes_of_a_broker_are_told_with_line_and_nearest_key() {
             ),
             mistake(
                 "log.dirs: a\nadmin: 127.0.0.1:1\nlog.dirs: b\n",
-                "3:1: the key \"log.dirs\" stands here a second time",
+                "3:1: duplicate key \"log.dirs\"",
             ),
             mistake("journal_file_mib: 0\n", "1:19: journal_file_mib: must lie between 1 and 1024"),
             mistake("num.network.threads: 0\n", "1:22: num.network.threads: must be at least 1"),
@@ -104,7 +104,7 @@ fn mistakes_of_a_broker_are_told_with_line_and_nearest_key() {
             mistake("log.dirs: [\n", "1:11: log.dirs: a list is not a single value"),
             mistake(
                 "tail_cache_mib: 128MB # much\n",
-                "1:17: tail_cache_mib: 128MB is not a whole number, 0 or more; it counts MiB",
+                "1:17: tail_cache_mib: 128MB is not a whole number, 0 or more; its unit is MiB",
             ),
         ],
     );
@@ -140,7 +140,7 @@ fn mistakes_of_listeners_are_told_at_their_keys() {
             ),
             mistake(
                 &with("tls: {certificate_file: own.pem}"),
-                "4:29: certificate_file: without key_file",
+                "4:29: certificate_file: needs key_file",
             ),
             mistake(
                 &with("limits: {handshake_timeout_ms: 0}"),
@@ -156,7 +156,7 @@ fn mistakes_of_listeners_are_told_at_their_keys() {
             ),
             mistake(
                 &with("sasl: {mechanisms: [SCRAM-SHA-256], users_file: users}"),
-                "4:53: users_file: serves PLAIN, which is none of the mechanisms",
+                "4:53: users_file: serves PLAIN, which is not one of the mechanisms",
             ),
             mistake(
                 &with("sasl: {mechanisms: [PLAIN], users_file: scram-users}"),
@@ -188,18 +188,21 @@ fn mistakes_of_a_proxy_are_told_with_line_and_nearest_key() {
                 "virtual_clusters:\n  - name: a\n    upstream: [kafka:9092]\n",
                 "2:11: the key \"bootstrap\" is missing, or gateway",
             ),
-            mistake(&cluster("    upstream: []\n"), "4:15: upstream: names no server"),
+            mistake(
+                &cluster("    upstream: []\n"),
+                "4:15: upstream: at least one server is needed",
+            ),
             mistake(
                 &cluster("    upstream: [kafka]\n"),
                 "4:16: upstream: \"kafka\" is not HOST:PORT",
             ),
             mistake(
                 &cluster("    upstream: [k:1]\n    bootstrap: 127.0.0.1:2\n"),
-                "5:5: the key \"bootstrap\" stands here a second time",
+                "5:5: duplicate key \"bootstrap\"",
             ),
             mistake(
                 &cluster("    upstream: [k:1]\n    filters:\n      - record_encription: {}\n"),
-                "6:9: \"record_encription\" is none of record_encryption, multi_tenant, \
+                "6:9: \"record_encription\" is not one of record_encryption, multi_tenant, \
                  authorization, header, mask, record_validation, quota, audit, chaos; did you \
                  mean \"record_encryption\"?",
             ),
@@ -288,8 +291,8 @@ fn tenants_that_would_share_names_are_a_mistake() {
             ),
             mistake(
                 &two("", "b c", "[k:1]", ""),
-                "7:11: name: \"b c\" has characters that names of topics do not have, which begin \
-                 with it",
+                "7:11: name: \"b c\" is the prefix of topic names and has characters that these \
+                 cannot have",
             ),
         ],
     );
@@ -325,7 +328,7 @@ fn a_token_that_passes_in_clear_is_a_warning() {
     let output = check(dir.path(), &format!("{admin}{}", cluster("    upstream: [k:1]\n")));
     assert!(output.status.success(), "{output:?}");
     let said = "moldau: warning: file.yaml:1:50: reload_token_file: 0.0.0.0:9645 has no TLS, so \
-                the token is seen\n";
+                others can read the token\n";
     assert_eq!(String::from_utf8(output.stderr).unwrap(), said);
 }
 
@@ -350,7 +353,7 @@ fn mistakes_of_record_encryption_are_told_with_line_and_nearest_key() {
             ),
             mistake(
                 &filter("template: a\nkms: {key_fil: {path: nowhere}}"),
-                "8:17: \"key_fil\" is none of key_file, vault, aws, memory; did you mean \
+                "8:17: \"key_fil\" is not one of key_file, vault, aws, memory; did you mean \
                  \"key_file\"?",
             ),
             mistake(
@@ -359,7 +362,7 @@ fn mistakes_of_record_encryption_are_told_with_line_and_nearest_key() {
             ),
             mistake(
                 &filter("template: a\nsealing_key_refresh_s: 2h\nkms: {memory: {keks: []}}"),
-                "8:34: sealing_key_refresh_s: 2h is not a whole number, 0 or more; it counts \
+                "8:34: sealing_key_refresh_s: 2h is not a whole number, 0 or more; its unit is \
                  seconds",
             ),
         ],
@@ -393,9 +396,9 @@ fn mistakes_of_tls_are_told_at_their_keys() {
         &[
             mistake(
                 &with("tls: {certificate_file: own.pem}"),
-                "5:29: certificate_file: without key_file",
+                "5:29: certificate_file: needs key_file",
             ),
-            mistake(&with("tls: {key_file: own.key}"), "5:21: key_file: without certificate_file"),
+            mistake(&with("tls: {key_file: own.key}"), "5:21: key_file: needs certificate_file"),
             mistake(
                 &with("tls: {}"),
                 "5:10: tls: needs certificate_file and key_file, or key_store_file",
@@ -425,7 +428,7 @@ fn mistakes_of_tls_are_told_at_their_keys() {
                     "tls: {certificate_file: own.pem, key_file: own.key, client_authentication: \
                      must}",
                 ),
-                "5:80: \"must\" is none of none, requested, required",
+                "5:80: \"must\" is not one of none, requested, required",
             ),
             mistake(
                 &with(
@@ -437,7 +440,7 @@ fn mistakes_of_tls_are_told_at_their_keys() {
             ),
             mistake(
                 &with("tls: {key_store_file: own.pem}"),
-                "5:27: key_store_file: without key_store_password_file",
+                "5:27: key_store_file: needs key_store_password_file",
             ),
         ],
     );
@@ -452,7 +455,7 @@ fn mistakes_of_sasl_and_towards_the_cluster_are_told_at_their_keys() {
         &[
             mistake(
                 &with("sasl: {terminate: {mechanisms: [SCRAM-SHA-1], users_file: users}}"),
-                "5:37: \"SCRAM-SHA-1\" is none of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, \
+                "5:37: \"SCRAM-SHA-1\" is not one of PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, \
                  OAUTHBEARER; did you mean \"SCRAM-SHA-512\"?",
             ),
             mistake(
@@ -488,12 +491,12 @@ fn mistakes_of_sasl_and_towards_the_cluster_are_told_at_their_keys() {
             ),
             mistake(
                 &toward("tls: {certificate_file: own.pem}"),
-                "4:56: certificate_file: without key_file",
+                "4:56: certificate_file: needs key_file",
             ),
             mistake(
                 "virtual_clusters:\n  - name: a\n    upstream: [k:1]\n    gateway: {port: \
                  {bootstrap: '127.0.0.1:1'}}\n",
-                "4:15: \"port\" is none of ports, sni; did you mean \"ports\"?",
+                "4:15: \"port\" is not one of ports, sni; did you mean \"ports\"?",
             ),
         ],
     );
@@ -519,7 +522,7 @@ fn mistakes_of_gateways_limits_and_filters_are_told_at_their_keys() {
             ),
             mistake(
                 &with("proxy_protocol: v2"),
-                "5:21: \"v2\" is none of disabled, allowed, required",
+                "5:21: \"v2\" is not one of disabled, allowed, required",
             ),
             mistake(
                 &with("filters: [authorization: {rules_file: rules}]"),
@@ -548,7 +551,7 @@ fn mistakes_of_gateways_limits_and_filters_are_told_at_their_keys() {
             ),
             mistake(
                 &with("gateway: {ports: {bootstrap: '127.0.0.1:1'}}"),
-                "3:16: bootstrap: stands beside gateway",
+                "3:16: bootstrap: cannot be combined with gateway",
             ),
             mistake(
                 &behind(&format!("{tls}\n    gateway: {{sni: {{{sni}, broker_host: b.example}}}}")),
@@ -556,7 +559,7 @@ fn mistakes_of_gateways_limits_and_filters_are_told_at_their_keys() {
             ),
             mistake(
                 &behind(&format!("gateway: {{sni: {{{sni}, broker_host: b-$(nodeId)}}}}")),
-                "4:14: sni: needs tls, by which clients name the host",
+                "4:14: sni: needs tls, which carries the host name",
             ),
         ],
     );

@@ -50,7 +50,7 @@ fn mistakes_of_policies_are_told_where_they_stand() {
         ),
         (
             "header: {rules: [{topics: [a], on: prodce}]}",
-            "7:44: \"prodce\" is none of produce, fetch, both; did you mean \"produce\"?",
+            "7:44: \"prodce\" is not one of produce, fetch, both; did you mean \"produce\"?",
         ),
         (
             "mask: {rules: [{topics: [a], fields: [$.a], masking: hash}]}",
@@ -75,14 +75,14 @@ fn mistakes_of_policies_are_told_where_they_stand() {
         ),
         (
             "quota: {limits: [{entity: {topic: a}, produce_bytes_per_second: -5}]}",
-            "7:73: produce_bytes_per_second: -5 is not a whole number, 0 or more; it counts bytes \
+            "7:73: produce_bytes_per_second: -5 is not a whole number, 0 or more; its unit is bytes \
              a second",
         ),
         (
             "quota: {limits: [{entity: {topic: a}, requests_per_second: 0}]}",
             "7:26: quota: a limit is 1 per second at least",
         ),
-        ("quota: {limits: [{entity: {topic: a}}]}", "7:26: limits: this one limits nothing"),
+        ("quota: {limits: [{entity: {topic: a}}]}", "7:26: limits: sets no limit"),
         (
             "audit: {apis: [Produce, Fetsh]}",
             "7:33: apis: \"Fetsh\" is no API; did you mean \"Fetch\"?",
@@ -209,7 +209,7 @@ fn a_record_that_breaks_a_rule_is_refused_and_others_get_the_header_of_the_file_
         assert_eq!(record(&direct, 0).await, (r#"{"id": 1}"#.to_owned(), vec!["by=us".to_owned()]));
     });
     configure("them");
-    proxy.wait_for_line("is taken anew");
+    proxy.wait_for_line("was reloaded");
     block_on(async {
         let (through, direct) = (connect(proxy.address).await, connect(broker.address).await);
         assert_eq!(send(&through, r#"{"id": 2}"#).await, None);

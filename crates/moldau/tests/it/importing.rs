@@ -133,7 +133,7 @@ fn a_secret_is_never_printed_and_belongs_into_a_file() {
         assert_eq!(output.status.code(), Some(1));
         for text in [output.stdout, output.stderr] {
             let text = String::from_utf8(text).unwrap();
-            assert!(text.contains("the secret belongs into a file of its own"), "{text}");
+            assert!(text.contains("the secret belongs in a file of its own"), "{text}");
             assert!(!text.contains("changeit"), "{text}");
         }
     }

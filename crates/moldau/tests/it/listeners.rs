@@ -182,20 +182,20 @@ fn certificates_and_users_are_taken_anew_while_clients_go_on_unless_they_are_wro
     assert!(world.connect("secret").is_ok());
 
     put(&dir, "users", "alice:another\n");
-    world.broker.wait_for_line("is taken anew");
+    world.broker.wait_for_line("was reloaded");
     assert!(world.connect("secret").unwrap_err().contains("Authentication failed"));
     assert!(world.connect("another").is_ok());
 
     let before = std::fs::read(dir.join("own.pem")).unwrap();
     certificate(&dir);
-    world.broker.wait_for_line("is taken anew");
+    world.broker.wait_for_line("was reloaded");
     assert!(world.connect_trusting(&before, "another").unwrap_err().contains("certificate"));
     assert!(world.connect("another").is_ok());
 
     configuration(&dir, "tail_cache_mib: 64\n");
     let id = world.broker.id().to_string();
     assert!(Command::new("kill").args(["-HUP", &id]).status().unwrap().success());
-    let line = world.broker.wait_for_line("is taken anew");
+    let line = world.broker.wait_for_line("was reloaded");
     assert!(line.ends_with("; only the next start takes tail_cache_mib"), "{line}");
 
     assert_eq!(world.ask(&mut standing)[..4], METADATA[8..12]);

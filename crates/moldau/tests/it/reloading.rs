@@ -63,18 +63,18 @@ fn a_configuration_is_taken_on_sighup_and_on_change_unless_it_is_wrong() {
     assert_eq!(proxy.page("/readyz"), "ready\n");
 
     configuration(dir.path(), broker.address, port, "    filters: [multi_tenant: {}]\n");
-    let line = proxy.wait_for_line("is taken anew");
+    let line = proxy.wait_for_line("was reloaded");
     assert!(line.ends_with("; other filters: main"), "{line}");
     wait_for(&proxy, taken, 1.0);
 
     // A certificate is a part of the configuration.
     certificate(dir.path());
-    proxy.wait_for_line("is taken anew");
+    proxy.wait_for_line("was reloaded");
     wait_for(&proxy, taken, 2.0);
 
     let id = proxy.id().to_string();
     assert!(Command::new("kill").args(["-HUP", &id]).status().unwrap().success());
-    proxy.wait_for_line("is taken anew");
+    proxy.wait_for_line("was reloaded");
     wait_for(&proxy, taken, 3.0);
     let (status, _) = proxy.terminate_said();
     assert_eq!(status.code(), Some(0));
@@ -97,7 +97,7 @@ fn take(proxy: &mut Process, token: &str, what: &str) {
     let (status, text) = post_reload(proxy, token);
     assert_eq!(status, "200", "{text}");
     // The proxy may have looked at the files just before.
-    let told = format!("the configuration is taken anew; {what}\n");
+    let told = format!("the configuration was reloaded; {what}\n");
     assert!(text == told || text.ends_with("; no file has changed\n"), "{text}");
     proxy.wait_for_line(what);
 }

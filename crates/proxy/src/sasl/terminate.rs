@@ -38,7 +38,7 @@ pub(crate) enum Refused {
     TooEarly(ApiKey),
     #[error("it sent a frame of {0} bytes before it had authenticated")]
     FrameLength(u32),
-    #[error("it sent what cannot be read: {0}")]
+    #[error("it sent a malformed request: {0}")]
     Broken(#[from] DecodeError),
     #[error("it cannot be answered: {0}")]
     Unanswerable(#[from] EncodeError),

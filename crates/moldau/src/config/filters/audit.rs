@@ -75,7 +75,7 @@ impl Writer {
         let out = open().map_err(|error| format!("{name}: {error}"))?;
         let write = move || {
             write_all(out, open, lines, |error| {
-                eprintln!("moldau proxy: lines of the audit wait: {name}: {error}");
+                eprintln!("moldau proxy: audit lines cannot be written to {name}: {error}");
                 std::thread::sleep(RETRY_PAUSE);
             });
             drop(working);

@@ -37,7 +37,7 @@ pub(crate) fn filter(keys: &At<Keys>, sources: &mut Sources) -> Result<Arc<dyn F
             Rules(parsed.collect::<Result<_, _>>()?)
         }
         (Some(_), Some(rules)) => {
-            return Err(Problem::at(rules, "rules: stands beside rules_file"));
+            return Err(Problem::at(rules, "rules: cannot be combined with rules_file"));
         }
         (None, None) => {
             return Err(Problem::at(keys, "the key \"rules_file\" is missing, or rules"));

@@ -67,7 +67,7 @@ pub(crate) fn filter(keys: Keys) -> Result<Arc<dyn Filter>, Problem> {
             limit.requests_per_second,
         ];
         if rates.iter().all(Option::is_none) {
-            return Err(Problem::at(keys, "limits: this one limits nothing"));
+            return Err(Problem::at(keys, "limits: sets no limit"));
         }
         let alone = Quota::new(&QuotaSettings { limits: vec![limit.clone()], burst });
         alone.map_err(|error| Problem::at(keys, error))?;
