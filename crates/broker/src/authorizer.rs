@@ -2,7 +2,7 @@
 //! connection.
 //!
 //! An ACL that denies wins over all that allow. Super users may do everything. Where no ACL is
-//! about a resource, everyone or nobody may use it, as the operator decided.
+//! about a resource, the operator decides whether everyone may use it.
 
 mod acl;
 mod decisions;

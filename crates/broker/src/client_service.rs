@@ -37,12 +37,12 @@ use crate::state::State;
 /// What the connections of a listener share.
 pub(crate) struct Entrance {
     state: Arc<State>,
-    /// Guards what connections that begin go by.
+    /// Guards the terms of future connections.
     terms: RwLock<Arc<Terms>>,
     net: NetworkHandle,
 }
 
-/// What a connection goes by from its begin to its end.
+/// The settings of a connection, fixed from its start to its end.
 pub(crate) struct Terms {
     listener: ListenerConfig,
     sasl: Option<Arc<SaslServer>>,
@@ -72,7 +72,7 @@ impl Entrance {
         self.terms().listener.name.clone()
     }
 
-    /// Lets connections that begin go by other terms. Those that stand are kept, and authenticate
+    /// Gives future connections other terms. Open ones stay, and authenticate
     /// anew by them too (KIP-368).
     pub(crate) fn replace(&self, mut terms: Terms) {
         if let (Some(before), Some(next)) = (&self.terms().sasl, &mut terms.sasl) {

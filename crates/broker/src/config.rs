@@ -74,7 +74,7 @@ pub struct ListenerConfig {
     pub name: String,
     /// Where it listens; port 0 picks a free port.
     pub address: SocketAddr,
-    /// What its clients are told to connect to; `None` tells each the address that it came by.
+    /// Address for its clients; `None` gives each the address that it connected to.
     pub advertised: Option<Advertised>,
     /// Certificates and keys; `None` for a listener without TLS.
     pub tls: Option<Arc<ServerTls>>,
@@ -191,8 +191,7 @@ impl Config {
         configs
     }
 
-    /// The addresses that clients are told; the listener's own where it tells each client the
-    /// address that it connected to.
+    /// The addresses for clients, and the own address of a listener without one.
     fn advertised_listeners(&self) -> String {
         let advertised = self.listeners.iter().map(|listener| match &listener.advertised {
             Some(Advertised { host, port }) => format!("{}://{host}:{port}", listener.name),

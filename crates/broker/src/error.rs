@@ -57,7 +57,7 @@ impl Refusal {
     }
 }
 
-/// What a client is told of something that it may not do.
+/// The refusal of a forbidden operation.
 pub(crate) fn denied(resource_type: ResourceType) -> Refusal {
     let (code, message) = match resource_type {
         ResourceType::Topic => (ErrorCode::TopicAuthorizationFailed, "topic"),
@@ -75,7 +75,7 @@ pub(crate) fn denied(resource_type: ResourceType) -> Refusal {
     Refusal::new(code, format!("not authorized to do this to the {message}"))
 }
 
-/// What a client is told of an append that storage refused. Here and in [`read_code`] alone do
+/// The answer to an append that storage refused. Here and in [`read_code`] alone do
 /// storage's errors become Kafka's.
 pub(crate) fn append_refusal(error: &AppendError) -> Refusal {
     let code = match error {
@@ -114,7 +114,7 @@ pub(crate) fn read_code(error: &moldau_storage::Error) -> ErrorCode {
     }
 }
 
-/// What a producer is told of record batches that do not hold.
+/// The answer to invalid record batches.
 pub(crate) fn records_refusal(error: &moldau_records::Error) -> Refusal {
     use moldau_records::Error as Records;
     let code = match error {

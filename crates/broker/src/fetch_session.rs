@@ -142,7 +142,7 @@ impl Session {
         let Some(turn) = self.turns.get(&key).copied() else { return true };
         let Some(mut entry) = self.by_turn.remove(&turn) else { return true };
         let changed = entry.told != Some(told);
-        // An error is told again until it is gone, since the consumer acts on it each time.
+        // An error is sent again until it is gone, since the consumer acts on it each time.
         entry.told = if noteworthy == Noteworthy::Error { None } else { Some(told) };
         if noteworthy == Noteworthy::Records {
             self.turns.insert(key, self.next_turn);

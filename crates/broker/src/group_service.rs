@@ -45,14 +45,14 @@ struct Inner {
     written: Option<Lsn>,
 }
 
-/// What a parked request is told.
+/// The answer to a parked request.
 struct Parked {
     reply: Reply,
     after: Option<Lsn>,
 }
 
 /// Milliseconds since the epoch that never run backwards while the process lives: sessions must
-/// not expire because somebody set the clock.
+/// not expire because the clock was set.
 struct Clock {
     started: Instant,
     started_ms: i64,
@@ -181,7 +181,7 @@ impl GroupService {
 
 impl Inner {
     /// Writes the records, then answers. If a record cannot be written, none of the replies is
-    /// given: those who wait for one are told of the journal instead.
+    /// given: waiting requests get the error of the journal instead.
     fn settle(&mut self, storage: &Storage, effects: Effects) -> Result<(), Refusal> {
         self.unwritten.extend(effects.records);
         let written = self.catch_up(storage);

@@ -26,7 +26,7 @@
 //!
 //! - ApiVersions lists what the table of `dispatch` serves, nothing else.
 //! - An API stands in the table with the rights that it asks for. Where authorization is on,
-//!   nothing is told, changed or confirmed to exist without one.
+//!   without one, nothing is shown, changed or confirmed to exist.
 //! - A produce with `acks` other than 0, a metadata change and a commit are answered after the
 //!   flush that makes them durable. A failed journal is answered with `KAFKA_STORAGE_ERROR`.
 //! - Storage errors become Kafka codes in `error` alone, by exhaustive matches.

@@ -4,7 +4,7 @@
 //! another: the same bytes serve every topic, and no change of a topic makes them stale. They are
 //! made in runs, between which a network thread can do other work, and live as long as an answer
 //! that holds them: however many clients read the answer for a million partitions, and however
-//! slowly, its 26 MB exist once, and none of them when nobody asks.
+//! slowly, its 26 MB exist once, and not at all without requests.
 
 use std::collections::HashMap;
 use std::ops::Range;

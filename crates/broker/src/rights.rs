@@ -77,7 +77,7 @@ impl Access {
         self.count(decided)
     }
 
-    /// As [`Access::allows`], without leaving a trace: nobody asked to do it.
+    /// As [`Access::allows`], without a trace in the log: it is not an operation of a client.
     fn would_allow(&self, (resource_type, operation): Right, name: &str) -> bool {
         self.security.allows(&self.subject, operation, resource_type, name)
     }

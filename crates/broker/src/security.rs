@@ -29,7 +29,7 @@ const ACLS_MAX: usize = 100_000;
 /// for each of them, since the answer lists them so.
 const ACLS_DELETED_MAX: usize = 10_000;
 
-/// Most ACLs that the filters of one request are compared with while nobody else may look: it takes
+/// Most ACLs that the filters of one request are compared with under one lock: it takes
 /// a tenth of a second. A filter that names its resource is compared with the ACLs of that name,
 /// another one with all.
 const ACLS_COMPARED_MAX: usize = 5_000_000;

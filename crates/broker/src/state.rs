@@ -136,7 +136,7 @@ impl State {
         Ok(())
     }
 
-    /// An identity for a producer, and the position that must be durable before it is told.
+    /// An identity for a producer, and the position that must be durable before the answer.
     ///
     /// # Errors
     /// A journal that takes nothing, or no ids left.

@@ -113,7 +113,7 @@ struct Inner {
     options: ClusterOptions,
     /// The snapshot, replaced as a whole.
     metadata: watch::Sender<Arc<Metadata>>,
-    /// Guards the names of topics that somebody uses.
+    /// Guards the names of topics in use.
     topics: Mutex<BTreeSet<Arc<str>>>,
     /// Guards the list of slots; each slot guards the making of its own connection.
     connections: Mutex<HashMap<(Address, Purpose), Slot>>,
@@ -229,7 +229,7 @@ impl Cluster {
     }
 
     /// The leader as far as metadata tells it, without waiting for an election: one partition
-    /// without a leader keeps nobody from those of others.
+    /// without a leader does not hold up the others.
     ///
     /// # Errors
     /// [`Error::NoLeader`], and those of [`topic`](Self::topic).
@@ -254,7 +254,7 @@ impl Cluster {
         self.refresh_from(seen).await
     }
 
-    /// As [`refresh`](Self::refresh), unless somebody has already replaced generation `seen`.
+    /// As [`refresh`](Self::refresh), unless generation `seen` is already replaced.
     ///
     /// # Errors
     /// As [`refresh`](Self::refresh).
@@ -297,7 +297,7 @@ impl Cluster {
         self.connection_to(&self.address_of(node)?, purpose).await
     }
 
-    /// A connection to the broker `node` that nobody else uses.
+    /// An exclusive connection to the broker `node`.
     ///
     /// # Errors
     /// The broker is unknown or does not answer.
@@ -334,7 +334,7 @@ impl Cluster {
         }
     }
 
-    /// A connection to the coordinator of a group that nobody else uses.
+    /// An exclusive connection to the coordinator of a group.
     ///
     /// # Errors
     /// As [`group_coordinator`](Self::group_coordinator).
@@ -483,7 +483,7 @@ impl Cluster {
     }
 }
 
-/// Replaces metadata that nobody has replaced for as long as it may be old, until the last clone of
+/// Replaces metadata once it is as old as it may be, until the last clone of
 /// the cluster is gone.
 async fn keep_fresh(inner: Weak<Inner>, mut replaced: watch::Receiver<Arc<Metadata>>) {
     let age = |inner: &Inner| inner.options.metadata_max_age.max(inner.options.retry_backoff);

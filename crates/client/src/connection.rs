@@ -298,7 +298,7 @@ impl Shared {
             segments: vec![frame],
             answered: true,
             deadline: Instant::now() + timeout,
-            // The caller may have gone away meanwhile; then nobody wants the answer.
+            // The caller may have gone away meanwhile; the answer is then dropped.
             on_reply: Box::new(move |result| drop(reply.send(result))),
             permit,
         });

@@ -3,7 +3,7 @@
 //! A member has a connection of its own to the coordinator, so that neither a parked JoinGroup nor
 //! a long fetch delays anybody's heartbeat. A rebalance happens inside [`GroupConsumer::next`]:
 //! what was returned before counts as processed and is committed, then the member joins again. The
-//! group's leader begins one when metadata tells of partitions that it has not assigned.
+//! group's leader begins one when metadata has partitions that it has not assigned.
 
 mod assignor;
 mod offsets;

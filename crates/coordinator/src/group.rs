@@ -107,7 +107,7 @@ pub(crate) struct Group {
     /// Members of this generation that did not sync yet.
     pending_syncs: BTreeSet<String>,
     joins_waiting: usize,
-    /// `None` where the topics cannot be told: not a consumer group, or unreadable metadata.
+    /// `None` where the topics are unknown: not a consumer group, or unreadable metadata.
     subscribed_topics: Option<BTreeSet<String>>,
     offsets: Offsets,
     timers: Timers,

@@ -74,7 +74,7 @@ pub const BUMPED_EPOCHS_MAX: usize = 100_000;
 pub struct ProducerIds {
     next: i64,
     block_end: i64,
-    /// Ids below this one were given out before the restart, with epochs that nobody remembers.
+    /// Ids below this one were given out before the restart, with epochs that are lost.
     known_from: i64,
     /// The epoch given out last, of those ids where it is not 0.
     bumped: HashMap<i64, i16>,

@@ -41,7 +41,7 @@ pub struct JoinRequest {
     /// Answer a dynamic member that has no id with MEMBER_ID_REQUIRED and its id (version 4 and
     /// later, KIP-394).
     pub require_known_member_id: bool,
-    /// A static leader that comes back may be told to skip the assignment (version 9 and later,
+    /// A static leader that comes back may skip the assignment (version 9 and later,
     /// KIP-814).
     pub supports_skipping_assignment: bool,
 }

@@ -7,7 +7,7 @@ pub(crate) enum Timer {
     Join,
     /// Members that did not sync are dropped.
     Sync,
-    /// The session of a member, or of one that was told its id and did not join yet.
+    /// The session of a member, or of one that got its id and did not join yet.
     Member(String),
 }
 

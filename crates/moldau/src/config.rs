@@ -1,7 +1,7 @@
 //! Configuration files: one YAML file per process, parsed once into the plain structs of the crate
 //! that it configures.
 //!
-//! A mistake is told with its line and column: by the parser, or by [`Problem`], for which values
+//! A mistake is reported with its line and column: by the parser, or by [`Problem`], for which values
 //! that may be wrong in themselves stand as [`At`] in the structs of the files.
 
 mod admin;

@@ -36,7 +36,7 @@ use crate::writer::Writer;
 
 /// Sees the names of a message in their order.
 pub trait Visitor {
-    /// Decides what becomes of a name, or of a text that may hold names. What it appends to `with`,
+    /// Decides about a name, or a text that may hold names. What it appends to `with`,
     /// which is empty, takes the place of the text if it says [`Verdict::Replace`].
     fn text(&mut self, entity: Entity, text: &str, with: &mut String) -> Verdict;
 
@@ -44,7 +44,7 @@ pub trait Visitor {
     fn topic_id(&mut self, _id: Uuid) {}
 }
 
-/// What becomes of a name.
+/// The decision about a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It stays.

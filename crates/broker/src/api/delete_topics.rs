@@ -79,7 +79,7 @@ fn try_delete(call: &Call<'_>, asked: &DeleteTopicState) -> Result<(String, Uuid
     Ok((topic.name.to_string(), id, forgotten.unwrap_or(deleted).max(deleted)))
 }
 
-/// The id of a topic that the client may delete. Whether a name exists is told only to those who
+/// The id of a topic that the client may delete. Only those learn whether a name exists who
 /// may describe it, and the name of an id only to them.
 fn find(call: &Call<'_>, asked: &DeleteTopicState) -> Result<Uuid, Refused> {
     let (catalog, rights) = (&call.state.catalog, &call.rights);

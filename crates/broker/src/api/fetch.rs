@@ -174,7 +174,7 @@ impl Fetch {
     fn is_enough(&self, gathered: &Gathered) -> bool {
         let Gathered { bytes, available, has_error, .. } = *gathered;
         let bytes_min = self.limits.bytes_min;
-        // An answer without records helps nobody, whatever there may be.
+        // An answer without records would help no client.
         let is_full = bytes > 0 && available >= bytes_min;
         has_error || is_full || bytes_min == 0 || self.limits.wait.is_zero()
     }

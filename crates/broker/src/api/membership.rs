@@ -17,13 +17,13 @@ use moldau_protocol::messages::{
 use crate::authorizer::{Operation, ResourceType};
 use crate::call::{Call, Outcome};
 
-/// From this version on a member without an id is told one before it joins (KIP-394).
+/// From this version on a member without an id gets one before it joins (KIP-394).
 const MEMBER_ID_REQUIRED_SINCE: i16 = 4;
 
 /// From this version on the name of the protocol can be null.
 const NULL_PROTOCOL_NAME_SINCE: i16 = 7;
 
-/// From this version on a static leader may be told to skip the assignment (KIP-814).
+/// From this version on the answer may make a static leader skip the assignment (KIP-814).
 const SKIP_ASSIGNMENT_SINCE: i16 = 9;
 
 /// Whether the client may be a member of the group.

@@ -1,6 +1,6 @@
 //! DescribeUserScramCredentials 0, AlterUserScramCredentials 0 (KIP-554).
 //!
-//! A client sends a salted password, never the password; the keys made of it are told to nobody.
+//! A client sends a salted password, never the password; no answer contains the keys made of it.
 //! As in Kafka a user stands in a request once, and the changes of a request are made together.
 
 use std::collections::BTreeMap;
@@ -95,7 +95,7 @@ fn undescribed(user: String, refusal: Refusal) -> DescribeUserScramCredentialsRe
     }
 }
 
-/// What becomes of each user of a request.
+/// The outcome for each user of a request.
 type Outcomes = BTreeMap<String, Result<(), Refusal>>;
 
 pub(crate) fn alter(
@@ -128,7 +128,7 @@ pub(crate) fn alter(
     }
 }
 
-/// What is to be changed, and what each user is told. As in Kafka the first error about a user
+/// The changes, and the answer for each user. As in Kafka the first error about a user
 /// stands, and a second change of a user takes back the first.
 fn decide(
     credentials: &ScramCredentials,

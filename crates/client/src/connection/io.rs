@@ -34,7 +34,7 @@ struct Waiting {
     permit: Permit,
 }
 
-/// A request whose bytes are not all with the operating system, and that nobody will answer.
+/// A request without an answer whose bytes are not all with the operating system.
 struct Unanswered {
     api: ApiKey,
     deadline: Instant,

@@ -14,7 +14,7 @@ use super::{ConnectionOptions, Permit, Shared};
 use crate::wire::{self, Address};
 use crate::{Error, Result};
 
-/// How connections are secured, and who we say we are. By default not at all and nobody.
+/// Encryption and credentials of connections. Default: neither.
 #[derive(Clone, Debug, Default)]
 pub struct Security {
     /// TLS, with our certificate if the broker asks for one.

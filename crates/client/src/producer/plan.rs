@@ -1,4 +1,4 @@
-//! What the accumulator has the sending task do, and what becomes of batches.
+//! The tasks of the sending task, as the accumulator plans them, and the outcome of batches.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -44,7 +44,7 @@ pub(super) struct Report {
     pub(super) outcome: Result<Appended>,
 }
 
-/// What becomes of a batch that was refused.
+/// The outcome of a refused batch.
 pub(super) enum Verdict {
     /// The broker has it already.
     Delivered,
@@ -77,7 +77,7 @@ impl Report {
     }
 }
 
-/// What becomes of records.
+/// The outcome of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Transaction {
     /// They belong to no transaction.

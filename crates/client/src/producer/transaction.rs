@@ -56,7 +56,7 @@ impl Producer {
     ///
     /// # Errors
     /// [`Error::NoTransaction`] when none is open, or a batch of it failed: then it is to be
-    /// aborted. After another error nobody knows what became of it, and the producer is of no
+    /// aborted. After another error its outcome is unknown, and the producer is of no
     /// further use.
     pub async fn commit_transaction(&self) -> Result<()> {
         self.flush().await;

@@ -125,7 +125,7 @@ impl Group {
         id: &str,
         token: Token,
     ) {
-        // The member asks again: nobody waits for the answer to its former request.
+        // The member asks again and no longer waits for the answer to its former request.
         self.answer_join(step, id, JoinReply::refused(id, ErrorCode::RebalanceInProgress));
         let Some(member) = self.members.get_mut(id) else { return };
         let before = std::mem::replace(&mut member.protocols, detached(&request.protocols));

@@ -43,7 +43,7 @@ impl Group {
         if self.members.len() < members_before {
             self.rebalance_after_removal(step);
         } else {
-            // An id that nobody will use any more does not hold up the others.
+            // An abandoned id does not hold up the others.
             self.complete_join_if_all_joined(step);
         }
         let reply = LeaveReply { error: ErrorCode::None, members: results };

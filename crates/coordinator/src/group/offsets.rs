@@ -109,7 +109,7 @@ impl Group {
     }
 
     /// An active group keeps its offsets, except that of a consumer group those of topics that
-    /// nobody subscribes may go.
+    /// no member subscribes may go.
     pub(crate) fn offset_delete(
         &mut self,
         step: &mut Step<'_>,

@@ -23,7 +23,7 @@ impl Group {
             step.reply(token, Reply::Sync(self.synced(id)));
             return;
         }
-        // The member asks again: nobody waits for the answer to its former request.
+        // The member asks again and no longer waits for the answer to its former request.
         self.answer_sync(step, id, SyncReply::refused(ErrorCode::RebalanceInProgress));
         if let Some(member) = self.members.get_mut(id) {
             member.sync = Some(token);
@@ -82,7 +82,7 @@ impl Group {
         }
     }
 
-    /// Answers the members that wait for an assignment with an error; nobody has one then.
+    /// Answers the members that wait for an assignment with an error; none has one then.
     pub(super) fn refuse_waiting_syncs(&mut self, step: &mut Step<'_>, error: ErrorCode) {
         for id in self.members.keys().cloned().collect::<Vec<_>>() {
             if self.answer_sync(step, &id, SyncReply::refused(error)) {

@@ -43,7 +43,7 @@ pub(super) trait Reload {
     /// Counts a reload that failed as its files were read.
     fn count_refused(&self);
 
-    /// Waits until someone asks the service for a reload, who is told what came of it.
+    /// Waits for a reload request, which gets the outcome as its answer.
     async fn wanted(&self) -> ReloadWanted {
         pending().await
     }

@@ -138,7 +138,7 @@ async fn offsets(
             found.remove(partition).context("the cluster did not answer for a partition")?;
         offsets.push(match listed {
             Ok(listed) => Some(listed.offset),
-            // It has no leader that answers, which is told beside those that have.
+            // Its leader does not answer; the others are shown.
             Err(error) if error.is_retriable() => None,
             Err(error) => return Err(error.into()),
         });

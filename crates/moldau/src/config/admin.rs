@@ -25,7 +25,7 @@ pub(super) struct Keys {
     #[serde(default = "default_listen")]
     listen: At<SocketAddr>,
     /// File with the token of those who may have the configuration taken anew by `POST /reload`.
-    /// Default: nobody may.
+    /// Default: no such page.
     reload_token_file: Option<At<PathBuf>>,
 }
 
@@ -58,7 +58,7 @@ impl<'de> Visitor<'de> for EitherForm {
         Ok(AdminPort(Keys { listen, reload_token_file: None }))
     }
 
-    /// A port alone, which is told as any other text that is no address.
+    /// A port alone, reported like any other text that is not an address.
     fn visit_u64<E: Error>(self, port: u64) -> Result<AdminPort, E> {
         self.visit_str(&port.to_string())
     }

@@ -1,6 +1,6 @@
 //! The settings of the filters that hold policies: one module for each, named as its key is.
 //!
-//! Rules are checked one by one, so that a mistake is told where its rule stands.
+//! Rules are checked one by one, so that a mistake is reported at its rule.
 
 pub(super) mod audit;
 pub(super) mod authorization;

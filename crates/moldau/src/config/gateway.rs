@@ -24,7 +24,7 @@ pub(crate) enum GatewayKeys {
 pub(crate) struct Ports {
     /// Where clients connect first.
     bootstrap: At<SocketAddr>,
-    /// Host that clients are told to connect to. Default: the address that each came by.
+    /// Host for clients. Default: the address that each connected to.
     advertised_host: Option<At<String>>,
     /// Brokers get ports from here on as they are discovered. Default: the port after `bootstrap`.
     broker_port_start: Option<At<u16>>,
@@ -40,7 +40,7 @@ pub(crate) struct Sni {
     bootstrap_host: String,
     /// Host of a broker, with `$(nodeId)` in the place of its id.
     broker_host: At<String>,
-    /// Port that clients are told. Default: that of `listen`.
+    /// Port for clients. Default: that of `listen`.
     advertised_port: Option<u16>,
 }
 

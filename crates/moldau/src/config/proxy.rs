@@ -52,7 +52,7 @@ struct Cluster {
     name: At<String>,
     /// Where clients connect first. Short for `gateway: {ports: {bootstrap: ...}}`.
     bootstrap: Option<At<SocketAddr>>,
-    /// Host that clients are told to connect to. Short for the key of `ports`.
+    /// Host for clients. Short for the key of `ports`.
     advertised_host: Option<At<String>>,
     /// Brokers get ports from here on. Short for the key of `ports`.
     broker_port_start: Option<At<u16>>,
@@ -164,8 +164,8 @@ fn check_names(clusters: &[Cluster]) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Checks that no filter in front of `multi_tenant` goes by the names of topics: where a client
-/// names topics by id, it is told the cluster's names there, and the client's elsewhere.
+/// Checks that no filter in front of `multi_tenant` depends on the names of topics: there it sees
+/// the cluster's name of a topic that a client names by id, and the client's name otherwise.
 fn check_order(clusters: &[Cluster]) -> Result<(), Problem> {
     for Cluster { filters, .. } in clusters {
         let is_tenants =

@@ -17,7 +17,7 @@ use super::problem::{At, Problem};
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// What tells one state of a file from another: inode, size, and when the inode was changed, which
-/// nobody sets back, in seconds and nanoseconds. `None` while there is no such file.
+/// no program sets back, in seconds and nanoseconds. `None` while there is no such file.
 pub(crate) type Mark = Option<(u64, u64, i64, i64)>;
 
 /// The state of a file, at the end of all links.

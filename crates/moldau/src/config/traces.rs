@@ -19,7 +19,7 @@ pub(super) struct Keys {
     otlp_url: At<String>,
     /// PEM file of authorities to believe at an `https` address. Default: those of the system.
     trust_file: Option<At<PathBuf>>,
-    /// The part of the requests that is told, from 0 to 1. Default 0.01.
+    /// Share of requests to export, from 0 to 1. Default 0.01.
     sample_ratio: Option<At<f64>>,
     /// Names this proxy to the collector. Default `moldau-proxy`.
     #[serde(default = "default_service_name")]

@@ -24,7 +24,7 @@ pub(super) struct Keys {
     tls: Option<At<tls::Client>>,
     /// What the proxy proves itself with. Default: nothing.
     sasl: Option<At<sasl::Client>>,
-    /// Whether servers are told the client's address by the PROXY protocol, version 2. Default
+    /// Whether servers get the client's address by the PROXY protocol, version 2. Default
     /// `false`.
     #[serde(default)]
     proxy_protocol: bool,

@@ -47,7 +47,7 @@ pub(super) fn read(
     let (mut users, mut seen) = (Users::default(), HashSet::new());
     let lines = text.lines().enumerate();
     for (index, line) in lines.filter(|(_, it)| !it.trim().is_empty() && !it.starts_with('#')) {
-        // What is wrong is told without the line, which may hold a password.
+        // The message leaves out the line, which may hold a password.
         let wrong = |what: &str| {
             let file = path.value.display();
             Problem::at(path, format_args!("{file}, line {}: {what}", index + 1))

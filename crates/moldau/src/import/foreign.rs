@@ -36,7 +36,7 @@ impl Foreign {
         Self { path: String::new(), value }
     }
 
-    /// The value as a mapping. Anything else is told, and counts as empty.
+    /// The value as a mapping. Anything else is noted, and counts as empty.
     pub(super) fn section(self, notes: &mut Notes) -> Section {
         let keys = match self.value {
             Value::Object(keys) => keys,
@@ -49,7 +49,7 @@ impl Foreign {
         Section { path: self.path, keys }
     }
 
-    /// The items of a list. Anything else is told, and counts as empty.
+    /// The items of a list. Anything else is noted, and counts as empty.
     pub(super) fn list(self, notes: &mut Notes) -> Vec<Self> {
         match self.value {
             Value::Array(items) => items
@@ -127,7 +127,7 @@ impl Section {
         }
     }
 
-    /// Tells of every key that nobody took.
+    /// Notes every remaining key.
     pub(super) fn finish(self, notes: &mut Notes) {
         for (key, value) in &self.keys {
             if !value.is_null() {

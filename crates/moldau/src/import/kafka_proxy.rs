@@ -30,7 +30,7 @@ pub(crate) fn kafka_proxy(arguments: &[String]) -> Translation {
     Translation { map, notes: notes.0 }
 }
 
-/// A server of the cluster, where kafka-proxy listens for it, and what clients are told.
+/// A server of the cluster, where kafka-proxy listens for it, and its address for clients.
 struct Mapping {
     upstream: String,
     listen: String,
@@ -165,7 +165,7 @@ impl Flags {
         mappings
     }
 
-    /// Tells of every flag that nobody took, without its value, which may be secret.
+    /// Notes every remaining flag, without its value, which may be secret.
     fn finish(self, notes: &mut Notes) {
         for name in self.0.keys() {
             let what = match NEEDLESS.contains(&name.as_str()) {

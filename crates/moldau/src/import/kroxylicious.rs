@@ -299,7 +299,7 @@ fn from_provider(
 }
 
 /// One port for each broker. Ours follow the order in which brokers are discovered, so neither
-/// their number nor their ids have to be told.
+/// their number nor their ids are needed.
 fn ports_gateway(mut section: Section, notes: &mut Notes) -> Option<Map> {
     let path = section.path.clone();
     let bootstrap = section.take_text(&["bootstrapAddress"], notes);

@@ -95,7 +95,7 @@ fn store(
     }
 }
 
-/// The file of a secret. One that stands in the other configuration itself is told without it.
+/// The file of a secret. The note on a secret in the configuration itself leaves it out.
 pub(super) fn secret_file(secret: Foreign, notes: &mut Notes) -> Option<String> {
     let mut section = secret.section(notes);
     let file = section.take_text(&["passwordFile", "filePath"], notes);

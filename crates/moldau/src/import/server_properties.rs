@@ -1,5 +1,5 @@
 //! Kafka's `server.properties`. Each line is taken, or has no meaning here, or is not supported;
-//! all three are told with the line.
+//! the output accounts for each.
 
 mod listeners;
 

@@ -35,7 +35,7 @@ use crate::{
     Error, NO_TIMESTAMP, Producer, RecordView, Records, TimestampType,
 };
 
-/// What a round of cleaning goes by.
+/// Settings of a round of cleaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CleanPolicy {
     /// The time of the round, in ms since 1970.

@@ -28,7 +28,7 @@ const RETRY_PAUSE: Duration = Duration::from_secs(1);
 pub(crate) struct Keys {
     /// File that lines are appended to. Default: standard output.
     file: Option<At<PathBuf>>,
-    /// The APIs that are told of, by Kafka's names. Default: those that change or reveal something.
+    /// The APIs to log, by Kafka's names. Default: those that change or reveal something.
     apis: Option<Vec<At<String>>>,
     /// Seconds after which a session sums up what it produces and fetches. Default 60.
     #[serde(default = "default_summary_interval_s")]
@@ -85,7 +85,7 @@ impl Writer {
     }
 }
 
-/// Writes lines until nobody sends any. One that cannot be written is tried again with what `open`
+/// Writes lines until all senders are gone. One that cannot be written is tried again with what `open`
 /// gives, after `failed`: a disk that was full for a while costs only the lines for which there was
 /// no room meanwhile.
 fn write_all<W: Write>(
@@ -189,7 +189,7 @@ mod tests {
         }
     }
 
-    /// A disk that was full once ended the audit until somebody looked.
+    /// A disk that was full once ended the audit for good.
     #[test]
     fn a_line_that_finds_no_room_is_written_once_there_is() {
         let (sink, lines) = mpsc::channel(9);

@@ -28,12 +28,12 @@ pub(crate) struct RuleKeys {
     topics: Vec<String>,
     /// Paths to fields.
     fields: Vec<String>,
-    /// What becomes of them.
+    /// How they are masked.
     masking: MaskingKeys,
-    /// What becomes of values that are no JSON. Default `error`.
+    /// Handling of values that are not JSON. Default `error`.
     #[serde(default)]
     not_json: NotJsonKeys,
-    /// Who sees these topics as they are. Default: nobody.
+    /// Principals that see these topics unmasked. Default: none.
     #[serde(default)]
     exempt_principals: Vec<String>,
 }

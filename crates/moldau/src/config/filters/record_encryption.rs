@@ -28,10 +28,10 @@ use crate::config::{Problem, Sources};
 pub(crate) struct Settings {
     /// Alias of the key of a topic, whose name takes the place of `$(topicName)`.
     template: At<String>,
-    /// What becomes of records for a topic whose alias the service does not know. Default `reject`.
+    /// Handling of records for a topic whose alias the service does not know. Default `reject`.
     #[serde(default)]
     unresolved_key: OnUnresolvedKey,
-    /// What becomes of fetched records that cannot be opened. Default `fail`.
+    /// Handling of fetched records that cannot be opened. Default `fail`.
     #[serde(default)]
     damaged_records: OnDamagedRecords,
     /// How rewritten batches are compressed. Default `same_codec`.

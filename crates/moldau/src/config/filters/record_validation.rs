@@ -116,7 +116,7 @@ fn field(keys: &FieldKeys, sources: &mut Sources) -> Result<FieldRule, Problem> 
     })
 }
 
-/// A schema of a file, asked by itself so that a mistake in it is told with the name of the file.
+/// A schema of a file, compiled by itself so that a mistake is reported with the name of the file.
 fn schema(file: &At<PathBuf>, sources: &mut Sources) -> Result<Content, Problem> {
     let content = Content::JsonSchema(sources.text(file)?.as_str().to_owned());
     let value = FieldRule { content: content.clone(), ..FieldRule::default() };
