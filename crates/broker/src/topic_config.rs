@@ -2,7 +2,8 @@
 //!
 //! A key is in force, or stored as a hint because the layout of the data makes it moot, or not
 //! supported: then only its default is accepted, so that a tool that spells out defaults works and
-//! one that asks for more gets an error. [`keys`] is the one table; `DescribeConfigs` shows its texts.
+//! one that asks for more gets an error. [`keys`] is the one table; `DescribeConfigs` shows its
+//! texts.
 
 mod defaults;
 mod keys;

@@ -1,8 +1,8 @@
 //! Configuration files: one YAML file per process, parsed once into the plain structs of the crate
 //! that it configures.
 //!
-//! A mistake is reported with its line and column: by the parser, or by [`Problem`], for which values
-//! that may be wrong in themselves stand as [`At`] in the structs of the files.
+//! A mistake is reported with its line and column: by the parser, or by [`Problem`]. Values that
+//! the second checks stand as [`At`] in the structs of the files.
 
 mod admin;
 pub(crate) mod broker;

@@ -114,7 +114,7 @@ error_codes! {
     20 NotEnoughReplicasAfterAppend NOT_ENOUGH_REPLICAS_AFTER_APPEND retriable
         "The records are written, but to too few replicas in sync.";
     21 InvalidRequiredAcks INVALID_REQUIRED_ACKS final
-        "The number of required acknowledgements is none of -1, 0 and 1.";
+        "The number of required acknowledgements is not -1, 0 or 1.";
     22 IllegalGeneration ILLEGAL_GENERATION final "The group's generation is another one.";
     23 InconsistentGroupProtocol INCONSISTENT_GROUP_PROTOCOL final
         "The member shares no assignment protocol with its group.";

@@ -240,8 +240,8 @@ fn group_refused(group_id: String, code: ErrorCode) -> OffsetFetchResponseGroup 
     OffsetFetchResponseGroup { group_id, error_code, ..OffsetFetchResponseGroup::default() }
 }
 
-/// Each partition is in the answer once, so that the answer is bounded by what was committed: the metadata of
-/// a commit is a thousand times as long as the index of its partition.
+/// Each partition is in the answer once. This bounds the answer by the committed offsets: the
+/// metadata of a commit is a thousand times as long as the index of its partition.
 fn fetch_topics(
     call: &Call<'_>,
     group_id: &str,

@@ -66,9 +66,9 @@ impl Service {
         };
         match (turn, error) {
             (Some(Turn::Down), Some(error)) => {
-                tracing::warn!(%error, "the key management service does not answer; cached keys stay in use")
+                tracing::warn!(%error, "the key service does not answer; cached keys stay in use")
             }
-            (Some(Turn::Up), _) => tracing::info!("the key management service answers again"),
+            (Some(Turn::Up), _) => tracing::info!("the key service answers again"),
             _ => {}
         }
         outcome

@@ -68,7 +68,7 @@ impl AdministrationFile {
             return refuse("systems: one at least".into());
         }
         if let Some(unknown) = self.systems.iter().find(|it| !systems.contains(&it.as_str())) {
-            return refuse(format!("{unknown:?} is none of the systems"));
+            return refuse(format!("{unknown:?} is not one of the systems"));
         }
         if self.created.is_empty() || !self.created.is_sorted_by(|one, next| one < next) {
             return refuse("created: numbers of partitions, rising".into());
@@ -79,7 +79,7 @@ impl AdministrationFile {
         }
         for AdministrationClaim { says, pair, figure, partitions, .. } in &self.claims {
             if pair.as_ref().is_some_and(|name| !pairs.contains(&name.as_str())) {
-                return refuse(format!("claim {says:?}: {pair:?} is none of the pairs"));
+                return refuse(format!("claim {says:?}: {pair:?} is not one of the pairs"));
             }
             if !self.measures(&self.created, *figure, *partitions) {
                 return refuse(format!("claim {says:?}: {partitions} partitions are not measured"));
@@ -440,7 +440,7 @@ mod tests {
     fn what_cannot_be_made_or_moved_is_refused() {
         file().check(&["kraft"], &["p"]).unwrap();
         workload(50).check().unwrap();
-        assert!(refused(|file| file.systems[0] = "kafka".into()).contains("none of the systems"));
+        assert!(refused(|file| file.systems[0] = "kafka".into()).contains("not one of the systems"));
         assert!(refused(|file| file.systems.clear()).ends_with("systems: one at least"));
         assert!(refused(|file| file.created.reverse()).contains("rising"));
         assert!(refused(|file| file.moved = 0).contains("1 to 10000 partitions"));

@@ -58,7 +58,7 @@ impl LawFile {
             return refuse("systems: one at least".into());
         }
         if let Some(unknown) = self.systems.iter().find(|name| !systems.contains(name)) {
-            return refuse(format!("{unknown:?} is none of the systems"));
+            return refuse(format!("{unknown:?} is not one of the systems"));
         }
         if !(1..=WORK_MS_MAX).contains(&self.work_ms) {
             return refuse(format!("work_ms: 1 to {WORK_MS_MAX}"));
@@ -289,7 +289,7 @@ mod tests {
         assert!(file(0, 400).check(&systems).is_err());
         assert!(file(20, 1 << 40).check(&systems).is_err());
         let unknown = file(20, 400).check(&["kafka".to_string()]).unwrap_err().to_string();
-        assert!(unknown.contains("\"moldau\" is none of the systems"), "{unknown}");
+        assert!(unknown.contains("\"moldau\" is not one of the systems"), "{unknown}");
         let nowhere = LawFile { systems: Vec::new(), ..file(20, 400) };
         let nowhere = nowhere.check(&systems).unwrap_err().to_string();
         assert!(nowhere.ends_with("littles_law: systems: one at least"), "{nowhere}");

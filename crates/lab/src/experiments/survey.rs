@@ -242,14 +242,14 @@ impl SurveyFile {
         let of_loads = self.scenarios.iter().flat_map(|scenario| &scenario.systems);
         let of_pairs = self.pairs.iter().flat_map(|pair| [&pair.of, &pair.over]);
         if let Some(unknown) = of_loads.chain(of_pairs).find(|it| !systems.contains(&it.as_str())) {
-            return refuse(format!("scenarios, pairs: {unknown:?} is none of the systems"));
+            return refuse(format!("scenarios, pairs: {unknown:?} is not one of the systems"));
         }
         let administration = self.administration.as_ref();
         administration.map_or(Ok(()), |it| it.check(&systems, &pairs))?;
         self.claims.iter().try_for_each(|claim| check_claim(claim, &names, &systems, &pairs))?;
         self.check_asked()?;
         if let Some(unknown) = self.totals.iter().find(|it| !names.contains(&it.load.as_str())) {
-            return refuse(format!("totals: {:?} is none of the loads", unknown.load));
+            return refuse(format!("totals: {:?} is not one of the loads", unknown.load));
         }
         for Load { cell, settings, .. } in &loads {
             let named = |error: Error| Error::Plan(format!("load {:?}: {error}", cell.name));
@@ -307,7 +307,7 @@ impl SurveyFile {
             let names = self.scenarios.iter().map(|scenario| format!("{:?}", scenario.name));
             let names: Vec<String> = names.collect();
             let names = names.join(", ");
-            return refuse(format!("factors.from: {from:?} is none of the scenarios {names}"));
+            return refuse(format!("factors.from: {from:?} is not one of the scenarios {names}"));
         };
         let base = scenario.load.over(&self.load);
         let mut of_first: Option<String> = None;
@@ -379,7 +379,7 @@ fn check_claim(
     let says = &claim.says;
     if let Some(pair) = &claim.pair {
         if !pairs.contains(&pair.as_str()) {
-            return refuse(format!("claim {says:?}: {pair:?} is none of the pairs"));
+            return refuse(format!("claim {says:?}: {pair:?} is not one of the pairs"));
         }
         if claim.measured.over.is_some() || !claim.isolated.is_empty() || !claim.systems.is_empty()
         {
@@ -389,11 +389,11 @@ fn check_claim(
     if let Some(unknown) = claim.loads().find(|name| !cells.contains(name)) {
         let cells = cells.join("; ");
         return refuse(format!(
-            "claim {says:?}: {unknown:?} is none of the loads, which are: {cells}"
+            "claim {says:?}: {unknown:?} is not one of the loads, which are: {cells}"
         ));
     }
     if let Some(unknown) = claim.systems.iter().find(|name| !systems.contains(&name.as_str())) {
-        return refuse(format!("claim {says:?}: {unknown:?} is none of the systems"));
+        return refuse(format!("claim {says:?}: {unknown:?} is not one of the systems"));
     }
     match (claim.holds.at_least, claim.holds.at_most) {
         (None, None) => refuse(format!("claim {says:?}: holds: an end at least")),

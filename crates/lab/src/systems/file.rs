@@ -213,7 +213,9 @@ impl SystemFile {
             }
             if ![BROKER_ROLE, "proxy"].contains(&process.role.as_str()) {
                 let role = &process.role;
-                return refuse(format!("process {name}: role: {role:?} is none of broker, proxy"));
+                return refuse(format!(
+                    "process {name}: role: {role:?} is not one of broker, proxy"
+                ));
             }
             if process.command.is_empty() || process.prepare.iter().any(Vec::is_empty) {
                 return refuse(format!("process {name}: a command has a program at least"));

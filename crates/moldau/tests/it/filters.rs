@@ -75,8 +75,8 @@ fn mistakes_of_policies_are_told_where_they_stand() {
         ),
         (
             "quota: {limits: [{entity: {topic: a}, produce_bytes_per_second: -5}]}",
-            "7:73: produce_bytes_per_second: -5 is not a whole number, 0 or more; its unit is bytes \
-             a second",
+            "7:73: produce_bytes_per_second: -5 is not a whole number, 0 or more; its unit is \
+             bytes a second",
         ),
         (
             "quota: {limits: [{entity: {topic: a}, requests_per_second: 0}]}",

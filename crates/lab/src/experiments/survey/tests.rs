@@ -103,7 +103,7 @@ fn a_factor_that_changes_more_than_one_setting_is_refused() {
     assert!(with(&[]).ends_with("one at least"));
     assert_eq!(
         refused(|file| file.factors[0].from = "most".into()),
-        "invalid plan: factors.from: \"most\" is none of the scenarios \"one\", \"many\""
+        "invalid plan: factors.from: \"most\" is not one of the scenarios \"one\", \"many\""
     );
 }
 
@@ -111,16 +111,16 @@ fn a_factor_that_changes_more_than_one_setting_is_refused() {
 fn a_survey_that_cannot_be_measured_is_refused() {
     assert_eq!(
         refused(|file| file.claims[0].isolated[0].of = "many, snappy".into()),
-        "invalid plan: claim \"s\": \"many, snappy\" is none of the loads, which are: one; many; \
+        "invalid plan: claim \"s\": \"many, snappy\" is not one of the loads, which are: one; many; \
          many, outstanding 1; many, outstanding 64; many, compression snappy"
     );
     let named = |file: &mut SurveyFile| file.claims[0].systems = vec!["kroxylicious".into()];
-    assert!(refused(named).ends_with("\"kroxylicious\" is none of the systems"));
+    assert!(refused(named).ends_with("\"kroxylicious\" is not one of the systems"));
     assert!(refused(|file| file.claims[0].holds.at_most = Some(1.0)).ends_with("2 is above 1"));
     assert!(refused(|file| file.claims[0].holds.at_least = None).ends_with("an end at least"));
     assert!(refused(|file| file.systems.clear()).contains("systems: 1 to 8"));
     assert!(refused(|file| file.systems[1] = "moldau".into()).contains("is there twice"));
-    assert!(refused(|file| file.scenarios[1].name = "one".into()).contains("none of the scen"));
+    assert!(refused(|file| file.scenarios[1].name = "one".into()).contains("not one of the scen"));
     assert!(refused(|file| file.rounds = 0).contains("rounds: 1 to 1000"));
     assert!(refused(|file| file.load.producers = Some(0)).contains("load \"one\": "));
     let both = |file: &mut SurveyFile| file.scenarios[0].load.records_per_second = Some(1);
@@ -223,7 +223,7 @@ fn the_short_form_leaves_out_what_says_so() {
         end_to_end_p99_ms: 1.0,
         proxy_cpu: None,
     };
-    assert!(refused(|file| file.totals = vec![total]).contains("totals: \"ten\" is none"));
+    assert!(refused(|file| file.totals = vec![total]).contains("totals: \"ten\" is not one"));
 }
 
 fn plan(quick: bool) -> Plan {
@@ -290,8 +290,8 @@ fn what_is_said_of_systems_that_a_survey_does_not_have_is_refused() {
     (sound.claims[0].measured.over, sound.claims[0].isolated) = (None, Vec::new());
     sound.check().unwrap();
     assert!(refused(claimed).contains("a pair compares systems at one load"));
-    assert!(refused(|file| file.claims[0].pair = Some("p".into())).contains("none of the pairs"));
-    let unknown = "\"tls\" is none of the systems";
+    assert!(refused(|file| file.claims[0].pair = Some("p".into())).contains("not one of the pairs"));
+    let unknown = "\"tls\" is not one of the systems";
     assert!(refused(|file| file.pairs = vec![pair("tls")]).contains(unknown));
     assert!(refused(|file| file.scenarios[0].systems = vec!["tls".into()]).contains(unknown));
     assert!(refused(|file| file.pairs = vec![pair("kafka"), pair("kafka")]).contains("twice"));

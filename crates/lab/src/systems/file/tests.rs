@@ -104,7 +104,7 @@ fn a_system_that_cannot_be_started_is_refused() {
     );
     assert_eq!(
         refused(|file| file.processes[0].role = "brokr".into()),
-        "invalid plan: process back: role: \"brokr\" is none of broker, proxy"
+        "invalid plan: process back: role: \"brokr\" is not one of broker, proxy"
     );
     assert!(refused(|file| file.processes[0].name = "../up".into()).contains("no word"));
     assert!(refused(|file| file.processes[0].command.clear()).contains("a program at least"));

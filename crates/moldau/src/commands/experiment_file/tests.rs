@@ -41,7 +41,7 @@ fn the_experiment_on_produce_profiles_can_be_run() {
 fn a_name_that_is_neither_published_nor_a_file_is_told_the_names_that_are() {
     let refused = |path| read(Path::new(path)).unwrap_err().to_string();
     let told = refused("sources/chronick");
-    assert!(told.contains("\"sources/chronick\" is none of sources/chronik, "), "{told}");
+    assert!(told.contains("\"sources/chronick\" is not one of sources/chronik, "), "{told}");
     assert!(told.contains("did you mean \"sources/chronik\"?"), "{told}");
     assert!(refused("chronik.yaml").starts_with("chronik.yaml: No such file"));
 }
@@ -105,7 +105,7 @@ fn a_mistake_in_a_survey_is_told_with_line_and_nearest_key() {
     );
     assert_eq!(
         mistake("compression: snappy", "compression: snapy"),
-        "\"snapy\" is none of none, gzip, snappy, lz4, zstd; did you mean \"snappy\"?"
+        "\"snapy\" is not one of none, gzip, snappy, lz4, zstd; did you mean \"snappy\"?"
     );
     assert_eq!(
         mistake("figure: service_p99", "figure: servce_p99").split("; ").last().unwrap(),
@@ -113,7 +113,7 @@ fn a_mistake_in_a_survey_is_told_with_line_and_nearest_key() {
     );
     assert_eq!(
         mistake("window_ms: 5000", "window_ms: long"),
-        "window_ms: long is not a whole number, 0 or more; it counts milliseconds"
+        "window_ms: long is not a whole number, 0 or more; its unit is milliseconds"
     );
 }
 
@@ -126,7 +126,7 @@ fn a_system_that_nobody_knows_is_refused_with_the_nearest() {
                 .replacen("[moldau, kafka]", "[moldau, kafak]", 1)
                 .replace("systems: [kafka]", "systems: [kafak]")
         ),
-        "test.yaml: systems: \"kafak\" is none of moldau, moldau-os, moldau-os-tls, \
+        "test.yaml: systems: \"kafak\" is not one of moldau, moldau-os, moldau-os-tls, \
          moldau-os-tls-ring, moldau-proxy, moldau-os-proxy, moldau-os-proxy-encryption, kafka, \
          kafka-tls, kafka-3, kafka-3.9-kraft, kafka-3.9-zookeeper, kroxylicious, \
          kafka-kroxylicious, kafka-kroxylicious-encryption, external; did you mean \"kafka\"?, nor \
@@ -152,10 +152,10 @@ fn a_mistake_in_a_system_is_told_with_line_and_nearest_word() {
     );
     assert!(problem.ends_with("unknown key \"prepar\"; did you mean \"prepare\"?"), "{problem}");
     let problem = system_refused(&kafka.replacen("signal: term", "signal: trem", 1));
-    assert!(problem.ends_with("\"trem\" is none of term, int, kill; did you mean \"term\"?"));
+    assert!(problem.ends_with("\"trem\" is not one of term, int, kill; did you mean \"term\"?"));
     assert_eq!(
         system_refused(&kafka.replacen("role: broker", "role: server", 1)),
-        "test.yaml: invalid plan: process node: role: \"server\" is none of broker, proxy"
+        "test.yaml: invalid plan: process node: role: \"server\" is not one of broker, proxy"
     );
 }
 

@@ -303,7 +303,7 @@ fn properties_are_refused_by_their_lines() {
         ":16:1: acks: 0 has no answers",
         ":18:1: unknown property \"linger.ns\"; did you mean \"linger.ms\"?",
         ":19:1: batch.size: 2097152 is above 1048576",
-        ":20:1: compression.type: \"lz5\" is none of",
+        ":20:1: compression.type: \"lz5\" is not one of",
         ":21:1: max.in.flight.requests.per.connection: 0 is no whole number from 1 to 65535",
         ":24:1: isolation.level: producers make no transactions here",
         ":25:1: fetch.min.bytes: many is no whole number",

@@ -85,9 +85,9 @@ impl Writer {
     }
 }
 
-/// Writes lines until all senders are gone. One that cannot be written is tried again with what `open`
-/// gives, after `failed`: a disk that was full for a while costs only the lines for which there was
-/// no room meanwhile.
+/// Writes lines until all senders are gone. After a line that cannot be written, `failed` is called
+/// and the line is tried again with the next result of `open`. A disk that was full for a while
+/// costs only the lines for which there was no room meanwhile.
 fn write_all<W: Write>(
     mut out: W,
     mut open: impl FnMut() -> io::Result<W>,
