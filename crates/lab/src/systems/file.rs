@@ -204,18 +204,16 @@ impl SystemFile {
             let name = &process.name;
             let is_word = |c: char| c.is_ascii_alphanumeric() || c == '-';
             if name.is_empty() || !name.chars().all(is_word) {
-                return refuse(format!(
-                    "processes.name: {name:?} is no word of letters and digits"
-                ));
+                let problem = "has characters that are not letters or digits";
+                return refuse(format!("processes.name: {name:?} {problem}"));
             }
             if self.processes.iter().take(at).any(|other| other.name == *name) {
                 return refuse(format!("processes.name: {name:?} is there twice"));
             }
             if ![BROKER_ROLE, "proxy"].contains(&process.role.as_str()) {
                 let role = &process.role;
-                return refuse(format!(
-                    "process {name}: role: {role:?} is not one of broker, proxy"
-                ));
+                let problem = "is not one of broker, proxy";
+                return refuse(format!("process {name}: role: {role:?} {problem}"));
             }
             if process.command.is_empty() || process.prepare.iter().any(Vec::is_empty) {
                 return refuse(format!("process {name}: a command has a program at least"));

@@ -111,8 +111,8 @@ fn a_factor_that_changes_more_than_one_setting_is_refused() {
 fn a_survey_that_cannot_be_measured_is_refused() {
     assert_eq!(
         refused(|file| file.claims[0].isolated[0].of = "many, snappy".into()),
-        "invalid plan: claim \"s\": \"many, snappy\" is not one of the loads, which are: one; many; \
-         many, outstanding 1; many, outstanding 64; many, compression snappy"
+        "invalid plan: claim \"s\": \"many, snappy\" is not one of the loads, which are: one; \
+         many; many, outstanding 1; many, outstanding 64; many, compression snappy"
     );
     let named = |file: &mut SurveyFile| file.claims[0].systems = vec!["kroxylicious".into()];
     assert!(refused(named).ends_with("\"kroxylicious\" is not one of the systems"));
@@ -290,7 +290,8 @@ fn what_is_said_of_systems_that_a_survey_does_not_have_is_refused() {
     (sound.claims[0].measured.over, sound.claims[0].isolated) = (None, Vec::new());
     sound.check().unwrap();
     assert!(refused(claimed).contains("a pair compares systems at one load"));
-    assert!(refused(|file| file.claims[0].pair = Some("p".into())).contains("not one of the pairs"));
+    let other = refused(|file| file.claims[0].pair = Some("p".into()));
+    assert!(other.contains("not one of the pairs"));
     let unknown = "\"tls\" is not one of the systems";
     assert!(refused(|file| file.pairs = vec![pair("tls")]).contains(unknown));
     assert!(refused(|file| file.scenarios[0].systems = vec!["tls".into()]).contains(unknown));
