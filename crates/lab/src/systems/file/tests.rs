@@ -106,7 +106,7 @@ fn a_system_that_cannot_be_started_is_refused() {
         refused(|file| file.processes[0].role = "brokr".into()),
         "invalid plan: process back: role: \"brokr\" is not one of broker, proxy"
     );
-    assert!(refused(|file| file.processes[0].name = "../up".into()).contains("no word"));
+    assert!(refused(|file| file.processes[0].name = "../up".into()).contains("processes.name"));
     assert!(refused(|file| file.processes[0].command.clear()).contains("a program at least"));
     assert!(refused(|file| file.processes[0].stop.within_ms = 60_001).contains("60000 at most"));
     let outside = |file: &mut SystemFile| {
