@@ -1,4 +1,4 @@
-//! Consumer groups and producer ids as pure state machines.
+//! Consumer groups, transactions and producer ids as pure state machines.
 //!
 //! [`Groups`] holds every classic consumer group of one broker: membership and rebalances, static
 //! members (KIP-345), committed offsets. It owns no clock, thread or socket: each call carries the
@@ -16,6 +16,7 @@
 //! | `record` | what is written durably, and its binary form |
 //! | `subscription` | topics of the consumer protocol's member metadata |
 //! | `timers` | deadlines of one group |
+//! | `transactions` | transactional ids, open transactions and their end |
 //! | `producer_ids` | producer ids in durable blocks |
 //!
 //! # Driving it
@@ -43,6 +44,7 @@ mod reply;
 mod request;
 mod subscription;
 mod timers;
+pub mod transactions;
 mod wire;
 
 pub use config::{

@@ -9,7 +9,7 @@ use crate::reply::FetchedOffset;
 const SNAPSHOT_PARTITIONS_MAX: usize = 1_000;
 
 /// Offsets by topic and partition. A topic without offsets is not kept.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Offsets {
     topics: BTreeMap<String, BTreeMap<i32, CommittedOffset>>,
     count: usize,

@@ -222,7 +222,7 @@ impl GroupRecord {
     }
 }
 
-fn put_committed(put: &mut Put<'_>, topics: &[TopicOffsets]) {
+pub(crate) fn put_committed(put: &mut Put<'_>, topics: &[TopicOffsets]) {
     put.count(topics.len());
     for topic in topics {
         put.string(&topic.topic);
@@ -239,7 +239,7 @@ fn put_committed(put: &mut Put<'_>, topics: &[TopicOffsets]) {
     }
 }
 
-fn take_committed(take: &mut Take<'_>) -> Result<Vec<TopicOffsets>, Error> {
+pub(crate) fn take_committed(take: &mut Take<'_>) -> Result<Vec<TopicOffsets>, Error> {
     list(take, "topics", |take| {
         Ok(TopicOffsets {
             topic: take.string("topic")?,
@@ -327,7 +327,7 @@ fn take_member(take: &mut Take<'_>) -> Result<MemberRecord, Error> {
 
 /// A counted list. It grows with its elements, since one of them may take far more memory than the
 /// byte that its count is checked against.
-fn list<T>(
+pub(crate) fn list<T>(
     take: &mut Take<'_>,
     field: &'static str,
     mut element: impl FnMut(&mut Take<'_>) -> Result<T, Error>,

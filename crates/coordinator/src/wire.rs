@@ -2,6 +2,7 @@
 //! endian, an absent string as length 0 and a present one as its length plus one.
 
 use bytes::Bytes;
+use moldau_protocol::Uuid;
 
 use crate::error::Error;
 
@@ -13,12 +14,20 @@ impl Put<'_> {
         self.0.push(value);
     }
 
+    pub(crate) fn i16(&mut self, value: i16) {
+        self.0.extend_from_slice(&value.to_be_bytes());
+    }
+
     pub(crate) fn i32(&mut self, value: i32) {
         self.0.extend_from_slice(&value.to_be_bytes());
     }
 
     pub(crate) fn i64(&mut self, value: i64) {
         self.0.extend_from_slice(&value.to_be_bytes());
+    }
+
+    pub(crate) fn uuid(&mut self, value: Uuid) {
+        self.0.extend_from_slice(&value.into_bytes());
     }
 
     pub(crate) fn count(&mut self, count: usize) {
@@ -81,6 +90,10 @@ impl<'a> Take<'a> {
 
     pub(crate) fn i64(&mut self, field: &'static str) -> Result<i64, Error> {
         Ok(i64::from_be_bytes(self.array(field)?))
+    }
+
+    pub(crate) fn uuid(&mut self, field: &'static str) -> Result<Uuid, Error> {
+        Ok(Uuid::from_bytes(self.array(field)?))
     }
 
     /// A length or a count. It never exceeds the bytes that remain, since every element takes at

@@ -7,4 +7,7 @@ mod rejoining;
 mod restart;
 mod simulation;
 mod static_members;
+mod transaction_records;
+mod transaction_simulation;
+mod transactions;
 mod world;
