@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::clock::wall_clock_ms;
+use crate::retention::off_thread;
 use crate::state::State;
 
 /// Compacts for as long as the returned future is polled.
@@ -27,19 +28,19 @@ pub(crate) async fn apply(state: &Arc<State>, now_ms: i64) {
         return;
     }
     let storage = state.storage.clone();
-    let cleaned = tokio::task::spawn_blocking(move || storage.compact(&logs, now_ms)).await;
-    if let Ok(Ok(compacted)) = &cleaned {
+    let cleaning = tokio::task::spawn_blocking(move || storage.compact(&logs, now_ms));
+    let cleaned = off_thread(cleaning).await;
+    if let Ok(compacted) = &cleaned {
         state.counters.compacted(compacted);
     }
     match cleaned {
-        Ok(Ok(compacted)) if compacted.logs == 0 => {}
-        Ok(Ok(compacted)) => tracing::info!(
+        Ok(compacted) if compacted.logs == 0 => {}
+        Ok(compacted) => tracing::info!(
             logs = compacted.logs,
             read = compacted.records_read,
             retained = compacted.records_retained,
             "logs were compacted"
         ),
-        Ok(Err(error)) => tracing::warn!(%error, "nothing was compacted"),
-        Err(error) => tracing::error!(%error, "a compaction ended by a panic"),
+        Err(error) => tracing::warn!(%error, "nothing was compacted"),
     }
 }

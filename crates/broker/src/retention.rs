@@ -1,9 +1,11 @@
 //! Retention by time and by size, applied to every log now and then, and checkpoints.
 
+use std::panic::resume_unwind;
 use std::sync::Arc;
 
 use moldau_protocol::Uuid;
 use moldau_storage::Error;
+use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::clock::wall_clock_ms;
@@ -46,12 +48,20 @@ pub(crate) async fn checkpoint(state: &Arc<State>) {
         }
         Ok(files)
     });
-    match written.await {
-        Ok(Ok(0)) => {}
-        Ok(Ok(files)) => tracing::info!(files, "journal files were freed"),
-        Ok(Err::<_, Error>(error)) => tracing::warn!(%error, "no checkpoint was written"),
-        Err(error) => tracing::error!(%error, "a checkpoint ended by a panic"),
+    match off_thread(written).await {
+        Ok(0) => {}
+        Ok(files) => tracing::info!(files, "journal files were freed"),
+        Err::<_, Error>(error) => tracing::warn!(%error, "no checkpoint was written"),
     }
+}
+
+/// What a blocking task returns. Its panic is that of the timer that waits for it, which the
+/// network threads must not go on without.
+pub(crate) async fn off_thread<T>(task: JoinHandle<T>) -> T {
+    task.await.unwrap_or_else(|error| match error.try_into_panic() {
+        Ok(panic) => resume_unwind(panic),
+        Err(error) => panic!("a blocking task is never cancelled: {error}"),
+    })
 }
 
 /// Applies retention to every log, and deletes those whose topic is gone.

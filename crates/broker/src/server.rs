@@ -1,12 +1,15 @@
 //! The broker as a whole: opens the journal, listens, answers, drains.
 
+use std::fmt;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use moldau_net::{Listener, NetworkThreads, serve_admin};
+use moldau_net::{AdminPages, Listener, NetworkThreads, serve_admin};
 use moldau_storage::{Replay, Storage};
+use moldau_threads::Supervisor;
 
 use crate::client_service::{Entrance, Terms};
 use crate::clock::wall_clock_ms;
@@ -15,6 +18,12 @@ use crate::error::Error;
 use crate::metrics;
 use crate::state::{Restored, State};
 use crate::{compaction, retention};
+
+/// Answers of a broker that failed may take this long. It ends as soon as none is owed.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(5);
+
+/// A flush that lasts this long is no slow one: the disk does not answer.
+const FLUSH_STALLED: Duration = Duration::from_secs(5);
 
 /// A running broker. Dropping it stops everything; [`Broker::drain`] does it gently.
 pub struct Broker {
@@ -99,11 +108,28 @@ impl Broker {
         self.state.counters.reload_failures.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Resolves with the failure that stopped the journal, if ever. Nothing is acknowledged from
-    /// then on, and the process should end.
+    /// Keeps the failures of the network threads, and of other work that the broker needs.
+    pub fn supervisor(&self) -> Supervisor {
+        self.threads.handle().supervisor().clone()
+    }
+
+    /// Resolves with the failure that the broker does not get over, if ever: of the journal, or of
+    /// a thread. The process should answer what waits, by [`Broker::stop`], and end.
     pub fn stopped(&self) -> impl Future<Output = String> + 'static {
-        let stopped = self.state.storage.stopped();
-        async move { stopped.await.to_string() }
+        let (stopped, failed) = (self.state.storage.stopped(), self.supervisor().failed());
+        async move {
+            tokio::select! {
+                failure = stopped => failure.to_string(),
+                cause = failed => cause.to_string(),
+            }
+        }
+    }
+
+    /// Stops accepting after a failure, and gives what waits a few seconds for its answers: those
+    /// that wait for a failed journal get its error at once. The process ends next; what a disk or
+    /// a thread that hangs holds is not waited for.
+    pub fn stop(&self) {
+        self.threads.finish(ANSWERED_WITHIN);
     }
 
     /// Stops accepting, lets requests in flight finish for as long as the configuration allows,
@@ -134,21 +160,46 @@ impl Broker {
     fn serve_admin(&self, listener: Listener) -> Result<(), Error> {
         let handle = self.threads.handle();
         let (state, net) = (Arc::clone(&self.state), Arc::clone(handle.metrics()));
-        serve_admin(&handle, listener, move || metrics::open_metrics(&state, &net))?;
+        serve_admin(&handle, listener, Pages { state, net })?;
         Ok(())
     }
 
     fn start_timers(&self) -> Result<(), Error> {
         let handle = self.threads.handle();
         let state = Arc::clone(&self.state);
-        handle.spawn_on_blocking(0, move || async move {
+        handle.spawn_on_blocking(0, "the timer of groups", move || async move {
             state.groups.run_timer(&state.storage).await;
         })?;
         let state = Arc::clone(&self.state);
-        handle.spawn_on_blocking(0, move || async move { retention::run(&state).await })?;
+        handle.spawn_on_blocking(0, "the timer of retention", move || async move {
+            retention::run(&state).await;
+        })?;
         let state = Arc::clone(&self.state);
-        handle.spawn_on_blocking(0, move || async move { compaction::run(&state).await })?;
+        handle.spawn_on_blocking(0, "the timer of compaction", move || async move {
+            compaction::run(&state).await;
+        })?;
         Ok(())
+    }
+}
+
+/// What the admin port shows.
+struct Pages {
+    state: Arc<State>,
+    net: Arc<moldau_net::Metrics>,
+}
+
+impl AdminPages for Pages {
+    fn metrics(&self) -> Result<String, fmt::Error> {
+        metrics::open_metrics(&self.state, &self.net)
+    }
+
+    fn failure(&self) -> Option<String> {
+        self.state.storage.failure().map(|failure| failure.to_string())
+    }
+
+    fn not_ready(&self) -> Option<String> {
+        let waited = self.state.storage.flushing_for().filter(|waited| *waited >= FLUSH_STALLED)?;
+        Some(format!("the journal waits for the disk since {} s", waited.as_secs()))
     }
 }
 

@@ -33,6 +33,9 @@ mod signals;
 mod table;
 mod watch;
 
+/// Exit code of a service that failed.
+const FAILED: i32 = 1;
+
 /// Tells, as `process`, what an operator should know of a configuration that is valid.
 fn tell_warnings(process: &str, path: Option<&Path>, sources: &Sources) {
     let place = path.map(|path| path.display().to_string()).unwrap_or_default();

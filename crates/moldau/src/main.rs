@@ -24,6 +24,8 @@ fn main() -> ExitCode {
         Err(error) => return not_understood(&error),
     };
     logging::start(arguments.log_level);
+    let faults = moldau_threads::arm_faults(|| std::env::var("MOLDAU_FAULTS").ok());
+    faults.expect("a test names faults that there are");
     let outcome = match arguments.command {
         Command::Broker(BrokerArguments {
             action: Some(BrokerAction::Repair(options)), ..

@@ -4,7 +4,8 @@
 //! They are served while the process lives, also while it drains, and whatever becomes of the
 //! clients: their connections are none of the network threads' limits and hold up no drain.
 //! `/readyz` is 503 until the process can serve, and again when a drain begins, so that a load
-//! balancer looks elsewhere before connections are closed.
+//! balancer looks elsewhere before connections are closed. `/livez` is 503 once a thread has failed
+//! or gives no sign of life.
 
 mod profile;
 mod reload;
@@ -22,6 +23,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use moldau_threads::catch_in;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
@@ -29,9 +31,8 @@ pub use self::reload::{BearerToken, ReloadPage, ReloadWanted};
 
 use crate::Error;
 use crate::listener::{ACCEPT_PAUSE, Listener};
-use crate::metrics::Metrics;
 use crate::refusal::Refusal;
-use crate::shutdown::{Phase, Shutdown};
+use crate::shutdown::Phase;
 use crate::threads::NetworkHandle;
 
 /// Open connections of an admin port, above which further ones are closed at once: a scraper, a few
@@ -40,6 +41,10 @@ const CONNECTIONS_MAX: usize = 64;
 
 /// A client that takes longer than this to send its request header is disconnected.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A network thread that gives no sign of life for so long is stuck: its longest pieces of work
+/// take milliseconds.
+const SILENT_FOR: Duration = Duration::from_secs(5);
 
 const OPEN_METRICS: HeaderValue =
     HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
@@ -52,7 +57,13 @@ pub trait AdminPages: Send + Sync + 'static {
     /// The encoder's own.
     fn metrics(&self) -> Result<String, fmt::Error>;
 
-    /// Why the process cannot serve yet; `None` if it can.
+    /// Which failure beside the network threads the process does not get over; `None` if there is
+    /// none.
+    fn failure(&self) -> Option<String> {
+        None
+    }
+
+    /// Why the process cannot serve at the moment; `None` if it can.
     fn not_ready(&self) -> Option<String> {
         None
     }
@@ -81,12 +92,12 @@ pub fn serve_admin<P: AdminPages>(
     listener: Listener,
     pages: P,
 ) -> Result<(), Error> {
-    let (shutdown, metrics) = (handle.shutdown().clone(), Arc::clone(handle.metrics()));
-    let pages = Arc::new(Pages { pages, shutdown, metrics });
-    handle.spawn_on_blocking(0, move || async move {
-        let address = listener.local_addr();
+    let net = handle.clone();
+    let pages = Arc::new(Pages { pages, net });
+    handle.spawn_on_blocking(0, "the admin port", move || async move {
+        let (address, supervisor) = (listener.local_addr(), pages.net.supervisor().clone());
         if let Err(error) = accept_all(listener, pages).await {
-            tracing::error!(%address, %error, "the admin port cannot be served");
+            supervisor.fail(format_args!("the admin port {address} cannot be served: {error}"));
         }
     })
 }
@@ -100,9 +111,17 @@ async fn accept_all<P: AdminPages>(listener: Listener, pages: Arc<Pages<P>>) -> 
             Ok((stream, peer)) => {
                 let Ok(place) = Arc::clone(&places).try_acquire_owned() else { continue };
                 let pages = Arc::clone(&pages);
+                let supervisor = pages.net.supervisor().clone();
                 tokio::task::spawn_local(async move {
-                    serve(pages, stream, peer).await;
+                    let served = catch_in(serve(pages, stream, peer)).await;
                     drop(place);
+                    match served {
+                        Err(panic) if panic.has_left_half_changed() => {
+                            supervisor.fail(format_args!("a page ended by a {panic}"));
+                        }
+                        Err(panic) => tracing::error!(%peer, %panic, "an admin page failed"),
+                        Ok(()) => {}
+                    }
                 });
             }
             Err(error) => {
@@ -116,8 +135,7 @@ async fn accept_all<P: AdminPages>(listener: Listener, pages: Arc<Pages<P>>) -> 
 /// What is shown, and whose port it is.
 struct Pages<P> {
     pages: P,
-    shutdown: Shutdown,
-    metrics: Arc<Metrics>,
+    net: NetworkHandle,
 }
 
 async fn serve<P: AdminPages>(pages: Arc<Pages<P>>, stream: TcpStream, peer: SocketAddr) {
@@ -143,13 +161,13 @@ impl<P: AdminPages> Pages<P> {
         match (path, self.pages.reload()) {
             ("/reload", Some(_)) if method != Method::POST => only("POST"),
             ("/reload", Some(page)) if page.is_open_to(request) => {
-                page.answer(&self.shutdown).await
+                page.answer(self.net.shutdown()).await
             }
             ("/reload", Some(_)) => self.refuse(peer),
             ("/livez" | "/readyz" | "/metrics" | "/profile", _) if method != Method::GET => {
                 only("GET")
             }
-            ("/livez", _) => text(StatusCode::OK, "ok\n".to_owned()),
+            ("/livez", _) => self.liveness().await,
             ("/readyz", _) => self.readiness(),
             ("/metrics", _) => self.metrics(),
             ("/profile", _) => profile::answer(request.uri().query()).await,
@@ -160,14 +178,32 @@ impl<P: AdminPages> Pages<P> {
         }
     }
 
+    async fn liveness(&self) -> Page {
+        if let Some(cause) = self.failure() {
+            return unavailable(&cause);
+        }
+        match self.net.silent_threads(SILENT_FOR).await.as_slice() {
+            [] => text(StatusCode::OK, "ok\n".to_owned()),
+            silent => unavailable(&format!("no sign of life: {}", silent.join(", "))),
+        }
+    }
+
     fn readiness(&self) -> Page {
-        if self.shutdown.phase() != Phase::Running {
-            return text(StatusCode::SERVICE_UNAVAILABLE, "draining\n".to_owned());
+        if let Some(cause) = self.failure() {
+            return unavailable(&cause);
+        }
+        if self.net.shutdown().phase() != Phase::Running {
+            return unavailable("draining");
         }
         match self.pages.not_ready() {
             None => text(StatusCode::OK, "ready\n".to_owned()),
-            Some(why) => text(StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")),
+            Some(why) => unavailable(&why),
         }
+    }
+
+    fn failure(&self) -> Option<String> {
+        let of_threads = self.net.supervisor().failure();
+        of_threads.map(|cause| cause.to_string()).or_else(|| self.pages.failure())
     }
 
     fn metrics(&self) -> Page {
@@ -184,7 +220,7 @@ impl<P: AdminPages> Pages<P> {
     /// Refuses someone who does not know the token.
     fn refuse(&self, peer: SocketAddr) -> Page {
         let why = "a reload was asked for without the token";
-        self.metrics.refuse(Refusal::AdminToken, Some(peer), &"the admin port", &why);
+        self.net.metrics().refuse(Refusal::AdminToken, Some(peer), &"the admin port", &why);
         let mut page = text(StatusCode::UNAUTHORIZED, "the token is needed\n".to_owned());
         page.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         page
@@ -196,6 +232,10 @@ fn only(method: &'static str) -> Page {
     let mut page = text(StatusCode::METHOD_NOT_ALLOWED, why);
     page.headers_mut().insert(ALLOW, HeaderValue::from_static(method));
     page
+}
+
+fn unavailable(why: &str) -> Page {
+    text(StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n"))
 }
 
 fn text(status: StatusCode, body: String) -> Page {
@@ -214,6 +254,41 @@ mod tests {
     use super::*;
     use crate::listener::ListenerLimits;
     use crate::threads::NetworkThreads;
+
+    /// A process that had lost a thread called itself alive.
+    #[test]
+    fn a_failure_of_a_thread_shows_on_the_pages() {
+        let network = NetworkThreads::start("failing", 2).unwrap();
+        let handle = network.handle();
+        let listener = Listener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let port = listener.local_addr();
+        serve_admin(&handle, listener, || Ok(String::new())).unwrap();
+        assert!(page(port, "/livez").starts_with("HTTP/1.1 200"));
+        handle.spawn_on_blocking(1, "a timer", || async { panic!("a defect") }).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let cause = runtime.block_on(handle.supervisor().failed());
+        assert_eq!(&*cause, "a timer ended by a panic: a defect");
+        for path in ["/livez", "/readyz"] {
+            let answer = page(port, path);
+            assert!(answer.starts_with("HTTP/1.1 503") && answer.contains(&*cause), "{answer}");
+        }
+    }
+
+    #[test]
+    fn a_thread_that_is_stuck_is_named() {
+        let network = NetworkThreads::start("stuck", 2).unwrap();
+        let handle = network.handle();
+        let listener = Listener::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let port = listener.local_addr();
+        serve_admin(&handle, listener, || Ok(String::new())).unwrap();
+        let (go, wait) = std::sync::mpsc::channel::<()>();
+        let stuck = move || async move { assert!(wait.recv().is_err()) };
+        handle.spawn_on_blocking(1, "what is stuck", stuck).unwrap();
+        let answer = page(port, "/livez");
+        assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("stuck-1"), "{answer}");
+        drop(go);
+        assert!(page(port, "/livez").starts_with("HTTP/1.1 200"));
+    }
 
     /// Scrapers held up the drain, and a process that drained looked dead to its supervisor.
     #[test]

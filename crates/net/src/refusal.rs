@@ -51,11 +51,13 @@ pub enum Refusal {
     FrameRefused,
     /// A frame was longer than the memory budget ever has room for.
     MemoryBudget,
+    /// A defect of this program ended its connection.
+    Defect,
 }
 
 impl Refusal {
     /// All causes.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::AcceptError,
         Self::ConnectionLimit,
         Self::AddressLimit,
@@ -75,6 +77,7 @@ impl Refusal {
         Self::FrameOversized,
         Self::FrameRefused,
         Self::MemoryBudget,
+        Self::Defect,
     ];
 
     /// As logs and metrics have it.
@@ -100,6 +103,7 @@ impl Refusal {
             Self::FrameOversized => "frame_oversized",
             Self::FrameRefused => "frame_refused",
             Self::MemoryBudget => "memory_budget",
+            Self::Defect => "defect",
         }
     }
 }

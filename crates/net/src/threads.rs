@@ -6,14 +6,15 @@ use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use moldau_threads::{Condvar, Mutex, MutexGuard, Supervisor, catch_in, fault_point};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::LocalSet;
 use tokio::time::Instant;
 
@@ -36,6 +37,16 @@ const AWAITED_HEADERS_MAX: usize = 1024;
 type LocalFuture = Pin<Box<dyn Future<Output = ()>>>;
 type Start = Box<dyn FnOnce() -> LocalFuture + Send>;
 
+/// What is handed over to a thread.
+enum Task {
+    /// What the threads must not go on without: its panic is their failure.
+    Service(&'static str, Start),
+    /// A connection of this peer, which a panic ends, to this address.
+    Connection(SocketAddr, SocketAddr, Start),
+    /// Asks for a sign of life.
+    Ping(oneshot::Sender<()>),
+}
+
 /// A fixed set of threads, each running a single-threaded runtime.
 ///
 /// A task or connection placed on a thread stays there, so it needs neither `Send` nor locks.
@@ -56,6 +67,7 @@ pub struct NetworkHandle {
 struct Inner {
     inboxes: Vec<Inbox>,
     shutdown: Shutdown,
+    supervisor: Supervisor,
     metrics: Arc<Metrics>,
     open: OpenConnections,
     /// Guards the open connections of each address, of listeners that limit them.
@@ -65,7 +77,8 @@ struct Inner {
 
 #[derive(Debug)]
 struct Inbox {
-    sender: mpsc::Sender<Start>,
+    thread: String,
+    sender: mpsc::Sender<Task>,
     connections: Arc<AtomicUsize>,
 }
 
@@ -82,27 +95,30 @@ impl NetworkThreads {
     /// # Errors
     /// The operating system refused a thread or an event queue.
     pub fn start(name: &str, count: usize) -> Result<Self, Error> {
-        let shutdown = Shutdown::new();
+        let (shutdown, supervisor) = (Shutdown::new(), Supervisor::default());
+        let metrics = Arc::<Metrics>::default();
         let mut inboxes = Vec::new();
         let mut threads = Vec::new();
         for index in 0..count.max(1) {
             let refused = |source| Error::Thread { index, source };
             let runtime = Builder::new_current_thread().enable_all().build().map_err(refused)?;
             let (sender, inbox) = mpsc::channel(HAND_OVER_MAX);
-            let stop = shutdown.clone();
-            let thread = std::thread::Builder::new()
-                .name(format!("{name}-{index}"))
-                .spawn(move || run(&runtime, inbox, &stop))
-                .map_err(refused)?;
-            inboxes.push(Inbox { sender, connections: Arc::default() });
-            threads.push(thread);
+            let follows = Follows {
+                shutdown: shutdown.clone(),
+                supervisor: supervisor.clone(),
+                metrics: Arc::clone(&metrics),
+            };
+            let thread = format!("{name}-{index}");
+            let run = move || run(&runtime, inbox, &follows);
+            threads.push(supervisor.spawn(&thread, run).map_err(refused)?);
+            inboxes.push(Inbox { thread, sender, connections: Arc::default() });
         }
-        let (metrics, open) = (Arc::default(), OpenConnections::default());
+        let open = OpenConnections::default();
         let by_address = Mutex::default();
         let awaited_headers = Arc::new(Semaphore::new(AWAITED_HEADERS_MAX));
         let inner =
-            Arc::new(Inner { inboxes, shutdown, metrics, open, by_address, awaited_headers });
-        Ok(Self { handle: NetworkHandle { inner }, threads })
+            Inner { inboxes, shutdown, supervisor, metrics, open, by_address, awaited_headers };
+        Ok(Self { handle: NetworkHandle { inner: Arc::new(inner) }, threads })
     }
 
     /// Places tasks and listeners on these threads.
@@ -124,16 +140,9 @@ impl NetworkThreads {
         let inner = &self.handle.inner;
         inner.shutdown.advance(Phase::Draining);
         let deadline = Instant::now() + patience;
-        let mut count = inner.open.lock();
-        while *count > 0 {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                break;
-            }
-            let waited = inner.open.none_left.wait_timeout(count, left);
-            count = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
-        *count
+        let left = deadline.saturating_duration_since(Instant::now());
+        let none_left = &inner.open.none_left;
+        *none_left.wait_timeout_while(inner.open.lock(), left, |count| *count > 0)
     }
 }
 
@@ -141,9 +150,7 @@ impl Drop for NetworkThreads {
     fn drop(&mut self) {
         self.handle.inner.shutdown.advance(Phase::Stopped);
         for thread in self.threads.drain(..) {
-            if thread.join().is_err() {
-                tracing::error!("a network thread ended by a panic");
-            }
+            thread.join().expect("a panic of it was caught");
         }
     }
 }
@@ -173,34 +180,64 @@ impl NetworkHandle {
         *self.inner.open.lock()
     }
 
-    /// Runs a task on thread `index` modulo the number of threads. `start` runs there, so the
-    /// future need not be `Send`. The task is dropped when the threads stop.
-    ///
-    /// # Errors
-    /// The threads have stopped.
-    pub async fn spawn_on<F, Fut>(&self, index: usize, start: F) -> Result<(), Error>
-    where
-        F: FnOnce() -> Fut + Send + 'static,
-        Fut: Future<Output = ()> + 'static,
-    {
-        let inbox = self.inner.inboxes.get(index % self.thread_count()).ok_or(Error::Stopped)?;
-        let start: Start = Box::new(move || Box::pin(start()));
-        inbox.sender.send(start).await.map_err(|_| Error::Stopped)
+    /// Keeps the failure of these threads and of their tasks: the panic of one that they must not
+    /// go on without, or one under a lock.
+    #[must_use]
+    pub fn supervisor(&self) -> &Supervisor {
+        &self.inner.supervisor
     }
 
-    /// [`spawn_on`](Self::spawn_on) for callers that are not in a runtime; blocks while the
-    /// thread's hand-over queue is full.
+    /// The threads that give no sign of life within `patience`.
+    pub async fn silent_threads(&self, patience: Duration) -> Vec<&str> {
+        let deadline = Instant::now() + patience;
+        let pings = self.inner.inboxes.iter().map(|inbox| {
+            let (ping, answered) = oneshot::channel();
+            let sent = inbox.sender.try_send(Task::Ping(ping));
+            (inbox, sent.map(|()| answered))
+        });
+        let mut silent = Vec::new();
+        for (inbox, ping) in pings.collect::<Vec<_>>() {
+            let is_alive = match ping {
+                Ok(answered) => {
+                    matches!(tokio::time::timeout_at(deadline, answered).await, Ok(Ok(())))
+                }
+                // It shows by taking anything of what is handed over.
+                Err(_) => tokio::time::timeout_at(deadline, inbox.sender.reserve()).await.is_ok(),
+            };
+            if !is_alive {
+                silent.push(inbox.thread.as_str());
+            }
+        }
+        silent
+    }
+
+    /// Runs a task, without which the threads must not go on, on thread `index` modulo the number
+    /// of threads. `start` runs there, so the future need not be `Send`. The task is dropped when
+    /// the threads stop. Blocks while the thread's hand-over queue is full; must not be called from
+    /// within a runtime.
     ///
     /// # Errors
     /// The threads have stopped.
-    pub fn spawn_on_blocking<F, Fut>(&self, index: usize, start: F) -> Result<(), Error>
+    pub fn spawn_on_blocking<F, Fut>(
+        &self,
+        index: usize,
+        name: &'static str,
+        start: F,
+    ) -> Result<(), Error>
     where
         F: FnOnce() -> Fut + Send + 'static,
         Fut: Future<Output = ()> + 'static,
     {
         let inbox = self.inner.inboxes.get(index % self.thread_count()).ok_or(Error::Stopped)?;
         let start: Start = Box::new(move || Box::pin(start()));
-        inbox.sender.blocking_send(start).map_err(|_| Error::Stopped)
+        let sent = inbox.sender.blocking_send(Task::Service(name, start));
+        sent.map_err(|_| Error::Stopped)
+    }
+
+    /// Runs a task on the thread of the caller, one of these, which must not go on without it.
+    pub fn spawn_here(&self, name: &'static str, task: impl Future<Output = ()> + 'static) {
+        let supervisor = self.inner.supervisor.clone();
+        tokio::task::spawn_local(async move { supervisor.watch(name, task).await });
     }
 
     /// Accepts connections of `listener` until the drain begins. Each goes to the thread with the
@@ -221,7 +258,7 @@ impl NetworkHandle {
         Fut: Future<Output = ()> + 'static,
     {
         let handle = self.clone();
-        self.spawn_on_blocking(0, move || async move {
+        self.spawn_on_blocking(0, "a listener", move || async move {
             handle.serve_here(listener, limits, serve).await;
         })
     }
@@ -235,7 +272,8 @@ impl NetworkHandle {
     {
         let address = listener.local_addr();
         if let Err(error) = self.accept_all(listener, &limits, &Arc::new(serve)).await {
-            tracing::error!(%address, %error, "stopped accepting connections");
+            let why = format_args!("no connection is accepted at {address}: {error}");
+            self.inner.supervisor.fail(why);
         }
     }
 
@@ -310,15 +348,15 @@ impl NetworkHandle {
         // Small answers must not wait for the peer's delayed acknowledgement.
         stream.set_nodelay(true)?;
         let stream = stream.into_std()?;
-        let inboxes = self.inner.inboxes.iter().enumerate();
-        let Some((index, inbox)) =
-            inboxes.min_by_key(|(_, inbox)| inbox.connections.load(Ordering::Relaxed))
+        let inboxes = self.inner.inboxes.iter();
+        let Some(inbox) = inboxes.min_by_key(|inbox| inbox.connections.load(Ordering::Relaxed))
         else {
             return Ok(());
         };
         let open = OpenConnection::new(&self.inner, &inbox.connections);
         let serve = Arc::clone(serve);
-        let placed = self.spawn_on(index, move || async move {
+        let (peer, at) = (entry.peer, entry.listener);
+        let serve = move || async move {
             let (peer, deadline) = (entry.peer, entry.deadline);
             let mut stream = match TcpStream::from_std(stream) {
                 Ok(stream) => stream,
@@ -328,8 +366,10 @@ impl NetworkHandle {
                 serve(stream, peer, deadline).await;
             }
             drop(open);
-        });
-        placed.await.map_err(io::Error::other)
+        };
+        let start: Start = Box::new(move || Box::pin(serve()));
+        let placed = inbox.sender.send(Task::Connection(peer, at, start)).await;
+        placed.map_err(|_| io::Error::other(Error::Stopped))
     }
 }
 
@@ -391,7 +431,7 @@ impl OfAddress {
             return Some(Self(None));
         }
         let address = entry.peer.ip().to_canonical();
-        let mut by_address = inner.by_address.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut by_address = inner.by_address.lock();
         let count = by_address.entry(address).or_default();
         if *count >= connections_max {
             drop(by_address);
@@ -406,7 +446,7 @@ impl OfAddress {
 impl Drop for OfAddress {
     fn drop(&mut self) {
         let Some((inner, address)) = &self.0 else { return };
-        let mut by_address = inner.by_address.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut by_address = inner.by_address.lock();
         if let Some(count) = by_address.get_mut(address) {
             *count -= 1;
             if *count == 0 {
@@ -417,8 +457,8 @@ impl Drop for OfAddress {
 }
 
 impl OpenConnections {
-    fn lock(&self) -> std::sync::MutexGuard<'_, usize> {
-        self.count.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, usize> {
+        self.count.lock()
     }
 }
 
@@ -450,18 +490,52 @@ impl Drop for OpenConnection {
     }
 }
 
-fn run(runtime: &Runtime, mut inbox: mpsc::Receiver<Start>, shutdown: &Shutdown) {
+/// What a thread follows, and where it tells of what goes wrong.
+struct Follows {
+    shutdown: Shutdown,
+    supervisor: Supervisor,
+    metrics: Arc<Metrics>,
+}
+
+fn run(runtime: &Runtime, mut inbox: mpsc::Receiver<Task>, follows: &Follows) {
     let local = LocalSet::new();
     local.block_on(runtime, async move {
         loop {
-            let start = tokio::select! {
-                start = inbox.recv() => start,
-                () = shutdown.reached(Phase::Stopped) => None,
+            let task = tokio::select! {
+                task = inbox.recv() => task,
+                () = follows.shutdown.reached(Phase::Stopped) => None,
             };
-            let Some(start) = start else { return };
-            tokio::task::spawn_local(start());
+            let Some(task) = task else { return };
+            fault_point("network");
+            follows.begin(task);
         }
     });
+}
+
+impl Follows {
+    /// Begins a task on this thread.
+    fn begin(&self, task: Task) {
+        let supervisor = self.supervisor.clone();
+        match task {
+            Task::Service(name, start) => {
+                let run = async move { start().await };
+                tokio::task::spawn_local(async move { supervisor.watch(name, run).await });
+            }
+            Task::Connection(peer, at, start) => {
+                let metrics = Arc::clone(&self.metrics);
+                let run = async move { start().await };
+                tokio::task::spawn_local(async move {
+                    let Err(panic) = catch_in(run).await else { return };
+                    metrics.refuse(Refusal::Defect, Some(peer), &at, &panic);
+                    if panic.has_left_half_changed() {
+                        supervisor.fail(format_args!("a connection ended by a {panic}"));
+                    }
+                });
+            }
+            // Who asked may have lost patience.
+            Task::Ping(ping) => drop(ping.send(())),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use moldau_net::{LogLimit, Phase, Shutdown};
+use moldau_net::{LogLimit, NetworkHandle, Phase, Shutdown};
 use moldau_protocol::ApiKey;
 
 use crate::context::SessionContext;
@@ -157,10 +157,10 @@ impl Chain {
     }
 
     /// What filters do beside the sessions, until others take their place.
-    pub(crate) async fn background(self: Arc<Self>) {
+    pub(crate) async fn background(self: Arc<Self>, net: NetworkHandle) {
         for link in &self.filters {
             let (work, replaced) = (Arc::clone(&link.filter).background(), self.replaced.clone());
-            tokio::task::spawn_local(async move {
+            net.spawn_here("the work of a filter beside its sessions", async move {
                 tokio::select! {
                     () = work => {}
                     () = replaced.reached(Phase::Stopped) => {}

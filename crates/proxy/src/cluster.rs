@@ -222,7 +222,7 @@ impl Cluster {
         let Some(listener) = listener else { return Some(port) };
         tracing::info!(cluster = self.name(), node_id, port, "a broker has a port");
         let (cluster, ports) = (Arc::clone(self), Arc::clone(ports));
-        tokio::task::spawn_local(async move {
+        self.net.spawn_here("the listener of a broker", async move {
             tokio::select! {
                 () = cluster.accept(listener, node_id) => {}
                 () = ports.closed() => {}

@@ -10,6 +10,7 @@ use std::time::Duration;
 use moldau_net::{
     AdminPages, Listener, NetworkThreads, Phase, ReloadPage, ReloadWanted, serve_admin,
 };
+use moldau_threads::Supervisor;
 use tokio::sync::mpsc;
 
 use crate::config::Config;
@@ -21,6 +22,9 @@ use crate::traces::Tracer;
 /// How long the last traces may take to reach the collector, beyond the drain. Whoever stops the
 /// process allows for little more than the drain.
 const LAST_TRACES_WITHIN: Duration = Duration::from_secs(2);
+
+/// Requests in flight of a proxy that failed may take this long.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(5);
 
 /// A running proxy. Dropping it stops everything at once; [`Proxy::drain`] does it gently.
 pub struct Proxy {
@@ -67,7 +71,7 @@ impl Proxy {
         let (_, begun) = lock(&running).apply(config)?;
         begun.hand_over(&handle)?;
         let (exports, exported) = sync_channel(0);
-        handle.spawn_on_blocking(0, move || async move {
+        handle.spawn_on_blocking(0, "the export of traces", move || async move {
             exporting.export(spans).await;
             drop(exports);
         })?;
@@ -134,23 +138,40 @@ impl Proxy {
         self.admin.map(|(_, bound)| bound)
     }
 
+    /// Keeps the failure that the proxy does not get over: of a thread, or of a task that it must
+    /// not go on without. The process should then call [`Proxy::stop`] and end.
+    #[must_use]
+    pub fn supervisor(&self) -> Supervisor {
+        self.threads.handle().supervisor().clone()
+    }
+
+    /// Stops accepting after a failure, and gives requests in flight a few seconds. The process
+    /// ends next; a thread that hangs is not waited for.
+    pub fn stop(&self) {
+        self.begin_drain();
+        self.threads.finish(ANSWERED_WITHIN);
+    }
+
     /// Stops accepting and lets requests in flight finish for as long as the configuration allows.
     /// What the traces still hold is sent then, within two seconds.
     /// Returns the number of connections that had to be cut off.
     #[must_use]
     pub fn drain(self) -> usize {
-        let running = lock(&self.running);
-        for cluster in running.clusters() {
-            cluster.shutdown().advance(Phase::Draining);
-        }
-        let drain_timeout = running.drain_timeout;
-        drop(running);
+        let drain_timeout = self.begin_drain();
         let cut_off = self.threads.finish(drain_timeout);
         self.tracer.end();
         // A collector that takes nothing does not keep the process from its end; what is done when
         // nobody holds the other side is told by an error.
         let _sent = lock(&self.exported).recv_timeout(LAST_TRACES_WITHIN);
         cut_off
+    }
+
+    fn begin_drain(&self) -> Duration {
+        let running = lock(&self.running);
+        for cluster in running.clusters() {
+            cluster.shutdown().advance(Phase::Draining);
+        }
+        running.drain_timeout
     }
 
     fn apply(&self, config: Config) -> Result<Reloaded, Error> {

@@ -63,12 +63,13 @@ impl Begun {
     /// # Errors
     /// The threads have stopped.
     pub(crate) fn hand_over(self, net: &NetworkHandle) -> Result<(), Error> {
+        let own = net.clone();
         let begin = move || async move {
             for start in self.0 {
-                tokio::task::spawn_local(start());
+                own.spawn_here("a task of a virtual cluster", async move { start().await });
             }
         };
-        Ok(net.spawn_on_blocking(0, begin)?)
+        Ok(net.spawn_on_blocking(0, "a configuration that begins", begin)?)
     }
 }
 
@@ -222,20 +223,20 @@ impl Running {
     fn put(&self, planned: Planned, reloaded: &mut Reloaded, begun: &mut Begun) -> Arc<Cluster> {
         let Planned { mut config, entrance } = planned;
         config.filters.push(Arc::clone(&self.sasl));
-        let name = config.name.clone();
+        let (name, net) = (config.name.clone(), self.net.clone());
         let Some((cluster, gateway)) = self.known(&name) else {
-            let (net, metrics) = (self.net.clone(), Arc::clone(&self.metrics));
+            let (own, metrics) = (self.net.clone(), Arc::clone(&self.metrics));
             let tracer = Arc::clone(&self.tracer);
-            let cluster = Cluster::new(config, entrance, front::serve, net, metrics, tracer);
+            let cluster = Cluster::new(config, entrance, front::serve, own, metrics, tracer);
             let (chain, discovered) = (cluster.chains().current(), Arc::clone(&cluster));
-            begun.push(move || chain.background());
+            begun.push(move || chain.background(net));
             begun.push(move || discovery::run(discovered));
             reloaded.added.push(name);
             return cluster;
         };
         let has_moved = config.gateway != *gateway;
         if let Some(chain) = cluster.replace(config, entrance) {
-            begun.push(move || chain.background());
+            begun.push(move || chain.background(net));
             reloaded.refiltered.push(name.clone());
         }
         if has_moved {

@@ -65,6 +65,10 @@ impl Durable {
         observers.into_iter().for_each(Waker::wake);
     }
 
+    pub(crate) fn failure(&self) -> Option<Error> {
+        self.waiting.lock().failure.clone()
+    }
+
     pub(crate) fn wait(self: &Arc<Self>, lsn: Lsn) -> WaitDurable {
         WaitDurable { durable: Arc::clone(self), lsn, ticket: None }
     }

@@ -49,6 +49,8 @@ pub(crate) struct Journal {
     filled: Condvar,
     writer: Mutex<Writer>,
     preparation: Signal,
+    /// Since when the journal thread has waited for the disk, if it does.
+    flushing: Mutex<Option<Instant>>,
     /// Journal position of the newest frame, for the preparation of the next file.
     written: AtomicU64,
     /// Journal position up to which files are ready for use.
@@ -101,6 +103,7 @@ impl Journal {
             filled: Condvar::new(),
             writer: Mutex::new(writer),
             preparation: Signal::default(),
+            flushing: Mutex::default(),
             upkeep: Signal::default(),
             scrub: Signal::default(),
             rewriting: Mutex::default(),
@@ -195,12 +198,14 @@ impl Journal {
         let frame = frame.seal(sequence, writer.last, writer.flushed);
         let started = Instant::now();
         let flush = self.pace.begin_flush();
+        *self.flushing.lock() = Some(started);
         fault_point("journal");
         if let Err(error) = self.write(&mut writer, &frame) {
             drop(writer);
             self.poison(&Arc::from(error.to_string()));
             return false;
         }
+        *self.flushing.lock() = None;
         writer.sequence = sequence;
         writer.last = frame.link;
         if self.options.durability == Durability::Fsync {
@@ -423,6 +428,11 @@ impl Journal {
                 false
             }
         }
+    }
+
+    /// For how long the journal thread has waited for the disk.
+    pub(crate) fn flushing_for(&self) -> Option<Duration> {
+        self.flushing.lock().map(|since| since.elapsed())
     }
 
     /// The failure that stopped the journal, if any.

@@ -4,6 +4,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use moldau_threads::{Mutex, fault_point};
 
@@ -257,6 +258,17 @@ impl Storage {
     /// process should then end.
     pub fn stopped(&self) -> WaitFailure {
         self.inner.journal.durable.wait_failure()
+    }
+
+    /// The failure that stopped the journal, if there was one.
+    pub fn failure(&self) -> Option<Error> {
+        self.inner.journal.durable.failure()
+    }
+
+    /// For how long the flush has lasted that is under way, if one is: a disk that does not answer
+    /// lets appends wait.
+    pub fn flushing_for(&self) -> Option<Duration> {
+        self.inner.journal.flushing_for()
     }
 
     /// Counts bytes against `Options::unflushed_bytes_max` until the admission is dropped; `None`

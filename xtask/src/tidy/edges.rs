@@ -19,10 +19,10 @@ const EDGES: &[(&str, &[&str])] = &[
     ("protocol", &[]),
     ("storage", &["threads", "records"]),
     ("coordinator", &["protocol"]),
-    ("net", &["protocol"]),
+    ("net", &["threads", "protocol"]),
     ("client", &["net", "protocol", "records"]),
-    ("broker", &["net", "protocol", "records", "storage", "coordinator"]),
-    ("proxy", &["net", "protocol", "records", "encryption"]),
+    ("broker", &["threads", "net", "protocol", "records", "storage", "coordinator"]),
+    ("proxy", &["threads", "net", "protocol", "records", "encryption"]),
     ("filters", &["net", "protocol", "records", "proxy"]),
     ("measure", &[]),
     ("load", &["client", "net", "protocol", "records", "measure"]),
@@ -30,6 +30,7 @@ const EDGES: &[(&str, &[&str])] = &[
     (
         "moldau",
         &[
+            "threads",
             "records",
             "encryption",
             "protocol",

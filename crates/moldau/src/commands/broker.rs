@@ -1,14 +1,16 @@
-//! `moldau broker`: runs until SIGTERM or SIGINT, drains, and exits 0; exits 1 if the journal
-//! fails. Takes its certificates and users anew on SIGHUP, and once one of the files that it read
-//! has changed.
+//! `moldau broker`: runs until SIGTERM or SIGINT, drains, and exits 0; exits 1 if the journal or a
+//! thread fails. Takes its certificates and users anew on SIGHUP, and once one of the files that it
+//! read has changed.
 
 use std::path::Path;
 use std::process::ExitCode;
 
 use moldau_broker::{Broker, Config, Error};
+use moldau_threads::Supervisor;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::arguments::BrokerOptions;
+use crate::commands::FAILED;
 use crate::commands::reload::{self, Reload};
 use crate::commands::signals::Signals;
 use crate::config::{self, Sources};
@@ -37,9 +39,10 @@ pub(crate) fn run(options: &BrokerOptions) -> anyhow::Result<ExitCode> {
         }
     });
     if let Some(cause) = failure {
-        // Nothing may be acknowledged any more, so there is nothing to drain.
-        eprintln!("moldau broker: the journal failed and the broker stops: {cause}");
-        return Ok(ExitCode::FAILURE);
+        eprintln!("moldau broker: the broker stops: {cause}");
+        running.broker.stop();
+        // A disk or a thread that hangs must not keep the process.
+        std::process::exit(FAILED);
     }
     let cut_off = running.broker.drain();
     eprintln!("moldau broker: drained, {cut_off} connections cut off");
@@ -57,6 +60,10 @@ impl Reload for Running<'_> {
     type Config = Config;
 
     const PROCESS: &'static str = "moldau broker";
+
+    fn supervisor(&self) -> Supervisor {
+        self.broker.supervisor()
+    }
 
     fn path(&self) -> Option<&Path> {
         self.options.config.as_deref()

@@ -1,5 +1,6 @@
-//! `moldau proxy`: runs until SIGTERM or SIGINT, drains, and exits 0. Takes its configuration anew
-//! on SIGHUP, when the admin port is asked to, and once one of the files that it read has changed.
+//! `moldau proxy`: runs until SIGTERM or SIGINT, drains, and exits 0; exits 1 if a thread fails.
+//! Takes its configuration anew on SIGHUP, when the admin port is asked to, and once one of the
+//! files that it read has changed.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -9,7 +10,9 @@ use std::time::Duration;
 use anyhow::Context;
 use moldau_net::ReloadWanted;
 use moldau_proxy::{Config, Proxy, Reloaded};
+use moldau_threads::Supervisor;
 
+use crate::commands::FAILED;
 use crate::commands::reload::{self, Reload};
 use crate::commands::signals::Signals;
 use crate::config::{self, Sources};
@@ -33,7 +36,19 @@ pub(crate) fn run(path: &Path) -> anyhow::Result<ExitCode> {
     }
     let (working, writers_end) = channel();
     let running = Running { proxy, path, working };
-    signals.wait_or(reload::when_asked(&running, sources, hangups));
+    let failed = running.supervisor().failed();
+    let failure = signals.wait_or(async {
+        tokio::select! {
+            cause = failed => cause,
+            never = reload::when_asked(&running, sources, hangups) => match never {},
+        }
+    });
+    if let Some(cause) = failure {
+        eprintln!("moldau proxy: the proxy stops: {cause}");
+        running.proxy.stop();
+        // A thread that hangs must not keep the process.
+        std::process::exit(FAILED);
+    }
     let Running { proxy, working, .. } = running;
     drop(working);
     let cut_off = proxy.drain();
@@ -57,6 +72,10 @@ impl Reload for Running<'_> {
     type Config = Config;
 
     const PROCESS: &'static str = "moldau proxy";
+
+    fn supervisor(&self) -> Supervisor {
+        self.proxy.supervisor()
+    }
 
     fn path(&self) -> Option<&Path> {
         Some(self.path)
@@ -84,7 +103,7 @@ impl Reload for Running<'_> {
 
     fn begin(&self, sources: &mut Sources) {
         for writer in std::mem::take(&mut sources.writers) {
-            if let Err(error) = writer.start(self.working.clone()) {
+            if let Err(error) = writer.start(self.working.clone(), &self.supervisor()) {
                 eprintln!("moldau proxy: the audit cannot start: {error}");
             }
         }

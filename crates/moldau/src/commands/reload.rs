@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use moldau_net::ReloadWanted;
+use moldau_threads::Supervisor;
 use tokio::signal::unix::Signal;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
@@ -17,6 +18,9 @@ use crate::config::Sources;
 /// How often the files are looked at: a change counts after two looks at most.
 const LOOK_INTERVAL: Duration = Duration::from_secs(2);
 
+/// What fails with a task that fetches keys or watches files beside the connections.
+const BACKGROUND: &str = "work in the background";
+
 /// What takes another configuration while it runs.
 pub(super) trait Reload {
     /// What is made of the files.
@@ -24,6 +28,9 @@ pub(super) trait Reload {
 
     /// What begins each line that it says.
     const PROCESS: &'static str;
+
+    /// Keeps the failure of the work in the background, without which the service must not go on.
+    fn supervisor(&self) -> Supervisor;
 
     /// The file with the configuration, if there is one.
     fn path(&self) -> Option<&Path>;
@@ -66,7 +73,8 @@ pub(super) async fn when_asked<R: Reload>(
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         for work in std::mem::take(&mut sources.background) {
-            background.spawn(work);
+            let supervisor = service.supervisor();
+            background.spawn(async move { supervisor.watch(BACKGROUND, work).await });
         }
         service.begin(&mut sources);
         let mut watch = Watch::new(std::mem::take(&mut sources.files));

@@ -12,20 +12,17 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use bytes::Bytes;
 use moldau_client::{
     Admin, Cluster, Delivery, Fetcher, FetcherOptions, OffsetSpec, Producer, ProducerOptions,
-    Purpose, Start, TopicPartition, TopicSpec,
+    Purpose, Start, TopicPartition,
 };
-use moldau_protocol::messages::ProduceRequest;
-use moldau_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
-use moldau_protocol::{ErrorCode, VersionRange};
-use moldau_records::{BatchBuilder, BatchOptions, Compression, Compressor, Decompressor};
+use moldau_protocol::ErrorCode;
+use moldau_records::Decompressor;
 use tempfile::TempDir;
 use tokio::sync::watch;
 
 use crate::ledger::Repeats;
-use crate::traffic::{Numbered, block_on, connect, soon};
+use crate::traffic::{Numbered, block_on, connect, create, produce_once, soon};
 use crate::world::{Process, broker_command, free_port};
 
 /// Size of the disk.
@@ -42,9 +39,6 @@ const PROBE_BYTES: usize = 1000;
 
 /// Value of a record that is only there to take space.
 const BALLAST_BYTES: usize = 256 << 10;
-
-/// Versions of Produce that name topics.
-const PRODUCE_VERSIONS: VersionRange = VersionRange::new(3, 12);
 
 /// Offsets committed one after the other on the full disk.
 const COMMITS: i64 = 50;
@@ -112,27 +106,10 @@ fn any_address() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], free_port()))
 }
 
-/// Sends one record in a batch of its own, once. Returns the error code and the offset.
+/// As [`produce_once`], on a broker that answers.
 async fn produce(cluster: &Cluster, topic: &str, value_bytes: usize) -> (ErrorCode, i64) {
-    let mut builder = BatchBuilder::new(BatchOptions::default());
-    builder.append(1, None, Some(&vec![7; value_bytes]), []).unwrap();
-    let batch = builder.finish(Compression::None, &mut Compressor::default()).unwrap();
-    let partition_data = vec![PartitionProduceData {
-        index: 0,
-        records: Some(Bytes::copy_from_slice(batch)),
-        ..Default::default()
-    }];
-    let topic = TopicProduceData { name: topic.to_owned(), partition_data, ..Default::default() };
-    let request = ProduceRequest {
-        acks: -1,
-        timeout_ms: 30_000,
-        topic_data: vec![topic],
-        ..Default::default()
-    };
     let connection = cluster.connection(0, Purpose::Data).await.unwrap();
-    let answer = soon("an answer", connection.send_in(&request, PRODUCE_VERSIONS)).await.unwrap();
-    let partition = &answer.responses[0].partition_responses[0];
-    (ErrorCode::try_from(partition.error_code).unwrap(), partition.base_offset)
+    produce_once(&connection, topic, value_bytes).await.unwrap()
 }
 
 /// Produces until that is refused as it should be on a full disk. Returns how many records the
@@ -162,12 +139,6 @@ async fn taken_again(cluster: &Cluster, topic: &str) -> i64 {
             (code, _) => assert_eq!(code, ErrorCode::KafkaStorageError),
         }
     }
-}
-
-async fn create(cluster: &Cluster, topic: &str) {
-    let spec = TopicSpec::new(topic, 1);
-    let created = Admin::new(cluster).create_topics(&[spec], false).await.unwrap();
-    created.into_iter().for_each(|created| created.unwrap());
 }
 
 /// Everything but records of data is served: metadata, offsets, reads, groups, topics and

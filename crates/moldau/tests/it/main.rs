@@ -11,6 +11,7 @@ mod disk_full;
 mod drivers;
 mod encryption;
 mod experiments;
+mod faults;
 mod filters;
 mod hostile_frames;
 mod importing;

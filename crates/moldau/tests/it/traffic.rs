@@ -6,11 +6,16 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use moldau_client::{
-    Admin, Cluster, ClusterOptions, Delivery, Error, Fetcher, FetcherOptions, OffsetSpec,
-    PartitionHandle, Producer, ProducerOptions, Record, Start, TopicPartition, TopicSpec,
+    Admin, Cluster, ClusterOptions, Connection, Delivery, Error, Fetcher, FetcherOptions,
+    OffsetSpec, PartitionHandle, Producer, ProducerOptions, Record, Start, TopicPartition,
+    TopicSpec,
 };
-use moldau_records::Decompressor;
+use moldau_protocol::messages::ProduceRequest;
+use moldau_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
+use moldau_protocol::{ErrorCode, VersionRange};
+use moldau_records::{BatchBuilder, BatchOptions, Compression, Compressor, Decompressor};
 use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 
@@ -30,6 +35,9 @@ const RECORDS_PER_TURN: u64 = 64;
 
 /// Time between the ticks of moderate traffic.
 pub(crate) const TICK: Duration = Duration::from_millis(10);
+
+/// Versions of Produce that name topics.
+const PRODUCE_VERSIONS: VersionRange = VersionRange::new(3, 12);
 
 /// What became of the records of some moderate traffic.
 #[derive(Debug)]
@@ -90,6 +98,39 @@ pub(crate) async fn connect(bootstrap: SocketAddr) -> Cluster {
         ..ClusterOptions::default()
     };
     Cluster::connect(&[bootstrap.to_string()], options).await.unwrap()
+}
+
+/// Creates a topic of one partition.
+pub(crate) async fn create(cluster: &Cluster, topic: &str) {
+    let spec = TopicSpec::new(topic, 1);
+    let created = Admin::new(cluster).create_topics(&[spec], false).await.unwrap();
+    created.into_iter().for_each(|created| created.unwrap());
+}
+
+/// Sends one record in a batch of its own, once. Returns the error code and the offset.
+pub(crate) async fn produce_once(
+    connection: &Connection,
+    topic: &str,
+    value_bytes: usize,
+) -> Result<(ErrorCode, i64), Error> {
+    let mut builder = BatchBuilder::new(BatchOptions::default());
+    builder.append(1, Some(b"key"), Some(&vec![7; value_bytes]), []).unwrap();
+    let batch = builder.finish(Compression::None, &mut Compressor::default()).unwrap();
+    let partition_data = vec![PartitionProduceData {
+        index: 0,
+        records: Some(Bytes::copy_from_slice(batch)),
+        ..Default::default()
+    }];
+    let topic = TopicProduceData { name: topic.to_owned(), partition_data, ..Default::default() };
+    let request = ProduceRequest {
+        acks: -1,
+        timeout_ms: 30_000,
+        topic_data: vec![topic],
+        ..Default::default()
+    };
+    let answer = soon("an answer", connection.send_in(&request, PRODUCE_VERSIONS)).await?;
+    let partition = &answer.responses[0].partition_responses[0];
+    Ok((ErrorCode::try_from(partition.error_code).unwrap(), partition.base_offset))
 }
 
 /// A producer of numbered records to a topic of its own.

@@ -149,7 +149,8 @@ impl Process {
     /// SIGKILL, and waits for the end.
     pub(crate) fn kill(mut self) {
         self.child.kill().expect("the child is ours");
-        self.ended();
+        let (_, said) = self.failed_said();
+        assert!(!said.contains("panicked"), "{said}");
     }
 
     /// SIGTERM, and waits for the end.
@@ -158,21 +159,26 @@ impl Process {
     }
 
     /// As [`terminate`](Self::terminate), and tells what the process said on stderr.
-    pub(crate) fn terminate_said(mut self) -> (ExitStatus, String) {
+    pub(crate) fn terminate_said(self) -> (ExitStatus, String) {
+        let (status, said) = self.terminate_failing_said();
+        assert!(!said.contains("panicked"), "{said}");
+        (status, said)
+    }
+
+    /// The same of a process whose threads may have panicked.
+    pub(crate) fn terminate_failing_said(self) -> (ExitStatus, String) {
         let id = self.child.id().to_string();
         let sent = Command::new("kill").args(["-TERM", &id]).status().expect("kill can be run");
         assert!(sent.success());
-        let status = self.ended();
-        (status, self.said.join("\n"))
+        self.failed_said()
     }
 
-    /// Waits for the end, and fails the test if any thread has panicked.
-    fn ended(&mut self) -> ExitStatus {
+    /// Waits for the end of a process that ends by itself, and tells what it said on stderr.
+    pub(crate) fn failed_said(mut self) -> (ExitStatus, String) {
         let status = self.child.wait().expect("the child is ours");
         // The lines end with the process.
         self.said.extend(self.lines.iter());
-        assert!(self.said.iter().all(|line| !line.contains("panicked")), "{:#?}", self.said);
-        status
+        (status, self.said.join("\n"))
     }
 
     /// A page of the admin port.

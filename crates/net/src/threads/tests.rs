@@ -119,7 +119,7 @@ fn tasks_run_on_the_thread_that_was_named() {
         let start = move || async move {
             names.send(std::thread::current().name().unwrap().to_owned()).unwrap();
         };
-        network.handle().spawn_on_blocking(index, start).unwrap();
+        network.handle().spawn_on_blocking(index, "a task", start).unwrap();
     }
     let mut seen: Vec<String> = (0..3).map(|_| seen.recv().unwrap()).collect();
     seen.sort();
@@ -160,7 +160,7 @@ fn listener_can_be_added_from_one_of_the_threads() {
         let serve = |stream, _, _| async move { drop::<TcpStream>(stream) };
         handle.serve_here(listener, ListenerLimits::default(), serve).await;
     };
-    network.handle().spawn_on_blocking(0, start).unwrap();
+    network.handle().spawn_on_blocking(0, "a task", start).unwrap();
     let mut stream = StdStream::connect(address.recv().unwrap()).unwrap();
     assert_eq!(stream.read(&mut [0; 1]).unwrap(), 0);
 }
@@ -188,4 +188,47 @@ fn time_for_the_handshake_counts_from_accept() {
     while Instant::now() == accepted {}
     stream.write_all(b"PROXY TCP4 192.0.2.1 192.0.2.9 50000 9092\r\n").unwrap();
     assert!(deadline.recv().unwrap() <= accepted + timeout);
+}
+
+/// A panic as a connection began took its thread, and all of the thread's connections, with it.
+#[test]
+fn a_connection_that_panics_ends_alone_unless_it_holds_a_lock() {
+    let network = NetworkThreads::start("contained", 1).unwrap();
+    let (listener, handle) = (loopback(), network.handle());
+    let address = listener.local_addr();
+    let (accepted, shared) = (AtomicUsize::new(0), Arc::new(Mutex::new(())));
+    let serve = move |stream, _, _| {
+        let number = accepted.fetch_add(1, Ordering::Relaxed);
+        assert!(number != 0, "a defect as it begins");
+        let shared = Arc::clone(&shared);
+        async move {
+            let mut stream: TcpStream = stream;
+            let mut byte = [0];
+            tokio::io::AsyncReadExt::read_exact(&mut stream, &mut byte).await.unwrap();
+            assert!(number != 1, "a defect in the middle");
+            let _guard = (number == 2).then(|| shared.lock());
+            assert!(number != 2, "a defect under a lock");
+        }
+    };
+    handle.serve(listener, ListenerLimits::default(), serve).unwrap();
+    let end = |sent: &[u8]| {
+        let mut stream = StdStream::connect(address).unwrap();
+        stream.write_all(sent).unwrap();
+        assert_eq!(stream.read(&mut [0; 1]).unwrap(), 0);
+    };
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    let refused = || {
+        // The thread answers once it has counted what it was at.
+        assert!(runtime.block_on(handle.silent_threads(Duration::from_secs(60))).is_empty());
+        handle.metrics().refused(Refusal::Defect)
+    };
+    let mut first = StdStream::connect(address).unwrap();
+    assert_eq!(first.read(&mut [0; 1]).unwrap(), 0);
+    end(b"x");
+    assert_eq!((refused(), handle.supervisor().failure()), (2, None));
+    end(b"x");
+    let cause = runtime.block_on(handle.supervisor().failed());
+    assert!(cause.contains("a defect under a lock"), "{cause}");
+    end(b"x");
+    assert_eq!(refused(), 3);
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use moldau_filters::{AUDITED_APIS, Audit, AuditSettings, WhenFull};
 use moldau_proxy::Filter;
+use moldau_threads::{Supervisor, fault_point};
 use serde::Deserialize;
 use tokio::sync::mpsc;
 
@@ -62,7 +63,7 @@ impl Writer {
     ///
     /// # Errors
     /// Says why the file cannot be opened, or no thread be had.
-    pub(crate) fn start(self, working: Sender<()>) -> Result<(), String> {
+    pub(crate) fn start(self, working: Sender<()>, supervisor: &Supervisor) -> Result<(), String> {
         let Self { file, lines } = self;
         let name =
             file.as_ref().map_or("standard output".to_owned(), |path| path.display().to_string());
@@ -80,8 +81,8 @@ impl Writer {
             });
             drop(working);
         };
-        let thread = std::thread::Builder::new().name("audit".to_owned());
-        thread.spawn(write).map(drop).map_err(|error| format!("no thread for it: {error}"))
+        let thread = supervisor.spawn("audit", write);
+        thread.map(drop).map_err(|error| format!("no thread for it: {error}"))
     }
 }
 
@@ -95,6 +96,7 @@ fn write_all<W: Write>(
     mut failed: impl FnMut(&io::Error),
 ) {
     while let Some(line) = lines.blocking_recv() {
+        fault_point("audit");
         let mut written = write(&mut out, &line, lines.is_empty());
         while let Err(error) = written {
             failed(&error);
