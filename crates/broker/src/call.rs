@@ -84,7 +84,12 @@ pub(crate) struct Appended {
 impl Appended {
     /// Takes the admission of the call.
     pub(crate) fn of(call: &Call<'_>, lsn: Lsn) -> Self {
-        Self { state: Arc::clone(call.state), admission: call.admission.take(), lsn }
+        Self::new(Arc::clone(call.state), call.admission.take(), lsn)
+    }
+
+    /// Of bytes that have this admission.
+    pub(crate) fn new(state: Arc<State>, admission: Option<Admission>, lsn: Lsn) -> Self {
+        Self { state, admission, lsn }
     }
 }
 

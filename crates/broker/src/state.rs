@@ -6,7 +6,7 @@ use moldau_coordinator::producer_ids::{ProducerIdBlock, ProducerIdentity, Produc
 use moldau_coordinator::{GroupRecord, Groups};
 use moldau_protocol::{ErrorCode, Uuid};
 use moldau_storage::{CheckpointWriter, Lsn, Storage};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 
 use crate::catalog::Catalog;
 use crate::config::Config;
@@ -30,6 +30,8 @@ pub(crate) struct State {
     pub(crate) security: Arc<Security>,
     pub(crate) partition_runs: PartitionRuns,
     pub(crate) counters: Counters,
+    /// Those who check and pack batches that a network thread has no time for, one per core.
+    pub(crate) workers: Arc<Semaphore>,
     /// Told when a client deleted a topic or records.
     pub(crate) deleted: Notify,
     /// Guards the block of producer ids in use and the order of its records in the journal.
@@ -112,6 +114,7 @@ impl State {
             security: Arc::new(restored.security),
             partition_runs: PartitionRuns::default(),
             counters: Counters::default(),
+            workers: Arc::new(Semaphore::new(cores())),
             deleted: Notify::new(),
             producer_ids: Mutex::new(ReservedIds {
                 ids: restored.producer_ids,
@@ -185,6 +188,10 @@ impl State {
             });
         });
     }
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 fn append_block(storage: &Storage, block: ProducerIdBlock) -> Result<Lsn, Refusal> {

@@ -18,6 +18,7 @@ mod large_topics;
 mod listeners;
 mod log_dirs;
 mod lookups;
+mod packing;
 mod produce;
 mod requests;
 mod restart;

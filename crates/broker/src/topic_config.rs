@@ -17,6 +17,7 @@ pub(crate) use value::{list, shown};
 
 use std::collections::BTreeMap;
 
+use moldau_records::{Compression, Packing};
 use moldau_storage::Compaction;
 
 /// The configuration that a topic overrides, by key.
@@ -27,6 +28,8 @@ pub(crate) type TopicOverrides = BTreeMap<String, String>;
 pub(crate) struct TopicConfig {
     /// `max.message.bytes`: the largest record batch accepted, in bytes.
     pub(crate) message_bytes_max: usize,
+    /// `compression.type` with its level; `None` keeps the producer's compression.
+    pub(crate) packing: Option<Packing>,
     /// `message.timestamp.type`.
     pub(crate) timestamp_type: TimestampType,
     /// `message.timestamp.before.max.ms`: how far a timestamp may lie in the past.
@@ -133,6 +136,7 @@ impl TopicConfig {
         };
         Ok(Self {
             message_bytes_max: usize::try_from(number("max.message.bytes")).unwrap_or(usize::MAX),
+            packing: packing(text),
             timestamp_type,
             timestamp_before_ms_max: number("message.timestamp.before.max.ms"),
             timestamp_after_ms_max: number("message.timestamp.after.max.ms"),
@@ -142,6 +146,19 @@ impl TopicConfig {
             compaction: has("compact").then_some(compaction),
         })
     }
+}
+
+fn packing<'a>(text: impl Fn(&'static str) -> &'a str) -> Option<Packing> {
+    let level = |name| Some(text(name).trim().parse().expect("checked against the key's form"));
+    let (codec, level) = match text("compression.type") {
+        "producer" => return None,
+        "gzip" => (Compression::Gzip, level("compression.gzip.level").filter(|it| *it != -1)),
+        "snappy" => (Compression::Snappy, None),
+        "lz4" => (Compression::Lz4, None),
+        "zstd" => (Compression::Zstd, level("compression.zstd.level")),
+        _ => (Compression::None, None),
+    };
+    Some(Packing { codec, level })
 }
 
 /// The value of a key in the spelling in which it is stored.

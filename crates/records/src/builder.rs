@@ -218,8 +218,8 @@ impl BatchBuilder {
         let (headers_count, headers_len) = measure_headers(headers.clone())?;
         let body_len = 1usize
             .checked_add(varint::len_i64(timestamp_delta) + varint::len_i32(offset_delta))
-            .and_then(|len| len.checked_add(nullable_len(key)?))
-            .and_then(|len| len.checked_add(nullable_len(value)?))
+            .and_then(|len| len.checked_add(varint::nullable_len(key)?))
+            .and_then(|len| len.checked_add(varint::nullable_len(value)?))
             .and_then(|len| len.checked_add(varint::len_i32(headers_count) + headers_len))
             .ok_or(Error::FormatOverflow)?;
         let body_len_field = i32::try_from(body_len).map_err(|_| Error::FormatOverflow)?;
@@ -233,12 +233,12 @@ impl BatchBuilder {
         self.plain.push(0);
         varint::write_i64(&mut self.plain, timestamp_delta);
         varint::write_i32(&mut self.plain, offset_delta);
-        write_nullable(&mut self.plain, key);
-        write_nullable(&mut self.plain, value);
+        varint::write_nullable(&mut self.plain, key);
+        varint::write_nullable(&mut self.plain, value);
         varint::write_i32(&mut self.plain, headers_count);
         for header in headers {
-            write_nullable(&mut self.plain, Some(header.key));
-            write_nullable(&mut self.plain, header.value);
+            varint::write_nullable(&mut self.plain, Some(header.key));
+            varint::write_nullable(&mut self.plain, header.value);
         }
 
         self.base_timestamp = Some(base_timestamp);
@@ -359,31 +359,10 @@ fn measure_headers<'h>(
     let mut len = 0usize;
     for header in headers {
         count = count.checked_add(1).ok_or(Error::FormatOverflow)?;
-        len = nullable_len(Some(header.key))
+        len = varint::nullable_len(Some(header.key))
             .and_then(|key| len.checked_add(key))
-            .and_then(|len| len.checked_add(nullable_len(header.value)?))
+            .and_then(|len| len.checked_add(varint::nullable_len(header.value)?))
             .ok_or(Error::FormatOverflow)?;
     }
     Ok((count, len))
-}
-
-/// Bytes that [`write_nullable`] writes, `None` beyond 31 bits.
-#[inline]
-fn nullable_len(bytes: Option<&[u8]>) -> Option<usize> {
-    match bytes {
-        Some(bytes) => Some(varint::len_i32(i32::try_from(bytes.len()).ok()?) + bytes.len()),
-        None => Some(1),
-    }
-}
-
-#[inline]
-fn write_nullable(out: &mut Vec<u8>, bytes: Option<&[u8]>) {
-    match bytes {
-        Some(bytes) => {
-            let len = i32::try_from(bytes.len()).expect("the length was measured before");
-            varint::write_i32(out, len);
-            out.extend_from_slice(bytes);
-        }
-        None => varint::write_i32(out, -1),
-    }
 }

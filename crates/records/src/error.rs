@@ -92,10 +92,6 @@ pub enum Error {
     /// A record of a compacted topic without a key.
     #[error("a record of a compacted topic needs a key")]
     KeylessRecord,
-    /// Records of a compacted topic whose offset deltas do not count up from 0 by one, on which its
-    /// cleaning relies.
-    #[error("the offset deltas of a compacted topic's records count up from 0 by one")]
-    InconsecutiveOffsets,
     /// A timestamp that the topic does not take (Kafka: INVALID_TIMESTAMP).
     #[error("timestamp {timestamp} is not between {earliest} and {latest}")]
     TimestampOutOfRange {
@@ -106,7 +102,8 @@ pub enum Error {
         /// Greatest that is accepted.
         latest: i64,
     },
-    /// A producer may not set the timestamp type to LogAppendTime (Kafka: INVALID_TIMESTAMP).
+    /// The timestamp type LogAppendTime, which the topic sets, or without a timestamp
+    /// (Kafka: INVALID_TIMESTAMP).
     #[error("producers may not set the timestamp type LogAppendTime")]
     InvalidTimestampType,
     /// A varint that is longer than its type allows, or is cut short.
@@ -135,7 +132,10 @@ pub enum Error {
         bytes_max: usize,
     },
 
-    // Our own side asked for something that the format cannot hold.
+    // Our own side asked for something that the format cannot hold, or that it does not want.
+    /// A batch that has to be packed anew, where the caller wants no such work.
+    #[error("the batch has to be packed anew")]
+    PackingNeeded,
     /// A batch needs a record, or an explicit last offset delta.
     #[error("batch holds no records")]
     EmptyBatch,

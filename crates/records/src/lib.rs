@@ -5,8 +5,8 @@
 //!   of one without a heap allocation per record.
 //! - [`BatchBuilder`] writes batches, for producers and for filters that choose among records.
 //! - [`RawRecords`] and [`write_header_like`] serve filters that change a field of each record.
-//! - [`patch_base_offset`], [`patch_partition_leader_epoch`], [`set_max_timestamp`] and
-//!   [`set_producer`] change a finished batch in place.
+//! - [`patch_base_offset`], [`patch_partition_leader_epoch`] and [`set_producer`] change a finished
+//!   batch in place.
 //! - [`Validator`] is the broker's check of produced bytes; it makes a [`ValidBatch`], the one
 //!   thing that a log appends.
 //! - [`Cleaner`] filters the batches of a compacted log by the [`KeyMap`] of its last offsets.
@@ -41,13 +41,10 @@ pub use batch::{
 };
 pub use builder::{BatchBuilder, BatchOptions, Producer};
 pub use clean::{CleanCounts, CleanPolicy, Cleaned, Cleaner, Full, KeyMap, Mapped};
-pub use compression::{Compressor, Decompressor};
+pub use compression::{Compressor, Decompressor, Packing};
 pub use crc::{Crc32c, crc32c};
 pub use error::Error;
-pub use patch::{
-    patch_base_offset, patch_partition_leader_epoch, set_max_timestamp, set_producer,
-    write_header_like,
-};
+pub use patch::{patch_base_offset, patch_partition_leader_epoch, set_producer, write_header_like};
 pub use raw::{HeaderView, RawRecord, RawRecords, read_header};
 pub use record::{Headers, RecordView, Records};
 pub use validate::{

@@ -21,26 +21,6 @@ pub fn patch_partition_leader_epoch(batch: &mut [u8], leader_epoch: i32) -> Resu
     Ok(())
 }
 
-/// Gives the batch at the start of `bytes` this timestamp type and this max timestamp (ms since
-/// 1970), which under LogAppendTime is that of all its records, and writes its CRC anew. What
-/// follows the batch is left alone.
-///
-/// # Errors
-/// As [`BatchView::parse`]; nothing is changed then.
-pub fn set_max_timestamp(
-    bytes: &mut [u8],
-    timestamp_type: TimestampType,
-    max_timestamp: i64,
-) -> Result<(), Error> {
-    let batch = first_batch(bytes)?;
-    let header = header_of(batch)?;
-    let attributes = Attributes::from_bits(u16::from_be_bytes([header[21], header[22]]))
-        .with_timestamp_type(timestamp_type);
-    header[21..23].copy_from_slice(&attributes.bits().to_be_bytes());
-    header[35..43].copy_from_slice(&max_timestamp.to_be_bytes());
-    write_crc(batch)
-}
-
 /// Writes the producer fields of the batch at the start of `bytes`, and its CRC anew. A producer
 /// does so when it gets another id while batches wait. What follows the batch is left alone.
 ///
@@ -66,14 +46,35 @@ pub fn write_header_like(
     original: &BatchView<'_>,
     compression: Compression,
 ) -> Result<(), Error> {
+    copy_header(batch, original, original.attributes().with_compression(compression))?;
+    write_crc(batch)
+}
+
+/// As [`write_header_like`], with another timestamp type and max timestamp.
+pub(crate) fn write_header_timed(
+    batch: &mut [u8],
+    original: &BatchView<'_>,
+    compression: Compression,
+    (timestamp_type, max_timestamp): (TimestampType, i64),
+) -> Result<(), Error> {
+    let attributes = original.attributes().with_timestamp_type(timestamp_type);
+    copy_header(batch, original, attributes.with_compression(compression))?;
+    header_of(batch)?[35..43].copy_from_slice(&max_timestamp.to_be_bytes());
+    write_crc(batch)
+}
+
+fn copy_header(
+    batch: &mut [u8],
+    original: &BatchView<'_>,
+    attributes: Attributes,
+) -> Result<(), Error> {
     let length = i32::try_from(batch.len().saturating_sub(LENGTH_OVERHEAD))
         .map_err(|_| Error::FormatOverflow)?;
-    let attributes = original.attributes().with_compression(compression);
     let header = header_of(batch)?;
     *header = *original.header();
     header[8..12].copy_from_slice(&length.to_be_bytes());
     header[21..23].copy_from_slice(&attributes.bits().to_be_bytes());
-    write_crc(batch)
+    Ok(())
 }
 
 /// Writes the CRC of a batch whose other bytes are in place.

@@ -106,6 +106,32 @@ impl<'a> RawRecord<'a> {
         self.headers_count
     }
 
+    /// Appends the record to `out` with another offset delta.
+    ///
+    /// # Errors
+    /// [`Error::FormatOverflow`].
+    pub(crate) fn write_at(&self, offset_delta: i32, out: &mut Vec<u8>) -> Result<(), Error> {
+        let (attributes, _) = self.before_value.split_first().unwrap_or((&0, &[]));
+        let headers_count = i32::try_from(self.headers_count).map_err(|_| Error::FormatOverflow)?;
+        let fields = varint::len_i64(self.timestamp_delta) + varint::len_i32(offset_delta);
+        let headers = varint::len_i32(headers_count) + self.headers.len();
+        let body_len = varint::nullable_len(self.key)
+            .and_then(|key| {
+                Some(ATTRIBUTES_LEN + fields + key + varint::nullable_len(self.value)? + headers)
+            })
+            .and_then(|len| i32::try_from(len).ok())
+            .ok_or(Error::FormatOverflow)?;
+        varint::write_i32(out, body_len);
+        out.push(*attributes);
+        varint::write_i64(out, self.timestamp_delta);
+        varint::write_i32(out, offset_delta);
+        varint::write_nullable(out, self.key);
+        varint::write_nullable(out, self.value);
+        varint::write_i32(out, headers_count);
+        out.extend_from_slice(self.headers);
+        Ok(())
+    }
+
     /// The headers behind their count: as many as [`read_header`] is to read.
     #[must_use]
     #[inline]

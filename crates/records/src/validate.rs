@@ -1,10 +1,11 @@
 //! The broker's check of produced bytes, before offsets are assigned.
 
 use crate::compression::BUFFER_RETAINED_MAX;
+use crate::patch::write_header_timed;
 use crate::summary::Summary;
 use crate::{
-    BatchView, Compression, Decompressor, Error, NO_TIMESTAMP, RawRecord, TimestampType,
-    set_max_timestamp,
+    BATCH_HEADER_LEN, BatchView, Compression, Compressor, Decompressor, Error, NO_TIMESTAMP,
+    Packing, RawRecord, TimestampType,
 };
 
 /// What a topic allows, and what a check may cost.
@@ -16,8 +17,12 @@ pub struct AppendRules {
     pub unpacked_bytes_max: usize,
     /// Whose timestamps count.
     pub timestamps: Timestamps,
-    /// Whether the topic is compacted: each record needs a key, and offsets that count up by one.
-    pub is_compacted: bool,
+    /// Whether each record needs a key, as in a compacted topic.
+    pub needs_keys: bool,
+    /// How records are packed; `None` for as the producer has them.
+    pub packing: Option<Packing>,
+    /// Whether records may be packed now, which takes long: [`Error::PackingNeeded`] if not.
+    pub may_pack: bool,
 }
 
 impl AppendRules {
@@ -26,7 +31,9 @@ impl AppendRules {
         batch_bytes_max: usize::MAX,
         unpacked_bytes_max: 64 << 20,
         timestamps: Timestamps::Create { earliest: i64::MIN, latest: i64::MAX },
-        is_compacted: false,
+        needs_keys: false,
+        packing: None,
+        may_pack: true,
     };
 }
 
@@ -103,7 +110,10 @@ impl From<Error> for Invalid {
 #[derive(Debug, Default)]
 pub struct Validator {
     decompressor: Decompressor,
-    /// A batch whose header had to be changed.
+    compressor: Compressor,
+    /// Records with other offsets than their producer gave them.
+    renumbered: Vec<u8>,
+    /// A batch that had to be changed.
     rewritten: Vec<u8>,
 }
 
@@ -111,10 +121,12 @@ impl Validator {
     /// Checks that `bytes` are one whole batch that a producer may append, as Kafka does.
     ///
     /// Looked at: length, magic, size limit, CRC32C, count against last offset delta, codec,
-    /// producer fields, base offset 0, no control bit, CreateTime; then all records, unpacked where
-    /// they are compressed: as many as the header counts, each within its length, up to the last
-    /// byte, with keys and timestamps that the topic allows. A max timestamp that is not that of
-    /// the records is written anew, and with [`Timestamps::Append`] the timestamp and its type.
+    /// producer fields, base offset 0, no control bit; then all records, unpacked where they are
+    /// compressed: as many as the header counts, each within its length, up to the last byte, with
+    /// keys and timestamps that the topic allows.
+    ///
+    /// Written anew are a max timestamp that is not that of the records, the timestamp type that is
+    /// not the topic's, the codec that is not, and offsets of records that do not count up by one.
     ///
     /// # Errors
     /// The first thing that is wrong, or all records that break a rule of the topic.
@@ -128,21 +140,18 @@ impl Validator {
             return Err(Error::NotOneBatch.into());
         }
         let compression = check_header(&batch, rules)?;
-        let summary = self.check_records(&batch, compression, rules);
-        // A thread should not hold for long what a rare payload unpacked to.
+        let checked = self.check_records(&batch, compression, rules);
+        // A thread should not hold for long what a rare payload took.
         self.decompressor.shrink();
-        let timestamp_max = summary?.timestamp_max;
-        let (timestamp_type, max_timestamp) = match rules.timestamps {
-            Timestamps::Append(now) => (TimestampType::LogAppendTime, now),
-            Timestamps::Create { .. } => (TimestampType::CreateTime, timestamp_max),
+        shrink(&mut self.renumbered);
+        let compression = match checked? {
+            Checked::Sound => return Ok(ValidBatch { batch, compression }),
+            Checked::Rewritten(compression) => compression,
         };
-        if (batch.timestamp_type(), batch.max_timestamp()) == (timestamp_type, max_timestamp) {
-            return Ok(ValidBatch { batch, compression });
+        let (bytes, bytes_max) = (self.rewritten.len(), rules.batch_bytes_max);
+        if bytes > bytes_max {
+            return Err(Error::BatchTooLarge { bytes, bytes_max }.into());
         }
-        self.rewritten.clear();
-        self.rewritten.shrink_to(BUFFER_RETAINED_MAX);
-        self.rewritten.extend_from_slice(bytes);
-        set_max_timestamp(&mut self.rewritten, timestamp_type, max_timestamp)?;
         Ok(ValidBatch { batch: BatchView::parse(&self.rewritten)?, compression })
     }
 
@@ -151,14 +160,67 @@ impl Validator {
         batch: &BatchView<'_>,
         compression: Compression,
         rules: &AppendRules,
-    ) -> Result<Summary, Invalid> {
+    ) -> Result<Checked, Invalid> {
         let bytes_max = rules.unpacked_bytes_max;
         let payload = self.decompressor.decompress(compression, batch.payload(), bytes_max)?;
         let summary = Summary::of(batch, payload)?;
-        if !keeps(&summary, rules) {
+        if is_stamped(batch, rules) || !keeps(&summary, rules) {
             refuse_faulty(batch, payload, rules)?;
         }
-        Ok(summary)
+        let time = match rules.timestamps {
+            Timestamps::Append(now) => (TimestampType::LogAppendTime, now),
+            Timestamps::Create { .. } => (TimestampType::CreateTime, summary.timestamp_max),
+        };
+        let packing = rules.packing.unwrap_or(Packing::from(compression));
+        let is_as_packed = packing.codec == compression && summary.is_consecutive;
+        if is_as_packed && time == (batch.timestamp_type(), batch.max_timestamp()) {
+            return Ok(Checked::Sound);
+        }
+        let out = &mut self.rewritten;
+        shrink(out);
+        out.clear();
+        out.resize(BATCH_HEADER_LEN, 0);
+        if is_as_packed {
+            out.extend_from_slice(batch.payload());
+        } else {
+            if packing.codec != Compression::None && !rules.may_pack {
+                return Err(Error::PackingNeeded.into());
+            }
+            let records = match summary.is_consecutive {
+                true => payload,
+                false => renumber(batch, payload, &mut self.renumbered)?,
+            };
+            self.compressor.compress(packing, records, out)?;
+        }
+        write_header_timed(out, batch, packing.codec, time)?;
+        Ok(Checked::Rewritten(packing.codec))
+    }
+}
+
+/// What becomes of a batch that keeps the rules.
+enum Checked {
+    /// It is appended as it is.
+    Sound,
+    /// It was written anew, with this codec.
+    Rewritten(Compression),
+}
+
+/// The records with offset deltas that count up from 0 by one, as the log will count them.
+fn renumber<'a>(
+    batch: &BatchView<'_>,
+    payload: &[u8],
+    out: &'a mut Vec<u8>,
+) -> Result<&'a [u8], Error> {
+    out.clear();
+    for (index, record) in (0..).zip(batch.records_of_payload(payload)?.raw()) {
+        record?.write_at(index, out)?;
+    }
+    Ok(out)
+}
+
+fn shrink(buffer: &mut Vec<u8>) {
+    if buffer.capacity() > BUFFER_RETAINED_MAX {
+        *buffer = Vec::new();
     }
 }
 
@@ -174,9 +236,6 @@ fn check_header(batch: &BatchView<'_>, rules: &AppendRules) -> Result<Compressio
     }
     if batch.is_control() {
         return Err(Error::ControlBatch);
-    }
-    if batch.timestamp_type() == TimestampType::LogAppendTime {
-        return Err(Error::InvalidTimestampType);
     }
     check_producer(batch)?;
     batch.compression()
@@ -199,6 +258,14 @@ fn check_producer(batch: &BatchView<'_>) -> Result<(), Error> {
     })
 }
 
+/// Whether the timestamp type of the batch is LogAppendTime where that is for the topic to say, or
+/// without a time. A copy of another topic's batch may have it, and loses it here.
+fn is_stamped(batch: &BatchView<'_>, rules: &AppendRules) -> bool {
+    batch.timestamp_type() == TimestampType::LogAppendTime
+        && (matches!(rules.timestamps, Timestamps::Append(_))
+            || batch.max_timestamp() == NO_TIMESTAMP)
+}
+
 /// Whether all records certainly keep the rules; where not, each has to be looked at.
 fn keeps(summary: &Summary, rules: &AppendRules) -> bool {
     let in_time = match rules.timestamps {
@@ -207,7 +274,7 @@ fn keeps(summary: &Summary, rules: &AppendRules) -> bool {
         }
         Timestamps::Append(_) => true,
     };
-    in_time && !(rules.is_compacted && (summary.has_keyless || !summary.is_consecutive))
+    in_time && !(rules.needs_keys && summary.has_keyless)
 }
 
 /// # Errors
@@ -221,8 +288,8 @@ fn refuse_faulty(
     let mut records = Vec::new();
     let mut first_of_time = None;
     for (index, record) in (0..).zip(batch.records_of_payload(payload)?.raw()) {
-        let Some(error) = fault(batch, index, &record?, rules) else { continue };
-        if matches!(error, Error::TimestampOutOfRange { .. }) {
+        let Some(error) = fault(batch, &record?, rules) else { continue };
+        if matches!(error, Error::TimestampOutOfRange { .. } | Error::InvalidTimestampType) {
             first_of_time = first_of_time.or(Some(error));
         }
         if records.len() < FAULTY_RECORDS_MAX {
@@ -233,17 +300,12 @@ fn refuse_faulty(
     first_of_time.or(first).map_or(Ok(()), |error| Err(Invalid { error, records }))
 }
 
-fn fault(
-    batch: &BatchView<'_>,
-    index: i32,
-    record: &RawRecord<'_>,
-    rules: &AppendRules,
-) -> Option<Error> {
-    if rules.is_compacted && record.key().is_none() {
+fn fault(batch: &BatchView<'_>, record: &RawRecord<'_>, rules: &AppendRules) -> Option<Error> {
+    if rules.needs_keys && record.key().is_none() {
         return Some(Error::KeylessRecord);
     }
-    if rules.is_compacted && record.offset_delta() != index {
-        return Some(Error::InconsecutiveOffsets);
+    if is_stamped(batch, rules) {
+        return Some(Error::InvalidTimestampType);
     }
     let timestamp = batch.base_timestamp().wrapping_add(record.timestamp_delta());
     match rules.timestamps {

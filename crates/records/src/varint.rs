@@ -161,6 +161,28 @@ const fn low_bits(value: u64) -> u8 {
     (value & 0x7f) as u8
 }
 
+/// Bytes that [`write_nullable`] writes; `None` if the length needs more than 31 bits.
+#[inline]
+pub(crate) fn nullable_len(bytes: Option<&[u8]>) -> Option<usize> {
+    match bytes {
+        Some(bytes) => Some(len_i32(i32::try_from(bytes.len()).ok()?) + bytes.len()),
+        None => Some(1),
+    }
+}
+
+/// Appends the length of `bytes`, -1 for `None`, and the bytes.
+#[inline]
+pub(crate) fn write_nullable(out: &mut Vec<u8>, bytes: Option<&[u8]>) {
+    match bytes {
+        Some(bytes) => {
+            let len = i32::try_from(bytes.len()).expect("the length was measured before");
+            write_i32(out, len);
+            out.extend_from_slice(bytes);
+        }
+        None => write_i32(out, -1),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,104 +1,57 @@
 //! Produce, versions 3-13 (KIP-98 batches, KIP-467 messages, KIP-516 topic ids).
 //!
-//! Every partition is validated and appended on its own, in the order of the request, before this
-//! returns; the answer waits for the flush that covers all of them. As in Kafka, all records are
-//! walked, and exactly one batch per partition is allowed. `acks=1` and `acks=all` are the same
-//! with one replica, whatever `min.insync.replicas` says: Kafka asks for no more replicas than
-//! there are. `acks=0` is answered by nothing, or by a closed connection where Kafka closes it too:
-//! after an error.
+//! Every partition is validated and appended on its own, in the order of the request; the answer
+//! waits for the flush that covers all of them. As in Kafka, all records are walked, and exactly
+//! one batch per partition is allowed. A batch that takes long to check (`appends`) is left to a
+//! worker, and what the client sends behind its request waits for that.
+//!
+//! `acks=1` and `acks=all` are the same with one replica, whatever `min.insync.replicas` says:
+//! Kafka asks for no more replicas than there are. `acks=0` is answered by nothing, or by a closed
+//! connection where Kafka closes it too: after an error.
 
-use std::cell::RefCell;
+mod appends;
 
-use moldau_net::Reply;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use moldau_net::{KEPT_REQUEST_BYTES_MAX, Reply, Response};
 use moldau_protocol::frame::RequestHeader;
 use moldau_protocol::messages::ProduceResponse;
-use moldau_protocol::messages::produce_response::{
-    BatchIndexAndErrorMessage, PartitionProduceResponse, TopicProduceResponse,
-};
-use moldau_protocol::produce::{PartitionRecords, ProduceRequestView, TopicRecords};
+use moldau_protocol::produce::{ProduceRequestView, TopicRecords};
 use moldau_protocol::{ErrorCode, Uuid};
-use moldau_records::{
-    AppendRules, Compression, FAULTY_RECORDS_MAX, Invalid, Timestamps, ValidBatch, Validator,
-};
-use moldau_storage::Lsn;
+use moldau_storage::Admission;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 
+use self::appends::{Appends, Effort};
 use crate::authorizer::{Operation, ResourceType};
-use crate::call::{Appended, Call, Later, Outcome, answer, once_durable};
-use crate::catalog::Topic;
-use crate::error::{Refusal, append_refusal, denied, records_refusal};
-use crate::partition;
-use crate::partition::LEADER_EPOCH;
-use crate::topic_config::{TimestampType, TopicConfig};
+use crate::call::{Appended, Call, Outcome, Served, answer, encode_or_close, once_durable};
+use crate::catalog::{Topic, unknown_id, unknown_name};
+use crate::error::{Refusal, denied};
 use crate::topic_names::check_ordinary;
-
-/// From this version on a batch may be compressed by zstd (KIP-110).
-const ZSTD_SINCE: i16 = 7;
 
 /// Where the low byte of a batch's attributes stands, and its bit for transactions.
 const ATTRIBUTES: usize = 22;
 const TRANSACTIONAL: u8 = 0x10;
 
-/// Most bytes that a batch may unpack to: far above what producers put into one, little enough for
-/// each network thread to hold at a time, and what the cleaning of a compacted log takes.
-const UNPACKED_BYTES_MAX: usize = 64 << 20;
+const REFUSED_WITHOUT_ACKS: &str = "produce with acks=0 was refused";
 
-/// What a batch may unpack to in any case where its topic is not compacted, as a multiple of its
-/// size: batches of many MiB that are texts grow by that much.
-const EXPANSION_MIN: usize = 4;
-
-thread_local! {
-    /// Codec states are large, so a thread makes them once.
-    static VALIDATOR: RefCell<Validator> = RefCell::default();
-}
-
-/// Why a batch was not appended.
-struct Refused {
-    refusal: Refusal,
-    /// The records at fault, where the batch is refused for some of them (KIP-467).
-    records: Vec<BatchIndexAndErrorMessage>,
-}
-
-impl From<Refusal> for Refused {
-    fn from(refusal: Refusal) -> Self {
-        Self { refusal, records: Vec::new() }
-    }
-}
-
-impl From<Invalid> for Refused {
-    fn from(invalid: Invalid) -> Self {
-        let named = invalid.records.iter().map(|record| BatchIndexAndErrorMessage {
-            batch_index: record.index,
-            batch_index_error_message: Some(record.error.to_string()),
-            ..BatchIndexAndErrorMessage::default()
-        });
-        Self { refusal: records_refusal(&invalid.error), records: named.collect() }
-    }
-}
-
-/// What a produce does to the partitions of its request.
-struct Appends {
-    response: ProduceResponse,
-    /// Position that must be durable before the answer; `None` if nothing was appended.
-    last: Option<Lsn>,
-    refused: bool,
-}
-
-pub(crate) fn serve(
-    call: &Call<'_>,
-    header: &RequestHeader<'_>,
-    body: &[u8],
-) -> Reply<Later<moldau_net::Response>> {
-    let Ok(request) = ProduceRequestView::parse(body, call.version) else {
+pub(crate) fn serve(call: &Call<'_>, header: &RequestHeader<'_>, body: &[u8]) -> Served {
+    let request = ProduceRequestView::parse(body, call.version).ok();
+    // The structure is checked to its end first: a request is appended as a whole or refused.
+    let request = request.filter(|request| request.check().is_ok());
+    let topics = request.as_ref().and_then(|request| find_topics(call, request));
+    let Some((request, topics)) = request.zip(topics) else {
         return Reply::Close("malformed request");
     };
-    let acks = request.acks();
-    let Some(appends) = append_all(call, &request) else {
-        return Reply::Close("malformed request");
-    };
+    let mut appends = Appends::new(call, topics);
+    if !appends.run(&request, Effort::Little) {
+        return hand_over(call, header, body, request.acks(), appends);
+    }
     let appended = appends.last.map(|lsn| Appended::of(call, lsn));
-    if acks == 0 {
-        return match appends.refused {
-            true => Reply::Close("produce with acks=0 was refused"),
+    if request.acks() == 0 {
+        return match appends.is_refused {
+            true => Reply::Close(REFUSED_WITHOUT_ACKS),
             false => Reply::NoResponse,
         };
     }
@@ -116,59 +69,97 @@ pub(crate) fn serve(
     answer(header, outcome, 0)
 }
 
-/// Appends every partition; `None` if the request turns out to be malformed on the way, before
-/// anything of it was appended.
-fn append_all(call: &Call<'_>, request: &ProduceRequestView<'_>) -> Option<Appends> {
-    // The structure is checked to its end first: a request is appended as a whole or refused.
-    request.check().ok()?;
-    let is_unauthorized = !may_be_transactional(call, request)?;
-    let mut last = None;
-    let mut refused = false;
-    let mut named_left = FAULTY_RECORDS_MAX;
-    let mut responses = Vec::new();
-    for topic in request.topics() {
-        let topic = topic.ok()?;
-        let found = match is_unauthorized {
-            true => Err(denied(ResourceType::TransactionalId)),
-            false => find_topic(call, &topic),
-        };
-        let mut partition_responses = Vec::new();
-        for partition in topic.partitions() {
-            let partition = partition.ok()?;
-            let outcome = match &found {
-                Ok(found) => append(call, request, found, &partition),
-                Err(refusal) => Err(refusal.clone().into()),
-            };
-            refused |= outcome.is_err();
-            partition_responses.push(match outcome {
-                Ok((response, lsn)) => {
-                    last = last.max(Some(lsn));
-                    response
-                }
-                Err(mut refused) => {
-                    refused.records.truncate(named_left);
-                    named_left -= refused.records.len();
-                    refused_partition(partition.index, refused)
-                }
-            });
-        }
-        responses.push(TopicProduceResponse {
-            name: topic.name.unwrap_or("").to_owned(),
-            topic_id: topic.id.unwrap_or(Uuid::ZERO),
-            partition_responses,
-            ..TopicProduceResponse::default()
+/// Has a worker append what is left of the request. It goes on where the client leaves.
+fn hand_over(
+    call: &Call<'_>,
+    header: &RequestHeader<'_>,
+    body: &[u8],
+    acks: i16,
+    appends: Appends,
+) -> Served {
+    let body = Bytes::copy_from_slice(body);
+    // Nothing that is sent behind it may be appended before it.
+    let kept = body.len().max(KEPT_REQUEST_BYTES_MAX);
+    let work = Work { appends, body, admission: call.admission.take() };
+    let (sender, done) = oneshot::channel();
+    let workers = Arc::clone(&call.state.workers);
+    Handle::current().spawn(async move {
+        let Ok(worker) = workers.acquire_owned().await else { return };
+        tokio::task::spawn_blocking(move || {
+            let done = work.run();
+            drop(worker);
+            // The client has gone; the records are appended all the same.
+            drop(sender.send(done));
         });
-    }
-    let response = ProduceResponse { responses, ..ProduceResponse::default() };
-    Some(Appends { response, last, refused })
+    });
+    let storage = call.state.storage.clone();
+    let (key, version, correlation) = (header.api_key, header.api_version, header.correlation_id);
+    let answer = async move {
+        let Ok(Done { response, is_refused, appended }) = done.await else {
+            return Response::closing("the worker that checked the records failed");
+        };
+        if acks == 0 {
+            return match is_refused {
+                true => Response::closing(REFUSED_WITHOUT_ACKS),
+                false => Response::none(),
+            };
+        }
+        let response = match appended {
+            Some(appended) if storage.wait_durable(appended.lsn).await.is_err() => {
+                storage_failed(response)
+            }
+            _ => response,
+        };
+        encode_or_close(key, version, correlation, &response)
+    };
+    Reply::Later(Box::pin(answer), kept)
 }
 
-/// Whether the client may send what the request holds, in so far as it is part of a transaction;
-/// `None` if the request is malformed.
-fn may_be_transactional(call: &Call<'_>, request: &ProduceRequestView<'_>) -> Option<bool> {
-    if !call.rights.are_restricted() {
-        return Some(true);
+/// What a worker is to append.
+struct Work {
+    appends: Appends,
+    body: Bytes,
+    admission: Option<Admission>,
+}
+
+/// What it has appended.
+struct Done {
+    response: ProduceResponse,
+    is_refused: bool,
+    appended: Option<Appended>,
+}
+
+impl Work {
+    fn run(self) -> Done {
+        let Self { mut appends, body, admission } = self;
+        let request = ProduceRequestView::parse(&body, appends.version);
+        appends.run(&request.expect("it was parsed before"), Effort::Any);
+        let Appends { state, response, is_refused, last, .. } = appends;
+        let appended = last.map(|lsn| Appended::new(state, admission, lsn));
+        Done { response, is_refused, appended }
     }
+}
+
+/// The topics of the request, as far as they exist and the client may write to them; `None` if the
+/// request is malformed.
+fn find_topics(
+    call: &Call<'_>,
+    request: &ProduceRequestView<'_>,
+) -> Option<Vec<Result<Arc<Topic>, Refusal>>> {
+    let is_unauthorized = !may_be_transactional(call, request)?;
+    let topics = request.topics().map(|topic| {
+        let topic = topic.ok()?;
+        Some(match is_unauthorized {
+            true => Err(denied(ResourceType::TransactionalId)),
+            false => find_topic(call, &topic),
+        })
+    });
+    topics.collect()
+}
+
+/// Whether the client may send what the request holds, in so far as it is part of a transaction:
+/// then the request needs a transactional id. `None` if the request is malformed.
+fn may_be_transactional(call: &Call<'_>, request: &ProduceRequestView<'_>) -> Option<bool> {
     let mut is_transactional = false;
     for topic in request.topics() {
         for partition in topic.ok()?.partitions() {
@@ -181,7 +172,7 @@ fn may_be_transactional(call: &Call<'_>, request: &ProduceRequestView<'_>) -> Op
     Some(!is_transactional || request.transactional_id().is_some_and(may_write))
 }
 
-fn find_topic(call: &Call<'_>, topic: &TopicRecords<'_>) -> Result<std::sync::Arc<Topic>, Refusal> {
+fn find_topic(call: &Call<'_>, topic: &TopicRecords<'_>) -> Result<Arc<Topic>, Refusal> {
     let catalog = &call.state.catalog;
     let authorize =
         |name: &str| match call.rights.allow(ResourceType::Topic, Operation::Write, name) {
@@ -191,96 +182,14 @@ fn find_topic(call: &Call<'_>, topic: &TopicRecords<'_>) -> Result<std::sync::Ar
     match (topic.name, topic.id) {
         (Some(name), _) => {
             authorize(name)?;
-            catalog.by_name(name).ok_or_else(|| crate::catalog::unknown_name(name))
+            catalog.by_name(name).ok_or_else(|| unknown_name(name))
         }
         (None, id) => {
             let id = id.unwrap_or(Uuid::ZERO);
-            let topic = catalog.by_id(id).ok_or_else(|| crate::catalog::unknown_id(id))?;
+            let topic = catalog.by_id(id).ok_or_else(|| unknown_id(id))?;
             authorize(&topic.name)?;
             Ok(topic)
         }
-    }
-}
-
-fn append(
-    call: &Call<'_>,
-    request: &ProduceRequestView<'_>,
-    topic: &Topic,
-    partition: &PartitionRecords<'_>,
-) -> Result<(PartitionProduceResponse, Lsn), Refused> {
-    if !matches!(request.acks(), -1..=1) {
-        let message = format!("acks is -1, 0 or 1, not {}", request.acks());
-        return Err(Refusal::new(ErrorCode::InvalidRequiredAcks, message).into());
-    }
-    if !topic.has(partition.index) {
-        let message = format!("topic {} has no partition {}", topic.name, partition.index);
-        return Err(Refusal::new(ErrorCode::UnknownTopicOrPartition, message).into());
-    }
-    let records = partition.records.unwrap_or_default();
-    if records.is_empty() {
-        // Not the code of a damaged batch, which clients would send again.
-        return Err(records_refusal(&moldau_records::Error::NotOneBatch).into());
-    }
-    let appended = VALIDATOR.with_borrow_mut(|validator| {
-        let rules = append_rules(&topic.config, call.now_ms, records.len());
-        let batch = validator.check(records, &rules)?;
-        check(call, &batch)?;
-        let log = partition::for_append(call.state, topic, partition.index)?;
-        let appended = log.append(&batch, LEADER_EPOCH).map_err(|error| append_refusal(&error))?;
-        call.state.counters.produced(records.len(), batch.records_count());
-        Ok::<_, Refused>(appended)
-    })?;
-    let is_stamped = topic.config.timestamp_type == TimestampType::LogAppendTime;
-    let response = PartitionProduceResponse {
-        index: partition.index,
-        base_offset: appended.base_offset,
-        log_append_time_ms: if is_stamped { call.now_ms } else { -1 },
-        log_start_offset: appended.start_offset,
-        ..PartitionProduceResponse::default()
-    };
-    Ok((response, appended.lsn))
-}
-
-/// The rules of a topic for a batch of this size.
-fn append_rules(config: &TopicConfig, now_ms: i64, batch_bytes: usize) -> AppendRules {
-    let is_compacted = config.compaction.is_some();
-    let timestamps = match config.timestamp_type {
-        TimestampType::LogAppendTime => Timestamps::Append(now_ms),
-        TimestampType::CreateTime => Timestamps::Create {
-            earliest: now_ms.saturating_sub(config.timestamp_before_ms_max),
-            latest: now_ms.saturating_add(config.timestamp_after_ms_max),
-        },
-    };
-    let by_size = if is_compacted { 0 } else { batch_bytes.saturating_mul(EXPANSION_MIN) };
-    AppendRules {
-        batch_bytes_max: config.message_bytes_max,
-        unpacked_bytes_max: UNPACKED_BYTES_MAX.max(by_size),
-        timestamps,
-        is_compacted,
-    }
-}
-
-/// The rules of the request's version.
-fn check(call: &Call<'_>, batch: &ValidBatch<'_>) -> Result<(), Refusal> {
-    if batch.compression() == Compression::Zstd && call.version < ZSTD_SINCE {
-        let message = "zstd needs Produce version 7 or later";
-        return Err(Refusal::new(ErrorCode::UnsupportedCompressionType, message));
-    }
-    if batch.view().is_transactional() {
-        let message = "transactions are not supported";
-        return Err(Refusal::new(ErrorCode::InvalidTxnState, message));
-    }
-    Ok(())
-}
-
-fn refused_partition(index: i32, refused: Refused) -> PartitionProduceResponse {
-    PartitionProduceResponse {
-        index,
-        error_code: refused.refusal.code.into(),
-        base_offset: -1,
-        record_errors: refused.records,
-        error_message: Some(refused.refusal.message),
-        ..PartitionProduceResponse::default()
     }
 }
 

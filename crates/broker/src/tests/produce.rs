@@ -146,7 +146,13 @@ fn a_control_batch_and_a_transactional_one_are_refused() {
     let control = with(plain.with_control(true));
     assert_eq!(refusal(&world, "orders", 0, control), ErrorCode::InvalidRecord);
     let transactional = with(plain.with_transactional(true));
-    assert_eq!(refusal(&world, "orders", 0, transactional), ErrorCode::InvalidTxnState);
+    let mut request = produce("orders", 0, transactional.clone());
+    request.transactional_id = Some("transaction".to_owned());
+    let response = ask(&world, PRODUCE_BY_NAME, &request);
+    assert_eq!(code(response.error_code), ErrorCode::InvalidTxnState);
+    // Nobody may write to a transaction that has no id.
+    let without_id = refusal(&world, "orders", 0, transactional);
+    assert_eq!(without_id, ErrorCode::TransactionalIdAuthorizationFailed);
 }
 
 /// The batch decides whether a produce is of a transaction. A client that sends an empty id for

@@ -131,7 +131,7 @@ mod tests {
         for (name, value, part) in [
             ("log.retention.hours", "week", "log.retention.hours: \"week\" must be an integer"),
             ("log.cleanup.policy", "shred", "log.cleanup.policy: \"shred\" must be compact or"),
-            ("compression.type", "gzip", "compression.type: \"gzip\" not supported"),
+            ("compression.type", "lzma", "compression.type: \"lzma\" must be"),
             ("retention.ms", "1", "retention.ms is not a default"),
         ] {
             let problem = defaults(&[(name, value)]).unwrap_err();

@@ -83,33 +83,29 @@ pub(crate) static TOPIC_KEYS: [TopicKey; 33] = [
         "-1",
         &[same("compression.gzip.level")],
         Form::GzipLevel,
-        "Stored only: batches keep the producer's compression.",
+        "Level of gzip where compression.type is `gzip`: 1 to 9, or -1 for its default.",
     ),
     key(
         "compression.lz4.level",
         "9",
         &[same("compression.lz4.level")],
         Form::Int(1..=17),
-        "Stored only: batches keep the producer's compression.",
+        "Stored only: the broker has one lz4 compressor, the one that Kafka uses at level 9.",
     ),
-    unsupported(
-        key(
-            "compression.type",
-            "producer",
-            &[same("compression.type")],
-            Form::Word(&["uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"]),
-            "Batches keep the producer's compression; any value other than `producer` is not \
-             supported.",
-        ),
-        "not supported: batches are stored with the producer's compression, so only producer \
-         is accepted",
+    key(
+        "compression.type",
+        "producer",
+        &[same("compression.type")],
+        Form::Word(&["uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"]),
+        "How batches are compressed: `producer` keeps the producer's compression; with any other \
+         value the broker compresses batches that arrive in another form.",
     ),
     key(
         "compression.zstd.level",
         "3",
         &[same("compression.zstd.level")],
         Form::Int(-131_072..=22),
-        "Stored only: batches keep the producer's compression.",
+        "Level of zstd where compression.type is `zstd`.",
     ),
     key(
         "delete.retention.ms",

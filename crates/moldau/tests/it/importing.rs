@@ -77,7 +77,7 @@ fn the_default_file_of_kafka_is_translated_whole() {
 
 #[test]
 fn each_line_of_a_secured_broker_of_kafka_is_accounted_for() {
-    assert_server_properties("server-properties-secured", 8);
+    assert_server_properties("server-properties-secured", 7);
 }
 
 fn assert_kroxylicious(name: &str, is_whole: bool) {

@@ -12,6 +12,8 @@ const FLAG_EXTRA: u8 = 0x04;
 const FLAG_NAME: u8 = 0x08;
 const FLAG_COMMENT: u8 = 0x10;
 const FLAGS_RESERVED: u8 = 0xe0;
+/// The greatest level of zlib.
+const LEVEL_MAX: u32 = 9;
 /// Least room to offer to deflate at a time.
 const OUTPUT_STEP: usize = 16 << 10;
 
@@ -104,17 +106,32 @@ fn skip_header(input: &mut Input<'_>) -> Result<(), Error> {
 
 pub(super) struct Packer {
     deflate: Compress,
+    level: flate2::Compression,
 }
 
 impl Default for Packer {
     fn default() -> Self {
-        Self { deflate: Compress::new(flate2::Compression::default(), false) }
+        let level = flate2::Compression::default();
+        Self { deflate: Compress::new(level, false), level }
     }
 }
 
 impl Packer {
-    pub(super) fn pack(&mut self, input: &[u8], out: &mut Vec<u8>) -> Option<()> {
-        self.deflate.reset();
+    pub(super) fn pack(
+        &mut self,
+        level: Option<i32>,
+        input: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Option<()> {
+        let level = match level {
+            Some(level) => flate2::Compression::new(u32::try_from(level).ok()?.min(LEVEL_MAX)),
+            None => flate2::Compression::default(),
+        };
+        if level == self.level {
+            self.deflate.reset();
+        } else {
+            *self = Self { deflate: Compress::new(level, false), level };
+        }
         out.extend_from_slice(&HEADER);
         let mut rest = input;
         loop {

@@ -6,11 +6,11 @@
 //! block: size u32 (high bit: stored as it is; 0 ends the frame) | bytes | [XXH32 u32]
 //! after the last block: [content XXH32 u32]
 //! ```
-//! Little-endian. Read are frames of any block size, with linked blocks and with checksums, since
-//! other clients write them; frames may follow one another.
+//! Little-endian. Frames of any block size and with checksums are read, since other clients write
+//! them. As for Java's consumers, a payload is one frame of independent blocks.
 
 use lz4_flex::block::{
-    CompressTable, compress_into_with_table, decompress_into_with_dict, get_maximum_output_size,
+    CompressTable, compress_into_with_table, decompress_into, get_maximum_output_size,
 };
 use twox_hash::XxHash32;
 
@@ -33,8 +33,6 @@ const BLOCK_64_KB: u8 = 0x40;
 const BLOCK_LEN: usize = 64 << 10;
 /// High bit of a block's size: its bytes are not compressed.
 const STORED: u32 = 1 << 31;
-/// Linked blocks refer back by at most this much.
-const WINDOW_LEN: usize = 64 << 10;
 /// A byte of a match length stands for at most 255 bytes.
 const EXPANSION_MAX: usize = 255;
 
@@ -45,18 +43,17 @@ struct Frame {
 
 pub(super) fn unpack(input: &[u8], out: &mut Output<'_>) -> Result<(), Error> {
     let mut input = Input::new(Compression::Lz4, input);
-    loop {
-        let frame = read_frame_header(&mut input)?;
-        let start = out.filled;
-        while read_block(&frame, start, &mut input, out)? {}
-        if frame.flags & CONTENT_CHECKSUM != 0
-            && input.u32_le()? != XxHash32::oneshot(0, out.filled_from(start))
-        {
-            return Err(input.corrupt("the content checksum differs"));
-        }
-        if input.is_empty() {
-            return Ok(());
-        }
+    let frame = read_frame_header(&mut input)?;
+    let start = out.filled;
+    while read_block(&frame, &mut input, out)? {}
+    if frame.flags & CONTENT_CHECKSUM != 0
+        && input.u32_le()? != XxHash32::oneshot(0, out.filled_from(start))
+    {
+        return Err(input.corrupt("the content checksum differs"));
+    }
+    match input.is_empty() {
+        true => Ok(()),
+        false => Err(input.corrupt("bytes follow its frame")),
     }
 }
 
@@ -68,6 +65,9 @@ fn read_frame_header(input: &mut Input<'_>) -> Result<Frame, Error> {
     let [flags, block_size] = input.array()?;
     if flags & VERSION_MASK != VERSION {
         return Err(input.corrupt("the frame version is unknown"));
+    }
+    if flags & BLOCKS_INDEPENDENT == 0 {
+        return Err(input.corrupt("the blocks of the frame depend on one another"));
     }
     if flags & DICTIONARY_ID != 0 {
         return Err(input.corrupt("the frame needs a dictionary"));
@@ -90,13 +90,8 @@ fn read_frame_header(input: &mut Input<'_>) -> Result<Frame, Error> {
     Ok(Frame { flags, block_len_max })
 }
 
-/// Unpacks one block; `false` at the end mark. `start` is where the frame's content begins.
-fn read_block(
-    frame: &Frame,
-    start: usize,
-    input: &mut Input<'_>,
-    out: &mut Output<'_>,
-) -> Result<bool, Error> {
+/// Unpacks one block; `false` at the end mark.
+fn read_block(frame: &Frame, input: &mut Input<'_>, out: &mut Output<'_>) -> Result<bool, Error> {
     let size = input.u32_le()?;
     if size == 0 {
         return Ok(false);
@@ -115,13 +110,9 @@ fn read_block(
     }
     let content_max = frame.block_len_max.min(len.saturating_mul(EXPANSION_MAX));
     let room = out.room();
-    let (done, free) = out.split(content_max.min(room))?;
-    let linked = frame.flags & BLOCKS_INDEPENDENT == 0;
-    let window_start =
-        if linked { start.max(done.len().saturating_sub(WINDOW_LEN)) } else { done.len() };
-    let window = done.get(window_start..).unwrap_or_default();
+    let (_, free) = out.split(content_max.min(room))?;
     let free = free.get_mut(..content_max.min(room)).unwrap_or_default();
-    let unpacked = match decompress_into_with_dict(block, free, window) {
+    let unpacked = match decompress_into(block, free) {
         Ok(unpacked) => unpacked,
         Err(_) if content_max > room => return Err(out.too_large()),
         Err(_) => return Err(input.corrupt("a block does not unpack")),

@@ -101,7 +101,24 @@ impl std::fmt::Debug for Decompressor {
     }
 }
 
-/// Packs payloads at Kafka's default levels; holds codec contexts. One per thread or producer.
+/// How payloads are packed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Packing {
+    /// The codec.
+    pub codec: Compression,
+    /// How hard it tries, from 1 to 9 for gzip and from -131072 to 22 for Zstandard; `None` for
+    /// Kafka's default. The others have no levels here.
+    pub level: Option<i32>,
+}
+
+impl From<Compression> for Packing {
+    /// At Kafka's default level.
+    fn from(codec: Compression) -> Self {
+        Self { codec, level: None }
+    }
+}
+
+/// Packs payloads; holds codec contexts. One per thread or producer.
 #[derive(Default)]
 pub struct Compressor {
     gzip: Option<gzip::Packer>,
@@ -117,17 +134,18 @@ impl Compressor {
     /// [`Error::CompressorFailed`].
     pub fn compress(
         &mut self,
-        compression: Compression,
+        packing: impl Into<Packing>,
         input: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<(), Error> {
+        let Packing { codec: compression, level } = packing.into();
         let packed = match compression {
             Compression::None => {
                 out.extend_from_slice(input);
                 Some(())
             }
             Compression::Gzip => {
-                self.gzip.get_or_insert_with(gzip::Packer::default).pack(input, out)
+                self.gzip.get_or_insert_with(gzip::Packer::default).pack(level, input, out)
             }
             Compression::Snappy => {
                 snappy::pack(self.snappy.get_or_insert_with(snap::raw::Encoder::new), input, out)
@@ -135,7 +153,7 @@ impl Compressor {
             Compression::Lz4 => {
                 lz4::pack(self.lz4.get_or_insert_with(lz4::Table::default), input, out)
             }
-            Compression::Zstd => zstandard::pack(&mut self.zstd, input, out),
+            Compression::Zstd => zstandard::pack(&mut self.zstd, level, input, out),
         };
         packed.ok_or(Error::CompressorFailed { compression })
     }

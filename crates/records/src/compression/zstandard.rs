@@ -101,13 +101,16 @@ fn frame_len_max(input: &mut Input<'_>) -> Result<usize, Error> {
 
 pub(super) fn pack(
     context: &mut Option<bulk::Compressor<'static>>,
+    level: Option<i32>,
     input: &[u8],
     out: &mut Vec<u8>,
 ) -> Option<()> {
+    let level = level.unwrap_or(zstd::DEFAULT_COMPRESSION_LEVEL);
     let context = match context {
         Some(context) => context,
-        None => context.insert(bulk::Compressor::new(zstd::DEFAULT_COMPRESSION_LEVEL).ok()?),
+        None => context.insert(bulk::Compressor::new(level).ok()?),
     };
+    context.set_compression_level(level).ok()?;
     let start = out.len();
     out.resize(start + zstd::zstd_safe::compress_bound(input.len()), 0);
     let len = context.compress_to_buffer(input, out.get_mut(start..)?).ok()?;

@@ -77,7 +77,6 @@ fn each_broken_header_field_has_its_error() {
     assert_eq!(refused(&with_bytes(16, &[0xff])), Error::UnknownMagic { magic: -1 });
     assert_eq!(refused(&with_bytes(21, &[0, 5])), Error::UnknownCompression { id: 5 });
     assert_eq!(refused(&with_bytes(21, &[0, 0x20])), Error::ControlBatch);
-    assert_eq!(refused(&with_bytes(21, &[0, 0x08])), Error::InvalidTimestampType);
     let mut bytes = with_bytes(0, &[]);
     patch_base_offset(&mut bytes, 4).unwrap();
     assert_eq!(refused(&bytes), Error::InvalidBaseOffset { base_offset: 4 });

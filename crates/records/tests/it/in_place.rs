@@ -1,8 +1,8 @@
 //! Patches of a finished batch.
 
 use moldau_records::{
-    BatchOptions, BatchView, Compression, Error, Producer, TimestampType, patch_base_offset,
-    patch_partition_leader_epoch, set_max_timestamp, set_producer,
+    AppendRules, BatchOptions, BatchView, Compression, Error, Producer, TimestampType, Timestamps,
+    Validator, patch_base_offset, patch_partition_leader_epoch, set_producer,
 };
 
 use crate::sample::{Sample, build, plain};
@@ -22,9 +22,10 @@ fn offset_and_leader_epoch_change_without_touching_the_crc() {
 #[test]
 fn log_append_time_holds_for_every_record_and_the_crc_follows() {
     for codec in Compression::ALL {
-        let mut bytes = plain(&[Sample::of_value(b"a"), Sample::of_value(b"b")], codec);
-        set_max_timestamp(&mut bytes, TimestampType::LogAppendTime, 99).unwrap();
-        let batch = BatchView::parse(&bytes).unwrap();
+        let bytes = plain(&[Sample::of_value(b"a"), Sample::of_value(b"b")], codec);
+        let rules = AppendRules { timestamps: Timestamps::Append(99), ..AppendRules::LENIENT };
+        let mut validator = Validator::default();
+        let batch = *validator.check(&bytes, &rules).unwrap().view();
         assert_eq!(batch.check_crc(), Ok(()));
         assert_eq!(batch.timestamp_type(), TimestampType::LogAppendTime);
         assert_eq!((batch.compression(), batch.max_timestamp()), (Ok(codec), 99));
@@ -55,7 +56,6 @@ fn bytes_shorter_than_a_header_are_left_alone() {
     let short = Err(Error::Truncated { needed: 61, available: 60 });
     assert_eq!(patch_base_offset(&mut bytes, 1), short);
     assert_eq!(patch_partition_leader_epoch(&mut bytes, 1), short);
-    assert_eq!(set_max_timestamp(&mut bytes, TimestampType::LogAppendTime, 1), short);
     let producer = Producer { id: 1, epoch: 1, base_sequence: 1 };
     assert_eq!(set_producer(&mut bytes, producer), short);
     assert_eq!(bytes, untouched);
@@ -68,7 +68,6 @@ fn what_follows_a_batch_is_left_alone() {
     let mut both = [&one[..], &two].concat();
     let mut alone = one.clone();
     for bytes in [&mut both, &mut alone] {
-        set_max_timestamp(bytes, TimestampType::LogAppendTime, 5).unwrap();
         set_producer(bytes, Producer { id: 1, epoch: 0, base_sequence: 0 }).unwrap();
     }
     assert_eq!(both, [alone, two].concat());

@@ -1,8 +1,9 @@
 //! What a `Validator` says of the records behind a sound header.
 
 use moldau_records::{
-    AppendRules, BatchOptions, BatchView, Compression, Compressor, Error, FAULTY_RECORDS_MAX,
-    FaultyRecord, Invalid, Timestamps, Validator, crc32c,
+    AppendRules, Attributes, BatchOptions, BatchView, Compression, Compressor, Decompressor, Error,
+    FAULTY_RECORDS_MAX, FaultyRecord, Invalid, Packing, Producer, TimestampType, Timestamps,
+    Validator, crc32c,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -123,16 +124,85 @@ fn headers_that_do_not_hold_are_refused() {
     }
 }
 
-/// Kafka assigns offsets by the count, and looks at the deltas of no record.
+/// The log counts offsets by the header. A record with another one hid those of other producers
+/// from consumers.
 #[test]
-fn offset_deltas_with_a_gap_are_accepted_but_for_compacted_topics() {
-    let bytes = of_payload(&[record(0, b"a"), record(5, b"b")].concat(), 2, Compression::None);
-    assert_eq!(outcome(&bytes, &RULES), Ok(()));
-    let keyed = [[0x10, 0, 0, 0, 2, b'k', 2, b'v', 0], [0x10, 0, 0, 10, 2, b'k', 2, b'v', 0]];
-    let bytes = of_payload(&keyed.concat(), 2, Compression::None);
-    assert_eq!(outcome(&bytes, &RULES), Ok(()));
-    let compacted = AppendRules { is_compacted: true, ..RULES };
-    assert_eq!(outcome(&bytes, &compacted), Err(Error::InconsecutiveOffsets));
+fn offset_deltas_that_do_not_count_up_are_written_anew() {
+    for deltas in [[0, 5], [5, 0], [1, 2], [0, 0]] {
+        for codec in Compression::ALL {
+            let records = deltas.map(|delta| record(delta, b"v")).concat();
+            let bytes = of_payload(&records, 2, codec);
+            let mut validator = Validator::default();
+            let batch = validator.check(&bytes, &RULES).unwrap();
+            assert_eq!((batch.compression(), batch.view().check_crc()), (codec, Ok(())));
+            let mut decompressor = Decompressor::default();
+            let records = batch.view().records(&mut decompressor, 1_000).unwrap();
+            let offsets: Vec<_> = records.map(|record| record.unwrap().offset()).collect();
+            assert_eq!(offsets, [0, 1], "{deltas:?} {codec}");
+        }
+    }
+}
+
+/// Whatever else it changes, packing keeps the records and all other fields of the header.
+#[test]
+fn records_are_packed_as_the_topic_says() {
+    let producer = Some(Producer { id: 7, epoch: 2, base_sequence: 40 });
+    let options = BatchOptions { producer, partition_leader_epoch: 3, ..Default::default() };
+    let headers = vec![(b"h".to_vec(), None), (b"h".to_vec(), Some(Vec::new()))];
+    let many = |index: i64| Sample { headers: headers.clone(), ..at(index) };
+    let samples: Vec<_> = (0..500).map(many).collect();
+    for (from, to) in pairs() {
+        let bytes = build(options, &samples, from);
+        let rules = AppendRules { packing: Some(to.into()), ..RULES };
+        let mut validator = Validator::default();
+        let batch = validator.check(&bytes, &rules).unwrap();
+        assert_eq!(batch.compression(), to);
+        let view = batch.view();
+        assert_eq!(view.check_crc(), Ok(()));
+        assert_eq!(read(view).unwrap(), samples, "{from} to {to}");
+        let header = |bytes: &[u8]| {
+            let view = BatchView::parse(bytes).unwrap();
+            let attributes = view.attributes().with_compression(Compression::None);
+            BatchOptions { attributes, ..BatchOptions::of(&view) }
+        };
+        assert_eq!(header(view.bytes()), header(&bytes));
+        assert_eq!((view.bytes() == bytes, view.records_count()), (from == to, 500));
+        let unwilling = AppendRules { may_pack: false, ..rules };
+        let packs = from != to && to != Compression::None;
+        let expected = if packs { Err(Error::PackingNeeded) } else { Ok(()) };
+        assert_eq!(outcome(&bytes, &unwilling), expected);
+    }
+}
+
+fn pairs() -> impl Iterator<Item = (Compression, Compression)> {
+    Compression::ALL.into_iter().flat_map(|from| Compression::ALL.map(|to| (from, to)))
+}
+
+#[test]
+fn a_higher_level_packs_no_worse_and_the_level_is_that_of_each_batch() {
+    let samples: Vec<_> = (0..2_000).map(|index| at(index * 7_919 % 1_000)).collect();
+    let bytes = plain(&samples, Compression::None);
+    for (codec, low, high) in [(Compression::Gzip, 1, 9), (Compression::Zstd, -50, 19)] {
+        let mut validator = Validator::default();
+        let mut packed = |level| {
+            let packing = Some(Packing { codec, level: Some(level) });
+            let rules = AppendRules { packing, ..RULES };
+            validator.check(&bytes, &rules).unwrap().view().bytes().to_vec()
+        };
+        let [first, hard, again] = [packed(low), packed(high), packed(low)];
+        assert!(hard.len() < first.len(), "{codec}: {} of {}", hard.len(), first.len());
+        assert_eq!(first, again);
+    }
+}
+
+#[test]
+fn a_batch_that_grows_beyond_the_limit_is_refused() {
+    let bytes = plain(&vec![at(1); 500], Compression::Zstd);
+    let batch_bytes_max = bytes.len();
+    let packing = Some(Compression::None.into());
+    let rules = AppendRules { batch_bytes_max, packing, ..RULES };
+    let refused = outcome(&bytes, &rules).unwrap_err();
+    assert!(matches!(refused, Error::BatchTooLarge { bytes_max, .. } if bytes_max == bytes.len()));
 }
 
 /// Lookups by time and retention rely on it; Kafka writes it anew too.
@@ -173,9 +243,31 @@ fn each_record_must_be_in_time_where_it_has_one() {
     assert_eq!(outcome(&plain(&[at(1 << 60)], Compression::None), &stamped), Ok(()));
 }
 
+/// A copy of a batch from a topic of LogAppendTime has its type. Kafka takes it where timestamps
+/// are the producer's.
+#[test]
+fn the_timestamp_type_is_that_of_the_topic() {
+    let attributes = Attributes::default().with_timestamp_type(TimestampType::LogAppendTime);
+    let of = |max_timestamp| {
+        let options = BatchOptions { attributes, max_timestamp, ..Default::default() };
+        build(options, &[at(5), at(7)], Compression::Gzip)
+    };
+    let bytes = of(Some(90));
+    let mut validator = Validator::default();
+    let batch = validator.check(&bytes, &RULES).unwrap();
+    let view = batch.view();
+    assert_eq!((view.timestamp_type(), view.max_timestamp()), (TimestampType::CreateTime, 7));
+    assert_eq!(view.check_crc(), Ok(()));
+    let stamped = AppendRules { timestamps: Timestamps::Append(5), ..RULES };
+    for (bytes, rules) in [(of(Some(90)), stamped), (of(Some(-1)), RULES)] {
+        let refused = Validator::default().check(&bytes, &rules).unwrap_err();
+        assert_eq!((refused.error, refused.records.len()), (Error::InvalidTimestampType, 2));
+    }
+}
+
 #[test]
 fn a_record_without_a_key_is_named_and_a_time_out_of_range_goes_before_it() {
-    let rules = AppendRules { is_compacted: true, timestamps: TIMES, ..RULES };
+    let rules = AppendRules { needs_keys: true, timestamps: TIMES, ..RULES };
     let keyless = |timestamp| Sample { key: None, ..at(timestamp) };
     let check = |records: &[Sample]| {
         Validator::default().check(&plain(records, Compression::Zstd), &rules).unwrap_err()

@@ -178,7 +178,7 @@ fn numbers_out_of_bounds_are_refused() {
         ("offset.metadata.max.bytes: 32768", "must lie between 0 and 32767"),
         ("offsets.retention.minutes: 0", "must lie between 1 and 2147483647"),
         ("log.retention.hours: week", "log.retention.hours: \"week\" must be an integer"),
-        ("compression.type: gzip", "not supported"),
+        ("compression.type: lzma", "compression.type: \"lzma\" must be"),
     ] {
         let problem = refused(text);
         assert!(problem.contains(part), "{text}: {problem}");

@@ -1,0 +1,288 @@
+//! The partitions of a produce, one after the other.
+//!
+//! The network thread appends them as long as little is to be done for each: what is not compressed
+//! is walked, and small payloads are unpacked. Where records are to be packed for their topic, or a
+//! payload is large, a worker goes on from there with the rest of the request.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use moldau_protocol::messages::ProduceResponse;
+use moldau_protocol::messages::produce_response::{
+    BatchIndexAndErrorMessage, PartitionProduceResponse, TopicProduceResponse,
+};
+use moldau_protocol::produce::{PartitionRecords, ProduceRequestView};
+use moldau_protocol::{ErrorCode, Uuid};
+use moldau_records::{
+    AppendRules, Attributes, Compression, Error, FAULTY_RECORDS_MAX, Invalid, Timestamps, Validator,
+};
+use moldau_storage::Lsn;
+
+use super::ATTRIBUTES;
+use crate::call::Call;
+use crate::catalog::Topic;
+use crate::error::{Refusal, append_refusal, records_refusal};
+use crate::partition::{self, LEADER_EPOCH};
+use crate::state::State;
+use crate::topic_config::{TimestampType, TopicConfig};
+
+/// From this version on a batch may be compressed by zstd (KIP-110).
+const ZSTD_SINCE: i16 = 7;
+
+/// Most bytes that a batch may unpack to: far above what producers put into one, little enough for
+/// each worker to hold at a time, and what the cleaning of a compacted log takes.
+const UNPACKED_BYTES_MAX: usize = 64 << 20;
+
+/// What a batch may unpack to in any case where its topic is not compacted, as a multiple of its
+/// size: batches of many MiB that are texts grow by that much.
+const EXPANSION_MIN: usize = 4;
+
+/// Most bytes of a compressed batch, and of what it unpacks to, for which a network thread lets
+/// others wait: twice what producers send at once unless told otherwise, and some hundred
+/// microseconds.
+const LITTLE_BYTES_MAX: usize = 32 << 10;
+const LITTLE_UNPACKED_BYTES_MAX: usize = 512 << 10;
+
+thread_local! {
+    /// Codec states are large, so a thread makes them once.
+    static VALIDATOR: RefCell<Validator> = RefCell::default();
+}
+
+/// What a thread does for a batch.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Effort {
+    /// So little that others can wait for it.
+    Little,
+    /// Whatever it takes.
+    Any,
+}
+
+/// What a produce does to the partitions of its request, so far.
+pub(super) struct Appends {
+    pub(super) state: Arc<State>,
+    pub(super) version: i16,
+    now_ms: i64,
+    /// What was found of each topic of the request.
+    topics: Vec<Result<Arc<Topic>, Refusal>>,
+    /// Topics of which all partitions are answered.
+    topics_done: usize,
+    pub(super) response: ProduceResponse,
+    /// Position that must be durable before the answer; `None` if nothing was appended.
+    pub(super) last: Option<Lsn>,
+    pub(super) is_refused: bool,
+    /// Records that may still be named as being at fault.
+    named_left: usize,
+}
+
+/// Why a batch was not appended.
+struct Refused {
+    refusal: Refusal,
+    /// The records at fault, where the batch is refused for some of them (KIP-467).
+    records: Vec<BatchIndexAndErrorMessage>,
+}
+
+impl From<Refusal> for Refused {
+    fn from(refusal: Refusal) -> Self {
+        Self { refusal, records: Vec::new() }
+    }
+}
+
+impl From<Invalid> for Refused {
+    fn from(invalid: Invalid) -> Self {
+        let named = invalid.records.iter().map(|record| BatchIndexAndErrorMessage {
+            batch_index: record.index,
+            batch_index_error_message: Some(record.error.to_string()),
+            ..BatchIndexAndErrorMessage::default()
+        });
+        Self { refusal: records_refusal(&invalid.error), records: named.collect() }
+    }
+}
+
+/// Why a batch is not appended now.
+enum Stop {
+    Refused(Refused),
+    /// It takes more effort.
+    TooMuch,
+}
+
+impl From<Refusal> for Stop {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal.into())
+    }
+}
+
+impl Appends {
+    pub(super) fn new(call: &Call<'_>, topics: Vec<Result<Arc<Topic>, Refusal>>) -> Self {
+        Self {
+            state: Arc::clone(call.state),
+            version: call.version,
+            now_ms: call.now_ms,
+            topics,
+            topics_done: 0,
+            response: ProduceResponse::default(),
+            last: None,
+            is_refused: false,
+            named_left: FAULTY_RECORDS_MAX,
+        }
+    }
+
+    /// Appends the partitions of the request, whose structure was checked, from where it stopped;
+    /// `false` where the next one takes more effort.
+    pub(super) fn run(&mut self, request: &ProduceRequestView<'_>, effort: Effort) -> bool {
+        let topics = request.topics().flatten().enumerate();
+        for (at, topic) in topics.skip(self.topics_done) {
+            let found = self.topics.get(at).cloned().expect("each topic was looked for");
+            if self.response.responses.len() == at {
+                self.response.responses.push(TopicProduceResponse {
+                    name: topic.name.unwrap_or("").to_owned(),
+                    topic_id: topic.id.unwrap_or(Uuid::ZERO),
+                    ..TopicProduceResponse::default()
+                });
+            }
+            let done = self.partitions().len();
+            for partition in topic.partitions().flatten().skip(done) {
+                let outcome = match &found {
+                    Ok(found) => self.append(request.acks(), found, &partition, effort),
+                    Err(refusal) => Err(refusal.clone().into()),
+                };
+                let response = match outcome {
+                    Ok((response, lsn)) => {
+                        self.last = self.last.max(Some(lsn));
+                        response
+                    }
+                    Err(Stop::Refused(refused)) => self.refused(partition.index, refused),
+                    Err(Stop::TooMuch) => return false,
+                };
+                self.partitions().push(response);
+            }
+            self.topics_done = at + 1;
+        }
+        true
+    }
+
+    /// The partitions of the topic at hand that are answered.
+    fn partitions(&mut self) -> &mut Vec<PartitionProduceResponse> {
+        let topic = self.response.responses.last_mut().expect("a topic is at hand");
+        &mut topic.partition_responses
+    }
+
+    fn append(
+        &self,
+        acks: i16,
+        topic: &Topic,
+        partition: &PartitionRecords<'_>,
+        effort: Effort,
+    ) -> Result<(PartitionProduceResponse, Lsn), Stop> {
+        if !matches!(acks, -1..=1) {
+            let message = format!("acks is -1, 0 or 1, not {}", acks);
+            return Err(Refusal::new(ErrorCode::InvalidRequiredAcks, message).into());
+        }
+        if !topic.has(partition.index) {
+            let message = format!("topic {} has no partition {}", topic.name, partition.index);
+            return Err(Refusal::new(ErrorCode::UnknownTopicOrPartition, message).into());
+        }
+        let records = partition.records.unwrap_or_default();
+        if records.is_empty() {
+            // Not the code of a damaged batch, which clients would send again.
+            return Err(records_refusal(&Error::NotOneBatch).into());
+        }
+        let codec = claimed_codec(records);
+        if codec == Ok(Compression::Zstd) && self.version < ZSTD_SINCE {
+            let message = "zstd needs Produce version 7 or later";
+            return Err(Refusal::new(ErrorCode::UnsupportedCompressionType, message).into());
+        }
+        if effort == Effort::Little && is_heavy(codec, records.len(), &topic.config) {
+            return Err(Stop::TooMuch);
+        }
+        let appended = VALIDATOR.with_borrow_mut(|validator| {
+            let rules = append_rules(&topic.config, self.now_ms, records.len(), effort);
+            let batch = match validator.check(records, &rules) {
+                Err(invalid) if effort == Effort::Little && is_too_much(&invalid.error) => {
+                    return Err(Stop::TooMuch);
+                }
+                checked => checked.map_err(Refused::from).map_err(Stop::Refused)?,
+            };
+            if batch.view().is_transactional() {
+                let message = "transactions are not supported";
+                return Err(Refusal::new(ErrorCode::InvalidTxnState, message).into());
+            }
+            let log = partition::for_append(&self.state, topic, partition.index)?;
+            let appended =
+                log.append(&batch, LEADER_EPOCH).map_err(|error| append_refusal(&error))?;
+            self.state.counters.produced(records.len(), batch.records_count());
+            Ok::<_, Stop>(appended)
+        })?;
+        let is_stamped = topic.config.timestamp_type == TimestampType::LogAppendTime;
+        let response = PartitionProduceResponse {
+            index: partition.index,
+            base_offset: appended.base_offset,
+            log_append_time_ms: if is_stamped { self.now_ms } else { -1 },
+            log_start_offset: appended.start_offset,
+            ..PartitionProduceResponse::default()
+        };
+        Ok((response, appended.lsn))
+    }
+
+    fn refused(&mut self, index: i32, mut refused: Refused) -> PartitionProduceResponse {
+        self.is_refused = true;
+        refused.records.truncate(self.named_left);
+        self.named_left -= refused.records.len();
+        PartitionProduceResponse {
+            index,
+            error_code: refused.refusal.code.into(),
+            base_offset: -1,
+            record_errors: refused.records,
+            error_message: Some(refused.refusal.message),
+            ..PartitionProduceResponse::default()
+        }
+    }
+}
+
+/// The codec that the header of a batch claims.
+fn claimed_codec(records: &[u8]) -> Result<Compression, Error> {
+    let bits = records.get(ATTRIBUTES).copied().unwrap_or_default();
+    Attributes::from_bits(u16::from(bits)).compression()
+}
+
+/// Whether a batch of this codec and size takes more than little effort.
+fn is_heavy(codec: Result<Compression, Error>, bytes: usize, config: &TopicConfig) -> bool {
+    let is_packed = codec != Ok(Compression::None);
+    let is_to_be_packed = config
+        .packing
+        .is_some_and(|packing| packing.codec != Compression::None && codec != Ok(packing.codec));
+    is_to_be_packed || is_packed && bytes > LITTLE_BYTES_MAX
+}
+
+/// Whether a batch that could not be checked with little effort can be with more.
+fn is_too_much(error: &Error) -> bool {
+    matches!(error, Error::PayloadTooLarge { .. } | Error::PackingNeeded)
+}
+
+/// The rules of a topic for a batch of this size.
+fn append_rules(
+    config: &TopicConfig,
+    now_ms: i64,
+    batch_bytes: usize,
+    effort: Effort,
+) -> AppendRules {
+    let needs_keys = config.compaction.is_some();
+    let timestamps = match config.timestamp_type {
+        TimestampType::LogAppendTime => Timestamps::Append(now_ms),
+        TimestampType::CreateTime => Timestamps::Create {
+            earliest: now_ms.saturating_sub(config.timestamp_before_ms_max),
+            latest: now_ms.saturating_add(config.timestamp_after_ms_max),
+        },
+    };
+    let by_size = if needs_keys { 0 } else { batch_bytes.saturating_mul(EXPANSION_MIN) };
+    AppendRules {
+        batch_bytes_max: config.message_bytes_max,
+        unpacked_bytes_max: match effort {
+            Effort::Little => LITTLE_UNPACKED_BYTES_MAX,
+            Effort::Any => UNPACKED_BYTES_MAX.max(by_size),
+        },
+        timestamps,
+        needs_keys,
+        packing: config.packing,
+        may_pack: effort == Effort::Any,
+    }
+}
