@@ -80,7 +80,7 @@ const FULL_STEPS: [Step; 2] =
 
 /// The programs of the conformance crate, with their arguments; the longest come first, so that
 /// the last does not run alone for long.
-const PROGRAMS: [(&str, &str, &[&str]); 9] = [
+const PROGRAMS: [(&str, &str, &[&str]); 10] = [
     ("client matrix", "moldau-conformance", &[]),
     ("broker outages", "moldau-outages", &[]),
     ("Kroxylicious", "moldau-interop", &[]),
@@ -90,6 +90,7 @@ const PROGRAMS: [(&str, &str, &[&str]); 9] = [
     ("tenants", "moldau-tenants", &[]),
     // A load that any machine bears.
     ("reloads", "moldau-reloads", &["--rate", "1000"]),
+    ("odd produces", "moldau-odd-produces", &[]),
     ("crowd", "moldau-crowd", &[]),
 ];
 

@@ -2,7 +2,8 @@
 //!
 //! Development only. `cargo xtask peers` installs what this crate runs. The binary
 //! `moldau-conformance` runs clients and tools, `moldau-security` clients that have to prove who
-//! they are, `moldau-authorization` requests with and without rights, `moldau-outages` a Kafka
+//! they are, `moldau-authorization` requests with and without rights, `moldau-odd-produces` records
+//! that break the format or the rules of their topic, `moldau-outages` a Kafka
 //! behind the proxy whose brokers are killed, `moldau-tenants` tenants of one Kafka,
 //! `moldau-reloads` clients during reloads, `moldau-crowd` clients among many others and hostile
 //! ones, `moldau-interop` Kroxylicious, `moldau-reports` a browser; `cargo xtask test` calls all
@@ -23,6 +24,7 @@
 //! - [`connection`]: what the programs are told that read how to connect;
 //! - [`tools`]: Kafka's command-line tools, with what their output must show;
 //! - [`authorization`]: what clients without rights are told, by Apache Kafka and by our broker;
+//! - [`odd_produces`]: odd batches to Apache Kafka and to our broker, and what they make of them;
 //! - [`interop`]: record encryption by Kroxylicious and by our proxy, each reading the other's;
 //! - [`outages`]: brokers killed one after the other behind the proxy, under load;
 //! - [`reports`]: the laboratory's reports, opened in a browser;
@@ -49,6 +51,7 @@ pub mod kafka;
 pub mod kroxylicious;
 pub mod matrix;
 pub mod moldau;
+pub mod odd_produces;
 pub mod outages;
 pub mod peers;
 pub mod process;
