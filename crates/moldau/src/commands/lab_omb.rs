@@ -74,10 +74,13 @@ pub(super) fn described(translation: &Translation) -> String {
         let rate = load
             .records_per_second
             .map_or(free.into(), |rate| format!("{rate} records/s of all topics together"));
+        let sizes = match (&load.record_sizes, load.record_bytes) {
+            (Some(_), _) => format!("{} bytes on average", load.workload(0, 1).record_bytes),
+            (None, bytes) => format!("{} bytes", bytes.unwrap_or_default()),
+        };
         text += &format!(
-            "{name}: {rate}, {} bytes, {} topics of {} partitions and {} producers each, \
+            "{name}: {rate}, {sizes}, {} topics of {} partitions and {} producers each, \
              {} consumers, {} s after {} s\n",
-            load.record_bytes.unwrap_or_default(),
             load.topics.unwrap_or_default(),
             load.partitions.unwrap_or_default(),
             load.producers.unwrap_or_default(),

@@ -12,6 +12,9 @@ use crate::config::{self, At, Problem, nearest};
 /// Largest batch, Kafka's default limit of a message.
 const BATCH_BYTES_MAX: usize = 1 << 20;
 
+/// The driver for Kafka, and that of Redpanda's fork, which has the same keys.
+const DRIVERS: [&str; 2] = [".kafka.KafkaBenchmarkDriver", ".redpanda.RedpandaBenchmarkDriver"];
+
 /// What a driver file comes to here.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Driver {
@@ -55,7 +58,7 @@ pub(super) fn parse(text: &str) -> Result<Driver, Vec<Problem>> {
     let file: File = config::parse(text).map_err(|problem| vec![problem])?;
     let mut driver = Driver { name: file.name.clone(), ..Driver::default() };
     let mut problems = Vec::new();
-    if !file.driver_class.value.ends_with(".kafka.KafkaBenchmarkDriver") {
+    if !DRIVERS.iter().any(|driver| file.driver_class.value.ends_with(driver)) {
         problems.push(Problem::at(
             &file.driver_class,
             format!("driverClass: {} is not the driver for Kafka", file.driver_class.value),

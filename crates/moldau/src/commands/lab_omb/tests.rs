@@ -2,7 +2,7 @@
 
 use clap::Parser;
 use moldau_lab::experiments::asked::Payload;
-use moldau_load::shape::Keys;
+use moldau_load::shape::{Keys, SizeShare, Sizes};
 use moldau_load::workload::{Acks, Codec};
 
 use super::*;
@@ -281,6 +281,41 @@ fn a_driver_gives_settings_the_cluster_and_what_was_not_taken_over() {
         "Not taken over: min.insync.replicas=2, default.api.timeout.ms=600000, \
          auto.offset.reset=earliest, enable.auto.commit=false."
     );
+}
+
+#[test]
+fn drivers_of_the_fork_of_redpanda_are_taken() {
+    let fork = DRIVER.replacen("kafka.Kafka", "redpanda.Redpanda", 1);
+    assert_eq!(driver::parse(&fork).unwrap(), driver::parse(DRIVER).unwrap());
+    let swarm = DRIVER.replacen("kafka.Kafka", "redpanda.swarm.Redpanda", 1);
+    assert!(refused(driver::parse(&swarm))[0].contains("driverClass: "));
+}
+
+#[test]
+fn a_distribution_of_sizes_becomes_the_middles_of_its_ranges() {
+    let of = |ranges: &str| {
+        let distribution = format!("messageSizeDistribution: {ranges}\nsampleRateMillis: 1000");
+        workload::parse(&WORKLOAD.replacen("messageSize: 1024", &distribution, 1))
+    };
+    let taken = of("{0-256: 3, '1KB-3 kb': 1, 100B-100B: 0}").unwrap();
+    let share = |bytes, weight| SizeShare { bytes, weight };
+    let table = vec![share(128, 3), share(100, 0), share(2048, 1)];
+    let Some(Sizes::Table(mut found)) = taken.settings.record_sizes else { panic!("no table") };
+    found.sort_by_key(|share| (share.weight == 1, share.weight == 0));
+    assert_eq!(found, table);
+    assert_eq!(taken.settings.record_bytes, None);
+    assert!(taken.remarks.iter().any(|remark| remark.starts_with("sampleRateMillis")));
+    for ranges in
+        ["{}", "{0-256: 0}", "{256-0: 1}", "{256: 1}", "{0-256: -1}", "{0-8: 1}", "{1MB-9MB: 1}"]
+    {
+        let found = refused(of(ranges));
+        assert!(found.len() == 1 && found[0].contains("messageSizeDistribution: "), "{found:?}");
+    }
+    let neither = refused(workload::parse(&WORKLOAD.replacen("messageSize: 1024\n", "", 1)));
+    assert!(neither[0].contains("messageSize\" is missing"), "{neither:?}");
+    let text = WORKLOAD.replacen("messageSize: 1024", "messageSizeDistribution: {0-256: 1}", 1);
+    let translation = translated(&[&text], &[], &["--system", "moldau"]).unwrap();
+    assert!(described(&translation).contains("128 bytes on average"));
 }
 
 #[test]

@@ -1,8 +1,10 @@
-//! A workload file of the OpenMessaging Benchmark: all its 17 keys.
+//! A workload file of the OpenMessaging Benchmark: all its 18 keys, and one of Redpanda's fork.
+
+use std::collections::BTreeMap;
 
 use moldau_lab::experiments::asked::Payload;
 use moldau_lab::experiments::survey::Settings;
-use moldau_load::shape::Keys;
+use moldau_load::shape::{Keys, SHAPED_BYTES_MAX, SizeShare, Sizes};
 use moldau_load::workload::{
     PARTITIONS_MAX, PRODUCERS_MAX, RECORD_BYTES_MAX, TAILS_MAX, TOPICS_MAX,
 };
@@ -41,7 +43,9 @@ struct File {
     topics: At<u64>,
     partitions_per_topic: At<u64>,
     key_distributor: Option<KeyDistributor>,
-    message_size: At<u64>,
+    message_size: Option<At<u64>>,
+    /// Weights of ranges of sizes such as `0-256` or `1KB-4KB`, in place of one size.
+    message_size_distribution: Option<At<BTreeMap<String, i64>>>,
     use_randomized_payloads: Option<bool>,
     random_bytes_ratio: Option<At<f64>>,
     randomized_payload_pool_size: Option<u64>,
@@ -57,6 +61,8 @@ struct File {
     backlog_drain_ratio: Option<f64>,
     test_duration_minutes: At<u64>,
     warmup_duration_minutes: Option<At<u64>>,
+    /// Time between two samples, in the fork.
+    sample_rate_millis: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -114,8 +120,12 @@ fn settings(file: &File, problems: &mut Vec<Problem>) -> Settings {
     let each = |of_all: u16| 1..=u64::from(of_all) / of_each;
     let partitions = within(&file.partitions_per_topic, "partitionsPerTopic", each(PARTITIONS_MAX));
     let producers = within(&file.producers_per_topic, "producersPerTopic", each(PRODUCERS_MAX));
-    let record_bytes =
-        within(&file.message_size, "messageSize", RECORD_BYTES_MIN..=RECORD_BYTES_MAX as u64);
+    let record_bytes = match (&file.message_size, &file.message_size_distribution) {
+        (Some(size), None) => {
+            Some(within(size, "messageSize", RECORD_BYTES_MIN..=RECORD_BYTES_MAX as u64))
+        }
+        _ => None,
+    };
     let subscriptions = within(
         &file.subscriptions_per_topic,
         "subscriptionsPerTopic",
@@ -130,7 +140,8 @@ fn settings(file: &File, problems: &mut Vec<Problem>) -> Settings {
     let is_random = file.use_randomized_payloads == Some(true);
     Settings {
         records_per_second: Some(file.producer_rate).filter(|rate| *rate > 0),
-        record_bytes: usize::try_from(record_bytes).ok(),
+        record_bytes: record_bytes.and_then(|bytes| usize::try_from(bytes).ok()),
+        record_sizes: file.message_size_distribution.as_ref().and_then(|it| sizes(&it.value).ok()),
         payload: Some(if is_random { Payload::Random } else { Payload::Text }),
         keys: file.key_distributor.and_then(KeyDistributor::keys),
         topics: Some(narrow(topics)),
@@ -143,9 +154,59 @@ fn settings(file: &File, problems: &mut Vec<Problem>) -> Settings {
     }
 }
 
+/// The middles of the ranges, of which the benchmark makes a value each, with their weights.
+fn sizes(distribution: &BTreeMap<String, i64>) -> Result<Sizes, String> {
+    let mut shares = Vec::new();
+    for (range, weight) in distribution {
+        let weight = u32::try_from(*weight)
+            .map_err(|_| format!("{range}: {weight} is no weight from 0 to {}", u32::MAX))?;
+        let bytes = middle(range)
+            .ok_or_else(|| format!("{range} is no range of sizes such as 0-256 or 1KB-4KB"))?;
+        if !(RECORD_BYTES_MIN..=SHAPED_BYTES_MAX as u64).contains(&bytes) {
+            return Err(format!(
+                "the middle of {range} is not from {RECORD_BYTES_MIN} to {SHAPED_BYTES_MAX}"
+            ));
+        }
+        let bytes = usize::try_from(bytes).map_err(|error| error.to_string())?;
+        shares.push(SizeShare { bytes, weight });
+    }
+    match shares.iter().any(|share| share.weight > 0) {
+        true => Ok(Sizes::Table(shares)),
+        false => Err("no range has a weight above 0".to_owned()),
+    }
+}
+
+fn middle(range: &str) -> Option<u64> {
+    let (low, high) = range.rsplit_once('-')?;
+    let (low, high) = (size(low)?, size(high)?);
+    (low <= high).then(|| u64::midpoint(low, high))
+}
+
+/// A size with or without a unit, which is binary.
+fn size(text: &str) -> Option<u64> {
+    let text = text.trim().to_ascii_uppercase();
+    let units = [("KB", 1 << 10), ("MB", 1 << 20), ("B", 1)];
+    let found = units.iter().find_map(|(unit, bytes)| Some((text.strip_suffix(unit)?, *bytes)));
+    let (number, unit) = found.unwrap_or((&text, 1));
+    number.trim().parse::<u32>().ok().map(|number| u64::from(number) * unit)
+}
+
 /// What has no equal here.
 fn refusals(file: &File) -> Vec<Problem> {
     let mut problems = Vec::new();
+    match (&file.message_size, &file.message_size_distribution) {
+        (_, Some(distribution)) => {
+            if let Err(reason) = sizes(&distribution.value) {
+                let text = format!("messageSizeDistribution: {reason}");
+                problems.push(Problem::at(distribution, text));
+            }
+        }
+        (None, None) => {
+            let text = "the key \"messageSize\" is missing, and messageSizeDistribution too";
+            problems.push(Problem::at(&file.topics, text));
+        }
+        (Some(_), None) => {}
+    }
     if let Some(backlog) = &file.consumer_backlog_size_gb
         && backlog.value > 0
     {
@@ -200,6 +261,12 @@ fn remarks(file: &File) -> Vec<String> {
              system acknowledges, without latencies. The benchmark looks for it in steps of 3 s."
                 .into(),
         );
+    }
+    if file.message_size.is_some() && file.message_size_distribution.is_some() {
+        remarks.push("messageSize has no effect beside messageSizeDistribution.".into());
+    }
+    if file.sample_rate_millis.is_some() {
+        remarks.push("sampleRateMillis: samples are as far apart as in every run here.".into());
     }
     if file.backlog_drain_ratio.is_some() {
         remarks.push("backlogDrainRatio has no effect without a backlog.".into());
