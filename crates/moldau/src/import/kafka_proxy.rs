@@ -53,18 +53,25 @@ fn gateway(mappings: &[Mapping], flags: &mut Flags, notes: &mut Notes) -> Option
         notes.add("--bootstrap-server-mapping", format_args!("{} is no address", first.listen));
         return None;
     };
+    let brokers_from = start.unwrap_or(u64::from(port).saturating_add(1));
     for (index, further) in mappings.iter().enumerate().skip(1) {
         // Such an address answers once that many brokers are known, and leads to one of them.
         let follows = host_and_port(&further.listen).is_some_and(|(_, own)| {
             start.is_none() && u64::from(own) == u64::from(port).saturating_add(index as u64)
         });
         if !follows {
-            let from = start.unwrap_or(u64::from(port).saturating_add(1));
-            let what = format!("{}: brokers have the ports from {from} on", further.listen);
+            let what = format!("{}: brokers have the ports from {brokers_from} on", further.listen);
             notes.add("--bootstrap-server-mapping", what);
         }
     }
     let own_host = first.advertised.as_deref().and_then(host_and_port).map(|(host, _)| host);
+    let first_host = host_and_port(&first.listen).map_or("", |(host, _)| host);
+    let host = dynamic_host.as_deref().or(own_host).unwrap_or(first_host);
+    note_advertised(mappings, host, brokers_from, notes);
+    if flags.flag("dynamic-listeners-disable") {
+        let what = "every broker of the cluster gets a port, those without a mapping too";
+        notes.add("--dynamic-listeners-disable", what);
+    }
     let mut ports = Map::default();
     ports.put("bootstrap", listen);
     ports.put_some("advertised_host", dynamic_host.as_deref().or(own_host));
@@ -72,6 +79,22 @@ fn gateway(mappings: &[Mapping], flags: &mut Flags, notes: &mut Notes) -> Option
     let mut gateway = Map::default();
     gateway.put("ports", ports);
     Some(gateway)
+}
+
+/// Names the servers whose advertised address will differ.
+fn note_advertised(mappings: &[Mapping], host: &str, ports_from: u64, notes: &mut Notes) {
+    for Mapping { upstream, listen, advertised } in mappings {
+        let advertised = advertised.as_ref().unwrap_or(listen);
+        let is_kept = host_and_port(advertised)
+            .is_some_and(|(own, port)| own == host && u64::from(port) >= ports_from);
+        if !is_kept {
+            let what = format_args!(
+                "{upstream}: kafka-proxy advertises {advertised}; here brokers are \
+                 advertised as {host} with ports from {ports_from} on"
+            );
+            notes.add("--bootstrap-server-mapping", what);
+        }
+    }
 }
 
 fn downstream(flags: &mut Flags) -> Option<Map> {

@@ -112,13 +112,34 @@ fn policies_of_kroxylicious_are_translated_where_they_mean_the_same() {
 
 #[test]
 fn flags_of_kafka_proxy_are_translated_whole() {
-    let flags = "--kafka-proxy -- server --bootstrap-server-mapping kafka-1:9092,127.0.0.1:32400 \
-                 --bootstrap-server-mapping=kafka-2:9092,127.0.0.1:32401 --tls-enable \
+    let flags = "--kafka-proxy -- server --tls-enable \
+                 --bootstrap-server-mapping kafka-1:9092,127.0.0.1:32400,kafka.example:32401 \
+                 --bootstrap-server-mapping=kafka-2:9092,127.0.0.1:32401,kafka.example:32402 \
                  --http-listen-address 127.0.0.1:9080 --tls-ca-chain-cert-file authority.pem \
                  --proxy-listener-tls-enable --proxy-listener-cert-file own.pem \
                  --proxy-listener-key-file own.key --dynamic-advertised-listener kafka.example \
                  --proxy-listener-ca-chain-cert-file authority.pem --kafka-max-open-requests 10";
     assert_translation("kafka-proxy", &flags.split_whitespace().collect::<Vec<_>>(), true);
+}
+
+/// Firewalls and certificates rely on the advertised addresses.
+#[test]
+fn advertised_addresses_that_will_differ_are_named() {
+    let flags = "proxy import --kafka-proxy -- --dynamic-listeners-disable \
+                 --bootstrap-server-mapping kafka-1:9092,127.0.0.1:32400 \
+                 --bootstrap-server-mapping kafka-2:9092,127.0.0.1:32401 \
+                 --bootstrap-server-mapping kafka-3:9092,127.0.0.1:32402,kafka.example:32402";
+    let output = run_in(world().path(), &flags.split_whitespace().collect::<Vec<_>>());
+    assert_eq!(output.status.code(), Some(1));
+    let notes = String::from_utf8(output.stderr).unwrap();
+    for (part, is_named) in [
+        ("kafka-1:9092: kafka-proxy advertises 127.0.0.1:32400; here", true),
+        ("kafka-2:9092", false),
+        ("kafka-3:9092: kafka-proxy advertises kafka.example:32402; here", true),
+        ("--dynamic-listeners-disable", true),
+    ] {
+        assert_eq!(notes.contains(part), is_named, "{part}: {notes}");
+    }
 }
 
 #[test]
