@@ -82,6 +82,8 @@ pub(crate) fn append_refusal(error: &AppendError) -> Refusal {
         AppendError::TooLarge { .. } => ErrorCode::MessageTooLarge,
         AppendError::OutOfOrderSequence { .. } => ErrorCode::OutOfOrderSequenceNumber,
         AppendError::InvalidProducerEpoch { .. } => ErrorCode::InvalidProducerEpoch,
+        AppendError::InTransaction => ErrorCode::InvalidTxnState,
+        AppendError::TooManyTransactions => ErrorCode::PolicyViolation,
         AppendError::Deleted => ErrorCode::UnknownTopicOrPartition,
         AppendError::DiskFull
         | AppendError::Exhausted

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use moldau_protocol::ErrorCode;
-use moldau_storage::{Log, Registration, TopicId, Waiter};
+use moldau_storage::{Isolation, Log, Registration, TopicId, Waiter};
 
 use crate::catalog::{self, Topic};
 use crate::error::Refusal;
@@ -13,6 +13,14 @@ use crate::topic_logs::FirstAppend;
 
 /// The leader epoch of every partition: the leader never changes.
 pub(crate) const LEADER_EPOCH: i32 = 0;
+
+/// What a request of this isolation level is to see. Kafka takes anything but 1 for 0.
+pub(crate) fn isolation_of(level: i8) -> Isolation {
+    match level {
+        1 => Isolation::ReadCommitted,
+        _ => Isolation::ReadUncommitted,
+    }
+}
 
 /// A partition that a topic has.
 pub(crate) enum Partition {

@@ -27,6 +27,7 @@ mod clean;
 mod compression;
 mod crc;
 mod error;
+mod marker;
 mod patch;
 mod raw;
 mod record;
@@ -44,6 +45,7 @@ pub use clean::{CleanCounts, CleanPolicy, Cleaned, Cleaner, Full, KeyMap, Mapped
 pub use compression::{Compressor, Decompressor, Packing};
 pub use crc::{Crc32c, crc32c};
 pub use error::Error;
+pub use marker::{Marker, MarkerBatch};
 pub use patch::{patch_base_offset, patch_partition_leader_epoch, set_producer, write_header_like};
 pub use raw::{HeaderView, RawRecord, RawRecords, read_header};
 pub use record::{Headers, RecordView, Records};

@@ -36,7 +36,7 @@
 //! batches of the log (see `index`); leader epochs: count, u32, then epoch, i32, and start offset,
 //! i64, each; producers: count, u32, then id, i64, epoch, i16, number of batches, u8, last
 //! timestamp, i64, each, and for each of its batches first and last sequence, i32, base and last
-//! offset, i64.
+//! offset, i64; and, where the log has any, its transactions (see `transactions`).
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::ErrorKind;

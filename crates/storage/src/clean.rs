@@ -4,11 +4,17 @@
 //! goes, and writes the log anew up to there without what is superseded. Offsets stay what they
 //! were. Where the round ends inside a run of a segment the rest of that run is copied, so that one
 //! run takes the place of others as a whole. `moldau_records::Cleaner` decides what stays.
+//!
+//! Nothing is cleaned from the first open transaction on. Batches of aborted transactions go, and
+//! supersede nothing; the marker of a commit goes when no record of its transaction is left.
+//! Markers of aborts stay: recovery may find an aborted transaction in the journal that was
+//! cleaned away here, and a consumer that is told of it waits for its marker.
 
+use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use moldau_records::{BatchView, CleanPolicy, Cleaned, Cleaner, KeyMap, Mapped};
+use moldau_records::{BatchView, CleanPolicy, Cleaned, Cleaner, KeyMap, Mapped, Marker};
 
 use crate::index::Extent;
 use crate::journal::Journal;
@@ -17,6 +23,7 @@ use crate::merge::Blocks;
 use crate::segment::{SEGMENT_BYTES_MAX, SegmentWriter};
 use crate::sort::Source;
 use crate::sorted::Piece;
+use crate::transactions::AbortedTransaction;
 use crate::{Error, Log};
 
 /// When and how a log is compacted, by Kafka's topic configuration.
@@ -56,6 +63,34 @@ pub(crate) struct Round {
     dirty_offset: i64,
     /// Where cleaning must end.
     uncleanable_offset: i64,
+    aborted: Aborted,
+}
+
+/// First and last offsets of aborted transactions, in order, by producer.
+struct Aborted(HashMap<i64, Vec<(i64, i64)>>);
+
+impl Aborted {
+    fn of(transactions: &[AbortedTransaction]) -> Aborted {
+        let mut aborted = Aborted(HashMap::new());
+        for transaction in transactions {
+            let range = (transaction.first_offset, transaction.last_offset);
+            aborted.0.entry(transaction.producer_id).or_default().push(range);
+        }
+        aborted
+    }
+
+    /// Whether the batch is of a transaction that was aborted.
+    fn holds(&self, batch: &BatchView<'_>) -> bool {
+        if !batch.is_transactional() || batch.is_control() {
+            return false;
+        }
+        let offset = batch.base_offset();
+        self.0.get(&batch.producer_id()).is_some_and(|ranges| {
+            let after = ranges.partition_point(|(first, _)| *first <= offset);
+            let before = after.checked_sub(1).and_then(|at| ranges.get(at));
+            before.is_some_and(|(_, last)| offset < *last)
+        })
+    }
 }
 
 /// What was written: the logs with their first dirty offsets, and the counts.
@@ -126,9 +161,12 @@ fn round_of(log: &Arc<Log>, compaction: Compaction, now_ms: i64) -> Option<Round
             return None;
         }
         let dirty_offset = state.dirty_offset.max(state.start_offset);
-        let due = Due::of(state, dirty_offset, high_watermark, compaction, now_ms);
+        let stable = state.last_stable_offset(high_watermark);
+        let due = Due::of(state, dirty_offset, stable, compaction, now_ms);
         let is_due = due.is_due(compaction, now_ms) && state.bytes() < LOG_BYTES_MAX;
+        let aborted = |end| state.transactions.aborted_in(state.start_offset, end);
         is_due.then(|| Round {
+            aborted: Aborted::of(&aborted(due.uncleanable_offset)),
             log: Arc::clone(log),
             bytes: state.bytes(),
             compaction,
@@ -153,7 +191,7 @@ impl Due {
     fn of(
         state: &LogState,
         dirty_offset: i64,
-        high_watermark: i64,
+        stable: i64,
         compaction: Compaction,
         now_ms: i64,
     ) -> Due {
@@ -170,7 +208,7 @@ impl Due {
         for step in state.steps_from(state.start_offset) {
             if step.next_offset <= dirty_offset {
                 due.clean_bytes += step.bytes;
-            } else if step.next_offset <= high_watermark && step.max_timestamp <= youngest {
+            } else if step.next_offset <= stable && step.max_timestamp <= youngest {
                 due.dirty_bytes += step.bytes;
                 due.dirty_timestamp = due.dirty_timestamp.min(step.max_timestamp);
             } else {
@@ -198,6 +236,10 @@ impl Round {
         map.start(from, to);
         let mut is_full = false;
         walk(journal, &self.log, from, to, |batch, _| {
+            if self.aborted.holds(batch) {
+                map.advance_to(batch.next_offset());
+                return Ok(ControlFlow::Continue(()));
+            }
             // A batch that cannot be unpacked stays as it is, and what it holds of a key with it.
             is_full = matches!(cleaner.map_batch(batch, map), Ok(Mapped::Full));
             Ok(if is_full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
@@ -221,6 +263,8 @@ impl Round {
         let to = run_end.unwrap_or(end);
         writer.begin_run(self.log.id(), self.base_offset);
         let from = self.start_offset.max(self.base_offset);
+        // Producers of whose transaction something stays.
+        let mut retained = HashSet::new();
         let next_offset = walk(journal, &self.log, from, to, |batch, state| {
             let kept = |writer: &mut SegmentWriter<'_>, batch: &BatchView<'_>| {
                 writer.push(batch.bytes(), batch.base_offset(), batch.max_timestamp())
@@ -230,7 +274,25 @@ impl Round {
                 return Ok(ControlFlow::Continue(()));
             }
             let is_last = state.with_state(|state| state.producers.ends_with(batch));
-            match cleaner.clean_batch(batch, map, is_last) {
+            let ends_round = batch.next_offset() == self.uncleanable_offset;
+            if batch.is_control() {
+                let has_records = retained.remove(&batch.producer_id());
+                let is_abort = batch.marker() != Some(Marker::Commit);
+                if has_records || is_abort || ends_round {
+                    kept(writer, batch)?;
+                }
+                return Ok(ControlFlow::Continue(()));
+            }
+            let cleaned = match self.aborted.holds(batch) {
+                true if is_last || ends_round => cleaner.empty_batch(batch).map(Cleaned::Emptied),
+                true => Ok(Cleaned::Removed),
+                false => cleaner.clean_batch(batch, map, is_last),
+            };
+            let holds_records = matches!(cleaned, Ok(Cleaned::Unchanged | Cleaned::Rewritten(_)));
+            if batch.is_transactional() && (holds_records || cleaned.is_err()) {
+                retained.insert(batch.producer_id());
+            }
+            match cleaned {
                 Ok(Cleaned::Removed) => {}
                 Ok(Cleaned::Unchanged) | Err(_) => kept(writer, batch)?,
                 Ok(Cleaned::Rewritten(bytes) | Cleaned::Emptied(bytes)) => {

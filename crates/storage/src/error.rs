@@ -179,6 +179,13 @@ pub enum AppendError {
         /// Epoch that the log holds.
         current: i16,
     },
+    /// Client: the producer has a transaction open in the log and the batch is not part of it
+    /// (Kafka error 48).
+    #[error("the producer has an open transaction, of which the batch is not a part")]
+    InTransaction,
+    /// Client, later: the log has as many open and aborted transactions as it can keep.
+    #[error("the log has too many open and aborted transactions")]
+    TooManyTransactions,
     /// Client, later: the disk has no room for another journal file.
     #[error("no space left for the journal")]
     DiskFull,
@@ -208,7 +215,10 @@ impl From<AppendError> for Error {
             AppendError::TooLarge { .. } => {
                 Error::Option { option: "entry_bytes_max", reason: "an entry is larger" }
             }
-            AppendError::OutOfOrderSequence { .. } | AppendError::InvalidProducerEpoch { .. } => {
+            AppendError::OutOfOrderSequence { .. }
+            | AppendError::InvalidProducerEpoch { .. }
+            | AppendError::InTransaction
+            | AppendError::TooManyTransactions => {
                 Error::Option { option: "append", reason: "a batch error outside a batch append" }
             }
         }

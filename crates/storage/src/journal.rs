@@ -76,6 +76,17 @@ pub(crate) struct Cut {
     pub(crate) last: FrameLink,
 }
 
+/// The header of an entry that is not a batch.
+pub(crate) fn metadata_header(kind: Kind, log: LogId, payload: &[u8]) -> EntryHeader {
+    EntryHeader {
+        kind,
+        payload_bytes: u32::try_from(payload.len()).unwrap_or(u32::MAX),
+        log,
+        payload_crc: moldau_records::crc32c(payload),
+        batch_prefix: [0; 16],
+    }
+}
+
 impl Journal {
     pub(crate) fn new(
         options: Options,
@@ -158,13 +169,7 @@ impl Journal {
         log: LogId,
         payload: &[u8],
     ) -> Result<Lsn, AppendError> {
-        let header = EntryHeader {
-            kind,
-            payload_bytes: u32::try_from(payload.len()).unwrap_or(u32::MAX),
-            log,
-            payload_crc: moldau_records::crc32c(payload),
-            batch_prefix: [0; 16],
-        };
+        let header = metadata_header(kind, log, payload);
         self.append(payload.len(), SpaceFor::Metadata, |fill| {
             fill.push(&header, payload, &[]);
         })

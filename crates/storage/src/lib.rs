@@ -9,7 +9,7 @@
 //! - `sort`, `merge`, `upkeep`, `workshop`, `pace`: writing segments from the journal and from each
 //!   other, in the background; `clean`: compaction; `paged`: files that are written once.
 //! - `tail`, `cache`, `read`, `lookup`: the read path, from memory just flushed or from the disk.
-//! - `index`, `producers`, `epochs`: what a log knows of its batches.
+//! - `index`, `producers`, `transactions`, `epochs`: what a log knows of its batches.
 //! - `checkpoint`, `scan`, `recovery`, `meta`: opening a directory, and giving space back.
 //! - `scrub`: verifying all of it, slowly; `repair`: salvaging what is left.
 //! - `disk`: every file operation, behind a trait; `io`: aligned memory, the only unsafe code.
@@ -65,7 +65,9 @@ mod sort;
 mod sorted;
 mod storage;
 mod tail;
+mod together;
 mod topics;
+mod transactions;
 mod upkeep;
 mod waiter;
 mod window;
@@ -79,7 +81,7 @@ pub use disk::{Access, Disk, DiskFile, RealDisk};
 pub use durable::{Lsn, WaitDurable, WaitFailure};
 pub use epochs::EpochEnd;
 pub use error::{AppendError, Error};
-pub use log::{Appended, Log, Trimmed};
+pub use log::{Appended, Log, ProducerState, Trimmed};
 pub use lookup::TimestampOffset;
 pub use metrics::MetricsSnapshot;
 pub use options::{Drive, Durability, Options};
@@ -87,6 +89,8 @@ pub use read::{PendingRead, Read, ReadOutcome};
 pub use recovery::Replay;
 pub use repair::{Damage, Left, Lost, Orphan, Repair, Report, Salvage};
 pub use storage::{Info, Storage};
+pub use together::LogMarker;
+pub use transactions::{AbortedTransaction, Isolation};
 pub use waiter::{Moved, Registration, Waiter};
 
 /// A topic's id, 16 bytes as in Kafka's protocol (KIP-516).

@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use moldau_records::{BatchView, ValidBatch};
+use moldau_records::{BatchView, MarkerBatch, ValidBatch};
 use moldau_threads::{Mutex, MutexGuard};
 
 use crate::durable::Lsn;
@@ -22,6 +22,7 @@ use crate::journal::Journal;
 use crate::producers::{Duplicate, Producers};
 use crate::segment::Segment;
 use crate::sorted::Sorted;
+use crate::transactions::Transactions;
 use crate::waiter::{Registration, Waiter, Waiters};
 use crate::{AppendError, Error, LogId};
 
@@ -44,6 +45,7 @@ pub(crate) struct LogState {
     pub(crate) index: Index,
     pub(crate) epochs: LeaderEpochs,
     pub(crate) producers: Producers,
+    pub(crate) transactions: Transactions,
     /// Makes everything that was appended to the log durable.
     last_lsn: Lsn,
     noted: TouchedSlot,
@@ -67,6 +69,21 @@ pub struct Appended {
     pub is_duplicate: bool,
     /// Log start offset, for the produce response.
     pub start_offset: i64,
+}
+
+/// A producer as a log knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProducerState {
+    /// Its id.
+    pub id: i64,
+    /// Its newest epoch.
+    pub epoch: i16,
+    /// Of its last batch; -1 where its last transaction took it along.
+    pub last_sequence: i32,
+    /// Of its last batch, in ms since 1970.
+    pub last_timestamp: i64,
+    /// First offset of its open transaction.
+    pub transaction_start: Option<i64>,
 }
 
 /// What a deletion of records or an application of retention did.
@@ -179,6 +196,7 @@ impl Log {
             self.journal.metrics.duplicates.add(1);
             return Ok(state.duplicate(duplicate));
         }
+        state.transactions.check(batch)?;
         let state = &mut *state;
         let base_offset = state.index.end_offset();
         let ((), lsn) = self.journal.append(bytes, SpaceFor::Data, |fill| {
@@ -191,6 +209,52 @@ impl Log {
         let last_offset = state.index.end_offset() - 1;
         let start_offset = state.start_offset;
         Ok(Appended { base_offset, last_offset, lsn, is_duplicate: false, start_offset })
+    }
+
+    /// First offset of which it is not decided whether it counts: the high watermark, or the first
+    /// of a transaction that is open or whose end is not durable.
+    pub fn last_stable_offset(&self) -> i64 {
+        self.state().last_stable_offset(self.high_watermark())
+    }
+
+    /// The producers that the log knows, as DescribeProducers shows them.
+    pub fn producers(&self) -> Vec<ProducerState> {
+        let state = self.state();
+        let all = state.producers.all();
+        let producers = all.map(|(id, epoch, last_sequence, last_timestamp)| ProducerState {
+            id,
+            epoch,
+            last_sequence,
+            last_timestamp,
+            transaction_start: state.transactions.first_offset(id),
+        });
+        producers.collect()
+    }
+
+    /// Id and epoch of each producer that has a transaction open in the log.
+    pub fn open_transactions(&self) -> Vec<(i64, i16)> {
+        let state = self.state();
+        let open = state.transactions.open();
+        open.map(|id| (id, state.producers.epoch_of(id).unwrap_or(0))).collect()
+    }
+
+    /// Locks the log so that it and others end transactions together.
+    pub(crate) fn lock_for_markers(&self) -> MutexGuard<'_, LogState> {
+        self.state()
+    }
+
+    /// Adds a marker to the open frame. The log's lock is held and the frame has room.
+    pub(crate) fn push_marker(
+        self: &Arc<Self>,
+        state: &mut LogState,
+        fill: &mut Fill,
+        marker: &MarkerBatch,
+        leader_epoch: i32,
+    ) {
+        state.transactions.settle(self.high_watermark());
+        state.push(fill, self.id, &marker.view(), leader_epoch);
+        fill.touch(self, state.index.end_offset(), &mut state.noted);
+        state.last_lsn = Lsn(fill.end());
     }
 
     /// Registers a waiter that is woken when the high watermark moves, until the registration is
@@ -230,8 +294,9 @@ impl Log {
         retention_ms: Option<i64>,
         retention_bytes: Option<u64>,
     ) -> Result<Trimmed, Error> {
-        let high_watermark = self.high_watermark();
         let mut state = self.state();
+        // What is not decided yet stays.
+        let stable = state.last_stable_offset(self.high_watermark());
         let mut bytes = state.bytes();
         let mut start_offset = state.start_offset;
         for step in state.steps_from(start_offset) {
@@ -239,7 +304,7 @@ impl Log {
                 retention_ms.is_some_and(|limit| now_ms.saturating_sub(step.max_timestamp) > limit);
             let rest = bytes.saturating_sub(step.bytes);
             let is_over = retention_bytes.is_some_and(|limit| rest >= limit);
-            if !(is_old || is_over) || step.next_offset > high_watermark {
+            if !(is_old || is_over) || step.next_offset > stable {
                 break;
             }
             bytes = rest;
@@ -264,7 +329,8 @@ impl Log {
 
     /// Forgets idempotent producers whose last batch is older than `expiration_ms`.
     pub fn expire_producers(&self, now_ms: i64, expiration_ms: i64) {
-        self.state().producers.expire(now_ms, expiration_ms);
+        let state = &mut *self.state();
+        state.producers.expire(now_ms, expiration_ms, &state.transactions);
     }
 
     /// Refuses all further appends and reads.
@@ -326,7 +392,8 @@ impl LogState {
         position: u64,
     ) {
         self.epochs.assign(leader_epoch, base_offset);
-        self.producers.record(batch, base_offset);
+        self.producers.record(batch, base_offset, &self.transactions);
+        self.transactions.note(batch, base_offset);
         self.index.push(extent_of(batch, base_offset, position));
     }
 
@@ -336,11 +403,16 @@ impl LogState {
         self.sorted.trim_to(start_offset);
         self.index.trim_to(start_offset);
         self.epochs.trim_to(start_offset);
+        self.transactions.trim_to(start_offset);
     }
 
     pub(crate) fn install(&mut self, segment: &Arc<Segment>, at: usize) {
         let end = self.sorted.install(segment, at);
         self.index.trim_to(end);
+    }
+
+    pub(crate) fn last_stable_offset(&mut self, high_watermark: i64) -> i64 {
+        self.transactions.last_stable_offset(self.start_offset, high_watermark)
     }
 
     /// First offset that the log's runs and batches account for.
@@ -404,6 +476,7 @@ impl LogState {
         self.index.encode(out);
         self.epochs.encode(out);
         self.producers.encode(out);
+        self.transactions.encode(out);
     }
 
     /// As [`LogState::encode`], of a log with these offsets that has nothing in the journal.
@@ -416,6 +489,7 @@ impl LogState {
         index.encode(out);
         epochs.encode(out);
         self.producers.encode(out);
+        self.transactions.encode(out);
     }
 
     /// Reads what [`LogState::encode`] wrote.
@@ -425,8 +499,10 @@ impl LogState {
         let index = Index::decode(fields)?;
         let epochs = LeaderEpochs::decode(fields)?;
         let producers = Producers::decode(fields)?;
+        let transactions = Transactions::decode(fields)?;
         let state = LogState::default();
-        Some(LogState { start_offset, dirty_offset, index, epochs, producers, ..state })
+        let known = LogState { start_offset, dirty_offset, index, epochs, ..state };
+        Some(LogState { producers, transactions, ..known })
     }
 }
 

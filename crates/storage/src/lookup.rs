@@ -6,7 +6,7 @@ use bytes::Bytes;
 use moldau_records::Decompressor;
 
 use crate::log::LogState;
-use crate::{Error, Log, ReadOutcome};
+use crate::{Error, Isolation, Log, ReadOutcome};
 
 /// Answer to a lookup by timestamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,22 +22,22 @@ pub struct TimestampOffset {
 /// Batches that may hold a record with a timestamp.
 struct Candidate {
     from: i64,
-    next_offset: i64,
     bytes: usize,
 }
 
 impl Log {
     /// The first record with a timestamp of at least `timestamp`, as ListOffsets asks; `None` if
-    /// there is none below the high watermark.
+    /// there is none that a reader of this isolation is to see.
     ///
     /// # Errors
     /// As [`crate::PendingRead`].
     pub async fn offset_for_timestamp(
         self: &Arc<Self>,
         timestamp: i64,
+        isolation: Isolation,
     ) -> Result<Option<TimestampOffset>, Error> {
         let mut first = None;
-        self.search(timestamp, |found| {
+        self.search(timestamp, isolation, |found| {
             first = Some(found);
             true
         })
@@ -50,6 +50,7 @@ impl Log {
     async fn search(
         self: &Arc<Self>,
         timestamp: i64,
+        isolation: Isolation,
         mut take: impl FnMut(TimestampOffset) -> bool,
     ) -> Result<(), Error> {
         let mut searched_to = i64::MIN;
@@ -57,12 +58,11 @@ impl Log {
             // A header may claim a later timestamp than its records have, and a block than those of
             // its batches that belong to the log: then the search goes on behind.
             let found = self.with_state(|state| candidate(state, searched_to, timestamp));
-            let Some(found) = found.filter(|found| found.next_offset <= self.high_watermark())
-            else {
-                return Ok(());
-            };
+            let end = self.end_for(isolation);
+            let Some(found) = found.filter(|found| found.from < end) else { return Ok(()) };
             let start_offset = self.start_offset();
-            let outcome = self.read(found.from.max(start_offset), found.bytes, true)?;
+            let from = found.from.max(start_offset);
+            let outcome = self.read_isolated(from, found.bytes, true, isolation)?;
             let read = match outcome {
                 ReadOutcome::Ready(read) => read,
                 ReadOutcome::Pending(pending) => pending.await?,
@@ -70,10 +70,19 @@ impl Log {
             let is_enough = any_record(&read.batches, |found| {
                 found.offset >= start_offset && found.timestamp >= timestamp && take(found)
             });
-            if is_enough {
+            // Nothing is read where the rest is not to be seen.
+            if is_enough || read.batches.is_empty() {
                 return Ok(());
             }
             searched_to = read.next_offset.max(found.from + 1);
+        }
+    }
+
+    /// Offset after the last record that a reader of this isolation is to see.
+    pub fn end_for(&self, isolation: Isolation) -> i64 {
+        match isolation {
+            Isolation::ReadUncommitted => self.high_watermark(),
+            Isolation::ReadCommitted => self.last_stable_offset(),
         }
     }
 
@@ -101,7 +110,7 @@ impl Log {
                 (None, _) => (i64::MIN, bound - 1),
             };
             let mut latest: Option<TimestampOffset> = None;
-            self.search(largest, |found| {
+            self.search(largest, Isolation::ReadUncommitted, |found| {
                 if latest.is_none_or(|latest| found.timestamp > latest.timestamp) {
                     latest = Some(found);
                 }
@@ -121,11 +130,7 @@ fn candidate(state: &LogState, searched_to: i64, timestamp: i64) -> Option<Candi
     let from = searched_to.max(state.start_offset);
     let mut pieces = state.sorted.pieces_from(from);
     if let Some(piece) = pieces.find(|piece| piece.max_timestamp >= timestamp) {
-        return Some(Candidate {
-            from: piece.base_offset.max(from),
-            next_offset: piece.next_offset,
-            bytes: piece.bytes(),
-        });
+        return Some(Candidate { from: piece.base_offset.max(from), bytes: piece.bytes() });
     }
     let from = from.max(state.sorted_end());
     let found = state.index.first_with_timestamp(timestamp);
@@ -133,7 +138,7 @@ fn candidate(state: &LogState, searched_to: i64, timestamp: i64) -> Option<Candi
         let mut rest = state.index.starting_at(from);
         rest.find(|extent| extent.next_offset > from && extent.max_timestamp >= timestamp)
     })?;
-    Some(Candidate { from: found.base_offset, next_offset: found.next_offset, bytes: 0 })
+    Some(Candidate { from: found.base_offset, bytes: 0 })
 }
 
 /// Whether `is_enough` says so of a record.

@@ -10,6 +10,7 @@ use moldau_records::BatchView;
 
 use crate::AppendError;
 use crate::format::Fields;
+use crate::transactions::Transactions;
 
 /// What is remembered of one batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,7 +25,7 @@ struct BatchMark {
 struct Entry {
     epoch: i16,
     last_timestamp: i64,
-    /// Newest last; at least one.
+    /// Newest last; none of this epoch if a transaction ended with it.
     batches: Vec<BatchMark>,
 }
 
@@ -74,6 +75,19 @@ impl Producers {
         if follows { Ok(None) } else { Err(out_of_order(last)) }
     }
 
+    /// Each producer: id, epoch, last sequence number (-1 for none), timestamp of the last batch.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (i64, i16, i32, i64)> + '_ {
+        self.entries.iter().map(|(id, entry)| {
+            let last = entry.batches.last().map_or(NO_SEQUENCE, |mark| mark.last_sequence);
+            (*id, entry.epoch, last, entry.last_timestamp)
+        })
+    }
+
+    /// The epoch of a producer, if it is known.
+    pub(crate) fn epoch_of(&self, id: i64) -> Option<i16> {
+        self.entries.get(&id).map(|entry| entry.epoch)
+    }
+
     /// The greatest id, if there is any.
     pub(crate) fn id_max(&self) -> Option<i64> {
         self.entries.keys().copied().max()
@@ -86,9 +100,34 @@ impl Producers {
         last.is_some_and(|mark| mark.base_offset == batch.base_offset())
     }
 
-    /// Remembers a batch that was appended with this base offset.
-    pub(crate) fn record(&mut self, batch: &BatchView<'_>, base_offset: i64) {
-        if !batch.has_producer_id() || batch.is_control() {
+    /// Remembers a batch that was appended with this base offset. Producers with an open
+    /// transaction are not forgotten to make room.
+    pub(crate) fn record(
+        &mut self,
+        batch: &BatchView<'_>,
+        base_offset: i64,
+        transactions: &Transactions,
+    ) {
+        if !batch.has_producer_id() {
+            return;
+        }
+        let id = batch.producer_id();
+        if self.entries.len() >= PRODUCERS_MAX && !self.entries.contains_key(&id) {
+            self.drop_oldest(transactions);
+        }
+        let epoch = batch.producer_epoch();
+        let entry = self.entries.entry(id).or_insert_with(|| Entry {
+            epoch,
+            last_timestamp: batch.max_timestamp(),
+            batches: Vec::with_capacity(1),
+        });
+        entry.last_timestamp = batch.max_timestamp();
+        if entry.epoch != epoch {
+            entry.epoch = epoch;
+            entry.batches.clear();
+        }
+        // The end of a transaction has no sequence number.
+        if batch.is_control() {
             return;
         }
         let mark = BatchMark {
@@ -97,44 +136,29 @@ impl Producers {
             base_offset,
             last_offset: base_offset + i64::from(batch.last_offset_delta()),
         };
-        let id = batch.producer_id();
-        if self.entries.len() >= PRODUCERS_MAX && !self.entries.contains_key(&id) {
-            self.drop_oldest();
-        }
-        let epoch = batch.producer_epoch();
-        let entry = self.entries.entry(id).or_insert_with(|| Entry {
-            epoch,
-            last_timestamp: batch.max_timestamp(),
-            batches: Vec::with_capacity(1),
-        });
-        if entry.epoch != epoch {
-            entry.epoch = epoch;
-            entry.batches.clear();
-        }
         if entry.batches.len() == BATCHES_REMEMBERED {
             entry.batches.remove(0);
         }
         entry.batches.push(mark);
-        entry.last_timestamp = batch.max_timestamp();
     }
 
     /// Forgets the producers whose last batch is at least this old, as `producer.id.expiration.ms`
-    /// asks.
-    pub(crate) fn expire(&mut self, now_ms: i64, expiration_ms: i64) {
+    /// asks, unless they have an open transaction.
+    pub(crate) fn expire(&mut self, now_ms: i64, expiration_ms: i64, transactions: &Transactions) {
         let keeps = |entry: &Entry| now_ms.saturating_sub(entry.last_timestamp) < expiration_ms;
-        self.entries.retain(|_, entry| keeps(entry));
+        self.entries.retain(|id, entry| keeps(entry) || transactions.is_open(*id));
         if self.entries.is_empty() {
             self.entries = HashMap::new();
         }
     }
 
-    fn drop_oldest(&mut self) {
+    fn drop_oldest(&mut self, transactions: &Transactions) {
         let mut ages: Vec<i64> = self.entries.values().map(|entry| entry.last_timestamp).collect();
         let (_, limit, _) = ages.select_nth_unstable(PRODUCERS_MAX / 8);
         let limit = *limit;
         let mut excess = PRODUCERS_MAX / 8;
-        self.entries.retain(|_, entry| {
-            let goes = entry.last_timestamp <= limit && excess > 0;
+        self.entries.retain(|id, entry| {
+            let goes = entry.last_timestamp <= limit && excess > 0 && !transactions.is_open(*id);
             excess -= usize::from(goes);
             !goes
         });
@@ -142,7 +166,7 @@ impl Producers {
 
     /// Appends the state to `out`: number of producers, then each with its batches.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
-        let count = u32::try_from(self.entries.len()).expect("bounded by PRODUCERS_MAX");
+        let count = u32::try_from(self.entries.len()).expect("bounded by their memory");
         out.extend_from_slice(&count.to_le_bytes());
         for (id, entry) in &self.entries {
             out.extend_from_slice(&id.to_le_bytes());

@@ -21,6 +21,7 @@ use crate::index::Extent;
 use crate::log::LogState;
 use crate::sorted::Piece;
 use crate::tail::slice_parts;
+use crate::transactions::{AbortedTransaction, Isolation};
 use crate::{Drive, Error, Log};
 
 /// Batches of a log from an offset on.
@@ -39,6 +40,11 @@ pub struct Read {
     pub high_watermark: i64,
     /// Log start offset at the time of the read.
     pub start_offset: i64,
+    /// Offset before which every transaction has ended, at the time of the read.
+    pub last_stable_offset: i64,
+    /// The aborted transactions that `batches` hold parts of, in order of their first offset; none
+    /// unless only what is committed is read.
+    pub aborted: Vec<AbortedTransaction>,
 }
 
 /// What [`Log::read`] gives.
@@ -75,13 +81,18 @@ pub struct PendingRead {
 }
 
 /// What is asked of a log.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Request {
     from: i64,
     bytes_max: usize,
     min_one: bool,
+    isolation: Isolation,
     high_watermark: i64,
     start_offset: i64,
+    last_stable_offset: i64,
+    /// Of what is planned to be read. Taken with the plan: cleaning takes the records of aborted
+    /// transactions away, and then forgets that there were any.
+    aborted: Vec<AbortedTransaction>,
 }
 
 /// Where the batches lie.
@@ -126,8 +137,31 @@ impl Log {
         bytes_max: usize,
         min_one: bool,
     ) -> Result<ReadOutcome, Error> {
+        self.read_isolated(from, bytes_max, min_one, Isolation::ReadUncommitted)
+    }
+
+    /// As [`Log::read`], of what a reader of this isolation is to see.
+    ///
+    /// # Errors
+    /// As [`Log::read`].
+    pub fn read_isolated(
+        self: &Arc<Self>,
+        from: i64,
+        bytes_max: usize,
+        min_one: bool,
+        isolation: Isolation,
+    ) -> Result<ReadOutcome, Error> {
         let high_watermark = self.high_watermark();
-        let mut request = Request { from, bytes_max, min_one, high_watermark, start_offset: 0 };
+        let mut request = Request {
+            from,
+            bytes_max,
+            min_one,
+            isolation,
+            high_watermark,
+            start_offset: 0,
+            last_stable_offset: 0,
+            aborted: Vec::new(),
+        };
         loop {
             let plan = self.with_state(|state| request.plan(state))?;
             match self.start(&request, plan)? {
@@ -307,7 +341,30 @@ struct Taken {
 }
 
 impl Request {
-    fn plan(&mut self, state: &LogState) -> Result<Plan, Error> {
+    fn plan(&mut self, state: &mut LogState) -> Result<Plan, Error> {
+        let plan = self.plan_batches(state)?;
+        if self.isolation == Isolation::ReadCommitted {
+            let end = match &plan {
+                Plan::Nothing => self.from,
+                Plan::Journal(extents) => extents.last().map_or(self.from, |last| last.next_offset),
+                Plan::Sorted { pieces, .. } => {
+                    pieces.last().map_or(self.from, |last| last.next_offset)
+                }
+            };
+            self.aborted = state.transactions.aborted_in(self.from, end.min(self.end()));
+        }
+        Ok(plan)
+    }
+
+    /// Nothing at or above this is read.
+    fn end(&self) -> i64 {
+        match self.isolation {
+            Isolation::ReadUncommitted => self.high_watermark,
+            Isolation::ReadCommitted => self.last_stable_offset,
+        }
+    }
+
+    fn plan_batches(&mut self, state: &mut LogState) -> Result<Plan, Error> {
         if state.is_deleted {
             return Err(Error::Deleted);
         }
@@ -316,9 +373,10 @@ impl Request {
             return Err(Error::OffsetOutOfRange { start, end: self.high_watermark });
         }
         self.start_offset = start;
+        self.last_stable_offset = state.last_stable_offset(self.high_watermark);
         // A fetch that is full still asks each partition for its watermark.
         let takes_nothing = self.bytes_max == 0 && !self.min_one;
-        if self.from >= self.high_watermark || takes_nothing {
+        if self.from >= self.end() || takes_nothing {
             return Ok(Plan::Nothing);
         }
         let mut pieces = Vec::new();
@@ -351,7 +409,7 @@ impl Request {
             let (_, length) = range(&extent);
             bytes = bytes.saturating_add(length);
             let is_allowed = bytes <= self.bytes_max || (self.min_one && wanted.is_empty());
-            if extent.next_offset > self.high_watermark || !is_allowed {
+            if extent.next_offset > self.end() || !is_allowed {
                 return;
             }
             wanted.push(extent);
@@ -373,7 +431,8 @@ impl Request {
                 }
                 let bytes = read.bytes + (end - taken.begin);
                 let is_first = read.bytes == 0 && taken.batches == 0;
-                if bytes > self.bytes_max && !(self.min_one && is_first) {
+                let is_open = next_offset > self.end();
+                if is_open || (bytes > self.bytes_max && !(self.min_one && is_first)) {
                     taken.is_all = false;
                     break;
                 }
@@ -393,6 +452,8 @@ impl Request {
             next_offset: self.from,
             high_watermark: self.high_watermark,
             start_offset: self.start_offset,
+            last_stable_offset: self.last_stable_offset,
+            aborted: self.aborted.clone(),
         }
     }
 
@@ -441,8 +502,8 @@ impl Future for PendingRead {
                     return Poll::Pending;
                 }
                 Progress::Again(from) => {
-                    let Request { bytes_max, min_one, .. } = this.request;
-                    match this.log.read(from, bytes_max, min_one)? {
+                    let Request { bytes_max, min_one, isolation, .. } = this.request;
+                    match this.log.read_isolated(from, bytes_max, min_one, isolation)? {
                         ReadOutcome::Ready(read) => return Poll::Ready(Ok(read)),
                         ReadOutcome::Pending(again) => {
                             this.request = again.request;

@@ -26,8 +26,8 @@ use crate::recovery::{self, Recovered, Replay};
 use crate::segments::Segments;
 use crate::topics::Topics;
 use crate::{
-    AppendError, CheckpointWriter, Compacted, Compaction, Drive, Error, Log, LogId, Options,
-    TopicId, Waiter, checkpoint, scrub, upkeep,
+    AppendError, CheckpointWriter, Compacted, Compaction, Drive, Error, Log, LogId, LogMarker,
+    Options, TopicId, Waiter, checkpoint, scrub, upkeep,
 };
 
 /// An open data directory. Clones share it; the last one that is dropped flushes and closes it.
@@ -234,6 +234,21 @@ impl Storage {
         let lsn = self.inner.journal.append_entry(Kind::Metadata, LogId::default(), bytes)?;
         self.inner.journal.metrics.metadata_entries.add(1);
         Ok(lsn)
+    }
+
+    /// Appends bytes of the owner and markers that end transactions, all in one frame: after a
+    /// crash either all of it is there or nothing. A log without an open transaction of the
+    /// producer gets no marker, nor does one that is deleted.
+    ///
+    /// # Errors
+    /// As [`Storage::append_metadata`]; nothing is appended then.
+    pub fn append_together(
+        &self,
+        metadata: &[Vec<u8>],
+        markers: &[LogMarker],
+        leader_epoch: i32,
+    ) -> Result<Lsn, AppendError> {
+        self.inner.journal.append_together(metadata, markers, leader_epoch)
     }
 
     /// How far the journal is durable.

@@ -169,7 +169,10 @@ pub(crate) fn compact(
     }
     publish(journal, writer.finish()?, topics)?;
     for (log, dirty_offset) in written.dirty_offsets {
-        log.with_state(|state| state.dirty_offset = dirty_offset);
+        log.with_state(|state| {
+            state.dirty_offset = dirty_offset;
+            state.transactions.forget_aborted(dirty_offset);
+        });
     }
     journal.upkeep.want();
     Ok(written.compacted)

@@ -2,7 +2,8 @@
 //!
 //! The answer holds the stored batches as they are: whole batches, the first of which may begin
 //! before the offset asked for and may be larger than every limit. Nothing above the high watermark
-//! is served, and the last stable offset is the high watermark, since there are no transactions. A
+//! is served, and to consumers of committed records nothing above the last stable offset: those get
+//! the aborted transactions beside the records, and leave them out themselves (KIP-98). A
 //! fetch that finds less than `min_bytes` waits: one waiter is registered with every partition,
 //! then all are read again whenever one has moved, until `max_wait_ms` is over. Unlike in Kafka, an
 //! ACL that changes meanwhile holds for what is read then.
@@ -16,9 +17,11 @@ use moldau_protocol::fetch::{FetchResponseEncoder, FetchedPartition, FetchedTopi
 use moldau_protocol::frame::RequestHeader;
 use moldau_protocol::messages::FetchRequest;
 use moldau_protocol::messages::fetch_request::FetchTopic;
-use moldau_protocol::messages::fetch_response::{EpochEndOffset, PartitionData};
+use moldau_protocol::messages::fetch_response::{
+    AbortedTransaction, EpochEndOffset, PartitionData,
+};
 use moldau_protocol::{ErrorCode, Message, Reader};
-use moldau_storage::{Log, PendingRead, Read, ReadOutcome, Waiter};
+use moldau_storage::{Isolation, Log, PendingRead, Read, ReadOutcome, Waiter};
 use tokio::time::{Instant, timeout_at};
 
 use crate::authorizer::{Operation, ResourceType};
@@ -27,7 +30,7 @@ use crate::error::read_code;
 use crate::fetch_session::{
     FetchPartition, FetchScope, Noteworthy, Session, SessionRequest, Told, TopicRef, lock,
 };
-use crate::partition::{self, Partition, Watch};
+use crate::partition::{self, Partition, Watch, isolation_of};
 use crate::rights::Rights;
 use crate::state::State;
 
@@ -57,11 +60,12 @@ pub(crate) fn serve(
     };
     let answer = Answer { version: call.version, correlation_id: header.correlation_id };
     let limits = Limits::of(&request);
+    let isolation = isolation_of(request.isolation_level);
     let is_replica = request.replica_id >= 0 || request.replica_state.replica_id >= 0;
     match call.state.sessions.resolve(call.now_ms, session_request(call, request)) {
         Ok(scope) => {
             let (state, rights) = (Arc::clone(call.state), call.rights.clone());
-            let fetch = Fetch { state, rights, is_replica, scope, limits, answer };
+            let fetch = Fetch { state, rights, is_replica, isolation, scope, limits, answer };
             // One at a time, as in Kafka: what is sent behind it waits unread.
             Reply::Later(Box::pin(fetch.run()), body.len().max(KEPT_REQUEST_BYTES_MAX))
         }
@@ -126,6 +130,7 @@ struct Fetch {
     rights: Rights,
     /// Whether the sender calls itself a broker, which needs another right than a consumer.
     is_replica: bool,
+    isolation: Isolation,
     scope: FetchScope,
     limits: Limits,
     answer: Answer,
@@ -248,7 +253,7 @@ impl Fetch {
     }
 
     async fn gather(&self, partitions: &[FetchPartition], denied: &Denied) -> Gathered {
-        let mut gathering = Gathering::new(self.limits.bytes_max, partitions.len());
+        let mut gathering = Gathering::new(self.limits.bytes_max, self.isolation, partitions.len());
         let mut turns = Turns::default();
         for asked in partitions {
             turns.step(1).await;
@@ -258,7 +263,9 @@ impl Fetch {
             }
             match self.find(asked) {
                 Ok(Partition::Written(log)) => gathering.read(asked, log).await,
-                Ok(Partition::Unwritten { .. }) => gathering.add(serve_unwritten(asked)),
+                Ok(Partition::Unwritten { .. }) => {
+                    gathering.add(serve_unwritten(asked, self.isolation))
+                }
                 Err(code) => gathering.add(refused(asked, code)),
             }
         }
@@ -288,6 +295,7 @@ impl Fetch {
 /// to a number; what follows the first of them is settled after it.
 struct Gathering<'a> {
     bytes_max: usize,
+    isolation: Isolation,
     /// The rest of `bytes_max` was too little for a batch: nothing more is read, since each read
     /// would bring batches from the disk only to find the same.
     is_full: bool,
@@ -314,10 +322,11 @@ enum Open<'a> {
 }
 
 impl<'a> Gathering<'a> {
-    fn new(bytes_max: usize, partitions: usize) -> Self {
+    fn new(bytes_max: usize, isolation: Isolation, partitions: usize) -> Self {
         let partitions = Vec::with_capacity(partitions);
         let gathered = Gathered { partitions, bytes: 0, available: 0, has_error: false };
-        Self { bytes_max, is_full: false, gathered, open: Vec::new(), cold: 0, open_bytes: 0 }
+        let open = Vec::new();
+        Self { bytes_max, isolation, is_full: false, gathered, open, cold: 0, open_bytes: 0 }
     }
 
     fn add(&mut self, served: Served) {
@@ -342,8 +351,8 @@ impl<'a> Gathering<'a> {
         let bytes_max = wanted.min(self.room());
         // The first batch of the answer is returned whatever its size (KIP-74).
         let min_one = self.gathered.bytes == 0 && self.open.is_empty();
-        match log.read(asked.fetch_offset, bytes_max, min_one) {
-            Ok(ReadOutcome::Ready(read)) => self.add(served(asked, read)),
+        match log.read_isolated(asked.fetch_offset, bytes_max, min_one, self.isolation) {
+            Ok(ReadOutcome::Ready(read)) => self.add(served(asked, read, self.isolation)),
             Ok(ReadOutcome::Pending(read)) => {
                 self.cold += 1;
                 self.open_bytes += bytes_max;
@@ -368,9 +377,9 @@ impl<'a> Gathering<'a> {
                 Open::Served(served) => served,
                 Open::Cold { asked, log, read, is_cut } => match read.await {
                     Ok(read) => {
-                        let has_more = read.next_offset < read.high_watermark;
+                        let has_more = read.next_offset < end_of(&read, self.isolation);
                         self.is_full |= is_cut && read.bytes == 0 && has_more;
-                        served(asked, read)
+                        served(asked, read, self.isolation)
                     }
                     Err(error) => failed(asked, &log, &error),
                 },
@@ -433,27 +442,47 @@ fn diverged(asked: &FetchPartition, log: &Arc<Log>) -> Option<Served> {
 }
 
 /// There is nothing but the offset 0, at which the first record will be.
-fn serve_unwritten(asked: &FetchPartition) -> Served {
+fn serve_unwritten(asked: &FetchPartition, isolation: Isolation) -> Served {
     if asked.fetch_offset == 0 {
-        let (high_watermark, start_offset) = (0, 0);
-        let (batches, bytes, next_offset) = (Vec::new(), 0, 0);
-        let read = Read { batches, bytes, next_offset, high_watermark, start_offset };
-        return served(asked, read);
+        let read = Read {
+            batches: Vec::new(),
+            bytes: 0,
+            next_offset: 0,
+            high_watermark: 0,
+            start_offset: 0,
+            last_stable_offset: 0,
+            aborted: Vec::new(),
+        };
+        return served(asked, read, isolation);
     }
     let mut served = refused(asked, ErrorCode::OffsetOutOfRange);
     served.fetched.data.log_start_offset = 0;
     served
 }
 
-fn served(asked: &FetchPartition, read: Read) -> Served {
+/// Offset after the last record that a reader of this isolation may see.
+fn end_of(read: &Read, isolation: Isolation) -> i64 {
+    match isolation {
+        Isolation::ReadUncommitted => read.high_watermark,
+        Isolation::ReadCommitted => read.last_stable_offset,
+    }
+}
+
+fn served(asked: &FetchPartition, read: Read, isolation: Isolation) -> Served {
     let has_records = read.bytes > 0;
     let allowed = usize::try_from(asked.bytes_max).unwrap_or(0);
-    let has_more = read.next_offset < read.high_watermark;
+    let has_more = read.next_offset < end_of(&read, isolation);
+    let aborted = read.aborted.iter().map(|aborted| AbortedTransaction {
+        producer_id: aborted.producer_id,
+        first_offset: aborted.first_offset,
+        ..AbortedTransaction::default()
+    });
     let available = if has_more { allowed.max(read.bytes) } else { read.bytes };
     let data = PartitionData {
         partition_index: asked.partition,
         high_watermark: read.high_watermark,
-        last_stable_offset: read.high_watermark,
+        last_stable_offset: read.last_stable_offset,
+        aborted_transactions: (isolation == Isolation::ReadCommitted).then(|| aborted.collect()),
         log_start_offset: read.start_offset,
         ..PartitionData::default()
     };

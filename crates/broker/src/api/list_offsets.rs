@@ -1,7 +1,8 @@
 //! ListOffsets, versions 1-11 (KIP-79 by time, KIP-734 max timestamp, KIP-405 local log).
 //!
 //! A lookup by time is exact: the first record whose timestamp is not before the one asked for,
-//! which means that the one batch that holds it is read and, if compressed, unpacked. There is no
+//! which means that the one batch that holds it is read and, if compressed, unpacked. A consumer of
+//! committed records is shown nothing from the last stable offset on (KIP-98). There is no
 //! remote storage: the local log start is the log start, and the last tiered offset is unknown.
 
 use moldau_protocol::ErrorCode;
@@ -10,14 +11,14 @@ use moldau_protocol::messages::list_offsets_response::{
     ListOffsetsPartitionResponse, ListOffsetsTopicResponse,
 };
 use moldau_protocol::messages::{ListOffsetsRequest, ListOffsetsResponse};
-use moldau_storage::TimestampOffset;
+use moldau_storage::{Isolation, TimestampOffset};
 use std::sync::Arc;
 
 use crate::authorizer::Operation::Describe;
 use crate::authorizer::ResourceType::Topic;
 use crate::call::{Call, Outcome, Turns};
 use crate::error::read_code;
-use crate::partition::{self, LEADER_EPOCH, Partition};
+use crate::partition::{self, LEADER_EPOCH, Partition, isolation_of};
 
 /// From this version on an offset comes with its leader epoch (KIP-320).
 const LEADER_EPOCH_SINCE: i16 = 4;
@@ -40,6 +41,7 @@ pub(crate) fn handle(call: &Call<'_>, request: ListOffsetsRequest) -> Outcome<Li
     // A lookup by time may read from disk, so it runs outside the network thread's turn.
     Outcome::Later(Box::pin(async move {
         let mut turns = Turns::default();
+        let isolation = isolation_of(request.isolation_level);
         let mut topics = Vec::with_capacity(request.topics.len());
         for topic in request.topics {
             let is_allowed = rights.allow(Topic, Describe, &topic.name);
@@ -55,7 +57,7 @@ pub(crate) fn handle(call: &Call<'_>, request: ListOffsetsRequest) -> Outcome<Li
                     false => Err(ErrorCode::UnsupportedVersion),
                 };
                 partitions.push(match found {
-                    Ok(found) => with_epoch(version, look_up(&found, asked).await),
+                    Ok(found) => with_epoch(version, look_up(&found, asked, isolation).await),
                     Err(code) => refused(asked, code),
                 });
             }
@@ -100,6 +102,7 @@ fn with_epoch(version: i16, found: ListOffsetsPartitionResponse) -> ListOffsetsP
 async fn look_up(
     partition: &Partition,
     asked: &ListOffsetsPartition,
+    isolation: Isolation,
 ) -> ListOffsetsPartitionResponse {
     let at =
         |offset| Ok(Some(TimestampOffset { offset, timestamp: -1, leader_epoch: LEADER_EPOCH }));
@@ -107,10 +110,12 @@ async fn look_up(
         (_, LATEST_TIERED | EARLIEST_PENDING_UPLOAD) => Ok(None),
         (Partition::Unwritten { .. }, LATEST | EARLIEST | EARLIEST_LOCAL) => at(0),
         (Partition::Unwritten { .. }, _) => Ok(None),
-        (Partition::Written(log), LATEST) => at(log.high_watermark()),
+        (Partition::Written(log), LATEST) => at(log.end_for(isolation)),
         (Partition::Written(log), EARLIEST | EARLIEST_LOCAL) => at(log.start_offset()),
         (Partition::Written(log), MAX_TIMESTAMP) => log.offset_of_max_timestamp().await,
-        (Partition::Written(log), timestamp) => log.offset_for_timestamp(timestamp).await,
+        (Partition::Written(log), timestamp) => {
+            log.offset_for_timestamp(timestamp, isolation).await
+        }
     };
     match found {
         Ok(Some(found)) => ListOffsetsPartitionResponse {

@@ -18,8 +18,9 @@
 //! sequence, codec, timestamp type and the offsets of the records that stay. The first time that
 //! a batch with a tombstone is cleaned, its base timestamp becomes the delete horizon.
 //!
-//! Kafka drops the records of aborted transactions, and the markers of transactions of which no
-//! record is left. Here records of transactions are cleaned like others, and control batches stay.
+//! Records of aborted transactions, and control batches, are for the caller to judge, who knows the
+//! transactions: it passes over them, or empties them by [`Cleaner::empty_batch`]. Given to the
+//! cleaner, control batches stay.
 //!
 //! A batch that cannot be read stays too, and may hold an older value of any key. From there on
 //! tombstones stay beyond their horizon for the rest of the round: what they deleted would come
@@ -227,6 +228,16 @@ impl Cleaner {
                 Err(error)
             }
         }
+    }
+
+    /// The batch without its records, as [`Cleaned::Emptied`] has it.
+    ///
+    /// # Errors
+    /// [`Error::CrcMismatch`], [`Error::InvalidOffsetDelta`].
+    pub fn empty_batch(&mut self, batch: &BatchView<'_>) -> Result<&[u8], Error> {
+        check(batch)?;
+        self.builder.start(options_without_records(batch));
+        self.builder.finish(Compression::None, &mut self.compressor)
     }
 
     /// Decides, and leaves what is to be written in the builder.

@@ -20,7 +20,7 @@ use crate::{LogId, TopicId};
 /// A log as far as it is known.
 #[derive(Default)]
 pub(super) struct SalvagedLog {
-    /// Start, producers and epochs. Its index is empty.
+    /// Start, producers, transactions and epochs. Its index is empty.
     pub(super) state: LogState,
     /// Entries of the journal before this position are part of the state.
     pub(super) complete_to: u64,
@@ -152,7 +152,9 @@ impl Salvaged {
             return;
         }
         log.state.epochs.assign(batch.partition_leader_epoch(), base_offset);
-        log.state.producers.record(&batch, base_offset);
+        let state = &mut log.state;
+        state.producers.record(&batch, base_offset, &state.transactions);
+        state.transactions.note(&batch, base_offset);
         log.extents.push(extent_of(&batch, base_offset, entry.position));
         log.end = batch.next_offset();
         log.is_start_known |= base_offset == 0;

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use moldau_records::Producer;
 use moldau_storage::{
-    AppendError, Drive, EpochEnd, Error, Log, Options, Storage, TopicId, Waiter, block_on,
+    AppendError, Drive, EpochEnd, Error, Isolation, Log, Options, Storage, TopicId, Waiter,
+    block_on,
 };
 
 use crate::world::{AppendBytes, TOPIC, append, batch, one, open, records, small};
@@ -103,7 +104,8 @@ fn timestamps_are_found_to_the_record() {
     while storage.step() {}
     log.append_bytes(&batch(&[(99, value)], None), 5).unwrap();
     let find = |timestamp| {
-        let found = block_on(log.offset_for_timestamp(timestamp)).unwrap();
+        let found =
+            block_on(log.offset_for_timestamp(timestamp, Isolation::ReadUncommitted)).unwrap();
         found.map(|found| (found.offset, found.timestamp, found.leader_epoch))
     };
     assert_eq!(find(0), Some((0, 10, 4)));

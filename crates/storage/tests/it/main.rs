@@ -18,5 +18,6 @@ mod segments;
 mod sim_disk;
 mod simulation;
 mod together;
+mod transactions;
 mod trouble;
 mod world;

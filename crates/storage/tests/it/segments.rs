@@ -7,7 +7,7 @@ use std::sync::Arc;
 use moldau_records::{
     BatchBuilder, BatchOptions, BatchView, Compression, Compressor, Decompressor,
 };
-use moldau_storage::{AppendError, Compaction, Drive, Error, Log, Options, Storage};
+use moldau_storage::{AppendError, Compaction, Drive, Error, Isolation, Log, Options, Storage};
 
 use crate::sim_disk::{Kind, SimDisk};
 use crate::world::{AppendBytes, Owner, TOPIC, one, records, small};
@@ -269,7 +269,8 @@ fn retention_and_lookups_by_time_see_what_is_sorted() {
     }
     upkeep(&storage);
     for offset in [0, 1, end / 3, end / 2, end - 1] {
-        let found = block_on_stepped(&storage, log.offset_for_timestamp(10 * offset - 5)).unwrap();
+        let lookup = log.offset_for_timestamp(10 * offset - 5, Isolation::ReadUncommitted);
+        let found = block_on_stepped(&storage, lookup).unwrap();
         assert_eq!(found.unwrap().offset, offset);
     }
     let latest = block_on_stepped(&storage, log.offset_of_max_timestamp()).unwrap().unwrap();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use moldau_records::{BatchBuilder, BatchOptions, Compression, Compressor, NO_TIMESTAMP, Producer};
-use moldau_storage::{AppendError, Error, Log, Lsn, ReadOutcome, Storage};
+use moldau_storage::{AppendError, Error, Isolation, Log, Lsn, ReadOutcome, Storage};
 
 use super::life::{Pending, Phase, World};
 use super::model::{Cleanup, LogModel, Record};
@@ -523,7 +523,7 @@ impl World {
                 count => found[self.below(count)].1.timestamp + self.below(3) as i64 - 1,
             };
             let first = found.iter().find(|(_, record)| record.timestamp >= timestamp);
-            match run(&storage, log.offset_for_timestamp(timestamp)) {
+            match run(&storage, log.offset_for_timestamp(timestamp, Isolation::ReadUncommitted)) {
                 Ok(answer) => assert_eq!(
                     answer.map(|answer| (answer.offset, answer.timestamp)),
                     first.map(|(offset, record)| (*offset, record.timestamp)),
