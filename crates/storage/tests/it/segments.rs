@@ -270,8 +270,7 @@ fn retention_and_lookups_by_time_see_what_is_sorted() {
     upkeep(&storage);
     for offset in [0, 1, end / 3, end / 2, end - 1] {
         let lookup = log.offset_for_timestamp(10 * offset - 5, Isolation::ReadUncommitted);
-        let found = block_on_stepped(&storage, lookup).unwrap();
-        assert_eq!(found.unwrap().offset, offset);
+        assert_eq!(block_on_stepped(&storage, lookup).unwrap().unwrap().offset, offset);
     }
     let latest = block_on_stepped(&storage, log.offset_of_max_timestamp()).unwrap().unwrap();
     assert_eq!(latest.offset, end - 1);
