@@ -11,6 +11,7 @@ use moldau_protocol::{ErrorCode, Uuid};
 use moldau_storage::{Lsn, Storage, TopicId};
 
 use crate::error::{Refusal, append_refusal};
+use crate::group_service::GroupService;
 use crate::metadata_record::MetadataRecord;
 use crate::topic_config::{TopicConfig, TopicDefaults, TopicOverrides, shown};
 use crate::topic_logs::TopicLogs;
@@ -228,21 +229,30 @@ impl Catalog {
         self.check_topic(&topics, name, partitions, overrides)
     }
 
-    /// Deletes a topic and its data.
+    /// Deletes a topic, its data and the offsets that groups committed for it.
+    ///
+    /// One record decides: it stands for the offsets too, and a log without a topic is deleted by
+    /// whoever finds it, the broker's timer or the next start.
     ///
     /// # Errors
-    /// `UNKNOWN_TOPIC_ID`, or a journal that takes nothing.
-    pub(crate) fn delete(&self, storage: &Storage, id: Uuid) -> Result<(Arc<Topic>, Lsn), Refusal> {
+    /// `UNKNOWN_TOPIC_ID`, or a journal that takes nothing; nothing is deleted then.
+    pub(crate) fn delete(
+        &self,
+        storage: &Storage,
+        groups: &GroupService,
+        id: Uuid,
+    ) -> Result<Lsn, Refusal> {
         let mut topics = self.write();
-        let logs = topics.by_id.get(&id).map(|topic| Arc::clone(&topic.logs));
-        let logs = logs.ok_or_else(|| unknown_id(id))?;
-        append(storage, &MetadataRecord::TopicDeleted { id: id.into_bytes() })?;
-        logs.delete();
-        let lsn = storage
-            .delete_topic(TopicId(id.into_bytes()))
-            .map_err(|error| append_refusal(&error))?;
-        let topic = topics.remove(id).ok_or_else(|| unknown_id(id))?;
-        Ok((topic, lsn))
+        let topic = topics.by_id.get(&id).cloned().ok_or_else(|| unknown_id(id))?;
+        let record = MetadataRecord::TopicDeleted { id: id.into_bytes() };
+        let lsn = groups.topic_deleted(storage, &topic.name, || append(storage, &record))?;
+        topics.remove(id);
+        topic.logs.delete();
+        if let Err(error) = storage.delete_topic(TopicId(id.into_bytes())) {
+            let name = &*topic.name;
+            tracing::warn!(name, %error, "the space of a deleted topic is freed later");
+        }
+        Ok(lsn)
     }
 
     /// Raises the number of partitions of a topic to `partitions`.

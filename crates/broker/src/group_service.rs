@@ -139,19 +139,23 @@ impl GroupService {
         take(inner.groups.snapshot().map(|record| metadata_record(&record)).collect())
     }
 
-    /// Forgets the offsets that groups committed for a deleted topic.
+    /// Forgets the offsets that groups committed for a topic, if `append` appends the record of its
+    /// deletion. Replay forgets them at that record, so no commit enters the journal in between.
     ///
     /// # Errors
-    /// A journal that takes nothing.
+    /// A journal that takes nothing; nothing is forgotten then.
     pub(crate) fn topic_deleted(
         &self,
         storage: &Storage,
         topic: &str,
-    ) -> Result<Option<Lsn>, Refusal> {
+        append: impl FnOnce() -> Result<Lsn, Refusal>,
+    ) -> Result<Lsn, Refusal> {
         let mut inner = lock(&self.inner);
-        let effects = inner.groups.topic_deleted(self.clock.now_ms(), topic);
-        inner.settle(storage, effects)?;
-        Ok(inner.written)
+        inner.catch_up(storage)?;
+        let lsn = append()?;
+        inner.groups.topic_deleted(topic);
+        inner.written = Some(lsn);
+        Ok(lsn)
     }
 
     /// Lets time pass for the groups, for as long as the returned future is polled.

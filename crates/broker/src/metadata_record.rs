@@ -3,7 +3,7 @@
 //! ```text
 //! kind u8 | version u8 (0) | body
 //! 1 topic created      id 16 | name str16 | partitions u32 | configs
-//! 2 topic deleted      id 16
+//! 2 topic deleted      id 16              (and the offsets that groups committed for it)
 //! 3 partitions grown   id 16 | partitions u32
 //! 4 topic configured   id 16 | configs            (the whole set, not a difference)
 //! 5 group              the coordinator's own record, to the end

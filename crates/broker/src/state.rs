@@ -90,7 +90,14 @@ impl Restored {
                 self.security.replay(record);
                 Ok(())
             }
-            record => self.catalog.replay(record),
+            record => {
+                if let MetadataRecord::TopicDeleted { id } = &record
+                    && let Some(topic) = self.catalog.by_id(Uuid::from_bytes(*id))
+                {
+                    self.groups.topic_deleted(&topic.name);
+                }
+                self.catalog.replay(record)
+            }
         }
     }
 }

@@ -4,6 +4,7 @@
 //! by the table, and its answer decoded in the same version to its last byte.
 
 mod acls;
+mod atomicity;
 mod authentication;
 mod authorization;
 mod compaction;

@@ -199,9 +199,14 @@ impl Groups {
         effects
     }
 
-    /// A topic was deleted: its offsets go, in every group.
-    pub fn topic_deleted(&mut self, now_ms: i64, topic: &str) -> Effects {
-        self.step_all(now_ms, |group, step| group.topic_deleted(step, topic))
+    /// A topic was deleted: its offsets go, in every group. The record of the deletion stands for
+    /// this, so that replay calls it as well.
+    pub fn topic_deleted(&mut self, topic: &str) {
+        self.groups.values_mut().for_each(|group| group.topic_deleted(topic));
+        let blank = self.groups.iter().filter(|(_, group)| group.is_blank());
+        for group_id in blank.map(|(id, _)| id.clone()).collect::<Vec<_>>() {
+            self.remove(&group_id);
+        }
     }
 
     /// When [`Groups::tick`] has something to do.

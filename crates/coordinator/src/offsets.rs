@@ -81,10 +81,8 @@ impl Offsets {
     }
 
     /// Takes out the offsets of one topic and names their partitions.
-    pub(crate) fn remove_topic(&mut self, topic: &str) -> Vec<i32> {
-        let partitions = self.topics.remove(topic).unwrap_or_default();
-        self.count -= partitions.len();
-        partitions.into_keys().collect()
+    pub(crate) fn remove_topic(&mut self, topic: &str) {
+        self.count -= self.topics.remove(topic).map_or(0, |partitions| partitions.len());
     }
 
     /// All offsets, as OffsetFetch shows them.

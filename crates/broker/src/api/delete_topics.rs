@@ -74,9 +74,10 @@ fn try_delete(call: &Call<'_>, asked: &DeleteTopicState) -> Result<(String, Uuid
     let state = call.state;
     let refused = |refusal| Refused { name: asked.name.clone(), refusal };
     let id = find(call, asked)?;
-    let (topic, deleted) = state.catalog.delete(&state.storage, id).map_err(refused)?;
-    let forgotten = state.groups.topic_deleted(&state.storage, &topic.name).map_err(refused)?;
-    Ok((topic.name.to_string(), id, forgotten.unwrap_or(deleted).max(deleted)))
+    let name =
+        state.catalog.by_id(id).ok_or_else(|| refused(catalog::unknown_id(id)))?.name.clone();
+    let deleted = state.catalog.delete(&state.storage, &state.groups, id).map_err(refused)?;
+    Ok((name.to_string(), id, deleted))
 }
 
 /// The id of a topic that the client may delete. Only those learn whether a name exists who

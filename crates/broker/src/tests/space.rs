@@ -164,7 +164,7 @@ fn what_changes_while_files_are_given_back_is_kept() {
                 let gone = create_quietly(&state, &format!("short-lived-{}", names.len()));
                 let name = format!("topic-{}", names.len());
                 create_quietly(&state, &name);
-                state.catalog.delete(&state.storage, gone).unwrap();
+                state.catalog.delete(&state.storage, &state.groups, gone).unwrap();
                 names.push(name);
             }
             names

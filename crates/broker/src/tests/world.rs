@@ -12,7 +12,7 @@ use bytes::{Bytes, BytesMut};
 use moldau_net::{Reply, Response};
 use moldau_protocol::{ApiKey, ErrorCode, Message, Reader, Request, Uuid, frame};
 use moldau_records::{BatchBuilder, BatchOptions, Compression, Compressor, Producer, iter_batches};
-use moldau_storage::{Drive, Durability, Options, Storage};
+use moldau_storage::{Disk, Drive, Durability, Options, RealDisk, Storage};
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
 
@@ -40,6 +40,7 @@ pub(super) const PEER: SocketAddr =
 pub(super) struct World {
     pub(super) state: Arc<State>,
     runtime: Runtime,
+    disk: Arc<dyn Disk>,
     drive: Drive,
     /// Who sends requests.
     pub(super) user: RefCell<&'static str>,
@@ -68,21 +69,37 @@ impl World {
 
     /// A broker with settings of its own.
     pub(super) fn with(drive: Drive, change: impl FnOnce(&mut Config)) -> Self {
+        Self::on(Arc::new(RealDisk), drive, change)
+    }
+
+    /// The same on a disk that the test has in hand.
+    pub(super) fn on(disk: Arc<dyn Disk>, drive: Drive, change: impl FnOnce(&mut Config)) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let mut config = config(dir.path());
         change(&mut config);
-        let state = open(config, drive);
+        let state = open(&disk, config, drive);
         let (user, frames) = (RefCell::new("ANONYMOUS"), RefCell::default());
-        Self { state, runtime: runtime(), drive, user, frames, dir }
+        Self { state, runtime: runtime(), disk, drive, user, frames, dir }
+    }
+
+    /// What would be there if the process had died: another broker on a copy of the files.
+    pub(super) fn crashed(&self, disk: Arc<dyn Disk>) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        copy(self.dir.path(), dir.path());
+        let config = Config { data_dir: dir.path().to_owned(), ..self.state.config.clone() };
+        let state = open(&disk, config, self.drive);
+        let (user, frames) = (RefCell::new("ANONYMOUS"), RefCell::default());
+        Self { state, runtime: runtime(), disk, drive: self.drive, user, frames, dir }
     }
 
     /// The broker after a clean stop and a start on the same directory.
     pub(super) fn restarted(self) -> Self {
-        let Self { state, runtime, drive, user, frames, dir } = self;
+        let Self { state, runtime, disk, drive, user, frames, dir } = self;
         let config = state.config.clone();
         state.storage.close().unwrap();
         drop((state, runtime));
-        Self { state: open(config, drive), runtime: self::runtime(), drive, user, frames, dir }
+        let state = open(&disk, config, drive);
+        Self { state, runtime: self::runtime(), disk, drive, user, frames, dir }
     }
 
     /// The frames of all requests that were asked.
@@ -225,10 +242,24 @@ pub(super) fn config(data_dir: &Path) -> Config {
     }
 }
 
-fn open(config: Config, drive: Drive) -> Arc<State> {
+/// Copies a directory and what is in it.
+fn copy(from: &Path, to: &Path) {
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            std::fs::create_dir(&to).unwrap();
+            copy(&entry.path(), &to);
+        } else {
+            std::fs::copy(entry.path(), &to).unwrap();
+        }
+    }
+}
+
+fn open(disk: &Arc<dyn Disk>, config: Config, drive: Drive) -> Arc<State> {
     let options = Options { drive, ..config.storage() };
     let mut restored = Restored::new(&config, NOW_MS);
-    let storage = Storage::open(options, &mut restored).unwrap();
+    let storage = Storage::open_on(Arc::clone(disk), options, &mut restored).unwrap();
     let state = State::new(config, storage, restored, NOW_MS);
     state.delete_orphaned_logs().unwrap();
     Arc::new(state)

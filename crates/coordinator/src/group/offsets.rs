@@ -146,11 +146,8 @@ impl Group {
         step.reply(token, Reply::OffsetDelete(Ok(results)));
     }
 
-    pub(crate) fn topic_deleted(&mut self, step: &mut Step<'_>, topic: &str) {
-        let partitions = self.offsets.remove_topic(topic);
-        if !partitions.is_empty() {
-            self.record_deleted(step, vec![(topic.to_owned(), partitions)]);
-        }
+    pub(crate) fn topic_deleted(&mut self, topic: &str) {
+        self.offsets.remove_topic(topic);
     }
 
     /// Whether DeleteGroups may remove the group.

@@ -185,11 +185,11 @@ fn the_offsets_of_a_deleted_topic_go_from_every_group() {
     let elsewhere =
         OffsetCommitRequest { group_id: "other".to_owned(), ..commit_request("", -1, "sales", 3) };
     world.commit(&elsewhere);
-    let effects = world.groups.topic_deleted(0, "sales");
-    assert_eq!(effects.records.len(), 2);
-    world.take(effects);
+    world.groups.topic_deleted("sales");
     assert_eq!((world.committed("sales", 0), world.committed("returns", 0)), (-1, 2));
     assert_eq!(world.groups.offset_fetch("other", None), []);
+    let left: Vec<_> = world.groups.list().map(|group| group.group_id).collect();
+    assert_eq!(left, [GROUP], "a group without offsets goes");
 }
 
 #[test]

@@ -75,9 +75,9 @@ fn a_rebalance_under_way_is_forgotten_for_the_generation_before() {
 fn deleted_offsets_and_groups_stay_deleted() {
     let mut world = World::new();
     world.commit(&commit_request("", -1, "sales", 1));
-    let effects = world.groups.topic_deleted(0, "sales");
-    world.take(effects);
-    let next = restarted(&world, world.records.clone(), Config::default());
+    world.groups.topic_deleted("sales");
+    let snapshot = world.groups.snapshot().collect();
+    let next = restarted(&world, snapshot, Config::default());
     assert_eq!(next.committed("sales", 0), -1);
     world.commit(&commit_request("", -1, "sales", 2));
     let token = world.token();
