@@ -5,6 +5,8 @@
 
 use std::cell::RefCell;
 
+#[path = "../../crates/encryption/tests/it/editors.rs"]
+mod editors;
 #[path = "../../crates/encryption/tests/it/open_any.rs"]
 mod open_any;
 

@@ -1,11 +1,11 @@
-//! Changed messages and records through the record encryption of a session of the proxy; the
+//! Changed messages and records through the record encryption of a session; the
 //! crate's tests run the same entry on seeded bytes.
 
 #![no_main]
 
 use std::cell::RefCell;
 
-#[path = "../../crates/proxy/tests/it/filter_any.rs"]
+#[path = "../../crates/filters/tests/it/filter_any.rs"]
 mod filter_any;
 
 thread_local! {

@@ -7,19 +7,21 @@
 
 #![expect(clippy::cast_precision_loss, reason = "figures for people")]
 
+use std::cell::RefCell;
 use std::error::Error;
 use std::hint::black_box;
 use std::time::Duration;
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, Tag, UnboundKey};
-use moldau_encryption::{
-    DataKey, Edek, KeyLookup, OnDamage, OpenOptions, Opener, OpeningKey, Recompression,
-    SealOptions, Sealer, SealingKey,
-};
-use moldau_records::{BatchBuilder, BatchOptions, BatchView, Compression, Compressor};
+use moldau_encryption::{DataKey, Edek, OpeningKey, SealingKey};
+use moldau_records::{BatchBuilder, BatchOptions, BatchView, Compression, Compressor, Rewriter};
 use rustix::time::{ClockId, clock_gettime};
 
-const BYTES_MAX: usize = 16 << 20;
+#[path = "../tests/it/editors.rs"]
+mod editors;
+
+use self::editors::{OpenAll, SealAll};
+
 /// What Vault Transit makes of a data key under a key with a name of 10 letters.
 const EDEK_LEN: usize = 100;
 /// Bytes of values that one leg seals or opens.
@@ -55,7 +57,7 @@ struct Case {
     plain: Vec<u8>,
     sealed: Vec<u8>,
     bare: LessSafeKey,
-    sealing_key: SealingKey,
+    sealing: RefCell<SealAll>,
     opening_key: OpeningKey,
 }
 
@@ -74,7 +76,10 @@ impl Case {
         let sealing_key = SealingKey::new(&key, &Edek(vec![7; EDEK_LEN].into()))?;
         let opening_key = OpeningKey::new(&key);
         let mut sealed = Vec::new();
-        sealer().seal(&BatchView::parse(&plain)?, &sealing_key, &mut sealed)?;
+        let mut sealing = SealAll::new(sealing_key);
+        let batch = BatchView::parse(&plain)?;
+        let counted = sealing.seal(&mut Rewriter::default(), &batch, &mut sealed);
+        counted.map_err(|failure| format!("{failure:?}"))?;
         let bare = LessSafeKey::new(UnboundKey::new(&AES_256_GCM, key.bytes())?);
         let mut ciphertext = value.clone();
         let bare_tag = bare.seal_in_place_separate_tag(nonce(), Aad::empty(), &mut ciphertext)?;
@@ -86,13 +91,15 @@ impl Case {
             plain,
             sealed,
             bare,
-            sealing_key,
+            sealing: RefCell::new(sealing),
             opening_key,
         })
     }
 
     fn measure(&self, name: &str, rounds: usize) -> Result<(), Box<dyn Error>> {
-        let (mut sealer, mut opener, mut out) = (sealer(), opener(), Vec::new());
+        let (mut rewriter, mut out) = (Rewriter::default(), Vec::new());
+        let mut sealing = self.sealing.borrow_mut();
+        let mut opening = OpenAll::new(|_: &[u8]| Some(&self.opening_key), false);
         let (mut one, mut other) = (Vec::new(), Vec::new());
         let plain = BatchView::parse(&self.plain)?;
         let sealed = BatchView::parse(&self.sealed)?;
@@ -103,9 +110,9 @@ impl Case {
             || self.seal_bare(&mut one),
             || {
                 out.clear();
-                sealer.seal(&plain, &self.sealing_key, &mut out)?;
+                let sealed = sealing.seal(&mut rewriter, &plain, &mut out);
                 black_box(&out);
-                Ok(())
+                sealed.map(drop).map_err(|failure| format!("{failure:?}").into())
             },
         )?;
         self.compare(
@@ -115,9 +122,9 @@ impl Case {
             || self.open_bare(&mut other),
             || {
                 out.clear();
-                opener.open(&sealed, |_| KeyLookup::Found(&self.opening_key), &mut out)?;
+                let opened = opening.open(&mut rewriter, &sealed, &mut out);
                 black_box(&out);
-                Ok(())
+                opened.map(drop).map_err(|failure| format!("{failure:?}").into())
             },
         )
     }
@@ -179,19 +186,6 @@ impl Case {
 
 fn nonce() -> Nonce {
     Nonce::assume_unique_for_key([1; 12])
-}
-
-fn sealer() -> Sealer {
-    let recompression = Recompression::SameCodec;
-    Sealer::new(SealOptions { bytes_max: BYTES_MAX, recompression })
-}
-
-fn opener() -> Opener {
-    Opener::new(OpenOptions {
-        bytes_max: BYTES_MAX,
-        recompression: Recompression::SameCodec,
-        on_damage: OnDamage::Fail,
-    })
 }
 
 /// CPU time of this thread over as many calls.

@@ -2,33 +2,13 @@
 
 use std::path::PathBuf;
 
-use crate::damage::Damage;
-
-/// Why bytes could not be sealed or opened, or a service could not be set up.
+/// Why a service of keys could not be set up.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The key management service did not do what was asked.
     #[error(transparent)]
     Kms(#[from] KmsError),
-    /// The bytes of a batch are damaged or break the format (their writer must act).
-    #[error(transparent)]
-    Batch(#[from] moldau_records::Error),
-    /// A record that says it is sealed and cannot be opened (its writer, or who changed it).
-    #[error("the sealed record at offset {offset} cannot be opened: {damage}")]
-    Damaged {
-        /// Offset of the record.
-        offset: i64,
-        /// What is wrong with it.
-        damage: Damage,
-    },
-    /// A batch that would take more, sealed and not compressed, than the operator allows (Kafka:
-    /// MESSAGE_TOO_LARGE).
-    #[error("the sealed batch takes more than the limit of {bytes_max} bytes")]
-    BatchTooLarge {
-        /// The limit.
-        bytes_max: usize,
-    },
     /// A setting that cannot be; the operator must change it.
     #[error("{setting}: {reason}")]
     Setting {

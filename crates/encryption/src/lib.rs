@@ -8,8 +8,9 @@
 //! - [`DataKeys`]: which data key seals and which opens, and when the service is asked;
 //!   [`KekTemplate`]: which key encryption key a topic has.
 //! - [`SealingKey`] and [`OpeningKey`]: a data key made ready for many records.
-//! - [`Sealer`] and [`Opener`] rewrite batches; [`Wrapper`] and [`Parcel`] are what they write into
-//!   and read from the value of a record, beside the header with [`MARKER_KEY`].
+//! - [`Sealer`] and [`SealedRecord`] replace the records of a batch that a
+//!   [`moldau_records::Rewriter`] rewrites; [`Wrapper`] and [`Parcel`] are what stands in the value
+//!   of a sealed record, beside the header with [`MARKER_KEY`].
 //!
 //! # Invariants
 //! - Key material is zeroised and has no `Debug`, `Clone` or serialisation.
@@ -39,7 +40,7 @@ pub use kms::{
     MemoryKms, Vault, VaultAuth, VaultSettings, WrappedDataKey,
 };
 pub use marker::MARKER_KEY;
-pub use open::{KeyLookup, OnDamage, OpenCounts, OpenOptions, Opened, Opener};
+pub use open::SealedRecord;
 pub use parcel::{Field, Parcel, ParcelHeaders};
-pub use seal::{Recompression, SealOptions, Sealer};
+pub use seal::Sealer;
 pub use wrapper::{EDEK_BYTES_MAX, Wrapper};

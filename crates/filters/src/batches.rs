@@ -1,23 +1,25 @@
-//! Records on their way through a filter: message, partition, batch, record.
+//! Records on their way through a filter: message, topic, partition, batch, record.
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | here | [`rewrite`], which asks a [`Policy`] about each record |
+//! | here | [`rewrite`], which asks a [`Policy`] about each topic and each record |
+//! | `output` | the message as it is sent on |
 //! | `places` | where the records of each partition stand in a message |
-//! | `names` | what topics that are called by id are named |
+//! | `names` | the names of topics that messages call by id |
 //! | `answer` | fetched partitions that are withheld |
-//! | `refused` | produced partitions that are refused, and the answer that tells of them |
+//! | `refused` | produced partitions that are refused, and their errors in the answer |
 //!
 //! Bytes that no policy changes are copied as they came, and a message in which nothing changes is
-//! not copied at all. A batch of which a record changes is written anew: header, offsets, sequence
-//! numbers, timestamps and codec stay, length and CRC are made to fit. Its CRC is checked before,
-//! since a right one must not cover up damage. Control batches are never touched.
+//! not copied at all. A batch of which a record changes is written anew by a
+//! [`Rewriter`](moldau_records::Rewriter), straight into the frame that is sent on if it is not
+//! compressed. Control batches are never touched.
 //!
 //! Each compressed batch is unpacked once, into a buffer of its thread, and no record costs an
-//! allocation but by its policy.
+//! allocation but by its policy. Only a policy that has to wait looks at a batch twice.
 
 pub(crate) mod answer;
 pub(crate) mod names;
+mod output;
 pub(crate) mod places;
 pub(crate) mod refused;
 #[cfg(test)]
@@ -25,44 +27,49 @@ pub(crate) mod tests;
 
 use std::borrow::Cow;
 use std::cell::RefCell;
+use std::pin::Pin;
+use std::sync::Arc;
 
 use moldau_protocol::ErrorCode;
 use moldau_proxy::TopicNames;
 use moldau_records::{
-    BATCH_HEADER_LEN, BatchView, Compression, Compressor, Decompressor, RawRecord, iter_batches,
-    varint, write_header_like,
+    BatchView, RawRecord, RecordEditor, RewriteLimits, Rewriter, iter_batches, varint,
 };
 
 use self::names::MissingNames;
+use self::output::{Output, Partition};
 use self::places::{Place, Topic};
 
-/// Looks at records and says what becomes of them.
-pub(crate) trait Policy {
-    /// What becomes of a partition; `topic` is `None` if nobody knows the name of its id.
-    fn partition(&mut self, topic: Option<&str>) -> Choice;
+/// Looks at records and decides which pass, and how.
+pub(crate) trait Policy: RecordEditor<Error = Stop> {
+    /// Called before the partitions of a topic; `None` if its name is not known.
+    fn topic(&mut self, topic: Option<&str>) -> Choice;
 
-    /// Looks at a record, the `index`th of its batch. One that is to be another is appended to
-    /// `out`.
-    fn record(
-        &mut self,
-        index: i32,
-        record: &RawRecord<'_>,
-        out: &mut Vec<u8>,
-    ) -> Result<Edited, Fault>;
-
-    /// Called after the last record of a batch that had `records`.
-    fn end_of_batch(&mut self, records: i32) -> Result<(), Fault> {
-        let _count = records;
-        Ok(())
+    /// Called before the records of each partition, whatever was chosen for its topic.
+    fn partition(&mut self, records: &[u8]) {
+        let _records = records;
     }
+
+    /// Called for each partition that does not pass.
+    fn refused(&mut self, topic: Option<&str>, partition: i32, fault: &Fault);
 
     /// Whether records of formats 0 and 1 pass unread.
     fn passes_old_formats(&self) -> bool {
         false
     }
+
+    /// Called after [`Choice::Wait`] and [`Stop::Wait`]. Asked again about the same topic or batch,
+    /// the policy must be able to decide.
+    fn wait<'a>(&'a mut self, ahead: Ahead<'a>) -> Waiting<'a> {
+        let _ahead = ahead;
+        Box::pin(std::future::ready(()))
+    }
 }
 
-/// What becomes of the records of a partition.
+/// The time for which a message waits for its policy.
+pub(crate) type Waiting<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
+
+/// What is to be done with the records of a topic.
 #[derive(Debug)]
 pub(crate) enum Choice {
     /// They pass unread.
@@ -71,13 +78,31 @@ pub(crate) enum Choice {
     Read,
     /// They do not pass.
     Refuse(Fault),
+    /// The policy has to wait before it can decide.
+    Wait,
 }
 
-/// What became of a record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Edited {
-    Same,
-    Changed,
+/// What keeps a batch from passing.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// The policy refuses it.
+    Fault(Fault),
+    /// It is damaged or too large.
+    Batch(moldau_records::Error),
+    /// The policy has to wait before it can decide.
+    Wait,
+}
+
+impl From<moldau_records::Error> for Stop {
+    fn from(error: moldau_records::Error) -> Self {
+        Self::Batch(error)
+    }
+}
+
+impl From<Fault> for Stop {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
 }
 
 /// Why a partition does not pass.
@@ -86,8 +111,38 @@ pub(crate) struct Fault {
     pub(crate) code: ErrorCode,
     /// For the client.
     pub(crate) message: Cow<'static, str>,
+    /// For the log, where that may show more than the client may see.
+    pub(crate) detail: Option<String>,
     /// The records that are to blame, by their index in the batch (KIP-467).
     pub(crate) records: Vec<(i32, Cow<'static, str>)>,
+}
+
+impl Fault {
+    pub(crate) fn new(code: ErrorCode, message: impl Into<Cow<'static, str>>) -> Self {
+        Self { code, message: message.into(), detail: None, records: Vec::new() }
+    }
+
+    /// For a topic whose name must be known.
+    pub(crate) fn unknown_topic() -> Self {
+        Self::new(ErrorCode::UnknownTopicId, "the cluster does not know the topic id")
+    }
+
+    pub(crate) fn of_batch(error: &moldau_records::Error) -> Self {
+        use moldau_records::Error;
+        let code = match error {
+            Error::PayloadTooLarge { .. }
+            | Error::RewrittenTooLarge { .. }
+            | Error::FormatOverflow => ErrorCode::MessageTooLarge,
+            Error::UnsupportedMagic { .. }
+            | Error::UnknownMagic { .. }
+            | Error::InvalidCount { .. }
+            | Error::InvalidRecord { .. }
+            | Error::InvalidVarint => ErrorCode::InvalidRecord,
+            Error::UnknownCompression { .. } => ErrorCode::UnsupportedCompressionType,
+            _ => ErrorCode::CorruptMessage,
+        };
+        Self::new(code, error.to_string())
+    }
 }
 
 /// Which message the records belong to.
@@ -102,6 +157,30 @@ pub(crate) enum Source {
     ShareFetch,
 }
 
+/// The message whose records a policy is to see.
+pub(crate) struct Message<'f> {
+    pub(crate) source: Source,
+    /// What goes before a body that is written anew.
+    pub(crate) header: &'f dyn Fn() -> Vec<u8>,
+    pub(crate) body: &'f [u8],
+    pub(crate) flexible: bool,
+    pub(crate) places: &'f [Place<'f>],
+    /// Bytes of the whole frame as it came.
+    pub(crate) size: usize,
+    /// Most bytes of the frame that is sent on.
+    pub(crate) bytes_max: usize,
+    /// The names of topics, if the policy needs those that are called by id.
+    pub(crate) names: Option<Names<'f>>,
+}
+
+/// Names of topics by id.
+#[derive(Clone, Copy)]
+pub(crate) struct Names<'f> {
+    pub(crate) known: &'f TopicNames,
+    /// Where those are noted that are not known.
+    pub(crate) missing: Option<&'f MissingNames>,
+}
+
 /// A message that a policy has seen.
 #[derive(Debug)]
 pub(crate) struct Rewritten {
@@ -111,52 +190,106 @@ pub(crate) struct Rewritten {
     pub(crate) faults: Vec<(usize, Fault)>,
 }
 
-/// The message whose records a policy is to see.
-pub(crate) struct Message<'f> {
-    pub(crate) source: Source,
-    /// What goes before a body that is written anew.
-    pub(crate) header: &'f dyn Fn() -> Vec<u8>,
-    pub(crate) body: &'f [u8],
-    pub(crate) flexible: bool,
-    pub(crate) places: &'f [Place<'f>],
-}
-
 /// Takes all records of a message through a policy.
-pub(crate) async fn rewrite(
-    message: Message<'_>,
-    names: &TopicNames,
-    missing: &MissingNames,
-    policy: &mut dyn Policy,
-) -> Rewritten {
-    let mut output = Output {
-        header: message.header,
-        body: message.body,
-        flexible: message.flexible,
-        bytes: Vec::new(),
-        kept: 0,
-    };
+pub(crate) async fn rewrite(message: Message<'_>, policy: &mut dyn Policy) -> Rewritten {
+    let mut output = Output::new(&message);
     let (mut faults, mut turn) = (Vec::new(), Turn::default());
-    for (at, place) in message.places.iter().enumerate() {
-        let choice = match place.topic {
-            Topic::Name(name) => policy.partition(Some(name)),
-            Topic::Id(id) => {
-                let name = names.get(id);
-                if name.is_none() {
-                    missing.note(id);
+    let mut left = message.places;
+    for of_topic in message.places.chunk_by(|one, other| one.ordinals.0 == other.ordinals.0) {
+        let name = of_topic.first().and_then(|place| message.name(place.topic));
+        let name = name.as_ref().map(Name::as_str);
+        let choice = loop {
+            match policy.topic(name) {
+                Choice::Wait => policy.wait(message.ahead(left, 0)).await,
+                choice => break choice,
+            }
+        };
+        for place in of_topic {
+            policy.partition(message.body.get(place.records.clone()).unwrap_or_default());
+            let fault = match &choice {
+                Choice::Pass | Choice::Wait => None,
+                Choice::Read => {
+                    rewrite_partition(&message, left, &mut output, policy, &mut turn).await.err()
                 }
-                policy.partition(name.as_deref())
+                Choice::Refuse(fault) => Some(fault.clone()),
+            };
+            if let Some(fault) = fault {
+                policy.refused(name, place.partition, &fault);
+                faults.push((message.places.len() - left.len(), fault));
             }
-        };
-        let fault = match choice {
-            Choice::Pass => continue,
-            Choice::Read => {
-                rewrite_partition(message.source, place, &mut output, policy, &mut turn).await.err()
-            }
-            Choice::Refuse(fault) => Some(fault),
-        };
-        faults.extend(fault.map(|fault| (at, fault)));
+            left = left.get(1..).unwrap_or_default();
+        }
     }
     Rewritten { bytes: output.finish(), faults }
+}
+
+impl<'f> Message<'f> {
+    fn name(&self, topic: Topic<'f>) -> Option<Name<'f>> {
+        let id = match topic {
+            Topic::Name(name) => return Some(Name::Sent(name)),
+            Topic::Id(id) => id,
+        };
+        let names = self.names?;
+        let name = names.known.get(id).map(Name::Learned);
+        if let (None, Some(missing)) = (&name, names.missing) {
+            missing.note(id);
+        }
+        name
+    }
+
+    fn ahead<'a>(&'a self, places: &'a [Place<'a>], from: usize) -> Ahead<'a> {
+        Ahead { message: self, places, from }
+    }
+}
+
+/// The name of a topic.
+pub(crate) enum Name<'f> {
+    /// The message holds it.
+    Sent(&'f str),
+    /// The cluster was asked for it.
+    Learned(Arc<str>),
+}
+
+impl Name<'_> {
+    pub(crate) fn as_str(&self) -> &str {
+        match self {
+            Self::Sent(name) => name,
+            Self::Learned(name) => name,
+        }
+    }
+}
+
+/// What is left of a message while its policy waits, so that the policy can prepare for all of it.
+pub(crate) struct Ahead<'a> {
+    message: &'a Message<'a>,
+    places: &'a [Place<'a>],
+    /// Where in the body the first batch begins that is left.
+    from: usize,
+}
+
+impl<'a> Ahead<'a> {
+    /// The topics, as far as their names are known.
+    pub(crate) fn topics(&self) -> impl Iterator<Item = Name<'a>> {
+        let topics = self.places.chunk_by(|one, other| one.ordinals.0 == other.ordinals.0);
+        topics.filter_map(|of_topic| self.message.name(of_topic.first()?.topic))
+    }
+
+    /// Gives all records to `each`, up to where a partition is damaged.
+    pub(crate) async fn records(&self, mut each: impl FnMut(&RawRecord<'_>)) {
+        let mut turn = Turn::default();
+        for place in self.places {
+            let left = self.from.max(place.records.start)..place.records.end;
+            let batches = iter_batches(self.message.body.get(left).unwrap_or_default());
+            for batch in batches.map_while(Result::ok) {
+                let unpacked_bytes = with_rewriter(|rewriter| {
+                    // Damage is reported when the batch has its turn.
+                    let _damage = rewriter.read(&batch, BATCH_BYTES_MAX, &mut each);
+                    rewriter.unpacked_bytes()
+                });
+                turn.read(unpacked_bytes).await;
+            }
+        }
+    }
 }
 
 /// Appends a record like `record` with another value and other headers, `headers_count` in all.
@@ -166,7 +299,7 @@ pub(crate) fn write_record(
     value: Option<&[u8]>,
     headers_count: usize,
     headers: [&[u8]; 2],
-) -> Result<(), Fault> {
+) -> Result<(), moldau_records::Error> {
     let before = record.before_value();
     let value_len = value.map_or(Ok(-1), |value| field_len(value.len()))?;
     let count = field_len(headers_count)?;
@@ -187,45 +320,49 @@ pub(crate) fn write_record(
     Ok(())
 }
 
-impl Fault {
-    pub(crate) fn new(code: ErrorCode, message: impl Into<Cow<'static, str>>) -> Self {
-        Self { code, message: message.into(), records: Vec::new() }
-    }
-
-    /// For a topic whose name must be known.
-    pub(crate) fn unknown_topic() -> Self {
-        Self::new(ErrorCode::UnknownTopicId, "the cluster does not know the topic id")
-    }
-
-    pub(crate) fn of_batch(error: &moldau_records::Error) -> Self {
-        use moldau_records::Error;
-        let code = match error {
-            Error::PayloadTooLarge { .. } | Error::FormatOverflow => ErrorCode::MessageTooLarge,
-            Error::UnsupportedMagic { .. }
-            | Error::UnknownMagic { .. }
-            | Error::InvalidCount { .. }
-            | Error::InvalidRecord { .. }
-            | Error::InvalidVarint => ErrorCode::InvalidRecord,
-            Error::UnknownCompression { .. } => ErrorCode::UnsupportedCompressionType,
-            _ => ErrorCode::CorruptMessage,
-        };
-        Self::new(code, error.to_string())
-    }
-}
-
-/// Takes the records of a partition through a policy. After an error nothing of them has changed.
-async fn rewrite_partition(
-    source: Source,
-    place: &Place<'_>,
+/// Takes the records of the first of `places` through a policy. After an error nothing of them has
+/// changed.
+async fn rewrite_partition<'m>(
+    message: &'m Message<'_>,
+    places: &'m [Place<'m>],
     output: &mut Output<'_>,
     policy: &mut dyn Policy,
     turn: &mut Turn,
 ) -> Result<(), Fault> {
-    let mut partition = Partition { place, start: output.mark(), length_at: None };
-    let (at, fault) = rewrite_batches(&mut partition, output, policy, turn).await;
-    let is_cut_off = at < place.records.end;
-    match (source, fault) {
-        (Source::Fetch, Some(_)) if at > place.records.start => partition.cut(output, at),
+    let Some(place) = places.first() else { return Ok(()) };
+    let records = place.records.clone();
+    let mut partition = Partition::new(place, message.flexible, output);
+    let mut at = records.start;
+    let mut fault = None;
+    for batch in iter_batches(message.body.get(records.clone()).unwrap_or_default()) {
+        let batch = match batch {
+            Ok(batch) => batch,
+            Err(moldau_records::Error::UnsupportedMagic { .. }) if policy.passes_old_formats() => {
+                at = records.end;
+                break;
+            }
+            Err(error) => {
+                fault = Some(Fault::of_batch(&error));
+                break;
+            }
+        };
+        let rewritten = loop {
+            match rewrite_batch(&batch, at, &mut partition, output, policy, turn).await {
+                Err(Stop::Wait) => policy.wait(message.ahead(places, at)).await,
+                Err(Stop::Fault(fault)) => break Err(fault),
+                Err(Stop::Batch(error)) => break Err(Fault::of_batch(&error)),
+                Ok(()) => break Ok(()),
+            }
+        };
+        if let Err(of_batch) = rewritten {
+            fault = Some(of_batch);
+            break;
+        }
+        at += batch.bytes().len();
+    }
+    let is_cut_off = at < records.end;
+    match (message.source, fault) {
+        (Source::Fetch, Some(_)) if at > records.start => partition.cut(output, at),
         (_, Some(fault)) => {
             partition.undo(output);
             return Err(fault);
@@ -241,42 +378,32 @@ async fn rewrite_partition(
     Ok(())
 }
 
-/// Takes batches through a policy, and gives where in the body it came to, and why no further.
-async fn rewrite_batches(
+/// Takes the batch at `at` in the body through a policy. After an error nothing of it has changed.
+async fn rewrite_batch(
+    batch: &BatchView<'_>,
+    at: usize,
     partition: &mut Partition<'_>,
     output: &mut Output<'_>,
     policy: &mut dyn Policy,
     turn: &mut Turn,
-) -> (usize, Option<Fault>) {
-    let records = partition.place.records.clone();
-    let mut at = records.start;
-    for batch in iter_batches(output.body.get(records.clone()).unwrap_or_default()) {
-        let batch = match batch {
-            Ok(batch) => batch,
-            Err(moldau_records::Error::UnsupportedMagic { .. }) if policy.passes_old_formats() => {
-                return (records.end, None);
-            }
-            Err(error) => return (at, Some(Fault::of_batch(&error))),
-        };
-        let after = at + batch.bytes().len();
-        let (outcome, unpacked) = with_scratch(|scratch| {
-            let outcome = scratch.batch(&batch, policy).and_then(|edited| {
-                if edited == Edited::Changed {
-                    partition.open(output, at);
-                    scratch.write_batch(&batch, &mut output.bytes)?;
-                    output.kept = after;
-                }
-                Ok(())
-            });
-            (outcome, scratch.unpacked)
-        });
-        if let Err(fault) = outcome {
-            return (at, Some(fault));
-        }
-        at = after;
-        turn.read(unpacked).await;
+) -> Result<(), Stop> {
+    let mark = partition.mark(output);
+    let limits = RewriteLimits {
+        records_bytes_max: BATCH_BYTES_MAX,
+        batch_bytes_max: output.room_instead_of(batch.bytes().len()),
+    };
+    let (rewritten, unpacked_bytes) = with_rewriter(|rewriter| {
+        let (bytes, source) = output.split();
+        let prepare = |bytes: &mut Vec<u8>| partition.open(source, bytes, at);
+        let rewritten = rewriter.rewrite(batch, policy, limits, bytes, prepare);
+        (rewritten, rewriter.unpacked_bytes())
+    });
+    match rewritten {
+        Ok(true) => output.skip(batch.bytes().len()),
+        Ok(false) | Err(_) => partition.restore(output, mark),
     }
-    (at, None)
+    turn.read(unpacked_bytes).await;
+    rewritten.map(|_| ())
 }
 
 /// Counts bytes of records, and lets other connections of the thread have their turn. What counts
@@ -296,184 +423,21 @@ impl Turn {
     }
 }
 
-/// Buffers of a thread.
-#[derive(Default)]
-struct Scratch {
-    decompressor: Decompressor,
-    compressor: Compressor,
-    /// Records of a batch that is written anew, not compressed.
-    records: Vec<u8>,
-    /// Bytes that the batch at hand unpacked to.
-    unpacked: usize,
-}
-
-impl Scratch {
-    /// Takes the records of a batch through a policy. If any changes, all are in `self.records`.
-    fn batch(&mut self, batch: &BatchView<'_>, policy: &mut dyn Policy) -> Result<Edited, Fault> {
-        self.unpacked = batch.bytes().len();
-        if batch.is_control() || batch.records_count() == 0 {
-            return Ok(Edited::Same);
-        }
-        let of_batch = |error| Fault::of_batch(&error);
-        batch.check_crc().map_err(of_batch)?;
-        let codec = batch.compression().map_err(of_batch)?;
-        let payload = self.decompressor.decompress(codec, batch.payload(), BATCH_BYTES_MAX);
-        let payload = payload.map_err(of_batch)?;
-        self.unpacked = payload.len();
-        let records = batch.records_of_payload(payload).map_err(of_batch)?.raw();
-        let out = &mut self.records;
-        out.clear();
-        let (mut edited, mut passed) = (Edited::Same, 0);
-        for (index, record) in (0..).zip(records) {
-            let record = record.map_err(of_batch)?;
-            match (policy.record(index, &record, out)?, edited) {
-                (Edited::Same, Edited::Same) => {}
-                (Edited::Same, Edited::Changed) => out.extend_from_slice(record.bytes()),
-                (Edited::Changed, Edited::Changed) => {}
-                (Edited::Changed, Edited::Same) => {
-                    edited = Edited::Changed;
-                    let before = payload.get(..passed).unwrap_or_default();
-                    out.splice(0..0, before.iter().copied());
-                }
-            }
-            passed += record.bytes().len();
-            if out.len() > BATCH_BYTES_MAX {
-                let message = "the batch is too large once it is rewritten";
-                return Err(Fault::new(ErrorCode::MessageTooLarge, message));
-            }
-        }
-        policy.end_of_batch(batch.records_count())?;
-        Ok(edited)
-    }
-
-    /// Appends a batch like `original` with the records that are at hand, or nothing.
-    fn write_batch(&mut self, original: &BatchView<'_>, out: &mut Vec<u8>) -> Result<(), Fault> {
-        let start = out.len();
-        out.resize(start + BATCH_HEADER_LEN, 0);
-        let codec = original.compression().unwrap_or(Compression::None);
-        let written = self.compressor.compress(codec, &self.records, out).and_then(|()| {
-            write_header_like(out.get_mut(start..).unwrap_or_default(), original, codec)
-        });
-        written.map_err(|error| {
-            out.truncate(start);
-            Fault::of_batch(&error)
-        })
-    }
-}
-
-/// Lends the thread's buffers, which are worth keeping.
-fn with_scratch<T>(work: impl FnOnce(&mut Scratch) -> T) -> T {
+/// Lends the thread's rewriter, whose buffers are worth keeping.
+fn with_rewriter<T>(work: impl FnOnce(&mut Rewriter) -> T) -> T {
     thread_local! {
-        static SCRATCH: RefCell<Scratch> = RefCell::default();
+        static REWRITER: RefCell<Rewriter> = RefCell::default();
     }
-    SCRATCH.with_borrow_mut(|scratch| {
-        let done = work(scratch);
-        if scratch.records.capacity() > BUFFER_RETAINED_MAX {
-            scratch.records = Vec::new();
-        }
-        done
-    })
+    REWRITER.with_borrow_mut(work)
 }
 
-/// A message as it is sent on, begun once anything in it changes.
-struct Output<'f> {
-    header: &'f dyn Fn() -> Vec<u8>,
-    body: &'f [u8],
-    flexible: bool,
-    /// Empty until something changes.
-    bytes: Vec<u8>,
-    /// Up to where in the body everything stands in `bytes`, or was left out of it.
-    kept: usize,
-}
-
-/// What an [`Output`] goes back to.
-#[derive(Clone, Copy)]
-struct Mark {
-    bytes: usize,
-    kept: usize,
-}
-
-impl Output<'_> {
-    fn mark(&self) -> Mark {
-        Mark { bytes: self.bytes.len(), kept: self.kept }
-    }
-
-    /// Appends the body up to `until`.
-    fn keep(&mut self, until: usize) {
-        if self.bytes.is_empty() {
-            self.bytes = (self.header)();
-        }
-        self.bytes.extend_from_slice(self.body.get(self.kept..until).unwrap_or_default());
-        self.kept = until;
-    }
-
-    fn finish(mut self) -> Option<Vec<u8>> {
-        if self.bytes.is_empty() {
-            return None;
-        }
-        self.keep(self.body.len());
-        Some(self.bytes)
-    }
-}
-
-/// A partition whose records are being written.
-struct Partition<'p> {
-    place: &'p Place<'p>,
-    start: Mark,
-    /// Where in the output the length stands, once anything changed.
-    length_at: Option<usize>,
-}
-
-impl Partition<'_> {
-    /// Appends everything before `at` in the body.
-    fn open(&mut self, output: &mut Output<'_>, at: usize) {
-        if self.length_at.is_none() {
-            output.keep(self.place.length_at);
-            self.length_at = Some(output.bytes.len());
-        }
-        output.keep(at);
-    }
-
-    /// Leaves out the records from `at` on.
-    fn cut(mut self, output: &mut Output<'_>, at: usize) {
-        self.open(output, at);
-        output.kept = self.place.records.end;
-        self.close(output);
-    }
-
-    /// Appends the rest of the records, and tells their length.
-    fn close(self, output: &mut Output<'_>) {
-        let Some(length_at) = self.length_at else { return };
-        output.keep(self.place.records.end);
-        let before = self.place.records.start - self.place.length_at;
-        let length = output.bytes.len().saturating_sub(length_at + before);
-        let mut written = Vec::with_capacity(varint::LEN_32_MAX);
-        // A frame that is too long for its lengths is refused as a whole.
-        let length = u32::try_from(length).unwrap_or(u32::MAX - 1);
-        match output.flexible {
-            true => varint::write_u32(&mut written, length.saturating_add(1)),
-            false => written.extend_from_slice(&length.to_be_bytes()),
-        }
-        output.bytes.splice(length_at..length_at + before, written);
-    }
-
-    fn undo(self, output: &mut Output<'_>) {
-        output.bytes.truncate(self.start.bytes);
-        output.kept = self.start.kept;
-    }
-}
-
-fn field_len(len: usize) -> Result<i32, Fault> {
-    i32::try_from(len).map_err(|_| Fault::of_batch(&moldau_records::Error::FormatOverflow))
+fn field_len(len: usize) -> Result<i32, moldau_records::Error> {
+    i32::try_from(len).map_err(|_| moldau_records::Error::FormatOverflow)
 }
 
 /// Bytes of records of one batch, unpacked, before or after it is rewritten: what a broker takes
 /// as a frame at most.
 const BATCH_BYTES_MAX: usize = 100 * 1024 * 1024;
-
-/// Bytes of records beyond which a buffer is given back after its batch. Kafka's batches are 1 MB
-/// at most unless configured otherwise; a rare larger one should not pin its memory.
-const BUFFER_RETAINED_MAX: usize = 4 << 20;
 
 /// Bytes of records, unpacked, that are read before other connections of the thread get their turn.
 const BYTES_PER_TURN: usize = 1024 * 1024;

@@ -23,10 +23,12 @@ use moldau_proxy::{
     Direction, Filter, FilterFuture, FilterMetric, RequestFrame, RequestOutcome, ResponseFrame,
     SessionContext, SessionFilter, TopicNames, Upstream,
 };
-use moldau_records::{RawRecord, read_header, varint};
+use moldau_records::{
+    BatchView, Edit, Error as RecordsError, RawRecord, RecordEditor, read_header, varint,
+};
 
 use crate::batches::refused::RefusedInFlight;
-use crate::batches::{Choice, Edited, Fault, Policy, answer, write_record};
+use crate::batches::{Choice, Fault, Policy, Stop, answer, write_record};
 use crate::counter::Counter;
 use crate::error::Error;
 use crate::session::RecordSession;
@@ -126,10 +128,6 @@ impl Header {
     fn needs(&self, way: HeaderWay) -> bool {
         self.rules.iter().any(|rule| rule.applies(way))
     }
-
-    fn note_refused(&self) {
-        self.refused.add(1);
-    }
 }
 
 impl Rule {
@@ -206,8 +204,7 @@ impl SessionFilter for Session {
                 return Ok(RequestOutcome::Forward(request));
             }
             let mut editing = Editing::new(&self, HeaderWay::Produce);
-            let refused = |_: &Fault| self.filter.note_refused();
-            self.refused.produce(request, names, &mut editing, refused).await
+            self.refused.produce(request, names, &mut editing).await
         })
     }
 
@@ -216,10 +213,9 @@ impl SessionFilter for Session {
             if response.api_key() == ApiKey::Produce {
                 return self.refused.answer(response);
             }
-            let (names, missing) = (&self.filter.topic_names, &self.session.missing);
+            let names = self.session.names(&self.filter.topic_names);
             let mut editing = Editing::new(&self, HeaderWay::Fetch);
-            let withheld = |_: &Fault| self.filter.note_refused();
-            answer::fetched(response, names, missing, &mut editing, withheld).await
+            answer::fetched(response, Some(names), &mut editing).await
         })
     }
 }
@@ -269,12 +265,12 @@ impl<'s> Editing<'s> {
     }
 
     /// Gathers the headers that a record keeps, and counts them; `None` if it keeps all.
-    fn keep(&mut self, record: &RawRecord<'_>) -> Result<Option<usize>, Fault> {
+    fn keep(&mut self, record: &RawRecord<'_>) -> Result<Option<usize>, RecordsError> {
         self.kept.clear();
         let (mut count, mut rest) = (0, record.headers());
         for _ in 0..record.headers_count() {
             let before = rest;
-            let header = read_header(&mut rest).map_err(|error| Fault::of_batch(&error))?;
+            let header = read_header(&mut rest)?;
             if !self.remove.iter().any(|pattern| pattern.matches(header.key)) {
                 let bytes = before.get(..before.len() - rest.len()).unwrap_or_default();
                 self.kept.extend_from_slice(bytes);
@@ -286,7 +282,7 @@ impl<'s> Editing<'s> {
 }
 
 impl Policy for Editing<'_> {
-    fn partition(&mut self, topic: Option<&str>) -> Choice {
+    fn topic(&mut self, topic: Option<&str>) -> Choice {
         self.remove.clear();
         self.added.clear();
         self.added_count = 0;
@@ -305,36 +301,39 @@ impl Policy for Editing<'_> {
         if self.remove.is_empty() && self.added_count == 0 { Choice::Pass } else { Choice::Read }
     }
 
-    fn record(
-        &mut self,
-        _: i32,
-        record: &RawRecord<'_>,
-        out: &mut Vec<u8>,
-    ) -> Result<Edited, Fault> {
+    fn refused(&mut self, _: Option<&str>, _: i32, _: &Fault) {
+        self.filter.refused.add(1);
+    }
+
+    fn passes_old_formats(&self) -> bool {
+        self.way == HeaderWay::Fetch
+    }
+}
+
+impl RecordEditor for Editing<'_> {
+    type Error = Stop;
+
+    fn record(&mut self, _: i32, record: &RawRecord<'_>, edit: &mut Edit<'_>) -> Result<(), Stop> {
         let kept = if self.remove.is_empty() {
-            record.check_headers().map_err(|error| Fault::of_batch(&error))?;
+            record.check_headers()?;
             None
         } else {
             self.keep(record)?
         };
         let (count, headers) = match kept {
             Some(count) => (count, &*self.kept),
-            None if self.added_count == 0 => return Ok(Edited::Same),
+            None if self.added_count == 0 => return Ok(()),
             None => (record.headers_count(), record.headers()),
         };
-        let parts = [headers, &self.added];
-        write_record(out, record, record.value(), count + self.added_count, parts)?;
+        let (count, parts) = (count + self.added_count, [headers, &self.added]);
+        edit.replace(|out| write_record(out, record, record.value(), count, parts))?;
         self.changed += 1;
-        Ok(Edited::Changed)
-    }
-
-    fn end_of_batch(&mut self, _: i32) -> Result<(), Fault> {
-        self.filter.changed.add(std::mem::take(&mut self.changed));
         Ok(())
     }
 
-    fn passes_old_formats(&self) -> bool {
-        self.way == HeaderWay::Fetch
+    fn end(&mut self, _: &BatchView<'_>) -> Result<(), Stop> {
+        self.filter.changed.add(std::mem::take(&mut self.changed));
+        Ok(())
     }
 }
 

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `authorization` | [`Authorization`]: who may do what, by rules |
 //! | `multi_tenant` | [`MultiTenant`]: tenants that see only their own |
+//! | `record_encryption` | [`RecordEncryption`]: seals and opens values |
 //! | `header` | [`Header`]: adds and removes headers of records |
 //! | `mask` | [`Mask`]: hides fields of JSON values from consumers |
 //! | `record_validation` | [`RecordValidation`]: refuses records that break a rule |
@@ -12,7 +13,7 @@
 //! | `chaos` | [`Chaos`]: breaks a cluster on purpose |
 //! | `partial` | requests of which a part is refused, and answers that tell of it |
 //! | `names`, `fields` | names and other fields in messages of any API |
-//! | `batches` | records on their way through a filter: walked, rewritten, refused |
+//! | `batches` | records on their way through a filter: read, rewritten, refused |
 //! | `json` | JSON read where it lies |
 //! | `fetch_session` | fetch sessions, which must begin under the rules in force |
 //! | `topics`, `session` | topics by pattern; what filters of records keep of a session |
@@ -42,6 +43,7 @@ mod multi_tenant;
 mod names;
 mod partial;
 mod quota;
+mod record_encryption;
 mod record_validation;
 mod session;
 mod topics;
@@ -54,6 +56,9 @@ pub use header::{Header, HeaderRule, HeaderSettings, HeaderValue, HeaderWay};
 pub use mask::{Mask, MaskRule, MaskSettings, Masking, NotJson};
 pub use multi_tenant::{MultiTenant, MultiTenantSettings};
 pub use quota::{Quota, QuotaEntity, QuotaLimit, QuotaSettings, THROTTLE_MAX};
+pub use record_encryption::{
+    OnDamage, Recompression, RecordEncryption, RecordEncryptionSettings, UnresolvedKey,
+};
 pub use record_validation::{
     Content, FieldRule, RecordValidation, RecordValidationSettings, ValidationRule,
 };

@@ -34,10 +34,10 @@ use moldau_proxy::{
     Direction, Filter, FilterFuture, FilterMetric, RequestFrame, RequestOutcome, ResponseFrame,
     SessionContext, SessionFilter, TopicNames, Upstream,
 };
-use moldau_records::RawRecord;
+use moldau_records::{BatchView, Edit, RawRecord, RecordEditor};
 
 use self::path::{Paths, Place};
-use crate::batches::{Choice, Edited, Fault, Policy, answer, write_record};
+use crate::batches::{Choice, Fault, Policy, Stop, answer, write_record};
 use crate::counter::Counter;
 use crate::error::Error;
 use crate::json::{self, Kind, Text, Visit};
@@ -216,9 +216,8 @@ impl SessionFilter for Session {
                 return Ok(response);
             }
             let mut editing = Editing::new(filter, rules);
-            let (names, missing) = (&filter.topic_names, &self.session.missing);
-            let withheld = |_: &Fault| filter.withheld.add(1);
-            answer::fetched(response, names, missing, &mut editing, withheld).await
+            let names = self.session.names(&filter.topic_names);
+            answer::fetched(response, Some(names), &mut editing).await
         })
     }
 }
@@ -249,12 +248,12 @@ impl<'s> Editing<'s> {
         }
     }
 
-    /// Takes a value through all rules, into `self.value`, unless nothing changes it.
-    fn mask(&mut self, value: &[u8]) -> Result<Edited, Fault> {
-        let mut edited = Edited::Same;
+    /// Takes a value through all rules, into `self.value`, and returns true if any changes it.
+    fn mask(&mut self, value: &[u8]) -> Result<bool, Fault> {
+        let mut is_masked = false;
         for at in 0..self.matching.len() {
             let Some(&rule) = self.matching.get(at) else { break };
-            let before = if edited == Edited::Changed { &*self.value } else { value };
+            let before = if is_masked { &*self.value } else { value };
             let json_at = if before.first() == Some(&0) { WIRE_FORMAT_BYTES } else { 0 };
             let (kept, json) = before.split_at_checked(json_at).unwrap_or((before, &[]));
             self.spans.clear();
@@ -280,14 +279,14 @@ impl<'s> Editing<'s> {
                 }
             }
             std::mem::swap(&mut self.value, &mut self.next);
-            edited = Edited::Changed;
+            is_masked = true;
         }
-        Ok(edited)
+        Ok(is_masked)
     }
 }
 
 impl Policy for Editing<'_> {
-    fn partition(&mut self, topic: Option<&str>) -> Choice {
+    fn topic(&mut self, topic: Option<&str>) -> Choice {
         self.matching.clear();
         for &rule in &self.rules {
             match topic {
@@ -299,26 +298,26 @@ impl Policy for Editing<'_> {
         if self.matching.is_empty() { Choice::Pass } else { Choice::Read }
     }
 
-    fn record(
-        &mut self,
-        _: i32,
-        record: &RawRecord<'_>,
-        out: &mut Vec<u8>,
-    ) -> Result<Edited, Fault> {
+    fn refused(&mut self, _: Option<&str>, _: i32, _: &Fault) {
+        self.filter.withheld.add(1);
+    }
+}
+
+impl RecordEditor for Editing<'_> {
+    type Error = Stop;
+
+    fn record(&mut self, _: i32, record: &RawRecord<'_>, edit: &mut Edit<'_>) -> Result<(), Stop> {
         // An empty value holds nothing that could be masked, and no JSON.
-        let Some(value) = record.value().filter(|value| !value.is_empty()) else {
-            return Ok(Edited::Same);
-        };
-        if self.mask(value)? == Edited::Same {
-            return Ok(Edited::Same);
+        let Some(value) = record.value().filter(|value| !value.is_empty()) else { return Ok(()) };
+        if self.mask(value)? {
+            self.masked += 1;
+            let (value, headers) = (Some(&*self.value), [record.headers(), &[]]);
+            edit.replace(|out| write_record(out, record, value, record.headers_count(), headers))?;
         }
-        self.masked += 1;
-        let headers = [record.headers(), &[]];
-        write_record(out, record, Some(&self.value), record.headers_count(), headers)?;
-        Ok(Edited::Changed)
+        Ok(())
     }
 
-    fn end_of_batch(&mut self, _: i32) -> Result<(), Fault> {
+    fn end(&mut self, _: &BatchView<'_>) -> Result<(), Stop> {
         self.filter.masked.add(std::mem::take(&mut self.masked));
         Ok(())
     }

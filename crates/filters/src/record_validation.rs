@@ -44,11 +44,11 @@ use moldau_proxy::{
     Direction, Filter, FilterFuture, FilterMetric, RequestFrame, RequestOutcome, ResponseFrame,
     SessionContext, SessionFilter, TopicNames, Upstream,
 };
-use moldau_records::RawRecord;
+use moldau_records::{BatchView, Edit, RawRecord, RecordEditor};
 
 use self::rule::Rule;
 use crate::batches::refused::RefusedInFlight;
-use crate::batches::{Choice, Edited, Fault, Policy};
+use crate::batches::{Choice, Fault, Policy, Stop};
 use crate::counter::Counter;
 use crate::error::Error;
 use crate::session::RecordSession;
@@ -182,8 +182,7 @@ impl SessionFilter for Session {
             let filter = &*self.filter;
             self.session.learn(&request, &filter.topic_names, &mut upstream).await?;
             let mut checking = Checking::new(filter);
-            let refused = |_: &Fault| filter.refused.add(1);
-            self.refused.produce(request, &filter.topic_names, &mut checking, refused).await
+            self.refused.produce(request, &filter.topic_names, &mut checking).await
         })
     }
 
@@ -214,10 +213,7 @@ impl<'f> Checking<'f> {
 }
 
 impl Policy for Checking<'_> {
-    fn partition(&mut self, topic: Option<&str>) -> Choice {
-        self.batches = 0;
-        self.bad.clear();
-        self.all = 0;
+    fn topic(&mut self, topic: Option<&str>) -> Choice {
         let mut rules = self.filter.rules.iter();
         self.rule = match topic {
             Some(topic) => rules.find(|rule| rule.topics.matches(topic)),
@@ -231,14 +227,23 @@ impl Policy for Checking<'_> {
         if self.rule.is_some() { Choice::Read } else { Choice::Pass }
     }
 
-    fn record(
-        &mut self,
-        index: i32,
-        record: &RawRecord<'_>,
-        _: &mut Vec<u8>,
-    ) -> Result<Edited, Fault> {
-        let Some(rule) = self.rule else { return Ok(Edited::Same) };
-        record.check_headers().map_err(|error| Fault::of_batch(&error))?;
+    fn partition(&mut self, _: &[u8]) {
+        self.batches = 0;
+        self.bad.clear();
+        self.all = 0;
+    }
+
+    fn refused(&mut self, _: Option<&str>, _: i32, _: &Fault) {
+        self.filter.refused.add(1);
+    }
+}
+
+impl RecordEditor for Checking<'_> {
+    type Error = Stop;
+
+    fn record(&mut self, index: i32, record: &RawRecord<'_>, _: &mut Edit<'_>) -> Result<(), Stop> {
+        let Some(rule) = self.rule else { return Ok(()) };
+        record.check_headers()?;
         if let Err(message) = rule.check(record) {
             self.all += 1;
             if let Some(left) = self.named_left.checked_sub(1) {
@@ -246,15 +251,16 @@ impl Policy for Checking<'_> {
                 self.bad.push((index, message));
             }
         }
-        Ok(Edited::Same)
+        Ok(())
     }
 
-    fn end_of_batch(&mut self, records: i32) -> Result<(), Fault> {
+    fn end(&mut self, batch: &BatchView<'_>) -> Result<(), Stop> {
+        let records = batch.records_count();
         self.batches += 1;
         if self.batches > 1 {
             // An index would not tell which batch it counts in.
             let message = "a partition of a produce request has more than one batch";
-            return Err(Fault::new(ErrorCode::InvalidRecord, message));
+            return Err(Fault::new(ErrorCode::InvalidRecord, message).into());
         }
         let bad = std::mem::take(&mut self.all);
         let good = u64::try_from(records).unwrap_or_default().saturating_sub(bad);
@@ -268,7 +274,7 @@ impl Policy for Checking<'_> {
             message.push_str(&format!("; record {index}: {first}"));
         }
         let records = std::mem::take(&mut self.bad);
-        Err(Fault { code: ErrorCode::InvalidRecord, message: message.into(), records })
+        Err(Fault { records, ..Fault::new(ErrorCode::InvalidRecord, message) }.into())
     }
 }
 

@@ -3,13 +3,14 @@ use std::rc::Rc;
 
 use moldau_proxy::{FilterError, RequestFrame, SessionContext, TopicNames, Upstream};
 
+use crate::batches::Names;
 use crate::batches::names::{self, MissingNames};
 
 /// What filters of records keep of a session.
 #[derive(Debug)]
 pub(crate) struct RecordSession {
     pub(crate) context: SessionContext,
-    pub(crate) missing: MissingNames,
+    missing: MissingNames,
     /// As the last request told it; answers do not repeat it.
     client_id: RefCell<Rc<str>>,
 }
@@ -37,6 +38,11 @@ impl RecordSession {
     ) -> Result<(), FilterError> {
         self.note_client_id(request);
         names::learn(topic_names, &self.missing, request, upstream).await
+    }
+
+    /// The names that an answer needs. Those that are missing are asked for with the next request.
+    pub(crate) fn names<'n>(&'n self, known: &'n TopicNames) -> Names<'n> {
+        Names { known, missing: Some(&self.missing) }
     }
 
     pub(crate) fn note_client_id(&self, request: &RequestFrame) {

@@ -15,11 +15,11 @@ use std::hint::black_box;
 use std::process::Command;
 use std::time::Instant;
 
-#[path = "relay.rs"]
-#[expect(dead_code, reason = "it is a bench of its own")]
-mod relay;
+#[path = "../../../benches/exchange.rs"]
+#[expect(dead_code, reason = "another bench needs more of it")]
+mod exchange;
 
-use self::relay::{Keys, PROXY_THREAD, Workload, broker, cpu_time, drive, fetch, produce, proxy};
+use self::exchange::{PROXY_THREAD, Workload, broker, cpu_time, drive, fetch, produce, proxy};
 
 /// Everything that a session counts by, named so that Callgrind finds it.
 const COUNTING: [(&str, &str); 6] = [
@@ -105,7 +105,7 @@ fn instructions(table: &str, name: &str) -> Result<f64, Box<dyn Error>> {
 fn exchange(work: &str, exchanges: usize) -> f64 {
     let workload: Workload = match work {
         "produce" => produce(1, 1, 1),
-        _ => fetch(&Keys::new(), 1, 1, 1),
+        _ => fetch(1, 1, 1),
     };
     let proxy = proxy(broker(workload.answer.clone()), Vec::new());
     let (_, address) = proxy.bootstrap_addresses().remove(0);

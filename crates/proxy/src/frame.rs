@@ -279,6 +279,9 @@ impl Frame {
     fn header_bytes(&self) -> Vec<u8> {
         // What a filter writes may be longer, and is long again where it was before.
         let mut bytes = pool::take_frame(2 * self.bytes.len());
+        if bytes.capacity() == 0 {
+            bytes = pool::take_frame(self.bytes.len());
+        }
         bytes.reserve(self.bytes.len());
         bytes.extend_from_slice(self.bytes.get(..self.body_at).unwrap_or_default());
         bytes

@@ -18,7 +18,6 @@
 //! | `frame` | [`RequestFrame`], [`ResponseFrame`] |
 //! | `chain`, `upstream` | the filters of a cluster at work; requests of their own |
 //! | `topic_names` | [`TopicNames`]: which topic an id means, for filters |
-//! | `record_encryption` | [`RecordEncryption`]: the filter that seals and opens values |
 //! | `requests` | headers of requests: which answers will come; requests for filters |
 //! | `in_flight`, `expected` | requests that wait for their answers |
 //! | `responses` | answers: passed on, held or walked |
@@ -59,7 +58,6 @@ mod latency;
 mod metrics;
 mod pool;
 mod proxy;
-mod record_encryption;
 mod requests;
 mod responses;
 mod rewrite;
@@ -85,7 +83,6 @@ pub use filter::{Direction, Filter, FilterFuture, FilterMetric, RequestOutcome, 
 pub use frame::{RequestFrame, ResponseFrame};
 pub use moldau_net::Principal;
 pub use proxy::Proxy;
-pub use record_encryption::{RecordEncryption, RecordEncryptionSettings, UnresolvedKey};
 pub use running::Reloaded;
 pub use topic_names::TopicNames;
 pub use traces::Traces;

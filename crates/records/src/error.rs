@@ -132,6 +132,13 @@ pub enum Error {
         bytes_max: usize,
     },
 
+    /// A batch that takes more, once it is rewritten, than the caller allows.
+    #[error("the rewritten batch takes more than the limit of {bytes_max} bytes")]
+    RewrittenTooLarge {
+        /// The limit.
+        bytes_max: usize,
+    },
+
     // Our own side asked for something that the format cannot hold, or that it does not want.
     /// A batch that has to be packed anew, where the caller wants no such work.
     #[error("the batch has to be packed anew")]

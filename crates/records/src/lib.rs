@@ -4,7 +4,7 @@
 //! - [`BatchView`] and [`iter_batches`] read batches where they lie, [`Records`] walks the records
 //!   of one without a heap allocation per record.
 //! - [`BatchBuilder`] writes batches, for producers and for filters that choose among records.
-//! - [`RawRecords`] and [`write_header_like`] serve filters that change a field of each record.
+//! - [`Rewriter`] takes the records of a batch through a [`RecordEditor`] that may replace them.
 //! - [`patch_base_offset`], [`patch_partition_leader_epoch`] and [`set_producer`] change a finished
 //!   batch in place.
 //! - [`Validator`] is the broker's check of produced bytes; it makes a [`ValidBatch`], the one
@@ -31,6 +31,7 @@ mod marker;
 mod patch;
 mod raw;
 mod record;
+mod rewrite;
 mod summary;
 mod validate;
 pub mod varint;
@@ -49,6 +50,7 @@ pub use marker::{Marker, MarkerBatch};
 pub use patch::{patch_base_offset, patch_partition_leader_epoch, set_producer, write_header_like};
 pub use raw::{HeaderView, RawRecord, RawRecords, read_header};
 pub use record::{Headers, RecordView, Records};
+pub use rewrite::{Edit, RecordEditor, RewriteLimits, Rewriter};
 pub use validate::{
     AppendRules, FAULTY_RECORDS_MAX, FaultyRecord, Invalid, Timestamps, ValidBatch, Validator,
 };

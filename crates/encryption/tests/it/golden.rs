@@ -1,12 +1,11 @@
 //! Bytes that other implementations write and read.
 
-use moldau_encryption::{
-    DataKey, Field, KeyLookup, MARKER_KEY, Opened, Opener, OpeningKey, Parcel, Wrapper,
-};
-use moldau_records::{BatchView, HeaderView};
+use moldau_encryption::{DataKey, Field, MARKER_KEY, OpeningKey, Parcel, Wrapper};
+use moldau_records::{BatchView, HeaderView, Rewriter};
 use zeroize::Zeroizing;
 
-use crate::sample::{OPEN_OPTIONS, Sample, plain, read};
+use crate::editors::OpenAll;
+use crate::sample::{Sample, plain, read};
 
 fn hex(text: &str) -> Vec<u8> {
     let digits: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
@@ -43,11 +42,11 @@ fn the_published_record_opens() {
     let (key, mut out) = (published_key(), Vec::new());
     let lookup = |edek: &[u8]| {
         assert_eq!(edek, &value[2..80]);
-        KeyLookup::Found(&key)
+        Some(&key)
     };
     let batch = BatchView::parse(&bytes).unwrap();
-    let opened = Opener::new(OPEN_OPTIONS).open(&batch, lookup, &mut out).unwrap();
-    assert!(matches!(opened, Opened::Rewritten(counts) if counts.opened == 1));
+    let opened = OpenAll::new(lookup, false).open(&mut Rewriter::default(), &batch, &mut out);
+    assert_eq!(opened.unwrap().opened, 1);
     assert_eq!(out, plain(&[Sample::of_value(b"hello").with_header(b"other", None)]));
     assert_eq!(read(&out)[0].value.as_deref(), Some(&b"hello"[..]));
 }

@@ -8,6 +8,7 @@
 )]
 
 mod allocations;
+mod editors;
 mod golden;
 mod hostile;
 mod open_any;

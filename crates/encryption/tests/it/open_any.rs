@@ -2,31 +2,26 @@
 //! file as well.
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
-use moldau_encryption::{
-    DataKey, Edek, KeyLookup, MARKER_KEY, OnDamage, OpenOptions, Opened, Opener, OpeningKey,
-    Parcel, Recompression, SealOptions, Sealer, SealingKey,
-};
+use moldau_encryption::{DataKey, Edek, MARKER_KEY, OpeningKey, Parcel, SealingKey};
 use moldau_records::{
     BATCH_HEADER_LEN, BatchBuilder, BatchOptions, BatchView, Compression, Compressor, Decompressor,
-    HeaderView, crc32c, iter_batches, write_header_like,
+    HeaderView, Rewriter, crc32c, iter_batches, write_header_like,
 };
 use zeroize::Zeroizing;
 
+use super::editors::{OpenAll, SealAll};
+
 /// Most bytes that a batch may unpack to, and that a sealed one may take.
-const BYTES_MAX: usize = 1 << 20;
-/// An EDEK that the reader has the key of; any other that begins with a byte below is unknown, the
-/// rest is refused.
+const BYTES_MAX: usize = 8 << 20;
+/// An EDEK that the reader has the key of.
 const EDEK: [u8; 40] = [0x55; 40];
-const EDEK_UNKNOWN: u8 = 0x20;
 
 /// What the reads and writes of one thread need, so that an input costs little.
 pub(crate) struct World {
-    sealing_key: SealingKey,
+    sealing: SealAll,
     opening_key: OpeningKey,
     cipher: LessSafeKey,
-    sealer: Sealer,
-    /// One for which a damaged record fails the batch, and one for which it passes.
-    openers: [Opener; 2],
+    rewriter: Rewriter,
     decompressors: [Decompressor; 2],
     compressor: Compressor,
     builder: BatchBuilder,
@@ -36,14 +31,12 @@ impl World {
     /// A world with one data key.
     pub(crate) fn new() -> Self {
         let key = DataKey::new(Zeroizing::new([9; 32]));
-        let options = SealOptions { bytes_max: BYTES_MAX, recompression: Recompression::SameCodec };
         let cipher = UnboundKey::new(&AES_256_GCM, key.bytes()).expect("a key of 32 bytes");
         Self {
-            sealing_key: SealingKey::new(&key, &Edek(EDEK.into())).expect("a short EDEK"),
+            sealing: SealAll::new(SealingKey::new(&key, &Edek(EDEK.into())).expect("short")),
             opening_key: OpeningKey::new(&key),
             cipher: LessSafeKey::new(cipher),
-            sealer: Sealer::new(options),
-            openers: [OnDamage::Fail, OnDamage::Pass].map(opener),
+            rewriter: Rewriter::default(),
             decompressors: Default::default(),
             compressor: Compressor::default(),
             builder: BatchBuilder::new(BatchOptions::default()),
@@ -91,7 +84,7 @@ impl World {
         let plain = self.builder.finish(Compression::None, &mut self.compressor).expect("small");
         let batch = BatchView::parse(plain).expect("the builder writes whole batches");
         let mut sealed = Vec::new();
-        self.sealer.seal(&batch, &self.sealing_key, &mut sealed).expect("it is small");
+        self.sealing.seal(&mut self.rewriter, &batch, &mut sealed).expect("it is small");
         let mut records = sealed.split_off(BATCH_HEADER_LEN);
         for change in data.chunks_exact(3) {
             let at = usize::from(u16::from_le_bytes([change[0], change[1]]));
@@ -145,21 +138,22 @@ impl World {
     fn open(&mut self, batch: &BatchView<'_>) -> bool {
         let mut opens = false;
         let [decompressor, _] = &mut self.decompressors;
-        for opener in &mut self.openers {
+        for passes_damaged in [false, true] {
             let mut out = b"before".to_vec();
-            let opened = opener.open(batch, |edek| lookup(&self.opening_key, edek), &mut out);
+            let opened = OpenAll::new(lookup(&self.opening_key), passes_damaged).open(
+                &mut self.rewriter,
+                batch,
+                &mut out,
+            );
             let (before, out) = out.split_at(6);
             assert_eq!(before, b"before");
-            if let Ok(Opened::Rewritten(counts)) = opened {
+            if let Ok(opened) = opened
+                && opened.is_rewritten
+            {
                 check_rewritten(batch, out, decompressor);
-                opens = counts.passed == 0;
+                opens = opened.passed == 0;
             } else {
                 assert_eq!(out, b"");
-            }
-            if matches!(opened, Ok(Opened::KeyUnknown)) {
-                let mut is_named = false;
-                let named = opener.edeks(batch, |edek| is_named |= is_unknown(edek));
-                assert!(is_named, "{named:?}");
             }
         }
         opens
@@ -168,10 +162,7 @@ impl World {
     /// Seals whatever batch it is, and opens it to the same records.
     fn seal(&mut self, batch: &BatchView<'_>) {
         let mut sealed = Vec::new();
-        let Ok(count) = self.sealer.seal(batch, &self.sealing_key, &mut sealed) else {
-            assert!(sealed.is_empty());
-            return;
-        };
+        let Ok(count) = self.sealing.seal(&mut self.rewriter, batch, &mut sealed) else { return };
         let outer = BatchView::parse(&sealed).expect("a sealed batch is whole");
         if count == 0 {
             assert_eq!(outer.bytes(), batch.bytes());
@@ -180,12 +171,11 @@ impl World {
         let [one, other] = &mut self.decompressors;
         check_rewritten(batch, &sealed, one);
         // A null value is not sealed, and may have a forged marker, with which it passes.
-        let [_, opener] = &mut self.openers;
         let mut out = Vec::new();
-        let opened = opener
-            .open(&outer, |edek| lookup(&self.opening_key, edek), &mut out)
+        let opened = OpenAll::new(lookup(&self.opening_key), true)
+            .open(&mut self.rewriter, &outer, &mut out)
             .expect("what was sealed opens");
-        assert!(matches!(opened, Opened::Rewritten(counts) if counts.opened == count));
+        assert_eq!(opened.opened, count);
         let inner = BatchView::parse(&out).expect("an opened batch is whole");
         let before = batch.records(one, BYTES_MAX).expect("it was sealed");
         let after = inner.records(other, BYTES_MAX).expect("it was opened");
@@ -207,24 +197,8 @@ impl Default for World {
     }
 }
 
-fn opener(on_damage: OnDamage) -> Opener {
-    let recompression = Recompression::SameCodec;
-    Opener::new(OpenOptions { bytes_max: BYTES_MAX, recompression, on_damage })
-}
-
-fn lookup<'k>(key: &'k OpeningKey, edek: &[u8]) -> KeyLookup<&'k OpeningKey> {
-    if edek == EDEK {
-        KeyLookup::Found(key)
-    } else if is_unknown(edek) {
-        KeyLookup::Unknown
-    } else {
-        KeyLookup::Refused
-    }
-}
-
-/// Whether the reader has yet to ask for the key.
-fn is_unknown(edek: &[u8]) -> bool {
-    edek.first() < Some(&EDEK_UNKNOWN)
+fn lookup<'k>(key: &'k OpeningKey) -> impl Fn(&[u8]) -> Option<&'k OpeningKey> {
+    move |edek| (edek == EDEK).then_some(key)
 }
 
 fn check_rewritten(batch: &BatchView<'_>, out: &[u8], decompressor: &mut Decompressor) {

@@ -2,27 +2,18 @@
 
 use std::collections::HashMap;
 
-use moldau_encryption::{
-    DataKey, Edek, Error, KeyLookup, OnDamage, OpenOptions, Opened, Opener, OpeningKey,
-    Recompression, SealOptions, Sealer, SealingKey,
-};
+use moldau_encryption::{DataKey, Edek, OpeningKey, SealingKey};
 use moldau_records::{
     BatchBuilder, BatchOptions, BatchView, Compression, Compressor, Decompressor, HeaderView,
+    Rewriter,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
 use zeroize::Zeroizing;
 
-pub(crate) const BYTES_MAX: usize = 8 << 20;
+use crate::editors::{Failure, OpenAll, Opened, SealAll};
 
-pub(crate) const SEAL_OPTIONS: SealOptions =
-    SealOptions { bytes_max: BYTES_MAX, recompression: Recompression::SameCodec };
-
-pub(crate) const OPEN_OPTIONS: OpenOptions = OpenOptions {
-    bytes_max: BYTES_MAX,
-    recompression: Recompression::SameCodec,
-    on_damage: OnDamage::Fail,
-};
+const BYTES_MAX: usize = 8 << 20;
 
 pub(crate) type Bytes = Vec<u8>;
 
@@ -118,7 +109,7 @@ pub(crate) fn sealing_key(seed: u8) -> SealingKey {
     SealingKey::new(&data_key(seed), &edek(seed)).unwrap()
 }
 
-/// The keys that a reader has; the EDEK of a key that it does not have is unknown.
+/// The keys that a reader has.
 pub(crate) struct Keys(HashMap<Bytes, OpeningKey>);
 
 impl Keys {
@@ -127,36 +118,34 @@ impl Keys {
         Self(seeds.iter().map(key).collect())
     }
 
-    pub(crate) fn lookup(&self, edek: &[u8]) -> KeyLookup<&OpeningKey> {
-        self.0.get(edek).map_or(KeyLookup::Unknown, KeyLookup::Found)
+    pub(crate) fn get(&self, edek: &[u8]) -> Option<&OpeningKey> {
+        self.0.get(edek)
     }
 }
 
 pub(crate) fn seal(bytes: &[u8], seed: u8) -> Bytes {
     let mut out = Vec::new();
     let batch = BatchView::parse(bytes).unwrap();
-    Sealer::new(SEAL_OPTIONS).seal(&batch, &sealing_key(seed), &mut out).unwrap();
+    SealAll::new(sealing_key(seed)).seal(&mut Rewriter::default(), &batch, &mut out).unwrap();
     out
 }
 
+/// What comes of a batch for a reader with these keys, and what is appended of it.
 pub(crate) fn open_with(
-    options: OpenOptions,
+    passes_damaged: bool,
     bytes: &[u8],
     keys: &Keys,
-) -> (Result<Opened, Error>, Bytes) {
+) -> (Result<Opened, Failure>, Bytes) {
     let mut out = b"before".to_vec();
     let batch = BatchView::parse(bytes).unwrap();
-    let opened = Opener::new(options).open(&batch, |edek| keys.lookup(edek), &mut out);
+    let mut opening = OpenAll::new(|edek: &[u8]| keys.get(edek), passes_damaged);
+    let opened = opening.open(&mut Rewriter::default(), &batch, &mut out);
     assert!(out.starts_with(b"before"));
     (opened, out.split_off(b"before".len()))
 }
 
 /// The batch as a reader with the key of `seed` gets it.
 pub(crate) fn open(bytes: &[u8], seed: u8) -> Bytes {
-    let (opened, out) = open_with(OPEN_OPTIONS, bytes, &Keys::of(&[seed]));
-    match opened.unwrap() {
-        Opened::Rewritten(_) => out,
-        Opened::Unchanged => bytes.to_vec(),
-        Opened::KeyUnknown => panic!("the key of {seed} is at hand"),
-    }
+    let (opened, out) = open_with(false, bytes, &Keys::of(&[seed]));
+    if opened.unwrap().is_rewritten { out } else { bytes.to_vec() }
 }

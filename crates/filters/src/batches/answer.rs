@@ -4,20 +4,17 @@ use bytes::Bytes;
 use moldau_protocol::messages::fetch_response::PartitionData;
 use moldau_protocol::messages::{FetchResponse, ShareFetchResponse};
 use moldau_protocol::{ApiKey, ErrorCode, Message};
-use moldau_proxy::{FilterError, ResponseFrame, TopicNames};
+use moldau_proxy::{FilterError, ResponseFrame};
 
-use super::names::MissingNames;
 use super::places::{self, Place};
-use super::{Fault, Message as Records, Policy, Source, rewrite};
+use super::{Fault, Message as Records, Names, Policy, Source, rewrite};
 
-/// Takes the records of a Fetch or ShareFetch answer through a policy. A partition that it refuses
-/// has an error in place of records; `withheld` is called for each.
+/// Takes the records of a Fetch or ShareFetch answer through a policy, which gets `names` if it
+/// needs those of topics. A partition that it refuses has an error in place of records.
 pub(crate) async fn fetched(
     response: ResponseFrame,
-    names: &TopicNames,
-    missing: &MissingNames,
+    names: Option<Names<'_>>,
     policy: &mut dyn Policy,
-    withheld: impl Fn(&Fault),
 ) -> Result<ResponseFrame, FilterError> {
     let is_share = response.api_key() == ApiKey::ShareFetch;
     let places = places::of_answer(&response)?;
@@ -27,10 +24,12 @@ pub(crate) async fn fetched(
         body: response.body(),
         flexible: is_share || response.api_version() >= FetchResponse::FLEXIBLE_FROM,
         places: &places,
+        size: response.bytes().len(),
+        bytes_max: usize::MAX,
+        names,
     };
-    let rewritten = rewrite(message, names, missing, policy).await;
+    let rewritten = rewrite(message, policy).await;
     let faults = rewritten.faults.iter().filter_map(|(at, fault)| {
-        withheld(fault);
         Some((places.get(*at).map(|place: &Place<'_>| place.ordinals)?, fault))
     });
     let faults: Vec<((usize, usize), &Fault)> = faults.collect();
@@ -86,7 +85,9 @@ fn withhold_shared(
 /// and takes any other for a fault of its own.
 fn code(fault: &Fault) -> ErrorCode {
     match fault.code {
-        code @ (ErrorCode::UnknownTopicId | ErrorCode::TopicAuthorizationFailed) => code,
+        code @ (ErrorCode::UnknownTopicId
+        | ErrorCode::TopicAuthorizationFailed
+        | ErrorCode::KafkaStorageError) => code,
         _ => ErrorCode::CorruptMessage,
     }
 }

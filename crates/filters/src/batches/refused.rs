@@ -4,6 +4,8 @@
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 
+use moldau_net::FRAME_BYTES_MAX_DEFAULT;
+use moldau_protocol::frame::LENGTH_SIZE;
 use moldau_protocol::messages::produce_response::{
     BatchIndexAndErrorMessage, PartitionProduceResponse, TopicProduceResponse,
 };
@@ -11,9 +13,8 @@ use moldau_protocol::messages::{ProduceRequest, ProduceResponse};
 use moldau_protocol::{Message, Uuid};
 use moldau_proxy::{FilterError, RequestFrame, RequestOutcome, ResponseFrame, TopicNames};
 
-use super::names::MissingNames;
 use super::places::{self, Place, Topic};
-use super::{Fault, Message as Records, Policy, Source, rewrite};
+use super::{Fault, Message as Records, Names, Policy, Source, rewrite};
 
 /// For each produce request in flight what was refused of it, in the order of the requests, which
 /// is that of the answers.
@@ -32,13 +33,12 @@ struct Refused {
 
 impl RefusedInFlight {
     /// Takes the records of a produce request through a policy. What that refuses is left out, and
-    /// told of when the answer comes; `refused` is called for each such partition.
+    /// added to the answer when that comes. `known` has the names of topics by id.
     pub(crate) async fn produce(
         &self,
         request: RequestFrame,
-        names: &TopicNames,
+        known: &TopicNames,
         policy: &mut dyn Policy,
-        refused: impl Fn(&Fault),
     ) -> Result<RequestOutcome, FilterError> {
         let places = places::of_produce(&request)?;
         let message = Records {
@@ -47,10 +47,11 @@ impl RefusedInFlight {
             body: request.body(),
             flexible: request.api_version() >= ProduceRequest::FLEXIBLE_FROM,
             places: &places,
+            size: request.bytes().len(),
+            bytes_max: LENGTH_SIZE + FRAME_BYTES_MAX_DEFAULT,
+            names: Some(Names { known, missing: None }),
         };
-        // Only requests have their topics' names asked for before.
-        let rewritten = rewrite(message, names, &MissingNames::default(), policy).await;
-        rewritten.faults.iter().for_each(|(_, fault)| refused(fault));
+        let rewritten = rewrite(message, policy).await;
         let faults = rewritten.faults.into_iter();
         let faults = faults.filter_map(|(at, fault)| Some((places.get(at)?, fault)));
         let refused = Refused::of(faults, request.api_version());
@@ -174,15 +175,18 @@ fn merge(answer: &mut ProduceResponse, refused: Vec<Refused>) {
     for (at, topic) in told {
         places.entry((topic.name.clone(), topic.topic_id)).or_insert(at);
     }
-    let mut added = Vec::new();
+    let answered = answer.responses.len();
+    let mut added: Vec<(usize, TopicProduceResponse)> = Vec::new();
     for Refused { name, topic_id, at, partitions } in refused {
-        let key = (name, topic_id);
-        let topic = places.get(&key).and_then(|place| answer.responses.get_mut(*place));
-        if let Some(topic) = topic {
+        let next = answered + added.len();
+        let place = *places.entry((name.clone(), topic_id)).or_insert(next);
+        if let Some(topic) = answer.responses.get_mut(place) {
             let others = std::mem::take(&mut topic.partition_responses);
             topic.partition_responses = interleaved(others, partitions);
+        } else if let Some((_, topic)) = added.get_mut(place - answered) {
+            // A request may name a topic twice, and Kafka answers once.
+            topic.partition_responses.extend(partitions.into_iter().map(|(_, it)| it));
         } else {
-            let (name, topic_id) = key;
             let partition_responses = interleaved(Vec::new(), partitions);
             let topic = TopicProduceResponse {
                 name,

@@ -1,6 +1,5 @@
 //! Tests of the walk through records, and messages for the tests of filters.
 
-use std::cell::RefCell;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -21,7 +20,8 @@ use moldau_proxy::{
     SessionFilter, Upstream,
 };
 use moldau_records::{
-    BatchBuilder, BatchOptions, Compression, Compressor, Decompressor, HeaderView, Producer, crc32c,
+    BATCH_HEADER_LEN, BatchBuilder, BatchOptions, Compression, Compressor, Decompressor, Edit,
+    HeaderView, Producer, crc32c, write_header_like,
 };
 use proptest::prelude::*;
 
@@ -203,10 +203,14 @@ pub(crate) fn context(principal: Principal) -> SessionContext {
 }
 
 /// Writes values that contain `up` in capitals, and refuses batches with the value `bad`.
-struct Capitals;
+#[derive(Default)]
+struct Capitals {
+    /// Why partitions were refused.
+    codes: Vec<ErrorCode>,
+}
 
 impl Policy for Capitals {
-    fn partition(&mut self, topic: Option<&str>) -> Choice {
+    fn topic(&mut self, topic: Option<&str>) -> Choice {
         match topic {
             Some("passing") => Choice::Pass,
             Some("refused") => Choice::Refuse(Fault::new(ErrorCode::InvalidTopicException, "no")),
@@ -214,40 +218,38 @@ impl Policy for Capitals {
         }
     }
 
-    fn record(
-        &mut self,
-        _: i32,
-        record: &RawRecord<'_>,
-        out: &mut Vec<u8>,
-    ) -> Result<Edited, Fault> {
-        record.check_headers().map_err(|error| Fault::of_batch(&error))?;
-        let value = record.value().unwrap_or_default();
-        if value == b"bad" {
-            return Err(Fault::new(ErrorCode::InvalidRecord, "bad"));
-        }
-        if !value.windows(2).any(|pair| pair == b"up") {
-            return Ok(Edited::Same);
-        }
-        let value = value.to_ascii_uppercase();
-        write_record(out, record, Some(&value), record.headers_count(), [record.headers(), &[]])?;
-        Ok(Edited::Changed)
+    fn refused(&mut self, _: Option<&str>, _: i32, fault: &Fault) {
+        self.codes.push(fault.code);
     }
 }
 
-/// What becomes of a request, and of an answer to what is left of it.
-fn produce_through(
-    policy: &mut dyn Policy,
-    request: RequestFrame,
-) -> (RequestOutcome, RefusedInFlight, Vec<ErrorCode>) {
-    let (in_flight, codes) = (RefusedInFlight::default(), RefCell::new(Vec::new()));
-    let note = |fault: &Fault| codes.borrow_mut().push(fault.code);
-    let outcome = run(in_flight.produce(request, &TopicNames::default(), policy, note)).unwrap();
-    (outcome, in_flight, codes.into_inner())
+impl RecordEditor for Capitals {
+    type Error = Stop;
+
+    fn record(&mut self, _: i32, record: &RawRecord<'_>, edit: &mut Edit<'_>) -> Result<(), Stop> {
+        record.check_headers()?;
+        let value = record.value().unwrap_or_default();
+        if value == b"bad" {
+            return Err(Fault::new(ErrorCode::InvalidRecord, "bad").into());
+        }
+        if value.windows(2).any(|pair| pair == b"up") {
+            let value = Some(&*value.to_ascii_uppercase());
+            let headers = [record.headers(), &[]];
+            edit.replace(|out| write_record(out, record, value, record.headers_count(), headers))?;
+        }
+        Ok(())
+    }
 }
 
-fn fetch_through(policy: &mut dyn Policy, response: ResponseFrame) -> ResponseFrame {
-    let (names, missing) = (TopicNames::default(), MissingNames::default());
-    run(answer::fetched(response, &names, &missing, policy, |_| {})).unwrap()
+/// The outcome of a request, and the codes of the partitions that were refused.
+fn produce_through(request: RequestFrame) -> (RequestOutcome, RefusedInFlight, Vec<ErrorCode>) {
+    let (in_flight, mut policy) = (RefusedInFlight::default(), Capitals::default());
+    let outcome = run(in_flight.produce(request, &TopicNames::default(), &mut policy)).unwrap();
+    (outcome, in_flight, policy.codes)
+}
+
+fn fetch_through(response: ResponseFrame) -> ResponseFrame {
+    run(answer::fetched(response, None, &mut Capitals::default())).unwrap()
 }
 
 #[test]
@@ -256,7 +258,7 @@ fn produced_records_change_in_every_version_and_nothing_else_does() {
         let (same, up) = (values(&["a", "b"]), values(&["a", "up", "b", "upper"]));
         let topics = [("t", &[&same, &up, &same][..]), ("u", &[&up])];
         let request = produce(version, &topics);
-        let (outcome, ..) = produce_through(&mut Capitals, request);
+        let (outcome, ..) = produce_through(request);
         let RequestOutcome::Forward(sent) = outcome else { panic!("{outcome:?}") };
         let records = produced(&sent);
         assert_eq!([&records[0], &records[2]], [&same, &same]);
@@ -277,7 +279,7 @@ fn fetched_records_change_in_every_version_and_nothing_else_does() {
         let two: Bytes = [&same[..], &up, &same].concat().into();
         let response = fetched(version, "t", &[up.clone(), two.clone(), Bytes::new(), same]);
         let before: FetchResponse = response.decode().unwrap();
-        let answer = fetch_through(&mut Capitals, response);
+        let answer = fetch_through(response);
         let partitions = fetched_partitions(&answer);
         assert_eq!(texts(&partitions[0].1), ["UP", "a"]);
         assert_eq!(texts(&partitions[1].1), ["a", "UP", "a", "a"]);
@@ -307,7 +309,7 @@ fn share_fetched_records_change_in_every_version_and_a_fault_withholds_all() {
             ..Default::default()
         };
         let message = ShareFetchResponse { responses: vec![topic], ..Default::default() };
-        let answer = fetch_through(&mut Capitals, response(version, &message));
+        let answer = fetch_through(response(version, &message));
         let mut after: ShareFetchResponse = answer.decode().unwrap();
         let partitions = &mut after.responses[0].partitions;
         assert_eq!(texts(&partitions[0].records), ["UP", "b"]);
@@ -324,12 +326,12 @@ fn what_nobody_changes_is_the_same_frame() {
     let same: Bytes = [values(&["a"]), values(&["b"])].concat().into();
     let request = produce(9, &[("t", &[&values(&["a"])]), ("passing", &[&values(&["up"])])]);
     let bytes = request.bytes().to_vec();
-    let (outcome, ..) = produce_through(&mut Capitals, request);
+    let (outcome, ..) = produce_through(request);
     let RequestOutcome::Forward(sent) = outcome else { panic!("{outcome:?}") };
     assert_eq!(sent.bytes(), bytes);
     let response = fetched(12, "t", &[same]);
     let bytes = response.bytes().to_vec();
-    assert_eq!(fetch_through(&mut Capitals, response).bytes(), bytes);
+    assert_eq!(fetch_through(response).bytes(), bytes);
 }
 
 #[test]
@@ -337,7 +339,7 @@ fn refused_partitions_are_left_out_and_answered_where_the_request_had_them() {
     let (good, bad) = (values(&["up"]), values(&["a", "bad"]));
     for version in ApiKey::Produce.valid_versions().iter() {
         let all = [("t", &[&bad, &good, &bad][..]), ("u", &[&bad]), ("v", &[&good])];
-        let (outcome, in_flight, codes) = produce_through(&mut Capitals, produce(version, &all));
+        let (outcome, in_flight, codes) = produce_through(produce(version, &all));
         assert_eq!(codes, [ErrorCode::InvalidRecord; 3]);
         let RequestOutcome::Forward(sent) = outcome else { panic!("{outcome:?}") };
         assert_eq!(produced(&sent).iter().flat_map(|it| texts(it)).collect::<Vec<_>>(), ["UP"; 2]);
@@ -375,7 +377,7 @@ fn refused_partitions_are_left_out_and_answered_where_the_request_had_them() {
 #[test]
 fn a_request_of_which_nothing_is_left_is_answered() {
     let request = produce(11, &[("refused", &[&values(&["a"]), &values(&["b"])])]);
-    let (outcome, ..) = produce_through(&mut Capitals, request);
+    let (outcome, ..) = produce_through(request);
     let RequestOutcome::Respond(answer) = outcome else { panic!("{outcome:?}") };
     let answer: ProduceResponse = answer.decode().unwrap();
     let partitions = &answer.responses[0].partition_responses;
@@ -392,7 +394,7 @@ fn a_producer_that_gets_no_answer_is_disconnected_once_the_rest_was_sent() {
         produce(9, &[("t", &[&values(&["bad"]), &values(&["a"])])]).decode().unwrap();
     message.acks = 0;
     let request = RequestFrame::parse(request(9, &message).bytes().to_vec(), false).unwrap();
-    let (outcome, ..) = produce_through(&mut Capitals, request);
+    let (outcome, ..) = produce_through(request);
     let RequestOutcome::Close(Some(rest)) = outcome else { panic!("{outcome:?}") };
     assert_eq!(produced(&rest), [values(&["a"])]);
 }
@@ -400,7 +402,7 @@ fn a_producer_that_gets_no_answer_is_disconnected_once_the_rest_was_sent() {
 #[test]
 fn answers_find_their_request_even_if_one_is_missing() {
     let (_, in_flight, _) =
-        produce_through(&mut Capitals, produce(9, &[("t", &[&values(&["bad"]), &values(&["a"])])]));
+        produce_through(produce(9, &[("t", &[&values(&["bad"]), &values(&["a"])])]));
     let mut bytes = response(9, &ProduceResponse::default()).bytes().to_vec();
     bytes[4..8].copy_from_slice(&77_i32.to_be_bytes());
     let other = ResponseFrame::parse(bytes.clone(), ApiKey::Produce, 9).unwrap();
@@ -422,7 +424,7 @@ fn fetched_batches_pass_up_to_a_fault_and_what_is_cut_off_is_left_out() {
         cut[..20].to_vec(),
     ];
     let answer = fetched(11, "t", &partitions.map(Bytes::from));
-    let after = fetched_partitions(&fetch_through(&mut Capitals, answer));
+    let after = fetched_partitions(&fetch_through(answer));
     let read: Vec<_> = after.iter().map(|(code, records)| (*code, texts(records))).collect();
     let texts = |of: &[&str]| of.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
     let corrupt = i16::from(ErrorCode::CorruptMessage);
@@ -444,7 +446,7 @@ fn produced_records_that_are_cut_off_are_refused() {
     let whole = values(&["up"]);
     for end in 1..whole.len() {
         let request = produce(9, &[("t", &[&whole.slice(..end)])]);
-        let (outcome, _, codes) = produce_through(&mut Capitals, request);
+        let (outcome, _, codes) = produce_through(request);
         assert!(matches!(outcome, RequestOutcome::Respond(_)), "{end} {outcome:?}");
         assert_eq!(codes.len(), 1);
         let is_known = matches!(codes[0], ErrorCode::CorruptMessage | ErrorCode::InvalidRecord);
@@ -458,11 +460,11 @@ fn control_batches_and_old_formats_are_not_rewritten() {
     control[22] |= 1 << 5;
     mend(&mut control);
     let answer = fetched(11, "t", &[control.clone().into()]);
-    assert_eq!(fetched_partitions(&fetch_through(&mut Capitals, answer)), [(0, control.into())]);
+    assert_eq!(fetched_partitions(&fetch_through(answer)), [(0, control.into())]);
     let mut old = values(&["up"]).to_vec();
     old[16] = 1;
     let answer = fetched(11, "t", &[old.into()]);
-    let after = fetched_partitions(&fetch_through(&mut Capitals, answer));
+    let after = fetched_partitions(&fetch_through(answer));
     assert_eq!(after, [(i16::from(ErrorCode::CorruptMessage), Bytes::new())]);
 }
 
@@ -475,7 +477,7 @@ fn a_payload_that_unpacks_without_end_is_refused() {
     Compressor::default().compress(Compression::Zstd, &bomb, &mut batch).unwrap();
     write_header_like(&mut batch, &like, Compression::Zstd).unwrap();
     assert!(batch.len() < BATCH_BYTES_MAX / 1000);
-    let (_, _, codes) = produce_through(&mut Capitals, produce(9, &[("t", &[&batch.into()])]));
+    let (_, _, codes) = produce_through(produce(9, &[("t", &[&batch.into()])]));
     assert_eq!(codes, [ErrorCode::MessageTooLarge]);
 }
 
@@ -496,7 +498,7 @@ fn changed_batches_are_refused_or_rewritten_and_never_more() {
                 mend(&mut changed);
             }
             let request = produce(9, &[("t", &[&changed.clone().into(), &batch])]);
-            let (outcome, _, codes) = produce_through(&mut Capitals, request);
+            let (outcome, _, codes) = produce_through(request);
             let RequestOutcome::Forward(sent) = outcome else { panic!("{outcome:?}") };
             let records = produced(&sent);
             assert_eq!(texts(records.last().unwrap()), ["UP", "b", ""]);
@@ -509,7 +511,7 @@ fn changed_batches_are_refused_or_rewritten_and_never_more() {
                     | ErrorCode::UnsupportedCompressionType
             )));
             let answer = fetched(12, "t", &[changed.into(), batch.clone()]);
-            let partitions = fetched_partitions(&fetch_through(&mut Capitals, answer));
+            let partitions = fetched_partitions(&fetch_through(answer));
             assert_eq!(texts(&partitions[1].1), ["UP", "b", ""]);
         }
     }
@@ -526,15 +528,14 @@ fn changed_frames_never_panic() {
         bytes[at] ^= 1 << random.u8(..8);
         if let Ok(request) = RequestFrame::parse(bytes, true) {
             let (in_flight, names) = (RefusedInFlight::default(), TopicNames::default());
-            drop(run(in_flight.produce(request, &names, &mut Capitals, |_| {})));
+            drop(run(in_flight.produce(request, &names, &mut Capitals::default())));
         }
         let version = random.i16(4..=18);
         let mut bytes = fetched(version, "t", &[up.clone(), up.clone()]).bytes().to_vec();
         let at = random.usize(8..bytes.len());
         bytes[at] ^= 1 << random.u8(..8);
         if let Ok(response) = ResponseFrame::parse(bytes, ApiKey::Fetch, version) {
-            let (names, missing) = (TopicNames::default(), MissingNames::default());
-            drop(run(answer::fetched(response, &names, &missing, &mut Capitals, |_| {})));
+            drop(run(answer::fetched(response, None, &mut Capitals::default())));
         }
     }
 }
@@ -569,7 +570,7 @@ proptest! {
         codec in proptest::sample::select(&Compression::ALL[..]),
     ) {
         let batch = batch_of(&before, codec);
-        let (outcome, _, codes) = produce_through(&mut Capitals, produce(9, &[("t", &[&batch])]));
+        let (outcome, _, codes) = produce_through(produce(9, &[("t", &[&batch])]));
         let is_bad = before.iter().any(|sample| sample.value.as_deref() == Some(b"bad"));
         if is_bad {
             prop_assert_eq!(codes, [ErrorCode::InvalidRecord]);

@@ -3,6 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod allocations;
+mod encrypting;
+mod filter_any;
+mod hostile_records;
 mod messages;
 mod policies;
 mod rules;

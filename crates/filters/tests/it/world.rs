@@ -7,7 +7,9 @@ use std::thread;
 use std::time::Duration;
 
 use bytes::BytesMut;
-use moldau_protocol::messages::{ApiKey, ApiVersionsResponse, MetadataRequest, MetadataResponse};
+use moldau_protocol::messages::{
+    ApiKey, ApiVersionsResponse, MetadataRequest, MetadataResponse, ProduceRequest,
+};
 use moldau_protocol::{Reader, Request, Response, frame};
 use moldau_proxy::{Config, Filter, Gateway, Proxy, RequestFrame, VirtualCluster};
 
@@ -62,6 +64,10 @@ fn serve(
                 script(&request)
             }
         };
+        let is_unanswered = |of: ProduceRequest| of.acks == 0;
+        if api == ApiKey::Produce && request.decode().is_ok_and(is_unanswered) {
+            continue;
+        }
         let mut bytes = BytesMut::from(&[0; 4][..]);
         bytes.extend_from_slice(&request.correlation_id().to_be_bytes());
         if api.response_header_version(version) > 0 {

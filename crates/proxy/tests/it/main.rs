@@ -6,11 +6,8 @@ mod broken_input;
 #[path = "../../examples/client_id.rs"]
 #[expect(dead_code, reason = "the example's own main")]
 mod client_id;
-mod encrypting;
-mod filter_any;
 mod filtering;
 mod gateways;
-mod hostile_records;
 mod lifecycle;
 mod limits;
 mod relaying;

@@ -17,5 +17,6 @@ mod hostile;
 mod in_place;
 mod raw;
 mod records_check;
+mod rewriting;
 mod round_trip;
 mod sample;

@@ -14,9 +14,12 @@ use std::time::Duration;
 
 use moldau_encryption::{
     AwsAuth, AwsKms, AwsSettings, DataKeys, KekTemplate, KeyFile, KeySettings, Kms, MemoryKek,
-    MemoryKms, OnDamage, Recompression, Vault, VaultAuth, VaultSettings,
+    MemoryKms, Vault, VaultAuth, VaultSettings,
 };
-use moldau_proxy::{Filter, RecordEncryption, RecordEncryptionSettings, UnresolvedKey};
+use moldau_filters::{
+    OnDamage, Recompression, RecordEncryption, RecordEncryptionSettings, UnresolvedKey,
+};
+use moldau_proxy::Filter;
 use serde::Deserialize;
 
 use crate::config::problem::At;

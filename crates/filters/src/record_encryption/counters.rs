@@ -1,11 +1,11 @@
 //! What the filter counts, for the metrics page.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use moldau_encryption::{KeyCache, KeyCounters, Operation, Outcome};
+use moldau_protocol::ErrorCode;
+use moldau_proxy::FilterMetric;
 
-use crate::filter::FilterMetric;
-use crate::metrics::add;
+use crate::batches::Fault;
+use crate::counter::Counter;
 
 /// Why a partition failed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -14,7 +14,7 @@ pub(super) enum Cause {
     NoKey,
     /// The key management service did not answer, or refused us.
     Service,
-    /// The key was revoked, or nobody knows it.
+    /// The key was revoked.
     KeyGone,
     /// The topic id is not known.
     TopicId,
@@ -27,6 +27,17 @@ pub(super) enum Cause {
 impl Cause {
     const ALL: [Self; 6] =
         [Self::NoKey, Self::Service, Self::KeyGone, Self::TopicId, Self::Damage, Self::Size];
+
+    pub(super) fn of(fault: &Fault) -> Self {
+        match fault.code {
+            ErrorCode::UnknownTopicId => Self::TopicId,
+            ErrorCode::KafkaStorageError => Self::Service,
+            ErrorCode::TopicAuthorizationFailed => Self::KeyGone,
+            ErrorCode::MessageTooLarge => Self::Size,
+            _ if fault.message == NO_KEY => Self::NoKey,
+            _ => Self::Damage,
+        }
+    }
 
     fn name(self) -> &'static str {
         match self {
@@ -43,66 +54,47 @@ impl Cause {
 /// What the filter has done.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
-    sealed: AtomicU64,
-    opened: AtomicU64,
-    passed_plain: AtomicU64,
-    passed_damaged: AtomicU64,
-    not_sealed: [AtomicU64; Cause::ALL.len()],
-    not_opened: [AtomicU64; Cause::ALL.len()],
+    pub(super) sealed: Counter,
+    pub(super) opened: Counter,
+    /// Of topics without a key.
+    pub(super) passed_plain: Counter,
+    pub(super) passed_damaged: Counter,
+    not_sealed: [Counter; Cause::ALL.len()],
+    not_opened: [Counter; Cause::ALL.len()],
 }
 
 impl Counters {
-    pub(super) fn sealed(&self, records: u32) {
-        add(&self.sealed, records.into());
-    }
-
-    pub(super) fn opened(&self, records: u32) {
-        add(&self.opened, records.into());
-    }
-
-    /// Records that were produced to a topic without a key.
-    pub(super) fn passed_plain(&self, records: u64) {
-        add(&self.passed_plain, records);
-    }
-
-    pub(super) fn passed_damaged(&self, records: u32) {
-        add(&self.passed_damaged, records.into());
-    }
-
     pub(super) fn not_sealed(&self, cause: Cause) {
-        add(&self.not_sealed[cause as usize], 1);
+        self.not_sealed[cause as usize].add(1);
     }
 
     pub(super) fn not_opened(&self, cause: Cause) {
-        add(&self.not_opened[cause as usize], 1);
+        self.not_opened[cause as usize].add(1);
     }
 
     pub(super) fn metrics(&self, keys: &KeyCounters) -> Vec<FilterMetric> {
-        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let plain = |name, help, value| FilterMetric { name, help, labels: Vec::new(), value };
         let mut metrics = vec![
-            plain("records_sealed", "Produced records encrypted", load(&self.sealed)),
-            plain("records_opened", "Fetched records decrypted", load(&self.opened)),
-            plain(
+            self.sealed.metric("records_sealed", "Produced records encrypted"),
+            self.opened.metric("records_opened", "Fetched records decrypted"),
+            self.passed_plain.metric(
                 "records_passed_plain",
                 "Produced records passed in clear, of topics without a key",
-                load(&self.passed_plain),
             ),
-            plain(
+            self.passed_damaged.metric(
                 "records_passed_damaged",
                 "Fetched records passed encrypted because they could not be decrypted",
-                load(&self.passed_damaged),
             ),
-            plain(
-                "sealing_keys_replaced",
-                "Data keys replaced by the next one",
-                keys.sealing_keys_replaced(),
-            ),
+            FilterMetric {
+                name: "sealing_keys_replaced",
+                help: "Data keys replaced by the next one",
+                labels: Vec::new(),
+                value: keys.sealing_keys_replaced(),
+            },
         ];
         for cause in Cause::ALL {
-            let by_cause = |name, help, counters: &[AtomicU64]| {
+            let by_cause = |name, help, counters: &[Counter]| {
                 let labels = vec![("cause", cause.name().to_owned())];
-                FilterMetric { name, help, labels, value: load(&counters[cause as usize]) }
+                FilterMetric { labels, ..counters[cause as usize].metric(name, help) }
             };
             let help = "Produced partitions refused because they could not be encrypted";
             metrics.push(by_cause("partitions_not_sealed", help, &self.not_sealed));
@@ -133,3 +125,6 @@ impl Counters {
         metrics
     }
 }
+
+/// The message of a fault for a topic without a key, which has no code of its own.
+pub(super) const NO_KEY: &str = "the topic has no key to encrypt with";

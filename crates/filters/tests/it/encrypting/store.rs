@@ -6,7 +6,10 @@ use std::sync::{Arc, Mutex};
 
 use moldau_encryption::{
     DataKey, DataKeys, Edek, KekId, KekTemplate, KeySettings, Kms, KmsError, KmsFuture, MemoryKek,
-    MemoryKms, OnDamage, Recompression, WrappedDataKey,
+    MemoryKms, WrappedDataKey,
+};
+use moldau_filters::{
+    OnDamage, Recompression, RecordEncryption, RecordEncryptionSettings, UnresolvedKey,
 };
 use moldau_protocol::messages::fetch_request::FetchTopic;
 use moldau_protocol::messages::metadata_response::MetadataResponseTopic;
@@ -16,12 +19,12 @@ use moldau_protocol::messages::{
     ProduceResponse, ShareFetchRequest, ShareFetchResponse, fetch_response, produce_response,
     share_fetch_response,
 };
-use moldau_protocol::{ErrorCode, Message, Reader, Uuid, frame};
-use moldau_proxy::{Proxy, RecordEncryption, RecordEncryptionSettings, UnresolvedKey};
+use moldau_protocol::{ErrorCode, Uuid};
+use moldau_proxy::RequestFrame;
 
 use tokio::sync::Barrier;
 
-use crate::world::{Act, Broker, Seen, answer, proxy_with};
+use crate::world::{Cluster, body};
 
 /// Topics have ids of one repeated byte; the cluster knows those below this one.
 const UNKNOWN_ID: u8 = 90;
@@ -44,13 +47,13 @@ pub(super) struct Store {
 }
 
 impl Store {
-    pub(super) fn serve(self: &Arc<Self>) -> Broker {
+    pub(super) fn serve(self: &Arc<Self>) -> Cluster {
         let store = Arc::clone(self);
-        Broker::start(move |seen| match ApiKey::try_from(seen.api_key).unwrap() {
-            ApiKey::Produce => store.produce(seen),
-            ApiKey::Fetch => store.fetch(seen),
-            ApiKey::ShareFetch => store.share_fetch(seen),
-            ApiKey::Metadata => store.metadata(seen),
+        Cluster::start(move |request| match request.api_key() {
+            ApiKey::Produce => store.produce(request),
+            ApiKey::Fetch => store.fetch(request),
+            ApiKey::ShareFetch => store.share_fetch(request),
+            ApiKey::Metadata => store.metadata(request),
             other => panic!("{other} is not scripted"),
         })
     }
@@ -66,11 +69,11 @@ impl Store {
         self.records.lock().unwrap().insert(key, bytes.to_vec());
     }
 
-    fn produce(&self, seen: &Seen) -> Act {
+    fn produce(&self, request: &RequestFrame) -> Vec<u8> {
         self.produce_requests.fetch_add(1, Ordering::SeqCst);
-        let request: ProduceRequest = body(seen);
+        let produced: ProduceRequest = request.decode().unwrap();
         let mut responses = Vec::new();
-        for TopicProduceData { name, topic_id, partition_data, .. } in request.topic_data {
+        for TopicProduceData { name, topic_id, partition_data, .. } in produced.topic_data {
             let of = if name.is_empty() { name_of(topic_id) } else { name.clone() };
             let mut partition_responses = Vec::new();
             for data in partition_data {
@@ -88,17 +91,13 @@ impl Store {
                 ..Default::default()
             });
         }
-        let response = ProduceResponse { responses, ..Default::default() };
-        match request.acks {
-            0 => Act::Silence,
-            _ => send(seen, ApiKey::Produce, &response),
-        }
+        body(request.api_version(), &ProduceResponse { responses, ..Default::default() })
     }
 
-    fn fetch(&self, seen: &Seen) -> Act {
-        let request: FetchRequest = body(seen);
+    fn fetch(&self, request: &RequestFrame) -> Vec<u8> {
+        let asked: FetchRequest = request.decode().unwrap();
         let topics =
-            request.topics.into_iter().map(|FetchTopic { topic, topic_id, partitions, .. }| {
+            asked.topics.into_iter().map(|FetchTopic { topic, topic_id, partitions, .. }| {
                 let of = if topic.is_empty() { name_of(topic_id) } else { topic.clone() };
                 let partitions = partitions.iter().map(|partition| fetch_response::PartitionData {
                     partition_index: partition.partition,
@@ -116,12 +115,12 @@ impl Store {
                 }
             });
         let responses = topics.collect();
-        send(seen, ApiKey::Fetch, &FetchResponse { responses, ..Default::default() })
+        body(request.api_version(), &FetchResponse { responses, ..Default::default() })
     }
 
-    fn share_fetch(&self, seen: &Seen) -> Act {
-        let request: ShareFetchRequest = body(seen);
-        let topics = request.topics.iter().map(|topic| {
+    fn share_fetch(&self, request: &RequestFrame) -> Vec<u8> {
+        let asked: ShareFetchRequest = request.decode().unwrap();
+        let topics = asked.topics.iter().map(|topic| {
             let partitions = topic.partitions.iter().map(|partition| {
                 let index = partition.partition_index;
                 let acquired =
@@ -140,13 +139,13 @@ impl Store {
             }
         });
         let responses = topics.collect();
-        send(seen, ApiKey::ShareFetch, &ShareFetchResponse { responses, ..Default::default() })
+        body(request.api_version(), &ShareFetchResponse { responses, ..Default::default() })
     }
 
-    fn metadata(&self, seen: &Seen) -> Act {
+    fn metadata(&self, request: &RequestFrame) -> Vec<u8> {
         self.metadata_requests.fetch_add(1, Ordering::SeqCst);
-        let request: MetadataRequest = body(seen);
-        let topics = request.topics.into_iter().flatten().map(|asked| {
+        let asked: MetadataRequest = request.decode().unwrap();
+        let topics = asked.topics.into_iter().flatten().map(|asked| {
             let known = asked.topic_id < topic_id(UNKNOWN_ID);
             let code = if known { ErrorCode::None } else { ErrorCode::UnknownTopicId };
             MetadataResponseTopic {
@@ -157,22 +156,13 @@ impl Store {
             }
         });
         let topics = topics.collect();
-        send(seen, ApiKey::Metadata, &MetadataResponse { topics, ..Default::default() })
+        body(request.api_version(), &MetadataResponse { topics, ..Default::default() })
     }
 
     fn of(&self, topic: &str, partition: i32) -> Vec<u8> {
         let records = self.records.lock().unwrap();
         records.get(&(topic.to_owned(), partition)).cloned().unwrap_or_default()
     }
-}
-
-fn body<M: Message>(seen: &Seen) -> M {
-    let (header, body) = frame::RequestHeader::parse(&seen.frame).unwrap();
-    M::decode(&mut Reader::new(body), header.api_version).unwrap()
-}
-
-fn send<M: Message>(seen: &Seen, api: ApiKey, message: &M) -> Act {
-    Act::Send(answer(api, seen.api_version, seen.correlation_id, message))
 }
 
 /// A key service in memory that can be out of reach. It has keys for `topic-1` to `topic-9`.
@@ -240,12 +230,11 @@ impl Kms for Service {
     }
 }
 
-/// A proxy before the store that seals with keys of the service.
-pub(super) fn encrypting(
-    broker: &Broker,
+/// The filter with keys of the service.
+pub(super) fn encryption(
     service: &Arc<Service>,
     unresolved_key: UnresolvedKey,
-) -> Proxy {
+) -> Arc<RecordEncryption> {
     let settings = RecordEncryptionSettings {
         template: KekTemplate::parse("KEK_$(topicName)").unwrap(),
         unresolved_key,
@@ -254,5 +243,5 @@ pub(super) fn encrypting(
     };
     let kms = Arc::clone(service) as Arc<dyn Kms>;
     let keys = DataKeys::new(kms, &KeySettings::default(), 1);
-    proxy_with(&[broker.address], vec![Arc::new(RecordEncryption::new(settings, keys))])
+    Arc::new(RecordEncryption::new(settings, keys))
 }

@@ -5,9 +5,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use moldau_encryption::{
-    DataKeys, KekTemplate, KeySettings, MemoryKek, MemoryKms, OnDamage, Recompression,
+use moldau_encryption::{DataKeys, KekTemplate, KeySettings, MemoryKek, MemoryKms};
+use moldau_filters::{
+    OnDamage, Recompression, RecordEncryption, RecordEncryptionSettings, UnresolvedKey,
 };
+use moldau_net::Principal;
 use moldau_protocol::frame::{self, LENGTH_SIZE};
 use moldau_protocol::messages::fetch_response::{FetchableTopicResponse, PartitionData};
 use moldau_protocol::messages::produce_request::{PartitionProduceData, TopicProduceData};
@@ -17,8 +19,7 @@ use moldau_protocol::messages::{
 };
 use moldau_protocol::{ApiKey, ErrorCode, Request, Response};
 use moldau_proxy::{
-    Filter, Principal, RecordEncryption, RecordEncryptionSettings, RequestFrame, RequestOutcome,
-    ResponseFrame, SessionContext, SessionFilter, UnresolvedKey, Upstream,
+    Filter, RequestFrame, RequestOutcome, ResponseFrame, SessionContext, SessionFilter, Upstream,
 };
 use moldau_records::{
     BatchBuilder, BatchOptions, Compression, Compressor, HeaderView, crc32c, iter_batches,

@@ -1,11 +1,11 @@
-//! The filter that seals the values of records on their way to the cluster and opens them on their
-//! way back, in the format of the crate `moldau-encryption`.
+//! Seals the values of records on their way to the cluster and opens them on their way back, in the
+//! format of the crate `moldau-encryption`.
 //!
-//! | message | what becomes of it |
+//! | message | what the filter does |
 //! |---|---|
-//! | Produce request | the values of topics that have a key are sealed |
-//! | Produce answer | partitions that were not sent are added with their errors |
-//! | Fetch and ShareFetch answer | sealed values are opened, whatever the topic |
+//! | Produce request | seals the values of topics that have a key |
+//! | Produce answer | adds the partitions that were not sent, with their errors |
+//! | Fetch and ShareFetch answer | opens sealed values, whatever the topic |
 //!
 //! A partition that cannot be sealed or opened fails alone:
 //!
@@ -15,69 +15,90 @@
 //! | a topic without a key, where that is refused | `INVALID_RECORD` | |
 //! | a key that was revoked | as without a key | `TOPIC_AUTHORIZATION_FAILED` |
 //! | a topic id that the cluster does not know | `UNKNOWN_TOPIC_ID` | |
-//! | a batch or sealed record that is damaged | `CORRUPT_MESSAGE` | the same |
-//! | a batch that outgrows what is held | `MESSAGE_TOO_LARGE` | `CORRUPT_MESSAGE` |
+//! | a damaged batch or sealed record | as [`Fault::of_batch`](crate::batches) | `CORRUPT_MESSAGE` |
+//! | a batch that is too large, unpacked or sealed | `MESSAGE_TOO_LARGE` | `CORRUPT_MESSAGE` |
 //!
-//! Clients try again after `KAFKA_STORAGE_ERROR` and take it that nothing was written; the Java
-//! client and librdkafka give the other errors of a fetch to the application.
+//! Clients try again after `KAFKA_STORAGE_ERROR` and assume that nothing was written; the Java
+//! client and librdkafka pass the other errors of a fetch to the application.
+//!
+//! Cost: each batch of a topic with a key is unpacked, checked and sealed straight into the frame
+//! that is sent on, and packed with its own codec if it had one.
 
 mod counters;
-mod fetch;
-mod lengths;
-mod produce;
+mod opening;
+mod sealing;
 
-use std::cell::RefCell;
-use std::collections::VecDeque;
 use std::fmt;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use moldau_encryption::{DataKeys, KekTemplate, KmsError, OnDamage, Recompression};
+use moldau_encryption::{DataKeys, KekTemplate, KmsError};
 use moldau_net::LogLimit;
 use moldau_protocol::ApiKey;
+use moldau_proxy::{
+    Direction, Filter, FilterFuture, FilterMetric, RequestFrame, RequestOutcome, ResponseFrame,
+    SessionContext, SessionFilter, TopicNames, Upstream,
+};
+use moldau_records::Compression;
 use tokio::time::Instant;
 
 use self::counters::Counters;
-use self::produce::Unsent;
-use crate::context::SessionContext;
-use crate::filter::{Direction, Filter, FilterFuture, FilterMetric, RequestOutcome, SessionFilter};
-use crate::frame::{RequestFrame, ResponseFrame};
-use crate::topic_names::TopicNames;
-use crate::upstream::Upstream;
+use self::opening::Opening;
+use self::sealing::Sealing;
+use crate::batches::names::MissingNames;
+use crate::batches::refused::RefusedInFlight;
+use crate::batches::{answer, names};
 
-/// Bytes of records of one batch, unpacked, before or after it is sealed: what a broker takes as a
-/// frame at most.
-const BATCH_BYTES_MAX: usize = 100 * 1024 * 1024;
-
-/// How long all keys of a message may be waited for: what follows on the connection waits as long,
-/// also for topics whose keys are there.
-const KEYS_WITHIN: Duration = Duration::from_secs(2);
-
-/// How long a thread is at work on one message before its other connections get their turn: some
-/// MiB are sealed meanwhile.
-const TURN_MAX: Duration = Duration::from_millis(1);
-
-/// What becomes of records for a topic that has no key.
+/// What to do with records for a topic that has no key.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum UnresolvedKey {
-    /// They pass in clear.
+    /// Pass them in clear.
     Passthrough,
-    /// They are refused.
+    /// Refuse them.
     Reject,
 }
 
-/// What a [`RecordEncryption`] goes by.
+/// What to do with fetched records that cannot be opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnDamage {
+    /// Withhold their partition from there on.
+    #[default]
+    Fail,
+    /// Pass them as they are.
+    Pass,
+}
+
+/// How to compress rewritten batches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Recompression {
+    /// With the codec that they had, as Kroxylicious does.
+    #[default]
+    SameCodec,
+    /// Not at all. Sealed values do not compress, so it costs little beside keys and headers.
+    Uncompressed,
+}
+
+impl Recompression {
+    fn of(self, codec: Compression) -> Compression {
+        match self {
+            Self::SameCodec => codec,
+            Self::Uncompressed => Compression::None,
+        }
+    }
+}
+
+/// The settings of a [`RecordEncryption`].
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct RecordEncryptionSettings {
     /// Which key encryption key a topic has.
     pub template: KekTemplate,
-    /// What becomes of records for a topic that has no key.
+    /// What to do with records for a topic that has no key.
     pub unresolved_key: UnresolvedKey,
-    /// What becomes of fetched records that cannot be opened.
+    /// What to do with fetched records that cannot be opened.
     pub on_damage: OnDamage,
-    /// How rewritten batches are compressed.
+    /// How to compress rewritten batches.
     pub recompression: Recompression,
 }
 
@@ -130,7 +151,7 @@ impl Filter for RecordEncryption {
     }
 
     fn session(self: Arc<Self>, _: &SessionContext) -> Rc<dyn SessionFilter> {
-        Rc::new(Session { filter: self, unsent: RefCell::default() })
+        Rc::new(Session { filter: self, refused: RefusedInFlight::default() })
     }
 
     fn background(self: Arc<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
@@ -155,58 +176,31 @@ impl Filter for RecordEncryption {
 /// The filter at work on one session.
 struct Session {
     filter: Arc<RecordEncryption>,
-    /// For each produce request in flight the partitions that were not sent, in the order of the
-    /// requests, which is that of the answers.
-    unsent: RefCell<VecDeque<Vec<Unsent>>>,
+    refused: RefusedInFlight,
 }
 
 impl SessionFilter for Session {
     fn request(
         self: Rc<Self>,
         request: RequestFrame,
-        upstream: Upstream,
+        mut upstream: Upstream,
     ) -> FilterFuture<RequestOutcome> {
         Box::pin(async move {
-            let (outcome, unsent) = self.filter.seal(request, upstream).await?;
-            if let RequestOutcome::Forward(request) = &outcome
-                && request.expects_response()
-            {
-                self.unsent.borrow_mut().push_back(unsent);
-            }
-            Ok(outcome)
+            let topic_names = &self.filter.topic_names;
+            let missing = MissingNames::default();
+            names::learn(topic_names, &missing, &request, &mut upstream).await?;
+            let mut sealing = Sealing::new(&self.filter);
+            self.refused.produce(request, topic_names, &mut sealing).await
         })
     }
 
     fn response(self: Rc<Self>, response: ResponseFrame) -> FilterFuture<ResponseFrame> {
         Box::pin(async move {
-            match response.api_key() {
-                ApiKey::Produce => {
-                    let unsent = self.unsent.borrow_mut().pop_front().unwrap_or_default();
-                    produce::add_unsent(response, unsent)
-                }
-                ApiKey::Fetch => self.filter.open_fetch(response).await,
-                ApiKey::ShareFetch => self.filter.open_share_fetch(response).await,
-                _ => Ok(response),
+            if response.api_key() == ApiKey::Produce {
+                return self.refused.answer(response);
             }
+            answer::fetched(response, None, &mut Opening::new(&self.filter)).await
         })
-    }
-}
-
-/// The time for which a thread has been at work on one message.
-struct Turn(Instant);
-
-impl Turn {
-    fn begin() -> Self {
-        Self(Instant::now())
-    }
-
-    /// Lets the thread's other connections have their turn if it was long. A small batch may take
-    /// as long to unpack as a large one.
-    async fn give_way(&mut self) {
-        if self.0.elapsed() >= TURN_MAX {
-            tokio::task::yield_now().await;
-            self.0 = Instant::now();
-        }
     }
 }
 
@@ -219,3 +213,7 @@ async fn by<T>(
         Err(KmsError::Unavailable(format!("no keys within {} s", KEYS_WITHIN.as_secs())))
     })
 }
+
+/// How long a message waits for all its keys together: whatever follows on the connection waits as
+/// long, also for topics whose keys are there.
+const KEYS_WITHIN: Duration = Duration::from_secs(2);
