@@ -127,19 +127,17 @@ impl Fault {
         Self::new(ErrorCode::UnknownTopicId, "the cluster does not know the topic id")
     }
 
+    /// Producers repeat a request after `CORRUPT_MESSAGE`, for two minutes by default. So only what
+    /// may have been damaged on its way has that code.
     pub(crate) fn of_batch(error: &moldau_records::Error) -> Self {
         use moldau_records::Error;
         let code = match error {
             Error::PayloadTooLarge { .. }
             | Error::RewrittenTooLarge { .. }
             | Error::FormatOverflow => ErrorCode::MessageTooLarge,
-            Error::UnsupportedMagic { .. }
-            | Error::UnknownMagic { .. }
-            | Error::InvalidCount { .. }
-            | Error::InvalidRecord { .. }
-            | Error::InvalidVarint => ErrorCode::InvalidRecord,
+            Error::CrcMismatch { .. } | Error::UnknownMagic { .. } => ErrorCode::CorruptMessage,
             Error::UnknownCompression { .. } => ErrorCode::UnsupportedCompressionType,
-            _ => ErrorCode::CorruptMessage,
+            _ => ErrorCode::InvalidRecord,
         };
         Self::new(code, error.to_string())
     }
@@ -167,7 +165,7 @@ pub(crate) struct Message<'f> {
     pub(crate) places: &'f [Place<'f>],
     /// Bytes of the whole frame as it came.
     pub(crate) size: usize,
-    /// Most bytes of the frame that is sent on.
+    /// Most bytes of the frame that is sent on, if it grows.
     pub(crate) bytes_max: usize,
     /// The names of topics, if the policy needs those that are called by id.
     pub(crate) names: Option<Names<'f>>,
@@ -370,7 +368,7 @@ async fn rewrite_partition<'m>(
         (Source::Produce, None) if is_cut_off => {
             partition.undo(output);
             let message = "the records end within a batch";
-            return Err(Fault::new(ErrorCode::CorruptMessage, message));
+            return Err(Fault::new(ErrorCode::InvalidRecord, message));
         }
         (_, None) if is_cut_off => partition.cut(output, at),
         (_, None) => partition.close(output),
@@ -388,22 +386,41 @@ async fn rewrite_batch(
     turn: &mut Turn,
 ) -> Result<(), Stop> {
     let mark = partition.mark(output);
+    let size = batch.bytes().len();
+    let room = partition.room(output, &(at..at + size));
+    // Where the batch grows, the length of the records may grow as well.
+    let room_once_changed = room.saturating_sub(varint::LEN_32_MAX).max(size.min(room));
     let limits = RewriteLimits {
         records_bytes_max: BATCH_BYTES_MAX,
-        batch_bytes_max: output.room_instead_of(batch.bytes().len()),
+        batch_bytes_max: match output.source() {
+            Source::Produce => room_once_changed,
+            Source::Fetch | Source::ShareFetch => output.room_alone().max(size),
+        },
     };
     let (rewritten, unpacked_bytes) = with_rewriter(|rewriter| {
         let (bytes, source) = output.split();
-        let prepare = |bytes: &mut Vec<u8>| partition.open(source, bytes, at);
+        let mut start = None;
+        let prepare = |bytes: &mut Vec<u8>| {
+            partition.open(source, bytes, at);
+            start = Some(bytes.len());
+        };
         let rewritten = rewriter.rewrite(batch, policy, limits, bytes, prepare);
-        (rewritten, rewriter.unpacked_bytes())
+        let new_size = start.map_or(0, |start| bytes.len() - start);
+        let new_size = rewritten.map(|is_rewritten| is_rewritten.then_some(new_size));
+        (new_size, rewriter.unpacked_bytes())
     });
-    match rewritten {
-        Ok(true) => output.skip(batch.bytes().len()),
+    let outcome = match rewritten {
+        Ok(Some(new_size)) if new_size <= room_once_changed => Ok(true),
+        Ok(None) if size <= room => Ok(false),
+        Ok(_) => Err(output.no_room().into()),
+        Err(stop) => Err(stop),
+    };
+    match outcome {
+        Ok(true) => output.skip(size),
         Ok(false) | Err(_) => partition.restore(output, mark),
     }
     turn.read(unpacked_bytes).await;
-    rewritten.map(|_| ())
+    outcome.map(drop)
 }
 
 /// Counts bytes of records, and lets other connections of the thread have their turn. What counts

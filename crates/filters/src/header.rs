@@ -204,7 +204,8 @@ impl SessionFilter for Session {
                 return Ok(RequestOutcome::Forward(request));
             }
             let mut editing = Editing::new(&self, HeaderWay::Produce);
-            self.refused.produce(request, names, &mut editing).await
+            let bytes_max = self.session.context.frame_bytes_max();
+            self.refused.produce(request, names, &mut editing, bytes_max).await
         })
     }
 

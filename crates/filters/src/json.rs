@@ -56,6 +56,13 @@ pub(crate) struct Malformed {
     pub(crate) reason: &'static str,
 }
 
+impl Malformed {
+    /// Whether the text may be well-formed, and is only too large.
+    pub(crate) fn is_too_large(&self) -> bool {
+        self.reason == TOO_MANY_VALUES
+    }
+}
+
 /// Reads a whole text, which starts at `root`.
 pub(crate) fn scan<'t, V: Visit<'t>>(
     text: &'t [u8],
@@ -64,7 +71,7 @@ pub(crate) fn scan<'t, V: Visit<'t>>(
 ) -> Result<(), Malformed> {
     let text = std::str::from_utf8(text)
         .map_err(|error| Malformed { at: error.valid_up_to(), reason: "the text is not UTF-8" })?;
-    let mut scanner = Scanner { text, at: 0, visit };
+    let mut scanner = Scanner { text, at: 0, values_left: VALUES_MAX, visit };
     scanner.space();
     scanner.value(root, DEPTH_MAX)?;
     scanner.space();
@@ -177,6 +184,7 @@ impl<'t> Text<'t> {
 struct Scanner<'t, 'v, V> {
     text: &'t str,
     at: usize,
+    values_left: usize,
     visit: &'v mut V,
 }
 
@@ -203,6 +211,8 @@ impl<'t, V: Visit<'t>> Scanner<'t, '_, V> {
 
     fn value(&mut self, place: V::Place, depth_left: usize) -> Result<(), Malformed> {
         let start = self.at;
+        let values_left = self.values_left.checked_sub(1);
+        self.values_left = values_left.ok_or_else(|| self.malformed(TOO_MANY_VALUES))?;
         let kind = match self.peek() {
             Some(b'{') => {
                 self.object(place, depth_left)?;
@@ -368,6 +378,12 @@ impl<'t, V: Visit<'t>> Scanner<'t, '_, V> {
 /// serde_json reads.
 const DEPTH_MAX: usize = 128;
 
+/// Values in one text, each of which may take two bytes there, and a hundred bytes in a tree or a
+/// list of places: a text of 100 MB would take gigabytes.
+const VALUES_MAX: usize = 1_000_000;
+
+const TOO_MANY_VALUES: &str = "it holds more than a million values";
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -460,6 +476,14 @@ mod tests {
         assert_eq!(check(nested(DEPTH_MAX).as_bytes(), true), Ok(()));
         assert!(check(nested(DEPTH_MAX + 1).as_bytes(), true).is_err());
         assert!(check("[".repeat(1_000_000).as_bytes(), true).is_err());
+    }
+
+    #[test]
+    fn it_holds_no_more_values_than_it_may() {
+        let array = |values: usize| format!("[{}0]", "0,".repeat(values - 2));
+        assert_eq!(check(array(VALUES_MAX).as_bytes(), true), Ok(()));
+        let beyond = check(array(VALUES_MAX + 1).as_bytes(), true);
+        assert!(beyond.is_err_and(|error| error.is_too_large()));
     }
 
     #[test]

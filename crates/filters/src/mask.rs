@@ -12,6 +12,7 @@
 //! | cause | what the client gets |
 //! |---|---|
 //! | a value that is no JSON | what the rule says: the value, an empty one, or `CORRUPT_MESSAGE` |
+//! | a value of more than a million JSON values | `CORRUPT_MESSAGE` |
 //! | a batch that cannot be read, formats 0 and 1 among them | `CORRUPT_MESSAGE` |
 //! | a topic id without a known name | `UNKNOWN_TOPIC_ID`, and it asks again |
 //!
@@ -265,6 +266,10 @@ impl<'s> Editing<'s> {
                     self.next.extend_from_slice(kept);
                     let key = self.filter.hash_key.as_ref();
                     write_masked(&mut self.next, json, &mut self.spans, rule.masking, key);
+                }
+                Err(malformed) if malformed.is_too_large() => {
+                    let message = format!("a value cannot be masked: {malformed}");
+                    return Err(Fault::new(ErrorCode::MessageTooLarge, message));
                 }
                 Err(malformed) => {
                     self.filter.not_json.add(1);

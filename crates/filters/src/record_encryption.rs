@@ -15,7 +15,8 @@
 //! | a topic without a key, where that is refused | `INVALID_RECORD` | |
 //! | a key that was revoked | as without a key | `TOPIC_AUTHORIZATION_FAILED` |
 //! | a topic id that the cluster does not know | `UNKNOWN_TOPIC_ID` | |
-//! | a damaged batch or sealed record | as [`Fault::of_batch`](crate::batches) | `CORRUPT_MESSAGE` |
+//! | a wrong checksum | `CORRUPT_MESSAGE` | the same |
+//! | a malformed batch or sealed record | `INVALID_RECORD` | `CORRUPT_MESSAGE` |
 //! | a batch that is too large, unpacked or sealed | `MESSAGE_TOO_LARGE` | `CORRUPT_MESSAGE` |
 //!
 //! Clients try again after `KAFKA_STORAGE_ERROR` and assume that nothing was written; the Java
@@ -150,8 +151,9 @@ impl Filter for RecordEncryption {
         }
     }
 
-    fn session(self: Arc<Self>, _: &SessionContext) -> Rc<dyn SessionFilter> {
-        Rc::new(Session { filter: self, refused: RefusedInFlight::default() })
+    fn session(self: Arc<Self>, session: &SessionContext) -> Rc<dyn SessionFilter> {
+        let frame_bytes_max = session.frame_bytes_max();
+        Rc::new(Session { filter: self, frame_bytes_max, refused: RefusedInFlight::default() })
     }
 
     fn background(self: Arc<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
@@ -176,6 +178,7 @@ impl Filter for RecordEncryption {
 /// The filter at work on one session.
 struct Session {
     filter: Arc<RecordEncryption>,
+    frame_bytes_max: usize,
     refused: RefusedInFlight,
 }
 
@@ -190,7 +193,8 @@ impl SessionFilter for Session {
             let missing = MissingNames::default();
             names::learn(topic_names, &missing, &request, &mut upstream).await?;
             let mut sealing = Sealing::new(&self.filter);
-            self.refused.produce(request, topic_names, &mut sealing).await
+            let bytes_max = self.frame_bytes_max;
+            self.refused.produce(request, topic_names, &mut sealing, bytes_max).await
         })
     }
 

@@ -182,7 +182,8 @@ impl SessionFilter for Session {
             let filter = &*self.filter;
             self.session.learn(&request, &filter.topic_names, &mut upstream).await?;
             let mut checking = Checking::new(filter);
-            self.refused.produce(request, &filter.topic_names, &mut checking).await
+            let bytes_max = self.session.context.frame_bytes_max();
+            self.refused.produce(request, &filter.topic_names, &mut checking, bytes_max).await
         })
     }
 

@@ -1,11 +1,13 @@
+//! What filters know of a session beside its messages.
+
 use std::cell::{Cell, OnceCell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
-use moldau_net::Principal;
 use moldau_net::sasl::{Admit, SaslSession};
+use moldau_net::{FRAME_BYTES_MAX_DEFAULT, Principal};
 use moldau_protocol::ApiKey;
 
 /// What is known of a session beside its messages. Clones share it, so that a filter that keeps
@@ -19,6 +21,7 @@ pub struct SessionContext {
 struct Inner {
     virtual_cluster: Arc<str>,
     client_address: SocketAddr,
+    frame_bytes_max: usize,
     principal: RefCell<Principal>,
     principal_changes: Cell<u32>,
     /// Of a client that authenticated with the proxy itself.
@@ -26,16 +29,29 @@ struct Inner {
 }
 
 impl SessionContext {
-    /// For a client that came from `client_address`.
+    /// For a client that came from `client_address`, with requests up to Kafka's default size.
     #[must_use]
     pub fn new(
         virtual_cluster: impl Into<Arc<str>>,
         client_address: SocketAddr,
         principal: Principal,
     ) -> Self {
+        let frame_bytes_max = FRAME_BYTES_MAX_DEFAULT;
+        Self::with_frame_bytes_max(virtual_cluster, client_address, principal, frame_bytes_max)
+    }
+
+    /// The same with requests of up to `frame_bytes_max` bytes.
+    #[must_use]
+    pub fn with_frame_bytes_max(
+        virtual_cluster: impl Into<Arc<str>>,
+        client_address: SocketAddr,
+        principal: Principal,
+        frame_bytes_max: usize,
+    ) -> Self {
         let inner = Inner {
             virtual_cluster: virtual_cluster.into(),
             client_address,
+            frame_bytes_max,
             principal: RefCell::new(principal),
             principal_changes: Cell::new(0),
             sasl: OnceCell::new(),
@@ -58,6 +74,13 @@ impl SessionContext {
     #[must_use]
     pub fn client_address(&self) -> SocketAddr {
         self.inner.client_address
+    }
+
+    /// Most bytes of a request without its length: the limit for what the client sends, and for
+    /// what filters make of it.
+    #[must_use]
+    pub fn frame_bytes_max(&self) -> usize {
+        self.inner.frame_bytes_max
     }
 
     /// Who the client is, as known at this moment: by its certificate, or since it authenticated by

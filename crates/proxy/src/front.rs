@@ -177,8 +177,10 @@ async fn admit(
 async fn relay(cluster: Arc<Cluster>, destination: Destination, client: Admitted) {
     let Admitted { mut stream, address, local, principal, deadline } = client;
     let principal = principal.unwrap_or_else(Principal::anonymous);
-    let context = SessionContext::new(cluster.shared_name(), address, principal);
     let settings = cluster.settings();
+    let frame_bytes_max = settings.config.limits.frame_bytes_max;
+    let name = cluster.shared_name();
+    let context = SessionContext::with_frame_bytes_max(name, address, principal, frame_bytes_max);
     let shutdown = cluster.shutdown().clone();
     if let Sasl::Terminate(server) = &settings.config.downstream.sasl {
         let authenticated =
@@ -207,7 +209,7 @@ async fn relay(cluster: Arc<Cluster>, destination: Destination, client: Admitted
     let limits = &settings.config.limits;
     let terms = Terms {
         renewal,
-        frame_bytes_max: limits.frame_bytes_max,
+        frame_bytes_max,
         idle_timeout: limits.idle_timeout,
         slow_reader_timeout: limits.slow_reader_timeout,
     };

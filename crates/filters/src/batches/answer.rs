@@ -25,7 +25,7 @@ pub(crate) async fn fetched(
         flexible: is_share || response.api_version() >= FetchResponse::FLEXIBLE_FROM,
         places: &places,
         size: response.bytes().len(),
-        bytes_max: usize::MAX,
+        bytes_max: ANSWER_BYTES_MAX,
         names,
     };
     let rewritten = rewrite(message, policy).await;
@@ -80,6 +80,10 @@ fn withhold_shared(
     }
     Ok(response.with_message(&answer)?)
 }
+
+/// Most bytes of an answer that grows: more than a consumer asks for by default, and as much as
+/// librdkafka takes.
+const ANSWER_BYTES_MAX: usize = 100_000_000;
 
 /// The code that a consumer understands. The Java client knows few codes of a fetched partition,
 /// and takes any other for a fault of its own.

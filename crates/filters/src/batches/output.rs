@@ -1,15 +1,20 @@
 //! The message as it is sent on: copied once anything in it changes.
 
+use std::ops::Range;
+
+use moldau_protocol::ErrorCode;
 use moldau_records::varint;
 
-use super::Message;
 use super::places::Place;
+use super::{Fault, Message, Source};
 
 /// A message that is being written.
 pub(super) struct Output<'f> {
     /// Empty until something changes.
     bytes: Vec<u8>,
     source: Origin<'f>,
+    bytes_max: usize,
+    room_alone: usize,
 }
 
 /// The message as it came.
@@ -29,7 +34,12 @@ pub(super) struct Mark {
 
 impl<'f> Output<'f> {
     pub(super) fn new(message: &'f Message<'f>) -> Self {
-        Self { bytes: Vec::new(), source: Origin { message, done: 0 } }
+        let records: usize = message.places.iter().map(|place| place.records.len()).sum();
+        // A message that is larger as it comes may stay so.
+        let bytes_max = message.bytes_max.max(message.size);
+        let others = message.size - records + varint::LEN_32_MAX;
+        let room_alone = bytes_max.saturating_sub(others);
+        Self { bytes: Vec::new(), source: Origin { message, done: 0 }, bytes_max, room_alone }
     }
 
     /// The bytes, and what they are copied from.
@@ -42,15 +52,23 @@ impl<'f> Output<'f> {
         self.source.done += bytes;
     }
 
-    /// Bytes that may take the place of so many of the message.
-    pub(super) fn room_instead_of(&self, bytes: usize) -> usize {
-        let Origin { message, done } = &self.source;
-        let size = match self.bytes.is_empty() {
-            true => message.size,
-            false => self.bytes.len() + message.body.len() - done,
+    pub(super) fn source(&self) -> Source {
+        self.source.message.source
+    }
+
+    /// Most bytes that a batch may take if it is all that is left of the records.
+    pub(super) fn room_alone(&self) -> usize {
+        self.room_alone
+    }
+
+    /// For what does not fit into an answer. If other partitions have records, there may be room
+    /// once the consumer asks again.
+    pub(super) fn no_room(&self) -> Fault {
+        let code = match self.source.message.places {
+            [_] => ErrorCode::MessageTooLarge,
+            _ => ErrorCode::KafkaStorageError,
         };
-        // The length of the records may grow with them.
-        message.bytes_max.saturating_sub(size - bytes + varint::LEN_32_MAX)
+        Fault::new(code, "the answer would be too large once it is rewritten")
     }
 
     pub(super) fn finish(mut self) -> Option<Vec<u8>> {
@@ -90,6 +108,22 @@ impl<'p> Partition<'p> {
     pub(super) fn new(place: &'p Place<'p>, flexible: bool, output: &Output<'_>) -> Self {
         let start = Mark { bytes: output.bytes.len(), done: output.source.done, length_at: None };
         Self { place, flexible, start, length_at: None }
+    }
+
+    /// Most bytes that the batch at this place in the body may take, so that all that stands before
+    /// it and behind it fits as well. What follows in the partition of an answer may be left out.
+    pub(super) fn room(&self, output: &Output<'_>, batch: &Range<usize>) -> usize {
+        let Origin { message, done } = &output.source;
+        let written = match output.bytes.is_empty() {
+            true => message.size - message.body.len(),
+            false => output.bytes.len(),
+        };
+        let behind_at = match message.source {
+            Source::Produce => batch.end,
+            Source::Fetch | Source::ShareFetch => self.place.records.end,
+        };
+        let others = written + (batch.start - done) + (message.body.len() - behind_at);
+        output.bytes_max.saturating_sub(others)
     }
 
     /// Appends everything before `at` in the body.

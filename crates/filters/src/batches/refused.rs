@@ -4,7 +4,6 @@
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 
-use moldau_net::FRAME_BYTES_MAX_DEFAULT;
 use moldau_protocol::frame::LENGTH_SIZE;
 use moldau_protocol::messages::produce_response::{
     BatchIndexAndErrorMessage, PartitionProduceResponse, TopicProduceResponse,
@@ -33,12 +32,14 @@ struct Refused {
 
 impl RefusedInFlight {
     /// Takes the records of a produce request through a policy. What that refuses is left out, and
-    /// added to the answer when that comes. `known` has the names of topics by id.
+    /// added to the answer when that comes. `known` has the names of topics by id. What is sent on
+    /// takes `frame_bytes_max` bytes at most without its length.
     pub(crate) async fn produce(
         &self,
         request: RequestFrame,
         known: &TopicNames,
         policy: &mut dyn Policy,
+        frame_bytes_max: usize,
     ) -> Result<RequestOutcome, FilterError> {
         let places = places::of_produce(&request)?;
         let message = Records {
@@ -48,7 +49,7 @@ impl RefusedInFlight {
             flexible: request.api_version() >= ProduceRequest::FLEXIBLE_FROM,
             places: &places,
             size: request.bytes().len(),
-            bytes_max: LENGTH_SIZE + FRAME_BYTES_MAX_DEFAULT,
+            bytes_max: frame_bytes_max.saturating_add(LENGTH_SIZE),
             names: Some(Names { known, missing: None }),
         };
         let rewritten = rewrite(message, policy).await;

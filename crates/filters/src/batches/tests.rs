@@ -1,5 +1,7 @@
 //! Tests of the walk through records, and messages for the tests of filters.
 
+mod bounds;
+
 use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -244,7 +246,8 @@ impl RecordEditor for Capitals {
 /// The outcome of a request, and the codes of the partitions that were refused.
 fn produce_through(request: RequestFrame) -> (RequestOutcome, RefusedInFlight, Vec<ErrorCode>) {
     let (in_flight, mut policy) = (RefusedInFlight::default(), Capitals::default());
-    let outcome = run(in_flight.produce(request, &TopicNames::default(), &mut policy)).unwrap();
+    let outcome =
+        run(in_flight.produce(request, &TopicNames::default(), &mut policy, usize::MAX)).unwrap();
     (outcome, in_flight, policy.codes)
 }
 
@@ -528,7 +531,7 @@ fn changed_frames_never_panic() {
         bytes[at] ^= 1 << random.u8(..8);
         if let Ok(request) = RequestFrame::parse(bytes, true) {
             let (in_flight, names) = (RefusedInFlight::default(), TopicNames::default());
-            drop(run(in_flight.produce(request, &names, &mut Capitals::default())));
+            drop(run(in_flight.produce(request, &names, &mut Capitals::default(), 1 << 20)));
         }
         let version = random.i16(4..=18);
         let mut bytes = fetched(version, "t", &[up.clone(), up.clone()]).bytes().to_vec();
@@ -538,15 +541,6 @@ fn changed_frames_never_panic() {
             drop(run(answer::fetched(response, None, &mut Capitals::default())));
         }
     }
-}
-
-#[test]
-fn a_message_for_too_many_partitions_is_refused() {
-    let one = Bytes::from_static(b"x");
-    let request = produce(9, &[("t", &vec![&one; 100_001])]);
-    assert!(places::of_produce(&request).is_err());
-    let request = produce(9, &[("t", &vec![&one; 100_000])]);
-    assert_eq!(places::of_produce(&request).unwrap().len(), 100_000);
 }
 
 /// Writes the CRC anew.

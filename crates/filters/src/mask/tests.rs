@@ -127,6 +127,19 @@ fn what_is_no_json_becomes_what_the_rule_says() {
     assert_eq!(texts(of(NotJson::Error)), (i16::from(ErrorCode::CorruptMessage), Vec::new()));
 }
 
+/// Its places took eight times what the value takes, and its masked values more.
+#[test]
+fn a_value_of_too_many_values_does_not_pass_whatever_the_rule_says_of_others() {
+    let large = format!("[{}0]", "0,".repeat(1_000_000));
+    for not_json in [NotJson::Pass, NotJson::Empty] {
+        let rule = MaskRule { not_json, ..rule(&["[*]"], Masking::All) };
+        let world = World::new(&filter(vec![rule]));
+        let answer = world.response(fetched(12, "orders", &[values(&[&large])]));
+        let (code, records) = fetched_partitions(&answer).remove(0);
+        assert_eq!((code, records.len()), (i16::from(ErrorCode::CorruptMessage), 0));
+    }
+}
+
 #[test]
 fn keys_headers_timestamps_and_null_values_stay() {
     let sample = Sample {

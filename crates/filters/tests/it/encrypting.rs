@@ -15,7 +15,7 @@ use moldau_protocol::messages::{
     ApiKey, FetchRequest, ProduceRequest, ProduceResponse, ShareFetchRequest,
 };
 use moldau_protocol::{ErrorCode, messages::fetch_response::PartitionData};
-use moldau_proxy::{Filter, Proxy};
+use moldau_proxy::{Filter, Limits, Proxy};
 use moldau_records::{
     Attributes, BatchBuilder, BatchOptions, BatchView, Compression, Compressor, Decompressor,
     HeaderView, Producer, crc32c,
@@ -24,7 +24,7 @@ use moldau_records::{
 use tokio::sync::Barrier;
 
 use self::store::{Service, Store, encryption, topic_id};
-use crate::world::{Client, proxy};
+use crate::world::{Client, proxy_with};
 
 const PRODUCE: i16 = 12;
 const FETCH: i16 = 12;
@@ -41,10 +41,14 @@ struct World {
 
 impl World {
     fn start(unresolved_key: UnresolvedKey) -> Self {
+        Self::start_with(unresolved_key, &Limits::default())
+    }
+
+    fn start_with(unresolved_key: UnresolvedKey, limits: &Limits) -> Self {
         let (store, service) = (Arc::new(Store::default()), Service::start());
         let filter = encryption(&service, unresolved_key);
         let filters: Vec<Arc<dyn Filter>> = vec![Arc::clone(&filter) as _];
-        let proxy = proxy(store.serve().address, vec![("main", filters)]);
+        let proxy = proxy_with(store.serve().address, vec![("main", filters)], limits);
         Self { store, service, filter, proxy }
     }
 
@@ -306,8 +310,10 @@ fn keys_of_several_topics_are_asked_for_at_once() {
     assert_eq!(world.fetch(FETCH, 1, &[0, 1, 2]), [opened.clone(), opened.clone(), opened]);
 }
 
-/// The records of a batch as they are stored.
-fn records(bytes: &[u8]) -> Vec<(Option<Vec<u8>>, Vec<(Vec<u8>, Option<Vec<u8>>)>)> {
+type Header = (Vec<u8>, Option<Vec<u8>>);
+
+/// The values and headers of a batch as they are stored.
+fn records(bytes: &[u8]) -> Vec<(Option<Vec<u8>>, Vec<Header>)> {
     let mut decompressor = Decompressor::default();
     let batch = BatchView::parse(bytes).unwrap();
     let records = batch.records(&mut decompressor, 1 << 20).unwrap().map(|record| {
@@ -448,8 +454,8 @@ fn a_damaged_batch_is_refused_alone() {
     let parts = [(1, 0, &*damaged), (1, 1, &*batch()), (1, 2, short), (1, 3, b"")];
     let response = world.client().call(PRODUCE, &produce_request(PRODUCE, -1, &parts));
     let codes: Vec<_> = outcomes(&response).into_iter().map(|(_, _, code)| code).collect();
-    let corrupt = ErrorCode::CorruptMessage;
-    assert_eq!(codes, [corrupt, ErrorCode::None, corrupt, ErrorCode::None]);
+    let (corrupt, invalid) = (ErrorCode::CorruptMessage, ErrorCode::InvalidRecord);
+    assert_eq!(codes, [corrupt, ErrorCode::None, invalid, ErrorCode::None]);
 }
 
 /// A frame above the limit would cost the client its connection, again and again.
@@ -467,6 +473,22 @@ fn what_outgrows_a_request_once_it_is_sealed_is_refused_alone() {
     let codes: Vec<_> = outcomes(&response).into_iter().map(|(_, _, code)| code).collect();
     let none = ErrorCode::None;
     assert_eq!(codes, [none, none, ErrorCode::MessageTooLarge, none]);
+}
+
+/// The default size was the bound, whatever size the operator had set.
+#[test]
+fn what_outgrows_the_configured_size_of_a_request_is_refused_alone() {
+    let limits = Limits { frame_bytes_max: 16 << 10, ..Limits::default() };
+    let world = World::start_with(UnresolvedKey::Reject, &limits);
+    let mut builder = BatchBuilder::new(BatchOptions::default());
+    for _ in 0..100 {
+        builder.append(1000, None, Some(&[7; 60]), []).unwrap();
+    }
+    let large = builder.finish(Compression::None, &mut Compressor::default()).unwrap();
+    let parts = [(1, 0, large), (1, 1, &*batch())];
+    let response = world.client().call(PRODUCE, &produce_request(PRODUCE, -1, &parts));
+    let codes: Vec<_> = outcomes(&response).into_iter().map(|(_, _, code)| code).collect();
+    assert_eq!(codes, [ErrorCode::MessageTooLarge, ErrorCode::None]);
 }
 
 #[test]

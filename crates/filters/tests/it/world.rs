@@ -11,7 +11,7 @@ use moldau_protocol::messages::{
     ApiKey, ApiVersionsResponse, MetadataRequest, MetadataResponse, ProduceRequest,
 };
 use moldau_protocol::{Reader, Request, Response, frame};
-use moldau_proxy::{Config, Filter, Gateway, Proxy, RequestFrame, VirtualCluster};
+use moldau_proxy::{Config, Filter, Gateway, Limits, Proxy, RequestFrame, VirtualCluster};
 
 /// Longer than anything takes, so that a hang fails a test instead of blocking it.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -84,10 +84,20 @@ fn serve(
 
 /// A proxy with a virtual cluster of each name, each with its own filters.
 pub(crate) fn proxy(upstream: SocketAddr, clusters: Vec<(&str, Vec<Arc<dyn Filter>>)>) -> Proxy {
+    proxy_with(upstream, clusters, &Limits::default())
+}
+
+/// The same with other limits.
+pub(crate) fn proxy_with(
+    upstream: SocketAddr,
+    clusters: Vec<(&str, Vec<Arc<dyn Filter>>)>,
+    limits: &Limits,
+) -> Proxy {
     let bootstrap = "127.0.0.1:0".parse().unwrap();
     let gateway = Gateway::Ports { bootstrap, advertised_host: None, broker_port_start: 0 };
     let clusters = clusters.into_iter().map(|(name, filters)| VirtualCluster {
         filters,
+        limits: limits.clone(),
         ..VirtualCluster::plain(name, gateway.clone(), vec![upstream.to_string()])
     });
     Proxy::start(Config {

@@ -1,0 +1,152 @@
+//! How large a message may become, and how long it may keep its thread.
+
+use std::task::{Context, Waker};
+
+use super::*;
+
+/// Unpacks all batches.
+struct Unpacks;
+
+impl Policy for Unpacks {
+    fn topic(&mut self, _: Option<&str>) -> Choice {
+        Choice::Read
+    }
+
+    fn refused(&mut self, _: Option<&str>, _: i32, _: &Fault) {}
+}
+
+impl RecordEditor for Unpacks {
+    type Error = Stop;
+
+    fn begin(&mut self, _: &BatchView<'_>) -> Result<Compression, Stop> {
+        Ok(Compression::None)
+    }
+
+    fn record(&mut self, _: i32, record: &RawRecord<'_>, edit: &mut Edit<'_>) -> Result<(), Stop> {
+        edit.replace(|out| {
+            out.extend_from_slice(record.bytes());
+            Ok(())
+        })
+    }
+}
+
+/// A batch of some 10 KB that takes a hundredth of that.
+fn packed() -> Bytes {
+    batch_of(
+        &vec![Sample { value: Some(vec![0; 1000]), ..Sample::default() }; 10],
+        Compression::Zstd,
+    )
+}
+
+/// The sizes of the partitions' records, with the code of those that are withheld.
+fn sizes(source: Source, partitions: &[Bytes], bytes_max: usize) -> Vec<(ErrorCode, usize)> {
+    let frame = fetched(11, "t", partitions);
+    let places = places::of_fetch(&frame).unwrap();
+    let message = Message {
+        source,
+        header: &|| frame.header_bytes(),
+        body: frame.body(),
+        flexible: false,
+        places: &places,
+        size: frame.bytes().len(),
+        bytes_max,
+        names: None,
+    };
+    let Rewritten { bytes, faults } = run(rewrite(message, &mut Unpacks));
+    let bytes = bytes.unwrap_or_else(|| frame.bytes().to_vec());
+    assert!(bytes.len() <= bytes_max.max(frame.bytes().len()), "{} bytes", bytes.len());
+    let partitions = fetched_partitions(&frame.with_bytes(bytes).unwrap());
+    let sizes = partitions.iter().zip(0..).map(|((_, records), at)| {
+        let fault = faults.iter().find(|(of, _)| *of == at);
+        (fault.map_or(ErrorCode::None, |(_, fault)| fault.code), records.len())
+    });
+    sizes.collect()
+}
+
+#[test]
+fn an_answer_grows_up_to_its_bound_and_the_rest_comes_with_the_next() {
+    let (one, three) = (packed(), packed().repeat(3));
+    let partitions = [three.clone().into(), one.clone()];
+    let [(code, first), (next_code, next)] = sizes(Source::Fetch, &partitions, 1 << 20)[..] else {
+        panic!()
+    };
+    assert_eq!((code, next_code, first), (ErrorCode::None, ErrorCode::None, 3 * next));
+    let held = (ErrorCode::KafkaStorageError, one.len());
+    assert_eq!(
+        sizes(Source::Fetch, &partitions, 25_000),
+        [(ErrorCode::None, 2 * next), held],
+        "two batches fit"
+    );
+    assert_eq!(
+        sizes(Source::ShareFetch, &partitions, 25_000),
+        [(ErrorCode::KafkaStorageError, three.len()), (ErrorCode::None, next)],
+        "share consumers get all of a partition or nothing"
+    );
+    let alone = sizes(Source::ShareFetch, &partitions[..1], 25_000);
+    assert_eq!(alone, [(ErrorCode::MessageTooLarge, three.len())]);
+}
+
+#[test]
+fn a_batch_that_no_answer_can_hold_is_withheld_for_good() {
+    for source in [Source::Fetch, Source::ShareFetch] {
+        let codes = sizes(source, &[packed(), packed()], 5_000);
+        let codes: Vec<ErrorCode> = codes.into_iter().map(|(code, _)| code).collect();
+        assert_eq!(codes, [ErrorCode::MessageTooLarge; 2]);
+    }
+}
+
+#[test]
+fn a_message_beyond_its_bound_passes_if_nothing_in_it_grows() {
+    let plain = batch_of(&vec![Sample::of(&"a".repeat(1000)); 10], Compression::None);
+    let expected = [(ErrorCode::None, plain.len()), (ErrorCode::None, plain.len())];
+    assert_eq!(sizes(Source::Fetch, &[plain.clone(), plain], 5_000), expected);
+}
+
+#[test]
+fn a_request_grows_up_to_the_size_that_its_client_may_send() {
+    let (one, in_flight) = (packed(), RefusedInFlight::default());
+    let request = produce(9, &[("t", &[&one, &one, &one])]);
+    let frame_bytes_max = 25_000;
+    let names = TopicNames::default();
+    let outcome = run(in_flight.produce(request, &names, &mut Unpacks, frame_bytes_max)).unwrap();
+    let RequestOutcome::Forward(sent) = outcome else { panic!("{outcome:?}") };
+    assert!(sent.bytes().len() <= frame_bytes_max && sent.bytes().len() > 20_000);
+    let answer = in_flight.answer(response(9, &ProduceResponse::default())).unwrap();
+    let answer: ProduceResponse = answer.decode().unwrap();
+    let refused = &answer.responses[0].partition_responses;
+    let codes: Vec<_> = refused.iter().map(|it| (it.index, it.error_code)).collect();
+    assert_eq!(codes, [(2, i16::from(ErrorCode::MessageTooLarge))]);
+}
+
+/// What a batch costs that does not unpack was not counted, so that many kept the thread.
+#[test]
+fn batches_that_do_not_unpack_let_other_connections_have_their_turn() {
+    let mut damaged = packed().to_vec();
+    let payload = damaged.get_mut(BATCH_HEADER_LEN..).unwrap();
+    payload.fill(0xff);
+    mend(&mut damaged);
+    let damaged = Bytes::from(damaged);
+    let in_flight = RefusedInFlight::default();
+    let request = produce(9, &[("t", &[&damaged; 5])]);
+    let names = TopicNames::default();
+    let mut policy = Capitals::default();
+    let work = in_flight.produce(request, &names, &mut policy, 1 << 20);
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let _entered = runtime.enter();
+    let mut work = std::pin::pin!(work);
+    let mut turns = 0;
+    let mut context = Context::from_waker(Waker::noop());
+    while work.as_mut().poll(&mut context).is_pending() {
+        turns += 1;
+    }
+    assert_eq!(turns, 5);
+}
+
+#[test]
+fn a_message_for_too_many_partitions_is_refused() {
+    let one = Bytes::from_static(b"x");
+    let request = produce(9, &[("t", &vec![&one; 100_001])]);
+    assert!(places::of_produce(&request).is_err());
+    let request = produce(9, &[("t", &vec![&one; 100_000])]);
+    assert_eq!(places::of_produce(&request).unwrap().len(), 100_000);
+}
