@@ -26,19 +26,40 @@ pub(crate) struct Merge {
 pub(crate) fn due(segments: &[Arc<Segment>]) -> Option<Merge> {
     let mut levels: BTreeMap<u32, Vec<Arc<Segment>>> = BTreeMap::new();
     for segment in segments.iter().filter(|segment| !segment.is_damaged()) {
-        // Asked for once: retention releases runs meanwhile.
-        let (live_bytes, live_runs) = (segment.live_bytes(), segment.live_runs());
-        let Some(run_bytes) = live_bytes.checked_div(live_runs) else { continue };
-        if live_bytes < segment.bytes() / 2 && live_bytes > 0 {
-            return Some(Merge { inputs: vec![Arc::clone(segment)], level: segment.level });
-        }
-        if run_bytes < RUN_BYTES_ENOUGH && live_bytes <= INPUT_BYTES_MAX {
-            levels.entry(segment.level).or_default().push(Arc::clone(segment));
+        match Fit::of(segment.bytes(), segment.live_bytes(), segment.live_runs()) {
+            Fit::Alone => {
+                return Some(Merge { inputs: vec![Arc::clone(segment)], level: segment.level });
+            }
+            Fit::WithOthers => levels.entry(segment.level).or_default().push(Arc::clone(segment)),
+            Fit::Stays => {}
         }
     }
     let (level, mut inputs) = levels.into_iter().find(|(_, found)| found.len() >= FAN_IN)?;
     inputs.truncate(FAN_IN);
     Some(Merge { inputs, level: level + 1 })
+}
+
+/// What a segment is fit for.
+#[derive(Debug, PartialEq, Eq)]
+enum Fit {
+    /// It has no short runs, or is too large.
+    Stays,
+    /// Most of it is dead.
+    Alone,
+    /// Its runs are short.
+    WithOthers,
+}
+
+impl Fit {
+    /// The two counts may contradict each other: retention releases runs while they are read.
+    fn of(bytes: u64, live_bytes: u64, live_runs: u64) -> Self {
+        let Some(run_bytes) = live_bytes.checked_div(live_runs) else { return Self::Stays };
+        if live_bytes < bytes / 2 && live_bytes > 0 {
+            return Self::Alone;
+        }
+        let is_short = run_bytes < RUN_BYTES_ENOUGH && live_bytes <= INPUT_BYTES_MAX;
+        if is_short { Self::WithOthers } else { Self::Stays }
+    }
 }
 
 /// Writes the live batches of the inputs to one segment; `None` if there are none.
@@ -149,43 +170,27 @@ const INPUT_BYTES_MAX: u64 = 4 << 30;
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicBool, Ordering};
-    use std::thread;
-
     use super::*;
-    use crate::Lsn;
-    use crate::disk::{Access, RealDisk};
-    use crate::pace::Pace;
-    use crate::segments::Segments;
 
     /// The last run of a segment once went between a check and a division, and upkeep with it.
     #[test]
-    fn retention_beside_the_choice_of_a_merge_does_no_harm() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().to_owned();
-        let segments = Segments::new(Arc::new(RealDisk), path, Access::Buffered, [0; 16]);
-        let pace = Pace::new(Arc::default(), 0, true);
-        let mut writer = segments.create(&pace, 0).unwrap();
-        for partition in 0..1000 {
-            writer.begin_run(LogId { partition, ..LogId::default() }, 0);
-            writer.push(&[1; 100], 0, 0).unwrap();
-            writer.end_run(1);
+    fn counts_that_contradict_each_other_choose_no_merge_and_do_no_harm() {
+        for live_bytes in [0, 1, 100, u64::MAX] {
+            assert_eq!(Fit::of(100, live_bytes, 0), Fit::Stays);
         }
-        let (segment, _) = segments.add(writer.finish().unwrap(), || Ok(Lsn(0))).unwrap();
-        let is_chosen = AtomicBool::new(false);
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                while !is_chosen.load(Ordering::Relaxed) {
-                    segment.retain(segment.run(0));
-                    segment.release(segment.run(0));
-                }
-            });
-            let chosen = scope.spawn(|| {
-                (0..20_000).for_each(|_| drop(due(std::slice::from_ref(&segment))));
-            });
-            let chosen = chosen.join();
-            is_chosen.store(true, Ordering::Relaxed);
-            chosen.unwrap();
-        });
+        assert_eq!(Fit::of(100, 0, 1), Fit::WithOthers);
+    }
+
+    #[test]
+    fn a_segment_is_merged_if_its_runs_are_short_and_rewritten_if_most_is_dead() {
+        let (short, long) = (RUN_BYTES_ENOUGH - 1, RUN_BYTES_ENOUGH);
+        assert_eq!(Fit::of(short, short, 1), Fit::WithOthers);
+        assert_eq!(Fit::of(long, long, 1), Fit::Stays);
+        assert_eq!(Fit::of(2 * long, 2 * short, 2), Fit::WithOthers);
+        assert_eq!(Fit::of(100, 50, 1), Fit::WithOthers);
+        assert_eq!(Fit::of(100, 49, 1), Fit::Alone);
+        let large = INPUT_BYTES_MAX + 1;
+        assert_eq!(Fit::of(large, large, large), Fit::Stays);
+        assert_eq!(Fit::of(3 * large, large, large), Fit::Alone);
     }
 }
