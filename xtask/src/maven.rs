@@ -6,7 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 /// The Kafka release whose jars the tasks read.
-pub(crate) const KAFKA_VERSION: &str = "4.3.1";
+pub(crate) const KAFKA_VERSION: &str = "4.4.0";
 
 /// The path of `group:artifact:version` in the local Maven repository, fetching it if absent.
 pub(crate) fn jar(group: &str, artifact: &str, version: &str) -> Result<PathBuf> {

@@ -77,7 +77,7 @@ static APIS: &[Api] = apis! {
         typed!(ListGroupsRequest, api::groups::list);
     SaslHandshake 0..=1 []
         typed!(SaslHandshakeRequest, api::sasl::handshake);
-    ApiVersions 0..=4 []
+    ApiVersions 0..=5 []
         typed!(ApiVersionsRequest, api_versions);
     CreateTopics 2..=7 [Cluster Create, Topic Create, Topic DescribeConfigs]
         typed!(CreateTopicsRequest, api::create_topics::handle);
@@ -105,7 +105,7 @@ static APIS: &[Api] = apis! {
         typed!(SaslAuthenticateRequest, api::sasl::authenticate);
     CreatePartitions 0..=3 [Topic Alter]
         typed!(CreatePartitionsRequest, api::create_partitions::handle);
-    DeleteGroups 0..=2 [Group Delete]
+    DeleteGroups 0..=3 [Group Delete]
         typed!(DeleteGroupsRequest, api::groups::delete);
     IncrementalAlterConfigs 0..=1 [Topic AlterConfigs, Group AlterConfigs, Cluster AlterConfigs]
         typed!(IncrementalAlterConfigsRequest, api::incremental_alter_configs::handle);
@@ -135,7 +135,8 @@ pub(crate) fn declared_rights() -> impl Iterator<Item = (ApiKey, &'static [Right
 }
 
 fn api_versions(call: &Call<'_>, request: ApiVersionsRequest) -> Outcome<ApiVersionsResponse> {
-    Outcome::Now(api::api_versions::respond(&request, call.version, served_versions()))
+    let here = &call.state.cluster_id;
+    Outcome::Now(api::api_versions::respond(&request, call.version, here, served_versions()))
 }
 
 /// Answers one frame.

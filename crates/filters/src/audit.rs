@@ -477,6 +477,7 @@ pub const AUDITED_APIS: &[ApiKey] = &[
     ApiKey::DescribeDelegationToken,
     ApiKey::UpdateFeatures,
     ApiKey::UnregisterBroker,
+    ApiKey::UnregisterController,
     ApiKey::AddRaftVoter,
     ApiKey::RemoveRaftVoter,
 ];

@@ -1,4 +1,4 @@
-//! Kafka's error codes, as of Kafka 4.3.1.
+//! Kafka's error codes, as of Kafka 4.4.0.
 
 use std::fmt;
 
@@ -302,6 +302,12 @@ error_codes! {
     132 StreamsTopologyFenced STREAMS_TOPOLOGY_FENCED final "A newer streams topology is in use.";
     133 ShareSessionLimitReached SHARE_SESSION_LIMIT_REACHED retriable
         "The broker has as many share sessions as it may have.";
+    134 GroupDeletionFailed GROUP_DELETION_FAILED final
+        "The group was not deleted; the message of its result says why.";
+    135 StreamsTopologyDescriptionUpdateFailed STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED final
+        "The description of the streams topology was not taken; the message says why.";
+    136 ControllerIdNotRegistered CONTROLLER_ID_NOT_REGISTERED final
+        "No controller is registered with this id.";
 }
 
 impl ErrorCode {

@@ -2,7 +2,7 @@
 //!
 //! # Layout
 //!
-//! - [`messages`]: every message of Kafka 4.3.1 as an owned struct, with a module per message for
+//! - [`messages`]: every message of Kafka 4.4.0 as an owned struct, with a module per message for
 //!   the structs within it. `cargo xtask codegen` writes them.
 //! - [`Message`], [`Request`], [`Response`]: what the messages implement.
 //! - [`Reader`] and [`Writer`]: the primitive types, and values made of them ([`FromWire`],

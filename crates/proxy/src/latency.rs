@@ -24,7 +24,7 @@ const PRINCIPALS_MAX: usize = 100;
 /// The label of principals beyond those.
 const OTHERS: &str = "others";
 
-/// API keys with a series of their own; Kafka 4.3 ends at 92. The last one stands for those that
+/// API keys with a series of their own; Kafka 4.4 ends at 94. The last one stands for those that
 /// are not known.
 const API_KEYS: usize = 128;
 

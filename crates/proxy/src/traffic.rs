@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, ThreadId};
 
-/// API keys with a counter of their own; Kafka 4.3 ends at 92. The last one stands for those that
+/// API keys with a counter of their own; Kafka 4.4 ends at 94. The last one stands for those that
 /// are not known.
 const API_KEYS: usize = 128;
 

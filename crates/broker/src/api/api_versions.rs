@@ -1,25 +1,40 @@
-//! ApiVersions, versions 0-4 (KIP-35, KIP-511, KIP-584).
+//! ApiVersions, versions 0-5 (KIP-35, KIP-511, KIP-584, KIP-1242).
 //!
-//! Lists exactly what the table of `dispatch` serves. A request of a version above 4 is answered in
-//! version 0 with `UNSUPPORTED_VERSION` and the range of this API: the client can ask again.
+//! Lists exactly what the table of `dispatch` serves. A request of a version above 5 is answered in
+//! version 0 with `UNSUPPORTED_VERSION` and the range of this API: the client can ask again. From
+//! version 5 a client may name the broker that it means; another one sends it back to its bootstrap
+//! servers.
 
 use moldau_protocol::messages::api_versions_response::ApiVersion;
 use moldau_protocol::messages::{ApiVersionsRequest, ApiVersionsResponse};
 use moldau_protocol::{ApiKey, ErrorCode, VersionRange};
 
+use crate::config::NODE_ID;
+
 /// Produce is advertised from version 0, since librdkafka takes a higher minimum for a broker
 /// that cannot compress (KAFKA-18659); a request below 3 is refused all the same.
 const PRODUCE_VERSION_ADVERTISED_MIN: i16 = 0;
 
-/// The answer: every API that is served, or none to a client that does not name its software.
+/// The answer: every API that is served, or none to a client that does not name its software, or
+/// means another broker.
 pub(crate) fn respond(
     request: &ApiVersionsRequest,
     version: i16,
+    cluster_id: &str,
     served: impl Iterator<Item = (ApiKey, VersionRange)>,
 ) -> ApiVersionsResponse {
+    let refused = |code: ErrorCode| ApiVersionsResponse {
+        error_code: code.into(),
+        ..ApiVersionsResponse::default()
+    };
     if !request.names_software(version) {
-        let error_code = ErrorCode::InvalidRequest.into();
-        return ApiVersionsResponse { error_code, ..ApiVersionsResponse::default() };
+        return refused(ErrorCode::InvalidRequest);
+    }
+    // As in Kafka, the node counts only beside a cluster. Both are absent below version 5.
+    if let Some(meant) = &request.cluster_id
+        && (meant != cluster_id || request.node_id != NODE_ID)
+    {
+        return refused(ErrorCode::RebootstrapRequired);
     }
     let api_keys = served.map(advertised).collect();
     ApiVersionsResponse { api_keys, ..ApiVersionsResponse::default() }

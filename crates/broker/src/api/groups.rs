@@ -1,4 +1,4 @@
-//! ListGroups 0-5, DescribeGroups 0-6, DeleteGroups 0-2.
+//! ListGroups 0-5, DescribeGroups 0-6, DeleteGroups 0-3.
 //!
 //! KIP-518 state filter, KIP-848 type filter (every group is classic), KIP-1043 error messages.
 

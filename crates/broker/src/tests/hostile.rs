@@ -168,7 +168,7 @@ fn an_unknown_api_and_an_unknown_version_close_but_for_api_versions() {
     };
     let told: ApiVersionsResponse = decoded(ApiKey::ApiVersions, 0, &response);
     assert_eq!(code(told.error_code), ErrorCode::UnsupportedVersion);
-    assert_eq!((told.api_keys[0].api_key, told.api_keys[0].max_version), (18, 4));
+    assert_eq!((told.api_keys[0].api_key, told.api_keys[0].max_version), (18, 5));
 }
 
 /// Such an answer was left out, and the client waited for it for ever.

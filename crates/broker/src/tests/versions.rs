@@ -45,6 +45,7 @@ use super::acls::ask_about_security;
 use super::requests::{commit, creatable, create, fetch, fetch_topic, join, list_offsets, produce};
 use super::requests::{fetch_topic_id, pairs, sync};
 use super::world::{NOW_MS, World, batch, code, unknown_id};
+use crate::config::NODE_ID;
 use crate::dispatch::served_versions;
 
 /// The last versions that name topics by name.
@@ -86,6 +87,32 @@ fn a_client_that_does_not_name_its_software_is_refused() {
         assert_eq!(code(told.error_code), expected, "{version}");
         assert_eq!(told.api_keys.is_empty(), version >= 3, "{version}");
     }
+}
+
+/// KIP-1242: a client that finds another broker than it means starts again.
+#[test]
+fn a_client_that_means_another_broker_is_sent_to_its_bootstrap_servers() {
+    let world = World::new();
+    let here = world.ask(&MetadataRequest::default()).cluster_id;
+    let asked = |cluster_id: Option<&str>, node_id| {
+        let told = world.ask_in(
+            5,
+            &ApiVersionsRequest {
+                client_software_name: "tester".to_owned(),
+                client_software_version: "1".to_owned(),
+                cluster_id: cluster_id.map(str::to_owned),
+                node_id,
+                ..ApiVersionsRequest::default()
+            },
+        );
+        assert_eq!(told.api_keys.is_empty(), told.error_code != 0);
+        code(told.error_code)
+    };
+    assert_eq!(asked(here.as_deref(), NODE_ID), ErrorCode::None);
+    assert_eq!(asked(here.as_deref(), NODE_ID + 1), ErrorCode::RebootstrapRequired);
+    assert_eq!(asked(here.as_deref(), -1), ErrorCode::RebootstrapRequired);
+    assert_eq!(asked(Some("another cluster"), NODE_ID), ErrorCode::RebootstrapRequired);
+    assert_eq!(asked(None, NODE_ID + 1), ErrorCode::None, "without a cluster, no node is compared");
 }
 
 /// librdkafka takes a broker whose Produce begins above 0 for one that cannot compress.

@@ -1,4 +1,4 @@
-//! What the use of each API takes, as data: Kafka 4.3's `KafkaApis` and `ControllerApis`.
+//! What the use of each API takes, as data: Kafka 4.4's `KafkaApis` and `ControllerApis`.
 
 use moldau_protocol::ApiKey;
 
@@ -56,7 +56,7 @@ const fn shown(parts: &'static [Need], shown: &'static [Need]) -> Access {
     Access::Guarded { whole: &[], parts, shown }
 }
 
-/// Every API of Kafka 4.3. A heartbeat takes its topics as a whole.
+/// Every API of Kafka 4.4. A heartbeat takes its topics as a whole.
 pub(super) const ACCESS: &[(ApiKey, Access)] = &[
     (ApiKey::Produce, guarded(&[TransactionalId(Write)], &[Topic(Write)])),
     (ApiKey::Fetch, parts(&[Topic(Read)])),
@@ -153,6 +153,8 @@ pub(super) const ACCESS: &[(ApiKey, Access)] = &[
     ),
     (ApiKey::AlterShareGroupOffsets, guarded(&[Group(Read)], &[Topic(Read)])),
     (ApiKey::DeleteShareGroupOffsets, guarded(&[Group(Delete)], &[Topic(Read)])),
+    (ApiKey::StreamsGroupTopologyDescriptionUpdate, whole(&[Group(Read)])),
+    (ApiKey::UnregisterController, whole(&[Cluster(Alter)])),
 ];
 
 /// What the use of an API takes; what the table does not know is refused.

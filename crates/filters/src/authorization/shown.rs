@@ -144,5 +144,6 @@ groups!(
     |group| {
         group.members.clear();
         group.topology = None;
+        group.topology_description = None;
     }
 );

@@ -19,7 +19,7 @@ pub(super) enum Decision {
 
 use Decision::{Passes, Prefixed, Refused};
 
-/// Every API of Kafka 4.3 with its decision and the reason.
+/// Every API of Kafka 4.4 with its decision and the reason.
 pub(super) const DECISIONS: &[(ApiKey, Decision, &str)] = &[
     (ApiKey::Produce, Prefixed, "topics, transactional ids"),
     (ApiKey::Fetch, Prefixed, "topics"),
@@ -114,6 +114,8 @@ pub(super) const DECISIONS: &[(ApiKey, Decision, &str)] = &[
     (ApiKey::DescribeShareGroupOffsets, Prefixed, "groups, topics"),
     (ApiKey::AlterShareGroupOffsets, Prefixed, "groups, topics"),
     (ApiKey::DeleteShareGroupOffsets, Prefixed, "groups, topics"),
+    (ApiKey::StreamsGroupTopologyDescriptionUpdate, Prefixed, "groups, topics"),
+    (ApiKey::UnregisterController, Refused, "of the whole cluster"),
 ];
 
 /// The decision about an API; what the table does not know is refused.
@@ -215,6 +217,8 @@ mod tests {
             "ServerAssignor",
             "StateFilters",
             "StatesFilter",
+            "Stores",
+            "Successors",
             "SubtopologyId",
             "TransactionState",
             "TypesFilter",

@@ -1,9 +1,5 @@
 //! What groups have committed.
 
-use moldau_protocol::messages::offset_commit_request::OffsetCommitRequestTopic;
-use moldau_protocol::messages::offset_commit_response::{
-    OffsetCommitResponsePartition, OffsetCommitResponseTopic,
-};
 use moldau_protocol::messages::offset_fetch_request::{
     OffsetFetchRequestGroup, OffsetFetchRequestTopic, OffsetFetchRequestTopics,
 };
@@ -13,12 +9,17 @@ use moldau_protocol::messages::offset_fetch_response::{
 };
 use moldau_protocol::messages::{
     OffsetCommitRequest, OffsetCommitResponse, OffsetFetchRequest, OffsetFetchResponse,
+    TxnOffsetCommitRequest, TxnOffsetCommitResponse, offset_commit_request, offset_commit_response,
+    txn_offset_commit_request, txn_offset_commit_response,
 };
 
 use super::{Decide, Named, Partial, join_groups, take, topic};
 
 /// The first version of OffsetCommit and of OffsetFetch that calls topics by id (KIP-848).
 const TOPIC_IDS_SINCE: i16 = 10;
+
+/// The first version of TxnOffsetCommit that calls topics by id (KIP-1319).
+const TOPIC_IDS_OF_TRANSACTIONS_SINCE: i16 = 6;
 
 /// The first version of OffsetFetch with an error for all topics.
 const ERROR_OF_ALL_SINCE: i16 = 2;
@@ -29,35 +30,58 @@ const GROUPS_SINCE: i16 = 8;
 /// The offset and the epoch of what was never committed.
 const NOT_COMMITTED: i64 = -1;
 
-impl Partial for OffsetCommitRequest {
-    fn take_refused(&mut self, version: i16, decide: &Decide<'_>) -> Option<OffsetCommitResponse> {
-        let is_by_id = version >= TOPIC_IDS_SINCE;
-        let tell = |of: OffsetCommitRequestTopic, error_code| {
-            let partitions = of.partitions.iter().map(|of| OffsetCommitResponsePartition {
-                partition_index: of.partition_index,
-                error_code,
-                ..Default::default()
-            });
-            OffsetCommitResponseTopic {
-                partitions: partitions.collect(),
-                name: of.name,
-                topic_id: of.topic_id,
-                ..Default::default()
+/// Implements [`Partial`] for a request that commits offsets, by name or by id of a topic.
+macro_rules! commit {
+    ($request:ident, $response:ident, $since:expr, $asked:path, $told:path, $of:path) => {
+        impl Partial for $request {
+            fn take_refused(&mut self, version: i16, decide: &Decide<'_>) -> Option<$response> {
+                let is_by_id = version >= $since;
+                let tell = |of: $asked, error_code| {
+                    let partitions = of.partitions.iter().map(|of| {
+                        let mut refused = <$of>::default();
+                        refused.partition_index = of.partition_index;
+                        refused.error_code = error_code;
+                        refused
+                    });
+                    let mut refused = <$told>::default();
+                    refused.partitions = partitions.collect();
+                    refused.name = of.name;
+                    refused.topic_id = of.topic_id;
+                    refused
+                };
+                let decide = |of: &$asked| decide(topic(&of.name, of.topic_id, is_by_id));
+                let topics = take(&mut self.topics, decide, tell);
+                (!topics.is_empty()).then(|| $response { topics, ..Default::default() })
             }
-        };
-        let decide = |of: &OffsetCommitRequestTopic| decide(topic(&of.name, of.topic_id, is_by_id));
-        let topics = take(&mut self.topics, decide, tell);
-        (!topics.is_empty()).then(|| OffsetCommitResponse { topics, ..Default::default() })
-    }
 
-    fn has_left(&self, _: i16) -> bool {
-        !self.topics.is_empty()
-    }
+            fn has_left(&self, _: i16) -> bool {
+                !self.topics.is_empty()
+            }
 
-    fn join(answer: &mut OffsetCommitResponse, mut refused: OffsetCommitResponse) {
-        answer.topics.append(&mut refused.topics);
-    }
+            fn join(answer: &mut $response, mut refused: $response) {
+                answer.topics.append(&mut refused.topics);
+            }
+        }
+    };
 }
+
+commit!(
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    TOPIC_IDS_SINCE,
+    offset_commit_request::OffsetCommitRequestTopic,
+    offset_commit_response::OffsetCommitResponseTopic,
+    offset_commit_response::OffsetCommitResponsePartition
+);
+
+commit!(
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+    TOPIC_IDS_OF_TRANSACTIONS_SINCE,
+    txn_offset_commit_request::TxnOffsetCommitRequestTopic,
+    txn_offset_commit_response::TxnOffsetCommitResponseTopic,
+    txn_offset_commit_response::TxnOffsetCommitResponsePartition
+);
 
 /// A group that is refused is left out with all its topics; of others, single topics may be.
 impl Partial for OffsetFetchRequest {

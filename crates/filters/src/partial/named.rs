@@ -97,22 +97,6 @@ list!(
 );
 
 list!(
-    TxnOffsetCommitRequest.topics => TxnOffsetCommitResponse.topics,
-    |of| Named::Topic(&of.name),
-    |item, error_code| txn_offset_commit_response::TxnOffsetCommitResponseTopic {
-        partitions: each(item.partitions, |of| {
-            txn_offset_commit_response::TxnOffsetCommitResponsePartition {
-                partition_index: of.partition_index,
-                error_code,
-                ..Default::default()
-            }
-        }),
-        name: item.name,
-        ..Default::default()
-    }
-);
-
-list!(
     OffsetDeleteRequest.topics => OffsetDeleteResponse.topics,
     |of| Named::Topic(&of.name),
     |item, error_code| offset_delete_response::OffsetDeleteResponseTopic {

@@ -165,6 +165,37 @@ fn offsets_of_refused_groups_and_topics_are_not_told() {
 }
 
 #[test]
+fn offsets_of_a_transaction_are_refused_by_name_and_by_id() {
+    use txn_offset_commit_request::{TxnOffsetCommitRequestPartition, TxnOffsetCommitRequestTopic};
+    for version in [5, 6] {
+        let topic = |name: &str, id| TxnOffsetCommitRequestTopic {
+            name: if version < 6 { name.to_owned() } else { String::new() },
+            topic_id: if version < 6 { Uuid::ZERO } else { id },
+            partitions: vec![TxnOffsetCommitRequestPartition {
+                partition_index: 4,
+                ..Default::default()
+            }],
+            ..Default::default()
+        };
+        let topics = vec![topic("refused", REFUSED), topic("mine", MINE)];
+        let asked = TxnOffsetCommitRequest { topics, ..Default::default() };
+        let told = through(version, &asked, |left| {
+            assert_eq!(left.topics, asked.topics[1..]);
+            TxnOffsetCommitResponse::default()
+        });
+        let [refused] = told.topics.as_slice() else { panic!("one topic is refused") };
+        let expected = if version < 6 {
+            ErrorCode::TopicAuthorizationFailed
+        } else {
+            ErrorCode::UnknownTopicId
+        };
+        assert_eq!(refused.topic_id, asked.topics[0].topic_id);
+        assert_eq!(refused.partitions[0].partition_index, 4);
+        assert_eq!(refused.partitions[0].error_code, i16::from(expected));
+    }
+}
+
+#[test]
 fn offsets_of_one_group_are_refused_in_old_versions() {
     let topic = offset_fetch_request::OffsetFetchRequestTopic {
         name: "refused".to_owned(),

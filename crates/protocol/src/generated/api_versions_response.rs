@@ -1,4 +1,4 @@
-//! `ApiVersionsResponse`, versions 0-4, API key 18.
+//! `ApiVersionsResponse`, versions 0-5, API key 18.
 
 use super::prelude::*;
 
@@ -40,25 +40,25 @@ impl Default for ApiVersionsResponse {
 
 impl Structure for ApiVersionsResponse {
     const FIELDS: &'static [Field] = &[
-        Field::new("ErrorCode", Kind::Fixed(2), 0, 4),
-        Field::new("ApiKeys", Kind::Array(&Kind::Struct(ApiVersion::FIELDS)), 0, 4),
-        Field::new("ThrottleTimeMs", Kind::Fixed(4), 1, 4),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 5),
+        Field::new("ApiKeys", Kind::Array(&Kind::Struct(ApiVersion::FIELDS)), 0, 5),
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 1, 5),
         Field::new(
             "SupportedFeatures",
             Kind::Array(&Kind::Struct(SupportedFeatureKey::FIELDS)),
             3,
-            4,
+            5,
         )
         .tagged(),
-        Field::new("FinalizedFeaturesEpoch", Kind::Fixed(8), 3, 4).tagged(),
+        Field::new("FinalizedFeaturesEpoch", Kind::Fixed(8), 3, 5).tagged(),
         Field::new(
             "FinalizedFeatures",
             Kind::Array(&Kind::Struct(FinalizedFeatureKey::FIELDS)),
             3,
-            4,
+            5,
         )
         .tagged(),
-        Field::new("ZkMigrationReady", Kind::Fixed(1), 3, 4).tagged(),
+        Field::new("ZkMigrationReady", Kind::Fixed(1), 3, 5).tagged(),
     ];
 }
 
@@ -166,9 +166,9 @@ pub struct ApiVersion {
 
 impl Structure for ApiVersion {
     const FIELDS: &'static [Field] = &[
-        Field::new("ApiKey", Kind::Fixed(2), 0, 4),
-        Field::new("MinVersion", Kind::Fixed(2), 0, 4),
-        Field::new("MaxVersion", Kind::Fixed(2), 0, 4),
+        Field::new("ApiKey", Kind::Fixed(2), 0, 5),
+        Field::new("MinVersion", Kind::Fixed(2), 0, 5),
+        Field::new("MaxVersion", Kind::Fixed(2), 0, 5),
     ];
 }
 
@@ -230,9 +230,9 @@ pub struct SupportedFeatureKey {
 
 impl Structure for SupportedFeatureKey {
     const FIELDS: &'static [Field] = &[
-        Field::new("Name", Kind::Text, 3, 4),
-        Field::new("MinVersion", Kind::Fixed(2), 3, 4),
-        Field::new("MaxVersion", Kind::Fixed(2), 3, 4),
+        Field::new("Name", Kind::Text, 3, 5),
+        Field::new("MinVersion", Kind::Fixed(2), 3, 5),
+        Field::new("MaxVersion", Kind::Fixed(2), 3, 5),
     ];
 }
 
@@ -292,9 +292,9 @@ pub struct FinalizedFeatureKey {
 
 impl Structure for FinalizedFeatureKey {
     const FIELDS: &'static [Field] = &[
-        Field::new("Name", Kind::Text, 3, 4),
-        Field::new("MaxVersionLevel", Kind::Fixed(2), 3, 4),
-        Field::new("MinVersionLevel", Kind::Fixed(2), 3, 4),
+        Field::new("Name", Kind::Text, 3, 5),
+        Field::new("MaxVersionLevel", Kind::Fixed(2), 3, 5),
+        Field::new("MinVersionLevel", Kind::Fixed(2), 3, 5),
     ];
 }
 
@@ -341,7 +341,7 @@ impl Random for FinalizedFeatureKey {
 
 impl Message for ApiVersionsResponse {
     const NAME: &'static str = "ApiVersionsResponse";
-    const VERSIONS: VersionRange = VersionRange::new(0, 4);
+    const VERSIONS: VersionRange = VersionRange::new(0, 5);
     const FLEXIBLE_FROM: i16 = 3;
 }
 

@@ -1,4 +1,4 @@
-//! `DeleteGroupsRequest`, versions 0-2, API key 42.
+//! `DeleteGroupsRequest`, versions 0-3, API key 42.
 
 use super::prelude::*;
 
@@ -13,7 +13,7 @@ pub struct DeleteGroupsRequest {
 
 impl Structure for DeleteGroupsRequest {
     const FIELDS: &'static [Field] =
-        &[Field::new("GroupsNames", Kind::Array(&Kind::Text), 0, 2).of(Entity::GroupId)];
+        &[Field::new("GroupsNames", Kind::Array(&Kind::Text), 0, 3).of(Entity::GroupId)];
 }
 
 impl FromWire for DeleteGroupsRequest {
@@ -55,7 +55,7 @@ impl Random for DeleteGroupsRequest {
 
 impl Message for DeleteGroupsRequest {
     const NAME: &'static str = "DeleteGroupsRequest";
-    const VERSIONS: VersionRange = VersionRange::new(0, 2);
+    const VERSIONS: VersionRange = VersionRange::new(0, 3);
     const FLEXIBLE_FROM: i16 = 2;
 }
 

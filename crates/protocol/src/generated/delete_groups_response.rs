@@ -1,4 +1,4 @@
-//! `DeleteGroupsResponse`, versions 0-2, API key 42.
+//! `DeleteGroupsResponse`, versions 0-3, API key 42.
 
 use super::prelude::*;
 
@@ -15,8 +15,8 @@ pub struct DeleteGroupsResponse {
 
 impl Structure for DeleteGroupsResponse {
     const FIELDS: &'static [Field] = &[
-        Field::new("ThrottleTimeMs", Kind::Fixed(4), 0, 2),
-        Field::new("Results", Kind::Array(&Kind::Struct(DeletableGroupResult::FIELDS)), 0, 2),
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 0, 3),
+        Field::new("Results", Kind::Array(&Kind::Struct(DeletableGroupResult::FIELDS)), 0, 3),
     ];
 }
 
@@ -67,14 +67,17 @@ pub struct DeletableGroupResult {
     pub group_id: String,
     /// `ErrorCode`, versions 0+.
     pub error_code: i16,
+    /// `ErrorMessage`, versions 3+, null in versions 3+.
+    pub error_message: Option<String>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
 impl Structure for DeletableGroupResult {
     const FIELDS: &'static [Field] = &[
-        Field::new("GroupId", Kind::Text, 0, 2).of(Entity::GroupId),
-        Field::new("ErrorCode", Kind::Fixed(2), 0, 2),
+        Field::new("GroupId", Kind::Text, 0, 3).of(Entity::GroupId),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 3),
+        Field::new("ErrorMessage", Kind::Text, 3, 3).nullable(3, 3).of(Entity::Explanation),
     ];
 }
 
@@ -85,6 +88,9 @@ impl FromWire for DeletableGroupResult {
         let mut m = Self::default();
         m.group_id = r.string(f)?;
         m.error_code = r.i16()?;
+        if v >= 3 {
+            m.error_message = r.nullable_string(f, true)?;
+        }
         if f {
             r.unknown_tagged_fields(&mut m.unknown_tagged_fields)?;
         }
@@ -96,6 +102,9 @@ impl ToWire for DeletableGroupResult {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.string(&self.group_id, f)?;
         w.i16(self.error_code);
+        if v >= 3 {
+            w.nullable_string(self.error_message.as_deref(), f, true, "ErrorMessage")?;
+        }
         if f {
             w.unknown_tagged_fields(&self.unknown_tagged_fields)?;
         } else if !self.unknown_tagged_fields.is_empty() {
@@ -111,6 +120,9 @@ impl Random for DeletableGroupResult {
         let mut m = Self::default();
         m.group_id = Random::random(g, v, f);
         m.error_code = Random::random(g, v, f);
+        if v >= 3 {
+            m.error_message = g.nullable(true, v, f);
+        }
         if f {
             m.unknown_tagged_fields = g.unknown_tagged_fields();
         }
@@ -120,7 +132,7 @@ impl Random for DeletableGroupResult {
 
 impl Message for DeleteGroupsResponse {
     const NAME: &'static str = "DeleteGroupsResponse";
-    const VERSIONS: VersionRange = VersionRange::new(0, 2);
+    const VERSIONS: VersionRange = VersionRange::new(0, 3);
     const FLEXIBLE_FROM: i16 = 2;
 }
 

@@ -24,6 +24,7 @@ mod prelude {
     pub(super) use crate::writer::{ToWire, Writer};
 }
 
+pub mod aborted_txn;
 pub mod add_offsets_to_txn_request;
 pub mod add_offsets_to_txn_response;
 pub mod add_partitions_to_txn_request;
@@ -197,12 +198,16 @@ pub mod streams_group_describe_request;
 pub mod streams_group_describe_response;
 pub mod streams_group_heartbeat_request;
 pub mod streams_group_heartbeat_response;
+pub mod streams_group_topology_description_update_request;
+pub mod streams_group_topology_description_update_response;
 pub mod sync_group_request;
 pub mod sync_group_response;
 pub mod txn_offset_commit_request;
 pub mod txn_offset_commit_response;
 pub mod unregister_broker_request;
 pub mod unregister_broker_response;
+pub mod unregister_controller_request;
+pub mod unregister_controller_response;
 pub mod update_features_request;
 pub mod update_features_response;
 pub mod update_raft_voter_request;
@@ -215,6 +220,7 @@ pub mod write_share_group_state_response;
 pub mod write_txn_markers_request;
 pub mod write_txn_markers_response;
 
+pub use aborted_txn::AbortedTxn;
 pub use add_offsets_to_txn_request::AddOffsetsToTxnRequest;
 pub use add_offsets_to_txn_response::AddOffsetsToTxnResponse;
 pub use add_partitions_to_txn_request::AddPartitionsToTxnRequest;
@@ -388,12 +394,16 @@ pub use streams_group_describe_request::StreamsGroupDescribeRequest;
 pub use streams_group_describe_response::StreamsGroupDescribeResponse;
 pub use streams_group_heartbeat_request::StreamsGroupHeartbeatRequest;
 pub use streams_group_heartbeat_response::StreamsGroupHeartbeatResponse;
+pub use streams_group_topology_description_update_request::StreamsGroupTopologyDescriptionUpdateRequest;
+pub use streams_group_topology_description_update_response::StreamsGroupTopologyDescriptionUpdateResponse;
 pub use sync_group_request::SyncGroupRequest;
 pub use sync_group_response::SyncGroupResponse;
 pub use txn_offset_commit_request::TxnOffsetCommitRequest;
 pub use txn_offset_commit_response::TxnOffsetCommitResponse;
 pub use unregister_broker_request::UnregisterBrokerRequest;
 pub use unregister_broker_response::UnregisterBrokerResponse;
+pub use unregister_controller_request::UnregisterControllerRequest;
+pub use unregister_controller_response::UnregisterControllerResponse;
 pub use update_features_request::UpdateFeaturesRequest;
 pub use update_features_response::UpdateFeaturesResponse;
 pub use update_raft_voter_request::UpdateRaftVoterRequest;
@@ -669,6 +679,10 @@ pub(crate) const fn layouts(api: ApiKey) -> (Layout, Layout) {
             Layout::of::<StreamsGroupHeartbeatRequest>(),
             Layout::of::<StreamsGroupHeartbeatResponse>(),
         ),
+        ApiKey::StreamsGroupTopologyDescriptionUpdate => (
+            Layout::of::<StreamsGroupTopologyDescriptionUpdateRequest>(),
+            Layout::of::<StreamsGroupTopologyDescriptionUpdateResponse>(),
+        ),
         ApiKey::SyncGroup => (Layout::of::<SyncGroupRequest>(), Layout::of::<SyncGroupResponse>()),
         ApiKey::TxnOffsetCommit => {
             (Layout::of::<TxnOffsetCommitRequest>(), Layout::of::<TxnOffsetCommitResponse>())
@@ -676,6 +690,10 @@ pub(crate) const fn layouts(api: ApiKey) -> (Layout, Layout) {
         ApiKey::UnregisterBroker => {
             (Layout::of::<UnregisterBrokerRequest>(), Layout::of::<UnregisterBrokerResponse>())
         }
+        ApiKey::UnregisterController => (
+            Layout::of::<UnregisterControllerRequest>(),
+            Layout::of::<UnregisterControllerResponse>(),
+        ),
         ApiKey::UpdateFeatures => {
             (Layout::of::<UpdateFeaturesRequest>(), Layout::of::<UpdateFeaturesResponse>())
         }
@@ -698,6 +716,7 @@ pub(crate) const fn layouts(api: ApiKey) -> (Layout, Layout) {
 macro_rules! with_every_message {
     ($callback:ident) => {
         $callback! {
+        $crate::messages::AbortedTxn,
         $crate::messages::AddOffsetsToTxnRequest,
         $crate::messages::AddOffsetsToTxnResponse,
         $crate::messages::AddPartitionsToTxnRequest,
@@ -871,12 +890,16 @@ macro_rules! with_every_message {
         $crate::messages::StreamsGroupDescribeResponse,
         $crate::messages::StreamsGroupHeartbeatRequest,
         $crate::messages::StreamsGroupHeartbeatResponse,
+        $crate::messages::StreamsGroupTopologyDescriptionUpdateRequest,
+        $crate::messages::StreamsGroupTopologyDescriptionUpdateResponse,
         $crate::messages::SyncGroupRequest,
         $crate::messages::SyncGroupResponse,
         $crate::messages::TxnOffsetCommitRequest,
         $crate::messages::TxnOffsetCommitResponse,
         $crate::messages::UnregisterBrokerRequest,
         $crate::messages::UnregisterBrokerResponse,
+        $crate::messages::UnregisterControllerRequest,
+        $crate::messages::UnregisterControllerResponse,
         $crate::messages::UpdateFeaturesRequest,
         $crate::messages::UpdateFeaturesResponse,
         $crate::messages::UpdateRaftVoterRequest,
@@ -978,9 +1001,11 @@ ShareGroupDescribe ShareGroupDescribeRequest ShareGroupDescribeResponse,
 ShareGroupHeartbeat ShareGroupHeartbeatRequest ShareGroupHeartbeatResponse,
 StreamsGroupDescribe StreamsGroupDescribeRequest StreamsGroupDescribeResponse,
 StreamsGroupHeartbeat StreamsGroupHeartbeatRequest StreamsGroupHeartbeatResponse,
+StreamsGroupTopologyDescriptionUpdate StreamsGroupTopologyDescriptionUpdateRequest StreamsGroupTopologyDescriptionUpdateResponse,
 SyncGroup SyncGroupRequest SyncGroupResponse,
 TxnOffsetCommit TxnOffsetCommitRequest TxnOffsetCommitResponse,
 UnregisterBroker UnregisterBrokerRequest UnregisterBrokerResponse,
+UnregisterController UnregisterControllerRequest UnregisterControllerResponse,
 UpdateFeatures UpdateFeaturesRequest UpdateFeaturesResponse,
 UpdateRaftVoter UpdateRaftVoterRequest UpdateRaftVoterResponse,
 Vote VoteRequest VoteResponse,

@@ -1,4 +1,4 @@
-//! `StreamsGroupDescribeRequest`, versions 0-0, API key 89.
+//! `StreamsGroupDescribeRequest`, versions 0-1, API key 89.
 
 use super::prelude::*;
 
@@ -9,14 +9,17 @@ pub struct StreamsGroupDescribeRequest {
     pub group_ids: Vec<String>,
     /// `IncludeAuthorizedOperations`, versions 0+.
     pub include_authorized_operations: bool,
+    /// `IncludeTopologyDescription`, versions 1+.
+    pub include_topology_description: bool,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
 
 impl Structure for StreamsGroupDescribeRequest {
     const FIELDS: &'static [Field] = &[
-        Field::new("GroupIds", Kind::Array(&Kind::Text), 0, 0).of(Entity::GroupId),
-        Field::new("IncludeAuthorizedOperations", Kind::Fixed(1), 0, 0),
+        Field::new("GroupIds", Kind::Array(&Kind::Text), 0, 1).of(Entity::GroupId),
+        Field::new("IncludeAuthorizedOperations", Kind::Fixed(1), 0, 1),
+        Field::new("IncludeTopologyDescription", Kind::Fixed(1), 1, 1),
     ];
 }
 
@@ -27,6 +30,9 @@ impl FromWire for StreamsGroupDescribeRequest {
         let mut m = Self::default();
         m.group_ids = r.array(v, f)?;
         m.include_authorized_operations = r.bool()?;
+        if v >= 1 {
+            m.include_topology_description = r.bool()?;
+        }
         if f {
             r.unknown_tagged_fields(&mut m.unknown_tagged_fields)?;
         }
@@ -38,6 +44,14 @@ impl ToWire for StreamsGroupDescribeRequest {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
         w.array(&self.group_ids, v, f)?;
         w.bool(self.include_authorized_operations);
+        if v >= 1 {
+            w.bool(self.include_topology_description);
+        } else if self.include_topology_description {
+            return Err(EncodeError::absent(
+                "StreamsGroupDescribeRequest.IncludeTopologyDescription",
+                v,
+            ));
+        }
         if f {
             w.unknown_tagged_fields(&self.unknown_tagged_fields)?;
         }
@@ -51,6 +65,9 @@ impl Random for StreamsGroupDescribeRequest {
         let mut m = Self::default();
         m.group_ids = Random::random(g, v, f);
         m.include_authorized_operations = Random::random(g, v, f);
+        if v >= 1 {
+            m.include_topology_description = Random::random(g, v, f);
+        }
         if f {
             m.unknown_tagged_fields = g.unknown_tagged_fields();
         }
@@ -60,7 +77,7 @@ impl Random for StreamsGroupDescribeRequest {
 
 impl Message for StreamsGroupDescribeRequest {
     const NAME: &'static str = "StreamsGroupDescribeRequest";
-    const VERSIONS: VersionRange = VersionRange::new(0, 0);
+    const VERSIONS: VersionRange = VersionRange::new(0, 1);
     const FLEXIBLE_FROM: i16 = 0;
 }
 

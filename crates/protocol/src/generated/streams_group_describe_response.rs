@@ -1,4 +1,4 @@
-//! `StreamsGroupDescribeResponse`, versions 0-0, API key 89.
+//! `StreamsGroupDescribeResponse`, versions 0-1, API key 89.
 
 use super::prelude::*;
 
@@ -15,8 +15,8 @@ pub struct StreamsGroupDescribeResponse {
 
 impl Structure for StreamsGroupDescribeResponse {
     const FIELDS: &'static [Field] = &[
-        Field::new("ThrottleTimeMs", Kind::Fixed(4), 0, 0),
-        Field::new("Groups", Kind::Array(&Kind::Struct(DescribedGroup::FIELDS)), 0, 0),
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 0, 1),
+        Field::new("Groups", Kind::Array(&Kind::Struct(DescribedGroup::FIELDS)), 0, 1),
     ];
 }
 
@@ -79,6 +79,12 @@ pub struct DescribedGroup {
     pub members: Vec<Member>,
     /// `AuthorizedOperations`, versions 0+.
     pub authorized_operations: i32,
+    /// `TopologyDescription`, versions 1+, null in versions 1+.
+    pub topology_description: Option<TopologyDescription>,
+    /// `TopologyDescriptionStatus`, versions 1+.
+    pub topology_description_status: i8,
+    /// `AssignorName`, versions 1+, null in versions 1+.
+    pub assignor_name: Option<String>,
     /// Tagged fields that are not known here, by ascending tag.
     pub unknown_tagged_fields: Vec<RawTaggedField>,
 }
@@ -95,6 +101,9 @@ impl Default for DescribedGroup {
             topology: None,
             members: Default::default(),
             authorized_operations: -2147483648,
+            topology_description: None,
+            topology_description_status: Default::default(),
+            assignor_name: None,
             unknown_tagged_fields: Vec::new(),
         }
     }
@@ -102,15 +111,19 @@ impl Default for DescribedGroup {
 
 impl Structure for DescribedGroup {
     const FIELDS: &'static [Field] = &[
-        Field::new("ErrorCode", Kind::Fixed(2), 0, 0),
-        Field::new("ErrorMessage", Kind::Text, 0, 0).nullable(0, 0).of(Entity::Explanation),
-        Field::new("GroupId", Kind::Text, 0, 0).of(Entity::GroupId),
-        Field::new("GroupState", Kind::Text, 0, 0),
-        Field::new("GroupEpoch", Kind::Fixed(4), 0, 0),
-        Field::new("AssignmentEpoch", Kind::Fixed(4), 0, 0),
-        Field::new("Topology", Kind::Struct(Topology::FIELDS), 0, 0).nullable(0, 0),
-        Field::new("Members", Kind::Array(&Kind::Struct(Member::FIELDS)), 0, 0),
-        Field::new("AuthorizedOperations", Kind::Fixed(4), 0, 0),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 1),
+        Field::new("ErrorMessage", Kind::Text, 0, 1).nullable(0, 1).of(Entity::Explanation),
+        Field::new("GroupId", Kind::Text, 0, 1).of(Entity::GroupId),
+        Field::new("GroupState", Kind::Text, 0, 1),
+        Field::new("GroupEpoch", Kind::Fixed(4), 0, 1),
+        Field::new("AssignmentEpoch", Kind::Fixed(4), 0, 1),
+        Field::new("Topology", Kind::Struct(Topology::FIELDS), 0, 1).nullable(0, 1),
+        Field::new("Members", Kind::Array(&Kind::Struct(Member::FIELDS)), 0, 1),
+        Field::new("AuthorizedOperations", Kind::Fixed(4), 0, 1),
+        Field::new("TopologyDescription", Kind::Struct(TopologyDescription::FIELDS), 1, 1)
+            .nullable(1, 1),
+        Field::new("TopologyDescriptionStatus", Kind::Fixed(1), 1, 1),
+        Field::new("AssignorName", Kind::Text, 1, 1).nullable(1, 1),
     ];
 }
 
@@ -128,6 +141,15 @@ impl FromWire for DescribedGroup {
         m.topology = r.nullable_struct(v, f, true)?;
         m.members = r.array(v, f)?;
         m.authorized_operations = r.i32()?;
+        if v >= 1 {
+            m.topology_description = r.nullable_struct(v, f, true)?;
+        }
+        if v >= 1 {
+            m.topology_description_status = r.i8()?;
+        }
+        if v >= 1 {
+            m.assignor_name = r.nullable_string(f, true)?;
+        }
         if f {
             r.unknown_tagged_fields(&mut m.unknown_tagged_fields)?;
         }
@@ -146,6 +168,25 @@ impl ToWire for DescribedGroup {
         w.nullable_struct(self.topology.as_ref(), v, f, true, "Topology")?;
         w.array(&self.members, v, f)?;
         w.i32(self.authorized_operations);
+        if v >= 1 {
+            w.nullable_struct(
+                self.topology_description.as_ref(),
+                v,
+                f,
+                true,
+                "TopologyDescription",
+            )?;
+        } else if self.topology_description.is_some() {
+            return Err(EncodeError::absent("DescribedGroup.TopologyDescription", v));
+        }
+        if v >= 1 {
+            w.i8(self.topology_description_status);
+        } else if self.topology_description_status != 0 {
+            return Err(EncodeError::absent("DescribedGroup.TopologyDescriptionStatus", v));
+        }
+        if v >= 1 {
+            w.nullable_string(self.assignor_name.as_deref(), f, true, "AssignorName")?;
+        }
         if f {
             w.unknown_tagged_fields(&self.unknown_tagged_fields)?;
         }
@@ -166,6 +207,15 @@ impl Random for DescribedGroup {
         m.topology = g.nullable(true, v, f);
         m.members = Random::random(g, v, f);
         m.authorized_operations = Random::random(g, v, f);
+        if v >= 1 {
+            m.topology_description = g.nullable(true, v, f);
+        }
+        if v >= 1 {
+            m.topology_description_status = Random::random(g, v, f);
+        }
+        if v >= 1 {
+            m.assignor_name = g.nullable(true, v, f);
+        }
         if f {
             m.unknown_tagged_fields = g.unknown_tagged_fields();
         }
@@ -186,9 +236,9 @@ pub struct Topology {
 
 impl Structure for Topology {
     const FIELDS: &'static [Field] = &[
-        Field::new("Epoch", Kind::Fixed(4), 0, 0),
-        Field::new("Subtopologies", Kind::Array(&Kind::Struct(Subtopology::FIELDS)), 0, 0)
-            .nullable(0, 0),
+        Field::new("Epoch", Kind::Fixed(4), 0, 1),
+        Field::new("Subtopologies", Kind::Array(&Kind::Struct(Subtopology::FIELDS)), 0, 1)
+            .nullable(0, 1),
     ];
 }
 
@@ -249,11 +299,11 @@ pub struct Subtopology {
 
 impl Structure for Subtopology {
     const FIELDS: &'static [Field] = &[
-        Field::new("SubtopologyId", Kind::Text, 0, 0),
-        Field::new("SourceTopics", Kind::Array(&Kind::Text), 0, 0).of(Entity::TopicName),
-        Field::new("RepartitionSinkTopics", Kind::Array(&Kind::Text), 0, 0).of(Entity::TopicName),
-        Field::new("StateChangelogTopics", Kind::Array(&Kind::Struct(TopicInfo::FIELDS)), 0, 0),
-        Field::new("RepartitionSourceTopics", Kind::Array(&Kind::Struct(TopicInfo::FIELDS)), 0, 0),
+        Field::new("SubtopologyId", Kind::Text, 0, 1),
+        Field::new("SourceTopics", Kind::Array(&Kind::Text), 0, 1).of(Entity::TopicName),
+        Field::new("RepartitionSinkTopics", Kind::Array(&Kind::Text), 0, 1).of(Entity::TopicName),
+        Field::new("StateChangelogTopics", Kind::Array(&Kind::Struct(TopicInfo::FIELDS)), 0, 1),
+        Field::new("RepartitionSourceTopics", Kind::Array(&Kind::Struct(TopicInfo::FIELDS)), 0, 1),
     ];
 }
 
@@ -321,10 +371,10 @@ pub struct TopicInfo {
 
 impl Structure for TopicInfo {
     const FIELDS: &'static [Field] = &[
-        Field::new("Name", Kind::Text, 0, 0).of(Entity::TopicName),
-        Field::new("Partitions", Kind::Fixed(4), 0, 0),
-        Field::new("ReplicationFactor", Kind::Fixed(2), 0, 0),
-        Field::new("TopicConfigs", Kind::Array(&Kind::Struct(KeyValue::FIELDS)), 0, 0),
+        Field::new("Name", Kind::Text, 0, 1).of(Entity::TopicName),
+        Field::new("Partitions", Kind::Fixed(4), 0, 1),
+        Field::new("ReplicationFactor", Kind::Fixed(2), 0, 1),
+        Field::new("TopicConfigs", Kind::Array(&Kind::Struct(KeyValue::FIELDS)), 0, 1),
     ];
 }
 
@@ -385,7 +435,7 @@ pub struct KeyValue {
 
 impl Structure for KeyValue {
     const FIELDS: &'static [Field] =
-        &[Field::new("Key", Kind::Text, 0, 0), Field::new("Value", Kind::Text, 0, 0)];
+        &[Field::new("Key", Kind::Text, 0, 1), Field::new("Value", Kind::Text, 0, 1)];
 }
 
 impl FromWire for KeyValue {
@@ -465,21 +515,21 @@ pub struct Member {
 
 impl Structure for Member {
     const FIELDS: &'static [Field] = &[
-        Field::new("MemberId", Kind::Text, 0, 0),
-        Field::new("MemberEpoch", Kind::Fixed(4), 0, 0),
-        Field::new("InstanceId", Kind::Text, 0, 0).nullable(0, 0),
-        Field::new("RackId", Kind::Text, 0, 0).nullable(0, 0),
-        Field::new("ClientId", Kind::Text, 0, 0),
-        Field::new("ClientHost", Kind::Text, 0, 0),
-        Field::new("TopologyEpoch", Kind::Fixed(4), 0, 0),
-        Field::new("ProcessId", Kind::Text, 0, 0),
-        Field::new("UserEndpoint", Kind::Struct(Endpoint::FIELDS), 0, 0).nullable(0, 0),
-        Field::new("ClientTags", Kind::Array(&Kind::Struct(KeyValue::FIELDS)), 0, 0),
-        Field::new("TaskOffsets", Kind::Array(&Kind::Struct(TaskOffset::FIELDS)), 0, 0),
-        Field::new("TaskEndOffsets", Kind::Array(&Kind::Struct(TaskOffset::FIELDS)), 0, 0),
-        Field::new("Assignment", Kind::Struct(Assignment::FIELDS), 0, 0),
-        Field::new("TargetAssignment", Kind::Struct(Assignment::FIELDS), 0, 0),
-        Field::new("IsClassic", Kind::Fixed(1), 0, 0),
+        Field::new("MemberId", Kind::Text, 0, 1),
+        Field::new("MemberEpoch", Kind::Fixed(4), 0, 1),
+        Field::new("InstanceId", Kind::Text, 0, 1).nullable(0, 1),
+        Field::new("RackId", Kind::Text, 0, 1).nullable(0, 1),
+        Field::new("ClientId", Kind::Text, 0, 1),
+        Field::new("ClientHost", Kind::Text, 0, 1),
+        Field::new("TopologyEpoch", Kind::Fixed(4), 0, 1),
+        Field::new("ProcessId", Kind::Text, 0, 1),
+        Field::new("UserEndpoint", Kind::Struct(Endpoint::FIELDS), 0, 1).nullable(0, 1),
+        Field::new("ClientTags", Kind::Array(&Kind::Struct(KeyValue::FIELDS)), 0, 1),
+        Field::new("TaskOffsets", Kind::Array(&Kind::Struct(TaskOffset::FIELDS)), 0, 1),
+        Field::new("TaskEndOffsets", Kind::Array(&Kind::Struct(TaskOffset::FIELDS)), 0, 1),
+        Field::new("Assignment", Kind::Struct(Assignment::FIELDS), 0, 1),
+        Field::new("TargetAssignment", Kind::Struct(Assignment::FIELDS), 0, 1),
+        Field::new("IsClassic", Kind::Fixed(1), 0, 1),
     ];
 }
 
@@ -573,7 +623,7 @@ pub struct Endpoint {
 
 impl Structure for Endpoint {
     const FIELDS: &'static [Field] =
-        &[Field::new("Host", Kind::Text, 0, 0), Field::new("Port", Kind::Fixed(2), 0, 0)];
+        &[Field::new("Host", Kind::Text, 0, 1), Field::new("Port", Kind::Fixed(2), 0, 1)];
 }
 
 impl FromWire for Endpoint {
@@ -629,9 +679,9 @@ pub struct TaskOffset {
 
 impl Structure for TaskOffset {
     const FIELDS: &'static [Field] = &[
-        Field::new("SubtopologyId", Kind::Text, 0, 0),
-        Field::new("Partition", Kind::Fixed(4), 0, 0),
-        Field::new("Offset", Kind::Fixed(8), 0, 0),
+        Field::new("SubtopologyId", Kind::Text, 0, 1),
+        Field::new("Partition", Kind::Fixed(4), 0, 1),
+        Field::new("Offset", Kind::Fixed(8), 0, 1),
     ];
 }
 
@@ -691,9 +741,9 @@ pub struct Assignment {
 
 impl Structure for Assignment {
     const FIELDS: &'static [Field] = &[
-        Field::new("ActiveTasks", Kind::Array(&Kind::Struct(TaskIds::FIELDS)), 0, 0),
-        Field::new("StandbyTasks", Kind::Array(&Kind::Struct(TaskIds::FIELDS)), 0, 0),
-        Field::new("WarmupTasks", Kind::Array(&Kind::Struct(TaskIds::FIELDS)), 0, 0),
+        Field::new("ActiveTasks", Kind::Array(&Kind::Struct(TaskIds::FIELDS)), 0, 1),
+        Field::new("StandbyTasks", Kind::Array(&Kind::Struct(TaskIds::FIELDS)), 0, 1),
+        Field::new("WarmupTasks", Kind::Array(&Kind::Struct(TaskIds::FIELDS)), 0, 1),
     ];
 }
 
@@ -751,8 +801,8 @@ pub struct TaskIds {
 
 impl Structure for TaskIds {
     const FIELDS: &'static [Field] = &[
-        Field::new("SubtopologyId", Kind::Text, 0, 0),
-        Field::new("Partitions", Kind::Array(&Kind::Fixed(4)), 0, 0),
+        Field::new("SubtopologyId", Kind::Text, 0, 1),
+        Field::new("Partitions", Kind::Array(&Kind::Fixed(4)), 0, 1),
     ];
 }
 
@@ -794,9 +844,267 @@ impl Random for TaskIds {
     }
 }
 
+/// `TopologyDescription` of `StreamsGroupDescribeResponse`.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct TopologyDescription {
+    /// `Subtopologies`, versions 1+.
+    pub subtopologies: Vec<TopologyDescriptionSubtopology>,
+    /// `GlobalStores`, versions 1+.
+    pub global_stores: Vec<TopologyDescriptionGlobalStore>,
+    /// Tagged fields that are not known here, by ascending tag.
+    pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for TopologyDescription {
+    const FIELDS: &'static [Field] = &[
+        Field::new(
+            "Subtopologies",
+            Kind::Array(&Kind::Struct(TopologyDescriptionSubtopology::FIELDS)),
+            1,
+            1,
+        ),
+        Field::new(
+            "GlobalStores",
+            Kind::Array(&Kind::Struct(TopologyDescriptionGlobalStore::FIELDS)),
+            1,
+            1,
+        ),
+    ];
+}
+
+impl FromWire for TopologyDescription {
+    const SIZE_MIN: usize = 3;
+
+    fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
+        let mut m = Self::default();
+        m.subtopologies = r.array(v, f)?;
+        m.global_stores = r.array(v, f)?;
+        if f {
+            r.unknown_tagged_fields(&mut m.unknown_tagged_fields)?;
+        }
+        Ok(m)
+    }
+}
+
+impl ToWire for TopologyDescription {
+    fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
+        w.array(&self.subtopologies, v, f)?;
+        w.array(&self.global_stores, v, f)?;
+        if f {
+            w.unknown_tagged_fields(&self.unknown_tagged_fields)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+impl Random for TopologyDescription {
+    fn random(g: &mut Generator, v: i16, f: bool) -> Self {
+        let mut m = Self::default();
+        m.subtopologies = Random::random(g, v, f);
+        m.global_stores = Random::random(g, v, f);
+        if f {
+            m.unknown_tagged_fields = g.unknown_tagged_fields();
+        }
+        m
+    }
+}
+
+/// `TopologyDescriptionSubtopology` of `StreamsGroupDescribeResponse`.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct TopologyDescriptionSubtopology {
+    /// `SubtopologyId`, versions 1+.
+    pub subtopology_id: String,
+    /// `Nodes`, versions 1+.
+    pub nodes: Vec<TopologyDescriptionNode>,
+    /// Tagged fields that are not known here, by ascending tag.
+    pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for TopologyDescriptionSubtopology {
+    const FIELDS: &'static [Field] = &[
+        Field::new("SubtopologyId", Kind::Text, 1, 1),
+        Field::new("Nodes", Kind::Array(&Kind::Struct(TopologyDescriptionNode::FIELDS)), 1, 1),
+    ];
+}
+
+impl FromWire for TopologyDescriptionSubtopology {
+    const SIZE_MIN: usize = 3;
+
+    fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
+        let mut m = Self::default();
+        m.subtopology_id = r.string(f)?;
+        m.nodes = r.array(v, f)?;
+        if f {
+            r.unknown_tagged_fields(&mut m.unknown_tagged_fields)?;
+        }
+        Ok(m)
+    }
+}
+
+impl ToWire for TopologyDescriptionSubtopology {
+    fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
+        w.string(&self.subtopology_id, f)?;
+        w.array(&self.nodes, v, f)?;
+        if f {
+            w.unknown_tagged_fields(&self.unknown_tagged_fields)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+impl Random for TopologyDescriptionSubtopology {
+    fn random(g: &mut Generator, v: i16, f: bool) -> Self {
+        let mut m = Self::default();
+        m.subtopology_id = Random::random(g, v, f);
+        m.nodes = Random::random(g, v, f);
+        if f {
+            m.unknown_tagged_fields = g.unknown_tagged_fields();
+        }
+        m
+    }
+}
+
+/// `TopologyDescriptionNode` of `StreamsGroupDescribeResponse`.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct TopologyDescriptionNode {
+    /// `Name`, versions 1+.
+    pub name: String,
+    /// `NodeType`, versions 1+.
+    pub node_type: i8,
+    /// `SourceTopics`, versions 1+.
+    pub source_topics: Vec<String>,
+    /// `SinkTopic`, versions 1+, null in versions 1+.
+    pub sink_topic: Option<String>,
+    /// `Stores`, versions 1+.
+    pub stores: Vec<String>,
+    /// `Successors`, versions 1+.
+    pub successors: Vec<String>,
+    /// Tagged fields that are not known here, by ascending tag.
+    pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for TopologyDescriptionNode {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Name", Kind::Text, 1, 1),
+        Field::new("NodeType", Kind::Fixed(1), 1, 1),
+        Field::new("SourceTopics", Kind::Array(&Kind::Text), 1, 1).of(Entity::TopicName),
+        Field::new("SinkTopic", Kind::Text, 1, 1).nullable(1, 1).of(Entity::TopicName),
+        Field::new("Stores", Kind::Array(&Kind::Text), 1, 1),
+        Field::new("Successors", Kind::Array(&Kind::Text), 1, 1),
+    ];
+}
+
+impl FromWire for TopologyDescriptionNode {
+    const SIZE_MIN: usize = 7;
+
+    fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
+        let mut m = Self::default();
+        m.name = r.string(f)?;
+        m.node_type = r.i8()?;
+        m.source_topics = r.array(v, f)?;
+        m.sink_topic = r.nullable_string(f, true)?;
+        m.stores = r.array(v, f)?;
+        m.successors = r.array(v, f)?;
+        if f {
+            r.unknown_tagged_fields(&mut m.unknown_tagged_fields)?;
+        }
+        Ok(m)
+    }
+}
+
+impl ToWire for TopologyDescriptionNode {
+    fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
+        w.string(&self.name, f)?;
+        w.i8(self.node_type);
+        w.array(&self.source_topics, v, f)?;
+        w.nullable_string(self.sink_topic.as_deref(), f, true, "SinkTopic")?;
+        w.array(&self.stores, v, f)?;
+        w.array(&self.successors, v, f)?;
+        if f {
+            w.unknown_tagged_fields(&self.unknown_tagged_fields)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+impl Random for TopologyDescriptionNode {
+    fn random(g: &mut Generator, v: i16, f: bool) -> Self {
+        let mut m = Self::default();
+        m.name = Random::random(g, v, f);
+        m.node_type = Random::random(g, v, f);
+        m.source_topics = Random::random(g, v, f);
+        m.sink_topic = g.nullable(true, v, f);
+        m.stores = Random::random(g, v, f);
+        m.successors = Random::random(g, v, f);
+        if f {
+            m.unknown_tagged_fields = g.unknown_tagged_fields();
+        }
+        m
+    }
+}
+
+/// `TopologyDescriptionGlobalStore` of `StreamsGroupDescribeResponse`.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct TopologyDescriptionGlobalStore {
+    /// `Source`, versions 1+.
+    pub source: TopologyDescriptionNode,
+    /// `Processor`, versions 1+.
+    pub processor: TopologyDescriptionNode,
+    /// Tagged fields that are not known here, by ascending tag.
+    pub unknown_tagged_fields: Vec<RawTaggedField>,
+}
+
+impl Structure for TopologyDescriptionGlobalStore {
+    const FIELDS: &'static [Field] = &[
+        Field::new("Source", Kind::Struct(TopologyDescriptionNode::FIELDS), 1, 1),
+        Field::new("Processor", Kind::Struct(TopologyDescriptionNode::FIELDS), 1, 1),
+    ];
+}
+
+impl FromWire for TopologyDescriptionGlobalStore {
+    const SIZE_MIN: usize = 15;
+
+    fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
+        let mut m = Self::default();
+        m.source = TopologyDescriptionNode::read(r, v, f)?;
+        m.processor = TopologyDescriptionNode::read(r, v, f)?;
+        if f {
+            r.unknown_tagged_fields(&mut m.unknown_tagged_fields)?;
+        }
+        Ok(m)
+    }
+}
+
+impl ToWire for TopologyDescriptionGlobalStore {
+    fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
+        self.source.write(w, v, f)?;
+        self.processor.write(w, v, f)?;
+        if f {
+            w.unknown_tagged_fields(&self.unknown_tagged_fields)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+impl Random for TopologyDescriptionGlobalStore {
+    fn random(g: &mut Generator, v: i16, f: bool) -> Self {
+        let mut m = Self::default();
+        m.source = Random::random(g, v, f);
+        m.processor = Random::random(g, v, f);
+        if f {
+            m.unknown_tagged_fields = g.unknown_tagged_fields();
+        }
+        m
+    }
+}
+
 impl Message for StreamsGroupDescribeResponse {
     const NAME: &'static str = "StreamsGroupDescribeResponse";
-    const VERSIONS: VersionRange = VersionRange::new(0, 0);
+    const VERSIONS: VersionRange = VersionRange::new(0, 1);
     const FLEXIBLE_FROM: i16 = 0;
 }
 

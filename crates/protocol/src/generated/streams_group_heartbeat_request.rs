@@ -1,4 +1,4 @@
-//! `StreamsGroupHeartbeatRequest`, versions 0-0, API key 88.
+//! `StreamsGroupHeartbeatRequest`, versions 0-1, API key 88.
 
 use super::prelude::*;
 
@@ -70,26 +70,26 @@ impl Default for StreamsGroupHeartbeatRequest {
 
 impl Structure for StreamsGroupHeartbeatRequest {
     const FIELDS: &'static [Field] = &[
-        Field::new("GroupId", Kind::Text, 0, 0).of(Entity::GroupId),
-        Field::new("MemberId", Kind::Text, 0, 0),
-        Field::new("MemberEpoch", Kind::Fixed(4), 0, 0),
-        Field::new("EndpointInformationEpoch", Kind::Fixed(4), 0, 0),
-        Field::new("InstanceId", Kind::Text, 0, 0).nullable(0, 0),
-        Field::new("RackId", Kind::Text, 0, 0).nullable(0, 0),
-        Field::new("RebalanceTimeoutMs", Kind::Fixed(4), 0, 0),
-        Field::new("Topology", Kind::Struct(Topology::FIELDS), 0, 0).nullable(0, 0),
-        Field::new("ActiveTasks", Kind::Array(&Kind::Struct(TaskIds::FIELDS)), 0, 0).nullable(0, 0),
-        Field::new("StandbyTasks", Kind::Array(&Kind::Struct(TaskIds::FIELDS)), 0, 0)
-            .nullable(0, 0),
-        Field::new("WarmupTasks", Kind::Array(&Kind::Struct(TaskIds::FIELDS)), 0, 0).nullable(0, 0),
-        Field::new("ProcessId", Kind::Text, 0, 0).nullable(0, 0),
-        Field::new("UserEndpoint", Kind::Struct(Endpoint::FIELDS), 0, 0).nullable(0, 0),
-        Field::new("ClientTags", Kind::Array(&Kind::Struct(KeyValue::FIELDS)), 0, 0).nullable(0, 0),
-        Field::new("TaskOffsets", Kind::Array(&Kind::Struct(TaskOffset::FIELDS)), 0, 0)
-            .nullable(0, 0),
-        Field::new("TaskEndOffsets", Kind::Array(&Kind::Struct(TaskOffset::FIELDS)), 0, 0)
-            .nullable(0, 0),
-        Field::new("ShutdownApplication", Kind::Fixed(1), 0, 0),
+        Field::new("GroupId", Kind::Text, 0, 1).of(Entity::GroupId),
+        Field::new("MemberId", Kind::Text, 0, 1),
+        Field::new("MemberEpoch", Kind::Fixed(4), 0, 1),
+        Field::new("EndpointInformationEpoch", Kind::Fixed(4), 0, 1),
+        Field::new("InstanceId", Kind::Text, 0, 1).nullable(0, 1),
+        Field::new("RackId", Kind::Text, 0, 1).nullable(0, 1),
+        Field::new("RebalanceTimeoutMs", Kind::Fixed(4), 0, 1),
+        Field::new("Topology", Kind::Struct(Topology::FIELDS), 0, 1).nullable(0, 1),
+        Field::new("ActiveTasks", Kind::Array(&Kind::Struct(TaskIds::FIELDS)), 0, 1).nullable(0, 1),
+        Field::new("StandbyTasks", Kind::Array(&Kind::Struct(TaskIds::FIELDS)), 0, 1)
+            .nullable(0, 1),
+        Field::new("WarmupTasks", Kind::Array(&Kind::Struct(TaskIds::FIELDS)), 0, 1).nullable(0, 1),
+        Field::new("ProcessId", Kind::Text, 0, 1).nullable(0, 1),
+        Field::new("UserEndpoint", Kind::Struct(Endpoint::FIELDS), 0, 1).nullable(0, 1),
+        Field::new("ClientTags", Kind::Array(&Kind::Struct(KeyValue::FIELDS)), 0, 1).nullable(0, 1),
+        Field::new("TaskOffsets", Kind::Array(&Kind::Struct(TaskOffset::FIELDS)), 0, 1)
+            .nullable(0, 1),
+        Field::new("TaskEndOffsets", Kind::Array(&Kind::Struct(TaskOffset::FIELDS)), 0, 1)
+            .nullable(0, 1),
+        Field::new("ShutdownApplication", Kind::Fixed(1), 0, 1),
     ];
 }
 
@@ -189,8 +189,8 @@ pub struct Topology {
 
 impl Structure for Topology {
     const FIELDS: &'static [Field] = &[
-        Field::new("Epoch", Kind::Fixed(4), 0, 0),
-        Field::new("Subtopologies", Kind::Array(&Kind::Struct(Subtopology::FIELDS)), 0, 0),
+        Field::new("Epoch", Kind::Fixed(4), 0, 1),
+        Field::new("Subtopologies", Kind::Array(&Kind::Struct(Subtopology::FIELDS)), 0, 1),
     ];
 }
 
@@ -255,13 +255,13 @@ pub struct Subtopology {
 
 impl Structure for Subtopology {
     const FIELDS: &'static [Field] = &[
-        Field::new("SubtopologyId", Kind::Text, 0, 0),
-        Field::new("SourceTopics", Kind::Array(&Kind::Text), 0, 0).of(Entity::TopicName),
-        Field::new("SourceTopicRegex", Kind::Array(&Kind::Text), 0, 0),
-        Field::new("StateChangelogTopics", Kind::Array(&Kind::Struct(TopicInfo::FIELDS)), 0, 0),
-        Field::new("RepartitionSinkTopics", Kind::Array(&Kind::Text), 0, 0).of(Entity::TopicName),
-        Field::new("RepartitionSourceTopics", Kind::Array(&Kind::Struct(TopicInfo::FIELDS)), 0, 0),
-        Field::new("CopartitionGroups", Kind::Array(&Kind::Struct(CopartitionGroup::FIELDS)), 0, 0),
+        Field::new("SubtopologyId", Kind::Text, 0, 1),
+        Field::new("SourceTopics", Kind::Array(&Kind::Text), 0, 1).of(Entity::TopicName),
+        Field::new("SourceTopicRegex", Kind::Array(&Kind::Text), 0, 1),
+        Field::new("StateChangelogTopics", Kind::Array(&Kind::Struct(TopicInfo::FIELDS)), 0, 1),
+        Field::new("RepartitionSinkTopics", Kind::Array(&Kind::Text), 0, 1).of(Entity::TopicName),
+        Field::new("RepartitionSourceTopics", Kind::Array(&Kind::Struct(TopicInfo::FIELDS)), 0, 1),
+        Field::new("CopartitionGroups", Kind::Array(&Kind::Struct(CopartitionGroup::FIELDS)), 0, 1),
     ];
 }
 
@@ -335,10 +335,10 @@ pub struct TopicInfo {
 
 impl Structure for TopicInfo {
     const FIELDS: &'static [Field] = &[
-        Field::new("Name", Kind::Text, 0, 0).of(Entity::TopicName),
-        Field::new("Partitions", Kind::Fixed(4), 0, 0),
-        Field::new("ReplicationFactor", Kind::Fixed(2), 0, 0),
-        Field::new("TopicConfigs", Kind::Array(&Kind::Struct(KeyValue::FIELDS)), 0, 0),
+        Field::new("Name", Kind::Text, 0, 1).of(Entity::TopicName),
+        Field::new("Partitions", Kind::Fixed(4), 0, 1),
+        Field::new("ReplicationFactor", Kind::Fixed(2), 0, 1),
+        Field::new("TopicConfigs", Kind::Array(&Kind::Struct(KeyValue::FIELDS)), 0, 1),
     ];
 }
 
@@ -399,7 +399,7 @@ pub struct KeyValue {
 
 impl Structure for KeyValue {
     const FIELDS: &'static [Field] =
-        &[Field::new("Key", Kind::Text, 0, 0), Field::new("Value", Kind::Text, 0, 0)];
+        &[Field::new("Key", Kind::Text, 0, 1), Field::new("Value", Kind::Text, 0, 1)];
 }
 
 impl FromWire for KeyValue {
@@ -455,9 +455,9 @@ pub struct CopartitionGroup {
 
 impl Structure for CopartitionGroup {
     const FIELDS: &'static [Field] = &[
-        Field::new("SourceTopics", Kind::Array(&Kind::Fixed(2)), 0, 0),
-        Field::new("SourceTopicRegex", Kind::Array(&Kind::Fixed(2)), 0, 0),
-        Field::new("RepartitionSourceTopics", Kind::Array(&Kind::Fixed(2)), 0, 0),
+        Field::new("SourceTopics", Kind::Array(&Kind::Fixed(2)), 0, 1),
+        Field::new("SourceTopicRegex", Kind::Array(&Kind::Fixed(2)), 0, 1),
+        Field::new("RepartitionSourceTopics", Kind::Array(&Kind::Fixed(2)), 0, 1),
     ];
 }
 
@@ -515,8 +515,8 @@ pub struct TaskIds {
 
 impl Structure for TaskIds {
     const FIELDS: &'static [Field] = &[
-        Field::new("SubtopologyId", Kind::Text, 0, 0),
-        Field::new("Partitions", Kind::Array(&Kind::Fixed(4)), 0, 0),
+        Field::new("SubtopologyId", Kind::Text, 0, 1),
+        Field::new("Partitions", Kind::Array(&Kind::Fixed(4)), 0, 1),
     ];
 }
 
@@ -571,7 +571,7 @@ pub struct Endpoint {
 
 impl Structure for Endpoint {
     const FIELDS: &'static [Field] =
-        &[Field::new("Host", Kind::Text, 0, 0), Field::new("Port", Kind::Fixed(2), 0, 0)];
+        &[Field::new("Host", Kind::Text, 0, 1), Field::new("Port", Kind::Fixed(2), 0, 1)];
 }
 
 impl FromWire for Endpoint {
@@ -627,9 +627,9 @@ pub struct TaskOffset {
 
 impl Structure for TaskOffset {
     const FIELDS: &'static [Field] = &[
-        Field::new("SubtopologyId", Kind::Text, 0, 0),
-        Field::new("Partition", Kind::Fixed(4), 0, 0),
-        Field::new("Offset", Kind::Fixed(8), 0, 0),
+        Field::new("SubtopologyId", Kind::Text, 0, 1),
+        Field::new("Partition", Kind::Fixed(4), 0, 1),
+        Field::new("Offset", Kind::Fixed(8), 0, 1),
     ];
 }
 
@@ -676,7 +676,7 @@ impl Random for TaskOffset {
 
 impl Message for StreamsGroupHeartbeatRequest {
     const NAME: &'static str = "StreamsGroupHeartbeatRequest";
-    const VERSIONS: VersionRange = VersionRange::new(0, 0);
+    const VERSIONS: VersionRange = VersionRange::new(0, 1);
     const FLEXIBLE_FROM: i16 = 0;
 }
 

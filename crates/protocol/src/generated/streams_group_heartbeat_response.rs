@@ -1,4 +1,4 @@
-//! `StreamsGroupHeartbeatResponse`, versions 0-0, API key 88.
+//! `StreamsGroupHeartbeatResponse`, versions 0-1, API key 88.
 
 use super::prelude::*;
 
@@ -17,10 +17,12 @@ pub struct StreamsGroupHeartbeatResponse {
     pub member_epoch: i32,
     /// `HeartbeatIntervalMs`, versions 0+.
     pub heartbeat_interval_ms: i32,
-    /// `AcceptableRecoveryLag`, versions 0+.
-    pub acceptable_recovery_lag: i32,
+    /// `AcceptableRecoveryLagLegacy`, version 0.
+    pub acceptable_recovery_lag_legacy: i32,
     /// `TaskOffsetIntervalMs`, versions 0+.
     pub task_offset_interval_ms: i32,
+    /// `AcceptableRecoveryLag`, versions 1+.
+    pub acceptable_recovery_lag: i64,
     /// `Status`, versions 0+, null in versions 0+.
     pub status: Option<Vec<Status>>,
     /// `ActiveTasks`, versions 0+, null in versions 0+.
@@ -29,6 +31,8 @@ pub struct StreamsGroupHeartbeatResponse {
     pub standby_tasks: Option<Vec<TaskIds>>,
     /// `WarmupTasks`, versions 0+, null in versions 0+.
     pub warmup_tasks: Option<Vec<TaskIds>>,
+    /// `TopologyDescriptionRequired`, versions 1+.
+    pub topology_description_required: bool,
     /// `EndpointInformationEpoch`, versions 0+.
     pub endpoint_information_epoch: i32,
     /// `PartitionsByUserEndpoint`, versions 0+, null in versions 0+.
@@ -46,12 +50,14 @@ impl Default for StreamsGroupHeartbeatResponse {
             member_id: Default::default(),
             member_epoch: Default::default(),
             heartbeat_interval_ms: Default::default(),
-            acceptable_recovery_lag: Default::default(),
+            acceptable_recovery_lag_legacy: Default::default(),
             task_offset_interval_ms: Default::default(),
+            acceptable_recovery_lag: -1,
             status: Some(Default::default()),
             active_tasks: None,
             standby_tasks: None,
             warmup_tasks: None,
+            topology_description_required: Default::default(),
             endpoint_information_epoch: Default::default(),
             partitions_by_user_endpoint: None,
             unknown_tagged_fields: Vec::new(),
@@ -61,27 +67,29 @@ impl Default for StreamsGroupHeartbeatResponse {
 
 impl Structure for StreamsGroupHeartbeatResponse {
     const FIELDS: &'static [Field] = &[
-        Field::new("ThrottleTimeMs", Kind::Fixed(4), 0, 0),
-        Field::new("ErrorCode", Kind::Fixed(2), 0, 0),
-        Field::new("ErrorMessage", Kind::Text, 0, 0).nullable(0, 0).of(Entity::Explanation),
-        Field::new("MemberId", Kind::Text, 0, 0),
-        Field::new("MemberEpoch", Kind::Fixed(4), 0, 0),
-        Field::new("HeartbeatIntervalMs", Kind::Fixed(4), 0, 0),
-        Field::new("AcceptableRecoveryLag", Kind::Fixed(4), 0, 0),
-        Field::new("TaskOffsetIntervalMs", Kind::Fixed(4), 0, 0),
-        Field::new("Status", Kind::Array(&Kind::Struct(Status::FIELDS)), 0, 0).nullable(0, 0),
-        Field::new("ActiveTasks", Kind::Array(&Kind::Struct(TaskIds::FIELDS)), 0, 0).nullable(0, 0),
-        Field::new("StandbyTasks", Kind::Array(&Kind::Struct(TaskIds::FIELDS)), 0, 0)
-            .nullable(0, 0),
-        Field::new("WarmupTasks", Kind::Array(&Kind::Struct(TaskIds::FIELDS)), 0, 0).nullable(0, 0),
-        Field::new("EndpointInformationEpoch", Kind::Fixed(4), 0, 0),
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 0, 1),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 1),
+        Field::new("ErrorMessage", Kind::Text, 0, 1).nullable(0, 1).of(Entity::Explanation),
+        Field::new("MemberId", Kind::Text, 0, 1),
+        Field::new("MemberEpoch", Kind::Fixed(4), 0, 1),
+        Field::new("HeartbeatIntervalMs", Kind::Fixed(4), 0, 1),
+        Field::new("AcceptableRecoveryLagLegacy", Kind::Fixed(4), 0, 0),
+        Field::new("TaskOffsetIntervalMs", Kind::Fixed(4), 0, 1),
+        Field::new("AcceptableRecoveryLag", Kind::Fixed(8), 1, 1),
+        Field::new("Status", Kind::Array(&Kind::Struct(Status::FIELDS)), 0, 1).nullable(0, 1),
+        Field::new("ActiveTasks", Kind::Array(&Kind::Struct(TaskIds::FIELDS)), 0, 1).nullable(0, 1),
+        Field::new("StandbyTasks", Kind::Array(&Kind::Struct(TaskIds::FIELDS)), 0, 1)
+            .nullable(0, 1),
+        Field::new("WarmupTasks", Kind::Array(&Kind::Struct(TaskIds::FIELDS)), 0, 1).nullable(0, 1),
+        Field::new("TopologyDescriptionRequired", Kind::Fixed(1), 1, 1),
+        Field::new("EndpointInformationEpoch", Kind::Fixed(4), 0, 1),
         Field::new(
             "PartitionsByUserEndpoint",
             Kind::Array(&Kind::Struct(EndpointToPartitions::FIELDS)),
             0,
-            0,
+            1,
         )
-        .nullable(0, 0),
+        .nullable(0, 1),
     ];
 }
 
@@ -96,12 +104,20 @@ impl FromWire for StreamsGroupHeartbeatResponse {
         m.member_id = r.string(f)?;
         m.member_epoch = r.i32()?;
         m.heartbeat_interval_ms = r.i32()?;
-        m.acceptable_recovery_lag = r.i32()?;
+        if v <= 0 {
+            m.acceptable_recovery_lag_legacy = r.i32()?;
+        }
         m.task_offset_interval_ms = r.i32()?;
+        if v >= 1 {
+            m.acceptable_recovery_lag = r.i64()?;
+        }
         m.status = r.nullable_array(v, f, true)?;
         m.active_tasks = r.nullable_array(v, f, true)?;
         m.standby_tasks = r.nullable_array(v, f, true)?;
         m.warmup_tasks = r.nullable_array(v, f, true)?;
+        if v >= 1 {
+            m.topology_description_required = r.bool()?;
+        }
         m.endpoint_information_epoch = r.i32()?;
         m.partitions_by_user_endpoint = r.nullable_array(v, f, true)?;
         if f {
@@ -119,12 +135,30 @@ impl ToWire for StreamsGroupHeartbeatResponse {
         w.string(&self.member_id, f)?;
         w.i32(self.member_epoch);
         w.i32(self.heartbeat_interval_ms);
-        w.i32(self.acceptable_recovery_lag);
+        if v <= 0 {
+            w.i32(self.acceptable_recovery_lag_legacy);
+        } else if self.acceptable_recovery_lag_legacy != 0 {
+            return Err(EncodeError::absent(
+                "StreamsGroupHeartbeatResponse.AcceptableRecoveryLagLegacy",
+                v,
+            ));
+        }
         w.i32(self.task_offset_interval_ms);
+        if v >= 1 {
+            w.i64(self.acceptable_recovery_lag);
+        }
         w.nullable_array(self.status.as_deref(), v, f, true, "Status")?;
         w.nullable_array(self.active_tasks.as_deref(), v, f, true, "ActiveTasks")?;
         w.nullable_array(self.standby_tasks.as_deref(), v, f, true, "StandbyTasks")?;
         w.nullable_array(self.warmup_tasks.as_deref(), v, f, true, "WarmupTasks")?;
+        if v >= 1 {
+            w.bool(self.topology_description_required);
+        } else if self.topology_description_required {
+            return Err(EncodeError::absent(
+                "StreamsGroupHeartbeatResponse.TopologyDescriptionRequired",
+                v,
+            ));
+        }
         w.i32(self.endpoint_information_epoch);
         w.nullable_array(
             self.partitions_by_user_endpoint.as_deref(),
@@ -150,12 +184,20 @@ impl Random for StreamsGroupHeartbeatResponse {
         m.member_id = Random::random(g, v, f);
         m.member_epoch = Random::random(g, v, f);
         m.heartbeat_interval_ms = Random::random(g, v, f);
-        m.acceptable_recovery_lag = Random::random(g, v, f);
+        if v <= 0 {
+            m.acceptable_recovery_lag_legacy = Random::random(g, v, f);
+        }
         m.task_offset_interval_ms = Random::random(g, v, f);
+        if v >= 1 {
+            m.acceptable_recovery_lag = Random::random(g, v, f);
+        }
         m.status = g.nullable(true, v, f);
         m.active_tasks = g.nullable(true, v, f);
         m.standby_tasks = g.nullable(true, v, f);
         m.warmup_tasks = g.nullable(true, v, f);
+        if v >= 1 {
+            m.topology_description_required = Random::random(g, v, f);
+        }
         m.endpoint_information_epoch = Random::random(g, v, f);
         m.partitions_by_user_endpoint = g.nullable(true, v, f);
         if f {
@@ -178,8 +220,8 @@ pub struct Status {
 
 impl Structure for Status {
     const FIELDS: &'static [Field] = &[
-        Field::new("StatusCode", Kind::Fixed(1), 0, 0),
-        Field::new("StatusDetail", Kind::Text, 0, 0).of(Entity::Explanation),
+        Field::new("StatusCode", Kind::Fixed(1), 0, 1),
+        Field::new("StatusDetail", Kind::Text, 0, 1).of(Entity::Explanation),
     ];
 }
 
@@ -234,8 +276,8 @@ pub struct TaskIds {
 
 impl Structure for TaskIds {
     const FIELDS: &'static [Field] = &[
-        Field::new("SubtopologyId", Kind::Text, 0, 0),
-        Field::new("Partitions", Kind::Array(&Kind::Fixed(4)), 0, 0),
+        Field::new("SubtopologyId", Kind::Text, 0, 1),
+        Field::new("Partitions", Kind::Array(&Kind::Fixed(4)), 0, 1),
     ];
 }
 
@@ -292,9 +334,9 @@ pub struct EndpointToPartitions {
 
 impl Structure for EndpointToPartitions {
     const FIELDS: &'static [Field] = &[
-        Field::new("UserEndpoint", Kind::Struct(Endpoint::FIELDS), 0, 0),
-        Field::new("ActivePartitions", Kind::Array(&Kind::Struct(TopicPartition::FIELDS)), 0, 0),
-        Field::new("StandbyPartitions", Kind::Array(&Kind::Struct(TopicPartition::FIELDS)), 0, 0),
+        Field::new("UserEndpoint", Kind::Struct(Endpoint::FIELDS), 0, 1),
+        Field::new("ActivePartitions", Kind::Array(&Kind::Struct(TopicPartition::FIELDS)), 0, 1),
+        Field::new("StandbyPartitions", Kind::Array(&Kind::Struct(TopicPartition::FIELDS)), 0, 1),
     ];
 }
 
@@ -352,7 +394,7 @@ pub struct Endpoint {
 
 impl Structure for Endpoint {
     const FIELDS: &'static [Field] =
-        &[Field::new("Host", Kind::Text, 0, 0), Field::new("Port", Kind::Fixed(2), 0, 0)];
+        &[Field::new("Host", Kind::Text, 0, 1), Field::new("Port", Kind::Fixed(2), 0, 1)];
 }
 
 impl FromWire for Endpoint {
@@ -406,8 +448,8 @@ pub struct TopicPartition {
 
 impl Structure for TopicPartition {
     const FIELDS: &'static [Field] = &[
-        Field::new("Topic", Kind::Text, 0, 0).of(Entity::TopicName),
-        Field::new("Partitions", Kind::Array(&Kind::Fixed(4)), 0, 0),
+        Field::new("Topic", Kind::Text, 0, 1).of(Entity::TopicName),
+        Field::new("Partitions", Kind::Array(&Kind::Fixed(4)), 0, 1),
     ];
 }
 
@@ -451,7 +493,7 @@ impl Random for TopicPartition {
 
 impl Message for StreamsGroupHeartbeatResponse {
     const NAME: &'static str = "StreamsGroupHeartbeatResponse";
-    const VERSIONS: VersionRange = VersionRange::new(0, 0);
+    const VERSIONS: VersionRange = VersionRange::new(0, 1);
     const FLEXIBLE_FROM: i16 = 0;
 }
 

@@ -1,4 +1,4 @@
-//! `TxnOffsetCommitRequest`, versions 0-5, API key 28.
+//! `TxnOffsetCommitRequest`, versions 0-6, API key 28.
 
 use super::prelude::*;
 
@@ -13,8 +13,8 @@ pub struct TxnOffsetCommitRequest {
     pub producer_id: i64,
     /// `ProducerEpoch`, versions 0+.
     pub producer_epoch: i16,
-    /// `GenerationId`, versions 3+.
-    pub generation_id: i32,
+    /// `GenerationIdOrMemberEpoch`, versions 3+.
+    pub generation_id_or_member_epoch: i32,
     /// `MemberId`, versions 3+.
     pub member_id: String,
     /// `GroupInstanceId`, versions 3+, null in versions 3+.
@@ -32,7 +32,7 @@ impl Default for TxnOffsetCommitRequest {
             group_id: Default::default(),
             producer_id: Default::default(),
             producer_epoch: Default::default(),
-            generation_id: -1,
+            generation_id_or_member_epoch: -1,
             member_id: Default::default(),
             group_instance_id: None,
             topics: Default::default(),
@@ -43,14 +43,14 @@ impl Default for TxnOffsetCommitRequest {
 
 impl Structure for TxnOffsetCommitRequest {
     const FIELDS: &'static [Field] = &[
-        Field::new("TransactionalId", Kind::Text, 0, 5).of(Entity::TransactionalId),
-        Field::new("GroupId", Kind::Text, 0, 5).of(Entity::GroupId),
-        Field::new("ProducerId", Kind::Fixed(8), 0, 5),
-        Field::new("ProducerEpoch", Kind::Fixed(2), 0, 5),
-        Field::new("GenerationId", Kind::Fixed(4), 3, 5),
-        Field::new("MemberId", Kind::Text, 3, 5),
-        Field::new("GroupInstanceId", Kind::Text, 3, 5).nullable(3, 5),
-        Field::new("Topics", Kind::Array(&Kind::Struct(TxnOffsetCommitRequestTopic::FIELDS)), 0, 5),
+        Field::new("TransactionalId", Kind::Text, 0, 6).of(Entity::TransactionalId),
+        Field::new("GroupId", Kind::Text, 0, 6).of(Entity::GroupId),
+        Field::new("ProducerId", Kind::Fixed(8), 0, 6),
+        Field::new("ProducerEpoch", Kind::Fixed(2), 0, 6),
+        Field::new("GenerationIdOrMemberEpoch", Kind::Fixed(4), 3, 6),
+        Field::new("MemberId", Kind::Text, 3, 6),
+        Field::new("GroupInstanceId", Kind::Text, 3, 6).nullable(3, 6),
+        Field::new("Topics", Kind::Array(&Kind::Struct(TxnOffsetCommitRequestTopic::FIELDS)), 0, 6),
     ];
 }
 
@@ -64,7 +64,7 @@ impl FromWire for TxnOffsetCommitRequest {
         m.producer_id = r.i64()?;
         m.producer_epoch = r.i16()?;
         if v >= 3 {
-            m.generation_id = r.i32()?;
+            m.generation_id_or_member_epoch = r.i32()?;
         }
         if v >= 3 {
             m.member_id = r.string(f)?;
@@ -87,9 +87,9 @@ impl ToWire for TxnOffsetCommitRequest {
         w.i64(self.producer_id);
         w.i16(self.producer_epoch);
         if v >= 3 {
-            w.i32(self.generation_id);
-        } else if self.generation_id != -1 {
-            return Err(EncodeError::absent("TxnOffsetCommitRequest.GenerationId", v));
+            w.i32(self.generation_id_or_member_epoch);
+        } else if self.generation_id_or_member_epoch != -1 {
+            return Err(EncodeError::absent("TxnOffsetCommitRequest.GenerationIdOrMemberEpoch", v));
         }
         if v >= 3 {
             w.string(&self.member_id, f)?;
@@ -120,7 +120,7 @@ impl Random for TxnOffsetCommitRequest {
         m.producer_id = Random::random(g, v, f);
         m.producer_epoch = Random::random(g, v, f);
         if v >= 3 {
-            m.generation_id = Random::random(g, v, f);
+            m.generation_id_or_member_epoch = Random::random(g, v, f);
         }
         if v >= 3 {
             m.member_id = Random::random(g, v, f);
@@ -139,8 +139,10 @@ impl Random for TxnOffsetCommitRequest {
 /// `TxnOffsetCommitRequestTopic` of `TxnOffsetCommitRequest`.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct TxnOffsetCommitRequestTopic {
-    /// `Name`, versions 0+.
+    /// `Name`, versions 0-5.
     pub name: String,
+    /// `TopicId`, versions 6+.
+    pub topic_id: Uuid,
     /// `Partitions`, versions 0+.
     pub partitions: Vec<TxnOffsetCommitRequestPartition>,
     /// Tagged fields that are not known here, by ascending tag.
@@ -150,11 +152,12 @@ pub struct TxnOffsetCommitRequestTopic {
 impl Structure for TxnOffsetCommitRequestTopic {
     const FIELDS: &'static [Field] = &[
         Field::new("Name", Kind::Text, 0, 5).of(Entity::TopicName),
+        Field::new("TopicId", Kind::Uuid, 6, 6).of(Entity::TopicId),
         Field::new(
             "Partitions",
             Kind::Array(&Kind::Struct(TxnOffsetCommitRequestPartition::FIELDS)),
             0,
-            5,
+            6,
         ),
     ];
 }
@@ -164,7 +167,12 @@ impl FromWire for TxnOffsetCommitRequestTopic {
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
         let mut m = Self::default();
-        m.name = r.string(f)?;
+        if v <= 5 {
+            m.name = r.string(f)?;
+        }
+        if v >= 6 {
+            m.topic_id = r.uuid()?;
+        }
         m.partitions = r.array(v, f)?;
         if f {
             r.unknown_tagged_fields(&mut m.unknown_tagged_fields)?;
@@ -175,7 +183,12 @@ impl FromWire for TxnOffsetCommitRequestTopic {
 
 impl ToWire for TxnOffsetCommitRequestTopic {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
-        w.string(&self.name, f)?;
+        if v <= 5 {
+            w.string(&self.name, f)?;
+        }
+        if v >= 6 {
+            w.uuid(self.topic_id);
+        }
         w.array(&self.partitions, v, f)?;
         if f {
             w.unknown_tagged_fields(&self.unknown_tagged_fields)?;
@@ -193,7 +206,12 @@ impl ToWire for TxnOffsetCommitRequestTopic {
 impl Random for TxnOffsetCommitRequestTopic {
     fn random(g: &mut Generator, v: i16, f: bool) -> Self {
         let mut m = Self::default();
-        m.name = Random::random(g, v, f);
+        if v <= 5 {
+            m.name = Random::random(g, v, f);
+        }
+        if v >= 6 {
+            m.topic_id = Random::random(g, v, f);
+        }
         m.partitions = Random::random(g, v, f);
         if f {
             m.unknown_tagged_fields = g.unknown_tagged_fields();
@@ -231,10 +249,10 @@ impl Default for TxnOffsetCommitRequestPartition {
 
 impl Structure for TxnOffsetCommitRequestPartition {
     const FIELDS: &'static [Field] = &[
-        Field::new("PartitionIndex", Kind::Fixed(4), 0, 5),
-        Field::new("CommittedOffset", Kind::Fixed(8), 0, 5),
-        Field::new("CommittedLeaderEpoch", Kind::Fixed(4), 2, 5),
-        Field::new("CommittedMetadata", Kind::Text, 0, 5).nullable(0, 5),
+        Field::new("PartitionIndex", Kind::Fixed(4), 0, 6),
+        Field::new("CommittedOffset", Kind::Fixed(8), 0, 6),
+        Field::new("CommittedLeaderEpoch", Kind::Fixed(4), 2, 6),
+        Field::new("CommittedMetadata", Kind::Text, 0, 6).nullable(0, 6),
     ];
 }
 
@@ -295,7 +313,7 @@ impl Random for TxnOffsetCommitRequestPartition {
 
 impl Message for TxnOffsetCommitRequest {
     const NAME: &'static str = "TxnOffsetCommitRequest";
-    const VERSIONS: VersionRange = VersionRange::new(0, 5);
+    const VERSIONS: VersionRange = VersionRange::new(0, 6);
     const FLEXIBLE_FROM: i16 = 3;
 }
 

@@ -1,4 +1,4 @@
-//! `TxnOffsetCommitResponse`, versions 0-5, API key 28.
+//! `TxnOffsetCommitResponse`, versions 0-6, API key 28.
 
 use super::prelude::*;
 
@@ -15,12 +15,12 @@ pub struct TxnOffsetCommitResponse {
 
 impl Structure for TxnOffsetCommitResponse {
     const FIELDS: &'static [Field] = &[
-        Field::new("ThrottleTimeMs", Kind::Fixed(4), 0, 5),
+        Field::new("ThrottleTimeMs", Kind::Fixed(4), 0, 6),
         Field::new(
             "Topics",
             Kind::Array(&Kind::Struct(TxnOffsetCommitResponseTopic::FIELDS)),
             0,
-            5,
+            6,
         ),
     ];
 }
@@ -68,8 +68,10 @@ impl Random for TxnOffsetCommitResponse {
 /// `TxnOffsetCommitResponseTopic` of `TxnOffsetCommitResponse`.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct TxnOffsetCommitResponseTopic {
-    /// `Name`, versions 0+.
+    /// `Name`, versions 0-5.
     pub name: String,
+    /// `TopicId`, versions 6+.
+    pub topic_id: Uuid,
     /// `Partitions`, versions 0+.
     pub partitions: Vec<TxnOffsetCommitResponsePartition>,
     /// Tagged fields that are not known here, by ascending tag.
@@ -79,11 +81,12 @@ pub struct TxnOffsetCommitResponseTopic {
 impl Structure for TxnOffsetCommitResponseTopic {
     const FIELDS: &'static [Field] = &[
         Field::new("Name", Kind::Text, 0, 5).of(Entity::TopicName),
+        Field::new("TopicId", Kind::Uuid, 6, 6).of(Entity::TopicId),
         Field::new(
             "Partitions",
             Kind::Array(&Kind::Struct(TxnOffsetCommitResponsePartition::FIELDS)),
             0,
-            5,
+            6,
         ),
     ];
 }
@@ -93,7 +96,12 @@ impl FromWire for TxnOffsetCommitResponseTopic {
 
     fn read(r: &mut Reader<'_>, v: i16, f: bool) -> Result<Self, DecodeError> {
         let mut m = Self::default();
-        m.name = r.string(f)?;
+        if v <= 5 {
+            m.name = r.string(f)?;
+        }
+        if v >= 6 {
+            m.topic_id = r.uuid()?;
+        }
         m.partitions = r.array(v, f)?;
         if f {
             r.unknown_tagged_fields(&mut m.unknown_tagged_fields)?;
@@ -104,7 +112,12 @@ impl FromWire for TxnOffsetCommitResponseTopic {
 
 impl ToWire for TxnOffsetCommitResponseTopic {
     fn write(&self, w: &mut Writer<'_>, v: i16, f: bool) -> Result<(), EncodeError> {
-        w.string(&self.name, f)?;
+        if v <= 5 {
+            w.string(&self.name, f)?;
+        }
+        if v >= 6 {
+            w.uuid(self.topic_id);
+        }
         w.array(&self.partitions, v, f)?;
         if f {
             w.unknown_tagged_fields(&self.unknown_tagged_fields)?;
@@ -122,7 +135,12 @@ impl ToWire for TxnOffsetCommitResponseTopic {
 impl Random for TxnOffsetCommitResponseTopic {
     fn random(g: &mut Generator, v: i16, f: bool) -> Self {
         let mut m = Self::default();
-        m.name = Random::random(g, v, f);
+        if v <= 5 {
+            m.name = Random::random(g, v, f);
+        }
+        if v >= 6 {
+            m.topic_id = Random::random(g, v, f);
+        }
         m.partitions = Random::random(g, v, f);
         if f {
             m.unknown_tagged_fields = g.unknown_tagged_fields();
@@ -144,8 +162,8 @@ pub struct TxnOffsetCommitResponsePartition {
 
 impl Structure for TxnOffsetCommitResponsePartition {
     const FIELDS: &'static [Field] = &[
-        Field::new("PartitionIndex", Kind::Fixed(4), 0, 5),
-        Field::new("ErrorCode", Kind::Fixed(2), 0, 5),
+        Field::new("PartitionIndex", Kind::Fixed(4), 0, 6),
+        Field::new("ErrorCode", Kind::Fixed(2), 0, 6),
     ];
 }
 
@@ -194,7 +212,7 @@ impl Random for TxnOffsetCommitResponsePartition {
 
 impl Message for TxnOffsetCommitResponse {
     const NAME: &'static str = "TxnOffsetCommitResponse";
-    const VERSIONS: VersionRange = VersionRange::new(0, 5);
+    const VERSIONS: VersionRange = VersionRange::new(0, 6);
     const FLEXIBLE_FROM: i16 = 3;
 }
 

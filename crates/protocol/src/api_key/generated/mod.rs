@@ -185,6 +185,10 @@ pub enum ApiKey {
     AlterShareGroupOffsets = 91,
     /// `DeleteShareGroupOffsets`, key 92.
     DeleteShareGroupOffsets = 92,
+    /// `StreamsGroupTopologyDescriptionUpdate`, key 93.
+    StreamsGroupTopologyDescriptionUpdate = 93,
+    /// `UnregisterController`, key 94.
+    UnregisterController = 94,
 }
 
 impl ApiKey {
@@ -279,6 +283,8 @@ impl ApiKey {
         Self::DescribeShareGroupOffsets,
         Self::AlterShareGroupOffsets,
         Self::DeleteShareGroupOffsets,
+        Self::StreamsGroupTopologyDescriptionUpdate,
+        Self::UnregisterController,
     ];
 
     /// The API with this key.
@@ -374,6 +380,8 @@ impl ApiKey {
             90 => Self::DescribeShareGroupOffsets,
             91 => Self::AlterShareGroupOffsets,
             92 => Self::DeleteShareGroupOffsets,
+            93 => Self::StreamsGroupTopologyDescriptionUpdate,
+            94 => Self::UnregisterController,
             _ => return None,
         })
     }
@@ -466,7 +474,7 @@ impl ApiKey {
             },
             Self::ApiVersions => ApiRow {
                 name: "ApiVersions",
-                versions: VersionRange::new(0, 4),
+                versions: VersionRange::new(0, 5),
                 request_flexible_from: 3,
                 response_flexible_from: 3,
             },
@@ -526,7 +534,7 @@ impl ApiKey {
             },
             Self::TxnOffsetCommit => ApiRow {
                 name: "TxnOffsetCommit",
-                versions: VersionRange::new(0, 5),
+                versions: VersionRange::new(0, 6),
                 request_flexible_from: 3,
                 response_flexible_from: 3,
             },
@@ -610,7 +618,7 @@ impl ApiKey {
             },
             Self::DeleteGroups => ApiRow {
                 name: "DeleteGroups",
-                versions: VersionRange::new(0, 2),
+                versions: VersionRange::new(0, 3),
                 request_flexible_from: 2,
                 response_flexible_from: 2,
             },
@@ -886,13 +894,13 @@ impl ApiKey {
             },
             Self::StreamsGroupHeartbeat => ApiRow {
                 name: "StreamsGroupHeartbeat",
-                versions: VersionRange::new(0, 0),
+                versions: VersionRange::new(0, 1),
                 request_flexible_from: 0,
                 response_flexible_from: 0,
             },
             Self::StreamsGroupDescribe => ApiRow {
                 name: "StreamsGroupDescribe",
-                versions: VersionRange::new(0, 0),
+                versions: VersionRange::new(0, 1),
                 request_flexible_from: 0,
                 response_flexible_from: 0,
             },
@@ -910,6 +918,18 @@ impl ApiKey {
             },
             Self::DeleteShareGroupOffsets => ApiRow {
                 name: "DeleteShareGroupOffsets",
+                versions: VersionRange::new(0, 0),
+                request_flexible_from: 0,
+                response_flexible_from: 0,
+            },
+            Self::StreamsGroupTopologyDescriptionUpdate => ApiRow {
+                name: "StreamsGroupTopologyDescriptionUpdate",
+                versions: VersionRange::new(0, 0),
+                request_flexible_from: 0,
+                response_flexible_from: 0,
+            },
+            Self::UnregisterController => ApiRow {
+                name: "UnregisterController",
                 versions: VersionRange::new(0, 0),
                 request_flexible_from: 0,
                 response_flexible_from: 0,
