@@ -26,7 +26,7 @@ const SESSION_TIMEOUT: Duration = Duration::from_secs(240);
 const TOOL_TIMEOUT: Duration = Duration::from_secs(60);
 
 const ACLS: &str = "org.apache.kafka.tools.AclCommand";
-const CONFIGS: &str = "kafka.admin.ConfigCommand";
+const CONFIGS: &str = "org.apache.kafka.tools.ConfigCommand";
 
 /// Steps that end otherwise in our broker: the step, how it ends there, and why.
 const DIFFERENCES: &[(&str, &str, &str)] = &[];

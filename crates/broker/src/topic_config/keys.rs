@@ -1,4 +1,4 @@
-//! Every key that a topic can override: the keys of Kafka 4.3, with what each does here.
+//! Every key that a topic can override: the keys of Kafka 4.4, with what each does here.
 
 use super::value::Form;
 
@@ -68,7 +68,7 @@ const fn unsupported(key: TopicKey, reason: &'static str) -> TopicKey {
 }
 
 /// All keys, in alphabetical order.
-pub(crate) static TOPIC_KEYS: [TopicKey; 33] = [
+pub(crate) static TOPIC_KEYS: [TopicKey; 37] = [
     key(
         "cleanup.policy",
         "delete",
@@ -114,6 +114,17 @@ pub(crate) static TOPIC_KEYS: [TopicKey; 33] = [
         WHOLE_LONG,
         "Milliseconds that a tombstone stays in a compacted topic after its first cleaning, so \
          that consumers can still read it.",
+    ),
+    unsupported(
+        key(
+            "errors.deadletterqueue.group.enable",
+            "false",
+            &[],
+            Form::Boolean,
+            "Whether share groups may write undeliverable records to the topic. There are no \
+             share groups; only false is accepted.",
+        ),
+        "not supported: there are no share groups, so only false is accepted",
     ),
     key(
         "file.delete.delay.ms",
@@ -179,6 +190,17 @@ pub(crate) static TOPIC_KEYS: [TopicKey; 33] = [
         "Age in milliseconds at which a record makes its compacted log due for cleaning, \
          regardless of min.cleanable.dirty.ratio.",
     ),
+    unsupported(
+        key(
+            "max.decompressed.message.bytes",
+            "2147483639",
+            &[same("max.decompressed.message.bytes")],
+            Form::Int(1..=2_147_483_639),
+            "Bytes of the largest record after decompression. The frame limit of the listener \
+             bounds all records of a batch; only the default is accepted.",
+        ),
+        "not supported: the frame limit of the listener bounds batches after decompression",
+    ),
     key(
         "max.message.bytes",
         "1048588",
@@ -236,6 +258,20 @@ pub(crate) static TOPIC_KEYS: [TopicKey; 33] = [
         &[same("log.preallocate")],
         Form::Boolean,
         "Stored only: the journal always allocates its files before it writes to them.",
+    ),
+    key(
+        "remote.copy.lag.bytes",
+        "-1",
+        &[same("log.remote.copy.lag.bytes")],
+        Form::Long(-1..=i64::MAX),
+        "Stored only: it matters only with remote.storage.enable, which is not supported.",
+    ),
+    key(
+        "remote.copy.lag.ms",
+        "0",
+        &[same("log.remote.copy.lag.ms")],
+        Form::Long(-1..=i64::MAX),
+        "Stored only: it matters only with remote.storage.enable, which is not supported.",
     ),
     key(
         "remote.log.copy.disable",

@@ -186,7 +186,7 @@ impl Listener {
 fn add_scram_users(bootstrap: &str, peers: &Peers, directory: &Path) -> Result<()> {
     // Kafka refuses to change two credentials of a user in one request.
     for mechanism in ["SCRAM-SHA-256", "SCRAM-SHA-512"] {
-        let mut tool = peers.java_tool("kafka.admin.ConfigCommand")?;
+        let mut tool = peers.java_tool("org.apache.kafka.tools.ConfigCommand")?;
         let credential = format!("{mechanism}=[iterations=4096,password={PASSWORD}]");
         tool.args(["--bootstrap-server", bootstrap, "--alter", "--entity-type", "users"]);
         tool.args(["--entity-name", USER, "--add-config", &credential]);
