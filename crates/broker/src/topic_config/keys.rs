@@ -121,8 +121,8 @@ pub(crate) static TOPIC_KEYS: [TopicKey; 37] = [
             "false",
             &[],
             Form::Boolean,
-            "Whether share groups may write undeliverable records to the topic. There are no \
-             share groups; only false is accepted.",
+            "Whether share groups may write undeliverable records to the topic. Share groups are \
+             not supported; only false is accepted.",
         ),
         "not supported: there are no share groups, so only false is accepted",
     ),
@@ -196,8 +196,8 @@ pub(crate) static TOPIC_KEYS: [TopicKey; 37] = [
             "2147483639",
             &[same("max.decompressed.message.bytes")],
             Form::Int(1..=2_147_483_639),
-            "Bytes of the largest record after decompression. The frame limit of the listener \
-             bounds all records of a batch; only the default is accepted.",
+            "Bytes of the largest record after decompression; a limit is not supported. The frame \
+             limit of the listener bounds all records of a batch. Only the default is accepted.",
         ),
         "not supported: the frame limit of the listener bounds batches after decompression",
     ),
