@@ -235,6 +235,11 @@ impl<'f> Message<'f> {
         name
     }
 
+    /// Most bytes of records of one batch, unpacked, before or after it is rewritten.
+    fn records_bytes_max(&self) -> usize {
+        BATCH_BYTES_MAX.max(self.bytes_max).max(self.size)
+    }
+
     fn ahead<'a>(&'a self, places: &'a [Place<'a>], from: usize) -> Ahead<'a> {
         Ahead { message: self, places, from }
     }
@@ -274,14 +279,14 @@ impl<'a> Ahead<'a> {
 
     /// Gives all records to `each`, up to where a partition is damaged.
     pub(crate) async fn records(&self, mut each: impl FnMut(&RawRecord<'_>)) {
-        let mut turn = Turn::default();
+        let (mut turn, bytes_max) = (Turn::default(), self.message.records_bytes_max());
         for place in self.places {
             let left = self.from.max(place.records.start)..place.records.end;
             let batches = iter_batches(self.message.body.get(left).unwrap_or_default());
             for batch in batches.map_while(Result::ok) {
                 let unpacked_bytes = with_rewriter(|rewriter| {
                     // Damage is reported when the batch has its turn.
-                    let _damage = rewriter.read(&batch, BATCH_BYTES_MAX, &mut each);
+                    let _damage = rewriter.read(&batch, bytes_max, &mut each);
                     rewriter.unpacked_bytes()
                 });
                 turn.read(unpacked_bytes).await;
@@ -391,8 +396,8 @@ async fn rewrite_batch(
     // Where the batch grows, the length of the records may grow as well.
     let room_once_changed = room.saturating_sub(varint::LEN_32_MAX).max(size.min(room));
     let limits = RewriteLimits {
-        records_bytes_max: BATCH_BYTES_MAX,
-        batch_bytes_max: match output.source() {
+        records_bytes_max: output.message().records_bytes_max(),
+        batch_bytes_max: match output.message().source {
             Source::Produce => room_once_changed,
             Source::Fetch | Source::ShareFetch => output.room_alone().max(size),
         },
@@ -452,8 +457,8 @@ fn field_len(len: usize) -> Result<i32, moldau_records::Error> {
     i32::try_from(len).map_err(|_| moldau_records::Error::FormatOverflow)
 }
 
-/// Bytes of records of one batch, unpacked, before or after it is rewritten: what a broker takes
-/// as a frame at most.
+/// Bytes of records that a batch may unpack to, or grow to, in a message of any size: what a broker
+/// takes as a frame by default. A larger message may hold as much as itself.
 const BATCH_BYTES_MAX: usize = 100 * 1024 * 1024;
 
 /// Bytes of records, unpacked, that are read before other connections of the thread get their turn.

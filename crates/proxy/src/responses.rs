@@ -34,9 +34,10 @@ const IN_PLACE_BYTES_MAX: usize = 16 * 1024;
 /// memory grows only as its bytes arrive.
 const HELD_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// The largest answer that is held for filters, also to a request of their own: what a broker takes
-/// as a request at most, and thus more than any batch that it may have to return beyond the limits
-/// of the client, and more than it tells of a topic of a million partitions.
+/// The largest answer that is held for filters, also to a request of their own, unless requests may
+/// be larger: what a broker takes as a request at most, and thus more than any batch that it may
+/// have to return beyond the limits of the client, and more than it tells of a topic of a million
+/// partitions.
 const FILTERED_BYTES_MAX: usize = FRAME_BYTES_MAX_DEFAULT;
 
 /// Bytes within which a Metadata answer must have named all brokers: room for about a thousand.
@@ -74,6 +75,7 @@ pub(crate) struct ResponseScanner {
     state: State,
     held: Vec<u8>,
     filters: Rc<SessionChain>,
+    filtered_bytes_max: usize,
     rewriter: Rewriter,
     /// Of the request whose answer is under way.
     timing: Option<(i16, Timing)>,
@@ -86,10 +88,12 @@ impl ResponseScanner {
         filters: Rc<SessionChain>,
         rewriter: Rewriter,
         latencies: SessionLatencies,
+        frame_bytes_max: usize,
     ) -> Self {
+        let filtered_bytes_max = FILTERED_BYTES_MAX.max(frame_bytes_max);
         let (state, held) = (State::Between, Vec::new());
         let (timing, now) = (None, Micros::default());
-        Self { state, held, filters, rewriter, timing, now, latencies }
+        Self { state, held, filters, filtered_bytes_max, rewriter, timing, now, latencies }
     }
 
     /// Whether no answer is under way.
@@ -149,7 +153,7 @@ impl ResponseScanner {
         }
         let Some((source, timing)) = in_flight.pop() else { return Ok(None) };
         let held_for = match source {
-            _ if total > FILTERED_BYTES_MAX => {
+            _ if total > self.filtered_bytes_max => {
                 return Err(Malformed("answer for a filter above the limit"));
             }
             Source::Own(asker) => HeldFor::Asker(asker),

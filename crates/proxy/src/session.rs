@@ -130,7 +130,7 @@ where
             requests: Flow::default(),
             responses: Flow::default(),
             request_scanner: RequestScanner::new(own, counters, frame_bytes_max, renewal),
-            response_scanner: ResponseScanner::new(filters, rewriter, latencies),
+            response_scanner: ResponseScanner::new(filters, rewriter, latencies, frame_bytes_max),
             in_flight: InFlight::default(),
             metrics,
             traffic,

@@ -52,8 +52,8 @@ impl<'f> Output<'f> {
         self.source.done += bytes;
     }
 
-    pub(super) fn source(&self) -> Source {
-        self.source.message.source
+    pub(super) fn message(&self) -> &'f Message<'f> {
+        self.source.message
     }
 
     /// Most bytes that a batch may take if it is all that is left of the records.

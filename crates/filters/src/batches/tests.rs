@@ -247,7 +247,7 @@ impl RecordEditor for Capitals {
 fn produce_through(request: RequestFrame) -> (RequestOutcome, RefusedInFlight, Vec<ErrorCode>) {
     let (in_flight, mut policy) = (RefusedInFlight::default(), Capitals::default());
     let outcome =
-        run(in_flight.produce(request, &TopicNames::default(), &mut policy, usize::MAX)).unwrap();
+        run(in_flight.produce(request, &TopicNames::default(), &mut policy, 1 << 20)).unwrap();
     (outcome, in_flight, policy.codes)
 }
 

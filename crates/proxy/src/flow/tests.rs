@@ -178,7 +178,7 @@ fn latencies() -> SessionLatencies {
 }
 
 fn response_scanner(rewriter: Rewriter) -> ResponseScanner {
-    ResponseScanner::new(no_filters(), rewriter, latencies())
+    ResponseScanner::new(no_filters(), rewriter, latencies(), 0)
 }
 
 /// An answer and what it belongs to.
@@ -328,6 +328,26 @@ fn answers_come_out_the_same_in_whatever_portions_they_come() {
     });
 }
 
+/// A consumer lost its connection by a batch that its producer was allowed to send.
+#[test]
+fn answers_for_filters_may_be_as_large_as_requests() {
+    with_rewriter(|rewriter| {
+        let begins = |length: usize, frame_bytes_max| {
+            let filters = holding(&[ApiKey::Fetch]);
+            let mut scanner =
+                ResponseScanner::new(filters, rewriter(), latencies(), frame_bytes_max);
+            let mut in_flight = InFlight::default();
+            in_flight.push(fetch(1, 1, false).expected);
+            let mut head = i32::try_from(length).unwrap().to_be_bytes().to_vec();
+            head.extend(5_i32.to_be_bytes());
+            scanner.scan(&mut head, &mut Vec::new(), &mut in_flight).is_ok()
+        };
+        let default = FRAME_BYTES_MAX_DEFAULT;
+        assert!(begins(default - 4, 1) && !begins(default, 1));
+        assert!(begins(2 * default - 4, 2 * default) && !begins(2 * default, 2 * default));
+    });
+}
+
 #[test]
 fn answers_that_filters_hold_come_out_the_same_in_whatever_portions_they_come() {
     with_rewriter(|rewriter| {
@@ -335,7 +355,7 @@ fn answers_that_filters_hold_come_out_the_same_in_whatever_portions_they_come() 
         let test = |(answers, read, write): (Vec<Answer>, Vec<usize>, Vec<usize>)| {
             let whole = (&[usize::MAX][..], &[usize::MAX][..]);
             let apis = &[ApiKey::Produce, ApiKey::Fetch, ApiKey::ShareFetch, ApiKey::Metadata];
-            let scanner = || ResponseScanner::new(holding(apis), rewriter(), latencies());
+            let scanner = || ResponseScanner::new(holding(apis), rewriter(), latencies(), 0);
             let alone: Vec<u8> = answers
                 .iter()
                 .flat_map(|one| answers_scanned(std::slice::from_ref(one), scanner(), whole))

@@ -118,6 +118,19 @@ fn a_request_grows_up_to_the_size_that_its_client_may_send() {
     assert_eq!(codes, [(2, i16::from(ErrorCode::MessageTooLarge))]);
 }
 
+/// Record encryption refused it, whatever the size of a frame.
+#[test]
+fn a_batch_as_large_as_the_configured_frame_passes() {
+    let large = Sample { value: Some(vec![7; BATCH_BYTES_MAX]), ..Sample::default() };
+    let large = batch_of(&[large], Compression::None);
+    let (in_flight, names) = (RefusedInFlight::default(), TopicNames::default());
+    let request = || produce(9, &[("t", &[&large])]);
+    let frame_bytes_max = large.len() + 1024;
+    let outcome = run(in_flight.produce(request(), &names, &mut Unpacks, frame_bytes_max)).unwrap();
+    let RequestOutcome::Forward(sent) = outcome else { panic!("the batch is refused") };
+    assert_eq!(produced(&sent), [large]);
+}
+
 /// What a batch costs that does not unpack was not counted, so that many kept the thread.
 #[test]
 fn batches_that_do_not_unpack_let_other_connections_have_their_turn() {
