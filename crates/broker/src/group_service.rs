@@ -11,6 +11,7 @@ use moldau_coordinator::{Effects, GroupRecord, Groups, Reply, Token};
 use moldau_protocol::ErrorCode;
 use moldau_storage::{AppendError, Lsn, Storage};
 use tokio::sync::{Notify, oneshot};
+use tokio::time::timeout;
 
 use crate::error::{Refusal, append_refusal};
 use crate::fetch_session::lock;
@@ -19,6 +20,9 @@ use crate::topic_config::shown;
 
 /// Longest sleep of the timer, so that expired offsets are looked for now and then.
 const TIMER_SLEEP_MAX: Duration = Duration::from_secs(60);
+
+/// How long a request waits for its record to be durable: Kafka's `offsets.commit.timeout.ms`.
+const DURABLE_WITHIN: Duration = Duration::from_secs(5);
 
 /// How long the timer waits before it tries a journal again that takes nothing.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
@@ -107,12 +111,14 @@ impl GroupService {
         self.rescheduled.notify_one();
         let storage = storage.clone();
         Box::pin(async move {
-            // A dropped sender means that a record could not be written. This code makes consumers
-            // try again; a storage error would make them give up.
+            // A dropped sender means that a record could not be written. This code, also for one
+            // that takes too long, makes consumers try again; a storage error would make them give
+            // up.
             let parked = receiver.await.map_err(|_dropped| ErrorCode::CoordinatorNotAvailable)?;
             if let Some(lsn) = parked.after {
-                let durable = storage.wait_durable(lsn).await;
-                durable.map_err(|_poisoned| ErrorCode::CoordinatorNotAvailable)?;
+                let durable = timeout(DURABLE_WITHIN, storage.wait_durable(lsn)).await;
+                let durable = durable.is_ok_and(|durable| durable.is_ok());
+                durable.then_some(()).ok_or(ErrorCode::CoordinatorNotAvailable)?;
             }
             Ok(parked.reply)
         })

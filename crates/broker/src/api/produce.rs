@@ -6,12 +6,14 @@
 //! worker, and what the client sends behind its request waits for that.
 //!
 //! `acks=1` and `acks=all` are the same with one replica, whatever `min.insync.replicas` says:
-//! Kafka asks for no more replicas than there are. `acks=0` is answered by nothing, or by a closed
-//! connection where Kafka closes it too: after an error.
+//! Kafka asks for no more replicas than there are. What is not durable within the request's timeout
+//! gets `REQUEST_TIMED_OUT`, for which producers try again; it may be durable later. `acks=0` is
+//! answered by nothing, or by a closed connection where Kafka closes it too: after an error.
 
 mod appends;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use moldau_net::{KEPT_REQUEST_BYTES_MAX, Reply, Response};
@@ -19,13 +21,13 @@ use moldau_protocol::frame::RequestHeader;
 use moldau_protocol::messages::ProduceResponse;
 use moldau_protocol::produce::{ProduceRequestView, TopicRecords};
 use moldau_protocol::{ErrorCode, Uuid};
-use moldau_storage::Admission;
+use moldau_storage::{Admission, WaitDurable};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use self::appends::{Appends, Effort};
 use crate::authorizer::{Operation, ResourceType};
-use crate::call::{Appended, Call, Outcome, Served, answer, encode_or_close, once_durable};
+use crate::call::{Appended, Call, Outcome, Served, answer, encode_or_close};
 use crate::catalog::{Topic, unknown_id, unknown_name};
 use crate::error::{Refusal, denied};
 use crate::topic_names::check_ordinary;
@@ -33,6 +35,9 @@ use crate::topic_names::check_ordinary;
 /// Where the low byte of a batch's attributes stands, and its bit for transactions.
 const ATTRIBUTES: usize = 22;
 const TRANSACTIONAL: u8 = 0x10;
+
+/// A flush may take so long whatever the client says: Kafka with one replica answers at once.
+const PATIENCE_MIN: Duration = Duration::from_secs(1);
 
 const REFUSED_WITHOUT_ACKS: &str = "produce with acks=0 was refused";
 
@@ -46,7 +51,7 @@ pub(crate) fn serve(call: &Call<'_>, header: &RequestHeader<'_>, body: &[u8]) ->
     };
     let mut appends = Appends::new(call, topics);
     if !appends.run(&request, Effort::Little) {
-        return hand_over(call, header, body, request.acks(), appends);
+        return hand_over(call, header, body, &request, appends);
     }
     let appended = appends.last.map(|lsn| Appended::of(call, lsn));
     if request.acks() == 0 {
@@ -57,13 +62,15 @@ pub(crate) fn serve(call: &Call<'_>, header: &RequestHeader<'_>, body: &[u8]) ->
     }
     let outcome = match appended {
         None => Outcome::Now(appends.response),
-        Some(appended) => once_durable(call, appended.lsn, move |durable| {
-            drop(appended);
-            match durable {
-                true => appends.response,
-                false => storage_failed(appends.response),
-            }
-        }),
+        Some(appended) => {
+            let durable = call.state.storage.wait_durable(appended.lsn);
+            let patience = patience(&request);
+            Outcome::Later(Box::pin(async move {
+                let code = code_within(patience, durable).await;
+                drop(appended);
+                or_refused(code, appends.response)
+            }))
+        }
     };
     // The records are in the journal by now.
     answer(header, outcome, 0)
@@ -74,9 +81,10 @@ fn hand_over(
     call: &Call<'_>,
     header: &RequestHeader<'_>,
     body: &[u8],
-    acks: i16,
+    request: &ProduceRequestView<'_>,
     appends: Appends,
 ) -> Served {
+    let (acks, patience) = (request.acks(), patience(request));
     let body = Bytes::copy_from_slice(body);
     // Nothing that is sent behind it may be appended before it.
     let kept = body.len().max(KEPT_REQUEST_BYTES_MAX);
@@ -105,10 +113,11 @@ fn hand_over(
             };
         }
         let response = match appended {
-            Some(appended) if storage.wait_durable(appended.lsn).await.is_err() => {
-                storage_failed(response)
+            Some(appended) => {
+                let durable = storage.wait_durable(appended.lsn);
+                or_refused(code_within(patience, durable).await, response)
             }
-            _ => response,
+            None => response,
         };
         encode_or_close(key, version, correlation, &response)
     };
@@ -193,11 +202,29 @@ fn find_topic(call: &Call<'_>, topic: &TopicRecords<'_>) -> Result<Arc<Topic>, R
     }
 }
 
-fn storage_failed(mut response: ProduceResponse) -> ProduceResponse {
+/// How long the client waits for its records to be durable.
+fn patience(request: &ProduceRequestView<'_>) -> Duration {
+    Duration::from_millis(u64::try_from(request.timeout_ms()).unwrap_or(0)).max(PATIENCE_MIN)
+}
+
+/// What the client is to know of records that should become durable meanwhile.
+async fn code_within(patience: Duration, durable: WaitDurable) -> ErrorCode {
+    match tokio::time::timeout(patience, durable).await {
+        Ok(Ok(())) => ErrorCode::None,
+        Ok(Err(_)) => ErrorCode::KafkaStorageError,
+        Err(_) => ErrorCode::RequestTimedOut,
+    }
+}
+
+/// The response, with an error for what was appended if there is one.
+fn or_refused(code: ErrorCode, mut response: ProduceResponse) -> ProduceResponse {
+    if code == ErrorCode::None {
+        return response;
+    }
     for topic in &mut response.responses {
         for partition in &mut topic.partition_responses {
             if partition.error_code == i16::from(ErrorCode::None) {
-                partition.error_code = ErrorCode::KafkaStorageError.into();
+                partition.error_code = code.into();
                 partition.base_offset = -1;
             }
         }

@@ -4,6 +4,7 @@
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use moldau_client::{Admin, Fetcher, FetcherOptions, ProducerOptions, Purpose, Start};
 use moldau_client::{TopicPartition, TopicSpec};
@@ -13,7 +14,9 @@ use tempfile::TempDir;
 use tokio::sync::watch;
 
 use crate::ledger::Repeats;
-use crate::traffic::{Numbered, TICK, block_on, connect, create, produce_once, soon};
+use crate::traffic::{
+    Numbered, TICK, block_on, connect, create, produce_once, produce_within, soon,
+};
 use crate::world::{Process, broker_command, free_port, moldau};
 
 /// Settings with which all threads soon have something to do.
@@ -135,6 +138,53 @@ fn what_waits_for_a_journal_that_panics_is_answered() {
         assert_eq!(refused, ErrorCode::KafkaStorageError);
         failed(process, "moldau-journal").await;
     });
+}
+
+/// Producers waited for as long as the disk took, and so did everything behind their requests.
+#[test]
+fn a_disk_that_stalls_is_an_error_to_try_again_and_costs_no_record() {
+    let seconds = std::env::var("MOLDAU_STALL_SECONDS").map_or(8, |it| it.parse().unwrap());
+    let (dir, listen) = (TempDir::new().unwrap(), loopback());
+    let millis = seconds * 1000;
+    let faults = format!("journal=stall:{millis}@60,files=stall:{millis}@2");
+    let process = broker(dir.path(), listen, &faults);
+    block_on(async {
+        let cluster = connect(listen).await;
+        create(&cluster, "stalled").await;
+        let request_timeout = Duration::from_secs(2);
+        let options = ProducerOptions { request_timeout, ..ProducerOptions::default() };
+        let numbered = Numbered::start(&cluster, "numbered", options).await;
+        let (stop, stopped) = watch::channel(false);
+        let sending = tokio::spawn(send(numbered, stopped));
+        let connection = cluster.connection(0, Purpose::Data).await.unwrap();
+        let produce = || async {
+            produce_within(&connection, "stalled", 100, Duration::from_secs(1)).await.unwrap().0
+        };
+        let refused = loop {
+            match produce().await {
+                ErrorCode::None => {}
+                code => break code,
+            }
+        };
+        assert_eq!(refused, ErrorCode::RequestTimedOut);
+        let not_ready = loop {
+            let page = process.page("/readyz");
+            if page != "ready\n" {
+                break page;
+            }
+            assert_ne!(produce().await, ErrorCode::None, "the disk is back, but was never gone");
+        };
+        assert!(not_ready.contains("the journal waits for the disk"), "{not_ready}");
+        assert_eq!(process.page("/livez"), "ok\n");
+        while produce().await != ErrorCode::None {}
+        assert_eq!(process.page("/readyz"), "ready\n");
+        stop.send(true).unwrap();
+        let numbered = soon("the last record", sending).await.unwrap();
+        let (count, problems) = numbered.verify(Repeats::Never).await;
+        assert_eq!(problems, Vec::<String>::new());
+        println!("{count} records acknowledged");
+    });
+    assert!(process.terminate().success());
 }
 
 /// A consumer waited for ever for a chunk that nobody loaded any more.

@@ -113,6 +113,16 @@ pub(crate) async fn produce_once(
     topic: &str,
     value_bytes: usize,
 ) -> Result<(ErrorCode, i64), Error> {
+    produce_within(connection, topic, value_bytes, PATIENCE).await
+}
+
+/// The same with a time after which the broker is to answer in any case.
+pub(crate) async fn produce_within(
+    connection: &Connection,
+    topic: &str,
+    value_bytes: usize,
+    time: Duration,
+) -> Result<(ErrorCode, i64), Error> {
     let mut builder = BatchBuilder::new(BatchOptions::default());
     builder.append(1, Some(b"key"), Some(&vec![7; value_bytes]), []).unwrap();
     let batch = builder.finish(Compression::None, &mut Compressor::default()).unwrap();
@@ -124,7 +134,7 @@ pub(crate) async fn produce_once(
     let topic = TopicProduceData { name: topic.to_owned(), partition_data, ..Default::default() };
     let request = ProduceRequest {
         acks: -1,
-        timeout_ms: 30_000,
+        timeout_ms: i32::try_from(time.as_millis()).unwrap(),
         topic_data: vec![topic],
         ..Default::default()
     };
