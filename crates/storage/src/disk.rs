@@ -10,6 +10,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
 
+use moldau_threads::may_block;
 use rustix::fs::{FallocateFlags, FlockOperation, Mode, OFlags};
 
 use crate::pace::Pace;
@@ -69,10 +70,12 @@ struct RealFile(OwnedFd);
 
 impl Disk for RealDisk {
     fn create_dir(&self, path: &Path) -> io::Result<()> {
+        may_block("create_dir");
         fs::create_dir_all(path)
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<String>> {
+        may_block("list");
         let mut names = Vec::new();
         for entry in fs::read_dir(path)? {
             // A name that is not UTF-8 is none of ours.
@@ -84,6 +87,7 @@ impl Disk for RealDisk {
     }
 
     fn open(&self, path: &Path, access: Access, create: bool) -> io::Result<Arc<dyn DiskFile>> {
+        may_block("open");
         let mut flags = OFlags::RDWR | OFlags::CLOEXEC;
         flags.set(OFlags::DIRECT, access == Access::Direct);
         flags.set(OFlags::CREATE, create);
@@ -92,23 +96,28 @@ impl Disk for RealDisk {
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        may_block("rename");
         fs::rename(from, to)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
+        may_block("remove");
         fs::remove_file(path)
     }
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        may_block("sync_dir");
         fs::File::open(path)?.sync_all()
     }
 
     fn free_bytes(&self, path: &Path) -> io::Result<u64> {
+        may_block("free_bytes");
         let stat = rustix::fs::statvfs(path)?;
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
 
     fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn Send + Sync>>> {
+        may_block("lock");
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::CLOEXEC;
         let file = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR)?;
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -121,18 +130,22 @@ impl Disk for RealDisk {
 
 impl DiskFile for RealFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        may_block("read_at");
         Ok(rustix::io::pread(&self.0, buffer, offset)?)
     }
 
     fn write_at(&self, buffers: &[IoSlice<'_>], offset: u64) -> io::Result<usize> {
+        may_block("write_at");
         Ok(rustix::io::pwritev(&self.0, buffers, offset)?)
     }
 
     fn sync_data(&self) -> io::Result<()> {
+        may_block("sync_data");
         Ok(rustix::fs::fdatasync(&self.0)?)
     }
 
     fn allocate(&self, bytes: u64) -> io::Result<()> {
+        may_block("allocate");
         match rustix::fs::fallocate(&self.0, FallocateFlags::empty(), 0, bytes) {
             // A file system without allocation still gets the length; a full disk is then found by
             // a failed write.
@@ -142,10 +155,12 @@ impl DiskFile for RealFile {
     }
 
     fn shorten(&self, bytes: u64) -> io::Result<()> {
+        may_block("shorten");
         Ok(rustix::fs::ftruncate(&self.0, bytes)?)
     }
 
     fn length(&self) -> io::Result<u64> {
+        may_block("length");
         let length = rustix::fs::fstat(&self.0)?.st_size;
         u64::try_from(length).map_err(|_| io::Error::other("negative file length"))
     }

@@ -62,7 +62,7 @@ impl JournalFile {
             frame_bytes_max: header.frame_bytes_max,
             path,
             is_of_reserve: false,
-            zeroing: Mutex::new(Zeroing::Finished),
+            zeroing: Mutex::held_across_io(Zeroing::Finished),
             is_begun: AtomicBool::new(true),
             entries: AtomicU64::new(0),
         }
@@ -177,7 +177,7 @@ impl Files {
             setup,
             pool: SegmentPool::new(zero_bytes, 1),
             zeros: OnceLock::new(),
-            creating: Mutex::default(),
+            creating: Mutex::held_across_io(Creating::default()),
             spares: Mutex::default(),
             listed: Mutex::default(),
         }
@@ -267,9 +267,16 @@ impl Files {
             listed.handles.push_back(known);
             return Ok(handle);
         }
+        drop(listed);
         let opened = self.disk.open(&file.path, self.setup.access, false);
         let handle = opened.map_err(|error| Error::io("open", &file.path, error))?;
-        listed.keep_open(file.number, Arc::clone(&handle));
+        let mut listed = self.listed.lock();
+        // One that was retired meanwhile is of use under another name, and another thread may have
+        // opened it as well.
+        let is_listed = listed.file(file.number).is_some();
+        if is_listed && listed.handles.iter().all(|(number, _)| *number != file.number) {
+            listed.keep_open(file.number, Arc::clone(&handle));
+        }
         Ok(handle)
     }
 
@@ -337,7 +344,7 @@ impl Files {
         let from = match spare {
             Some(spare) => spare,
             None => {
-                file.zeroing = Mutex::new(Zeroing::UpTo(FILE_HEADER_BYTES as u64));
+                file.zeroing = Mutex::held_across_io(Zeroing::UpTo(FILE_HEADER_BYTES as u64));
                 file.is_of_reserve = space == SpaceFor::Metadata && !self.has_space(SpaceFor::Data);
                 self.allocate(creating, number, space)?
             }

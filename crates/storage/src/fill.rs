@@ -41,6 +41,40 @@ pub(crate) struct Fill {
     stop: Stop,
 }
 
+/// Why an entry found no room.
+pub(crate) enum Unready<E> {
+    /// It cannot have any.
+    Refused(E),
+    /// It has some once the disk was asked, see [`crate::journal::Journal::provide`], which no lock
+    /// is held for.
+    Wants(Wanted),
+}
+
+/// What the disk is to be asked for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Wanted {
+    /// The file that starts at this position.
+    File { base: u64, space: SpaceFor },
+    /// Whether there is space for data.
+    Space,
+}
+
+impl Unready<AppendError> {
+    /// The same where more can be wrong.
+    pub(crate) fn into_error(self) -> Unready<Error> {
+        match self {
+            Self::Refused(error) => Unready::Refused(error.into()),
+            Self::Wants(wanted) => Unready::Wants(wanted),
+        }
+    }
+}
+
+impl<E> From<E> for Unready<E> {
+    fn from(error: E) -> Self {
+        Self::Refused(error)
+    }
+}
+
 /// Whether appends are taken.
 enum Stop {
     Running,
@@ -106,17 +140,16 @@ impl Fill {
         payload: usize,
         space: SpaceFor,
         files: &Files,
-    ) -> Result<(), AppendError> {
+    ) -> Result<(), Unready<AppendError>> {
         match &self.stop {
             Stop::Running => {}
-            Stop::Closed => return Err(AppendError::Closed),
-            Stop::Poisoned(cause) => return Err(AppendError::Poisoned(Arc::clone(cause))),
+            Stop::Closed => return Err(AppendError::Closed.into()),
+            Stop::Poisoned(cause) => {
+                return Err(AppendError::Poisoned(Arc::clone(cause)).into());
+            }
         }
         if self.in_reserve && space == SpaceFor::Data {
-            if !files.has_space(space) {
-                return Err(AppendError::DiskFull);
-            }
-            self.in_reserve = false;
+            return Err(Unready::Wants(Wanted::Space));
         }
         let need = ENTRY_HEADER_BYTES + payload;
         if let Some(open) = &self.open {
@@ -130,28 +163,19 @@ impl Fill {
         let frame_bytes = round_up(FRAME_HEADER_BYTES + need) as u64;
         // A file that another process made may be shorter than this one's limits suppose.
         while self.next + frame_bytes > self.file_end {
-            self.enter_next_file(space, files)?;
+            let base = self.file_end;
+            let file = files.at(base).ok_or(Unready::Wants(Wanted::File { base, space }))?;
+            self.in_reserve = file.is_of_reserve;
+            self.next = file.base + FILE_HEADER_BYTES as u64;
+            self.file_end = file.end();
         }
         self.open_frame();
         Ok(())
     }
 
-    fn enter_next_file(&mut self, space: SpaceFor, files: &Files) -> Result<(), AppendError> {
-        let file = match files.starting_at(self.file_end, space) {
-            Ok(file) => file,
-            Err(Error::DiskFull) => return Err(AppendError::DiskFull),
-            // Nothing was written of what is acknowledged.
-            Err(error) if error.is_exhaustion() => return Err(AppendError::Exhausted),
-            Err(error) => {
-                let cause = Arc::from(error.to_string());
-                self.stop = Stop::Poisoned(Arc::clone(&cause));
-                return Err(AppendError::Poisoned(cause));
-            }
-        };
-        self.in_reserve = file.is_of_reserve;
-        self.next = file.base + FILE_HEADER_BYTES as u64;
-        self.file_end = file.end();
-        Ok(())
+    /// Notes that there is space for data again.
+    pub(crate) fn leave_reserve(&mut self) {
+        self.in_reserve = false;
     }
 
     fn open_frame(&mut self) {

@@ -11,7 +11,7 @@ use crate::cache::ReadCache;
 use crate::disk::{DiskFile, write_all};
 use crate::durable::{Durable, Lsn};
 use crate::files::{Files, JournalFile, SpaceFor};
-use crate::fill::{Fill, SealedFrame};
+use crate::fill::{Fill, SealedFrame, Unready, Wanted};
 use crate::format::{EntryHeader, FrameLink, Kind};
 use crate::io::BLOCK;
 use crate::metrics::Metrics;
@@ -112,13 +112,13 @@ impl Journal {
             files,
             fill: Mutex::new(fill),
             filled: Condvar::new(),
-            writer: Mutex::new(writer),
+            writer: Mutex::held_across_io(writer),
             preparation: Signal::default(),
             flushing: Mutex::default(),
             upkeep: Signal::default(),
             scrub: Signal::default(),
-            rewriting: Mutex::default(),
-            deleting: Mutex::default(),
+            rewriting: Mutex::held_across_io(Workshop::default()),
+            deleting: Mutex::held_across_io(Vec::new()),
             file_begun: Waiter::new(),
             sorted_to: AtomicU64::new(0),
             written: AtomicU64::new(end),
@@ -134,24 +134,13 @@ impl Journal {
         payload: usize,
         space: SpaceFor,
         push: impl FnOnce(&mut Fill) -> T,
-    ) -> Result<(T, Lsn), AppendError> {
+    ) -> Result<(T, Lsn), Unready<AppendError>> {
         let limit = self.options.entry_limit();
         if payload > limit {
-            return Err(AppendError::TooLarge { bytes: payload, limit });
+            return Err(AppendError::TooLarge { bytes: payload, limit }.into());
         }
         let mut fill = self.fill().map_err(AppendError::Poisoned)?;
-        match fill.reserve(payload, space, &self.files) {
-            Ok(()) => {}
-            Err(AppendError::Poisoned(cause)) => {
-                drop(fill);
-                self.poison(&cause);
-                return Err(AppendError::Poisoned(cause));
-            }
-            Err(error) => {
-                self.metrics.disk_full.add(usize::from(error == AppendError::DiskFull));
-                return Err(error);
-            }
-        }
+        fill.reserve(payload, space, &self.files)?;
         let pushed = push(&mut fill);
         let lsn = Lsn(fill.end());
         let wake = std::mem::take(&mut fill.idle);
@@ -162,13 +151,64 @@ impl Journal {
         Ok((pushed, lsn))
     }
 
-    /// Appends one entry that is not a batch.
+    /// Runs `attempt`, which takes the locks that it needs, until it finds room in the journal: the
+    /// disk is asked for it between two attempts, when those locks are released.
+    pub(crate) fn with_room<T, E: From<AppendError>>(
+        &self,
+        mut attempt: impl FnMut() -> Result<T, Unready<E>>,
+    ) -> Result<T, E> {
+        loop {
+            match attempt() {
+                Ok(done) => return Ok(done),
+                Err(Unready::Refused(error)) => return Err(error),
+                Err(Unready::Wants(wanted)) => self.provide(wanted)?,
+            }
+        }
+    }
+
+    /// Asks the disk for what an append found missing. The files are prepared ahead, so that this
+    /// comes up when the disk is full or slower than the appends.
+    fn provide(&self, wanted: Wanted) -> Result<(), AppendError> {
+        let provided = match wanted {
+            Wanted::File { base, space } => self.files.starting_at(base, space).map(drop),
+            Wanted::Space if self.files.has_space(SpaceFor::Data) => {
+                self.fill.lock().leave_reserve();
+                Ok(())
+            }
+            Wanted::Space => Err(Error::DiskFull),
+        };
+        provided.map_err(|error| match error {
+            Error::DiskFull => {
+                self.metrics.disk_full.add(1);
+                AppendError::DiskFull
+            }
+            // Nothing was written of what is acknowledged.
+            error if error.is_exhaustion() => AppendError::Exhausted,
+            error => {
+                let cause = Arc::from(error.to_string());
+                self.poison(&cause);
+                AppendError::Poisoned(cause)
+            }
+        })
+    }
+
+    /// Appends one entry that is not a batch. No lock is held but such as are for I/O.
     pub(crate) fn append_entry(
         &self,
         kind: Kind,
         log: LogId,
         payload: &[u8],
     ) -> Result<Lsn, AppendError> {
+        self.with_room(|| self.try_append_entry(kind, log, payload))
+    }
+
+    /// The same under a lock.
+    pub(crate) fn try_append_entry(
+        &self,
+        kind: Kind,
+        log: LogId,
+        payload: &[u8],
+    ) -> Result<Lsn, Unready<AppendError>> {
         let header = metadata_header(kind, log, payload);
         self.append(payload.len(), SpaceFor::Metadata, |fill| {
             fill.push(&header, payload, &[]);

@@ -15,7 +15,7 @@ use moldau_threads::{Mutex, MutexGuard};
 use crate::durable::Lsn;
 use crate::epochs::{EpochEnd, LeaderEpochs};
 use crate::files::SpaceFor;
-use crate::fill::{Fill, TouchedSlot};
+use crate::fill::{Fill, TouchedSlot, Unready};
 use crate::format::{BATCH_PREFIX_BYTES, EntryHeader, Fields, Kind};
 use crate::index::{Extent, Index};
 use crate::journal::Journal;
@@ -186,11 +186,18 @@ impl Log {
         batch: &ValidBatch<'_>,
         leader_epoch: i32,
     ) -> Result<Appended, AppendError> {
-        let batch = batch.view();
+        self.journal.with_room(|| self.try_append(batch.view(), leader_epoch))
+    }
+
+    fn try_append(
+        self: &Arc<Self>,
+        batch: &BatchView<'_>,
+        leader_epoch: i32,
+    ) -> Result<Appended, Unready<AppendError>> {
         let bytes = batch.bytes().len();
         let mut state = self.state();
         if state.is_deleted {
-            return Err(AppendError::Deleted);
+            return Err(AppendError::Deleted.into());
         }
         if let Some(duplicate) = state.producers.check(batch)? {
             self.journal.metrics.duplicates.add(1);
@@ -274,12 +281,14 @@ impl Log {
     pub fn delete_records(&self, before: i64) -> Result<Trimmed, Error> {
         let high_watermark = self.high_watermark();
         let before = if before == -1 { high_watermark } else { before };
-        let mut state = self.state();
-        if before < 0 || before > high_watermark {
-            let (start, end) = (state.start_offset, high_watermark);
-            return Err(Error::OffsetOutOfRange { start, end });
-        }
-        self.trim(&mut state, before)
+        self.journal.with_room(|| {
+            let mut state = self.state();
+            if before < 0 || before > high_watermark {
+                let (start, end) = (state.start_offset, high_watermark);
+                return Err(Error::OffsetOutOfRange { start, end }.into());
+            }
+            self.trim(&mut state, before)
+        })
     }
 
     /// Deletes whole batches from the start of the log: those whose newest record is older than
@@ -294,6 +303,15 @@ impl Log {
         retention_ms: Option<i64>,
         retention_bytes: Option<u64>,
     ) -> Result<Trimmed, Error> {
+        self.journal.with_room(|| self.try_apply_retention(now_ms, retention_ms, retention_bytes))
+    }
+
+    fn try_apply_retention(
+        &self,
+        now_ms: i64,
+        retention_ms: Option<i64>,
+        retention_bytes: Option<u64>,
+    ) -> Result<Trimmed, Unready<Error>> {
         let mut state = self.state();
         // What is not decided yet stays.
         let stable = state.last_stable_offset(self.high_watermark());
@@ -313,13 +331,14 @@ impl Log {
         self.trim(&mut state, start_offset)
     }
 
-    fn trim(&self, state: &mut LogState, start_offset: i64) -> Result<Trimmed, Error> {
+    fn trim(&self, state: &mut LogState, start_offset: i64) -> Result<Trimmed, Unready<Error>> {
         if state.is_deleted {
-            return Err(Error::Deleted);
+            return Err(Error::Deleted.into());
         }
         if start_offset > state.start_offset {
             let payload = start_offset.to_le_bytes();
-            let lsn = self.journal.append_entry(Kind::LogStart, self.id, &payload)?;
+            let appended = self.journal.try_append_entry(Kind::LogStart, self.id, &payload);
+            let lsn = appended.map_err(Unready::into_error)?;
             state.last_lsn = lsn;
             state.trim_to(start_offset);
             self.journal.upkeep.want();

@@ -43,7 +43,7 @@ impl Segments {
         access: Access,
         cluster_id: [u8; 16],
     ) -> Segments {
-        let (changing, listed) = (Mutex::default(), Mutex::default());
+        let (changing, listed) = (Mutex::held_across_io(()), Mutex::default());
         Segments { disk, dir, access, cluster_id, changing, listed }
     }
 
@@ -185,12 +185,16 @@ impl Segments {
             listed.handles.push_back(known);
             return Ok(handle);
         }
+        drop(listed);
         let opened = self.disk.open(&segment.path, self.access, false);
         let handle = opened.map_err(|error| Error::io("open", &segment.path, error))?;
-        if listed.handles.len() == HANDLES_MAX {
-            listed.handles.pop_front();
-        }
-        if listed.by_number.contains_key(&segment.number) {
+        let mut listed = self.listed.lock();
+        // It may be off the list by now, and another thread may have opened it as well.
+        let is_open = listed.handles.iter().any(|(number, _)| *number == segment.number);
+        if !is_open && listed.by_number.contains_key(&segment.number) {
+            if listed.handles.len() == HANDLES_MAX {
+                listed.handles.pop_front();
+            }
             listed.handles.push_back((segment.number, Arc::clone(&handle)));
         }
         Ok(handle)

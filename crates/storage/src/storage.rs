@@ -152,7 +152,7 @@ impl Storage {
                 topics,
                 admissions,
                 info,
-                checkpointed: Mutex::new(newest),
+                checkpointed: Mutex::held_across_io(newest),
                 threads: Mutex::default(),
                 _lock: lock,
             }),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use moldau_records::MarkerBatch;
 
 use crate::files::SpaceFor;
+use crate::fill::Unready;
 use crate::format::{ENTRY_HEADER_BYTES, Kind};
 use crate::journal::{Journal, metadata_header};
 use crate::{AppendError, Log, LogId, Lsn};
@@ -31,8 +32,17 @@ impl Journal {
         let by_log: BTreeMap<LogId, &LogMarker> =
             markers.iter().map(|marker| (marker.log.id(), marker)).collect();
         assert_eq!(by_log.len(), markers.len(), "a log gets one marker at a time");
+        self.with_room(|| self.try_append_together(metadata, &by_log, leader_epoch))
+    }
+
+    fn try_append_together(
+        &self,
+        metadata: &[Vec<u8>],
+        by_log: &BTreeMap<LogId, &LogMarker>,
+        leader_epoch: i32,
+    ) -> Result<Lsn, Unready<AppendError>> {
         let mut locked: Vec<_> =
-            by_log.into_values().map(|marker| (marker, marker.log.lock_for_markers())).collect();
+            by_log.values().map(|marker| (marker, marker.log.lock_for_markers())).collect();
         locked.retain(|(marker, state)| {
             let producer = marker.batch.view().producer_id();
             !state.is_deleted && state.transactions.is_open(producer)

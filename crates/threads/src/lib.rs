@@ -16,6 +16,8 @@
 //! - A lock that a panicking thread held can be taken again, so that what waits gets its answer
 //!   while the service stops. State that must not be used then is taken with
 //!   [`Mutex::lock_whole`].
+//! - Nothing waits for a disk under a lock, but under those that are there for it
+//!   ([`Mutex::held_across_io`]).
 
 mod faults;
 mod lock;
@@ -24,7 +26,7 @@ mod supervisor;
 
 pub use faults::{arm_faults, fault_point};
 pub use lock::{
-    Condvar, HalfChanged, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard,
+    Condvar, HalfChanged, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard, may_block,
 };
 pub use panic::{Panic, catch, catch_in};
 pub use supervisor::{Failed, Supervisor};

@@ -4,7 +4,11 @@
 //! Until then other threads may take the lock: those that wait for an answer get it, and
 //! destructors run. What must not be used half changed, such as what will be acknowledged, is taken
 //! with [`Mutex::lock_whole`].
+//!
+//! No lock is held across a system call that may wait for a disk, or all who want the lock would
+//! wait for the disk. Debug builds assert it, see [`may_block`].
 
+use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
 use std::sync::{self, PoisonError};
 use std::thread;
@@ -14,7 +18,20 @@ use crate::panic::note_half_changed;
 
 /// A lock for one thread at a time.
 #[derive(Debug, Default)]
-pub struct Mutex<T: ?Sized>(sync::Mutex<T>);
+pub struct Mutex<T: ?Sized> {
+    wait: Wait,
+    inner: sync::Mutex<T>,
+}
+
+/// For what the holder of a lock may wait.
+#[derive(Clone, Copy, Debug, Default)]
+enum Wait {
+    /// For no system call: those that want the lock have clients that wait.
+    #[default]
+    None,
+    /// For a disk.
+    Disk,
+}
 
 /// Another thread panicked while it held the lock.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -23,15 +40,20 @@ pub struct HalfChanged;
 impl<T> Mutex<T> {
     /// A lock that guards `value`.
     pub const fn new(value: T) -> Self {
-        Self(sync::Mutex::new(value))
+        Self { wait: Wait::None, inner: sync::Mutex::new(value) }
+    }
+
+    /// A lock whose holder may wait for a disk, which [`may_block`] allows.
+    pub const fn held_across_io(value: T) -> Self {
+        Self { wait: Wait::Disk, inner: sync::Mutex::new(value) }
     }
 }
 
 impl<T: ?Sized> Mutex<T> {
     /// Takes the lock, also after a panic under it.
     pub fn lock(&self) -> MutexGuard<'_, T> {
-        let inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        MutexGuard { inner, _held: Held::begin() }
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        MutexGuard { inner, _held: Held::begin(self.wait) }
     }
 
     /// Takes the lock, unless a thread panicked under it.
@@ -40,12 +62,24 @@ impl<T: ?Sized> Mutex<T> {
     /// [`HalfChanged`].
     pub fn lock_whole(&self) -> Result<MutexGuard<'_, T>, HalfChanged> {
         let guard = self.lock();
-        if self.0.is_poisoned() { Err(HalfChanged) } else { Ok(guard) }
+        if self.inner.is_poisoned() { Err(HalfChanged) } else { Ok(guard) }
     }
 
     /// Whether a thread panicked under the lock.
     pub fn is_half_changed(&self) -> bool {
-        self.0.is_poisoned()
+        self.inner.is_poisoned()
+    }
+}
+
+/// To be called before a system call that may wait for a disk.
+///
+/// # Panics
+/// In debug builds, if this thread holds a lock that is not [`Mutex::held_across_io`].
+#[inline]
+pub fn may_block(call: &str) {
+    if cfg!(debug_assertions) {
+        let held = HELD.get();
+        assert!(held == 0, "{call} waits for the disk under {held} locks");
     }
 }
 
@@ -129,13 +163,13 @@ impl<T: ?Sized> RwLock<T> {
     /// Takes the lock to read, also after a panic under it.
     pub fn read(&self) -> RwLockReadGuard<'_, T> {
         let inner = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        RwLockReadGuard { inner, _held: Held::begin() }
+        RwLockReadGuard { inner, _held: Held::begin(Wait::None) }
     }
 
     /// Takes the lock to change what it guards, also after a panic under it.
     pub fn write(&self) -> RwLockWriteGuard<'_, T> {
         let inner = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        RwLockWriteGuard { inner, _held: Held::begin() }
+        RwLockWriteGuard { inner, _held: Held::begin(Wait::None) }
     }
 }
 
@@ -177,21 +211,33 @@ impl<T: ?Sized> DerefMut for RwLockWriteGuard<'_, T> {
     }
 }
 
+thread_local! {
+    /// Locks under which this thread must not wait. Counted in debug builds.
+    static HELD: Cell<usize> = const { Cell::new(0) };
+}
+
 /// A lock that this thread holds.
 #[derive(Debug)]
 struct Held {
+    wait: Wait,
     /// Taken by a destructor that a panic runs.
     while_panicking: bool,
 }
 
 impl Held {
-    fn begin() -> Self {
-        Self { while_panicking: thread::panicking() }
+    fn begin(wait: Wait) -> Self {
+        if cfg!(debug_assertions) && matches!(wait, Wait::None) {
+            HELD.set(HELD.get() + 1);
+        }
+        Self { wait, while_panicking: thread::panicking() }
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
+        if cfg!(debug_assertions) && matches!(self.wait, Wait::None) {
+            HELD.set(HELD.get() - 1);
+        }
         if !self.while_panicking && thread::panicking() {
             note_half_changed();
         }
@@ -218,6 +264,21 @@ mod tests {
         assert_eq!(*mutex.lock(), 2);
         assert_eq!(mutex.lock_whole().unwrap_err(), HalfChanged);
         assert!(mutex.is_half_changed());
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    fn a_thread_waits_for_the_disk_under_no_lock_but_those_that_are_for_it() {
+        let (short, long) = (Mutex::new(()), Mutex::held_across_io(()));
+        let _long = long.lock();
+        may_block("a read");
+        let held = short.lock();
+        assert!(catch(|| may_block("a read")).is_err());
+        drop(held);
+        may_block("a read");
+        let lock = RwLock::new(());
+        let _read = lock.read();
+        assert!(catch(|| may_block("a read")).is_err());
     }
 
     /// Destructors take locks, too, and leave them whole.

@@ -296,6 +296,7 @@ impl SimDisk {
 
 impl State {
     fn operation(&mut self, name: &'static str, kind: Kind) -> io::Result<()> {
+        moldau_threads::may_block(name);
         self.operations += 1;
         assert!(self.operations < OPERATIONS_MAX, "storage does not come to an end");
         if self.dies_at.is_some_and(|at| at <= self.operations) {
