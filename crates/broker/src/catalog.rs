@@ -110,6 +110,7 @@ impl Topics {
             }
             MetadataRecord::Group(_)
             | MetadataRecord::ProducerIds(_)
+            | MetadataRecord::Transaction(_)
             | MetadataRecord::AclsChanged { .. }
             | MetadataRecord::ScramCredentialsChanged(_) => {}
         }

@@ -7,12 +7,16 @@ use std::time::Duration;
 
 /// Settings of the group coordinator. The broker itself bounds the length of its records.
 pub use moldau_coordinator::Config as GroupSettings;
+pub use moldau_coordinator::transactions::TransactionConfig as TransactionSettings;
 use moldau_net::sasl::{Mechanism, TokenVerifier, Users};
 use moldau_net::tls::ServerTls;
 use moldau_net::{ListenerLimits, Principal};
 use moldau_storage::{Durability, Options};
 
 use crate::topic_config::TopicDefaults;
+
+/// The leader epoch of every partition: the leader never changes.
+pub(crate) const LEADER_EPOCH: i32 = 0;
 
 /// The node id of the one broker.
 pub(crate) const NODE_ID: i32 = 0;
@@ -54,6 +58,8 @@ pub struct Config {
     pub topic_defaults: TopicDefaults,
     /// Consumer groups and the offsets that they commit.
     pub groups: GroupSettings,
+    /// Transactions of producers.
+    pub transactions: TransactionSettings,
     /// Largest request (Kafka: `socket.request.max.bytes`).
     pub request_bytes_max: usize,
     /// Time after which an idle connection is closed (Kafka: `connections.max.idle.ms`).
@@ -179,6 +185,8 @@ impl Config {
             ),
             ("offsets.retention.minutes", (groups.offsets_retention_ms / minute_ms).to_string()),
             ("socket.request.max.bytes", self.request_bytes_max.to_string()),
+            ("transaction.max.timeout.ms", self.transactions.timeout_ms_max.to_string()),
+            ("transactional.id.expiration.ms", self.transactions.id_expiration_ms.to_string()),
         ];
         if let Some(authorization) = &self.authorization {
             let users: Vec<_> = authorization.super_users.iter().map(ToString::to_string).collect();

@@ -89,6 +89,16 @@ static APIS: &[Api] = apis! {
         typed!(InitProducerIdRequest, api::init_producer_id::handle);
     OffsetForLeaderEpoch 2..=4 [Cluster ClusterAction, Topic Describe]
         typed!(OffsetForLeaderEpochRequest, api::offset_for_leader_epoch::handle);
+    AddPartitionsToTxn 0..=5 [TransactionalId Write, Topic Write, Cluster ClusterAction]
+        typed!(AddPartitionsToTxnRequest, api::transactions::add_partitions);
+    AddOffsetsToTxn 0..=4 [TransactionalId Write, Group Read]
+        typed!(AddOffsetsToTxnRequest, api::transactions::add_offsets);
+    EndTxn 0..=5 [TransactionalId Write]
+        typed!(EndTxnRequest, api::transactions::end);
+    WriteTxnMarkers 1..=2 [Cluster ClusterAction, Cluster Alter]
+        typed!(WriteTxnMarkersRequest, api::write_txn_markers::handle);
+    TxnOffsetCommit 0..=6 [TransactionalId Write, Group Read, Topic Read]
+        typed!(TxnOffsetCommitRequest, api::txn_offset_commit::handle);
     DescribeAcls 1..=3 [Cluster Describe]
         typed!(DescribeAclsRequest, api::acls::describe);
     CreateAcls 1..=3 [Cluster Alter]
@@ -119,6 +129,12 @@ static APIS: &[Api] = apis! {
         typed!(AlterUserScramCredentialsRequest, api::scram_credentials::alter);
     DescribeCluster 0..=2 [Cluster Describe]
         typed!(DescribeClusterRequest, api::describe_cluster::handle);
+    DescribeProducers 0..=0 [Topic Read]
+        typed!(DescribeProducersRequest, api::describe_transactions::producers);
+    DescribeTransactions 0..=0 [TransactionalId Describe, Topic Describe]
+        typed!(DescribeTransactionsRequest, api::describe_transactions::describe);
+    ListTransactions 0..=2 [TransactionalId Describe]
+        typed!(ListTransactionsRequest, api::describe_transactions::list);
     DescribeTopicPartitions 0..=0 [Topic Describe]
         typed!(DescribeTopicPartitionsRequest, api::describe_topic_partitions::handle);
 };

@@ -5,14 +5,15 @@ use std::collections::{HashMap, VecDeque};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use moldau_coordinator::{Effects, GroupRecord, Groups, Reply, Token};
+use moldau_coordinator::{Effects, GroupRecord, Groups, Reply, Token, TopicOffsets};
 use moldau_protocol::ErrorCode;
 use moldau_storage::{AppendError, Lsn, Storage};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::timeout;
 
+use crate::clock::Clock;
 use crate::error::{Refusal, append_refusal};
 use crate::fetch_session::lock;
 use crate::metadata_record::MetadataRecord;
@@ -55,20 +56,6 @@ struct Parked {
     after: Option<Lsn>,
 }
 
-/// Milliseconds since the epoch that never run backwards while the process lives: sessions must
-/// not expire because the clock was set.
-struct Clock {
-    started: Instant,
-    started_ms: i64,
-}
-
-impl Clock {
-    fn now_ms(&self) -> i64 {
-        let elapsed = i64::try_from(self.started.elapsed().as_millis()).unwrap_or(i64::MAX);
-        self.started_ms.saturating_add(elapsed)
-    }
-}
-
 impl GroupService {
     /// Groups restored by replay, from `now_ms` on.
     pub(crate) fn start(mut groups: Groups, now_ms: i64) -> Self {
@@ -80,11 +67,7 @@ impl GroupService {
             unwritten: effects.records.into(),
             written: None,
         };
-        Self {
-            inner: Mutex::new(inner),
-            rescheduled: Notify::new(),
-            clock: Clock { started: Instant::now(), started_ms: now_ms },
-        }
+        Self { inner: Mutex::new(inner), rescheduled: Notify::new(), clock: Clock::start(now_ms) }
     }
 
     /// Hands a request to the state machine. The reply comes once it is decided and whatever it
@@ -143,6 +126,29 @@ impl GroupService {
     pub(crate) fn with_snapshot<T>(&self, take: impl FnOnce(Vec<MetadataRecord>) -> T) -> T {
         let inner = lock(&self.inner);
         take(inner.groups.snapshot().map(|record| metadata_record(&record)).collect())
+    }
+
+    /// Commits the offsets of a transaction: `append` writes the records beside others, all of them
+    /// or none.
+    ///
+    /// # Errors
+    /// Those of `append`, and a journal that takes nothing.
+    pub(crate) fn commit_transaction(
+        &self,
+        storage: &Storage,
+        offsets: Vec<(String, TopicOffsets)>,
+        append: impl FnOnce(Vec<MetadataRecord>) -> Result<Lsn, Refusal>,
+    ) -> Result<Lsn, Refusal> {
+        let mut inner = lock(&self.inner);
+        inner.catch_up(storage)?;
+        let records = Groups::transactional_records(offsets);
+        let lsn = append(records.iter().map(metadata_record).collect())?;
+        let now_ms = self.clock.now_ms();
+        for record in records {
+            inner.groups.transaction_committed(now_ms, record);
+        }
+        inner.written = Some(lsn);
+        Ok(lsn)
     }
 
     /// Forgets the offsets that groups committed for a topic, if `append` appends the record of its

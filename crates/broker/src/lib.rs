@@ -61,12 +61,13 @@ mod tests;
 mod topic_config;
 mod topic_logs;
 mod topic_names;
+mod transaction_service;
 
 #[doc(hidden)]
 pub use authorizer::Decisions;
 pub use config::{
     Advertised, AuthorizationSettings, Config, GroupSettings, ListenerConfig, STANDARD_AUTHORIZER,
-    SaslListener,
+    SaslListener, TransactionSettings,
 };
 pub use error::Error;
 pub use moldau_protocol::Uuid;

@@ -12,6 +12,7 @@
 //! 8 SCRAM changed      upserted count u32, then (user str16, mechanism u8, iterations u32,
 //!                      salt bytes16, stored key bytes16, server key bytes16) each
 //!                      | deleted count u32, then (user str16, mechanism u8) each
+//! 9 transaction        the coordinator's own record, to the end
 //! configs = count u16, then (key str16, value str16) each; str16 = length u16, UTF-8 bytes
 //! acls = count u32, then (resource type u8, pattern type u8, name str16, principal str16,
 //!        host str16, operation u8, permission u8) each, in Kafka's numbers; bytes16 as str16
@@ -52,6 +53,8 @@ pub(crate) enum MetadataRecord {
     AclsChanged { created: Vec<Acl>, deleted: Vec<Acl> },
     /// SCRAM credentials of users that exist from here on, and those that do no longer.
     ScramCredentialsChanged(ScramChanges),
+    /// A record of the transaction coordinator.
+    Transaction(Vec<u8>),
 }
 
 impl MetadataRecord {
@@ -100,6 +103,10 @@ impl MetadataRecord {
                 out.extend_from_slice(&[8, 0]);
                 put_scram_changes(&mut out, changes);
             }
+            Self::Transaction(record) => {
+                out.extend_from_slice(&[9, 0]);
+                out.extend_from_slice(record);
+            }
         }
         out
     }
@@ -131,6 +138,7 @@ impl MetadataRecord {
             6 => Self::ProducerIds(std::mem::take(&mut fields.0).to_vec()),
             7 => Self::AclsChanged { created: fields.acls()?, deleted: fields.acls()? },
             8 => Self::ScramCredentialsChanged(fields.scram_changes()?),
+            9 => Self::Transaction(std::mem::take(&mut fields.0).to_vec()),
             other => return Err(format!("metadata record of unknown kind {other}")),
         };
         match fields.0.len() {

@@ -6,13 +6,11 @@ use moldau_protocol::ErrorCode;
 use moldau_storage::{Isolation, Log, Registration, TopicId, Waiter};
 
 use crate::catalog::{self, Topic};
+use crate::config::LEADER_EPOCH;
 use crate::error::Refusal;
 use crate::fetch_session::TopicRef;
 use crate::state::State;
 use crate::topic_logs::FirstAppend;
-
-/// The leader epoch of every partition: the leader never changes.
-pub(crate) const LEADER_EPOCH: i32 = 0;
 
 /// What a request of this isolation level is to see. Kafka takes anything but 1 for 0.
 pub(crate) fn isolation_of(level: i8) -> Isolation {

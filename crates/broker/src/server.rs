@@ -51,6 +51,8 @@ impl Broker {
         let storage = Storage::open(config.storage(), &mut restored)?;
         let state = Arc::new(State::new(config, storage, restored, now_ms));
         state.delete_orphaned_logs().map_err(|refusal| Error::Metadata(refusal.message))?;
+        let ended = state.end_orphaned_transactions(now_ms);
+        ended.map_err(|refusal| Error::Metadata(refusal.message))?;
         let addresses = listeners.iter().map(Listener::local_addr).collect();
         let admin_address = admin_listener.as_ref().map(Listener::local_addr);
         let entrances = Vec::with_capacity(listeners.len());
@@ -169,6 +171,10 @@ impl Broker {
         let state = Arc::clone(&self.state);
         handle.spawn_on_blocking(0, "the timer of groups", move || async move {
             state.groups.run_timer(&state.storage).await;
+        })?;
+        let state = Arc::clone(&self.state);
+        handle.spawn_on_blocking(0, "the timer of transactions", move || async move {
+            state.transactions.run_timer(&state.stores()).await;
         })?;
         let state = Arc::clone(&self.state);
         handle.spawn_on_blocking(0, "the timer of retention", move || async move {

@@ -1,15 +1,18 @@
 //! What all connections of a broker share.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
 use moldau_coordinator::producer_ids::{ProducerIdBlock, ProducerIdentity, ProducerIds};
+use moldau_coordinator::transactions::{TransactionRecord, Transactions};
 use moldau_coordinator::{GroupRecord, Groups};
 use moldau_protocol::{ErrorCode, Uuid};
-use moldau_storage::{CheckpointWriter, Lsn, Storage};
+use moldau_records::{Marker, MarkerBatch};
+use moldau_storage::{CheckpointWriter, LogMarker, Lsn, Storage};
 use tokio::sync::{Notify, Semaphore};
 
 use crate::catalog::Catalog;
-use crate::config::Config;
+use crate::config::{Config, LEADER_EPOCH, TransactionSettings};
 use crate::counters::Counters;
 use crate::error::{Refusal, append_refusal};
 use crate::fetch_session::{FetchSessions, lock};
@@ -17,6 +20,7 @@ use crate::group_service::GroupService;
 use crate::metadata_record::{GROUP_HEADER_BYTES, MetadataRecord};
 use crate::partition_runs::PartitionRuns;
 use crate::security::Security;
+use crate::transaction_service::{Stores, TransactionService};
 
 /// Topics, groups, sessions and the journal of one broker.
 pub(crate) struct State {
@@ -27,6 +31,7 @@ pub(crate) struct State {
     pub(crate) catalog: Catalog,
     pub(crate) sessions: FetchSessions,
     pub(crate) groups: GroupService,
+    pub(crate) transactions: TransactionService,
     pub(crate) security: Arc<Security>,
     pub(crate) partition_runs: PartitionRuns,
     pub(crate) counters: Counters,
@@ -50,6 +55,7 @@ struct ReservedIds {
 pub(crate) struct Restored {
     pub(crate) catalog: Catalog,
     pub(crate) groups: Groups,
+    pub(crate) transactions: Transactions,
     pub(crate) security: Security,
     pub(crate) producer_ids: ProducerIds,
 }
@@ -61,7 +67,14 @@ impl Restored {
             record_bytes_max: config.storage().entry_limit().saturating_sub(GROUP_HEADER_BYTES),
             ..config.groups.clone()
         };
+        // The end of a transaction is one frame, with a record of its own and those of offsets.
+        let ending_bytes_max = config.storage().entry_limit() / 2;
+        let transactions = TransactionSettings {
+            ending_bytes_max: ending_bytes_max.min(config.transactions.ending_bytes_max),
+            ..config.transactions.clone()
+        };
         Self {
+            transactions: Transactions::new(transactions),
             catalog: Catalog::new(config.topic_defaults.clone()),
             groups: Groups::new(groups, fastrand::u64(..), now_ms),
             security: Security::new(config),
@@ -83,6 +96,12 @@ impl Restored {
             MetadataRecord::ProducerIds(record) => {
                 let block = ProducerIdBlock::decode(&record).map_err(|error| error.to_string())?;
                 self.producer_ids.replay(block);
+                Ok(())
+            }
+            MetadataRecord::Transaction(record) => {
+                let record =
+                    TransactionRecord::decode(&record).map_err(|error| error.to_string())?;
+                self.transactions.apply(record);
                 Ok(())
             }
             record @ (MetadataRecord::AclsChanged { .. }
@@ -111,6 +130,7 @@ impl State {
             }
         }
         let groups = GroupService::start(restored.groups, now_ms);
+        let transactions = TransactionService::start(restored.transactions, now_ms);
         Self {
             config,
             cluster_id: Uuid::from_bytes(storage.info().cluster_id).to_string(),
@@ -118,6 +138,7 @@ impl State {
             catalog: restored.catalog,
             sessions: FetchSessions::default(),
             groups,
+            transactions,
             security: Arc::new(restored.security),
             partition_runs: PartitionRuns::default(),
             counters: Counters::default(),
@@ -146,6 +167,34 @@ impl State {
         Ok(())
     }
 
+    /// What transactions are written to.
+    pub(crate) fn stores(&self) -> Stores<'_> {
+        Stores { storage: &self.storage, catalog: &self.catalog, groups: &self.groups }
+    }
+
+    /// Aborts what logs hold of transactions that the coordinator does not know, as it may be after
+    /// a repair: consumers of committed records would wait for their end for ever.
+    ///
+    /// # Errors
+    /// A journal that takes nothing.
+    pub(crate) fn end_orphaned_transactions(&self, now_ms: i64) -> Result<(), Refusal> {
+        let known: HashSet<i64> = self.transactions.view(|transactions| {
+            let ongoing = transactions.list().filter(|(_, shown)| shown.start_ms >= 0);
+            ongoing.map(|(_, shown)| shown.producer.id).collect()
+        });
+        for log in self.storage.logs() {
+            for (producer_id, epoch) in log.open_transactions() {
+                if !known.contains(&producer_id) {
+                    let batch = MarkerBatch::new(producer_id, epoch, Marker::Abort, now_ms);
+                    let marker = LogMarker { log: Arc::clone(&log), batch };
+                    let appended = self.storage.append_together(&[], &[marker], LEADER_EPOCH);
+                    appended.map_err(|error| append_refusal(&error))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// An identity for a producer, and the position that must be durable before the answer.
     ///
     /// # Errors
@@ -166,6 +215,18 @@ impl State {
         Ok((allocated.identity, guard.reserved))
     }
 
+    /// A producer id that was never given out. It is durable when what is appended next is.
+    ///
+    /// # Errors
+    /// The code of a journal that takes nothing, or of ids that are used up.
+    pub(crate) fn fresh_producer_id(&self) -> Result<i64, ErrorCode> {
+        let fresh = self.producer_identity(None);
+        fresh.map(|(identity, _)| identity.id).map_err(|refusal| match refusal.code {
+            ErrorCode::KafkaStorageError => ErrorCode::CoordinatorNotAvailable,
+            code => code,
+        })
+    }
+
     /// Writes a checkpoint, gives back the journal files that it makes superfluous and returns how
     /// many. Waits for the disk.
     ///
@@ -183,14 +244,17 @@ impl State {
     /// All of it is locked from the beginning to the last record: what entered the journal in
     /// between would be replayed on top of a state that has it already, or be missing from both.
     fn write_metadata(&self, writer: &mut CheckpointWriter<'_>) {
-        self.catalog.with_snapshot(|topics| {
-            self.groups.with_snapshot(|groups| {
-                self.security.with_snapshot(|security| {
-                    let producer_ids = lock(&self.producer_ids);
-                    let block = producer_ids.ids.snapshot().map(block_record);
-                    writer.begin();
-                    let records = topics.into_iter().chain(groups).chain(security).chain(block);
-                    records.for_each(|record| writer.metadata(&record.encode()));
+        self.transactions.with_snapshot(|transactions| {
+            self.catalog.with_snapshot(|topics| {
+                self.groups.with_snapshot(|groups| {
+                    self.security.with_snapshot(|security| {
+                        let producer_ids = lock(&self.producer_ids);
+                        let block = producer_ids.ids.snapshot().map(block_record);
+                        writer.begin();
+                        let records = topics.into_iter().chain(groups).chain(security).chain(block);
+                        let records = records.chain(transactions);
+                        records.for_each(|record| writer.metadata(&record.encode()));
+                    });
                 });
             });
         });

@@ -25,5 +25,6 @@ mod requests;
 mod restart;
 mod space;
 mod topics;
+mod transactions;
 mod versions;
 mod world;

@@ -49,6 +49,8 @@ pub enum Scenario {
     Offsets,
     /// A compacted topic, read once it is cleaned.
     Compacted,
+    /// Transactions that are committed, aborted, left open and fenced.
+    Transactions,
     /// Kafka Streams loses its local state and restores it from a changelog.
     Streams,
     /// A topic of a million partitions, created, described, written to, read and deleted.
@@ -57,7 +59,7 @@ pub enum Scenario {
 
 impl Scenario {
     /// Every scenario, `produce-consume` once per codec.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::ProduceConsume("none"),
         Self::ProduceConsume("gzip"),
         Self::ProduceConsume("snappy"),
@@ -68,6 +70,7 @@ impl Scenario {
         Self::Admin,
         Self::Offsets,
         Self::Compacted,
+        Self::Transactions,
         Self::Streams,
         Self::LargeTopic,
     ];
@@ -81,17 +84,18 @@ impl Scenario {
             Self::Admin => "admin",
             Self::Offsets => "offsets",
             Self::Compacted => "compacted",
+            Self::Transactions => "transactions",
             Self::Streams => "streams",
             Self::LargeTopic => "large-topic",
         }
     }
 
-    /// Whether the library has a program for it. What a cleaned batch looks like to a reader is
-    /// asked of the three readers that others are built on; Streams is Java, and so is the program
-    /// that measures a large topic.
+    /// Whether the library has a program for it. What a cleaned batch or a transaction looks like
+    /// to a reader is asked of the three readers that others are built on; Streams is Java, and so
+    /// is the program that measures a large topic.
     pub fn is_for(self, library: Library) -> bool {
         match self {
-            Self::Compacted => {
+            Self::Compacted | Self::Transactions => {
                 matches!(library, Library::Java | Library::Librdkafka | Library::Franz)
             }
             Self::Streams | Self::LargeTopic => library == Library::Java,

@@ -7,7 +7,7 @@ use moldau_protocol::ErrorCode;
 use crate::config::{Config, MEMBER_METADATA_BYTES_MAX, NAME_BYTES_MAX, PROTOCOLS_MAX};
 use crate::group::{Group, Step, refuse_commit};
 use crate::offsets::not_committed;
-use crate::record::GroupRecord;
+use crate::record::{GroupRecord, TopicOffsets};
 use crate::reply::{
     Effects, FetchedOffset, GroupDescription, JoinReply, LeaveReply, ListedGroup, Reply, SyncReply,
 };
@@ -123,6 +123,47 @@ impl Groups {
             group.offset_commit(step, request, token);
         });
         stepped.unwrap_or_else(|| refused(ErrorCode::IllegalGeneration))
+    }
+
+    /// Whether a member may commit offsets as part of a transaction (KIP-447). Without a generation
+    /// and a member anyone may, as before that.
+    ///
+    /// # Errors
+    ///
+    /// What Kafka answers where it may not.
+    pub fn check_transactional_commit(
+        &self,
+        group_id: &str,
+        generation: i32,
+        (member_id, instance_id): (&str, Option<&str>),
+    ) -> Result<(), ErrorCode> {
+        if group_id.len() > NAME_BYTES_MAX {
+            return Err(ErrorCode::InvalidGroupId);
+        }
+        match self.groups.get(group_id) {
+            Some(group) => group.check_transactional_commit(generation, member_id, instance_id),
+            None if generation >= 0 => Err(ErrorCode::IllegalGeneration),
+            None if self.groups.len() >= self.config.groups_max => Err(ErrorCode::PolicyViolation),
+            None => Ok(()),
+        }
+    }
+
+    /// The records that commit the offsets of a transaction, for the journal and then, once it has
+    /// taken them, for [`Groups::transaction_committed`].
+    pub fn transactional_records(offsets: Vec<(String, TopicOffsets)>) -> Vec<GroupRecord> {
+        let record = |(group_id, topic)| {
+            let topics = vec![topic];
+            GroupRecord::OffsetsCommitted { group_id, topics }
+        };
+        offsets.into_iter().map(record).collect()
+    }
+
+    /// Takes up what a transaction committed. A group that is gone meanwhile is there again.
+    pub fn transaction_committed(&mut self, now_ms: i64, record: GroupRecord) {
+        if let GroupRecord::OffsetsCommitted { group_id, topics } = record {
+            let new = || Group::new(group_id.clone(), now_ms);
+            self.groups.entry(group_id.clone()).or_insert_with(new).replay_committed(topics);
+        }
     }
 
     /// OffsetFetch of the listed partitions, or of all that have an offset with `None`.

@@ -5,7 +5,9 @@
 //! version 5 a client may name the broker that it means; another one sends it back to its bootstrap
 //! servers.
 
-use moldau_protocol::messages::api_versions_response::ApiVersion;
+use moldau_protocol::messages::api_versions_response::{
+    ApiVersion, FinalizedFeatureKey, SupportedFeatureKey,
+};
 use moldau_protocol::messages::{ApiVersionsRequest, ApiVersionsResponse};
 use moldau_protocol::{ApiKey, ErrorCode, VersionRange};
 
@@ -14,6 +16,13 @@ use crate::config::NODE_ID;
 /// Produce is advertised from version 0, since librdkafka takes a higher minimum for a broker
 /// that cannot compress (KAFKA-18659); a request below 3 is refused all the same.
 const PRODUCE_VERSION_ADVERTISED_MIN: i16 = 0;
+
+/// The feature by whose finalized level producers choose their protocol (KIP-890), and that level.
+const TRANSACTION_VERSION: &str = "transaction.version";
+const TRANSACTION_VERSION_LEVEL: i16 = 2;
+
+/// Before this version Kafka's clients do not understand a range that begins at 0 (KAFKA-17011).
+const FEATURES_FROM_ZERO_SINCE: i16 = 4;
 
 /// The answer: every API that is served, or none to a client that does not name its software, or
 /// means another broker.
@@ -36,8 +45,28 @@ pub(crate) fn respond(
     {
         return refused(ErrorCode::RebootstrapRequired);
     }
-    let api_keys = served.map(advertised).collect();
-    ApiVersionsResponse { api_keys, ..ApiVersionsResponse::default() }
+    let supported = SupportedFeatureKey {
+        name: TRANSACTION_VERSION.to_owned(),
+        min_version: 0,
+        max_version: TRANSACTION_VERSION_LEVEL,
+        ..SupportedFeatureKey::default()
+    };
+    let finalized = FinalizedFeatureKey {
+        name: TRANSACTION_VERSION.to_owned(),
+        max_version_level: TRANSACTION_VERSION_LEVEL,
+        min_version_level: TRANSACTION_VERSION_LEVEL,
+        ..FinalizedFeatureKey::default()
+    };
+    ApiVersionsResponse {
+        api_keys: served.map(advertised).collect(),
+        supported_features: Some(supported)
+            .filter(|_| version >= FEATURES_FROM_ZERO_SINCE)
+            .into_iter()
+            .collect(),
+        finalized_features_epoch: 0,
+        finalized_features: vec![finalized],
+        ..ApiVersionsResponse::default()
+    }
 }
 
 /// The answer to a request of an unknown version, to be encoded as version 0.

@@ -1,7 +1,7 @@
 //! FindCoordinator, versions 0-6 (KIP-699 batches, KIP-932 share keys).
 //!
-//! This broker coordinates every group. Transactions and share groups are not supported, and the
-//! answer says so at this first step, where every client reports it.
+//! This broker coordinates every group and every transaction. Share groups are not supported, and
+//! the answer says so at this first step, where every client reports it.
 
 use moldau_protocol::ErrorCode;
 use moldau_protocol::messages::find_coordinator_response::Coordinator;
@@ -70,12 +70,12 @@ fn check(call: &Call<'_>, key_type: i8, key: &str) -> Result<(), Refusal> {
         return Err(denied(resource_type));
     }
     match key_type {
-        KEY_TYPE_GROUP => Ok(()),
+        KEY_TYPE_GROUP | KEY_TYPE_TRANSACTION => Ok(()),
         _ => Err(unsupported()),
     }
 }
 
 fn unsupported() -> Refusal {
-    let message = "transactions and share groups are not supported";
+    let message = "share groups are not supported";
     Refusal::new(ErrorCode::InvalidRequest, message)
 }

@@ -1,14 +1,19 @@
-//! InitProducerId, versions 0-5 (KIP-98, KIP-360 epoch bumps), for idempotent producers.
+//! InitProducerId, versions 0-5 (KIP-98, KIP-360 epoch bumps), for idempotent and transactional
+//! producers.
 //!
-//! Ids are reserved in durable blocks, so that a restart never hands one out twice. Transactional
-//! ids are refused, as FindCoordinator does before.
+//! Ids are reserved in durable blocks, so that a restart never hands one out twice. An open
+//! transaction of the id is aborted before the answer, where Kafka has the client ask again.
 
 use moldau_coordinator::producer_ids::ProducerIdentity;
 use moldau_protocol::ErrorCode;
 use moldau_protocol::messages::{InitProducerIdRequest, InitProducerIdResponse};
 
+use crate::api::transactions::once_written;
 use crate::authorizer::{Operation, ResourceType};
 use crate::call::{Call, Outcome, once_durable};
+
+/// Before this version there is no code for a producer that was fenced.
+const PRODUCER_FENCED_SINCE: i16 = 4;
 
 pub(crate) fn handle(
     call: &Call<'_>,
@@ -18,7 +23,13 @@ pub(crate) fn handle(
         return Outcome::Now(refused(code));
     }
     let current = ProducerIdentity { id: request.producer_id, epoch: request.producer_epoch };
+    if (current.id < 0) != (current.epoch < 0) {
+        return Outcome::Now(refused(ErrorCode::InvalidRequest));
+    }
     let current = Some(current).filter(|current| current.id >= 0);
+    if let Some(id) = &request.transactional_id {
+        return transactional(call, id, request.transaction_timeout_ms, current);
+    }
     match call.state.producer_identity(current) {
         Ok((identity, None)) => Outcome::Now(granted(identity)),
         Ok((identity, Some(lsn))) => once_durable(call, lsn, move |durable| match durable {
@@ -29,6 +40,25 @@ pub(crate) fn handle(
     }
 }
 
+fn transactional(
+    call: &Call<'_>,
+    id: &str,
+    timeout_ms: i32,
+    current: Option<ProducerIdentity>,
+) -> Outcome<InitProducerIdResponse> {
+    let state = call.state;
+    let (reply, lsn) = state.transactions.decide(&state.stores(), |transactions, now_ms| {
+        transactions.init(now_ms, id, timeout_ms, current, || state.fresh_producer_id())
+    });
+    let reply = reply.map_err(|code| match code {
+        ErrorCode::ProducerFenced if call.version < PRODUCER_FENCED_SINCE => {
+            ErrorCode::InvalidProducerEpoch
+        }
+        code => code,
+    });
+    once_written(call, lsn, move |durable| durable.and(reply).map_or_else(refused, granted))
+}
+
 /// Whoever may write to any topic may be idempotent there (KIP-679).
 fn check(call: &Call<'_>, request: &InitProducerIdRequest) -> Result<(), ErrorCode> {
     use ResourceType::{Topic, TransactionalId};
@@ -37,7 +67,7 @@ fn check(call: &Call<'_>, request: &InitProducerIdRequest) -> Result<(), ErrorCo
         Some(id) if !rights.allow(TransactionalId, Operation::Write, id) => {
             Err(ErrorCode::TransactionalIdAuthorizationFailed)
         }
-        Some(_) => Err(ErrorCode::InvalidRequest),
+        Some(_) => Ok(()),
         None if rights.allow_on_cluster(Operation::IdempotentWrite)
             || rights.allow_somewhere(Topic, Operation::Write) =>
         {

@@ -17,8 +17,9 @@ use std::sync::Arc;
 use crate::authorizer::Operation::Describe;
 use crate::authorizer::ResourceType::Topic;
 use crate::call::{Call, Outcome, Turns};
+use crate::config::LEADER_EPOCH;
 use crate::error::read_code;
-use crate::partition::{self, LEADER_EPOCH, Partition, isolation_of};
+use crate::partition::{self, Partition, isolation_of};
 
 /// From this version on an offset comes with its leader epoch (KIP-320).
 const LEADER_EPOCH_SINCE: i16 = 4;

@@ -9,7 +9,8 @@ use moldau_protocol::messages::{OffsetForLeaderEpochRequest, OffsetForLeaderEpoc
 
 use crate::authorizer::{Operation, ResourceType};
 use crate::call::{Call, Outcome};
-use crate::partition::{self, LEADER_EPOCH, Partition};
+use crate::config::LEADER_EPOCH;
+use crate::partition::{self, Partition};
 
 pub(crate) fn handle(
     call: &Call<'_>,

@@ -1,10 +1,11 @@
 //! OffsetCommit 2-10, OffsetFetch 1-10, OffsetDelete 0.
 //!
-//! KIP-320 leader epochs, KIP-447 stable offsets (always stable: there are no transactions),
-//! KIP-709 several groups at once, KIP-516 topic ids in version 10.
+//! KIP-320 leader epochs, KIP-447 stable offsets (what an open transaction is to commit is refused
+//! to those who ask for them), KIP-709 several groups at once, KIP-516 topic ids in version 10.
 
 use std::collections::HashSet;
 
+use moldau_coordinator::transactions::Transactions;
 use moldau_coordinator::{
     self as coordinator, FetchedOffset, PartitionCommit, Reply, TopicCommit, TopicResult,
 };
@@ -148,16 +149,13 @@ fn tell(answer: &mut OffsetCommitResponseTopic, result: &TopicResult) {
 }
 
 pub(crate) fn fetch(call: &Call<'_>, request: OffsetFetchRequest) -> Outcome<OffsetFetchResponse> {
-    let response = if call.version >= FETCH_BATCHED_SINCE {
-        let mut seen = HashSet::new();
-        let groups =
-            request.groups.into_iter().map(|group| match seen.insert(group.group_id.clone()) {
-                true => fetch_group(call, group),
-                false => group_refused(group.group_id, ErrorCode::InvalidRequest),
-            });
-        OffsetFetchResponse { groups: groups.collect(), ..OffsetFetchResponse::default() }
+    let response = if request.require_stable {
+        // No transaction ends between the two looks, at what it holds and at what the group has.
+        call.state.transactions.view(|transactions| {
+            fetched(&Asked { call, transactions: Some(transactions) }, request)
+        })
     } else {
-        fetch_older(call, request)
+        fetched(&Asked { call, transactions: None }, request)
     };
     // What was just read may be part of a commit that is on its way to the disk.
     let lsn = match call.state.groups.written(&call.state.storage) {
@@ -171,6 +169,27 @@ pub(crate) fn fetch(call: &Call<'_>, request: OffsetFetchRequest) -> Outcome<Off
     })
 }
 
+/// A call that asks for offsets.
+struct Asked<'a> {
+    call: &'a Call<'a>,
+    /// Those whose pending offsets are not to be passed over.
+    transactions: Option<&'a Transactions>,
+}
+
+fn fetched(call: &Asked<'_>, request: OffsetFetchRequest) -> OffsetFetchResponse {
+    if call.call.version >= FETCH_BATCHED_SINCE {
+        let mut seen = HashSet::new();
+        let groups =
+            request.groups.into_iter().map(|group| match seen.insert(group.group_id.clone()) {
+                true => fetch_group(call, group),
+                false => group_refused(group.group_id, ErrorCode::InvalidRequest),
+            });
+        OffsetFetchResponse { groups: groups.collect(), ..OffsetFetchResponse::default() }
+    } else {
+        fetch_older(call, request)
+    }
+}
+
 fn storage_failed(mut response: OffsetFetchResponse) -> OffsetFetchResponse {
     response.error_code = ErrorCode::CoordinatorNotAvailable.into();
     response.topics.clear();
@@ -182,7 +201,7 @@ fn storage_failed(mut response: OffsetFetchResponse) -> OffsetFetchResponse {
 }
 
 /// The older form is the newer one with a single group.
-fn fetch_older(call: &Call<'_>, request: OffsetFetchRequest) -> OffsetFetchResponse {
+fn fetch_older(call: &Asked<'_>, request: OffsetFetchRequest) -> OffsetFetchResponse {
     let topics = request.topics.map(|topics| {
         let topics = topics.into_iter().map(|topic| OffsetFetchRequestTopics {
             name: topic.name,
@@ -197,7 +216,7 @@ fn fetch_older(call: &Call<'_>, request: OffsetFetchRequest) -> OffsetFetchRespo
         ..OffsetFetchRequestGroup::default()
     };
     // The first version has no place for an error of the whole.
-    let topics_by_name = asked.topics.clone().filter(|_| call.version < GROUP_ERRORS_SINCE);
+    let topics_by_name = asked.topics.clone().filter(|_| call.call.version < GROUP_ERRORS_SINCE);
     let mut found = fetch_group(call, asked);
     if found.error_code != 0
         && let Some(topics) = topics_by_name
@@ -212,20 +231,20 @@ fn fetch_older(call: &Call<'_>, request: OffsetFetchRequest) -> OffsetFetchRespo
     }
 }
 
-fn fetch_group(call: &Call<'_>, asked: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup {
-    if !call.rights.allow(ResourceType::Group, Operation::Describe, &asked.group_id) {
+fn fetch_group(call: &Asked<'_>, asked: OffsetFetchRequestGroup) -> OffsetFetchResponseGroup {
+    if !call.call.rights.allow(ResourceType::Group, Operation::Describe, &asked.group_id) {
         return group_refused(asked.group_id, ErrorCode::GroupAuthorizationFailed);
     }
     let topics = match asked.topics {
         Some(topics) => fetch_topics(call, &asked.group_id, topics),
         None => {
-            let groups = &call.state.groups;
+            let groups = &call.call.state.groups;
             let all = groups.view(|groups| groups.offset_fetch(&asked.group_id, None));
-            let rights = &call.rights;
+            let rights = &call.call.rights;
             let all = all
                 .into_iter()
                 .filter(|(name, _)| rights.show(ResourceType::Topic, Operation::Describe, name));
-            all.map(|(name, offsets)| fetched_topic(call, name, offsets)).collect()
+            all.map(|(name, offsets)| fetched_topic(call, &asked.group_id, name, offsets)).collect()
         }
     };
     OffsetFetchResponseGroup {
@@ -243,7 +262,7 @@ fn group_refused(group_id: String, code: ErrorCode) -> OffsetFetchResponseGroup 
 /// Each partition is in the answer once. This bounds the answer by the committed offsets: the
 /// metadata of a commit is a thousand times as long as the index of its partition.
 fn fetch_topics(
-    call: &Call<'_>,
+    call: &Asked<'_>,
     group_id: &str,
     topics: Vec<OffsetFetchRequestTopics>,
 ) -> Vec<OffsetFetchResponseTopics> {
@@ -260,13 +279,13 @@ fn fetch_topics(
 }
 
 fn fetch_topic(
-    call: &Call<'_>,
+    call: &Asked<'_>,
     group_id: &str,
     asked: OffsetFetchRequestTopics,
 ) -> OffsetFetchResponseTopics {
-    let name = match call.version {
+    let name = match call.call.version {
         TOPIC_IDS_SINCE.. => {
-            let found = call.state.catalog.by_id(asked.topic_id);
+            let found = call.call.state.catalog.by_id(asked.topic_id);
             let Some(topic) = found else {
                 return fetch_refused(asked, ErrorCode::UnknownTopicId.into());
             };
@@ -274,35 +293,50 @@ fn fetch_topic(
         }
         _ => asked.name.clone(),
     };
-    if !call.rights.allow(ResourceType::Topic, Operation::Describe, &name) {
+    if !call.call.rights.allow(ResourceType::Topic, Operation::Describe, &name) {
         return fetch_refused(asked, ErrorCode::TopicAuthorizationFailed.into());
     }
     let wanted = [(name, asked.partition_indexes)];
-    let found = call.state.groups.view(|groups| groups.offset_fetch(group_id, Some(&wanted)));
+    let found = call.call.state.groups.view(|groups| groups.offset_fetch(group_id, Some(&wanted)));
     let [(name, _)] = wanted;
     let offsets = found.into_iter().flat_map(|(_, offsets)| offsets).collect();
-    fetched_topic(call, name, offsets)
+    fetched_topic(call, group_id, name, offsets)
 }
 
 fn fetched_topic(
-    call: &Call<'_>,
+    call: &Asked<'_>,
+    group_id: &str,
     name: String,
     offsets: Vec<FetchedOffset>,
 ) -> OffsetFetchResponseTopics {
-    let topic_id = call.state.catalog.by_name(&name).map_or(Uuid::ZERO, |topic| topic.id);
-    let partitions = offsets.into_iter().map(|offset| OffsetFetchResponsePartitions {
+    let topic_id = call.call.state.catalog.by_name(&name).map_or(Uuid::ZERO, |topic| topic.id);
+    let is_pending = |partition: i32| {
+        let pending = |known: &Transactions| known.has_pending_offset(group_id, &name, partition);
+        call.transactions.is_some_and(pending)
+    };
+    let offsets = offsets.into_iter().map(|offset| match is_pending(offset.partition) {
+        true => (not_committed(offset.partition), ErrorCode::UnstableOffsetCommit),
+        false => (offset, ErrorCode::None),
+    });
+    let partitions = offsets.map(|(offset, code)| OffsetFetchResponsePartitions {
+        error_code: code.into(),
         partition_index: offset.partition,
         committed_offset: offset.offset,
         committed_leader_epoch: offset.leader_epoch,
         metadata: Some(offset.metadata),
         ..OffsetFetchResponsePartitions::default()
     });
+    let partitions = partitions.collect();
     OffsetFetchResponseTopics {
-        partitions: partitions.collect(),
-        name: if call.version >= TOPIC_IDS_SINCE { String::new() } else { name },
-        topic_id: if call.version >= TOPIC_IDS_SINCE { topic_id } else { Uuid::ZERO },
+        partitions,
+        name: if call.call.version >= TOPIC_IDS_SINCE { String::new() } else { name },
+        topic_id: if call.call.version >= TOPIC_IDS_SINCE { topic_id } else { Uuid::ZERO },
         ..OffsetFetchResponseTopics::default()
     }
+}
+
+fn not_committed(partition: i32) -> FetchedOffset {
+    FetchedOffset { partition, offset: -1, leader_epoch: -1, metadata: String::new() }
 }
 
 fn fetch_refused(asked: OffsetFetchRequestTopics, error_code: i16) -> OffsetFetchResponseTopics {

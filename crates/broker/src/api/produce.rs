@@ -1,9 +1,12 @@
-//! Produce, versions 3-13 (KIP-98 batches, KIP-467 messages, KIP-516 topic ids).
+//! Produce, versions 3-13 (KIP-98 batches, KIP-467 messages, KIP-516 topic ids, KIP-890).
 //!
 //! Every partition is validated and appended on its own, in the order of the request; the answer
 //! waits for the flush that covers all of them. As in Kafka, all records are walked, and exactly
 //! one batch per partition is allowed. A batch that takes long to check (`appends`) is left to a
 //! worker, and what the client sends behind its request waits for that.
+//!
+//! A batch of a transaction is appended while the transaction is open and has the partition; from
+//! version 12 on it adds the partition itself.
 //!
 //! `acks=1` and `acks=all` are the same with one replica, whatever `min.insync.replicas` says:
 //! Kafka asks for no more replicas than there are. What is not durable within the request's timeout

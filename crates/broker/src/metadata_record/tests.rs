@@ -54,6 +54,7 @@ fn record() -> impl Strategy<Value = MetadataRecord> {
             .prop_map(|(id, overrides)| MetadataRecord::TopicConfigured { id, overrides }),
         any::<Vec<u8>>().prop_map(MetadataRecord::Group),
         any::<Vec<u8>>().prop_map(MetadataRecord::ProducerIds),
+        any::<Vec<u8>>().prop_map(MetadataRecord::Transaction),
         (acls(), acls())
             .prop_map(|(created, deleted)| MetadataRecord::AclsChanged { created, deleted }),
         scram_changes().prop_map(MetadataRecord::ScramCredentialsChanged),
@@ -73,7 +74,12 @@ proptest! {
         let shorter = MetadataRecord::decode(&bytes[..kept]);
         // The coordinator's records run to the end, so a shorter one is another record.
         let runs_to_end =
-            matches!(record, MetadataRecord::Group(_) | MetadataRecord::ProducerIds(_));
+            matches!(
+                record,
+                MetadataRecord::Group(_)
+                    | MetadataRecord::ProducerIds(_)
+                    | MetadataRecord::Transaction(_)
+            );
         prop_assert!(shorter.is_err() || runs_to_end);
     }
 

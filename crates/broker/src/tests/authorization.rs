@@ -8,8 +8,10 @@ use moldau_net::Reply;
 use moldau_protocol::messages::create_partitions_request::CreatePartitionsTopic;
 use moldau_protocol::messages::metadata_request::MetadataRequestTopic;
 use moldau_protocol::messages::{
-    CreatePartitionsRequest, DescribeClusterRequest, DescribeTopicPartitionsRequest, FetchRequest,
-    InitProducerIdRequest, ListGroupsRequest, MetadataRequest, describe_topic_partitions_request,
+    AddOffsetsToTxnRequest, AddPartitionsToTxnRequest, CreatePartitionsRequest,
+    DescribeClusterRequest, DescribeTopicPartitionsRequest, DescribeTransactionsRequest,
+    EndTxnRequest, FetchRequest, InitProducerIdRequest, ListGroupsRequest, ListTransactionsRequest,
+    MetadataRequest, describe_topic_partitions_request,
 };
 use moldau_protocol::{ApiKey, ErrorCode, Uuid};
 
@@ -252,6 +254,7 @@ fn who_may_write_somewhere_may_be_idempotent() {
     let ask = |world: &World, id: Option<&str>| {
         let request = InitProducerIdRequest {
             transactional_id: id.map(str::to_owned),
+            transaction_timeout_ms: 1_000,
             ..InitProducerIdRequest::default()
         };
         code(world.ask(&request).error_code)
@@ -267,8 +270,54 @@ fn who_may_write_somewhere_may_be_idempotent() {
     let world = world();
     assert_eq!(ask(&world, Some("t")), ErrorCode::TransactionalIdAuthorizationFailed);
     world.allow(TRANSACTIONAL_ID, "t", WRITE);
-    assert_eq!(ask(&world, Some("t")), ErrorCode::InvalidRequest);
+    assert_eq!(ask(&world, Some("t")), ErrorCode::None);
 }
+
+#[test]
+fn transactions_need_the_rights_that_they_need_in_kafka() {
+    let world = world();
+    let id = || "t".to_owned();
+    let end = || {
+        let request =
+            EndTxnRequest { transactional_id: id(), producer_id: 77, ..EndTxnRequest::default() };
+        code(world.ask(&request).error_code)
+    };
+    let add_group = || {
+        let request = AddOffsetsToTxnRequest {
+            transactional_id: id(),
+            producer_id: 77,
+            group_id: "readers".to_owned(),
+            ..AddOffsetsToTxnRequest::default()
+        };
+        code(world.ask(&request).error_code)
+    };
+    let describe = || {
+        let request = DescribeTransactionsRequest {
+            transactional_ids: vec![id()],
+            ..DescribeTransactionsRequest::default()
+        };
+        code(world.ask(&request).transaction_states[0].error_code)
+    };
+    let listed = || world.ask(&ListTransactionsRequest::default()).transaction_states.len();
+    let denied = ErrorCode::TransactionalIdAuthorizationFailed;
+    assert_eq!((end(), add_group(), describe(), listed()), (denied, denied, denied, 0));
+    world.allow(TRANSACTIONAL_ID, "t", WRITE);
+    let init = InitProducerIdRequest {
+        transactional_id: Some(id()),
+        transaction_timeout_ms: 1_000,
+        ..InitProducerIdRequest::default()
+    };
+    assert_eq!(code(world.ask(&init).error_code), ErrorCode::None);
+    // Whoever may write may describe.
+    let unknown = ErrorCode::InvalidProducerIdMapping;
+    let (no_group, none) = (ErrorCode::GroupAuthorizationFailed, ErrorCode::None);
+    assert_eq!((end(), add_group(), describe(), listed()), (unknown, no_group, none, 1));
+    world.allow(GROUP, "readers", READ);
+    assert_eq!(add_group(), unknown);
+    assert_eq!(code(world.ask(&AddPartitionsToTxnRequest::default()).error_code), CLUSTER_DENIED);
+}
+
+const CLUSTER_DENIED: ErrorCode = ErrorCode::ClusterAuthorizationFailed;
 
 #[test]
 fn a_right_that_is_taken_is_gone_at_once() {

@@ -134,7 +134,7 @@ fn a_max_timestamp_that_no_record_has_is_stored_as_it_should_be() {
 }
 
 #[test]
-fn a_control_batch_and_a_transactional_one_are_refused() {
+fn a_control_batch_and_one_of_no_transaction_are_refused() {
     let world = World::new();
     world.create("orders", 1);
     let with = |attributes| {
@@ -149,7 +149,7 @@ fn a_control_batch_and_a_transactional_one_are_refused() {
     let mut request = produce("orders", 0, transactional.clone());
     request.transactional_id = Some("transaction".to_owned());
     let response = ask(&world, PRODUCE_BY_NAME, &request);
-    assert_eq!(code(response.error_code), ErrorCode::InvalidTxnState);
+    assert_eq!(code(response.error_code), ErrorCode::InvalidProducerIdMapping);
     // Nobody may write to a transaction that has no id.
     let without_id = refusal(&world, "orders", 0, transactional);
     assert_eq!(without_id, ErrorCode::TransactionalIdAuthorizationFailed);

@@ -44,6 +44,7 @@ use moldau_protocol::{ErrorCode, Request, Uuid, frame};
 use super::acls::ask_about_security;
 use super::requests::{commit, creatable, create, fetch, fetch_topic, join, list_offsets, produce};
 use super::requests::{fetch_topic_id, pairs, sync};
+use super::transactions::ask_about_transactions;
 use super::world::{NOW_MS, World, batch, code, unknown_id};
 use crate::config::NODE_ID;
 use crate::dispatch::served_versions;
@@ -143,6 +144,7 @@ pub(super) fn ask_everything(world: &World) {
     ask_for_offsets(world, orders);
     ask_for_changes(world);
     ask_about_security(world);
+    ask_about_transactions(world);
     ask_for_deletions(world);
 }
 
@@ -234,7 +236,6 @@ fn ask_for_lookups(world: &World) {
         coordinator_keys: if version < 4 { vec![] } else { vec!["readers".to_owned()] },
         ..FindCoordinatorRequest::default()
     });
-    // A transaction, which is refused with a message where the version has one.
     for version in versions_of(ApiKey::FindCoordinator).filter(|version| *version >= 1) {
         let keys = vec!["transaction".to_owned()];
         let request = FindCoordinatorRequest {

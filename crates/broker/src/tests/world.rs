@@ -18,7 +18,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::authorizer::Subject;
 use crate::call::Later;
-use crate::config::{Config, GroupSettings, ListenerConfig};
+use crate::config::{Config, GroupSettings, ListenerConfig, TransactionSettings};
 use crate::dispatch::{self, CallSite};
 use crate::rights::Access;
 use crate::state::{Restored, State};
@@ -190,10 +190,11 @@ impl World {
         dispatch::dispatch(site, frame)
     }
 
-    /// Drives a future, and the groups' timer beside it.
+    /// Drives a future, and the timers of groups and transactions beside it.
     pub(super) fn wait<T>(&self, future: impl Future<Output = T>) -> T {
         let is_stepped = self.drive == Drive::Stepped;
         let state = &self.state;
+        let stores = state.stores();
         self.runtime.block_on(async move {
             let mut future = std::pin::pin!(future);
             let future = std::future::poll_fn(|cx| {
@@ -207,6 +208,7 @@ impl World {
             tokio::select! {
                 value = future => value,
                 () = state.groups.run_timer(&state.storage) => unreachable!("it never ends"),
+                () = state.transactions.run_timer(&stores) => unreachable!("it never ends"),
             }
         })
     }
@@ -234,6 +236,7 @@ pub(super) fn config(data_dir: &Path) -> Config {
         partitions_default: 3,
         topic_defaults: TopicDefaults::default(),
         groups: GroupSettings { initial_rebalance_delay_ms: 0, ..GroupSettings::default() },
+        transactions: TransactionSettings::default(),
         request_bytes_max: 100 << 20,
         connections_max_idle: Duration::from_mins(10),
         log_retention_check_interval: Duration::from_secs(30),
@@ -262,6 +265,7 @@ fn open(disk: &Arc<dyn Disk>, config: Config, drive: Drive) -> Arc<State> {
     let storage = Storage::open_on(Arc::clone(disk), options, &mut restored).unwrap();
     let state = State::new(config, storage, restored, NOW_MS);
     state.delete_orphaned_logs().unwrap();
+    state.end_orphaned_transactions(NOW_MS).unwrap();
     Arc::new(state)
 }
 

@@ -76,6 +76,8 @@ func run(args []string) error {
 		err = p.offsets()
 	case "compacted":
 		err = p.compacted()
+	case "transactions":
+		err = p.transactions()
 	default:
 		err = fmt.Errorf("unknown scenario %s", args[1])
 	}

@@ -59,6 +59,7 @@ public final class ConformanceClient {
             case "idempotent" -> client.idempotent();
             case "admin" -> client.admin();
             case "offsets" -> client.offsets();
+            case "transactions" -> new Transactions(client, args[2]).run();
             case "compacted" -> new CompactedTopic(client, args[2]).run();
             default -> throw new IllegalArgumentException("unknown scenario " + args[1]);
         }
@@ -339,7 +340,7 @@ public final class ConformanceClient {
         check(name, found.offset() == expected, found.toString());
     }
 
-    private void createTopic(String name, int partitions) throws Exception {
+    void createTopic(String name, int partitions) throws Exception {
         admin.createTopics(List.of(new NewTopic(name, Optional.of(partitions), Optional.empty())))
             .all().get();
         awaitPartitions(partitions);

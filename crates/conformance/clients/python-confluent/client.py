@@ -10,6 +10,8 @@ from confluent_kafka import (OFFSET_BEGINNING, Consumer, ConsumerGroupState, Kaf
 from confluent_kafka.admin import (AdminClient, ConfigResource, NewPartitions, NewTopic, OffsetSpec,
                                    ResourceType)
 
+from transactions import Transactions
+
 POLL_S = 0.1
 DEADLINE_S = 40
 # A deleted key goes with the second cleaning, and a server may clean four times a minute.
@@ -202,6 +204,9 @@ class Client(Checks):
             if read is None or not ascend:
                 stuck.append(start)
         self.check("a reader goes on from every offset, kept or not", not stuck, stuck)
+
+    def transactions(self):
+        Transactions(self).run()
 
     def produce_updates(self, codec, newest):
         """Many updates of few keys in batches of 50, so that of a batch little or nothing stays."""

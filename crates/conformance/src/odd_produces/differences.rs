@@ -131,7 +131,7 @@ pub(super) const DIFFERENCES: &[Difference] = &[
         cases: &["request: a transactional batch with id Some*"],
         kafka: "at 0; stored [0 to 1, attributes 0x10,",
         ours: "error 87;",
-        reason: "there are no transactions, and Kafka should not take one without a producer",
+        reason: "a transaction without a producer id never ends",
     },
     Difference {
         cases: &["request: a partition twice"],

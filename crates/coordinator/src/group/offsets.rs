@@ -82,6 +82,21 @@ impl Group {
         Ok(())
     }
 
+    pub(crate) fn check_transactional_commit(
+        &self,
+        generation: i32,
+        member_id: &str,
+        instance_id: Option<&str>,
+    ) -> Result<(), ErrorCode> {
+        let names_member = !member_id.is_empty() || instance_id.is_some();
+        let is_outside = generation < 0 && (matches!(self.phase, Phase::Empty) || !names_member);
+        if is_outside {
+            return Ok(());
+        }
+        self.check_member(member_id, instance_id)?;
+        self.check_generation(generation)
+    }
+
     /// `added` of the commit's partitions before this one had no offset.
     fn check_partition(
         &self,

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::anyhow;
 use moldau_broker::{
     AuthorizationSettings, Config, Durability, GroupSettings, ListenerConfig, STANDARD_AUTHORIZER,
-    TopicDefaults,
+    TopicDefaults, TransactionSettings,
 };
 use moldau_net::{ConnectionLimits, ListenerLimits, Principal};
 
@@ -66,6 +66,7 @@ pub(crate) fn waiting(in_force: &Config, next: &Config) -> Vec<&'static str> {
         partitions_default,
         topic_defaults,
         groups,
+        transactions,
         request_bytes_max,
         connections_max_idle,
         log_retention_check_interval,
@@ -92,6 +93,7 @@ pub(crate) fn waiting(in_force: &Config, next: &Config) -> Vec<&'static str> {
         ("num.partitions", *partitions_default != next.partitions_default),
         ("defaults of topics", *topic_defaults != next.topic_defaults),
         ("settings of groups and offsets", *groups != next.groups),
+        ("settings of transactions", *transactions != next.transactions),
         ("socket.request.max.bytes", *request_bytes_max != next.request_bytes_max),
         ("connections.max.idle.ms", *connections_max_idle != next.connections_max_idle),
         ("log.retention.check.interval.ms", *log_retention_check_interval != checkup_interval),
@@ -148,6 +150,7 @@ pub(crate) fn config(file: File, sources: &mut Sources) -> Result<Config, Proble
         authorization: authorization(&file)?,
         topic_defaults: topic_defaults(&file)?,
         groups: groups(&file)?,
+        transactions: transactions(&file)?,
         admin: Some(admin),
         durability: match file.durability.as_ref().map(|it| it.value) {
             None | Some(DurabilityChoice::Fsync) => Durability::Fsync,
@@ -303,6 +306,22 @@ fn groups(file: &File) -> Result<GroupSettings, Problem> {
             .map_or(defaults.offsets_retention_ms, |it| signed(it).saturating_mul(60_000)),
         offsets_retention_check_interval_ms: interval
             .map_or(defaults.offsets_retention_check_interval_ms, signed),
+        ..defaults
+    })
+}
+
+fn transactions(file: &File) -> Result<TransactionSettings, Problem> {
+    let defaults = TransactionSettings::default();
+    let timeout = &file.transaction_max_timeout_ms;
+    let timeout =
+        within(timeout, "transaction.max.timeout.ms", 1..=i32::MAX.unsigned_abs().into())?;
+    let expiration =
+        positive(&file.transactional_id_expiration_ms, "transactional.id.expiration.ms")?;
+    Ok(TransactionSettings {
+        timeout_ms_max: timeout
+            .map_or(defaults.timeout_ms_max, |ms: u64| i32::try_from(ms).unwrap_or(i32::MAX)),
+        id_expiration_ms: expiration
+            .map_or(defaults.id_expiration_ms, |ms: u64| i64::try_from(ms).unwrap_or(i64::MAX)),
         ..defaults
     })
 }

@@ -127,14 +127,10 @@ const EFFECTS: &[(&[&str], Effect)] = &[
     ),
     (&["delete.topic.enable"], Unsupported("topics can always be deleted")),
     (
-        &[
-            "transaction.*",
-            "transactional.id.expiration.ms",
-            "add.partitions.to.txn.*",
-            "unstable.*",
-        ],
-        Meaningless("there are no transactions"),
+        &["transaction.state.log.*", "add.partitions.to.txn.*"],
+        Meaningless("transactions are kept in the journal"),
     ),
+    (&["transaction.*", "unstable.*"], Unsupported("the broker has a fixed limit")),
     (
         &["producer.id.expiration.*", "max.incremental.fetch.session.cache.slots"],
         Unsupported("the broker has a fixed limit"),

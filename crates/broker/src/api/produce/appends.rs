@@ -7,6 +7,8 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use moldau_coordinator::producer_ids::ProducerIdentity;
+use moldau_coordinator::transactions::TransactionVersion;
 use moldau_protocol::messages::ProduceResponse;
 use moldau_protocol::messages::produce_response::{
     BatchIndexAndErrorMessage, PartitionProduceResponse, TopicProduceResponse,
@@ -14,20 +16,30 @@ use moldau_protocol::messages::produce_response::{
 use moldau_protocol::produce::{PartitionRecords, ProduceRequestView};
 use moldau_protocol::{ErrorCode, Uuid};
 use moldau_records::{
-    AppendRules, Attributes, Compression, Error, FAULTY_RECORDS_MAX, Invalid, Timestamps, Validator,
+    AppendRules, Attributes, Compression, Error, FAULTY_RECORDS_MAX, Invalid, Timestamps,
+    ValidBatch, Validator,
 };
-use moldau_storage::Lsn;
+use moldau_storage::{Appended, Lsn};
 
 use super::ATTRIBUTES;
+use crate::authorizer::ResourceType;
 use crate::call::Call;
 use crate::catalog::Topic;
-use crate::error::{Refusal, append_refusal, records_refusal};
-use crate::partition::{self, LEADER_EPOCH};
+use crate::config::LEADER_EPOCH;
+use crate::error::{Refusal, append_refusal, denied, records_refusal};
+use crate::partition;
 use crate::state::State;
 use crate::topic_config::{TimestampType, TopicConfig};
+use crate::transaction_service::TransactionalBatch;
 
 /// From this version on a batch may be compressed by zstd (KIP-110).
 const ZSTD_SINCE: i16 = 7;
+
+/// From this version on a produce adds its partitions to the transaction.
+const IMPLICIT_ADD_SINCE: i16 = 12;
+
+/// From this version on there is a code that asks for the transaction to be aborted.
+const ABORTABLE_SINCE: i16 = 11;
 
 /// Most bytes that a batch may unpack to: far above what producers put into one, little enough for
 /// each worker to hold at a time, and what the cleaning of a compacted log takes.
@@ -142,7 +154,7 @@ impl Appends {
             let done = self.partitions().len();
             for partition in topic.partitions().flatten().skip(done) {
                 let outcome = match &found {
-                    Ok(found) => self.append(request.acks(), found, &partition, effort),
+                    Ok(found) => self.append(request, found, &partition, effort),
                     Err(refusal) => Err(refusal.clone().into()),
                 };
                 let response = match outcome {
@@ -168,11 +180,12 @@ impl Appends {
 
     fn append(
         &self,
-        acks: i16,
+        request: &ProduceRequestView<'_>,
         topic: &Topic,
         partition: &PartitionRecords<'_>,
         effort: Effort,
     ) -> Result<(PartitionProduceResponse, Lsn), Stop> {
+        let acks = request.acks();
         if !matches!(acks, -1..=1) {
             let message = format!("acks is -1, 0 or 1, not {}", acks);
             return Err(Refusal::new(ErrorCode::InvalidRequiredAcks, message).into());
@@ -202,13 +215,8 @@ impl Appends {
                 }
                 checked => checked.map_err(Refused::from).map_err(Stop::Refused)?,
             };
-            if batch.view().is_transactional() {
-                let message = "transactions are not supported";
-                return Err(Refusal::new(ErrorCode::InvalidTxnState, message).into());
-            }
-            let log = partition::for_append(&self.state, topic, partition.index)?;
             let appended =
-                log.append(&batch, LEADER_EPOCH).map_err(|error| append_refusal(&error))?;
+                self.append_batch(topic, partition.index, request.transactional_id(), &batch)?;
             self.state.counters.produced(records.len(), batch.records_count());
             Ok::<_, Stop>(appended)
         })?;
@@ -221,6 +229,34 @@ impl Appends {
             ..PartitionProduceResponse::default()
         };
         Ok((response, appended.lsn))
+    }
+
+    /// Appends a batch to its log; one of a transaction while that is open and has the partition.
+    fn append_batch(
+        &self,
+        topic: &Topic,
+        partition: i32,
+        transactional_id: Option<&str>,
+        batch: &ValidBatch<'_>,
+    ) -> Result<Appended, Refusal> {
+        let log = partition::for_append(&self.state, topic, partition)?;
+        let append = || log.append(batch, LEADER_EPOCH).map_err(|error| append_refusal(&error));
+        if !batch.view().is_transactional() {
+            return append();
+        }
+        let id = transactional_id.ok_or_else(|| denied(ResourceType::TransactionalId))?;
+        let of_transaction = TransactionalBatch {
+            transactional_id: id,
+            producer: ProducerIdentity {
+                id: batch.view().producer_id(),
+                epoch: batch.view().producer_epoch(),
+            },
+            partition: (topic.id, partition),
+            version: transaction_version(self.version),
+        };
+        let transactions = &self.state.transactions;
+        let appended = transactions.append(&self.state.stores(), &of_transaction, append);
+        appended.map_err(|refusal| older_refusal(self.version, refusal))
     }
 
     fn refused(&mut self, index: i32, mut refused: Refused) -> PartitionProduceResponse {
@@ -236,6 +272,28 @@ impl Appends {
             ..PartitionProduceResponse::default()
         }
     }
+}
+
+/// The protocol of a producer's transactions, which goes by the version of its requests (KIP-890).
+fn transaction_version(version: i16) -> TransactionVersion {
+    match version {
+        IMPLICIT_ADD_SINCE.. => TransactionVersion::V2,
+        _ => TransactionVersion::V1,
+    }
+}
+
+/// The refusal of a batch that is not part of its transaction, in codes that the producer knows.
+fn older_refusal(version: i16, refusal: Refusal) -> Refusal {
+    let code = match refusal.code {
+        ErrorCode::ProducerFenced => ErrorCode::InvalidProducerEpoch,
+        ErrorCode::TransactionAbortable if version < ABORTABLE_SINCE => ErrorCode::InvalidTxnState,
+        // A code with which older producers send again.
+        ErrorCode::ConcurrentTransactions if version < IMPLICIT_ADD_SINCE => {
+            ErrorCode::NotEnoughReplicas
+        }
+        code => code,
+    };
+    Refusal { code, ..refusal }
 }
 
 /// The codec that the header of a batch claims.

@@ -101,6 +101,10 @@ file! {
     "offsets.retention.minutes" => offsets_retention_minutes: u64,
     /// Milliseconds between two searches for expired offsets. Default 600000.
     "offsets.retention.check.interval.ms" => offsets_retention_check_interval_ms: u64,
+    /// Longest timeout of a transaction in milliseconds. Default 900000.
+    "transaction.max.timeout.ms" => transaction_max_timeout_ms: u64,
+    /// Milliseconds after which an unused transactional id is forgotten. Default 604800000.
+    "transactional.id.expiration.ms" => transactional_id_expiration_ms: u64,
     // Kafka waits five minutes. A search in an index in memory is cheap, and space comes back
     // sooner.
     /// Milliseconds between two searches for records to delete. Default 30000.
