@@ -253,7 +253,7 @@ pub fn choose<T: Copy>(
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::report::sample;
+    use crate::sample;
     use Reached::{Ms, Saturated, Unknown};
     use moldau_load::run::Skew;
     use moldau_measure::statistics::Interval;

@@ -184,7 +184,7 @@ impl CeilingRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::sample;
+    use crate::sample;
 
     #[test]
     fn the_run_of_the_highest_rate_that_was_sustained_is_found() {

@@ -3,6 +3,8 @@
 //! Runs of one result stand next to each other in time and are compared in pairs; runs of two
 //! results are not, so the difference has in it whatever changed between the two sittings.
 
+mod page;
+
 use crate::checks::Verdict;
 use crate::environment::Environment;
 use crate::figures::{self, Series};
@@ -11,6 +13,8 @@ use crate::result::RunResult;
 use moldau_load::workload::Workload;
 use moldau_measure::histograms::RESOLUTION;
 use moldau_measure::statistics::{UnpairedEffect, median, unpaired_effect};
+
+pub use page::page;
 
 /// Of what is on one side only so many are told by name.
 const ALONE_SHOWN: usize = 3;

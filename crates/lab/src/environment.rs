@@ -168,7 +168,7 @@ fn mount_of(mounts: &str, directory: &Path) -> Option<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::sample;
+    use crate::sample;
 
     #[test]
     fn the_longest_mount_point_wins() {

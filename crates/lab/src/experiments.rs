@@ -7,6 +7,7 @@ pub mod administration;
 pub mod asked;
 mod bench;
 pub mod ceiling;
+pub mod compression;
 mod connecting;
 mod control;
 pub mod cores;
@@ -16,6 +17,7 @@ pub mod file;
 pub mod fronts;
 mod hogs;
 pub mod imports;
+pub mod latency;
 pub mod littles_law;
 pub mod overhead;
 pub mod partitions;
@@ -29,12 +31,8 @@ pub mod survey;
 pub mod threads;
 
 use std::fmt;
-use std::fs::File;
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use crate::report;
-use crate::result::RunResult;
 use crate::sittings::Sittings;
 use moldau_measure::Error;
 
@@ -96,64 +94,4 @@ pub struct Silent;
 
 impl Progress for Silent {
     fn step(&mut self, _done: u32, _total: u32, _what: &str) {}
-}
-
-/// Writes the reports of a result, and then `result.json`: where it is, the rest is.
-///
-/// # Errors
-/// [`Error::Machine`] when a file cannot be written.
-pub fn save(result: &RunResult, directory: &Path) -> Result<(), Error> {
-    save_reports(result, directory)?;
-    write_whole(&directory.join("result.json"), &result.to_json()?)
-}
-
-/// Writes `report.html` and `report.md` into `directory`, which is made, the profiles of the
-/// result, and for other tools `latency.hlog` and `series.csv` where it has such.
-///
-/// # Errors
-/// [`Error::Machine`] when a file cannot be written.
-pub fn save_reports(result: &RunResult, directory: &Path) -> Result<(), Error> {
-    std::fs::create_dir_all(directory)
-        .map_err(Error::machine(format!("making {}", directory.display())))?;
-    let files = [
-        ("report.html", Some(report::html(result)?)),
-        ("report.md", Some(report::markdown(result))),
-        ("latency.hlog", report::histogram_log(result)),
-        ("series.csv", report::series_csv(result)),
-    ];
-    for (name, content) in files {
-        let path = directory.join(name);
-        if let Some(content) = content {
-            write_whole(&path, &content)?;
-        }
-    }
-    result.profiles.as_ref().map_or(Ok(()), |profiles| profiles.write(directory))
-}
-
-/// Writes a file so that under its name there is all of it, or what was there before.
-fn write_whole(path: &Path, content: &str) -> Result<(), Error> {
-    let unfinished = path.with_added_extension("unfinished");
-    let write = || {
-        let mut file = File::create(&unfinished)?;
-        file.write_all(content.as_bytes())?;
-        file.sync_all()?;
-        std::fs::rename(&unfinished, path)
-    };
-    write().map_err(Error::machine(format!("writing {}", path.display())))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_file_that_cannot_be_written_whole_leaves_what_was_there() {
-        let out = tempfile::tempdir().unwrap();
-        let path = out.path().join("result.json");
-        write_whole(&path, "first").unwrap();
-        // Nothing can be written where the unfinished file would be.
-        std::fs::create_dir(out.path().join("result.json.unfinished")).unwrap();
-        assert!(matches!(write_whole(&path, "second"), Err(Error::Machine { .. })));
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "first");
-    }
 }

@@ -114,7 +114,7 @@ const METRICS: [Metric; 17] = [
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::sample;
+    use crate::sample;
 
     #[test]
     fn trials_of_a_search_are_replicates_of_nothing() {

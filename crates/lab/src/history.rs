@@ -3,11 +3,15 @@
 //! Results belong to one line only if the machine and what was offered are the same; another
 //! processor begins another line.
 
+mod page;
+
 use crate::checks::Verdict;
 use crate::figures;
 use crate::metric::Metric;
 use crate::result::RunResult;
 use moldau_measure::statistics::median;
+
+pub use page::page;
 
 /// What many results came to.
 #[derive(Clone, Debug, PartialEq)]
@@ -128,7 +132,7 @@ fn machine(result: &RunResult) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::sample;
+    use crate::sample;
 
     /// A result of day `day` whose proxy takes `share` of the usual processor time.
     fn result(day: u64, share: f64) -> RunResult {

@@ -11,7 +11,8 @@
 //!   experiments of these names record.
 //! - [`imported`], [`omb`]: outputs of other tools, and results as the OpenMessaging Benchmark has.
 //! - [`sittings`]: an experiment that goes on after an interruption.
-//! - [`result`], [`report`]: one JSON document, and everything that is made from it alone.
+//! - [`result`], [`pages`], [`page`]: one JSON document, what it answers, and the renderers.
+//! - [`reference_page`]: a performance page made of several results.
 //!
 //! # Invariants
 //! - An operation's intended time never moves; response times count from it.
@@ -27,28 +28,41 @@ pub mod asks;
 pub mod ceiling;
 pub mod checks;
 pub mod compared;
+mod details;
 pub mod environment;
 pub mod experiments;
 pub mod explain;
 pub mod faults;
 pub mod figures;
 mod gathering;
+pub mod goals;
+mod held;
 pub mod history;
 pub mod imported;
 pub mod littles_law;
+mod logs;
 pub mod metric;
 pub mod objective;
 pub mod omb;
+pub mod page;
+pub mod pages;
 pub mod partitions;
 mod punctuality;
-pub mod report;
+pub mod reference_page;
 pub mod result;
+mod result_page;
+mod run_charts;
+mod run_figures;
+mod run_tables;
+#[cfg(test)]
+mod sample;
 pub mod self_test;
 pub mod sittings;
 pub mod sizing;
 pub mod soak;
 pub mod stall;
 pub mod survey;
+mod survey_page;
 pub mod systems;
 pub mod threads;
 pub mod totals;

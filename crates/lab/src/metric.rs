@@ -309,7 +309,7 @@ fn cpu_per_megabyte(run: &RunRecord, role: &str, records: u64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::sample;
+    use crate::sample;
 
     fn near(found: Option<f64>, exact: f64) -> bool {
         found.is_some_and(|found| (found / exact - 1.0).abs() < 1e-9)

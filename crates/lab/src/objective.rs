@@ -156,7 +156,7 @@ struct Ratio {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::sample;
+    use crate::sample;
 
     fn objective(metric: Metric, bound: Bound) -> Objective {
         Objective {

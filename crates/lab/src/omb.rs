@@ -341,7 +341,7 @@ pub fn documents(runs: &[RunRecord]) -> Result<Vec<(String, String)>, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::sample;
+    use crate::sample;
 
     #[test]
     fn a_run_written_for_the_benchmark_reads_back_the_same() {

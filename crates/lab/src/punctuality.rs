@@ -256,7 +256,7 @@ fn mean(values: &[f64]) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::metric::Metric;
-    use crate::report::sample::{self, make_late};
+    use crate::sample::{self, make_late};
     use moldau_load::clocks::ClockRecord;
 
     fn run() -> RunRecord {

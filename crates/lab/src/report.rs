@@ -2,17 +2,12 @@
 //! that needs no network. Beside them: comparisons, histories and reference pages of several
 //! results, and the raw course of a result for other tools.
 
-mod added;
 mod answers;
-mod asks;
-mod ceiling;
 mod chart;
 mod compared;
 mod explain;
 mod faults;
-mod fronts;
 mod grid;
-mod held;
 mod history;
 mod html;
 mod imported;
@@ -33,6 +28,7 @@ mod threads;
 mod transactions;
 mod workers;
 
+use crate::page::Detail;
 use crate::result::{Experiment, RunResult};
 use grid::Grid;
 
@@ -45,7 +41,7 @@ fn grids(result: &RunResult) -> Vec<Grid> {
         Experiment::Faults(record) => faults::grids(result, record),
         Experiment::Imported(_) => imported::grids(result),
         Experiment::Explain(_) => explain::grids(result),
-        _ => fronts::grids(result),
+        _ => Vec::new(),
     }
 }
 
@@ -54,6 +50,29 @@ fn grids(result: &RunResult) -> Vec<Grid> {
 fn is_told_by_tables(result: &RunResult) -> bool {
     let by_files = result.survey().is_some() || result.threads().is_some();
     by_files || result.faults().is_some() || result.soak().is_some()
+}
+
+/// What runs of any experiment may have beside their figures: records of different sizes,
+/// transactions, workers, and what the CPU time is spent on.
+#[must_use]
+pub fn details(result: &RunResult) -> Vec<Detail> {
+    let detail = |title: &str, grids: Vec<Grid>| {
+        Detail::of(title, Vec::new(), grids.iter().map(Grid::table).collect())
+    };
+    let details = [
+        detail("Records of different sizes and keys", shapes::grid(result).into_iter().collect()),
+        detail("Transactions", transactions::grid(result).into_iter().collect()),
+        detail("Workers", vec![workers::grid(result)]),
+        detail("What the CPU time is spent on", profiles::tables(result)),
+    ];
+    details.into_iter().filter(|detail| !detail.is_empty()).collect()
+}
+
+/// The flame graphs of a result, as a page of its own.
+#[must_use]
+pub fn flames(result: &RunResult) -> Option<String> {
+    let body = profiles::flames_html(result)?;
+    Some(html::page("Flame graphs", &body, &format!("Made by moldau lab from {}.", result.id), &[]))
 }
 
 #[cfg(test)]

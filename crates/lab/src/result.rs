@@ -339,7 +339,7 @@ fn remove(value: &mut Value, keys: &[&str]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::sample;
+    use crate::sample;
 
     /// As version 1 wrote it: with the speed of the machine, stops, and an interval.
     #[test]

@@ -366,7 +366,7 @@ fn unix_ms() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::sample;
+    use crate::sample;
 
     fn manifest() -> Manifest {
         Manifest {

@@ -370,12 +370,6 @@ impl SystemPair {
 }
 
 impl Estimate {
-    /// The estimate of so many times the figure, of which the rounds say nothing by themselves.
-    pub(crate) fn times(self, factor: f64) -> Self {
-        let times = |Interval { low, high }| Interval { low: low * factor, high: high * factor };
-        Self { mean: self.mean * factor, interval: self.interval.map(times), effect: None }
-    }
-
     /// The geometric mean of ratios of figures that stand with their rounds, each within a round.
     pub(crate) fn of_ratios(of: &[(u32, f64)], over: &[(u32, f64)], seed: u64) -> Option<Self> {
         let in_round = |round: u32| over.iter().find(|(it, _)| *it == round).map(|(_, it)| *it);
@@ -418,7 +412,7 @@ fn by_round(runs: &[RunRecord], cell: &str, system: &str, figure: Metric) -> Vec
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::sample;
+    use crate::sample;
 
     /// Runs of cells at full speed whose records per second are given round by round.
     fn runs(cells: &[(&str, &[u64])]) -> Vec<RunRecord> {

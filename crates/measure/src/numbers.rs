@@ -120,6 +120,34 @@ pub fn digits(value: f64) -> String {
     format!("{value:.places$}")
 }
 
+/// Two digits that count, for sentences.
+#[must_use]
+pub fn rough(value: f64) -> String {
+    let power = value.abs().max(f64::MIN_POSITIVE).log10().floor();
+    let unit = 10_f64.powf(power - 1.0);
+    let rounded = (value / unit).round() * unit;
+    let places = match rounded.abs() {
+        size if size >= 9.995 => 0,
+        size if size >= 0.9995 => 1,
+        size if size >= 0.09995 => 2,
+        _ => 3,
+    };
+    if rounded.abs() >= 1_000.0 {
+        return plain(rounded.round());
+    }
+    format!("{rounded:.places$}")
+}
+
+/// A count, for sentences.
+#[must_use]
+pub fn many(count: u64) -> String {
+    match float(count) {
+        size if size >= 1e9 => format!("{:.1} billion", size / 1e9),
+        size if size >= 1e6 => format!("{:.1} million", size / 1e6),
+        _ => thousands(count),
+    }
+}
+
 /// The nearest whole number, 0 for what is below.
 #[expect(
     clippy::cast_possible_truncation,
@@ -153,5 +181,16 @@ mod tests {
         assert_eq!(percent(0.05_f64.ln_1p()), "+5.0 %");
         assert_eq!(thousands(999), "999");
         assert_eq!(bytes(3 << 29), "1.50 GiB");
+    }
+
+    #[test]
+    fn sentences_have_two_digits() {
+        let values = [161.3, 83.9, 6.46, 0.1204, 0.0567, 2_345.0, 99.7, 0.0];
+        let rough = values.map(rough);
+        assert_eq!(rough, ["160", "84", "6.5", "0.12", "0.057", "2300", "100", "0.000"]);
+        assert_eq!(
+            [999_999, 24_912_000, 1_250_000_000].map(many),
+            ["999,999", "24.9 million", "1.2 billion"]
+        );
     }
 }

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod ceiling;
+mod overhead;
 mod questions;
 mod results;
 mod run;
@@ -10,12 +11,11 @@ mod workers;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use moldau_lab::experiments::fronts::Front;
 
 use crate::units;
 pub(crate) use ceiling::CeilingOptions;
+pub(crate) use overhead::{OverheadOptions, PlantChoice};
 pub(crate) use questions::{
     AskedOptions, CompressionOptions, FaultsOptions, LatencyOptions, OfferedOptions, PayloadChoice,
     SoakOptions, ThreadsOptions,
@@ -24,7 +24,8 @@ pub(crate) use results::{
     CompareOptions, HistoryOptions, OmbOptions, PageOptions, ResultImportOptions,
 };
 pub(crate) use run::{
-    AboutChoice, ExplainOptions, OutputOptions, PeerOptions, ProfileOptions, RunOptions,
+    AboutChoice, ExplainOptions, GoalOptions, OutputOptions, PeerOptions, ProfileOptions,
+    RunOptions,
 };
 pub(crate) use self_test::{NullSinkOptions, RelayOptions, SelftestChoice, SelftestOptions};
 pub(crate) use workers::{WorkerOptions, WorkersOptions};
@@ -264,6 +265,8 @@ pub(crate) enum LabQuestion {
     Report {
         /// Directory of the run.
         dir: PathBuf,
+        #[command(flatten)]
+        goals: GoalOptions,
     },
     /// List the questions.
     List,
@@ -356,40 +359,6 @@ pub(crate) struct LoadOptions {
 
 fn at_least_one() -> clap::builder::RangedI64ValueParser<u16> {
     clap::value_parser!(u16).range(1..)
-}
-
-#[derive(Args, Clone, Debug)]
-pub(crate) struct OverheadOptions {
-    /// Take four minutes (`gateway` seven), with fewer and shorter runs and wider intervals.
-    #[arg(long)]
-    pub(crate) quick: bool,
-    /// Paths to compare; the first is the baseline. `all` is every arm up to
-    /// `kroxylicious-encryption`; `gateway` is the proxy with each of its features, at 20 MB/s.
-    #[arg(
-        long,
-        value_name = "ARM",
-        value_parser = PossibleValuesParser::new(Front::words()),
-        value_delimiter = ',',
-        default_values = ["direct", "passthrough", "encryption"]
-    )]
-    pub(crate) arms: Vec<String>,
-    /// Records of 1 KiB per second at the fixed rate [default: 20 and 50 MB/s].
-    #[arg(long, value_name = "COUNT")]
-    pub(crate) rate: Option<u64>,
-    /// Directory of Kroxylicious, as `cargo xtask peers` installs it: jars in `lib`, and the class
-    /// `KroxyliciousLauncher` in `classes` [default: kroxylicious in the cache].
-    #[arg(long, value_name = "DIR")]
-    pub(crate) kroxylicious: Option<PathBuf>,
-    /// Java to run Kroxylicious.
-    #[arg(long, value_name = "FILE", default_value = "java")]
-    pub(crate) java: PathBuf,
-    /// Stop the broker for a second during one more run, to check that the report shows it.
-    #[arg(long)]
-    pub(crate) stall: bool,
-    #[command(flatten)]
-    pub(crate) profiles: ProfileOptions,
-    #[command(flatten)]
-    pub(crate) output: OutputOptions,
 }
 
 #[derive(Args, Clone, Debug)]

@@ -11,6 +11,7 @@ pub(crate) mod consume;
 mod experiment_file;
 pub(crate) mod groups;
 pub(crate) mod lab;
+mod lab_answer;
 mod lab_cores;
 mod lab_directory;
 mod lab_omb;

@@ -156,7 +156,7 @@ impl Trial {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::sample;
+    use crate::sample;
     use moldau_measure::cpu::HostUsage;
 
     /// Slots of 200 ms whose median response is `ms` at each.

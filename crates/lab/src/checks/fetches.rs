@@ -68,7 +68,7 @@ impl Wait {
 mod tests {
     use super::*;
     use crate::checks::{all, of_published};
-    use crate::report::sample;
+    use crate::sample;
     use moldau_load::ledger::self_test;
 
     /// A run of the sample whose median from end to end is so long, over so many topics.

@@ -3,8 +3,8 @@
 use super::*;
 use crate::metric::{Metric, compare_one};
 use crate::objective::{Bound, Objective};
-use crate::report::sample;
 use crate::result::LatencyRecord;
+use crate::sample;
 use moldau_load::ledger::self_test;
 use moldau_measure::histograms::Latencies;
 

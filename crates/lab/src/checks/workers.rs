@@ -86,7 +86,7 @@ mod tests {
     use super::*;
     use crate::checks::{Verdict, of_arms};
     use crate::metric::Metric;
-    use crate::report::sample;
+    use crate::sample;
     use moldau_load::ledger::{Audit, self_test};
     use moldau_load::run::WorkerRecord;
 

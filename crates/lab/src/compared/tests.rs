@@ -3,7 +3,7 @@
 use super::*;
 use crate::experiments::imports;
 use crate::imported;
-use crate::report::sample;
+use crate::sample;
 use moldau_load::run::RunRecord;
 
 fn compared(second: &RunResult) -> Compared {
@@ -111,8 +111,10 @@ fn a_figure_that_is_gone_is_no_good_news() {
     assert!(gone.contains(&("proxy".into(), Metric::ResponseP99)), "{gone:?}");
     assert!(gone.iter().all(|(arm, _)| arm == "proxy"), "{gone:?}");
     assert_eq!(lost.verdict(), Verdict::ObjectiveFailed);
-    let text = crate::report::compared(&lost);
-    assert!(text.contains("without a value in ") && text.contains("GONE"), "{text}");
+    let page = page(&lost);
+    assert!(page.answer[0].contains("without a value in "), "{:?}", page.answer);
+    let mut rows = page.details.iter().flat_map(|detail| &detail.tables).flat_map(|it| &it.rows);
+    assert!(rows.any(|row| row.last().is_some_and(|cell| cell == "GONE")));
     // What is new cannot be worse.
     let gained = compare(&second, &sample::result(), &Choice::default(), 1);
     assert_eq!(outcomes(&gained, Outcome::Gone), []);
@@ -192,4 +194,24 @@ fn single_runs_show_nothing() {
     let compared = compare(&one, &imported(&[output(2e3, 1.0)]), &Choice::default(), 1);
     assert_eq!(compared.contrasts[0].differences[0].log_ratio, None);
     assert_eq!(compared.verdict(), Verdict::Invalid);
+}
+
+#[test]
+fn a_comparison_tells_what_is_worse_and_what_could_not_be_seen() {
+    let mut second = sample::result();
+    for run in second.runs.iter_mut().filter(|run| run.arm == "proxy") {
+        run.processes.iter_mut().for_each(|usage| usage.cpu_ns += usage.cpu_ns / 4);
+    }
+    second.environment.kernel = "9.9".into();
+    let found = page(&compared(&second));
+    for part in ["worse in 4 (broker CPU of", "conditions: kernel."] {
+        assert!(found.answer[0].contains(part), "{part} in {:?}", found.answer);
+    }
+    let last = found.details.last().unwrap();
+    assert_eq!(last.tables[0].rows[0][2], "9.9");
+    second.verdict = Verdict::Invalid;
+    let refused = page(&compared(&second));
+    assert!(!refused.standing.has_figures());
+    let start = "Not comparable: the second result (20260131-235959) is not";
+    assert!(refused.answer[0].starts_with(start), "{:?}", refused.answer);
 }

@@ -48,6 +48,7 @@ pub(super) struct Case {
 }
 
 impl Case {
+    #[cfg(test)]
     pub(super) fn names(&self) -> Vec<&str> {
         let reading = self.reading.as_deref();
         std::iter::once(self.name.as_str()).chain(reading).collect()
@@ -237,10 +238,23 @@ impl<'a> Bench<'a> {
         pair: u32,
         workload: &Workload,
     ) -> Result<(Setup, u64), Error> {
+        self.produce_and_audit_after(path, case, pair, workload, |_| Ok(()))
+    }
+
+    /// The same with `work` done between producing and reading.
+    pub(super) fn produce_and_audit_after(
+        &mut self,
+        path: &Path,
+        case: &str,
+        pair: u32,
+        workload: &Workload,
+        work: impl FnOnce(&Setup) -> Result<(), Error>,
+    ) -> Result<(Setup, u64), Error> {
         self.step(&format!("{case}: {}, {}", path.arm, pair + 1));
         let mut setup = self.setup(path, pair, workload);
         path.control.create_topics(&setup.topics(), workload.partitions)?;
         let mut produced = self.produce_seen(path, &setup)?;
+        work(&setup)?;
         setup.workload = Workload { pace: Pace::ReadBack, warmup_ms: 0, ..workload.clone() };
         let read = generator::read_back(&setup, &produced.sent)?;
         produced.stored_bytes = read.stored_bytes;

@@ -8,6 +8,8 @@
 //! can do, now more and now less. Where waiting makes it late, response times tell, since they
 //! count from intended times.
 
+mod page;
+
 use super::bench::{Bench, Case};
 use super::rounds::Subject;
 use super::running::{Running, absence, arms, split};
@@ -24,6 +26,8 @@ use moldau_load::workload::{Pace, Tuning, Workload};
 use moldau_measure::Error;
 use moldau_measure::numbers::whole;
 use moldau_measure::statistics::float;
+
+pub use page::page;
 
 /// Warm-up and window of a trial, ms, and of the short form.
 pub(super) const TRIAL_MS: (u64, u64) = (2_000, 20_000);
@@ -286,7 +290,7 @@ fn judged(searches: &[SearchRecord]) -> Vec<Check> {
         checks.push(Check {
             name: name(search, "some rate is sustained"),
             passed: matches!(search.found.bounds, Bounds::Both | Bounds::Above),
-            weight: Weight::Objective,
+            weight: Weight::Note,
             found: format!("{} of {all} trials", search.count(Outcome::Sustained)),
             demanded: "at least one".into(),
         });
@@ -311,7 +315,7 @@ fn judged(searches: &[SearchRecord]) -> Vec<Check> {
 mod tests {
     use super::*;
     use crate::ceiling::search::Found;
-    use crate::report::sample;
+    use crate::sample;
 
     #[test]
     fn impossible_plans_are_refused() {
@@ -350,6 +354,6 @@ mod tests {
         search.trials.iter_mut().for_each(|trial| trial.outcome = Outcome::Missed);
         search.found = Found { bounds: Bounds::Below, ..search.found };
         search.trials.iter_mut().for_each(|trial| trial.outcome = Outcome::Disturbed);
-        assert_eq!(failed(&search), [Weight::Validity, Weight::Objective]);
+        assert_eq!(failed(&search), [Weight::Validity, Weight::Note]);
     }
 }

@@ -143,6 +143,23 @@ impl Control {
         })
     }
 
+    /// Deletes the older half of the records of each partition, at least one where there is one.
+    pub(super) fn delete_older_half(&self, name: &str, partitions: u16) -> Result<(), Error> {
+        let action = format!("deleting records of topic {name}");
+        let half = |(index, end): (i32, u64)| {
+            let offset = i64::try_from(end.div_ceil(2)).unwrap_or(i64::MAX);
+            (TopicPartition::of(name, index), offset)
+        };
+        let before: Vec<_> = (0..).zip(self.ends(name, partitions)?).map(half).collect();
+        self.runtime.block_on(async {
+            let cluster = self.connect().await?;
+            for (_, answer) in Admin::new(&cluster).delete_records(&before).await {
+                answer.map_err(target(&action))?;
+            }
+            Ok(())
+        })
+    }
+
     /// Deletes a topic, so that the disk holds the data of one run at a time.
     pub(super) fn delete_topic(&self, name: &str) -> Result<(), Error> {
         self.delete_topics(&[name.to_string()])

@@ -8,6 +8,7 @@
 //! proxy and broker share the processors, and only the time that each spends is known.
 
 mod cases;
+mod page;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -32,6 +33,8 @@ use moldau_measure::Error;
 use moldau_measure::cpu::CpuMeter;
 use moldau_measure::resources::gauge;
 use moldau_measure::statistics::float;
+
+pub use page::page;
 
 pub use cases::CasePlan;
 

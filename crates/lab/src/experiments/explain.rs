@@ -3,6 +3,7 @@
 
 mod changes;
 mod investigation;
+mod page;
 mod signals;
 
 use std::slice;
@@ -17,6 +18,8 @@ use crate::systems::{Installations, SystemFile, keep_records};
 use moldau_load::run::RunRecord;
 use moldau_load::workload::Workload;
 use moldau_measure::Error;
+
+pub use page::page;
 
 pub(super) use investigation::{Investigation, Subject};
 
@@ -101,7 +104,7 @@ fn punctuality(about: About, runs: &[RunRecord], arm: &str) -> Option<Check> {
 mod tests {
     use super::*;
     use crate::checks::Weight;
-    use crate::report::sample;
+    use crate::sample;
 
     #[test]
     fn latencies_of_a_late_generator_are_not_explained() {

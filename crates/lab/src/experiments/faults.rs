@@ -1,6 +1,8 @@
 //! What becomes of acknowledged records, and how long do clients wait, when connections are cut or
 //! a broker stands still or is killed? Open loop at a rate; each fault strikes once in a window.
 
+mod page;
+
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::thread;
 use std::time::Duration;
@@ -20,6 +22,8 @@ use moldau_load::payload::Filler;
 use moldau_load::schedule::Arrivals;
 use moldau_load::workload::{Pace, Tuning, Workload};
 use moldau_measure::Error;
+
+pub use page::page;
 
 /// Time from the start of the window to the fault.
 const AFTER: Duration = Duration::from_secs(1);

@@ -5,6 +5,8 @@
 //! over the levels, and the level that must not be worse than any other. The format is described
 //! in `docs/experiments.md`.
 
+mod page;
+
 use std::path::PathBuf;
 
 use serde::Deserialize;
@@ -25,6 +27,8 @@ use moldau_measure::Error;
 use moldau_measure::numbers::Unit;
 use moldau_measure::profile::Profiler;
 use moldau_measure::statistics::median;
+
+pub use page::page;
 
 /// Most levels and most cases of a file: each level is a broker that runs all the while.
 const LEVELS_MAX: usize = 8;

@@ -1,11 +1,17 @@
 //! Outputs of other tools as a result document, which reports are made of and comparisons read.
 
+mod page;
+
 use crate::checks::{Check, Verdict, Weight};
 use crate::environment::Environment;
 use crate::imported::{ImportedRecord, Output};
 use crate::result::{Arm, Experiment, FORMAT_VERSION, RunResult, result_id};
 use moldau_load::ledger::Audit;
 use moldau_measure::Error;
+
+pub use page::page;
+#[cfg(test)]
+pub(crate) use page::tests::sample as imported_sample;
 
 /// A result document of imported outputs. Nothing was audited, and the machine is not known.
 ///

@@ -16,6 +16,7 @@
 mod creation;
 mod curve;
 mod operator;
+mod page;
 mod reassignment;
 
 mod restart;
@@ -41,6 +42,8 @@ use moldau_measure::Error;
 use moldau_measure::resources::Limits;
 use operator::Trouble;
 use subject::Subject;
+
+pub use page::page;
 
 /// Partitions of a topic that runs write to at most, evenly spread over it.
 pub const WRITTEN_MAX: u16 = 10_000;

@@ -3,6 +3,7 @@
 
 mod drivers;
 mod librdkafka;
+mod page;
 mod stall;
 mod target;
 
@@ -19,6 +20,8 @@ use moldau_load::ledger::Audit;
 use moldau_load::payload::Filler;
 use moldau_load::workload::{Pace, Tuning, Workload};
 use moldau_measure::Error;
+
+pub use page::page;
 
 /// Everything that a self-test needs to know.
 #[derive(Clone, Debug)]

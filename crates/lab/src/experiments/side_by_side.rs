@@ -3,6 +3,8 @@
 //! All systems run through the whole experiment, and the rounds of a case go through them in
 //! alternating order. Each is warmed up first, since a JVM compiles what it runs often.
 
+mod page;
+
 use std::path::PathBuf;
 
 use super::bench::Case;
@@ -20,6 +22,8 @@ use moldau_load::schedule::Arrivals;
 use moldau_load::workload::{Pace, Tuning, Workload};
 use moldau_measure::Error;
 use moldau_measure::profile::Profiler;
+
+pub use page::page;
 
 /// One of the systems that are compared.
 #[derive(Clone, Debug)]

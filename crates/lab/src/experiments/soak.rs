@@ -1,6 +1,8 @@
 //! Does anything grow under a steady load? Leg after leg at one rate, each on a topic of its own,
 //! and a look at what the systems hold after each.
 
+mod page;
+
 use std::time::Instant;
 
 use super::bench::Bench;
@@ -14,6 +16,8 @@ use crate::systems::{Installations, SystemFile, http_get};
 use moldau_load::workload::Workload;
 use moldau_measure::Error;
 use moldau_measure::resources::{Resources, gauge, occupied_bytes};
+
+pub use page::page;
 
 /// Most legs: each has its latencies in the result.
 const LEGS_MAX: u32 = 1_000;

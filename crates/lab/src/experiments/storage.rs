@@ -8,6 +8,7 @@
 mod cold_scan;
 mod durable;
 mod fan_out;
+mod page;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -22,6 +23,8 @@ use moldau_load::payload::Filler;
 use moldau_load::schedule::Arrivals;
 use moldau_load::workload::{Pace, Tuning, Workload};
 use moldau_measure::Error;
+
+pub use page::page;
 
 /// The broker with nothing else to do.
 const BROKER: &str = "broker";

@@ -5,6 +5,7 @@
 //! its own whose records are all read back. The format is described in `docs/experiments.md`.
 
 mod asked;
+mod page;
 mod settings;
 mod stages;
 
@@ -35,6 +36,8 @@ use moldau_measure::statistics::median;
 
 use settings::check_effects;
 use stages::{Beside, stages};
+
+pub use page::page;
 
 pub use settings::Settings;
 

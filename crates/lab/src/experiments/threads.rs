@@ -2,6 +2,7 @@
 //! `threads`: a backlog of each topic is written and audited once, then read from start to end by
 //! every number of threads, for every number of topics, once a round.
 
+mod page;
 mod reading;
 
 use std::time::Duration;
@@ -24,6 +25,8 @@ use moldau_load::schedule::Arrivals;
 use moldau_load::workload::{Pace, Tuning, Workload};
 use moldau_measure::Error;
 use reading::Backlog;
+
+pub use page::page;
 
 /// Most records of a topic: all are due at once, and more would be shed.
 const RECORDS_MAX: u32 = 1_000_000;

@@ -1,7 +1,7 @@
 //! Findings follow from evidence as it was recorded, whatever machine recorded it.
 
 use super::*;
-use crate::report::sample;
+use crate::sample;
 use moldau_load::run::{LatencyRecord, Requests};
 use moldau_load::schedule::Arrivals;
 use moldau_load::workload::{Codec, Tuning};

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use moldau_lab::goals::Goal;
 
 use super::WorkersOptions;
 
@@ -15,9 +16,26 @@ pub(crate) struct OutputOptions {
     /// Print the result as one JSON document.
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) goals: GoalOptions,
     /// The directory of an interrupted experiment to resume.
     #[arg(skip)]
     pub(crate) resumed: Option<PathBuf>,
+}
+
+/// What figures should reach, and how much of a result the terminal shows.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct GoalOptions {
+    /// What a figure should reach, such as 'encryption cpu_ms_per_mb <= 2': exit code 1 if it is
+    /// missed. May be repeated.
+    #[arg(long = "goal", value_name = "GOAL")]
+    pub(crate) goals: Vec<Goal>,
+    /// A file with a goal in each line.
+    #[arg(long = "goals", value_name = "FILE")]
+    pub(crate) goals_file: Option<PathBuf>,
+    /// Show all tables and checks instead of 30 lines.
+    #[arg(long)]
+    pub(crate) verbose: bool,
 }
 
 impl OutputOptions {

@@ -10,20 +10,19 @@ use std::time::Duration;
 
 use anyhow::Context;
 use moldau_lab::ceiling::Demand;
+use moldau_lab::checks::Verdict;
 use moldau_lab::experiments::fronts::Front;
-use moldau_lab::experiments::overhead::{self, Stall};
+use moldau_lab::experiments::overhead::{self, Planted};
 use moldau_lab::experiments::partitions;
 use moldau_lab::experiments::side_by_side::{self, System};
 use moldau_lab::experiments::{
-    Conditions, ceiling, cores, explain, faults, file, save, save_reports, self_test, soak,
-    storage, survey, threads,
+    Conditions, ceiling, cores, explain, faults, file, self_test, soak, storage, survey, threads,
 };
 use moldau_lab::explain::About;
-use moldau_lab::result::{RunRecord, RunResult};
+use moldau_lab::result::RunRecord;
 use moldau_lab::systems::{
     Durability, Installations, KafkaInstallation, Kroxylicious, keep_records,
 };
-use moldau_lab::{checks::Verdict, report};
 use moldau_load::null_sink::{self, Behaviour};
 use moldau_load::relay::Line;
 use moldau_load::workers::Workers;
@@ -32,17 +31,18 @@ use moldau_load::{bare_disk, relay};
 use moldau_measure::profile::Profiler;
 
 use super::experiment_file::{self, Asked};
+use super::lab_answer::{self, answer};
 use super::lab_directory::WorkDirectory;
 use super::lab_sittings::{self, Bar};
 use super::{lab_cores, lab_omb, lab_questions, lab_results, lab_self_test, lab_workers, one_line};
 use crate::arguments::{
     AboutChoice, AskedOptions, CeilingOptions, CoresOptions, ExplainOptions, FaultsOptions,
     LabQuestion, NullSinkOptions, OmbOptions, OutputOptions, OverheadOptions, PartChoice,
-    PartitionsOptions, PeerOptions, ProfileOptions, RelayOptions, ResultImportOptions, RunOptions,
-    SelftestOptions, SizeOptions, SoakOptions, StorageOptions,
+    PartitionsOptions, PeerOptions, PlantChoice, ProfileOptions, RelayOptions, ResultImportOptions,
+    RunOptions, SelftestOptions, SizeOptions, SoakOptions, StorageOptions,
 };
 
-/// The stall of `--stall` begins this long after its run, in the middle of the window.
+/// A planted stall begins this long after its run, in the middle of the window.
 const STALL_AFTER: Duration = Duration::from_secs(3);
 const STALL_LENGTH: Duration = Duration::from_secs(1);
 
@@ -89,7 +89,7 @@ fn ask(question: LabQuestion) -> anyhow::Result<ExitCode> {
         LabQuestion::Selftest(options) => self_test(&options),
         LabQuestion::BareDisk { task } => bare_disk(&task),
         LabQuestion::Resume { dir } => ask(lab_sittings::resumed(&dir)?),
-        LabQuestion::Report { dir } => rebuild(&dir),
+        LabQuestion::Report { dir, goals } => lab_answer::again(&dir, &goals),
         LabQuestion::List => {
             list::lines().iter().for_each(|line| println!("{line}"));
             Ok(ExitCode::SUCCESS)
@@ -110,10 +110,14 @@ fn overhead(options: &OverheadOptions) -> anyhow::Result<ExitCode> {
         plan.kroxylicious = kroxylicious(options)?;
     }
     plan.profiler = profiler(&options.profiles, false)?;
-    plan.stall = options.stall.then_some(Stall { after: STALL_AFTER, length: STALL_LENGTH });
+    plan.planted = options.plant.map(|fault| match fault {
+        PlantChoice::Stall => Planted::Stall { after: STALL_AFTER, length: STALL_LENGTH },
+        PlantChoice::Loss => Planted::Loss,
+        PlantChoice::Generator => Planted::Generator,
+    });
     let mut bar = Bar::kept(&plan, &plan.conditions, &options.output)?;
     let result = overhead::run(&plan, &mut bar)?;
-    answer(&result, &options.output)
+    answer(result, &options.output)
 }
 
 fn fronts(arms: &[String]) -> Vec<Front> {
@@ -154,7 +158,7 @@ fn find_ceiling(options: &CeilingOptions) -> anyhow::Result<ExitCode> {
     let plan = searched(plan, options)?;
     let mut bar = Bar::kept(&plan, &plan.conditions, &options.output)?;
     let result = ceiling::run(&plan, &mut bar)?;
-    answer(&result, &options.output)
+    answer(result, &options.output)
 }
 
 fn full_speed(options: &CeilingOptions) -> anyhow::Result<ExitCode> {
@@ -170,7 +174,7 @@ fn full_speed(options: &CeilingOptions) -> anyhow::Result<ExitCode> {
     let plan = side_by_side::Plan { profiler: profiler(&options.profiles, false)?, ..plan };
     let mut bar = Bar::kept(&plan, &plan.conditions, &options.output)?;
     let result = side_by_side::run(&plan, &mut bar)?;
-    answer(&result, &options.output)
+    answer(result, &options.output)
 }
 
 /// The plan with the load and the demand that were asked for.
@@ -210,7 +214,7 @@ fn partitions(options: &PartitionsOptions) -> anyhow::Result<ExitCode> {
     }
     let mut bar = Bar::kept(&plan, &plan.conditions, &options.output)?;
     let result = partitions::run(&plan, &mut bar)?;
-    answer(&result, &options.output)
+    answer(result, &options.output)
 }
 
 /// Takes the parts that were not chosen out of the plan; none chosen is all.
@@ -228,7 +232,7 @@ fn storage(options: &StorageOptions) -> anyhow::Result<ExitCode> {
     let mut plan = storage::Plan::usual(std::env::current_exe()?, conditions);
     plan.scan_bytes = options.bytes.unwrap_or(plan.scan_bytes);
     let result = storage::run(&plan, &mut Bar::new())?;
-    answer(&result, &options.output)
+    answer(result, &options.output)
 }
 
 fn cores(options: &CoresOptions) -> anyhow::Result<ExitCode> {
@@ -238,7 +242,7 @@ fn cores(options: &CoresOptions) -> anyhow::Result<ExitCode> {
     let plan = cores::Plan { fronts: fronts(&options.arms), ..plan };
     let mut bar = Bar::kept(&plan, &plan.conditions, &options.output)?;
     let result = cores::run(&plan, &mut bar)?;
-    answer(&result, &options.output)
+    answer(result, &options.output)
 }
 
 fn size(options: &SizeOptions) -> anyhow::Result<ExitCode> {
@@ -304,7 +308,7 @@ fn run_asked(
             threads::run(&plan, &mut Bar::kept(&plan, &plan.conditions, output)?)?
         }
     };
-    answer(&result, output)
+    answer(result, output)
 }
 
 fn faults(options: &FaultsOptions) -> anyhow::Result<ExitCode> {
@@ -324,7 +328,7 @@ fn faults(options: &FaultsOptions) -> anyhow::Result<ExitCode> {
     };
     let mut bar = Bar::kept(&plan, &plan.conditions, &asked.output)?;
     let result = faults::run(&plan, &mut bar)?;
-    answer(&result, &asked.output)
+    answer(result, &asked.output)
 }
 
 fn soak(options: &SoakOptions) -> anyhow::Result<ExitCode> {
@@ -341,7 +345,7 @@ fn soak(options: &SoakOptions) -> anyhow::Result<ExitCode> {
         legs,
     };
     let result = soak::run(&plan, &mut Bar::new())?;
-    answer(&result, &asked.output)
+    answer(result, &asked.output)
 }
 
 fn omb(options: &OmbOptions) -> anyhow::Result<ExitCode> {
@@ -368,9 +372,8 @@ fn omb(options: &OmbOptions) -> anyhow::Result<ExitCode> {
     let mut workers = lab_workers::connected(&options.workers, &version())?;
     let mut bar = Bar::kept(&plan, &plan.conditions, &options.output)?;
     let result = survey::run_from(&plan, workers.as_mut(), &mut bar)?;
-    let exit = answer(&result, &options.output)?;
     write_for_omb(&result.runs, &options.output.directory(&result.id))?;
-    Ok(exit)
+    answer(result, &options.output)
 }
 
 /// Searches for the highest rate of a workload, by trials as long as those of `lab ceiling`.
@@ -393,12 +396,11 @@ fn search_of_omb(
     let plan = ceiling::Plan { workload, producers, ..plan };
     let mut bar = Bar::kept(&plan, &plan.conditions, &options.output)?;
     let result = ceiling::run(&plan, &mut bar)?;
-    let exit = answer(&result, &options.output)?;
     let highest = result.ceiling.iter().flat_map(|found| found.highest(&result.runs));
     let named = highest.map(|run| RunRecord { case: name.clone(), ..run });
     let named: Vec<RunRecord> = named.collect();
     write_for_omb(&named, &options.output.directory(&result.id))?;
-    Ok(exit)
+    answer(result, &options.output)
 }
 
 /// Writes runs as the benchmark would have.
@@ -415,7 +417,7 @@ fn write_for_omb(runs: &[RunRecord], directory: &Path) -> anyhow::Result<()> {
 fn import(options: &ResultImportOptions) -> anyhow::Result<ExitCode> {
     let mut result = lab_results::import(options)?;
     lab_results::name_apart(&mut result, &options.output)?;
-    answer(&result, &options.output)
+    answer(result, &options.output)
 }
 
 fn explain(options: &ExplainOptions) -> anyhow::Result<ExitCode> {
@@ -433,7 +435,7 @@ fn explain(options: &ExplainOptions) -> anyhow::Result<ExitCode> {
         conditions: conditions(&work, options.quick),
     };
     let result = explain::run(&plan, &mut Bar::new())?;
-    answer(&result, &options.output)
+    answer(result, &options.output)
 }
 
 fn bare_relay(options: RelayOptions) -> anyhow::Result<ExitCode> {
@@ -473,7 +475,7 @@ fn self_test(options: &SelftestOptions) -> anyhow::Result<ExitCode> {
         drivers: self_test::Drivers::usual(python, options.quick),
     };
     let result = self_test::run(&plan, &mut Bar::new())?;
-    answer(&result, &options.output)
+    answer(result, &options.output)
 }
 
 fn bare_disk(task: &str) -> anyhow::Result<ExitCode> {
@@ -544,30 +546,6 @@ fn cache_directory() -> anyhow::Result<PathBuf> {
     let home =
         variable("HOME").context("HOME is not set; give --kafka-classpath or --kroxylicious")?;
     Ok(PathBuf::from(home).join(".cache"))
-}
-
-fn rebuild(dir: &Path) -> anyhow::Result<ExitCode> {
-    let file = dir.join("result.json");
-    let text = std::fs::read_to_string(&file).with_context(|| file.display().to_string())?;
-    let mut result = RunResult::from_json(&text).with_context(|| file.display().to_string())?;
-    if let Some(profiles) = &mut result.profiles {
-        profiles.read(dir);
-    }
-    save_reports(&result, dir)?;
-    println!("{}", report::text(&result));
-    Ok(ExitCode::SUCCESS)
-}
-
-fn answer(result: &RunResult, output: &OutputOptions) -> anyhow::Result<ExitCode> {
-    let directory = output.directory(&result.id);
-    save(result, &directory)?;
-    if output.json {
-        println!("{}", result.to_json()?);
-    } else {
-        println!("{}", report::text(result));
-    }
-    eprintln!("report: {}", directory.join("report.html").display());
-    Ok(ExitCode::from(result.verdict.exit_code()))
 }
 
 fn version() -> String {

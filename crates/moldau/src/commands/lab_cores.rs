@@ -4,10 +4,12 @@ use std::path::Path;
 
 use anyhow::{Context, ensure};
 use moldau_lab::checks::Verdict;
-use moldau_lab::report;
+use moldau_lab::page::{self, Extent};
+use moldau_lab::pages;
 use moldau_lab::result::RunResult;
 use moldau_lab::sizing::Load;
 
+use super::lab_answer;
 use crate::arguments::{LoadOptions, SizeOptions};
 
 /// What `moldau lab size` prints.
@@ -29,7 +31,8 @@ pub(super) fn size(options: &SizeOptions) -> anyhow::Result<String> {
     })?;
     record.load = load;
     if !options.json {
-        return Ok(report::sizing(&result));
+        let page = pages::page(&result)?;
+        return Ok(page::terminal(&page, "", lab_answer::width(), Extent::Short));
     }
     let findings = record.findings(seed);
     let answers = findings.iter().map(|finding| (finding.arm.as_str(), &finding.answer));

@@ -6,12 +6,15 @@ use std::process::ExitCode;
 use std::time::UNIX_EPOCH;
 
 use anyhow::{Context, ensure};
-use moldau_lab::compared::{Choice, compare};
+use moldau_lab::compared::{self, Choice, compare};
 use moldau_lab::experiments::imports;
 use moldau_lab::imported::{OUTPUT_BYTES_MAX, read};
+use moldau_lab::page::{self, Extent};
+use moldau_lab::reference_page::reference_page;
 use moldau_lab::result::RunResult;
-use moldau_lab::{history, report};
+use moldau_lab::{history, pages};
 
+use super::lab_answer;
 use crate::arguments::{
     CompareOptions, HistoryOptions, OutputOptions, PageOptions, ResultImportOptions,
 };
@@ -71,7 +74,8 @@ pub(super) fn compare_two(options: &CompareOptions) -> anyhow::Result<ExitCode> 
     let choice = Choice { cases: pair(&options.cases), arms: pair(&options.arms) };
     let (first, second) = (result(&options.first)?, result(&options.second)?);
     let compared = compare(&first, &second, &choice, SEED);
-    print!("{}", report::compared(&compared));
+    let page = compared::page(&compared);
+    print!("{}", page::terminal(&page, "", lab_answer::width(), Extent::Verbose));
     Ok(ExitCode::from(compared.verdict().exit_code()))
 }
 
@@ -91,11 +95,11 @@ pub(super) fn history_of(options: &HistoryOptions) -> anyhow::Result<ExitCode> {
     paths.sort();
     let results = paths.iter().map(|path| result(path)).collect::<anyhow::Result<Vec<_>>>()?;
     let history = history::history(&results);
-    let page = options.html.clone().unwrap_or_else(|| options.dir.join("history.html"));
-    std::fs::write(&page, report::history_html(&history))
-        .with_context(|| page.display().to_string())?;
-    print!("{}", report::history(&history));
-    eprintln!("charts: {}", page.display());
+    let page = history::page(&history);
+    let file = options.html.clone().unwrap_or_else(|| options.dir.join("history.html"));
+    std::fs::write(&file, page::html(&page)).with_context(|| file.display().to_string())?;
+    let report = file.display().to_string();
+    print!("{}", page::terminal(&page, &report, lab_answer::width(), Extent::Verbose));
     Ok(ExitCode::SUCCESS)
 }
 
@@ -108,9 +112,11 @@ pub(super) fn page(options: &PageOptions) -> anyhow::Result<ExitCode> {
     let mut results = Vec::new();
     for path in &options.results {
         let file = file_of(path);
-        results.push((link(&base, &file)?, result(&file)?));
+        let result = result(&file)?;
+        let page = pages::page(&result)?;
+        results.push((link(&base, &file)?, result, page));
     }
-    let text = report::reference_page(&results);
+    let text = reference_page(&results);
     match &options.out {
         Some(out) => std::fs::write(out, text).with_context(|| out.display().to_string())?,
         None => print!("{text}"),

@@ -8,8 +8,10 @@ use std::path::Path;
 use moldau_lab::checks::Verdict;
 use moldau_lab::experiments::file::{self, ExperimentFile};
 use moldau_lab::experiments::fronts::{Front, FrontPlan};
-use moldau_lab::experiments::{Conditions, Silent, cores, overhead, save, storage};
-use moldau_lab::report::{markdown, text};
+use moldau_lab::experiments::overhead::{Planted, Scope};
+use moldau_lab::experiments::{Conditions, Silent, cores, overhead, storage};
+use moldau_lab::page::{self, Extent};
+use moldau_lab::pages::{self, save};
 use moldau_lab::result::{Arm, ConnectionsRecord, RunResult};
 use moldau_lab::sizing::{Load, Term};
 use moldau_lab::systems::{FrontAddresses, FrontFiles};
@@ -26,7 +28,10 @@ fn told(result: &RunResult, parts: &[&str]) {
     save(result, directory.path()).unwrap();
     let read = std::fs::read_to_string(directory.path().join("result.json")).unwrap();
     let read = RunResult::from_json(&read).unwrap();
-    for report in [text(&read), markdown(&read)] {
+    let written = std::fs::read_to_string(directory.path().join("report.md")).unwrap();
+    let page = pages::page(&read).unwrap();
+    let shown = page::terminal(&page, "", 200, Extent::Verbose);
+    for report in [shown, written] {
         for part in parts {
             assert!(report.contains(part), "{part} in {report}");
         }
@@ -75,12 +80,12 @@ fn the_storage_experiment_ends_and_loses_nothing() {
     assert_eq!(tails.count(), 2);
 }
 
-#[test]
-fn the_overhead_of_every_front_of_ours_is_measured_and_no_record_is_lost() {
-    let directory = tempfile::tempdir().unwrap();
-    let plan = overhead::Plan::usual(moldau().into(), conditions(directory.path()));
-    let plan = overhead::Plan {
-        fronts: vec![Front::DIRECT, Front::RELAY, Front::PASSTHROUGH, Front::ENCRYPTION],
+/// A plan of seconds.
+fn brief(directory: &Path, fronts: Vec<Front>, scope: Scope) -> overhead::Plan {
+    let plan = overhead::Plan::usual(moldau().into(), conditions(directory));
+    overhead::Plan {
+        fronts,
+        scope,
         rates: vec![1_000],
         rest_ms: 0,
         first_load_ms: 20,
@@ -90,9 +95,16 @@ fn the_overhead_of_every_front_of_ours_is_measured_and_no_record_is_lost() {
         rounds: 1,
         connections: 2,
         ..plan
-    };
+    }
+}
+
+#[test]
+fn the_overhead_of_every_front_of_ours_is_measured_and_no_record_is_lost() {
+    let directory = tempfile::tempdir().unwrap();
+    let fronts = vec![Front::DIRECT, Front::RELAY, Front::PASSTHROUGH, Front::ENCRYPTION];
+    let plan = brief(directory.path(), fronts, Scope::Whole);
     let result = overhead::run(&plan, &mut Silent).unwrap();
-    let parts = ["Processor time of what stands", "1000 records/s, 16 KB", "Catch up from disk"];
+    let parts = ["CPU time per MB", "1000 records/s, 16 KB", "Catch up from disk"];
     told(&result, &parts);
     assert_eq!(result.arms.len(), 4);
     rounds_are_whole(&result, 1);
@@ -110,30 +122,54 @@ fn the_overhead_of_every_front_of_ours_is_measured_and_no_record_is_lost() {
     assert_eq!(result.arms.iter().map(idle).collect::<Vec<_>>(), [false, true, true, true]);
 }
 
+/// The verdict of an experiment with a planted fault, and what its answer says.
+fn planted(fault: Planted) -> (RunResult, String) {
+    let directory = tempfile::tempdir().unwrap();
+    let plan = brief(directory.path(), vec![Front::DIRECT], Scope::Short);
+    let plan = overhead::Plan { rates: vec![20_000], planted: Some(fault), ..plan };
+    let result = overhead::run(&plan, &mut Silent).unwrap();
+    let answer = pages::page(&result).unwrap().answer.join(" ");
+    (result, answer)
+}
+
+#[test]
+fn a_planted_loss_of_records_is_found_and_exits_with_2() {
+    let (result, answer) = planted(Planted::Loss);
+    assert_eq!((result.verdict, result.verdict.exit_code()), (Verdict::RecordsLost, 2));
+    let lost: u64 = result.runs.iter().map(|run| run.audit.lost).sum();
+    assert!(lost > 0 && answer.contains(" lost"), "{answer}");
+    let is_planted = |case: &str| case.ends_with("records are deleted before they are read");
+    let others = result.runs.iter().filter(|run| !is_planted(&run.case));
+    assert!(others.map(|run| run.audit).all(|audit| audit.is_clean()));
+}
+
+#[test]
+fn a_planted_limit_of_the_generator_is_found_and_exits_with_3() {
+    let (result, answer) = planted(Planted::Generator);
+    assert_eq!((result.verdict, result.verdict.exit_code()), (Verdict::Invalid, 3), "{answer}");
+    assert!(result.audit.is_clean());
+}
+
 /// Clients that did not do as the front demands would be refused, and values that were not masked
 /// would be damaged.
 #[test]
 fn what_a_gateway_does_is_measured_and_no_record_is_lost() {
     let directory = tempfile::tempdir().unwrap();
-    let plan = overhead::Plan::usual(moldau().into(), conditions(directory.path()));
-    let plan = overhead::Plan {
-        rates: vec![1_000],
-        rest_ms: 0,
-        first_load_ms: 20,
-        warmup_ms: 20,
-        window_ms: 200,
-        rounds: 1,
-        connections: 3,
-        ..plan.gateway()
-    };
+    let plan = brief(directory.path(), Front::GATEWAY.to_vec(), Scope::FixedRates);
+    let plan = overhead::Plan { connections: 3, ..plan };
     let result = overhead::run(&plan, &mut Silent).unwrap();
-    let parts = ["Against passthrough: 1000 records/s, 16 KB batches", "A new connection"];
+    let parts = ["Compared with passthrough", "A new connection", "1000 records/s, 16 KB batches"];
     told(&result, &parts);
     rounds_are_whole(&result, 1);
     for run in &result.runs {
         assert!(run.audit.acked > 0 && run.audit.is_clean(), "{} {:?}", run.arm, run.audit);
+    }
+    for arm in &result.arms {
+        // Over all runs: in the short window of one the proxy may have had no processor.
+        let of_arm = result.runs.iter().filter(|run| run.arm == arm.name);
         let has_worked = |usage: &ProcessUsage| usage.role == "proxy" && usage.cpu_ns > 0;
-        assert_eq!(run.processes.iter().any(has_worked), run.arm != "direct", "{}", run.arm);
+        let has_worked = of_arm.flat_map(|run| &run.processes).any(has_worked);
+        assert_eq!(has_worked, arm.name != "direct", "{}", arm.name);
     }
     let is_whole = |record: &ConnectionsRecord| record.connections == 3 && record.cpu_ns > 0;
     assert!(result.connections.iter().all(is_whole), "{:?}", result.connections);

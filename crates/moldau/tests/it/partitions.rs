@@ -4,11 +4,12 @@
 use std::time::Duration;
 
 use moldau_lab::checks::Verdict;
+use moldau_lab::experiments::Silent;
 use moldau_lab::experiments::partitions::{
     CreationPlan, CurvePlan, Plan, ReassignmentPlan, RestartPlan, run,
 };
 use moldau_lab::experiments::side_by_side::System;
-use moldau_lab::experiments::{Silent, save};
+use moldau_lab::pages::save;
 use moldau_lab::partitions::Part;
 use moldau_lab::result::RunResult;
 use moldau_lab::systems::Durability;

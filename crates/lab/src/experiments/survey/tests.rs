@@ -3,7 +3,7 @@
 use super::stages::Stage;
 use super::*;
 use crate::experiments::bench::Path;
-use crate::report::sample;
+use crate::sample;
 use moldau_load::schedule::Arrivals;
 use moldau_load::workload::{Acks, Pace, Tuning};
 
