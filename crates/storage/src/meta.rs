@@ -10,6 +10,7 @@
 //! | 32..60 | zero |
 //! | 60..64 | CRC32C of bytes 0..60 |
 
+use std::io;
 use std::path::Path;
 
 use crate::Error;
@@ -32,10 +33,32 @@ pub(crate) fn open_identity(
         }
         return Ok(cluster_id);
     }
+    // The identity says that this was done.
+    sync_ancestors(disk, data_dir)?;
     let mut cluster_id = [0; 16];
     fastrand::Rng::new().fill(&mut cluster_id);
     write_identity(disk, data_dir, node_id, cluster_id)?;
     Ok(cluster_id)
+}
+
+/// Makes the names of a data directory and of those above it durable, as they may be as new as it
+/// is: without its name, all that is synced in it is lost with the power.
+fn sync_ancestors(disk: &dyn Disk, data_dir: &Path) -> Result<(), Error> {
+    for dir in data_dir.ancestors().skip(1) {
+        let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
+        match disk.sync_dir(dir) {
+            Ok(()) => {}
+            // One that this user may not read, or of a file system that syncs no directories, was
+            // there before.
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidInput
+                ) => {}
+            Err(error) => return Err(Error::io("sync", dir, error)),
+        }
+    }
+    Ok(())
 }
 
 /// The node id and the cluster id of a data directory, if it has them.

@@ -43,6 +43,8 @@ pub(crate) struct State {
     pub(crate) interrupt: Option<(fn(), u32)>,
     /// What was done since this was last cleared: operation and kind of file.
     pub(crate) done: Vec<(&'static str, Kind)>,
+    /// Directories that were synced since this was last cleared; none is ever lost here.
+    pub(crate) synced_dirs: BTreeSet<PathBuf>,
     /// The most bytes that were given back of a file between two flushes of it.
     pub(crate) untold_max: usize,
     is_dead: bool,
@@ -179,6 +181,7 @@ impl SimDisk {
             has_short_writes: false,
             interrupt: None,
             done: Vec::new(),
+            synced_dirs: BTreeSet::new(),
             untold_max: 0,
             is_dead: false,
             locked: Arc::default(),
@@ -376,9 +379,7 @@ impl State {
 }
 
 fn put(target: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
-    if target.len() < offset + bytes.len() {
-        target.resize(offset + bytes.len(), 0);
-    }
+    target.resize(target.len().max(offset + bytes.len()), 0);
     target[offset..offset + bytes.len()].copy_from_slice(bytes);
 }
 
@@ -432,9 +433,7 @@ impl Disk for SimDisk {
         self.pause("remove", Kind::of(path));
         let mut state = self.state();
         state.operation("remove", Kind::of(path))?;
-        if !state.names.contains_key(path) {
-            return Err(io::ErrorKind::NotFound.into());
-        }
+        state.names.get(path).ok_or(io::ErrorKind::NotFound)?;
         state.change_names(NameChange::Remove(path.to_owned()));
         Ok(())
     }
@@ -446,7 +445,8 @@ impl Disk for SimDisk {
         self.pause("sync_dir", kind);
         let mut state = self.state();
         state.operation("sync_dir", kind)?;
-        let State { durable_names, name_changes, .. } = &mut *state;
+        let State { durable_names, name_changes, synced_dirs, .. } = &mut *state;
+        synced_dirs.insert(path.to_owned());
         name_changes.retain(|change| {
             let is_here = change.path().parent() == Some(path);
             if is_here {

@@ -1,6 +1,6 @@
 //! Sectors that cannot be read, and disks and processes that have nothing left.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use moldau_storage::{AppendError, Compaction, Error, Options, Storage};
@@ -23,6 +23,26 @@ fn failed_reads_of_upkeep(storage: &Storage) -> u32 {
             }
         }
     }
+}
+
+/// A power loss soon after the first start once took the whole directory, as its own name was not
+/// durable.
+#[test]
+fn the_names_above_a_data_directory_are_durable_before_it_counts() {
+    let disk = SimDisk::new(1);
+    let synced = |data_dir: &str| {
+        disk.state().synced_dirs.clear();
+        drop(try_open(&disk, Options { data_dir: data_dir.into(), ..stepped() }).unwrap());
+        std::mem::take(&mut disk.state().synced_dirs)
+    };
+    let (absolute, relative) = (synced("/var/lib/data"), synced("lib/data"));
+    for dir in ["/var/lib", "/var", "/"] {
+        assert!(absolute.contains(Path::new(dir)), "{dir}");
+    }
+    for dir in ["lib", "."] {
+        assert!(relative.contains(Path::new(dir)), "{dir}");
+    }
+    assert!(!synced("/var/lib/data").contains(Path::new("/var/lib")));
 }
 
 /// Such a sector once ended every pass of scrubbing, and what lay behind it was never read.
