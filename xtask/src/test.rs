@@ -3,12 +3,13 @@
 //! The cheap checks come first. Everything that runs is built once, by the step `build`: the
 //! programs of the conformance crate drive the binary that the tests drive. They wait for other
 //! processes most of the time, so several run side by side. With `--full` come what takes too long
-//! for each change: a real HashiCorp Vault, the release binary under the same programs, and long
-//! simulations.
+//! for each change: a real HashiCorp Vault, the release binary under the same programs and on a
+//! disk that loses what was not synced, and long simulations.
 
 use std::env;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::{Mutex, PoisonError};
@@ -24,7 +25,7 @@ use crate::{codegen, kubernetes, peers, simulate, tidy, workspace};
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// Also the checks that take too long for each change: HashiCorp Vault, which is built first,
-    /// the release binary under real clients, and long simulations.
+    /// the release binary under real clients and on a disk that loses writes, and long simulations.
     #[arg(long)]
     full: bool,
 }
@@ -52,6 +53,10 @@ impl Count {
 const REAL_CLIENTS: &str = "moldau/real-clients";
 const REAL_VAULT: &str = "moldau-encryption/real-vault,moldau/real-vault";
 
+/// The feature of the test that kills brokers on a disk that loses what was not synced.
+const LOSSY_DISK: &str = "moldau/lossy-disk";
+const LOSSY_DISK_TEST: &str = "a_disk_that_loses_what_was_not_synced";
+
 /// Conformance programs that run at a time: the clients of one start while those of another wait.
 const PROGRAMS_AT_A_TIME: usize = 2;
 
@@ -60,6 +65,9 @@ const TEST_THREADS: &str = "3";
 
 /// Seeds of the simulation of storage with `--full`.
 const FULL_SEEDS: u64 = 20_000;
+
+/// Kills of the release binary on the disk that loses, with `--full`.
+const FULL_KILLS: &str = "500";
 
 type Step = (&'static str, fn() -> Result<Count>);
 
@@ -75,8 +83,11 @@ const STEPS: [Step; 9] = [
     ("Kubernetes", || kubernetes::check(&Peers::locate()?).map(|()| Count::ONE)),
 ];
 
-const FULL_STEPS: [Step; 2] =
-    [("release build", release_build), ("long simulations", long_simulations)];
+const FULL_STEPS: [Step; 3] = [
+    ("release build", release_build),
+    ("long simulations", long_simulations),
+    ("kills on a disk that loses", kills),
+];
 
 /// The programs of the conformance crate, with their arguments; the longest come first, so that
 /// the last does not run alone for long.
@@ -162,7 +173,7 @@ fn fmt() -> Result<Count> {
 
 fn clippy() -> Result<Count> {
     let mut clippy = cargo(&["clippy", "--workspace", "--all-targets"]);
-    clippy.args(["--features", REAL_CLIENTS, "--features", REAL_VAULT]);
+    clippy.args(["--features", REAL_CLIENTS, "--features", REAL_VAULT, "--features", LOSSY_DISK]);
     clippy.args(["--", "-D", "warnings"]);
     succeed(clippy)
 }
@@ -173,7 +184,18 @@ fn with_peers(mut command: Command, peers: &Peers, has_vault: bool) -> Command {
     if has_vault {
         command.args(["--features", REAL_VAULT]).env("MOLDAU_VAULT", peers.vault());
     }
+    if can_mount() {
+        command.args(["--features", LOSSY_DISK]);
+    }
     command
+}
+
+/// Whether a file system in user space can be mounted here.
+fn can_mount() -> bool {
+    let has_device = File::options().read(true).write(true).open("/dev/fuse").is_ok();
+    let is_root = std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
+    let has_helper = || Command::new("fusermount3").arg("--version").output().is_ok();
+    has_device && (is_root || has_helper())
 }
 
 /// Builds the tests and the programs in one go. Asked for examples as well, of which there are
@@ -193,8 +215,22 @@ fn tests() -> Result<Count> {
     let mut tests = cargo(&["test", "--workspace", "--no-fail-fast", "--lib", "--bins", "--tests"]);
     tests.env("RUST_TEST_THREADS", TEST_THREADS);
     let mut count = counted(with_peers(tests, &peers, has_vault))?;
-    count.not_run = usize::from(!has_vault);
+    count.not_run = usize::from(!has_vault) + usize::from(!can_mount());
     Ok(count)
+}
+
+fn kills() -> Result<Count> {
+    if !can_mount() {
+        println!("without /dev/fuse, or without root and fusermount3");
+        return Ok(Count { not_run: 1, ..Count::default() });
+    }
+    let peers = Peers::locate()?;
+    let tests = cargo(&["test", "--workspace", "--test", "it"]);
+    let mut tests = with_peers(tests, &peers, peers::has_vault(&peers)?);
+    tests.args(["--", LOSSY_DISK_TEST]);
+    tests.env("MOLDAU_BIN", target_directory().join("release").join("moldau"));
+    tests.env("MOLDAU_CRASH_KILLS", FULL_KILLS);
+    counted(tests)
 }
 
 fn release_build() -> Result<Count> {
@@ -224,8 +260,7 @@ struct Program {
 
 /// All programs, which drive the binary of `profile`.
 fn programs(profile: &str) -> Result<Vec<Program>> {
-    let target = env::var_os("CARGO_TARGET_DIR")
-        .map_or_else(|| workspace::root().join("target"), PathBuf::from);
+    let target = target_directory();
     let has_vault = peers::has_vault(&Peers::locate()?)?;
     let program = |(name, binary, arguments): &(&'static str, &str, &[&str])| {
         let mut command = Command::new(target.join("debug").join(binary));
@@ -265,6 +300,10 @@ fn side_by_side(programs: Vec<Program>, tally: &mut Tally) -> Result<()> {
         }
     });
     Ok(())
+}
+
+fn target_directory() -> PathBuf {
+    env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace::root().join("target"), PathBuf::from)
 }
 
 fn cargo(arguments: &[&str]) -> Command {

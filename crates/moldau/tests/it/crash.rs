@@ -9,6 +9,8 @@ mod account;
 mod audit;
 mod changes;
 mod lives;
+#[cfg(feature = "lossy-disk")]
+mod lossy_disk;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -18,6 +20,7 @@ use std::time::Duration;
 use moldau_client::{
     Admin, ConfigResource, ConfigSource, ProducerOptions, TopicPartition, TopicSpec,
 };
+use tempfile::tempdir;
 use tokio::sync::watch;
 
 use crate::ledger::Repeats;
@@ -75,7 +78,12 @@ fn two_hundred_kills_lose_repeat_and_resurrect_nothing_while_all_is_under_way() 
     let mut random = choices();
     let mut tally = Tally::default();
     for _ in 0..ROUNDS {
-        tally.add(block_on(live(&mut random, Way::Direct, kills(KILLS_PER_ROUND))));
+        tally.add(block_on(live(
+            &mut random,
+            &tempdir().unwrap(),
+            Way::Direct,
+            kills(KILLS_PER_ROUND),
+        )));
     }
     println!("{tally:#?}");
     assert_eq!(tally.problems, Vec::<String>::new());
@@ -84,15 +92,38 @@ fn two_hundred_kills_lose_repeat_and_resurrect_nothing_while_all_is_under_way() 
 
 #[test]
 fn kills_lose_repeat_and_resurrect_nothing_behind_a_proxy() {
-    let tally = block_on(live(&mut choices(), Way::Proxy, kills(KILLS_FEW)));
+    let ground = tempdir().unwrap();
+    let tally = block_on(live(&mut choices(), &ground, Way::Proxy, kills(KILLS_FEW)));
     println!("{tally:#?}");
     assert_eq!(tally.problems, Vec::<String>::new());
+}
+
+#[cfg(feature = "lossy-disk")]
+#[test]
+fn kills_lose_nothing_that_was_acknowledged_on_a_disk_that_loses_what_was_not_synced() {
+    let mut random = choices();
+    let all = kills(KILLS_FEW);
+    let (mut tally, mut losses) = (Tally::default(), lossy_disk::Losses::default());
+    while tally.kills < all {
+        let disk = lossy_disk::LossyDisk::mount(random.u64(..));
+        let round = KILLS_PER_ROUND.min(all - tally.kills);
+        tally.add(block_on(live(&mut random, &disk, Way::Direct, round)));
+        losses.add(disk.losses());
+        println!("{} kills of {all}: {losses:?}", tally.kills);
+        assert_eq!(tally.problems, Vec::<String>::new());
+    }
+    println!("{tally:#?}");
+    // A few kills need not meet everything.
+    if all >= ROUNDS * KILLS_PER_ROUND {
+        assert_eq!(tally.missing(), Vec::<&str>::new());
+        assert!(losses.writes > 0 && losses.torn > 0 && losses.names > 0, "{losses:?}");
+    }
 }
 
 #[test]
 fn kills_lose_nothing_that_a_plain_producer_was_acknowledged() {
     let mut random = choices();
-    let dir = tempfile::tempdir().unwrap();
+    let dir = tempdir().unwrap();
     let listen = SocketAddr::from(([127, 0, 0, 1], free_port()));
     let (acknowledged, problems) = block_on(async {
         let mut broker = start(listen, dir.path()).await;
@@ -132,7 +163,7 @@ async fn start(listen: SocketAddr, data_dir: &Path) -> Process {
 
 #[test]
 fn topics_configs_and_committed_offsets_survive_a_kill() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = tempdir().unwrap();
     let listen = SocketAddr::from(([127, 0, 0, 1], free_port()));
     block_on(async {
         let broker = start(listen, dir.path()).await;

@@ -3,8 +3,10 @@
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::LazyLock;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
@@ -21,9 +23,12 @@ const LINES_MAX: usize = 10_000;
 /// Below Linux's default `ip_local_port_range`, above the ports of well-known services.
 const PORTS: std::ops::Range<u16> = 15_000..32_000;
 
-/// The binary under test.
+/// The binary under test: that of this build, or the one that `MOLDAU_BIN` names.
 pub(crate) fn moldau() -> &'static str {
-    env!("CARGO_BIN_EXE_moldau")
+    static BINARY: LazyLock<String> = LazyLock::new(|| {
+        std::env::var("MOLDAU_BIN").unwrap_or_else(|_| env!("CARGO_BIN_EXE_moldau").to_owned())
+    });
+    &BINARY
 }
 
 /// Runs the binary to its end.
@@ -149,7 +154,14 @@ impl Process {
     /// SIGKILL, and waits for the end.
     pub(crate) fn kill(mut self) {
         self.child.kill().expect("the child is ours");
-        let (_, said) = self.failed_said();
+        self.killed();
+    }
+
+    /// Waits for the end of a process that something else kills.
+    pub(crate) fn killed(self) {
+        const SIGKILL: i32 = 9;
+        let (status, said) = self.failed_said();
+        assert_eq!(status.signal(), Some(SIGKILL), "{said}");
         assert!(!said.contains("panicked"), "{said}");
     }
 

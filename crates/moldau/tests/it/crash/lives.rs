@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +24,12 @@ const LIFETIME_MAX: Duration = Duration::from_millis(600);
 
 /// Longest time that a broker is left alone that is killed while it starts.
 const START_MAX: Duration = Duration::from_millis(80);
+
+/// Steps of a disk within which a broker is killed that is up.
+const STEPS_MAX: u64 = 400;
+
+/// Steps of a disk within which a broker is killed that starts.
+const START_STEPS_MAX: u64 = 40;
 
 /// Longest time between a look at the metrics and a kill.
 const LOOK_MAX: Duration = Duration::from_millis(30);
@@ -99,21 +105,48 @@ impl Tally {
     }
 }
 
+/// Where the data lies, and what an end of the broker means for it.
+pub(super) trait Ground: Send + Sync {
+    /// The data directory, which the broker makes.
+    fn data_dir(&self) -> PathBuf;
+
+    /// Kills a process before the step of the disk that follows so many; `false` if it cannot.
+    fn kill_at_step(&self, process: u32, step: u64) -> bool;
+
+    /// Loses what was not synced.
+    fn lose_power(&self);
+}
+
+/// A directory of this machine, whose power stays: all that was written is kept.
+impl Ground for TempDir {
+    fn data_dir(&self) -> PathBuf {
+        self.path().join("data")
+    }
+
+    fn kill_at_step(&self, _process: u32, _step: u64) -> bool {
+        false
+    }
+
+    fn lose_power(&self) {}
+}
+
 /// A data directory and the address of its brokers.
-struct Host {
+struct Host<'a> {
+    ground: &'a dyn Ground,
+    /// For files that are not data.
     dir: TempDir,
     listen: SocketAddr,
 }
 
-impl Host {
-    fn new() -> Self {
+impl<'a> Host<'a> {
+    fn new(ground: &'a dyn Ground) -> Self {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("broker.yaml"), CONFIG).unwrap();
-        Self { dir, listen: SocketAddr::from(([127, 0, 0, 1], free_port())) }
+        Self { ground, dir, listen: SocketAddr::from(([127, 0, 0, 1], free_port())) }
     }
 
     fn command(&self) -> std::process::Command {
-        let mut command = broker_command(self.listen, &self.dir.path().join("data"));
+        let mut command = broker_command(self.listen, &self.ground.data_dir());
         command.arg("--config").arg(self.dir.path().join("broker.yaml"));
         command
     }
@@ -128,16 +161,30 @@ impl Host {
     async fn kill_while_it_starts(&self, random: &mut fastrand::Rng) {
         let mut command = self.command();
         let mut child = command.stderr(Stdio::null()).spawn().expect("the binary can be run");
+        self.ground.kill_at_step(child.id(), random.u64(0..START_STEPS_MAX));
         moment(random, START_MAX).await;
         child.kill().expect("the child is ours");
         child.wait().expect("the child is ours");
+        self.ground.lose_power();
+    }
+
+    /// A kill while everything is under way.
+    async fn kill(&self, broker: Process, random: &mut fastrand::Rng) {
+        if self.ground.kill_at_step(broker.id(), random.u64(0..STEPS_MAX)) {
+            let death = tokio::task::spawn_blocking(|| broker.killed());
+            soon("the step of the kill", death).await.unwrap();
+        } else {
+            broker.kill();
+        }
+        self.ground.lose_power();
     }
 
     /// Files whose writing was not finished.
     fn half_made(&self) -> usize {
-        let data = self.dir.path().join("data");
+        let data = self.ground.data_dir();
         let dirs = [data.join("journal"), data.join("segments"), data];
-        let files = dirs.iter().flat_map(|dir| std::fs::read_dir(dir).unwrap());
+        // What was not synced may be gone.
+        let files = dirs.iter().filter_map(|dir| std::fs::read_dir(dir).ok()).flatten();
         files.filter(|file| is_half_made(&file.as_ref().unwrap().path())).count()
     }
 }
@@ -260,8 +307,13 @@ impl Work {
 
 /// Kills the brokers of a data directory so many times while all the work goes on, and looks at
 /// everything after the last.
-pub(super) async fn live(random: &mut fastrand::Rng, way: Way, kills: u32) -> Tally {
-    let host = Host::new();
+pub(super) async fn live(
+    random: &mut fastrand::Rng,
+    ground: &dyn Ground,
+    way: Way,
+    kills: u32,
+) -> Tally {
+    let host = Host::new(ground);
     let mut tally = Tally::default();
     let mut broker = host.start().await;
     let proxy = (way == Way::Proxy).then(|| Process::proxy(host.dir.path(), host.listen));
@@ -278,7 +330,7 @@ pub(super) async fn live(random: &mut fastrand::Rng, way: Way, kills: u32) -> Ta
             broker = look(&mut tally, broker).await;
             moment(random, LOOK_MAX).await;
         }
-        broker.kill();
+        host.kill(broker, random).await;
         tally.kills += 1;
         tally.half_made += host.half_made();
         while tally.kills + 1 < kills && random.u8(0..3) == 0 {
@@ -292,6 +344,7 @@ pub(super) async fn live(random: &mut fastrand::Rng, way: Way, kills: u32) -> Ta
     }
     let accounts = work.end().await;
     look(&mut tally, broker).await.kill();
+    ground.lose_power();
     tally.kills += 1;
     let _broker = host.start().await;
     work.check(&cluster).await;
