@@ -8,7 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::BytesMut;
-use moldau_net::{Reply, Response};
+use moldau_net::{MemoryAccount, Reply, Response};
 use moldau_protocol::frame::{self, RequestHeader};
 use moldau_protocol::{ApiKey, Message};
 use moldau_storage::{Admission, Lsn};
@@ -47,6 +47,8 @@ pub(crate) struct Call<'a> {
     /// The place of the request's bytes under the limit of unflushed bytes. Who appends them takes
     /// it by [`Appended`].
     pub(crate) admission: Cell<Option<Admission>>,
+    /// Whom memory for the request is given to: its connection.
+    pub(crate) memory: &'a MemoryAccount,
 }
 
 /// Where clients reach the broker.

@@ -14,8 +14,8 @@ use moldau_net::sasl::{
     SaslSession, SaslState, Users,
 };
 use moldau_net::{
-    ConnectionLimits, LENGTH_PREFIX_BYTES, NetworkHandle, Principal, Refusal, Reply, Response,
-    Service, Stream, serve_connection,
+    ConnectionLimits, LENGTH_PREFIX_BYTES, MemoryAccount, NetworkHandle, Principal, Refusal, Reply,
+    Response, Service, Stream, serve_connection,
 };
 use moldau_protocol::frame::{self, RequestHeader};
 use moldau_protocol::messages::{SaslAuthenticateRequest, SaslHandshakeRequest};
@@ -106,11 +106,14 @@ impl Entrance {
                 }
             },
         };
-        let service = ClientService::new(&self, terms, peer, local, principal);
+        let memory = self.state.memory.account();
+        let client = (peer, principal);
+        let service = ClientService::new(&self, terms, client, local, memory.clone());
         let limits = ConnectionLimits {
             authentication_timeout: deadline.saturating_duration_since(tokio::time::Instant::now()),
             frame_bytes_max: self.state.config.request_bytes_max,
             idle_timeout: self.state.config.connections_max_idle,
+            memory,
             ..ConnectionLimits::default()
         };
         let metrics = Arc::clone(self.net.metrics());
@@ -161,6 +164,7 @@ pub(crate) struct ClientService {
     peer: SocketAddr,
     local: SocketAddr,
     admission: AdmissionState,
+    memory: MemoryAccount,
 }
 
 /// How far the next frame is on its way to be admitted.
@@ -175,15 +179,15 @@ impl ClientService {
     pub(crate) fn new(
         entrance: &Arc<Entrance>,
         terms: Arc<Terms>,
-        peer: SocketAddr,
+        (peer, principal): (SocketAddr, Option<Principal>),
         local: SocketAddr,
-        principal: Option<Principal>,
+        memory: MemoryAccount,
     ) -> Self {
         let principal = principal.unwrap_or_else(Principal::anonymous);
         let sasl = terms.sasl.as_ref().map(|server| SaslSession::new(Arc::clone(server)));
         let access = access(&entrance.state, &principal, peer);
         let (entrance, admission) = (Arc::clone(entrance), AdmissionState::Idle);
-        Self { entrance, terms, sasl, access, peer, local, admission }
+        Self { entrance, terms, sasl, access, peer, local, admission, memory }
     }
 
     /// Answers what belongs to SASL and refuses what has to wait for it; `None` for a request that
@@ -336,6 +340,7 @@ impl Service for ClientService {
             access: self.access.as_ref(),
             now_ms: wall_clock_ms(),
             admission,
+            memory: &self.memory,
         };
         dispatch::dispatch(site, frame)
     }

@@ -13,6 +13,7 @@ use moldau_net::tls::ServerTls;
 use moldau_net::{ListenerLimits, Principal};
 use moldau_storage::{Durability, Options};
 
+use crate::memory_plan::MemoryPlan;
 use crate::topic_config::TopicDefaults;
 
 /// The leader epoch of every partition: the leader never changes.
@@ -39,8 +40,11 @@ pub struct Config {
     pub durability: Durability,
     /// How long the journal waits for more before it flushes; for slow network disks.
     pub commit_delay: Duration,
-    /// Bytes of journal buffers kept for reads of recent data.
-    pub tail_cache_bytes: usize,
+    /// Bytes of memory for records, requests and answers, which caches, buffers and the budget of
+    /// the connections share; at least [`MEMORY_BYTES_MIN`](crate::MEMORY_BYTES_MIN).
+    pub memory_bytes: usize,
+    /// Bytes of journal buffers kept for reads of recent data; a share of the memory by default.
+    pub tail_cache_bytes: Option<usize>,
     /// Bytes of a journal file, a multiple of 4096 from 64 KiB to 1 GiB.
     pub journal_file_bytes: u64,
     /// Bytes that records leave free on the disk, for metadata when it is full.
@@ -139,17 +143,30 @@ pub struct Advertised {
 }
 
 impl Config {
+    pub(crate) fn memory_plan(&self) -> MemoryPlan {
+        MemoryPlan::new(self.memory_bytes, self.tail_cache_bytes)
+    }
+
     /// What the storage is opened with.
     pub(crate) fn storage(&self) -> Options {
+        let plan = self.memory_plan();
+        let defaults = Options::new(&self.data_dir);
         Options {
             node_id: NODE_ID,
             durability: self.durability,
             commit_delay: self.commit_delay,
-            tail_cache_bytes: self.tail_cache_bytes,
+            tail_cache_bytes: plan.tail_cache,
+            tail_cache_bytes_max: plan.tail_cache_max,
+            read_cache_bytes: plan.read_cache,
+            unflushed_bytes_max: plan.unflushed,
+            // What cannot be read into an answer is not stored.
+            entry_bytes_max: defaults.entry_bytes_max.min(plan.budget / 8),
+            sort_memory_bytes: plan.sort,
+            clean_memory_bytes: plan.clean,
             file_bytes: self.journal_file_bytes,
             reserve_bytes: self.disk_reserve_bytes,
             scrub_rate: self.scrub_rate,
-            ..Options::new(&self.data_dir)
+            ..defaults
         }
     }
 
@@ -175,6 +192,7 @@ impl Config {
             ("log.cleaner.backoff.ms", milliseconds(self.log_cleaner_backoff)),
             ("log.dirs", self.data_dir.display().to_string()),
             ("log.retention.check.interval.ms", milliseconds(self.log_retention_check_interval)),
+            ("memory.max.bytes", self.memory_bytes.to_string()),
             ("node.id", NODE_ID.to_string()),
             ("num.network.threads", self.network_threads.to_string()),
             ("num.partitions", self.partitions_default.to_string()),

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use moldau_net::Reply;
+use moldau_net::{MemoryAccount, Reply};
 use moldau_protocol::frame::{self, RequestHeader};
 use moldau_protocol::messages::{ApiVersionsRequest, ApiVersionsResponse};
 use moldau_protocol::{ApiKey, Reader, Request, VersionRange, messages};
@@ -187,6 +187,7 @@ pub(crate) fn dispatch(site: CallSite<'_>, bytes: &[u8]) -> Served {
         rights: Rights::new(site.access, api.rights),
         now_ms: site.now_ms,
         admission: Cell::new(site.admission),
+        memory: site.memory,
     };
     (api.serve)(&call, &header, body)
 }
@@ -201,6 +202,7 @@ pub(crate) struct CallSite<'a> {
     pub(crate) access: Option<&'a Rc<Access>>,
     pub(crate) now_ms: i64,
     pub(crate) admission: Option<Admission>,
+    pub(crate) memory: &'a MemoryAccount,
 }
 
 fn typed<Q: Request>(

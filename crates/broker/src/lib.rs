@@ -45,6 +45,7 @@ mod dispatch;
 mod error;
 mod fetch_session;
 mod group_service;
+mod memory_plan;
 mod metadata_record;
 mod metrics;
 mod partition;
@@ -70,6 +71,7 @@ pub use config::{
     SaslListener, TransactionSettings,
 };
 pub use error::Error;
+pub use memory_plan::MEMORY_BYTES_MIN;
 pub use moldau_protocol::Uuid;
 pub use moldau_storage::{Damage, Durability, Lost, Orphan, Report};
 pub use repair::Repair;

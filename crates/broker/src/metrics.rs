@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use moldau_net::Refusal;
+use moldau_net::{MemoryReading, MemoryUse, Refusal};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
@@ -45,6 +45,7 @@ impl Collector for Reading {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         self.encode_requests(&mut encoder)?;
         self.encode_refusals(&mut encoder)?;
+        self.encode_memory(&mut encoder)?;
         for (name, help, value) in self.counters() {
             let counter = ConstCounter::new(value);
             counter.encode(encoder.encode_descriptor(
@@ -88,6 +89,39 @@ impl Reading {
         for (cause, count) in self.net.refusals().into_iter().filter(|(_, count)| *count > 0) {
             let counter = ConstCounter::new(count);
             counter.encode(family.encode_family(&[("cause", cause)])?)?;
+        }
+        Ok(())
+    }
+
+    fn encode_memory(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let readings = MemoryUse::ALL.map(|of| (of.name(), self.state.memory.read(of)));
+        type Field = fn(&MemoryReading) -> u64;
+        let gauges: [(&str, &str, Field); 3] = [
+            ("memory_limit_bytes", "Memory for connections, by use", |it| it.limit as u64),
+            ("memory_used_bytes", "Memory that connections hold, by use", |it| it.used as u64),
+            ("memory_waiting", "Permits for memory that are waited for, by use", |it| {
+                it.waiting as u64
+            }),
+        ];
+        for (name, help, field) in gauges {
+            let kind = ConstGauge::new(0_i64).metric_type();
+            let mut family = encoder.encode_descriptor(name, help, None, kind)?;
+            for (of, reading) in &readings {
+                let gauge = ConstGauge::new(i64::try_from(field(reading)).unwrap_or(i64::MAX));
+                gauge.encode(family.encode_family(&[("use", *of)])?)?;
+            }
+        }
+        let counters: [(&str, &str, Field); 2] = [
+            ("memory_waits", "Permits for memory that had to be waited for, by use", |it| it.waits),
+            ("memory_exceeded", "Demands for more memory than there is, by use", |it| it.exceeded),
+        ];
+        for (name, help, field) in counters {
+            let kind = ConstCounter::new(0_u64).metric_type();
+            let mut family = encoder.encode_descriptor(name, help, None, kind)?;
+            for (of, reading) in &readings {
+                let counter = ConstCounter::new(field(reading));
+                counter.encode(family.encode_family(&[("use", *of)])?)?;
+            }
         }
         Ok(())
     }
@@ -159,6 +193,7 @@ impl Reading {
         let topics = self.state.catalog.all();
         let partitions = topics.iter().map(|topic| i64::from(topic.partitions)).sum();
         let (tail, read_back) = self.state.storage.cached_bytes();
+        let (journal, read) = self.state.storage.memory_bytes();
         vec![
             ("connections_open", "Open connections", i64::try_from(open).unwrap_or(i64::MAX)),
             ("fetch_sessions", "Incremental fetch sessions", signed(self.state.sessions.len())),
@@ -166,6 +201,12 @@ impl Reading {
             ("partitions", "Partitions of all topics", partitions),
             ("tail_cache_bytes", "Memory used by recent batches", signed(tail)),
             ("read_cache_bytes", "Memory used by batches read from disk", signed(read_back)),
+            (
+                "journal_memory_bytes",
+                "Memory of records on their way to disk and after",
+                signed(journal),
+            ),
+            ("read_memory_bytes", "Memory of records on their way from disk", signed(read)),
         ]
     }
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use moldau_coordinator::producer_ids::{ProducerIdBlock, ProducerIdentity, ProducerIds};
 use moldau_coordinator::transactions::{TransactionRecord, Transactions};
 use moldau_coordinator::{GroupRecord, Groups};
+use moldau_net::MemoryBudget;
 use moldau_protocol::{ErrorCode, Uuid};
 use moldau_records::{Marker, MarkerBatch};
 use moldau_storage::{CheckpointWriter, LogMarker, Lsn, Storage};
@@ -28,6 +29,8 @@ pub(crate) struct State {
     /// As clients see it: the data directory's own id in base64url.
     pub(crate) cluster_id: String,
     pub(crate) storage: Storage,
+    /// What requests, answers and work on them may take.
+    pub(crate) memory: MemoryBudget,
     pub(crate) catalog: Catalog,
     pub(crate) sessions: FetchSessions,
     pub(crate) groups: GroupService,
@@ -131,10 +134,12 @@ impl State {
         }
         let groups = GroupService::start(restored.groups, now_ms);
         let transactions = TransactionService::start(restored.transactions, now_ms);
+        let memory = MemoryBudget::new(config.memory_plan().budget);
         Self {
             config,
             cluster_id: Uuid::from_bytes(storage.info().cluster_id).to_string(),
             storage,
+            memory,
             catalog: restored.catalog,
             sessions: FetchSessions::default(),
             groups,

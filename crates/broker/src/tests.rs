@@ -19,6 +19,7 @@ mod large_topics;
 mod listeners;
 mod log_dirs;
 mod lookups;
+mod memory;
 mod packing;
 mod produce;
 mod requests;

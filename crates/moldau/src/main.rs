@@ -9,6 +9,7 @@ mod commands;
 mod config;
 mod import;
 mod logging;
+mod memory;
 mod units;
 
 use std::process::ExitCode;

@@ -1,3 +1,5 @@
+//! Sockets that listen, and the limits of the connections that come.
+
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
@@ -27,6 +29,20 @@ pub struct ListenerLimits {
     /// Longest time from accept until a connection is ready to serve: PROXY protocol, TLS and SASL
     /// together. The default is what Kafka's clients wait for a connection.
     pub handshake_timeout: Duration,
+}
+
+/// Memory that a connection may take beside what it has permits for: its read buffer, answers that
+/// no permit covers, requests under way, and what TLS buffers.
+const CONNECTION_BYTES: usize = 256 * 1024;
+
+impl ListenerLimits {
+    /// The defaults, with no more connections than so many bytes of memory are enough for.
+    #[must_use]
+    pub fn within(memory_bytes: usize) -> Self {
+        let defaults = Self::default();
+        let connections_max = defaults.connections_max.min(memory_bytes / CONNECTION_BYTES);
+        Self { connections_max, ..defaults }
+    }
 }
 
 impl Default for ListenerLimits {

@@ -102,7 +102,7 @@ pub(crate) struct Chunk {
     pub(crate) start: u64,
     bytes: usize,
     /// Memory that the chunk takes.
-    memory: usize,
+    pub(crate) memory: usize,
     /// Durable position when the chunk was asked for: what lies before it is in the chunk.
     durable: u64,
     /// Checksum of a block.
@@ -184,9 +184,14 @@ impl ReadCache {
         }
     }
 
-    /// Memory of the chunks that are held.
+    /// Memory of the chunks that are listed, be they loaded or not.
     pub(crate) fn bytes(&self) -> usize {
         self.chunks.lock().bytes
+    }
+
+    /// Memory of the chunks that anybody holds: those that are listed, and those that readers have.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.pool.used_bytes()
     }
 
     /// The chunks of the blocks, in order. Loading begins for those that are not here, and for the
@@ -239,14 +244,19 @@ impl ReadCache {
         Some(chunk)
     }
 
-    fn fresh(&self, start: u64, bytes: usize, durable: u64, crc: Option<u32>) -> Arc<Chunk> {
-        // What nearly fills a segment of the pool takes one.
+    /// Memory that a chunk of so many bytes takes: what nearly fills a segment of the pool takes
+    /// one.
+    pub(crate) fn memory_of(&self, bytes: usize) -> usize {
         let (usual, exact) = (self.pool.segment_bytes(), round_up(bytes));
         let is_usual = exact <= usual && exact > usual / 2;
+        if is_usual { usual } else { exact }
+    }
+
+    fn fresh(&self, start: u64, bytes: usize, durable: u64, crc: Option<u32>) -> Arc<Chunk> {
         Arc::new(Chunk {
             start,
             bytes,
-            memory: if is_usual { usual } else { exact },
+            memory: self.memory_of(bytes),
             durable,
             crc,
             state: Mutex::new(State::Loading(Vec::new())),
@@ -255,8 +265,8 @@ impl ReadCache {
 
     /// The chunks that hold the ranges (journal position and length), in order, and the number of
     /// ranges they cover. Loading begins for those that are not here. At least the first range is
-    /// covered, then as many as a bounded number of chunks holds. `None` if a file is not part of
-    /// the journal any more.
+    /// covered, then as many as a bounded number of chunks holds that take no more than
+    /// `memory_max`. `None` if a file is not part of the journal any more.
     ///
     /// Ranges that lie close together are read in whole chunks, and a few that follow with them;
     /// ranges that are spread, as those of one log among thousands, are read each for itself.
@@ -264,10 +274,12 @@ impl ReadCache {
         &self,
         ranges: &[(u64, usize)],
         durable: u64,
+        memory_max: usize,
     ) -> Option<(Vec<Arc<Chunk>>, usize)> {
         if is_spread(ranges) {
-            return self.exact_chunks_of(ranges, durable);
+            return self.exact_chunks_of(ranges, durable, memory_max);
         }
+        let mut memory = 0;
         let mut found: Vec<Arc<Chunk>> = Vec::new();
         let mut wanted = Vec::new();
         let mut covered = 0;
@@ -283,6 +295,12 @@ impl ReadCache {
                 break;
             }
             let mut at = found.last().map_or(*position, |chunk| chunk.end().max(*position));
+            let begins_within = found.last().is_some_and(|chunk| chunk.end() < at);
+            let more = end.saturating_sub(at).next_multiple_of(self.chunk_bytes)
+                + if begins_within { self.chunk_bytes } else { 0 };
+            if covered > 0 && memory_max as u64 - memory < more {
+                break;
+            }
             while at < end {
                 let chunk = match self.chunk(&mut chunks, at, end, durable, &mut wanted) {
                     Some(chunk) => chunk,
@@ -291,6 +309,7 @@ impl ReadCache {
                     None => return None,
                 };
                 at = chunk.end();
+                memory = (memory + chunk.memory as u64).min(memory_max as u64);
                 found.push(chunk);
             }
             covered += 1;
@@ -306,11 +325,18 @@ impl ReadCache {
         &self,
         ranges: &[(u64, usize)],
         durable: u64,
+        memory_max: usize,
     ) -> Option<(Vec<Arc<Chunk>>, usize)> {
-        let mut found = Vec::new();
+        let mut found: Vec<Arc<Chunk>> = Vec::new();
         let mut wanted = Vec::new();
+        let mut memory = 0;
         let mut chunks = self.chunks.lock();
         for (position, bytes) in ranges.iter().take(EXACT_CHUNKS_PER_READ) {
+            memory += found.last().map_or(0, |chunk| chunk.memory);
+            let more = self.memory_of(bytes + BLOCK);
+            if !found.is_empty() && memory.saturating_add(more) > memory_max {
+                break;
+            }
             let file = self.files.at(*position)?;
             let (skip, end) = (position - file.base, file.end().min(position + *bytes as u64));
             let whole = position - skip % self.chunk_bytes;
@@ -359,7 +385,7 @@ impl ReadCache {
         durable: u64,
         wanted: &mut Vec<Arc<Chunk>>,
     ) {
-        for _ in 0..READ_AHEAD {
+        for _ in 0..self.read_ahead_max() {
             let Some(file) = self.files.at(position) else { return };
             let end = (position + self.chunk_bytes).min(file.end());
             if end > durable {
@@ -370,6 +396,11 @@ impl ReadCache {
             }
             position = end;
         }
+    }
+
+    /// Chunks that are loaded ahead of a reader: what others read shall not go for them.
+    fn read_ahead_max(&self) -> usize {
+        READ_AHEAD.min(self.bytes_max / self.pool.segment_bytes() / READ_AHEAD_PART)
     }
 
     fn enqueue(&self, wanted: Vec<Arc<Chunk>>) {
@@ -392,8 +423,15 @@ impl ReadCache {
     pub(crate) fn load_one(&self) -> bool {
         let next = self.queue.lock().waiting.pop_front();
         let Some(chunk) = next else { return false };
-        self.load(&chunk);
+        self.load_wanted(&chunk);
         true
+    }
+
+    /// Loads a chunk, unless it has left the cache meanwhile and no reader waits for it.
+    fn load_wanted(&self, chunk: &Arc<Chunk>) {
+        if Arc::strong_count(chunk) > 1 {
+            self.load(chunk);
+        }
     }
 
     fn load(&self, chunk: &Chunk) {
@@ -430,7 +468,7 @@ impl ReadCache {
     fn read(&self, chunk: &Chunk) -> Result<Option<Bytes>, Error> {
         let region = || match chunk.memory == self.pool.segment_bytes() {
             true => self.pool.take(),
-            false => SegmentPool::new(chunk.memory, 0).take(),
+            false => self.pool.take_of(chunk.memory),
         };
         let Some((number, offset)) = of_address(chunk.start) else {
             let Some(file) = self.files.at(chunk.start) else { return Ok(None) };
@@ -468,7 +506,7 @@ impl ReadCache {
                     queue = self.queued.wait(queue);
                 }
             };
-            self.load(&chunk);
+            self.load_wanted(&chunk);
         }
     }
 
@@ -511,5 +549,7 @@ const CHUNKS_PER_READ: usize = 8;
 const EXACT_CHUNKS_PER_READ: usize = 64;
 /// Chunks loaded ahead of a reader, so that its next read finds all that it wants.
 const READ_AHEAD: usize = CHUNKS_PER_READ;
+/// The part of the cache that is loaded ahead of one reader at most.
+const READ_AHEAD_PART: usize = 4;
 /// Threads that read chunks: the device needs more than one request at a time for its full rate.
 pub(crate) const READER_THREADS: usize = 8;

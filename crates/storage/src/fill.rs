@@ -134,6 +134,11 @@ impl Fill {
         }
     }
 
+    /// Where the memory of frames is from.
+    pub(crate) fn pool(&self) -> &Arc<SegmentPool> {
+        &self.pool
+    }
+
     /// Makes room for an entry with `payload` bytes: its push cannot fail.
     pub(crate) fn reserve(
         &mut self,

@@ -11,6 +11,7 @@
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use moldau_threads::Mutex;
@@ -24,6 +25,8 @@ pub(crate) struct SegmentPool {
     layout: Layout,
     unused_max: usize,
     unused: Mutex<Vec<Memory>>,
+    /// Bytes of the segments that anybody holds.
+    used_bytes: Arc<AtomicUsize>,
 }
 
 /// An allocation of the pool's layout; freed when dropped outside the pool.
@@ -46,10 +49,29 @@ impl SegmentPool {
     /// A pool of segments of `segment_bytes`, a multiple of [`BLOCK`], that keeps at most
     /// `unused_max` of them when nobody uses them.
     pub(crate) fn new(segment_bytes: usize, unused_max: usize) -> Arc<SegmentPool> {
+        SegmentPool::counting(segment_bytes, unused_max, Arc::default())
+    }
+
+    /// One segment of another length, not kept when it is not used, but counted among those of this
+    /// pool.
+    pub(crate) fn take_of(&self, segment_bytes: usize) -> Region {
+        SegmentPool::counting(segment_bytes, 0, Arc::clone(&self.used_bytes)).take()
+    }
+
+    fn counting(
+        segment_bytes: usize,
+        unused_max: usize,
+        used_bytes: Arc<AtomicUsize>,
+    ) -> Arc<SegmentPool> {
         assert!(segment_bytes > 0 && segment_bytes.is_multiple_of(BLOCK));
         let layout = Layout::from_size_align(segment_bytes, BLOCK)
             .expect("a segment is far smaller than the address space");
-        Arc::new(SegmentPool { layout, unused_max, unused: Mutex::new(Vec::new()) })
+        Arc::new(SegmentPool { layout, unused_max, unused: Mutex::new(Vec::new()), used_bytes })
+    }
+
+    /// Bytes of the segments that anybody holds, be it a slice of one.
+    pub(crate) fn used_bytes(&self) -> usize {
+        self.used_bytes.load(Ordering::Relaxed)
     }
 
     /// Length of a segment.
@@ -61,6 +83,7 @@ impl SegmentPool {
     pub(crate) fn take(self: &Arc<Self>) -> Region {
         let reused = self.unused.lock().pop();
         let memory = reused.unwrap_or_else(|| self.allocate());
+        self.used_bytes.fetch_add(self.layout.size(), Ordering::Relaxed);
         let segment = Segment { memory: Some(memory), pool: Arc::clone(self) };
         Region { segment: Arc::new(segment), start: 0, end: self.layout.size() }
     }
@@ -96,6 +119,7 @@ impl Segment {
 impl Drop for Segment {
     fn drop(&mut self) {
         let Some(memory) = self.memory.take() else { return };
+        self.pool.used_bytes.fetch_sub(memory.layout.size(), Ordering::Relaxed);
         let mut unused = self.pool.unused.lock();
         if unused.len() < self.pool.unused_max {
             unused.push(memory);

@@ -106,7 +106,7 @@ impl Journal {
             pace,
             segments,
             durable: Durable::new(end),
-            tail: Tail::new(options.tail_cache_bytes),
+            tail: Tail::new(&options, Arc::clone(fill.pool())),
             cache,
             metrics,
             files,

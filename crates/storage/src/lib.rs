@@ -85,7 +85,7 @@ pub use log::{Appended, Log, ProducerState, Trimmed};
 pub use lookup::TimestampOffset;
 pub use metrics::MetricsSnapshot;
 pub use options::{Drive, Durability, Options};
-pub use read::{PendingRead, Read, ReadOutcome};
+pub use read::{PendingRead, Read, ReadLimits, ReadOutcome};
 pub use recovery::Replay;
 pub use repair::{Damage, Left, Lost, Orphan, Repair, Report, Salvage};
 pub use storage::{Info, Storage};

@@ -42,9 +42,10 @@ pub struct Options {
     pub entry_bytes_max: usize,
     /// Limit of bytes that are admitted and not yet flushed. Default 64 MiB.
     pub unflushed_bytes_max: usize,
-    /// Most recently flushed bytes that are kept in memory for readers, and up to four times as
-    /// many while readers lag by more than half of it. Default 256 MiB.
+    /// Most recently flushed bytes that are kept in memory for readers. Default 256 MiB.
     pub tail_cache_bytes: usize,
+    /// As many are kept at most while readers lag by more than half of that. Default 1 GiB.
+    pub tail_cache_bytes_max: usize,
     /// Chunks read back from disk that are kept in memory. Default 64 MiB.
     pub read_cache_bytes: usize,
     /// Free space that appends of data leave on the disk, so that metadata can still be written
@@ -81,6 +82,7 @@ impl Options {
             entry_bytes_max: 32 << 20,
             unflushed_bytes_max: 64 << 20,
             tail_cache_bytes: 256 << 20,
+            tail_cache_bytes_max: 1 << 30,
             read_cache_bytes: 64 << 20,
             reserve_bytes: 256 << 20,
             commit_delay: Duration::ZERO,

@@ -7,22 +7,26 @@
 //! each time it is handed out. While a read waits, its batches may move from the journal to a
 //! segment or from one segment to another: it then looks again.
 
+mod request;
+
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use moldau_records::{BATCH_HEADER_LEN, BatchView, Crc32c};
+use moldau_records::{BatchView, Crc32c};
 
 use crate::block_on;
 use crate::cache::{Chunk, Loaded};
 use crate::index::Extent;
-use crate::log::LogState;
 use crate::sorted::Piece;
 use crate::tail::slice_parts;
 use crate::transactions::{AbortedTransaction, Isolation};
 use crate::{Drive, Error, Log};
+
+pub use self::request::ReadLimits;
+use self::request::{LENGTH_END, Plan, Request, range};
 
 /// Batches of a log from an offset on.
 #[derive(Debug, Clone)]
@@ -33,6 +37,8 @@ pub struct Read {
     pub batches: Vec<Bytes>,
     /// Bytes of `batches`.
     pub bytes: usize,
+    /// Memory that `batches` keep in use: what was read back from disk with them, say.
+    pub memory: usize,
     /// Offset after the last that was read, or the offset asked for if nothing was. Where records
     /// were cleaned away it may lie above the last record of `batches`.
     pub next_offset: i64,
@@ -78,28 +84,6 @@ pub struct PendingRead {
     log: Arc<Log>,
     request: Request,
     cold: Cold,
-}
-
-/// What is asked of a log.
-#[derive(Debug, Clone)]
-struct Request {
-    from: i64,
-    bytes_max: usize,
-    min_one: bool,
-    isolation: Isolation,
-    high_watermark: i64,
-    start_offset: i64,
-    last_stable_offset: i64,
-    /// Of what is planned to be read. Taken with the plan: cleaning takes the records of aborted
-    /// transactions away, and then forgets that there were any.
-    aborted: Vec<AbortedTransaction>,
-}
-
-/// Where the batches lie.
-enum Plan {
-    Nothing,
-    Journal(Vec<Extent>),
-    Sorted { pieces: Vec<Piece>, ahead: Vec<Piece> },
 }
 
 /// What must be loaded.
@@ -151,19 +135,24 @@ impl Log {
         min_one: bool,
         isolation: Isolation,
     ) -> Result<ReadOutcome, Error> {
-        let high_watermark = self.high_watermark();
-        let mut request = Request {
-            from,
-            bytes_max,
-            min_one,
-            isolation,
-            high_watermark,
-            start_offset: 0,
-            last_stable_offset: 0,
-            aborted: Vec::new(),
-        };
+        let limits = ReadLimits { bytes_max, memory_max: usize::MAX, min_one };
+        self.read_within(from, limits, isolation)
+    }
+
+    /// As [`Log::read_isolated`], with a limit of the memory that it takes.
+    ///
+    /// # Errors
+    /// As [`Log::read`].
+    pub fn read_within(
+        self: &Arc<Self>,
+        from: i64,
+        limits: ReadLimits,
+        isolation: Isolation,
+    ) -> Result<ReadOutcome, Error> {
+        let mut request = Request::new(from, limits, isolation, self.high_watermark());
         loop {
-            let plan = self.with_state(|state| request.plan(state))?;
+            let memory_of = |bytes| self.journal().cache.memory_of(bytes);
+            let plan = self.with_state(|state| request.plan(state, memory_of))?;
             match self.start(&request, plan)? {
                 Progress::Done(read) => return Ok(ReadOutcome::Ready(read)),
                 Progress::Loading(cold) => {
@@ -207,7 +196,8 @@ impl Log {
         extents.truncate(cold.max(1));
         let durable = journal.durable.position();
         let ranges: Vec<_> = extents.iter().map(range).collect();
-        let Some((chunks, covered)) = journal.cache.chunks_of(&ranges, durable) else {
+        let memory_max = request.limits.memory_max;
+        let Some((chunks, covered)) = journal.cache.chunks_of(&ranges, durable, memory_max) else {
             return Ok(Progress::Again(request.from));
         };
         extents.truncate(covered);
@@ -239,7 +229,7 @@ impl Log {
             return Ok(Progress::Loading(cold));
         }
         match &mut cold {
-            Cold::Journal { extents, .. } => {
+            Cold::Journal { extents, chunks } => {
                 let (slices, count) = self.verified(&loaded, extents)?;
                 match extents.first() {
                     // There is nothing to wait for.
@@ -250,9 +240,14 @@ impl Log {
                     _ => {}
                 }
                 extents.truncate(count);
-                Ok(Progress::Done(request.of_extents(slices, extents)))
+                Ok(Progress::Done(request.of_extents(slices, extents).kept_of(chunks)))
             }
-            Cold::Sorted { pieces, .. } => self.of_pieces(request, pieces, &loaded),
+            Cold::Sorted { pieces, chunks } => {
+                Ok(match self.of_pieces(request, pieces, &loaded)? {
+                    Progress::Done(read) => Progress::Done(read.kept_of(chunks)),
+                    other => other,
+                })
+            }
         }
     }
 
@@ -308,7 +303,7 @@ impl Log {
                 Error::corrupt(&piece.segment.path, piece.block.offset(), reason)
             };
             let batches = block.get(piece.within.clone()).ok_or_else(damaged)?;
-            let taken = request.take(batches, &read).ok_or_else(damaged)?;
+            let taken = request.take(batches, read.next_offset, read.bytes).ok_or_else(damaged)?;
             count += taken.batches;
             if taken.batches > 0 {
                 let at = piece.within.start;
@@ -330,125 +325,12 @@ impl Log {
     }
 }
 
-/// What is taken of some batches that follow each other.
-struct Taken {
-    begin: usize,
-    end: usize,
-    batches: usize,
-    next_offset: i64,
-    /// Nothing was left out behind what was taken.
-    is_all: bool,
-}
-
 impl Request {
-    fn plan(&mut self, state: &mut LogState) -> Result<Plan, Error> {
-        let plan = self.plan_batches(state)?;
-        if self.isolation == Isolation::ReadCommitted {
-            let end = match &plan {
-                Plan::Nothing => self.from,
-                Plan::Journal(extents) => extents.last().map_or(self.from, |last| last.next_offset),
-                Plan::Sorted { pieces, .. } => {
-                    pieces.last().map_or(self.from, |last| last.next_offset)
-                }
-            };
-            self.aborted = state.transactions.aborted_in(self.from, end.min(self.end()));
-        }
-        Ok(plan)
-    }
-
-    /// Nothing at or above this is read.
-    fn end(&self) -> i64 {
-        match self.isolation {
-            Isolation::ReadUncommitted => self.high_watermark,
-            Isolation::ReadCommitted => self.last_stable_offset,
-        }
-    }
-
-    fn plan_batches(&mut self, state: &mut LogState) -> Result<Plan, Error> {
-        if state.is_deleted {
-            return Err(Error::Deleted);
-        }
-        let (start, end) = (state.start_offset, state.index.end_offset());
-        if self.from < start || self.from > end {
-            return Err(Error::OffsetOutOfRange { start, end: self.high_watermark });
-        }
-        self.start_offset = start;
-        self.last_stable_offset = state.last_stable_offset(self.high_watermark);
-        // A fetch that is full still asks each partition for its watermark.
-        let takes_nothing = self.bytes_max == 0 && !self.min_one;
-        if self.from >= self.end() || takes_nothing {
-            return Ok(Plan::Nothing);
-        }
-        let mut pieces = Vec::new();
-        let mut bytes = 0usize;
-        let mut rest = state.sorted.pieces_from(self.from);
-        for piece in rest.by_ref() {
-            bytes = bytes.saturating_add(piece.bytes());
-            pieces.push(piece);
-            // The first piece may hold little from the offset on.
-            if (bytes > self.bytes_max && pieces.len() > 1) || pieces.len() >= PIECES_PER_READ {
-                break;
-            }
-        }
-        if !pieces.is_empty() {
-            // Blocks that several logs share are read by the one that asks.
-            let is_whole = |piece: &Piece| piece.bytes() == piece.block.bytes as usize;
-            let count = (PIECES_AHEAD + 2).saturating_sub(pieces.len());
-            let ahead = rest.take(count).take_while(is_whole).collect();
-            return Ok(Plan::Sorted { pieces, ahead });
-        }
-        self.from = self.from.max(state.sorted_end());
-        let mut extents = Vec::new();
-        self.collect(state.index.starting_at(self.from), &mut extents);
-        Ok(if extents.is_empty() { Plan::Nothing } else { Plan::Journal(extents) })
-    }
-
-    fn collect(&self, extents: impl Iterator<Item = Extent>, wanted: &mut Vec<Extent>) {
-        let mut bytes = 0usize;
-        for extent in extents.take(BATCHES_PER_READ_MAX) {
-            let (_, length) = range(&extent);
-            bytes = bytes.saturating_add(length);
-            let is_allowed = bytes <= self.bytes_max || (self.min_one && wanted.is_empty());
-            if extent.next_offset > self.end() || !is_allowed {
-                return;
-            }
-            wanted.push(extent);
-        }
-    }
-
-    /// Which of `batches`, the part of a run in one block, belong to the read; `None` if they are
-    /// not batches.
-    fn take(&self, batches: &[u8], read: &Read) -> Option<Taken> {
-        let next_offset = read.next_offset;
-        let mut taken = Taken { begin: 0, end: 0, batches: 0, next_offset, is_all: true };
-        let mut at = 0;
-        while at < batches.len() {
-            let (next_offset, length) = next_and_length(batches.get(at..)?)?;
-            let end = at.checked_add(length).filter(|end| *end <= batches.len())?;
-            if next_offset > self.from {
-                if taken.batches == 0 {
-                    (taken.begin, taken.end) = (at, at);
-                }
-                let bytes = read.bytes + (end - taken.begin);
-                let is_first = read.bytes == 0 && taken.batches == 0;
-                let is_open = next_offset > self.end();
-                if is_open || (bytes > self.bytes_max && !(self.min_one && is_first)) {
-                    taken.is_all = false;
-                    break;
-                }
-                taken.batches += 1;
-                taken.end = end;
-                taken.next_offset = next_offset;
-            }
-            at = end;
-        }
-        Some(taken)
-    }
-
     fn nothing(&self) -> Read {
         Read {
             batches: Vec::new(),
             bytes: 0,
+            memory: 0,
             next_offset: self.from,
             high_watermark: self.high_watermark,
             start_offset: self.start_offset,
@@ -458,8 +340,10 @@ impl Request {
     }
 
     fn of_extents(&self, batches: Vec<Bytes>, extents: &[Extent]) -> Read {
+        let bytes = batches.iter().map(Bytes::len).sum();
         Read {
-            bytes: batches.iter().map(Bytes::len).sum(),
+            bytes,
+            memory: bytes,
             batches,
             next_offset: extents.last().map_or(self.from, |extent| extent.next_offset),
             ..self.nothing()
@@ -467,7 +351,29 @@ impl Request {
     }
 }
 
+impl Read {
+    /// What is read of chunks. Where that is a small part of them, it is copied: who sends it
+    /// slowly shall not hold the rest.
+    fn kept_of(mut self, chunks: &[Arc<Chunk>]) -> Read {
+        self.memory = memory_of(chunks);
+        if self.bytes > 0 && self.bytes < self.memory / COPIED_PART {
+            self.batches = vec![Bytes::from(self.batches.concat())];
+        }
+        if self.bytes < self.memory / COPIED_PART {
+            self.memory = self.bytes;
+        }
+        self
+    }
+}
+
 impl PendingRead {
+    /// Memory that is in use until the batches are there.
+    pub fn memory(&self) -> usize {
+        match &self.cold {
+            Cold::Journal { chunks, .. } | Cold::Sorted { chunks, .. } => memory_of(chunks),
+        }
+    }
+
     /// Waits on this thread.
     ///
     /// # Errors
@@ -502,8 +408,8 @@ impl Future for PendingRead {
                     return Poll::Pending;
                 }
                 Progress::Again(from) => {
-                    let Request { bytes_max, min_one, isolation, .. } = this.request;
-                    match this.log.read_isolated(from, bytes_max, min_one, isolation)? {
+                    let Request { limits, isolation, .. } = this.request;
+                    match this.log.read_within(from, limits, isolation)? {
                         ReadOutcome::Ready(read) => return Poll::Ready(Ok(read)),
                         ReadOutcome::Pending(again) => {
                             this.request = again.request;
@@ -516,21 +422,8 @@ impl Future for PendingRead {
     }
 }
 
-fn range(extent: &Extent) -> (u64, usize) {
-    // A length is an u32, which a usize holds wherever this runs.
-    (extent.position, usize::try_from(extent.bytes).unwrap_or(usize::MAX))
-}
-
-/// Offset after the first batch of `bytes`, and the batch's length.
-fn next_and_length(bytes: &[u8]) -> Option<(i64, usize)> {
-    let header: &[u8; BATCH_HEADER_LEN] = bytes.first_chunk()?;
-    let (base_offset, rest) = header.split_first_chunk()?;
-    let (length, rest) = rest.split_first_chunk()?;
-    let (last_offset_delta, _) = rest.get(11..)?.split_first_chunk()?;
-    let delta = i64::from(i32::from_be_bytes(*last_offset_delta));
-    let next_offset = i64::from_be_bytes(*base_offset).checked_add(delta)?.checked_add(1)?;
-    let length = usize::try_from(i32::from_be_bytes(*length)).ok()?;
-    Some((next_offset, length.checked_add(LENGTH_END as usize)?))
+fn memory_of(chunks: &[Arc<Chunk>]) -> usize {
+    chunks.iter().map(|chunk| chunk.memory).sum()
 }
 
 /// Whether the slices are the batch that the index means, as it was written.
@@ -579,14 +472,7 @@ pub(crate) fn is_batch_of(bytes: &[u8], extent: &Extent) -> bool {
     })
 }
 
+/// Less than this part of what is loaded is copied.
+const COPIED_PART: usize = 2;
 /// First byte of a batch that its CRC covers.
 const CRC_START: usize = 21;
-/// A batch's length field counts what follows it.
-const LENGTH_END: u32 = 12;
-/// Slices that one vectored write to a socket takes (Linux `UIO_MAXIOV`).
-const BATCHES_PER_READ_MAX: usize = 1024;
-/// Bounds what one fetch can ask of the disk before it gets an answer.
-const PIECES_PER_READ: usize = 8;
-/// Pieces loaded ahead of a reader that asks for no more than two: the reader threads stay busy
-/// while it sends what it has. Who asks for more keeps them busy anyway.
-const PIECES_AHEAD: usize = 2;

@@ -181,6 +181,13 @@ impl Storage {
         (journal.tail.bytes(), journal.cache.bytes())
     }
 
+    /// Memory of batches: of those that were appended or flushed, and of those that were read back.
+    /// Beyond the caches it holds what readers have not let go.
+    pub fn memory_bytes(&self) -> (usize, usize) {
+        let journal = &self.inner.journal;
+        (journal.tail.memory_bytes(), journal.cache.memory_bytes())
+    }
+
     /// The log of a partition, made in memory if there is none. It reaches the disk with its first
     /// batch.
     pub fn log(&self, topic: TopicId, partition: i32) -> Arc<Log> {

@@ -2,16 +2,31 @@
 //!
 //! A reader that falls out of it must read from the disk, of which producers at full speed leave it
 //! too little to ever come back. So more is held while a reader lags, within a limit.
+//!
+//! Readers get slices of the very memory, which stays as long as they hold them, also when it has
+//! left the tail. The tail makes up for that by holding less, and where that does not suffice,
+//! readers get copies.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use moldau_threads::Mutex;
+
+use crate::Options;
+use crate::io::SegmentPool;
 
 /// Flushed frames, newest last.
 pub(crate) struct Tail {
     /// Bytes that are held whether anybody reads them or not.
     kept: usize,
+    /// Bytes that are held at most, while readers lag.
+    most: usize,
+    /// Where the memory is from.
+    pool: Arc<SegmentPool>,
+    /// Bytes of the pool that may be in use: those that are held here at most, and those of frames
+    /// that are not flushed.
+    memory_max: usize,
     parts: Mutex<Parts>,
 }
 
@@ -34,14 +49,23 @@ struct Lag {
 }
 
 impl Tail {
-    /// Holds `kept` bytes, and up to [`LAG_TIMES`] as many while readers lag.
-    pub(crate) fn new(kept: usize) -> Tail {
-        Tail { kept, parts: Mutex::default() }
+    /// An empty tail of frames from `pool`.
+    pub(crate) fn new(options: &Options, pool: Arc<SegmentPool>) -> Tail {
+        let kept = options.tail_cache_bytes;
+        let most = options.tail_cache_bytes_max.max(kept);
+        let others = options.unflushed_bytes_max.saturating_add(2 * pool.segment_bytes());
+        let memory_max = most.saturating_add(others);
+        Tail { kept, most, pool, memory_max, parts: Mutex::default() }
     }
 
     /// Bytes that are held.
     pub(crate) fn bytes(&self) -> usize {
         self.parts.lock().bytes
+    }
+
+    /// Memory of frames that anybody holds, flushed or not.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.pool.used_bytes()
     }
 
     /// Adds a frame that was flushed, in parts that follow each other from `position` on.
@@ -60,10 +84,12 @@ impl Tail {
         // What a reader needed goes slowly: it may soon be needed again, and memory that was given
         // back is dear to get.
         let wanted = tail.wanted(self.kept).max(before.saturating_sub(SHRINK_BYTES));
-        let limit = wanted.min(self.limit());
-        while tail.bytes > limit {
+        let limit = wanted.min(self.most);
+        let mut excess = self.excess();
+        while tail.bytes > limit || (excess > 0 && tail.bytes > self.kept.min(KEPT_MIN)) {
             let Some((_, part)) = tail.parts.pop_front() else { break };
             tail.bytes -= part.len();
+            excess = excess.saturating_sub(part.len());
             dropped.push(part);
         }
         drop(tail);
@@ -72,17 +98,17 @@ impl Tail {
     }
 
     /// Adds to `out` the slices of each range, a journal position and a length, up to the first
-    /// that is not here. Returns the number of ranges that were found.
+    /// that is not here, or a copy of them all. Returns the number of ranges that were found.
     pub(crate) fn find(
         &self,
         ranges: impl Iterator<Item = (u64, usize)>,
         out: &mut Vec<Bytes>,
     ) -> usize {
+        let (mark, mut found) = (out.len(), 0);
         let mut tail = self.parts.lock();
-        let mut found = 0;
         for (position, bytes) in ranges {
             if found == 0 {
-                tail.note_read(position, self.limit());
+                tail.note_read(position, self.most);
             }
             let after = tail.parts.partition_point(|(start, _)| *start <= position);
             let Some(at) = after.checked_sub(1) else { break };
@@ -91,16 +117,23 @@ impl Tail {
             }
             found += 1;
         }
+        drop(tail);
+        if found > 0 && self.excess() > 0 {
+            let copy = out.get(mark..).unwrap_or_default().concat();
+            out.truncate(mark);
+            out.push(Bytes::from(copy));
+        }
         found
+    }
+
+    /// Bytes by which too much of the memory is in use.
+    fn excess(&self) -> usize {
+        self.pool.used_bytes().saturating_sub(self.memory_max)
     }
 
     /// Journal position from which on everything durable is here; `None` if nothing is.
     pub(crate) fn start(&self) -> Option<u64> {
         self.parts.lock().parts.front().map(|(start, _)| *start)
-    }
-
-    fn limit(&self) -> usize {
-        self.kept.saturating_mul(LAG_TIMES)
     }
 }
 
@@ -156,14 +189,32 @@ pub(crate) fn slice_parts<'a>(
     false
 }
 
-/// How many times what is always held may be held for readers that lag.
-const LAG_TIMES: usize = 4;
+/// What is kept at least for readers at the end of the journal, whatever others hold.
+const KEPT_MIN: usize = 4 << 20;
 /// By how much less is held after a frame than before it, at most.
 const SHRINK_BYTES: usize = 128 << 10;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A tail that keeps so many bytes, and four times as many while readers lag.
+    fn tail_of(kept: usize, pool: &Arc<SegmentPool>) -> Tail {
+        let options = Options {
+            tail_cache_bytes: kept,
+            tail_cache_bytes_max: 4 * kept,
+            unflushed_bytes_max: 0,
+            ..Options::new("")
+        };
+        Tail::new(&options, Arc::clone(pool))
+    }
+
+    /// A tail whose memory is not of its pool.
+    fn tail(kept: usize) -> Tail {
+        tail_of(kept, &SegmentPool::new(SEGMENT, 0))
+    }
+
+    const SEGMENT: usize = 64 << 10;
 
     fn find(tail: &Tail, position: u64, bytes: usize) -> Option<Vec<u8>> {
         let mut out = Vec::new();
@@ -172,7 +223,7 @@ mod tests {
 
     #[test]
     fn ranges_are_found_across_parts_and_not_across_gaps() {
-        let tail = Tail::new(100);
+        let tail = tail(100);
         tail.push(10, vec![Bytes::from_static(b"abc"), Bytes::from_static(b"def")]);
         tail.push(20, vec![Bytes::from_static(b"ghi")]);
         assert_eq!(find(&tail, 11, 4).as_deref(), Some(&b"bcde"[..]));
@@ -184,7 +235,7 @@ mod tests {
 
     #[test]
     fn the_oldest_parts_go_when_there_are_enough() {
-        let tail = Tail::new(6);
+        let tail = tail(6);
         tail.push(0, vec![Bytes::from_static(b"abc"), Bytes::from_static(b"def")]);
         tail.push(6, vec![Bytes::from_static(b"gh")]);
         assert_eq!((tail.start(), find(&tail, 0, 3)), (Some(3), None));
@@ -195,7 +246,7 @@ mod tests {
 
     /// A tail that keeps 4 MiB, with 4 MiB in it, and what pushes the next MiB.
     fn full() -> (Tail, impl FnMut(&Tail) -> usize) {
-        let tail = Tail::new(4 * MIB);
+        let tail = tail(4 * MIB);
         let mut position = 0;
         let mut push = move |tail: &Tail| {
             tail.push(position, vec![Bytes::from(vec![0; MIB])]);
@@ -221,6 +272,33 @@ mod tests {
         push(&tail);
         assert_eq!(push(&tail), 16);
         assert_eq!(find(&tail, 13 * MIB as u64, MIB), None);
+    }
+
+    /// Slices that slow readers held kept memory beyond every limit.
+    #[test]
+    fn memory_that_readers_hold_counts_as_the_tails_own() {
+        let pool = SegmentPool::new(SEGMENT, 0);
+        let kept = 4 * MIB;
+        let tail = tail_of(kept, &pool);
+        let most = 4 * kept + 2 * SEGMENT;
+        let mut slices = Vec::new();
+        for at in 0..1000 {
+            let position = (at * SEGMENT) as u64;
+            tail.push(position, vec![pool.take().freeze()]);
+            // A byte is enough to hold a segment.
+            assert_eq!(tail.find([(position, 1)].into_iter(), &mut slices), 1);
+            assert!(pool.used_bytes() <= most + KEPT_MIN, "{} at {at}", pool.used_bytes());
+        }
+        assert_eq!(slices.len(), 1000);
+        assert!(tail.bytes() <= KEPT_MIN, "{}", tail.bytes());
+        drop(slices);
+        let last = 1000 * SEGMENT as u64;
+        tail.push(last, vec![pool.take().freeze()]);
+        let mut slices = Vec::new();
+        tail.find([(last, 1)].into_iter(), &mut slices);
+        assert_eq!(tail.bytes(), pool.used_bytes());
+        drop(tail);
+        assert_eq!(pool.used_bytes(), SEGMENT, "once there is room, readers get slices");
     }
 
     #[test]

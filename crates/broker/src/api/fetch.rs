@@ -8,27 +8,26 @@
 //! then all are read again whenever one has moved, until `max_wait_ms` is over. Unlike in Kafka, an
 //! ACL that changes meanwhile holds for what is read then.
 
+mod gathering;
+
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use moldau_net::{KEPT_REQUEST_BYTES_MAX, Reply, Response};
-use moldau_protocol::fetch::{FetchResponseEncoder, FetchedPartition, FetchedTopic};
+use moldau_net::{KEPT_REQUEST_BYTES_MAX, MemoryAccount, MemoryUse, Permit, Reply, Response};
+use moldau_protocol::fetch::{FetchResponseEncoder, FetchedTopic};
 use moldau_protocol::frame::RequestHeader;
 use moldau_protocol::messages::FetchRequest;
 use moldau_protocol::messages::fetch_request::FetchTopic;
-use moldau_protocol::messages::fetch_response::{
-    AbortedTransaction, EpochEndOffset, PartitionData,
-};
 use moldau_protocol::{ErrorCode, Message, Reader};
-use moldau_storage::{Isolation, Log, PendingRead, Read, ReadOutcome, Waiter};
+use moldau_storage::{Isolation, Waiter};
 use tokio::time::{Instant, timeout_at};
 
+use self::gathering::{Gathered, Gathering, Served, refused, serve_unwritten};
 use crate::authorizer::{Operation, ResourceType};
 use crate::call::{Call, Later, NOT_ENCODED, Turns};
-use crate::error::read_code;
 use crate::fetch_session::{
-    FetchPartition, FetchScope, Noteworthy, Session, SessionRequest, Told, TopicRef, lock,
+    FetchPartition, FetchScope, Session, SessionRequest, Told, TopicRef, lock,
 };
 use crate::partition::{self, Partition, Watch, isolation_of};
 use crate::rights::Rights;
@@ -43,12 +42,18 @@ const TOPIC_IDS_SINCE: i16 = 13;
 /// Longest wait that a client can ask for, so that a lost one does not hold its place for ever.
 const WAIT_MAX: Duration = Duration::from_mins(5);
 
-/// Reads of one fetch that wait for the disk at a time. Each holds at most eight chunks of 1 MiB,
-/// so that together they hold no more than the read cache does.
-const COLD_READS_MAX: usize = 8;
-
 /// Most bytes in one answer: Kafka's `fetch.max.bytes` of the broker.
 const ANSWER_BYTES_MAX: usize = 55 << 20;
+
+/// Memory that a fetch waits for at least, before it is known how much its first batch needs.
+const MEMORY_LEAST: usize = 64 << 10;
+
+/// What reads from disk take beside their bytes while they are under way: 8 at a time, each with
+/// the blocks of 1 MiB in which its first and its last batch lie.
+const READ_MEMORY: usize = 16 << 20;
+
+/// Bytes of an answer beside its records from which on they count as well.
+const STRUCTURE_BYTES_MAX: usize = 16 << 10;
 
 pub(crate) fn serve(
     call: &Call<'_>,
@@ -65,7 +70,9 @@ pub(crate) fn serve(
     match call.state.sessions.resolve(call.now_ms, session_request(call, request)) {
         Ok(scope) => {
             let (state, rights) = (Arc::clone(call.state), call.rights.clone());
-            let fetch = Fetch { state, rights, is_replica, isolation, scope, limits, answer };
+            let memory = call.memory.clone();
+            let fetch =
+                Fetch { state, rights, memory, is_replica, isolation, scope, limits, answer };
             // One at a time, as in Kafka: what is sent behind it waits unread.
             Reply::Later(Box::pin(fetch.run()), body.len().max(KEPT_REQUEST_BYTES_MAX))
         }
@@ -128,6 +135,7 @@ impl Limits {
 struct Fetch {
     state: Arc<State>,
     rights: Rights,
+    memory: MemoryAccount,
     /// Whether the sender calls itself a broker, which needs another right than a consumer.
     is_replica: bool,
     isolation: Isolation,
@@ -139,25 +147,6 @@ struct Fetch {
 /// Topics that the client may not read.
 type Denied = HashSet<TopicRef>;
 
-/// What the logs gave.
-struct Gathered {
-    partitions: Vec<Served>,
-    bytes: usize,
-    /// Bytes that count towards the least that is waited for.
-    available: usize,
-    has_error: bool,
-}
-
-/// One partition of an answer.
-struct Served {
-    topic: TopicRef,
-    fetched: FetchedPartition,
-    noteworthy: Noteworthy,
-    /// As many bytes as there are, up to those that the partition is allowed: whole batches may be
-    /// less, where one more has no room.
-    available: usize,
-}
-
 impl Fetch {
     async fn run(self) -> Response {
         let partitions = match &self.scope {
@@ -168,12 +157,22 @@ impl Fetch {
         };
         let generation = self.rights.generation();
         let denied = self.denied(&partitions).await;
-        let mut gathered = self.gather(&partitions, &denied).await;
+        let (mut gathered, mut permit) = self.gather(&partitions, &denied).await;
         if !self.is_enough(&gathered) && !partitions.is_empty() {
-            gathered = self.wait(&partitions, denied, generation).await;
+            drop((gathered, permit));
+            (gathered, permit) = self.wait(&partitions, denied, generation).await;
         }
         self.state.counters.fetched(gathered.bytes);
-        self.respond(gathered)
+        let (bytes, memory) = (gathered.bytes, gathered.memory);
+        let mut response = self.respond(gathered);
+        if let Some(permit) = &mut permit {
+            permit.shrink_to(memory);
+        }
+        let structure_bytes = response.len() - bytes;
+        let structure = (structure_bytes > STRUCTURE_BYTES_MAX)
+            .then(|| self.memory.charge(MemoryUse::Answer, structure_bytes));
+        response.holds = Some(Box::new((permit, structure)));
+        response
     }
 
     fn is_enough(&self, gathered: &Gathered) -> bool {
@@ -191,7 +190,7 @@ impl Fetch {
         partitions: &[FetchPartition],
         mut denied: Denied,
         mut generation: u64,
-    ) -> Gathered {
+    ) -> (Gathered, Option<Permit>) {
         let deadline = Instant::now() + self.limits.wait;
         let waiter = Waiter::new();
         let mut watches = self.watch(partitions, &waiter);
@@ -201,9 +200,16 @@ impl Fetch {
                 generation = current;
                 denied = self.denied(partitions).await;
             }
-            let gathered = self.gather(partitions, &denied).await;
-            if self.is_enough(&gathered) || timeout_at(deadline, waiter.moved()).await.is_err() {
-                return gathered;
+            let (gathered, permit) = self.gather(partitions, &denied).await;
+            if self.is_enough(&gathered) || Instant::now() >= deadline {
+                return (gathered, permit);
+            }
+            // Records that are too few are read again: memory is not held for who waits for more.
+            drop(permit);
+            let nothing = Some(gathered).filter(|gathered| gathered.bytes == 0);
+            let is_over = timeout_at(deadline, waiter.moved()).await.is_err();
+            if let Some(nothing) = nothing.filter(|_| is_over) {
+                return (nothing, None);
             }
             watches.iter_mut().for_each(|watch| watch.follow(&waiter));
         }
@@ -252,8 +258,35 @@ impl Fetch {
         }
     }
 
-    async fn gather(&self, partitions: &[FetchPartition], denied: &Denied) -> Gathered {
-        let mut gathering = Gathering::new(self.limits.bytes_max, self.isolation, partitions.len());
+    /// Reads all partitions as far as there is room, with memory for at least the first batch.
+    async fn gather(
+        &self,
+        partitions: &[FetchPartition],
+        denied: &Denied,
+    ) -> (Gathered, Option<Permit>) {
+        let most = self.state.memory.most(MemoryUse::Answer);
+        let wanted = self.limits.bytes_max.saturating_add(READ_MEMORY);
+        let mut least = MEMORY_LEAST.min(most);
+        loop {
+            let acquire = self.memory.acquire(MemoryUse::Answer, least..=wanted);
+            let permit = acquire.expect("no more than the most").await;
+            // What needs more than is ever given was stored while there was more.
+            let memory_max = if permit.bytes() < most { permit.bytes() } else { usize::MAX };
+            match self.gather_within(memory_max, partitions, denied).await {
+                Ok(gathered) => return (gathered, Some(permit)),
+                Err(needed) => least = needed.min(most),
+            }
+        }
+    }
+
+    async fn gather_within(
+        &self,
+        memory_max: usize,
+        partitions: &[FetchPartition],
+        denied: &Denied,
+    ) -> Result<Gathered, usize> {
+        let limits = (self.limits.bytes_max, memory_max);
+        let mut gathering = Gathering::new(limits, self.isolation, partitions.len());
         let mut turns = Turns::default();
         for asked in partitions {
             turns.step(1).await;
@@ -268,9 +301,11 @@ impl Fetch {
                 }
                 Err(code) => gathering.add(refused(asked, code)),
             }
+            if gathering.is_stuck() {
+                break;
+            }
         }
-        gathering.settle().await;
-        gathering.gathered
+        gathering.finish().await
     }
 
     fn respond(&self, gathered: Gathered) -> Response {
@@ -291,120 +326,6 @@ impl Fetch {
     }
 }
 
-/// Partitions in the order of the request. Reads that wait for the disk are under way together, up
-/// to a number; what follows the first of them is settled after it.
-struct Gathering<'a> {
-    bytes_max: usize,
-    isolation: Isolation,
-    /// The rest of `bytes_max` was too little for a batch: nothing more is read, since each read
-    /// would bring batches from the disk only to find the same.
-    is_full: bool,
-    /// What is settled.
-    gathered: Gathered,
-    /// What follows, the first of it being a read that waits for the disk.
-    open: Vec<Open<'a>>,
-    /// Reads in `open` that wait for the disk.
-    cold: usize,
-    /// Bytes that `open` comes to at most.
-    open_bytes: usize,
-}
-
-/// A partition that is not settled.
-enum Open<'a> {
-    Served(Served),
-    Cold {
-        asked: &'a FetchPartition,
-        log: Arc<Log>,
-        read: PendingRead,
-        /// It may take less than the partition is allowed.
-        is_cut: bool,
-    },
-}
-
-impl<'a> Gathering<'a> {
-    fn new(bytes_max: usize, isolation: Isolation, partitions: usize) -> Self {
-        let partitions = Vec::with_capacity(partitions);
-        let gathered = Gathered { partitions, bytes: 0, available: 0, has_error: false };
-        let open = Vec::new();
-        Self { bytes_max, isolation, is_full: false, gathered, open, cold: 0, open_bytes: 0 }
-    }
-
-    fn add(&mut self, served: Served) {
-        if self.open.is_empty() {
-            self.gathered.add(served);
-        } else {
-            self.open_bytes += served.bytes();
-            self.open.push(Open::Served(served));
-        }
-    }
-
-    async fn read(&mut self, asked: &'a FetchPartition, log: Arc<Log>) {
-        if let Some(served) = diverged(asked, &log) {
-            return self.add(served);
-        }
-        let wanted = usize::try_from(asked.bytes_max).unwrap_or(0);
-        // Where the reads under way may take what this one is allowed, their true size counts.
-        let is_pressed = wanted > self.room() || self.cold >= COLD_READS_MAX;
-        if !self.open.is_empty() && is_pressed {
-            self.settle().await;
-        }
-        let bytes_max = wanted.min(self.room());
-        // The first batch of the answer is returned whatever its size (KIP-74).
-        let min_one = self.gathered.bytes == 0 && self.open.is_empty();
-        match log.read_isolated(asked.fetch_offset, bytes_max, min_one, self.isolation) {
-            Ok(ReadOutcome::Ready(read)) => self.add(served(asked, read, self.isolation)),
-            Ok(ReadOutcome::Pending(read)) => {
-                self.cold += 1;
-                self.open_bytes += bytes_max;
-                let is_cut = bytes_max < wanted && !min_one;
-                self.open.push(Open::Cold { asked, log, read, is_cut });
-            }
-            Err(error) => self.add(failed(asked, &log, &error)),
-        }
-    }
-
-    fn room(&self) -> usize {
-        match self.is_full {
-            true => 0,
-            false => self.bytes_max.saturating_sub(self.gathered.bytes + self.open_bytes),
-        }
-    }
-
-    /// Waits for the reads under way.
-    async fn settle(&mut self) {
-        for open in self.open.drain(..) {
-            let mut served = match open {
-                Open::Served(served) => served,
-                Open::Cold { asked, log, read, is_cut } => match read.await {
-                    Ok(read) => {
-                        let has_more = read.next_offset < end_of(&read, self.isolation);
-                        self.is_full |= is_cut && read.bytes == 0 && has_more;
-                        served(asked, read, self.isolation)
-                    }
-                    Err(error) => failed(asked, &log, &error),
-                },
-            };
-            let room = self.bytes_max.saturating_sub(self.gathered.bytes);
-            if self.gathered.bytes > 0 && served.bytes() > room {
-                // The first batch was larger than the limit; the next fetch gets what is left out.
-                served.leave_out_records();
-            }
-            self.gathered.add(served);
-        }
-        self.cold = 0;
-        self.open_bytes = 0;
-    }
-}
-
-impl Gathered {
-    fn add(&mut self, served: Served) {
-        self.bytes += served.bytes();
-        self.available = self.available.saturating_add(served.available);
-        self.has_error |= served.noteworthy == Noteworthy::Error;
-        self.partitions.push(served);
-    }
-}
-
 fn changed(session: &Mutex<Session>, partitions: Vec<Served>) -> Vec<Served> {
     let mut session = lock(session);
     partitions.into_iter().filter(|served| tell(&mut session, served)).collect()
@@ -416,124 +337,6 @@ fn tell(session: &mut Session, served: &Served) -> bool {
         log_start_offset: served.fetched.data.log_start_offset,
     };
     session.tell(&served.topic, served.fetched.data.partition_index, told, served.noteworthy)
-}
-
-/// KIP-595: a consumer whose last batch is of an epoch that ended earlier here must truncate.
-fn diverged(asked: &FetchPartition, log: &Arc<Log>) -> Option<Served> {
-    if asked.last_fetched_epoch < 0 {
-        return None;
-    }
-    let end = log.end_of_epoch(asked.last_fetched_epoch);
-    let is_known = end.end_offset >= 0;
-    if !is_known
-        || (end.end_offset >= asked.fetch_offset && end.leader_epoch >= asked.last_fetched_epoch)
-    {
-        return None;
-    }
-    let mut served = refused(asked, ErrorCode::None);
-    served.fetched.data.diverging_epoch = EpochEndOffset {
-        epoch: end.leader_epoch,
-        end_offset: end.end_offset,
-        ..EpochEndOffset::default()
-    };
-    served.fetched.data.high_watermark = log.high_watermark();
-    served.fetched.data.log_start_offset = log.start_offset();
-    Some(served)
-}
-
-/// There is nothing but the offset 0, at which the first record will be.
-fn serve_unwritten(asked: &FetchPartition, isolation: Isolation) -> Served {
-    if asked.fetch_offset == 0 {
-        let read = Read {
-            batches: Vec::new(),
-            bytes: 0,
-            next_offset: 0,
-            high_watermark: 0,
-            start_offset: 0,
-            last_stable_offset: 0,
-            aborted: Vec::new(),
-        };
-        return served(asked, read, isolation);
-    }
-    let mut served = refused(asked, ErrorCode::OffsetOutOfRange);
-    served.fetched.data.log_start_offset = 0;
-    served
-}
-
-/// Offset after the last record that a reader of this isolation may see.
-fn end_of(read: &Read, isolation: Isolation) -> i64 {
-    match isolation {
-        Isolation::ReadUncommitted => read.high_watermark,
-        Isolation::ReadCommitted => read.last_stable_offset,
-    }
-}
-
-fn served(asked: &FetchPartition, read: Read, isolation: Isolation) -> Served {
-    let has_records = read.bytes > 0;
-    let allowed = usize::try_from(asked.bytes_max).unwrap_or(0);
-    let has_more = read.next_offset < end_of(&read, isolation);
-    let aborted = read.aborted.iter().map(|aborted| AbortedTransaction {
-        producer_id: aborted.producer_id,
-        first_offset: aborted.first_offset,
-        ..AbortedTransaction::default()
-    });
-    let available = if has_more { allowed.max(read.bytes) } else { read.bytes };
-    let data = PartitionData {
-        partition_index: asked.partition,
-        high_watermark: read.high_watermark,
-        last_stable_offset: read.last_stable_offset,
-        aborted_transactions: (isolation == Isolation::ReadCommitted).then(|| aborted.collect()),
-        log_start_offset: read.start_offset,
-        ..PartitionData::default()
-    };
-    Served {
-        topic: asked.topic.clone(),
-        fetched: FetchedPartition { data, records: read.batches },
-        noteworthy: if has_records { Noteworthy::Records } else { Noteworthy::Nothing },
-        available,
-    }
-}
-
-fn failed(asked: &FetchPartition, log: &Arc<Log>, error: &moldau_storage::Error) -> Served {
-    match error {
-        moldau_storage::Error::Corrupt { .. } => {
-            let FetchPartition { topic, partition, fetch_offset, .. } = asked;
-            tracing::error!(?topic, partition, fetch_offset, %error,
-                "records cannot be served; `moldau broker repair` shows what is lost");
-        }
-        error => tracing::debug!(?asked, %error, "fetch refused"),
-    }
-    let mut served = refused(asked, read_code(error));
-    served.fetched.data.log_start_offset = log.start_offset();
-    served
-}
-
-fn refused(asked: &FetchPartition, code: ErrorCode) -> Served {
-    let data = PartitionData {
-        partition_index: asked.partition,
-        error_code: code.into(),
-        high_watermark: -1,
-        ..PartitionData::default()
-    };
-    Served {
-        topic: asked.topic.clone(),
-        fetched: FetchedPartition { data, records: Vec::new() },
-        noteworthy: Noteworthy::Error,
-        available: 0,
-    }
-}
-
-impl Served {
-    fn bytes(&self) -> usize {
-        self.fetched.records.iter().map(bytes::Bytes::len).sum()
-    }
-
-    fn leave_out_records(&mut self) {
-        self.fetched.records.clear();
-        if self.noteworthy == Noteworthy::Records {
-            self.noteworthy = Noteworthy::Nothing;
-        }
-    }
 }
 
 /// The request that is answered.

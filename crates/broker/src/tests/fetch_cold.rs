@@ -12,7 +12,7 @@ const FILLER_BATCHES: usize = 7;
 /// A broker that keeps nothing in memory and reads only when told. Each partition of the topic has
 /// two batches of two records, further from those of the next than a reading looks ahead.
 fn cold(partitions: i32) -> (World, usize) {
-    let world = World::with(Drive::Stepped, |config| config.tail_cache_bytes = 0);
+    let world = World::with(Drive::Stepped, |config| config.tail_cache_bytes = Some(0));
     world.create("orders", partitions);
     world.create("filler", 1);
     let records = batch(NOW_MS, &["0123456789", "0123456789"]);
@@ -96,7 +96,7 @@ fn more_partitions_than_may_read_at_once_are_all_served_in_order() {
 /// Each partition behind the one that filled the answer once had blocks read for nothing.
 #[test]
 fn a_full_answer_asks_nothing_more_of_the_disk() {
-    let world = World::with(Drive::Stepped, |config| config.tail_cache_bytes = 0);
+    let world = World::with(Drive::Stepped, |config| config.tail_cache_bytes = Some(0));
     let partitions = 16;
     world.create("orders", partitions);
     world.create("filler", 1);

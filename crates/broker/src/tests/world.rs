@@ -51,7 +51,7 @@ pub(super) struct World {
 
 /// A request whose answer has not been waited for.
 pub(super) struct Pending {
-    answer: Later<Response>,
+    pub(super) answer: Later<Response>,
     key: ApiKey,
     version: i16,
 }
@@ -94,8 +94,14 @@ impl World {
 
     /// The broker after a clean stop and a start on the same directory.
     pub(super) fn restarted(self) -> Self {
+        self.restarted_with(|_| {})
+    }
+
+    /// As [`restarted`](Self::restarted), with other settings.
+    pub(super) fn restarted_with(self, change: impl FnOnce(&mut Config)) -> Self {
         let Self { state, runtime, disk, drive, user, frames, dir } = self;
-        let config = state.config.clone();
+        let mut config = state.config.clone();
+        change(&mut config);
         state.storage.close().unwrap();
         drop((state, runtime));
         let state = open(&disk, config, drive);
@@ -184,6 +190,7 @@ impl World {
             access: access.as_ref(),
             now_ms,
             admission: self.state.storage.admit(frame.len()),
+            memory: &self.state.memory.account(),
         };
         // Timers of a handler belong to the runtime, as they do on a network thread.
         let _entered = self.runtime.enter();
@@ -226,7 +233,8 @@ pub(super) fn config(data_dir: &Path) -> Config {
         admin: None,
         durability: Durability::Fsync,
         commit_delay: Duration::ZERO,
-        tail_cache_bytes: 8 << 20,
+        memory_bytes: 1 << 30,
+        tail_cache_bytes: Some(8 << 20),
         // Small, so that a test can fill several and free the first.
         journal_file_bytes: 1 << 20,
         disk_reserve_bytes: 0,

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use moldau_broker::{
-    AuthorizationSettings, Config, Durability, GroupSettings, ListenerConfig, STANDARD_AUTHORIZER,
-    TopicDefaults, TransactionSettings,
+    AuthorizationSettings, Config, Durability, GroupSettings, ListenerConfig, MEMORY_BYTES_MIN,
+    STANDARD_AUTHORIZER, TopicDefaults, TransactionSettings,
 };
 use moldau_net::{ConnectionLimits, ListenerLimits, Principal};
 
@@ -18,6 +18,7 @@ use super::listeners::{self, Listeners};
 use super::problem::{At, nowhere};
 use super::{Problem, Sources, at_least_one};
 use crate::arguments::{BrokerOptions, DurabilityChoice};
+use crate::memory;
 
 /// Reads the file, if there is one, and lets the arguments replace its values.
 ///
@@ -57,6 +58,7 @@ pub(crate) fn waiting(in_force: &Config, next: &Config) -> Vec<&'static str> {
         admin,
         durability,
         commit_delay,
+        memory_bytes,
         tail_cache_bytes,
         journal_file_bytes,
         disk_reserve_bytes,
@@ -84,6 +86,7 @@ pub(crate) fn waiting(in_force: &Config, next: &Config) -> Vec<&'static str> {
         ("admin", *admin != next.admin),
         ("durability", *durability != next.durability),
         ("commit_delay_ms", *commit_delay != next.commit_delay),
+        ("memory.max.bytes", *memory_bytes != next.memory_bytes),
         ("tail_cache_mib", *tail_cache_bytes != next.tail_cache_bytes),
         ("journal_file_mib", *journal_file_bytes != next.journal_file_bytes),
         ("disk_reserve_mib", *disk_reserve_bytes != next.disk_reserve_bytes),
@@ -141,12 +144,13 @@ pub(crate) fn config(file: File, sources: &mut Sources) -> Result<Config, Proble
     let request_bytes_max = positive(&file.socket_request_max_bytes, "socket.request.max.bytes")?;
     let idle = positive(&file.connections_max_idle_ms, "connections.max.idle.ms")?;
     let limits = ConnectionLimits::default();
+    let memory_bytes = memory(&file)?;
     // Without a pause one search would follow the other.
     let retention =
         positive(&file.log_retention_check_interval_ms, "log.retention.check.interval.ms")?;
     let cleaner = positive(&file.log_cleaner_backoff_ms, "log.cleaner.backoff.ms")?;
     Ok(Config {
-        listeners: listeners(&file, admin, sources)?,
+        listeners: listeners(&file, memory_bytes, admin, sources)?,
         authorization: authorization(&file)?,
         topic_defaults: topic_defaults(&file)?,
         groups: groups(&file)?,
@@ -157,7 +161,8 @@ pub(crate) fn config(file: File, sources: &mut Sources) -> Result<Config, Proble
             Some(DurabilityChoice::Os) => Durability::Os,
         },
         commit_delay: Duration::from_millis(or(&file.commit_delay_ms, 0)),
-        tail_cache_bytes: or(&file.tail_cache_mib, 256).saturating_mul(1 << 20),
+        memory_bytes,
+        tail_cache_bytes: tail_cache(&file, memory_bytes)?,
         journal_file_bytes,
         disk_reserve_bytes: mib(&file.disk_reserve_mib, 256),
         scrub_rate: mib(&file.scrub_mib_per_second, 4),
@@ -203,13 +208,31 @@ fn within<T: Copy + PartialOrd + std::fmt::Display>(
     }
 }
 
+fn memory(file: &File) -> Result<usize, Problem> {
+    let key = &file.memory_max_bytes;
+    let bytes = within(key, "memory.max.bytes", MEMORY_BYTES_MIN..=usize::MAX)?;
+    Ok(bytes.unwrap_or_else(|| memory::planned_bytes().max(MEMORY_BYTES_MIN)))
+}
+
+fn tail_cache(file: &File, memory_bytes: usize) -> Result<Option<usize>, Problem> {
+    let Some(mib) = &file.tail_cache_mib else { return Ok(None) };
+    let bytes = mib.value.saturating_mul(1 << 20);
+    if bytes > memory_bytes / 2 {
+        let half = memory_bytes >> 21;
+        let text = format!("tail_cache_mib: half of memory.max.bytes is the most, {half} MiB here");
+        return Err(Problem::at(mib, text));
+    }
+    Ok(Some(bytes))
+}
+
 fn listeners(
     file: &File,
+    memory_bytes: usize,
     admin: SocketAddr,
     sources: &mut Sources,
 ) -> Result<Vec<ListenerConfig>, Problem> {
     let limits = super::limits::listener(
-        &ListenerLimits::default(),
+        &ListenerLimits::within(memory_bytes),
         ("max.connections", file.max_connections.as_ref()),
         ("max.connections.per.ip", file.max_connections_per_ip.as_ref()),
         None,

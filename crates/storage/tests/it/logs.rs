@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use moldau_records::Producer;
 use moldau_storage::{
-    AppendError, Drive, EpochEnd, Error, Isolation, Log, Options, Storage, TopicId, Waiter,
-    block_on,
+    AppendError, Drive, EpochEnd, Error, Isolation, Log, Options, ReadOutcome, Storage, TopicId,
+    Waiter, block_on,
 };
 
 use crate::world::{AppendBytes, TOPIC, append, batch, one, open, records, small};
@@ -205,6 +205,38 @@ fn a_log_whose_batches_lie_far_apart_is_read_without_what_lies_between() {
     assert_eq!(records(&log, 1 << 20).len(), 10);
     let read = storage.metrics().chunk_read_bytes;
     assert!(read <= 10 * 2 * 4096, "{read} bytes for ten small batches");
+}
+
+/// Answers to slow readers kept whole chunks in memory for a batch of each, beyond every limit.
+#[test]
+fn what_a_reader_holds_keeps_no_more_than_twice_its_bytes_from_being_freed() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options { drive: Drive::Stepped, tail_cache_bytes: 0, ..small(dir.path()) };
+    let (storage, _) = open(options);
+    let log = storage.log(TOPIC, 0);
+    for _ in 0..400 {
+        log.append_bytes(&one(&[1; 2_000]), 0).unwrap();
+        while storage.step() {}
+    }
+    for bytes_max in [1, 10_000, 60_000] {
+        let mut held = Vec::new();
+        let mut from = 0;
+        while from < 400 {
+            let outcome = log.read(from, bytes_max, true).unwrap();
+            if let ReadOutcome::Pending(pending) = &outcome {
+                assert!(pending.memory() >= 4096, "{}", pending.memory());
+            }
+            let read = outcome.wait().unwrap();
+            assert!(read.memory >= read.bytes && read.memory <= 2 * read.bytes + 1, "{read:?}");
+            from = read.next_offset;
+            held.push(read);
+        }
+        let (cached, memory) = (storage.cached_bytes().1, storage.memory_bytes().1);
+        let said: usize = held.iter().map(|read| read.memory).sum();
+        assert!(memory <= cached + said, "{memory} in use, {cached} cached, {said} held");
+        drop(held);
+        assert!(storage.memory_bytes().1 <= storage.cached_bytes().1);
+    }
 }
 
 #[test]

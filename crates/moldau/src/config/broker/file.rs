@@ -61,7 +61,10 @@ file! {
     "durability" => durability: DurabilityChoice,
     /// Milliseconds that a flush waits for more records, for slow network disks. Default 0.
     "commit_delay_ms" => commit_delay_ms: u64,
-    /// MiB of recent records in memory. Default 256.
+    /// Bytes of memory for records, requests and answers. Default: five eighths of the machine's
+    /// memory, or of its control group's.
+    "memory.max.bytes" => memory_max_bytes: usize,
+    /// MiB of recent records in memory. Default: 256, or a sixteenth of memory.max.bytes.
     "tail_cache_mib" => tail_cache_mib: usize,
     /// MiB of a journal file, 1 to 1024: the unit of allocation, and the limit of a batch. Default
     /// 256.
@@ -75,7 +78,8 @@ file! {
     "drain_timeout_ms" => drain_timeout_ms: u64,
     /// Threads that serve connections. Default: one for each core.
     "num.network.threads" => network_threads: usize,
-    /// Open connections of the process. Default 16384.
+    /// Open connections of the process. Default: 16384, or one for each 256 KiB of
+    /// memory.max.bytes.
     "max.connections" => max_connections: usize,
     /// Open connections of one address. Default: no limit.
     "max.connections.per.ip" => max_connections_per_ip: usize,
