@@ -105,6 +105,7 @@ pub(crate) fn proxy(upstream: SocketAddr, filters: Vec<Arc<dyn Filter>>) -> Prox
     let gateway = Gateway::Ports { bootstrap, advertised_host: None, broker_port_start: 0 };
     Proxy::start(Config {
         admin: None,
+        memory_bytes: 1 << 30,
         network_threads: 1,
         traces: None,
         drain_timeout: Duration::ZERO,

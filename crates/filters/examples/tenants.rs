@@ -29,6 +29,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let proxy = Proxy::start(Config {
         admin: None,
+        memory_bytes: 1 << 30,
         network_threads: 1,
         traces: None,
         drain_timeout: Duration::from_secs(10),

@@ -30,6 +30,8 @@ use serde::de::DeserializeOwned;
 pub(crate) use problem::{At, Problem, nearest, none_of};
 pub(crate) use sources::{Mark, Sources, mark};
 
+use crate::memory::planned_bytes;
+
 /// Reads a configuration file, parses it, and makes settings of its keys.
 ///
 /// # Errors
@@ -83,6 +85,17 @@ fn host_port(key: &str, text: &At<String>) -> Result<(String, u16), Problem> {
     });
     let is_not = || Problem::at(text, format_args!("{key}: {:?} is not HOST:PORT", text.value));
     split.ok_or_else(is_not)
+}
+
+/// The memory to plan with, at least `least` bytes.
+fn memory(value: &Option<At<usize>>, key: &str, least: usize) -> Result<usize, Problem> {
+    match value {
+        Some(value) if value.value < least => {
+            Err(Problem::at(value, format_args!("{key}: must be at least {least}")))
+        }
+        Some(value) => Ok(value.value),
+        None => Ok(planned_bytes().max(least)),
+    }
 }
 
 /// Refuses what must not be 0.

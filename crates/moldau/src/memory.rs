@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use rustix::system::sysinfo;
 
@@ -12,11 +13,14 @@ const PLANNED: (u64, u64) = (5, 8);
 /// Where control groups are mounted.
 const MOUNT: &str = "/sys/fs/cgroup";
 
-/// Bytes that a broker or a proxy takes unless the operator chooses.
+/// Bytes that a broker or a proxy takes unless the operator chooses. They stay the same as long as
+/// the process runs.
 pub(crate) fn planned_bytes() -> usize {
-    let (part, whole) = PLANNED;
-    let bytes = available_bytes() / whole * part;
-    usize::try_from(bytes).unwrap_or(usize::MAX)
+    static BYTES: OnceLock<usize> = OnceLock::new();
+    *BYTES.get_or_init(|| {
+        let (part, whole) = PLANNED;
+        usize::try_from(available_bytes() / whole * part).unwrap_or(usize::MAX)
+    })
 }
 
 fn available_bytes() -> u64 {

@@ -282,8 +282,13 @@ mod tests {
         let port = listener.local_addr();
         serve_admin(&handle, listener, || Ok(String::new())).unwrap();
         let (go, wait) = std::sync::mpsc::channel::<()>();
-        let stuck = move || async move { assert!(wait.recv().is_err()) };
+        let (begins, begun) = std::sync::mpsc::channel();
+        let stuck = move || async move {
+            begins.send(()).unwrap();
+            assert!(wait.recv().is_err());
+        };
         handle.spawn_on_blocking(1, "what is stuck", stuck).unwrap();
+        begun.recv().unwrap();
         let answer = page(port, "/livez");
         assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("stuck-1"), "{answer}");
         drop(go);

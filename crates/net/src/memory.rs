@@ -171,6 +171,12 @@ impl MemoryBudget {
         Self::new(usize::MAX)
     }
 
+    /// Bytes of all uses.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        MemoryUse::ALL.iter().map(|of| self.read(*of).limit).sum()
+    }
+
     /// An account of its own, for one connection.
     #[must_use]
     pub fn account(&self) -> MemoryAccount {
@@ -248,6 +254,12 @@ impl Member {
 }
 
 impl MemoryAccount {
+    /// The budget that the account belongs to.
+    #[must_use]
+    pub fn budget(&self) -> MemoryBudget {
+        MemoryBudget { inner: Arc::clone(&self.inner) }
+    }
+
     /// Has this task woken when others wait for what the account holds.
     pub fn set_task(&self, waker: &Waker) {
         *lock(&self.member.task) = Some(waker.clone());

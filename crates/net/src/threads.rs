@@ -20,6 +20,7 @@ use tokio::time::Instant;
 
 use crate::error::{Error, ProxyProtocolError};
 use crate::listener::{ACCEPT_PAUSE, Listener, ListenerLimits};
+use crate::memory::MemoryBudget;
 use crate::metrics::{Metrics, add};
 use crate::proxy_protocol::{self, Mode};
 use crate::refusal::Refusal;
@@ -69,6 +70,7 @@ struct Inner {
     shutdown: Shutdown,
     supervisor: Supervisor,
     metrics: Arc<Metrics>,
+    memory: MemoryBudget,
     open: OpenConnections,
     /// Guards the open connections of each address, of listeners that limit them.
     by_address: Mutex<HashMap<IpAddr, usize>>,
@@ -95,6 +97,14 @@ impl NetworkThreads {
     /// # Errors
     /// The operating system refused a thread or an event queue.
     pub fn start(name: &str, count: usize) -> Result<Self, Error> {
+        Self::start_within(name, count, MemoryBudget::unlimited())
+    }
+
+    /// As [`start`](Self::start), for connections that share this budget.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn start_within(name: &str, count: usize, memory: MemoryBudget) -> Result<Self, Error> {
         let (shutdown, supervisor) = (Shutdown::new(), Supervisor::default());
         let metrics = Arc::<Metrics>::default();
         let mut inboxes = Vec::new();
@@ -116,8 +126,16 @@ impl NetworkThreads {
         let open = OpenConnections::default();
         let by_address = Mutex::default();
         let awaited_headers = Arc::new(Semaphore::new(AWAITED_HEADERS_MAX));
-        let inner =
-            Inner { inboxes, shutdown, supervisor, metrics, open, by_address, awaited_headers };
+        let inner = Inner {
+            inboxes,
+            shutdown,
+            supervisor,
+            metrics,
+            memory,
+            open,
+            by_address,
+            awaited_headers,
+        };
         Ok(Self { handle: NetworkHandle { inner: Arc::new(inner) }, threads })
     }
 
@@ -172,6 +190,12 @@ impl NetworkHandle {
     #[must_use]
     pub fn metrics(&self) -> &Arc<Metrics> {
         &self.inner.metrics
+    }
+
+    /// What the connections of these threads may hold together.
+    #[must_use]
+    pub fn memory(&self) -> &MemoryBudget {
+        &self.inner.memory
     }
 
     /// Connections open at this moment.

@@ -3,7 +3,7 @@
 //! A peer that owes the rest of a request, or has to take an answer, must move a number of bytes in
 //! each window of time: a byte now and then does not keep a connection, and with it what is held in
 //! memory for it. While others wait for that memory, the window is short and the number larger. A
-//! peer that owes nothing and waits for nothing must do something within the idle timeout.
+//! peer that waits for nothing must do something within the idle timeout.
 
 use std::fmt;
 use std::future::Future;
@@ -171,7 +171,7 @@ impl PeerWatch {
     pub fn step(&mut self, awaited: Awaited) -> Option<Silence> {
         let (steps, bytes_min) = (self.window_steps, self.window_bytes_min);
         let moved = self.requests.bytes + self.answers.bytes;
-        let is_busy = moved > self.moved || awaited != Awaited::default();
+        let is_busy = moved > self.moved || awaited.answer || awaited.ours;
         self.idle_steps = if is_busy { 0 } else { self.idle_steps + 1 };
         self.moved = moved;
         let writes_slowly = self.requests.is_slow(awaited.request, steps, bytes_min);
@@ -258,6 +258,10 @@ mod tests {
         });
         assert_eq!(talking, None);
         assert_eq!(end(|watch| watch.step(OURS)), None);
+        // Half of a request is no more than silence, where the window is longer.
+        let mut watch = PeerWatch::new(Duration::from_secs(4), Duration::from_secs(40));
+        let halting = (1..100).find_map(|step| Some((step, watch.step(REQUEST)?)));
+        assert_eq!(halting, Some((8, Silence::Idle)));
     }
 
     /// A session that sent or took a byte per step was kept for ever, with all it held.

@@ -55,6 +55,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let gateway = Gateway::Ports { bootstrap, advertised_host: None, broker_port_start: 0 };
     let proxy = Proxy::start(Config {
         admin: None,
+        memory_bytes: 1 << 30,
         network_threads: 1,
         traces: None,
         drain_timeout: Duration::from_secs(10),

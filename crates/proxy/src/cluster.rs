@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use moldau_net::{Listener, LogLimit, NetworkHandle, Shutdown};
+use moldau_net::{Listener, LogLimit, MemoryBudget, NetworkHandle, Shutdown};
 use moldau_protocol::ApiKey;
 use moldau_protocol::messages::ApiVersionsResponse;
 use tokio::net::TcpStream;
@@ -129,6 +129,11 @@ impl Cluster {
     /// Counters of all connections of clients.
     pub(crate) fn net_metrics(&self) -> &moldau_net::Metrics {
         self.net.metrics()
+    }
+
+    /// What sessions may hold in memory.
+    pub(crate) fn memory(&self) -> &MemoryBudget {
+        self.net.memory()
     }
 
     pub(crate) fn metrics(&self) -> &Arc<Metrics> {

@@ -12,11 +12,17 @@ use moldau_net::{BearerToken, FRAME_BYTES_MAX_DEFAULT, ListenerLimits};
 use crate::filter::Filter;
 use crate::traces::Traces;
 
+/// The least memory that a proxy runs in.
+pub const MEMORY_BYTES_MIN: usize = 64 * 1024 * 1024;
+
 /// What a proxy is to do.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The admin pages, if there are any.
     pub admin: Option<Admin>,
+    /// Bytes of memory for what clients and clusters make the proxy hold, at least
+    /// [`MEMORY_BYTES_MIN`]. A reload cannot change it.
+    pub memory_bytes: usize,
     /// Threads that serve connections; 0 counts as 1. A reload cannot change it.
     pub network_threads: usize,
     /// Where traces of requests go; nothing is traced without.
@@ -141,7 +147,8 @@ pub struct Limits {
     /// A client that does nothing and waits for nothing for this long is disconnected; Kafka's
     /// `connections.max.idle.ms`.
     pub idle_timeout: Duration,
-    /// A client that takes nothing of a waiting answer for this long is disconnected.
+    /// A client that takes next to nothing of a waiting answer for this long, or sends next to
+    /// nothing of a request that it began, is disconnected.
     pub slow_reader_timeout: Duration,
 }
 

@@ -15,12 +15,13 @@ use std::ops::Range;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use moldau_net::{Acquire, MemoryAccount, MemoryExceeded, MemoryUse, Permit};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::chain::FilterFailed;
 use crate::error::Malformed;
 use crate::in_flight::InFlight;
-use crate::pool::{self, BUFFER_BYTES};
+use crate::pool::{self, BUFFER_BYTES, Buffer};
 use crate::traffic::Bytes;
 use crate::upstream::FilterError;
 
@@ -66,6 +67,11 @@ pub(crate) trait Scan {
         insert: &mut Vec<u8>,
         in_flight: &mut InFlight,
     ) -> Result<Step, Malformed>;
+
+    /// The permit for the memory of the insert that was filled last, if it has one.
+    fn take_permit(&mut self) -> Option<Permit> {
+        None
+    }
 }
 
 /// Why a flow stands still.
@@ -89,6 +95,8 @@ pub(crate) enum Still {
 pub(crate) enum Broken {
     Malformed(Malformed),
     Filter(FilterFailed),
+    /// A message is longer than the memory budget ever has room for.
+    Memory(MemoryExceeded),
     /// The cluster did not let the proxy authenticate anew.
     Renewal(FilterError),
     Read(io::Error),
@@ -113,10 +121,14 @@ enum Scanned {
 }
 
 /// Bytes on their way from one socket to the other.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Flow {
     /// Held only while bytes are in it.
-    buffer: Option<Box<[u8]>>,
+    buffer: Option<Buffer>,
+    memory: MemoryAccount,
+    of: MemoryUse,
+    /// A larger buffer is waited for.
+    growing: Option<Acquire>,
     resume: usize,
     end: usize,
     /// What is to be written, in order; none is empty.
@@ -124,6 +136,10 @@ pub(crate) struct Flow {
     /// Bytes of the first piece that are written.
     first_written: usize,
     insert_bytes: usize,
+    /// Bytes of inserts that have permits.
+    permit_bytes: usize,
+    /// The begin of a message has come, and the scanner needs more of it.
+    is_starved: bool,
     ended: bool,
     /// Bytes read and written since [`take_counts`](Self::take_counts).
     counts: Bytes<u64>,
@@ -133,15 +149,15 @@ pub(crate) struct Flow {
 enum Piece {
     /// Bytes of the buffer.
     Pass(Range<usize>),
-    /// Bytes in the place of others.
-    Insert(Vec<u8>),
+    /// Bytes in the place of others, and the permit for them if they have one.
+    Insert(Vec<u8>, Option<Permit>),
 }
 
 impl Piece {
     fn bytes<'a>(&'a self, buffer: &'a [u8]) -> &'a [u8] {
         match self {
             Self::Pass(range) => buffer.get(range.clone()).unwrap_or_default(),
-            Self::Insert(bytes) => bytes,
+            Self::Insert(bytes, _) => bytes,
         }
     }
 }
@@ -149,15 +165,44 @@ impl Piece {
 impl Drop for Flow {
     fn drop(&mut self) {
         if let Some(buffer) = self.buffer.take() {
-            pool::give_buffer(buffer);
+            pool::give_buffer(buffer, self.of);
         }
     }
 }
 
 impl Flow {
+    /// A flow of requests or of answers, with memory of this account.
+    pub(crate) fn new(memory: MemoryAccount, of: MemoryUse) -> Self {
+        Self {
+            buffer: None,
+            memory,
+            of,
+            growing: None,
+            resume: 0,
+            end: 0,
+            pieces: VecDeque::new(),
+            first_written: 0,
+            insert_bytes: 0,
+            permit_bytes: 0,
+            is_starved: false,
+            ended: false,
+            counts: Bytes::default(),
+        }
+    }
+
+    /// Bytes that are to be written and have permits.
+    pub(crate) fn permit_bytes(&self) -> usize {
+        self.permit_bytes
+    }
+
     /// Whether everything that may be written was written.
     pub(crate) fn is_written(&self) -> bool {
         self.pieces.is_empty()
+    }
+
+    /// Whether the begin of a message waits for what follows it.
+    pub(crate) fn is_starved(&self) -> bool {
+        self.is_starved
     }
 
     /// Bytes read and written since the last call.
@@ -178,6 +223,7 @@ impl Flow {
         R: AsyncRead + Unpin,
         W: AsyncWrite + Unpin,
     {
+        self.is_starved = false;
         loop {
             let scanned = self.scan(cx, scanner, in_flight)?;
             if self.poll_write(cx, to)?.is_pending() {
@@ -196,6 +242,7 @@ impl Flow {
                 return Ok(Still::Ended { truncated: self.end > 0 });
             }
             if self.poll_read(cx, from)?.is_pending() {
+                self.is_starved = self.end > 0;
                 return Ok(Still::Idle);
             }
         }
@@ -215,7 +262,7 @@ impl Flow {
                 Poll::Ready(polled) => polled?,
             }
             if !insert.is_empty() {
-                self.insert(insert);
+                self.insert(insert, scanner);
                 continue;
             }
             let buffer = self.buffer.as_deref_mut().unwrap_or_default();
@@ -234,7 +281,7 @@ impl Flow {
                 Step::Replace { pass, skip } => {
                     assert!(pass + skip <= available, "a scanner replaces what it saw");
                     self.pass(pass);
-                    self.insert(insert);
+                    self.insert(insert, scanner);
                     self.resume += skip;
                 }
             }
@@ -252,10 +299,12 @@ impl Flow {
         }
     }
 
-    fn insert(&mut self, insert: Vec<u8>) {
+    fn insert(&mut self, insert: Vec<u8>, scanner: &mut impl Scan) {
         if !insert.is_empty() {
+            let permit = scanner.take_permit();
             self.insert_bytes += insert.len();
-            self.pieces.push_back(Piece::Insert(insert));
+            self.permit_bytes += permit.as_ref().map_or(0, Permit::bytes);
+            self.pieces.push_back(Piece::Insert(insert, permit));
         }
     }
 
@@ -299,8 +348,9 @@ impl Flow {
                 return;
             }
             self.first_written -= length;
-            if let Some(Piece::Insert(insert)) = self.pieces.pop_front() {
+            if let Some(Piece::Insert(insert, permit)) = self.pieces.pop_front() {
                 self.insert_bytes -= insert.len();
+                self.permit_bytes -= permit.as_ref().map_or(0, Permit::bytes);
                 pool::give_frame(insert);
             }
         }
@@ -311,7 +361,7 @@ impl Flow {
         if self.end == 0
             && let Some(buffer) = self.buffer.take()
         {
-            pool::give_buffer(buffer);
+            pool::give_buffer(buffer, self.of);
         }
     }
 
@@ -327,12 +377,23 @@ impl Flow {
         cx: &mut Context<'_>,
         from: &mut R,
     ) -> Result<Poll<()>, Broken> {
-        let buffer = self.buffer.get_or_insert_with(pool::take_buffer);
+        let buffer = self.buffer.get_or_insert_with(|| pool::take_buffer(&self.memory, self.of));
         if self.resume > 0 {
             // What is left is a header that is not whole yet, or a frame small enough to wait for.
             buffer.copy_within(self.resume..self.end, 0);
             self.end -= self.resume;
             self.resume = 0;
+        }
+        if self.end == buffer.len() && buffer.is_small() {
+            let acquire = || self.memory.acquire(self.of, BUFFER_BYTES..=BUFFER_BYTES);
+            let growing = match &mut self.growing {
+                Some(growing) => growing,
+                None => self.growing.insert(acquire().map_err(Broken::Memory)?),
+            };
+            let Poll::Ready(permit) = Pin::new(growing).poll(cx) else { return Ok(Poll::Pending) };
+            self.growing = None;
+            let small = std::mem::replace(buffer, Buffer::with_permit(permit));
+            buffer.iter_mut().zip(small.iter()).for_each(|(to, from)| *to = *from);
         }
         let free = buffer.get_mut(self.end..).unwrap_or_default();
         assert!(!free.is_empty(), "a scanner does not wait for more than {BUFFER_BYTES} bytes");

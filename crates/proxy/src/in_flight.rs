@@ -11,7 +11,7 @@ use crate::latency::{Micros, Part, Timing};
 
 /// Requests of one session that may wait for their answers. librdkafka sets no limit of its own;
 /// beyond this one, requests wait in the client's socket.
-const IN_FLIGHT_MAX: usize = 4096;
+const IN_FLIGHT_MAX: usize = 1024;
 
 /// Room for so many requests is kept, which is several times what clients send ahead by default;
 /// after a burst of more it is given back.
@@ -19,7 +19,7 @@ const KEPT_MAX: usize = 64;
 
 /// Bytes of answers that filters gave and that wait for those before them. Such answers are small,
 /// since they say that something is wrong; beyond this, requests wait in the client's socket.
-const ANSWERED_BYTES_MAX: usize = 1024 * 1024;
+const ANSWERED_BYTES_MAX: usize = 64 * 1024;
 
 /// Whose request it was, and where its answer comes from.
 #[derive(Debug)]

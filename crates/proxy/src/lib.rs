@@ -12,7 +12,7 @@
 //! | `gateway`, `front` | ports and hosts of brokers; from a socket to a session |
 //! | `dial`, `discovery` | connections to the cluster; its brokers, asked for |
 //! | `sasl` | clients' SASL, seen or answered; the proxy's own, renewed |
-//! | `session`, `watch` | one client's connection and its connection upstream |
+//! | `session` | one client's connection and its connection upstream |
 //! | `flow`, `pool` | one direction of a session, and its buffer |
 //! | `filter`, `context` | [`Filter`]: what it claims, is given and says; [`SessionContext`] |
 //! | `frame` | [`RequestFrame`], [`ResponseFrame`] |
@@ -72,10 +72,10 @@ mod traffic;
 mod unserved;
 mod upstream;
 mod walk;
-mod watch;
 
 pub use config::{
-    Admin, Config, Gateway, Limits, Sasl, Security, UpstreamSettings, VirtualCluster,
+    Admin, Config, Gateway, Limits, MEMORY_BYTES_MIN, Sasl, Security, UpstreamSettings,
+    VirtualCluster,
 };
 pub use context::SessionContext;
 pub use error::Error;

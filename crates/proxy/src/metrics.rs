@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use moldau_net::Refusal;
+use moldau_net::{MemoryReading, MemoryUse, NetworkHandle, Refusal};
 use moldau_protocol::messages::ApiKey;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, NoLabelSet};
@@ -82,11 +82,13 @@ impl Metrics {
 /// The encoder's own; writing to a string does not fail.
 pub(crate) fn open_metrics(
     own: &Arc<Metrics>,
-    net: &Arc<moldau_net::Metrics>,
+    net: &NetworkHandle,
     clusters: Vec<ClusterReading>,
 ) -> Result<String, fmt::Error> {
     let mut registry = Registry::with_prefix("moldau_proxy");
-    let reading = Reading { own: Arc::clone(own), net: Arc::clone(net), clusters };
+    let memory = MemoryUse::ALL.map(|of| (of.name(), net.memory().read(of)));
+    let net = Arc::clone(net.metrics());
+    let reading = Reading { own: Arc::clone(own), net, memory, clusters };
     registry.register_collector(Box::new(reading));
     let mut text = String::new();
     prometheus_client::encoding::text::encode(&mut text, &registry)?;
@@ -98,6 +100,7 @@ pub(crate) fn open_metrics(
 struct Reading {
     own: Arc<Metrics>,
     net: Arc<moldau_net::Metrics>,
+    memory: [(&'static str, MemoryReading); MemoryUse::ALL.len()],
     clusters: Vec<ClusterReading>,
 }
 
@@ -116,6 +119,7 @@ impl Collector for Reading {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         self.encode_requests(&mut encoder)?;
         self.encode_refusals(&mut encoder)?;
+        self.encode_memory(&mut encoder)?;
         self.encode_sides(&mut encoder)?;
         self.encode_filters(&mut encoder)?;
         self.encode_latencies(&mut encoder)?;
@@ -164,6 +168,36 @@ impl Reading {
         for (cause, count) in self.net.refusals().into_iter().filter(|(_, count)| *count > 0) {
             let counter = ConstCounter::new(count);
             counter.encode(family.encode_family(&[("cause", cause)])?)?;
+        }
+        Ok(())
+    }
+
+    fn encode_memory(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        type Field = fn(&MemoryReading) -> u64;
+        let gauges: [(&str, &str, Field); 3] = [
+            ("memory_limit_bytes", "Memory for sessions, by use", |it| it.limit as u64),
+            ("memory_used_bytes", "Memory that sessions hold, by use", |it| it.used as u64),
+            ("memory_waiting", "Permits for memory that are waited for, by use", |it| {
+                it.waiting as u64
+            }),
+        ];
+        for (name, help, field) in gauges {
+            let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            for (of, reading) in &self.memory {
+                let gauge = ConstGauge::new(i64::try_from(field(reading)).unwrap_or(i64::MAX));
+                gauge.encode(family.encode_family(&[("use", *of)])?)?;
+            }
+        }
+        let counters: [(&str, &str, Field); 2] = [
+            ("memory_waits", "Permits for memory that had to be waited for, by use", |it| it.waits),
+            ("memory_exceeded", "Demands for more memory than there is, by use", |it| it.exceeded),
+        ];
+        for (name, help, field) in counters {
+            let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+            for (of, reading) in &self.memory {
+                let counter = ConstCounter::new(field(reading));
+                counter.encode(family.encode_family(&[("use", *of)])?)?;
+            }
         }
         Ok(())
     }

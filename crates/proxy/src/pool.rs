@@ -1,25 +1,38 @@
 //! Memory that the sessions of a thread share: receive buffers, and frames that filters hold.
 //!
+//! A receive buffer has a permit of the memory budget, which it keeps while it waits for the next
+//! session. Where none is to be had, sessions go on with small buffers, which the limit of
+//! connections bounds.
+//!
 //! What is given back is kept for the next that needs it, so that a busy thread goes on in memory
 //! that it has, and its cache too: a fresh frame of a MB has its pages made by the kernel, one
 //! fault each, which costs more than to seal what is in it. What nobody needed for a while is
 //! freed, so that a thread without traffic keeps nothing.
 
 use std::cell::RefCell;
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use moldau_net::{MemoryAccount, MemoryUse, Permit};
 use tokio::runtime::Handle;
 
 /// Size of a receive buffer. One read takes what a socket commonly holds; more does not lower the
 /// cost per byte and falls out of the processor's second-level cache.
 pub(crate) const BUFFER_BYTES: usize = 256 * 1024;
 
-/// Bytes of receive buffers that a thread keeps.
-const BUFFERS_KEPT_BYTES_MAX: usize = 8 * 1024 * 1024;
+/// Size of a buffer where memory is scarce: an answer that waits in it until it is whole fits.
+pub(crate) const SMALL_BUFFER_BYTES: usize = 32 * 1024;
+
+/// Bytes of receive buffers that a thread keeps for each direction.
+const BUFFERS_KEPT_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// Bytes of frames that a thread keeps: two times what a consumer fetches of ten partitions by
 /// default, as it comes and as it is sent on, with the half that a growing vector has to spare.
 const FRAMES_KEPT_BYTES_MAX: usize = 32 * 1024 * 1024;
+
+/// The same where less memory is planned for it.
+static FRAMES_KEPT_BYTES_PLANNED: AtomicUsize = AtomicUsize::new(FRAMES_KEPT_BYTES_MAX);
 
 /// The smallest frame that is worth keeping. The allocator has such small pieces at hand.
 const FRAME_KEPT_BYTES_MIN: usize = 16 * 1024;
@@ -32,26 +45,88 @@ thread_local! {
     static POOL: RefCell<Pool> = const { RefCell::new(Pool::new()) };
 }
 
-/// A buffer of [`BUFFER_BYTES`]. A connection holds one only while bytes are in it, so that idle
-/// connections cost none and busy ones share few, which stay in the cache. Where a runtime is at
-/// work, the caller is a task of a local set, and another frees what is unused.
-pub(crate) fn take_buffer() -> Box<[u8]> {
+/// Plans with so many bytes of frames that each thread keeps at most.
+pub(crate) fn plan_frames_kept(bytes: usize) {
+    FRAMES_KEPT_BYTES_PLANNED.store(bytes.min(FRAMES_KEPT_BYTES_MAX), Ordering::Relaxed);
+}
+
+/// A receive buffer.
+#[derive(Debug)]
+pub(crate) struct Buffer {
+    bytes: Box<[u8]>,
+    /// Of a buffer of full size.
+    permit: Option<Permit>,
+    /// The permit is the thread's own, so that the buffer can be kept.
+    is_shared: bool,
+}
+
+impl Buffer {
+    /// A full-size buffer with the permit of a session.
+    pub(crate) fn with_permit(permit: Permit) -> Self {
+        let bytes = vec![0; BUFFER_BYTES].into_boxed_slice();
+        Self { bytes, permit: Some(permit), is_shared: false }
+    }
+
+    fn small() -> Self {
+        let bytes = vec![0; SMALL_BUFFER_BYTES].into_boxed_slice();
+        Self { bytes, permit: None, is_shared: false }
+    }
+
+    /// Whether there are larger ones.
+    pub(crate) fn is_small(&self) -> bool {
+        self.permit.is_none()
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl DerefMut for Buffer {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes
+    }
+}
+
+/// A buffer of [`BUFFER_BYTES`] if there is memory for it, else a small one. A connection holds one
+/// only while bytes are in it, so that idle connections cost none and busy ones share few, which
+/// stay in the cache. Where a runtime is at work, the caller is a task of a local set, and another
+/// frees what is unused.
+pub(crate) fn take_buffer(memory: &MemoryAccount, of: MemoryUse) -> Buffer {
     if POOL.with_borrow(|pool| !pool.freeing) && Handle::try_current().is_ok() {
         POOL.with_borrow_mut(|pool| pool.freeing = true);
         tokio::task::spawn_local(free_unused(Freeing));
     }
     let kept = POOL.with_borrow_mut(|pool| {
         pool.buffers_out += 1;
-        pool.buffers.take(BUFFER_BYTES)
+        pool.buffers(of).take(BUFFER_BYTES)
     });
-    kept.unwrap_or_else(|| vec![0; BUFFER_BYTES].into_boxed_slice())
+    kept.unwrap_or_else(|| fresh_buffer(memory, of))
+}
+
+#[cold]
+fn fresh_buffer(memory: &MemoryAccount, of: MemoryUse) -> Buffer {
+    let permit = POOL.with_borrow_mut(|pool| {
+        let account = pool.account.get_or_insert_with(|| memory.budget().account());
+        account.try_acquire(of, BUFFER_BYTES)
+    });
+    match permit {
+        Some(permit) => Buffer { is_shared: true, ..Buffer::with_permit(permit) },
+        None => Buffer::small(),
+    }
 }
 
 /// Gives a buffer back.
-pub(crate) fn give_buffer(buffer: Box<[u8]>) {
+pub(crate) fn give_buffer(buffer: Buffer, of: MemoryUse) {
     POOL.with_borrow_mut(|pool| {
         pool.buffers_out -= 1;
-        pool.buffers.give(buffer, BUFFERS_KEPT_BYTES_MAX);
+        if buffer.is_shared {
+            pool.buffers(of).give(buffer, BUFFERS_KEPT_BYTES_MAX);
+        }
     });
 }
 
@@ -68,14 +143,18 @@ pub(crate) fn take_frame(bytes: usize) -> Vec<u8> {
 pub(crate) fn give_frame(mut frame: Vec<u8>) {
     if frame.capacity() >= FRAME_KEPT_BYTES_MIN {
         frame.clear();
-        POOL.with_borrow_mut(|pool| pool.frames.give(frame, FRAMES_KEPT_BYTES_MAX));
+        let kept_max = FRAMES_KEPT_BYTES_PLANNED.load(Ordering::Relaxed);
+        POOL.with_borrow_mut(|pool| pool.frames.give(frame, kept_max));
     }
 }
 
 /// What a thread keeps.
 struct Pool {
-    buffers: Kept<Box<[u8]>>,
+    request_buffers: Kept<Buffer>,
+    answer_buffers: Kept<Buffer>,
     frames: Kept<Vec<u8>>,
+    /// Whose permits the buffers have.
+    account: Option<MemoryAccount>,
     /// Buffers that will be given back.
     buffers_out: usize,
     /// Whether a task frees what is unused.
@@ -84,14 +163,30 @@ struct Pool {
 
 impl Pool {
     const fn new() -> Self {
-        Self { buffers: Kept::new(), frames: Kept::new(), buffers_out: 0, freeing: false }
+        Self {
+            request_buffers: Kept::new(),
+            answer_buffers: Kept::new(),
+            frames: Kept::new(),
+            account: None,
+            buffers_out: 0,
+            freeing: false,
+        }
+    }
+
+    fn buffers(&mut self, of: MemoryUse) -> &mut Kept<Buffer> {
+        match of {
+            MemoryUse::Request => &mut self.request_buffers,
+            MemoryUse::Answer | MemoryUse::Work => &mut self.answer_buffers,
+        }
     }
 
     /// Frees what was not needed since the last call; whether there will be something to free.
     fn free_unused(&mut self) -> bool {
-        self.buffers.free_unused();
+        self.request_buffers.free_unused();
+        self.answer_buffers.free_unused();
         self.frames.free_unused();
-        self.buffers_out + self.buffers.pieces.len() + self.frames.pieces.len() > 0
+        let buffers = self.request_buffers.pieces.len() + self.answer_buffers.pieces.len();
+        self.buffers_out + buffers + self.frames.pieces.len() > 0
     }
 }
 
@@ -107,7 +202,7 @@ trait Piece {
     fn room(&self) -> usize;
 }
 
-impl Piece for Box<[u8]> {
+impl Piece for Buffer {
     fn room(&self) -> usize {
         self.len()
     }
@@ -230,6 +325,30 @@ mod tests {
         assert_eq!(kept.take(25).map(|piece| piece.capacity()), Some(30));
         assert_eq!(kept.take(41), None);
         assert_eq!((rooms(&kept), kept.bytes), (vec![40, 20], 60));
+    }
+
+    /// Sessions whose clients took nothing held 256 KiB each, however many they were.
+    #[test]
+    fn buffers_are_small_where_memory_is_scarce() {
+        let budget = moldau_net::MemoryBudget::new(32 << 20);
+        let memory = budget.account();
+        let take = |of| (0..100).map(|_| take_buffer(&memory, of)).collect::<Vec<_>>();
+        let answers = take(MemoryUse::Answer);
+        let requests = take(MemoryUse::Request);
+        for (of, buffers) in [(MemoryUse::Answer, answers), (MemoryUse::Request, requests)] {
+            let large = buffers.iter().filter(|buffer| !buffer.is_small()).count();
+            let reading = budget.read(of);
+            assert!(large > 2 && reading.used == large * BUFFER_BYTES, "{large}: {reading:?}");
+            assert!(reading.used <= reading.limit && large < 50, "{large}: {reading:?}");
+            let small = buffers.iter().filter(|buffer| buffer.len() == SMALL_BUFFER_BYTES).count();
+            assert_eq!(small, 100 - large);
+            buffers.into_iter().for_each(|buffer| give_buffer(buffer, of));
+            // They are kept with their permits, and freed with them.
+            let kept = budget.read(of).used;
+            assert!(kept > 0 && kept <= BUFFERS_KEPT_BYTES_MAX, "{kept}");
+            assert!(!take_buffer(&memory, of).is_small());
+        }
+        POOL.with_borrow_mut(|pool| while pool.free_unused() && pool.buffers_out > 2 {});
     }
 
     #[test]

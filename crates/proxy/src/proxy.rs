@@ -8,14 +8,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use moldau_net::{
-    AdminPages, Listener, NetworkThreads, Phase, ReloadPage, ReloadWanted, serve_admin,
+    AdminPages, Listener, MemoryBudget, NetworkHandle, NetworkThreads, Phase, ReloadPage,
+    ReloadWanted, serve_admin,
 };
 use moldau_threads::Supervisor;
 use tokio::sync::mpsc;
 
-use crate::config::Config;
+use crate::config::{Config, MEMORY_BYTES_MIN};
 use crate::error::Error;
 use crate::metrics::{self, ClusterReading, Metrics, add};
+use crate::pool;
 use crate::running::{Reloaded, Running};
 use crate::traces::Tracer;
 
@@ -30,6 +32,7 @@ const ANSWERED_WITHIN: Duration = Duration::from_secs(5);
 pub struct Proxy {
     threads: NetworkThreads,
     network_threads: usize,
+    memory_bytes: usize,
     running: Arc<Mutex<Running>>,
     metrics: Arc<Metrics>,
     /// As it was configured, and as it was bound.
@@ -60,8 +63,9 @@ impl Proxy {
     pub fn start(config: Config) -> Result<Self, Error> {
         let admin = config.admin.as_ref().map(|admin| admin.listen);
         let listener = admin.map(Listener::bind).transpose()?;
-        let network_threads = config.network_threads;
-        let threads = NetworkThreads::start("moldau-proxy", network_threads)?;
+        let (network_threads, memory_bytes) = (config.network_threads, config.memory_bytes);
+        let memory = plan_memory(memory_bytes, network_threads);
+        let threads = NetworkThreads::start_within("moldau-proxy", network_threads, memory)?;
         let (handle, metrics) = (threads.handle(), Arc::new(Metrics::default()));
         let (tracer, spans) = Tracer::new(Arc::clone(&metrics));
         let (exporting, of_running) = (Arc::clone(&tracer), Arc::clone(&tracer));
@@ -77,13 +81,14 @@ impl Proxy {
         })?;
         let (reload, reloads_wanted) = ReloadWanted::channel();
         if let Some(listener) = listener {
-            let (own, net) = (Arc::clone(&metrics), Arc::clone(handle.metrics()));
-            let pages = Pages { running: Arc::clone(&running), own, net, reload };
+            let (running, own) = (Arc::clone(&running), Arc::clone(&metrics));
+            let pages = Pages { running, own, net: handle.clone(), reload };
             serve_admin(&handle, listener, pages)?;
         }
         Ok(Self {
             threads,
             network_threads,
+            memory_bytes,
             running,
             metrics,
             admin,
@@ -189,15 +194,25 @@ impl Proxy {
         if config.network_threads != self.network_threads {
             return Err(Error::NeedsRestart { key: "network_threads" });
         }
+        if config.memory_bytes != self.memory_bytes {
+            return Err(Error::NeedsRestart { key: "memory_max_bytes" });
+        }
         Ok(())
     }
+}
+
+/// The budget of all sessions. A part of the memory is for frames that threads keep for the next.
+fn plan_memory(bytes: usize, network_threads: usize) -> MemoryBudget {
+    let bytes = bytes.max(MEMORY_BYTES_MIN);
+    pool::plan_frames_kept(bytes / 8 / network_threads.max(1));
+    MemoryBudget::new(bytes / 8 * 7)
 }
 
 /// What the admin port shows.
 struct Pages {
     running: Arc<Mutex<Running>>,
     own: Arc<Metrics>,
-    net: Arc<moldau_net::Metrics>,
+    net: NetworkHandle,
     reload: mpsc::Sender<ReloadWanted>,
 }
 

@@ -4,9 +4,10 @@
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use moldau_net::{Acquire, MemoryAccount, MemoryUse, Permit};
 use moldau_protocol::messages::ApiKey;
 
 use crate::chain::{FilterFailed, Filtered, SessionChain, Verdict};
@@ -35,6 +36,16 @@ const ACKS_WITHIN_BYTES: usize = 96 * 1024;
 /// of a stranger by default (`sasl.server.max.receive.size`).
 const AUTHENTICATION_FRAME_BYTES_MAX: usize = 512 << 10;
 
+/// Bytes within which a fetch request must have told its limits: a client id stands before them.
+const LIMITS_WITHIN_BYTES: usize = 64 * 1024;
+
+/// A fetch answer for filters is limited to this part of what one answer may take in memory at
+/// most, so that several can be held at once.
+const ANSWER_PART: usize = 16;
+
+/// The least limit: answers with a batch of usual size come as whole batches.
+const ANSWER_BYTES_MIN: usize = 1024 * 1024;
+
 /// A version that no broker serves. One that gets an ApiVersions request of it answers in version
 /// 0 which versions it does serve (KIP-511).
 const VERSION_UNSERVED: [u8; 2] = i16::MAX.to_be_bytes();
@@ -44,6 +55,8 @@ enum State {
     Between,
     /// So many bytes of a request pass on unread.
     Passing { left: usize, carries_records: bool, expects_response: bool },
+    /// A request that a filter claims waits for memory.
+    Admitting { head: Head, acquiring: Option<Acquire> },
     /// A request that a filter claims is collected; so many bytes of it are missing.
     Holding { head: Head, missing: usize },
     /// Filters are at work on a request.
@@ -67,6 +80,9 @@ pub(crate) struct RequestScanner {
     state: State,
     /// The bytes of a request that have come, while it is held.
     held: Vec<u8>,
+    memory: MemoryAccount,
+    /// For a request that is held, and for what filters make of it.
+    permit: Option<Permit>,
     /// No further request is taken.
     closing: bool,
     filters: Rc<SessionChain>,
@@ -82,12 +98,33 @@ impl RequestScanner {
     pub(crate) fn new(
         filters: Rc<SessionChain>,
         metrics: Arc<Metrics>,
+        memory: MemoryAccount,
         frame_bytes_max: usize,
         renewal: Option<Renewal>,
     ) -> Self {
-        let (state, held, closing) = (State::Between, Vec::new(), false);
         let traffic = metrics.traffic.here();
-        Self { state, held, closing, filters, metrics, traffic, frame_bytes_max, renewal }
+        Self {
+            state: State::Between,
+            held: Vec::new(),
+            memory,
+            permit: None,
+            closing: false,
+            filters,
+            metrics,
+            traffic,
+            frame_bytes_max,
+            renewal,
+        }
+    }
+
+    /// Bytes of the permit for a request that is held.
+    pub(crate) fn permit_bytes(&self) -> usize {
+        self.permit.as_ref().map_or(0, Permit::bytes)
+    }
+
+    /// Whether a request waits for memory.
+    pub(crate) fn waits_for_memory(&self) -> bool {
+        matches!(self.state, State::Admitting { .. })
     }
 
     /// Lets the current request end and takes no further one.
@@ -138,6 +175,12 @@ impl RequestScanner {
             self.closing = true;
             return Ok(Step::Held);
         }
+        if api == Some(ApiKey::Fetch)
+            && self.filters.claims(expected.api_key, Direction::Response)
+            && !self.limit_fetch(bytes, total, expected.api_version)?
+        {
+            return Ok(Step::Starved);
+        }
         self.traffic.request(expected.api_key);
         in_flight.begin();
         if let Some(api) = api
@@ -150,8 +193,12 @@ impl RequestScanner {
             if authenticates && total > AUTHENTICATION_FRAME_BYTES_MAX {
                 return Err(Malformed("message of SASL that is longer than any"));
             }
-            self.state = State::Holding { head, missing: total };
-            self.held = pool::take_frame(total);
+            self.permit = self.memory.try_acquire(MemoryUse::Request, held_memory(total));
+            if self.permit.is_none() {
+                self.state = State::Admitting { head, acquiring: None };
+                return Ok(Step::Replace { pass: 0, skip: 0 });
+            }
+            self.begin_holding(head);
             return self.hold(bytes, in_flight);
         }
         let expects_response = head.expects_response;
@@ -161,6 +208,49 @@ impl RequestScanner {
         let carries_records = api == Some(ApiKey::Produce);
         self.state = State::Passing { left: total, carries_records, expects_response };
         Ok(self.pass(bytes.len(), in_flight))
+    }
+
+    /// Lets the cluster answer a fetch with no more than can be held for filters; says whether the
+    /// limits had come.
+    fn limit_fetch(&self, bytes: &mut [u8], total: usize, version: i16) -> Result<bool, Malformed> {
+        let most = self.memory.budget().most(MemoryUse::Answer) / ANSWER_PART;
+        let most = i32::try_from(most.max(ANSWER_BYTES_MIN)).unwrap_or(i32::MAX);
+        let available = bytes.len();
+        let frame = bytes.get_mut(..total.min(available)).unwrap_or_default();
+        let Some(at) = fetch_limits_at(frame, version) else {
+            let whole = available >= total || available >= LIMITS_WITHIN_BYTES;
+            return if whole { Err(Malformed("fetch without limits")) } else { Ok(false) };
+        };
+        // A fetch that waits for more than it may return waits until its time is over.
+        for limit in frame.get_mut(at..).unwrap_or_default().chunks_exact_mut(4).take(2) {
+            if let Some(limit) = limit.first_chunk_mut() {
+                *limit = i32::from_be_bytes(*limit).min(most).to_be_bytes();
+            }
+        }
+        Ok(true)
+    }
+
+    fn begin_holding(&mut self, head: Head) {
+        self.held = pool::take_frame(head.total);
+        self.state = State::Holding { head, missing: head.total };
+    }
+
+    /// Waits for the memory of a request.
+    fn poll_admission(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Broken>> {
+        let State::Admitting { head, acquiring } = &mut self.state else {
+            return Poll::Ready(Ok(()));
+        };
+        let (head, bytes) = (*head, held_memory(head.total));
+        if acquiring.is_none() {
+            match self.memory.acquire(MemoryUse::Request, bytes..=bytes) {
+                Ok(acquire) => *acquiring = Some(acquire),
+                Err(error) => return Poll::Ready(Err(Broken::Memory(error))),
+            }
+        }
+        let Some(acquiring) = acquiring else { return Poll::Pending };
+        self.permit = Some(ready!(Pin::new(acquiring).poll(cx)));
+        self.begin_holding(head);
+        Poll::Ready(Ok(()))
     }
 
     fn pass(&mut self, available: usize, in_flight: &mut InFlight) -> Step {
@@ -242,10 +332,15 @@ impl RequestScanner {
                     in_flight.push(Expected { readers, ..expected });
                 }
                 *insert = request.into_bytes();
+                if let Some(permit) = &mut self.permit {
+                    permit.shrink_to(insert.len());
+                }
+                return;
             }
             Verdict::Answer(answered) => in_flight.push_answered(expected, answered),
             Verdict::Drop => {}
         }
+        self.permit = None;
     }
 }
 
@@ -273,6 +368,7 @@ impl Scan for RequestScanner {
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(Broken::Renewal(error))),
                 Poll::Ready(Ok(lifetime)) => self.renewed(lifetime),
             },
+            State::Admitting { .. } => return self.poll_admission(cx),
             _ => {}
         }
         Poll::Ready(Ok(()))
@@ -290,9 +386,19 @@ impl Scan for RequestScanner {
             State::Passing { .. } => Ok(self.pass(bytes.len(), in_flight)),
             State::Holding { .. } => self.hold(bytes, in_flight),
             // Nothing is scanned while the insert is pending.
-            State::Filtering(..) | State::Renewing(_) => Ok(Step::Held),
+            State::Admitting { .. } | State::Filtering(..) | State::Renewing(_) => Ok(Step::Held),
         }
     }
+
+    fn take_permit(&mut self) -> Option<Permit> {
+        // While filters are at work, an insert is a request of their own.
+        if self.is_filtering() { None } else { self.permit.take() }
+    }
+}
+
+/// Memory of a request of so many bytes for filters: as it came, and as it is sent on.
+fn held_memory(total: usize) -> usize {
+    2 * total
 }
 
 /// Reads the first bytes of a request; `None` if too few have come.
@@ -335,19 +441,23 @@ fn check_length(bytes: &[u8], frame_bytes_max: usize) -> Result<Option<usize>, M
     Ok(Some(prefix.len() + length))
 }
 
+/// Where the least and the most bytes of a fetch stand, one after the other; `None` if the bytes
+/// end before. The replica id stands before them up to version 14, and the longest wait.
+fn fetch_limits_at(frame: &[u8], version: i16) -> Option<usize> {
+    let mut rest = Rest(frame.get(HEAD_BYTES..)?);
+    rest.header(ApiKey::Fetch.is_flexible(version))?;
+    rest.take(if version < 15 { 8 } else { 4 })?;
+    let at = frame.len() - rest.0.len();
+    rest.take(8)?;
+    Some(at)
+}
+
 /// The `acks` of a produce request; `None` if the bytes end before. The transactional id stands
 /// before them from version 3 on.
 fn acks(frame: &[u8], version: i16) -> Option<i16> {
     let mut rest = Rest(frame.get(HEAD_BYTES..)?);
     let flexible = ApiKey::Produce.is_flexible(version);
-    rest.string(false)?;
-    if flexible {
-        for _ in 0..rest.varint()? {
-            rest.varint()?;
-            let size = rest.varint()?;
-            rest.take(size)?;
-        }
-    }
+    rest.header(flexible)?;
     if version >= 3 {
         rest.string(flexible)?;
     }
@@ -362,6 +472,19 @@ impl<'a> Rest<'a> {
         let (taken, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;
         Some(taken)
+    }
+
+    /// Skips what follows the correlation id in the header of a request.
+    fn header(&mut self, flexible: bool) -> Option<()> {
+        self.string(false)?;
+        if flexible {
+            for _ in 0..self.varint()? {
+                self.varint()?;
+                let size = self.varint()?;
+                self.take(size)?;
+            }
+        }
+        Some(())
     }
 
     fn varint(&mut self) -> Option<usize> {

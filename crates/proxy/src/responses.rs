@@ -2,9 +2,9 @@
 
 use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
-use moldau_net::FRAME_BYTES_MAX_DEFAULT;
+use moldau_net::{Acquire, FRAME_BYTES_MAX_DEFAULT, MemoryAccount, MemoryUse, Permit};
 use moldau_protocol::messages::ApiKey;
 use tokio::sync::oneshot;
 
@@ -52,6 +52,8 @@ enum State {
     Between,
     /// So many bytes of an answer pass on unread.
     Passing(usize),
+    /// An answer of so many bytes waits for memory.
+    Admitting { held_for: HeldFor, total: usize, acquiring: Option<Acquire> },
     /// An answer is collected; so many bytes of it are missing.
     Holding { held_for: HeldFor, missing: usize },
     /// A fetch answer is walked as it passes.
@@ -74,6 +76,9 @@ enum HeldFor {
 pub(crate) struct ResponseScanner {
     state: State,
     held: Vec<u8>,
+    memory: MemoryAccount,
+    /// For an answer that is held, and for what filters make of it.
+    permit: Option<Permit>,
     filters: Rc<SessionChain>,
     filtered_bytes_max: usize,
     rewriter: Rewriter,
@@ -88,12 +93,26 @@ impl ResponseScanner {
         filters: Rc<SessionChain>,
         rewriter: Rewriter,
         latencies: SessionLatencies,
+        memory: MemoryAccount,
         frame_bytes_max: usize,
     ) -> Self {
-        let filtered_bytes_max = FILTERED_BYTES_MAX.max(frame_bytes_max);
-        let (state, held) = (State::Between, Vec::new());
-        let (timing, now) = (None, Micros::default());
-        Self { state, held, filters, filtered_bytes_max, rewriter, timing, now, latencies }
+        Self {
+            state: State::Between,
+            held: Vec::new(),
+            memory,
+            permit: None,
+            filters,
+            filtered_bytes_max: FILTERED_BYTES_MAX.max(frame_bytes_max),
+            rewriter,
+            timing: None,
+            now: Micros::default(),
+            latencies,
+        }
+    }
+
+    /// Bytes of the permit for an answer that is held.
+    pub(crate) fn permit_bytes(&self) -> usize {
+        self.permit.as_ref().map_or(0, Permit::bytes)
     }
 
     /// Whether no answer is under way.
@@ -167,9 +186,48 @@ impl ResponseScanner {
                 HeldFor::Filters { api, version, readers }
             }
         };
-        self.state = State::Holding { held_for, missing: total };
+        self.begin_holding(held_for, total, bytes, insert).map(Some)
+    }
+
+    /// Holds an answer once there is memory for it.
+    fn begin_holding(
+        &mut self,
+        held_for: HeldFor,
+        total: usize,
+        bytes: &[u8],
+        insert: &mut Vec<u8>,
+    ) -> Result<Step, Malformed> {
+        self.permit = self.memory.try_acquire(MemoryUse::Answer, held_for.memory(total));
+        if self.permit.is_none() {
+            self.state = State::Admitting { held_for, total, acquiring: None };
+            return Ok(Step::Replace { pass: 0, skip: 0 });
+        }
         self.held = pool::take_frame(total);
-        self.hold(bytes, insert).map(Some)
+        self.state = State::Holding { held_for, missing: total };
+        self.hold(bytes, insert)
+    }
+
+    /// Waits for the memory of an answer.
+    fn poll_admission(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Broken>> {
+        let State::Admitting { held_for, total, acquiring } = &mut self.state else {
+            return Poll::Ready(Ok(()));
+        };
+        let (total, bytes) = (*total, held_for.memory(*total));
+        if acquiring.is_none() {
+            match self.memory.acquire(MemoryUse::Answer, bytes..=bytes) {
+                Ok(acquire) => *acquiring = Some(acquire),
+                Err(error) => return Poll::Ready(Err(Broken::Memory(error))),
+            }
+        }
+        let Some(acquiring) = acquiring else { return Poll::Pending };
+        self.permit = Some(ready!(Pin::new(acquiring).poll(cx)));
+        if let State::Admitting { held_for, .. } =
+            std::mem::replace(&mut self.state, State::Between)
+        {
+            self.held = pool::take_frame(total);
+            self.state = State::Holding { held_for, missing: total };
+        }
+        Poll::Ready(Ok(()))
     }
 
     fn treat(&self, expected: Expected) -> Option<(ApiKey, Treatment)> {
@@ -214,9 +272,7 @@ impl ResponseScanner {
             return Err(Malformed("answer with addresses above the limit"));
         }
         let held_for = HeldFor::Rewriter { api, version };
-        self.state = State::Holding { held_for, missing: total };
-        self.held = pool::take_frame(total);
-        self.hold(bytes, insert)
+        self.begin_holding(held_for, total, bytes, insert)
     }
 
     /// Splices an answer of `total` bytes where it lies; what follows the splice passes.
@@ -272,6 +328,7 @@ impl ResponseScanner {
             HeldFor::Asker(asker) => {
                 // A filter that no longer waits needs no answer.
                 drop(asker.send(std::mem::take(&mut self.held)));
+                self.permit = None;
             }
         }
         Ok(())
@@ -369,7 +426,11 @@ impl Scan for ResponseScanner {
                 self.filter(response, readers);
             }
         }
-        let State::Filtering(filtering) = &mut self.state else { return Poll::Ready(Ok(())) };
+        let filtering = match &mut self.state {
+            State::Filtering(filtering) => filtering,
+            State::Admitting { .. } => return self.poll_admission(cx),
+            _ => return Poll::Ready(Ok(())),
+        };
         match filtering.as_mut().poll(cx) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(Ok(response)) => {
@@ -394,7 +455,21 @@ impl Scan for ResponseScanner {
             State::Holding { .. } => self.hold(bytes, insert),
             State::Walking(_) => self.walk(bytes),
             // Nothing is scanned while the insert is pending.
-            State::Filtering(_) => Ok(Step::Held),
+            State::Admitting { .. } | State::Filtering(_) => Ok(Step::Held),
+        }
+    }
+
+    fn take_permit(&mut self) -> Option<Permit> {
+        self.permit.take()
+    }
+}
+
+impl HeldFor {
+    /// Memory of an answer of so many bytes: as it came, and for filters as it is sent on.
+    fn memory(&self, total: usize) -> usize {
+        match self {
+            Self::Filters { .. } => 2 * total,
+            Self::Rewriter { .. } | Self::Asker(_) => total,
         }
     }
 }

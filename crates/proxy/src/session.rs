@@ -8,10 +8,13 @@ use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use moldau_net::{Phase, Refusal, Shutdown};
+use moldau_net::{
+    Awaited, MemoryAccount, MemoryExceeded, MemoryUse, PeerWatch, Phase, Pressed, Refusal,
+    Shutdown, Silence,
+};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::time::{Sleep, sleep, timeout};
 
@@ -28,7 +31,6 @@ use crate::rewrite::Rewriter;
 use crate::sasl::Renewal;
 use crate::traffic::ThreadTraffic;
 use crate::upstream::FilterError;
-use crate::watch::{Silence, Watch};
 
 /// How long answers in flight are still relayed to a client that has closed its sending side. A
 /// client that is gone altogether resets the connection at the first answer.
@@ -50,10 +52,10 @@ pub(crate) enum Ended {
     Drained,
     #[error("a filter closed it and all requests were answered")]
     ByFilter,
-    #[error("the client did nothing for too long")]
-    Idle,
-    #[error("the client did not read its answers for too long")]
-    SlowReader,
+    #[error("the client was too slow: {0}")]
+    Silent(Silence),
+    #[error(transparent)]
+    Memory(MemoryExceeded),
     #[error("the virtual cluster was removed")]
     Stopped,
     #[error(transparent)]
@@ -70,8 +72,8 @@ impl Ended {
     /// What it counts as, if the client was refused.
     pub(crate) fn cause(&self) -> Option<Refusal> {
         match self {
-            Self::Idle => Some(Refusal::Idle),
-            Self::SlowReader => Some(Refusal::SlowReader),
+            Self::Silent(silence) => Some((*silence).into()),
+            Self::Memory(_) => Some(Refusal::MemoryBudget),
             Self::Malformed(Side::Downstream, _) => Some(Refusal::FrameRefused),
             _ => None,
         }
@@ -103,7 +105,10 @@ pub(crate) struct Session<D, U> {
     draining: bool,
     /// When the session began, from which its times count.
     start: Instant,
-    watch: Watch,
+    watch: PeerWatch,
+    memory: MemoryAccount,
+    /// What wakes the session's task.
+    task: Waker,
 }
 
 impl<D, U> Session<D, U>
@@ -124,20 +129,36 @@ where
         let latencies = SessionLatencies::new(Arc::clone(cluster.latencies()), context.clone());
         let (own, counters) = (Rc::clone(&filters), Arc::clone(&metrics));
         let traffic = metrics.traffic.here();
+        let memory = cluster.memory().account();
+        let (of_requests, of_answers) = (memory.clone(), memory.clone());
         Self {
             downstream,
             upstream,
-            requests: Flow::default(),
-            responses: Flow::default(),
-            request_scanner: RequestScanner::new(own, counters, frame_bytes_max, renewal),
-            response_scanner: ResponseScanner::new(filters, rewriter, latencies, frame_bytes_max),
+            requests: Flow::new(memory.clone(), MemoryUse::Request),
+            responses: Flow::new(memory.clone(), MemoryUse::Answer),
+            request_scanner: RequestScanner::new(
+                own,
+                counters,
+                of_requests,
+                frame_bytes_max,
+                renewal,
+            ),
+            response_scanner: ResponseScanner::new(
+                filters,
+                rewriter,
+                latencies,
+                of_answers,
+                frame_bytes_max,
+            ),
             in_flight: InFlight::default(),
             metrics,
             traffic,
             half_closed: None,
             draining: false,
             start: Instant::now(),
-            watch: Watch::new(idle_timeout, slow_reader_timeout),
+            watch: PeerWatch::new(idle_timeout, slow_reader_timeout),
+            memory,
+            task: Waker::noop().clone(),
         }
     }
 
@@ -172,6 +193,10 @@ where
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Ended> {
+        if !self.task.will_wake(cx.waker()) {
+            self.task = cx.waker().clone();
+            self.memory.set_task(&self.task);
+        }
         match self.relay(cx) {
             Ok(None) => Poll::Pending,
             Ok(Some(ended)) => Poll::Ready(ended),
@@ -270,8 +295,14 @@ where
 
     fn count_bytes(&mut self) {
         let (requests, responses) = (self.requests.take_counts(), self.responses.take_counts());
-        self.watch.received += requests.received;
-        self.watch.sent += responses.sent;
+        self.watch.received(requests.received);
+        self.watch.sent(responses.sent);
+        if !self.is_within_request() {
+            self.watch.request_came();
+        }
+        if self.responses.is_written() {
+            self.watch.answers_went();
+        }
         self.traffic.moved(requests, responses);
     }
 
@@ -279,24 +310,56 @@ where
     fn poll_watch(&mut self, cx: &mut Context<'_>) -> Poll<Ended> {
         while self.watch.poll_step(cx) {
             self.in_flight.settle();
-            let filters = self.request_scanner.is_filtering();
-            let within_frame = !filters && !self.request_scanner.is_between_frames();
-            let waits = filters || !self.in_flight.is_empty();
-            let owed = !self.responses.is_written();
-            match self.watch.step(within_frame, waits, owed) {
-                Some(Silence::Idle) => return Poll::Ready(Ended::Idle),
-                Some(Silence::SlowReader) => return Poll::Ready(Ended::SlowReader),
-                None => {}
+            if let Some(silence) = self.watch.step(self.awaited()) {
+                return Poll::Ready(Ended::Silent(silence));
             }
         }
-        Poll::Pending
+        let pressed = self.pressed();
+        if pressed == Pressed::default() {
+            return Poll::Pending;
+        }
+        match self.watch.press(self.awaited(), pressed) {
+            Some(silence) => Poll::Ready(Ended::Silent(silence)),
+            None => Poll::Pending,
+        }
+    }
+
+    /// Whether the client has begun a request, of which a part is missing.
+    fn is_within_request(&self) -> bool {
+        self.requests.is_starved() || !self.request_scanner.is_between_frames()
+    }
+
+    /// What is waited for between two polls.
+    fn awaited(&self) -> Awaited {
+        let scanner = &self.request_scanner;
+        let works = scanner.is_filtering() || scanner.waits_for_memory();
+        let is_sending = !self.requests.is_written();
+        Awaited {
+            request: !works && !is_sending && self.is_within_request(),
+            answer: !self.responses.is_written(),
+            ours: works || is_sending || !self.in_flight.is_empty(),
+        }
+    }
+
+    /// The memory that others wait for.
+    fn pressed(&self) -> Pressed {
+        let held = |of, bytes: usize| match bytes > 0 && self.memory.is_pressed(of) {
+            true => bytes,
+            false => 0,
+        };
+        let request = self.request_scanner.permit_bytes() + self.requests.permit_bytes();
+        let answer = self.response_scanner.permit_bytes() + self.responses.permit_bytes();
+        Pressed {
+            request: held(MemoryUse::Request, request),
+            answer: held(MemoryUse::Answer, answer),
+        }
     }
 
     fn count_end(&self, ended: &Ended) {
         match ended {
             Ended::Malformed(side, _) => add(&self.metrics.side(*side).frames_malformed, 1),
-            Ended::Idle => add(&self.metrics.sessions_idle, 1),
-            Ended::SlowReader => add(&self.metrics.sessions_slow_reader, 1),
+            Ended::Silent(Silence::Idle) => add(&self.metrics.sessions_idle, 1),
+            Ended::Silent(Silence::SlowReader) => add(&self.metrics.sessions_slow_reader, 1),
             _ => {}
         }
     }
@@ -306,6 +369,7 @@ fn ended(broken: Broken, from: Side, to: Side) -> Ended {
     match broken {
         Broken::Malformed(malformed) => Ended::Malformed(from, malformed),
         Broken::Filter(failed) => Ended::Filter(failed),
+        Broken::Memory(error) => Ended::Memory(error),
         Broken::Renewal(error) => Ended::Renewal(error),
         Broken::Read(error) => Ended::Io(from, error),
         Broken::Write(error) => Ended::Io(to, error),

@@ -102,6 +102,7 @@ pub(crate) fn proxy_with(
     });
     Proxy::start(Config {
         admin: None,
+        memory_bytes: 1 << 30,
         network_threads: 2,
         traces: None,
         drain_timeout: PATIENCE,

@@ -18,7 +18,6 @@ use super::listeners::{self, Listeners};
 use super::problem::{At, nowhere};
 use super::{Problem, Sources, at_least_one};
 use crate::arguments::{BrokerOptions, DurabilityChoice};
-use crate::memory;
 
 /// Reads the file, if there is one, and lets the arguments replace its values.
 ///
@@ -144,7 +143,7 @@ pub(crate) fn config(file: File, sources: &mut Sources) -> Result<Config, Proble
     let request_bytes_max = positive(&file.socket_request_max_bytes, "socket.request.max.bytes")?;
     let idle = positive(&file.connections_max_idle_ms, "connections.max.idle.ms")?;
     let limits = ConnectionLimits::default();
-    let memory_bytes = memory(&file)?;
+    let memory_bytes = super::memory(&file.memory_max_bytes, "memory.max.bytes", MEMORY_BYTES_MIN)?;
     // Without a pause one search would follow the other.
     let retention =
         positive(&file.log_retention_check_interval_ms, "log.retention.check.interval.ms")?;
@@ -206,12 +205,6 @@ fn within<T: Copy + PartialOrd + std::fmt::Display>(
         }
         value => Ok(value.as_ref().map(|it| it.value)),
     }
-}
-
-fn memory(file: &File) -> Result<usize, Problem> {
-    let key = &file.memory_max_bytes;
-    let bytes = within(key, "memory.max.bytes", MEMORY_BYTES_MIN..=usize::MAX)?;
-    Ok(bytes.unwrap_or_else(|| memory::planned_bytes().max(MEMORY_BYTES_MIN)))
 }
 
 fn tail_cache(file: &File, memory_bytes: usize) -> Result<Option<usize>, Problem> {

@@ -17,7 +17,7 @@ use std::time::Duration;
 use moldau_filters::MultiTenant;
 use moldau_net::ListenerLimits;
 use moldau_net::proxy_protocol::Mode;
-use moldau_proxy::{Config, Gateway, Limits, Sasl, Security, VirtualCluster};
+use moldau_proxy::{Config, Gateway, Limits, MEMORY_BYTES_MIN, Sasl, Security, VirtualCluster};
 use serde::Deserialize;
 
 use super::admin::{self, AdminPort};
@@ -33,6 +33,9 @@ pub(crate) struct File {
     /// Where the admin pages are, or a mapping with that and more. Default `127.0.0.1:9645`.
     #[serde(default = "admin::default")]
     admin: At<AdminPort>,
+    /// Bytes of memory for requests and answers. Default: five eighths of the machine's memory, or
+    /// of its control group's.
+    memory_max_bytes: Option<At<usize>>,
     /// Threads that serve connections. Default: one for each core.
     network_threads: Option<At<usize>>,
     /// Where traces of requests go. Default: nothing is traced.
@@ -88,7 +91,8 @@ enum ProxyProtocol {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LimitKeys {
-    /// Kafka's `max.connections`, over all listeners of the process. Default 16384.
+    /// Kafka's `max.connections`, over all listeners of the process. Default: 16384, or one for
+    /// each 256 KiB of `memory_max_bytes`.
     max_connections: Option<At<usize>>,
     /// Kafka's `max.connections.per.ip`. Default: no limit.
     max_connections_per_ip: Option<At<usize>>,
@@ -98,7 +102,8 @@ pub(super) struct LimitKeys {
     connections_max_idle_ms: Option<At<u64>>,
     /// Kafka's `socket.request.max.bytes`. Default 104857600.
     socket_request_max_bytes: Option<At<usize>>,
-    /// Milliseconds that a client may take nothing of a waiting answer. Default 60000.
+    /// Milliseconds in which a client must move 1 KiB a second of a waiting answer, or of a request
+    /// that it began. Default 60000.
     slow_reader_timeout_ms: Option<At<u64>>,
 }
 
@@ -124,6 +129,7 @@ pub(crate) fn config(file: File, sources: &mut Sources) -> Result<Config, Proble
         super::at_least_one(threads, "network_threads")?;
     }
     let network_threads = file.network_threads.as_ref().map_or(cores, |threads| threads.value);
+    let memory_bytes = super::memory(&file.memory_max_bytes, "memory_max_bytes", MEMORY_BYTES_MIN)?;
     let mut clusters = file.virtual_clusters;
     if clusters.value.is_empty() {
         return Err(Problem::at(&clusters, "virtual_clusters: at least one is needed"));
@@ -139,10 +145,11 @@ pub(crate) fn config(file: File, sources: &mut Sources) -> Result<Config, Proble
     let admin = admin::settings(file.admin, sources)?;
     let traces = file.traces.map(|keys| traces::settings(keys, sources)).transpose()?;
     let clusters = clusters.into_iter().zip(gateways);
-    let clusters =
-        clusters.map(|(cluster, gateway)| virtual_cluster(cluster, gateway.value, sources));
+    let clusters = clusters
+        .map(|(cluster, gateway)| virtual_cluster(cluster, gateway.value, memory_bytes, sources));
     Ok(Config {
         admin: Some(admin),
+        memory_bytes,
         network_threads,
         traces,
         drain_timeout: Duration::from_millis(file.drain_timeout_ms),
@@ -260,6 +267,7 @@ impl Cluster {
 fn virtual_cluster(
     cluster: Cluster,
     gateway: Gateway,
+    memory_bytes: usize,
     sources: &mut Sources,
 ) -> Result<VirtualCluster, Problem> {
     let tls = cluster.tls.as_ref().map(|tls| tls::server(tls, sources)).transpose()?;
@@ -279,7 +287,7 @@ fn virtual_cluster(
             ProxyProtocol::Allowed => Mode::Allowed,
             ProxyProtocol::Required => Mode::Required,
         },
-        limits: cluster.limits.limits()?,
+        limits: cluster.limits.limits(memory_bytes)?,
         name,
         gateway,
         upstream,
@@ -287,10 +295,10 @@ fn virtual_cluster(
 }
 
 impl LimitKeys {
-    fn limits(&self) -> Result<Limits, Problem> {
+    fn limits(&self, memory_bytes: usize) -> Result<Limits, Problem> {
         let mut limits = Limits {
             listener: limits::listener(
-                &ListenerLimits::default(),
+                &ListenerLimits::within(memory_bytes),
                 ("max_connections", self.max_connections.as_ref()),
                 ("max_connections_per_ip", self.max_connections_per_ip.as_ref()),
                 self.handshake_timeout_ms.as_ref(),

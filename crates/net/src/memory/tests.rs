@@ -183,6 +183,9 @@ impl Simulation {
     /// Bytes that a peer moves in a second at least while others wait.
     const RATE_MIN: u64 = 16 * 1024;
 
+    /// Seconds in which it moves all that is held for it.
+    const SECONDS_MAX: u64 = 30;
+
     /// Moves `bytes` at the peer's speed, as a connection with its watch does.
     async fn transfer(
         &self,
@@ -192,6 +195,7 @@ impl Simulation {
         bytes: usize,
     ) -> Result<(), CutOff> {
         let mut left = bytes as u64;
+        let rate_min = Self::RATE_MIN.max(left / Self::SECONDS_MAX);
         let mut pressed = 0;
         while left > 0 {
             let step = Duration::from_millis(100);
@@ -199,7 +203,7 @@ impl Simulation {
             left = left.saturating_sub(moved);
             pass(step).await;
             pressed = if account.is_pressed(of) { pressed + 1 } else { 0 };
-            if pressed >= 100 && moved * 10 < Self::RATE_MIN {
+            if pressed >= 100 && moved * 10 < rate_min {
                 return Err(CutOff);
             }
         }
@@ -297,7 +301,7 @@ fn simulate(seed: u64) {
         }
         for modest in modest {
             let (exchanges, _) = modest.await.unwrap();
-            assert!(exchanges >= 1, "slow as it is, it is never cut off");
+            assert!(exchanges >= 1, "slow as it is, it is served");
         }
         for silent in silent {
             let mut silent = pin!(silent);
@@ -318,7 +322,7 @@ fn simulate(seed: u64) {
 /// Two hundred peers held all the memory there was, and everybody else waited for ever.
 #[test]
 fn honest_peers_are_served_among_many_that_hold_what_they_get() {
-    (1..=3).for_each(simulate);
+    [1, 2, 3, 16_441_954_721_187_374_689].into_iter().for_each(simulate);
     simulate(fastrand::u64(..));
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::Waker;
 
 use bytes::{Bytes, BytesMut};
-use moldau_net::{FRAME_BYTES_MAX_DEFAULT, Principal};
+use moldau_net::{FRAME_BYTES_MAX_DEFAULT, MemoryBudget, Principal};
 use moldau_protocol::messages::fetch_response::{
     FetchableTopicResponse, NodeEndpoint, PartitionData,
 };
@@ -103,6 +103,14 @@ impl AsyncWrite for Socket {
     }
 }
 
+fn flow() -> Flow {
+    Flow::new(memory(), MemoryUse::Request)
+}
+
+fn memory() -> MemoryAccount {
+    MemoryBudget::unlimited().account()
+}
+
 /// Moves all of `bytes` through a scanner.
 fn relayed(
     bytes: &[u8],
@@ -113,7 +121,7 @@ fn relayed(
     let mut cx = Context::from_waker(Waker::noop());
     let mut from = Socket::new(bytes.to_vec(), portions.0);
     let mut to = Socket::new(Vec::new(), portions.1);
-    let mut flow = Flow::default();
+    let mut flow = flow();
     loop {
         let still = flow.poll(&mut cx, &mut from, &mut to, scanner, in_flight).unwrap();
         if let Still::Ended { truncated } = still {
@@ -170,7 +178,7 @@ fn holding(apis: &'static [ApiKey]) -> Rc<SessionChain> {
 }
 
 fn request_scanner(filters: Rc<SessionChain>) -> RequestScanner {
-    RequestScanner::new(filters, Arc::default(), FRAME_BYTES_MAX_DEFAULT, None)
+    RequestScanner::new(filters, Arc::default(), memory(), FRAME_BYTES_MAX_DEFAULT, None)
 }
 
 fn latencies() -> SessionLatencies {
@@ -178,7 +186,7 @@ fn latencies() -> SessionLatencies {
 }
 
 fn response_scanner(rewriter: Rewriter) -> ResponseScanner {
-    ResponseScanner::new(no_filters(), rewriter, latencies(), 0)
+    ResponseScanner::new(no_filters(), rewriter, latencies(), memory(), 0)
 }
 
 /// An answer and what it belongs to.
@@ -335,7 +343,7 @@ fn answers_for_filters_may_be_as_large_as_requests() {
         let begins = |length: usize, frame_bytes_max| {
             let filters = holding(&[ApiKey::Fetch]);
             let mut scanner =
-                ResponseScanner::new(filters, rewriter(), latencies(), frame_bytes_max);
+                ResponseScanner::new(filters, rewriter(), latencies(), memory(), frame_bytes_max);
             let mut in_flight = InFlight::default();
             in_flight.push(fetch(1, 1, false).expected);
             let mut head = i32::try_from(length).unwrap().to_be_bytes().to_vec();
@@ -355,7 +363,8 @@ fn answers_that_filters_hold_come_out_the_same_in_whatever_portions_they_come() 
         let test = |(answers, read, write): (Vec<Answer>, Vec<usize>, Vec<usize>)| {
             let whole = (&[usize::MAX][..], &[usize::MAX][..]);
             let apis = &[ApiKey::Produce, ApiKey::Fetch, ApiKey::ShareFetch, ApiKey::Metadata];
-            let scanner = || ResponseScanner::new(holding(apis), rewriter(), latencies(), 0);
+            let scanner =
+                || ResponseScanner::new(holding(apis), rewriter(), latencies(), memory(), 0);
             let alone: Vec<u8> = answers
                 .iter()
                 .flat_map(|one| answers_scanned(std::slice::from_ref(one), scanner(), whole))
@@ -403,7 +412,7 @@ fn what_one_read_brings_is_written_at_once_though_filters_held_it() {
         unclaimed[5] = 1;
         let bytes = [request(9), request(9), unclaimed.clone(), unclaimed, request(9)].concat();
         let mut scanner = request_scanner(holding(&[ApiKey::Produce]));
-        let (mut flow, mut in_flight) = (Flow::default(), InFlight::default());
+        let (mut flow, mut in_flight) = (flow(), InFlight::default());
         let mut cx = Context::from_waker(Waker::noop());
         let mut from = Socket::new(bytes.clone(), &[usize::MAX]);
         let mut to = Socket::new(Vec::new(), &[usize::MAX]);
@@ -428,7 +437,7 @@ fn inserts_that_are_not_taken_stop_the_scan() {
             frame::encode_request(&mut bytes, 9, 5, Some("client"), &request).unwrap();
         }
         let mut scanner = request_scanner(holding(&[ApiKey::Produce]));
-        let (mut flow, mut in_flight) = (Flow::default(), InFlight::default());
+        let (mut flow, mut in_flight) = (flow(), InFlight::default());
         let mut cx = Context::from_waker(Waker::noop());
         let mut from = Socket::new(bytes.to_vec(), &[usize::MAX]);
         let mut to = Socket::new(Vec::new(), &[0]);
@@ -464,7 +473,7 @@ fn relaying_allocates_nothing_once_it_runs() {
         let mut scanner = response_scanner(rewriter());
         let mut in_flight = InFlight::default();
         let bytes: Vec<u8> = answers.iter().flat_map(|answer| answer.bytes.clone()).collect();
-        let mut flow = Flow::default();
+        let mut flow = flow();
         let mut cx = Context::from_waker(Waker::noop());
         let mut pass = |to: &mut Socket| {
             answers.iter().for_each(|answer| in_flight.push(answer.expected));
@@ -554,7 +563,7 @@ proptest! {
         for bytes in [bytes, framed] {
             let mut from = Socket::new(bytes, &portions);
             let mut to = Socket::new(Vec::new(), &[usize::MAX]);
-            let (mut flow, mut in_flight) = (Flow::default(), InFlight::default());
+            let (mut flow, mut in_flight) = (flow(), InFlight::default());
             let scanner = &mut requests;
             while matches!(
                 flow.poll(&mut cx, &mut from, &mut to, scanner, &mut in_flight),
@@ -576,7 +585,7 @@ fn random_answers_never_panic() {
             let mut from = Socket::new(opaque(api_key, &body).bytes, &[300]);
             let mut to = Socket::new(Vec::new(), &[usize::MAX]);
             let mut cx = Context::from_waker(Waker::noop());
-            let mut flow = Flow::default();
+            let mut flow = flow();
             // A broken answer is an error; an opaque one passes.
             let _end = flow.poll(&mut cx, &mut from, &mut to, &mut scanner, &mut in_flight);
             TestCaseResult::Ok(())

@@ -1,5 +1,6 @@
 //! Sessions with filters, between a scripted client and a scripted broker in memory.
 
+mod memory;
 mod reloads;
 
 use std::fmt;
@@ -127,20 +128,8 @@ fn with_filters<F: Future<Output = ()>>(filters: Vec<Scripted>, test: impl FnOnc
     let (_threads, cluster) = unserved(filters.collect());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     LocalSet::new().block_on(&runtime, async {
-        let (client, downstream) = duplex(SOCKET_BYTES);
-        let (upstream, broker) = duplex(SOCKET_BYTES);
-        // As with TLS, what was written is sent once it is flushed.
-        let upstream = BufWriter::new(upstream);
-        let rewriter = Rewriter::new(Arc::clone(&cluster), IpAddr::from([127, 0, 0, 1]));
-        let shutdown = Shutdown::new();
-        let peer = "192.0.2.7:50000".parse().unwrap();
-        let context = SessionContext::new("main", peer, Principal::anonymous());
-        let session = Session::new(downstream, upstream, rewriter, &context, terms());
-        let signal = shutdown.clone();
-        let session = spawn_local(async move { session.run(&signal).await });
-        let world = World { client, broker, cluster, shutdown, session };
         let patience = Duration::from_secs(60);
-        timeout(patience, test(world)).await.expect("the test does not hang");
+        timeout(patience, test(World::of(cluster))).await.expect("the test does not hang");
     });
 }
 
@@ -163,6 +152,22 @@ fn encoded<Q: Request>(version: i16, correlation_id: i32, request: &Q) -> Vec<u8
 }
 
 impl World {
+    /// A session of a cluster. Called on the runtime that serves it.
+    fn of(cluster: Arc<Cluster>) -> Self {
+        let (client, downstream) = duplex(SOCKET_BYTES);
+        let (upstream, broker) = duplex(SOCKET_BYTES);
+        // As with TLS, what was written is sent once it is flushed.
+        let upstream = BufWriter::new(upstream);
+        let rewriter = Rewriter::new(Arc::clone(&cluster), IpAddr::from([127, 0, 0, 1]));
+        let shutdown = Shutdown::new();
+        let peer = "192.0.2.7:50000".parse().unwrap();
+        let context = SessionContext::new("main", peer, Principal::anonymous());
+        let session = Session::new(downstream, upstream, rewriter, &context, terms());
+        let signal = shutdown.clone();
+        let session = spawn_local(async move { session.run(&signal).await });
+        Self { client, broker, cluster, shutdown, session }
+    }
+
     async fn send<Q: Request>(&mut self, version: i16, correlation_id: i32, request: &Q) {
         self.client.write_all(&encoded(version, correlation_id, request)).await.unwrap();
     }

@@ -139,6 +139,7 @@ fn start(
 pub(crate) fn config(virtual_clusters: Vec<VirtualCluster>) -> Config {
     Config {
         admin: Some(Admin { listen: "127.0.0.1:0".parse().unwrap(), reload_token: None }),
+        memory_bytes: 1 << 30,
         network_threads: 2,
         traces: None,
         drain_timeout: PATIENCE,
