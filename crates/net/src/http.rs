@@ -9,7 +9,7 @@ use hyper::body::Bytes;
 use hyper::client::conn::http1;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderValue};
 use hyper::http::uri::Scheme;
-use hyper::{Request, Uri};
+use hyper::{Request, Response, Uri};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
@@ -58,7 +58,7 @@ impl HttpUrl {
     /// # Errors
     /// Why it gives nothing.
     pub async fn get(&self) -> Result<Bytes, String> {
-        let request = Request::get(self.path()).body(Full::default());
+        let request = Request::get(self.path()).body(Bytes::new());
         self.send(request.map_err(|error| error.to_string())?).await
     }
 
@@ -69,7 +69,7 @@ impl HttpUrl {
     pub async fn post(&self, body: String) -> Result<(), String> {
         let request = Request::post(self.path())
             .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
-            .body(Full::new(Bytes::from(body)));
+            .body(Bytes::from(body));
         self.send(request.map_err(|error| error.to_string())?).await.map(drop)
     }
 
@@ -77,32 +77,58 @@ impl HttpUrl {
         self.uri.path_and_query().map_or("/", |path| path.as_str())
     }
 
-    async fn send(&self, request: Request<Full<Bytes>>) -> Result<Bytes, String> {
-        let answer = tokio::time::timeout(TIMEOUT, self.exchange(request));
-        answer.await.map_err(|_| "no answer in time".to_owned())?
+    async fn send(&self, mut request: Request<Bytes>) -> Result<Bytes, String> {
+        let authority = self.uri.authority().map_or("", |authority| authority.as_str());
+        let authority = HeaderValue::from_str(authority).map_err(|error| error.to_string())?;
+        request.headers_mut().insert(HOST, authority);
+        request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json"));
+        let to = HttpTarget { host: &self.host, port: self.port, tls: self.tls.as_deref() };
+        let answer = tokio::time::timeout(TIMEOUT, to.exchange(request, ANSWER_BYTES_MAX));
+        let answer = answer.await.map_err(|_| "no answer in time".to_owned())??;
+        if !answer.status().is_success() {
+            return Err(format!("the answer is {}", answer.status()));
+        }
+        Ok(answer.into_body())
     }
+}
 
-    async fn exchange(&self, mut request: Request<Full<Bytes>>) -> Result<Bytes, String> {
+/// Where an HTTP server is.
+pub struct HttpTarget<'a> {
+    /// A name or an IP address.
+    pub host: &'a str,
+    /// The port.
+    pub port: u16,
+    /// What secures the connection, if anything does.
+    pub tls: Option<&'a ClientTls>,
+}
+
+impl HttpTarget<'_> {
+    /// Sends one request, whose headers are complete, and reads the answer, whatever its status.
+    /// The caller bounds the time.
+    ///
+    /// # Errors
+    /// Why there is no answer of at most `body_bytes_max` bytes.
+    pub async fn exchange(
+        &self,
+        request: Request<Bytes>,
+        body_bytes_max: usize,
+    ) -> Result<Response<Bytes>, String> {
         let text = |error: &dyn fmt::Display| error.to_string();
-        let socket = TcpStream::connect((self.host.as_str(), self.port)).await;
+        let socket = TcpStream::connect((self.host, self.port)).await;
         let socket = socket.map_err(|error| text(&error))?;
-        let stream = match &self.tls {
-            Some(tls) => tls.connect(socket, &self.host).await.map_err(|error| text(&error))?,
+        socket.set_nodelay(true).map_err(|error| text(&error))?;
+        let stream = match self.tls {
+            Some(tls) => tls.connect(socket, self.host).await.map_err(|error| text(&error))?,
             None => Stream::from(socket),
         };
         let handshake = http1::handshake::<_, Full<Bytes>>(TokioIo::new(stream)).await;
         let (mut sender, connection) = handshake.map_err(|error| text(&error))?;
-        let authority = self.uri.authority().map_or("", |authority| authority.as_str());
-        let authority = HeaderValue::from_str(authority).map_err(|error| text(&error))?;
-        request.headers_mut().insert(HOST, authority);
-        request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json"));
         let answer = async {
-            let answer = sender.send_request(request).await.map_err(|error| text(&error))?;
-            if !answer.status().is_success() {
-                return Err(format!("the answer is {}", answer.status()));
-            }
-            let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await;
-            Ok(body.map_err(|error| error.to_string())?.to_bytes())
+            let answer = sender.send_request(request.map(Full::new)).await;
+            let (head, body) = answer.map_err(|error| text(&error))?.into_parts();
+            let body = Limited::new(body, body_bytes_max).collect().await;
+            let body = body.map_err(|error| error.to_string())?.to_bytes();
+            Ok(Response::from_parts(head, body))
         };
         tokio::pin!(answer, connection);
         tokio::select! {

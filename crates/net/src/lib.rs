@@ -8,7 +8,7 @@
 //! | `service` | [`Service`], [`Reply`], [`Response`]: what answers the frames of a connection |
 //! | `connection` | [`serve_connection`]: reads, dispatches and answers one connection |
 //! | `admin` | [`serve_admin`]: the pages of an admin port, a profile and a reload among them |
-//! | `http` | [`HttpUrl`]: single requests to an HTTP server |
+//! | `http` | [`HttpUrl`], [`HttpTarget`]: single requests to an HTTP server |
 //! | `principal` | [`Principal`]: who a peer is |
 //! | `stream` | [`Stream`]: a socket, plain or with TLS over it |
 //! | [`tls`] | identities, trust, handshakes, names in certificates |
@@ -58,7 +58,7 @@ pub use admin::{AdminPages, BearerToken, ReloadPage, ReloadWanted, serve_admin};
 pub use buffer::{FRAME_BYTES_MAX_DEFAULT, FrameBuffer, FrameError, LENGTH_PREFIX_BYTES};
 pub use connection::{Closed, ConnectionLimits, KEPT_REQUEST_BYTES_MAX, serve_connection};
 pub use error::{Error, ProxyProtocolError, SaslError, TlsError};
-pub use http::HttpUrl;
+pub use http::{HttpTarget, HttpUrl};
 pub use listener::{Listener, ListenerLimits};
 pub use log_limit::LogLimit;
 pub use memory::{

@@ -15,11 +15,11 @@ use super::Finding;
 const EDGES: &[(&str, &[&str])] = &[
     ("threads", &[]),
     ("records", &[]),
-    ("encryption", &["records"]),
     ("protocol", &[]),
     ("storage", &["threads", "records"]),
     ("coordinator", &["protocol"]),
     ("net", &["threads", "protocol"]),
+    ("encryption", &["net", "records"]),
     ("client", &["net", "protocol", "records"]),
     ("broker", &["threads", "net", "protocol", "records", "storage", "coordinator"]),
     ("proxy", &["threads", "net", "protocol", "records"]),

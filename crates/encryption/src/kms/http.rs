@@ -6,22 +6,14 @@
 //! libraries for HTTP and TLS buffer meanwhile is out of reach.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::client::conn::http1;
 use hyper::header::{ACCEPT, HOST, HeaderName, HeaderValue};
 use hyper::{Method, Request, Uri};
-use hyper_util::rt::TokioIo;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{ClientConfig, RootCertStore};
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
+use moldau_net::tls::{ClientTls, ClientTlsSettings, CryptoProvider, TrustAnchors};
+use moldau_net::{HttpTarget, TlsError};
 use tokio::time::timeout;
-use tokio_rustls::TlsConnector;
 use zeroize::Zeroizing;
 
 use crate::{Error, KmsError};
@@ -80,7 +72,8 @@ pub(super) struct Answer {
 
 /// Sends requests.
 pub(super) struct HttpClient {
-    tls: TlsConnector,
+    /// Or why there is no TLS: a system may have no certificates, and need none.
+    tls: Result<ClientTls, String>,
 }
 
 impl HttpClient {
@@ -89,25 +82,19 @@ impl HttpClient {
     /// # Errors
     /// [`Error::Setting`] if the file cannot be read or holds none.
     pub(super) fn new(ca_file: Option<&Path>) -> Result<Self, Error> {
-        let mut roots = RootCertStore::empty();
-        match ca_file {
-            Some(file) => add_roots(&mut roots, file).map_err(|reason| Error::Setting {
-                setting: "ca_file",
-                reason: format!("{}: {reason}", file.display()),
-            })?,
-            None => {
-                let found = rustls_native_certs::load_native_certs();
-                // A system may hold some that are malformed; the others serve.
-                roots.add_parsable_certificates(found.certs);
-            }
-        }
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .expect("the provider has the ciphers of TLS 1.2 and 1.3")
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        Ok(Self { tls: TlsConnector::from(Arc::new(config)) })
+        let Some(file) = ca_file else {
+            let tls = TrustAnchors::native().and_then(tls).map_err(|error| error.to_string());
+            return Ok(Self { tls });
+        };
+        let read = std::fs::read(file).map_err(|error| error.to_string());
+        let trust = read.and_then(|text| {
+            TrustAnchors::from_pem(&text).and_then(tls).map_err(|error| error.to_string())
+        });
+        let trust = trust.map_err(|reason| Error::Setting {
+            setting: "ca_file",
+            reason: format!("{}: {reason}", file.display()),
+        })?;
+        Ok(Self { tls: Ok(trust) })
     }
 
     /// Sends one request and reads the answer, whatever its status.
@@ -117,21 +104,28 @@ impl HttpClient {
     pub(super) async fn send(&self, to: &Endpoint, ask: Ask) -> Result<Answer, KmsError> {
         let failed = |reason: String| KmsError::Unavailable(format!("{}: {reason}", to.authority));
         let request = request(to, ask).map_err(failed)?;
-        let exchange = async {
-            let stream = TcpStream::connect((to.host.as_str(), to.port)).await?;
-            stream.set_nodelay(true)?;
-            if to.tls {
-                let name = ServerName::try_from(to.host.clone())?;
-                exchange(self.tls.connect(name, stream).await?, request).await
-            } else {
-                exchange(stream, request).await
-            }
+        let tls = match &self.tls {
+            _ if !to.tls => None,
+            Ok(tls) => Some(tls),
+            Err(reason) => return Err(failed(reason.clone())),
         };
-        match timeout(TIME_MAX, exchange).await {
-            Ok(answer) => answer.map_err(|error| failed(error.to_string())),
-            Err(_) => Err(failed(format!("no answer within {} s", TIME_MAX.as_secs()))),
-        }
+        let target = HttpTarget { host: &to.host, port: to.port, tls };
+        let answer = match timeout(TIME_MAX, target.exchange(request, BODY_BYTES_MAX)).await {
+            Ok(answer) => answer.map_err(failed)?,
+            Err(_) => return Err(failed(format!("no answer within {} s", TIME_MAX.as_secs()))),
+        };
+        let status = answer.status().as_u16();
+        Ok(Answer { status, body: Zeroizing::new(answer.into_body().into()) })
     }
+}
+
+fn tls(trust: TrustAnchors) -> Result<ClientTls, TlsError> {
+    ClientTls::new(ClientTlsSettings {
+        trust,
+        identity: None,
+        provider: CryptoProvider::default(),
+        verify_host_name: true,
+    })
 }
 
 /// Encodes a text as one segment of a path, or as one value of a form: all but the unreserved
@@ -148,20 +142,12 @@ pub(super) fn percent_encode(text: &str) -> String {
     encoded
 }
 
-fn add_roots(roots: &mut RootCertStore, file: &Path) -> Result<(), String> {
-    for certificate in CertificateDer::pem_file_iter(file).map_err(|error| error.to_string())? {
-        let certificate = certificate.map_err(|error| error.to_string())?;
-        roots.add(certificate).map_err(|error| error.to_string())?;
-    }
-    if roots.is_empty() { Err("it holds no certificate".to_owned()) } else { Ok(()) }
-}
-
-fn request(to: &Endpoint, ask: Ask) -> Result<Request<Full<Bytes>>, String> {
+fn request(to: &Endpoint, ask: Ask) -> Result<Request<Bytes>, String> {
     let mut request = Request::builder()
         .method(ask.method)
         .uri(ask.path)
         .header(HOST, &to.authority)
-        .body(Full::new(Bytes::from_owner(ask.body)))
+        .body(Bytes::from_owner(ask.body))
         .map_err(|error| error.to_string())?;
     request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json"));
     for (name, value) in ask.headers {
@@ -171,25 +157,6 @@ fn request(to: &Endpoint, ask: Ask) -> Result<Request<Full<Bytes>>, String> {
         request.headers_mut().insert(HeaderName::from_static(name), secret);
     }
     Ok(request)
-}
-
-type AnyError = Box<dyn std::error::Error + Send + Sync>;
-
-async fn exchange(
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    request: Request<Full<Bytes>>,
-) -> Result<Answer, AnyError> {
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-    let answer = async move {
-        let response = sender.send_request(request).await?;
-        let status = response.status().as_u16();
-        let body = Limited::new(response.into_body(), BODY_BYTES_MAX).collect().await?;
-        Ok(Answer { status, body: Zeroizing::new(body.to_bytes().to_vec()) })
-    };
-    // The connection moves the bytes of the answer, and ends once the sender is dropped. An error
-    // of its own, such as a peer that says no goodbye, means nothing once the answer is whole.
-    let (answer, _) = tokio::join!(answer, connection);
-    answer
 }
 
 /// The longest that one request may take, its connection included.
@@ -227,6 +194,9 @@ mod tests {
         assert!(HttpClient::new(Some(&file)).is_err());
         std::fs::write(&file, "no certificate").unwrap();
         let error = HttpClient::new(Some(&file)).err().unwrap().to_string();
-        assert!(error.starts_with("ca_file: ") && error.contains("no certificate"), "{error}");
+        assert!(
+            error.starts_with("ca_file: ") && error.contains("no certificate in it"),
+            "{error}"
+        );
     }
 }
