@@ -14,7 +14,7 @@ pub(crate) fn format(time: SystemTime) -> String {
     time.format(&Rfc3339).expect("a year from 1970 to 9999")
 }
 
-/// Reads the form that [`format`] writes, from 1970 on; a fraction of a second is cut off.
+/// Reads the form that [`format()`] writes, from 1970 on; a fraction of a second is cut off.
 pub(crate) fn parse(text: &str) -> Option<SystemTime> {
     let time = OffsetDateTime::parse(text, &Rfc3339).ok()?;
     let seconds = u64::try_from(time.unix_timestamp()).ok()?;
