@@ -1,6 +1,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use moldau_threads::Mutex;
 
 /// A failure that repeats is logged once in this time.
 const PERIOD: Duration = Duration::from_secs(5);
@@ -16,12 +17,14 @@ pub struct LogLimit {
 impl LogLimit {
     /// Calls `log` with the number of failures since the last line, unless that was just now.
     pub fn log(&self, log: impl FnOnce(u64)) {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = self.last.lock();
         if last.is_some_and(|last| last.elapsed() < PERIOD) {
             self.unlogged.fetch_add(1, Ordering::Relaxed);
             return;
         }
         *last = Some(Instant::now());
+        // What reads the log may be slow.
+        drop(last);
         log(self.unlogged.swap(0, Ordering::Relaxed));
     }
 }
@@ -37,7 +40,7 @@ mod tests {
             limit.log(|unlogged| lines.push(unlogged));
         }
         assert_eq!(lines, [0]);
-        *limit.last.lock().unwrap() = Instant::now().checked_sub(PERIOD);
+        *limit.last.lock() = Instant::now().checked_sub(PERIOD);
         limit.log(|unlogged| lines.push(unlogged));
         assert_eq!(lines, [0, 2]);
     }

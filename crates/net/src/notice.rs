@@ -1,6 +1,8 @@
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Wake, Waker};
+
+use moldau_threads::Mutex;
 
 /// Wakes the connection's task and remembers that a pending answer was the cause, so that a wake
 /// by the socket alone does not poll every pending answer.
@@ -17,7 +19,7 @@ impl Notice {
     }
 
     pub(crate) fn set_task(&self, waker: &Waker) {
-        self.task.lock().unwrap_or_else(PoisonError::into_inner).clone_from(waker);
+        self.task.lock().clone_from(waker);
     }
 
     /// Whether any answer woke since the last call.
@@ -33,7 +35,7 @@ impl Wake for Notice {
 
     fn wake_by_ref(self: &Arc<Self>) {
         if !self.woken.swap(true, Ordering::AcqRel) {
-            let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let task = self.task.lock().clone();
             task.wake();
         }
     }

@@ -1,9 +1,11 @@
 //! The drain signal: one atomic that connections read for free, and a list of whom to wake.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
+
+use moldau_threads::{Mutex, MutexGuard};
 
 /// How far a shutdown has come.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -79,7 +81,7 @@ impl Shutdown {
 
 impl Inner {
     fn lock(&self) -> MutexGuard<'_, Wakers> {
-        self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
+        self.listeners.lock()
     }
 }
 

@@ -2,12 +2,13 @@
 
 use std::fmt;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use moldau_net::{LogLimit, NetworkHandle, Phase, Shutdown};
 use moldau_protocol::ApiKey;
+use moldau_threads::{Mutex, MutexGuard};
 
 use crate::context::SessionContext;
 use crate::expected::{Answered, Readers};
@@ -109,7 +110,7 @@ impl Chains {
     }
 
     fn lock(&self) -> MutexGuard<'_, Arc<Chain>> {
-        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+        self.current.lock()
     }
 }
 

@@ -6,12 +6,13 @@ use std::fmt;
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use moldau_net::{Listener, LogLimit, MemoryBudget, NetworkHandle, Shutdown};
 use moldau_protocol::ApiKey;
 use moldau_protocol::messages::ApiVersionsResponse;
+use moldau_threads::Mutex;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -155,7 +156,7 @@ impl Cluster {
 
     /// What connections go by that begin at this moment.
     pub(crate) fn settings(&self) -> Arc<Settings> {
-        Arc::clone(&lock(&self.settings))
+        Arc::clone(&self.settings.lock())
     }
 
     /// Lets connections that begin go by other settings. Those that stand take other filters only.
@@ -176,7 +177,7 @@ impl Cluster {
         }
         let before = {
             let settings = Arc::new(Settings { config, entrance });
-            std::mem::replace(&mut *lock(&self.settings), settings)
+            std::mem::replace(&mut *self.settings.lock(), settings)
         };
         before.entrance.close(Some(&self.settings().entrance));
         self.chains.replace(&filters)
@@ -237,7 +238,7 @@ impl Cluster {
     }
 
     fn learn(&self, node_id: i32, host: &str, port: u16) -> Option<()> {
-        let mut brokers = lock(&self.known.brokers);
+        let mut brokers = self.known.brokers.lock();
         let cluster = self.name();
         let address = (Arc::from(host), port);
         let is_full = brokers.len() >= BROKERS_MAX;
@@ -260,7 +261,7 @@ impl Cluster {
 
     /// Opens the places of all brokers that are known. Must be called on a network thread.
     pub(crate) fn open_all(self: &Arc<Self>) {
-        let node_ids: Vec<i32> = lock(&self.known.brokers).keys().copied().collect();
+        let node_ids: Vec<i32> = self.known.brokers.lock().keys().copied().collect();
         for node_id in node_ids {
             // A broker without a port was logged and counted.
             let _place = self.place(node_id, IpAddr::from([0, 0, 0, 0]));
@@ -278,7 +279,7 @@ impl Cluster {
 
     /// Servers of a destination as `host:port`, in the order in which they are to be tried.
     pub(crate) fn servers(&self, destination: Destination) -> Vec<String> {
-        let brokers = lock(&self.known.brokers);
+        let brokers = self.known.brokers.lock();
         match destination {
             Destination::Broker(node_id) => brokers.get(&node_id).map(server).into_iter().collect(),
             Destination::Bootstrap => {
@@ -308,7 +309,7 @@ impl Cluster {
             let learned = self.known.learned.notified();
             tokio::pin!(learned);
             learned.as_mut().enable();
-            if lock(&self.known.brokers).contains_key(&node_id) {
+            if self.known.brokers.lock().contains_key(&node_id) {
                 return;
             }
             self.want_discovery();
@@ -332,7 +333,7 @@ impl Cluster {
             let learned = self.known.learned.notified();
             tokio::pin!(learned);
             learned.as_mut().enable();
-            if let Some(api_versions) = &*lock(&self.known.api_versions) {
+            if let Some(api_versions) = &*self.known.api_versions.lock() {
                 return Arc::clone(api_versions);
             }
             self.want_discovery();
@@ -342,7 +343,7 @@ impl Cluster {
 
     /// The cluster has answered.
     pub(crate) fn reached(&self, api_versions: ApiVersionsResponse) {
-        *lock(&self.known.api_versions) = Some(Arc::new(api_versions));
+        *self.known.api_versions.lock() = Some(Arc::new(api_versions));
         self.known.reached.store(true, Ordering::Relaxed);
         self.known.learned.notify_waiters();
     }
@@ -363,8 +364,4 @@ impl Cluster {
 
 fn server((host, port): &(Arc<str>, u16)) -> String {
     if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

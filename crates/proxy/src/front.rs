@@ -4,10 +4,11 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use moldau_net::tls::{Accepted, ClientHello};
 use moldau_net::{Phase, Principal, Refusal, Shutdown, Stream, TlsError};
+use moldau_threads::Mutex;
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 
@@ -69,7 +70,7 @@ impl Front {
 
     /// Lets clients that come lead elsewhere.
     pub(crate) fn set_route(&self, route: Route) {
-        *self.route.lock().unwrap_or_else(PoisonError::into_inner) = route;
+        *self.route.lock() = route;
     }
 
     /// Serves a client to its end. TLS and SASL have to be done by `deadline`.
@@ -79,7 +80,7 @@ impl Front {
         peer: SocketAddr,
         deadline: Instant,
     ) -> Pin<Box<dyn Future<Output = ()>>> {
-        let route = self.route.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let route = self.route.lock().clone();
         match route {
             Route::Bootstrap(cluster) => {
                 serve(cluster, Destination::Bootstrap, socket, peer, deadline)

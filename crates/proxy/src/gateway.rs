@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use moldau_net::proxy_protocol::Mode;
 use moldau_net::{Error, Listener, Phase, Shutdown};
+use moldau_threads::{Mutex, MutexGuard};
 
 use crate::config::Gateway;
 
@@ -126,7 +127,7 @@ impl Ports {
     }
 
     fn lock(&self) -> MutexGuard<'_, Doors> {
-        self.doors.lock().unwrap_or_else(PoisonError::into_inner)
+        self.doors.lock()
     }
 }
 

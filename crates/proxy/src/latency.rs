@@ -7,12 +7,13 @@
 use std::array;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::thread::{self, ThreadId};
 use std::time::Instant;
 
 use moldau_net::Principal;
 use moldau_protocol::ApiKey;
+use moldau_threads::{Mutex, MutexGuard};
 
 use crate::context::SessionContext;
 use crate::traffic::add_alone;
@@ -174,7 +175,7 @@ impl Latencies {
     }
 
     fn lock(&self) -> MutexGuard<'_, Principals> {
-        self.principals.lock().unwrap_or_else(PoisonError::into_inner)
+        self.principals.lock()
     }
 }
 

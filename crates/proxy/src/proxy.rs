@@ -3,15 +3,15 @@
 use std::fmt;
 use std::future::{pending, poll_fn};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use moldau_net::{
     AdminPages, Listener, MemoryBudget, NetworkHandle, NetworkThreads, Phase, ReloadPage,
     ReloadWanted, serve_admin,
 };
-use moldau_threads::Supervisor;
+use moldau_threads::{Mutex, Supervisor};
 use tokio::sync::mpsc;
 
 use crate::config::{Config, MEMORY_BYTES_MIN};
@@ -72,7 +72,7 @@ impl Proxy {
         let running = Running::new(handle.clone(), Arc::clone(&metrics), of_running);
         let running = Arc::new(Mutex::new(running));
         let admin = admin.zip(listener.as_ref().map(Listener::local_addr));
-        let (_, begun) = lock(&running).apply(config)?;
+        let (_, begun) = running.lock().apply(config)?;
         begun.hand_over(&handle)?;
         let (exports, exported) = sync_channel(0);
         handle.spawn_on_blocking(0, "the export of traces", move || async move {
@@ -102,7 +102,7 @@ impl Proxy {
     /// Waits until someone who knows the token asks at the admin port for a reload. Who asked waits
     /// until told what came of it.
     pub async fn reload_wanted(&self) -> ReloadWanted {
-        match poll_fn(|cx| lock(&self.reloads_wanted).poll_recv(cx)).await {
+        match poll_fn(|cx| self.reloads_wanted.lock().poll_recv(cx)).await {
             Some(wanted) => wanted,
             // There are no admin pages.
             None => pending().await,
@@ -117,7 +117,7 @@ impl Proxy {
     /// # Errors
     /// What is wrong with `config`; nothing was changed.
     pub fn reload(&self, config: Config) -> Result<Reloaded, Error> {
-        let reloading = lock(&self.reloading);
+        let reloading = self.reloading.lock();
         let reloaded = self.check_constant(&config).and_then(|()| self.apply(config));
         drop(reloading);
         let counter =
@@ -134,7 +134,7 @@ impl Proxy {
     /// Name and bootstrap address of each virtual cluster, in the order of the configuration.
     #[must_use]
     pub fn bootstrap_addresses(&self) -> Vec<(String, SocketAddr)> {
-        lock(&self.running).bootstrap_addresses()
+        self.running.lock().bootstrap_addresses()
     }
 
     /// Where the admin pages are.
@@ -167,12 +167,12 @@ impl Proxy {
         self.tracer.end();
         // A collector that takes nothing does not keep the process from its end; what is done when
         // nobody holds the other side is told by an error.
-        let _sent = lock(&self.exported).recv_timeout(LAST_TRACES_WITHIN);
+        let _sent = self.exported.lock().recv_timeout(LAST_TRACES_WITHIN);
         cut_off
     }
 
     fn begin_drain(&self) -> Duration {
-        let running = lock(&self.running);
+        let running = self.running.lock();
         for cluster in running.clusters() {
             cluster.shutdown().advance(Phase::Draining);
         }
@@ -180,7 +180,7 @@ impl Proxy {
     }
 
     fn apply(&self, config: Config) -> Result<Reloaded, Error> {
-        let (reloaded, begun) = lock(&self.running).apply(config)?;
+        let (reloaded, begun) = self.running.lock().apply(config)?;
         begun.hand_over(&self.threads.handle())?;
         Ok(reloaded)
     }
@@ -218,7 +218,7 @@ struct Pages {
 
 impl AdminPages for Pages {
     fn metrics(&self) -> Result<String, fmt::Error> {
-        let running = lock(&self.running);
+        let running = self.running.lock();
         let clusters = running.clusters().map(|cluster| ClusterReading {
             name: cluster.name().to_owned(),
             filters: cluster.chains().current().metrics(),
@@ -232,18 +232,14 @@ impl AdminPages for Pages {
 
     /// The listeners stand since the proxy started, so only clusters can be missing.
     fn not_ready(&self) -> Option<String> {
-        let running = lock(&self.running);
+        let running = self.running.lock();
         let missing = running.clusters().filter(|cluster| !cluster.was_reached());
         let missing: Vec<&str> = missing.map(|cluster| cluster.name()).collect();
         (!missing.is_empty()).then(|| format!("not reached: {}", missing.join(", ")))
     }
 
     fn reload(&self) -> Option<ReloadPage> {
-        let token = lock(&self.running).reload_token.clone()?;
+        let token = self.running.lock().reload_token.clone()?;
         Some(ReloadPage::new(token, self.reload.clone()))
     }
-}
-
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,9 +1,10 @@
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use moldau_protocol::messages::MetadataRequest;
 use moldau_protocol::messages::metadata_request::MetadataRequestTopic;
 use moldau_protocol::{ErrorCode, Uuid};
+use moldau_threads::{Mutex, MutexGuard};
 
 use crate::upstream::{FilterError, Upstream};
 
@@ -72,6 +73,6 @@ impl TopicNames {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Uuid, Arc<str>>> {
-        self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
+        self.by_id.lock()
     }
 }

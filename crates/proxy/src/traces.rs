@@ -6,12 +6,13 @@
 //! counted and forgotten. While there is no collector a request costs one branch.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use moldau_net::{HttpUrl, LogLimit, Phase, Principal, Shutdown};
 use moldau_protocol::ApiKey;
+use moldau_threads::Mutex;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::sleep;
@@ -90,7 +91,7 @@ impl Tracer {
     pub(crate) fn replace(&self, traces: Option<Traces>) {
         let ratio = traces.as_ref().map_or(0.0, |traces| traces.sample_ratio);
         self.chosen.store(share(ratio), Ordering::Relaxed);
-        *self.traces.lock().unwrap_or_else(PoisonError::into_inner) = traces;
+        *self.traces.lock() = traces;
     }
 
     /// A request of a session has been answered; it took so many microseconds by [`Part`].
@@ -150,7 +151,7 @@ impl Tracer {
     }
 
     async fn send(&self, spans: &[Span]) {
-        let traces = self.traces.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let traces = self.traces.lock().clone();
         let count = spans.len() as u64;
         let Some(Traces { collector, service_name, .. }) = traces else {
             return add(&self.metrics.spans_dropped, count);

@@ -2,9 +2,11 @@
 //! has counters of its own, so that adding takes a load and a store and no thread takes the line
 //! of another's cache.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, ThreadId};
+
+use moldau_threads::Mutex;
 
 /// API keys with a counter of their own; Kafka 4.4 ends at 94. The last one stands for those that
 /// are not known.
@@ -44,7 +46,7 @@ pub(crate) struct Counted {
 impl Traffic {
     /// The counters of this thread.
     pub(crate) fn here(&self) -> Arc<ThreadTraffic> {
-        let mut by_thread = self.by_thread.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut by_thread = self.by_thread.lock();
         let here = thread::current().id();
         if let Some((_, counters)) = by_thread.iter().find(|(thread, _)| *thread == here) {
             return Arc::clone(counters);
@@ -61,7 +63,7 @@ impl Traffic {
     pub(crate) fn read(&self) -> Counted {
         let (downstream, upstream) = (Bytes::default(), Bytes::default());
         let mut sum = Counted { requests: [0; API_KEYS], downstream, upstream };
-        for (_, counters) in &*self.by_thread.lock().unwrap_or_else(PoisonError::into_inner) {
+        for (_, counters) in &*self.by_thread.lock() {
             for (sum, count) in sum.requests.iter_mut().zip(&counters.requests) {
                 *sum += count.load(Ordering::Relaxed);
             }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -10,6 +10,7 @@ use moldau_protocol::messages::{
     SaslAuthenticateRequest, SaslAuthenticateResponse, SaslHandshakeRequest, SaslHandshakeResponse,
 };
 use moldau_protocol::{DecodeError, EncodeError, ErrorCode, Message, Reader, Request, frame};
+use moldau_threads::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use zeroize::Zeroizing;
 
@@ -263,9 +264,9 @@ impl SaslExchange<'_> {
             }
             Progress::ScramFirstSent(mut exchange) => {
                 let salted = &self.client.salted;
-                let mut kept = salted.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                let mut kept = salted.lock().clone();
                 let message = exchange.last(answer, &mut kept)?;
-                *salted.lock().unwrap_or_else(PoisonError::into_inner) = kept;
+                *salted.lock() = kept;
                 self.progress = Progress::ScramLastSent(exchange);
                 Ok(SaslStep::Send(request(message.as_bytes())))
             }

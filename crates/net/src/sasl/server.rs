@@ -1,7 +1,7 @@
 //! The server's side: which mechanisms are offered, and one connection's way through them.
 
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -9,6 +9,7 @@ use moldau_protocol::messages::{
     SaslAuthenticateResponse, SaslHandshakeRequest, SaslHandshakeResponse,
 };
 use moldau_protocol::{ApiKey, ErrorCode};
+use moldau_threads::RwLock;
 
 use super::mechanism::Mechanism;
 use super::oauth_bearer::{self, BearerMessage};
@@ -83,11 +84,11 @@ impl SaslServer {
         if let (Some(before), Some(tokens)) = (&self.settings().tokens, &next.tokens) {
             tokens.take_keys(before);
         }
-        *self.settings.write().unwrap_or_else(PoisonError::into_inner) = next;
+        *self.settings.write() = next;
     }
 
     fn settings(&self) -> Arc<SaslServerSettings> {
-        Arc::clone(&self.settings.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.settings.read())
     }
 
     fn look_up(&self, mechanism: Mechanism, user: &str) -> (ScramCredential, bool) {

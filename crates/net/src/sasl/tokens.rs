@@ -2,12 +2,13 @@
 
 use std::collections::HashSet;
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use jsonwebtoken::errors::ErrorKind;
 use jsonwebtoken::jwk::{Jwk, PublicKeyUse};
 use jsonwebtoken::{Algorithm, AlgorithmFamily, DecodingKey, Validation};
+use moldau_threads::RwLock;
 use serde_json::{Map, Value};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
@@ -203,8 +204,8 @@ impl TokenVerifier {
     pub(super) fn take_keys(&self, before: &Self) {
         let (Some(own), Some(others)) = (&self.source, &before.source) else { return };
         if own.url == others.url {
-            let keys = Arc::clone(&before.keys.read().unwrap_or_else(PoisonError::into_inner));
-            let mut own = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+            let keys = Arc::clone(&before.keys.read());
+            let mut own = self.keys.write();
             if own.keys.is_empty() {
                 *own = keys;
             }
@@ -221,7 +222,7 @@ impl TokenVerifier {
         if header.crit.is_some() {
             return Err(TokenRefusal::Invalid("it demands an extension of the format"));
         }
-        let keys = Arc::clone(&self.keys.read().unwrap_or_else(PoisonError::into_inner));
+        let keys = Arc::clone(&self.keys.read());
         let mut validation = self.validation.clone();
         validation.algorithms = vec![header.alg];
         let mut refusal = TokenRefusal::UnknownKey;
@@ -286,7 +287,7 @@ async fn fetch_once(verifier: &Weak<TokenVerifier>, failures: &mut u32) -> Optio
     match fetched {
         Ok(keys) => {
             *failures = 0;
-            *verifier.keys.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(keys);
+            *verifier.keys.write() = Arc::new(keys);
             Some(remote.refresh_interval)
         }
         Err(reason) => {

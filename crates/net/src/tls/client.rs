@@ -1,8 +1,9 @@
 //! The client's side: whom we believe, and who we say we are.
 
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
+use moldau_threads::RwLock;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{
     ResolvesClientCert, WebPkiServerVerifier, verify_server_cert_signed_by_trust_anchor,
@@ -53,7 +54,7 @@ impl ClientTls {
     /// As [`new`](Self::new); then everything stays as it was.
     pub fn replace(&self, settings: ClientTlsSettings) -> Result<(), TlsError> {
         let next = Arc::new(config(settings)?);
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) = next;
+        *self.current.write() = next;
         Ok(())
     }
 
@@ -65,7 +66,7 @@ impl ClientTls {
     pub async fn connect(&self, stream: TcpStream, host: &str) -> Result<Stream, TlsError> {
         let name = ServerName::try_from(host.trim_end_matches('.').to_owned())
             .map_err(|_| TlsError::Settings(format!("{host:?} is not a host name")))?;
-        let config = Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner));
+        let config = Arc::clone(&self.current.read());
         let stream = TlsConnector::from(config).connect(name, stream).await?;
         Ok(TlsStream::from(stream).into())
     }

@@ -3,9 +3,10 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::pin;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use moldau_threads::RwLock;
 use rustls::ServerConfig;
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{Acceptor, NoServerSessionStorage, ResolvesServerCert, WebPkiClientVerifier};
@@ -96,7 +97,7 @@ impl ServerTls {
     /// As [`new`](Self::new); then everything stays as it was.
     pub fn replace(&self, settings: ServerTlsSettings) -> Result<(), TlsError> {
         let next = Arc::new(Current::new(settings)?);
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) = next;
+        *self.current.write() = next;
         Ok(())
     }
 
@@ -114,7 +115,7 @@ impl ServerTls {
     /// # Errors
     /// As [`accept`](Self::accept).
     pub async fn answer(&self, hello: ClientHello) -> Result<Accepted, TlsError> {
-        let current = Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner));
+        let current = Arc::clone(&self.current.read());
         if current.identities.find(hello.server_name()).is_none() {
             return Err(hello.refuse().await);
         }
