@@ -130,7 +130,16 @@ const EFFECTS: &[(&[&str], Effect)] = &[
         &["transaction.state.log.*", "add.partitions.to.txn.*"],
         Meaningless("transactions are kept in the journal"),
     ),
-    (&["transaction.*", "unstable.*"], Unsupported("the broker has a fixed limit")),
+    (
+        &[
+            "transaction.abort.*",
+            "transaction.remove.*",
+            "transaction.partition.*",
+            "transaction.two.*",
+        ],
+        Unsupported("timeouts are exact, and a batch is always checked against its transaction"),
+    ),
+    (&["unstable.*"], Meaningless("no version of an API that Kafka calls unstable is served")),
     (
         &["producer.id.expiration.*", "max.incremental.fetch.session.cache.slots"],
         Unsupported("the broker has a fixed limit"),
