@@ -16,7 +16,7 @@ const WIDTH_MIN: usize = 40;
 const WARNINGS_MAX: usize = 4;
 
 /// Narrowest first column of a table that is too wide.
-const NAME_WIDTH_MIN: usize = 10;
+const NAME_WIDTH_MIN: usize = 12;
 
 /// Room of the mark of a check.
 const MARK_WIDTH: usize = 8;
@@ -83,7 +83,11 @@ fn short_warnings(page: &Page, width: usize) -> Vec<String> {
     lines
 }
 
+/// Words and tables of a part; nothing of one that has charts alone.
 fn detail(detail: &Detail, width: usize) -> Vec<String> {
+    if detail.text.is_empty() && detail.tables.is_empty() {
+        return Vec::new();
+    }
     let mut lines = vec![String::new(), detail.title.clone()];
     let text_width = width.min(TEXT_WIDTH_MAX);
     lines.extend(detail.text.iter().flat_map(|text| wrapped(text, text_width, "")));
@@ -99,6 +103,9 @@ fn detail(detail: &Detail, width: usize) -> Vec<String> {
 }
 
 fn checks(page: &Page, width: usize) -> Vec<String> {
+    if page.checks.is_empty() {
+        return Vec::new();
+    }
     let lines = |check: &CheckRow| {
         let mark = match check.outcome {
             Outcome::Passed => "ok",
@@ -116,6 +123,9 @@ fn checks(page: &Page, width: usize) -> Vec<String> {
 }
 
 fn facts(page: &Page, width: usize) -> Vec<String> {
+    if page.facts.is_empty() {
+        return Vec::new();
+    }
     let head = [String::new(), "Environment".into()];
     let line = |(name, value): &(String, String)| wrapped(&format!("{name}: {value}"), width, "  ");
     head.into_iter().chain(page.facts.iter().flat_map(line)).collect()

@@ -206,6 +206,21 @@ fn value() -> impl Strategy<Value = f64> {
     ]
 }
 
+#[test]
+fn parts_without_words_have_no_heading_in_a_terminal() {
+    let charts = vec![bars(Scale::Linear, Mark::Bar, &[1.0])];
+    let page = Page {
+        details: vec![Detail::of("Courses", charts, Vec::new())],
+        checks: Vec::new(),
+        facts: Vec::new(),
+        ..page(1, 0)
+    };
+    let text = terminal(&page, "", 100, Extent::Verbose);
+    for heading in ["Courses", "Checks", "Environment"] {
+        assert!(!text.contains(heading), "{text}");
+    }
+}
+
 const STYLES: [Style; 4] = [Style::Curve, Style::Dashed, Style::Points, Style::Joined];
 
 proptest! {
