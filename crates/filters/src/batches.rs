@@ -11,7 +11,7 @@
 //!
 //! Bytes that no policy changes are copied as they came, and a message in which nothing changes is
 //! not copied at all. A batch of which a record changes is written anew by a
-//! [`Rewriter`](moldau_records::Rewriter), straight into the frame that is sent on if it is not
+//! [`Rewriter`], straight into the frame that is sent on if it is not
 //! compressed. Control batches are never touched.
 //!
 //! Each compressed batch is unpacked once, into a buffer of its thread, and no record costs an
