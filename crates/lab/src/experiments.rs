@@ -1,7 +1,8 @@
 //! The questions that the laboratory answers, each as a plan and a function that runs it.
 //!
 //! Every experiment starts its systems, runs its cases in interleaved pairs on a topic of its own
-//! each, audits every record, and ends in one [`RunResult`] with its verdict.
+//! each, audits every record, and ends in one [`RunResult`](crate::result::RunResult) with its
+//! verdict.
 
 pub mod administration;
 pub mod asked;
