@@ -6,8 +6,8 @@
 //! that break the format or the rules of their topic, `moldau-outages` a Kafka
 //! behind the proxy whose brokers are killed, `moldau-tenants` tenants of one Kafka,
 //! `moldau-reloads` clients during reloads, `moldau-crowd` clients among many others and hostile
-//! ones, `moldau-interop` Kroxylicious, `moldau-reports` a browser; `cargo xtask test` calls all
-//! of them.
+//! ones, `moldau-interop` Kroxylicious, `moldau-reports` a browser; `cargo xtask test` calls all of
+//! them. `moldau-memory` runs servers with little memory, by hand.
 //!
 //! - [`peers`]: where the installed clients and Apache Kafka are;
 //! - [`process`]: a child process that never outlives its owner;
@@ -32,6 +32,7 @@
 //! - [`tenants`]: tenants of one Apache Kafka who have the same names;
 //! - [`steady`]: a client that writes at a rate and reads it;
 //! - [`crowd`]: a steady client among many idle ones and hostile ones;
+//! - [`memory`]: a steady client among connections that take all the memory that they can get;
 //! - [`reloads`]: steady clients while filters and certificates change;
 //! - [`matrix`]: every program and scenario against every target, and the table of results.
 //!
@@ -50,6 +51,7 @@ pub mod interop;
 pub mod kafka;
 pub mod kroxylicious;
 pub mod matrix;
+pub mod memory;
 pub mod moldau;
 pub mod odd_produces;
 pub mod outages;

@@ -102,6 +102,28 @@ allow.everyone.if.no.acl.found: true
         Self::with_file(command, binary, &file, directory, port, admin)
     }
 
+    /// [`configured`](Self::configured) in a control group, whose directory is given.
+    pub fn configured_within(
+        group: Option<&Path>,
+        command: &'static str,
+        binary: &Path,
+        config: &serde_json::Value,
+        directory: &Path,
+        (port, admin): (u16, u16),
+    ) -> Result<Self> {
+        let file = directory.join(format!("{command}.yaml"));
+        // JSON is YAML too.
+        fs::write(&file, config.to_string())?;
+        let Some(group) = group else {
+            return Self::with_file(command, binary, &file, directory, port, admin);
+        };
+        // It has to be there before it looks how much memory it may use.
+        let mut process = Command::new("sh");
+        process.args(["-c", "echo $$ > \"$0\" && exec \"$@\""]).arg(group.join("cgroup.procs"));
+        process.arg(binary).args([command, "--config"]).arg(file);
+        Self::start(command, process, directory, port, admin)
+    }
+
     /// [`configured`](Self::configured) with a file that is there.
     pub fn with_file(
         command: &'static str,

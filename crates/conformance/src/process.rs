@@ -218,6 +218,11 @@ fn closed_ports(count: u16) -> Result<u16> {
     bail!("no {count} neighbouring ports are free")
 }
 
+/// Lets some time go by between two looks at something that happens elsewhere.
+pub fn pause(time: Duration) {
+    std::thread::park_timeout(time);
+}
+
 /// The loopback address with `port`.
 pub fn loopback(port: u16) -> SocketAddrV4 {
     SocketAddrV4::new(Ipv4Addr::LOCALHOST, port)

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use crate::check::Check;
 use crate::client::Library;
@@ -95,6 +95,14 @@ impl Steady {
         };
         self.process.await_ready(timeout, |process| reached(process).is_some())?;
         self.progress()
+    }
+
+    /// Lets some time go by; an error where the program ends meanwhile.
+    pub fn pause(&mut self, time: Duration) -> Result<()> {
+        match self.process.exits_within(time)? {
+            Some(status) => bail!("{} ended with {status}:\n{}", self.name, self.process.tail()),
+            None => Ok(()),
+        }
     }
 
     /// Stops it, and waits until it has read what it wrote.
