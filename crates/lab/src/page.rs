@@ -1,7 +1,7 @@
 //! What an experiment answers, as plain data, and the renderers that show it.
 //!
-//! A [`Page`] says everything that a report needs; [`terminal`], [`html`] and [`markdown`] show
-//! it, and know no experiment. [`picture`] makes a file of one chart.
+//! A [`Page`] says everything that a report needs; [`terminal()`], [`html()`] and [`markdown()`]
+//! show it, and know no experiment. [`picture`] makes a file of one chart.
 //!
 //! # How an experiment makes a page
 //! `experiments/<name>/page.rs` has one public function from the result to the page, which
