@@ -6,7 +6,9 @@ use crate::check::Check;
 
 /// The APIs that the broker serves, by Kafka's names. Nothing else may be advertised: a client
 /// chooses its way by what it sees here.
-const SERVED: [&str; 36] = [
+const SERVED: [&str; 44] = [
+    "AddOffsetsToTxn",
+    "AddPartitionsToTxn",
     "AlterConfigs",
     "AlterUserScramCredentials",
     "ApiVersions",
@@ -23,8 +25,11 @@ const SERVED: [&str; 36] = [
     "DescribeConfigs",
     "DescribeGroups",
     "DescribeLogDirs",
+    "DescribeProducers",
     "DescribeTopicPartitions",
+    "DescribeTransactions",
     "DescribeUserScramCredentials",
+    "EndTxn",
     "Fetch",
     "FindCoordinator",
     "Heartbeat",
@@ -34,6 +39,7 @@ const SERVED: [&str; 36] = [
     "LeaveGroup",
     "ListGroups",
     "ListOffsets",
+    "ListTransactions",
     "Metadata",
     "OffsetCommit",
     "OffsetDelete",
@@ -43,6 +49,8 @@ const SERVED: [&str; 36] = [
     "SaslAuthenticate",
     "SaslHandshake",
     "SyncGroup",
+    "TxnOffsetCommit",
+    "WriteTxnMarkers",
 ];
 
 /// The names of the APIs that the tool calls usable. Its lines read
