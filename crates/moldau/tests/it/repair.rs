@@ -148,6 +148,18 @@ impl Place {
 }
 
 impl Place {
+    /// Whether the broker reads this segment: a kill during a merge leaves the merged segment, or
+    /// its inputs, as files that the next start removes.
+    fn reads(&self, segment: &Path) -> bool {
+        let bytes = fs::read(segment).unwrap();
+        let tag = b"[record ";
+        let at = bytes.windows(tag.len()).position(|window| window == tag).unwrap();
+        flip(segment, at);
+        let is_damage = self.repair(&[]).status.code() == Some(1);
+        flip(segment, at);
+        is_damage
+    }
+
     /// The files of one kind; others may wait to be used again.
     fn files_of(&self, dir: &str, suffix: &str) -> Vec<PathBuf> {
         let mut found = files(&self.data().join(dir));
@@ -171,11 +183,13 @@ fn flip(file: &Path, at: usize) {
 }
 
 /// A directory whose broker was killed: several segments and journal files, records behind the last
-/// checkpoint, committed offsets. The kill may come when all segments were just merged into one, or
-/// a checkpoint was just written, which is not what is wanted here.
+/// checkpoint, committed offsets. The kill may come during a merge, when all segments were just
+/// merged into one, or when a checkpoint was just written, which is not what is wanted here.
 fn written() -> Place {
     let is_several = |place: &Place| {
-        place.files_of("segments", "segment").len() > 1
+        let segments = place.files_of("segments", "segment");
+        segments.len() > 1
+            && segments.iter().all(|segment| place.reads(segment))
             && place.files_of("journal", "journal").len() > 1
             && place.behind_checkpoint().is_some()
     };
