@@ -35,9 +35,8 @@ const CODECS: [&str; 5] = ["none", "gzip", "snappy", "lz4", "zstd"];
 
 /// What is written; `clients/README.md` says what each contains.
 const SHAPES: [&str; 7] =
-    ["plain", "idempotent", TRANSACTIONAL, "tombstone", "empty", "headers", DOUBLE_WRAPPED];
+    ["plain", "idempotent", "transactional", "tombstone", "empty", "headers", DOUBLE_WRAPPED];
 
-const TRANSACTIONAL: &str = "transactional";
 const DOUBLE_WRAPPED: &str = "double-wrapped";
 
 /// A record that was sealed by neither, from the description of the format alone.
@@ -117,11 +116,6 @@ impl Upstream {
             Self::KafkaCluster => 3,
         }
     }
-
-    /// Why it has no cells of a shape.
-    fn excludes(self, shape: &str) -> Option<&'static str> {
-        (self == Self::Broker && shape == TRANSACTIONAL).then_some("the broker has no transactions")
-    }
 }
 
 impl Service {
@@ -189,9 +183,6 @@ impl Doors {
     fn cells(&self, cluster: Upstream, address: &str) -> Vec<Cell> {
         let mut cells = Vec::new();
         for (writer, shape) in topics() {
-            if cluster.excludes(shape).is_some() {
-                continue;
-            }
             let (write, read) = self.route(writer, shape);
             for (partition, codec) in CODECS.iter().enumerate() {
                 let (service, from) = (self.service.name(), writer.name());
@@ -365,18 +356,10 @@ pub fn table(cluster: Upstream, outcomes: &[Outcome]) -> String {
         for column in columns {
             let cells: Vec<_> = of_row.iter().filter(|cell| cell.column == column).collect();
             let passed = cells.iter().filter(|cell| cell.passed()).count();
-            let shown = match cluster.excludes(column) {
-                Some(_) => "excluded".to_owned(),
-                None => format!("{passed} of {}", cells.len()),
-            };
+            let shown = format!("{passed} of {}", cells.len());
             text.push_str(&format!("{shown:>15}"));
         }
         text.push('\n');
-    }
-    for shape in SHAPES {
-        if let Some(reason) = cluster.excludes(shape) {
-            text.push_str(&format!("excluded: {shape}, {reason}\n"));
-        }
     }
     for outcome in outcomes {
         if let Some(fault) = &outcome.fault {
@@ -441,7 +424,7 @@ mod tests {
         let failed = outcomes.iter().filter(|outcome| !outcome.passed());
         assert!(failed.map(|outcome| &outcome.name).eq(&names));
         let table = table(Upstream::Broker, &outcomes);
-        assert!(table.contains("3 of 5") && table.contains("excluded"), "{table}");
+        assert!(table.contains("3 of 5"), "{table}");
         assert!(table.contains(&format!("{}: it was not reached", names[0])), "{table}");
         assert!(table.contains(&format!("{}: found 2", names[1])), "{table}");
     }
