@@ -15,10 +15,11 @@ use moldau_records::{
 const PAYLOAD_BYTES_MAX: usize = 1 << 20;
 
 /// With each, records are packed by another codec.
-const PACKINGS: [Option<Packing>; 4] = [
+const PACKINGS: [Option<Packing>; 5] = [
     None,
     Some(Packing { codec: Compression::None, level: None }),
     Some(Packing { codec: Compression::Lz4, level: None }),
+    Some(Packing { codec: Compression::Lz4, level: Some(12) }),
     Some(Packing { codec: Compression::Zstd, level: Some(1) }),
 ];
 

@@ -6,15 +6,17 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::BytesMut;
 use moldau_net::{MemoryAccount, Reply, Response};
 use moldau_protocol::frame::{self, RequestHeader};
-use moldau_protocol::{ApiKey, Message};
-use moldau_storage::{Admission, Lsn};
+use moldau_protocol::{ApiKey, ErrorCode, Message};
+use moldau_storage::{Admission, Lsn, WaitDurable};
 use tokio::runtime::Handle;
 
 use crate::config::ListenerConfig;
+use crate::error::Refusal;
 use crate::rights::Rights;
 use crate::state::State;
 
@@ -112,14 +114,49 @@ impl Drop for Appended {
     }
 }
 
-/// Answers once the journal is durable up to `lsn`, told whether that came true.
+/// How long a request that has no timeout of its own waits for its record to be durable: Kafka's
+/// `offsets.commit.timeout.ms`.
+pub(crate) const DURABLE_WITHIN: Duration = Duration::from_secs(5);
+
+/// A flush may take so long whatever the client says: Kafka with one replica answers at once.
+const PATIENCE_MIN: Duration = Duration::from_secs(1);
+
+/// How long a request waits for the disk whose client gives it so many milliseconds.
+pub(crate) fn patience(timeout_ms: i32) -> Duration {
+    Duration::from_millis(u64::try_from(timeout_ms).unwrap_or(0)).max(PATIENCE_MIN)
+}
+
+/// Waits until the journal is durable up to a position.
+///
+/// # Errors
+/// `KAFKA_STORAGE_ERROR` if the journal has failed. `REQUEST_TIMED_OUT`, after which clients ask
+/// again, if it takes longer than `patience`; it may come true later.
+pub(crate) async fn durable_within(
+    patience: Duration,
+    durable: WaitDurable,
+) -> Result<(), Refusal> {
+    match tokio::time::timeout(patience, durable).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(_failed)) => {
+            let message = "the journal failed; the broker stops";
+            Err(Refusal::new(ErrorCode::KafkaStorageError, message))
+        }
+        Err(_elapsed) => {
+            let message = "the disk did not confirm the change in time; it may still take effect";
+            Err(Refusal::new(ErrorCode::RequestTimedOut, message))
+        }
+    }
+}
+
+/// Answers once the journal is durable up to `lsn`, or cannot be in time: see [`durable_within`].
 pub(crate) fn once_durable<R: 'static>(
     call: &Call<'_>,
     lsn: Lsn,
-    answer: impl FnOnce(bool) -> R + 'static,
+    patience: Duration,
+    answer: impl FnOnce(Result<(), Refusal>) -> R + 'static,
 ) -> Outcome<R> {
     let durable = call.state.storage.wait_durable(lsn);
-    Outcome::Later(Box::pin(async move { answer(durable.await.is_ok()) }))
+    Outcome::Later(Box::pin(async move { answer(durable_within(patience, durable).await) }))
 }
 
 /// Elements of a request or an answer, such as partitions, that are gone through before other

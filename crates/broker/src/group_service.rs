@@ -13,6 +13,7 @@ use moldau_storage::{AppendError, Lsn, Storage};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::timeout;
 
+use crate::call::DURABLE_WITHIN;
 use crate::clock::Clock;
 use crate::error::{Refusal, append_refusal};
 use crate::fetch_session::lock;
@@ -21,9 +22,6 @@ use crate::topic_config::shown;
 
 /// Longest sleep of the timer, so that expired offsets are looked for now and then.
 const TIMER_SLEEP_MAX: Duration = Duration::from_secs(60);
-
-/// How long a request waits for its record to be durable: Kafka's `offsets.commit.timeout.ms`.
-const DURABLE_WITHIN: Duration = Duration::from_secs(5);
 
 /// How long the timer waits before it tries a journal again that takes nothing.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);

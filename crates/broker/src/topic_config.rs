@@ -154,7 +154,7 @@ fn packing<'a>(text: impl Fn(&'static str) -> &'a str) -> Option<Packing> {
         "producer" => return None,
         "gzip" => (Compression::Gzip, level("compression.gzip.level").filter(|it| *it != -1)),
         "snappy" => (Compression::Snappy, None),
-        "lz4" => (Compression::Lz4, None),
+        "lz4" => (Compression::Lz4, level("compression.lz4.level")),
         "zstd" => (Compression::Zstd, level("compression.zstd.level")),
         _ => (Compression::None, None),
     };

@@ -30,10 +30,11 @@ use std::cell::RefCell;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use moldau_net::{MemoryAccount, MemoryExceeded, MemoryUse, Permit};
 use moldau_protocol::ErrorCode;
 use moldau_proxy::TopicNames;
 use moldau_records::{
-    BatchView, RawRecord, RecordEditor, RewriteLimits, Rewriter, iter_batches, varint,
+    BatchView, Compression, RawRecord, RecordEditor, RewriteLimits, Rewriter, iter_batches, varint,
 };
 
 use self::names::MissingNames;
@@ -167,6 +168,8 @@ pub(crate) struct Message<'f> {
     pub(crate) size: usize,
     /// Most bytes of the frame that is sent on, if it grows.
     pub(crate) bytes_max: usize,
+    /// Whom memory for unpacked records is given to.
+    pub(crate) memory: &'f MemoryAccount,
     /// The names of topics, if the policy needs those that are called by id.
     pub(crate) names: Option<Names<'f>>,
 }
@@ -284,11 +287,21 @@ impl<'a> Ahead<'a> {
             let left = self.from.max(place.records.start)..place.records.end;
             let batches = iter_batches(self.message.body.get(left).unwrap_or_default());
             for batch in batches.map_while(Result::ok) {
-                let unpacked_bytes = with_rewriter(|rewriter| {
-                    // Damage is reported when the batch has its turn.
-                    let _damage = rewriter.read(&batch, bytes_max, &mut each);
-                    rewriter.unpacked_bytes()
-                });
+                let mut room = Room::little(&batch, bytes_max);
+                let (damage, unpacked_bytes) = loop {
+                    let (damage, unpacked_bytes) = with_rewriter(|rewriter| {
+                        let read = rewriter.read(&batch, room.bytes_max, &mut each);
+                        (read.err(), rewriter.unpacked_bytes())
+                    });
+                    match damage {
+                        Some(moldau_records::Error::PayloadTooLarge { .. }) if room.is_little => {
+                            room = Room::wait(self.message.memory, bytes_max).await;
+                        }
+                        damage => break (damage, unpacked_bytes),
+                    }
+                };
+                // It is reported when the batch has its turn.
+                let _damage = damage;
                 turn.read(unpacked_bytes).await;
             }
         }
@@ -349,9 +362,20 @@ async fn rewrite_partition<'m>(
                 break;
             }
         };
+        let bytes_max = message.records_bytes_max();
+        let mut room = Room::little(&batch, bytes_max);
         let rewritten = loop {
-            match rewrite_batch(&batch, at, &mut partition, output, policy, turn).await {
-                Err(Stop::Wait) => policy.wait(message.ahead(places, at)).await,
+            match rewrite_batch(&batch, at, &room, &mut partition, output, policy, turn).await {
+                Err(Stop::Wait) => {
+                    // The others must not wait for what the policy waits for.
+                    room = Room::little(&batch, bytes_max);
+                    policy.wait(message.ahead(places, at)).await;
+                }
+                Err(Stop::Batch(moldau_records::Error::PayloadTooLarge { .. }))
+                    if room.is_little =>
+                {
+                    room = Room::wait(message.memory, bytes_max).await;
+                }
                 Err(Stop::Fault(fault)) => break Err(fault),
                 Err(Stop::Batch(error)) => break Err(Fault::of_batch(&error)),
                 Ok(()) => break Ok(()),
@@ -385,6 +409,7 @@ async fn rewrite_partition<'m>(
 async fn rewrite_batch(
     batch: &BatchView<'_>,
     at: usize,
+    memory: &Room,
     partition: &mut Partition<'_>,
     output: &mut Output<'_>,
     policy: &mut dyn Policy,
@@ -396,6 +421,7 @@ async fn rewrite_batch(
     // Where the batch grows, the length of the records may grow as well.
     let room_once_changed = room.saturating_sub(varint::LEN_32_MAX).max(size.min(room));
     let limits = RewriteLimits {
+        unpacked_bytes_max: memory.bytes_max,
         records_bytes_max: output.message().records_bytes_max(),
         batch_bytes_max: match output.message().source {
             Source::Produce => room_once_changed,
@@ -426,6 +452,38 @@ async fn rewrite_batch(
     }
     turn.read(unpacked_bytes).await;
     outcome.map(drop)
+}
+
+/// Memory for the records of one batch, as they are unpacked and as they are packed again.
+struct Room {
+    /// Most bytes that they may unpack to.
+    bytes_max: usize,
+    /// It is what every thread has, and there may be more.
+    is_little: bool,
+    _permit: Option<Permit>,
+}
+
+impl Room {
+    /// What needs no permit, for records of up to `bytes_max` bytes. Those that are not packed lie
+    /// in the message.
+    fn little(batch: &BatchView<'_>, bytes_max: usize) -> Self {
+        let is_packed = batch.compression() != Ok(Compression::None);
+        let is_little = is_packed && bytes_max > LITTLE_BYTES_MAX;
+        let bytes_max = if is_little { LITTLE_BYTES_MAX } else { bytes_max };
+        Self { bytes_max, is_little, _permit: None }
+    }
+
+    /// Waits for what records of up to `bytes_max` bytes take, or for the most that there is.
+    async fn wait(memory: &MemoryAccount, bytes_max: usize) -> Self {
+        let most = memory.budget().most(MemoryUse::Work);
+        let bytes = bytes_max.saturating_mul(COPIES_OF_UNPACKED).min(most);
+        let permit = match memory.acquire(MemoryUse::Work, bytes..=bytes) {
+            Ok(permit) => Some(permit.await),
+            Err(MemoryExceeded { .. }) => None,
+        };
+        let bytes_max = permit.as_ref().map_or(0, Permit::bytes) / COPIES_OF_UNPACKED;
+        Self { bytes_max: bytes_max.max(LITTLE_BYTES_MAX), is_little: false, _permit: permit }
+    }
 }
 
 /// Counts bytes of records, and lets other connections of the thread have their turn. What counts
@@ -460,6 +518,12 @@ fn field_len(len: usize) -> Result<i32, moldau_records::Error> {
 /// Bytes of records that a batch may unpack to, or grow to, in a message of any size: what a broker
 /// takes as a frame by default. A larger message may hold as much as itself.
 const BATCH_BYTES_MAX: usize = 100 * 1024 * 1024;
+
+/// Bytes that the records of a batch may unpack to without a permit.
+const LITTLE_BYTES_MAX: usize = 1024 * 1024;
+
+/// Records of a batch are held as they are unpacked, and before they are packed again.
+const COPIES_OF_UNPACKED: usize = 2;
 
 /// Bytes of records, unpacked, that are read before other connections of the thread get their turn.
 const BYTES_PER_TURN: usize = 1024 * 1024;

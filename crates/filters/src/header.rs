@@ -204,8 +204,7 @@ impl SessionFilter for Session {
                 return Ok(RequestOutcome::Forward(request));
             }
             let mut editing = Editing::new(&self, HeaderWay::Produce);
-            let bytes_max = self.session.context.frame_bytes_max();
-            self.refused.produce(request, names, &mut editing, bytes_max).await
+            self.refused.produce(request, &self.session.context, names, &mut editing).await
         })
     }
 
@@ -216,7 +215,7 @@ impl SessionFilter for Session {
             }
             let names = self.session.names(&self.filter.topic_names);
             let mut editing = Editing::new(&self, HeaderWay::Fetch);
-            answer::fetched(response, Some(names), &mut editing).await
+            answer::fetched(response, &self.session.context, Some(names), &mut editing).await
         })
     }
 }

@@ -218,7 +218,7 @@ impl SessionFilter for Session {
             }
             let mut editing = Editing::new(filter, rules);
             let names = self.session.names(&filter.topic_names);
-            answer::fetched(response, Some(names), &mut editing).await
+            answer::fetched(response, &self.session.context, Some(names), &mut editing).await
         })
     }
 }

@@ -152,8 +152,8 @@ impl Filter for RecordEncryption {
     }
 
     fn session(self: Arc<Self>, session: &SessionContext) -> Rc<dyn SessionFilter> {
-        let frame_bytes_max = session.frame_bytes_max();
-        Rc::new(Session { filter: self, frame_bytes_max, refused: RefusedInFlight::default() })
+        let (context, refused) = (session.clone(), RefusedInFlight::default());
+        Rc::new(Session { filter: self, context, refused })
     }
 
     fn background(self: Arc<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
@@ -178,7 +178,7 @@ impl Filter for RecordEncryption {
 /// The filter at work on one session.
 struct Session {
     filter: Arc<RecordEncryption>,
-    frame_bytes_max: usize,
+    context: SessionContext,
     refused: RefusedInFlight,
 }
 
@@ -193,8 +193,7 @@ impl SessionFilter for Session {
             let missing = MissingNames::default();
             names::learn(topic_names, &missing, &request, &mut upstream).await?;
             let mut sealing = Sealing::new(&self.filter);
-            let bytes_max = self.frame_bytes_max;
-            self.refused.produce(request, topic_names, &mut sealing, bytes_max).await
+            self.refused.produce(request, &self.context, topic_names, &mut sealing).await
         })
     }
 
@@ -203,7 +202,8 @@ impl SessionFilter for Session {
             if response.api_key() == ApiKey::Produce {
                 return self.refused.answer(response);
             }
-            answer::fetched(response, None, &mut Opening::new(&self.filter)).await
+            let mut opening = Opening::new(&self.filter);
+            answer::fetched(response, &self.context, None, &mut opening).await
         })
     }
 }

@@ -182,8 +182,8 @@ impl SessionFilter for Session {
             let filter = &*self.filter;
             self.session.learn(&request, &filter.topic_names, &mut upstream).await?;
             let mut checking = Checking::new(filter);
-            let bytes_max = self.session.context.frame_bytes_max();
-            self.refused.produce(request, &filter.topic_names, &mut checking, bytes_max).await
+            let (context, names) = (&self.session.context, &filter.topic_names);
+            self.refused.produce(request, context, names, &mut checking).await
         })
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use moldau_net::sasl::{Admit, SaslSession};
-use moldau_net::{FRAME_BYTES_MAX_DEFAULT, Principal};
+use moldau_net::{FRAME_BYTES_MAX_DEFAULT, MemoryAccount, MemoryBudget, Principal};
 use moldau_protocol::ApiKey;
 
 /// What is known of a session beside its messages. Clones share it, so that a filter that keeps
@@ -22,6 +22,7 @@ struct Inner {
     virtual_cluster: Arc<str>,
     client_address: SocketAddr,
     frame_bytes_max: usize,
+    memory: MemoryAccount,
     principal: RefCell<Principal>,
     principal_changes: Cell<u32>,
     /// Of a client that authenticated with the proxy itself.
@@ -29,29 +30,33 @@ struct Inner {
 }
 
 impl SessionContext {
-    /// For a client that came from `client_address`, with requests up to Kafka's default size.
+    /// For a client that came from `client_address`, with requests up to Kafka's default size and
+    /// memory without a limit.
     #[must_use]
     pub fn new(
         virtual_cluster: impl Into<Arc<str>>,
         client_address: SocketAddr,
         principal: Principal,
     ) -> Self {
+        let memory = MemoryBudget::unlimited().account();
         let frame_bytes_max = FRAME_BYTES_MAX_DEFAULT;
-        Self::with_frame_bytes_max(virtual_cluster, client_address, principal, frame_bytes_max)
+        Self::with_limits(virtual_cluster, client_address, principal, frame_bytes_max, memory)
     }
 
-    /// The same with requests of up to `frame_bytes_max` bytes.
+    /// The same with requests of up to `frame_bytes_max` bytes, and memory from an account.
     #[must_use]
-    pub fn with_frame_bytes_max(
+    pub fn with_limits(
         virtual_cluster: impl Into<Arc<str>>,
         client_address: SocketAddr,
         principal: Principal,
         frame_bytes_max: usize,
+        memory: MemoryAccount,
     ) -> Self {
         let inner = Inner {
             virtual_cluster: virtual_cluster.into(),
             client_address,
             frame_bytes_max,
+            memory,
             principal: RefCell::new(principal),
             principal_changes: Cell::new(0),
             sasl: OnceCell::new(),
@@ -81,6 +86,12 @@ impl SessionContext {
     #[must_use]
     pub fn frame_bytes_max(&self) -> usize {
         self.inner.frame_bytes_max
+    }
+
+    /// Whom memory for the session's messages is given to.
+    #[must_use]
+    pub fn memory(&self) -> &MemoryAccount {
+        &self.inner.memory
     }
 
     /// Who the client is, as known at this moment: by its certificate, or since it authenticated by

@@ -181,7 +181,8 @@ async fn relay(cluster: Arc<Cluster>, destination: Destination, client: Admitted
     let settings = cluster.settings();
     let frame_bytes_max = settings.config.limits.frame_bytes_max;
     let name = cluster.shared_name();
-    let context = SessionContext::with_frame_bytes_max(name, address, principal, frame_bytes_max);
+    let memory = cluster.memory().account();
+    let context = SessionContext::with_limits(name, address, principal, frame_bytes_max, memory);
     let shutdown = cluster.shutdown().clone();
     if let Sasl::Terminate(server) = &settings.config.downstream.sasl {
         let authenticated =

@@ -129,7 +129,7 @@ where
         let latencies = SessionLatencies::new(Arc::clone(cluster.latencies()), context.clone());
         let (own, counters) = (Rc::clone(&filters), Arc::clone(&metrics));
         let traffic = metrics.traffic.here();
-        let memory = cluster.memory().account();
+        let memory = context.memory();
         let (of_requests, of_answers) = (memory.clone(), memory.clone());
         Self {
             downstream,
@@ -157,7 +157,7 @@ where
             draining: false,
             start: Instant::now(),
             watch: PeerWatch::new(idle_timeout, slow_reader_timeout),
-            memory,
+            memory: memory.clone(),
             task: Waker::noop().clone(),
         }
     }

@@ -52,7 +52,10 @@ pub trait RecordEditor {
 /// How many bytes a batch may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RewriteLimits {
-    /// Most bytes of its records, unpacked, before and after the rewriting.
+    /// Most bytes of its records, unpacked, before the rewriting. Too little for them is found out
+    /// before the editor sees any.
+    pub unpacked_bytes_max: usize,
+    /// Most bytes of its records after the rewriting, before they are packed again.
     pub records_bytes_max: usize,
     /// Most bytes of the rewritten batch, header included.
     pub batch_bytes_max: usize,
@@ -127,7 +130,7 @@ impl Rewriter {
         mut prepare: impl FnMut(&mut Vec<u8>),
     ) -> Result<bool, E::Error> {
         let Self { decompressor, compressor, records, unpacked_bytes } = self;
-        let unpacked = unpack(decompressor, batch, limits.records_bytes_max, unpacked_bytes)?;
+        let unpacked = unpack(decompressor, batch, limits.unpacked_bytes_max, unpacked_bytes)?;
         let Some((payload, all)) = unpacked else { return Ok(false) };
         let codec = editor.begin(batch)?;
         let mut start = out.len();

@@ -21,7 +21,7 @@ use crate::authorizer::{
     AccessControlEntry, Acl, AclFilter, CLUSTER_NAME, FilterFields, Operation, PatternType,
     Permission, ResourcePattern, ResourceType,
 };
-use crate::call::{Call, Outcome, once_durable};
+use crate::call::{Call, DURABLE_WITHIN, Outcome, once_durable};
 use crate::error::{Refusal, denied};
 use crate::security::Matching;
 
@@ -117,9 +117,9 @@ pub(crate) fn create(call: &Call<'_>, request: CreateAclsRequest) -> Outcome<Cre
     });
     let results: Vec<_> = results.collect();
     match written {
-        Ok(Some(lsn)) => once_durable(call, lsn, move |durable| match durable {
-            true => respond(results),
-            false => respond(vec![Err(storage_failed()); count]),
+        Ok(Some(lsn)) => once_durable(call, lsn, DURABLE_WITHIN, move |durable| match durable {
+            Ok(()) => respond(results),
+            Err(refusal) => respond(vec![Err(refusal); count]),
         }),
         Ok(None) | Err(_) => Outcome::Now(respond(results)),
     }
@@ -190,9 +190,9 @@ pub(crate) fn delete(call: &Call<'_>, request: DeleteAclsRequest) -> Outcome<Del
     });
     let response = respond(results.collect());
     let Some(lsn) = written else { return Outcome::Now(response) };
-    once_durable(call, lsn, move |durable| match durable {
-        true => response,
-        false => refuse(&storage_failed()),
+    once_durable(call, lsn, DURABLE_WITHIN, move |durable| match durable {
+        Ok(()) => response,
+        Err(refusal) => refuse(&refusal),
     })
 }
 
@@ -241,8 +241,4 @@ fn check_count(count: usize) -> Result<(), Refusal> {
             Err(Refusal::new(ErrorCode::PolicyViolation, message))
         }
     }
-}
-
-fn storage_failed() -> Refusal {
-    Refusal::new(ErrorCode::KafkaStorageError, "the journal failed; the broker stops")
 }

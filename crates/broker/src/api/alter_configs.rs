@@ -12,7 +12,7 @@ use moldau_storage::Lsn;
 use crate::api::describe_configs::authorize;
 use crate::api::incremental_alter_configs::{check_distinct, topic_name};
 use crate::authorizer::Operation::AlterConfigs;
-use crate::call::{Call, Outcome, once_durable};
+use crate::call::{Call, DURABLE_WITHIN, Outcome, once_durable};
 use crate::error::Refusal;
 use crate::topic_config::{canonical, shown};
 
@@ -39,9 +39,9 @@ pub(crate) fn handle(
     }
     let response = AlterConfigsResponse { responses, ..AlterConfigsResponse::default() };
     let Some(lsn) = last else { return Outcome::Now(response) };
-    once_durable(call, lsn, move |durable| match durable {
-        true => response,
-        false => storage_failed(response),
+    once_durable(call, lsn, DURABLE_WITHIN, move |durable| match durable {
+        Ok(()) => response,
+        Err(refusal) => not_durable(response, &refusal),
     })
 }
 
@@ -67,9 +67,10 @@ fn replace(
     })
 }
 
-fn storage_failed(mut response: AlterConfigsResponse) -> AlterConfigsResponse {
+fn not_durable(mut response: AlterConfigsResponse, refusal: &Refusal) -> AlterConfigsResponse {
     for resource in &mut response.responses {
-        resource.error_code = ErrorCode::KafkaStorageError.into();
+        resource.error_code = refusal.code.into();
+        resource.error_message = Some(refusal.message.clone());
     }
     response
 }

@@ -7,7 +7,7 @@ use moldau_protocol::messages::{CreatePartitionsRequest, CreatePartitionsRespons
 use moldau_storage::Lsn;
 
 use crate::authorizer::{Operation, ResourceType};
-use crate::call::{Call, Outcome, once_durable};
+use crate::call::{Call, Outcome, once_durable, patience};
 use crate::config::NODE_ID;
 use crate::error::{Refusal, denied};
 
@@ -31,9 +31,9 @@ pub(crate) fn handle(
     }
     let response = CreatePartitionsResponse { results, ..CreatePartitionsResponse::default() };
     let Some(lsn) = last else { return Outcome::Now(response) };
-    once_durable(call, lsn, move |durable| match durable {
-        true => response,
-        false => storage_failed(response),
+    once_durable(call, lsn, patience(request.timeout_ms), move |durable| match durable {
+        Ok(()) => response,
+        Err(refusal) => not_durable(response, &refusal),
     })
 }
 
@@ -63,9 +63,13 @@ fn grow(
     catalog.grow(&call.state.storage, &asked.name, partitions).map(Some)
 }
 
-fn storage_failed(mut response: CreatePartitionsResponse) -> CreatePartitionsResponse {
+fn not_durable(
+    mut response: CreatePartitionsResponse,
+    refusal: &Refusal,
+) -> CreatePartitionsResponse {
     for topic in &mut response.results {
-        topic.error_code = ErrorCode::KafkaStorageError.into();
+        topic.error_code = refusal.code.into();
+        topic.error_message = Some(refusal.message.clone());
     }
     response
 }

@@ -16,7 +16,7 @@ use moldau_storage::Lsn;
 use crate::api::describe_configs::{SOURCE_DEFAULT, SOURCE_STATIC_BROKER, SOURCE_TOPIC};
 use crate::authorizer::Operation;
 use crate::authorizer::ResourceType::Topic;
-use crate::call::{Call, Outcome, once_durable};
+use crate::call::{Call, Outcome, once_durable, patience};
 use crate::config::NODE_ID;
 use crate::error::{Refusal, denied};
 use crate::topic_config::{TOPIC_KEYS, TopicDefaults, TopicOverrides, canonical, shown};
@@ -46,9 +46,9 @@ pub(crate) fn handle(
     }
     let response = CreateTopicsResponse { topics: results, ..CreateTopicsResponse::default() };
     let Some(lsn) = last else { return Outcome::Now(response) };
-    once_durable(call, lsn, move |durable| match durable {
-        true => response,
-        false => storage_failed(response),
+    once_durable(call, lsn, patience(request.timeout_ms), move |durable| match durable {
+        Ok(()) => response,
+        Err(refusal) => not_durable(response, &refusal),
     })
 }
 
@@ -164,10 +164,10 @@ fn refused(topic: &CreatableTopic, refusal: Refusal) -> CreatableTopicResult {
     }
 }
 
-fn storage_failed(mut response: CreateTopicsResponse) -> CreateTopicsResponse {
+fn not_durable(mut response: CreateTopicsResponse, refusal: &Refusal) -> CreateTopicsResponse {
     for topic in &mut response.topics {
-        topic.error_code = ErrorCode::KafkaStorageError.into();
-        topic.error_message = Some("the journal failed; the broker stops".to_owned());
+        topic.error_code = refusal.code.into();
+        topic.error_message = Some(refusal.message.clone());
     }
     response
 }

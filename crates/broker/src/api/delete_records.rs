@@ -13,15 +13,15 @@ use moldau_protocol::messages::{DeleteRecordsRequest, DeleteRecordsResponse};
 use moldau_storage::Lsn;
 
 use crate::authorizer::{Operation, ResourceType};
-use crate::call::{Call, Outcome, once_durable};
-use crate::error::read_code;
+use crate::call::{Call, Outcome, once_durable, patience};
+use crate::error::{Refusal, read_code};
 use crate::partition::{self, Partition};
 
 pub(crate) fn handle(
     call: &Call<'_>,
     request: DeleteRecordsRequest,
 ) -> Outcome<DeleteRecordsResponse> {
-    let mut last = None;
+    let (mut last, timeout_ms) = (None, request.timeout_ms);
     let mut topics = Vec::with_capacity(request.topics.len());
     for topic in request.topics {
         let mut partitions = Vec::with_capacity(topic.partitions.len());
@@ -43,12 +43,12 @@ pub(crate) fn handle(
     let response = DeleteRecordsResponse { topics, ..DeleteRecordsResponse::default() };
     let Some(lsn) = last else { return Outcome::Now(response) };
     let state = Arc::clone(call.state);
-    once_durable(call, lsn, move |durable| match durable {
-        true => {
+    once_durable(call, lsn, patience(timeout_ms), move |durable| match durable {
+        Ok(()) => {
             state.deleted.notify_one();
             response
         }
-        false => storage_failed(response),
+        Err(refusal) => not_durable(response, &refusal),
     })
 }
 
@@ -89,10 +89,10 @@ fn answer(
     }
 }
 
-fn storage_failed(mut response: DeleteRecordsResponse) -> DeleteRecordsResponse {
+fn not_durable(mut response: DeleteRecordsResponse, refusal: &Refusal) -> DeleteRecordsResponse {
     for topic in &mut response.topics {
         for partition in &mut topic.partitions {
-            partition.error_code = ErrorCode::KafkaStorageError.into();
+            partition.error_code = refusal.code.into();
         }
     }
     response

@@ -11,7 +11,7 @@ use moldau_protocol::{ErrorCode, Uuid};
 use moldau_storage::Lsn;
 
 use crate::authorizer::{CLUSTER_NAME, Operation, ResourceType};
-use crate::call::{Call, Outcome, once_durable};
+use crate::call::{Call, Outcome, once_durable, patience};
 use crate::catalog;
 use crate::error::{Refusal, denied};
 
@@ -23,7 +23,7 @@ pub(crate) fn handle(
         .topic_names
         .into_iter()
         .map(|name| DeleteTopicState { name: Some(name), ..DeleteTopicState::default() });
-    let mut last = None;
+    let (mut last, timeout_ms) = (None, request.timeout_ms);
     let mut responses = Vec::new();
     for topic in request.topics.into_iter().chain(by_name) {
         responses.push(delete(call, topic, &mut last));
@@ -31,12 +31,12 @@ pub(crate) fn handle(
     let response = DeleteTopicsResponse { responses, ..DeleteTopicsResponse::default() };
     let Some(lsn) = last else { return Outcome::Now(response) };
     let state = Arc::clone(call.state);
-    once_durable(call, lsn, move |durable| match durable {
-        true => {
+    once_durable(call, lsn, patience(timeout_ms), move |durable| match durable {
+        Ok(()) => {
             state.deleted.notify_one();
             response
         }
-        false => storage_failed(response),
+        Err(refusal) => not_durable(response, &refusal),
     })
 }
 
@@ -120,9 +120,10 @@ fn find(call: &Call<'_>, asked: &DeleteTopicState) -> Result<Uuid, Refused> {
     }
 }
 
-fn storage_failed(mut response: DeleteTopicsResponse) -> DeleteTopicsResponse {
+fn not_durable(mut response: DeleteTopicsResponse, refusal: &Refusal) -> DeleteTopicsResponse {
     for topic in &mut response.responses {
-        topic.error_code = ErrorCode::KafkaStorageError.into();
+        topic.error_code = refusal.code.into();
+        topic.error_message = Some(refusal.message.clone());
     }
     response
 }

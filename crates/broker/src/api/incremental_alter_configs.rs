@@ -14,7 +14,7 @@ use moldau_storage::Lsn;
 
 use crate::api::describe_configs::{RESOURCE_TOPIC, authorize};
 use crate::authorizer::Operation::AlterConfigs;
-use crate::call::{Call, Outcome, once_durable};
+use crate::call::{Call, DURABLE_WITHIN, Outcome, once_durable};
 use crate::error::Refusal;
 use crate::topic_config::{TopicDefaults, TopicOverrides, canonical, list, shown, topic_key};
 use crate::topic_names;
@@ -43,9 +43,9 @@ pub(crate) fn handle(
     let response =
         IncrementalAlterConfigsResponse { responses, ..IncrementalAlterConfigsResponse::default() };
     let Some(lsn) = last else { return Outcome::Now(response) };
-    once_durable(call, lsn, move |durable| match durable {
-        true => response,
-        false => storage_failed(response),
+    once_durable(call, lsn, DURABLE_WITHIN, move |durable| match durable {
+        Ok(()) => response,
+        Err(refusal) => not_durable(response, &refusal),
     })
 }
 
@@ -142,11 +142,13 @@ fn altered_list(current: &str, words: &str, is_append: bool) -> String {
     altered.join(",")
 }
 
-fn storage_failed(
+fn not_durable(
     mut response: IncrementalAlterConfigsResponse,
+    refusal: &Refusal,
 ) -> IncrementalAlterConfigsResponse {
     for resource in &mut response.responses {
-        resource.error_code = ErrorCode::KafkaStorageError.into();
+        resource.error_code = refusal.code.into();
+        resource.error_message = Some(refusal.message.clone());
     }
     response
 }

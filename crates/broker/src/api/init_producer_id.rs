@@ -10,7 +10,7 @@ use moldau_protocol::messages::{InitProducerIdRequest, InitProducerIdResponse};
 
 use crate::api::transactions::once_written;
 use crate::authorizer::{Operation, ResourceType};
-use crate::call::{Call, Outcome, once_durable};
+use crate::call::{Call, DURABLE_WITHIN, Outcome, once_durable};
 
 /// Before this version there is no code for a producer that was fenced.
 const PRODUCER_FENCED_SINCE: i16 = 4;
@@ -32,10 +32,12 @@ pub(crate) fn handle(
     }
     match call.state.producer_identity(current) {
         Ok((identity, None)) => Outcome::Now(granted(identity)),
-        Ok((identity, Some(lsn))) => once_durable(call, lsn, move |durable| match durable {
-            true => granted(identity),
-            false => refused(ErrorCode::KafkaStorageError),
-        }),
+        Ok((identity, Some(lsn))) => {
+            once_durable(call, lsn, DURABLE_WITHIN, move |durable| match durable {
+                Ok(()) => granted(identity),
+                Err(refusal) => refused(refusal.code),
+            })
+        }
         Err(refusal) => Outcome::Now(refused(refusal.code)),
     }
 }

@@ -22,7 +22,7 @@ use moldau_storage::Lsn;
 use crate::api::describe_cluster::cluster_operations;
 use crate::authorizer::ResourceType::{Cluster, Topic};
 use crate::authorizer::{CLUSTER_NAME, Operation};
-use crate::call::{Call, Endpoint, NOT_ENCODED, Served, Turns};
+use crate::call::{Call, DURABLE_WITHIN, Endpoint, NOT_ENCODED, Served, Turns, durable_within};
 use crate::catalog;
 use crate::config::LEADER_EPOCH;
 use crate::config::NODE_ID;
@@ -57,7 +57,7 @@ pub(crate) fn serve(call: &Call<'_>, header: &RequestHeader<'_>, body: &[u8]) ->
     };
     let answered = async move {
         if let Some(lsn) = created
-            && answer.state.storage.wait_durable(lsn).await.is_err()
+            && durable_within(DURABLE_WITHIN, answer.state.storage.wait_durable(lsn)).await.is_err()
         {
             answer.topics.iter_mut().for_each(Found::fail);
         }

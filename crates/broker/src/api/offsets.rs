@@ -31,7 +31,7 @@ use moldau_protocol::{ErrorCode, Uuid};
 
 use crate::api::membership::failure;
 use crate::authorizer::{Operation, ResourceType};
-use crate::call::{Call, Outcome, once_durable};
+use crate::call::{Call, DURABLE_WITHIN, Outcome, once_durable};
 
 /// From this version on topics are named by id.
 const TOPIC_IDS_SINCE: i16 = 10;
@@ -163,9 +163,9 @@ pub(crate) fn fetch(call: &Call<'_>, request: OffsetFetchRequest) -> Outcome<Off
         Ok(None) => return Outcome::Now(response),
         Err(_refused) => return Outcome::Now(storage_failed(response)),
     };
-    once_durable(call, lsn, move |durable| match durable {
-        true => response,
-        false => storage_failed(response),
+    once_durable(call, lsn, DURABLE_WITHIN, move |durable| match durable {
+        Ok(()) => response,
+        Err(_) => storage_failed(response),
     })
 }
 

@@ -16,21 +16,22 @@
 mod appends;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
-use moldau_net::{KEPT_REQUEST_BYTES_MAX, Reply, Response};
+use moldau_net::{KEPT_REQUEST_BYTES_MAX, MemoryUse, Permit, Reply, Response};
 use moldau_protocol::frame::RequestHeader;
 use moldau_protocol::messages::ProduceResponse;
 use moldau_protocol::produce::{ProduceRequestView, TopicRecords};
 use moldau_protocol::{ErrorCode, Uuid};
-use moldau_storage::{Admission, WaitDurable};
+use moldau_storage::Admission;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use self::appends::{Appends, Effort};
+use self::appends::{Appends, Effort, memory_for};
 use crate::authorizer::{Operation, ResourceType};
-use crate::call::{Appended, Call, Outcome, Served, answer, encode_or_close};
+use crate::call::{
+    Appended, Call, Outcome, Served, answer, durable_within, encode_or_close, patience,
+};
 use crate::catalog::{Topic, unknown_id, unknown_name};
 use crate::error::{Refusal, denied};
 use crate::topic_names::check_ordinary;
@@ -38,9 +39,6 @@ use crate::topic_names::check_ordinary;
 /// Where the low byte of a batch's attributes stands, and its bit for transactions.
 const ATTRIBUTES: usize = 22;
 const TRANSACTIONAL: u8 = 0x10;
-
-/// A flush may take so long whatever the client says: Kafka with one replica answers at once.
-const PATIENCE_MIN: Duration = Duration::from_secs(1);
 
 const REFUSED_WITHOUT_ACKS: &str = "produce with acks=0 was refused";
 
@@ -67,11 +65,11 @@ pub(crate) fn serve(call: &Call<'_>, header: &RequestHeader<'_>, body: &[u8]) ->
         None => Outcome::Now(appends.response),
         Some(appended) => {
             let durable = call.state.storage.wait_durable(appended.lsn);
-            let patience = patience(&request);
+            let patience = patience(request.timeout_ms());
             Outcome::Later(Box::pin(async move {
-                let code = code_within(patience, durable).await;
+                let durable = durable_within(patience, durable).await;
                 drop(appended);
-                or_refused(code, appends.response)
+                or_refused(durable, appends.response)
             }))
         }
     };
@@ -87,18 +85,23 @@ fn hand_over(
     request: &ProduceRequestView<'_>,
     appends: Appends,
 ) -> Served {
-    let (acks, patience) = (request.acks(), patience(request));
+    let (acks, patience) = (request.acks(), patience(request.timeout_ms()));
     let body = Bytes::copy_from_slice(body);
     // Nothing that is sent behind it may be appended before it.
     let kept = body.len().max(KEPT_REQUEST_BYTES_MAX);
+    let memory = memory_for(body.len()).min(call.state.memory.most(MemoryUse::Work));
+    let Ok(memory) = call.memory.acquire(MemoryUse::Work, memory..=memory) else {
+        return Reply::Close("there is never memory to check the records");
+    };
     let work = Work { appends, body, admission: call.admission.take() };
     let (sender, done) = oneshot::channel();
     let workers = Arc::clone(&call.state.workers);
     Handle::current().spawn(async move {
+        let memory = memory.await;
         let Ok(worker) = workers.acquire_owned().await else { return };
         tokio::task::spawn_blocking(move || {
-            let done = work.run();
-            drop(worker);
+            let done = work.run(&memory);
+            drop((memory, worker));
             // The client has gone; the records are appended all the same.
             drop(sender.send(done));
         });
@@ -118,7 +121,7 @@ fn hand_over(
         let response = match appended {
             Some(appended) => {
                 let durable = storage.wait_durable(appended.lsn);
-                or_refused(code_within(patience, durable).await, response)
+                or_refused(durable_within(patience, durable).await, response)
             }
             None => response,
         };
@@ -142,10 +145,11 @@ struct Done {
 }
 
 impl Work {
-    fn run(self) -> Done {
+    fn run(self, memory: &Permit) -> Done {
         let Self { mut appends, body, admission } = self;
+        let effort = Effort::Any { memory: memory.bytes() };
         let request = ProduceRequestView::parse(&body, appends.version);
-        appends.run(&request.expect("it was parsed before"), Effort::Any);
+        appends.run(&request.expect("it was parsed before"), effort);
         let Appends { state, response, is_refused, last, .. } = appends;
         let appended = last.map(|lsn| Appended::new(state, admission, lsn));
         Done { response, is_refused, appended }
@@ -205,25 +209,9 @@ fn find_topic(call: &Call<'_>, topic: &TopicRecords<'_>) -> Result<Arc<Topic>, R
     }
 }
 
-/// How long the client waits for its records to be durable.
-fn patience(request: &ProduceRequestView<'_>) -> Duration {
-    Duration::from_millis(u64::try_from(request.timeout_ms()).unwrap_or(0)).max(PATIENCE_MIN)
-}
-
-/// What the client is to know of records that should become durable meanwhile.
-async fn code_within(patience: Duration, durable: WaitDurable) -> ErrorCode {
-    match tokio::time::timeout(patience, durable).await {
-        Ok(Ok(())) => ErrorCode::None,
-        Ok(Err(_)) => ErrorCode::KafkaStorageError,
-        Err(_) => ErrorCode::RequestTimedOut,
-    }
-}
-
-/// The response, with an error for what was appended if there is one.
-fn or_refused(code: ErrorCode, mut response: ProduceResponse) -> ProduceResponse {
-    if code == ErrorCode::None {
-        return response;
-    }
+/// The response, with an error for what was appended but is not durable.
+fn or_refused(durable: Result<(), Refusal>, mut response: ProduceResponse) -> ProduceResponse {
+    let Err(Refusal { code, .. }) = durable else { return response };
     for topic in &mut response.responses {
         for partition in &mut topic.partition_responses {
             if partition.error_code == i16::from(ErrorCode::None) {

@@ -20,7 +20,7 @@ use moldau_protocol::messages::{
 };
 
 use crate::authorizer::{Operation, ResourceType};
-use crate::call::{Call, Outcome, once_durable};
+use crate::call::{Call, DURABLE_WITHIN, Outcome, once_durable};
 use crate::error::{Refusal, denied};
 use crate::scram_credentials::{ScramChanges, ScramCredential, ScramCredentials, ScramMechanism};
 
@@ -116,13 +116,12 @@ pub(crate) fn alter(
         .security
         .alter_credentials(&call.state.storage, |credentials| decide(credentials, request));
     match altered {
-        Ok((outcomes, Some(lsn))) => once_durable(call, lsn, move |durable| match durable {
-            true => respond(outcomes),
-            false => {
-                let message = "the journal failed; the broker stops";
-                refuse(&Refusal::new(ErrorCode::KafkaStorageError, message))
-            }
-        }),
+        Ok((outcomes, Some(lsn))) => {
+            once_durable(call, lsn, DURABLE_WITHIN, move |durable| match durable {
+                Ok(()) => respond(outcomes),
+                Err(refusal) => refuse(&refusal),
+            })
+        }
         Ok((outcomes, None)) => Outcome::Now(respond(outcomes)),
         Err(refusal) => Outcome::Now(refuse(&refusal)),
     }

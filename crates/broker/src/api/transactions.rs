@@ -22,7 +22,7 @@ use moldau_protocol::{ErrorCode, Uuid};
 use moldau_storage::Lsn;
 
 use crate::authorizer::{Operation, ResourceType};
-use crate::call::{Call, Outcome, once_durable};
+use crate::call::{Call, DURABLE_WITHIN, Outcome, once_durable};
 use crate::topic_names::check_ordinary;
 
 /// From this version on AddPartitionsToTxn carries several transactions.
@@ -83,9 +83,9 @@ fn added(
     lsn: Option<Lsn>,
 ) -> Outcome<AddPartitionsToTxnResponse> {
     let Some(lsn) = lsn else { return Outcome::Now(response) };
-    once_durable(call, lsn, move |durable| match durable {
-        true => response,
-        false => not_durable(response),
+    once_durable(call, lsn, DURABLE_WITHIN, move |durable| match durable {
+        Ok(()) => response,
+        Err(_) => not_durable(response),
     })
 }
 
@@ -257,8 +257,8 @@ pub(crate) fn once_written<R: 'static>(
 ) -> Outcome<R> {
     match lsn {
         None => Outcome::Now(answer(Ok(()))),
-        Some(lsn) => once_durable(call, lsn, move |durable| {
-            answer(if durable { Ok(()) } else { Err(ErrorCode::CoordinatorNotAvailable) })
+        Some(lsn) => once_durable(call, lsn, DURABLE_WITHIN, move |durable| {
+            answer(durable.map_err(|_| ErrorCode::CoordinatorNotAvailable))
         }),
     }
 }

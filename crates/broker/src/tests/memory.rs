@@ -1,11 +1,13 @@
-//! What answers take of the memory.
+//! What answers and workers take of the memory.
 
 use moldau_net::{MemoryUse, Response};
-use moldau_protocol::messages::{FetchRequest, FetchResponse};
+use moldau_protocol::ErrorCode;
+use moldau_protocol::messages::{FetchRequest, FetchResponse, ProduceRequest};
+use moldau_records::{BatchOptions, Compression};
 use moldau_storage::Drive;
 
-use super::requests::{FETCH_BY_NAME, fetch, fetch_topic};
-use super::world::{NOW_MS, Pending, World, base_offsets, batch, decoded};
+use super::requests::{FETCH_BY_NAME, PRODUCE_BY_NAME, fetch, fetch_topic, produce};
+use super::world::{NOW_MS, Pending, World, base_offsets, batch, batch_of, code, decoded};
 use crate::MEMORY_BYTES_MIN;
 use crate::call::Later;
 
@@ -110,4 +112,40 @@ fn a_batch_that_outgrew_the_memory_is_still_served() {
     let answer = world.finish::<FetchRequest>(ask(&world, 0));
     let served = answer.responses[0].partitions[0].records.as_ref().map(bytes::Bytes::len);
     assert_eq!(served, Some(records.len()));
+}
+
+#[test]
+fn a_batch_is_unpacked_once_there_is_memory_for_it() {
+    let world = World::new();
+    world.create_with("packed", 1, &[("compression.type", "gzip")]);
+    let (memory, others) = (&world.state.memory, world.state.memory.account());
+    let most = memory.most(MemoryUse::Work);
+    let held: Vec<_> =
+        std::iter::from_fn(|| others.try_acquire(MemoryUse::Work, most / 2)).collect();
+    assert!(!held.is_empty());
+    let request = produce("packed", 0, batch(NOW_MS, &["a"]));
+    let pending = world.begin(PRODUCE_BY_NAME, &request);
+    world.wait(async {
+        while memory.read(MemoryUse::Work).waiting == 0 {
+            tokio::task::yield_now().await;
+        }
+    });
+    drop(held);
+    let answer = world.finish::<ProduceRequest>(pending);
+    assert_eq!(code(answer.responses[0].partition_responses[0].error_code), ErrorCode::None);
+    assert_eq!(memory.read(MemoryUse::Work).used, 0);
+}
+
+#[test]
+fn a_batch_that_unpacks_to_more_than_the_memory_is_too_large() {
+    let text = "x".repeat(20 << 20);
+    let records = batch_of(BatchOptions::default(), Compression::Gzip, &[(NOW_MS, &text)]);
+    for (memory_bytes, expected) in
+        [(1 << 30, ErrorCode::None), (MEMORY_BYTES_MIN, ErrorCode::MessageTooLarge)]
+    {
+        let world = World::with(Drive::Threads, |config| config.memory_bytes = memory_bytes);
+        world.create("packed", 1);
+        let answer = world.produce("packed", 0, records.clone());
+        assert_eq!(code(answer.error_code), expected, "{memory_bytes}");
+    }
 }

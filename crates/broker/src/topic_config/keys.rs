@@ -90,7 +90,8 @@ pub(crate) static TOPIC_KEYS: [TopicKey; 37] = [
         "9",
         &[same("compression.lz4.level")],
         Form::Int(1..=17),
-        "Stored only: the broker has one lz4 compressor, the one that Kafka uses at level 9.",
+        "Level of lz4 where compression.type is `lz4`: 1 to 17. As in Kafka, 9 is the fast compressor, \
+         and all other levels are those of the slow one.",
     ),
     key(
         "compression.type",

@@ -149,5 +149,8 @@ impl<'k, L: Fn(&[u8]) -> Option<&'k OpeningKey>> RecordEditor for OpenAll<L> {
 }
 
 /// More than any batch of the tests takes.
-const LIMITS: RewriteLimits =
-    RewriteLimits { records_bytes_max: 8 << 20, batch_bytes_max: 8 << 20 };
+const LIMITS: RewriteLimits = RewriteLimits {
+    unpacked_bytes_max: 8 << 20,
+    records_bytes_max: 8 << 20,
+    batch_bytes_max: 8 << 20,
+};

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use moldau_protocol::messages::fetch_response::PartitionData;
 use moldau_protocol::messages::{FetchResponse, ShareFetchResponse};
 use moldau_protocol::{ApiKey, ErrorCode, Message};
-use moldau_proxy::{FilterError, ResponseFrame};
+use moldau_proxy::{FilterError, ResponseFrame, SessionContext};
 
 use super::places::{self, Place};
 use super::{Fault, Message as Records, Names, Policy, Source, rewrite};
@@ -13,6 +13,7 @@ use super::{Fault, Message as Records, Names, Policy, Source, rewrite};
 /// needs those of topics. A partition that it refuses has an error in place of records.
 pub(crate) async fn fetched(
     response: ResponseFrame,
+    session: &SessionContext,
     names: Option<Names<'_>>,
     policy: &mut dyn Policy,
 ) -> Result<ResponseFrame, FilterError> {
@@ -26,6 +27,7 @@ pub(crate) async fn fetched(
         places: &places,
         size: response.bytes().len(),
         bytes_max: ANSWER_BYTES_MAX,
+        memory: session.memory(),
         names,
     };
     let rewritten = rewrite(message, policy).await;

@@ -10,7 +10,9 @@ use moldau_protocol::messages::produce_response::{
 };
 use moldau_protocol::messages::{ProduceRequest, ProduceResponse};
 use moldau_protocol::{Message, Uuid};
-use moldau_proxy::{FilterError, RequestFrame, RequestOutcome, ResponseFrame, TopicNames};
+use moldau_proxy::{
+    FilterError, RequestFrame, RequestOutcome, ResponseFrame, SessionContext, TopicNames,
+};
 
 use super::places::{self, Place, Topic};
 use super::{Fault, Message as Records, Names, Policy, Source, rewrite};
@@ -33,13 +35,13 @@ struct Refused {
 impl RefusedInFlight {
     /// Takes the records of a produce request through a policy. What that refuses is left out, and
     /// added to the answer when that comes. `known` has the names of topics by id. What is sent on
-    /// takes `frame_bytes_max` bytes at most without its length.
+    /// takes as many bytes at most as the session allows for a frame.
     pub(crate) async fn produce(
         &self,
         request: RequestFrame,
+        session: &SessionContext,
         known: &TopicNames,
         policy: &mut dyn Policy,
-        frame_bytes_max: usize,
     ) -> Result<RequestOutcome, FilterError> {
         let places = places::of_produce(&request)?;
         let message = Records {
@@ -49,7 +51,8 @@ impl RefusedInFlight {
             flexible: request.api_version() >= ProduceRequest::FLEXIBLE_FROM,
             places: &places,
             size: request.bytes().len(),
-            bytes_max: frame_bytes_max.saturating_add(LENGTH_SIZE),
+            bytes_max: session.frame_bytes_max().saturating_add(LENGTH_SIZE),
+            memory: session.memory(),
             names: Some(Names { known, missing: None }),
         };
         let rewritten = rewrite(message, policy).await;

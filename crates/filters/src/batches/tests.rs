@@ -2,7 +2,7 @@
 
 mod bounds;
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -27,6 +27,7 @@ use moldau_records::{
 };
 use proptest::prelude::*;
 
+use self::bounds::bounded;
 use super::refused::RefusedInFlight;
 use super::*;
 
@@ -199,9 +200,10 @@ impl Session {
     }
 }
 
+const ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7)), 4711);
+
 pub(crate) fn context(principal: Principal) -> SessionContext {
-    let address = SocketAddr::from((Ipv4Addr::new(192, 0, 2, 7), 4711));
-    SessionContext::new("main", address, principal)
+    SessionContext::new("main", ADDRESS, principal)
 }
 
 /// Writes values that contain `up` in capitals, and refuses batches with the value `bad`.
@@ -246,13 +248,13 @@ impl RecordEditor for Capitals {
 /// The outcome of a request, and the codes of the partitions that were refused.
 fn produce_through(request: RequestFrame) -> (RequestOutcome, RefusedInFlight, Vec<ErrorCode>) {
     let (in_flight, mut policy) = (RefusedInFlight::default(), Capitals::default());
-    let outcome =
-        run(in_flight.produce(request, &TopicNames::default(), &mut policy, 1 << 20)).unwrap();
+    let names = TopicNames::default();
+    let outcome = run(in_flight.produce(request, &bounded(1 << 20), &names, &mut policy)).unwrap();
     (outcome, in_flight, policy.codes)
 }
 
 fn fetch_through(response: ResponseFrame) -> ResponseFrame {
-    run(answer::fetched(response, None, &mut Capitals::default())).unwrap()
+    run(answer::fetched(response, &bounded(1 << 20), None, &mut Capitals::default())).unwrap()
 }
 
 #[test]
@@ -523,7 +525,7 @@ fn changed_batches_are_refused_or_rewritten_and_never_more() {
 #[test]
 fn changed_frames_never_panic() {
     let mut random = fastrand::Rng::with_seed(13);
-    let up = values(&["up"]);
+    let (up, session) = (values(&["up"]), bounded(1 << 20));
     for _ in 0..20_000 {
         let version = random.i16(3..=12);
         let mut bytes = produce(version, &[("t", &[&up, &up])]).bytes().to_vec();
@@ -531,14 +533,14 @@ fn changed_frames_never_panic() {
         bytes[at] ^= 1 << random.u8(..8);
         if let Ok(request) = RequestFrame::parse(bytes, true) {
             let (in_flight, names) = (RefusedInFlight::default(), TopicNames::default());
-            drop(run(in_flight.produce(request, &names, &mut Capitals::default(), 1 << 20)));
+            drop(run(in_flight.produce(request, &session, &names, &mut Capitals::default())));
         }
         let version = random.i16(4..=18);
         let mut bytes = fetched(version, "t", &[up.clone(), up.clone()]).bytes().to_vec();
         let at = random.usize(8..bytes.len());
         bytes[at] ^= 1 << random.u8(..8);
         if let Ok(response) = ResponseFrame::parse(bytes, ApiKey::Fetch, version) {
-            drop(run(answer::fetched(response, None, &mut Capitals::default())));
+            drop(run(answer::fetched(response, &session, None, &mut Capitals::default())));
         }
     }
 }

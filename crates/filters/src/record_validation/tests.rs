@@ -267,5 +267,5 @@ fn other_connections_have_their_turn_between_batches_that_unpack_to_much() {
         .await
     });
     assert!(matches!(outcome, Ok(RequestOutcome::Forward(_))));
-    assert_eq!(turns, 5);
+    assert_eq!(turns, 10, "each is tried in little memory first");
 }

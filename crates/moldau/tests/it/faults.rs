@@ -9,6 +9,8 @@ use std::time::Duration;
 use moldau_client::{Admin, Fetcher, FetcherOptions, ProducerOptions, Purpose, Start};
 use moldau_client::{TopicPartition, TopicSpec};
 use moldau_protocol::ErrorCode;
+use moldau_protocol::messages::CreateTopicsRequest;
+use moldau_protocol::messages::create_topics_request::CreatableTopic;
 use moldau_records::Decompressor;
 use tempfile::TempDir;
 use tokio::sync::watch;
@@ -175,8 +177,20 @@ fn a_disk_that_stalls_is_an_error_to_try_again_and_costs_no_record() {
             assert_ne!(produce().await, ErrorCode::None, "the disk is back, but was never gone");
         };
         assert!(not_ready.contains("the journal waits for the disk"), "{not_ready}");
+        let topic = CreatableTopic {
+            name: "late".into(),
+            num_partitions: 1,
+            replication_factor: 1,
+            ..CreatableTopic::default()
+        };
+        let request =
+            CreateTopicsRequest { topics: vec![topic], timeout_ms: 1000, ..Default::default() };
+        let created = soon("an answer", connection.send(&request)).await.unwrap();
+        assert_eq!(created.topics[0].error_code, i16::from(ErrorCode::RequestTimedOut));
         assert_eq!(process.page("/livez"), "ok\n");
         while produce().await != ErrorCode::None {}
+        let created = soon("an answer", connection.send(&request)).await.unwrap();
+        assert_eq!(created.topics[0].error_code, i16::from(ErrorCode::TopicAlreadyExists));
         assert_eq!(process.page("/readyz"), "ready\n");
         stop.send(true).unwrap();
         let numbered = soon("the last record", sending).await.unwrap();

@@ -7,7 +7,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::sync::Mutex;
 
-use moldau_net::Principal;
+use moldau_net::{FRAME_BYTES_MAX_DEFAULT, Principal};
 use moldau_protocol::messages::list_groups_response::ListedGroup;
 use moldau_protocol::messages::metadata_response::{
     MetadataResponsePartition, MetadataResponseTopic,
@@ -161,7 +161,9 @@ impl World {
         let rewriter = Rewriter::new(Arc::clone(&cluster), IpAddr::from([127, 0, 0, 1]));
         let shutdown = Shutdown::new();
         let peer = "192.0.2.7:50000".parse().unwrap();
-        let context = SessionContext::new("main", peer, Principal::anonymous());
+        let (principal, memory) = (Principal::anonymous(), cluster.memory().account());
+        let context =
+            SessionContext::with_limits("main", peer, principal, FRAME_BYTES_MAX_DEFAULT, memory);
         let session = Session::new(downstream, upstream, rewriter, &context, terms());
         let signal = shutdown.clone();
         let session = spawn_local(async move { session.run(&signal).await });

@@ -9,6 +9,7 @@
 //! Little-endian. Frames of any block size and with checksums are read, since other clients write
 //! them. As for Java's consumers, a payload is one frame of independent blocks.
 
+use lz4::block::{CompressionMode, compress_to_buffer};
 use lz4_flex::block::{
     CompressTable, compress_into_with_table, decompress_into, get_maximum_output_size,
 };
@@ -35,6 +36,9 @@ const BLOCK_LEN: usize = 64 << 10;
 const STORED: u32 = 1 << 31;
 /// A byte of a match length stands for at most 255 bytes.
 const EXPANSION_MAX: usize = 255;
+
+/// Kafka's default level.
+const DEFAULT_LEVEL: i32 = 9;
 
 struct Frame {
     flags: u8,
@@ -127,7 +131,15 @@ fn header_checksum(descriptor: &[u8]) -> u8 {
     checksum
 }
 
-pub(super) fn pack(table: &mut Table, input: &[u8], out: &mut Vec<u8>) -> Option<()> {
+/// Packs at a level from 1 to 17, or as fast as can be: as Kafka, which leaves level 9 to the fast
+/// compressor too, since that was there before levels were (KIP-390).
+pub(super) fn pack(
+    table: &mut Table,
+    level: Option<i32>,
+    input: &[u8],
+    out: &mut Vec<u8>,
+) -> Option<()> {
+    let level = level.filter(|level| *level != DEFAULT_LEVEL);
     let descriptor = [VERSION | BLOCKS_INDEPENDENT, BLOCK_64_KB];
     out.extend_from_slice(&MAGIC);
     out.extend_from_slice(&descriptor);
@@ -136,7 +148,14 @@ pub(super) fn pack(table: &mut Table, input: &[u8], out: &mut Vec<u8>) -> Option
         let size_at = out.len();
         let start = size_at + 4;
         out.resize(start + get_maximum_output_size(block.len()), 0);
-        let len = compress_into_with_table(block, out.get_mut(start..)?, table).ok()?;
+        let room = out.get_mut(start..)?;
+        let len = match level {
+            None => compress_into_with_table(block, room, table).ok()?,
+            Some(level) => {
+                let mode = Some(CompressionMode::HIGHCOMPRESSION(level));
+                compress_to_buffer(block, mode, false, room).ok()?
+            }
+        };
         let size = if len < block.len() {
             out.truncate(start + len);
             u32::try_from(len).ok()?

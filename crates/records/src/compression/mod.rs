@@ -106,8 +106,8 @@ impl std::fmt::Debug for Decompressor {
 pub struct Packing {
     /// The codec.
     pub codec: Compression,
-    /// How hard it tries, from 1 to 9 for gzip and from -131072 to 22 for Zstandard; `None` for
-    /// Kafka's default. The others have no levels here.
+    /// How hard it tries, from 1 to 9 for gzip, 1 to 17 for LZ4 and -131072 to 22 for Zstandard;
+    /// `None` for Kafka's default. Snappy has no levels.
     pub level: Option<i32>,
 }
 
@@ -151,7 +151,7 @@ impl Compressor {
                 snappy::pack(self.snappy.get_or_insert_with(snap::raw::Encoder::new), input, out)
             }
             Compression::Lz4 => {
-                lz4::pack(self.lz4.get_or_insert_with(lz4::Table::default), input, out)
+                lz4::pack(self.lz4.get_or_insert_with(lz4::Table::default), level, input, out)
             }
             Compression::Zstd => zstandard::pack(&mut self.zstd, level, input, out),
         };

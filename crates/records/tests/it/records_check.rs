@@ -182,7 +182,9 @@ fn pairs() -> impl Iterator<Item = (Compression, Compression)> {
 fn a_higher_level_packs_no_worse_and_the_level_is_that_of_each_batch() {
     let samples: Vec<_> = (0..2_000).map(|index| at(index * 7_919 % 1_000)).collect();
     let bytes = plain(&samples, Compression::None);
-    for (codec, low, high) in [(Compression::Gzip, 1, 9), (Compression::Zstd, -50, 19)] {
+    let levels =
+        [(Compression::Gzip, 1, 9), (Compression::Lz4, 9, 12), (Compression::Zstd, -50, 19)];
+    for (codec, low, high) in levels {
         let mut validator = Validator::default();
         let mut packed = |level| {
             let packing = Some(Packing { codec, level: Some(level) });
@@ -192,6 +194,9 @@ fn a_higher_level_packs_no_worse_and_the_level_is_that_of_each_batch() {
         let [first, hard, again] = [packed(low), packed(high), packed(low)];
         assert!(hard.len() < first.len(), "{codec}: {} of {}", hard.len(), first.len());
         assert_eq!(first, again);
+        for packed in [&first, &hard] {
+            assert_eq!(outcome(packed, &RULES), Ok(()), "{codec}");
+        }
     }
 }
 

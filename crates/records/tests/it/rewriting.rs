@@ -8,8 +8,11 @@ use proptest::prelude::*;
 
 use crate::sample::{Bytes, Sample, build, codecs, plain, read, samples};
 
-const LIMITS: RewriteLimits =
-    RewriteLimits { records_bytes_max: 8 << 20, batch_bytes_max: 8 << 20 };
+const LIMITS: RewriteLimits = RewriteLimits {
+    unpacked_bytes_max: 8 << 20,
+    records_bytes_max: 8 << 20,
+    batch_bytes_max: 8 << 20,
+};
 
 /// Repeats the values that `is_meant` chooses.
 struct Repeats<F> {
@@ -162,7 +165,7 @@ fn what_outgrows_its_limits_is_not_written() {
     assert_eq!(grown(Compression::None, batch(61 + size)), Ok(()));
     assert_eq!(grown(Compression::None, batch(61 + size - 1)), too_large(size - 1));
     assert_eq!(grown(Compression::Gzip, batch(61)), too_large(61));
-    let small = RewriteLimits { records_bytes_max: 20, ..LIMITS };
+    let small = RewriteLimits { unpacked_bytes_max: 20, ..LIMITS };
     let unpacked = rewrite(&three(Compression::Lz4), &mut Repeats::new(1, |_: &[u8]| true), small);
     assert_eq!(unpacked, Err(Error::PayloadTooLarge { bytes_max: 20 }));
 }

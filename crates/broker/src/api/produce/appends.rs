@@ -41,13 +41,16 @@ const IMPLICIT_ADD_SINCE: i16 = 12;
 /// From this version on there is a code that asks for the transaction to be aborted.
 const ABORTABLE_SINCE: i16 = 11;
 
-/// Most bytes that a batch may unpack to: far above what producers put into one, little enough for
-/// each worker to hold at a time, and what the cleaning of a compacted log takes.
+/// Most bytes that a batch may unpack to if there is memory for them: far above what producers put
+/// into one, and what the cleaning of a compacted log takes.
 const UNPACKED_BYTES_MAX: usize = 64 << 20;
 
-/// What a batch may unpack to in any case where its topic is not compacted, as a multiple of its
-/// size: batches of many MiB that are texts grow by that much.
+/// What a batch may unpack to where its topic is not compacted, as a multiple of its size, if that
+/// is more: batches of many MiB that are texts grow by that much.
 const EXPANSION_MIN: usize = 4;
+
+/// A worker holds the records of a batch as they are unpacked, and as they are packed again.
+const COPIES_OF_UNPACKED: usize = 2;
 
 /// Most bytes of a compressed batch, and of what it unpacks to, for which a network thread lets
 /// others wait: twice what producers send at once unless told otherwise, and some hundred
@@ -65,8 +68,21 @@ thread_local! {
 pub(super) enum Effort {
     /// So little that others can wait for it.
     Little,
-    /// Whatever it takes.
-    Any,
+    /// Whatever it takes, in so many bytes of memory.
+    Any { memory: usize },
+}
+
+impl Effort {
+    fn is_little(self) -> bool {
+        self == Self::Little
+    }
+}
+
+/// Memory for the batches of a request of so many bytes, one after the other.
+pub(super) fn memory_for(request_bytes: usize) -> usize {
+    UNPACKED_BYTES_MAX
+        .max(request_bytes.saturating_mul(EXPANSION_MIN))
+        .saturating_mul(COPIES_OF_UNPACKED)
 }
 
 /// What a produce does to the partitions of its request, so far.
@@ -204,13 +220,13 @@ impl Appends {
             let message = "zstd needs Produce version 7 or later";
             return Err(Refusal::new(ErrorCode::UnsupportedCompressionType, message).into());
         }
-        if effort == Effort::Little && is_heavy(codec, records.len(), &topic.config) {
+        if effort.is_little() && is_heavy(codec, records.len(), &topic.config) {
             return Err(Stop::TooMuch);
         }
         let appended = VALIDATOR.with_borrow_mut(|validator| {
             let rules = append_rules(&topic.config, self.now_ms, records.len(), effort);
             let batch = match validator.check(records, &rules) {
-                Err(invalid) if effort == Effort::Little && is_too_much(&invalid.error) => {
+                Err(invalid) if effort.is_little() && is_too_much(&invalid.error) => {
                     return Err(Stop::TooMuch);
                 }
                 checked => checked.map_err(Refused::from).map_err(Stop::Refused)?,
@@ -336,11 +352,13 @@ fn append_rules(
         batch_bytes_max: config.message_bytes_max,
         unpacked_bytes_max: match effort {
             Effort::Little => LITTLE_UNPACKED_BYTES_MAX,
-            Effort::Any => UNPACKED_BYTES_MAX.max(by_size),
+            Effort::Any { memory } => {
+                UNPACKED_BYTES_MAX.max(by_size).min(memory / COPIES_OF_UNPACKED)
+            }
         },
         timestamps,
         needs_keys,
         packing: config.packing,
-        may_pack: effort == Effort::Any,
+        may_pack: !effort.is_little(),
     }
 }

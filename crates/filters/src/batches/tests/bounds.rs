@@ -1,8 +1,20 @@
 //! How large a message may become, and how long it may keep its thread.
 
-use std::task::{Context, Waker};
+use std::task::{Context, Poll, Waker};
+
+use moldau_net::MemoryBudget;
 
 use super::*;
+
+/// A session whose frames have up to so many bytes.
+pub(super) fn bounded(frame_bytes_max: usize) -> SessionContext {
+    within(&MemoryBudget::unlimited(), frame_bytes_max)
+}
+
+fn within(memory: &MemoryBudget, frame_bytes_max: usize) -> SessionContext {
+    let (principal, memory) = (Principal::anonymous(), memory.account());
+    SessionContext::with_limits("main", ADDRESS, principal, frame_bytes_max, memory)
+}
 
 /// Unpacks all batches.
 struct Unpacks;
@@ -50,6 +62,7 @@ fn sizes(source: Source, partitions: &[Bytes], bytes_max: usize) -> Vec<(ErrorCo
         places: &places,
         size: frame.bytes().len(),
         bytes_max,
+        memory: &MemoryBudget::unlimited().account(),
         names: None,
     };
     let Rewritten { bytes, faults } = run(rewrite(message, &mut Unpacks));
@@ -108,7 +121,8 @@ fn a_request_grows_up_to_the_size_that_its_client_may_send() {
     let request = produce(9, &[("t", &[&one, &one, &one])]);
     let frame_bytes_max = 25_000;
     let names = TopicNames::default();
-    let outcome = run(in_flight.produce(request, &names, &mut Unpacks, frame_bytes_max)).unwrap();
+    let session = bounded(frame_bytes_max);
+    let outcome = run(in_flight.produce(request, &session, &names, &mut Unpacks)).unwrap();
     let RequestOutcome::Forward(sent) = outcome else { panic!("{outcome:?}") };
     assert!(sent.bytes().len() <= frame_bytes_max && sent.bytes().len() > 20_000);
     let answer = in_flight.answer(response(9, &ProduceResponse::default())).unwrap();
@@ -126,7 +140,8 @@ fn a_batch_as_large_as_the_configured_frame_passes() {
     let (in_flight, names) = (RefusedInFlight::default(), TopicNames::default());
     let request = || produce(9, &[("t", &[&large])]);
     let frame_bytes_max = large.len() + 1024;
-    let outcome = run(in_flight.produce(request(), &names, &mut Unpacks, frame_bytes_max)).unwrap();
+    let session = bounded(frame_bytes_max);
+    let outcome = run(in_flight.produce(request(), &session, &names, &mut Unpacks)).unwrap();
     let RequestOutcome::Forward(sent) = outcome else { panic!("the batch is refused") };
     assert_eq!(produced(&sent), [large]);
 }
@@ -142,8 +157,8 @@ fn batches_that_do_not_unpack_let_other_connections_have_their_turn() {
     let in_flight = RefusedInFlight::default();
     let request = produce(9, &[("t", &[&damaged; 5])]);
     let names = TopicNames::default();
-    let mut policy = Capitals::default();
-    let work = in_flight.produce(request, &names, &mut policy, 1 << 20);
+    let (session, mut policy) = (bounded(1 << 20), Capitals::default());
+    let work = in_flight.produce(request, &session, &names, &mut policy);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let _entered = runtime.enter();
     let mut work = std::pin::pin!(work);
@@ -153,6 +168,68 @@ fn batches_that_do_not_unpack_let_other_connections_have_their_turn() {
         turns += 1;
     }
     assert_eq!(turns, 5);
+}
+
+/// Replaces nothing, and counts what it sees.
+#[derive(Default)]
+struct Counts(usize);
+
+impl Policy for Counts {
+    fn topic(&mut self, _: Option<&str>) -> Choice {
+        Choice::Read
+    }
+
+    fn refused(&mut self, _: Option<&str>, _: i32, _: &Fault) {}
+}
+
+impl RecordEditor for Counts {
+    type Error = Stop;
+
+    fn record(&mut self, _: i32, _: &RawRecord<'_>, _: &mut Edit<'_>) -> Result<(), Stop> {
+        self.0 += 1;
+        Ok(())
+    }
+}
+
+/// Two connections could have the proxy unpack 200 MB in a control group of 256 MiB.
+#[test]
+fn a_batch_is_unpacked_once_there_is_memory_for_it() {
+    let large = Sample { value: Some(vec![7; 3 * LITTLE_BYTES_MAX]), ..Sample::default() };
+    let large = batch_of(&[large], Compression::Zstd);
+    let code_with = |budget: &MemoryBudget, is_taken: bool| {
+        let others = budget.account();
+        let most = budget.most(MemoryUse::Work);
+        let take = || others.try_acquire(MemoryUse::Work, most / 2);
+        let mut taken: Vec<_> = std::iter::from_fn(take).take(usize::from(is_taken) * 9).collect();
+        let session = within(budget, 1 << 20);
+        let (in_flight, names) = (RefusedInFlight::default(), TopicNames::default());
+        let request = produce(9, &[("t", &[&large])]);
+        let mut policy = Counts::default();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let outcome = runtime.block_on(async {
+            let mut work = Box::pin(in_flight.produce(request, &session, &names, &mut policy));
+            if !taken.is_empty() {
+                while budget.read(MemoryUse::Work).waiting == 0 {
+                    let poll = |cx: &mut Context<'_>| Poll::Ready(work.as_mut().poll(cx));
+                    assert!(std::future::poll_fn(poll).await.is_pending());
+                }
+                taken.clear();
+            }
+            work.await.unwrap()
+        });
+        assert_eq!(budget.read(MemoryUse::Work).used, 0);
+        match outcome {
+            RequestOutcome::Forward(_) => {
+                assert_eq!(policy.0, 1, "records are seen once");
+                ErrorCode::None
+            }
+            _ => ErrorCode::MessageTooLarge,
+        }
+    };
+    assert_eq!(code_with(&MemoryBudget::new(1 << 30), false), ErrorCode::None);
+    assert_eq!(code_with(&MemoryBudget::new(1 << 30), true), ErrorCode::None);
+    let little = MemoryBudget::new(16 * LITTLE_BYTES_MAX);
+    assert_eq!(code_with(&little, false), ErrorCode::MessageTooLarge);
 }
 
 #[test]
