@@ -15,6 +15,7 @@ use moldau_protocol::{ApiKey, ErrorCode, Message};
 use moldau_storage::{Admission, Lsn, WaitDurable};
 use tokio::runtime::Handle;
 
+pub(crate) use crate::config::DURABLE_WITHIN;
 use crate::config::ListenerConfig;
 use crate::error::Refusal;
 use crate::rights::Rights;
@@ -113,10 +114,6 @@ impl Drop for Appended {
         }
     }
 }
-
-/// How long a request that has no timeout of its own waits for its record to be durable: Kafka's
-/// `offsets.commit.timeout.ms`.
-pub(crate) const DURABLE_WITHIN: Duration = Duration::from_secs(5);
 
 /// A flush may take so long whatever the client says: Kafka with one replica answers at once.
 const PATIENCE_MIN: Duration = Duration::from_secs(1);

@@ -16,6 +16,10 @@ use moldau_storage::{Durability, Options};
 use crate::memory_plan::MemoryPlan;
 use crate::topic_config::TopicDefaults;
 
+/// How long a request that has no timeout of its own waits for its record to be durable: Kafka's
+/// `offsets.commit.timeout.ms`.
+pub(crate) const DURABLE_WITHIN: Duration = Duration::from_secs(5);
+
 /// The leader epoch of every partition: the leader never changes.
 pub(crate) const LEADER_EPOCH: i32 = 0;
 

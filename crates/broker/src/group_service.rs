@@ -13,8 +13,8 @@ use moldau_storage::{AppendError, Lsn, Storage};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::timeout;
 
-use crate::call::DURABLE_WITHIN;
 use crate::clock::Clock;
+use crate::config::DURABLE_WITHIN;
 use crate::error::{Refusal, append_refusal};
 use crate::fetch_session::lock;
 use crate::metadata_record::MetadataRecord;

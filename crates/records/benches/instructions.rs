@@ -1,5 +1,5 @@
-//! Instructions per record that the broker's check of a produced batch takes: of the header with its
-//! checksum alone, and of all records with it, as the broker does. Batches of 16 KB.
+//! Instructions per record that the broker's check of a produced batch takes: of the header with
+//! its checksum alone, and of all records with it, as the broker does. Batches of 16 KB.
 //!
 //! Runs itself under Valgrind's Callgrind, which must be installed and counts only what happens in
 //! one function. Run with `cargo bench -p moldau-records --bench instructions`.

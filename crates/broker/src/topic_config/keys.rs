@@ -90,8 +90,8 @@ pub(crate) static TOPIC_KEYS: [TopicKey; 37] = [
         "9",
         &[same("compression.lz4.level")],
         Form::Int(1..=17),
-        "Level of lz4 where compression.type is `lz4`: 1 to 17. As in Kafka, 9 is the fast compressor, \
-         and all other levels are those of the slow one.",
+        "Level of lz4 where compression.type is `lz4`: 1 to 17. As in Kafka, 9 is the fast \
+         compressor, and all other levels are those of the slow one.",
     ),
     key(
         "compression.type",
