@@ -74,9 +74,9 @@ pub(crate) static TOPIC_KEYS: [TopicKey; 37] = [
         "delete",
         &[same("log.cleanup.policy")],
         Form::Words(&["compact", "delete"]),
-        "How old records are removed: `delete` removes them by retention.ms and retention.bytes, \
-         `compact` once a newer record has the same key. Both may be set; an empty value keeps \
-         all records.",
+        "Removal of old records: `delete` removes them by retention.ms and retention.bytes, \
+         `compact` removes a record once a newer one has its key. Both may be set; an empty value \
+         keeps all records.",
     ),
     key(
         "compression.gzip.level",
@@ -98,8 +98,8 @@ pub(crate) static TOPIC_KEYS: [TopicKey; 37] = [
         "producer",
         &[same("compression.type")],
         Form::Word(&["uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"]),
-        "How batches are compressed: `producer` keeps the producer's compression; with any other \
-         value the broker compresses batches that arrive in another form.",
+        "Codec of stored batches: `producer` keeps the producer's compression; with any other \
+         value the broker recompresses batches of other codecs.",
     ),
     key(
         "compression.zstd.level",
@@ -197,8 +197,9 @@ pub(crate) static TOPIC_KEYS: [TopicKey; 37] = [
             "2147483639",
             &[same("max.decompressed.message.bytes")],
             Form::Int(1..=2_147_483_639),
-            "Bytes of the largest record after decompression; a limit is not supported. The frame \
-             limit of the listener bounds all records of a batch. Only the default is accepted.",
+            "Bytes of the largest record after decompression; a limit is not supported, so only \
+             the default is accepted. The frame limit of the listener bounds all records of a \
+             batch.",
         ),
         "not supported: the frame limit of the listener bounds batches after decompression",
     ),
@@ -243,15 +244,15 @@ pub(crate) static TOPIC_KEYS: [TopicKey; 37] = [
         "0",
         &[same("log.cleaner.min.compaction.lag.ms")],
         WHOLE_LONG,
-        "Milliseconds during which a new record of a compacted topic is not cleaned away.",
+        "Milliseconds during which compaction keeps a new record.",
     ),
     key(
         "min.insync.replicas",
         "1",
         &[same("min.insync.replicas")],
         Form::Int(1..=i32::MAX),
-        "Replicas that must have a record before acks=all succeeds. As in Kafka, never more than \
-         the topic has, which is one.",
+        "Replicas that must have a record before acks=all succeeds. As in Kafka, a number above \
+         that of the topic's replicas, which is one, counts as that number.",
     ),
     key(
         "preallocate",
@@ -343,8 +344,8 @@ pub(crate) static TOPIC_KEYS: [TopicKey; 37] = [
         "604800000",
         &[same("log.roll.ms"), in_units("log.roll.hours", HOURS)],
         POSITIVE_LONG,
-        "Stored only: retention and compaction work on batches, so no segment has to be rolled \
-         first.",
+        "Stored only: retention and compaction work on batches, so they do not wait for a new \
+         segment.",
     ),
     key(
         "unclean.leader.election.enable",
