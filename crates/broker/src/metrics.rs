@@ -97,9 +97,9 @@ impl Reading {
         let readings = MemoryUse::ALL.map(|of| (of.name(), self.state.memory.read(of)));
         type Field = fn(&MemoryReading) -> u64;
         let gauges: [(&str, &str, Field); 3] = [
-            ("memory_limit_bytes", "Memory for connections, by use", |it| it.limit as u64),
-            ("memory_used_bytes", "Memory that connections hold, by use", |it| it.used as u64),
-            ("memory_waiting", "Permits for memory that are waited for, by use", |it| {
+            ("memory_limit_bytes", "Memory limit of connections, by use", |it| it.limit as u64),
+            ("memory_used_bytes", "Memory held by connections, by use", |it| it.used as u64),
+            ("memory_waiting", "Memory reservations waiting, by use", |it| {
                 it.waiting as u64
             }),
         ];
@@ -112,8 +112,8 @@ impl Reading {
             }
         }
         let counters: [(&str, &str, Field); 2] = [
-            ("memory_waits", "Permits for memory that had to be waited for, by use", |it| it.waits),
-            ("memory_exceeded", "Demands for more memory than there is, by use", |it| it.exceeded),
+            ("memory_waits", "Memory reservations that had to wait, by use", |it| it.waits),
+            ("memory_exceeded", "Memory reservations refused because of their size, by use", |it| it.exceeded),
         ];
         for (name, help, field) in counters {
             let kind = ConstCounter::new(0_u64).metric_type();
@@ -139,18 +139,18 @@ impl Reading {
             ("connections", "Connections accepted", read(&self.net.connections_total)),
             (
                 "connections_refused",
-                "Connections refused above a limit",
+                "Connections refused above the connection limit",
                 self.net.refused(Refusal::ConnectionLimit),
             ),
             (
                 "frames_malformed",
-                "Malformed frames, each of which closed its connection",
+                "Malformed frames; each closed its connection",
                 self.frames_malformed(),
             ),
             ("journal_flushes", "Flushes of the journal", journal.flushes),
             (
                 "journal_flush_nanoseconds",
-                "Nanoseconds spent writing and flushing the journal",
+                "Nanoseconds of journal writes and flushes",
                 journal.flush_nanos,
             ),
             ("journal_bytes", "Bytes written to the journal", journal.frame_bytes),
@@ -203,10 +203,10 @@ impl Reading {
             ("read_cache_bytes", "Memory used by batches read from disk", signed(read_back)),
             (
                 "journal_memory_bytes",
-                "Memory of records on their way to disk and after",
+                "Memory of appended batches, including batches held by responses",
                 signed(journal),
             ),
-            ("read_memory_bytes", "Memory of records on their way from disk", signed(read)),
+            ("read_memory_bytes", "Memory of batches read from disk, including batches held by responses", signed(read)),
         ]
     }
 }

@@ -175,9 +175,9 @@ impl Reading {
     fn encode_memory(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         type Field = fn(&MemoryReading) -> u64;
         let gauges: [(&str, &str, Field); 3] = [
-            ("memory_limit_bytes", "Memory for sessions, by use", |it| it.limit as u64),
-            ("memory_used_bytes", "Memory that sessions hold, by use", |it| it.used as u64),
-            ("memory_waiting", "Permits for memory that are waited for, by use", |it| {
+            ("memory_limit_bytes", "Memory limit of sessions, by use", |it| it.limit as u64),
+            ("memory_used_bytes", "Memory held by sessions, by use", |it| it.used as u64),
+            ("memory_waiting", "Memory reservations waiting, by use", |it| {
                 it.waiting as u64
             }),
         ];
@@ -189,8 +189,8 @@ impl Reading {
             }
         }
         let counters: [(&str, &str, Field); 2] = [
-            ("memory_waits", "Permits for memory that had to be waited for, by use", |it| it.waits),
-            ("memory_exceeded", "Demands for more memory than there is, by use", |it| it.exceeded),
+            ("memory_waits", "Memory reservations that had to wait, by use", |it| it.waits),
+            ("memory_exceeded", "Memory reservations refused because of their size, by use", |it| it.exceeded),
         ];
         for (name, help, field) in counters {
             let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
@@ -207,7 +207,7 @@ impl Reading {
         let families: [(&str, &str, Pick); 4] = [
             ("received_bytes", "Bytes received", |bytes, _| bytes.received),
             ("sent_bytes", "Bytes sent", |bytes, _| bytes.sent),
-            ("frames_malformed", "Malformed frames, each of which ended its session", |_, side| {
+            ("frames_malformed", "Malformed frames; each ended its session", |_, side| {
                 side.frames_malformed.load(Ordering::Relaxed)
             }),
             ("frames_truncated", "Frames cut short by a closed connection", |_, side| {
@@ -252,7 +252,7 @@ impl Reading {
     }
 
     fn encode_latencies(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let help = "Seconds that answered requests took, by part";
+        let help = "Durations of answered requests in seconds, by part";
         let kind = MetricType::Histogram;
         let unit = Some(&Unit::Seconds);
         let mut family = encoder.encode_descriptor("request_duration", help, unit, kind)?;
@@ -301,7 +301,7 @@ impl Reading {
             ("connections", "Connections accepted", read(&self.net.connections_total)),
             (
                 "connections_refused",
-                "Connections refused above a limit",
+                "Connections refused above the connection limit",
                 self.net.refused(Refusal::ConnectionLimit),
             ),
             ("upstream_connects", "Connections made to the cluster", read(&own.upstream_connects)),
@@ -312,13 +312,13 @@ impl Reading {
             ),
             (
                 "broker_port_errors",
-                "Brokers left out of an answer because no port was free",
+                "Brokers left out of a response because no port was free",
                 read(&own.broker_port_errors),
             ),
-            ("answers_rewritten", "Answers rewritten", read(&own.answers_rewritten)),
+            ("answers_rewritten", "Responses rewritten", read(&own.answers_rewritten)),
             (
                 "hints_neutralised",
-                "Leader hints removed from streamed fetch answers",
+                "Leader hints removed from streamed fetch responses",
                 read(&own.hints_neutralised),
             ),
             (
@@ -332,7 +332,7 @@ impl Reading {
                 read(&own.record_bytes_touched),
             ),
             ("unknown_hosts", "Clients that asked for an unknown host", read(&own.unknown_hosts)),
-            ("handshake_failures", "Handshakes that failed", read(&own.handshake_failures)),
+            ("handshake_failures", "Failed TLS handshakes", read(&own.handshake_failures)),
             ("authentications", "Clients authenticated by the proxy", read(&own.authentications)),
             (
                 "authentication_failures",
@@ -346,13 +346,13 @@ impl Reading {
             ),
             (
                 "upstream_renewals",
-                "Times that the proxy authenticated again to the cluster",
+                "Repeated authentications of the proxy to the cluster",
                 read(&own.upstream_renewals),
             ),
-            ("sessions_idle", "Sessions of idle clients ended", read(&own.sessions_idle)),
+            ("sessions_idle", "Sessions ended because the client was idle", read(&own.sessions_idle)),
             (
                 "sessions_slow_reader",
-                "Sessions ended because the client did not read its answers",
+                "Sessions ended because the client did not read its responses",
                 read(&own.sessions_slow_reader),
             ),
             ("reloads", "Configurations reloaded", read(&own.reloads)),
