@@ -178,7 +178,7 @@ impl Turns {
 }
 
 /// Why a connection ends whose answer has no form. A log line names the defect.
-pub(crate) const NOT_ENCODED: &str = "the answer cannot be encoded";
+pub(crate) const NOT_ENCODED: &str = "failed to encode the response";
 
 /// What [`moldau_net::Service::call`] returns for a request.
 pub(crate) type Served = Reply<Later<Response>>;
@@ -238,7 +238,7 @@ fn encode<R: Message>(
     match frame::encode_response(&mut out, key, version, correlation_id, response) {
         Ok(()) => Some(Response::single(out.freeze())),
         Err(error) => {
-            tracing::error!(%key, version, %error, "an answer cannot be encoded");
+            tracing::error!(%key, version, %error, "failed to encode a response");
             None
         }
     }

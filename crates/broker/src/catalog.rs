@@ -120,7 +120,7 @@ impl Topics {
     fn check_growth(&self, topic: &Topic, partitions: u32) -> Result<(), Refusal> {
         if partitions <= topic.partitions {
             let message = format!(
-                "topic {} has {} partitions; {partitions} would not be an increase",
+                "topic {} already has {} partitions; {partitions} is not an increase",
                 topic.name, topic.partitions
             );
             return Err(Refusal::new(ErrorCode::InvalidPartitions, message));
@@ -136,8 +136,8 @@ impl Topics {
             return Ok(());
         }
         let message = format!(
-            "a topic has at most {TOPIC_PARTITIONS_MAX} partitions, and all topics together have \
-             at most {PARTITIONS_MAX}, of which {} are there",
+            "a topic can have {TOPIC_PARTITIONS_MAX} partitions, and all topics together \
+             {PARTITIONS_MAX}, of which {} exist",
             self.partitions
         );
         Err(Refusal::new(ErrorCode::PolicyViolation, message))
@@ -251,7 +251,7 @@ impl Catalog {
         topic.logs.delete();
         if let Err(error) = storage.delete_topic(TopicId(id.into_bytes())) {
             let name = &*topic.name;
-            tracing::warn!(name, %error, "the space of a deleted topic is freed later");
+            tracing::warn!(name, %error, "failed to free the space of a deleted topic, will retry");
         }
         Ok(lsn)
     }
@@ -357,12 +357,12 @@ impl Catalog {
 
 /// `UNKNOWN_TOPIC_OR_PARTITION` for a name.
 pub(crate) fn unknown_name(name: &str) -> Refusal {
-    Refusal::new(ErrorCode::UnknownTopicOrPartition, format!("there is no topic {}", shown(name)))
+    Refusal::new(ErrorCode::UnknownTopicOrPartition, format!("unknown topic {}", shown(name)))
 }
 
 /// `UNKNOWN_TOPIC_ID` for an id.
 pub(crate) fn unknown_id(id: Uuid) -> Refusal {
-    Refusal::new(ErrorCode::UnknownTopicId, format!("there is no topic of id {id}"))
+    Refusal::new(ErrorCode::UnknownTopicId, format!("unknown topic id {id}"))
 }
 
 fn append(storage: &Storage, record: &MetadataRecord) -> Result<Lsn, Refusal> {

@@ -39,8 +39,8 @@ pub(crate) async fn apply(state: &Arc<State>, now_ms: i64) {
             logs = compacted.logs,
             read = compacted.records_read,
             retained = compacted.records_retained,
-            "logs were compacted"
+            "compacted logs"
         ),
-        Err(error) => tracing::warn!(%error, "nothing was compacted"),
+        Err(error) => tracing::warn!(%error, "compaction failed"),
     }
 }

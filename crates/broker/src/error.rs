@@ -23,7 +23,7 @@ pub enum Error {
     #[error(transparent)]
     Storage(#[from] moldau_storage::Error),
     /// The data directory holds metadata that this version cannot read.
-    #[error("topics and groups cannot be restored from the journal: {0}")]
+    #[error("failed to restore topics and groups from the journal: {0}")]
     Metadata(String),
     /// The operator: the name that a recovered topic is to get.
     #[error("topic {id} cannot be named {name:?}: {problem}")]
@@ -72,7 +72,7 @@ pub(crate) fn denied(resource_type: ResourceType) -> Refusal {
             (ErrorCode::ClusterAuthorizationFailed, "cluster")
         }
     };
-    Refusal::new(code, format!("not authorized to do this to the {message}"))
+    Refusal::new(code, format!("not authorized for this operation on the {message}"))
 }
 
 /// The answer to an append that storage refused. Here and in [`read_code`] alone do

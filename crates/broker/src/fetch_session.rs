@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_remembers_partitions_and_takes_changes() {
+    fn session_remembers_and_updates_partitions() {
         let sessions = FetchSessions::default();
         let id = opened(&sessions, vec![asked(0, 10), asked(1, 20)]);
         let mut change = request(id, 1, vec![asked(1, 25), asked(2, 0)]);
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_partition_is_mentioned_again_only_when_it_changed() {
+    fn unchanged_partition_is_left_out() {
         let topic = TopicRef::Name("orders".into());
         let mut session = Session::default();
         session.upsert(asked(0, 0));
@@ -390,7 +390,7 @@ mod tests {
 
     /// A client that named ever more partitions in one session had the broker keep all of them.
     #[test]
-    fn sessions_hold_no_more_partitions_than_there_is_room_for() {
+    fn sessions_respect_the_partition_limit() {
         let sessions = FetchSessions::default();
         let named =
             |first: i32, count: i32| (first..first + count).map(|it| asked(it, 0)).collect();

@@ -179,7 +179,7 @@ impl GroupService {
                 () = self.rescheduled.notified() => continue,
             }
             if let Err(refusal) = self.tick(storage) {
-                tracing::error!(problem = refusal.message, "group records cannot be written");
+                tracing::error!(problem = refusal.message, "failed to write group records");
                 tokio::time::sleep(RETRY_PAUSE).await;
             }
         }
@@ -218,7 +218,7 @@ impl Inner {
                 Ok(lsn) => self.written = Some(lsn),
                 Err(error @ AppendError::TooLarge { .. }) => {
                     let group = shown(record.group_id());
-                    tracing::error!(group, %error, "a record of a group is left out");
+                    tracing::error!(group, %error, "dropped a record of a group");
                     caught_up = Err(append_refusal(&error));
                 }
                 Err(error) => return Err(append_refusal(&error)),

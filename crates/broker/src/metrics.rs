@@ -99,9 +99,7 @@ impl Reading {
         let gauges: [(&str, &str, Field); 3] = [
             ("memory_limit_bytes", "Memory limit of connections, by use", |it| it.limit as u64),
             ("memory_used_bytes", "Memory held by connections, by use", |it| it.used as u64),
-            ("memory_waiting", "Memory reservations waiting, by use", |it| {
-                it.waiting as u64
-            }),
+            ("memory_waiting", "Memory reservations waiting, by use", |it| it.waiting as u64),
         ];
         for (name, help, field) in gauges {
             let kind = ConstGauge::new(0_i64).metric_type();
@@ -113,7 +111,11 @@ impl Reading {
         }
         let counters: [(&str, &str, Field); 2] = [
             ("memory_waits", "Memory reservations that had to wait, by use", |it| it.waits),
-            ("memory_exceeded", "Memory reservations refused because of their size, by use", |it| it.exceeded),
+            (
+                "memory_exceeded",
+                "Memory reservations refused because of their size, by use",
+                |it| it.exceeded,
+            ),
         ];
         for (name, help, field) in counters {
             let kind = ConstCounter::new(0_u64).metric_type();
@@ -206,7 +208,11 @@ impl Reading {
                 "Memory of appended batches, including batches held by responses",
                 signed(journal),
             ),
-            ("read_memory_bytes", "Memory of batches read from disk, including batches held by responses", signed(read)),
+            (
+                "read_memory_bytes",
+                "Memory of batches read from disk, including batches held by responses",
+                signed(read),
+            ),
         ]
     }
 }

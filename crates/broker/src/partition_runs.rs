@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn topics_of_one_form_share_their_bytes() {
+    fn equal_topics_share_encoded_bytes() {
         let runs = PartitionRuns::default();
         let one = pieces(&runs, 10_000, 12);
         let held = runs.bytes();
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_goes_with_the_last_answer_that_holds_it() {
+    fn run_is_freed_with_its_last_response() {
         let runs = PartitionRuns::default();
         let (one, other) = (pieces(&runs, 8192, 12), pieces(&runs, 4096, 12));
         drop(one);
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_topic_takes_no_run() {
+    fn small_topic_uses_no_run() {
         let runs = PartitionRuns::default();
         assert_eq!(pieces(&runs, 3, 12).concat().len(), 26 * 3);
         assert_eq!(runs.bytes(), 0);

@@ -112,7 +112,7 @@ impl Owner {
             None => {
                 let name = self.names.remove(&id).unwrap_or_else(|| format!("recovered-{id}"));
                 if self.restored.catalog.by_name(&name).is_some() {
-                    self.problem = Some(unfit(id, &name, "there is a topic of this name"));
+                    self.problem = Some(unfit(id, &name, "a topic with this name exists"));
                     return None;
                 }
                 // Nothing of it goes before the operator has seen it.

@@ -50,8 +50,8 @@ pub(crate) async fn checkpoint(state: &Arc<State>) {
     });
     match off_thread(written).await {
         Ok(0) => {}
-        Ok(files) => tracing::info!(files, "journal files were freed"),
-        Err::<_, Error>(error) => tracing::warn!(%error, "no checkpoint was written"),
+        Ok(files) => tracing::info!(files, "freed journal files"),
+        Err::<_, Error>(error) => tracing::warn!(%error, "failed to write a checkpoint"),
     }
 }
 
@@ -67,7 +67,7 @@ pub(crate) async fn off_thread<T>(task: JoinHandle<T>) -> T {
 /// Applies retention to every log, and deletes those whose topic is gone.
 pub(crate) async fn apply(state: &State, now_ms: i64) {
     if let Err(refusal) = state.delete_orphaned_logs() {
-        tracing::warn!(problem = refusal.message, "logs without a topic were not deleted");
+        tracing::warn!(problem = refusal.message, "failed to delete logs without a topic");
     }
     for (looked_at, log) in state.storage.logs().into_iter().enumerate() {
         if looked_at % LOGS_PER_TURN == LOGS_PER_TURN - 1 {
@@ -85,7 +85,7 @@ pub(crate) async fn apply(state: &State, now_ms: i64) {
             // The topic was deleted a moment ago, and its data with it.
             Ok(_) | Err(Error::Deleted) => {}
             Err(error) => {
-                tracing::warn!(topic = %topic.name, %error, "retention was not applied");
+                tracing::warn!(topic = %topic.name, %error, "retention failed");
                 return;
             }
         }

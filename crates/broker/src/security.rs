@@ -253,14 +253,14 @@ fn find(acls: &Acls, filters: &[AclFilter]) -> Result<Vec<Matching>, Refusal> {
     let too_many = |message| Err(Refusal::new(ErrorCode::InvalidRequest, message));
     let compared = filters.iter().fold(0, |sum: usize, it| sum.saturating_add(acls.compared(it)));
     if compared > ACLS_COMPARED_MAX {
-        return too_many("so many filters need the names of their resources".to_owned());
+        return too_many("too many filters without a resource name".to_owned());
     }
     let (mut found, mut count) = (Vec::with_capacity(filters.len()), 0);
     for filter in filters {
         let matching = acls.matching(filter);
         count += matching.iter().map(|(_, entries)| entries.len()).sum::<usize>();
         if count > ACLS_DELETED_MAX {
-            return too_many(format!("a request removes at most {ACLS_DELETED_MAX} ACLs"));
+            return too_many(format!("a request can delete at most {ACLS_DELETED_MAX} ACLs"));
         }
         found.push(matching);
     }
@@ -271,7 +271,7 @@ fn check_room(count: usize, added: usize, max: usize, what: &str) -> Result<(), 
     if count.saturating_add(added) <= max {
         return Ok(());
     }
-    let message = format!("there are at most {max} {what}, of which {count} are there");
+    let message = format!("the limit is {max} {what}, of which {count} exist");
     Err(Refusal::new(ErrorCode::PolicyViolation, message))
 }
 

@@ -140,10 +140,10 @@ impl Broker {
         let cut_off = self.threads.drain(self.state.config.drain_timeout);
         // The next start then has next to nothing to read.
         if let Err(error) = self.state.checkpoint() {
-            tracing::warn!(%error, "no checkpoint was written");
+            tracing::warn!(%error, "failed to write a checkpoint");
         }
         if let Err(error) = self.state.storage.close() {
-            tracing::error!(%error, "the journal was not closed cleanly");
+            tracing::error!(%error, "failed to close the journal");
         }
         cut_off
     }
@@ -205,7 +205,7 @@ impl AdminPages for Pages {
 
     fn not_ready(&self) -> Option<String> {
         let waited = self.state.storage.flushing_for().filter(|waited| *waited >= FLUSH_STALLED)?;
-        Some(format!("the journal waits for the disk since {} s", waited.as_secs()))
+        Some(format!("the journal has waited for the disk for {} s", waited.as_secs()))
     }
 }
 

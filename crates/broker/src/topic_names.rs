@@ -26,8 +26,8 @@ pub(crate) fn check_name(name: &str) -> Result<(), Refusal> {
         return Ok(());
     }
     let message = format!(
-        "a topic name has 1 to {TOPIC_NAME_BYTES_MAX} of the characters a-z A-Z 0-9 . _ - and is \
-         neither . nor .."
+        "a topic name must have 1 to {TOPIC_NAME_BYTES_MAX} characters a-z A-Z 0-9 . _ - and not \
+         be . or .."
     );
     Err(Refusal::new(ErrorCode::InvalidTopicException, message))
 }
@@ -62,8 +62,8 @@ impl MetricNames {
             Some(unified) if self.counts.contains_key(&unified) => {
                 let name = shown(name);
                 let message = format!(
-                    "topic {name} differs from another topic in . and _ only, which metrics do not \
-                     tell apart"
+                    "topic {name} differs from another topic only in . and _, which collide in \
+                     metric names"
                 );
                 Err(Refusal::new(ErrorCode::InvalidTopicException, message))
             }

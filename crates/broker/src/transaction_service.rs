@@ -85,7 +85,7 @@ impl TransactionService {
         let mut inner = lock(&self.inner);
         let Decision { reply, changes } = request(&inner.transactions, self.clock.now_ms());
         if let Err(refusal) = inner.write(stores, changes) {
-            tracing::warn!(problem = refusal.message, "a transaction cannot be written");
+            tracing::warn!(problem = refusal.message, "failed to write a transaction");
             // Clients ask again, as they do where a record of Kafka's coordinator is not written.
             return (Err(ErrorCode::CoordinatorNotAvailable), None);
         }
@@ -157,7 +157,7 @@ impl TransactionService {
                 () = self.rescheduled.notified() => continue,
             }
             if let Err(refusal) = self.tick(stores).await {
-                tracing::error!(problem = refusal.message, "transactions cannot be ended");
+                tracing::error!(problem = refusal.message, "failed to end transactions");
                 tokio::time::sleep(RETRY_PAUSE).await;
             }
         }

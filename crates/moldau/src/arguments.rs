@@ -91,11 +91,11 @@ pub(crate) struct BrokerArguments {
 pub(crate) enum BrokerAction {
     /// List the damage in the data directory of a stopped broker, and salvage the rest.
     Repair(RepairOptions),
-    /// Translate Kafka's server.properties, and say what each line does here.
+    /// Translate Kafka's server.properties, and describe the effect of each line here.
     Import(BrokerImportOptions),
 }
 
-/// Prints the broker's file. Exits 1 if a line is not supported.
+/// Print the broker's file. The exit code is 1 if a line is not supported.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct BrokerImportOptions {
     /// Kafka's file.
@@ -132,7 +132,7 @@ pub(crate) struct BrokerOptions {
     /// Directory of the journal, created if absent [default: ./moldau-data].
     #[arg(long, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
-    /// Where Kafka clients connect [default: 127.0.0.1:9092].
+    /// Listening address for Kafka clients [default: 127.0.0.1:9092].
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) listen: Option<SocketAddr>,
     /// Address for clients [default: the address that each client connected to].
@@ -149,9 +149,9 @@ pub(crate) struct BrokerOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum DurabilityChoice {
-    /// After fdatasync: it survives a loss of power.
+    /// After fdatasync: a record survives a power loss.
     Fsync,
-    /// After write: it survives the death of the process.
+    /// After write: a record survives only a crash of the process.
     Os,
 }
 
@@ -174,7 +174,7 @@ pub(crate) enum ProxyAction {
     Import(ImportOptions),
 }
 
-/// Exits 1 if something has no translation.
+/// The exit code is 1 if something has no translation.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ImportOptions {
     /// Configuration file of Kroxylicious.
@@ -199,10 +199,10 @@ pub(crate) enum KeysAction {
     Add {
         /// The key file.
         file: PathBuf,
-        /// Name of the key, which a template such as KEK_$(topicName) refers to.
+        /// Name of the key, as a template such as KEK_$(topicName) produces it.
         alias: String,
     },
-    /// Add a version to a key. It protects records written from then on.
+    /// Add a version to a key, for new records.
     Rotate {
         /// The key file.
         file: PathBuf,
@@ -244,7 +244,7 @@ pub(crate) enum LabQuestion {
     Run(RunOptions),
     /// Run workload files of the OpenMessaging Benchmark.
     Omb(OmbOptions),
-    /// Import outputs of other tools as a result, with warnings about their gaps.
+    /// Import outputs of other tools as a result, with notes about their gaps.
     Import(ResultImportOptions),
     /// What differs between two results?
     Compare(CompareOptions),
@@ -270,16 +270,16 @@ pub(crate) enum LabQuestion {
     },
     /// List the questions.
     List,
-    /// Generate load for an experiment on another machine (`lab run` or `lab omb` with --workers).
+    /// Generate load for an experiment on another machine (`lab run` and `lab omb` with --workers).
     Worker(WorkerOptions),
-    /// Relay TCP connections, as the least that a proxy can cost.
+    /// Relay TCP connections, as a lower bound for the cost of a proxy.
     Relay(RelayOptions),
-    /// Acknowledge produced records and discard them, to find the limit of a client.
+    /// Acknowledge and discard produced records, to measure a client.
     NullSink(NullSinkOptions),
-    /// A loop over one file, which the laboratory starts to see what the disk gives.
+    /// Run a loop over one file, by which the lab measures the disk.
     #[command(hide = true)]
     BareDisk {
-        /// What to do, as JSON.
+        /// The task, as JSON.
         task: String,
     },
 }
@@ -343,7 +343,7 @@ pub(crate) struct LoadOptions {
     /// Consumer groups that each read everything.
     #[arg(long, value_name = "COUNT", default_value_t = 3)]
     pub(crate) groups: u16,
-    /// Topics.
+    /// Number of topics.
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = at_least_one())]
     pub(crate) topics: u16,
     /// Partitions of each topic.
@@ -373,7 +373,7 @@ pub(crate) struct PartitionsOptions {
     /// Parts to run [default: all].
     #[arg(long, value_enum, value_delimiter = ',')]
     pub(crate) parts: Vec<PartChoice>,
-    /// Numbers of partitions, ascending, for the curve and for topics created at once.
+    /// Numbers of partitions, ascending, for the curve and for topics created by one request.
     #[arg(long, value_name = "COUNT", value_delimiter = ',')]
     pub(crate) partitions: Vec<u32>,
     /// File with the class path of Apache Kafka [default: kafka/classpath in the cache].
@@ -390,7 +390,7 @@ pub(crate) struct PartitionsOptions {
 pub(crate) enum PartChoice {
     /// Throughput, latency and cost by number of partitions.
     Curve,
-    /// Partitions created at once, in steps, and as topics.
+    /// Partitions created by one request, in steps, and as topics.
     Creation,
     /// Restart after a kill.
     Restart,
@@ -398,7 +398,7 @@ pub(crate) enum PartChoice {
     Reassignment,
 }
 
-/// How a client tool reaches the cluster.
+/// Connection of a client tool to the cluster.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ClusterOptions {
     /// Bootstrap servers.

@@ -62,7 +62,7 @@ pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
 pub(crate) fn text(path: &Path) -> anyhow::Result<String> {
     let bytes = sources::read(path).map_err(anyhow::Error::msg)?;
     let text = std::str::from_utf8(&bytes).map(str::to_owned);
-    text.map_err(|_| anyhow!("{}: is not a text in UTF-8", path.display()))
+    text.map_err(|_| anyhow!("{}: is not UTF-8 text", path.display()))
 }
 
 /// Parses a configuration.
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_type_is_refused_with_its_place() {
+    fn wrong_type_is_refused_with_its_place() {
         let problem = parse::<Sample>("data_dir: x\ncount: many\n").unwrap_err().to_string();
         assert!(problem.starts_with(":2:8: "), "{problem}");
     }

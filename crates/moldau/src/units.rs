@@ -43,7 +43,7 @@ pub(crate) fn byte_count(text: &str) -> Result<u64, String> {
 pub(crate) fn byte_rate(text: &str) -> Result<f64, String> {
     let text = text.trim();
     let amount = text.strip_suffix("/s").or_else(|| text.strip_suffix("/S"));
-    bytes(amount.ok_or_else(|| format!("a rate ends with /s, such as 100MB/s, unlike {text}"))?)
+    bytes(amount.ok_or_else(|| format!("{text} is not a rate such as 100MB/s"))?)
 }
 
 /// A length of time: `90s`, `30m`, `1h`.
@@ -54,7 +54,12 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let text = text.trim();
     let units = [('s', 1.0), ('m', 60.0), ('h', 3_600.0)];
     let unit = units.into_iter().find_map(|(unit, scale)| Some((text.strip_suffix(unit)?, scale)));
-    let (number, scale) = unit.ok_or_else(|| format!("{text} has no unit, unlike 90s, 30m, 1h"))?;
+    let (number, scale) = unit.ok_or_else(|| {
+        format!(
+            "{text} has no unit; write it like 90s, 30m \
+                                                      or 1h"
+        )
+    })?;
     Duration::try_from_secs_f64(positive(number)? * scale)
         .map_err(|_| format!("{text} is too long"))
 }
@@ -68,7 +73,7 @@ pub(crate) fn milliseconds(text: &str) -> Result<f64, String> {
     let (number, scale) = match (text.strip_suffix("ms"), text.strip_suffix('s')) {
         (Some(number), _) => (number, 1.0),
         (None, Some(number)) => (number, 1e3),
-        (None, None) => return Err(format!("{text} has no unit, unlike 50ms and 0.5s")),
+        (None, None) => return Err(format!("{text} has no unit; write it like 50ms or 0.5s")),
     };
     Ok(positive(number)? * scale)
 }
@@ -97,8 +102,12 @@ fn bytes(text: &str) -> Result<f64, String> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
     let unit = unit.trim().to_ascii_lowercase();
-    let number: f64 =
-        number.parse().map_err(|_| format!("{text} does not begin with a number, unlike 16KB"))?;
+    let number: f64 = number.parse().map_err(|_| {
+        format!(
+            "{text} does not begin with a number; write it like \
+                                            16KB"
+        )
+    })?;
     let Some((_, scale)) = UNITS.iter().find(|(name, _)| *name == unit) else {
         return Err(format!("{unit} is not a unit of bytes; use B, KB, MB, GB, KiB, MiB or GiB"));
     };

@@ -184,7 +184,7 @@ impl<P: AdminPages> Pages<P> {
         }
         match self.net.silent_threads(SILENT_FOR).await.as_slice() {
             [] => text(StatusCode::OK, "ok\n".to_owned()),
-            silent => unavailable(&format!("no sign of life: {}", silent.join(", "))),
+            silent => unavailable(&format!("not responding: {}", silent.join(", "))),
         }
     }
 
@@ -219,16 +219,16 @@ impl<P: AdminPages> Pages<P> {
 
     /// Refuses someone who does not know the token.
     fn refuse(&self, peer: SocketAddr) -> Page {
-        let why = "a reload was asked for without the token";
+        let why = "reload request without the token";
         self.net.metrics().refuse(Refusal::AdminToken, Some(peer), &"the admin port", &why);
-        let mut page = text(StatusCode::UNAUTHORIZED, "the token is needed\n".to_owned());
+        let mut page = text(StatusCode::UNAUTHORIZED, "the token is required\n".to_owned());
         page.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         page
     }
 }
 
 fn only(method: &'static str) -> Page {
-    let why = format!("only {method} is answered\n");
+    let why = format!("use {method}\n");
     let mut page = text(StatusCode::METHOD_NOT_ALLOWED, why);
     page.headers_mut().insert(ALLOW, HeaderValue::from_static(method));
     page

@@ -33,8 +33,7 @@ impl HttpUrl {
         // What stands before an `@` may be a name and a password, and a password may hold any
         // character, so that nothing else about such an address can be relied on, or shown.
         if url.contains('@') {
-            return Err("an address has an @: users and passwords are not taken in addresses, \
-                        and elsewhere it is written %40"
+            return Err("an address cannot contain a user and password; write any other @ as %40"
                 .to_owned());
         }
         // Errors show it without the query, which may hold a secret.
@@ -84,7 +83,7 @@ impl HttpUrl {
         request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json"));
         let to = HttpTarget { host: &self.host, port: self.port, tls: self.tls.as_deref() };
         let answer = tokio::time::timeout(TIMEOUT, to.exchange(request, ANSWER_BYTES_MAX));
-        let answer = answer.await.map_err(|_| "no answer in time".to_owned())??;
+        let answer = answer.await.map_err(|_| "no response in time".to_owned())??;
         if !answer.status().is_success() {
             return Err(format!("the answer is {}", answer.status()));
         }
@@ -206,7 +205,7 @@ mod tests {
         });
         let begun = tokio::time::Instant::now();
         let fetched = HttpUrl::parse(&url, None).unwrap().get().await;
-        assert_eq!(fetched, Err("no answer in time".to_owned()));
+        assert_eq!(fetched, Err("no response in time".to_owned()));
         assert!(begun.elapsed() >= TIMEOUT);
         silent.await.unwrap();
     }

@@ -94,7 +94,7 @@ impl MemoryUse {
 
 /// More memory was asked for than the budget ever gives.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("{bytes} bytes are more than the {most} that the memory budget gives to one {}", of.name())]
+#[error("{bytes} bytes exceed the {most} bytes of memory for one {}", of.name())]
 pub struct MemoryExceeded {
     /// What it was for.
     pub of: MemoryUse,

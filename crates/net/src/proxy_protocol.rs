@@ -155,7 +155,7 @@ fn parse_v1(bytes: &[u8]) -> Result<Option<Header>, ProxyProtocolError> {
             let port = from_port.parse().ok().filter(|_| to_port.parse::<u16>().is_ok());
             Some(socket_address(address.filter(|_| valid), port)?)
         }
-        _ => return Err(malformed("version 1 has other fields")),
+        _ => return Err(malformed("version 1 has wrong fields")),
     };
     Ok(Some(Header { source, header_bytes: end + 1 }))
 }
@@ -173,7 +173,7 @@ fn socket_address<A: Into<IpAddr>>(
 fn parse_v2(bytes: &[u8]) -> Result<Option<Header>, ProxyProtocolError> {
     let malformed = ProxyProtocolError::Malformed;
     if !bytes.iter().zip(V2_SIGNATURE).all(|(byte, wanted)| *byte == wanted) {
-        return Err(malformed("version 2 has another signature"));
+        return Err(malformed("version 2 has a wrong signature"));
     }
     let rest = bytes.get(V2_SIGNATURE.len()..).unwrap_or_default();
     let Some((&[command, family, high, low], rest)) = rest.split_first_chunk() else {
@@ -181,7 +181,7 @@ fn parse_v2(bytes: &[u8]) -> Result<Option<Header>, ProxyProtocolError> {
     };
     let length = usize::from(u16::from_be_bytes([high, low]));
     if length > V2_BODY_BYTES_MAX {
-        return Err(malformed("version 2 is longer than any use of it"));
+        return Err(malformed("version 2 is too long"));
     }
     let Some(body) = rest.get(..length) else { return Ok(None) };
     let source = match (command, family) {
@@ -202,7 +202,7 @@ fn parse_v2(bytes: &[u8]) -> Result<Option<Header>, ProxyProtocolError> {
         }
         // Families that carry no address of ours: the specification says to go on without one.
         (V2_PROXY, _) => None,
-        _ => return Err(malformed("another version or command than those that exist")),
+        _ => return Err(malformed("unknown version or command")),
     };
     Ok(Some(Header { source, header_bytes: V2_SIGNATURE.len() + V2_FIXED_BYTES + length }))
 }

@@ -167,11 +167,11 @@ impl Refusals {
         count.fetch_add(1, Ordering::Relaxed);
         let peer = peer.map(tracing::field::display);
         if cause == Refusal::Idle {
-            return tracing::debug!(%at, peer, %why, "a client is disconnected");
+            return tracing::debug!(%at, peer, %why, "disconnected an idle client");
         }
         log.log(|unlogged| {
             let cause = cause.name();
-            tracing::warn!(cause, %at, peer, %why, unlogged, "a client is refused");
+            tracing::warn!(cause, %at, peer, %why, unlogged, "client refused");
         });
     }
 

@@ -331,7 +331,7 @@ impl NetworkHandle {
                     };
                     let Some(entry) = self.admit(entry) else { continue };
                     if let Err(error) = self.place(stream, entry, serve).await {
-                        tracing::debug!(%peer, %error, "a connection was not placed");
+                        tracing::debug!(%peer, %error, "failed to assign a connection to a thread");
                     }
                 }
                 Err(error) => {
@@ -346,7 +346,7 @@ impl NetworkHandle {
     /// Holds a connection against the limits that can be known at accept; `None` refuses it.
     fn admit(&self, mut entry: Entry) -> Option<Entry> {
         if self.connections_open() >= entry.limits.connections_max {
-            entry.refuse(&self.inner, Refusal::ConnectionLimit, &"all connections are taken");
+            entry.refuse(&self.inner, Refusal::ConnectionLimit, &"the connection limit is reached");
             return None;
         }
         if entry.mode != Mode::Disabled {

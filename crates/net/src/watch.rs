@@ -45,9 +45,9 @@ pub enum Silence {
 impl fmt::Display for Silence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Idle => "it did nothing for too long",
-            Self::SlowReader => "it took too little of its answers",
-            Self::SlowWriter => "it sent too little of a request",
+            Self::Idle => "idle for too long",
+            Self::SlowReader => "reads its responses too slowly",
+            Self::SlowWriter => "sends a request too slowly",
         })
     }
 }

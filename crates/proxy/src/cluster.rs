@@ -220,7 +220,7 @@ impl Cluster {
                 add(&self.metrics.broker_port_errors, 1);
                 self.logs.port.log(|unlogged| {
                     let cluster = self.name();
-                    tracing::error!(cluster, node_id, %error, unlogged, "a broker has no port");
+                    tracing::error!(cluster, node_id, %error, unlogged, "no free port for a broker");
                 });
                 return None;
             }
@@ -250,7 +250,7 @@ impl Cluster {
             }
             None if is_full => return None,
             None => {
-                tracing::info!(cluster, node_id, host, port, "a broker was found");
+                tracing::info!(cluster, node_id, host, port, "discovered a broker");
                 brokers.insert(node_id, address);
             }
         }

@@ -43,7 +43,7 @@ pub(crate) struct OnBehalf {
 enum Unusable {
     #[error("{0}")]
     Connect(io::Error),
-    #[error("no answer in time")]
+    #[error("no response in time")]
     TimedOut,
     #[error("TLS: {0}")]
     Tls(#[from] TlsError),
@@ -61,7 +61,7 @@ pub(crate) async fn connect(
     if let Destination::Broker(node_id) = destination
         && timeout(CONNECT_TIMEOUT, cluster.knows(node_id)).await.is_err()
     {
-        refused(cluster, destination, &format_args!("no broker of this id is known"));
+        refused(cluster, destination, &format_args!("unknown broker id"));
         return None;
     }
     let settings = cluster.settings();
@@ -85,7 +85,7 @@ fn refused(cluster: &Cluster, destination: Destination, error: &dyn fmt::Display
     add(&cluster.metrics().upstream_connect_errors, 1);
     cluster.logs.connect.log(|unlogged| {
         let cluster = cluster.name();
-        tracing::warn!(cluster, ?destination, %error, unlogged, "cannot reach a server");
+        tracing::warn!(cluster, ?destination, %error, unlogged, "failed to connect to a server");
     });
 }
 

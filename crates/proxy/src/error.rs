@@ -8,13 +8,13 @@ pub enum Error {
     #[error(transparent)]
     Net(#[from] moldau_net::Error),
     /// The operator named no upstream server for a virtual cluster.
-    #[error("virtual cluster {cluster}: no upstream server is named")]
+    #[error("virtual cluster {cluster}: no upstream server")]
     NoUpstream {
         /// The virtual cluster.
         cluster: String,
     },
     /// The operator gave two virtual clusters the same name.
-    #[error("virtual cluster {cluster}: another one has this name")]
+    #[error("virtual cluster {cluster}: duplicate name")]
     DuplicateName {
         /// The virtual cluster.
         cluster: String,
@@ -28,7 +28,7 @@ pub enum Error {
         reason: &'static str,
     },
     /// The operator gave an address to two virtual clusters that cannot share it.
-    #[error("virtual cluster {cluster}: gateway: {other} listens on {address} as well")]
+    #[error("virtual cluster {cluster}: gateway: {other} also listens on {address}")]
     SharedAddress {
         /// The virtual cluster.
         cluster: String,
@@ -38,7 +38,7 @@ pub enum Error {
         address: SocketAddr,
     },
     /// The operator gave host names to two virtual clusters of one listener that overlap.
-    #[error("virtual cluster {cluster}: gateway: some host belongs to {other} as well")]
+    #[error("virtual cluster {cluster}: gateway: a host also belongs to {other}")]
     SharedHost {
         /// The virtual cluster.
         cluster: String,

@@ -59,7 +59,7 @@ struct Admitted {
 enum Denied {
     #[error("TLS: {0}")]
     Tls(#[from] TlsError),
-    #[error("its socket failed: {0}")]
+    #[error("socket error: {0}")]
     Io(#[from] std::io::Error),
 }
 
@@ -234,7 +234,7 @@ fn log_denied(cluster: &Cluster, peer: SocketAddr, denied: &Denied) {
     add(&cluster.metrics().handshake_failures, 1);
     match denied {
         Denied::Tls(error) => refuse(cluster, error.into(), peer, error),
-        Denied::Io(error) => tracing::debug!(%peer, %error, "a client is gone"),
+        Denied::Io(error) => tracing::debug!(%peer, %error, "client disconnected"),
     }
 }
 

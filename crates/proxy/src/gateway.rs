@@ -157,22 +157,22 @@ impl Hosts {
         let (bootstrap, broker) = (normal(bootstrap), normal(broker));
         let node_id = NODE_ID.to_ascii_lowercase();
         let Some((prefix, suffix)) = broker.split_once(&node_id) else {
-            return Err("the host of brokers lacks $(nodeId)");
+            return Err("the host of brokers has no $(nodeId)");
         };
         let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
         if bootstrap.is_empty()
             || !(bootstrap.chars().chain(broker.replacen(&node_id, "", 1).chars())).all(is_name)
         {
-            return Err("a host has characters that no host name has");
+            return Err("a host has invalid characters");
         }
         // Otherwise one name could mean several brokers.
         let is_digit = |c: char| c.is_ascii_digit();
         if prefix.ends_with(is_digit) || suffix.starts_with(is_digit) {
-            return Err("a digit stands beside $(nodeId)");
+            return Err("a digit is next to $(nodeId)");
         }
         let hosts = Self { prefix: prefix.to_owned(), suffix: suffix.to_owned(), bootstrap };
         if hosts.node_id(&hosts.bootstrap).is_some() {
-            return Err("the bootstrap host is that of a broker");
+            return Err("the bootstrap host matches the host of a broker");
         }
         Ok(hosts)
     }

@@ -177,9 +177,7 @@ impl Reading {
         let gauges: [(&str, &str, Field); 3] = [
             ("memory_limit_bytes", "Memory limit of sessions, by use", |it| it.limit as u64),
             ("memory_used_bytes", "Memory held by sessions, by use", |it| it.used as u64),
-            ("memory_waiting", "Memory reservations waiting, by use", |it| {
-                it.waiting as u64
-            }),
+            ("memory_waiting", "Memory reservations waiting, by use", |it| it.waiting as u64),
         ];
         for (name, help, field) in gauges {
             let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
@@ -190,7 +188,11 @@ impl Reading {
         }
         let counters: [(&str, &str, Field); 2] = [
             ("memory_waits", "Memory reservations that had to wait, by use", |it| it.waits),
-            ("memory_exceeded", "Memory reservations refused because of their size, by use", |it| it.exceeded),
+            (
+                "memory_exceeded",
+                "Memory reservations refused because of their size, by use",
+                |it| it.exceeded,
+            ),
         ];
         for (name, help, field) in counters {
             let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
@@ -349,7 +351,11 @@ impl Reading {
                 "Repeated authentications of the proxy to the cluster",
                 read(&own.upstream_renewals),
             ),
-            ("sessions_idle", "Sessions ended because the client was idle", read(&own.sessions_idle)),
+            (
+                "sessions_idle",
+                "Sessions ended because the client was idle",
+                read(&own.sessions_idle),
+            ),
             (
                 "sessions_slow_reader",
                 "Sessions ended because the client did not read its responses",

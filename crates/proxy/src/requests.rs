@@ -187,11 +187,11 @@ impl RequestScanner {
             && self.filters.claims(expected.api_key, Direction::Request)
         {
             if !api.valid_versions().contains(expected.api_version) {
-                return Err(Malformed("request for a filter in a version that is not known"));
+                return Err(Malformed("request for a filter in an unknown version"));
             }
             let authenticates = matches!(api, ApiKey::SaslHandshake | ApiKey::SaslAuthenticate);
             if authenticates && total > AUTHENTICATION_FRAME_BYTES_MAX {
-                return Err(Malformed("message of SASL that is longer than any"));
+                return Err(Malformed("SASL message above the limit"));
             }
             self.permit = self.memory.try_acquire(MemoryUse::Request, held_memory(total));
             if self.permit.is_none() {

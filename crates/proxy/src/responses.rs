@@ -129,16 +129,16 @@ impl ResponseScanner {
         let Some(head) = bytes.first_chunk::<HEAD_BYTES>() else { return Ok(Step::Starved) };
         let [length @ .., c0, c1, c2, c3] = *head;
         let length = usize::try_from(i32::from_be_bytes(length))
-            .map_err(|_| Malformed("answer of negative length"))?;
+            .map_err(|_| Malformed("response of negative length"))?;
         let total = length + PREFIX_BYTES;
         if total < HEAD_BYTES {
-            return Err(Malformed("answer shorter than a header"));
+            return Err(Malformed("response shorter than a header"));
         }
         let Some(expected) = in_flight.next() else {
-            return Err(Malformed("answer to no request"));
+            return Err(Malformed("response without a request"));
         };
         if i32::from_be_bytes([c0, c1, c2, c3]) != expected.correlation_id {
-            return Err(Malformed("answer to another request than the next"));
+            return Err(Malformed("response out of order"));
         }
         if let Some(step) = self.begin_held(expected, total, bytes, insert, in_flight)? {
             return Ok(step);
@@ -173,7 +173,7 @@ impl ResponseScanner {
         let Some((source, timing)) = in_flight.pop() else { return Ok(None) };
         let held_for = match source {
             _ if total > self.filtered_bytes_max => {
-                return Err(Malformed("answer for a filter above the limit"));
+                return Err(Malformed("response for a filter above the limit"));
             }
             Source::Own(asker) => HeldFor::Asker(asker),
             _ => {
@@ -181,7 +181,7 @@ impl ResponseScanner {
                 let api = ApiKey::try_from(expected.api_key).ok();
                 let api = api
                     .filter(|api| api.valid_versions().contains(version))
-                    .ok_or(Malformed("answer for a filter in a version that is not known"))?;
+                    .ok_or(Malformed("response for a filter in an unknown version"))?;
                 self.timing = Some((expected.api_key, timing));
                 HeldFor::Filters { api, version, readers }
             }
@@ -269,7 +269,7 @@ impl ResponseScanner {
             return Ok(Step::Starved);
         }
         if total > HELD_BYTES_MAX {
-            return Err(Malformed("answer with addresses above the limit"));
+            return Err(Malformed("response with addresses above the limit"));
         }
         let held_for = HeldFor::Rewriter { api, version };
         self.begin_holding(held_for, total, bytes, insert)
@@ -322,7 +322,7 @@ impl ResponseScanner {
                 }
                 let frame = std::mem::take(&mut self.held);
                 let response = ResponseFrame::parse(frame, api, version)
-                    .map_err(|_| Malformed("answer for a filter has a broken header"))?;
+                    .map_err(|_| Malformed("response for a filter has a broken header"))?;
                 self.filter(response, readers);
             }
             HeldFor::Asker(asker) => {
@@ -477,7 +477,7 @@ impl HeldFor {
 /// Writes the length that a frame of `total` bytes, which `frame` begins, will have.
 fn set_length(frame: &mut [u8], total: usize, splice: &Splice) -> Result<(), Malformed> {
     let total = total - splice.range.len() + splice.with.len();
-    let length = i32::try_from(total - PREFIX_BYTES).map_err(|_| Malformed("answer too long"))?;
+    let length = i32::try_from(total - PREFIX_BYTES).map_err(|_| Malformed("response too long"))?;
     if let Some(prefix) = frame.first_chunk_mut() {
         *prefix = length.to_be_bytes();
     }

@@ -86,7 +86,7 @@ enum Refusal {
     Decode(#[from] DecodeError),
     #[error(transparent)]
     Encode(#[from] EncodeError),
-    #[error("the answer ends within a field")]
+    #[error("the response ends within a field")]
     Unfinished,
 }
 
@@ -129,7 +129,7 @@ impl Rewriter {
 
     fn unreadable(&self, api: ApiKey, version: i16, refusal: &Refusal) -> Malformed {
         self.cluster.log_unreadable(api, version, refusal);
-        Malformed("an answer with addresses cannot be read")
+        Malformed("failed to read a response with addresses")
     }
 
     fn splice(

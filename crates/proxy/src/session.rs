@@ -42,15 +42,15 @@ const CLOSE_WITHIN: Duration = Duration::from_secs(1);
 /// Why a session ended.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Ended {
-    #[error("the client closed and all its requests were answered")]
+    #[error("the client closed after all responses")]
     ByClient,
     #[error("the cluster closed")]
     ByUpstream,
-    #[error("the client closed and its answers did not come in time")]
+    #[error("the client closed and the responses timed out")]
     Abandoned,
     #[error("the proxy is draining")]
     Drained,
-    #[error("a filter closed it and all requests were answered")]
+    #[error("a filter closed it after all responses")]
     ByFilter,
     #[error("the client was too slow: {0}")]
     Silent(Silence),
@@ -60,7 +60,7 @@ pub(crate) enum Ended {
     Stopped,
     #[error(transparent)]
     Filter(FilterFailed),
-    #[error("the cluster refused to authenticate the proxy again: {0}")]
+    #[error("the cluster refused to reauthenticate the proxy: {0}")]
     Renewal(FilterError),
     #[error("{0:?} socket: {1}")]
     Io(Side, io::Error),

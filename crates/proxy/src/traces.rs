@@ -161,7 +161,7 @@ impl Tracer {
             Err(error) => {
                 add(&self.metrics.spans_dropped, count);
                 self.failures.log(|unlogged| {
-                    tracing::warn!(%collector, error, unlogged, "traces cannot be sent");
+                    tracing::warn!(%collector, error, unlogged, "failed to send traces");
                 });
             }
         }

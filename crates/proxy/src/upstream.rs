@@ -65,7 +65,7 @@ impl Upstream {
         version: i16,
         request: &Q,
     ) -> Result<Q::Response, FilterError> {
-        let outbox = self.outbox.as_ref().ok_or("there is no way upstream")?;
+        let outbox = self.outbox.as_ref().ok_or("no connection to the cluster")?;
         let mut bytes = BytesMut::new();
         frame::encode_request(&mut bytes, version, CORRELATION_ID, Some(CLIENT_ID), request)?;
         let expected = Expected {

@@ -30,7 +30,7 @@ impl FetchWalk {
     /// For an answer of `total` bytes with its length.
     pub(crate) fn new(version: i16, total: usize) -> Result<Self, Malformed> {
         let walker = Walker::fetch_response(version, total.saturating_sub(HEAD_BYTES));
-        let walker = walker.map_err(|_| Malformed("fetch answer of an unknown version"))?;
+        let walker = walker.map_err(|_| Malformed("fetch response of an unknown version"))?;
         Ok(Self { walker, head_left: HEAD_BYTES, left: total })
     }
 
@@ -52,7 +52,7 @@ impl FetchWalk {
         while !rest.is_empty() {
             let run = self.walker.next_run(rest).map_err(broken)?;
             let Some((piece, after)) = rest.split_at_mut_checked(run.len) else {
-                return Err(Malformed("fetch answer is out of step"));
+                return Err(Malformed("fetch response out of step"));
             };
             match (run.kind, piece) {
                 (RunKind::Structure, _) => {}
@@ -65,13 +65,13 @@ impl FetchWalk {
             rest = after;
         }
         if self.is_done() && !self.walker.is_complete() {
-            return Err(Malformed("fetch answer ends within a field"));
+            return Err(Malformed("fetch response ends within a field"));
         }
         Ok(walked)
     }
 }
 
 fn broken(error: DecodeError) -> Malformed {
-    tracing::debug!(%error, "a fetch answer cannot be walked");
-    Malformed("fetch answer cannot be walked")
+    tracing::debug!(%error, "failed to parse a fetch response");
+    Malformed("malformed fetch response")
 }

@@ -75,7 +75,7 @@ pub(crate) fn describe(
 }
 
 fn filter(fields: FilterFields) -> Result<AclFilter, Refusal> {
-    let unknown = || Refusal::new(ErrorCode::InvalidRequest, "a filter with unknown numbers");
+    let unknown = || Refusal::new(ErrorCode::InvalidRequest, "the filter has unknown codes");
     AclFilter::of(fields).ok_or_else(unknown)
 }
 
@@ -139,7 +139,7 @@ fn created(result: Result<(), Refusal>) -> AclCreationResult {
 /// The ACL that a client wants.
 fn acl(creation: AclCreation) -> Result<Acl, Refusal> {
     let invalid = |message: &str| Refusal::new(ErrorCode::InvalidRequest, message);
-    let unknown = |what: &str| invalid(&format!("an ACL has no such {what}"));
+    let unknown = |what: &str| invalid(&format!("invalid {what} of an ACL"));
     let pattern = ResourcePattern {
         resource_type: ResourceType::of(creation.resource_type)
             .ok_or_else(|| unknown("resource type"))?,
@@ -155,13 +155,13 @@ fn acl(creation: AclCreation) -> Result<Acl, Refusal> {
             .ok_or_else(|| unknown("permission"))?,
     };
     if pattern.resource_type == ResourceType::Cluster && pattern.name != CLUSTER_NAME {
-        return Err(invalid("the only cluster is called kafka-cluster"));
+        return Err(invalid("the name of the cluster resource is kafka-cluster"));
     }
     if pattern.name.is_empty() {
-        return Err(invalid("the name of a resource is not empty"));
+        return Err(invalid("the name of the resource is empty"));
     }
     if !entry.principal.contains(':') {
-        return Err(invalid("a principal is a type, a colon and a name, as in User:alice"));
+        return Err(invalid("the principal is not TYPE:NAME, such as User:alice"));
     }
     Ok(Acl { pattern, entry })
 }
@@ -237,7 +237,7 @@ fn check_count(count: usize) -> Result<(), Refusal> {
     match count <= CHANGES_MAX {
         true => Ok(()),
         false => {
-            let message = format!("a request changes at most {CHANGES_MAX} ACLs");
+            let message = format!("a request can change at most {CHANGES_MAX} ACLs");
             Err(Refusal::new(ErrorCode::PolicyViolation, message))
         }
     }

@@ -53,7 +53,7 @@ fn grow(
         let fits = assignments.len() == added
             && assignments.iter().all(|assignment| assignment.broker_ids == [NODE_ID]);
         if !fits {
-            let message = format!("{added} assignments to broker {NODE_ID} are needed");
+            let message = format!("expected {added} assignments to broker {NODE_ID}");
             return Err(Refusal::new(ErrorCode::InvalidReplicaAssignment, message));
         }
     }

@@ -35,7 +35,7 @@ pub(crate) fn handle(
     }
     for topic in &request.topics {
         let outcome = if mentions.get(topic.name.as_str()).is_some_and(|count| *count > 1) {
-            let message = format!("topic {} stands twice in the request", shown(&topic.name));
+            let message = format!("duplicate topic {} in the request", shown(&topic.name));
             Err(Refusal::new(ErrorCode::InvalidRequest, message))
         } else if !(on_cluster || call.rights.allow(Topic, Operation::Create, &topic.name)) {
             Err(denied(Topic))
@@ -102,7 +102,7 @@ fn partitions_wanted(call: &Call<'_>, topic: &CreatableTopic) -> Result<u32, Ref
 fn assigned_partitions(topic: &CreatableTopic) -> Result<u32, Refusal> {
     let invalid = |message: &str| Refusal::new(ErrorCode::InvalidReplicaAssignment, message);
     if topic.num_partitions != -1 || topic.replication_factor != -1 {
-        let message = "a manual assignment excludes a partition count and a replication factor";
+        let message = "a manual assignment cannot have a partition count or replication factor";
         return Err(Refusal::new(ErrorCode::InvalidRequest, message));
     }
     let mut indexes: Vec<i32> = topic.assignments.iter().map(|one| one.partition_index).collect();

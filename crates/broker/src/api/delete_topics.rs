@@ -92,12 +92,12 @@ fn find(call: &Call<'_>, asked: &DeleteTopicState) -> Result<Uuid, Refused> {
     let refused = |refusal| Refused { name: asked.name.clone(), refusal };
     let name = match &asked.name {
         Some(_) if asked.topic_id != Uuid::ZERO => {
-            let message = "a topic is named by its name or by its id, not by both";
+            let message = "the request has both name and id of a topic";
             return Err(refused(Refusal::new(ErrorCode::InvalidRequest, message)));
         }
         Some(name) => name,
         None if asked.topic_id == Uuid::ZERO => {
-            let message = "neither the name nor the id of a topic is given";
+            let message = "the request has neither name nor id of a topic";
             return Err(refused(Refusal::new(ErrorCode::InvalidRequest, message)));
         }
         None => {

@@ -39,7 +39,7 @@ pub(crate) const SOURCE_DEFAULT: i8 = 5;
 /// Kafka's number for free text; the broker's settings are shown as such.
 const TYPE_STRING: i8 = 2;
 
-const TWICE: &str = "a resource stands in a request once";
+const TWICE: &str = "duplicate resource in the request";
 
 pub(crate) fn handle(
     call: &Call<'_>,

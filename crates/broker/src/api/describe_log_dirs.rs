@@ -61,7 +61,7 @@ pub(crate) fn handle(
             result.usable_bytes = bytes(disk.f_bavail);
         }
         Err(error) => {
-            tracing::warn!(%error, "the size of the disk is not known");
+            tracing::warn!(%error, "the disk size is unknown");
             result.error_code = ErrorCode::KafkaStorageError.into();
         }
     }

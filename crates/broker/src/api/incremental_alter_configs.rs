@@ -73,7 +73,7 @@ pub(crate) fn topic_name(resource_type: i8, name: &str) -> Result<&str, Refusal>
         return Err(Refusal::new(ErrorCode::InvalidRequest, message));
     }
     if name.is_empty() {
-        let message = "there is no configuration for all topics";
+        let message = "default configurations of topics cannot be altered";
         return Err(Refusal::new(ErrorCode::InvalidRequest, message));
     }
     topic_names::check_name(name)?;
@@ -86,7 +86,7 @@ pub(crate) fn check_distinct<'a>(names: impl Iterator<Item = &'a str>) -> Result
     let mut seen = HashSet::new();
     for name in names {
         if !seen.insert(name) {
-            let message = format!("{} stands twice in the request", shown(name));
+            let message = format!("duplicate {} in the request", shown(name));
             return Err(Refusal::new(ErrorCode::InvalidRequest, message));
         }
     }
@@ -120,7 +120,7 @@ fn apply(
             altered_list(defaults.effective(overrides, name), value, operation == 2)
         }
         other => {
-            let message = format!("there is no configuration operation {other}");
+            let message = format!("unknown configuration operation {other}");
             return Err(Refusal::new(ErrorCode::InvalidRequest, message));
         }
     };

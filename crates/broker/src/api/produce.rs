@@ -40,7 +40,7 @@ use crate::topic_names::check_ordinary;
 const ATTRIBUTES: usize = 22;
 const TRANSACTIONAL: u8 = 0x10;
 
-const REFUSED_WITHOUT_ACKS: &str = "produce with acks=0 was refused";
+const REFUSED_WITHOUT_ACKS: &str = "refused a produce request with acks=0";
 
 pub(crate) fn serve(call: &Call<'_>, header: &RequestHeader<'_>, body: &[u8]) -> Served {
     let request = ProduceRequestView::parse(body, call.version).ok();

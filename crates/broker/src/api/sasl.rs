@@ -27,7 +27,7 @@ pub(crate) fn authenticate(
 ) -> Outcome<SaslAuthenticateResponse> {
     Outcome::Now(SaslAuthenticateResponse {
         error_code: ErrorCode::IllegalSaslState.into(),
-        error_message: Some("there is nothing to authenticate on this listener".to_owned()),
+        error_message: Some("this listener has no SASL".to_owned()),
         ..SaslAuthenticateResponse::default()
     })
 }

@@ -181,10 +181,12 @@ fn check_deletion(
 
 fn check_user(name: &str, mechanism: i8) -> Result<ScramMechanism, Refusal> {
     if name.is_empty() {
-        return Err(Refusal::new(ErrorCode::UnacceptableCredential, "a user has a name"));
+        return Err(Refusal::new(
+            ErrorCode::UnacceptableCredential,
+            "the name of the user is empty",
+        ));
     }
-    let unknown =
-        || Refusal::new(ErrorCode::UnsupportedSaslMechanism, "there is no such SCRAM mechanism");
+    let unknown = || Refusal::new(ErrorCode::UnsupportedSaslMechanism, "unknown SCRAM mechanism");
     ScramMechanism::of(mechanism).ok_or_else(unknown)
 }
 
@@ -195,13 +197,13 @@ fn credential(
     let unacceptable = |message: String| Refusal::new(ErrorCode::UnacceptableCredential, message);
     if !(ITERATIONS_MIN..=ITERATIONS_MAX).contains(&upsertion.iterations) {
         return Err(unacceptable(format!(
-            "a credential has {ITERATIONS_MIN} to {ITERATIONS_MAX} iterations"
+            "iterations must be from {ITERATIONS_MIN} to {ITERATIONS_MAX}"
         )));
     }
     let iterations = upsertion.iterations.unsigned_abs();
     let (salt, password) = (&upsertion.salt, &upsertion.salted_password);
     if salt.len() > SALT_BYTES_MAX {
-        return Err(unacceptable(format!("a salt has at most {SALT_BYTES_MAX} bytes")));
+        return Err(unacceptable(format!("the salt is longer than {SALT_BYTES_MAX} bytes")));
     }
     if password.is_empty() {
         return Err(unacceptable("the salted password is empty".to_owned()));
@@ -227,7 +229,7 @@ fn respond(outcomes: Outcomes) -> AlterUserScramCredentialsResponse {
     }
 }
 
-const TWICE: &str = "a user stands in a request once";
+const TWICE: &str = "duplicate user in the request";
 
 /// Longest salt that is kept; clients make 16 bytes or some more.
 const SALT_BYTES_MAX: usize = 1_024;

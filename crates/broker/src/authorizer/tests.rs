@@ -61,7 +61,7 @@ fn allows(all: &[Acl], operation: Op, name: &str) -> bool {
 }
 
 #[test]
-fn nothing_is_allowed_without_an_acl() {
+fn everything_is_denied_without_an_acl() {
     assert!(!allows(&[], Op::Read, "orders"));
     assert!(authorizer(true).allows(
         &Acls::default(),
@@ -73,7 +73,7 @@ fn nothing_is_allowed_without_an_acl() {
 }
 
 #[test]
-fn an_acl_about_a_resource_ends_what_everyone_may() {
+fn an_acl_on_a_resource_ends_access_for_everyone() {
     let others = acl(
         (ResourceType::Topic, PatternType::Literal, "orders"),
         ("User:bob", "*"),
@@ -87,7 +87,7 @@ fn an_acl_about_a_resource_ends_what_everyone_may() {
 }
 
 #[test]
-fn a_super_user_may_do_what_is_denied() {
+fn super_user_ignores_denials() {
     let acls = acls([acl(
         (ResourceType::Topic, PatternType::Literal, "*"),
         ("User:*", "*"),
@@ -121,7 +121,7 @@ fn names_are_matched_literally_by_prefix_or_all() {
 }
 
 #[test]
-fn a_denial_wins_wherever_it_stands() {
+fn denial_wins_regardless_of_order() {
     let allowed = literal("orders", Permission::Allow, Op::All);
     for denied in [
         literal("orders", Permission::Deny, Op::Read),
@@ -133,7 +133,7 @@ fn a_denial_wins_wherever_it_stands() {
 }
 
 #[test]
-fn rights_imply_to_describe_but_denials_do_not_deny_it() {
+fn rights_imply_describe_but_denials_do_not_deny_it() {
     for operation in [Op::Read, Op::Write, Op::Delete, Op::Alter, Op::Describe, Op::All] {
         let acl = literal("orders", Permission::Allow, operation);
         assert!(allows(&[acl], Op::Describe, "orders"), "{operation:?}");
@@ -150,7 +150,7 @@ fn rights_imply_to_describe_but_denials_do_not_deny_it() {
 }
 
 #[test]
-fn an_acl_counts_for_its_principal_and_host() {
+fn acl_applies_only_to_its_principal_and_host() {
     let of = |principal, host| {
         let pattern = (ResourceType::Topic, PatternType::Literal, "orders");
         allows(&[acl(pattern, (principal, host), Permission::Allow, Op::Read)], Op::Read, "orders")
@@ -163,7 +163,7 @@ fn an_acl_counts_for_its_principal_and_host() {
 }
 
 #[test]
-fn writing_somewhere_needs_an_allowance_that_no_denial_covers() {
+fn write_to_any_topic_needs_an_allowance_without_covering_denial() {
     let somewhere = |all: &[Acl]| {
         let acls = acls(all.iter().cloned());
         authorizer(false).allows_somewhere(&acls, &alice(), Op::Write, ResourceType::Topic)
@@ -196,7 +196,7 @@ fn filter(resource_type: i8, pattern_type: i8, name: Option<&str>) -> AclFilter 
 }
 
 #[test]
-fn a_filter_takes_what_its_pattern_says() {
+fn acl_filter_matches_its_pattern() {
     let all = acls([
         literal("orders", Permission::Allow, Op::Read),
         literal("*", Permission::Allow, Op::Read),
@@ -216,7 +216,7 @@ fn a_filter_takes_what_its_pattern_says() {
 }
 
 #[test]
-fn a_filter_with_an_unknown_number_is_none() {
+fn acl_filter_with_an_unknown_code_is_invalid() {
     for (resource_type, pattern_type) in [(0, 1), (1, 0), (8, 1), (1, 5), (-1, 1)] {
         let fields = FilterFields {
             resource_type,
@@ -266,7 +266,7 @@ fn plainly(all: &BTreeSet<Acl>, operation: Op, name: &str) -> bool {
 
 proptest! {
     #[test]
-    fn decisions_are_those_of_a_walk_over_all(
+    fn decisions_equal_those_of_a_full_scan(
         all in proptest::collection::btree_set(any_acl(), 0..12),
         name in name(),
         operation in prop::sample::select(vec![Op::Read, Op::Write, Op::Describe]),
@@ -278,7 +278,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_removed_is_as_if_it_had_never_been(
+    fn removed_acl_has_no_effect(
         all in proptest::collection::btree_set(any_acl(), 0..12),
         removed in any_acl(),
     ) {

@@ -133,7 +133,7 @@ fn scram_credentials_are_written_as_documented() {
 }
 
 #[test]
-fn numbers_without_a_meaning_and_endless_counts_are_refused() {
+fn unknown_codes_and_huge_counts_are_refused() {
     let refused: [&[u8]; 4] = [
         // No resource has type 9, no operation number 1, no mechanism number 3.
         b"\x07\0\0\0\0\x01\x09\x04\0\x02or\0\x06User:a\0\x01*\x03\x03\0\0\0\0",

@@ -166,7 +166,7 @@ fn acls_survive_a_restart_and_a_checkpoint() {
 }
 
 #[test]
-fn an_acl_that_is_there_is_created_again_without_a_record() {
+fn existing_acl_is_created_again_without_a_record() {
     let world = World::secured();
     assert_eq!(create(&world, vec![allowance(TOPIC, "orders", READ)]), [ErrorCode::None]);
     let end = world.state.storage.end();
@@ -176,7 +176,7 @@ fn an_acl_that_is_there_is_created_again_without_a_record() {
 }
 
 #[test]
-fn an_acl_that_makes_no_sense_is_refused_and_the_others_are_created() {
+fn invalid_acl_is_refused_alone() {
     let world = World::secured();
     let good = allowance(TOPIC, "orders", READ);
     let bad = [
@@ -197,7 +197,7 @@ fn an_acl_that_makes_no_sense_is_refused_and_the_others_are_created() {
 }
 
 #[test]
-fn a_deletion_tells_what_it_deleted_filter_by_filter() {
+fn deletion_reports_deleted_acls_per_filter() {
     let world = World::secured();
     let creations = vec![allowance(TOPIC, "orders", READ), allowance(GROUP, "app", READ)];
     create(&world, creations);
@@ -234,7 +234,7 @@ fn a_deletion_of_too_many_acls_deletes_none() {
 
 /// The broker compared every filter with every ACL, and nobody was let in meanwhile.
 #[test]
-fn a_deletion_by_thousands_of_filters_names_their_resources() {
+fn thousands_of_filters_need_resource_names() {
     let world = World::secured();
     let names = (0..1_000).map(|number| format!("topic-{number}"));
     let creations: Vec<_> = names.map(|name| allowance(TOPIC, &name, READ)).collect();
@@ -327,7 +327,7 @@ fn hex(text: &str) -> Vec<u8> {
 }
 
 #[test]
-fn credentials_that_make_no_sense_are_refused() {
+fn invalid_credentials_are_refused() {
     let world = World::secured();
     let refused = |upsertion| alter(&world, vec![upsertion], Vec::new()).remove(0).1;
     assert_eq!(refused(upsertion("", 1, 4096)), ErrorCode::UnacceptableCredential);
@@ -342,7 +342,7 @@ fn credentials_that_make_no_sense_are_refused() {
 }
 
 #[test]
-fn users_are_described_by_name_once() {
+fn duplicate_user_in_a_describe_request_is_refused() {
     let world = World::secured();
     alter(&world, vec![upsertion("alice", 1, 4096)], Vec::new());
     let users = ["alice", "bob", "carol", "carol"]
@@ -363,7 +363,7 @@ fn users_are_described_by_name_once() {
 }
 
 #[test]
-fn there_are_no_quotas() {
+fn client_quotas_are_empty() {
     let response = World::new().ask(&DescribeClientQuotasRequest::default());
     assert_eq!(response.entries, Some(Vec::new()));
 }

@@ -43,7 +43,7 @@ const TOPICS: [&str; 3] = ["orders", "returns", "sales"];
 const GROUPS: [&str; 2] = ["billing", "reports"];
 
 #[test]
-fn each_change_is_there_as_a_whole_or_not_at_all() {
+fn changes_are_atomic() {
     let only = std::env::var("MOLDAU_SIMULATION_SEED").ok().map(|seed| seed.parse().unwrap());
     let mut reached = Reached::default();
     for seed in only.map_or(0..SEEDS, |seed: u64| seed..seed + 1) {

@@ -155,7 +155,7 @@ fn wrong_credentials_in_bare_tokens_close_the_connection_without_an_answer() {
 }
 
 #[test]
-fn tokens_that_are_none_close_the_connection() {
+fn invalid_tokens_close_the_connection() {
     let world = World::new();
     for mechanism in [Mechanism::Plain, Mechanism::ScramSha256, Mechanism::OAuthBearer] {
         for token in [&b""[..], b"\0", &[0xff; 1024], &vec![b'x'; AUTHENTICATION_BYTES_MAX + 1]] {
@@ -167,7 +167,7 @@ fn tokens_that_are_none_close_the_connection() {
 }
 
 #[test]
-fn what_the_handshake_chose_is_not_switched() {
+fn handshake_mechanism_cannot_change() {
     let world = World::new();
     let token = b"\0alice\0alice-secret";
     let auth_bytes = Bytes::from_static(token);
@@ -197,7 +197,7 @@ fn handshake_of_version_0_does_not_repeat_an_authentication() {
 }
 
 #[test]
-fn client_is_believed_as_long_as_its_token_holds() {
+fn client_stays_authenticated_until_its_token_expires() {
     let world = World::new();
     let mut connection = world.server.sasl();
     let answer = connection.authenticate(&by_token(&world.token("alice", 2)), 1).unwrap();
@@ -219,7 +219,7 @@ fn client_is_believed_as_long_as_its_token_holds() {
 
 /// It kept its connection, and its place among those of its address, for as long as it wanted.
 #[test]
-fn client_whose_token_ran_out_does_not_hold_its_connection_with_api_versions() {
+fn api_versions_does_not_extend_an_expired_session() {
     let world = World::new();
     let mut connection = world.server.sasl();
     let began = Instant::now();
@@ -231,7 +231,7 @@ fn client_whose_token_ran_out_does_not_hold_its_connection_with_api_versions() {
 }
 
 #[test]
-fn users_are_exchanged_while_clients_go_on() {
+fn user_reload_keeps_clients_connected() {
     let world = World::new();
     let alice = by_password(Mechanism::Plain, "alice-secret");
     let mut connection = world.server.sasl();
@@ -254,7 +254,7 @@ fn users_are_exchanged_while_clients_go_on() {
 }
 
 #[test]
-fn reload_that_cannot_be_changes_nothing() {
+fn invalid_reload_changes_nothing() {
     let world = World::new();
     let mut listeners = world.server.broker.state.config.listeners.clone();
     let sasl = listeners[1].sasl.as_mut().unwrap();

@@ -82,7 +82,7 @@ fn a_client_without_rights_changes_nothing() {
 }
 
 #[test]
-fn produce_needs_the_right_to_write_and_tells_nothing_else() {
+fn produce_needs_write_and_reveals_nothing_else() {
     let world = world();
     let produce = |topic| code(world.produce(topic, 0, batch(NOW_MS, &["a"])).error_code);
     assert_eq!(produce("orders"), ErrorCode::TopicAuthorizationFailed);
@@ -114,7 +114,7 @@ fn a_fetch_is_refused_partition_by_partition() {
 }
 
 #[test]
-fn a_broker_fetches_with_the_right_of_brokers() {
+fn broker_fetch_needs_cluster_action() {
     let world = world();
     let mut request = fetch(vec![fetch_topic("orders", &[(0, 0)])]);
     request.replica_id = 1;
@@ -126,7 +126,7 @@ fn a_broker_fetches_with_the_right_of_brokers() {
 }
 
 #[test]
-fn a_list_of_topics_shows_those_that_may_be_described() {
+fn topic_list_shows_only_describable_topics() {
     let world = world();
     world.allow(TOPIC, "orders", READ);
     let all = MetadataRequest { topics: None, ..named(&[]) };
@@ -145,7 +145,7 @@ fn a_list_of_topics_shows_those_that_may_be_described() {
 }
 
 #[test]
-fn named_topics_are_refused_without_saying_whether_they_exist() {
+fn refusal_hides_whether_a_topic_exists() {
     let world = world();
     let response = world.ask(&named(&["orders", "absent"]));
     for topic in &response.topics {
@@ -167,7 +167,7 @@ fn named_topics_are_refused_without_saying_whether_they_exist() {
 }
 
 #[test]
-fn a_topic_comes_into_being_by_metadata_only_with_the_right_to_create_it() {
+fn metadata_creates_a_topic_only_with_the_create_right() {
     let world = world();
     world.allow(TOPIC, "wanted", DESCRIBE);
     let ask = || {
@@ -230,7 +230,7 @@ fn groups_need_rights_on_the_group_and_on_the_topics() {
 }
 
 #[test]
-fn a_list_of_groups_shows_those_that_may_be_described() {
+fn group_list_shows_only_describable_groups() {
     let world = world();
     world.be("admin");
     world.lead("readers");
@@ -250,7 +250,7 @@ fn a_list_of_groups_shows_those_that_may_be_described() {
 }
 
 #[test]
-fn who_may_write_somewhere_may_be_idempotent() {
+fn write_right_on_any_topic_allows_idempotence() {
     let ask = |world: &World, id: Option<&str>| {
         let request = InitProducerIdRequest {
             transactional_id: id.map(str::to_owned),
@@ -320,7 +320,7 @@ fn transactions_need_the_rights_that_they_need_in_kafka() {
 const CLUSTER_DENIED: ErrorCode = ErrorCode::ClusterAuthorizationFailed;
 
 #[test]
-fn a_right_that_is_taken_is_gone_at_once() {
+fn revoked_right_has_no_effect_at_once() {
     let world = world();
     world.allow(TOPIC, "orders", READ);
     let offset = || code(world.offset_at("orders", 0, -1).error_code);
@@ -332,7 +332,7 @@ fn a_right_that_is_taken_is_gone_at_once() {
 }
 
 #[test]
-fn operations_are_told_when_asked_for_with_authorization_on_or_off() {
+fn authorized_operations_are_reported_on_request() {
     let operations = |world: &World| {
         let request = DescribeClusterRequest {
             include_cluster_authorized_operations: true,
@@ -353,7 +353,7 @@ fn operations_are_told_when_asked_for_with_authorization_on_or_off() {
 }
 
 #[test]
-fn lookups_say_nothing_of_topics_that_may_not_be_described() {
+fn lookups_hide_undescribable_topics() {
     let world = world();
     for topic in ["orders", "absent"] {
         let response = world.ask(&list_offsets(topic, 0, -1));
@@ -365,7 +365,7 @@ fn lookups_say_nothing_of_topics_that_may_not_be_described() {
 
 /// A consumer that waited for records got those that came minutes after its right was taken.
 #[test]
-fn a_right_that_is_taken_is_gone_for_a_fetch_that_waits() {
+fn revoked_right_ends_a_waiting_fetch() {
     let world = world();
     world.allow(TOPIC, "orders", READ);
     let waiting =

@@ -146,7 +146,7 @@ fn topics_have_the_defaults_of_the_broker_and_say_so() {
 }
 
 #[test]
-fn what_has_no_configuration_is_refused() {
+fn resources_without_configuration_are_refused() {
     let world = World::new();
     let refused = |kind, name| code(describe(&world, kind, name, None).error_code);
     assert_eq!(refused(TOPIC, "absent"), ErrorCode::UnknownTopicOrPartition);
@@ -167,7 +167,7 @@ fn a_value_is_set_and_deleted() {
 }
 
 #[test]
-fn words_are_appended_to_a_list_once_and_subtracted() {
+fn list_values_are_appended_once_and_subtracted() {
     let world = World::new();
     world.create("orders", 1);
     for (operation, words, left) in [
@@ -193,7 +193,7 @@ fn words_are_appended_to_a_list_once_and_subtracted() {
 
 /// Each step alone is short enough; the journal's record could not hold the third.
 #[test]
-fn a_list_does_not_grow_beyond_what_is_stored() {
+fn list_cannot_exceed_the_storable_length() {
     let world = World::new();
     world.create("orders", 1);
     let key = "leader.replication.throttled.replicas";
@@ -205,7 +205,7 @@ fn a_list_does_not_grow_beyond_what_is_stored() {
 }
 
 #[test]
-fn a_value_is_shown_in_one_spelling() {
+fn value_is_shown_in_canonical_form() {
     let world = World::new();
     world.create_with("orders", 1, &[("retention.ms", " 005 ")]);
     assert_eq!(value(&world, "retention.ms"), "5");
@@ -251,7 +251,7 @@ fn the_older_alteration_replaces_the_whole_configuration() {
 }
 
 #[test]
-fn an_alteration_that_cannot_be_is_refused_and_changes_nothing() {
+fn invalid_alteration_changes_nothing() {
     let world = World::new();
     world.create("orders", 1);
     let good = (SET, "retention.bytes", Some("5"));

@@ -38,7 +38,7 @@ fn with_session() -> (World, Uuid, i32) {
 }
 
 #[test]
-fn an_incremental_answer_leaves_out_what_did_not_change() {
+fn incremental_response_omits_unchanged_partitions() {
     let (world, id, session) = with_session();
     let moved = vec![fetch_topic_id(id, &[(1, 1)])];
     let second = world.ask(&in_session(session, 1, moved));
@@ -72,7 +72,7 @@ fn a_forgotten_partition_is_not_served_and_an_added_one_is() {
 }
 
 #[test]
-fn a_session_is_refused_by_a_wrong_epoch_and_gone_after_the_last() {
+fn session_refuses_a_wrong_epoch_and_ends_with_the_final_one() {
     let (world, _, session) = with_session();
     let wrong = world.ask(&in_session(session, 2, Vec::new()));
     assert_eq!(code(wrong.error_code), ErrorCode::InvalidFetchSessionEpoch);
@@ -86,7 +86,7 @@ fn a_session_is_refused_by_a_wrong_epoch_and_gone_after_the_last() {
 }
 
 #[test]
-fn a_deleted_topic_is_told_to_its_sessions() {
+fn sessions_learn_about_a_deleted_topic() {
     let (world, _, session) = with_session();
     world.delete("orders");
     let told = world.ask(&in_session(session, 1, Vec::new()));
@@ -97,7 +97,7 @@ fn a_deleted_topic_is_told_to_its_sessions() {
 }
 
 #[test]
-fn a_raised_log_start_is_told_without_records() {
+fn raised_log_start_is_reported_without_records() {
     let (world, id, session) = with_session();
     world.ask(&in_session(session, 1, vec![fetch_topic_id(id, &[(1, 1)])]));
     world.state.storage.log(moldau_storage::TopicId(id.into_bytes()), 1).delete_records(1).unwrap();
@@ -119,7 +119,7 @@ fn a_waiting_fetch_is_woken_by_a_produce_to_any_of_its_partitions() {
 }
 
 #[test]
-fn a_waiting_fetch_waits_for_its_least_bytes() {
+fn waiting_fetch_waits_for_its_minimum_bytes() {
     let world = World::new();
     world.create("orders", 2);
     let records = batch(NOW_MS, &["a"]);
@@ -149,7 +149,7 @@ fn a_waiting_fetch_ends_when_its_topic_is_deleted() {
 }
 
 #[test]
-fn a_waiting_fetch_returns_nothing_when_its_time_is_over() {
+fn waiting_fetch_times_out_empty() {
     let world = World::new();
     world.create("orders", 1);
     let topics = vec![fetch_topic("orders", &[(0, 0)])];
@@ -211,7 +211,7 @@ fn a_full_answer_does_not_wait_for_more() {
 /// Whole batches came to less than what was waited for, however many there were: each answer took
 /// the whole wait.
 #[test]
-fn a_fetch_does_not_wait_for_bytes_that_are_there_but_have_no_room() {
+fn fetch_does_not_wait_for_available_bytes_beyond_its_limit() {
     let world = World::new();
     world.create("orders", 1);
     let records = batch(NOW_MS, &["a"]);

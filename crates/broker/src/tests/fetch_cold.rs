@@ -51,7 +51,7 @@ fn finish(world: &World, request: &FetchRequest) -> Vec<Vec<i64>> {
 
 /// A consumer of many partitions waited for one read of the disk after the other.
 #[test]
-fn one_turn_of_the_disk_serves_all_partitions_of_a_fetch() {
+fn one_disk_turn_serves_all_partitions_of_a_fetch() {
     let (world, _) = cold(3);
     let mut pending = world.begin::<FetchRequest>(FETCH_BY_NAME, &ask_all(3));
     assert!(!world.poll(&mut pending), "nothing is in memory");
@@ -61,7 +61,7 @@ fn one_turn_of_the_disk_serves_all_partitions_of_a_fetch() {
 }
 
 #[test]
-fn limits_hold_for_what_comes_from_the_disk() {
+fn limits_apply_to_disk_reads() {
     let (world, bytes) = cold(3);
     let within = |bytes: usize| i32::try_from(bytes).unwrap();
     let mut request = FetchRequest { max_bytes: 1, ..ask_all(3) };
@@ -95,7 +95,7 @@ fn more_partitions_than_may_read_at_once_are_all_served_in_order() {
 
 /// Each partition behind the one that filled the answer once had blocks read for nothing.
 #[test]
-fn a_full_answer_asks_nothing_more_of_the_disk() {
+fn full_response_stops_disk_reads() {
     let world = World::with(Drive::Stepped, |config| config.tail_cache_bytes = Some(0));
     let partitions = 16;
     world.create("orders", partitions);

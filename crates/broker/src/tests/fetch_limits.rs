@@ -45,7 +45,7 @@ fn an_offset_within_a_batch_returns_the_whole_batch() {
 }
 
 #[test]
-fn the_end_of_the_log_returns_nothing_and_says_where_it_is() {
+fn end_of_the_log_returns_its_offset_without_records() {
     let world = World::new();
     filled(&world);
     let end = world.fetch("orders", 0, 6);
@@ -70,7 +70,7 @@ fn the_first_batch_is_returned_whatever_its_size() {
 }
 
 #[test]
-fn the_limit_of_a_partition_and_that_of_the_answer_both_hold() {
+fn partition_and_response_limits_both_apply() {
     let world = World::new();
     let bytes = filled(&world);
     let mut request = fetch(vec![fetch_topic("orders", &[(0, 0), (1, 0)])]);
@@ -113,7 +113,7 @@ fn an_offset_outside_of_the_log_is_out_of_range() {
 }
 
 #[test]
-fn what_does_not_exist_is_named_by_its_error() {
+fn missing_topics_and_partitions_get_their_errors() {
     let world = World::new();
     let id = world.create("orders", 1);
     for (topic, partition) in [("absent", 0), ("orders", 1), ("orders", -1)] {
@@ -164,7 +164,7 @@ fn nothing_above_the_high_watermark_is_served() {
 }
 
 #[test]
-fn stored_bytes_come_back_as_they_were_but_for_offset_and_epoch() {
+fn fetched_bytes_differ_only_in_offset_and_epoch() {
     let world = World::new();
     world.create("orders", 1);
     world.append("orders", 0, batch(NOW_MS, &["before"]));

@@ -156,7 +156,7 @@ fn groups_are_listed_by_state_and_type() {
 }
 
 #[test]
-fn a_commit_comes_back_with_its_epoch_and_its_note() {
+fn committed_epoch_and_metadata_are_returned() {
     let world = World::new();
     world.create("orders", 1);
     let mut request = commit("tools", "orders", 0, 7);
@@ -207,7 +207,7 @@ fn an_offset_that_was_never_committed_is_minus_one() {
 }
 
 #[test]
-fn a_commit_to_what_does_not_exist_is_refused_beside_one_that_does() {
+fn commit_to_a_missing_partition_is_refused_alone() {
     let world = World::new();
     world.create("orders", 1);
     let mut request = commit("tools", "absent", 0, 1);
@@ -275,7 +275,7 @@ fn one_offset_of_a_group_can_be_deleted() {
 }
 
 #[test]
-fn this_broker_coordinates_groups_and_transactions_and_nothing_else() {
+fn broker_coordinates_only_groups_and_transactions() {
     let world = World::new();
     let find = |key_type| -> Vec<Coordinator> {
         let request = FindCoordinatorRequest {
@@ -319,7 +319,7 @@ fn a_commit_that_the_journal_refused_is_not_shown() {
 
 /// The metadata of a commit came back as often as a request named its partition.
 #[test]
-fn what_stands_in_a_request_again_is_not_told_again() {
+fn duplicates_in_a_request_are_answered_once() {
     let world = World::new();
     world.create("orders", 2);
     assert_eq!(world.commit(GROUP, "orders", 0, 7), ErrorCode::None);
@@ -350,7 +350,7 @@ fn what_stands_in_a_request_again_is_not_told_again() {
 
 /// One such commit made every group unavailable until the broker was started anew.
 #[test]
-fn a_commit_larger_than_a_journal_entry_is_refused_and_stops_nobody() {
+fn oversized_commit_is_refused_alone() {
     let world = World::new();
     world.create("orders", 300);
     let mut request = commit(GROUP, "orders", 0, 7);
@@ -370,7 +370,7 @@ fn a_commit_larger_than_a_journal_entry_is_refused_and_stops_nobody() {
 
 /// A record that the journal can never take was tried again by every request for ever.
 #[test]
-fn a_record_that_the_journal_can_never_take_stops_one_request() {
+fn oversized_record_fails_one_request() {
     let world = World::new();
     let config = coordinator::Config { record_bytes_max: usize::MAX, ..Default::default() };
     let groups = GroupService::start(coordinator::Groups::new(config, 1, NOW_MS), NOW_MS);
@@ -404,7 +404,7 @@ fn a_record_that_the_journal_can_never_take_stops_one_request() {
 
 /// The message of such a name could not be expressed, and no answer came.
 #[test]
-fn what_is_told_of_a_long_name_is_short() {
+fn error_shortens_a_long_name() {
     let world = World::new();
     let name = "x".repeat(32_767);
     let request = DescribeGroupsRequest { groups: vec![name.clone()], ..Default::default() };

@@ -153,7 +153,7 @@ fn a_random_frame_never_panics() {
 }
 
 #[test]
-fn an_unknown_api_and_an_unknown_version_close_but_for_api_versions() {
+fn unknown_api_or_version_closes_except_api_versions() {
     let world = World::new();
     let frame = |key: i16, version: i16| {
         let mut frame = [key.to_be_bytes(), version.to_be_bytes()].concat();
@@ -173,7 +173,7 @@ fn an_unknown_api_and_an_unknown_version_close_but_for_api_versions() {
 
 /// Such an answer was left out, and the client waited for it for ever.
 #[test]
-fn an_answer_that_comes_late_and_cannot_be_encoded_closes_the_connection() {
+fn unencodable_late_response_closes_the_connection() {
     let world = World::new();
     let request = request_frame(0, &FindCoordinatorRequest::default());
     let (header, _) = RequestHeader::parse(&request).unwrap();

@@ -62,7 +62,7 @@ fn the_policy_of_the_topic_decides_whether_a_key_is_needed() {
 }
 
 #[test]
-fn not_every_one_of_very_many_records_is_named() {
+fn refusal_names_a_limited_number_of_records() {
     let world = world_with("compact");
     let response = world.produce("table", 0, keyed(Compression::Zstd, &[None; 5_000]));
     assert_eq!(code(response.error_code), ErrorCode::InvalidRecord);
@@ -101,7 +101,7 @@ fn a_batch_that_unpacks_to_too_much_is_refused_as_too_large() {
 }
 
 #[test]
-fn records_that_cannot_be_walked_are_refused() {
+fn malformed_records_are_refused() {
     let world = world_with("compact");
     let mut torn = keyed(Compression::None, &[Some("a")]).to_vec();
     let last = torn.len() - 1;

@@ -102,7 +102,7 @@ fn an_answer_for_many_partitions_is_made_in_turns() {
 }
 
 #[test]
-fn answers_under_way_share_their_bytes() {
+fn responses_in_flight_share_bytes() {
     let world = World::new();
     for name in ["orders", "others"] {
         world.create(name, 100_000);
@@ -174,7 +174,7 @@ fn an_increment_costs_the_same_however_large_the_topic_is() {
 }
 
 #[test]
-fn counts_over_the_limits_are_refused_as_a_policy() {
+fn counts_above_the_limits_are_policy_violations() {
     let world = World::new();
     let most = i32::try_from(TOPIC_PARTITIONS_MAX).unwrap();
     for partitions in [i32::MAX, most + 1] {
@@ -245,7 +245,7 @@ fn a_fetch_waits_for_the_first_record_of_a_partition() {
 }
 
 #[test]
-fn a_fetch_that_waits_for_a_first_record_learns_that_the_topic_is_deleted() {
+fn deletion_wakes_a_fetch_that_waits_for_a_first_record() {
     let world = World::new();
     world.create("orders", MILLION);
     let asked = fetch_topic("orders", &[(MILLION - 1, 0)]);
@@ -275,7 +275,7 @@ fn topics_created_and_deleted_in_turns_leave_nothing_behind() {
 }
 
 #[test]
-fn a_session_over_ten_thousand_partitions_tells_only_what_changed() {
+fn session_over_ten_thousand_partitions_reports_only_changes() {
     let world = World::new();
     world.create("orders", 10_000);
     let places: Vec<(i32, i64)> = (0..10_000).map(|index| (index, 0)).collect();

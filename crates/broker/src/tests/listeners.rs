@@ -99,7 +99,7 @@ fn a_request_above_the_limit_of_the_broker_closes_its_connection() {
 }
 
 #[test]
-fn a_client_that_does_nothing_for_the_idle_time_is_disconnected() {
+fn idle_client_is_disconnected() {
     let idle = Duration::from_millis(10);
     let server = Server::configured(|settings| settings.connections_max_idle = idle);
     assert!(server.plain().is_closed());
@@ -174,7 +174,7 @@ impl Client {
 }
 
 #[test]
-fn each_listener_tells_its_own_address() {
+fn each_listener_reports_its_own_address() {
     let server = Server::start();
     let mut plain = server.plain();
     let own = ("127.0.0.1".to_owned(), i32::from(plain.address.port()));
@@ -204,7 +204,7 @@ fn a_wrong_password_is_refused_and_the_connection_closed() {
 }
 
 #[test]
-fn a_mechanism_that_is_not_offered_is_refused_with_those_that_are() {
+fn refusal_of_a_mechanism_lists_the_offered_ones() {
     let server = Server::start();
     let mut client = server.sasl();
     let response = client.ask(1, &SaslHandshakeRequest { mechanism: "GSSAPI".to_owned() });
@@ -214,7 +214,7 @@ fn a_mechanism_that_is_not_offered_is_refused_with_those_that_are() {
 }
 
 #[test]
-fn there_is_nothing_to_authenticate_on_a_plain_listener() {
+fn plain_listener_refuses_sasl() {
     let server = Server::start();
     let mut client = server.plain();
     let handshake = client.ask(1, &SaslHandshakeRequest { mechanism: "PLAIN".to_owned() });
@@ -225,7 +225,7 @@ fn there_is_nothing_to_authenticate_on_a_plain_listener() {
 }
 
 #[test]
-fn the_authenticated_user_is_whom_rights_are_asked_for() {
+fn rights_are_those_of_the_authenticated_user() {
     let server = Server::start();
     let describe = |user: &str| {
         let mut client = server.sasl();
@@ -244,7 +244,7 @@ fn the_authenticated_user_is_whom_rights_are_asked_for() {
 }
 
 #[test]
-fn a_user_of_the_journal_logs_in_by_scram_at_once() {
+fn created_scram_user_can_log_in_at_once() {
     let server = Server::start();
     let log_in = |password: &str| {
         let credentials = SaslCredentials::Scram {

@@ -56,7 +56,7 @@ fn the_directory_has_a_name_and_the_size_of_its_disk() {
 }
 
 #[test]
-fn only_what_is_asked_for_and_exists_is_listed() {
+fn only_requested_existing_partitions_are_listed() {
     let world = World::new();
     world.create("orders", 3);
     world.create("silent", 1);
@@ -66,7 +66,7 @@ fn only_what_is_asked_for_and_exists_is_listed() {
 }
 
 #[test]
-fn of_very_many_partitions_only_those_that_were_written_are_listed() {
+fn only_written_partitions_of_large_topics_are_listed() {
     let world = World::new();
     world.create("many", 100_000);
     world.create("few", 1);

@@ -76,7 +76,7 @@ fn a_lookup_without_records_in_range_has_no_epoch() {
 }
 
 #[test]
-fn a_time_that_the_version_does_not_know_is_refused() {
+fn unknown_time_constant_is_refused() {
     let world = World::new();
     world.create("orders", 1);
     for (timestamp, since) in [(MAX_TIMESTAMP, 7), (EARLIEST_LOCAL, 8), (-5, 9), (-6, 11)] {
@@ -93,7 +93,7 @@ fn a_time_that_the_version_does_not_know_is_refused() {
 }
 
 #[test]
-fn a_lookup_in_what_does_not_exist_is_refused() {
+fn lookup_in_a_missing_partition_is_refused() {
     let world = World::new();
     world.create("orders", 1);
     for (topic, partition) in [("absent", 0), ("orders", 1), ("orders", -1)] {
@@ -161,7 +161,7 @@ fn deleting_records_raises_the_start_of_the_log() {
 }
 
 #[test]
-fn records_are_not_deleted_where_the_policy_is_to_compact_alone() {
+fn compact_only_topic_refuses_delete_records() {
     let world = World::new();
     for (topic, policy, expected) in [
         ("compacted", "compact", ErrorCode::PolicyViolation),

@@ -72,7 +72,7 @@ fn first_offset(response: &Response) -> i64 {
 
 /// 64 fetches that one connection sent ahead took 0.9 GB, and those of ten took 6 GB.
 #[test]
-fn fetches_whose_answers_are_not_taken_keep_within_the_budget() {
+fn unread_fetch_responses_stay_within_the_budget() {
     for tail_cache_bytes in [0, 16 * MIB] {
         let world = world(tail_cache_bytes);
         let mut flood = Flood::begin(&world, 200);

@@ -62,7 +62,7 @@ fn batches_are_packed_as_their_topic_says() {
 }
 
 #[test]
-fn the_codec_that_is_sent_needs_its_version_and_the_one_that_is_stored_none() {
+fn only_the_sent_codec_needs_a_request_version() {
     let world = World::new();
     world.create_with("packed", 1, &[("compression.type", "zstd")]);
     for (codec, expected) in [
@@ -80,7 +80,7 @@ fn the_codec_that_is_sent_needs_its_version_and_the_one_that_is_stored_none() {
 
 /// A network thread would let all its connections wait.
 #[test]
-fn large_batches_and_those_to_be_packed_are_left_to_a_worker() {
+fn workers_handle_large_and_recompressed_batches() {
     let world = World::new();
     world.create("kept", 1);
     world.create_with("packed", 1, &[("compression.type", "zstd")]);
@@ -105,7 +105,7 @@ fn large_batches_and_those_to_be_packed_are_left_to_a_worker() {
 }
 
 #[test]
-fn a_worker_goes_on_where_the_network_thread_stopped() {
+fn worker_continues_the_work_of_the_network_thread() {
     let world = World::new();
     world.create_with("packed", 2, &[("compression.type", "lz4")]);
     world.create("plain", 2);
@@ -133,7 +133,7 @@ fn a_worker_goes_on_where_the_network_thread_stopped() {
 }
 
 #[test]
-fn what_a_worker_refuses_is_told_as_by_a_network_thread() {
+fn worker_refusals_equal_network_thread_refusals() {
     let world = World::new();
     world.create_with("packed", 1, &[("compression.type", "gzip")]);
     let mut damaged = packed(Compression::None, "a").to_vec();
@@ -156,7 +156,7 @@ fn what_a_worker_refuses_is_told_as_by_a_network_thread() {
 
 /// The bytes wait in memory for the worker and for the disk.
 #[test]
-fn what_a_worker_appends_is_admitted_until_it_is_durable() {
+fn worker_append_is_admitted_until_durable() {
     let world = World::stepped();
     let id = world.create_with("packed", 1, &[("compression.type", "gzip")]);
     let storage = &world.state.storage;

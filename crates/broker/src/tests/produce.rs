@@ -73,7 +73,7 @@ fn bytes_that_are_not_one_intact_batch_are_refused() {
 /// CORRUPT_MESSAGE is retriable: a client that sends nothing, half a batch or one of an old format
 /// would send it again for two minutes.
 #[test]
-fn what_is_no_batch_and_will_not_be_one_is_refused_for_good() {
+fn malformed_batch_is_refused_without_retry() {
     let world = World::new();
     world.create("orders", 1);
     let intact = batch(NOW_MS, &["a"]);
@@ -103,7 +103,7 @@ fn what_is_no_batch_and_will_not_be_one_is_refused_for_good() {
 /// The header counted one of two records, or the payload was not of its codec: such batches were
 /// stored, and consumers failed on them for ever.
 #[test]
-fn a_batch_that_is_not_what_its_header_says_is_refused_for_good() {
+fn batch_contradicting_its_header_is_refused_without_retry() {
     let world = World::new();
     world.create("orders", 1);
     for codec in Compression::ALL {
@@ -122,7 +122,7 @@ fn a_batch_that_is_not_what_its_header_says_is_refused_for_good() {
 }
 
 #[test]
-fn a_max_timestamp_that_no_record_has_is_stored_as_it_should_be() {
+fn wrong_max_timestamp_is_corrected() {
     let world = World::new();
     world.create("orders", 1);
     let options = BatchOptions { max_timestamp: Some(NOW_MS + 5), ..BatchOptions::default() };
@@ -134,7 +134,7 @@ fn a_max_timestamp_that_no_record_has_is_stored_as_it_should_be() {
 }
 
 #[test]
-fn a_control_batch_and_one_of_no_transaction_are_refused() {
+fn control_batch_and_batch_without_transaction_are_refused() {
     let world = World::new();
     world.create("orders", 1);
     let with = |attributes| {
@@ -158,7 +158,7 @@ fn a_control_batch_and_one_of_no_transaction_are_refused() {
 /// The batch decides whether a produce is of a transaction. A client that sends an empty id for
 /// none lost its connection with acks=0.
 #[test]
-fn a_transactional_id_does_not_matter_to_other_batches() {
+fn transactional_id_does_not_affect_other_batches() {
     let world = World::new();
     world.create("orders", 1);
     for (offset, id) in (0..).step_by(3).zip(["", "transaction"]) {
@@ -294,7 +294,7 @@ fn a_refused_partition_leaves_the_others_of_its_request_alone() {
 }
 
 #[test]
-fn without_acks_nothing_is_answered_and_a_refusal_closes() {
+fn acks_0_gets_no_response_and_a_refusal_closes() {
     let world = World::new();
     world.create("orders", 1);
     let silent =
@@ -324,7 +324,7 @@ fn a_produce_is_answered_after_the_flush_and_not_before() {
 /// Without an answer to wait for, or once the client had gone, a request no longer counted against
 /// the limit of unflushed bytes while its bytes waited for the disk, and memory ran out.
 #[test]
-fn a_produce_is_admitted_until_it_is_durable_whatever_becomes_of_its_answer() {
+fn produce_is_admitted_until_durable_even_without_its_response() {
     let world = World::stepped();
     world.create("orders", 1);
     let storage = &world.state.storage;

@@ -12,7 +12,7 @@ use moldau_protocol::messages::{
 use super::world::{NOW_MS, World, base_offsets, batch, code, sequenced};
 
 #[test]
-fn topics_and_their_records_are_there_again() {
+fn restart_restores_topics_and_records() {
     let world = World::new();
     let id = world.create_with("orders", 2, &[("retention.ms", "1000")]);
     world.create("deleted", 1);
@@ -48,7 +48,7 @@ fn topics_and_their_records_are_there_again() {
 }
 
 #[test]
-fn committed_offsets_and_members_are_there_again() {
+fn restart_restores_offsets_and_members() {
     let world = World::new();
     world.create("orders", 1);
     world.commit("tools", "orders", 0, 7);
@@ -66,7 +66,7 @@ fn committed_offsets_and_members_are_there_again() {
 }
 
 #[test]
-fn a_batch_repeated_after_a_restart_is_still_a_repetition() {
+fn restart_keeps_duplicate_detection() {
     let world = World::new();
     world.create("orders", 1);
     let id = world.producer_id().producer_id;
@@ -78,7 +78,7 @@ fn a_batch_repeated_after_a_restart_is_still_a_repetition() {
 }
 
 #[test]
-fn a_producer_id_is_never_given_out_twice() {
+fn producer_ids_are_unique_over_restarts() {
     let mut world = World::new();
     let mut seen = HashSet::new();
     for _ in 0..3 {

@@ -47,7 +47,7 @@ fn retention_by_time_drops_old_batches_and_keeps_those_of_other_topics() {
 }
 
 #[test]
-fn retention_by_size_keeps_at_least_what_it_says() {
+fn retention_by_size_keeps_at_least_its_limit() {
     let world = World::new();
     let records = batch(NOW_MS, &["a"]);
     let two = (2 * records.len()).to_string();
@@ -87,7 +87,7 @@ fn retention_is_applied_while_journal_files_fill_and_topics_are_deleted() {
 
 /// A compacted topic keeps its newest record of each key, however old it is.
 #[test]
-fn retention_leaves_a_topic_alone_whose_policy_is_not_to_delete() {
+fn retention_ignores_topics_without_delete_policy() {
     let world = World::new();
     let small = [("retention.ms", "1"), ("retention.bytes", "1")];
     for (topic, policy, start) in
@@ -103,7 +103,7 @@ fn retention_leaves_a_topic_alone_whose_policy_is_not_to_delete() {
 /// A produce that found its topic just before another connection deleted it leaves a log that
 /// nobody can read, whose batches would keep journal files until the next start.
 #[test]
-fn the_log_of_a_topic_that_is_gone_is_deleted() {
+fn log_of_a_deleted_topic_is_deleted() {
     let world = World::new();
     world.create("orders", 1);
     world.append("orders", 0, batch(NOW_MS, &["a"]));
@@ -118,7 +118,7 @@ fn the_log_of_a_topic_that_is_gone_is_deleted() {
 }
 
 #[test]
-fn giving_files_back_keeps_everything_readable() {
+fn freeing_files_keeps_records_readable() {
     let world = of_small_files();
     let id = world.create_with("kept", 2, &[("retention.ms", "-1")]);
     world.create("filler", 1);
@@ -143,7 +143,7 @@ fn giving_files_back_keeps_everything_readable() {
 /// A record appended between the taking of the snapshot and its writing would be forgotten with
 /// the files: an acknowledged topic or commit, or a deletion, would be undone by the next start.
 #[test]
-fn what_changes_while_files_are_given_back_is_kept() {
+fn changes_during_freeing_of_files_are_kept() {
     let world = of_small_files();
     let fillers = ["first", "second", "third", "fourth"];
     for name in fillers {

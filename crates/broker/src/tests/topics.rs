@@ -69,7 +69,7 @@ fn assigned(places: &[(i32, &[i32])]) -> CreatableTopic {
 }
 
 #[test]
-fn a_created_topic_is_described_as_it_was_asked_for() {
+fn created_topic_is_described_as_requested() {
     let world = World::new();
     let topic =
         CreatableTopic { configs: pairs(&[("retention.ms", "1000")]), ..creatable("orders", 2) };
@@ -87,7 +87,7 @@ fn a_created_topic_is_described_as_it_was_asked_for() {
 }
 
 #[test]
-fn what_a_topic_does_not_say_is_the_default() {
+fn unset_topic_values_are_defaults() {
     let world = World::new();
     let created =
         try_create(&world, CreatableTopic { replication_factor: -1, ..creatable("orders", -1) });
@@ -95,7 +95,7 @@ fn what_a_topic_does_not_say_is_the_default() {
 }
 
 #[test]
-fn a_topic_that_cannot_be_is_refused_by_its_own_code() {
+fn invalid_topic_gets_its_own_error_code() {
     let world = World::new();
     world.create("orders", 1);
     let long = "n".repeat(250);
@@ -148,7 +148,7 @@ fn topics_that_differ_in_dots_and_underscores_only_are_refused() {
 }
 
 #[test]
-fn topics_that_kafka_keeps_its_own_state_in_are_refused() {
+fn internal_topics_of_kafka_are_refused() {
     let world = World::new();
     let internal =
         ["__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"];
@@ -161,7 +161,7 @@ fn topics_that_kafka_keeps_its_own_state_in_are_refused() {
 }
 
 #[test]
-fn a_topic_that_stands_twice_is_refused_and_the_others_are_created() {
+fn duplicate_topic_is_refused_alone() {
     let world = World::new();
     let topics = ["twice", "once", "twice"].map(|name| creatable(name, 1));
     let response = world.ask(&create(topics.into()));
@@ -173,7 +173,7 @@ fn a_topic_that_stands_twice_is_refused_and_the_others_are_created() {
 
 /// An answer that holds the whole name and a word more could not be encoded.
 #[test]
-fn a_name_as_long_as_a_string_can_be_is_refused_with_an_answer() {
+fn longest_possible_name_is_refused_with_a_response() {
     let world = World::new();
     let longest = "t".repeat(32_767);
     let response = world.ask(&create(vec![creatable(&longest, 1), creatable(&longest, 1)]));
@@ -254,7 +254,7 @@ fn a_topic_created_again_is_empty_and_has_another_id() {
 }
 
 #[test]
-fn partitions_can_be_added_and_not_taken_away() {
+fn partitions_can_be_added_but_not_removed() {
     let world = World::new();
     world.create("orders", 2);
     let grow = |name: &str, count, assignments: Option<&[i32]>, validate_only| {
@@ -290,7 +290,7 @@ fn partitions_can_be_added_and_not_taken_away() {
 }
 
 #[test]
-fn metadata_creates_a_missing_topic_where_both_sides_allow_it() {
+fn metadata_creates_a_missing_topic_if_both_sides_allow_it() {
     let ask = |world: &World, name: &str, allow_auto_topic_creation| {
         let topics = Some(vec![named(name)]);
         let request =
@@ -405,7 +405,7 @@ fn a_page_of_named_topics_names_those_that_do_not_exist() {
 }
 
 #[test]
-fn the_cluster_is_this_broker() {
+fn describe_cluster_names_only_this_broker() {
     let world = World::new();
     let cluster = world.ask(&DescribeClusterRequest::default());
     assert_eq!(code(cluster.error_code), ErrorCode::None);

@@ -279,7 +279,7 @@ fn markers_request(owner: Owner, transaction_result: bool) -> WriteTxnMarkersReq
 }
 
 #[test]
-fn consumers_see_what_is_committed_and_are_told_what_was_aborted() {
+fn committed_consumers_get_committed_records_and_the_aborted_list() {
     let world = World::new();
     world.create("orders", 1);
     let first = world.init("t");
@@ -347,7 +347,7 @@ fn the_first_protocol_adds_partitions_before_it_writes() {
 }
 
 #[test]
-fn a_producer_that_takes_over_fences_the_one_before() {
+fn next_producer_fences_the_previous_one() {
     let world = World::new();
     world.create("orders", 1);
     let first = world.init("t");
@@ -366,7 +366,7 @@ fn a_producer_that_takes_over_fences_the_one_before() {
 }
 
 #[test]
-fn offsets_become_those_of_the_group_with_the_commit() {
+fn commit_applies_the_offsets_of_the_group() {
     let world = World::new();
     world.create("orders", 1);
     world.commit("readers", "orders", 0, 3);
@@ -440,7 +440,7 @@ fn an_open_transaction_goes_on_after_a_restart() {
 }
 
 #[test]
-fn a_transaction_that_takes_too_long_is_aborted_by_the_timer() {
+fn timer_aborts_expired_transactions() {
     let world = World::new();
     world.create("orders", 1);
     let request = InitProducerIdRequest { transaction_timeout_ms: 1, ..init_request("t") };
@@ -531,7 +531,7 @@ fn transactions_and_producers_are_shown() {
 
 /// A log may hold a transaction that the coordinator does not know, after a repair.
 #[test]
-fn what_no_coordinator_knows_is_aborted_by_the_tool_or_the_next_start() {
+fn hanging_transaction_is_aborted_by_the_tool_or_the_next_start() {
     let world = World::new();
     world.create("orders", 2);
     let topic = world.state.catalog.by_name("orders").unwrap();

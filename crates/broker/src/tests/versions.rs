@@ -81,7 +81,7 @@ fn every_served_version_of_every_api_answers() {
 }
 
 #[test]
-fn a_client_that_does_not_name_its_software_is_refused() {
+fn client_without_software_name_is_refused() {
     let world = World::new();
     for (version, told) in each(&world, |_| ApiVersionsRequest::default()) {
         let expected = if version < 3 { ErrorCode::None } else { ErrorCode::InvalidRequest };
@@ -92,7 +92,7 @@ fn a_client_that_does_not_name_its_software_is_refused() {
 
 /// KIP-1242: a client that finds another broker than it means starts again.
 #[test]
-fn a_client_that_means_another_broker_is_sent_to_its_bootstrap_servers() {
+fn client_of_another_cluster_must_rebootstrap() {
     let world = World::new();
     let here = world.ask(&MetadataRequest::default()).cluster_id;
     let asked = |cluster_id: Option<&str>, node_id| {
@@ -118,7 +118,7 @@ fn a_client_that_means_another_broker_is_sent_to_its_bootstrap_servers() {
 
 /// librdkafka takes a broker whose Produce begins above 0 for one that cannot compress.
 #[test]
-fn what_is_advertised_is_what_is_served_but_for_the_first_versions_of_produce() {
+fn advertised_versions_are_served_except_old_produce() {
     let told = World::new().ask_in(2, &ApiVersionsRequest::default());
     let told: Vec<_> =
         told.api_keys.iter().map(|it| (it.api_key, it.min_version, it.max_version)).collect();

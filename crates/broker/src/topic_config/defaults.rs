@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_topics_refuse_is_refused_under_the_name_of_the_broker() {
+    fn invalid_topic_default_is_refused_by_its_broker_key() {
         for (name, value, part) in [
             ("log.retention.hours", "week", "log.retention.hours: \"week\" must be an integer"),
             ("log.cleanup.policy", "shred", "log.cleanup.policy: \"shred\" must be compact or"),

@@ -29,7 +29,7 @@ fn every_default_passes_its_own_check_in_its_own_spelling() {
 }
 
 #[test]
-fn every_key_says_what_it_does() {
+fn every_key_has_documentation() {
     for key in &TOPIC_KEYS {
         assert!(key.documentation.ends_with('.'), "{}", key.name);
         let says_so = key.documentation.contains("not supported");
@@ -110,7 +110,7 @@ fn lags_that_exclude_one_another_are_refused() {
 
 /// A default of the broker that changed must not keep it from starting with the topics it has.
 #[test]
-fn stored_lags_that_new_defaults_contradict_are_taken_and_the_longer_one_counts() {
+fn stored_lags_beyond_new_defaults_use_the_longer_one() {
     let lags = overrides(&[("cleanup.policy", "compact"), ("min.compaction.lag.ms", "6")]);
     let defaults = TopicDefaults::default().with("log.cleaner.max.compaction.lag.ms", "5").unwrap();
     assert!(TopicConfig::parse(&lags, &defaults).is_err());
@@ -119,13 +119,13 @@ fn stored_lags_that_new_defaults_contradict_are_taken_and_the_longer_one_counts(
 }
 
 #[test]
-fn a_key_of_no_topic_is_refused_by_name() {
+fn unknown_topic_key_is_refused_by_name() {
     let problem = canonical("log.retention.ms", "1").unwrap_err();
     assert_eq!(problem, "log.retention.ms is not a configuration of a topic");
 }
 
 #[test]
-fn a_key_that_is_not_supported_takes_its_default_alone() {
+fn unsupported_key_accepts_only_its_default() {
     let key = "remote.storage.enable";
     let problem = canonical(key, "true").unwrap_err();
     assert!(problem.starts_with(&format!("{key}=true: not supported: ")), "{problem}");
@@ -134,7 +134,7 @@ fn a_key_that_is_not_supported_takes_its_default_alone() {
 }
 
 #[test]
-fn a_value_is_kept_in_one_spelling() {
+fn value_is_stored_in_canonical_form() {
     for (key, value, kept) in [
         ("retention.ms", " 005 ", "5"),
         ("retention.ms", "+5", "5"),
@@ -181,7 +181,7 @@ fn a_value_out_of_bounds_is_refused() {
 
 /// A longer value fits neither the journal's record nor an answer.
 #[test]
-fn a_value_that_is_too_long_is_refused_in_few_words() {
+fn error_of_a_too_long_value_is_short() {
     let replicas = vec!["0:1"; 10_000].join(",");
     let problem = canonical("leader.replication.throttled.replicas", &replicas).unwrap_err();
     assert!(problem.contains("longer than 32767 bytes") && problem.len() < 300, "{problem}");

@@ -11,7 +11,7 @@ use super::{OutputOptions, ProfileOptions};
 #[derive(Args, Clone, Debug)]
 pub(crate) struct OverheadOptions {
     /// Take two minutes (`gateway` seven), with fewer loads, shorter runs and wider intervals. The
-    /// whole form adds large batches at fixed rates, single-record requests, catching up from
+    /// full form adds large batches at fixed rates, single-record requests, catching up from
     /// memory, and two rounds.
     #[arg(long)]
     pub(crate) quick: bool,
@@ -35,7 +35,7 @@ pub(crate) struct OverheadOptions {
     /// Java to run Kroxylicious.
     #[arg(long, value_name = "FILE", default_value = "java")]
     pub(crate) java: PathBuf,
-    /// Plant a fault into one more run, to check that the laboratory finds it.
+    /// Add one run with a fault, to check that the lab detects it.
     #[arg(long, value_enum, value_name = "FAULT")]
     pub(crate) plant: Option<PlantChoice>,
     #[command(flatten)]
@@ -46,10 +46,10 @@ pub(crate) struct OverheadOptions {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PlantChoice {
-    /// The broker stops for a second: the course of the run shows it.
+    /// Stop the broker for a second: the time series of the run shows it.
     Stall,
-    /// Acknowledged records are deleted before they are read back: exit code 2.
+    /// Delete acknowledged records before they are read back: exit code 2.
     Loss,
-    /// The load generator has to offer more than it can: exit code 3.
+    /// Demand more of the load generator than it can offer: exit code 3.
     Generator,
 }

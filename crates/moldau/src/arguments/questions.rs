@@ -64,8 +64,8 @@ pub(crate) struct CompressionOptions {
     /// Bytes of values per second for the comparison.
     #[arg(long, value_name = "RATE", default_value = "10MB/s", value_parser = units::byte_rate)]
     pub(crate) rate: f64,
-    /// Price of a GB to send and store, in seconds of processor time: 1800 if a GB costs 0.02 and a
-    /// core 0.04 an hour.
+    /// Price of a GB to send and store, in seconds of processor time. The default follows from 0.02
+    /// for a GB and 0.04 for a core and hour.
     #[arg(long, value_name = "SECONDS", default_value_t = 1800)]
     pub(crate) gigabyte_worth: u32,
     #[command(flatten)]
@@ -115,7 +115,7 @@ pub(crate) struct ThreadsOptions {
     #[arg(long, value_name = "BYTES", default_value = "1KB", value_parser = units::byte_count)]
     pub(crate) record: u64,
     /// Time for which each record blocks its thread without using the processor, like a database
-    /// call.
+    /// call [default: 0].
     #[arg(long, value_name = "TIME", value_parser = units::milliseconds)]
     pub(crate) work: Option<f64>,
     #[command(flatten)]

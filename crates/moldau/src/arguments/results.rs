@@ -19,7 +19,7 @@ pub(crate) struct OmbOptions {
     /// Systems to start and measure, by name or file [default: moldau without a driver].
     #[arg(long = "system", value_name = "SYSTEM", value_delimiter = ',')]
     pub(crate) systems: Vec<String>,
-    /// Only list the runs, and the parts that cannot run.
+    /// Only list the runs, and the unsupported parts.
     #[arg(long)]
     pub(crate) check: bool,
     /// Runs of each workload. Intervals need 3.
@@ -54,8 +54,8 @@ pub(crate) struct ResultImportOptions {
     pub(crate) output: OutputOptions,
 }
 
-/// Exits 1 if a figure is worse at the 5 % level over all figures, 3 if the results have nothing
-/// in common.
+/// The exit code is 1 if a figure is worse (at the 5 % level over all figures) or missing, and 3
+/// if no figure can be compared.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct CompareOptions {
     /// The baseline: a result file or its directory.
@@ -84,7 +84,7 @@ pub(crate) struct PageOptions {
     /// Result files or directories, in the order of the page.
     #[arg(required = true)]
     pub(crate) results: Vec<PathBuf>,
-    /// File for the page, which its links are relative to [default: stdout].
+    /// File for the page; its links are relative to it [default: stdout].
     #[arg(long, value_name = "FILE.md")]
     pub(crate) out: Option<PathBuf>,
 }

@@ -7,10 +7,10 @@ use moldau_lab::goals::Goal;
 
 use super::WorkersOptions;
 
-/// Where the result of an experiment goes.
+/// Output of an experiment.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct OutputOptions {
-    /// Directory for the directories of results. Measured systems keep their data on the same disk.
+    /// Directory for results. Measured systems keep their data on the same disk.
     #[arg(long, value_name = "DIR", default_value = "lab-runs")]
     pub(crate) out: PathBuf,
     /// Print the result as one JSON document.
@@ -23,14 +23,14 @@ pub(crate) struct OutputOptions {
     pub(crate) resumed: Option<PathBuf>,
 }
 
-/// What figures should reach, and how much of a result the terminal shows.
+/// Goals of figures, and the extent of the terminal output.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct GoalOptions {
-    /// What a figure should reach, such as 'encryption cpu_ms_per_mb <= 2': exit code 1 if it is
+    /// Goal for a figure, such as 'encryption cpu_ms_per_mb <= 2'. The exit code is 1 if it is
     /// missed. May be repeated.
     #[arg(long = "goal", value_name = "GOAL")]
     pub(crate) goals: Vec<Goal>,
-    /// A file with a goal in each line.
+    /// File with one goal per line.
     #[arg(long = "goals", value_name = "FILE")]
     pub(crate) goals_file: Option<PathBuf>,
     /// Show all tables and checks instead of 30 lines.
@@ -39,13 +39,13 @@ pub(crate) struct GoalOptions {
 }
 
 impl OutputOptions {
-    /// Where the result of this name goes.
+    /// The directory of the result with this name.
     pub(crate) fn directory(&self, id: &str) -> PathBuf {
         self.resumed.clone().unwrap_or_else(|| self.out.join(id))
     }
 }
 
-/// Where other systems are installed. Experiments leave out absent ones.
+/// Installed systems of others. Experiments leave out absent ones.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct PeerOptions {
     /// File with the class path of Apache Kafka [default: kafka/classpath in the cache].
@@ -103,11 +103,11 @@ pub(crate) struct ExplainOptions {
     /// The system: a name, or the path of a system file (`.yaml`).
     #[arg(long, value_name = "SYSTEM", default_value = "moldau")]
     pub(crate) system: String,
-    /// Settings of the load, as in a survey: "producers: 4, batch_bytes: 65536". Without a rate it
-    /// runs at full speed.
+    /// Settings of the load, as in a survey: "producers: 4, batch_bytes: 65536". Without a rate,
+    /// the load runs at full speed.
     #[arg(long, value_name = "SETTINGS", default_value = "")]
     pub(crate) load: String,
-    /// What to explain [default: the latency if the system sustains the rate, else the rate].
+    /// Figure to explain [default: the latency if the system sustains the rate, else the rate].
     #[arg(long, value_enum)]
     pub(crate) about: Option<AboutChoice>,
     #[command(flatten)]
@@ -123,7 +123,7 @@ pub(crate) struct ExplainOptions {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum AboutChoice {
-    /// What limits the rate.
+    /// The limit of the rate.
     Rate,
     /// The parts of the median latency.
     Latency,

@@ -78,7 +78,7 @@ impl Reload for Running<'_> {
         let waiting = config::broker::waiting(&self.config, &config);
         Ok(match waiting.is_empty() {
             true => String::new(),
-            false => format!("; only the next start takes {}", waiting.join(", ")),
+            false => format!("; a restart is needed for {}", waiting.join(", ")),
         })
     }
 
@@ -98,17 +98,17 @@ fn raise_descriptor_limit() {
     match setrlimit(Resource::Nofile, raised) {
         Ok(()) => {
             let (from, to) = (limit.current, limit.maximum);
-            tracing::info!(from, to, "the limit of open descriptors was raised");
+            tracing::info!(from, to, "raised the limit of open files");
         }
-        Err(error) => tracing::warn!(%error, "the limit of open descriptors stays as it is"),
+        Err(error) => tracing::warn!(%error, "failed to raise the limit of open files"),
     }
 }
 
 fn did_not_start(error: Error, data_dir: &str) -> anyhow::Error {
     if error.is_damage() {
         anyhow::anyhow!(
-            "the broker did not start: {error}; `moldau broker repair --data-dir {data_dir}` shows \
-             what is lost and salvages the rest"
+            "the broker did not start: {error}; `moldau broker repair --data-dir {data_dir}` \
+             lists the losses and salvages the rest"
         )
     } else {
         anyhow::Error::new(error).context("the broker did not start")

@@ -109,7 +109,7 @@ async fn consume_in_group(
         consumer.consumed_to(fetched.topic_partition(), next);
         match consumer.commit().await {
             Err(error) if error.is_left_behind() => {
-                tracing::warn!(%error, "records may come again");
+                tracing::warn!(%error, "records may be read again");
             }
             committed => committed?,
         }

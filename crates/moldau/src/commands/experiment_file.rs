@@ -99,7 +99,7 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Asked> {
         }
         if path.extension().is_none() {
             let (name, known) = (path.display().to_string(), SOURCES.map(|(name, _)| name));
-            bail!("{}, nor a file that is there", config::none_of(&name, &known));
+            bail!("{}, and not an existing file", config::none_of(&name, &known));
         }
     }
     let directory = path.parent().unwrap_or(Path::new("."));
@@ -162,7 +162,7 @@ pub(super) fn threads(name: &str, file: ThreadsFile, directory: &Path) -> anyhow
 /// None for the names that there are.
 pub(super) fn question<T: serde::de::DeserializeOwned>(name: &str) -> anyhow::Result<T> {
     let found = QUESTIONS.iter().find(|(known, _)| *known == name);
-    let (_, text) = found.with_context(|| format!("{name} is no question"))?;
+    let (_, text) = found.with_context(|| format!("unknown question {name}"))?;
     parsed(&format!("questions/{name}.yaml"), text)
 }
 
@@ -198,7 +198,7 @@ pub(super) fn read_system(name: &str, directory: &Path) -> anyhow::Result<System
         Some((_, text)) => parse_system(&format!("systems/{name}.yaml"), text),
         None => {
             let known = SYSTEMS.map(|(known, _)| known);
-            bail!("systems: {}, nor a file that ends in .yaml", config::none_of(name, &known))
+            bail!("systems: {}, and not a path that ends in .yaml", config::none_of(name, &known))
         }
     }
 }
@@ -237,7 +237,7 @@ fn parse_system(name: &str, text: &str) -> anyhow::Result<SystemFile> {
         let known: Vec<&str> = known.iter().map(String::as_str).collect();
         let hint = match nearest(&unknown, &known) {
             Some(known) => format!("did you mean ${{{known}}}?"),
-            None => format!("known are {}", known.join(", ")),
+            None => format!("known: {}", known.join(", ")),
         };
         bail!("{name}:{line}: unknown variable {place}; {hint}");
     }

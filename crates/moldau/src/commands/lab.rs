@@ -148,7 +148,7 @@ fn find_ceiling(options: &CeilingOptions) -> anyhow::Result<ExitCode> {
         return full_speed(options);
     }
     if options.profiles.profile {
-        anyhow::bail!("--profile takes --full-speed: a search has no case to profile");
+        anyhow::bail!("--profile: needs --full-speed; a search cannot be profiled");
     }
     let (names, systems) = lab_questions::searched(options)?;
     let installations = installations(&options.peers, options.cluster.external.as_deref())?;
@@ -283,7 +283,7 @@ fn run_asked(
     let conditions = conditions(&work, quick);
     let result = match asked {
         Asked::Factor(_) | Asked::Threads(..) if workers.is_some() => {
-            anyhow::bail!("--workers: they offer the loads of surveys alone")
+            anyhow::bail!("--workers: only surveys support workers")
         }
         Asked::Factor(file) => {
             let moldau = std::env::current_exe()?;
@@ -299,7 +299,7 @@ fn run_asked(
             survey::run_from(&plan, workers.as_mut(), &mut bar)?
         }
         Asked::Threads(..) if profiler.is_some() => {
-            anyhow::bail!("--profile: an experiment of topics on threads takes no profiles")
+            anyhow::bail!("--profile: not supported for topics on threads")
         }
         Asked::Threads(file, systems) => {
             keep_records(&file.systems, &systems)?;
@@ -382,8 +382,12 @@ fn search_of_omb(
     translation: lab_omb::Translation,
     workload: Workload,
 ) -> anyhow::Result<ExitCode> {
-    anyhow::ensure!(options.rounds == 1, "--rounds: a rate is searched for once");
-    anyhow::ensure!(options.workers.workers.is_empty(), "--workers: they search for no rate");
+    anyhow::ensure!(options.rounds == 1, "--rounds: a search for a rate runs once");
+    anyhow::ensure!(
+        options.workers.workers.is_empty(),
+        "--workers: not supported for a search \
+                                                         for a rate"
+    );
     let work = WorkDirectory::make(&options.output.out)?;
     let lab_omb::Translation { survey, systems, external } = translation;
     let installations = installations(&options.peers, external.as_deref())?;

@@ -24,7 +24,7 @@ pub(super) fn wanted(options: &GoalOptions) -> anyhow::Result<Vec<Goal>> {
     if let Some(path) = &options.goals_file {
         let place = || path.display().to_string();
         let bytes = std::fs::metadata(path).with_context(place)?.len();
-        ensure!(bytes <= GOALS_BYTES_MAX, "{}: is too long for goals", place());
+        ensure!(bytes <= GOALS_BYTES_MAX, "{}: is too large for goals", place());
         let text = std::fs::read_to_string(path).with_context(place)?;
         wanted.extend(goals::read(&text).map_err(anyhow::Error::msg).with_context(place)?);
     }

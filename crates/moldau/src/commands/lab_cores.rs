@@ -27,7 +27,7 @@ pub(super) fn size(options: &SizeOptions) -> anyhow::Result<String> {
     );
     let seed = result.seed;
     let record = result.sizing.as_mut().with_context(|| {
-        format!("{} holds no sizing; moldau lab cores makes one", options.from.display())
+        format!("{} is not a result of moldau lab cores", options.from.display())
     })?;
     record.load = load;
     if !options.json {

@@ -44,7 +44,7 @@ impl WorkDirectory {
             kill_started();
             remove(&doomed);
             tell_left();
-            tell(format_args!("asked to end"));
+            tell(format_args!("stopped by a signal"));
             std::process::exit(Verdict::Environment.exit_code().into())
         };
         thread::Builder::new().name("lab-signals".into()).spawn(end)?;
@@ -86,7 +86,7 @@ fn remove(path: &Path) {
     if let Err(error) = std::fs::remove_dir_all(path)
         && error.kind() != ErrorKind::NotFound
     {
-        tell(format_args!("{} was not removed: {error}", path.display()));
+        tell(format_args!("failed to remove {}: {error}", path.display()));
     }
 }
 

@@ -146,7 +146,7 @@ fn translate(
     }
     let names = names(options, external.as_deref());
     if options.quick {
-        remark("Every minute of a workload was a second.");
+        remark("Each minute of a workload ran as a second.");
         for scenario in &mut scenarios {
             let seconds = |ms: Option<u64>| ms.map(|ms| ms / SECONDS_PER_MINUTE);
             scenario.load.warmup_ms = seconds(scenario.load.warmup_ms);
@@ -154,15 +154,15 @@ fn translate(
         }
     }
     remark(
-        "Publish latency counts from the intended time of a record, which the benchmark counts \
-         from sending; its files in omb/ hold both as it defines them.",
+        "Publish latency counts from the intended time of a record; the benchmark counts from \
+         sending. The files in omb/ follow the benchmark's definitions.",
     );
     let survey = SurveyFile {
         question: format!(
-            "What do workloads of the OpenMessaging Benchmark come to on {}?",
+            "How do OpenMessaging Benchmark workloads run on {}?",
             names.join(" and ")
         ),
-        hypothesis: "nothing; a workload of the benchmark asks without an expectation.".into(),
+        hypothesis: "none; a workload of the benchmark states no expectation.".into(),
         source: None,
         systems: names.clone(),
         rounds: options.rounds,
@@ -235,7 +235,7 @@ fn unique<'a>(
 fn joined(workload: &workload::Workload, driver: &Driver) -> Result<Settings, String> {
     if workload.is_half_random && driver.settings.compression.is_some() {
         return Err("randomBytesRatio below 1 with a compression.type: values here are text or \
-                    random throughout, which codecs shorten otherwise"
+                    completely random, so codecs shorten them differently"
             .into());
     }
     // Without consumers nothing fetches, whatever the driver says of fetches.

@@ -85,7 +85,7 @@ pub(super) fn threads(options: &ThreadsOptions) -> anyhow::Result<Asked> {
     let most = options.threads.iter().copied().max().unwrap_or(1);
     ensure!(
         options.partitions >= most,
-        "--partitions: {} of them leave some of {most} threads without one",
+        "--partitions: {} are too few for {most} threads",
         options.partitions
     );
     if let Some(work_ms) = options.work {
@@ -112,7 +112,7 @@ pub(super) fn named(options: &AskedOptions) -> anyhow::Result<(Vec<String>, Vec<
     let names = systems(options, &["moldau".to_owned()]);
     let files = files(&names)?;
     if let Some((name, _)) = names.iter().zip(&files).find(|(_, file)| file.processes.is_empty()) {
-        bail!("{name}: it has no process that the laboratory starts");
+        bail!("{name}: the lab starts no process of this system");
     }
     Ok((names, files))
 }
@@ -147,7 +147,7 @@ pub(super) fn legs(options: &SoakOptions) -> anyhow::Result<(u32, Workload)> {
     let least = u128::from(LEGS_MIN);
     ensure!(
         legs >= least,
-        "--for: {} s at least: fewer than {least} legs do not tell whether anything grows",
+        "--for: at least {} s, because the answer needs {least} legs",
         least * u128::from(LEG_MIN.as_secs())
     );
     let per_second = per_second(options.rate, usize::try_from(options.record)?)?;
@@ -292,7 +292,7 @@ mod tests {
         let (names, files) = named_by(&["faults", "--against", "kafka"]).unwrap();
         assert_eq!((names, files.len()), (vec!["moldau".into(), "kafka".into()], 2));
         let problem = named_by(&["faults", "--against", "external"]).unwrap_err().to_string();
-        assert_eq!(problem, "external: it has no process that the laboratory starts");
+        assert_eq!(problem, "external: the lab starts no process of this system");
     }
 
     #[test]

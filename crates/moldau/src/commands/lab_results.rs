@@ -35,7 +35,7 @@ pub(super) fn import(options: &ResultImportOptions) -> anyhow::Result<RunResult>
     for path in &options.files {
         let place = || path.display().to_string();
         let about = std::fs::metadata(path).with_context(place)?;
-        ensure!(about.len() <= OUTPUT_BYTES_MAX as u64, "{}: is too long", path.display());
+        ensure!(about.len() <= OUTPUT_BYTES_MAX as u64, "{}: is too large", path.display());
         let modified = about.modified().with_context(place)?;
         let since = modified.duration_since(UNIX_EPOCH).unwrap_or_default();
         written_unix_ms = written_unix_ms.max(u64::try_from(since.as_millis()).unwrap_or(0));
@@ -90,7 +90,7 @@ pub(super) fn history_of(options: &HistoryOptions) -> anyhow::Result<ExitCode> {
             paths.push(path);
         }
     }
-    ensure!(!paths.is_empty(), "{place}: no directory below it has a result.json");
+    ensure!(!paths.is_empty(), "{place}: no subdirectory has a result.json");
     ensure!(paths.len() <= RESULTS_MAX, "{place}: more than {RESULTS_MAX} results");
     paths.sort();
     let results = paths.iter().map(|path| result(path)).collect::<anyhow::Result<Vec<_>>>()?;
@@ -129,7 +129,7 @@ fn result(path: &Path) -> anyhow::Result<RunResult> {
     let file = file_of(path);
     let place = || file.display().to_string();
     let bytes = std::fs::metadata(&file).with_context(place)?.len();
-    ensure!(bytes <= RESULT_BYTES_MAX, "{}: is longer than a result", file.display());
+    ensure!(bytes <= RESULT_BYTES_MAX, "{}: is too large for a result", file.display());
     let text = std::fs::read_to_string(&file).with_context(place)?;
     RunResult::from_json(&text).with_context(place)
 }

@@ -84,7 +84,7 @@ impl Bar {
             None => Sittings::begin(&output.out, &manifest, &plan)?,
         };
         let directory = sittings.directory().display();
-        eprintln!("if it is interrupted, go on with: moldau lab resume {directory}");
+        eprintln!("to resume after an interruption: moldau lab resume {directory}");
         let mut bar = Self::new();
         bar.sittings = Some(sittings);
         Ok(bar)
@@ -118,11 +118,11 @@ impl Drop for Bar {
 /// Says why it cannot go on.
 pub(super) fn resumed(directory: &Path) -> anyhow::Result<LabQuestion> {
     let result = directory.join("result.json");
-    ensure!(!result.exists(), "{} is there: nothing is left to do", result.display());
+    ensure!(!result.exists(), "{} exists: the experiment is complete", result.display());
     let manifest = Manifest::read(directory)?;
     let arguments = std::iter::once("moldau").chain(manifest.arguments.iter().map(String::as_str));
     let Command::Lab(mut question) = Arguments::try_parse_from(arguments)?.command else {
-        bail!("{} is of no experiment", directory.display());
+        bail!("{} is not an experiment", directory.display());
     };
     let output = match &mut question {
         LabQuestion::Run(options) => &mut options.output,
@@ -135,7 +135,7 @@ pub(super) fn resumed(directory: &Path) -> anyhow::Result<LabQuestion> {
         LabQuestion::Ceiling(options) => &mut options.output,
         LabQuestion::Partitions(options) => &mut options.output,
         LabQuestion::Cores(options) => &mut options.output,
-        _ => bail!("{} is of a command that is not resumed", directory.display()),
+        _ => bail!("{} belongs to a command that cannot be resumed", directory.display()),
     };
     output.resumed = Some(directory.to_owned());
     Ok(question)

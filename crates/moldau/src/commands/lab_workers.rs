@@ -38,6 +38,6 @@ fn token(path: &Path) -> anyhow::Result<Token> {
     let place = || path.display().to_string();
     let text = Zeroizing::new(std::fs::read_to_string(path).with_context(place)?);
     let token = text.trim_end_matches(['\n', '\r']);
-    ensure!(!token.contains('\n'), "{}: it has more than one line", place());
+    ensure!(!token.contains('\n'), "{}: has more than one line", place());
     Token::new(Zeroizing::new(token.to_owned())).with_context(place)
 }

@@ -103,7 +103,10 @@ pub(super) async fn when_asked<R: Reload>(
                 // What is in force and what was mistaken count both, until all is well.
                 sources.files = watch.known();
                 sources.files.extend(anew.files);
-                Err(format!("the configuration stays as it was: {}", super::one_line(&error)))
+                Err(format!(
+                    "reload refused, the old configuration stays in force: {}",
+                    super::one_line(&error)
+                ))
             }
         };
         let (Ok(said) | Err(said)) = &outcome;

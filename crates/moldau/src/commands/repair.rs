@@ -29,10 +29,10 @@ pub(crate) fn run(options: &RepairOptions) -> anyhow::Result<ExitCode> {
         let files = aside.as_ref().map(|path| path.display().to_string());
         print_json(&document(&report, files))?;
     } else if let Some(aside) = aside {
-        println!("repaired; the files as they were are in {}", aside.display());
+        println!("repaired; the original files are in {}", aside.display());
     } else if !report.is_sound() {
         println!(
-            "nothing is changed; `moldau broker repair --data-dir {} --apply` salvages the rest",
+            "nothing has changed; `moldau broker repair --data-dir {} --apply` salvages the rest",
             config.data_dir.display()
         );
     }
@@ -49,7 +49,7 @@ fn parse_name(text: &str) -> anyhow::Result<(Uuid, String)> {
 fn print_report(report: &Report) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     if report.is_unfinished {
-        writeln!(out, "a repair was interrupted; --apply brings it to its end")?;
+        writeln!(out, "a repair was interrupted; --apply completes it")?;
         return Ok(());
     }
     for Damage { path, offset, reason, lost } in &report.damage {
@@ -59,7 +59,7 @@ fn print_report(report: &Report) -> anyhow::Result<()> {
         }
     }
     if !report.lost.is_empty() {
-        writeln!(out, "lost in all:")?;
+        writeln!(out, "lost in total:")?;
     }
     for lost in &report.lost {
         writeln!(out, "  {}", describe(lost))?;
@@ -67,21 +67,21 @@ fn print_report(report: &Report) -> anyhow::Result<()> {
     if report.is_metadata_uncertain {
         writeln!(
             out,
-            "metadata may be lost: topics, configurations and committed offsets of the time just \
-             before the damage"
+            "metadata may be lost: topics, configurations and committed offsets from just before \
+             the damage"
         )?;
     }
     for Orphan { topic, name, partitions } in &report.orphans {
         let id = Uuid::from_bytes(topic.0);
         writeln!(
             out,
-            "topic {id} ({partitions} partitions) has lost its name and is kept as {name}; \
-             --topic {id}=NAME gives it another"
+            "topic {id} ({partitions} partitions) has lost its name and becomes {name}; --topic \
+             {id}=NAME gives it another name"
         )?;
     }
     let tenths = report.bytes.saturating_mul(10) >> 20;
     let (mib, tenth) = (tenths / 10, tenths % 10);
-    let sound = if report.is_sound() { "nothing is damaged; " } else { "" };
+    let sound = if report.is_sound() { "no damage; " } else { "" };
     writeln!(out, "{sound}{} partitions with {mib}.{tenth} MiB of batches are kept", report.logs)?;
     Ok(())
 }

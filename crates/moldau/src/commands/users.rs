@@ -18,7 +18,7 @@ pub(crate) fn run(action: &UsersAction) -> anyhow::Result<ExitCode> {
     let UsersAction::Scram(ScramOptions { user, mechanism, iterations, password_file }) = action;
     ensure!(
         !user.is_empty() && !user.contains([':', '\n', '#']),
-        "--user: {user:?} cannot stand in a users_file"
+        "--user: {user:?} is not allowed in a users_file"
     );
     let password = password(password_file.as_ref())?;
     let mechanism = match mechanism {
@@ -43,6 +43,6 @@ fn password(file: Option<&PathBuf>) -> anyhow::Result<Zeroizing<String>> {
         None => std::io::stdin().lock().take(PASSWORD_BYTES_MAX).read_to_string(&mut text)?,
     };
     let line = text.lines().next().unwrap_or_default();
-    ensure!(!line.is_empty(), "no password: it is the first line of stdin or --password-file");
+    ensure!(!line.is_empty(), "no password in the first line of stdin or --password-file");
     Ok(Zeroizing::new(line.to_owned()))
 }

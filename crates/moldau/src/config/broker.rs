@@ -212,7 +212,10 @@ fn tail_cache(file: &File, memory_bytes: usize) -> Result<Option<usize>, Problem
     let bytes = mib.value.saturating_mul(1 << 20);
     if bytes > memory_bytes / 2 {
         let half = memory_bytes >> 21;
-        let text = format!("tail_cache_mib: half of memory.max.bytes is the most, {half} MiB here");
+        let text = format!(
+            "tail_cache_mib: must not exceed half of memory.max.bytes, which is \
+                            {half} MiB"
+        );
         return Err(Problem::at(mib, text));
     }
     Ok(Some(bytes))
@@ -235,7 +238,7 @@ fn listeners(
         Some(list @ At { value: Listeners::Secured(keys), .. }) => {
             if let Some(stray) = advertised {
                 let text =
-                    "advertised.listeners: is the key `advertised` of each listener in a list";
+                    "advertised.listeners: use the key `advertised` of each listener in a list";
                 return Err(Problem::at(stray, text));
             }
             listeners::secured(&list.with(keys.as_slice()), admin, &limits, sources)

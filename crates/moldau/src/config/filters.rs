@@ -119,10 +119,10 @@ fn unknown(name: &At<String>, key: &str, what: &str, known: &[&str]) -> Problem 
     let name_itself = &name.value;
     match nearest(name_itself, known) {
         Some(like) => {
-            let text = format!("{key}: {name_itself:?} is no {what}; did you mean {like:?}?");
+            let text = format!("{key}: unknown {what} {name_itself:?}; did you mean {like:?}?");
             Problem::at(name, text)
         }
-        None => Problem::at(name, format_args!("{key}: {name_itself:?} is no {what}")),
+        None => Problem::at(name, format_args!("{key}: unknown {what} {name_itself:?}")),
     }
 }
 

@@ -21,7 +21,7 @@ pub(super) const RENAMED: [(&str, &str, &str); 14] = [
     (
         "authorization",
         "authorizer.class.name",
-        ", with super.users and allow.everyone.if.no.acl.found beside it",
+        ", together with super.users and allow.everyone.if.no.acl.found",
     ),
     ("network_threads", "num.network.threads", ""),
     ("auto_create_topics", "auto.create.topics.enable", ""),
@@ -99,12 +99,9 @@ const EFFECTS: &[(&[&str], Effect)] = &[
     ),
     (
         &["socket.send.buffer.bytes", "socket.receive.buffer.bytes"],
-        Meaningless("the system sizes the buffers of sockets"),
+        Meaningless("the operating system sizes socket buffers"),
     ),
-    (
-        &["socket.listen.backlog.size"],
-        Meaningless("1024 connections may wait until they are accepted"),
-    ),
+    (&["socket.listen.backlog.size"], Meaningless("the backlog is 1024 connections")),
     (
         &["num.recovery.threads.per.data.dir", "log.flush.offset.checkpoint.interval.ms"],
         Meaningless("a start reads a checkpoint and the end of the journal"),
@@ -123,12 +120,12 @@ const EFFECTS: &[(&[&str], Effect)] = &[
     ),
     (
         &["log.cleaner.threads", "log.cleaner.io.*", "log.cleaner.dedupe.buffer.size"],
-        Meaningless("compaction sizes itself by what is due, and gives way to clients"),
+        Meaningless("compaction adapts to the load"),
     ),
     (&["delete.topic.enable"], Unsupported("topics can always be deleted")),
     (
         &["transaction.state.log.*", "add.partitions.to.txn.*"],
-        Meaningless("transactions are kept in the journal"),
+        Meaningless("transactions are in the journal"),
     ),
     (
         &[
@@ -137,9 +134,12 @@ const EFFECTS: &[(&[&str], Effect)] = &[
             "transaction.partition.*",
             "transaction.two.*",
         ],
-        Unsupported("timeouts are exact, and a batch is always checked against its transaction"),
+        Unsupported(
+            "timeouts are exact, and the broker always checks a batch against its \
+                     transaction",
+        ),
     ),
-    (&["unstable.*"], Meaningless("no version of an API that Kafka calls unstable is served")),
+    (&["unstable.*"], Meaningless("the broker serves no unstable API versions")),
     (
         &["producer.id.expiration.*", "max.incremental.fetch.session.cache.slots"],
         Unsupported("the broker has a fixed limit"),
@@ -159,18 +159,12 @@ const EFFECTS: &[(&[&str], Effect)] = &[
         &["telemetry.*", "kafka.csv.*", "confluent.support.*"],
         Meaningless("metrics are on the admin port, at /metrics"),
     ),
-    (
-        &["quota.*", "client.quota.*"],
-        Unsupported("the broker has no quotas; a proxy can have them"),
-    ),
+    (&["quota.*", "client.quota.*"], Unsupported("the broker has no quotas; the proxy has them")),
     (
         &["max.connections.per.ip.overrides", "max.connection.creation.rate"],
-        Unsupported("limits hold for all addresses alike, and there is none for a rate"),
+        Unsupported("limits are the same for all addresses, and there is no limit of the rate"),
     ),
-    (
-        &["config.providers*"],
-        Unsupported("secrets stand in files, which the keys ending in _file name"),
-    ),
+    (&["config.providers*"], Unsupported("secrets are in files, which keys ending in _file name")),
     (
         &[
             "create.topic.policy.class.name",
@@ -185,11 +179,11 @@ const EFFECTS: &[(&[&str], Effect)] = &[
             "early.start.listeners",
             "connection.failed.authentication.delay.ms",
         ],
-        Meaningless("the broker has its own way"),
+        Meaningless("the broker has no such setting"),
     ),
     (
         &["log.message.format.version", "log.message.downconversion.enable", "password.encoder.*"],
-        Meaningless("Kafka 4 does not have it either"),
+        Meaningless("Kafka 4 has no such key"),
     ),
     (
         &[

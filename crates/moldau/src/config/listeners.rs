@@ -108,7 +108,7 @@ pub(super) fn plain(
         let Endpoint { name, host, port } = Endpoint::parse(url).map_err(refused)?;
         if SECURED_NAMES.contains(&name) {
             let form = "{name: ..., address: ..., tls: ..., sasl: ...}";
-            let text = format!("{name} has TLS or SASL, which a list of listeners says: {form}");
+            let text = format!("{name} has TLS or SASL; use a list of listeners: {form}");
             return Err(refused(text));
         }
         let ip = listen_address(host).map_err(refused)?;
@@ -135,8 +135,7 @@ fn advertise(urls: &At<String>, listeners: &mut [ListenerConfig]) -> Result<(), 
             return Err(refused(format!("{url:?} is not NAME://HOST:PORT")));
         }
         let listener = listeners.iter_mut().find(|listener| listener.name == name);
-        let listener =
-            listener.ok_or_else(|| refused(format!("no listener is called {name:?}")))?;
+        let listener = listener.ok_or_else(|| refused(format!("unknown listener {name:?}")))?;
         listener.advertised = Some(Advertised { host: host.to_owned(), port });
     }
     Ok(())

@@ -104,7 +104,10 @@ fn room(
         return Err(Problem::at(other.gateway, text));
     }
     if room < ROOM_MIN {
-        let text = format!("virtual cluster {theirs} leaves ports for {room} brokers of {cluster}");
+        let text = format!(
+            "virtual cluster {theirs} leaves ports for only {room} brokers of \
+                            {cluster}"
+        );
         sources.warn(Problem::at(other.gateway, text));
     }
     Ok(())

@@ -163,7 +163,7 @@ fn unknown_key(key: &str, known: &[&str]) -> String {
     let is_broker = known.contains(&"num.partitions");
     match kafka::effect(key).filter(|_| is_broker) {
         Some(kafka::Effect::None(reason)) => {
-            return format!("the key {key:?} has no meaning here: {reason}");
+            return format!("the key {key:?} has no effect here: {reason}");
         }
         Some(kafka::Effect::Unsupported(reason)) => {
             return format!("the key {key:?} is not supported: {reason}");
@@ -172,7 +172,7 @@ fn unknown_key(key: &str, known: &[&str]) -> String {
     }
     match nearest(key, known) {
         Some(nearest) => format!("unknown key {key:?}; did you mean {nearest:?}?"),
-        None => format!("unknown key {key:?}; known are {}", known.join(", ")),
+        None => format!("unknown key {key:?}; known keys: {}", known.join(", ")),
     }
 }
 

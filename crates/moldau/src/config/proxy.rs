@@ -181,9 +181,8 @@ fn check_order(clusters: &[Cluster]) -> Result<(), Problem> {
         let goes_by_names =
             |entry: &&At<FilterEntry>| !matches!(entry.value, FilterEntry::Audit(_));
         if let Some(entry) = front.and_then(|front| front.iter().find(goes_by_names)) {
-            let text = "stands in front of multi_tenant, where topics have two names: the \
-                        client's, and the cluster's where clients name topics by id; put \
-                        multi_tenant first";
+            let text = "must not be in front of multi_tenant, where a topic has two names: the \
+                        client's, and the cluster's in requests by id; put multi_tenant first";
             return Err(Problem::at(entry, text));
         }
     }
@@ -199,7 +198,7 @@ fn check_tenants(clusters: &[Cluster]) -> Result<(), Problem> {
         let Some(tenants) = cluster.tenants()? else { continue };
         if !tenants.suits(&name.value) {
             let text = format!(
-                "name: {:?} is the prefix of topic names and has characters that these cannot have",
+                "name: {:?} has characters that a prefix of topic names cannot have",
                 name.value
             );
             return Err(Problem::at(name, text));
@@ -209,8 +208,8 @@ fn check_tenants(clusters: &[Cluster]) -> Result<(), Problem> {
             let is_same_cluster = cluster.upstream.value.servers().any(leads_there);
             if is_same_cluster && tenants.meets(&name.value, others, &other.name.value) {
                 let text = format!(
-                    "name: tenants of {:?} and of {:?} would share names on their cluster, where \
-                     the prefix of one begins that of the other",
+                    "name: the prefixes of {:?} and {:?} overlap on their cluster, so tenants \
+                     would share names",
                     name.value, other.name.value
                 );
                 return Err(Problem::at(name, text));

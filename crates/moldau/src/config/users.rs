@@ -56,19 +56,19 @@ pub(super) fn read(
         match credential {
             Credential::Scram(..) if matches!(scram, Scram::Metadata) => {
                 return Err(wrong(
-                    "is a credential of SCRAM, which the broker keeps itself; kafka-configs makes \
-                     it",
+                    "is a SCRAM credential; create it with kafka-configs, since the broker stores \
+                     them itself",
                 ));
             }
             Credential::Scram(mechanism, credential) => {
                 if !seen.insert((user, Some(mechanism))) {
-                    return Err(wrong("names its user and mechanism a second time"));
+                    return Err(wrong("duplicates a user and mechanism"));
                 }
                 users.insert_scram(mechanism, user, credential);
             }
             Credential::Password(password) => {
                 if !seen.insert((user, None)) {
-                    return Err(wrong("names its user a second time"));
+                    return Err(wrong("duplicates a user"));
                 }
                 for mechanism in mechanisms.iter().copied().filter(|it| is_scram(*it)) {
                     let salt = ScramCredential::random_salt();
@@ -177,7 +177,7 @@ mod tests {
             ("", "users: the name of the user is empty"),
             ("alice\n", "users, line 1: is not user:password"),
             ("a:secret\n:secret\n", "users, line 2: is not user:password"),
-            ("a:secret\na:secret\n", "users, line 2: names its user a second time"),
+            ("a:secret\na:secret\n", "users, line 2: duplicates a user"),
             ("a:SCRAM-SHA-256=[salt=AA==", "users, line 1: does not end with ]"),
             (
                 "a:SCRAM-SHA-256=[salt=AA==]",

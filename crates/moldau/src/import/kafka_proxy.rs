@@ -15,7 +15,7 @@ pub(crate) fn kafka_proxy(arguments: &[String]) -> Translation {
     let admin = flags.text("http-listen-address").unwrap_or_else(|| "0.0.0.0:9080".to_owned());
     match host_and_port(&admin).and_then(|(host, port)| listen_address(host, port.into())) {
         Some(address) => map.put("admin", address),
-        None => notes.add("--http-listen-address", "is no address to listen on"),
+        None => notes.add("--http-listen-address", "is not a listening address"),
     }
     let mut cluster = Map::default();
     cluster.put("name", "main");
@@ -50,7 +50,7 @@ fn gateway(mappings: &[Mapping], flags: &mut Flags, notes: &mut Notes) -> Option
     let Some((listen, port)) = host_and_port(&first.listen)
         .and_then(|(host, port)| Some((listen_address(host, port.into())?, port)))
     else {
-        notes.add("--bootstrap-server-mapping", format_args!("{} is no address", first.listen));
+        notes.add("--bootstrap-server-mapping", format_args!("{} is not an address", first.listen));
         return None;
     };
     let brokers_from = start.unwrap_or(u64::from(port).saturating_add(1));
@@ -147,7 +147,7 @@ impl Flags {
         while arguments.next_if(|word| !word.starts_with('-')).is_some() {}
         while let Some(argument) = arguments.next() {
             let Some(flag) = argument.strip_prefix("--").filter(|flag| !flag.is_empty()) else {
-                notes.add(argument, "is no flag");
+                notes.add(argument, "is not a flag");
                 continue;
             };
             let (name, value) = match flag.split_once('=') {

@@ -83,7 +83,7 @@ fn admin(document: &mut Section, notes: &mut Notes) -> Option<String> {
     admin.finish(notes);
     let address = listen_address(&host, port);
     if address.is_none() {
-        notes.add(path, format_args!("{host}:{port} is no address to listen on"));
+        notes.add(path, format_args!("{host}:{port} is not a listening address"));
     }
     address
 }
@@ -142,12 +142,12 @@ fn virtual_cluster(
     // Logging of frames is a matter of the log level here.
     for key in ["logNetwork", "logFrames"] {
         if cluster.take_flag(&[key], notes) == Some(true) {
-            notes.add(cluster.path_of(key), "is a matter of --log-level");
+            notes.add(cluster.path_of(key), "use --log-level");
         }
     }
     let gateways = gateways(&mut cluster, &name, notes);
     if gateways.is_empty() {
-        notes.add(cluster.path_of("gateways"), "names none, so nothing is listened on");
+        notes.add(cluster.path_of("gateways"), "has no address, so there is no listener");
     }
     let several = gateways.len() > 1;
     let mut translated = Vec::new();
@@ -156,7 +156,8 @@ fn virtual_cluster(
         match several {
             true => {
                 let own = format!("{name}-{of_gateway}");
-                let what = "becomes a virtual cluster, and for multi_tenant a tenant, of its own";
+                let what = "becomes a separate virtual cluster, and for multi_tenant a separate \
+                            tenant";
                 notes.add(path, format_args!("{what}: {own}"));
                 map.put("name", own);
             }
@@ -193,7 +194,7 @@ fn target(cluster: &mut Section, shared: &Shared, notes: &mut Notes) -> Yaml {
             target.finish(notes);
             let found = name.as_ref().and_then(|name| shared.targets.get(name));
             if found.is_none() {
-                notes.add(path, "leads to no definition of a cluster");
+                notes.add(path, "names an undefined cluster");
             }
             found.map(|target| copy(target).section(notes))
         }
@@ -260,7 +261,7 @@ fn gateways(cluster: &mut Section, cluster_name: &str, notes: &mut Notes) -> Vec
             None => match item.take_section(&["sniHostIdentifiesNode"], notes) {
                 Some(section) => sni_gateway(section, cluster_name, notes),
                 None => {
-                    notes.add(&path, "has no way to tell brokers apart that is known");
+                    notes.add(&path, "has no known way to distinguish brokers");
                     None
                 }
             },

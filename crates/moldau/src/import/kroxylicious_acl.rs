@@ -70,7 +70,7 @@ pub(super) fn rules(path: &str, text: &str, notes: &mut Notes) -> Vec<String> {
     }
     let unused = KINDS.iter().filter(|(_, kind)| !used.contains(kind));
     lines.extend(unused.map(|(_, kind)| format!("allow User:* All {kind} *")));
-    notes.add(path, "what is done to the cluster itself is not looked at there, and denied here");
+    notes.add(path, "Kroxylicious does not check operations on the cluster; they are denied here");
     lines
 }
 
@@ -82,7 +82,7 @@ fn translated(rule: &Rule, kind: &str, path: &str, notes: &mut Notes) -> Vec<Str
         && [&principals, &names].iter().all(|it| it.is_ok())
         && operations.is_ok();
     if !is_whole {
-        let cannot = "cannot be told by our rules";
+        let cannot = "cannot be expressed by our rules";
         let what = if rule.allows { "it is left out" } else { "more is denied" };
         notes.add(path, format_args!("{}: {cannot}: {what}", rule.place));
         if rule.allows {
@@ -150,7 +150,7 @@ mod tests {
     }
 
     const CLUSTER: &str =
-        "acl: what is done to the cluster itself is not looked at there, and denied here";
+        "acl: Kroxylicious does not check operations on the cluster; they are denied here";
 
     #[test]
     fn names_and_operations_are_told_by_lines() {
@@ -207,10 +207,10 @@ mod tests {
         ];
         assert_eq!(lines, wanted);
         let told = [
-            "acl: 2:1: cannot be told by our rules: more is denied",
-            "acl: 3:1: cannot be told by our rules: more is denied",
-            "acl: 4:1: cannot be told by our rules: it is left out",
-            "acl: 5:1: cannot be told by our rules: it is left out",
+            "acl: 2:1: cannot be expressed by our rules: more is denied",
+            "acl: 3:1: cannot be expressed by our rules: more is denied",
+            "acl: 4:1: cannot be expressed by our rules: it is left out",
+            "acl: 5:1: cannot be expressed by our rules: it is left out",
             CLUSTER,
         ];
         assert_eq!(notes, told);

@@ -232,7 +232,7 @@ fn long_term_credentials(theirs: &mut Section, notes: &mut Notes) -> Map {
         let mut id = id;
         let inline = id.take_text(&["password"], notes);
         if inline.is_none() {
-            notes.add(&id.path, "the id of the key belongs into the configuration itself");
+            notes.add(&id.path, "the id of the key belongs into the configuration");
         }
         own.put("access_key_id", inline.unwrap_or_else(|| "ACCESS_KEY_ID".to_owned()));
     }
@@ -265,7 +265,7 @@ fn sasl_inspection(config: Foreign, notes: &mut Notes) {
     let mut config = config.section(notes);
     config.take(&["enabledMechanisms"]);
     if config.take_flag(&["requireAuthentication"], notes) == Some(true) {
-        notes.add(config.path_of("requireAuthentication"), "is a matter of `authorization`");
+        notes.add(config.path_of("requireAuthentication"), "use `authorization`");
     }
     config.finish(notes);
 }

@@ -55,7 +55,7 @@ fn identity(mut key: Section, map: &mut Map, notes: &mut Notes) {
     let keys = ["key_store_file", "key_store_password_file"];
     store(&mut key, map, keys, "certificate_file", notes);
     if let Some(password) = key.take(&["keyPassword"]) {
-        notes.add(password.path, "keys under a password of their own are not read");
+        notes.add(password.path, "encrypted keys are not supported");
     }
     key.finish(notes);
 }
@@ -89,8 +89,14 @@ fn store(
             map.put_some(keys[1], password);
         }
         other => {
-            let remedy = "make PKCS12 of it with keytool -importkeystore -deststoretype PKCS12";
-            notes.add(section.path_of("storeType"), format_args!("{other} is not read; {remedy}"));
+            let remedy = "convert it with keytool -importkeystore -deststoretype PKCS12";
+            notes.add(
+                section.path_of("storeType"),
+                format_args!(
+                    "{other} is not supported; \
+                                                                  {remedy}"
+                ),
+            );
         }
     }
 }

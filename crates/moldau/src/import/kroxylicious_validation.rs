@@ -14,7 +14,7 @@ pub(super) fn record_validation(config: Foreign, notes: &mut Notes) -> Map {
         let names = rule.take(&["topicNames"]).map(|names| names.list(notes)).unwrap_or_default();
         let names: Vec<String> = names.into_iter().filter_map(|name| name.text(notes)).collect();
         if names.is_empty() {
-            notes.add(rule.path_of("topicNames"), "names no topic, so that the rule is for none");
+            notes.add(rule.path_of("topicNames"), "names no topic, so the rule matches none");
             continue;
         }
         rules.push(translated(rule, names, notes));
@@ -53,7 +53,7 @@ fn of_field(mut field: Section, notes: &mut Notes) -> Map {
         map.put("content", content);
     }
     if field.take(&["schemaValidationConfig"]).is_some() {
-        let what = "is a schema of a registry: it belongs into a file, by `json_schema_file`";
+        let what = "is a registry schema; put it into a file for `json_schema_file`";
         notes.add(field.path_of("schemaValidationConfig"), what);
     }
     field.finish(notes);

@@ -44,7 +44,7 @@ pub(crate) fn server_properties(text: &str) -> Result<BrokerTranslation, Problem
     listeners::translate(&mut account, &mut keys);
     if account.value("authorizer.class.name").is_none_or(str::is_empty) {
         for key in ["super.users", "allow.everyone.if.no.acl.found"] {
-            let reason = "as in Kafka it changes nothing without authorizer.class.name";
+            let reason = "as in Kafka, it has no effect without authorizer.class.name";
             account.decide(key, Fate::Meaningless(reason.to_owned()));
         }
     }
@@ -166,7 +166,7 @@ fn documentation(key: &str) -> String {
     let own = File::KEYS.iter().find(|(name, _)| *name == key);
     let text = own.map_or("", |(_, text)| text.trim());
     match key {
-        "log.dirs" => format!("{text} Files of Kafka in it are not read."),
+        "log.dirs" => format!("{text} Kafka's files in it are not imported."),
         _ => text.to_owned(),
     }
 }
@@ -218,9 +218,7 @@ fn directory(value: &str) -> Result<Yaml, Fate> {
     match (directories.next(), directories.next()) {
         (Some(one), None) => Ok(one.into()),
         (None, _) => Err(Fate::Unsupported("names no directory".to_owned())),
-        (Some(_), Some(_)) => {
-            Err(Fate::Unsupported("the journal lies in one directory".to_owned()))
-        }
+        (Some(_), Some(_)) => Err(Fate::Unsupported("the journal is in one directory".to_owned())),
     }
 }
 
@@ -262,7 +260,7 @@ fn problem_with(key: &'static str, value: &Yaml) -> Option<String> {
 /// The YAML file, headed by the lines that it leaves out.
 impl fmt::Display for BrokerTranslation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let parts = [("No meaning here", &self.meaningless), ("Not supported", &self.unsupported)];
+        let parts = [("No effect here", &self.meaningless), ("Not supported", &self.unsupported)];
         for (title, lines) in parts.into_iter().filter(|(_, lines)| !lines.is_empty()) {
             writeln!(f, "# {title}:")?;
             for line in lines {
@@ -305,7 +303,7 @@ mod tests {
         assert!(unsupported[0].starts_with("line 1, listeners: "), "{unsupported:?}");
         let (unsupported, file) = translated("listeners=A://:9092\nssl.keystore.location=x");
         assert_eq!(file, "");
-        assert!(unsupported[0].contains("A is no security protocol"), "{unsupported:?}");
+        assert!(unsupported[0].contains("A is not a security protocol"), "{unsupported:?}");
         let (_, file) = translated("listeners=SSL://:9092");
         assert!(file.contains("certificate_file: FILE_WITH_THE_SECRET"), "{file}");
     }

@@ -25,7 +25,7 @@ fn an_unknown_key_is_refused_with_file_line_and_nearest_key() {
 }
 
 #[test]
-fn a_wrong_type_is_refused_with_its_place() {
+fn wrong_type_is_refused_with_its_place() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("broker.yaml");
     std::fs::write(&file, "log.dirs: data\nnum.partitions: many\n").unwrap();
@@ -34,7 +34,7 @@ fn a_wrong_type_is_refused_with_its_place() {
 }
 
 #[test]
-fn a_port_in_use_is_named() {
+fn error_names_a_port_in_use() {
     let dir = tempfile::tempdir().unwrap();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
@@ -45,7 +45,7 @@ fn a_port_in_use_is_named() {
 }
 
 #[test]
-fn a_data_directory_held_by_another_process_is_named() {
+fn error_names_a_locked_data_directory() {
     let dir = tempfile::tempdir().unwrap();
     let _broker = Process::broker(dir.path(), &[]);
     let arguments = ["broker", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
@@ -56,7 +56,7 @@ fn a_data_directory_held_by_another_process_is_named() {
 }
 
 #[test]
-fn a_data_directory_of_an_unknown_format_is_named() {
+fn error_names_a_data_directory_of_unknown_format() {
     let dir = tempfile::tempdir().unwrap();
     Process::broker(dir.path(), &[]).terminate();
     let meta = std::fs::read_dir(dir.path())
@@ -74,7 +74,7 @@ fn a_data_directory_of_an_unknown_format_is_named() {
 }
 
 #[test]
-fn a_system_whose_records_nobody_reads_back_is_refused() {
+fn system_without_stored_records_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| {
         let path = dir.path().join(name);

@@ -59,7 +59,7 @@ fn add_partitions(broker: &Process, topic: &str, count: &str) {
 }
 
 #[test]
-fn a_line_is_sent_while_the_next_is_waited_for() {
+fn produce_sends_a_line_before_the_next_arrives() {
     let dir = tempfile::tempdir().unwrap();
     let broker = Process::broker(dir.path(), &[]);
     let bootstrap = broker.address.to_string();
@@ -95,7 +95,7 @@ fn more_lines_than_the_buffer_holds_are_all_sent() {
 }
 
 #[test]
-fn lines_before_one_that_cannot_be_sent_are_delivered_and_counted() {
+fn lines_before_an_unsendable_line_are_delivered() {
     let dir = tempfile::tempdir().unwrap();
     let broker = Process::broker(dir.path(), &[]);
     let output = produce(&broker, "keyed", b"a:1\nb:2\nc3\nd:4\n", &["--key-separator", ":"]);
@@ -106,7 +106,7 @@ fn lines_before_one_that_cannot_be_sent_are_delivered_and_counted() {
 }
 
 #[test]
-fn logs_that_go_to_no_terminal_have_no_colours() {
+fn logs_outside_a_terminal_have_no_colours() {
     let dir = tempfile::tempdir().unwrap();
     let mut broker = Process::broker(dir.path(), &["--log-level", "debug"]);
     run(["topics", "list", "--bootstrap", &broker.address.to_string()]);
@@ -115,7 +115,7 @@ fn logs_that_go_to_no_terminal_have_no_colours() {
 }
 
 #[test]
-fn the_end_of_a_topic_is_none_of_a_group() {
+fn exit_at_end_cannot_be_combined_with_group() {
     let output = run(["consume", "t", "--group", "g", "--exit-at-end"]);
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("cannot be used with"), "{said}");
@@ -123,7 +123,7 @@ fn the_end_of_a_topic_is_none_of_a_group() {
 
 /// Killed, it would keep its partitions from the next until its session is over.
 #[test]
-fn a_member_that_is_asked_to_end_leaves_its_group_with_what_it_printed_committed() {
+fn stopped_member_commits_printed_records_and_leaves_its_group() {
     let dir = tempfile::tempdir().unwrap();
     let broker = Process::broker(dir.path(), &[]);
     let sent = produce(&broker, "orders", b"first\nsecond\n", &[]);
@@ -155,7 +155,7 @@ fn a_member_that_is_asked_to_end_leaves_its_group_with_what_it_printed_committed
 
 /// It ended with the connection, and its partitions were idle until its session was over.
 #[test]
-fn a_member_commits_once_its_coordinator_is_there_again() {
+fn member_commits_after_its_coordinator_returns() {
     let dir = tempfile::tempdir().unwrap();
     let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
     let broker = Process::broker_on(address, dir.path(), &[]);
@@ -184,7 +184,7 @@ fn a_member_commits_once_its_coordinator_is_there_again() {
 
 /// They kept to those that the topic had when they began.
 #[test]
-fn tools_that_run_take_up_partitions_that_are_added() {
+fn running_tools_use_added_partitions() {
     let dir = tempfile::tempdir().unwrap();
     let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
     let broker = Process::broker_on(address, dir.path(), &[]);
@@ -222,7 +222,7 @@ fn tools_that_run_take_up_partitions_that_are_added() {
 }
 
 #[test]
-fn a_group_takes_up_partitions_that_are_added() {
+fn group_consumes_added_partitions() {
     let dir = tempfile::tempdir().unwrap();
     let broker = Process::broker(dir.path(), &[]);
     assert!(produce(&broker, "orders", b"first\n", &[]).status.success());
@@ -258,7 +258,7 @@ fn a_group_takes_up_partitions_that_are_added() {
 
 /// A default that the broker's file gives to topics looked like Kafka's own.
 #[test]
-fn a_described_topic_says_where_each_value_is_set() {
+fn describe_shows_the_source_of_each_value() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("broker.yaml");
     std::fs::write(&file, "log.retention.hours: 2\n").unwrap();

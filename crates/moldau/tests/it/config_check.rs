@@ -40,7 +40,7 @@ fn assert_mistakes(files: &[(&str, String)], mistakes: &[Mistake]) {
 }
 
 #[test]
-fn mistakes_of_a_broker_are_told_with_line_and_nearest_key() {
+fn errors_of_a_broker_file_name_line_and_nearest_key() {
     assert_mistakes(
         &[],
         &[
@@ -62,7 +62,7 @@ fn mistakes_of_a_broker_are_told_with_line_and_nearest_key() {
             ),
             mistake(
                 "num.io.threads: 8\n",
-                "1:1: the key \"num.io.threads\" has no meaning here: network threads handle \
+                "1:1: the key \"num.io.threads\" has no effect here: network threads handle \
                  requests themselves, without a queue",
             ),
             mistake(
@@ -111,7 +111,7 @@ fn mistakes_of_a_broker_are_told_with_line_and_nearest_key() {
 }
 
 #[test]
-fn mistakes_of_listeners_are_told_at_their_keys() {
+fn errors_of_listeners_name_their_keys() {
     let with = |lines: &str| {
         format!("listeners:\n  - name: A\n    address: 127.0.0.1:9092\n    {lines}\n")
     };
@@ -129,7 +129,7 @@ fn mistakes_of_listeners_are_told_at_their_keys() {
             mistake(
                 "advertised.listeners: A://kafka:1\n\
                  listeners: [{name: A, address: '127.0.0.1:9093'}]\n",
-                "1:23: advertised.listeners: is the key `advertised` of each listener in a list",
+                "1:23: advertised.listeners: use the key `advertised` of each listener in a list",
             ),
             mistake(&second("A", 9093), "5:11: name: \"A\" is the name of another listener"),
             mistake(&second("B", 9092), "6:14: address: 0.0.0.0:9092 is in use by listener A"),
@@ -160,8 +160,7 @@ fn mistakes_of_listeners_are_told_at_their_keys() {
             ),
             mistake(
                 &with("sasl: {mechanisms: [PLAIN], users_file: scram-users}"),
-                "4:45: scram-users, line 1: is a credential of SCRAM, which the broker keeps \
-                 itself; kafka-configs makes it",
+                "4:45: scram-users, line 1: is a SCRAM credential; create it with kafka-configs, since the broker stores them itself",
             ),
         ],
     );
@@ -173,7 +172,7 @@ fn cluster(lines: &str) -> String {
 }
 
 #[test]
-fn mistakes_of_a_proxy_are_told_with_line_and_nearest_key() {
+fn errors_of_a_proxy_file_name_line_and_nearest_key() {
     assert_mistakes(
         &[],
         &[
@@ -211,7 +210,7 @@ fn mistakes_of_a_proxy_are_told_with_line_and_nearest_key() {
 }
 
 #[test]
-fn mistakes_of_virtual_clusters_among_themselves_are_told() {
+fn conflicts_between_virtual_clusters_are_errors() {
     let second = |lines: &str| cluster(&format!("    upstream: [k:1]\n  - name: b\n{lines}"));
     let end = "    upstream: [k:1]\n";
     assert_mistakes(
@@ -266,7 +265,7 @@ fn mistakes_of_virtual_clusters_among_themselves_are_told() {
 
 /// All names of the tenant `a-b` were names of the tenant `a` too, and nobody was told.
 #[test]
-fn tenants_that_would_share_names_are_a_mistake() {
+fn overlapping_tenant_prefixes_are_an_error() {
     let tenants = |keys: &str| format!("    filters:\n      - multi_tenant: {{{keys}}}\n");
     let two = |first: &str, name: &str, upstream: &str, second: &str| {
         let (first, second) = (tenants(first), tenants(second));
@@ -281,18 +280,15 @@ fn tenants_that_would_share_names_are_a_mistake() {
         &[
             mistake(
                 &two("", "a-b", "[l:1, k:1]", ""),
-                "7:11: name: tenants of \"a-b\" and of \"a\" would share names on their cluster, \
-                 where the prefix of one begins that of the other",
+                "7:11: name: the prefixes of \"a-b\" and \"a\" overlap on their cluster, so tenants would share names",
             ),
             mistake(
                 &two("", "b", "[k:1]", principal),
-                "7:11: name: tenants of \"b\" and of \"a\" would share names on their cluster, \
-                 where the prefix of one begins that of the other",
+                "7:11: name: the prefixes of \"b\" and \"a\" overlap on their cluster, so tenants would share names",
             ),
             mistake(
                 &two("", "b c", "[k:1]", ""),
-                "7:11: name: \"b c\" is the prefix of topic names and has characters that these \
-                 cannot have",
+                "7:11: name: \"b c\" has characters that a prefix of topic names cannot have",
             ),
         ],
     );
@@ -308,7 +304,7 @@ fn tenants_that_would_share_names_are_a_mistake() {
 }
 
 #[test]
-fn ports_that_may_meet_are_a_warning() {
+fn possibly_overlapping_ports_are_a_warning() {
     let dir = tempfile::tempdir().unwrap();
     let end = "    upstream: [k:1]\n";
     let second = format!("{end}  - name: b\n    bootstrap: 127.0.0.1:19096\n{end}");
@@ -321,7 +317,7 @@ fn ports_that_may_meet_are_a_warning() {
 }
 
 #[test]
-fn a_token_that_passes_in_clear_is_a_warning() {
+fn reload_token_without_tls_is_a_warning() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("token"), "t\n").unwrap();
     let admin = "admin: {listen: 0.0.0.0:9645, reload_token_file: token}\n";
@@ -333,7 +329,7 @@ fn a_token_that_passes_in_clear_is_a_warning() {
 }
 
 #[test]
-fn mistakes_of_record_encryption_are_told_with_line_and_nearest_key() {
+fn errors_of_record_encryption_name_line_and_nearest_key() {
     let filter = |lines: &str| {
         let lines = lines.replace('\n', "\n          ");
         cluster(&format!(
@@ -389,7 +385,7 @@ fn certificates() -> Vec<(&'static str, String)> {
 }
 
 #[test]
-fn mistakes_of_tls_are_told_at_their_keys() {
+fn errors_of_tls_name_their_keys() {
     let with = |lines: &str| cluster(&format!("    upstream: [k:1]\n    {lines}\n"));
     assert_mistakes(
         &certificates(),
@@ -447,7 +443,7 @@ fn mistakes_of_tls_are_told_at_their_keys() {
 }
 
 #[test]
-fn mistakes_of_sasl_and_towards_the_cluster_are_told_at_their_keys() {
+fn errors_of_sasl_and_upstream_name_their_keys() {
     let with = |lines: &str| cluster(&format!("    upstream: [k:1]\n    {lines}\n"));
     let toward = |keys: &str| cluster(&format!("    upstream: {{servers: [k:1], {keys}}}\n"));
     assert_mistakes(
@@ -503,7 +499,7 @@ fn mistakes_of_sasl_and_towards_the_cluster_are_told_at_their_keys() {
 }
 
 #[test]
-fn mistakes_of_gateways_limits_and_filters_are_told_at_their_keys() {
+fn errors_of_gateways_limits_and_filters_name_their_keys() {
     let with = |lines: &str| cluster(&format!("    upstream: [k:1]\n    {lines}\n"));
     let tls = "tls: {certificate_file: own.pem, key_file: own.key}";
     let sni = "listen: '127.0.0.1:1', bootstrap_host: a.example";
@@ -542,8 +538,7 @@ fn mistakes_of_gateways_limits_and_filters_are_told_at_their_keys() {
                     "filters: [audit: {}, authorization: {rules: [allow User:a All topic x]}, \
                      multi_tenant: {}]",
                 ),
-                "5:26: stands in front of multi_tenant, where topics have two names: the client's, \
-                 and the cluster's where clients name topics by id; put multi_tenant first",
+                "5:26: must not be in front of multi_tenant, where a topic has two names: the client's, and the cluster's in requests by id; put multi_tenant first",
             ),
             mistake(
                 &with("filters: [multi_tenant: {prefix: ''}]"),
@@ -579,7 +574,7 @@ fn an_expired_certificate_is_a_warning() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_named() {
+fn error_names_an_unreadable_file() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir(dir.path().join("file.yaml")).unwrap();
     for (file, said) in [

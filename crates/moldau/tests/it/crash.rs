@@ -74,7 +74,7 @@ fn kills(usual: u32) -> u32 {
 }
 
 #[test]
-fn two_hundred_kills_lose_repeat_and_resurrect_nothing_while_all_is_under_way() {
+fn kills_under_full_activity_lose_repeat_and_resurrect_nothing() {
     let mut random = choices();
     let mut tally = Tally::default();
     for _ in 0..ROUNDS {
@@ -91,7 +91,7 @@ fn two_hundred_kills_lose_repeat_and_resurrect_nothing_while_all_is_under_way() 
 }
 
 #[test]
-fn kills_lose_repeat_and_resurrect_nothing_behind_a_proxy() {
+fn kills_behind_a_proxy_lose_repeat_and_resurrect_nothing() {
     let ground = tempdir().unwrap();
     let tally = block_on(live(&mut choices(), &ground, Way::Proxy, kills(KILLS_FEW)));
     println!("{tally:#?}");
@@ -100,7 +100,7 @@ fn kills_lose_repeat_and_resurrect_nothing_behind_a_proxy() {
 
 #[cfg(feature = "lossy-disk")]
 #[test]
-fn kills_lose_nothing_that_was_acknowledged_on_a_disk_that_loses_what_was_not_synced() {
+fn kills_lose_no_acknowledged_record_on_a_lossy_disk() {
     let mut random = choices();
     let all = kills(KILLS_FEW);
     let (mut tally, mut losses) = (Tally::default(), lossy_disk::Losses::default());
@@ -121,7 +121,7 @@ fn kills_lose_nothing_that_was_acknowledged_on_a_disk_that_loses_what_was_not_sy
 }
 
 #[test]
-fn kills_lose_nothing_that_a_plain_producer_was_acknowledged() {
+fn kills_lose_no_acknowledged_record_of_a_plain_producer() {
     let mut random = choices();
     let dir = tempdir().unwrap();
     let listen = SocketAddr::from(([127, 0, 0, 1], free_port()));

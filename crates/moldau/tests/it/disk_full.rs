@@ -174,7 +174,7 @@ async fn assert_the_rest_is_served(cluster: &Cluster, topic: &str, records: i64,
 }
 
 #[test]
-fn a_full_disk_refuses_records_serves_the_rest_and_loses_nothing() {
+fn full_disk_refuses_only_records_and_loses_nothing() {
     let disk = Disk::new();
     let mut broker = disk.broker(any_address());
     let filler = disk.path("filler");
@@ -210,7 +210,7 @@ fn a_full_disk_refuses_records_serves_the_rest_and_loses_nothing() {
 }
 
 #[test]
-fn a_broker_starts_on_a_full_disk_and_takes_records_again_after_a_topic_is_deleted() {
+fn broker_starts_on_a_full_disk_and_accepts_records_after_a_topic_deletion() {
     let disk = Disk::new();
     let listen = any_address();
     block_on(async {

@@ -16,7 +16,7 @@ fn compared(arguments: &[&str]) -> (Option<i32>, String) {
 }
 
 #[test]
-fn without_confluent_kafka_the_comparison_says_so_and_how_to_get_it() {
+fn drivers_without_confluent_kafka_names_the_remedy() {
     let (code, said) = compared(&[]);
     assert_eq!(code, Some(4), "{said}");
     assert!(said.contains("Python with confluent-kafka is not in "), "{said}");
@@ -24,7 +24,7 @@ fn without_confluent_kafka_the_comparison_says_so_and_how_to_get_it() {
 }
 
 #[test]
-fn a_python_without_confluent_kafka_is_told_by_its_own_words() {
+fn error_of_python_without_confluent_kafka_is_shown() {
     let directory = tempfile::tempdir().unwrap();
     let python = directory.path().join("python");
     fs::write(&python, "#!/bin/sh\necho no confluent-kafka here >&2\nexit 1\n").unwrap();
@@ -38,7 +38,7 @@ fn a_python_without_confluent_kafka_is_told_by_its_own_words() {
 /// What the drivers measure here says nothing; that both are audited and told does.
 #[cfg(feature = "real-clients")]
 #[test]
-fn both_drivers_offer_the_same_records_and_none_is_lost() {
+fn drivers_offer_equal_records_without_loss() {
     use moldau_lab::checks::Verdict;
     use moldau_lab::experiments::self_test::{Drivers, Plan, run};
     use moldau_lab::experiments::{Conditions, Silent};

@@ -177,7 +177,7 @@ fn assert_not_found(values: &Values, dir: &Path) {
 }
 
 #[test]
-fn nothing_of_a_sealed_value_is_found_on_the_disk_of_the_broker() {
+fn broker_disk_contains_no_clear_text() {
     let dir = tempfile::tempdir().unwrap();
     let broker = broker(dir.path());
     let topic = |compression: Compression| format!("sealed-{}", compression.name());
@@ -219,7 +219,7 @@ fn nothing_of_a_sealed_value_is_found_on_the_disk_of_the_broker() {
 }
 
 #[test]
-fn data_keys_take_turns_under_load_without_an_error() {
+fn data_keys_are_replaced_under_load_without_errors() {
     const RECORDS_PER_KEY: u64 = 1000;
     let dir = tempfile::tempdir().unwrap();
     let broker = broker(dir.path());
@@ -275,7 +275,7 @@ fn data_keys_take_turns_under_load_without_an_error() {
 /// A reload of an untouched configuration had every key asked for anew, of a service that may be
 /// down.
 #[test]
-fn data_keys_outlast_a_reload_unless_what_they_come_from_has_changed() {
+fn reload_keeps_data_keys_unless_their_source_changed() {
     let dir = tempfile::tempdir().unwrap();
     let broker = broker(dir.path());
     let topics = ["kept".to_owned()];
@@ -320,7 +320,7 @@ fn data_keys_outlast_a_reload_unless_what_they_come_from_has_changed() {
 }
 
 #[test]
-fn a_topic_without_a_key_is_refused_and_the_others_go_on() {
+fn topic_without_a_key_is_refused_alone() {
     let dir = tempfile::tempdir().unwrap();
     let broker = broker(dir.path());
     let [sealed, clear] = ["sealed", "clear-a"].map(str::to_owned);

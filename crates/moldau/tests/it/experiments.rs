@@ -59,7 +59,7 @@ fn rounds_are_whole(result: &RunResult, rounds: usize) {
 }
 
 #[test]
-fn the_storage_experiment_ends_and_loses_nothing() {
+fn storage_experiment_completes_without_loss() {
     let directory = tempfile::tempdir().unwrap();
     let plan = storage::Plan::usual(moldau().into(), conditions(directory.path()));
     let short =
@@ -99,7 +99,7 @@ fn brief(directory: &Path, fronts: Vec<Front>, scope: Scope) -> overhead::Plan {
 }
 
 #[test]
-fn the_overhead_of_every_front_of_ours_is_measured_and_no_record_is_lost() {
+fn overhead_measures_every_arm_without_loss() {
     let directory = tempfile::tempdir().unwrap();
     let fronts = vec![Front::DIRECT, Front::RELAY, Front::PASSTHROUGH, Front::ENCRYPTION];
     let plan = brief(directory.path(), fronts, Scope::Whole);
@@ -133,7 +133,7 @@ fn planted(fault: Planted) -> (RunResult, String) {
 }
 
 #[test]
-fn a_planted_loss_of_records_is_found_and_exits_with_2() {
+fn planted_record_loss_exits_with_2() {
     let (result, answer) = planted(Planted::Loss);
     assert_eq!((result.verdict, result.verdict.exit_code()), (Verdict::RecordsLost, 2));
     let lost: u64 = result.runs.iter().map(|run| run.audit.lost).sum();
@@ -144,7 +144,7 @@ fn a_planted_loss_of_records_is_found_and_exits_with_2() {
 }
 
 #[test]
-fn a_planted_limit_of_the_generator_is_found_and_exits_with_3() {
+fn planted_generator_limit_exits_with_3() {
     let (result, answer) = planted(Planted::Generator);
     assert_eq!((result.verdict, result.verdict.exit_code()), (Verdict::Invalid, 3), "{answer}");
     assert!(result.audit.is_clean());
@@ -153,7 +153,7 @@ fn a_planted_limit_of_the_generator_is_found_and_exits_with_3() {
 /// Clients that did not do as the front demands would be refused, and values that were not masked
 /// would be damaged.
 #[test]
-fn what_a_gateway_does_is_measured_and_no_record_is_lost() {
+fn gateway_arms_are_measured_without_loss() {
     let directory = tempfile::tempdir().unwrap();
     let plan = brief(directory.path(), Front::GATEWAY.to_vec(), Scope::FixedRates);
     let plan = overhead::Plan { connections: 3, ..plan };
@@ -178,7 +178,7 @@ fn what_a_gateway_does_is_measured_and_no_record_is_lost() {
 }
 
 #[test]
-fn every_front_of_ours_has_a_valid_configuration() {
+fn every_arm_has_a_valid_configuration() {
     let directory = tempfile::tempdir().unwrap();
     let address = |port| SocketAddr::from(([127, 0, 0, 1], port));
     let plan = FrontPlan {
@@ -213,7 +213,7 @@ fn every_front_of_ours_has_a_valid_configuration() {
 }
 
 #[test]
-fn an_experiment_file_ends_and_loses_nothing() {
+fn experiment_file_completes_without_loss() {
     let directory = tempfile::tempdir().unwrap();
     let text = r#"{
         "question": "Does it end?", "hypothesis": "It does.", "rounds": 3,
@@ -291,7 +291,7 @@ claims:
 ";
 
 #[test]
-fn a_survey_ends_loses_nothing_and_leaves_out_what_is_not_there() {
+fn survey_completes_and_leaves_out_missing_systems() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
     // A system may be named by any path, whose slashes are in no directory's name.
@@ -330,7 +330,7 @@ fn a_survey_ends_loses_nothing_and_leaves_out_what_is_not_there() {
 }
 
 #[test]
-fn a_survey_that_would_take_too_long_leaves_rounds_out_and_says_so() {
+fn survey_beyond_its_time_limit_omits_rounds() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
     let survey = "
@@ -369,7 +369,7 @@ pub(crate) fn small_load() -> Load {
 }
 
 #[test]
-fn the_sizing_ends_counts_what_passed_and_answers_for_another_load() {
+fn cores_counts_traffic_and_size_answers_for_another_load() {
     let directory = tempfile::tempdir().unwrap();
     let load = small_load();
     let plan = cores::Plan::usual(moldau().into(), conditions(directory.path()), load);
@@ -418,7 +418,7 @@ fn the_sizing_ends_counts_what_passed_and_answers_for_another_load() {
 }
 
 #[test]
-fn a_bare_loop_is_a_process_of_its_own() {
+fn a_bare_loop_runs_in_its_own_process() {
     let directory = tempfile::tempdir().unwrap();
     let task = |work| Task { path: directory.path().join("bare"), file_bytes: 2 << 20, work };
     measure(moldau().as_ref(), &task(Work::Prepare)).unwrap();

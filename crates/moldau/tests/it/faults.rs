@@ -52,7 +52,7 @@ async fn failed(process: Process, culprit: &str) {
 /// A broker lived on without its thread: nothing was acknowledged, or nothing sorted, or no client
 /// accepted, and its pages called it well.
 #[test]
-fn a_thread_that_panics_ends_the_broker_and_loses_nothing() {
+fn panic_of_a_thread_stops_the_broker_without_loss() {
     for (fault, culprit) in [
         ("journal=panic@30", "moldau-journal"),
         ("files=panic@2", "moldau-files"),
@@ -124,7 +124,7 @@ async fn send_large(listen: SocketAddr) {
 }
 
 #[test]
-fn what_waits_for_a_journal_that_panics_is_answered() {
+fn requests_waiting_for_a_panicking_journal_get_an_error() {
     let (dir, listen) = (TempDir::new().unwrap(), loopback());
     let process = broker(dir.path(), listen, "journal=panic@10");
     block_on(async {
@@ -144,7 +144,7 @@ fn what_waits_for_a_journal_that_panics_is_answered() {
 
 /// Producers waited for as long as the disk took, and so did everything behind their requests.
 #[test]
-fn a_disk_that_stalls_is_an_error_to_try_again_and_costs_no_record() {
+fn hanging_disk_gives_retriable_errors_and_loses_no_record() {
     let seconds = std::env::var("MOLDAU_STALL_SECONDS").map_or(8, |it| it.parse().unwrap());
     let (dir, listen) = (TempDir::new().unwrap(), loopback());
     let millis = seconds * 1000;
@@ -203,7 +203,7 @@ fn a_disk_that_stalls_is_an_error_to_try_again_and_costs_no_record() {
 
 /// A consumer waited for ever for a chunk that nobody loaded any more.
 #[test]
-fn a_read_that_panics_costs_a_consumer_nothing() {
+fn panic_of_a_read_does_not_affect_a_consumer() {
     let (dir, listen) = (TempDir::new().unwrap(), loopback());
     let process = broker(dir.path(), listen, "reader=panic@1,reader=panic@3");
     block_on(async {
@@ -249,7 +249,7 @@ fn proxy(dir: &Path, upstream: SocketAddr, faults: &str) -> Process {
 }
 
 #[test]
-fn a_thread_that_panics_ends_the_proxy() {
+fn panic_of_a_thread_stops_the_proxy() {
     for (fault, culprit) in [("network=panic@15", "moldau-proxy"), ("audit=panic@1", "audit")] {
         let (dir, listen) = (TempDir::new().unwrap(), loopback());
         let _broker = broker(dir.path(), listen, "");

@@ -39,7 +39,7 @@ fn write_files(dir: &Path) {
 }
 
 #[test]
-fn mistakes_of_policies_are_told_where_they_stand() {
+fn errors_of_policies_name_their_place() {
     let dir = tempfile::tempdir().unwrap();
     write_files(dir.path());
     let mut wrong = Vec::new();
@@ -111,7 +111,7 @@ fn mistakes_of_policies_are_told_where_they_stand() {
 }
 
 #[test]
-fn every_value_that_the_page_names_is_taken() {
+fn every_documented_filter_value_is_valid() {
     let dir = tempfile::tempdir().unwrap();
     write_files(dir.path());
     let page = include_str!("../../../../docs/configuration.md");
@@ -179,7 +179,7 @@ async fn record(cluster: &Cluster, offset: i64) -> (String, Vec<String>) {
 }
 
 #[test]
-fn a_record_that_breaks_a_rule_is_refused_and_others_get_the_header_of_the_file_in_force() {
+fn filters_validate_records_and_add_headers_of_the_current_configuration() {
     let dir = tempfile::tempdir().unwrap();
     write_files(dir.path());
     let broker = Process::broker(&dir.path().join("data"), &[]);

@@ -84,7 +84,7 @@ fn resident_kib_max(process: &Process) -> u64 {
 }
 
 #[test]
-fn rubbish_from_many_connections_disturbs_nobody() {
+fn random_bytes_do_not_disturb_other_clients() {
     let seed = fastrand::u64(..);
     println!("seed {seed}");
     let dir = tempfile::tempdir().unwrap();

@@ -71,12 +71,12 @@ fn assert_server_properties(name: &str, unsupported: usize) {
 }
 
 #[test]
-fn the_default_file_of_kafka_is_translated_whole() {
+fn default_kafka_file_is_translated_completely() {
     assert_server_properties("server-properties-default", 0);
 }
 
 #[test]
-fn each_line_of_a_secured_broker_of_kafka_is_accounted_for() {
+fn import_covers_each_line_of_a_secured_kafka_broker() {
     assert_server_properties("server-properties-secured", 7);
 }
 
@@ -86,32 +86,32 @@ fn assert_kroxylicious(name: &str, is_whole: bool) {
 }
 
 #[test]
-fn the_first_syntax_of_kroxylicious_is_translated_whole() {
+fn oldest_kroxylicious_syntax_is_translated_completely() {
     assert_kroxylicious("kroxylicious-0.5", true);
 }
 
 #[test]
-fn sni_and_tls_of_kroxylicious_are_translated_whole() {
+fn kroxylicious_sni_and_tls_are_translated_completely() {
     assert_kroxylicious("kroxylicious-0.12", true);
 }
 
 #[test]
-fn what_kroxylicious_has_alone_is_told_with_its_path() {
+fn untranslated_kroxylicious_settings_are_listed_with_path() {
     assert_kroxylicious("kroxylicious-0.15", false);
 }
 
 #[test]
-fn several_gateways_of_kroxylicious_become_virtual_clusters() {
+fn kroxylicious_gateways_become_virtual_clusters() {
     assert_kroxylicious("kroxylicious-0.24", false);
 }
 
 #[test]
-fn policies_of_kroxylicious_are_translated_where_they_mean_the_same() {
+fn kroxylicious_policies_with_equal_meaning_are_translated() {
     assert_kroxylicious("kroxylicious-policies", false);
 }
 
 #[test]
-fn flags_of_kafka_proxy_are_translated_whole() {
+fn kafka_proxy_flags_are_translated_completely() {
     let flags = "--kafka-proxy -- server --tls-enable \
                  --bootstrap-server-mapping kafka-1:9092,127.0.0.1:32400,kafka.example:32401 \
                  --bootstrap-server-mapping=kafka-2:9092,127.0.0.1:32401,kafka.example:32402 \
@@ -124,7 +124,7 @@ fn flags_of_kafka_proxy_are_translated_whole() {
 
 /// Firewalls and certificates rely on the advertised addresses.
 #[test]
-fn advertised_addresses_that_will_differ_are_named() {
+fn import_names_changed_advertised_addresses() {
     let flags = "proxy import --kafka-proxy -- --dynamic-listeners-disable \
                  --bootstrap-server-mapping kafka-1:9092,127.0.0.1:32400 \
                  --bootstrap-server-mapping kafka-2:9092,127.0.0.1:32401 \
@@ -143,7 +143,7 @@ fn advertised_addresses_that_will_differ_are_named() {
 }
 
 #[test]
-fn a_secret_is_never_printed_and_belongs_into_a_file() {
+fn import_never_prints_secrets() {
     let dir = world();
     let flags = "proxy import --kafka-proxy -- --bootstrap-server-mapping kafka:9092,0.0.0.0:32400 \
                  --sasl-enable --sasl-username alice --sasl-password changeit --log-format json";
@@ -161,7 +161,7 @@ fn a_secret_is_never_printed_and_belongs_into_a_file() {
 }
 
 #[test]
-fn what_is_no_configuration_is_refused_in_one_line() {
+fn invalid_file_is_refused_in_one_line() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("broken.yaml"), "virtualClusters: [\n").unwrap();
     std::fs::write(dir.path().join("broken.properties"), "a=1\nb=\\u12\n").unwrap();

@@ -15,7 +15,7 @@ fn said(output: &Output) -> String {
 }
 
 #[test]
-fn a_key_file_is_made_filled_rotated_and_shown_without_secrets() {
+fn key_file_commands_create_add_rotate_and_list_without_secrets() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("keys");
     let file = path.to_str().unwrap();
@@ -35,7 +35,7 @@ fn a_key_file_is_made_filled_rotated_and_shown_without_secrets() {
 }
 
 #[test]
-fn a_key_file_that_others_may_read_is_refused_with_the_remedy() {
+fn readable_key_file_is_refused_with_the_remedy() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("keys");
     let file = path.to_str().unwrap();
@@ -50,7 +50,7 @@ fn a_key_file_that_others_may_read_is_refused_with_the_remedy() {
 }
 
 #[test]
-fn a_proxy_without_a_configuration_or_an_action_is_refused() {
+fn proxy_needs_a_configuration_or_an_action() {
     let output = run(["proxy"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8(output.stderr).unwrap().contains("--config"));

@@ -57,7 +57,7 @@ fn file(directory: &Path, name: &str, text: &str) -> String {
 }
 
 #[test]
-fn a_workload_of_the_benchmark_runs_and_its_results_go_all_ways() {
+fn omb_workload_runs_and_its_results_are_written_and_imported() {
     let directory = tempfile::tempdir().unwrap();
     let workload = file(directory.path(), "small.yaml", WORKLOAD);
     let driver = file(directory.path(), "kafka.yaml", DRIVER);
@@ -121,7 +121,7 @@ fn a_workload_of_the_benchmark_runs_and_its_results_go_all_ways() {
 }
 
 #[test]
-fn outputs_of_the_same_second_are_imported_side_by_side_and_each_once() {
+fn imports_of_the_same_second_get_different_names() {
     let directory = tempfile::tempdir().unwrap();
     let at = std::time::UNIX_EPOCH + std::time::Duration::from_hours(500_000);
     let printed = |name: &str, per_second: u32| {
@@ -149,7 +149,7 @@ fn outputs_of_the_same_second_are_imported_side_by_side_and_each_once() {
 }
 
 #[test]
-fn files_that_cannot_be_run_or_read_are_told_by_name_and_line() {
+fn errors_name_file_and_line_of_unusable_files() {
     let directory = tempfile::tempdir().unwrap();
     let backlog = WORKLOAD.replacen("SizeGB: 0", "SizeGB: 64", 1);
     let workload = file(directory.path(), "backlog.yaml", &backlog);

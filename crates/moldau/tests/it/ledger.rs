@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_ledger_tells_lost_repeated_misplaced_and_unsent_records_apart() {
+    fn ledger_distinguishes_lost_repeated_misplaced_and_unsent_records() {
         let run = |first, count, base| Acknowledged { first, count, base_offset: Some(base) };
         let partition = |found: &[u64]| Partition {
             sent: 4,
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_value_has_no_number() {
+    fn a_damaged_value_has_no_sequence() {
         let mut value = Vec::new();
         write_value(&mut value, 2, 77, 40);
         assert_eq!(number(2, &value), Some(77));

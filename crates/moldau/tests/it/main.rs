@@ -2,7 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-mod asked_to_end;
 mod bad_input;
 mod client_tools;
 mod config_check;
@@ -30,6 +29,7 @@ mod shaped_loads;
 mod sittings;
 #[cfg(feature = "real-clients")]
 mod systems;
+mod termination;
 mod traffic;
 #[cfg(feature = "real-vault")]
 mod vault;

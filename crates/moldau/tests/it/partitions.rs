@@ -60,7 +60,7 @@ fn plan(work: &std::path::Path, other: &Process) -> Plan {
 }
 
 #[test]
-fn partition_experiment_goes_to_its_end_and_loses_nothing() {
+fn partition_experiment_completes_without_loss() {
     let directory = tempfile::tempdir().unwrap();
     let data = tempfile::tempdir().unwrap();
     let other = Process::broker(data.path(), &[]);

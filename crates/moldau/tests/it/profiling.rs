@@ -10,7 +10,7 @@ use crate::world::{Process, http_get};
 const WORK: Duration = Duration::from_secs(3);
 
 #[test]
-fn a_broker_at_work_names_its_own_functions() {
+fn a_profile_of_a_busy_broker_names_its_functions() {
     let patience = Instant::now() + PATIENCE;
     loop {
         // Traffic makes its topic anew, so each attempt has a broker of its own.

@@ -33,7 +33,7 @@ fn only_result(runs: &Path) -> PathBuf {
 }
 
 #[test]
-fn what_was_finished_before_an_interruption_is_not_run_again() {
+fn resumed_experiment_keeps_finished_runs() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
     std::fs::write(path("survey.yaml"), SURVEY).unwrap();
@@ -77,7 +77,7 @@ fn what_was_finished_before_an_interruption_is_not_run_again() {
 
 /// Systems of other loads got rates too, of what they took at full speed.
 #[test]
-fn rates_that_are_asked_for_are_those_of_the_systems_of_the_first_scenario() {
+fn relative_rates_follow_the_systems_of_the_first_scenario() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
     let survey = SURVEY
@@ -103,7 +103,7 @@ fn rates_that_are_asked_for_are_those_of_the_systems_of_the_first_scenario() {
 }
 
 #[test]
-fn a_broker_that_is_struck_loses_nothing_and_comes_back() {
+fn broker_recovers_from_each_fault_without_loss() {
     let directory = tempfile::tempdir().unwrap();
     let (system, installations) = system();
     let plan = Plan {

@@ -8,7 +8,7 @@ use moldau_load::workload::{Pace, Tuning, Workload};
 use crate::{workers, world};
 
 #[test]
-fn records_whose_answers_are_missing_do_not_stand_in_for_those_that_were_acknowledged() {
+fn unanswered_records_do_not_replace_acknowledged_ones() {
     let directory = tempfile::tempdir().unwrap();
     let broker = world::Process::broker(&directory.path().join("data"), &["--durability", "os"]);
     let setup = workers::setup(&broker, "known", 1_000);
@@ -32,7 +32,7 @@ fn records_whose_answers_are_missing_do_not_stand_in_for_those_that_were_acknowl
 
 /// Its fetches would wait for an hour once nothing more is produced, and the rest would be lost.
 #[test]
-fn what_is_left_in_the_end_is_read_although_no_fetch_is_full() {
+fn remaining_records_are_read_without_a_full_fetch() {
     let directory = tempfile::tempdir().unwrap();
     let broker = world::Process::broker(&directory.path().join("data"), &["--durability", "os"]);
     let setup = workers::setup(&broker, "usual", 100);

@@ -42,7 +42,7 @@ fn wait_for(proxy: &Process, metric: &str, value: f64) {
 }
 
 #[test]
-fn a_configuration_is_taken_on_sighup_and_on_change_unless_it_is_wrong() {
+fn sighup_and_file_changes_reload_a_valid_configuration() {
     let dir = tempfile::tempdir().unwrap();
     let broker = Process::broker(&dir.path().join("data"), &[]);
     let port = free_port();
@@ -54,7 +54,7 @@ fn a_configuration_is_taken_on_sighup_and_on_change_unless_it_is_wrong() {
     let [taken, refused] = ["moldau_proxy_reloads_total", "moldau_proxy_reload_failures_total"];
 
     configuration(dir.path(), broker.address, port, "    filtres: []\n");
-    let line = proxy.wait_for_line("the configuration stays as it was");
+    let line = proxy.wait_for_line("the old configuration stays in force");
     assert!(
         line.ends_with("proxy.yaml:7:5: unknown key \"filtres\"; did you mean \"filters\"?"),
         "{line}"
@@ -103,7 +103,7 @@ fn take(proxy: &mut Process, token: &str, what: &str) {
 }
 
 #[test]
-fn who_knows_the_token_has_the_configuration_taken_and_is_told_what_came_of_it() {
+fn reload_over_http_needs_the_token_and_reports_the_result() {
     let dir = tempfile::tempdir().unwrap();
     let broker = Process::broker(&dir.path().join("data"), &[]);
     let port = free_port();
@@ -116,7 +116,7 @@ fn who_knows_the_token_has_the_configuration_taken_and_is_told_what_came_of_it()
     let mut proxy = Process::start(command);
 
     let (status, text) = post_reload(&proxy, "s3cret-two");
-    assert_eq!((&*status, &*text), ("401", "the token is needed\n"));
+    assert_eq!((&*status, &*text), ("401", "the token is required\n"));
     take(&mut proxy, "s3cret-one", "no file has changed");
     write(dir.path(), admin, broker.address, port, "    filters: [multi_tenant: {}]\n");
     take(&mut proxy, "s3cret-one", "changed: proxy.yaml; other filters: main");
@@ -124,7 +124,7 @@ fn who_knows_the_token_has_the_configuration_taken_and_is_told_what_came_of_it()
     let (status, text) = post_reload(&proxy, "s3cret-one");
     assert_eq!(status, "422");
     let refused = "proxy.yaml:7:5: unknown key \"filtres\"; did you mean \"filters\"?\n";
-    assert_eq!(text, format!("the configuration stays as it was: {refused}"));
+    assert_eq!(text, format!("reload refused, the old configuration stays in force: {refused}"));
 
     // Who knows the token has another put in its place.
     write(dir.path(), admin, broker.address, port, "");

@@ -251,7 +251,7 @@ fn repaired(place: &Place, more: &[&str]) -> BTreeMap<i32, BTreeSet<i64>> {
     assert_eq!(lost(&applied), lost(&told));
     let again = place.repair(&[]);
     assert_eq!(again.status.code(), Some(0), "{again:?}");
-    assert!(String::from_utf8(again.stdout).unwrap().starts_with("nothing is damaged; "));
+    assert!(String::from_utf8(again.stdout).unwrap().starts_with("no damage; "));
     lost(&told)
 }
 
@@ -305,7 +305,7 @@ fn assert_groups_and_topics(place: &Place) {
 }
 
 #[test]
-fn a_damaged_record_of_the_journal_stops_the_start_and_is_all_that_a_repair_loses() {
+fn repair_loses_only_the_damaged_record_of_the_journal() {
     let place = written();
     let (offset, file, at) = place.behind_checkpoint().unwrap();
     flip(&file, at);
@@ -326,7 +326,7 @@ fn a_damaged_record_of_the_journal_stops_the_start_and_is_all_that_a_repair_lose
 }
 
 #[test]
-fn a_damaged_block_of_a_segment_is_refused_to_readers_with_the_way_out() {
+fn fetch_of_a_damaged_segment_block_fails_and_names_repair() {
     let place = written();
     let (file, at) = place.find("segments", 0, 3).unwrap();
     flip(&file, at);
@@ -347,7 +347,7 @@ fn a_damaged_block_of_a_segment_is_refused_to_readers_with_the_way_out() {
 }
 
 #[test]
-fn whatever_happens_to_files_what_is_not_named_is_there() {
+fn repair_keeps_all_records_unaffected_by_lost_or_swapped_files() {
     let place = written();
     let segments = place.files_of("segments", "segment");
     let live = place.files_of("journal", "journal");
@@ -385,7 +385,7 @@ fn whatever_happens_to_files_what_is_not_named_is_there() {
 }
 
 #[test]
-fn one_damaged_checkpoint_loses_nothing_and_two_keep_the_records() {
+fn one_damaged_checkpoint_loses_nothing_and_two_lose_no_record() {
     let place = written();
     flip(&place.data().join("checkpoint"), 30);
     // A broker that starts soon writes a whole one.
@@ -407,14 +407,14 @@ fn one_damaged_checkpoint_loses_nothing_and_two_keep_the_records() {
     let id = topics[0]["topic_id"].as_str().unwrap();
     assert_eq!(topics[0]["name"], format!("recovered-{id}"));
     let unfit = place.repair(&["--topic", &format!("{id}=no/name")]);
-    assert!(String::from_utf8(unfit.stderr).unwrap().contains("a topic name has 1 to"));
+    assert!(String::from_utf8(unfit.stderr).unwrap().contains("a topic name must have 1 to"));
     let lost = repaired(&place, &["--topic", &format!("{id}={TOPIC}")]);
     assert!(lost.is_empty(), "{lost:?}");
     assert_goes_on(&place, &lost);
 }
 
 #[test]
-fn mistakes_of_an_operator_are_named_and_change_nothing() {
+fn repair_refuses_operator_mistakes_without_changes() {
     let empty = Place(tempfile::tempdir().unwrap());
     fs::create_dir(empty.data()).unwrap();
     for more in [&[][..], &["--apply"]] {

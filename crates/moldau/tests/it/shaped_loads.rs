@@ -47,7 +47,7 @@ fn lab(directory: &Path, trace: &str) -> Output {
 }
 
 #[test]
-fn records_are_as_the_file_says_and_come_back() {
+fn shaped_records_match_the_file_and_are_read_back() {
     let directory = tempfile::tempdir().unwrap();
     // A record each millisecond, in turn of 100 and of 300 bytes, of a second of long ago.
     let mut trace = String::from("time,bytes\n");
@@ -83,7 +83,7 @@ fn records_are_as_the_file_says_and_come_back() {
 }
 
 #[test]
-fn a_mistake_in_a_file_of_the_user_is_told_with_its_line() {
+fn error_names_the_line_of_a_mistake_in_a_data_file() {
     let directory = tempfile::tempdir().unwrap();
     let output = lab(directory.path(), "0\n1\nlater\n");
     assert_eq!(output.status.code(), Some(4));

@@ -93,7 +93,7 @@ impl<E: Fn(&mut dyn Progress, Conditions) -> RunResult> Sat<E> {
 }
 
 #[test]
-fn an_overhead_goes_on_with_its_cases_and_connections() {
+fn resumed_overhead_keeps_cases_and_connections() {
     let sat = Sat::whole(|progress, conditions| {
         let plan = overhead::Plan {
             fronts: vec![Front::DIRECT, Front::PASSTHROUGH],
@@ -123,7 +123,7 @@ fn an_overhead_goes_on_with_its_cases_and_connections() {
 }
 
 #[test]
-fn readings_by_threads_go_on_with_a_backlog_that_is_written_again() {
+fn resumed_threads_writes_its_backlog_again() {
     let record = |result: &RunResult| -> ThreadsRecord {
         let Experiment::Threads(record) = &result.experiment else { panic!() };
         record.clone()
@@ -156,7 +156,7 @@ fn readings_by_threads_go_on_with_a_backlog_that_is_written_again() {
 }
 
 #[test]
-fn parts_of_a_partition_experiment_are_not_measured_again() {
+fn resumed_partitions_keeps_finished_parts() {
     let sat = Sat::whole(|progress, conditions| {
         let own = System::Moldau { program: moldau().into(), durability: Durability::Os };
         let plan = partitions::Plan::usual(vec![own], conditions);
@@ -190,7 +190,7 @@ fn parts_of_a_partition_experiment_are_not_measured_again() {
 }
 
 #[test]
-fn a_search_goes_on_where_it_was() {
+fn resumed_search_replays_its_trials() {
     let sat = Sat::whole(|progress, conditions| {
         let (system, installations) = system();
         let (names, systems) = (vec!["moldau".into()], vec![system]);
@@ -209,7 +209,7 @@ fn a_search_goes_on_where_it_was() {
 }
 
 #[test]
-fn observations_for_a_sizing_are_not_made_again() {
+fn resumed_cores_keeps_its_observations() {
     let sat = Sat::whole(|progress, conditions| {
         let plan = cores::Plan::usual(moldau().into(), conditions, small_load());
         let mut cases = plan.cases[..2].to_vec();

@@ -46,7 +46,7 @@ scenarios: [{{name: short}}]
 }
 
 #[test]
-fn every_published_system_keeps_what_it_is_given() {
+fn every_published_system_stores_its_records() {
     for system in published() {
         for RunRecord { audit, offered, processes, .. } in loaded(&system, "") {
             assert!(audit.is_clean(), "{system}: {audit:?}");

@@ -139,12 +139,12 @@ fn assert_tells_no_token(proxy: Process, server: &Server) {
 }
 
 #[test]
-fn topics_in_use_see_nothing_of_a_vault_that_hangs() {
+fn hanging_vault_does_not_affect_active_topics() {
     an_outage_is_survived(|server| server.signal("STOP"), |server| server.signal("CONT"));
 }
 
 #[test]
-fn topics_in_use_see_nothing_of_a_vault_that_is_killed_and_comes_back_sealed() {
+fn killed_and_sealed_vault_does_not_affect_active_topics() {
     an_outage_is_survived(Server::stop, |server| {
         server.restart_sealed();
         server.unseal();

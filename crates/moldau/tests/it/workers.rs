@@ -176,7 +176,7 @@ fn two_workers_share_the_loads_of_a_survey_and_every_record_is_audited() {
 }
 
 #[test]
-fn a_worker_that_dies_in_a_run_ends_it_by_name_and_the_others_serve_the_next() {
+fn dead_worker_ends_the_run_with_its_name() {
     let directory = tempfile::tempdir().unwrap();
     let token_file = token_file(directory.path());
     let broker = world::Process::broker(&directory.path().join("data"), &["--durability", "os"]);
@@ -203,7 +203,7 @@ fn a_worker_that_dies_in_a_run_ends_it_by_name_and_the_others_serve_the_next() {
 }
 
 #[test]
-fn a_worker_outlives_its_coordinator_and_serves_the_next() {
+fn worker_serves_the_next_coordinator_after_a_lost_one() {
     let directory = tempfile::tempdir().unwrap();
     let token_file = token_file(directory.path());
     let broker = world::Process::broker(&directory.path().join("data"), &["--durability", "os"]);
@@ -225,7 +225,7 @@ fn a_worker_outlives_its_coordinator_and_serves_the_next() {
 }
 
 #[test]
-fn an_experiment_without_the_token_of_its_workers_says_so_and_measures_nothing() {
+fn wrong_worker_token_fails_before_any_run() {
     let directory = tempfile::tempdir().unwrap();
     let mut worker = Worker::start(&token_file(directory.path()), &[]);
     let other = directory.path().join("other");

@@ -46,10 +46,10 @@ impl Closed {
 impl fmt::Display for Closed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::ByPeer => f.write_str("it closed the connection"),
-            Self::Io(error) => write!(f, "its socket failed: {error}"),
+            Self::ByPeer => f.write_str("the client closed the connection"),
+            Self::Io(error) => write!(f, "socket error: {error}"),
             Self::Silent(silence) => silence.fmt(f),
-            Self::Unauthenticated => f.write_str("it did not authenticate in time"),
+            Self::Unauthenticated => f.write_str("no authentication in time"),
             Self::Frame(error) => error.fmt(f),
             Self::Memory(error) => error.fmt(f),
             Self::ByService(reason) | Self::Refused(reason) => f.write_str(reason),

@@ -361,7 +361,7 @@ impl SaslSession {
         let Verified { principal, expires_in } = match verifier.verify(message.token) {
             Ok(verified) => verified,
             Err(refusal) => {
-                self.refusal = format!("its access token is not believed: {refusal}");
+                self.refusal = format!("invalid access token: {refusal}");
                 let challenge = oauth_bearer::challenge(refusal.status(), refusal.scope());
                 let answer = challenge.clone().into_bytes();
                 return Ok(Step::Challenge(Exchange::TokenRefused(challenge), answer));

@@ -98,13 +98,13 @@ pub(super) struct Verified {
 /// is not believed gets into a log. The client learns the status only.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum TokenRefusal {
-    #[error("no key of the issuer is known under the token's key id")]
+    #[error("unknown key id of the issuer")]
     UnknownKey,
     #[error("{0}")]
     Invalid(&'static str),
     #[error("its algorithm is not allowed")]
     Algorithm,
-    #[error("it has no claim {claim:?} that could name a principal")]
+    #[error("it has no claim {claim:?} for the principal")]
     NoPrincipal { claim: String },
     #[error("it lacks the scope {scope:?}")]
     Scope { scope: String },
@@ -115,13 +115,13 @@ impl TokenRefusal {
         Self::Invalid(match error.kind() {
             ErrorKind::InvalidSignature => "its signature is wrong",
             ErrorKind::ExpiredSignature => "it has expired",
-            ErrorKind::ImmatureSignature => "it does not hold yet",
-            ErrorKind::InvalidIssuer => "it is of another issuer",
-            ErrorKind::InvalidAudience => "it is for another audience",
-            ErrorKind::MissingRequiredClaim(_) => "it lacks a claim that is demanded",
-            ErrorKind::InvalidClaimFormat(_) => "a claim is not of the type that it has to be",
+            ErrorKind::ImmatureSignature => "it is not valid yet",
+            ErrorKind::InvalidIssuer => "it has a wrong issuer",
+            ErrorKind::InvalidAudience => "it has a wrong audience",
+            ErrorKind::MissingRequiredClaim(_) => "it lacks a required claim",
+            ErrorKind::InvalidClaimFormat(_) => "a claim has a wrong type",
             ErrorKind::InvalidAlgorithm => "its algorithm is not that of the key",
-            _ => "it is no JSON Web Token that can be read",
+            _ => "it is not a valid JSON Web Token",
         })
     }
 
@@ -293,7 +293,7 @@ async fn fetch_once(verifier: &Weak<TokenVerifier>, failures: &mut u32) -> Optio
         Err(reason) => {
             *failures = (*failures + 1).min(RETRY_DOUBLINGS_MAX);
             let pause = RETRY_PAUSE * 2_u32.pow(*failures - 1);
-            tracing::warn!(url = %remote.url, reason, "the issuer's keys cannot be fetched");
+            tracing::warn!(url = %remote.url, reason, "failed to fetch the issuer's keys");
             Some(pause)
         }
     }

@@ -30,19 +30,19 @@ use crate::upstream::Upstream;
 /// Why a client gets no session.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refused {
-    #[error("it did not authenticate in time")]
+    #[error("no authentication in time")]
     TimedOut,
     #[error("{0}")]
     Credentials(String),
-    #[error("it sent {0} before it had authenticated")]
+    #[error("{0} before authentication")]
     TooEarly(ApiKey),
-    #[error("it sent a frame of {0} bytes before it had authenticated")]
+    #[error("a frame of {0} bytes before authentication")]
     FrameLength(u32),
-    #[error("it sent a malformed request: {0}")]
+    #[error("malformed request: {0}")]
     Broken(#[from] DecodeError),
-    #[error("it cannot be answered: {0}")]
+    #[error("failed to respond: {0}")]
     Unanswerable(#[from] EncodeError),
-    #[error("it closed or its socket failed: {0}")]
+    #[error("connection lost: {0}")]
     Io(#[from] io::Error),
 }
 

@@ -367,7 +367,7 @@ fn a_session_whose_authentication_ran_out_takes_no_more_requests() {
 }
 
 #[test]
-fn users_are_exchanged_while_clients_go_on() {
+fn user_reload_keeps_clients_connected() {
     let broker = telling(1);
     let with = |password: &str| {
         let server = sasl_server(password, None);

@@ -313,7 +313,7 @@ fn failed(asked: &FetchPartition, log: &Arc<Log>, error: &moldau_storage::Error)
         moldau_storage::Error::Corrupt { .. } => {
             let FetchPartition { topic, partition, fetch_offset, .. } = asked;
             tracing::error!(?topic, partition, fetch_offset, %error,
-                "records cannot be served; `moldau broker repair` shows what is lost");
+                "failed to read records; `moldau broker repair` lists the losses");
         }
         error => tracing::debug!(?asked, %error, "fetch refused"),
     }

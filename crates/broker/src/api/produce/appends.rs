@@ -203,7 +203,7 @@ impl Appends {
     ) -> Result<(PartitionProduceResponse, Lsn), Stop> {
         let acks = request.acks();
         if !matches!(acks, -1..=1) {
-            let message = format!("acks is -1, 0 or 1, not {}", acks);
+            let message = format!("acks must be -1, 0 or 1, not {}", acks);
             return Err(Refusal::new(ErrorCode::InvalidRequiredAcks, message).into());
         }
         if !topic.has(partition.index) {

@@ -126,14 +126,12 @@ impl Printer {
                 let first = batch.base_offset().max(*next);
                 let Source { topic, partition, .. } = source;
                 let last = batch.last_offset();
-                let unreadable = format!(
-                    "{topic}-{partition}: the records at offsets {first} to {last} cannot be read: \
-                     {error}"
-                );
+                let unreadable =
+                    format!("{topic}-{partition}: cannot read offsets {first} to {last}: {error}");
                 if !self.skips_unreadable {
-                    bail!("{unreadable}; --skip-unreadable leaves them out");
+                    bail!("{unreadable}; use --skip-unreadable to skip them");
                 }
-                tracing::warn!("{unreadable}, and are left out");
+                tracing::warn!("{unreadable}; skipped");
             }
         }
         *next = batch.next_offset();

@@ -17,12 +17,12 @@ const COMMANDS: [(&str, &str); 12] = [
     ("latency", "How does latency grow with the load?"),
     ("compression", "Which codec?"),
     ("threads", "How many consumer threads?"),
-    ("faults", "What becomes of records and clients when something breaks?"),
+    ("faults", "What happens to records and clients when something breaks?"),
     ("soak", "Does anything grow under a steady load?"),
-    ("partitions", "What does a number of partitions cost, and where does it end?"),
-    ("storage", "What does the broker take off what the disk gives?"),
+    ("partitions", "What do partitions cost, and how many can a system take?"),
+    ("storage", "How much slower than the disk is the broker?"),
     ("cores", "How many cores does the proxy need?"),
-    ("omb", "What do workloads of the OpenMessaging Benchmark come to?"),
+    ("omb", "How do OpenMessaging Benchmark workloads run?"),
     ("explain", "What limits a load on a system?"),
 ];
 

@@ -84,12 +84,12 @@ pub(super) fn parse(text: &str) -> Result<Driver, Vec<Problem>> {
     }
     if let Some(factor) = file.replication_factor.filter(|factor| *factor > 1) {
         driver.remarks.push(format!(
-            "replicationFactor {factor}: topics were made with the default of the system, which is \
-             1 for a single broker."
+            "replicationFactor {factor}: topics had the default of the system, which is 1 for a \
+             single broker."
         ));
     }
     if !idle.is_empty() {
-        driver.remarks.push(format!("Not taken over: {}.", idle.join(", ")));
+        driver.remarks.push(format!("Ignored: {}.", idle.join(", ")));
     }
     Ok(driver)
 }
@@ -99,8 +99,8 @@ fn topic(property: &Property<'_>) -> Outcome {
     match property.key {
         "min.insync.replicas" => Ok(Effect::Idle),
         "flush.messages" | "flush.ms" => Err(format!(
-            "{}: topics are made with the defaults of the system; --system moldau flushes before \
-             it acknowledges",
+            "{}: topics have the defaults of the system; --system moldau flushes before it \
+             acknowledges",
             property.key
         )),
         other => Err(unknown(other, &["min.insync.replicas", "flush.messages", "flush.ms"])),
@@ -122,14 +122,14 @@ fn common(property: &Property<'_>, driver: &mut Driver) -> Outcome {
 fn producer(property: &Property<'_>, driver: &mut Driver) -> Outcome {
     let Property { key, value, .. } = *property;
     let settings = &mut driver.settings;
-    let no_number = || format!("{key}: {value} is no whole number");
+    let no_number = || format!("{key}: {value} is not a whole number");
     match key {
         "acks" => {
             settings.acks = Some(match value {
                 "all" | "-1" => Acks::All,
                 "1" => Acks::Leader,
                 "0" => {
-                    return Err("acks: 0 has no answers, by which every record is audited".into());
+                    return Err("acks: 0 is not supported; the audit needs responses".into());
                 }
                 other => return Err(config::none_of(other, &["all", "-1", "1", "0"])),
             });
@@ -159,20 +159,18 @@ fn producer(property: &Property<'_>, driver: &mut Driver) -> Outcome {
             };
         }
         "max.in.flight.requests.per.connection" => {
-            let most: NonZeroU16 = value
-                .parse()
-                .map_err(|_| format!("{key}: {value} is no whole number from 1 to {}", u16::MAX))?;
+            let most: NonZeroU16 = value.parse().map_err(|_| {
+                format!("{key}: {value} is not a whole number from 1 to {}", u16::MAX)
+            })?;
             settings.in_flight_max = Some(most.get());
         }
         "transactional.id" => {
             return Err(
-                "transactional.id: producers make no transactions here; those of a survey \
-                        do, by transaction_records"
-                    .into(),
+                "transactional.id: not supported; use transaction_records in a survey".into()
             );
         }
         "partitioner.class" => {
-            return Err("partitioner.class: batches go to one partition after the other".into());
+            return Err("partitioner.class: not supported; batches go to partitions in turn".into());
         }
         _ => return shared(property, &PRODUCER_KEYS),
     }
@@ -182,7 +180,7 @@ fn producer(property: &Property<'_>, driver: &mut Driver) -> Outcome {
 fn consumer(property: &Property<'_>, driver: &mut Driver) -> Outcome {
     let settings = &mut driver.settings;
     let number = || {
-        let no_number = || format!("{}: {} is no whole number", property.key, property.value);
+        let no_number = || format!("{}: {} is not a whole number", property.key, property.value);
         property.value.parse().map_err(|_| no_number())
     };
     match property.key {
@@ -195,11 +193,9 @@ fn consumer(property: &Property<'_>, driver: &mut Driver) -> Outcome {
             Ok(Effect::Taken)
         }
         "isolation.level" if property.value != "read_uncommitted" => {
-            Err("isolation.level: producers make no transactions here, and without such all \
-                 records are read"
-                .into())
+            Err("isolation.level: not supported; without transactions all records are read".into())
         }
-        "group.protocol" => Err("group.protocol: consumers are not in a group".into()),
+        "group.protocol" => Err("group.protocol: not supported; consumers are in no group".into()),
         _ => shared(property, &CONSUMER_KEYS),
     }
 }
@@ -210,8 +206,7 @@ fn shared(property: &Property<'_>, others: &[&str]) -> Outcome {
     let is_security = ["security.", "sasl.", "ssl."].iter().any(|it| key.starts_with(it));
     if is_security {
         return Err(format!(
-            "{key}: is not taken from a driver; a system's file says it, as `security`, and \
-             --system names that file"
+            "{key}: not supported in a driver; use `security` in a system file, with --system"
         ));
     }
     if COMMON_KEYS.contains(&key) || others.contains(&key) {

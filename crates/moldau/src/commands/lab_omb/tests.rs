@@ -278,7 +278,7 @@ fn a_driver_gives_settings_the_cluster_and_what_was_not_taken_over() {
     assert_eq!(driver.bootstrap.as_deref(), Some("localhost:9092"));
     assert_eq!(
         driver.remarks[1],
-        "Not taken over: min.insync.replicas=2, default.api.timeout.ms=600000, \
+        "Ignored: min.insync.replicas=2, default.api.timeout.ms=600000, \
          auto.offset.reset=earliest, enable.auto.commit=false."
     );
 }
@@ -339,9 +339,9 @@ fn properties_are_refused_by_their_lines() {
         ":18:1: unknown property \"linger.ns\"; did you mean \"linger.ms\"?",
         ":19:1: batch.size: 2097152 is above 1048576",
         ":20:1: compression.type: \"lz5\" is not one of",
-        ":21:1: max.in.flight.requests.per.connection: 0 is no whole number from 1 to 65535",
+        ":21:1: max.in.flight.requests.per.connection: 0 is not a whole number from 1 to 65535",
         ":24:1: isolation.level: producers make no transactions here",
-        ":25:1: fetch.min.bytes: many is no whole number",
+        ":25:1: fetch.min.bytes: many is not a whole number",
     ];
     let found = refused(driver::parse(&text));
     assert_eq!(found.len(), starts.len(), "{found:?}");

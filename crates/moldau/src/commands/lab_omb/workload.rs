@@ -159,9 +159,9 @@ fn sizes(distribution: &BTreeMap<String, i64>) -> Result<Sizes, String> {
     let mut shares = Vec::new();
     for (range, weight) in distribution {
         let weight = u32::try_from(*weight)
-            .map_err(|_| format!("{range}: {weight} is no weight from 0 to {}", u32::MAX))?;
+            .map_err(|_| format!("{range}: {weight} is not a weight from 0 to {}", u32::MAX))?;
         let bytes = middle(range)
-            .ok_or_else(|| format!("{range} is no range of sizes such as 0-256 or 1KB-4KB"))?;
+            .ok_or_else(|| format!("{range} is not a range of sizes such as 0-256 or 1KB-4KB"))?;
         if !(RECORD_BYTES_MIN..=SHAPED_BYTES_MAX as u64).contains(&bytes) {
             return Err(format!(
                 "the middle of {range} is not from {RECORD_BYTES_MIN} to {SHAPED_BYTES_MAX}"
@@ -202,7 +202,7 @@ fn refusals(file: &File) -> Vec<Problem> {
             }
         }
         (None, None) => {
-            let text = "the key \"messageSize\" is missing, and messageSizeDistribution too";
+            let text = "the key \"messageSize\" or messageSizeDistribution is missing";
             problems.push(Problem::at(&file.topics, text));
         }
         (Some(_), None) => {}
@@ -212,8 +212,8 @@ fn refusals(file: &File) -> Vec<Problem> {
     {
         problems.push(Problem::at(
             backlog,
-            "consumerBacklogSizeGB: backlogs that are drained while producers go on are not \
-             measured; `moldau lab overhead` and `moldau lab ceiling` measure catching up",
+            "consumerBacklogSizeGB: draining a backlog during production is not supported; \
+             `moldau lab overhead` and `moldau lab ceiling` measure catching up",
         ));
     }
     if let Some(ratio) = &file.random_bytes_ratio
@@ -229,44 +229,43 @@ fn remarks(file: &File) -> Vec<String> {
     let mut remarks = Vec::new();
     if file.payload_file.is_some() && file.use_randomized_payloads != Some(true) {
         remarks.push(
-            "payloadFile was not sent: values are text that no two records share, where the \
-             benchmark sends one file over and over, which codecs shorten far more."
+            "payloadFile was not sent: each value is a different text. The benchmark repeats one \
+             file, which codecs shorten far more."
                 .to_owned(),
         );
     }
     if file.use_randomized_payloads == Some(true) {
         let pool = file.randomized_payload_pool_size.unwrap_or(0);
-        remarks.push(format!(
-            "Values were random throughout and no two the same; the benchmark has {pool} of them."
-        ));
+        remarks
+            .push(format!("Each value was random and unique; the benchmark has a pool of {pool}."));
     }
     if file.key_distributor.and_then(KeyDistributor::keys).is_some() {
         remarks.push(
-            "Keys were text of eight digits, the same in every run; those of the benchmark are \
-             seven random bytes in base64, drawn for each run."
+            "Keys were eight digits, the same in every run. The benchmark draws seven random \
+             bytes in base64 for each run."
                 .into(),
         );
     }
     if file.consumer_per_subscription.value > 1 && file.subscriptions_per_topic.value > 0 {
         remarks.push(
-            "Each subscription was read by one consumer, which gets what the consumers of a \
-             subscription of the benchmark share."
+            "One consumer read each subscription; in the benchmark, the consumers of a \
+             subscription share it."
                 .into(),
         );
     }
     if file.producer_rate == 0 {
         remarks.push(
-            "producerRate 0: of a workload that is alone and has consumers, the rate is searched \
-             for as by `moldau lab ceiling`, in 12 trials; others are measured as fast as the \
-             system acknowledges, without latencies. The benchmark looks for it in steps of 3 s."
+            "producerRate 0: for a single workload with consumers, the lab searches for the rate \
+             like `moldau lab ceiling`, in 12 trials. Other workloads run at full speed, without \
+             latencies. The benchmark searches in steps of 3 s."
                 .into(),
         );
     }
     if file.message_size.is_some() && file.message_size_distribution.is_some() {
-        remarks.push("messageSize has no effect beside messageSizeDistribution.".into());
+        remarks.push("messageSize has no effect with messageSizeDistribution.".into());
     }
     if file.sample_rate_millis.is_some() {
-        remarks.push("sampleRateMillis: samples are as far apart as in every run here.".into());
+        remarks.push("sampleRateMillis has no effect: the sampling interval is fixed.".into());
     }
     if file.backlog_drain_ratio.is_some() {
         remarks.push("backlogDrainRatio has no effect without a backlog.".into());

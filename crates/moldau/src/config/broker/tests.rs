@@ -155,7 +155,7 @@ fn a_listener_of_kafka_that_is_not_one_here_is_refused() {
         ("advertised.listeners: kafka:9092", "is not NAME://HOST:PORT"),
         ("advertised.listeners: PLAINTEXT://kafka", "is not NAME://HOST:PORT"),
         ("advertised.listeners: PLAINTEXT://:9092", "is not NAME://HOST:PORT"),
-        ("advertised.listeners: EXTERNAL://kafka:9092", "no listener is called \"EXTERNAL\""),
+        ("advertised.listeners: EXTERNAL://kafka:9092", "unknown listener \"EXTERNAL\""),
         ("listeners: PLAINTEXT://kafka.example:9092", "is not an IP address"),
         ("listeners: SASL_SSL://:9092", "a list of listeners"),
         ("listeners: ''", "at least one"),

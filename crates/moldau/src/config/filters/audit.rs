@@ -76,13 +76,13 @@ impl Writer {
         let out = open().map_err(|error| format!("{name}: {error}"))?;
         let write = move || {
             write_all(out, open, lines, |error| {
-                eprintln!("moldau proxy: audit lines cannot be written to {name}: {error}");
+                eprintln!("moldau proxy: failed to write audit lines to {name}: {error}");
                 std::thread::sleep(RETRY_PAUSE);
             });
             drop(working);
         };
         let thread = supervisor.spawn("audit", write);
-        thread.map(drop).map_err(|error| format!("no thread for it: {error}"))
+        thread.map(drop).map_err(|error| format!("failed to start a thread: {error}"))
     }
 }
 

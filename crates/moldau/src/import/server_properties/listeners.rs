@@ -103,7 +103,7 @@ impl Protocol {
             "SSL" => Ok(Self { tls: true, sasl: false }),
             "SASL_PLAINTEXT" => Ok(Self { tls: false, sasl: true }),
             "SASL_SSL" => Ok(Self { tls: true, sasl: true }),
-            other => Err(format!("listener {name}: {other} is no security protocol")),
+            other => Err(format!("listener {name}: {other} is not a security protocol")),
         }
     }
 }
@@ -194,8 +194,11 @@ impl Listener {
             return;
         }
         if !kind.eq_ignore_ascii_case("PKCS12") && !is_pkcs12 {
-            let remedy = "keytool -importkeystore -deststoretype PKCS12 makes a file that is";
-            let fate = Fate::Unsupported(format!("a store of type {kind} is not read; {remedy}"));
+            let remedy = "convert it with keytool -importkeystore -deststoretype PKCS12";
+            let fate = Fate::Unsupported(format!(
+                "stores of type {kind} are not supported; \
+                                                  {remedy}"
+            ));
             let key = self.key(account, &format!("ssl.{store}.location"));
             account.replace(&key, fate);
         }
@@ -241,11 +244,12 @@ impl Listener {
     fn jaas(&self, account: &mut Account, mechanism: &str) {
         let fate = match mechanism {
             "PLAIN" => Fate::Unsupported(format!(
-                "users of PLAIN belong in a file of lines user:password, {USERS_FILE}"
+                "PLAIN users belong in a file with lines user:password, {USERS_FILE}"
             )),
-            "OAUTHBEARER" => Fate::Meaningless("the keys of `oauthbearer` say it".to_owned()),
+            "OAUTHBEARER" => Fate::Meaningless("use the keys of `oauthbearer`".to_owned()),
             _ => Fate::Meaningless(
-                "users of SCRAM are in the broker's metadata; kafka-configs makes them".to_owned(),
+                "SCRAM users are in the broker's metadata; create them with kafka-configs"
+                    .to_owned(),
             ),
         };
         account.decide(&self.own(&format!("{}.sasl.jaas.config", mechanism.to_lowercase())), fate);

@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_is_known_by_its_topic_its_partition_and_its_offset() {
+    fn record_is_identified_by_topic_partition_and_offset() {
         let account = table(7, &Problems::default());
         let (mut value, offset) = (Vec::new(), 5);
         assert!(!account.is_tombstone(offset));
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_is_lost_or_back_after_its_deletion_is_noticed() {
+    fn lost_and_resurrected_keys_are_detected() {
         let (end, problems) = (400, Problems::default());
         let account = table(0, &problems);
         let last: HashMap<_, _> = (0..end).map(|offset| (key_number(offset), offset)).collect();

@@ -163,7 +163,7 @@ fn refusal_quotes_nothing_of_a_token() {
     let header = json!({ "alg": "forged\nline".repeat(30_000) }).to_string();
     let token = format!("{}.e30.e30", URL_SAFE_NO_PAD.encode(header));
     let refused = verifier.verify(&token).err().unwrap();
-    assert_eq!(refused.to_string(), "it is no JSON Web Token that can be read");
+    assert_eq!(refused.to_string(), "it is not a valid JSON Web Token");
 }
 
 #[test]

@@ -22,7 +22,7 @@ fn sync(path: &Path) {
 }
 
 #[test]
-fn what_is_synced_is_there_after_every_loss_of_power() {
+fn lossy_disk_keeps_synced_data() {
     let make = |dir: &Path| {
         fs::create_dir(dir.join("data")).unwrap();
         fs::write(dir.join("data/a.tmp"), "synced").unwrap();
@@ -36,7 +36,7 @@ fn what_is_synced_is_there_after_every_loss_of_power() {
 }
 
 #[test]
-fn what_is_not_synced_may_be_lost_as_a_whole_or_in_part() {
+fn lossy_disk_may_lose_unsynced_data_partly() {
     let size = 2 * BLOCK;
     let make = |dir: &Path| {
         let file = fs::File::create(dir.join("a")).unwrap();
@@ -64,7 +64,7 @@ fn what_is_not_synced_may_be_lost_as_a_whole_or_in_part() {
 }
 
 #[test]
-fn files_keep_their_lengths_and_zeros() {
+fn lossy_disk_keeps_file_lengths_and_zeros() {
     let disk = LossyDisk::mount(1);
     let path = disk.dir.path().join("a");
     let file = fs::File::create_new(&path).unwrap();

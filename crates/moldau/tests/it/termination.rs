@@ -95,7 +95,7 @@ fn ended(lab: &mut Child) -> ExitStatus {
 }
 
 #[test]
-fn nothing_that_was_started_outlives_an_experiment_that_is_asked_to_end() {
+fn stopped_experiment_leaves_no_process() {
     for name in ["TERM", "INT", "QUIT", "HUP"] {
         let directory = tempfile::tempdir().unwrap();
         let mut lab = started("", directory.path(), 1_000);
@@ -112,7 +112,7 @@ fn nothing_that_was_started_outlives_an_experiment_that_is_asked_to_end() {
 }
 
 #[test]
-fn a_hangup_that_was_to_be_ignored_ends_no_experiment() {
+fn ignored_hangup_does_not_stop_an_experiment() {
     let directory = tempfile::tempdir().unwrap();
     let mut lab = started("trap '' HUP;", directory.path(), 3);
     signal(&mut lab, "HUP");
@@ -122,7 +122,7 @@ fn a_hangup_that_was_to_be_ignored_ends_no_experiment() {
 }
 
 #[test]
-fn no_topic_stays_on_a_cluster_that_outlasts_an_experiment_that_is_asked_to_end() {
+fn stopped_experiment_deletes_its_topics_on_a_running_cluster() {
     let directory = tempfile::tempdir().unwrap();
     let broker = Process::broker(&directory.path().join("data"), &[]);
     let topics = || broker.metric("moldau_topics");
