@@ -134,7 +134,7 @@ mod tests {
     /// The keys that a file may have, from the refusal of one that is like none of them.
     fn known_keys<T: DeserializeOwned + std::fmt::Debug>(text: &str) -> Vec<String> {
         let problem = parse::<T>(text).unwrap_err().to_string();
-        let (_, keys) = problem.split_once("known are ").expect("nothing is like this key");
+        let (_, keys) = problem.split_once("known keys: ").expect("nothing is like this key");
         keys.split(", ").map(str::to_owned).collect()
     }
 

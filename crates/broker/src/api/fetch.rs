@@ -373,7 +373,7 @@ impl Answer {
         match response.encode(self.version, self.correlation_id) {
             Ok(segments) => Response::segments(segments),
             Err(error) => {
-                tracing::error!(version = self.version, %error, "failed to answer a fetch request");
+                tracing::error!(version = self.version, %error, "failed to answer Fetch");
                 Response::closing(NOT_ENCODED)
             }
         }

@@ -63,7 +63,7 @@ pub(crate) fn serve(call: &Call<'_>, header: &RequestHeader<'_>, body: &[u8]) ->
         }
         // A connection without this answer would wait for ever; the line names the defect.
         answer.encode().await.unwrap_or_else(|error| {
-            tracing::error!(version = answer.version, %error, "failed to answer a metadata request");
+            tracing::error!(version = answer.version, %error, "failed to answer Metadata");
             Response::closing(NOT_ENCODED)
         })
     };

@@ -385,8 +385,7 @@ fn search_of_omb(
     anyhow::ensure!(options.rounds == 1, "--rounds: a search for a rate runs once");
     anyhow::ensure!(
         options.workers.workers.is_empty(),
-        "--workers: not supported for a search \
-                                                         for a rate"
+        "--workers: not supported for a search for a rate"
     );
     let work = WorkDirectory::make(&options.output.out)?;
     let lab_omb::Translation { survey, systems, external } = translation;

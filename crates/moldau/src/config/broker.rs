@@ -214,7 +214,7 @@ fn tail_cache(file: &File, memory_bytes: usize) -> Result<Option<usize>, Problem
         let half = memory_bytes >> 21;
         let text = format!(
             "tail_cache_mib: must not exceed half of memory.max.bytes, which is \
-                            {half} MiB"
+             {half} MiB"
         );
         return Err(Problem::at(mib, text));
     }

@@ -136,7 +136,7 @@ const EFFECTS: &[(&[&str], Effect)] = &[
         ],
         Unsupported(
             "timeouts are exact, and the broker always checks a batch against its \
-                     transaction",
+             transaction",
         ),
     ),
     (&["unstable.*"], Meaningless("the broker serves no unstable API versions")),
@@ -205,7 +205,7 @@ mod tests {
     fn no_key_of_the_file_has_an_excuse() {
         let problem = crate::config::parse::<crate::config::broker::File>("'0': 1").unwrap_err();
         let problem = problem.to_string();
-        let (_, keys) = problem.split_once("known are ").unwrap();
+        let (_, keys) = problem.split_once("known keys: ").unwrap();
         for key in keys.split(", ") {
             assert_eq!(effect(key), None, "{key}");
         }

@@ -106,7 +106,7 @@ fn room(
     if room < ROOM_MIN {
         let text = format!(
             "virtual cluster {theirs} leaves ports for only {room} brokers of \
-                            {cluster}"
+             {cluster}"
         );
         sources.warn(Problem::at(other.gateway, text));
     }

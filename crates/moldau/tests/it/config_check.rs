@@ -160,7 +160,8 @@ fn errors_of_listeners_name_their_keys() {
             ),
             mistake(
                 &with("sasl: {mechanisms: [PLAIN], users_file: scram-users}"),
-                "4:45: scram-users, line 1: is a SCRAM credential; create it with kafka-configs, since the broker stores them itself",
+                "4:45: scram-users, line 1: is a SCRAM credential; create it with kafka-configs, \
+                 since the broker stores them itself",
             ),
         ],
     );
@@ -280,11 +281,13 @@ fn overlapping_tenant_prefixes_are_an_error() {
         &[
             mistake(
                 &two("", "a-b", "[l:1, k:1]", ""),
-                "7:11: name: the prefixes of \"a-b\" and \"a\" overlap on their cluster, so tenants would share names",
+                "7:11: name: the prefixes of \"a-b\" and \"a\" overlap on their cluster, so tenants \
+                 would share names",
             ),
             mistake(
                 &two("", "b", "[k:1]", principal),
-                "7:11: name: the prefixes of \"b\" and \"a\" overlap on their cluster, so tenants would share names",
+                "7:11: name: the prefixes of \"b\" and \"a\" overlap on their cluster, so tenants \
+                 would share names",
             ),
             mistake(
                 &two("", "b c", "[k:1]", ""),
@@ -538,7 +541,8 @@ fn errors_of_gateways_limits_and_filters_name_their_keys() {
                     "filters: [audit: {}, authorization: {rules: [allow User:a All topic x]}, \
                      multi_tenant: {}]",
                 ),
-                "5:26: must not be in front of multi_tenant, where a topic has two names: the client's, and the cluster's in requests by id; put multi_tenant first",
+                "5:26: must not be in front of multi_tenant, where a topic has two names: the \
+                 client's, and the cluster's in requests by id; put multi_tenant first",
             ),
             mistake(
                 &with("filters: [multi_tenant: {prefix: ''}]"),

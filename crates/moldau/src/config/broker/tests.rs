@@ -68,7 +68,7 @@ fn kafkas_keys_set_what_they_set_in_kafka() {
 #[test]
 fn every_default_of_topics_that_the_broker_knows_is_a_key() {
     let problem = crate::config::parse::<File>("'0': 1").unwrap_err().to_string();
-    let (_, keys) = problem.split_once("known are ").unwrap();
+    let (_, keys) = problem.split_once("known keys: ").unwrap();
     let keys: Vec<&str> = keys.split(", ").collect();
     let first = keys.iter().position(|key| *key == "log.cleanup.policy").unwrap();
     assert!(keys[first..].iter().copied().eq(TopicDefaults::keys()));
