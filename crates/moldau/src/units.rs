@@ -54,12 +54,8 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let text = text.trim();
     let units = [('s', 1.0), ('m', 60.0), ('h', 3_600.0)];
     let unit = units.into_iter().find_map(|(unit, scale)| Some((text.strip_suffix(unit)?, scale)));
-    let (number, scale) = unit.ok_or_else(|| {
-        format!(
-            "{text} has no unit; write it like 90s, 30m \
-                                                      or 1h"
-        )
-    })?;
+    let (number, scale) =
+        unit.ok_or_else(|| format!("{text} has no unit; write it like 90s, 30m or 1h"))?;
     Duration::try_from_secs_f64(positive(number)? * scale)
         .map_err(|_| format!("{text} is too long"))
 }
@@ -102,12 +98,9 @@ fn bytes(text: &str) -> Result<f64, String> {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
     let unit = unit.trim().to_ascii_lowercase();
-    let number: f64 = number.parse().map_err(|_| {
-        format!(
-            "{text} does not begin with a number; write it like \
-                                            16KB"
-        )
-    })?;
+    let number: f64 = number
+        .parse()
+        .map_err(|_| format!("{text} does not begin with a number; write it like 16KB"))?;
     let Some((_, scale)) = UNITS.iter().find(|(name, _)| *name == unit) else {
         return Err(format!("{unit} is not a unit of bytes; use B, KB, MB, GB, KiB, MiB or GiB"));
     };

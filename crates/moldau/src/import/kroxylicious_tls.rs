@@ -92,10 +92,7 @@ fn store(
             let remedy = "convert it with keytool -importkeystore -deststoretype PKCS12";
             notes.add(
                 section.path_of("storeType"),
-                format_args!(
-                    "{other} is not supported; \
-                                                                  {remedy}"
-                ),
+                format_args!("{other} is not supported; {remedy}"),
             );
         }
     }

@@ -218,7 +218,7 @@ fn directory(value: &str) -> Result<Yaml, Fate> {
     match (directories.next(), directories.next()) {
         (Some(one), None) => Ok(one.into()),
         (None, _) => Err(Fate::Unsupported("names no directory".to_owned())),
-        (Some(_), Some(_)) => Err(Fate::Unsupported("the journal is in one directory".to_owned())),
+        (Some(_), Some(_)) => Err(Fate::Unsupported("only one directory is supported".to_owned())),
     }
 }
 

@@ -195,10 +195,8 @@ impl Listener {
         }
         if !kind.eq_ignore_ascii_case("PKCS12") && !is_pkcs12 {
             let remedy = "convert it with keytool -importkeystore -deststoretype PKCS12";
-            let fate = Fate::Unsupported(format!(
-                "stores of type {kind} are not supported; \
-                                                  {remedy}"
-            ));
+            let fate =
+                Fate::Unsupported(format!("stores of type {kind} are not supported; {remedy}"));
             let key = self.key(account, &format!("ssl.{store}.location"));
             account.replace(&key, fate);
         }
