@@ -29,7 +29,7 @@ pub(crate) async fn apply(state: &Arc<State>, now_ms: i64) {
     }
     let storage = state.storage.clone();
     let cleaning = tokio::task::spawn_blocking(move || storage.compact(&logs, now_ms));
-    let cleaned = off_thread(cleaning).await;
+    let cleaned = join_blocking(cleaning).await;
     if let Ok(compacted) = &cleaned {
         state.counters.compacted(compacted);
     }

@@ -48,7 +48,7 @@ pub(crate) async fn checkpoint(state: &Arc<State>) {
         }
         Ok(files)
     });
-    match off_thread(written).await {
+    match join_blocking(written).await {
         Ok(0) => {}
         Ok(files) => tracing::info!(files, "freed journal files"),
         Err::<_, Error>(error) => tracing::warn!(%error, "failed to write a checkpoint"),

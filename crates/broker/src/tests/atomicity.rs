@@ -122,7 +122,7 @@ impl Change {
     }
 
     /// Groups are ahead of a journal that takes nothing: a refused change of theirs may come true.
-    fn may_come_true(&self) -> bool {
+    fn refused_change_may_apply(&self) -> bool {
         matches!(self, Self::Commit(..) | Self::DeleteGroup(_))
     }
 
@@ -221,7 +221,7 @@ impl Life {
             refused => {
                 assert!(self.disk.is_full.load(Ordering::Relaxed), "{change:?}: {refused}");
                 reached.refused += 1;
-                if change.may_come_true() {
+                if change.refused_change_may_apply() {
                     self.possible.extend(after);
                 }
             }

@@ -130,7 +130,7 @@ async fn produce_until_full(cluster: &Cluster, topic: &str, value_bytes: usize) 
 }
 
 /// Waits until a record is taken again.
-async fn taken_again(cluster: &Cluster, topic: &str) -> i64 {
+async fn wait_until_accepted(cluster: &Cluster, topic: &str) -> i64 {
     let mut ticks = tokio::time::interval(Duration::from_millis(50));
     loop {
         ticks.tick().await;
@@ -232,6 +232,6 @@ fn broker_starts_on_a_full_disk_and_accepts_records_after_a_topic_deletion() {
         assert_the_rest_is_served(&cluster, "ballast", ballast, "after").await;
         let deleted = Admin::new(&cluster).delete_topics(&["ballast".to_owned()]).await.unwrap();
         deleted.into_iter().for_each(|deleted| deleted.unwrap());
-        assert_eq!(soon("space", taken_again(&cluster, "after")).await, 0);
+        assert_eq!(soon("space", wait_until_accepted(&cluster, "after")).await, 0);
     });
 }

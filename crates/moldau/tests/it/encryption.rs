@@ -208,7 +208,7 @@ fn broker_disk_contains_no_clear_text() {
     assert_eq!(metric("records_opened_total"), records as f64);
     assert!(broker.terminate().success());
     assert_not_found(&values, &dir.path().join("data"));
-    let (_, said) = proxy.terminate_said();
+    let (_, said) = proxy.terminate_with_stderr();
     assert!(said.contains("session ended"), "the log shows all there is: {said}");
     let mut windows = values.values().flatten().map(|value| &value[..WINDOW_BYTES]);
     assert!(windows.all(|window| !said.contains(std::str::from_utf8(window).unwrap())));

@@ -23,7 +23,7 @@ use moldau_measure::profile::{ProfileRecord, Profiler};
 use crate::world::{conditions, moldau, result_of, run};
 
 /// Rebuilds all reports from the document alone, and looks for faults in the records.
-fn told(result: &RunResult, parts: &[&str]) {
+fn assert_reports(result: &RunResult, parts: &[&str]) {
     let directory = tempfile::tempdir().unwrap();
     save(result, directory.path()).unwrap();
     let read = std::fs::read_to_string(directory.path().join("result.json")).unwrap();
@@ -75,7 +75,7 @@ fn storage_experiment_completes_without_loss() {
         ..plan
     };
     let result = storage::run(&plan, &mut Silent).unwrap();
-    told(&result, &["bare loop", "disk, 16 reads", "Cold scan of", "ten consumers"]);
+    assert_reports(&result, &["bare loop", "disk, 16 reads", "Cold scan of", "ten consumers"]);
     let tails = result.runs.iter().filter(|run| run.workload.tails == 9);
     assert_eq!(tails.count(), 2);
 }
@@ -105,7 +105,7 @@ fn overhead_measures_every_arm_without_loss() {
     let plan = brief(directory.path(), fronts, Scope::Whole);
     let result = overhead::run(&plan, &mut Silent).unwrap();
     let parts = ["CPU time per MB", "1000 records/s, 16 KB", "Catch up from disk"];
-    told(&result, &parts);
+    assert_reports(&result, &parts);
     assert_eq!(result.arms.len(), 4);
     rounds_are_whole(&result, 1);
     for run in &result.runs {
@@ -159,7 +159,7 @@ fn gateway_arms_are_measured_without_loss() {
     let plan = overhead::Plan { connections: 3, ..plan };
     let result = overhead::run(&plan, &mut Silent).unwrap();
     let parts = ["Compared with passthrough", "A new connection", "1000 records/s, 16 KB batches"];
-    told(&result, &parts);
+    assert_reports(&result, &parts);
     rounds_are_whole(&result, 1);
     for run in &result.runs {
         assert!(run.audit.acked > 0 && run.audit.is_clean(), "{} {:?}", run.arm, run.audit);
@@ -230,13 +230,13 @@ fn experiment_file_completes_without_loss() {
         profiler: Some(Profiler::new(moldau().into(), None).unwrap()),
     };
     let result = file::run(&plan, &mut Silent).unwrap();
-    told(&result, &["Slowly, publish p50: natural against timer", "over the levels"]);
+    assert_reports(&result, &["Slowly, publish p50: natural against timer", "over the levels"]);
     rounds_are_whole(&result, 3);
-    profiles_lie_beside(&result, directory.path());
+    assert_profiles_exist(&result, directory.path());
 }
 
 /// A profile of each arm and case, which is found again where the result is.
-fn profiles_lie_beside(result: &RunResult, directory: &Path) {
+fn assert_profiles_exist(result: &RunResult, directory: &Path) {
     let profiles = result.profiles.clone().unwrap();
     assert!(profiles.missing.is_empty(), "{:?}", profiles.missing);
     assert_eq!(profiles.taken.len(), result.arms.len() * result.cases().len());
@@ -304,7 +304,7 @@ fn survey_completes_and_leaves_out_missing_systems() {
     let output = run(asked.into_iter().chain(absent));
     let result = result_of(&output);
     let parts = ["Eight take more than one", "Nothing is lost", "Apache Kafka is not there"];
-    told(&result, &parts);
+    assert_reports(&result, &parts);
     rounds_are_whole(&result, 3);
     assert_eq!((result.arms.len(), result.cases().len()), (2, 6));
     for run in &result.runs {
@@ -351,7 +351,7 @@ scenarios: [{name: short}]
         let rounds = result.runs.len();
         assert!((3..500).contains(&rounds), "{rounds}");
         rounds_are_whole(&result, rounds);
-        told(&result, &["rounds that were left out"]);
+        assert_reports(&result, &["rounds that were left out"]);
     }
 }
 
@@ -379,7 +379,7 @@ fn cores_counts_traffic_and_size_answers_for_another_load() {
     }
     let plan = cores::Plan { cases, rounds: 1, warmup_ms: 100, window_ms: 400, ..plan };
     let result = cores::run(&plan, &mut Silent).unwrap();
-    told(&result, &["Prices", "Error on held-out cases", "passthrough", "encryption"]);
+    assert_reports(&result, &["Prices", "Error on held-out cases", "passthrough", "encryption"]);
     let sizing = result.sizing.as_ref().unwrap();
     for run in sizing.observations.iter().filter(|run| run.is_loaded()) {
         assert!(run.cpu_ns > 0 && run.produced_batches <= run.produced_records, "{run:?}");

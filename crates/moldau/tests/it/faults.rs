@@ -42,7 +42,7 @@ fn loopback() -> SocketAddr {
 
 /// Waits for the end that a fault brings about.
 async fn failed(process: Process, culprit: &str) {
-    let ending = tokio::task::spawn_blocking(move || process.failed_said());
+    let ending = tokio::task::spawn_blocking(move || process.wait_with_stderr());
     let (status, said) = soon("the end of the process", ending).await.unwrap();
     assert_eq!(status.code(), Some(1), "{said}");
     let is_told = said.lines().any(|line| line.starts_with("moldau ") && line.contains(culprit));
@@ -229,7 +229,7 @@ fn panic_of_a_read_does_not_affect_a_consumer() {
     });
     assert_eq!(process.metric("moldau_storage_defects_total"), 2.0);
     assert_eq!(process.page("/livez"), "ok\n");
-    assert!(process.terminate_failing_said().0.success());
+    assert!(process.terminate_failing_with_stderr().0.success());
 }
 
 /// A proxy in front of an address, with an audit, on two threads.

@@ -216,7 +216,7 @@ fn filters_validate_records_and_add_headers_of_the_current_configuration() {
         let stored = record(&direct, 1).await;
         assert_eq!(stored, (r#"{"id": 2}"#.to_owned(), vec!["by=them".to_owned()]));
     });
-    let (status, said) = proxy.terminate_said();
+    let (status, said) = proxy.terminate_with_stderr();
     assert_eq!(status.code(), Some(0));
     assert!(!said.contains("audit"), "{said}");
     let audit = std::fs::read_to_string(dir.path().join("audit.jsonl")).unwrap();

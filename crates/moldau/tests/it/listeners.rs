@@ -87,7 +87,7 @@ impl World {
     }
 }
 
-fn told(error: impl std::fmt::Display) -> String {
+fn error_text(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
@@ -127,7 +127,7 @@ fn tls_listener_serves_only_authenticated_clients() {
     assert!(!line.contains("another"), "{line}");
     let refused = "moldau_refusals_total{cause=\"authentication\"} 1\n";
     assert!(world.broker.page("/metrics").contains(refused));
-    let (status, _) = world.broker.terminate_said();
+    let (status, _) = world.broker.terminate_with_stderr();
     assert_eq!(status.code(), Some(0));
 }
 
@@ -201,7 +201,7 @@ fn certificates_and_users_reload_without_affecting_clients() {
     assert_eq!(world.ask(&mut standing)[..4], METADATA[8..12]);
     assert!(world.broker.metric("moldau_reloads_total") >= 3.0);
     assert!(world.broker.metric("moldau_reload_failures_total") >= 1.0);
-    let (status, said) = world.broker.terminate_said();
+    let (status, said) = world.broker.terminate_with_stderr();
     assert_eq!(status.code(), Some(0));
     assert!(!said.contains("secret") && !said.contains("another"), "{said}");
 }

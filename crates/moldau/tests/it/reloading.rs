@@ -76,7 +76,7 @@ fn sighup_and_file_changes_reload_a_valid_configuration() {
     assert!(Command::new("kill").args(["-HUP", &id]).status().unwrap().success());
     proxy.wait_for_line("was reloaded");
     wait_for(&proxy, taken, 3.0);
-    let (status, _) = proxy.terminate_said();
+    let (status, _) = proxy.terminate_with_stderr();
     assert_eq!(status.code(), Some(0));
 }
 
@@ -137,7 +137,7 @@ fn reload_over_http_needs_the_token_and_reports_the_result() {
     write(dir.path(), "127.0.0.1:0", broker.address, port, "");
     take(&mut proxy, "s3cret-two", "changed: proxy.yaml");
     assert_eq!(post_reload(&proxy, "s3cret-two").0, "404");
-    let (status, said) = proxy.terminate_said();
+    let (status, said) = proxy.terminate_with_stderr();
     assert_eq!(status.code(), Some(0));
     assert!(!said.contains("s3cret"), "{said}");
 }

@@ -256,7 +256,7 @@ fn repaired(place: &Place, more: &[&str]) -> BTreeMap<i32, BTreeSet<i64>> {
 }
 
 /// A broker that goes on: every record but the lost ones, groups and topics.
-fn assert_goes_on(place: &Place, lost: &BTreeMap<i32, BTreeSet<i64>>) {
+fn assert_broker_recovers(place: &Place, lost: &BTreeMap<i32, BTreeSet<i64>>) {
     let broker = place.broker();
     block_on(async {
         let cluster = connect(broker.address).await;
@@ -319,7 +319,7 @@ fn repair_loses_only_the_damaged_record_of_the_journal() {
     let lost = repaired(&place, &[]);
     assert_eq!(lost, BTreeMap::from([(1, BTreeSet::from([offset]))]));
     assert_groups_and_topics(&place);
-    assert_goes_on(&place, &lost);
+    assert_broker_recovers(&place, &lost);
     let kept = fs::read_dir(place.data()).unwrap().map(|entry| entry.unwrap().path());
     let aside = kept.into_iter().find(|path| path.to_string_lossy().contains("damaged-")).unwrap();
     assert!(aside.join(file.file_name().unwrap()).exists());
@@ -343,7 +343,7 @@ fn fetch_of_a_damaged_segment_block_fails_and_names_repair() {
     let lost = repaired(&place, &[]);
     assert!(lost[&0].contains(&3) && lost[&0].len() < 100, "{lost:?}");
     assert_groups_and_topics(&place);
-    assert_goes_on(&place, &lost);
+    assert_broker_recovers(&place, &lost);
 }
 
 #[test]
@@ -380,7 +380,7 @@ fn repair_keeps_all_records_unaffected_by_lost_or_swapped_files() {
         let is_harmless = ["segments swapped", "journal swapped", "identity"].contains(&case);
         assert!(!is_harmless || lost.is_empty(), "{case}: {lost:?}");
         assert_groups_and_topics(&copy);
-        assert_goes_on(&copy, &lost);
+        assert_broker_recovers(&copy, &lost);
     }
 }
 
@@ -410,7 +410,7 @@ fn one_damaged_checkpoint_loses_nothing_and_two_lose_no_record() {
     assert!(String::from_utf8(unfit.stderr).unwrap().contains("a topic name must have 1 to"));
     let lost = repaired(&place, &["--topic", &format!("{id}={TOPIC}")]);
     assert!(lost.is_empty(), "{lost:?}");
-    assert_goes_on(&place, &lost);
+    assert_broker_recovers(&place, &lost);
 }
 
 #[test]

@@ -80,7 +80,7 @@ impl<E: Fn(&mut dyn Progress, Conditions) -> RunResult> Sat<E> {
     }
 
     /// The runs of the first lines are those of the first sitting, and those after them are others.
-    fn keeps_the_runs_of(&self, lines: usize, resumed: &RunResult) {
+    fn assert_keeps_runs(&self, lines: usize, resumed: &RunResult) {
         let runs = self.lines[..lines].iter().map(|line| {
             let line: serde_json::Value = serde_json::from_str(line).unwrap();
             let finished = line.get("case").or(line.get("found")).unwrap();
@@ -113,7 +113,7 @@ fn resumed_overhead_keeps_cases_and_connections() {
     let all = sat.lines.len();
     assert!(all >= 10, "{all}");
     let resumed = sat.resumed(5);
-    sat.keeps_the_runs_of(5, &resumed);
+    sat.assert_keeps_runs(5, &resumed);
     assert!(resumed.connections != sat.whole.connections);
     let resumed = sat.resumed(all - 1);
     assert!(resumed.runs == sat.whole.runs);
@@ -181,7 +181,7 @@ fn resumed_partitions_keeps_finished_parts() {
     // Two points, three ways to make partitions, and one to start again.
     assert_eq!(sat.lines.len(), 2 + 3 + 1);
     let resumed = sat.resumed(3);
-    sat.keeps_the_runs_of(3, &resumed);
+    sat.assert_keeps_runs(3, &resumed);
     let [known, others] = [&sat.whole, &resumed].map(|it| it.partitions.as_ref().unwrap());
     assert_eq!((&known.curve, &known.at_once), (&others.curve, &others.at_once));
     assert_eq!(known.limits, others.limits);
@@ -199,7 +199,7 @@ fn resumed_search_replays_its_trials() {
         ceiling::run(&ceiling::Plan { workload, warmup_ms: 20, ..plan }, progress).unwrap()
     });
     let resumed = sat.resumed(5);
-    sat.keeps_the_runs_of(5, &resumed);
+    sat.assert_keeps_runs(5, &resumed);
     let [known, others] = [&sat.whole, &resumed].map(|it| &it.ceiling.as_ref().unwrap().searches);
     let ([known], [others]) = (known.as_slice(), others.as_slice()) else { panic!() };
     assert_eq!(known.full_speed, others.full_speed);

@@ -160,33 +160,33 @@ impl Process {
     /// Waits for the end of a process that something else kills.
     pub(crate) fn killed(self) {
         const SIGKILL: i32 = 9;
-        let (status, said) = self.failed_said();
+        let (status, said) = self.wait_with_stderr();
         assert_eq!(status.signal(), Some(SIGKILL), "{said}");
         assert!(!said.contains("panicked"), "{said}");
     }
 
     /// SIGTERM, and waits for the end.
     pub(crate) fn terminate(self) -> ExitStatus {
-        self.terminate_said().0
+        self.terminate_with_stderr().0
     }
 
     /// As [`terminate`](Self::terminate), and tells what the process said on stderr.
-    pub(crate) fn terminate_said(self) -> (ExitStatus, String) {
-        let (status, said) = self.terminate_failing_said();
+    pub(crate) fn terminate_with_stderr(self) -> (ExitStatus, String) {
+        let (status, said) = self.terminate_failing_with_stderr();
         assert!(!said.contains("panicked"), "{said}");
         (status, said)
     }
 
     /// The same of a process whose threads may have panicked.
-    pub(crate) fn terminate_failing_said(self) -> (ExitStatus, String) {
+    pub(crate) fn terminate_failing_with_stderr(self) -> (ExitStatus, String) {
         let id = self.child.id().to_string();
         let sent = Command::new("kill").args(["-TERM", &id]).status().expect("kill can be run");
         assert!(sent.success());
-        self.failed_said()
+        self.wait_with_stderr()
     }
 
     /// Waits for the end of a process that ends by itself, and tells what it said on stderr.
-    pub(crate) fn failed_said(mut self) -> (ExitStatus, String) {
+    pub(crate) fn wait_with_stderr(mut self) -> (ExitStatus, String) {
         let status = self.child.wait().expect("the child is ours");
         // The lines end with the process.
         self.said.extend(self.lines.iter());

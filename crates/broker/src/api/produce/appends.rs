@@ -226,7 +226,7 @@ impl Appends {
         let appended = VALIDATOR.with_borrow_mut(|validator| {
             let rules = append_rules(&topic.config, self.now_ms, records.len(), effort);
             let batch = match validator.check(records, &rules) {
-                Err(invalid) if effort.is_little() && is_too_much(&invalid.error) => {
+                Err(invalid) if effort.is_little() && needs_worker(&invalid.error) => {
                     return Err(Stop::TooMuch);
                 }
                 checked => checked.map_err(Refused::from).map_err(Stop::Refused)?,
@@ -328,7 +328,7 @@ fn is_heavy(codec: Result<Compression, Error>, bytes: usize, config: &TopicConfi
 }
 
 /// Whether a batch that could not be checked with little effort can be with more.
-fn is_too_much(error: &Error) -> bool {
+fn needs_worker(error: &Error) -> bool {
     matches!(error, Error::PayloadTooLarge { .. } | Error::PackingNeeded)
 }
 

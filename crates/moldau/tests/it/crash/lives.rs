@@ -180,16 +180,16 @@ impl<'a> Host<'a> {
     }
 
     /// Files whose writing was not finished.
-    fn half_made(&self) -> usize {
+    fn unfinished_files(&self) -> usize {
         let data = self.ground.data_dir();
         let dirs = [data.join("journal"), data.join("segments"), data];
         // What was not synced may be gone.
         let files = dirs.iter().filter_map(|dir| std::fs::read_dir(dir).ok()).flatten();
-        files.filter(|file| is_half_made(&file.as_ref().unwrap().path())).count()
+        files.filter(|file| is_unfinished(&file.as_ref().unwrap().path())).count()
     }
 }
 
-fn is_half_made(path: &Path) -> bool {
+fn is_unfinished(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "tmp")
 }
 
@@ -332,12 +332,12 @@ pub(super) async fn live(
         }
         host.kill(broker, random).await;
         tally.kills += 1;
-        tally.half_made += host.half_made();
+        tally.half_made += host.unfinished_files();
         while tally.kills + 1 < kills && random.u8(0..3) == 0 {
             host.kill_while_it_starts(random).await;
             tally.kills += 1;
             tally.kills_at_start += 1;
-            tally.half_made += host.half_made();
+            tally.half_made += host.unfinished_files();
         }
         broker = host.start().await;
         work.check(&cluster).await;
