@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::clock::wall_clock_ms;
-use crate::retention::off_thread;
+use crate::retention::join_blocking;
 use crate::state::State;
 
 /// Compacts for as long as the returned future is polled.

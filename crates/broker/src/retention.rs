@@ -57,7 +57,7 @@ pub(crate) async fn checkpoint(state: &Arc<State>) {
 
 /// What a blocking task returns. Its panic is that of the timer that waits for it, which the
 /// network threads must not go on without.
-pub(crate) async fn off_thread<T>(task: JoinHandle<T>) -> T {
+pub(crate) async fn join_blocking<T>(task: JoinHandle<T>) -> T {
     task.await.unwrap_or_else(|error| match error.try_into_panic() {
         Ok(panic) => resume_unwind(panic),
         Err(error) => panic!("a blocking task is never cancelled: {error}"),

@@ -60,7 +60,7 @@ pub(super) struct Tally {
     /// Kills of a broker that may not have been up.
     pub(super) kills_at_start: u32,
     /// Files that were being written at a kill.
-    pub(super) half_made: usize,
+    pub(super) unfinished_files: usize,
     pub(super) acknowledged: i64,
     /// Records that were there in the end.
     pub(super) found: i64,
@@ -82,7 +82,7 @@ impl Tally {
     pub(super) fn add(&mut self, other: Tally) {
         self.kills += other.kills;
         self.kills_at_start += other.kills_at_start;
-        self.half_made += other.half_made;
+        self.unfinished_files += other.unfinished_files;
         self.acknowledged += other.acknowledged;
         self.found += other.found;
         self.topics_deleted += other.topics_deleted;
@@ -332,12 +332,12 @@ pub(super) async fn live(
         }
         host.kill(broker, random).await;
         tally.kills += 1;
-        tally.half_made += host.unfinished_files();
+        tally.unfinished_files += host.unfinished_files();
         while tally.kills + 1 < kills && random.u8(0..3) == 0 {
             host.kill_while_it_starts(random).await;
             tally.kills += 1;
             tally.kills_at_start += 1;
-            tally.half_made += host.unfinished_files();
+            tally.unfinished_files += host.unfinished_files();
         }
         broker = host.start().await;
         work.check(&cluster).await;
