@@ -64,8 +64,8 @@ impl World {
         let sasl = SaslClient::new(SaslCredentials::Plain { user, password }).unwrap();
         self.wait(async {
             let stream = TcpStream::connect(self.broker.address).await.unwrap();
-            let mut stream = tls.unwrap().connect(stream, "localhost").await.map_err(told)?;
-            sasl.authenticate(&mut stream, "it").await.map_err(told)?;
+            let mut stream = tls.unwrap().connect(stream, "localhost").await.map_err(error_text)?;
+            sasl.authenticate(&mut stream, "it").await.map_err(error_text)?;
             Ok(stream)
         })
     }
