@@ -66,7 +66,7 @@ pub(crate) enum Command {
     Consume(ConsumeOptions),
     /// List, describe and delete consumer groups.
     Groups(GroupsOptions),
-    /// Create entries for a file of users.
+    /// Create entries for a users file.
     Users {
         #[command(subcommand)]
         action: UsersAction,

@@ -152,7 +152,7 @@ mod tests {
             let problem = byte_count(text).unwrap_err();
             assert!(problem.contains(part), "{text}: {problem}");
         }
-        assert!(byte_rate("100MB").unwrap_err().contains("ends with /s, such as 100MB/s"));
+        assert!(byte_rate("100MB").unwrap_err().contains("is not a rate such as 100MB/s"));
         for text in ["0", "-1", "inf", "NaN", "x"] {
             assert!(positive(text).is_err(), "{text}");
         }

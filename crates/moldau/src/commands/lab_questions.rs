@@ -337,6 +337,6 @@ mod tests {
         let long = grid(&["threads", "--work", "1s", "--threads", "1,4"]);
         assert_eq!(long.records, 80);
         assert!(refused(&["threads", "--work", "2s"]).contains("threads.work_us"));
-        assert!(refused(&["threads", "--partitions", "8"]).contains("without one"));
+        assert!(refused(&["threads", "--partitions", "8"]).contains("are too few for"));
     }
 }

@@ -201,6 +201,6 @@ mod tests {
             assert!(options.contains(&format!("resumed: Some({directory:?})")), "{options}");
         }
         let soak = begun(out.path(), &["lab", "soak"], 60_000);
-        assert!(resumed(&soak).unwrap_err().to_string().contains("is not resumed"));
+        assert!(resumed(&soak).unwrap_err().to_string().contains("cannot be resumed"));
     }
 }
