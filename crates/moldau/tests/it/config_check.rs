@@ -281,13 +281,13 @@ fn overlapping_tenant_prefixes_are_an_error() {
         &[
             mistake(
                 &two("", "a-b", "[l:1, k:1]", ""),
-                "7:11: name: the prefixes of \"a-b\" and \"a\" overlap on their cluster, so tenants \
-                 would share names",
+                "7:11: name: the prefixes of \"a-b\" and \"a\" overlap on their cluster, so \
+                 tenants would share names",
             ),
             mistake(
                 &two("", "b", "[k:1]", principal),
-                "7:11: name: the prefixes of \"b\" and \"a\" overlap on their cluster, so tenants \
-                 would share names",
+                "7:11: name: the prefixes of \"b\" and \"a\" overlap on their cluster, so \
+                 tenants would share names",
             ),
             mistake(
                 &two("", "b c", "[k:1]", ""),
@@ -314,7 +314,7 @@ fn possibly_overlapping_ports_are_a_warning() {
     let output = check(dir.path(), &cluster(&second));
     assert!(output.status.success(), "{output:?}");
     let said =
-        "moldau: warning: file.yaml:6:16: virtual cluster b leaves ports for 3 brokers of a\n";
+        "moldau: warning: file.yaml:6:16: virtual cluster b leaves ports for only 3 brokers of a\n";
     assert_eq!(String::from_utf8(output.stderr).unwrap(), said);
     assert_eq!(output.stdout, b"file.yaml: a valid proxy configuration\n");
 }

@@ -176,7 +176,7 @@ fn hanging_disk_gives_retriable_errors_and_loses_no_record() {
             }
             assert_ne!(produce().await, ErrorCode::None, "the disk is back, but was never gone");
         };
-        assert!(not_ready.contains("the journal waits for the disk"), "{not_ready}");
+        assert!(not_ready.contains("the journal has waited for the disk"), "{not_ready}");
         let topic = CreatableTopic {
             name: "late".into(),
             num_partitions: 1,

@@ -85,7 +85,7 @@ fn errors_of_policies_name_their_place() {
         ("quota: {limits: [{entity: {topic: a}}]}", "7:26: limits: sets no limit"),
         (
             "audit: {apis: [Produce, Fetsh]}",
-            "7:33: apis: \"Fetsh\" is no API; did you mean \"Fetch\"?",
+            "7:33: apis: unknown API \"Fetsh\"; did you mean \"Fetch\"?",
         ),
         (
             "audit: {file: nowhere/audit.jsonl}",
@@ -97,7 +97,7 @@ fn errors_of_policies_name_their_place() {
         ),
         (
             "chaos: {rules: [{apis: [Fetch], probability: 1, fault: {error: INVALID_RECORDS}}]}",
-            "7:72: error: \"INVALID_RECORDS\" is no error code; did you mean \"INVALID_RECORD\"?",
+            "7:72: error: unknown error code \"INVALID_RECORDS\"; did you mean \"INVALID_RECORD\"?",
         ),
     ] {
         let output = check(dir.path(), &format!("      - {filter}\n"));

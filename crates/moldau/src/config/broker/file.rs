@@ -43,25 +43,25 @@ macro_rules! file {
 file! {
     /// Directory of the journal. Default `moldau-data`.
     "log.dirs" => data_dir: PathBuf,
-    /// Where Kafka clients connect: `NAME://HOST:PORT`, separated by commas, or a list of listeners
-    /// with TLS, SASL and limits. Default `PLAINTEXT://127.0.0.1:9092`.
+    /// Listening addresses for Kafka clients: `NAME://HOST:PORT`, separated by commas, or a list of
+    /// listeners with TLS, SASL and limits. Default `PLAINTEXT://127.0.0.1:9092`.
     "listeners" => listeners: Listeners,
     /// Addresses for clients, `NAME://HOST:PORT` of listeners without TLS and SASL. Default: the
     /// address that each client connected to.
     "advertised.listeners" => advertised_listeners: String,
-    /// Where the admin pages are. Default `127.0.0.1:9644`.
+    /// Address of the admin pages. Default `127.0.0.1:9644`.
     "admin" => admin: SocketAddr,
-    /// Class that decides who may do what. Default: everyone may do everything.
+    /// Class of the authorizer. Default: every client may do everything.
     "authorizer.class.name" => authorizer: String,
     /// Principals that may do everything, separated by semicolons. Default: none.
     "super.users" => super_users: String,
-    /// Whether everyone may use a resource that has no access control list. Default `false`.
+    /// Whether every client may use a resource without an access control list. Default `false`.
     "allow.everyone.if.no.acl.found" => allow_everyone: bool,
     /// `fsync` or `os`. Default `fsync`.
     "durability" => durability: DurabilityChoice,
     /// Milliseconds that a flush waits for more records, for slow network disks. Default 0.
     "commit_delay_ms" => commit_delay_ms: u64,
-    /// Bytes of memory for records, requests and answers. Default: five eighths of the machine's
+    /// Bytes of memory for records, requests and responses. Default: five eighths of the machine's
     /// memory, or of its control group's.
     "memory.max.bytes" => memory_max_bytes: usize,
     /// MiB of recent records in memory. Default: 256, or a sixteenth of memory.max.bytes.
@@ -69,10 +69,10 @@ file! {
     /// MiB of a journal file, 1 to 1024: the unit of allocation, and the limit of a batch. Default
     /// 256.
     "journal_file_mib" => journal_file_mib: u64,
-    /// MiB that records leave free on the disk, so that a full disk still takes topics and
-    /// committed offsets. Useful from the size of a journal file on. Default 256.
+    /// MiB of free space on the disk below which records are refused, but topics and commits are
+    /// not. At least the size of a journal file. Default 256.
     "disk_reserve_mib" => disk_reserve_mib: u64,
-    /// MiB a second that the daily search for damage reads; 0 for no search. Default 4.
+    /// MiB per second of the daily check of all data; 0 for no check. Default 4.
     "scrub_mib_per_second" => scrub_mib_per_second: u64,
     /// Milliseconds that requests in flight may take after SIGTERM. Default 10000.
     "drain_timeout_ms" => drain_timeout_ms: u64,
@@ -83,13 +83,13 @@ file! {
     "max.connections" => max_connections: usize,
     /// Open connections of one address. Default: no limit.
     "max.connections.per.ip" => max_connections_per_ip: usize,
-    /// Milliseconds until an idle connection is closed. Default 600000.
+    /// Milliseconds until the broker closes an idle connection. Default 600000.
     "connections.max.idle.ms" => connections_max_idle_ms: u64,
     /// Bytes of the largest request. Default 104857600.
     "socket.request.max.bytes" => socket_request_max_bytes: usize,
     /// Whether a request for an unknown topic creates it. Default `true`.
     "auto.create.topics.enable" => auto_create_topics: bool,
-    /// Partitions of a topic that is created without a number. Default 1.
+    /// Number of partitions of a topic created without one. Default 1.
     "num.partitions" => partitions_default: u32,
     /// Milliseconds that the first member of a group waits for others. Default 500.
     "group.initial.rebalance.delay.ms" => group_initial_rebalance_delay_ms: u64,
@@ -99,21 +99,21 @@ file! {
     "group.max.session.timeout.ms" => group_max_session_timeout_ms: u64,
     /// Members of one group. Default 10000.
     "group.max.size" => group_max_size: usize,
-    /// Bytes of the text that a commit may carry for a partition. Default 4096.
+    /// Longest metadata string of a commit for one partition in bytes. Default 4096.
     "offset.metadata.max.bytes" => offset_metadata_max_bytes: usize,
-    /// Minutes that offsets outlive their group's last member. Default 10080.
+    /// Minutes until offsets expire after the last member has left their group. Default 10080.
     "offsets.retention.minutes" => offsets_retention_minutes: u64,
-    /// Milliseconds between two searches for expired offsets. Default 600000.
+    /// Milliseconds between two checks for expired offsets. Default 600000.
     "offsets.retention.check.interval.ms" => offsets_retention_check_interval_ms: u64,
     /// Longest timeout of a transaction in milliseconds. Default 900000.
     "transaction.max.timeout.ms" => transaction_max_timeout_ms: u64,
-    /// Milliseconds after which an unused transactional id is forgotten. Default 604800000.
+    /// Milliseconds until the broker forgets an unused transactional id. Default 604800000.
     "transactional.id.expiration.ms" => transactional_id_expiration_ms: u64,
     // Kafka waits five minutes. A search in an index in memory is cheap, and space comes back
     // sooner.
-    /// Milliseconds between two searches for records to delete. Default 30000.
+    /// Milliseconds between two checks for records to delete. Default 30000.
     "log.retention.check.interval.ms" => log_retention_check_interval_ms: u64,
-    /// Milliseconds between two searches for logs to compact. Default 15000.
+    /// Milliseconds between two checks for logs to compact. Default 15000.
     "log.cleaner.backoff.ms" => log_cleaner_backoff_ms: u64,
     topics: {
         "log.cleanup.policy" => log_cleanup_policy,
