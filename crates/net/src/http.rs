@@ -33,7 +33,8 @@ impl HttpUrl {
         // What stands before an `@` may be a name and a password, and a password may hold any
         // character, so that nothing else about such an address can be relied on, or shown.
         if url.contains('@') {
-            return Err("an address has an @: a user and password are not supported; write any other @ as %40"
+            return Err("an address has an @: a user and password are not supported; write any \
+                        other @ as %40"
                 .to_owned());
         }
         // Errors show it without the query, which may hold a secret.

@@ -69,7 +69,7 @@ fn resumed_experiment_keeps_finished_runs() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.code() == Some(4) && said.contains(why), "{said}");
     };
-    refused("nothing is left to do");
+    refused("the experiment is complete");
     std::fs::remove_file(kept.join("result.json")).unwrap();
     std::fs::write(path("survey.yaml"), SURVEY.replace("256", "257")).unwrap();
     refused("its plan is another");
