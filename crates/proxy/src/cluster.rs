@@ -220,7 +220,7 @@ impl Cluster {
                 add(&self.metrics.broker_port_errors, 1);
                 self.logs.port.log(|unlogged| {
                     let cluster = self.name();
-                    tracing::error!(cluster, node_id, %error, unlogged, "no free port for a broker");
+                    tracing::error!(cluster, node_id, %error, unlogged, "no port for a broker");
                 });
                 return None;
             }
