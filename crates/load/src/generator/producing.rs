@@ -488,7 +488,7 @@ impl Sending<'_> {
             book.sent(place.lane, intended_ns, now_ns, self.value.len());
             self.number += 1;
             if let Some(transactions) = &mut self.transactions {
-                transactions.sent();
+                transactions.sent(place.partition.into());
             }
             if key.is_none() {
                 self.turn.advance(now_ns);

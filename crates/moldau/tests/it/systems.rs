@@ -58,11 +58,11 @@ fn every_published_system_stores_its_records() {
     }
 }
 
-/// Those of Kafka, directly and through Kroxylicious. The ends of transactions have offsets of
-/// their own, which are neither lost records nor records that nobody sent.
+/// Those of our own broker and of Kafka, directly and through Kroxylicious. The ends of transactions
+/// have offsets of their own, which are neither lost records nor records that nobody sent.
 #[test]
 fn transactions_are_committed_and_every_record_is_read_back() {
-    for system in ["kafka", "kafka-kroxylicious"] {
+    for system in ["moldau", "kafka", "kafka-kroxylicious"] {
         for run in loaded(system, ", transaction_records: 100") {
             let audit = run.audit;
             assert!(audit.is_clean(), "{system}: {audit:?}");

@@ -16,8 +16,8 @@ pub(super) struct Transactions {
     records: u32,
     /// Those that end in it are told, ns since the start of the run.
     window: Range<u64>,
-    /// Partitions of each, to which its end is written.
-    partitions: u64,
+    /// Of each partition of the topic whether it has records of the one that is open.
+    written: Vec<bool>,
     outcome: Outcome,
 }
 
@@ -28,8 +28,12 @@ pub struct Outcome {
     pub commit: Durations,
     /// From there until the next transaction takes records.
     pub begin: Durations,
-    /// Ends that the target wrote to partitions in the whole run, each at an offset of its own.
+    /// Ends of transactions in partitions with records of theirs in the whole run, each at an
+    /// offset of its own.
     pub markers: u64,
+    /// Partitions of transactions without a record in them. Kafka writes ends there too, Moldau
+    /// does not.
+    pub without_records: u64,
 }
 
 impl Outcome {
@@ -38,6 +42,7 @@ impl Outcome {
         self.commit.merge(&other.commit);
         self.begin.merge(&other.begin);
         self.markers += other.markers;
+        self.without_records += other.without_records;
     }
 }
 
@@ -50,8 +55,8 @@ pub(super) struct Turned {
 
 impl Transactions {
     pub(super) fn new(records_max: u32, partitions: usize, window: Range<u64>) -> Self {
-        let partitions = partitions as u64;
-        Self { records_max, records: 0, window, partitions, outcome: Outcome::default() }
+        let written = vec![false; partitions];
+        Self { records_max, records: 0, window, written, outcome: Outcome::default() }
     }
 
     /// Whether the open one has all its records.
@@ -59,8 +64,12 @@ impl Transactions {
         self.records >= self.records_max
     }
 
-    pub(super) fn sent(&mut self) {
+    /// A record went to a partition of the topic.
+    pub(super) fn sent(&mut self, partition: usize) {
         self.records += 1;
+        if let Some(written) = self.written.get_mut(partition) {
+            *written = true;
+        }
     }
 
     pub(super) fn turned(&mut self, turned: &Turned) {
@@ -69,13 +78,19 @@ impl Transactions {
             self.outcome.commit.record(full_ns, committed_ns, 1);
             self.outcome.begin.record(committed_ns, begun_ns, 1);
         }
-        self.records = 0;
-        self.outcome.markers += self.partitions;
+        self.ended();
     }
 
-    /// The last has ended.
+    /// The one that was open has ended.
     pub(super) fn ended(&mut self) {
-        self.outcome.markers += self.partitions;
+        self.records = 0;
+        for written in &mut self.written {
+            let count = match std::mem::take(written) {
+                true => &mut self.outcome.markers,
+                false => &mut self.outcome.without_records,
+            };
+            *count += 1;
+        }
     }
 
     pub(super) fn into_outcome(self) -> Outcome {
