@@ -11,12 +11,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::punctuality::{
     FOREIGN_SHARE_MAX_UNPACED, are_enough_in_time, are_enough_left_alone, by_arm, cannot_keep_up,
-    cost_of_lateness, is_bunched, is_disturbed, is_late, is_saturated, is_scheduled, lag_and_limit,
+    is_bunched, is_disturbed, is_late, is_saturated, is_scheduled, lag_and_limit,
 };
 use moldau_load::ledger::{Audit, Detection};
 use moldau_load::run::RunRecord;
 use moldau_load::workload::Pace;
-use moldau_measure::statistics::{PAIRS_MIN, PairedEffect, float};
+use moldau_measure::statistics::{PAIRS_MIN, float};
 
 /// Share of one processor that a generator thread may use: above it, a thread may have been late
 /// because of itself.
@@ -24,13 +24,6 @@ pub(crate) const THREAD_SHARE_MAX: f64 = 0.8;
 
 /// Share of the intended operations that must have been answered.
 const ANSWERED_SHARE_MIN: f64 = 0.99;
-
-/// How far the processor time of late runs may be off that of the others: what a tenth of the
-/// requests could save.
-const LATE_COST_MARGIN: f64 = 0.1;
-
-/// Seed of the interval of that.
-const LATE_COST_SEED: u64 = 1;
 
 /// What the experiment came to, with the exit code of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -110,13 +103,8 @@ pub struct Check {
 
 /// All checks of an experiment.
 #[must_use]
-pub fn all(
-    runs: &[RunRecord],
-    set_aside: &[RunRecord],
-    audit: &Audit,
-    self_test: &Detection,
-) -> Vec<Check> {
-    let mut checks = demands(runs, Saturation::Refused, set_aside, audit, self_test);
+pub fn all(runs: &[RunRecord], audit: &Audit, self_test: &Detection) -> Vec<Check> {
+    let mut checks = demands(runs, Saturation::Refused, audit, self_test);
     checks.extend(fetches::check(runs, Weight::Validity));
     checks
 }
@@ -137,7 +125,6 @@ enum Saturation {
 fn demands(
     runs: &[RunRecord],
     saturation: Saturation,
-    set_aside: &[RunRecord],
     audit: &Audit,
     self_test: &Detection,
 ) -> Vec<Check> {
@@ -163,8 +150,6 @@ fn demands(
             Saturation::LookedFor => checks.push(latencies_are_known(&claimed)),
         }
         checks.push(late_runs_are_told(&kept));
-        checks.push(late_runs_cost_alike(&kept));
-        checks.push(few_are_set_aside(scheduled.len(), set_aside.len()));
         // Somebody else's load is told as lateness where that is not refused at once.
         let is_own = |run: &&RunRecord| saturation == Saturation::Refused || !is_disturbed(run);
         let own: Vec<&RunRecord> = kept.iter().copied().filter(is_own).collect();
@@ -193,12 +178,7 @@ fn demands(
 /// The checks of an experiment that drives systems to their limits: points that were not
 /// sustained, and those whose generator was late, are marked one by one and not shown as figures.
 #[must_use]
-pub fn of_limits(
-    runs: &[RunRecord],
-    _set_aside: &[RunRecord],
-    audit: &Audit,
-    self_test: &Detection,
-) -> Vec<Check> {
+pub fn of_limits(runs: &[RunRecord], audit: &Audit, self_test: &Detection) -> Vec<Check> {
     let unpaced: Vec<&RunRecord> = runs.iter().filter(|run| !is_scheduled(run)).collect();
     let mut checks =
         vec![records_come_back(audit), totals_agree(runs), ledger_finds_faults(self_test)];
@@ -224,26 +204,16 @@ pub fn of_limits(
 /// hold, its latencies are nowhere shown as figures, and a goal that needs them is not judged. Of
 /// the first arm, against which the others are told, latencies are demanded.
 #[must_use]
-pub fn of_arms(
-    runs: &[RunRecord],
-    set_aside: &[RunRecord],
-    audit: &Audit,
-    self_test: &Detection,
-) -> Vec<Check> {
-    let checks = demands(runs, Saturation::Told, set_aside, audit, self_test);
+pub fn of_arms(runs: &[RunRecord], audit: &Audit, self_test: &Detection) -> Vec<Check> {
+    let checks = demands(runs, Saturation::Told, audit, self_test);
     with_arms(checks, runs, Weight::Validity)
 }
 
 /// As [`of_arms`], for an experiment that repeats what somebody published: where its times are the
 /// wait of a fetch, that is the finding.
 #[must_use]
-pub fn of_published(
-    runs: &[RunRecord],
-    set_aside: &[RunRecord],
-    audit: &Audit,
-    self_test: &Detection,
-) -> Vec<Check> {
-    let checks = demands(runs, Saturation::Told, set_aside, audit, self_test);
+pub fn of_published(runs: &[RunRecord], audit: &Audit, self_test: &Detection) -> Vec<Check> {
+    let checks = demands(runs, Saturation::Told, audit, self_test);
     with_arms(checks, runs, Weight::Note)
 }
 
@@ -251,13 +221,8 @@ pub fn of_published(
 /// take the generator's own time: latencies are demanded of none of them, and a load that has none
 /// is told without.
 #[must_use]
-pub fn of_curves(
-    runs: &[RunRecord],
-    set_aside: &[RunRecord],
-    audit: &Audit,
-    self_test: &Detection,
-) -> Vec<Check> {
-    let checks = demands(runs, Saturation::LookedFor, set_aside, audit, self_test);
+pub fn of_curves(runs: &[RunRecord], audit: &Audit, self_test: &Detection) -> Vec<Check> {
+    let checks = demands(runs, Saturation::LookedFor, audit, self_test);
     with_arms(checks, runs, Weight::Validity)
 }
 
@@ -294,12 +259,7 @@ fn arms_keep_up(runs: &[RunRecord]) -> Check {
 /// The checks of an experiment whose figures are processor times at given rates: a late generator
 /// changes when operations come, not how many, and no latency is told.
 #[must_use]
-pub fn of_costs(
-    runs: &[RunRecord],
-    _set_aside: &[RunRecord],
-    audit: &Audit,
-    self_test: &Detection,
-) -> Vec<Check> {
+pub fn of_costs(runs: &[RunRecord], audit: &Audit, self_test: &Detection) -> Vec<Check> {
     let scheduled: Vec<&RunRecord> = runs.iter().filter(|run| is_scheduled(run)).collect();
     let mut checks = vec![
         records_come_back(audit),
@@ -458,36 +418,6 @@ fn late_runs_are_told(runs: &[&RunRecord]) -> Check {
     }
 }
 
-/// The processor time of late runs counts as that of the others, unless it is shown to differ.
-fn late_runs_cost_alike(runs: &[&RunRecord]) -> Check {
-    let bound = (1.0 - LATE_COST_MARGIN).ln()..(1.0 + LATE_COST_MARGIN).ln();
-    let effect = cost_of_lateness(runs, LATE_COST_SEED);
-    let differs = effect.is_some_and(|PairedEffect { interval_90, .. }| {
-        interval_90.high < bound.start || bound.end < interval_90.low
-    });
-    Check {
-        name: "processor time of late runs, of that of the others of their arm and case".into(),
-        passed: !differs,
-        weight: Weight::Validity,
-        found: effect.map_or("too few to tell".into(), |effect| {
-            let [low, high] = [effect.interval_90.low, effect.interval_90.high].map(f64::exp);
-            format!("{:.2} x [{low:.2}, {high:.2}] at 90 %", effect.mean.exp())
-        }),
-        demanded: format!("not shown to be off by more than {:.0} %", LATE_COST_MARGIN * 100.0),
-    }
-}
-
-/// Pairs that are repeated are told, so that nobody takes a restless machine for a quiet one.
-fn few_are_set_aside(kept: usize, set_aside: usize) -> Check {
-    Check {
-        name: "runs repeated because the generator was late".into(),
-        passed: set_aside <= kept,
-        weight: Weight::Note,
-        found: set_aside.to_string(),
-        demanded: format!("<= {kept}"),
-    }
-}
-
 fn operations_are_answered(runs: &[&RunRecord]) -> Check {
     let share = |run: &&RunRecord| float(run.answered) / float(run.offered.max(1));
     let worst = runs.iter().map(share).fold(1.0, f64::min);
@@ -547,22 +477,33 @@ fn silent_runs_are_told(runs: &[&RunRecord]) -> Check {
 
 /// What something else on the machine leaves is not what a system can do.
 fn full_speed_is_the_systems(runs: &[&RunRecord]) -> Check {
-    let words = by_arm(runs).into_iter().filter(|of_arm| !are_enough_left_alone(of_arm));
-    let words = words.filter_map(|of_arm| {
-        let RunRecord { case, arm, .. } = of_arm.first()?;
+    let arms = by_arm(runs);
+    let share = |of_arm: &[&RunRecord]| {
         let disturbed = of_arm.iter().filter(|run| is_disturbed(run)).count();
+        (1_000 * disturbed / of_arm.len().max(1), disturbed)
+    };
+    let mut few: Vec<_> = arms.iter().filter(|of_arm| !are_enough_left_alone(of_arm)).collect();
+    few.sort_by_key(|of_arm| std::cmp::Reverse(share(of_arm)));
+    let words = few.iter().filter_map(|of_arm| {
+        let (RunRecord { case, arm, .. }, (_, disturbed)) = (of_arm.first()?, share(of_arm));
         Some(format!("{arm} ({case}, {disturbed} of {} runs disturbed)", of_arm.len()))
     });
-    let found: Vec<String> = words.collect();
+    // The worst first: what comes behind it is for those who ask for all.
+    let found = format!(
+        "{} of {} arms and cases, worst {}",
+        few.len(),
+        arms.len(),
+        words.collect::<Vec<_>>().join("; ")
+    );
     Check {
         name: format!(
             "runs at full speed in which hypervisor and other processes took less than {:.0} % \
              of the machine",
             FOREIGN_SHARE_MAX_UNPACED * 100.0
         ),
-        passed: found.is_empty(),
+        passed: few.is_empty(),
         weight: Weight::Validity,
-        found: if found.is_empty() { "most of each".into() } else { found.join("; ") },
+        found: if few.is_empty() { "most of each".into() } else { found },
         demanded: "most of each arm and case".into(),
     }
 }

@@ -6,16 +6,13 @@
 //! for its evidence alone: each names a change of the load or the system, and by how much the
 //! figure must move if it is right. Who runs the change asks [`Trial::of`] what came of it.
 
-mod latency;
-mod rate;
-
 use serde::{Deserialize, Serialize};
 
-use crate::punctuality::is_saturated;
+use crate::punctuality::{is_saturated, is_scheduled};
 use moldau_load::run::RunRecord;
-use moldau_load::workload::Pace;
-use moldau_measure::cpu::GENERATOR_ROLE;
-use moldau_measure::evidence::{Evidence, ProcessEvidence, ThreadEvidence};
+use moldau_load::workload::{BYTES_PER_MB, Pace};
+use moldau_measure::cpu::TICK_NS;
+use moldau_measure::numbers::digits;
 use moldau_measure::statistics::{Interval, float, log_ratios, paired_effect};
 
 /// What is to be explained of a run.
@@ -30,79 +27,44 @@ pub enum About {
 }
 
 /// What may limit a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
     /// Nothing: it takes all that it is offered.
     Offered,
-    /// A process is stopped by signals.
-    Stopped,
-    /// A control group limits the processor time of a process.
-    Throttled,
-    /// A quota of the system holds its clients.
-    Quota,
-    /// Other processes have the processors.
-    OtherProcesses,
     /// The processes of the run have all processors.
     Processors,
-    /// A producer's thread, which compresses.
-    Compression,
-    /// A thread of the generator.
-    Generator,
-    /// A JVM's collection of garbage.
-    GarbageCollection,
-    /// A thread of the system.
+    /// A thread of the system or of the generator.
     Thread,
-    /// The records that the load keeps on their way.
-    Outstanding,
-    /// The requests that a producer may have on their way, by their size and the round trip.
+    /// The requests or records that may be on their way, by the time that each takes.
     Window,
-    /// A partition, which takes one thing after the other.
-    Partition,
-    /// What stands between client and broker carries no more bytes.
-    Bandwidth,
-    /// The time that what stands between client and broker takes.
-    Way,
     /// Flushes to the disk.
     Flush,
-    /// Followers that have to have a record before it is acknowledged.
-    Replication,
     /// The wait of a batch for more records.
     Linger,
-    /// The wait of a fetch for more bytes.
-    FetchWait,
+    /// One that earlier versions looked for.
+    #[serde(untagged)]
+    Other(String),
 }
 
 impl Cause {
     /// What it is called.
     #[must_use]
-    pub fn words(self) -> &'static str {
+    pub fn words(&self) -> String {
         match self {
-            Self::Offered => "the offered rate",
-            Self::Stopped => "stops of a process",
-            Self::Throttled => "the limit of a control group",
-            Self::Quota => "a quota",
-            Self::OtherProcesses => "other processes",
-            Self::Processors => "all processors",
-            Self::Compression => "the producer's compression",
-            Self::Generator => "the generator",
-            Self::GarbageCollection => "garbage collection",
-            Self::Thread => "one thread",
-            Self::Outstanding => "the records on their way",
-            Self::Window => "the window of requests in flight",
-            Self::Partition => "the number of partitions",
-            Self::Bandwidth => "the bytes that the way carries",
-            Self::Way => "the time that the way takes",
-            Self::Flush => "flushes to the disk",
-            Self::Replication => "replication",
-            Self::Linger => "the linger of batches",
-            Self::FetchWait => "the wait of fetches",
+            Self::Offered => "the offered rate".into(),
+            Self::Processors => "all processors".into(),
+            Self::Thread => "one thread".into(),
+            Self::Window => "the window of requests in flight".into(),
+            Self::Flush => "flushes to the disk".into(),
+            Self::Linger => "the linger of batches".into(),
+            Self::Other(name) => name.replace('_', " "),
         }
     }
 }
 
 /// A change that moves the figure if a finding is right.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
     /// Twice the records per second are offered.
@@ -111,52 +73,32 @@ pub enum Change {
     DoubleOutstanding,
     /// Twice the requests may be on their way.
     DoubleInFlight,
-    /// The topic has twice the partitions.
-    DoublePartitions,
     /// There are twice the producers.
     DoubleProducers,
-    /// Batches are not compressed.
-    NoCompression,
-    /// The leader answers alone.
-    LeaderAcks,
     /// Batches do not wait.
     NoLinger,
-    /// Fetches do not wait.
-    FetchAtOnce,
     /// The system does not wait for flushes.
     NoFlush,
-    /// A JVM has more memory.
-    MoreMemory,
-    /// Clients go past what stands before the brokers.
-    PastTheFront,
-    /// The control group has twice the processor time.
-    DoubleQuota,
     /// So many more processes want a processor.
     BusyProcesses(u16),
-    /// Stopped processes are made to go on every millisecond.
-    Continue,
+    /// One that earlier versions made.
+    #[serde(untagged)]
+    Other(String),
 }
 
 impl Change {
     /// What the arm with the change is called.
     #[must_use]
-    pub fn words(self) -> String {
+    pub fn words(&self) -> String {
         match self {
             Self::DoubleRate => "twice the rate".into(),
             Self::DoubleOutstanding => "twice the records on their way".into(),
             Self::DoubleInFlight => "twice the requests in flight".into(),
-            Self::DoublePartitions => "twice the partitions".into(),
             Self::DoubleProducers => "twice the producers".into(),
-            Self::NoCompression => "no compression".into(),
-            Self::LeaderAcks => "the leader's answer alone".into(),
             Self::NoLinger => "no linger".into(),
-            Self::FetchAtOnce => "fetches that do not wait".into(),
             Self::NoFlush => "answers before the flush".into(),
-            Self::MoreMemory => "more memory".into(),
-            Self::PastTheFront => "clients past the front".into(),
-            Self::DoubleQuota => "twice the processor time".into(),
             Self::BusyProcesses(count) => format!("{count} more busy processes"),
-            Self::Continue => "signals to go on".into(),
+            Self::Other(name) => name.replace('_', " "),
         }
     }
 }
@@ -300,8 +242,8 @@ const WAY_MIN: f64 = 0.5;
 /// Seed of the resampling behind intervals.
 const INTERVAL_SEED: u64 = 1;
 
-/// Share of the time from which on a thread counts as busy throughout, waits for a processor
-/// included: what is left is what the kernel takes for it.
+/// Share of the time from which on a thread counts as busy throughout: what is left is what the
+/// kernel takes for it.
 const BUSY_SHARE_MIN: f64 = 0.8;
 
 /// Share of the machine that processes take which have all of it.
@@ -310,25 +252,34 @@ const MACHINE_SHARE_MIN: f64 = 0.92;
 /// Share of what may be on its way that is, from which on it binds.
 const WINDOW_SHARE_MIN: f64 = 0.75;
 
-/// Share of the time, of the looks or of the latency below which nothing is worth an experiment.
+/// Share of the latency below which nothing is worth an experiment.
 const SHARE_MIN: f64 = 0.15;
 
+/// What taking a limit away may promise at most: the next limit is not far.
+const GAIN_MAX: f64 = 2.0;
+
+/// What is left of a latency at least, as a share, when a part of it is taken away.
+const REST_MIN: f64 = 0.02;
+
+/// Share of a round trip that goes with the flush where the broker does not tell how long that is.
+const FLUSH_OF_ROUND_TRIP: f64 = 0.5;
+
+/// Busy processes that are added at most: more of them stop the machine and show no more.
+const BUSY_PROCESSES_MAX: u16 = 64;
+
 /// What there is to say about a run, the likeliest first; nothing of a run whose figure is not
-/// known. Without [`RunRecord::evidence`], what only that tells is not found.
+/// known. `flush_ms` is the mean time of a flush where the broker tells it.
 #[must_use]
-pub fn of(run: &RunRecord, about: About) -> Vec<Finding> {
-    let accounts;
-    let evidence = match &run.evidence {
-        Some(evidence) => evidence,
-        None => {
-            accounts = Evidence::of_accounts(&run.processes, run.window_ns);
-            &accounts
-        }
-    };
-    let Some(facts) = Facts::of(run, evidence, about) else { return Vec::new() };
+pub fn of(run: &RunRecord, about: About, flush_ms: Option<f64>) -> Vec<Finding> {
+    let Some(facts) = Facts::of(run, about) else { return Vec::new() };
     match about {
-        About::Rate => rate::findings(&facts),
-        About::Latency => latency::findings(&facts),
+        About::Rate if is_scheduled(run) && !is_saturated(run) => vec![facts.offered()],
+        // Whoever has no processor fills its window, and so does whoever waits for a busy thread.
+        About::Rate => {
+            let found = [facts.processors(), facts.thread(), facts.window()];
+            found.into_iter().flatten().collect()
+        }
+        About::Latency => facts.waits(flush_ms),
     }
 }
 
@@ -359,7 +310,6 @@ pub fn figure(run: &RunRecord, about: About) -> Option<f64> {
 /// What findings are made of.
 struct Facts<'a> {
     run: &'a RunRecord,
-    evidence: &'a Evidence,
     figure: f64,
     /// Requests on their way, on average.
     in_flight: f64,
@@ -367,78 +317,151 @@ struct Facts<'a> {
     round_trip_ms: f64,
     /// Mean size of one in bytes of record values.
     request_bytes: f64,
+    /// Processors of the machine, and those that the processes of the run had, on average.
+    processors: f64,
+    own_processors: f64,
 }
 
 impl<'a> Facts<'a> {
-    fn of(run: &'a RunRecord, evidence: &'a Evidence, about: About) -> Option<Self> {
-        let figure = figure(run, about)?;
+    fn of(run: &'a RunRecord, about: About) -> Option<Self> {
+        let window = float(run.window_ns.max(1));
         let returned = float(run.requests.returned.max(1));
-        let bytes = float(run.produced_records) * run.record_bytes();
+        let in_flight_ns = float(run.requests.in_flight_ns);
+        let own_ns = run.processes.iter().map(|usage| float(usage.cpu_ns)).sum::<f64>();
         Some(Self {
             run,
-            evidence,
-            figure,
-            in_flight: float(run.requests.in_flight_ns) / float(run.window_ns.max(1)),
-            round_trip_ms: float(run.requests.in_flight_ns) / returned / 1e6,
-            request_bytes: bytes / returned,
+            figure: figure(run, about)?,
+            in_flight: in_flight_ns / window,
+            round_trip_ms: in_flight_ns / returned / 1e6,
+            request_bytes: float(run.produced_records) * run.record_bytes() / returned,
+            processors: (float(run.host.ticks()) * TICK_NS / window).round().max(1.0),
+            own_processors: own_ns / window,
         })
     }
 
-    /// The processes under test.
-    fn system(&self) -> impl Iterator<Item = &ProcessEvidence> {
-        self.evidence.processes.iter().filter(|it| it.role != GENERATOR_ROLE)
-    }
-
-    fn generator(&self) -> impl Iterator<Item = &ThreadEvidence> {
-        let processes = self.evidence.processes.iter().filter(|it| it.role == GENERATOR_ROLE);
-        processes.flat_map(|process| &process.threads)
-    }
-
-    /// The process in which something is worst, and how much it is there.
-    fn worst(&self, of: impl Fn(&ProcessEvidence) -> f64) -> Option<(&ProcessEvidence, f64)> {
-        let all = self.system().map(|process| (process, of(process)));
-        all.max_by(|one, other| one.1.total_cmp(&other.1))
-    }
-
-    fn brokers(&self) -> usize {
-        self.system().filter(|process| process.role == "broker").count()
-    }
-
-    fn has_front(&self) -> bool {
-        self.system().any(|process| process.role == "proxy")
-    }
-
-    /// What stops or slows a process as a whole: these explain a rate as they do a latency.
-    fn outages(&self, about: About) -> Vec<Finding> {
-        // What a process does in a share of the time takes as much longer.
-        let freed = |share: f64| match about {
-            About::Rate => (1.0 / (1.0 - share)).min(GAIN_MAX),
-            About::Latency => (1.0 - share).max(1.0 / GAIN_MAX),
-        };
-        let stopped = self.worst(|process| process.stopped_share).map(|(process, share)| Finding {
-            cause: Cause::Stopped,
-            share,
-            says: format!("{} was stopped by signals {} of the time", process.role, percent(share)),
-            change: Change::Continue,
-            expected: freed(share),
-        });
-        let throttled = self.worst(|it| it.throttled_share).map(|(process, share)| Finding {
-            cause: Cause::Throttled,
-            share,
+    fn offered(&self) -> Finding {
+        Finding {
+            cause: Cause::Offered,
+            share: 1.0,
             says: format!(
-                "{} used up the processor time of its control group in {} of all periods",
-                process.role,
+                "{} records/s came and {} were offered",
+                digits(self.figure),
+                digits(float(self.run.offered) / (float(self.run.window_ns) / 1e9))
+            ),
+            change: Change::DoubleRate,
+            expected: 2.0,
+        }
+    }
+
+    fn processors(&self) -> Option<Finding> {
+        let (all, share) = (self.processors, self.own_processors / self.processors);
+        let count = (1..=BUSY_PROCESSES_MAX).rev().find(|count| f64::from(*count) <= all);
+        (share >= MACHINE_SHARE_MIN).then(|| Finding {
+            cause: Cause::Processors,
+            share: share.min(1.0),
+            says: format!("the processes of the run took {} of {all} processors", percent(share)),
+            // As many as there are take half of them.
+            change: Change::BusyProcesses(count.unwrap_or(1)),
+            expected: 0.5,
+        })
+    }
+
+    fn thread(&self) -> Option<Finding> {
+        let usage = self.run.processes.iter().max_by_key(|usage| usage.busiest_thread_ns)?;
+        let share = float(usage.busiest_thread_ns) / float(self.run.window_ns.max(1));
+        let name = match usage.busiest_thread.as_str() {
+            "" => "busiest thread".into(),
+            name => format!("thread {name}"),
+        };
+        (share >= BUSY_SHARE_MIN).then(|| Finding {
+            cause: Cause::Thread,
+            share: share.min(1.0),
+            says: format!(
+                "the {name} of the {} was busy {} of the time",
+                usage.role,
                 percent(share)
             ),
-            change: Change::DoubleQuota,
-            expected: freed(share * 0.5),
-        });
-        [stopped, throttled].into_iter().flatten().filter(|it| it.share >= SHARE_MIN).collect()
+            change: Change::DoubleProducers,
+            // As far as there are processors for another thread.
+            expected: (self.processors / self.own_processors.max(0.1)).clamp(1.1, GAIN_MAX),
+        })
+    }
+
+    /// What is left when no processor is busy: answers are waited for.
+    fn window(&self) -> Option<Finding> {
+        if let Pace::Closed { outstanding } = self.run.workload.pace {
+            let ms = float(self.run.latency.as_ref()?.service.summary.p50_ns) / 1e6;
+            let allowed = f64::from(outstanding) / ms * 1e3;
+            let plural = if outstanding == 1 { "" } else { "s" };
+            return Some(Finding {
+                cause: Cause::Window,
+                share: (self.figure / allowed).min(1.0),
+                says: format!(
+                    "{outstanding} record{plural} on the way and {} ms for each allow {} \
+                     records/s; measured {}",
+                    digits(ms),
+                    digits(allowed),
+                    digits(self.figure)
+                ),
+                change: Change::DoubleOutstanding,
+                expected: 2.0,
+            });
+        }
+        let max = self.run.requests.in_flight_max;
+        let share = self.in_flight / float(max.max(1));
+        let allowed = float(max) * self.request_bytes / (self.round_trip_ms / 1e3);
+        let measured = self.figure * self.run.record_bytes();
+        (share >= WINDOW_SHARE_MIN && self.round_trip_ms > 0.0).then(|| Finding {
+            cause: Cause::Window,
+            share: share.min(1.0),
+            says: format!(
+                "{max} requests of {} KB on their way and {} ms for each round trip allow {} \
+                 MB/s; measured {}",
+                digits(self.request_bytes / 1024.0),
+                digits(self.round_trip_ms),
+                digits(allowed / BYTES_PER_MB),
+                digits(measured / BYTES_PER_MB)
+            ),
+            change: Change::DoubleInFlight,
+            expected: 2.0,
+        })
+    }
+
+    /// The waits that a median latency is made of, the longest first.
+    fn waits(&self, flush_ms: Option<f64>) -> Vec<Finding> {
+        let Some(latency) = &self.run.latency else { return Vec::new() };
+        let linger_ms = float(self.run.workload.linger_us) / 1e3;
+        let service_ms = float(latency.service.summary.p50_ns) / 1e6;
+        let lingered_ms = (service_ms - self.round_trip_ms).clamp(0.0, linger_ms);
+        let words = format!("records wait in batches that linger for {} ms", digits(linger_ms));
+        let linger = self.wait(Cause::Linger, lingered_ms, 1.0, &words, Change::NoLinger);
+        let (ms, taken) = match flush_ms {
+            Some(ms) => (ms.min(self.round_trip_ms), 1.0),
+            None => (self.round_trip_ms, FLUSH_OF_ROUND_TRIP),
+        };
+        let words = "requests wait for the broker, and a flush to the disk there";
+        let flush = self.wait(Cause::Flush, ms, taken, words, Change::NoFlush);
+        let mut found: Vec<Finding> = [linger, flush].into_iter().flatten().collect();
+        found.sort_by(|one, other| other.share.total_cmp(&one.share));
+        found
+    }
+
+    /// A wait of which a change takes away a share.
+    fn wait(
+        &self,
+        cause: Cause,
+        ms: f64,
+        taken: f64,
+        words: &str,
+        change: Change,
+    ) -> Option<Finding> {
+        let share = (ms / self.figure).min(1.0);
+        let whole = digits(self.figure);
+        let says = format!("{words}: {} of {whole} ms, {}", digits(ms), percent(share));
+        let expected = (1.0 - share * taken).max(REST_MIN);
+        (share >= SHARE_MIN).then_some(Finding { cause, share, says, change, expected })
     }
 }
-
-/// What taking a limit away may promise at most: the next limit is not far.
-const GAIN_MAX: f64 = 2.0;
 
 fn percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)

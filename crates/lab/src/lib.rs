@@ -1,7 +1,7 @@
 //! The laboratory: it asks what a Kafka system costs and answers with an interval and an audit.
 //!
 //! # Layout
-//! - [`systems`]: the processes under test; `gathering` watches what they hold and wait for.
+//! - [`systems`]: the processes under test.
 //! - [`experiments`]: the questions, as plans and functions that run them.
 //! - [`checks`], [`objective`], `punctuality`: what a run must show before its figures count.
 //! - [`metric`], [`figures`], [`compared`], [`history`]: figures of a result, of two, and of many.
@@ -34,9 +34,7 @@ pub mod experiments;
 pub mod explain;
 pub mod faults;
 pub mod figures;
-mod gathering;
 pub mod goals;
-mod held;
 pub mod history;
 pub mod imported;
 pub mod littles_law;

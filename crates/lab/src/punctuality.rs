@@ -16,7 +16,7 @@ use moldau_load::workload::Pace;
 use moldau_measure::cpu::GENERATOR_ROLE;
 use moldau_measure::cpu::{HostUsage, TICK_NS};
 use moldau_measure::histograms::{Latencies, Summary};
-use moldau_measure::statistics::{PAIRS_MIN, PairedEffect, float, paired_effect};
+use moldau_measure::statistics::{PAIRS_MIN, float};
 
 /// Schedule lag that never matters, ns.
 pub(crate) const LAG_NS_MIN: u64 = 1_000_000;
@@ -176,23 +176,6 @@ pub(crate) fn lacks_latencies(runs: &[&RunRecord], wanted: usize) -> bool {
     })
 }
 
-/// What late runs cost, as the logarithm of the ratio to the others of their arm and case: the
-/// processor time of all but the generator, per record. Each arm and case with runs of both kinds
-/// counts once. None with too few of them.
-pub(crate) fn cost_of_lateness(runs: &[&RunRecord], seed: u64) -> Option<PairedEffect> {
-    let log_ratios: Vec<f64> = by_arm(runs)
-        .iter()
-        .filter_map(|of_arm| {
-            let cost = |is_late_wanted: bool| {
-                let runs = of_arm.iter().filter(|run| is_late(run) == is_late_wanted);
-                mean(&runs.filter_map(|run| cost_per_record(run)).collect::<Vec<_>>())
-            };
-            Some((cost(true)? / cost(false)?).ln())
-        })
-        .collect();
-    paired_effect(&log_ratios, seed)
-}
-
 /// The runs of each arm of each case, in the order of their first ones.
 pub(crate) fn by_arm<'a>(runs: &[&'a RunRecord]) -> Vec<Vec<&'a RunRecord>> {
     let mut groups: Vec<Vec<&RunRecord>> = Vec::new();
@@ -238,18 +221,6 @@ pub(crate) fn latest_worker(run: &RunRecord) -> Option<&WorkerRecord> {
         float(worker.lag.p99_ns) / lag_limit_ns(float(worker.response.p99_ns))
     };
     run.workers.iter().max_by(|one, other| lateness(one).total_cmp(&lateness(other)))
-}
-
-fn cost_per_record(run: &RunRecord) -> Option<f64> {
-    let systems = run.processes.iter().filter(|usage| usage.role != GENERATOR_ROLE);
-    let cpu_ns: u64 = systems.map(|usage| usage.cpu_ns).sum();
-    let records = run.produced_records + run.consumed_records;
-    (cpu_ns > 0 && records > 0 && !is_bunched(run)).then(|| float(cpu_ns) / float(records))
-}
-
-fn mean(values: &[f64]) -> Option<f64> {
-    let count = u32::try_from(values.len()).ok().filter(|count| *count > 0)?;
-    Some(values.iter().sum::<f64>() / f64::from(count))
 }
 
 #[cfg(test)]

@@ -55,8 +55,8 @@ pub struct RunResult {
     pub arms: Vec<Arm>,
     /// Every measured run, in the order in which they happened.
     pub runs: Vec<RunRecord>,
-    /// Runs that were repeated because the generator was late in them or in their partner; their
-    /// records are in the audit, their figures nowhere.
+    /// Runs that earlier versions repeated because the generator was late in them or in their
+    /// partner; their records are in the audit, their figures nowhere.
     pub set_aside: Vec<RunRecord>,
     /// Differences of the arms from the baseline.
     pub comparisons: Vec<Comparison>,
@@ -173,6 +173,40 @@ impl Arm {
 }
 
 impl RunResult {
+    /// That of an experiment without runs.
+    pub(crate) fn bare(
+        experiment: Experiment,
+        started_unix_ms: u64,
+        environment: Environment,
+        checks: Vec<Check>,
+    ) -> Self {
+        Self {
+            format_version: FORMAT_VERSION,
+            id: result_id(started_unix_ms),
+            experiment,
+            started_unix_ms,
+            elapsed_ms: 0,
+            seed: 1,
+            quick: false,
+            environment,
+            arms: Vec::new(),
+            runs: Vec::new(),
+            set_aside: Vec::new(),
+            comparisons: Vec::new(),
+            verdict: Verdict::of(&checks),
+            checks,
+            audit: Audit::default(),
+            partitions: None,
+            sizing: None,
+            ceiling: None,
+            connections: Vec::new(),
+            littles_law: None,
+            administration: None,
+            self_test: None,
+            profiles: None,
+        }
+    }
+
     /// The document as JSON text.
     ///
     /// # Errors
@@ -198,6 +232,7 @@ impl RunResult {
                 )));
             }
         }
+        forget_evidence(&mut document);
         serde_json::from_value(document).map_err(broken)
     }
 
@@ -324,6 +359,16 @@ fn upgrade(document: &mut Value) {
     }
 }
 
+/// Removes what was gathered beside runs for guesses at their limits, which are not made any more.
+fn forget_evidence(document: &mut Value) {
+    for runs in ["runs", "set_aside"] {
+        let runs = document.get_mut(runs).and_then(Value::as_array_mut);
+        for run in runs.into_iter().flatten().filter_map(Value::as_object_mut) {
+            run.remove("evidence");
+        }
+    }
+}
+
 /// Removes these keys from all objects.
 fn remove(value: &mut Value, keys: &[&str]) {
     match value {
@@ -349,6 +394,7 @@ mod tests {
         document["format_version"] = 1.into();
         document["runs"][0]["host"]["yardstick_ns"] = 12_000.into();
         document["runs"][0]["host"]["own_steal_ticks"] = 3.into();
+        document["runs"][0]["evidence"] = serde_json::json!({ "runnable": 1.5 });
         let search = &mut document["ceiling"]["searches"][0];
         let bracket = search["found"].as_object_mut().unwrap().remove("bracket").unwrap();
         search["found"]["interval_95"] = bracket;

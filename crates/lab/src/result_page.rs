@@ -48,18 +48,18 @@ pub(crate) fn answered(result: &RunResult, title: &str, told: Vec<String>) -> Pa
     page
 }
 
-/// What was to be shown, a row for each goal.
-pub(crate) fn goals_table(result: &RunResult) -> Table {
+/// The checks of a weight, a row for each of what is called `noun`.
+pub(crate) fn judged_table(result: &RunResult, weight: Weight, noun: &str) -> Table {
     let row = |check: &Check| {
         let word = if check.passed { "reached" } else { "missed" };
         vec![check.name.clone(), check.found.clone(), check.demanded.clone(), word.into()]
     };
-    let goals = result.checks.iter().filter(|check| check.weight == Weight::Objective);
+    let judged = result.checks.iter().filter(|check| check.weight == weight);
     Table {
         title: String::new(),
         about: String::new(),
-        columns: ["goal", "found", "demanded", ""].map(Column::words).to_vec(),
-        rows: goals.map(row).collect(),
+        columns: [noun, "found", "demanded", ""].map(Column::words).to_vec(),
+        rows: judged.map(row).collect(),
     }
 }
 
@@ -234,7 +234,10 @@ fn lost(audit: &Audit, checks: &[Check]) -> String {
         faults.map(|(count, what)| format!("{} {what}", thousands(*count))).collect();
     if faults.is_empty() {
         let failed = of_weight(checks, Weight::Records);
-        return failed.iter().map(|check| in_words(check)).collect::<Vec<_>>().join(" ");
+        let words = |check: &&Check| {
+            format!("{}: {} (demanded: {}).", capital(&check.name), check.found, check.demanded)
+        };
+        return failed.iter().map(words).collect::<Vec<_>>().join(" ");
     }
     format!(
         "Of {} acknowledged records, not all came back as they were sent: {}.",
@@ -247,8 +250,10 @@ fn of_weight(checks: &[Check], weight: Weight) -> Vec<&Check> {
     checks.iter().filter(|check| !check.passed && check.weight == weight).collect()
 }
 
+/// A check with what was found first; the checks have the rest of a list.
 fn in_words(check: &Check) -> String {
-    format!("{}: {} (demanded: {}).", capital(&check.name), check.found, check.demanded)
+    let found = check.found.split("; ").next().unwrap_or_default();
+    format!("{}: {found} (demanded: {}).", capital(&check.name), check.demanded)
 }
 
 /// Missed goals first, then what the reader should know, each in one or two lines.

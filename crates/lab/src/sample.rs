@@ -2,13 +2,11 @@
 
 use crate::ceiling::search::{Outcome, Search};
 use crate::ceiling::{CeilingRecord, Demand, Growth, Miss, SearchRecord, Trial};
-use crate::checks::{self, Verdict};
+use crate::checks;
 use crate::environment::Environment;
 use crate::explain::{self, About, Cause, Change, Explanation, Finding};
 use crate::metric::compare;
-use crate::result::{
-    Arm, Experiment, ExplainRecord, FORMAT_VERSION, LatencyRecord, RunRecord, RunResult, Slot,
-};
+use crate::result::{Arm, Experiment, ExplainRecord, LatencyRecord, RunRecord, RunResult, Slot};
 use crate::survey::Setting;
 use moldau_load::clocks::ClockRecord;
 use moldau_load::ledger::{Audit, self_test};
@@ -17,7 +15,6 @@ use moldau_load::run::{Requests, WorkerRecord};
 use moldau_load::schedule::Arrivals;
 use moldau_load::workload::{Pace, Tuning, Workload};
 use moldau_measure::cpu::{HostUsage, ProcessUsage};
-use moldau_measure::evidence::{Evidence, ProcessEvidence};
 use moldau_measure::histograms::{HistogramRecord, Latencies};
 use moldau_measure::statistics::Interval;
 
@@ -39,33 +36,19 @@ pub(crate) fn result() -> RunResult {
         }
     }
     let audit = runs.iter().fold(Audit::default(), |sum, run| sum.plus(run.audit));
-    let checks = checks::all(&runs, &[], &audit, &self_test(1, 50).unwrap());
+    let checks = checks::all(&runs, &audit, &self_test(1, 50).unwrap());
     let comparisons =
         [FIXED, "Produce at full speed"].map(|case| compare(&runs, case, "direct", "proxy", 1));
+    let environment = Environment::inspect("0.1.0", std::path::Path::new("/"));
     RunResult {
-        format_version: FORMAT_VERSION,
-        id: "20260131-235959".into(),
-        experiment: Experiment::SideBySide,
-        started_unix_ms: 1_769_900_399_000,
         elapsed_ms: 131_000,
         seed: 42,
         quick: true,
-        environment: Environment::inspect("0.1.0", std::path::Path::new("/")),
         arms: arms.to_vec(),
         runs,
-        set_aside: Vec::new(),
         comparisons: comparisons.concat(),
-        verdict: Verdict::of(&checks),
-        checks,
         audit,
-        partitions: None,
-        sizing: None,
-        littles_law: None,
-        administration: None,
-        ceiling: None,
-        connections: Vec::new(),
-        self_test: None,
-        profiles: None,
+        ..RunResult::bare(Experiment::SideBySide, 1_769_903_999_000, environment, checks)
     }
 }
 
@@ -143,14 +126,6 @@ pub(crate) fn explained() -> RunResult {
     let record = ExplainRecord { system: "moldau".into(), load, explanation };
     let mut result = result();
     result.experiment = Experiment::Explain(record);
-    let evidence = Evidence {
-        elapsed_ns: 6_000_000_000,
-        processes: vec![ProcessEvidence { role: "broker".into(), ..ProcessEvidence::default() }],
-        ..Evidence::default()
-    };
-    for run in &mut result.runs {
-        run.evidence = Some(evidence.clone());
-    }
     result
 }
 
@@ -293,7 +268,6 @@ fn record(case: &str, arm: &str, pair: u32, workload: Workload, records: u64) ->
         requests: Requests::default(),
         transactions: None,
         skew: None,
-        evidence: None,
         workers: Vec::new(),
         audit: Audit { sent: records, acked: records, delivered: records, ..Audit::default() },
     }

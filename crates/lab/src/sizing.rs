@@ -8,7 +8,7 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | `fit` | coefficients with intervals, which can be told apart, errors on held-out cases |
+//! | `fit` | coefficients with intervals, errors on held-out cases |
 //! | `load` | an operator's load as counts per second |
 //! | `answer` | cores, shares, the largest lever, what lies beyond the measurement |
 
@@ -20,7 +20,7 @@ use moldau_measure::statistics::float;
 use serde::{Deserialize, Serialize};
 
 pub use answer::{Action, Answer, Beyond, Lever, Part, UTILISATION_MAX};
-pub use fit::{Estimate, Fit, HeldOut, INFLATION_MAX, errors};
+pub use fit::{Estimate, Fit, HeldOut, errors};
 pub use load::{Load, Packing};
 
 /// Everything of the experiment that is not a run.
@@ -158,6 +158,9 @@ impl Term {
 }
 
 impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Idle, Self::Request, Self::Batch, Self::Record, Self::Byte];
+
     /// What work of this kind is called in sentences.
     #[must_use]
     pub fn words(self) -> &'static str {

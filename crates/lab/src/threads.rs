@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 use crate::survey::{Band, Estimate, LeftOut, Outcome, Source};
 use moldau_measure::cpu::HostUsage;
 use moldau_measure::statistics::float;
-use moldau_measure::statistics::scalability::{Point, Scalability};
 
 /// Everything that such an experiment found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -283,15 +282,6 @@ impl ThreadsRecord {
         Estimate::typical(&self.rounds().filter_map(gain).collect::<Vec<_>>(), seed)
     }
 
-    /// How the rate of the fewest topics follows the number of threads.
-    #[must_use]
-    pub fn law(&self, arm: &str, seed: u64) -> Option<Scalability> {
-        let topics = *self.topics.first()?;
-        let of_arm = self.readings.iter().filter(|it| it.arm == arm && it.topics == topics);
-        let points = of_arm.map(|it| Point::measured(it.threads.into(), it.rate()));
-        Scalability::fit(&points.collect::<Vec<_>>(), seed)
-    }
-
     fn share_of_alone(&self, arm: &str, topics: u16, threads: u16, seed: u64) -> Option<Estimate> {
         let (alone, fewest) = (*self.topics.first()?, *self.threads.first()?);
         let each = |round: u32, topics: u16, threads: u16| {
@@ -444,8 +434,6 @@ pub(crate) mod tests {
         let found = enough([1_000, 2_000, 4_000, 8_000]);
         assert_eq!((found.threads, found.most), (8, None));
         assert!(scaling([1, 2, 4, 8]).enough("theirs", 1).is_none());
-        let law = scaling([1_000, 2_000, 4_000, 8_000]).law("ours", 1).unwrap();
-        assert!(law.contention.value < 0.01, "{law:?}");
     }
 
     #[test]

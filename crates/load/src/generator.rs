@@ -33,7 +33,6 @@ use crate::workload::Workload;
 pub use clock::{BlockingTimer, RunClock};
 use moldau_measure::Error;
 use moldau_measure::cpu::{CpuMeter, GENERATOR_ROLE, HostUsage, ProcessUsage};
-use moldau_measure::evidence::Evidence;
 use moldau_measure::histograms::Latencies;
 pub use outcome::{Parts, ShareRecord};
 pub use sharing::{Accord, Part, Share, raise};
@@ -194,8 +193,6 @@ pub struct Measured {
     pub host: HostUsage,
     /// What each worker did; of nobody where the load was offered from here.
     pub workers: Vec<WorkerRecord>,
-    /// What else was seen; of runs that somebody watched.
-    pub evidence: Option<Evidence>,
 }
 
 /// What threads share while a run goes on.
@@ -414,7 +411,6 @@ impl Measured {
             processes,
             host,
             workers: Vec::new(),
-            evidence: None,
         }
     }
 

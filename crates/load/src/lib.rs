@@ -10,7 +10,7 @@
 //! - [`ledger`]: every record sent, acknowledged and delivered, and each fault found.
 //! - [`run`]: the record of one measured run.
 //! - [`null_sink`]: a target with known limits.
-//! - [`relay`], [`round_trips`], [`bare_disk`]: the least that a proxy, a connection and a disk
+//! - [`relay`], [`bare_disk`]: the least that a proxy and a disk
 //!   cost.
 //!
 //! # Invariants
@@ -25,7 +25,6 @@ pub mod ledger;
 pub mod null_sink;
 pub mod payload;
 pub mod relay;
-pub mod round_trips;
 pub mod run;
 pub mod schedule;
 pub mod security;

@@ -1,20 +1,18 @@
 //! A sink that speaks just enough Kafka to be produced to, and keeps nothing.
 //!
-//! It shows what the generator can offer where no target is the limit, and it is a target whose
-//! behaviour is known. It serves ApiVersions, Metadata, InitProducerId and Produce. Every topic
-//! that somebody asks for exists and has [`PARTITIONS`] partitions; batches are counted by their
-//! headers, acknowledged at the next offsets, and forgotten. Each connection has a thread, which
-//! answers one request after the other.
+//! It shows what the generator can offer where no target is the limit. It serves ApiVersions,
+//! Metadata, InitProducerId and Produce. Every topic that somebody asks for exists and has
+//! [`PARTITIONS`] partitions; batches are counted by their headers, acknowledged at the next
+//! offsets, and forgotten. Each connection has a thread, which answers one request after the other.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io::{BufReader, ErrorKind, Read, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use moldau_protocol::frame::{self, RequestHeader};
@@ -29,7 +27,6 @@ use moldau_protocol::messages::{
 use moldau_protocol::produce::ProduceRequestView;
 use moldau_protocol::{ApiKey, ErrorCode, Message, Uuid};
 use moldau_records::iter_batches;
-use rustix::time::{ClockId, clock_gettime};
 
 use moldau_measure::Error;
 
@@ -63,40 +60,15 @@ const CONNECTIONS_MAX: usize = 256;
 /// Most partitions that offsets are counted of: those of many runs over one sink.
 const ENDS_MAX: usize = 1 << 20;
 
-/// Partitions of a topic that have turns of their own.
-const HELD: usize = 64;
-
 /// What is served.
 const APIS: [ApiKey; 4] =
     [ApiKey::ApiVersions, ApiKey::Metadata, ApiKey::InitProducerId, ApiKey::Produce];
 
-/// How far behind its rate a sink may be when a request comes, and still make up for it: a timer
-/// fires late by tenths of a millisecond, and a rate that lost them would not be the one that was
-/// asked for.
-const CATCH_UP_MAX: Duration = Duration::from_millis(5);
-
-/// What a sink does with each Produce request.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Behaviour {
-    /// Processor time that it burns.
-    pub work: Duration,
-    /// Time for which each batch keeps all others from its partition, without a processor.
-    pub hold: Duration,
-    /// Records per second that it acknowledges at most; `None` is as many as come.
-    pub records_per_second: Option<NonZeroU32>,
-}
-
 /// Arguments of the `moldau` executable for the process of a sink.
 #[must_use]
-pub fn arguments(listen: SocketAddr, behaviour: Behaviour) -> Vec<OsString> {
-    let Behaviour { work, hold, records_per_second } = behaviour;
+pub fn arguments(listen: SocketAddr) -> Vec<OsString> {
     let mut args: Vec<OsString> = ARGUMENTS.map(OsString::from).to_vec();
     args.extend(["--listen".into(), listen.to_string().into()]);
-    args.extend(["--work-ns".into(), work.as_nanos().to_string().into()]);
-    args.extend(["--hold-us".into(), hold.as_micros().to_string().into()]);
-    if let Some(rate) = records_per_second {
-        args.extend(["--records-per-second".into(), rate.to_string().into()]);
-    }
     args
 }
 
@@ -104,9 +76,9 @@ pub fn arguments(listen: SocketAddr, behaviour: Behaviour) -> Vec<OsString> {
 ///
 /// # Errors
 /// [`Error::Machine`] once no connection can be accepted any more.
-pub fn run(listener: &TcpListener, behaviour: Behaviour) -> Result<(), Error> {
+pub fn run(listener: &TcpListener) -> Result<(), Error> {
     let address = listener.local_addr().map_err(Error::machine("looking up the own address"))?;
-    let sink = Arc::new(Sink::new(address, behaviour));
+    let sink = Arc::new(Sink::new(address));
     loop {
         let stream = match listener.accept() {
             Ok((stream, _)) => stream,
@@ -132,26 +104,14 @@ pub fn run(listener: &TcpListener, behaviour: Behaviour) -> Result<(), Error> {
 
 struct Sink {
     address: SocketAddr,
-    behaviour: Behaviour,
     /// Guards the end offsets of all partitions.
     ends: Mutex<HashMap<(Uuid, i32), i64>>,
-    /// Guards the moment at which all records that came so far are through, at the sink's rate.
-    free_at: Mutex<Instant>,
-    /// Each guards nothing but the turn of partitions whose number ends as it does.
-    held: [Mutex<()>; HELD],
     producers: AtomicI64,
 }
 
 impl Sink {
-    fn new(address: SocketAddr, behaviour: Behaviour) -> Self {
-        Self {
-            address,
-            behaviour,
-            ends: Mutex::default(),
-            held: [const { Mutex::new(()) }; HELD],
-            free_at: Mutex::new(Instant::now()),
-            producers: 0.into(),
-        }
+    fn new(address: SocketAddr) -> Self {
+        Self { address, ends: Mutex::default(), producers: 0.into() }
     }
 
     fn serve(&self, stream: &TcpStream) -> std::io::Result<()> {
@@ -190,10 +150,7 @@ impl Sink {
             }
             ApiKey::Produce => {
                 let request = ProduceRequestView::parse(body, version).map_err(invalid)?;
-                let (response, records) = self.produce(&request)?;
-                self.hold(&request)?;
-                burn(self.behaviour.work);
-                thread::sleep(self.wait(records).saturating_duration_since(Instant::now()));
+                let (response, _) = self.produce(&request)?;
                 if request.acks() == 0 {
                     return Ok(());
                 }
@@ -222,33 +179,6 @@ impl Sink {
             topics: topics.into_iter().map(|topic| known_topic(topic.name)).collect(),
             ..Default::default()
         })
-    }
-
-    /// Lets each batch wait for its partition's turn and keep it for a while.
-    fn hold(&self, request: &ProduceRequestView<'_>) -> std::io::Result<()> {
-        if self.behaviour.hold.is_zero() {
-            return Ok(());
-        }
-        for topic in request.topics() {
-            for partition in topic.map_err(invalid)?.partitions() {
-                let index = usize::try_from(partition.map_err(invalid)?.index).unwrap_or(0);
-                let turn = self.held.get(index % HELD).map(Mutex::lock);
-                thread::sleep(self.behaviour.hold);
-                drop(turn);
-            }
-        }
-        Ok(())
-    }
-
-    /// When so many records are through that come now.
-    fn wait(&self, records: u32) -> Instant {
-        let now = Instant::now();
-        let Some(rate) = self.behaviour.records_per_second else { return now };
-        let mut free_at = self.free_at.lock().unwrap_or_else(PoisonError::into_inner);
-        let earliest = now.checked_sub(CATCH_UP_MAX).unwrap_or(now);
-        let takes = Duration::from_secs_f64(f64::from(records) / f64::from(rate.get()));
-        *free_at = (*free_at).max(earliest) + takes;
-        *free_at
     }
 
     /// Books the batches of a request; gives the answer, and how many records they hold.
@@ -355,21 +285,6 @@ fn topic_id(name: &str) -> Uuid {
     Uuid::from_bytes(id)
 }
 
-/// Keeps the processor busy for so much of the thread's own time.
-fn burn(work: Duration) {
-    if work.is_zero() {
-        return;
-    }
-    let now = || {
-        let time = clock_gettime(ClockId::ThreadCPUTime);
-        Duration::try_from(time).unwrap_or_default()
-    };
-    let end = now() + work;
-    while now() < end {
-        std::hint::spin_loop();
-    }
-}
-
 fn invalid(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> std::io::Error {
     std::io::Error::new(ErrorKind::InvalidData, error)
 }
@@ -413,9 +328,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         // Ends with the tests.
-        let moment = Duration::from_nanos(1);
-        let behaviour = Behaviour { work: moment, hold: moment, ..Behaviour::default() };
-        thread::spawn(move || run(&listener, behaviour));
+        thread::spawn(move || run(&listener));
         let measured = generator::produce(&setup(address, workload())).unwrap();
         assert!(measured.acked_records > 0);
         let sent: u64 = (0..3)
@@ -427,7 +340,7 @@ mod tests {
 
     #[test]
     fn more_topics_than_an_answer_may_tell_of_are_refused() {
-        let sink = Sink::new(([127, 0, 0, 1], 1).into(), Behaviour::default());
+        let sink = Sink::new(([127, 0, 0, 1], 1).into());
         let told = |topics: usize| {
             let topic = MetadataRequestTopic { name: Some("x".into()), ..Default::default() };
             let topics = Some(vec![topic; topics]);
@@ -439,7 +352,7 @@ mod tests {
 
     #[test]
     fn a_batch_that_counts_what_it_does_not_hold_is_refused() {
-        let sink = Sink::new(([127, 0, 0, 1], 1).into(), Behaviour::default());
+        let sink = Sink::new(([127, 0, 0, 1], 1).into());
         let mut builder = BatchBuilder::new(BatchOptions::default());
         for value in ["one", "two"] {
             builder.append(0, None, Some(value.as_bytes()), []).unwrap();
@@ -485,7 +398,7 @@ mod tests {
     fn records_with_keys_go_where_kafka_sends_them() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        thread::spawn(move || run(&listener, Behaviour::default()));
+        thread::spawn(move || run(&listener));
         let shape = Shape {
             keys: Some(Keys::RoundRobin { count: 5 }),
             sizes: Some(Sizes::Uniform { min: 100, max: 300 }),
@@ -517,32 +430,10 @@ mod tests {
     }
 
     #[test]
-    fn a_sink_with_a_rate_is_free_when_its_records_are_through() {
-        let sink = Sink {
-            address: ([127, 0, 0, 1], 0).into(),
-            behaviour: Behaviour {
-                records_per_second: NonZeroU32::new(1_000),
-                ..Behaviour::default()
-            },
-            ends: Mutex::default(),
-            free_at: Mutex::new(Instant::now() + Duration::from_secs(10)),
-            held: [const { Mutex::new(()) }; HELD],
-            producers: 0.into(),
-        };
-        let first = sink.wait(500);
-        assert_eq!(sink.wait(2_000) - first, Duration::from_secs(2));
-        // A pause is not made up for, but for what timers are late by.
-        *sink.free_at.lock().unwrap() = Instant::now() - Duration::from_secs(1);
-        let before = Instant::now();
-        let after_pause = sink.wait(1_000) + CATCH_UP_MAX;
-        assert!(after_pause >= before + Duration::from_secs(1));
-    }
-
-    #[test]
     fn what_is_no_request_ends_its_connection_alone() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        thread::spawn(move || run(&listener, Behaviour::default()));
+        thread::spawn(move || run(&listener));
         for bytes in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0, 0, 0, 2, 0, 0], &[255; 8]] {
             let mut stream = TcpStream::connect(address).unwrap();
             stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();

@@ -3,11 +3,6 @@
 //! Each connection has two threads, one for each direction, which read and write and know nothing
 //! else. No event queue stands between, so that no cheaper way exists to carry bytes through an
 //! ordinary process over ordinary sockets.
-//!
-//! It may also be a worse line than loopback, with a delay or a limit of bytes: a limit that is
-//! known, for the laboratory to find.
-
-mod line;
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -16,8 +11,6 @@ use std::thread;
 use std::time::Duration;
 
 use moldau_measure::Error;
-
-pub use line::Line;
 
 /// Arguments under which the program is a relay; where it listens and where it leads to follow.
 pub const ARGUMENTS: [&str; 2] = ["lab", "relay"];
@@ -31,12 +24,12 @@ const CONNECTIONS_MAX: usize = 256;
 /// How long the server may take to accept.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Carries what comes over the connections of `listener` to `upstream` and back as `line` does,
-/// until the process ends.
+/// Carries what comes over the connections of `listener` to `upstream` and back until
+/// the process ends.
 ///
 /// # Errors
 /// [`Error::Machine`] once no connection can be accepted any more.
-pub fn run(listener: &TcpListener, upstream: SocketAddr, line: Line) -> Result<(), Error> {
+pub fn run(listener: &TcpListener, upstream: SocketAddr) -> Result<(), Error> {
     let open = Arc::new(());
     loop {
         let downstream = match listener.accept() {
@@ -51,7 +44,7 @@ pub fn run(listener: &TcpListener, upstream: SocketAddr, line: Line) -> Result<(
         }
         let open = Arc::clone(&open);
         let carried = thread::Builder::new().spawn(move || {
-            if let Err(error) = carry(&downstream, upstream, line) {
+            if let Err(error) = carry(&downstream, upstream) {
                 tracing::warn!(%upstream, %error, "a connection could not be carried on");
             }
             drop(open);
@@ -63,21 +56,17 @@ pub fn run(listener: &TcpListener, upstream: SocketAddr, line: Line) -> Result<(
 }
 
 /// Carries one connection to its end.
-fn carry(downstream: &TcpStream, upstream: SocketAddr, line: Line) -> std::io::Result<()> {
+fn carry(downstream: &TcpStream, upstream: SocketAddr) -> std::io::Result<()> {
     let upstream = TcpStream::connect_timeout(&upstream, CONNECT_TIMEOUT)?;
     downstream.set_nodelay(true)?;
     upstream.set_nodelay(true)?;
     thread::scope(|scope| {
-        let back = thread::Builder::new().spawn_scoped(scope, || pass(line, &upstream, downstream));
+        let back = thread::Builder::new().spawn_scoped(scope, || copy(&upstream, downstream));
         if back.is_ok() {
-            pass(line, downstream, &upstream);
+            copy(downstream, &upstream);
         }
         back.map(|_| ())
     })
-}
-
-fn pass(line: Line, from: &TcpStream, to: &TcpStream) {
-    if line.is_bare() { copy(from, to) } else { line.carry(from, to) }
 }
 
 /// Copies until `from` says no more, which `to` then hears; a failure of either ends both.
@@ -108,13 +97,13 @@ mod tests {
     use super::*;
 
     /// A client's connection through a relay, and the server's end of it.
-    fn pair(line: Line) -> (TcpStream, TcpStream) {
+    fn pair() -> (TcpStream, TcpStream) {
         let server = TcpListener::bind("127.0.0.1:0").unwrap();
         let upstream = server.local_addr().unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         // Ends with the tests.
-        thread::spawn(move || run(&listener, upstream, line));
+        thread::spawn(move || run(&listener, upstream));
         let client = TcpStream::connect(address).unwrap();
         let (server, _) = server.accept().unwrap();
         for stream in [&client, &server] {
@@ -130,14 +119,7 @@ mod tests {
 
     #[test]
     fn bytes_pass_in_both_directions_at_once() {
-        let slow = Line { delay: Duration::from_millis(2), bytes_per_second: Some(64 << 20) };
-        for line in [Line::default(), slow] {
-            pass_both_ways(line);
-        }
-    }
-
-    fn pass_both_ways(line: Line) {
-        let (client, server) = pair(line);
+        let (client, server) = pair();
         let ends = [(client, random(1), random(2)), (server, random(2), random(1))];
         thread::scope(|scope| {
             for (stream, out, expected) in &ends {
@@ -157,13 +139,7 @@ mod tests {
 
     #[test]
     fn one_direction_may_end_before_the_other() {
-        for line in [Line::default(), Line { delay: Duration::from_millis(1), ..Line::default() }] {
-            end_one_way(line);
-        }
-    }
-
-    fn end_one_way(line: Line) {
-        let (mut client, mut server) = pair(line);
+        let (mut client, mut server) = pair();
         client.write_all(b"all that there is").unwrap();
         client.shutdown(Shutdown::Write).unwrap();
         let mut heard = String::new();
@@ -178,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_side_that_vanishes_ends_the_other() {
-        let (mut client, server) = pair(Line::default());
+        let (mut client, server) = pair();
         client.write_all(b"never read").unwrap();
         // What is unread when it is closed resets the connection.
         let mut first = [0; 1];
@@ -196,7 +172,7 @@ mod tests {
         let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        thread::spawn(move || run(&listener, closed, Line::default()));
+        thread::spawn(move || run(&listener, closed));
         for _ in 0..2 {
             let mut client = TcpStream::connect(address).unwrap();
             client.set_read_timeout(Some(Duration::from_secs(60))).unwrap();

@@ -7,7 +7,6 @@ use crate::ledger::{Audit, SentLedger};
 use crate::workload::{BYTES_PER_MB, Workload};
 use moldau_measure::Error;
 use moldau_measure::cpu::{HostUsage, ProcessUsage, generator_among};
-use moldau_measure::evidence::Evidence;
 use moldau_measure::histograms::{HistogramRecord, Latencies, Summary};
 use moldau_measure::statistics::float;
 
@@ -70,9 +69,6 @@ pub struct RunRecord {
     /// What became of sizes and keys; absent where records are all alike.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skew: Option<Skew>,
-    /// What the machine and the processes under test did besides; absent where nobody asked why.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub evidence: Option<Evidence>,
     /// Who offered it together; nobody where the laboratory did so by itself. The generator among
     /// the processes is all of them then, its busiest thread that of the busiest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -155,6 +151,38 @@ impl Skew {
 }
 
 impl RunRecord {
+    /// A run of a case on an arm of which nothing is known yet.
+    #[must_use]
+    pub fn bare(case: &str, arm: &str, workload: Workload) -> Self {
+        Self {
+            case: case.into(),
+            arm: arm.into(),
+            pair: 0,
+            workload,
+            window_start_ms: 0,
+            window_ns: 0,
+            offered: 0,
+            shed: 0,
+            produced_records: 0,
+            produced_batches: 0,
+            answered: 0,
+            consumed_records: 0,
+            stored_bytes: 0,
+            latency: None,
+            slot_ms: 0,
+            series: Vec::new(),
+            longest_silence_ns: 0,
+            processes: Vec::new(),
+            host: HostUsage::default(),
+            held_records: 0,
+            audit: Audit::default(),
+            requests: Requests::default(),
+            transactions: None,
+            skew: None,
+            workers: Vec::new(),
+        }
+    }
+
     /// Mean size of a record's value: as it was, or as the load says where all are alike.
     #[must_use]
     pub fn record_bytes(&self) -> f64 {

@@ -52,6 +52,9 @@ pub struct ProcessUsage {
     pub resident_bytes_peak: u64,
     /// Processor time of the busiest thread, ns.
     pub busiest_thread_ns: u64,
+    /// Its name as the kernel knows it, 15 bytes at most; empty where it has ended.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub busiest_thread: String,
     /// Time for which a limit kept its control group from processors, ns; absent without a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttled_ns: Option<u64>,
@@ -148,7 +151,7 @@ impl CpuMeter {
         let usages: Vec<ProcessUsage> = self
             .start
             .into_iter()
-            .map(|(role, pid, before)| Ok(ProcessCounters::read(pid)?.since(&before, role)))
+            .map(|(role, pid, before)| Ok(ProcessCounters::read(pid)?.since(&before, role, pid)))
             .collect::<Result<_, Error>>()?;
         let surroundings = usages.into_iter().zip(&self.surroundings);
         Ok((surroundings.map(|(usage, it)| it.complete(usage)).collect(), host))
@@ -225,7 +228,7 @@ impl ProcessCounters {
 
     /// A thread that began inside the window counts from zero; one that ended inside it is
     /// missing from everything but the processor time, which the process's clock keeps.
-    fn since(&self, before: &Self, role: String) -> ProcessUsage {
+    fn since(&self, before: &Self, role: String, pid: u32) -> ProcessUsage {
         let mut usage = ProcessUsage {
             role,
             cpu_ns: self.cpu_ns.saturating_sub(before.cpu_ns),
@@ -236,14 +239,19 @@ impl ProcessCounters {
         let user = self.user_ticks.saturating_sub(before.user_ticks);
         let system = self.system_ticks.saturating_sub(before.system_ticks);
         usage.user_permille = (user * 1_000).checked_div(user + system).unwrap_or(0);
+        let mut busiest = pid;
         for (tid, now) in &self.threads {
             let then = before.threads.get(tid).copied().unwrap_or_default();
             let used = now.since(then);
-            usage.busiest_thread_ns = usage.busiest_thread_ns.max(used.cpu_ns);
+            if used.cpu_ns > usage.busiest_thread_ns {
+                (usage.busiest_thread_ns, busiest) = (used.cpu_ns, *tid);
+            }
             usage.run_queue_wait_ns += used.wait_ns;
             usage.voluntary_switches += used.voluntary;
             usage.involuntary_switches += used.involuntary;
         }
+        let name = text(Path::new(&format!("/proc/{pid}/task/{busiest}/comm")));
+        usage.busiest_thread = name.unwrap_or_default().trim().to_owned();
         usage
     }
 }

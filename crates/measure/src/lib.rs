@@ -2,11 +2,11 @@
 //! processes.
 //!
 //! # Layout
-//! - [`statistics`]: medians, intervals, paired and unpaired differences, fits, scalability.
+//! - [`statistics`]: medians, intervals, paired and unpaired differences, fits.
 //! - [`histograms`]: latencies in nanoseconds, mergeable, and as they are stored.
-//! - [`cpu`], [`resources`], [`evidence`]: processor time of processes and the machine over a
-//!   window, what a process holds, and what it waits for.
-//! - [`control_group`]: the kernel's limit of processor time for a process.
+//! - [`cpu`], [`resources`]: processor time of processes and the machine over a window, and what a
+//!   process holds.
+//! - [`control_group`]: the limit of processor time that a process has from the kernel.
 //! - [`profile`]: where processes spend their time, as folded stacks.
 //! - [`numbers`]: how figures and their units are written.
 //!
@@ -18,7 +18,6 @@
 pub mod control_group;
 pub mod cpu;
 mod error;
-pub mod evidence;
 pub mod histograms;
 pub mod numbers;
 pub mod profile;

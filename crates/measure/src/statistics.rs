@@ -12,15 +12,12 @@
 
 mod distributions;
 pub mod least_squares;
-mod ranks;
-pub mod scalability;
 pub mod slope;
 mod unpaired;
 
 use serde::{Deserialize, Serialize};
 
 pub use distributions::{normal_cdf, student_t_quantile};
-pub use ranks::mann_whitney;
 pub use unpaired::{UnpairedEffect, unpaired_effect};
 
 /// Fewest pairs that give an interval.
@@ -32,9 +29,6 @@ const RESAMPLES: usize = 10_000;
 
 /// Fewest values whose widened percentiles lie where resamples do.
 const RESAMPLED_MIN: usize = 5;
-
-/// 97.5 % of a standard normal distribution lie below.
-pub const NORMAL_975: f64 = 1.96;
 
 /// Power at which the minimum detectable effect is stated.
 const POWER: f64 = 0.8;
@@ -96,12 +90,8 @@ impl Interval {
 /// The 95 % interval of resampled values, its percentiles those that Student's t with so many
 /// `degrees` of freedom implies; 0 to 0 for none.
 #[must_use]
-pub fn interval_of(values: Vec<f64>, degrees: f64) -> Interval {
-    middle_of(values, normal_cdf(-student_t_quantile(0.975, degrees)))
-}
-
-/// All but the share `tail` of the values at each end.
-fn middle_of(mut values: Vec<f64>, tail: f64) -> Interval {
+pub fn interval_of(mut values: Vec<f64>, degrees: f64) -> Interval {
+    let tail = normal_cdf(-student_t_quantile(0.975, degrees));
     values.sort_by(f64::total_cmp);
     Interval { low: sorted_quantile(&values, tail), high: sorted_quantile(&values, 1.0 - tail) }
 }
@@ -206,11 +196,6 @@ fn resampled_effect(differences: &[f64], seed: u64, resamples: usize) -> Option<
 #[must_use]
 pub fn differences(pairs: &[(f64, f64)]) -> Vec<f64> {
     pairs.iter().map(|(first, second)| second - first).collect()
-}
-
-/// How far the furthest of `values` is from a value, as a share of it; 0 of none.
-pub fn furthest(values: &[f64], from: f64) -> f64 {
-    values.iter().map(|value| (value / from - 1.0).abs()).fold(0.0, f64::max)
 }
 
 /// The natural logarithms of `second / first`: an effect on them is a ratio.

@@ -85,15 +85,6 @@ pub enum Bounds {
     Neither,
 }
 
-impl Found {
-    /// The standard deviation of the logarithm of the rate, if the ceiling may lie anywhere in the
-    /// bracket.
-    #[must_use]
-    pub fn error(&self) -> f64 {
-        (self.bracket.high / self.bracket.low).ln() / 12_f64.sqrt()
-    }
-}
-
 impl Search {
     /// A search that begins with what the system took at full speed, per second, which is its first
     /// trial.

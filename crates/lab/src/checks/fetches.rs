@@ -120,8 +120,8 @@ mod tests {
             let found = checks.into_iter().find(|check| check.name.contains("wait of a fetch"));
             found.map(|check| check.weight)
         };
-        assert_eq!(weight(all(&result.runs, &[], &result.audit, &test)), Some(Weight::Validity));
-        let published = of_published(&result.runs, &[], &result.audit, &test);
+        assert_eq!(weight(all(&result.runs, &result.audit, &test)), Some(Weight::Validity));
+        let published = of_published(&result.runs, &result.audit, &test);
         assert_eq!(weight(published), Some(Weight::Note));
     }
 }

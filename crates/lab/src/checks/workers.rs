@@ -101,7 +101,7 @@ mod tests {
 
     fn judged(runs: &[RunRecord]) -> (Verdict, Vec<Check>) {
         let audit = runs.iter().fold(Audit::default(), |sum, run| sum.plus(run.audit));
-        let checks = of_arms(runs, &[], &audit, &self_test(1, 100).unwrap());
+        let checks = of_arms(runs, &audit, &self_test(1, 100).unwrap());
         (Verdict::of(&checks), checks)
     }
 

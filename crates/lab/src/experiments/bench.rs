@@ -9,15 +9,12 @@ mod warming;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::{Conditions, Progress};
-use crate::checks::{Check, Verdict};
+use crate::checks::Check;
 use crate::environment::Environment;
-use crate::gathering::{Attention, Gathering};
 use crate::metric::compare_all;
 use crate::objective::Objective;
-use crate::punctuality::{self, is_late};
-use crate::result::{
-    Arm, Experiment, FORMAT_VERSION, LatencyRecord, RunRecord, RunResult, result_id,
-};
+use crate::punctuality;
+use crate::result::{Arm, Experiment, LatencyRecord, RunRecord, RunResult};
 pub(super) use holding::held;
 use moldau_load::generator::{self, Clients, Layout, Measured, Setup, slot_ms};
 use moldau_load::ledger::{Audit, Detection, audit, self_test};
@@ -30,12 +27,6 @@ pub(super) use path::Path;
 
 /// Faults of the ledger's self-test before every experiment.
 const SELF_TEST_FAULTS: u64 = 1_000;
-
-/// Pairs that are repeated since the generator was late. A machine that needs more is not quiet.
-const REPEATS_MAX: u32 = 4;
-
-/// A long experiment meets more such moments: it may repeat one pair for this many of its steps.
-const STEPS_PER_REPEAT: u32 = 10;
 
 /// What everything is put through, on a topic of its own each time, every record audited.
 pub(super) struct Case {
@@ -69,9 +60,6 @@ pub(super) struct Bench<'a> {
     started: Instant,
     started_unix_ms: u64,
     runs: Vec<RunRecord>,
-    set_aside: Vec<RunRecord>,
-    /// Pairs that may still be repeated.
-    repeats_left: u32,
     next_run: u32,
     /// What tells the topics of this sitting from those that others left on the same cluster.
     mark: u32,
@@ -91,8 +79,8 @@ pub(super) struct Bench<'a> {
     waits_in_turn: bool,
 }
 
-/// What is demanded of the runs, those set aside, the audit of all, and the ledger's self-test.
-type Checks = fn(&[RunRecord], &[RunRecord], &Audit, &Detection) -> Vec<Check>;
+/// What is demanded of the runs, the audit of all, and the ledger's self-test.
+type Checks = fn(&[RunRecord], &Audit, &Detection) -> Vec<Check>;
 
 impl<'a> Bench<'a> {
     pub(super) fn new(
@@ -116,8 +104,6 @@ impl<'a> Bench<'a> {
             started,
             started_unix_ms,
             runs: Vec::new(),
-            set_aside: Vec::new(),
-            repeats_left: REPEATS_MAX.max(steps / STEPS_PER_REPEAT),
             next_run: 1,
             mark: fastrand::u32(..),
             objectives: Vec::new(),
@@ -143,6 +129,12 @@ impl<'a> Bench<'a> {
             Some(workers) => workers.produce(setup, at_edge),
             None => generator::produce_watched(setup, at_edge),
         }
+    }
+
+    /// What a load came to that is offered once the machine rests.
+    fn produced(&mut self, setup: &Setup) -> Result<Measured, Error> {
+        self.rest()?;
+        self.offer(setup, &mut || {})
     }
 
     /// Announces the next step.
@@ -190,7 +182,7 @@ impl<'a> Bench<'a> {
         self.step(&format!("{case}: {}, {}", path.arm, pair + 1));
         let setup = self.setup(path, pair, workload);
         path.control.create_topics(&setup.topics(), workload.partitions)?;
-        let measured = self.produce_seen(path, &setup)?;
+        let measured = self.produced(&setup)?;
         let delivered = measured.delivered.as_ref().expect("the workload consumes");
         let audit = audit(&measured.sent, delivered);
         let held = held(path, &setup, &measured)?;
@@ -211,7 +203,7 @@ impl<'a> Bench<'a> {
         self.step(&format!("{produce_case}: {}, {}", path.arm, pair + 1));
         let mut setup = self.setup(path, pair, workload);
         path.control.create_topics(&setup.topics(), workload.partitions)?;
-        let produced = self.produce_seen(path, &setup)?;
+        let produced = self.produced(&setup)?;
         let (mut consumed, mut held) = (Audit::default(), 0);
         if let Some(delivered) = &produced.delivered {
             consumed = audit(&produced.sent, delivered);
@@ -253,7 +245,7 @@ impl<'a> Bench<'a> {
         self.step(&format!("{case}: {}, {}", path.arm, pair + 1));
         let mut setup = self.setup(path, pair, workload);
         path.control.create_topics(&setup.topics(), workload.partitions)?;
-        let mut produced = self.produce_seen(path, &setup)?;
+        let mut produced = self.produced(&setup)?;
         work(&setup)?;
         setup.workload = Workload { pace: Pace::ReadBack, warmup_ms: 0, ..workload.clone() };
         let read = generator::read_back(&setup, &produced.sent)?;
@@ -286,7 +278,7 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// The runs so far, without those set aside.
+    /// The runs so far.
     pub(super) fn runs(&self) -> &[RunRecord] {
         &self.runs
     }
@@ -368,23 +360,6 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// Sets the runs of a pair aside if the generator was late in any of them; whether the pair is
-    /// to be measured again. Their figures are dropped whatever they were, so this favours no arm.
-    pub(super) fn must_repeat(&mut self, case: &str, pair: u32) -> bool {
-        let is_of_pair = |run: &RunRecord| run.pair == pair && run.case == case;
-        let is_late = self.runs.iter().any(|run| is_of_pair(run) && is_late(run));
-        if !is_late || self.repeats_left == 0 {
-            return false;
-        }
-        self.repeats_left -= 1;
-        let (set_aside, kept): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.runs).into_iter().partition(is_of_pair);
-        self.expect_steps(set_aside.len());
-        self.set_aside.extend(set_aside);
-        self.runs = kept;
-        true
-    }
-
     /// Whether an arm that keeps up has latencies in fewer than `wanted` of its runs of a case.
     pub(super) fn lacks_latencies(&self, case: &str, wanted: u32) -> bool {
         let of_case: Vec<&RunRecord> = self.runs.iter().filter(|run| run.case == case).collect();
@@ -432,20 +407,6 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// A run whose rate is what the system makes of it is looked at, so that the report can say
-    /// what held it. One at intended times is left alone: its latencies are what is asked. Of
-    /// workers elsewhere nothing is seen from here.
-    fn produce_seen(&mut self, path: &Path, setup: &Setup) -> Result<Measured, Error> {
-        self.rest()?;
-        if self.workers.is_some() || matches!(setup.workload.pace, Pace::Scheduled { .. }) {
-            return self.offer(setup, &mut || {});
-        }
-        let mut gathering = Gathering::of(path.subjects(), Attention::Light);
-        let mut measured = self.offer(setup, &mut || gathering.edge())?;
-        measured.evidence = Some(gathering.finish()?);
-        Ok(measured)
-    }
-
     /// The record of a run, which is not added.
     pub(super) fn run_record(
         &self,
@@ -459,10 +420,7 @@ impl<'a> Bench<'a> {
         let latency = if has_times { Some(LatencyRecord::of(&measured.latencies)?) } else { None };
         let series = measured.course(workload);
         Ok(RunRecord {
-            case: case.to_string(),
-            arm: path.arm.clone(),
             pair,
-            workload: workload.clone(),
             window_start_ms: millis(measured.window_start.saturating_duration_since(self.started)),
             window_ns: measured.window_ns,
             offered: measured.offered,
@@ -483,8 +441,8 @@ impl<'a> Bench<'a> {
             requests: measured.requests_in_window,
             transactions: transactions(measured)?,
             skew: skew(workload, measured),
-            evidence: measured.evidence.clone(),
             workers: measured.workers.clone(),
+            ..RunRecord::bare(case, &path.arm, workload.clone())
         })
     }
 
@@ -496,10 +454,9 @@ impl<'a> Bench<'a> {
         checks: Checks,
     ) -> Result<RunResult, Error> {
         let Conditions { version, work_directory, seed, quick } = self.conditions.clone();
-        let all = self.runs.iter().chain(&self.set_aside);
-        let audit = all.fold(Audit::default(), |sum, run| sum.plus(run.audit));
+        let audit = self.runs.iter().fold(Audit::default(), |sum, run| sum.plus(run.audit));
         let self_test = self_test(seed, SELF_TEST_FAULTS)?;
-        let mut checks = checks(&self.runs, &self.set_aside, &audit, &self_test);
+        let mut checks = checks(&self.runs, &audit, &self_test);
         checks.extend(self.objectives.iter().map(|wish| wish.check(&self.runs, seed)));
         checks.extend(self.notes);
         checks.extend(self.progress.sittings().and_then(|sittings| sittings.check()));
@@ -508,29 +465,14 @@ impl<'a> Bench<'a> {
             environment.generator_niceness = None;
         }
         let mut result = RunResult {
-            format_version: FORMAT_VERSION,
-            id: result_id(self.started_unix_ms),
-            experiment,
-            started_unix_ms: self.started_unix_ms,
             elapsed_ms: millis(self.started.elapsed()),
             seed,
             quick,
-            environment,
             arms,
             runs: self.runs,
-            set_aside: self.set_aside,
-            comparisons: Vec::new(),
-            verdict: Verdict::of(&checks),
-            checks,
             audit,
-            partitions: None,
-            sizing: None,
-            littles_law: None,
-            administration: None,
-            ceiling: None,
-            connections: Vec::new(),
-            self_test: None,
             profiles: self.profiles,
+            ..RunResult::bare(experiment, self.started_unix_ms, environment, checks)
         };
         let arms: Vec<&str> = result.arms.iter().map(|arm| arm.name.as_str()).collect();
         result.comparisons = compare_all(&result.runs, &result.cases(), &arms, result.seed);

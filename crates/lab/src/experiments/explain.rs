@@ -1,10 +1,8 @@
 //! What limits a load on a system? One run with evidence gives findings, and each is put to the
 //! test by the change that it names, in pairs of runs without and with it, until one is confirmed.
 
-mod changes;
 mod investigation;
 mod page;
-mod signals;
 
 use std::slice;
 

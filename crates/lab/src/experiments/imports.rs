@@ -2,11 +2,10 @@
 
 mod page;
 
-use crate::checks::{Check, Verdict, Weight};
+use crate::checks::{Check, Weight};
 use crate::environment::Environment;
 use crate::imported::{ImportedRecord, Output};
-use crate::result::{Arm, Experiment, FORMAT_VERSION, RunResult, result_id};
-use moldau_load::ledger::Audit;
+use crate::result::{Arm, Experiment, RunResult};
 use moldau_measure::Error;
 
 pub use page::page;
@@ -32,31 +31,9 @@ pub fn result(
         }
     }
     let checks = warnings(&outputs);
-    Ok(RunResult {
-        format_version: FORMAT_VERSION,
-        id: result_id(measured_unix_ms),
-        experiment: Experiment::Imported(ImportedRecord { outputs }),
-        started_unix_ms: measured_unix_ms,
-        elapsed_ms: 0,
-        seed: 1,
-        quick: false,
-        environment: Environment { binary_version: version.into(), ..Environment::default() },
-        arms,
-        runs: Vec::new(),
-        set_aside: Vec::new(),
-        comparisons: Vec::new(),
-        verdict: Verdict::of(&checks),
-        checks,
-        audit: Audit::default(),
-        partitions: None,
-        sizing: None,
-        littles_law: None,
-        administration: None,
-        ceiling: None,
-        connections: Vec::new(),
-        self_test: None,
-        profiles: None,
-    })
+    let experiment = Experiment::Imported(ImportedRecord { outputs });
+    let environment = Environment { binary_version: version.into(), ..Environment::default() };
+    Ok(RunResult { arms, ..RunResult::bare(experiment, measured_unix_ms, environment, checks) })
 }
 
 /// Each warning once, as a note with the files that it is about.

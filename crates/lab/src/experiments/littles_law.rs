@@ -133,7 +133,7 @@ fn judged(record: &LawRecord, arm: &str, seed: u64) -> Check {
     Check {
         name: format!("Little's law predicts the rate on {arm}, worst of {tested:?} partitions"),
         passed: worst.is_some_and(|(_, off)| off <= TOLERANCE),
-        weight: Weight::Objective,
+        weight: Weight::Note,
         found: worst.map_or("nothing".into(), |(partitions, off)| {
             format!("{:.1} % off at {partitions}", off * 100.0)
         }),

@@ -79,22 +79,15 @@ pub(super) trait Subject {
     }
 }
 
-/// Runs a case as often as there are rounds, and on while the latencies of an arm are missing from
-/// some of them, since the generator was late: up to half as many rounds again, so that a restless
-/// moment costs time and a restless machine shows. Nothing that was measured is dropped for that.
+/// Runs a case in rounds, see [`each`], every subject once in each.
 pub(super) fn run<S: Subject>(
     bench: &mut Bench<'_>,
     subjects: &mut [S],
     case: &Case,
     rounds: u32,
 ) -> Result<(), Error> {
-    for round in 0..with_more(rounds) {
-        if round >= rounds {
-            if !bench.lacks_latencies(&case.name, rounds) {
-                break;
-            }
-            bench.expect_steps(subjects.len());
-        }
+    let steps = subjects.len();
+    each(bench, &case.name, rounds, steps, |bench, round| {
         let mut order: Vec<&mut S> = subjects.iter_mut().collect();
         if !round.is_multiple_of(2) {
             order.reverse();
@@ -103,6 +96,29 @@ pub(super) fn run<S: Subject>(
             let ran = bench.run_case(subject.path(), case, round);
             subject.unless_ended(ran)?;
         }
+        Ok(())
+    })
+}
+
+/// Does a round of so many `steps` as often as there are rounds, and on while the latencies of an
+/// arm are missing from some of them, since the generator was late: up to half as many rounds
+/// again, so that a restless moment costs time and a restless machine shows. Nothing that was
+/// measured is dropped for that.
+pub(super) fn each(
+    bench: &mut Bench<'_>,
+    case: &str,
+    rounds: u32,
+    steps: usize,
+    mut round: impl FnMut(&mut Bench<'_>, u32) -> Result<(), Error>,
+) -> Result<(), Error> {
+    for number in 0..with_more(rounds) {
+        if number >= rounds {
+            if !bench.lacks_latencies(case, rounds) {
+                break;
+            }
+            bench.expect_steps(steps);
+        }
+        round(bench, number)?;
     }
     Ok(())
 }

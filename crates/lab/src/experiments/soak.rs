@@ -108,7 +108,7 @@ fn growth(record: &SoakRecord, bench: &Bench<'_>, arm: &str) -> Vec<Check> {
         Some(Check {
             name: format!("{arm}: {} does not grow", figure.label()),
             passed: !drift.grows,
-            weight: Weight::Objective,
+            weight: Weight::Note,
             found: format!(
                 "{:+.2} [{:+.2}, {:+.2}] {}/h",
                 slope.rise,

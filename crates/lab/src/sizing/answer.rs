@@ -38,8 +38,8 @@ pub struct Answer {
 /// Part of the processor time of a load.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Part {
-    /// Its terms; several where they cannot be told from one another.
-    pub terms: Vec<Term>,
+    /// Its term.
+    pub term: Term,
     /// Cores.
     pub cores: f64,
     /// Share of all, 0 to 1.
@@ -121,30 +121,14 @@ impl Answer {
         }
     }
 
-    /// The kinds of work by their share, largest first; kinds with terms that cannot be told apart
-    /// stand together.
+    /// The kinds of work by their share, largest first.
     #[must_use]
-    pub fn kinds(&self) -> Vec<(Vec<Kind>, f64)> {
-        let mut kinds: Vec<(Vec<Kind>, f64)> = Vec::new();
-        for part in &self.parts {
-            let mut of: Vec<Kind> = Vec::new();
-            for kind in part.terms.iter().map(|term| term.kind()) {
-                if !of.contains(&kind) {
-                    of.push(kind);
-                }
-            }
-            let (together, apart): (Vec<_>, Vec<_>) = kinds
-                .into_iter()
-                .partition(|(known, _)| known.iter().any(|kind| of.contains(kind)));
-            kinds = apart;
-            let share = together.iter().map(|(_, share)| share).sum::<f64>() + part.share;
-            let earlier = together.into_iter().flat_map(|(known, _)| known);
-            of.extend(earlier.filter(|kind| !of.contains(kind)).collect::<Vec<_>>());
-            kinds.push((of, share));
-        }
-        for (kinds, _) in &mut kinds {
-            kinds.sort_unstable();
-        }
+    pub fn kinds(&self) -> Vec<(Kind, f64)> {
+        let share = |kind: Kind| {
+            let of_kind = self.parts.iter().filter(|part| part.term.kind() == kind);
+            (kind, of_kind.map(|part| part.share).sum::<f64>())
+        };
+        let mut kinds = Kind::ALL.map(share).to_vec();
         kinds.sort_by(|(_, a), (_, b)| b.total_cmp(a));
         kinds
     }
@@ -171,30 +155,22 @@ fn planned(cores: f64) -> u32 {
 }
 
 fn parts(fit: &Fit, rates: &Rates, cores: f64) -> Vec<Part> {
-    let part = |terms: Vec<Term>| {
-        let each = terms.iter().map(|term| rates.of(*term) * fit.of_term(*term).value / 1e9);
-        let sum: f64 = each.sum();
-        Part { terms, cores: sum, share: if cores > 0.0 { sum / cores } else { 0.0 } }
+    let part = |term: Term| {
+        let own = rates.of(term) * fit.of_term(term).value / 1e9;
+        Part { term, cores: own, share: if cores > 0.0 { own / cores } else { 0.0 } }
     };
-    fit.groups().into_iter().map(part).collect()
+    Term::ALL.map(part).to_vec()
 }
 
-/// The action that saves most. An action is left out where it moves a term whose price is not known
-/// by itself.
+/// The action that saves most.
 fn lever(fit: &Fit, load: &Load, packing: &Packing) -> Option<Lever> {
     let before = load.rates(packing).cores(&fit.coefficients());
     let saving = |action: Action| {
         let (mut load, mut packing) = (*load, packing.clone());
-        let is_alone = |term| fit.of_term(term).tied_with.is_none();
         match action {
             Action::DoubleBatches => load.batch_bytes = load.batch_bytes.saturating_mul(2),
-            Action::DoubleProduceRequests if is_alone(Term::ProduceRequests) => {
-                packing.batches_per_request *= 2.0;
-            }
-            Action::DoubleFetches if is_alone(Term::FetchRequests) => {
-                packing.batches_per_fetch *= 2.0;
-            }
-            Action::DoubleProduceRequests | Action::DoubleFetches => {}
+            Action::DoubleProduceRequests => packing.batches_per_request *= 2.0,
+            Action::DoubleFetches => packing.batches_per_fetch *= 2.0,
         }
         let after = load.rates(&packing).cores(&fit.coefficients());
         Lever { action, saving: 1.0 - after / before }

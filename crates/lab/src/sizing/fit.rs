@@ -14,10 +14,6 @@ use super::{Observation, Rates, TERMS, Term};
 use moldau_measure::statistics::least_squares::NormalEquations;
 use moldau_measure::statistics::{Interval, interval_of, median};
 
-/// Above it a term is not told from the one that it goes along with: the error of its coefficient
-/// is five times that of a design in which it stands alone.
-pub const INFLATION_MAX: f64 = 25.0;
-
 /// Processor time below which errors are not counted in relation to it: half a thousandth of a
 /// core, which is what one look at an idle process varies by.
 const CORES_MIN: f64 = 5e-4;
@@ -48,8 +44,6 @@ const CASES_MIN: usize = 3;
 pub struct Fit {
     /// By term, in ns per count; the idle term in ns per second.
     pub estimates: [Estimate; TERMS],
-    /// Largest by smallest singular value of the design.
-    pub condition: f64,
     /// The cases with a load, each as predicted from all others.
     pub held_out: Vec<HeldOut>,
     /// Degrees of freedom behind a coefficient.
@@ -67,11 +61,8 @@ pub struct Estimate {
     pub value: f64,
     /// 95 % interval over the replicate runs.
     pub interval: Interval,
-    /// How many times the variance of the coefficient exceeds that of a design in which the term
-    /// stands alone; `None` where no run has it.
-    pub inflation: Option<f64>,
-    /// The term that it cannot be told from.
-    pub tied_with: Option<Term>,
+    /// Whether any run has it.
+    pub is_measured: bool,
 }
 
 /// A case as predicted from all others.
@@ -87,8 +78,6 @@ pub struct HeldOut {
     pub predicted: f64,
     /// What the reference case's processor time per MB says; absent for the reference itself.
     pub by_reference: Option<f64>,
-    /// What the best processor time per MB of all other cases says.
-    pub by_best: f64,
 }
 
 impl HeldOut {
@@ -102,12 +91,6 @@ impl HeldOut {
     #[must_use]
     pub fn reference_error(&self) -> Option<f64> {
         Some(self.by_reference? / self.measured - 1.0)
-    }
-
-    /// Relative error of the best one coefficient.
-    #[must_use]
-    pub fn best_error(&self) -> f64 {
-        self.by_best / self.measured - 1.0
     }
 }
 
@@ -126,28 +109,21 @@ impl Fit {
         if cases.iter().filter(|case| case.is_loaded).count() < CASES_MIN {
             return None;
         }
-        let all = summed(&cases, |_| true);
-        let values = solve(&all);
+        let values = solve(&summed(&cases, |_| true));
         let draws = resampled(&cases, seed);
-        let found = all.collinearity();
         let runs = cases.iter().map(|case| case.runs.len()).min().unwrap_or(0);
         let degrees = CASES_PER_TERM * (count(runs) - 1.0).max(1.0);
         let estimate = |term: Term| {
             let column = term.index();
-            let inflation = found.inflation[column];
-            let is_tied = inflation.is_some_and(|inflation| inflation > INFLATION_MAX);
-            let partner = found.partner[column].and_then(|other| Term::ALL.get(other).copied());
             Estimate {
                 term,
                 value: values[column],
                 interval: interval_of(draws.iter().map(|draw| draw[column]).collect(), degrees),
-                inflation,
-                tied_with: partner.filter(|_| is_tied),
+                is_measured: cases.iter().any(|case| case.rates.of(term) > 0.0),
             }
         };
         Some(Self {
             estimates: Term::ALL.map(estimate),
-            condition: found.condition,
             held_out: held_out(&cases, reference),
             degrees,
             draws,
@@ -164,30 +140,6 @@ impl Fit {
     #[must_use]
     pub fn of_term(&self, term: Term) -> &Estimate {
         &self.estimates[term.index()]
-    }
-
-    /// The terms in groups: those of a group cannot be told from one another.
-    #[must_use]
-    pub fn groups(&self) -> Vec<Vec<Term>> {
-        let mut groups: Vec<Vec<Term>> = Vec::new();
-        for estimate in &self.estimates {
-            let ties = [Some(estimate.term), estimate.tied_with];
-            let (mut joined, apart): (Vec<_>, Vec<_>) = groups
-                .into_iter()
-                .partition(|group| ties.iter().flatten().any(|t| group.contains(t)));
-            let mut group = joined.concat();
-            joined.clear();
-            group.extend(
-                ties.into_iter().flatten().filter(|term| !group.contains(term)).collect::<Vec<_>>(),
-            );
-            groups = apart;
-            groups.push(group);
-        }
-        for group in &mut groups {
-            group.sort_by_key(|term| term.index());
-        }
-        groups.sort_by_key(|group| group.first().map_or(0, |term| term.index()));
-        groups
     }
 }
 
@@ -294,11 +246,6 @@ fn held_out(cases: &[Case], reference: &str) -> Vec<HeldOut> {
     let loaded = || cases.iter().filter(|case| case.is_loaded);
     let held_out = |case: &Case| {
         let coefficients = solve(&summed(cases, |other| other.name != case.name));
-        // Least squares of one column, relative as the model's.
-        let others = loaded().filter(|other| other.name != case.name);
-        let ratios: Vec<f64> = others.map(|other| 1.0 / other.per_byte()).collect();
-        let best =
-            ratios.iter().sum::<f64>() / ratios.iter().map(|ratio| ratio * ratio).sum::<f64>();
         HeldOut {
             case: case.name.clone(),
             rates: case.rates,
@@ -307,7 +254,6 @@ fn held_out(cases: &[Case], reference: &str) -> Vec<HeldOut> {
             by_reference: per_byte
                 .filter(|_| case.name != reference)
                 .map(|each| each * case.rates.bytes()),
-            by_best: best * case.rates.bytes(),
         }
     };
     loaded().map(held_out).collect()

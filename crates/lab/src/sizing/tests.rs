@@ -20,7 +20,6 @@ fn coefficients_come_back_from_runs_without_noise() {
             // Counts are whole, so that the last digits are lost.
             let is_right = near(estimate.value, exact, 1e-3) || estimate.value < 1.0;
             assert!(is_right, "{arm} {:?}: {} {exact}", estimate.term, estimate.value);
-            assert_eq!(estimate.tied_with, None, "{:?} {:?}", estimate.term, estimate.inflation);
         }
         let (median, most) = errors(fit.held_out.iter().map(HeldOut::error));
         assert!(median < 1e-3 && most < 1e-2, "{arm}: {median} {most}");
@@ -60,8 +59,7 @@ fn one_coefficient_is_wrong_where_the_model_is_right() {
     let fit = fit(&record(0.03), "encryption");
     let (median, _) = errors(fit.held_out.iter().map(HeldOut::error));
     let (one, _) = errors(fit.held_out.iter().filter_map(HeldOut::reference_error));
-    let (best, _) = errors(fit.held_out.iter().map(HeldOut::best_error));
-    assert!(median < 0.05 && one > 0.3 && best > 0.3, "{median} {one} {best}");
+    assert!(median < 0.05 && one > 0.3, "{median} {one}");
     // The reference is not held against itself, and the idle case is no load.
     assert_eq!(fit.held_out.len(), 16);
     let reference = fit.held_out.iter().find(|case| case.case == REFERENCE).unwrap();
@@ -82,29 +80,11 @@ fn the_prediction_of_a_held_out_case_does_not_know_it() {
 }
 
 #[test]
-fn terms_that_always_go_together_are_told_as_a_sum() {
-    let mut record = record(0.01);
-    // One batch in every request, whatever the case: the two have one price between them.
-    for run in &mut record.observations {
-        run.produce_requests = run.produced_batches;
-    }
-    let fit = fit(&record, "encryption");
-    assert_eq!(fit.of_term(Term::ProduceRequests).tied_with, Some(Term::ProducedBatches));
-    let groups = fit.groups();
-    assert!(groups.contains(&vec![Term::ProduceRequests, Term::ProducedBatches]), "{groups:?}");
-    assert_eq!(groups.concat().len(), TERMS);
-    let answer = Answer::of(&fit, &record.of_arm("encryption"), &load());
-    let together = [Kind::Request, Kind::Batch];
-    assert!(answer.kinds().iter().any(|(kinds, _)| together.iter().all(|k| kinds.contains(k))));
-    assert!(answer.lever.is_none_or(|lever| lever.action != Action::DoubleProduceRequests));
-}
-
-#[test]
 fn a_term_that_no_run_has_is_not_measured() {
     let mut record = record(0.0);
     record.observations.retain(|run| run.groups == 0);
     let fit = fit(&record, "encryption");
-    assert_eq!(fit.of_term(Term::FetchRequests).inflation, None);
+    assert!(!fit.of_term(Term::FetchRequests).is_measured);
     assert!(fit.of_term(Term::FetchRequests).value.abs() < f64::MIN_POSITIVE);
     record.observations.retain(|run| run.case == "idle");
     assert_eq!(Fit::of(&record.of_arm("encryption"), REFERENCE, 1), None);

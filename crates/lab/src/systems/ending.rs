@@ -11,7 +11,6 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use moldau_measure::Error;
-use moldau_measure::control_group;
 
 /// That of this process.
 pub(super) static ENDING: Ending = Ending::new();
@@ -82,9 +81,8 @@ fn refusal(action: String) -> Error {
     Error::machine(action)(io::Error::other("the laboratory was asked to end"))
 }
 
-/// Ends every process that this one started and that still runs, at once, and puts back what it
-/// changed in control groups: for one that is about to end itself without stopping them in turn.
-/// From here on it starts no other.
+/// Ends every process that this one started and that still runs, at once: for one that is about
+/// to end itself without stopping them in turn. From here on it starts no other.
 pub fn kill_started() {
     ENDING.begin();
     let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
@@ -97,7 +95,6 @@ pub fn kill_started() {
             let _ = kill_process(pid, Signal::KILL);
         }
     }
-    control_group::put_back();
 }
 
 #[cfg(test)]

@@ -65,9 +65,6 @@ pub struct SystemFile {
     /// How they secure their connections.
     #[serde(default)]
     pub security: SecurityFile,
-    /// Where they reach the brokers past what stands before these; left out where nothing does.
-    #[serde(default)]
-    pub direct: Option<String>,
     /// Whether clients reach every broker at the first address, since what stands there rewrites
     /// none.
     #[serde(default)]
@@ -81,9 +78,6 @@ pub struct SystemFile {
     /// What makes it acknowledge without waiting for flushes, if it does.
     #[serde(default)]
     pub without_flush: Vec<Replacement>,
-    /// What gives it more memory, if that can be said.
-    #[serde(default)]
-    pub with_more_memory: Vec<Replacement>,
     /// Its processes, in the order in which they are started; none for a cluster that runs already.
     #[serde(default)]
     pub processes: Vec<ProcessFile>,
@@ -320,11 +314,10 @@ impl SystemFile {
         let bootstrap = scope.expand(&self.bootstrap)?;
         let credentials = self.security.read(&|text| scope.expand(text))?;
         let security = credentials.security()?;
-        let direct = self.direct.as_ref().map(|text| scope.expand(text)).transpose()?;
         let processes = Vec::new();
         let bootstrap_only = self.bootstrap_only;
         let mut running =
-            RunningSystem { bootstrap, bootstrap_only, security, credentials, direct, processes };
+            RunningSystem { bootstrap, bootstrap_only, security, credentials, processes };
         for file in &self.processes {
             let own = directory.join(&file.name);
             fs::create_dir_all(&own)
@@ -359,7 +352,6 @@ impl SystemFile {
     fn texts(&self) -> Vec<&str> {
         let mut texts = vec![self.bootstrap.as_str()];
         texts.extend(self.security.texts());
-        texts.extend(self.direct.as_deref());
         for process in &self.processes {
             let (ReadyFile::Tcp(ready) | ReadyFile::Http(ready)) = &process.ready;
             texts.push(ready);
@@ -430,7 +422,6 @@ pub struct RunningSystem {
     bootstrap_only: bool,
     security: Security,
     credentials: Credentials,
-    direct: Option<String>,
     processes: Vec<(Process, Stop)>,
 }
 
@@ -457,12 +448,6 @@ impl RunningSystem {
     #[must_use]
     pub fn credentials(&self) -> &Credentials {
         &self.credentials
-    }
-
-    /// Where clients reach the brokers past what stands before them.
-    #[must_use]
-    pub fn direct(&self) -> Option<&str> {
-        self.direct.as_deref()
     }
 
     /// What is accounted: role and process id of each process.

@@ -276,7 +276,7 @@ mod tests {
     use super::super::{Share, read_back};
     use super::*;
     use crate::ledger::audit;
-    use crate::null_sink::{self, Behaviour};
+    use crate::null_sink;
     use crate::payload::{Account, Filler, Header, PayloadWriter};
     use crate::workload::Workload;
 
@@ -320,7 +320,7 @@ mod tests {
     fn a_reading_whose_processes_are_gone_ends() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let bootstrap = listener.local_addr().unwrap().to_string();
-        thread::spawn(move || null_sink::run(&listener, Behaviour::default()));
+        thread::spawn(move || null_sink::run(&listener));
         let workload = Workload { pace: Pace::ReadBack, ..Workload::of_tests() };
         let ghost = ("ghost".to_owned(), u32::MAX >> 2);
         let setup = Setup { processes: vec![ghost], ..Setup::of_tests(bootstrap, workload) };

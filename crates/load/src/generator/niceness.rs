@@ -44,7 +44,7 @@ mod tests {
     use super::*;
     use crate::generator::threads::producing_max;
     use crate::generator::{Setup, produce_watched};
-    use crate::null_sink::{self, Behaviour};
+    use crate::null_sink;
     use crate::schedule::Arrivals;
     use crate::workload::{Pace, Tuning, Workload};
 
@@ -53,7 +53,7 @@ mod tests {
     fn setup(pace: Pace, topics: u16, producer: u16) -> Setup {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let bootstrap = listener.local_addr().unwrap().to_string();
-        std::thread::spawn(move || null_sink::run(&listener, Behaviour::default()));
+        std::thread::spawn(move || null_sink::run(&listener));
         let workload = Workload {
             pace,
             record_bytes: 100,

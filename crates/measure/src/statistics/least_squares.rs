@@ -18,18 +18,6 @@ pub struct NormalEquations<const N: usize> {
     weight: f64,
 }
 
-/// How far the columns of a fit can be told from one another.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Collinearity<const N: usize> {
-    /// Largest by smallest singular value of the scaled columns.
-    pub condition: f64,
-    /// By column: how many times the variance of its coefficient exceeds that of a design whose
-    /// columns have nothing in common. `None` for a column of zeros.
-    pub inflation: [Option<f64>; N],
-    /// By column: the one that it goes along with most, given all others.
-    pub partner: [Option<usize>; N],
-}
-
 impl<const N: usize> Default for NormalEquations<N> {
     fn default() -> Self {
         Self { gram: [[0.0; N]; N], moment: [0.0; N], squares: 0.0, weight: 0.0 }
@@ -87,40 +75,6 @@ impl<const N: usize> NormalEquations<N> {
         let scaled = self.scaled(&lengths);
         let solution = scaled.active_set();
         std::array::from_fn(|i| if lengths[i] > 0.0 { solution[i] / lengths[i] } else { 0.0 })
-    }
-
-    /// How far the columns can be told from one another.
-    #[must_use]
-    pub fn collinearity(&self) -> Collinearity<N> {
-        let lengths = self.lengths();
-        let is_there = |column: usize| lengths[column] > 0.0;
-        let mut gram = self.scaled(&lengths).gram;
-        for (column, row) in gram.iter_mut().enumerate() {
-            // A column of zeros goes along with none, and leaves the others what they are.
-            if !is_there(column) {
-                row[column] = 1.0;
-            }
-        }
-        let (values, vectors) = eigen(gram);
-        let largest = values.iter().copied().fold(0.0, f64::max);
-        let smallest = values.iter().copied().fold(f64::INFINITY, f64::min);
-        let floor = largest * SMALLEST_EIGENVALUE;
-        let inverse = |i: usize, j: usize| -> f64 {
-            (0..N).map(|k| vectors[i][k] * vectors[j][k] / values[k].max(floor)).sum()
-        };
-        let partner = |column: usize| {
-            // The partial correlation of two columns, but for its sign.
-            let relation = |other: usize| {
-                inverse(column, other).abs() / inverse(other, other).sqrt().max(f64::MIN_POSITIVE)
-            };
-            let others = (0..N).filter(|other| *other != column && is_there(*other));
-            others.max_by(|a, b| relation(*a).total_cmp(&relation(*b)))
-        };
-        Collinearity {
-            condition: (largest / smallest.max(floor)).sqrt(),
-            inflation: std::array::from_fn(|i| is_there(i).then(|| inverse(i, i))),
-            partner: std::array::from_fn(|i| is_there(i).then(|| partner(i)).flatten()),
-        }
     }
 
     fn lengths(&self) -> [f64; N] {
@@ -230,42 +184,6 @@ const TOLERANCE: f64 = 1e-12;
 
 /// Columns of length 1 whose independent part is below the square root of this are dependent.
 const SMALLEST_EIGENVALUE: f64 = 1e-12;
-
-/// Eigenvalues of a symmetric matrix, and eigenvectors in columns, by Jacobi's rotations.
-fn eigen<const N: usize>(mut matrix: [[f64; N]; N]) -> ([f64; N], [[f64; N]; N]) {
-    /// Convergence is quadratic: a few sweeps suffice for a handful of columns.
-    const SWEEPS: u32 = 30;
-    let mut vectors: [[f64; N]; N] =
-        std::array::from_fn(|i| std::array::from_fn(|j| if i == j { 1.0 } else { 0.0 }));
-    for _ in 0..SWEEPS {
-        for p in 0..N {
-            for q in p + 1..N {
-                if matrix[p][q].abs() > f64::EPSILON {
-                    rotate(&mut matrix, &mut vectors, p, q);
-                }
-            }
-        }
-    }
-    (std::array::from_fn(|i| matrix[i][i]), vectors)
-}
-
-/// Turns the plane of two axes so that what they have in common vanishes.
-fn rotate<const N: usize>(
-    matrix: &mut [[f64; N]; N],
-    vectors: &mut [[f64; N]; N],
-    p: usize,
-    q: usize,
-) {
-    let angle = 0.5 * (2.0 * matrix[p][q]).atan2(matrix[p][p] - matrix[q][q]);
-    let (sine, cosine) = angle.sin_cos();
-    let turned = |a: f64, b: f64| (cosine * a + sine * b, cosine * b - sine * a);
-    for row in matrix.iter_mut().chain(vectors.iter_mut()) {
-        (row[p], row[q]) = turned(row[p], row[q]);
-    }
-    let (first, second) = (matrix[p], matrix[q]);
-    matrix[p] = std::array::from_fn(|k| turned(first[k], second[k]).0);
-    matrix[q] = std::array::from_fn(|k| turned(first[k], second[k]).1);
-}
 
 #[cfg(test)]
 mod tests;

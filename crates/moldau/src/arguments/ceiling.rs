@@ -31,7 +31,7 @@ pub(crate) struct CeilingOptions {
     #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = at_least_one())]
     pub(crate) partitions: u16,
     /// Producers, each with its own connection. A list such as 1,2,4,8 runs a search for each
-    /// number and fits a scalability law; 2,2,2 repeats the same search.
+    /// number.
     #[arg(
         long,
         value_name = "COUNT",

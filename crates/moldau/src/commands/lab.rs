@@ -3,7 +3,6 @@
 mod list;
 
 use std::net::TcpListener;
-use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -23,11 +22,9 @@ use moldau_lab::result::RunRecord;
 use moldau_lab::systems::{
     Durability, Installations, KafkaInstallation, Kroxylicious, keep_records,
 };
-use moldau_load::null_sink::{self, Behaviour};
-use moldau_load::relay::Line;
 use moldau_load::workers::Workers;
 use moldau_load::workload::Workload;
-use moldau_load::{bare_disk, relay};
+use moldau_load::{bare_disk, null_sink, relay};
 use moldau_measure::profile::Profiler;
 
 use super::experiment_file::{self, Asked};
@@ -444,21 +441,14 @@ fn explain(options: &ExplainOptions) -> anyhow::Result<ExitCode> {
 fn bare_relay(options: RelayOptions) -> anyhow::Result<ExitCode> {
     let listener = TcpListener::bind(options.listen)
         .with_context(|| format!("listening on {}", options.listen))?;
-    let line = Line {
-        delay: Duration::from_micros(options.delay_us),
-        bytes_per_second: options.bytes_per_second.map(NonZeroU64::get),
-    };
-    relay::run(&listener, options.to, line)?;
+    relay::run(&listener, options.to)?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn null_sink(options: NullSinkOptions) -> anyhow::Result<ExitCode> {
     let listener = TcpListener::bind(options.listen)
         .with_context(|| format!("listening on {}", options.listen))?;
-    let NullSinkOptions { work_ns, hold_us, records_per_second, .. } = options;
-    let (work, hold) = (Duration::from_nanos(work_ns), Duration::from_micros(hold_us));
-    let behaviour = Behaviour { work, hold, records_per_second };
-    null_sink::run(&listener, behaviour)?;
+    null_sink::run(&listener)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -469,12 +459,6 @@ fn self_test(options: &SelftestOptions) -> anyhow::Result<ExitCode> {
         test: lab_self_test::promise(options.test),
         moldau: std::env::current_exe()?,
         conditions: Conditions { seed: options.seed, ..conditions(&work, options.quick) },
-        kafka: match kafka(options.kafka_classpath.as_deref(), &options.java) {
-            Ok(kafka) => Some(kafka),
-            // Asked for by name it must be there.
-            Err(error) if options.kafka_classpath.is_some() => return Err(error),
-            Err(_) => None,
-        },
         drivers: self_test::Drivers::usual(python, options.quick),
     };
     let result = self_test::run(&plan, &mut Bar::new())?;

@@ -57,7 +57,6 @@ fn drivers_offer_equal_records_without_loss() {
             seed: 1,
             quick: true,
         },
-        kafka: None,
         drivers,
     };
     let result = run(&plan, &mut Silent).unwrap();

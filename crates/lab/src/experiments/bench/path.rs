@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 
 use crate::experiments::control::Control;
-use crate::gathering::Subjects;
 use crate::systems::RunningSystem;
 use moldau_load::generator::Clients;
 use moldau_measure::Error;
@@ -50,15 +49,6 @@ impl Path {
             Profiled { role: role.clone(), pid: *pid, admin: port.map(|(_, port)| *port) }
         });
         profiled.collect()
-    }
-
-    /// What there is to look at while a run goes on.
-    pub(in crate::experiments) fn subjects(&self) -> Subjects {
-        Subjects {
-            processes: self.processes.clone(),
-            metrics: self.admin_ports.clone(),
-            port: self.bootstrap.rsplit_once(':').and_then(|(_, port)| port.parse().ok()),
-        }
     }
 
     /// The same to a system that was started from its file, over connections as it says.

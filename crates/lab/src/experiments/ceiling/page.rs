@@ -1,8 +1,7 @@
 //! The highest rate that systems sustain, as a page.
 
 use crate::ceiling::search::{Bounds, Found, Outcome};
-use crate::ceiling::{CeilingRecord, Miss, Repeats, SearchRecord, Trial, producers_in_words};
-use crate::held;
+use crate::ceiling::{CeilingRecord, Miss, SearchRecord, Trial, producers_in_words};
 use crate::page::{
     At, Axis, Cell, Chart, Column, Detail, Estimate, Group, Guide, Line, Mark, Page, Plot, Point,
     Scale, Series, Style, Table,
@@ -12,35 +11,29 @@ use crate::result_page;
 use crate::run_charts::slug;
 use crate::run_figures::NONE;
 use moldau_load::workload::BYTES_PER_MB;
-use moldau_measure::numbers::{Unit, number, percent, plain, rough};
-use moldau_measure::statistics::PairedEffect;
-use moldau_measure::statistics::scalability::{Coefficient, Scalability};
+use moldau_measure::numbers::{Unit, number, plain, rough};
 
 /// Charts of single searches that stand beside the answer.
 const SEARCHES_SHOWN_MAX: usize = 2;
 
-/// Points of a law's curve.
-const LAW_POINTS: u16 = 24;
+/// Fewest numbers of producers that are drawn as a curve.
+const CURVE_POINTS_MIN: usize = 3;
 
 /// The page of a result.
 #[must_use]
 pub fn page(result: &RunResult) -> Page {
     let mut page = result_page::blank(result, "Which rate is sustained?");
     let Some(record) = &result.ceiling else { return page };
-    let repeats = record.repeats(result.seed);
-    let laws = laws(record, result);
     if page.standing.has_figures() {
-        let sentences =
-            [answer(record, &repeats), Some(scaling(&laws)).filter(|it| !it.is_empty())];
-        page.answer =
-            sentences.into_iter().chain([result_page::records(result)]).flatten().collect();
+        let sentences = [answer(record), result_page::records(result)];
+        page.answer = sentences.into_iter().flatten().collect();
     }
     page.table = Some(ceilings(record));
-    if laws.is_empty() {
-        page.charts.push(by_load(result, record));
-    } else {
-        page.charts.push(by_producers(result, record, &laws));
-    }
+    let loads = loads(record);
+    page.charts.push(match loads.len() {
+        CURVE_POINTS_MIN.. => by_producers(result, record),
+        _ => by_load(result, record, &loads),
+    });
     let searches: Vec<Chart> = record
         .searches
         .iter()
@@ -57,22 +50,13 @@ pub fn page(result: &RunResult) -> Page {
     page.charts.extend(shown);
     let trials =
         record.searches.iter().map(|search| trials(search, record.demand.p99_ms)).collect();
-    page.details = vec![
-        Detail::of("Searches", folded, trials),
-        Detail::of("Repeats", Vec::new(), vec![of_all_repeats(&repeats, result.seed)]),
-        Detail::of("Universal scalability law", Vec::new(), vec![scalability(&laws)]),
-        Detail {
-            text: held::sentences(result),
-            ..Detail::of("What held it", Vec::new(), Vec::new())
-        },
-        result_page::audit(result),
-    ];
+    page.details = vec![Detail::of("Searches", folded, trials), result_page::audit(result)];
     page.details.retain(|detail| !detail.is_empty());
     page
 }
 
 /// What each system sustains with the number of producers with which the first sustains most.
-fn answer(record: &CeilingRecord, repeats: &[Repeats<'_>]) -> Option<String> {
+fn answer(record: &CeilingRecord) -> Option<String> {
     let first = record.searches.first()?;
     let of_first = record.searches.iter().filter(|search| search.arm == first.arm);
     let best = of_first.max_by(|one, other| one.found.rate.total_cmp(&other.found.rate))?;
@@ -84,13 +68,7 @@ fn answer(record: &CeilingRecord, repeats: &[Repeats<'_>]) -> Option<String> {
             continue;
         }
         arms.push(&search.arm);
-        parts.push(match repeats.iter().find(|group| group.has(search)) {
-            Some(group) => {
-                let [rate, ..] = rates(group);
-                format!("{} ({} searches)", sustains(search, rate), group.searches.len())
-            }
-            None => of_search(search),
-        });
+        parts.push(of_search(search));
     }
     Some(format!(
         "With {}, {}; 99 % are answered within {} ms.",
@@ -100,20 +78,15 @@ fn answer(record: &CeilingRecord, repeats: &[Repeats<'_>]) -> Option<String> {
     ))
 }
 
-fn sustains(search: &SearchRecord, rate: f64) -> String {
-    format!(
-        "{} sustains {} records/s, {} MB/s",
-        search.arm,
-        whole(rate),
-        rough(megabytes(search, rate))
-    )
-}
-
 fn of_search(search: &SearchRecord) -> String {
     let rates = search.trials.iter().map(|trial| trial.rate);
     let arm = &search.arm;
     match search.found.bounds {
-        Bounds::Both => sustains(search, search.found.rate),
+        Bounds::Both => format!(
+            "{arm} sustains {} records/s, {} MB/s",
+            whole(search.found.rate),
+            rough(megabytes(search, search.found.rate))
+        ),
         Bounds::Above => format!(
             "{arm} sustains every rate that was tried, up to {} records/s",
             whole(rates.fold(0.0, f64::max))
@@ -124,31 +97,6 @@ fn of_search(search: &SearchRecord) -> String {
         ),
         Bounds::Neither => format!("the trials of {arm} do not agree"),
     }
-}
-
-fn scaling(laws: &[(String, Scalability)]) -> String {
-    let of = |(arm, law): &(String, Scalability)| match (law.peak(), law.throughput_max()) {
-        (Some(peak), Some(most)) => {
-            format!(
-                "{arm} reaches at most {} records/s with {} producers",
-                whole(most),
-                whole(peak)
-            )
-        }
-        (None, Some(most)) => format!("{arm} reaches no more than {} records/s", whole(most)),
-        _ => format!("{arm} shows no end"),
-    };
-    let parts: Vec<String> = laws.iter().map(of).collect();
-    if parts.is_empty() {
-        return String::new();
-    }
-    format!("With more producers, by the universal scalability law, {}.", parts.join(" and "))
-}
-
-/// The law of each system that was searched with enough numbers of producers.
-fn laws(record: &CeilingRecord, result: &RunResult) -> Vec<(String, Scalability)> {
-    let law = |arm: &str| Some((arm.to_string(), record.scalability(arm, result.seed)?));
-    result.arms.iter().filter_map(|arm| law(&arm.name)).collect()
 }
 
 fn ceilings(record: &CeilingRecord) -> Table {
@@ -196,14 +144,19 @@ fn ceilings(record: &CeilingRecord) -> Table {
     .without_empty(NONE)
 }
 
-/// The ceilings of every load, a group for each number of producers.
-fn by_load(result: &RunResult, record: &CeilingRecord) -> Chart {
+/// The numbers of producers that were searched with.
+fn loads(record: &CeilingRecord) -> Vec<u16> {
     let mut loads: Vec<u16> = Vec::new();
     for search in &record.searches {
         if !loads.contains(&search.producers) {
             loads.push(search.producers);
         }
     }
+    loads
+}
+
+/// The ceilings of every load, a group for each number of producers.
+fn by_load(result: &RunResult, record: &CeilingRecord, loads: &[u16]) -> Chart {
     let cell = |search: Option<&SearchRecord>| match search {
         None => Cell::Absent,
         Some(search) if search.found.bounds == Bounds::Both => {
@@ -237,12 +190,8 @@ fn by_load(result: &RunResult, record: &CeilingRecord) -> Chart {
     }
 }
 
-/// The ceilings over producers, and the law that was fitted to them.
-fn by_producers(
-    result: &RunResult,
-    record: &CeilingRecord,
-    laws: &[(String, Scalability)],
-) -> Chart {
+/// The ceilings over producers.
+fn by_producers(result: &RunResult, record: &CeilingRecord) -> Chart {
     let at = |arm: &str| result.arms.iter().position(|it| it.name == arm).unwrap_or(0);
     let mut lines = Vec::new();
     for arm in &result.arms {
@@ -252,19 +201,13 @@ fn by_producers(
             .map(|search| Point { x: search.producers.into(), y: bracketed(search, |rate| rate) })
             .collect();
         points.sort_by(|one, other| one.x.total_cmp(&other.x));
-        lines.push(Line { series: at(&arm.name), style: Style::Points, points });
-    }
-    let most = record.searches.iter().map(|search| search.producers).max().unwrap_or(1);
-    for (arm, law) in laws {
-        let x = |step: u16| 1.0 + f64::from(step) / f64::from(LAW_POINTS) * (f64::from(most) - 1.0);
-        let points = (0..=LAW_POINTS).map(x).map(|x| Point { x, y: law.throughput(x).into() });
-        lines.push(Line { series: at(arm), style: Style::Dashed, points: points.collect() });
+        lines.push(Line { series: at(&arm.name), style: Style::Joined, points });
     }
     Chart {
         id: "scaling".into(),
         title: "Sustained rate by producers".into(),
         about: "Points are ceilings, from the highest rate that was sustained to the lowest above \
-                it that was missed. The dashed line is the universal scalability law."
+                it that was missed."
             .into(),
         series: series(result),
         plot: Plot::Lines {
@@ -317,94 +260,6 @@ fn trials_chart(search: &SearchRecord, record: &CeilingRecord) -> Chart {
     }
 }
 
-/// The mean rate of repeats and the ends of its interval.
-fn rates(group: &Repeats<'_>) -> [f64; 3] {
-    let PairedEffect { mean, interval_95, .. } = group.ln_rate;
-    [mean, interval_95.low, interval_95.high].map(f64::exp)
-}
-
-/// How many times the rate of the first system of `all` with as many producers a group has, with
-/// the interval, and that system; `None` of itself.
-fn to_first<'a>(group: &Repeats<'_>, all: &[Repeats<'a>], seed: u64) -> Option<(String, &'a str)> {
-    let search = group.searches.first()?;
-    let firsts = all.iter().filter_map(|other| Some((other, *other.searches.first()?)));
-    let (other, first) = firsts.into_iter().find(|it| it.1.producers == search.producers)?;
-    let effect = group.ln_ratio(other, seed).filter(|_| first.arm != search.arm)?;
-    let [ratio, low, high] =
-        [effect.mean, effect.interval_95.low, effect.interval_95.high].map(|ln| plain(ln.exp()));
-    Some((format!("{ratio} [{low}, {high}]"), &first.arm))
-}
-
-fn of_all_repeats(repeats: &[Repeats<'_>], seed: u64) -> Table {
-    let row = |group: &Repeats<'_>| {
-        let search = group.searches.first()?;
-        let [rate, low, high] = rates(group).map(whole);
-        let (lowest, highest) = group.ends();
-        let ratio = to_first(group, repeats, seed);
-        Some(vec![
-            search.arm.clone(),
-            search.producers.to_string(),
-            group.searches.len().to_string(),
-            format!("{rate} [{low}, {high}]"),
-            format!("{} to {}", whole(lowest), whole(highest)),
-            format!("{} %", plain(100.0 * group.apart())),
-            ratio.map_or(NONE.into(), |(ratio, other)| format!("{ratio} x {other}")),
-        ])
-    };
-    Table {
-        title: String::new(),
-        about: "Searches of the same load together: the geometric mean of their rates with its \
-                95 % interval, and how far the furthest is from their median. They took turns, \
-                trial by trial, and a ratio is the mean over searches that were made beside one \
-                another."
-            .into(),
-        columns: vec![
-            Column::words("system"),
-            Column::figures("producers", ""),
-            Column::figures("searches", ""),
-            Column::figures("sustained", "records/s"),
-            Column::figures("from", "records/s"),
-            Column::figures("furthest", ""),
-            Column::figures("ratio", ""),
-        ],
-        rows: repeats.iter().filter_map(row).collect(),
-    }
-}
-
-fn scalability(laws: &[(String, Scalability)]) -> Table {
-    let row = |(arm, law): &(String, Scalability)| {
-        let Coefficient { value, interval_95 } = law.rate;
-        let ends = format!("[{}, {}]", whole(interval_95.low), whole(interval_95.high));
-        vec![
-            arm.clone(),
-            format!("{} {ends}", whole(value)),
-            share(&law.contention),
-            share(&law.coherence),
-            law.peak().map_or(NONE.into(), plain),
-            law.throughput_max().map_or(NONE.into(), whole),
-            percent(law.error.ln_1p()),
-        ]
-    };
-    Table {
-        title: String::new(),
-        about: "Ceilings over producers N as rate N / (1 + contention (N - 1) + coherence N (N - \
-                1)). Contention is the share of the work that only one does at a time, coherence \
-                what each pair costs. Intervals at 95 % draw each ceiling again from its bracket, \
-                further apart where ceilings miss the law by more."
-            .into(),
-        columns: vec![
-            Column::words("system"),
-            Column::figures("one alone", "records/s"),
-            Column::figures("contention", ""),
-            Column::figures("coherence", ""),
-            Column::figures("peak", "producers"),
-            Column::figures("most", "records/s"),
-            Column::figures("error", ""),
-        ],
-        rows: laws.iter().map(row).collect(),
-    }
-}
-
 fn trials(search: &SearchRecord, p99_ms: f64) -> Table {
     let row = |(at, trial): (usize, &Trial)| {
         let growth = trial.growth.map_or(NONE.into(), |growth| {
@@ -447,12 +302,6 @@ fn trials(search: &SearchRecord, p99_ms: f64) -> Table {
         ],
         rows: (2..).zip(&search.trials).map(row).collect(),
     }
-}
-
-fn share(coefficient: &Coefficient) -> String {
-    let Coefficient { value, interval_95 } = coefficient;
-    let [value, low, high] = [*value, interval_95.low, interval_95.high].map(plain);
-    format!("{value} [{low}, {high}]")
 }
 
 #[expect(clippy::cast_precision_loss, reason = "bytes of a record")]
@@ -500,19 +349,14 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_producers_are_a_curve_with_the_law() {
+    fn numbers_of_producers_are_a_curve() {
         let page = page(&sample::ceiling());
-        assert!(
-            page.answer[1].contains("universal scalability law, moldau reaches"),
-            "{:?}",
-            page.answer
-        );
+        assert!(page.answer[0].contains("producers, moldau sustains "), "{:?}", page.answer);
         let [chart] = page.charts.as_slice() else { panic!("{:?}", page.charts.len()) };
         let Plot::Lines { lines, .. } = &chart.plot else { panic!("a curve") };
-        // The points of each system, and its law.
-        assert_eq!((chart.id.as_str(), lines.len(), lines[0].points.len()), ("scaling", 4, 4));
+        assert_eq!((chart.id.as_str(), lines.len(), lines[0].points.len()), ("scaling", 2, 4));
         let details: Vec<&str> = page.details.iter().map(|detail| detail.title.as_str()).collect();
-        assert_eq!(details[..2], ["Searches", "Universal scalability law"]);
+        assert_eq!(details[..1], ["Searches"]);
         assert_eq!((page.details[0].charts.len(), page.details[0].tables.len()), (8, 8));
         let text = terminal(&page, "report.html", 80, Extent::Short);
         assert!(text.lines().count() <= LINES_MAX, "{text}");
@@ -545,28 +389,5 @@ mod tests {
         let found = &mut result.ceiling.as_mut().unwrap().searches[0].found;
         found.unstable = Some(Interval { low: 1_000.0, high: 2_000.0 });
         assert!(has(&result));
-    }
-
-    #[test]
-    fn searches_of_the_same_load_are_told_together() {
-        let mut result = sample::ceiling();
-        let pair = |factor: f64| {
-            ["moldau", "kafka"].map(|arm| {
-                let mut search = sample::search(arm, 2);
-                search.found.rate = 100_000.0 * if arm == "kafka" { factor / 2.0 } else { factor };
-                search
-            })
-        };
-        result.ceiling.as_mut().unwrap().searches =
-            [1.0, 1.02, 0.97, 1.0].into_iter().flat_map(pair).collect();
-        let page = page(&result);
-        let said = &page.answer[0];
-        assert!(said.starts_with("With 2 producers, moldau sustains 99,7"), "{said}");
-        assert_eq!(said.matches("(4 searches)").count(), 2, "{said}");
-        let repeats = page.details.iter().find(|detail| detail.title == "Repeats").unwrap();
-        assert_eq!(
-            repeats.tables[0].rows[1][4..],
-            ["48,500 to 51,000", "3.00 %", "0.500 [0.500, 0.500] x moldau"]
-        );
     }
 }

@@ -3,7 +3,6 @@
 use crate::asks::{
     Choice, choose, codecs, cpu, cpu_of_all, estimate, ratio, stored_share, typical,
 };
-use crate::held;
 use crate::metric::Metric;
 use crate::page::{
     Axis, Cell, Chart, Column, Detail, Estimate as Figure, Group, Mark, Page, Plot, Scale, Series,
@@ -41,10 +40,6 @@ pub fn page(result: &RunResult, record: &SurveyRecord, question: &CompressionQue
     let tables = result.arms.iter().map(|arm| asked.table(&arm.name)).collect();
     page.details = vec![
         Detail::of("Every codec", Vec::new(), tables),
-        Detail {
-            text: held::sentences(result),
-            ..Detail::of("What held it", Vec::new(), Vec::new())
-        },
         survey_page::question(record),
         result_page::audit(result),
     ];

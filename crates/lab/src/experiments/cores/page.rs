@@ -120,21 +120,19 @@ fn over_load(result: &RunResult, record: &SizingRecord, findings: &[Finding]) ->
 
 /// What the cores of each arm are made of.
 fn parts(findings: &[Finding]) -> Chart {
-    const KINDS: [Kind; 5] = [Kind::Idle, Kind::Request, Kind::Batch, Kind::Record, Kind::Byte];
     let group = |finding: &Finding| {
         let cores = |kind: Kind| {
-            let parts = finding.answer.parts.iter();
-            let of = parts.filter(|part| part.terms.first().is_some_and(|it| it.kind() == kind));
+            let of = finding.answer.parts.iter().filter(|part| part.term.kind() == kind);
             Cell::Figure(of.map(|part| part.cores).sum::<f64>().into())
         };
-        Group { name: finding.arm.clone(), cells: KINDS.map(cores).to_vec() }
+        Group { name: finding.arm.clone(), cells: Kind::ALL.map(cores).to_vec() }
     };
-    let series = (0..).zip(KINDS);
+    let series = (0..).zip(Kind::ALL);
     let series = series.map(|(tone, kind)| Series { name: kind.words().into(), tone });
     Chart {
         id: "parts".into(),
         title: "What the cores are made of".into(),
-        about: "Terms that cannot be told apart count with the first of them.".into(),
+        about: String::new(),
         series: series.collect(),
         plot: Plot::Bars {
             axis: Axis::new("busy cores", "", Scale::Linear),
@@ -197,17 +195,13 @@ fn described(load: &Load) -> String {
 /// What most of it is, and what can be done.
 fn reason(finding: &Finding) -> String {
     let answer = &finding.answer;
-    let Some((kinds, share)) = answer.kinds().into_iter().next() else { return String::new() };
+    let Some((kind, share)) = answer.kinds().into_iter().next() else { return String::new() };
     let lever = match &answer.lever {
         Some(lever) => format!("{} would save {}", lever.action.words(), percent(lever.saving)),
         None => "neither larger batches nor fewer requests would save much".into(),
     };
     let (share, arm) = (percent(share), &finding.arm);
-    format!("{share} of {arm} is {} work; {lever}.", joined(&kinds))
-}
-
-fn joined(kinds: &[Kind]) -> String {
-    kinds.iter().map(|kind| kind.words()).collect::<Vec<_>>().join(" and ")
+    format!("{share} of {arm} is {} work; {lever}.", kind.words())
 }
 
 /// How far the load lies beyond what any arm was measured with.
@@ -264,21 +258,6 @@ fn notes(findings: &[Finding]) -> Vec<String> {
                 number(packing.batches_per_fetch, Unit::Times),
             ));
         }
-        notes.push(format!(
-            "{}: the condition number of the cases, after scaling, is {}.",
-            finding.arm,
-            digits(finding.fit.condition)
-        ));
-        for group in finding.fit.groups().iter().filter(|group| group.len() > 1) {
-            let inflations = group.iter().filter_map(|term| finding.fit.of_term(*term).inflation);
-            notes.push(format!(
-                "{}: the prices of {} cannot be told from one another by these cases (variance \
-                 inflation {}); only their sum is shown.",
-                finding.arm,
-                group.iter().map(|term| term.label()).collect::<Vec<_>>().join(" and "),
-                inflation(inflations.fold(0.0, f64::max)),
-            ));
-        }
     }
     notes
 }
@@ -307,19 +286,16 @@ fn answers(findings: &[Finding]) -> Table {
 fn shares(findings: &[Finding]) -> Table {
     let rows = findings.iter().flat_map(|finding| {
         finding.answer.parts.iter().map(|part| {
-            vec![finding.arm.clone(), labels(&part.terms), digits(part.cores), percent(part.share)]
+            let term = part.term.label().to_owned();
+            vec![finding.arm.clone(), term, digits(part.cores), percent(part.share)]
         })
     });
     Table::of(
         "What they are made of",
-        "Cores and share of each term; terms that cannot be told apart stand together.",
+        "Cores and share of each term.",
         &["arm", "term", "cores", "share"],
         rows,
     )
-}
-
-fn labels(terms: &[Term]) -> String {
-    terms.iter().map(|term| term.label()).collect::<Vec<_>>().join(" + ")
 }
 
 fn prices(findings: &[Finding]) -> Table {
@@ -327,25 +303,17 @@ fn prices(findings: &[Finding]) -> Table {
         finding.fit.estimates.iter().map(|estimate| {
             let (scale, unit) = price_unit(estimate.term);
             let (value, interval) = priced(estimate, scale);
-            let inflation = estimate.inflation.map_or(NONE.into(), inflation);
             let term = estimate.term.label().to_string();
-            vec![finding.arm.clone(), term, value, interval, unit.into(), inflation]
+            vec![finding.arm.clone(), term, value, interval, unit.into()]
         })
     });
     Table::of(
         "Prices",
         "Coefficients of the model, none negative, by least squares of relative errors in which \
-         each case counts the same; intervals over the replicate runs. Inflation is how many times \
-         the variance exceeds that of a term that stands alone; above 25 no number is given.",
-        &["arm", "term", "price", "95 % interval", "unit", "inflation"],
+         each case counts the same; intervals over the replicate runs.",
+        &["arm", "term", "price", "95 % interval", "unit"],
         rows,
     )
-}
-
-fn inflation(value: f64) -> String {
-    /// Above it, variance is as good as infinite.
-    const SHOWN_MAX: f64 = 1e6;
-    if value > SHOWN_MAX { "> 1,000,000".into() } else { digits(value) }
 }
 
 fn beyond(findings: &[Finding]) -> Table {
@@ -367,14 +335,10 @@ fn beyond(findings: &[Finding]) -> Table {
 
 /// A price and its interval, or why there are none.
 fn priced(estimate: &Estimate, scale: f64) -> (String, String) {
-    match (estimate.inflation, estimate.tied_with) {
-        (None, _) => ("not measured".into(), NONE.into()),
-        (_, Some(other)) => (format!("with {}", other.label()), NONE.into()),
-        _ => (
-            digits(estimate.value * scale),
-            range(estimate.interval, |value| digits(value * scale)),
-        ),
+    if !estimate.is_measured {
+        return ("not measured".into(), NONE.into());
     }
+    (digits(estimate.value * scale), range(estimate.interval, |value| digits(value * scale)))
 }
 
 /// What a coefficient in ns is multiplied by, and the unit that it then has.
@@ -398,17 +362,12 @@ fn accuracy(findings: &[Finding]) -> Table {
                 "CPU-ms/MB of the reference case",
                 errors(held_out.iter().filter_map(HeldOut::reference_error)),
             ),
-            row(
-                "best CPU-ms/MB of all other cases",
-                errors(held_out.iter().map(HeldOut::best_error)),
-            ),
         ]
     });
     Table::of(
         "Error on held-out cases",
         "Each case is predicted from all others. One coefficient is what a load costs per MB \
-         produced and consumed, taken from one case as such figures are published, or from all \
-         others as favourably as can be.",
+         produced and consumed, taken from one case as such figures are published.",
         &["arm", "predicted by", "median", "largest"],
         rows,
     )

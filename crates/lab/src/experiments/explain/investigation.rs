@@ -2,23 +2,17 @@
 
 use std::path::PathBuf;
 
-use super::changes::{Way, way};
-use super::signals::Signals;
 use crate::experiments::bench::{self, Bench, Named, Path};
 use crate::experiments::hogs::hogs;
 use crate::explain::{self, About, Change, Explanation, Finding, Outcome, Trial};
-use crate::gathering::{Attention, Gathering};
-use crate::systems::{Installations, Process, RunningSystem, SystemFile};
+use crate::systems::{Installations, Process, RunningSystem, SystemFile, http_get};
 use moldau_load::generator::{self, Setup};
 use moldau_load::ledger::{Audit, audit};
 use moldau_load::run::RunRecord;
 use moldau_load::workload::{BUFFER_BYTES_USUAL, Pace, Workload};
 use moldau_measure::Error;
-use moldau_measure::control_group::{ControlGroup, Quotas};
-use moldau_measure::statistics::median;
-
-/// Findings that are tested at most: what none of them explains needs a person.
-const FINDINGS_MAX: usize = 5;
+use moldau_measure::resources::gauge;
+use moldau_measure::statistics::{float, median};
 
 /// Runs at most before those of a system that was started for a change: what a JVM compiles, it has
 /// compiled by then.
@@ -57,7 +51,6 @@ pub(in crate::experiments) fn steps(subject: &Subject) -> u32 {
 struct Running {
     system: RunningSystem,
     path: Path,
-    direct: Option<Path>,
 }
 
 /// An investigation on its way.
@@ -68,14 +61,6 @@ pub(in crate::experiments) struct Investigation<'a, 'b> {
     runs: Vec<RunRecord>,
     /// Names of the arms with changes.
     changes: Vec<String>,
-}
-
-/// What is done to the machine while a run with a change goes on; dropping it ends that.
-enum Meanwhile {
-    Nothing,
-    Signals { _sending: Signals },
-    Busy { _hogs: Vec<Process> },
-    Quota { _doubled: Quotas },
 }
 
 impl<'a, 'b> Investigation<'a, 'b> {
@@ -94,11 +79,13 @@ impl<'a, 'b> Investigation<'a, 'b> {
         // What a JVM compiles, what a client learns of the cluster: the first run pays for that.
         self.run(None, &workload, 0)?;
         self.runs.clear();
+        let before = self.base.flushes();
         let first = self.run(None, &workload, 0)?;
+        let flush_ms = self.base.flushes().zip(before).map(|(now, then)| now.mean_ms_since(then));
         let about = self.subject.about.unwrap_or_else(|| explain::usual(&first));
         let figure = explain::figure(&first, about);
         let mut trials: Vec<Trial> = Vec::new();
-        for finding in explain::of(&first, about).into_iter().take(FINDINGS_MAX) {
+        for finding in explain::of(&first, about, flush_ms) {
             let trial = self.test(finding, about)?;
             let is_confirmed = matches!(trial.outcome, Outcome::Confirmed(_));
             trials.push(trial);
@@ -125,29 +112,25 @@ impl<'a, 'b> Investigation<'a, 'b> {
             let outcome = Outcome::Untested(reason.into());
             Ok(Trial { finding, pairs: Vec::new(), outcome })
         };
-        let change = finding.change;
+        let change = finding.change.clone();
         let subject = self.subject;
         let mut workload = subject.workload.clone();
         let mut other = None;
-        let mut is_direct = false;
-        match way(change, &subject.workload, &subject.file) {
-            Way::Load(load) => workload = *load,
-            Way::System(file) => other = Some(Running::start(subject, &file, "changed")?),
-            Way::Direct => is_direct = true,
-            Way::Meanwhile => {
-                let is_quota = change == Change::DoubleQuota;
-                let fixed = is_quota.then(|| self.base.fixed_quotas()).flatten();
-                if let Some(reason) = fixed {
-                    return untested(finding, &reason);
-                }
+        match changed_load(&change, &subject.workload) {
+            Some(load) => workload = load,
+            None if change == Change::NoFlush => {
+                let Some(file) = subject.file.replaced(&subject.file.without_flush) else {
+                    return untested(finding, "no way to do without flushes");
+                };
+                other = Some(Running::start(subject, &file, "changed")?);
             }
-            Way::Impossible(reason) => return untested(finding, reason),
+            None => {}
         }
         if let Err(error) = workload.check() {
             return untested(finding, &error.to_string());
         }
         self.changes.push(change.words());
-        let changed = Changed { change, other: other.as_ref(), is_direct };
+        let changed = Changed { change, other: other.as_ref() };
         if other.is_some() {
             self.warm_up(&changed, &workload)?;
         }
@@ -215,8 +198,7 @@ impl<'a, 'b> Investigation<'a, 'b> {
         pair: u32,
     ) -> Result<RunRecord, Error> {
         let running = changed.and_then(|it| it.other).unwrap_or(&self.base);
-        let is_direct = changed.is_some_and(|it| it.is_direct);
-        let path = running.direct.as_ref().filter(|_| is_direct).unwrap_or(&running.path);
+        let path = &running.path;
         let words = changed.map(|it| it.change.words());
         let arm = words.as_deref().unwrap_or(&self.subject.name);
         self.bench.step(&format!("{}: {arm}", self.subject.name));
@@ -226,13 +208,12 @@ impl<'a, 'b> Investigation<'a, 'b> {
         if keeps {
             path.control.create_topics(&setup.topics(), workload.partitions)?;
         }
-        let meanwhile = changed.map_or(Ok(Meanwhile::Nothing), |it| {
-            Meanwhile::begin(it.change, running, self.subject)
-        })?;
-        let mut gathering = Gathering::of(path.subjects(), Attention::Close);
-        let mut measured = generator::produce_watched(&setup, &mut || gathering.edge())?;
-        drop(meanwhile);
-        measured.evidence = Some(gathering.finish()?);
+        let busy: Vec<Process> = match changed.map(|it| &it.change) {
+            Some(Change::BusyProcesses(count)) => hogs((*count).into(), &self.subject.directory)?,
+            _ => Vec::new(),
+        };
+        let mut measured = generator::produce(&setup)?;
+        drop(busy);
         let (mut audited, mut held) = (Audit::default(), 0);
         if keeps {
             (audited, measured.stored_bytes) = read_back(&setup, &measured)?;
@@ -264,7 +245,41 @@ fn lean(workload: &Workload) -> Workload {
 struct Changed<'a> {
     change: Change,
     other: Option<&'a Running>,
-    is_direct: bool,
+}
+
+/// The load with a change; `None` of a change that is made elsewhere.
+fn changed_load(change: &Change, load: &Workload) -> Option<Workload> {
+    let mut changed = load.clone();
+    match (change, &mut changed.pace) {
+        (Change::DoubleRate, Pace::Scheduled { per_second, .. }) => {
+            *per_second = per_second.saturating_mul(2);
+        }
+        (Change::DoubleOutstanding, Pace::Closed { outstanding }) => {
+            *outstanding = outstanding.saturating_mul(2);
+        }
+        (Change::DoubleInFlight, _) => {
+            changed.tuning.in_flight_max = load.tuning.in_flight_max.saturating_mul(2);
+        }
+        (Change::DoubleProducers, _) => changed.producers = load.producers.saturating_mul(2),
+        (Change::NoLinger, _) => changed.linger_us = 0,
+        _ => return None,
+    }
+    Some(changed)
+}
+
+/// Flushes that a broker has made, and the time that they took.
+#[derive(Clone, Copy)]
+struct Flushes {
+    count: u64,
+    ns: u64,
+}
+
+impl Flushes {
+    fn mean_ms_since(self, before: Self) -> f64 {
+        let (count, ns) =
+            (self.count.saturating_sub(before.count), self.ns.saturating_sub(before.ns));
+        float(ns) / float(count.max(1)) / 1e6
+    }
 }
 
 /// The audit of a run, and the bytes of its batches as they are stored.
@@ -288,61 +303,19 @@ impl Running {
         let system = file.start(&subject.installations, &directory)?;
         let path = Path::to_system(&subject.name, &system)?;
         path.control.wait_for_brokers(file.brokers)?;
-        let past = |address: &str| {
-            let direct = Path::to(&subject.name, address.to_string(), system.accounted())?;
-            let (clients, admin_ports) = (path.clients.clone(), path.admin_ports.clone());
-            let control = direct.control.lasting(system.brokers() == 0);
-            Ok::<_, Error>(Path { clients, admin_ports, control, ..direct })
-        };
-        let direct: Option<Path> = system.direct().map(past).transpose()?;
-        Ok(Self { path, direct, system })
+        Ok(Self { path, system })
+    }
+
+    /// What a broker that has a page of metrics tells of its flushes.
+    fn flushes(&self) -> Option<Flushes> {
+        self.path.admin_ports.iter().find_map(|(_, address)| {
+            let page = http_get(*address, "/metrics")?;
+            let count = gauge(&page, "journal_flushes_total")?;
+            Some(Flushes { count, ns: gauge(&page, "journal_flush_nanoseconds_total")? })
+        })
     }
 
     fn stop(self) -> Result<(), Error> {
         self.system.stop()
-    }
-
-    /// Control groups with a limit around its processes that can be changed, with their limits.
-    fn quotas(&self) -> Vec<(ControlGroup, u64)> {
-        let mut found: Vec<(ControlGroup, u64)> = Vec::new();
-        for (_, pid) in self.system.accounted() {
-            let Some(group) = ControlGroup::of(pid) else { continue };
-            let Some(quota) = group.quota_us() else { continue };
-            // Writing what is there changes nothing and tells whether it may be written.
-            let is_new = found.iter().all(|(known, _)| *known != group);
-            if is_new && group.set_quota_us(quota).is_ok() {
-                found.push((group, quota));
-            }
-        }
-        found
-    }
-
-    /// Why its limits cannot be doubled, if so: tried once, since a group may have no more than the
-    /// one around it.
-    fn fixed_quotas(&self) -> Option<String> {
-        let quotas = self.quotas();
-        if quotas.is_empty() {
-            return Some("the limit of its control group cannot be changed here".into());
-        }
-        let refused = Quotas::doubled(&quotas).err()?;
-        Some(format!("the limit of its control group cannot be doubled: {refused}"))
-    }
-}
-
-impl Meanwhile {
-    fn begin(change: Change, running: &Running, subject: &Subject) -> Result<Self, Error> {
-        match change {
-            Change::Continue => {
-                let pids = running.system.accounted().into_iter().map(|(_, pid)| pid);
-                Ok(Self::Signals { _sending: Signals::go_on(pids.collect())? })
-            }
-            Change::BusyProcesses(count) => {
-                Ok(Self::Busy { _hogs: hogs(count.into(), &subject.directory)? })
-            }
-            Change::DoubleQuota => {
-                Ok(Self::Quota { _doubled: Quotas::doubled(&running.quotas())? })
-            }
-            _ => Ok(Self::Nothing),
-        }
     }
 }

@@ -126,7 +126,7 @@ fn row(trial: &Trial) -> Vec<String> {
         found += &format!(" ({} to {})", plain(low), plain(high));
     }
     vec![
-        finding.cause.words().into(),
+        finding.cause.words(),
         finding.change.words(),
         plain(finding.expected),
         found,

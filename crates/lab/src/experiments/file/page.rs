@@ -1,5 +1,6 @@
 //! What an experiment file asked and found, as a page.
 
+use crate::checks::Weight;
 use crate::metric::Metric;
 use crate::page::{Detail, Page};
 use crate::punctuality::is_scheduled;
@@ -25,7 +26,7 @@ pub fn page(result: &RunResult, question: &Question) -> Result<Page, Error> {
         page.answer =
             [result_page::goals(result)].into_iter().chain(result_page::records(result)).collect();
     }
-    page.table = Some(result_page::goals_table(result));
+    page.table = Some(result_page::judged_table(result, Weight::Objective, "goal"));
     let tone = |arm: &str| run_charts::tone(result, arm);
     let is_fixed =
         |case: &&str| result.runs.iter().any(|run| run.case == *case && is_scheduled(run));
@@ -63,7 +64,7 @@ pub fn page(result: &RunResult, question: &Question) -> Result<Page, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::checks::{Check, Verdict, Weight};
+    use crate::checks::{Check, Verdict};
     use crate::page::{html, markdown};
     use crate::result::Experiment;
     use crate::sample;

@@ -2,7 +2,6 @@
 
 use crate::asks::{Knee, Reached, rates, ratio, reached, typical};
 use crate::checks::THREAD_SHARE_MAX;
-use crate::held;
 use crate::metric::Metric;
 use crate::page::{
     Axis, Chart, Column, Detail, Estimate as Figure, Line, Page, Plot, Point, Scale, Series, Style,
@@ -57,10 +56,6 @@ pub fn page(result: &RunResult, record: &SurveyRecord) -> Result<Page, Error> {
     let tables = result.arms.iter().map(|arm| rates_table(result, record, &arm.name)).collect();
     page.details = vec![
         Detail::of("Every rate", folded, tables),
-        Detail {
-            text: held::sentences(result),
-            ..Detail::of("What held it", Vec::new(), Vec::new())
-        },
         survey_page::question(record),
         result_page::audit(result),
     ];

@@ -285,14 +285,6 @@ impl Agreement {
             Self::Open => "the rounds differ too much to tell",
         }
     }
-
-    /// What it means where it is not shown.
-    fn weight(self) -> Weight {
-        match self {
-            Self::Shown | Self::Refuted => Weight::Objective,
-            Self::Open => Weight::Validity,
-        }
-    }
 }
 
 impl Compared {
@@ -347,7 +339,7 @@ impl Compared {
             findings.checks.push(Check {
                 name: format!("{rate} records/s: {name} of {OURS} against that of {THEIRS}"),
                 passed: agreement == Agreement::Shown,
-                weight: agreement.weight(),
+                weight: Weight::Validity,
                 found: format!("{off:+.1} % [{low:+.1}, {high:+.1}], {}", agreement.words()),
                 demanded: format!("90 % interval within {:.0} %", 100.0 * ALLOWED),
             });
@@ -460,7 +452,7 @@ mod tests {
         for off in [-10.0, -5.0, 5.0, 10.0] {
             let more = [0.1, -0.1, 0.0, 0.05, 0.0].map(|noise| off + noise);
             let (checks, verdict) = judged(&compared(&[20.0; 5], &more));
-            assert_eq!(verdict, Verdict::ObjectiveFailed, "{off}");
+            assert_eq!(verdict, Verdict::Invalid, "{off}");
             for check in &checks[1..] {
                 assert!(!check.passed && check.found.ends_with("the drivers disagree"));
             }

@@ -1,5 +1,6 @@
 //! What the laboratory found about itself, as a page.
 
+use crate::checks::Weight;
 use crate::page::{self, Axis, Chart, Detail, Line, Page, Plot, Point, Scale, Series, Style};
 use crate::result::RunResult;
 use crate::result_page;
@@ -9,8 +10,10 @@ use moldau_measure::numbers::plain;
 
 /// The page of a self-test.
 pub fn page(result: &RunResult, test: SelfTest) -> Page {
-    let mut page = result_page::answered(result, test.question(), vec![result_page::goals(result)]);
-    page.table = Some(result_page::goals_table(result));
+    let kept = result.checks.iter().filter(|check| check.weight == Weight::Validity).count();
+    let told = vec![format!("All {kept} promises are kept.")];
+    let mut page = result_page::answered(result, test.question(), told);
+    page.table = Some(result_page::judged_table(result, Weight::Validity, "promise"));
     let nothing = SelfTestRecord::default();
     let record = result.self_test.as_ref().unwrap_or(&nothing);
     page.charts = record.curves.iter().map(chart).collect();

@@ -1,5 +1,5 @@
 //! The target stops for a second at a known rate, and the response times must be what arithmetic
-//! says of such a stop. Apache Kafka's own tool is put through the same.
+//! says of such a stop.
 //!
 //! In the short window the stop takes most of the time, so that even the median has its answer
 //! from arithmetic alone; in the long one the median is the target's own.
@@ -13,7 +13,7 @@ use crate::experiments::bench::Bench;
 use crate::result::Arm;
 use crate::self_test::{Cell, Curves, Line, Table};
 use crate::stall::expected_quantile;
-use crate::systems::{KafkaInstallation, Process, ProcessSpec, Ready};
+use crate::systems::Process;
 use moldau_load::generator::Measured;
 use moldau_load::run::Slot;
 use moldau_load::schedule::Arrivals;
@@ -49,24 +49,15 @@ const TOLERANCE: f64 = 0.02;
 /// A percentile whose answer is shorter is not the stop's but the target's own.
 const OWN_MAX_MS: f64 = 50.0;
 
-/// How long Kafka's tool may take beyond its records: the start of a JVM.
-const TOOL_TIMEOUT: Duration = Duration::from_secs(60);
-
-const TOOL: &str = "kafka-producer-perf-test";
-
 /// Latencies at [`QUANTILES`], ms.
 type Latencies = [f64; 5];
 
-pub(super) fn steps(plan: &Plan) -> u32 {
-    4 * REPEATS + if plan.kafka.is_some() { 2 } else { 0 }
+pub(super) fn steps(_plan: &Plan) -> u32 {
+    4 * REPEATS
 }
 
-pub(super) fn arms(plan: &Plan) -> Vec<Arm> {
-    let tool = plan
-        .kafka
-        .as_ref()
-        .map(|_| Arm::of(TOOL, "Apache Kafka's kafka-producer-perf-test against the same broker"));
-    target::arms().into_iter().chain(tool).collect()
+pub(super) fn arms(_plan: &Plan) -> Vec<Arm> {
+    target::arms()
 }
 
 pub(super) fn run(
@@ -74,7 +65,7 @@ pub(super) fn run(
     bench: &mut Bench<'_>,
     findings: &mut Findings,
 ) -> Result<(), Error> {
-    for target in [Target::sink(plan, Duration::ZERO)?, Target::broker(plan)?] {
+    for target in [Target::sink(plan)?, Target::broker(plan)?] {
         for window_ms in WINDOWS_MS {
             let window = Duration::from_millis(window_ms);
             let mut runs = Vec::new();
@@ -83,12 +74,8 @@ pub(super) fn run(
                 runs.push(stalled_run(&target, bench, findings, window_ms)?);
             }
             let found = Found::middle(&target, window, &runs);
-            let mut sources = found.sources();
+            let sources = found.sources();
             found.judge(findings);
-            if let Some(kafka) = plan.kafka.as_ref().filter(|_| target.name() == target::BROKER) {
-                bench.step(&format!("{TOOL}, {:.1} s", window.as_secs_f64()));
-                sources.push((TOOL, tool_run(plan, kafka, &target, window)?));
-            }
             let title = format!("{}, window of {:.1} s", target.name(), window.as_secs_f64());
             findings.record.tables.push(table(&title, &sources));
             findings.record.curves.push(curves(title, window, &sources));
@@ -249,81 +236,4 @@ fn curves(title: String, window: Duration, sources: &[(&'static str, Latencies)]
     // The longest of so many is their last percentile.
     let quantiles = QUANTILES.map(|quantile| f64::min(quantile, 1.0 - 1.0 / records)).to_vec();
     Curves { title, quantiles, lines: sources.iter().map(line).collect() }
-}
-
-/// The same stop through Kafka's own tool, which counts whole milliseconds and keeps its warm-up
-/// apart.
-fn tool_run(
-    plan: &Plan,
-    kafka: &KafkaInstallation,
-    target: &Target,
-    window: Duration,
-) -> Result<Latencies, Error> {
-    let topic = format!("tool-{}", window.as_millis());
-    target.path.control.create_topic(&topic, 1)?;
-    let warmup = u64::from(RATE) * WARMUP_MS / 1_000;
-    let records = warmup + u64::from(RATE) * u64::try_from(window.as_millis()).unwrap_or(0) / 1_000;
-    let mut args: Vec<String> = vec!["-cp".into(), kafka.class_path()?];
-    args.push("org.apache.kafka.tools.ProducerPerformance".into());
-    for (name, value) in [
-        ("--topic", topic.clone()),
-        ("--num-records", records.to_string()),
-        ("--warmup-records", warmup.to_string()),
-        ("--record-size", RECORD_BYTES.to_string()),
-        ("--throughput", RATE.to_string()),
-    ] {
-        args.extend([name.into(), value]);
-    }
-    args.extend([
-        "--producer-props".into(),
-        format!("bootstrap.servers={}", target.path.bootstrap),
-        "linger.ms=1".into(),
-        format!("batch.size={BATCH_BYTES}"),
-    ]);
-    let spec = ProcessSpec {
-        role: TOOL.into(),
-        program: kafka.java.clone(),
-        args: args.into_iter().map(Into::into).collect(),
-        env: Vec::new(),
-        ready: Ready::Http(([127, 0, 0, 1], 0).into(), "/".into()),
-    };
-    let mut tool = Process::launch(&spec, &plan.conditions.work_directory)?;
-    let log = tool.log().to_owned();
-    while target.path.control.records_held(&topic, 1)? < warmup {
-        tool.check_alive()?;
-    }
-    stall(&target.process)?;
-    tool.wait(window + TOOL_TIMEOUT)?;
-    let text = std::fs::read_to_string(&log)
-        .map_err(Error::machine(format!("reading {}", log.display())))?;
-    target.path.control.delete_topic(&topic)?;
-    told(&text).ok_or_else(|| Error::Target {
-        action: format!("reading what {TOOL} tells"),
-        reason: format!("no line with its percentiles: {text}"),
-    })
-}
-
-/// The latencies in the last line of the tool's output that has percentiles.
-fn told(text: &str) -> Option<Latencies> {
-    let line = text.lines().rev().find(|line| line.contains("99.9th"))?;
-    let before = |unit: &str| -> Option<f64> {
-        line.split(unit).next()?.split_whitespace().last()?.parse().ok()
-    };
-    let [p50, p95, p99, p999] = ["ms 50th", "ms 95th", "ms 99th", "ms 99.9th"].map(before);
-    Some([p50?, p95?, p99?, p999?, before("ms max latency")?])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_last_line_of_the_tool_is_read() {
-        let text = "5000 records sent, 999.8 records/sec (0.10 MB/sec), 0.9 ms avg latency, \
-                    88.0 ms max latency.\n\
-                    100000 records sent, 9999.0 records/sec (0.95 MB/sec), 49.91 ms avg latency, \
-                    1001.00 ms max latency, 1 ms 50th, 480 ms 95th, 899 ms 99th, 990 ms 99.9th.\n";
-        assert_eq!(told(text), Some([1.0, 480.0, 899.0, 990.0, 1001.0]));
-        assert_eq!(told("99.9th"), None);
-    }
 }

@@ -1,7 +1,5 @@
 //! What the self-tests run against: a null sink, and the broker.
 
-use std::time::Duration;
-
 use super::{Findings, Plan};
 use crate::checks::{Check, Weight};
 use crate::experiments::bench::{Bench, Path};
@@ -9,7 +7,7 @@ use crate::result::Arm;
 use crate::systems::{Durability, Process, ProcessSpec, Ready, free_addresses, moldau_broker};
 use moldau_load::generator::{Measured, Setup, produce_watched};
 use moldau_load::ledger::audit;
-use moldau_load::null_sink::{self, Behaviour};
+use moldau_load::null_sink;
 use moldau_load::workload::Workload;
 use moldau_measure::Error;
 
@@ -25,18 +23,13 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// A sink that burns `work` of processor time for each Produce request.
-    pub(super) fn sink(plan: &Plan, work: Duration) -> Result<Self, Error> {
-        Self::sink_that(plan, Behaviour { work, ..Behaviour::default() })
-    }
-
-    /// A sink that does with Produce requests what it is told.
-    pub(super) fn sink_that(plan: &Plan, behaviour: Behaviour) -> Result<Self, Error> {
+    /// A sink that acknowledges what it gets and keeps nothing.
+    pub(super) fn sink(plan: &Plan) -> Result<Self, Error> {
         let [listen] = free_addresses()?;
         let spec = ProcessSpec {
             role: "sink".into(),
             program: plan.moldau.clone(),
-            args: null_sink::arguments(listen, behaviour),
+            args: null_sink::arguments(listen),
             env: Vec::new(),
             ready: Ready::Tcp(listen),
         };

@@ -1,6 +1,5 @@
 //! Whole systems beside each other, as a page.
 
-use crate::held;
 use crate::metric::Metric;
 use crate::page::{Chart, Column, Detail, Page, Table};
 use crate::punctuality::is_scheduled;
@@ -168,10 +167,6 @@ fn details(result: &RunResult, cases: &Cases<'_>) -> Result<Vec<Detail>, Error> 
             Vec::new(),
             vec![run_tables::cpu(result, &all, BROKER.0, BROKER.1)],
         ),
-        Detail {
-            text: held::sentences(result),
-            ..Detail::of("What held it", Vec::new(), Vec::new())
-        },
         result_page::comparisons(result),
         Detail::of("Course of the experiment", courses, Vec::new()),
         result_page::audit(result),

@@ -9,17 +9,15 @@ use std::time::{Duration, Instant};
 use super::durable::{counter, megabytes_per_second, record};
 use super::{BROKER, PROBE_WINDOW_MS_MAX, Plan, System, in_order};
 use crate::checks::{Check, Weight};
-use crate::experiments::bench::{Bench, Path};
-use crate::metric::Metric;
-use crate::objective::{Bound, Objective};
+use crate::experiments::bench::{Bench, Named, Path};
+use crate::experiments::rounds;
 use crate::systems::http_get;
 use moldau_load::bare_disk::{self, STEP_BYTES, Work};
-use moldau_load::generator::{Scan, Scanned, scan, slot_ms};
-use moldau_load::ledger::Audit;
-use moldau_load::run::{Requests, RunRecord};
+use moldau_load::generator::{Measured, Scan, Scanned, produce, scan, slot_ms};
+use moldau_load::run::RunRecord;
+use moldau_load::schedule::Arrivals;
 use moldau_load::workload::{Pace, Workload};
 use moldau_measure::Error;
-use moldau_measure::numbers::whole;
 use moldau_measure::statistics::{float, median};
 
 /// The bare readings.
@@ -29,28 +27,27 @@ pub(super) const DISK_2: &str = "disk, 2 reads";
 /// The broker with a scan beside its producers.
 pub(super) const SCANNED: &str = "broker, scanned";
 
-/// Smallest ratio of the scan's rate to the disk's.
-const RATE_RATIO_MIN: f64 = 0.8;
+/// Bytes that a second of the filling offers: less than a broker on a disk takes at full speed.
+const FILL_BYTES_PER_SECOND: u64 = 128 << 20;
 
-/// Largest ratio of the produce p99 with a scan to that without.
-const P99_RATIO_MAX: f64 = 2.0;
+/// Slowest filling that is waited for, and the shortest wait.
+const FILL_BYTES_PER_SECOND_MIN: u64 = 16 << 20;
+const FILL_TIME_MIN: Duration = Duration::from_secs(10);
 
-/// Room for what a calibration cannot know: the fill takes a little longer than it says.
-const FILL_MARGIN: f64 = 1.1;
+/// Bytes that a filling offers, as a multiple of those that the plan scans: what a broker does not
+/// acknowledge in time may be on its disk nevertheless.
+const FILL_OFFERED_MAX: u64 = 2;
+
+/// Runs of a filling in which every record is acknowledged, at most, and the shortest of them.
+const FILL_RUNS: u64 = 256;
+const FILL_WINDOW_MS_MIN: u64 = 50;
 
 /// A broker that has written no segment for this long has no more to sort.
 const RESTED: Duration = Duration::from_secs(4);
 const REST_WAIT_MAX: Duration = Duration::from_mins(2);
 const REST_POLL: Duration = Duration::from_millis(200);
 
-/// Attempts to produce as much as is asked for; the last one is scanned whatever it has.
-const FILLS_MAX: u32 = 3;
-
-pub(super) fn run(
-    plan: &Plan,
-    bench: &mut Bench<'_>,
-    system: &mut System,
-) -> Result<Vec<Objective>, Error> {
+pub(super) fn run(plan: &Plan, bench: &mut Bench<'_>, system: &mut System) -> Result<(), Error> {
     let path = system.path(BROKER)?;
     let (scan, workload) = fill(plan, bench, &path)?;
     let gigabytes = workload.megabytes(scan.records) / 1024.0;
@@ -69,16 +66,6 @@ pub(super) fn run(
         format!("Produce at {:.0} MB/s beside a cold scan", megabytes_per_second(&plan.durable));
     let rates = beside_scans(plan, bench, system, &scan, &beside)?;
     path.control.delete_topic(&scan.topic)?;
-    let objective = |name: &str, case: &str, arm: &str, metric, bound| Objective {
-        name: format!("{case}: {name}"),
-        case: case.into(),
-        metric,
-        arm: arm.into(),
-        bound,
-    };
-    let at_least =
-        |baseline: &str| Bound::RatioAtLeast { baseline: baseline.into(), ratio: RATE_RATIO_MIN };
-    let at_most = Bound::RatioAtMost { baseline: BROKER.into(), ratio: P99_RATIO_MAX };
     let rates: Vec<f64> = rates.iter().map(|records| workload.megabytes(1) * records).collect();
     bench.note(Check {
         name: format!("{beside}: rate of the scan, from before the warm-up to after the audit"),
@@ -87,11 +74,7 @@ pub(super) fn run(
         found: format!("{:.0} MB/s", median(&rates)),
         demanded: "a scan beside every run".into(),
     });
-    Ok(vec![
-        objective("rate", &cold, BROKER, Metric::ConsumeThroughput, at_least(DISK_16)),
-        objective("rate", &cold, BROKER, Metric::ConsumeThroughput, at_least(DISK_2)),
-        objective("p99", &beside, SCANNED, Metric::ResponseP99, at_most),
-    ])
+    Ok(())
 }
 
 /// Waits until the broker has sorted what was written. What is scanned is old data then, and
@@ -110,7 +93,7 @@ fn await_rest(admin: SocketAddr) {
     }
 }
 
-/// Produces the records that are scanned, and audits them.
+/// Produces the records that are scanned, run after run to one topic, and audits them.
 fn fill(plan: &Plan, bench: &mut Bench<'_>, path: &Path) -> Result<(Scan, Workload), Error> {
     let shape = Workload {
         pace: Pace::Unpaced,
@@ -122,31 +105,71 @@ fn fill(plan: &Plan, bench: &mut Bench<'_>, path: &Path) -> Result<(Scan, Worklo
         window_ms: plan.durable.window_ms.min(PROBE_WINDOW_MS_MAX),
         ..plan.durable.clone()
     };
-    let bytes_of = |records: u64| float(records.max(1)) * float(shape.record_bytes as u64);
-    let measured = bench.probe(path, &shape)?;
-    let mut workload = shape.clone();
-    let mut bytes = bytes_of(measured.produced_records);
-    let mut attempt = 0;
-    let (topic, records) = loop {
-        let windows = float(plan.scan_bytes) / bytes * FILL_MARGIN;
-        workload.window_ms = whole((windows * float(workload.window_ms)).ceil());
-        let case = "Produce what is scanned, at full speed";
-        let (setup, records) = bench.produce_and_audit(path, case, attempt, &workload)?;
-        bytes = bytes_of(records);
-        attempt += 1;
-        if bytes >= float(plan.scan_bytes) || attempt == FILLS_MAX {
-            break (setup.topic, records);
+    let case = "Produce what is scanned";
+    bench.step(case);
+    let mut setup = bench.setup(path, 0, &shape);
+    path.control.create_topic(&setup.topic, shape.partitions)?;
+    let (mut filling, mut produced) = (Filling::of(plan.scan_bytes), None::<Measured>);
+    let begun = Instant::now();
+    while let Some(bytes) = filling.next(begun.elapsed()) {
+        setup.workload = Filling::workload(&shape, bytes);
+        let mut run = produce(&setup)?;
+        let acked = run.acked_records.saturating_mul(shape.record_bytes as u64);
+        (filling.offered, filling.acked) = (filling.offered + bytes, filling.acked + acked);
+        setup.first_producer += 1;
+        if let Some(before) = produced {
+            run.window_ns += before.window_ns;
+            run.produced_records += before.produced_records;
+            run.produced_batches += before.produced_batches;
+            run.sent = before.sent.into_iter().chain(run.sent).collect();
         }
-        path.control.delete_topic(&setup.topic)?;
-    };
+        produced = Some(run);
+    }
+    let produced = produced.ok_or_else(|| Error::Plan("nothing is scanned".into()))?;
+    setup.workload = Workload { producers: setup.first_producer, ..shape.clone() };
+    setup.first_producer = 0;
+    let topic = setup.topic.clone();
+    bench.read_back(Named { case, path, pair: 0 }, setup, produced)?;
     let scan = Scan {
         bootstrap: path.bootstrap.clone(),
+        partitions: shape.partitions,
+        records: path.control.records_held(&topic, shape.partitions)?,
         topic,
-        partitions: workload.partitions,
-        records,
         processes: path.processes.clone(),
     };
-    Ok((scan, workload))
+    Ok((scan, shape))
+}
+
+/// How far a topic is filled, in bytes of record values.
+struct Filling {
+    wanted: u64,
+    offered: u64,
+    acked: u64,
+}
+
+impl Filling {
+    fn of(wanted: u64) -> Self {
+        Self { wanted, offered: 0, acked: 0 }
+    }
+
+    /// Bytes of the next run. `None` once there is enough, and where the broker takes more bytes or
+    /// more time than the plan allows: what is there is scanned then.
+    fn next(&self, elapsed: Duration) -> Option<u64> {
+        let allowed = self.wanted.saturating_mul(FILL_OFFERED_MAX).saturating_sub(self.offered);
+        let left = self.wanted.saturating_sub(self.acked).min(allowed);
+        let limit = FILL_TIME_MIN + Duration::from_secs(self.wanted / FILL_BYTES_PER_SECOND_MIN);
+        let run = FILL_BYTES_PER_SECOND.max(self.wanted / FILL_RUNS);
+        (left > 0 && elapsed < limit).then(|| left.min(run))
+    }
+
+    /// The load of a run that offers so many bytes and no more, however fast the broker is.
+    fn workload(shape: &Workload, bytes: u64) -> Workload {
+        let window_ms = (bytes * 1_000).div_ceil(FILL_BYTES_PER_SECOND).max(FILL_WINDOW_MS_MIN);
+        let records = bytes.div_ceil(shape.record_bytes.max(1) as u64);
+        let per_second = (records * 1_000).div_ceil(window_ms);
+        let pace = Pace::Scheduled { per_second, arrivals: Arrivals::Constant };
+        Workload { pace, window_ms, ..shape.clone() }
+    }
 }
 
 /// The broker and both bare readings once, forwards in even rounds and backwards in odd ones.
@@ -194,34 +217,16 @@ fn scan_record(
     at_ms: u64,
 ) -> RunRecord {
     let workload = Workload { pace: Pace::ReadBack, ..workload.clone() };
+    // The records were audited when they were produced.
     RunRecord {
-        case: case.into(),
-        arm: BROKER.into(),
         pair: round,
         window_start_ms: at_ms,
         window_ns: scanned.elapsed_ns,
-        offered: 0,
-        shed: 0,
-        produced_records: 0,
-        produced_batches: 0,
-        answered: 0,
         consumed_records: scanned.records,
-        stored_bytes: 0,
-        latency: None,
         slot_ms: slot_ms(&workload),
-        series: Vec::new(),
-        longest_silence_ns: 0,
         processes: scanned.processes,
         host: scanned.host,
-        // The records were audited when they were produced.
-        held_records: 0,
-        requests: Requests::default(),
-        transactions: None,
-        skew: None,
-        evidence: None,
-        workers: Vec::new(),
-        audit: Audit::default(),
-        workload,
+        ..RunRecord::bare(case, BROKER, workload)
     }
 }
 
@@ -235,27 +240,23 @@ fn beside_scans(
 ) -> Result<Vec<f64>, Error> {
     let paths = [system.path(BROKER)?, system.path(SCANNED)?];
     let mut rates = Vec::new();
-    for pair in 0..plan.scanned_pairs {
-        loop {
-            for path in in_order([&paths[0], &paths[1]], pair) {
-                let produce = |bench: &mut Bench<'_>| {
-                    let (setup, _) = bench.produce_and_audit(path, case, pair, &plan.durable)?;
-                    path.control.delete_topic(&setup.topic)
-                };
-                if path.arm == SCANNED {
-                    bench.rest()?;
-                    drop_page_cache(&system.data)?;
-                    rates.push(while_scanning(scan, || produce(bench))?);
-                } else {
-                    produce(bench)?;
-                }
-                system.broker.check_alive()?;
+    rounds::each(bench, case, plan.scanned_pairs, 2, |bench, pair| {
+        for path in in_order([&paths[0], &paths[1]], pair) {
+            let produce = |bench: &mut Bench<'_>| {
+                let (setup, _) = bench.produce_and_audit(path, case, pair, &plan.durable)?;
+                path.control.delete_topic(&setup.topic)
+            };
+            if path.arm == SCANNED {
+                bench.rest()?;
+                drop_page_cache(&system.data)?;
+                rates.push(while_scanning(scan, || produce(bench))?);
+            } else {
+                produce(bench)?;
             }
-            if !bench.must_repeat(case, pair) {
-                break;
-            }
+            system.broker.check_alive()?;
         }
-    }
+        Ok(())
+    })?;
     Ok(rates)
 }
 
@@ -304,6 +305,41 @@ fn drop_page_cache(directory: &FsPath) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A run that saw nothing of a broker on a busy machine once made the next one a quarter of an
+    /// hour long, at full speed, until the disk was full.
+    #[test]
+    fn a_filling_offers_no_more_than_the_plan_scans_twice_however_slow_it_begins() {
+        let wanted = 4 << 20;
+        let filled = |acked: &dyn Fn(u64) -> u64, run: Duration| {
+            let (mut filling, mut elapsed) = (Filling::of(wanted), Duration::ZERO);
+            while let Some(bytes) = filling.next(elapsed) {
+                filling.offered += bytes;
+                filling.acked += acked(bytes);
+                elapsed += run;
+            }
+            (filling.offered, filling.acked)
+        };
+        let second = Duration::from_secs(1);
+        assert_eq!(filled(&|bytes| bytes, second), (wanted, wanted));
+        assert_eq!(filled(&|_| 0, second), (2 * wanted, 0));
+        let (offered, acked) = filled(&|_| 1_024, second);
+        assert!(offered <= 2 * wanted && acked > 0, "{offered} {acked}");
+        assert_eq!(filled(&|_| 0, Duration::from_mins(1)), (wanted, 0), "time is up");
+    }
+
+    #[test]
+    fn a_run_of_a_filling_offers_the_bytes_that_are_left() {
+        let shape =
+            Workload { record_bytes: 1_024, ..crate::sample::result().runs[0].workload.clone() };
+        for bytes in [1, 1_024, 4 << 20, 128 << 20, 4 << 30] {
+            let load = Filling::workload(&shape, bytes);
+            let Pace::Scheduled { per_second, .. } = load.pace else { panic!("{load:?}") };
+            let offered = per_second * load.window_ms / 1_000 * 1_024;
+            assert!(offered + 1_024 >= bytes, "{offered} of {bytes}");
+            assert!(offered <= bytes + bytes / 16 + 64 * 1_024, "{offered} of {bytes}");
+        }
+    }
 
     #[test]
     fn the_page_cache_of_nested_files_is_dropped_and_their_bytes_stay() {

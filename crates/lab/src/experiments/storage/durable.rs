@@ -7,13 +7,11 @@ use std::time::Instant;
 use super::{BROKER, Plan, System};
 use crate::checks::{Check, Weight};
 use crate::experiments::bench::{Bench, Path};
-use crate::metric::Metric;
-use crate::objective::{Bound, Objective};
+use crate::experiments::rounds;
 use crate::systems::http_get;
 use moldau_load::bare_disk::{self, BLOCK, Outcome, Work, write_workload};
 use moldau_load::generator::slot_ms;
-use moldau_load::ledger::Audit;
-use moldau_load::run::{Requests, RunRecord};
+use moldau_load::run::RunRecord;
 use moldau_load::workload::Workload;
 use moldau_measure::Error;
 use moldau_measure::statistics::{float, median};
@@ -24,56 +22,32 @@ pub(super) const LOOP: &str = "bare loop";
 /// The same behind a connection.
 pub(super) const SERVED: &str = "served loop";
 
-/// Largest ratios of the broker's response times to the loop's.
-const P50_RATIO_MAX: f64 = 1.2;
-const P99_RATIO_MAX: f64 = 2.0;
-
 /// Largest ratio of the loop's response time to its write and flush alone, as medians: above it
 /// the disk is still at work when the next write falls due, for the broker as for the loop.
 const QUEUE_RATIO_MAX: f64 = 1.5;
 
-pub(super) fn run(
-    plan: &Plan,
-    bench: &mut Bench<'_>,
-    system: &mut System,
-) -> Result<Vec<Objective>, Error> {
+pub(super) fn run(plan: &Plan, bench: &mut Bench<'_>, system: &mut System) -> Result<(), Error> {
     let case = format!("Produce at {:.0} MB/s, flushed", megabytes_per_second(&plan.durable));
     let path = system.path(BROKER)?;
     let before = Flushes::read(system.admin)?;
     bench.probe(&path, &plan.durable)?;
     let mut flushes = Flushes::read(system.admin)?.since(before);
     let mut queues = Vec::new();
-    for pair in 0..plan.durable_pairs {
-        loop {
-            // In odd pairs the loops go first, with what the broker did in the pair before.
-            if pair.is_multiple_of(2) {
-                flushes = run_broker(plan, bench, system, &path, (&case, pair))?;
-                run_loop(plan, bench, (&case, SERVED, pair), flushes)?;
-                queues.push(run_loop(plan, bench, (&case, LOOP, pair), flushes)?);
-            } else {
-                queues.push(run_loop(plan, bench, (&case, LOOP, pair), flushes)?);
-                run_loop(plan, bench, (&case, SERVED, pair), flushes)?;
-                flushes = run_broker(plan, bench, system, &path, (&case, pair))?;
-            }
-            if !bench.must_repeat(&case, pair) {
-                break;
-            }
+    rounds::each(bench, &case, plan.durable_pairs, 3, |bench, pair| {
+        // In odd pairs the loops go first, with what the broker did in the pair before.
+        if pair.is_multiple_of(2) {
+            flushes = run_broker(plan, bench, system, &path, (&case, pair))?;
+            run_loop(plan, bench, (&case, SERVED, pair), flushes)?;
+            queues.push(run_loop(plan, bench, (&case, LOOP, pair), flushes)?);
+        } else {
+            queues.push(run_loop(plan, bench, (&case, LOOP, pair), flushes)?);
+            run_loop(plan, bench, (&case, SERVED, pair), flushes)?;
+            flushes = run_broker(plan, bench, system, &path, (&case, pair))?;
         }
-    }
-    let objective = |name: &str, metric, ratio, baseline: &str| Objective {
-        name: format!("{case}: {name}"),
-        case: case.clone(),
-        metric,
-        arm: BROKER.into(),
-        bound: Bound::RatioAtMost { baseline: baseline.into(), ratio },
-    };
+        Ok(())
+    })?;
     bench.note(has_room(&queues));
-    Ok(vec![
-        objective("p50", Metric::ResponseP50, P50_RATIO_MAX, LOOP),
-        objective("p99", Metric::ResponseP99, P99_RATIO_MAX, LOOP),
-        objective("p50", Metric::ResponseP50, P50_RATIO_MAX, SERVED),
-        objective("p99", Metric::ResponseP99, P99_RATIO_MAX, SERVED),
-    ])
+    Ok(())
 }
 
 pub(super) fn megabytes_per_second(workload: &Workload) -> f64 {
@@ -143,32 +117,20 @@ pub(super) fn record(
     let is_write = outcome.latency.is_some();
     let count = outcome.answered;
     RunRecord {
-        case: case.into(),
-        arm: arm.into(),
         pair,
         window_start_ms: started_ms + outcome.before_window_ns / 1_000_000,
         window_ns: outcome.window_ns,
         offered: outcome.offered,
-        shed: 0,
         produced_records: if is_write { count } else { 0 },
         produced_batches: if is_write { count } else { 0 },
         answered: count,
         consumed_records: if is_write { 0 } else { count },
-        stored_bytes: 0,
         latency: outcome.latency,
         slot_ms: slot_ms(&workload),
         series: outcome.series,
-        longest_silence_ns: 0,
         processes: vec![outcome.process],
         host: outcome.host,
-        held_records: 0,
-        requests: Requests::default(),
-        transactions: None,
-        skew: None,
-        evidence: None,
-        workers: Vec::new(),
-        audit: Audit::default(),
-        workload,
+        ..RunRecord::bare(case, arm, workload)
     }
 }
 

@@ -6,11 +6,9 @@ mod charts;
 mod littles_law;
 mod pairs;
 mod proxies;
-mod repeats;
 mod sweeps;
 mod totals;
 
-use crate::held;
 use crate::metric::Metric;
 use crate::page::{Detail, Page, Table};
 use crate::punctuality::is_scheduled;
@@ -22,9 +20,6 @@ use crate::survey_page;
 use moldau_measure::numbers::Unit;
 use moldau_measure::numbers::number;
 use moldau_measure::statistics::{float, median};
-
-/// Settings that are numbers of something that works at once.
-const SCALES: [&str; 4] = ["outstanding", "producers", "partitions", "consumers"];
 
 /// The page of a survey.
 pub fn page(result: &RunResult, record: &SurveyRecord) -> Page {
@@ -134,7 +129,6 @@ fn direct_answers(result: &RunResult, record: &SurveyRecord) -> Vec<String> {
 fn findings_beside(result: &RunResult, record: &SurveyRecord) -> Vec<String> {
     let mut found = totals::sentences(result, record);
     found.extend(proxies::sizing(result));
-    found.extend(held::sentences(result));
     found.extend(systems(result).iter().filter_map(|it| recommendation(result, it)));
     found
 }
@@ -264,8 +258,6 @@ fn tables(result: &RunResult, record: &SurveyRecord) -> Vec<Table> {
     let systems = systems(result);
     tables.extend(systems.iter().map(|system| matrix(result, system)));
     tables.push(one_at_a_time(result, record, &systems));
-    tables.extend(systems.iter().map(|system| scaling(result, record, system)));
-    tables.extend([sweeps::law(result, record), repeats::table(result)]);
     tables.into_iter().filter(|table| !table.rows.is_empty()).collect()
 }
 
@@ -327,7 +319,6 @@ fn matrix(result: &RunResult, system: &str) -> Table {
             records_per_batch(result, case, system),
             figure(case, Metric::CompressionRatio),
             figure(case, Metric::BrokerCpu),
-            held::words(result, case, system).unwrap_or(NONE).into(),
         ]
     });
     Table::of(
@@ -335,8 +326,7 @@ fn matrix(result: &RunResult, system: &str) -> Table {
         "Medians over the rounds. Latency of a load with records outstanding is from sending to \
          acknowledgement, and says nothing of how long records wait that cannot be sent yet; at a \
          fixed rate it is from the intended time. Stored: bytes of values by bytes of their \
-         batches as consumers get them. Held by: what limited it, as far as its runs tell \
-         without a change of anything.",
+         batches as consumers get them.",
         &[
             "load",
             "records/s",
@@ -347,7 +337,6 @@ fn matrix(result: &RunResult, system: &str) -> Table {
             "records a batch",
             "stored, x",
             "broker CPU-ms/MB",
-            "held by",
         ],
         rows,
     )
@@ -389,64 +378,6 @@ fn one_at_a_time(result: &RunResult, record: &SurveyRecord, systems: &[&str]) ->
         &["load", "system", "records/s", "p50", "p99", "processor time of each MB"],
         rows,
     )
-}
-
-/// How throughput grows with what works at once.
-fn scaling(result: &RunResult, record: &SurveyRecord, system: &str) -> Table {
-    let rows = record.cells.iter().filter(|cell| cell.from.is_none()).flat_map(|scenario| {
-        SCALES.iter().flat_map(move |key| levels(record, scenario, key).into_iter())
-    });
-    let rows = rows.filter_map(|Level { cell, lowest, value, lowest_value, key }| {
-        let contrast = Contrast { of: cell.to_string(), over: Some(lowest.to_string()) };
-        let metric = Metric::ProduceRecords;
-        let speed_up = contrast.estimate(&result.runs, system, metric, result.seed)?;
-        let records = middle(result, cell, system, metric)?;
-        Some(vec![
-            cell.to_string(),
-            format!("{key} {value}"),
-            number(records, Unit::RecordsPerSecond),
-            ratio(Some(speed_up)),
-            format!("{:.0} %", speed_up.mean / (value / lowest_value) * 100.0),
-        ])
-    });
-    Table::of(
-        &format!("Scaling on {system}"),
-        "Speed-up over the smallest of a row's neighbours; efficiency is the speed-up by how many \
-         times more work at once.",
-        &["load", "at once", "records/s", "speed-up", "efficiency"],
-        rows,
-    )
-}
-
-/// One of several loads that differ in a number alone.
-struct Level<'a> {
-    cell: &'a str,
-    lowest: &'a str,
-    value: f64,
-    lowest_value: f64,
-    key: &'a str,
-}
-
-/// A scenario and what differs from it in `key`, by rising value; none where nothing does.
-fn levels<'a>(record: &'a SurveyRecord, scenario: &'a Cell, key: &'a str) -> Vec<Level<'a>> {
-    let value = |cell: &Cell| {
-        let setting = cell.settings.iter().find(|setting| setting.key == key)?;
-        setting.value.parse::<f64>().ok()
-    };
-    let differs = |cell: &&Cell| {
-        cell.from.as_ref() == Some(&scenario.name) && cell.settings.iter().all(|it| it.key == key)
-    };
-    let others = record.cells.iter().filter(differs);
-    let mut all: Vec<(f64, &str)> = std::iter::once(scenario)
-        .chain(others)
-        .filter_map(|cell| Some((value(cell)?, cell.name.as_str())))
-        .collect();
-    all.sort_by(|one, other| one.0.total_cmp(&other.0));
-    let Some((lowest_value, lowest)) = all.first().copied().filter(|_| all.len() > 1) else {
-        return Vec::new();
-    };
-    let level = |(value, cell)| Level { cell, lowest, value, lowest_value, key };
-    all.into_iter().map(level).collect()
 }
 
 fn findings(result: &RunResult, claim: &Claim) -> Vec<Finding> {

@@ -12,7 +12,6 @@ use crate::threads::{Figure, Reading, ThreadsClaim, ThreadsRecord, TopicCost};
 use moldau_measure::numbers::Unit;
 use moldau_measure::numbers::{number, plain, thousands};
 use moldau_measure::statistics::float;
-use moldau_measure::statistics::scalability::Coefficient;
 
 /// The page of consuming threads.
 pub fn page(result: &RunResult, record: &ThreadsRecord) -> Page {
@@ -25,7 +24,7 @@ pub fn page(result: &RunResult, record: &ThreadsRecord) -> Page {
         page.details.push(Detail::words("Claims in words", answers(result, record)));
     }
     page.details.push(expected(&record.hypothesis, record.source.as_ref(), &record.remarks));
-    let mut tables = vec![claims(result, record), costs(result, record), laws(result, record)];
+    let mut tables = vec![claims(result, record), costs(result, record)];
     for arm in arms(result) {
         tables.extend(maps(record).iter().map(|map| map.table(result, record, arm)));
     }
@@ -114,43 +113,6 @@ fn enough(result: &RunResult, record: &ThreadsRecord, arm: &str) -> Option<Strin
         None => "; more are not shown to give 5 % more.".into(),
     };
     Some(text)
-}
-
-/// The law that the rate follows over the threads.
-fn laws(result: &RunResult, record: &ThreadsRecord) -> Table {
-    let rows = arms(result).filter_map(|arm| {
-        let law = record.law(arm, result.seed)?;
-        let percent = |of: Coefficient| {
-            let [value, low, high] =
-                [of.value, of.interval_95.low, of.interval_95.high].map(|it| plain(it * 100.0));
-            format!("{value} [{low}, {high}]")
-        };
-        Some(vec![
-            arm.to_string(),
-            plain(law.rate.value),
-            percent(law.contention),
-            percent(law.coherence),
-            law.peak().map_or("none".into(), plain),
-            law.throughput_max().map_or("no end seen".into(), plain),
-            format!("{} %", plain(law.error * 100.0)),
-        ])
-    });
-    Table::of(
-        "How threads scale",
-        "The universal scalability law over all rounds, with 95 % intervals: what one thread alone \
-         reads, the share of the work that only one does at a time, what each pair costs, and the \
-         number of threads beyond which the rate falls.",
-        &[
-            "consumers of",
-            "one alone, records/s",
-            "contention, %",
-            "coherence, %",
-            "peak, threads",
-            "most, records/s",
-            "median error",
-        ],
-        rows,
-    )
 }
 
 fn answer(result: &RunResult, record: &ThreadsRecord, arm: &str) -> Option<String> {
@@ -395,7 +357,6 @@ mod tests {
         ] {
             assert!(page.answer[0].contains(part), "{part}: {:?}", page.answer);
         }
-        assert!(page.details.iter().any(|detail| detail.title == "How threads scale"));
         result.experiment = Experiment::Threads(scaling([1_000, 2_000, 4_000, 8_000]));
         let sentence = page_of(&result).answer.remove(0);
         assert!(sentence.contains("8 threads") && sentence.contains("more may help"), "{sentence}");

@@ -60,22 +60,6 @@ fn the_page_has_the_prices_every_case_and_the_line_with_headroom() {
 }
 
 #[test]
-fn a_price_that_cannot_be_told_is_no_number() {
-    let mut result = result();
-    let sizing = result.sizing.as_mut().unwrap();
-    for run in &mut sizing.observations {
-        run.produce_requests = run.produced_batches;
-    }
-    let page = page(&result);
-    let tables = || page.details.iter().flat_map(|detail| &detail.tables);
-    let prices = tables().find(|table| table.title == "Prices").unwrap();
-    let row = prices.rows.iter().find(|row| row[..2] == ["passthrough", "produce requests"]);
-    assert_eq!(row.unwrap()[2..4], ["with batches produced", "-"]);
-    let shares = tables().find(|table| table.title == "What they are made of").unwrap();
-    assert!(shares.rows.iter().any(|row| row[1] == "produce requests + batches produced"));
-}
-
-#[test]
 fn figures_that_do_not_hold_are_not_told() {
     let mut result = result();
     result.verdict = Verdict::Invalid;

@@ -1,15 +1,12 @@
-//! Sweeps: one setting at three values or more, as a chart with a line for each system, and the law
-//! that throughput follows where the setting is a number of something that works at once.
+//! Sweeps: one setting at three values or more, as a chart with a line for each system.
 
-use super::{SCALES, levels, middle, systems};
+use super::middle;
 use crate::metric::Metric;
-use crate::page::{Axis, Chart, Scale, Table};
+use crate::page::{Axis, Chart, Scale};
 use crate::result::RunResult;
 use crate::run_charts::{Drawn, lines, slug};
-use crate::survey::SurveyRecord;
+use crate::survey::{Cell, SurveyRecord};
 use moldau_measure::numbers::Unit;
-use moldau_measure::numbers::plain;
-use moldau_measure::statistics::scalability::{Coefficient, Point, Scalability};
 
 /// Fewest values that make a line.
 const LEVELS_MIN: usize = 3;
@@ -45,14 +42,31 @@ fn sweeps(record: &SurveyRecord) -> Vec<Sweep<'_>> {
         let others = record.cells.iter().filter(|cell| cell.from.as_ref() == Some(&scenario.name));
         for key in others.flat_map(|cell| &cell.settings).map(|setting| setting.key.as_str()) {
             let is_known = |it: &Sweep<'_>| it.scenario == scenario.name && it.key == key;
-            let levels: Vec<(f64, &str)> =
-                levels(record, scenario, key).iter().map(|it| (it.value, it.cell)).collect();
+            let levels = levels(record, scenario, key);
             if levels.len() >= LEVELS_MIN && !sweeps.iter().any(is_known) {
                 sweeps.push(Sweep { scenario: &scenario.name, key, levels });
             }
         }
     }
     sweeps
+}
+
+/// A scenario and what differs from it in `key` alone, by rising value.
+fn levels<'a>(record: &'a SurveyRecord, scenario: &'a Cell, key: &str) -> Vec<(f64, &'a str)> {
+    let value = |cell: &Cell| {
+        let setting = cell.settings.iter().find(|setting| setting.key == key)?;
+        setting.value.parse::<f64>().ok()
+    };
+    let differs = |cell: &&Cell| {
+        cell.from.as_ref() == Some(&scenario.name) && cell.settings.iter().all(|it| it.key == key)
+    };
+    let others = record.cells.iter().filter(differs);
+    let mut all: Vec<(f64, &str)> = std::iter::once(scenario)
+        .chain(others)
+        .filter_map(|cell| Some((value(cell)?, cell.name.as_str())))
+        .collect();
+    all.sort_by(|one, other| one.0.total_cmp(&other.0));
+    all
 }
 
 /// How many times the lowest value the highest is on an axis that is logarithmic.
@@ -88,49 +102,4 @@ fn chart(result: &RunResult, sweep: &Sweep<'_>, metric: Metric) -> Option<Chart>
         let point = |(x, case): &(f64, &str)| Some((*x, middle(result, case, system, metric)?));
         sweep.levels.iter().filter_map(point).collect()
     })
-}
-
-/// The universal scalability law of every sweep of something that works at once.
-pub(super) fn law(result: &RunResult, record: &SurveyRecord) -> Table {
-    let mut rows = Vec::new();
-    for sweep in sweeps(record).iter().filter(|sweep| SCALES.contains(&sweep.key)) {
-        for system in systems(result) {
-            rows.extend(fit(result, sweep, system).map(|law| law_row(sweep, system, &law)));
-        }
-    }
-    Table::of(
-        "How throughput scales",
-        "The universal scalability law over all rounds, with 95 % intervals: the rate of one \
-         alone, the share of the work that only one does at a time, and what each pair costs. \
-         Where the load is offered at a rate, a system that keeps up shows no contention: the \
-         sweep then did not reach its limit, and no end is seen.",
-        &["load", "system", "rate of one, records/s", "contention", "coherence", "most, records/s"],
-        rows.into_iter(),
-    )
-}
-
-fn fit(result: &RunResult, sweep: &Sweep<'_>, system: &str) -> Option<Scalability> {
-    let points = sweep.levels.iter().flat_map(|(value, case)| {
-        let concurrency = format!("{value:.0}").parse::<u32>().ok();
-        let runs = result.runs_of(case, system).filter_map(|run| Metric::ProduceRecords.of(run));
-        let point = move |throughput| Some(Point::measured(concurrency?, throughput));
-        runs.filter_map(point)
-    });
-    Scalability::fit(&points.collect::<Vec<Point>>(), result.seed)
-}
-
-fn law_row(sweep: &Sweep<'_>, system: &str, law: &Scalability) -> Vec<String> {
-    let words = |of: Coefficient, shown: &dyn Fn(f64) -> String| {
-        let ends = of.interval_95;
-        format!("{} [{}, {}]", shown(of.value), shown(ends.low), shown(ends.high))
-    };
-    let most = law.throughput_max().map_or("no end seen".into(), plain);
-    vec![
-        format!("{}, {}", sweep.scenario, sweep.key),
-        system.into(),
-        words(law.rate, &plain),
-        words(law.contention, &|value| format!("{:.1} %", value * 100.0)),
-        words(law.coherence, &|value| format!("{:.2} %", value * 100.0)),
-        most,
-    ]
 }
