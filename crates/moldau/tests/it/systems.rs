@@ -58,8 +58,8 @@ fn every_published_system_stores_its_records() {
     }
 }
 
-/// Those of our own broker and of Kafka, directly and through Kroxylicious. The ends of transactions
-/// have offsets of their own, which are neither lost records nor records that nobody sent.
+/// Moldau, and Kafka directly and through Kroxylicious. The ends of transactions have offsets of
+/// their own, which are neither lost records nor records that nobody sent.
 #[test]
 fn transactions_are_committed_and_every_record_is_read_back() {
     for system in ["moldau", "kafka", "kafka-kroxylicious"] {
