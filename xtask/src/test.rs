@@ -91,7 +91,7 @@ const FULL_STEPS: [Step; 3] = [
 
 /// The programs of the conformance crate, with their arguments; the longest come first, so that
 /// the last does not run alone for long.
-const PROGRAMS: [(&str, &str, &[&str]); 10] = [
+const PROGRAMS: [(&str, &str, &[&str]); 11] = [
     ("client matrix", "moldau-conformance", &[]),
     ("broker outages", "moldau-outages", &[]),
     ("Kroxylicious", "moldau-interop", &[]),
@@ -102,6 +102,7 @@ const PROGRAMS: [(&str, &str, &[&str]); 10] = [
     // A load that any machine bears.
     ("reloads", "moldau-reloads", &["--rate", "1000"]),
     ("odd produces", "moldau-odd-produces", &[]),
+    ("differences from Kafka", "moldau-differential", &[]),
     ("crowd", "moldau-crowd", &[]),
 ];
 

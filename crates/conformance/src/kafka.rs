@@ -46,6 +46,11 @@ impl Kafka {
         Self::start_nodes(peers, directory, 1, AUTHORIZING)
     }
 
+    /// Starts a cluster of one node with further lines of its properties, its files in `directory`.
+    pub fn start_with(peers: &Peers, directory: &Path, further: &str) -> Result<Self> {
+        Self::start_nodes(peers, directory, 1, further)
+    }
+
     /// Starts a cluster of `nodes` brokers and controllers on free ports, their files in
     /// `directory`.
     pub fn start_cluster(peers: &Peers, directory: &Path, nodes: u16) -> Result<Self> {

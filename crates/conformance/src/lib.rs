@@ -3,7 +3,8 @@
 //! Development only. `cargo xtask peers` installs what this crate runs. The binary
 //! `moldau-conformance` runs clients and tools, `moldau-security` clients that have to prove who
 //! they are, `moldau-authorization` requests with and without rights, `moldau-odd-produces` records
-//! that break the format or the rules of their topic, `moldau-outages` a Kafka
+//! that break the format or the rules of their topic, `moldau-differential` the same requests of
+//! every API to Apache Kafka and to our broker, `moldau-outages` a Kafka
 //! behind the proxy whose brokers are killed, `moldau-tenants` tenants of one Kafka,
 //! `moldau-reloads` clients during reloads, `moldau-crowd` clients among many others and hostile
 //! ones, `moldau-interop` Kroxylicious, `moldau-reports` a browser; `cargo xtask test` calls all of
@@ -24,6 +25,7 @@
 //! - [`connection`]: what the programs are told that read how to connect;
 //! - [`tools`]: Kafka's command-line tools, with what their output must show;
 //! - [`authorization`]: what clients without rights are told, by Apache Kafka and by our broker;
+//! - `differential`: every API that both serve, field by field, and docs/compatibility.md;
 //! - [`odd_produces`]: odd batches to Apache Kafka and to our broker, and what they make of them;
 //! - [`interop`]: record encryption by Kroxylicious and by our proxy, each reading the other's;
 //! - [`outages`]: brokers killed one after the other behind the proxy, under load;
@@ -46,6 +48,8 @@ pub mod check;
 pub mod client;
 pub mod connection;
 pub mod crowd;
+#[cfg(feature = "differential")]
+pub mod differential;
 mod http;
 pub mod interop;
 pub mod kafka;

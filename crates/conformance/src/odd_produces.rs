@@ -4,7 +4,7 @@
 //! timestamps, sequences. Codes, offsets, the records that are named and what can be fetched
 //! afterwards must be those of Apache Kafka but for the differences listed in `differences`.
 
-mod batch;
+pub(crate) mod batch;
 mod cases;
 mod differences;
 mod wire;

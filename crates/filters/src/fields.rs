@@ -46,7 +46,7 @@ struct Walk<'m, 'v> {
 impl Walk<'_, '_> {
     fn fields(&mut self, fields: &'static [Field]) -> Result<(), DecodeError> {
         for field in fields {
-            if field.is_tagged || !field.versions.contains(self.version) {
+            if field.is_tagged() || !field.versions.contains(self.version) {
                 continue;
             }
             match field.kind {

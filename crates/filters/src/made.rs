@@ -21,7 +21,7 @@ impl Maker {
     }
 
     fn fields(&mut self, fields: &[Field], w: &mut Writer<'_>) {
-        for field in fields.iter().filter(|field| !field.is_tagged) {
+        for field in fields.iter().filter(|field| !field.is_tagged()) {
             if !field.versions.contains(self.version) {
                 continue;
             }

@@ -49,8 +49,8 @@ pub struct Field {
     pub versions: VersionRange,
     /// The versions in which it can be null, if any.
     pub nullable: Option<VersionRange>,
-    /// Whether it stands among the tagged fields, at the end of its struct.
-    pub is_tagged: bool,
+    /// Its tag if it stands among the tagged fields, at the end of its struct.
+    pub tag: Option<u32>,
     /// Whether it keeps lengths of fixed size in flexible versions.
     pub is_never_compact: bool,
     /// What it names; for an array of texts, what each of them does.
@@ -70,7 +70,7 @@ impl Field {
             kind,
             versions: VersionRange::new(first, last),
             nullable: None,
-            is_tagged: false,
+            tag: None,
             is_never_compact: false,
             entity: None,
         }
@@ -81,8 +81,8 @@ impl Field {
         self
     }
 
-    pub(crate) const fn tagged(mut self) -> Self {
-        self.is_tagged = true;
+    pub(crate) const fn tagged(mut self, tag: u32) -> Self {
+        self.tag = Some(tag);
         self
     }
 
@@ -94,6 +94,12 @@ impl Field {
     pub(crate) const fn of(mut self, entity: Entity) -> Self {
         self.entity = Some(entity);
         self
+    }
+
+    /// Whether the field stands among the tagged fields.
+    #[must_use]
+    pub const fn is_tagged(&self) -> bool {
+        self.tag.is_some()
     }
 
     /// Whether the field can be null in a version.

@@ -180,7 +180,7 @@ impl<V: Visitor> Walk<'_, '_, V> {
     fn fields(&mut self, fields: &'static [Field]) -> Result<Fate, RewriteError> {
         let mut fate = Fate::Stays;
         for field in fields {
-            if field.is_tagged || !field.versions.contains(self.version) {
+            if field.is_tagged() || !field.versions.contains(self.version) {
                 continue;
             }
             let one = match field.kind {

@@ -133,8 +133,8 @@ fn layout(out: &mut String, structure: &Struct) {
         if !field.nullable.is_empty() {
             *out += &format!(".nullable({}, {})", field.nullable.first, field.nullable.last);
         }
-        if field.tag.is_some() {
-            *out += ".tagged()";
+        if let Some(tag) = field.tag {
+            *out += &format!(".tagged({tag})");
         }
         if field.never_compact {
             *out += ".never_compact()";

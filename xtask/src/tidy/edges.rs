@@ -46,7 +46,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "lab",
         ],
     ),
-    ("conformance", &[]),
+    ("conformance", &["protocol"]),
     ("xtask", &["conformance"]),
 ];
 

@@ -8,32 +8,32 @@ use std::io::{Read, Write};
 use anyhow::{Context, Result, ensure};
 
 /// A codec by its id in the attributes.
-pub(super) const NONE: i16 = 0;
-pub(super) const GZIP: i16 = 1;
-pub(super) const SNAPPY: i16 = 2;
-pub(super) const LZ4: i16 = 3;
-pub(super) const ZSTD: i16 = 4;
+pub(crate) const NONE: i16 = 0;
+pub(crate) const GZIP: i16 = 1;
+pub(crate) const SNAPPY: i16 = 2;
+pub(crate) const LZ4: i16 = 3;
+pub(crate) const ZSTD: i16 = 4;
 
 /// The bit of the attributes for LogAppendTime.
-pub(super) const LOG_APPEND_TIME: i16 = 8;
+pub(crate) const LOG_APPEND_TIME: i16 = 8;
 
 const XERIAL: [u8; 16] = [0x82, b'S', b'N', b'A', b'P', b'P', b'Y', 0, 0, 0, 0, 1, 0, 0, 0, 1];
 const HEADER: usize = 61;
 
 /// One record; `None` is null.
 #[derive(Clone)]
-pub(super) struct Record {
-    pub(super) attributes: u8,
-    pub(super) timestamp_delta: i64,
-    pub(super) offset_delta: i64,
-    pub(super) key: Option<&'static str>,
-    pub(super) value: Option<String>,
+pub(crate) struct Record {
+    pub(crate) attributes: u8,
+    pub(crate) timestamp_delta: i64,
+    pub(crate) offset_delta: i64,
+    pub(crate) key: Option<&'static str>,
+    pub(crate) value: Option<String>,
     /// Count and bytes of the headers.
-    pub(super) headers: (i64, Vec<u8>),
+    pub(crate) headers: (i64, Vec<u8>),
 }
 
 impl Record {
-    pub(super) fn at(offset_delta: i64) -> Self {
+    pub(crate) fn at(offset_delta: i64) -> Self {
         Self {
             attributes: 0,
             timestamp_delta: offset_delta,
@@ -44,7 +44,7 @@ impl Record {
         }
     }
 
-    pub(super) fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let mut body = vec![self.attributes];
         varint(&mut body, self.timestamp_delta);
         varint(&mut body, self.offset_delta);
@@ -60,7 +60,7 @@ impl Record {
 }
 
 /// A header of a record.
-pub(super) fn header(key: Option<&[u8]>, value: Option<&[u8]>) -> Vec<u8> {
+pub(crate) fn header(key: Option<&[u8]>, value: Option<&[u8]>) -> Vec<u8> {
     let mut bytes = Vec::new();
     nullable(&mut bytes, key);
     nullable(&mut bytes, value);
@@ -73,7 +73,7 @@ fn nullable(out: &mut Vec<u8>, bytes: Option<&[u8]>) {
 }
 
 /// A zigzag varint.
-pub(super) fn varint(out: &mut Vec<u8>, value: i64) {
+pub(crate) fn varint(out: &mut Vec<u8>, value: i64) {
     let mut zigzag = ((value << 1) ^ (value >> 63)).cast_unsigned();
     while zigzag > 0x7f {
         let [low, ..] = zigzag.to_le_bytes();
@@ -86,24 +86,24 @@ pub(super) fn varint(out: &mut Vec<u8>, value: i64) {
 
 /// A batch of format 2. What is `None` gets the right value.
 #[derive(Clone)]
-pub(super) struct Batch {
-    pub(super) base_offset: i64,
-    pub(super) length: Option<i32>,
-    pub(super) leader_epoch: i32,
-    pub(super) magic: i8,
-    pub(super) crc: Option<u32>,
-    pub(super) attributes: i16,
-    pub(super) last_offset_delta: i32,
-    pub(super) base_timestamp: i64,
-    pub(super) max_timestamp: i64,
-    pub(super) producer: (i64, i16, i32),
-    pub(super) count: i32,
-    pub(super) payload: Vec<u8>,
+pub(crate) struct Batch {
+    pub(crate) base_offset: i64,
+    pub(crate) length: Option<i32>,
+    pub(crate) leader_epoch: i32,
+    pub(crate) magic: i8,
+    pub(crate) crc: Option<u32>,
+    pub(crate) attributes: i16,
+    pub(crate) last_offset_delta: i32,
+    pub(crate) base_timestamp: i64,
+    pub(crate) max_timestamp: i64,
+    pub(crate) producer: (i64, i16, i32),
+    pub(crate) count: i32,
+    pub(crate) payload: Vec<u8>,
 }
 
 impl Batch {
     /// A sound batch of these records, the first of which has this timestamp.
-    pub(super) fn of(base_timestamp: i64, records: &[Record]) -> Self {
+    pub(crate) fn of(base_timestamp: i64, records: &[Record]) -> Self {
         let count = i32::try_from(records.len()).expect("few");
         let deltas = records.iter().map(|record| record.timestamp_delta);
         Self {
@@ -123,13 +123,13 @@ impl Batch {
     }
 
     /// The same batch compressed.
-    pub(super) fn packed(mut self, codec: i16) -> Self {
+    pub(crate) fn packed(mut self, codec: i16) -> Self {
         self.payload = pack(codec, &self.payload);
         self.attributes |= codec;
         self
     }
 
-    pub(super) fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let mut covered = Vec::new();
         covered.extend_from_slice(&self.attributes.to_be_bytes());
         covered.extend_from_slice(&self.last_offset_delta.to_be_bytes());
@@ -153,7 +153,7 @@ impl Batch {
 }
 
 /// Compresses as Kafka's producers do.
-pub(super) fn pack(codec: i16, bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn pack(codec: i16, bytes: &[u8]) -> Vec<u8> {
     const IN_MEMORY: &str = "nothing fails in memory";
     match codec {
         GZIP => {
@@ -181,7 +181,7 @@ pub(super) fn pack(codec: i16, bytes: &[u8]) -> Vec<u8> {
 }
 
 /// Raw Snappy without the frame of the Java library, as some clients write it.
-pub(super) fn bare_snappy(bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn bare_snappy(bytes: &[u8]) -> Vec<u8> {
     snap::raw::Encoder::new().compress_vec(bytes).expect("nothing fails in memory")
 }
 
@@ -207,7 +207,7 @@ fn unpack(codec: i16, bytes: &[u8]) -> Result<Vec<u8>> {
 }
 
 /// Says what stands in fetched batches, with times as distances from `epoch`.
-pub(super) fn describe(mut bytes: &[u8], epoch: i64) -> String {
+pub(crate) fn describe(mut bytes: &[u8], epoch: i64) -> String {
     let mut told = String::new();
     while let Some((batch, rest)) = next_batch(bytes) {
         let described = describe_batch(batch, epoch);
@@ -272,31 +272,31 @@ fn describe_records(
 }
 
 /// Reads fields one after the other.
-pub(super) struct Fields<'a>(pub(super) &'a [u8]);
+pub(crate) struct Fields<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Fields<'a> {
-    pub(super) fn take<const N: usize>(&mut self) -> Result<[u8; N]> {
+    pub(crate) fn take<const N: usize>(&mut self) -> Result<[u8; N]> {
         let (field, rest) = self.0.split_first_chunk().context("it ends early")?;
         self.0 = rest;
         Ok(*field)
     }
 
-    pub(super) fn bytes(&mut self, length: i64) -> Result<&'a [u8]> {
+    pub(crate) fn bytes(&mut self, length: i64) -> Result<&'a [u8]> {
         let (head, rest) =
             self.0.split_at_checked(usize::try_from(length)?).context("it ends early")?;
         self.0 = rest;
         Ok(head)
     }
 
-    pub(super) fn i16(&mut self) -> Result<i16> {
+    pub(crate) fn i16(&mut self) -> Result<i16> {
         Ok(i16::from_be_bytes(self.take()?))
     }
 
-    pub(super) fn i32(&mut self) -> Result<i32> {
+    pub(crate) fn i32(&mut self) -> Result<i32> {
         Ok(i32::from_be_bytes(self.take()?))
     }
 
-    pub(super) fn i64(&mut self) -> Result<i64> {
+    pub(crate) fn i64(&mut self) -> Result<i64> {
         Ok(i64::from_be_bytes(self.take()?))
     }
 

@@ -49,16 +49,16 @@ impl Structure for ApiVersionsResponse {
             3,
             5,
         )
-        .tagged(),
-        Field::new("FinalizedFeaturesEpoch", Kind::Fixed(8), 3, 5).tagged(),
+        .tagged(0),
+        Field::new("FinalizedFeaturesEpoch", Kind::Fixed(8), 3, 5).tagged(1),
         Field::new(
             "FinalizedFeatures",
             Kind::Array(&Kind::Struct(FinalizedFeatureKey::FIELDS)),
             3,
             5,
         )
-        .tagged(),
-        Field::new("ZkMigrationReady", Kind::Fixed(1), 3, 5).tagged(),
+        .tagged(2),
+        Field::new("ZkMigrationReady", Kind::Fixed(1), 3, 5).tagged(3),
     ];
 }
 

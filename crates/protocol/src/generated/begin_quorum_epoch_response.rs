@@ -20,7 +20,7 @@ impl Structure for BeginQuorumEpochResponse {
         Field::new("ErrorCode", Kind::Fixed(2), 0, 1),
         Field::new("Topics", Kind::Array(&Kind::Struct(TopicData::FIELDS)), 0, 1),
         Field::new("NodeEndpoints", Kind::Array(&Kind::Struct(NodeEndpoint::FIELDS)), 1, 1)
-            .tagged(),
+            .tagged(0),
     ];
 }
 

@@ -45,8 +45,8 @@ impl Structure for BrokerHeartbeatRequest {
         Field::new("CurrentMetadataOffset", Kind::Fixed(8), 0, 2),
         Field::new("WantFence", Kind::Fixed(1), 0, 2),
         Field::new("WantShutDown", Kind::Fixed(1), 0, 2),
-        Field::new("OfflineLogDirs", Kind::Array(&Kind::Uuid), 1, 2).tagged(),
-        Field::new("CordonedLogDirs", Kind::Array(&Kind::Uuid), 2, 2).nullable(2, 2).tagged(),
+        Field::new("OfflineLogDirs", Kind::Array(&Kind::Uuid), 1, 2).tagged(0),
+        Field::new("CordonedLogDirs", Kind::Array(&Kind::Uuid), 2, 2).nullable(2, 2).tagged(1),
     ];
 }
 

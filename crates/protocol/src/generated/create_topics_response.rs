@@ -105,7 +105,7 @@ impl Structure for CreatableTopicResult {
         Field::new("TopicId", Kind::Uuid, 7, 7).of(Entity::TopicId),
         Field::new("ErrorCode", Kind::Fixed(2), 2, 7),
         Field::new("ErrorMessage", Kind::Text, 2, 7).nullable(2, 7).of(Entity::Explanation),
-        Field::new("TopicConfigErrorCode", Kind::Fixed(2), 5, 7).tagged(),
+        Field::new("TopicConfigErrorCode", Kind::Fixed(2), 5, 7).tagged(0),
         Field::new("NumPartitions", Kind::Fixed(4), 5, 7),
         Field::new("ReplicationFactor", Kind::Fixed(2), 5, 7),
         Field::new("Configs", Kind::Array(&Kind::Struct(CreatableTopicConfigs::FIELDS)), 5, 7)

@@ -55,9 +55,9 @@ impl Default for FetchRequest {
 
 impl Structure for FetchRequest {
     const FIELDS: &'static [Field] = &[
-        Field::new("ClusterId", Kind::Text, 12, 18).nullable(12, 18).tagged(),
+        Field::new("ClusterId", Kind::Text, 12, 18).nullable(12, 18).tagged(0),
         Field::new("ReplicaId", Kind::Fixed(4), 4, 14),
-        Field::new("ReplicaState", Kind::Struct(ReplicaState::FIELDS), 15, 18).tagged(),
+        Field::new("ReplicaState", Kind::Struct(ReplicaState::FIELDS), 15, 18).tagged(1),
         Field::new("MaxWaitMs", Kind::Fixed(4), 4, 18),
         Field::new("MinBytes", Kind::Fixed(4), 4, 18),
         Field::new("MaxBytes", Kind::Fixed(4), 4, 18),
@@ -383,8 +383,8 @@ impl Structure for FetchPartition {
         Field::new("LastFetchedEpoch", Kind::Fixed(4), 12, 18),
         Field::new("LogStartOffset", Kind::Fixed(8), 5, 18),
         Field::new("PartitionMaxBytes", Kind::Fixed(4), 4, 18),
-        Field::new("ReplicaDirectoryId", Kind::Uuid, 17, 18).tagged(),
-        Field::new("HighWatermark", Kind::Fixed(8), 18, 18).tagged(),
+        Field::new("ReplicaDirectoryId", Kind::Uuid, 17, 18).tagged(0),
+        Field::new("HighWatermark", Kind::Fixed(8), 18, 18).tagged(1),
     ];
 }
 

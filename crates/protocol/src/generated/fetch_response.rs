@@ -26,7 +26,7 @@ impl Structure for FetchResponse {
         Field::new("SessionId", Kind::Fixed(4), 7, 18),
         Field::new("Responses", Kind::Array(&Kind::Struct(FetchableTopicResponse::FIELDS)), 4, 18),
         Field::new("NodeEndpoints", Kind::Array(&Kind::Struct(NodeEndpoint::FIELDS)), 16, 18)
-            .tagged(),
+            .tagged(0),
     ];
 }
 
@@ -237,9 +237,9 @@ impl Structure for PartitionData {
         Field::new("HighWatermark", Kind::Fixed(8), 4, 18),
         Field::new("LastStableOffset", Kind::Fixed(8), 4, 18),
         Field::new("LogStartOffset", Kind::Fixed(8), 5, 18),
-        Field::new("DivergingEpoch", Kind::Struct(EpochEndOffset::FIELDS), 12, 18).tagged(),
-        Field::new("CurrentLeader", Kind::Struct(LeaderIdAndEpoch::FIELDS), 12, 18).tagged(),
-        Field::new("SnapshotId", Kind::Struct(SnapshotId::FIELDS), 12, 18).tagged(),
+        Field::new("DivergingEpoch", Kind::Struct(EpochEndOffset::FIELDS), 12, 18).tagged(0),
+        Field::new("CurrentLeader", Kind::Struct(LeaderIdAndEpoch::FIELDS), 12, 18).tagged(1),
+        Field::new("SnapshotId", Kind::Struct(SnapshotId::FIELDS), 12, 18).tagged(2),
         Field::new(
             "AbortedTransactions",
             Kind::Array(&Kind::Struct(AbortedTransaction::FIELDS)),

@@ -31,7 +31,7 @@ impl Default for FetchSnapshotRequest {
 
 impl Structure for FetchSnapshotRequest {
     const FIELDS: &'static [Field] = &[
-        Field::new("ClusterId", Kind::Text, 0, 1).nullable(0, 1).tagged(),
+        Field::new("ClusterId", Kind::Text, 0, 1).nullable(0, 1).tagged(0),
         Field::new("ReplicaId", Kind::Fixed(4), 0, 1),
         Field::new("MaxBytes", Kind::Fixed(4), 0, 1),
         Field::new("Topics", Kind::Array(&Kind::Struct(TopicSnapshot::FIELDS)), 0, 1),
@@ -171,7 +171,7 @@ impl Structure for PartitionSnapshot {
         Field::new("CurrentLeaderEpoch", Kind::Fixed(4), 0, 1),
         Field::new("SnapshotId", Kind::Struct(SnapshotId::FIELDS), 0, 1),
         Field::new("Position", Kind::Fixed(8), 0, 1),
-        Field::new("ReplicaDirectoryId", Kind::Uuid, 1, 1).tagged(),
+        Field::new("ReplicaDirectoryId", Kind::Uuid, 1, 1).tagged(0),
     ];
 }
 

@@ -23,7 +23,7 @@ impl Structure for FetchSnapshotResponse {
         Field::new("ErrorCode", Kind::Fixed(2), 0, 1),
         Field::new("Topics", Kind::Array(&Kind::Struct(TopicSnapshot::FIELDS)), 0, 1),
         Field::new("NodeEndpoints", Kind::Array(&Kind::Struct(NodeEndpoint::FIELDS)), 1, 1)
-            .tagged(),
+            .tagged(0),
     ];
 }
 
@@ -166,7 +166,7 @@ impl Structure for PartitionSnapshot {
         Field::new("Index", Kind::Fixed(4), 0, 1),
         Field::new("ErrorCode", Kind::Fixed(2), 0, 1),
         Field::new("SnapshotId", Kind::Struct(SnapshotId::FIELDS), 0, 1),
-        Field::new("CurrentLeader", Kind::Struct(LeaderIdAndEpoch::FIELDS), 0, 1).tagged(),
+        Field::new("CurrentLeader", Kind::Struct(LeaderIdAndEpoch::FIELDS), 0, 1).tagged(0),
         Field::new("Size", Kind::Fixed(8), 0, 1),
         Field::new("Position", Kind::Fixed(8), 0, 1),
         Field::new("UnalignedRecords", Kind::Bytes, 0, 1),

@@ -20,7 +20,7 @@ impl Structure for ProduceResponse {
         Field::new("Responses", Kind::Array(&Kind::Struct(TopicProduceResponse::FIELDS)), 3, 13),
         Field::new("ThrottleTimeMs", Kind::Fixed(4), 3, 13),
         Field::new("NodeEndpoints", Kind::Array(&Kind::Struct(NodeEndpoint::FIELDS)), 10, 13)
-            .tagged(),
+            .tagged(0),
     ];
 }
 
@@ -214,7 +214,7 @@ impl Structure for PartitionProduceResponse {
             13,
         ),
         Field::new("ErrorMessage", Kind::Text, 8, 13).nullable(8, 13).of(Entity::Explanation),
-        Field::new("CurrentLeader", Kind::Struct(LeaderIdAndEpoch::FIELDS), 10, 13).tagged(),
+        Field::new("CurrentLeader", Kind::Struct(LeaderIdAndEpoch::FIELDS), 10, 13).tagged(0),
     ];
 }
 

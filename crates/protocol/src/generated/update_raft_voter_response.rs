@@ -19,7 +19,7 @@ impl Structure for UpdateRaftVoterResponse {
     const FIELDS: &'static [Field] = &[
         Field::new("ThrottleTimeMs", Kind::Fixed(4), 0, 0),
         Field::new("ErrorCode", Kind::Fixed(2), 0, 0),
-        Field::new("CurrentLeader", Kind::Struct(CurrentLeader::FIELDS), 0, 0).tagged(),
+        Field::new("CurrentLeader", Kind::Struct(CurrentLeader::FIELDS), 0, 0).tagged(0),
     ];
 }
 

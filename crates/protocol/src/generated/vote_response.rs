@@ -20,7 +20,7 @@ impl Structure for VoteResponse {
         Field::new("ErrorCode", Kind::Fixed(2), 0, 2),
         Field::new("Topics", Kind::Array(&Kind::Struct(TopicData::FIELDS)), 0, 2),
         Field::new("NodeEndpoints", Kind::Array(&Kind::Struct(NodeEndpoint::FIELDS)), 1, 2)
-            .tagged(),
+            .tagged(0),
     ];
 }
 

@@ -89,7 +89,7 @@ fn cut<M: Message + Random>() {
 
 fn assert_nothing_tagged_is_named(message: &str, fields: &[Field], within_tag: bool) {
     for field in fields {
-        let tagged = within_tag || field.is_tagged;
+        let tagged = within_tag || field.is_tagged();
         assert!(!(tagged && field.entity.is_some()), "{message}.{}", field.name);
         let mut kind = field.kind;
         while let Kind::Array(inner) = kind {

@@ -1,0 +1,208 @@
+//! `docs/compatibility.md`, from what both servers advertise and the table of differences.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use moldau_protocol::{ApiKey, VersionRange};
+
+use super::differences::Difference;
+use super::session::Advertised;
+
+const HEAD: &str = "# Compatibility with Apache Kafka
+
+The broker is compared with Apache Kafka 4.4.0. `cargo run -p moldau-conformance --bin
+moldau-differential -- --write` writes this page: it asks both servers which APIs and versions they
+have, sends the same requests to both in every version that they share, good and bad ones and ones
+without rights, and compares the answers field by field. Addresses, generated ids, times, sizes and
+the wording of error messages may differ. `cargo xtask test` fails if anything else does that is not
+listed here, and if something listed here no longer does.
+
+## APIs
+
+`same`: every version that Kafka has. `not compared`: served, but no request is sent to both yet.
+
+| API | key | Kafka 4.4 | Moldau | status | differences |
+|---|---|---|---|---|---|
+";
+
+const UNSERVED_HEAD: &str = "
+## What is not served
+
+The broker does not advertise these APIs, so clients know before they ask. A request that is sent
+all the same closes the connection, as any request of an unknown API does.
+
+| APIs | what is missing | what a client sees |
+|---|---|---|
+";
+
+const TAIL: &str = "
+Records are compared by another program, `moldau-odd-produces`, and rights by
+`moldau-authorization`.
+";
+
+/// APIs of Kafka that may not be served: what is missing then, and what a client sees.
+const UNSERVED: &[(&[ApiKey], &str, &str)] = &[
+    (
+        &[ApiKey::ConsumerGroupHeartbeat, ApiKey::ConsumerGroupDescribe],
+        "consumer groups with assignment by the broker (KIP-848)",
+        "a consumer with `group.protocol=consumer` fails with `UnsupportedVersionException`; with \
+         `classic` it works",
+    ),
+    (
+        &[
+            ApiKey::ShareGroupHeartbeat,
+            ApiKey::ShareGroupDescribe,
+            ApiKey::ShareFetch,
+            ApiKey::ShareAcknowledge,
+            ApiKey::DescribeShareGroupOffsets,
+            ApiKey::AlterShareGroupOffsets,
+            ApiKey::DeleteShareGroupOffsets,
+            ApiKey::InitializeShareGroupState,
+            ApiKey::ReadShareGroupState,
+            ApiKey::WriteShareGroupState,
+            ApiKey::DeleteShareGroupState,
+            ApiKey::ReadShareGroupStateSummary,
+        ],
+        "share groups (KIP-932)",
+        "a share consumer and `kafka-share-groups.sh` fail with `UnsupportedVersionException`",
+    ),
+    (
+        &[
+            ApiKey::StreamsGroupHeartbeat,
+            ApiKey::StreamsGroupDescribe,
+            ApiKey::StreamsGroupTopologyDescriptionUpdate,
+        ],
+        "streams groups (KIP-1071)",
+        "Kafka Streams with `group.protocol=streams` fails with `UnsupportedVersionException`; \
+         with `classic` it works",
+    ),
+    (
+        &[
+            ApiKey::CreateDelegationToken,
+            ApiKey::RenewDelegationToken,
+            ApiKey::ExpireDelegationToken,
+            ApiKey::DescribeDelegationToken,
+        ],
+        "delegation tokens",
+        "`kafka-delegation-tokens.sh` fails with `UnsupportedVersionException`; use SCRAM or \
+         OAUTHBEARER",
+    ),
+    (
+        &[ApiKey::AlterClientQuotas],
+        "quotas in the broker",
+        "`kafka-configs.sh` cannot set a quota; describing them shows none. The proxy has a filter \
+         for quotas",
+    ),
+    (
+        &[ApiKey::GetTelemetrySubscriptions, ApiKey::PushTelemetry],
+        "metrics of clients (KIP-714)",
+        "clients push no metrics and go on",
+    ),
+    (
+        &[ApiKey::ListConfigResources],
+        "lists of resources with a configuration",
+        "`kafka-client-metrics.sh --list` and `kafka-configs.sh` for groups fail with \
+         `UnsupportedVersionException`",
+    ),
+    (
+        &[
+            ApiKey::ElectLeaders,
+            ApiKey::AlterPartitionReassignments,
+            ApiKey::ListPartitionReassignments,
+            ApiKey::AlterReplicaLogDirs,
+        ],
+        "replicas: elections, reassignment, several directories",
+        "`kafka-leader-election.sh` and `kafka-reassign-partitions.sh` fail with \
+         `UnsupportedVersionException`; there is one broker with one directory",
+    ),
+    (
+        &[
+            ApiKey::DescribeQuorum,
+            ApiKey::AddRaftVoter,
+            ApiKey::RemoveRaftVoter,
+            ApiKey::UnregisterBroker,
+            ApiKey::UnregisterController,
+            ApiKey::UpdateFeatures,
+        ],
+        "the quorum of controllers, and levels of features",
+        "`kafka-metadata-quorum.sh` and `kafka-features.sh upgrade` fail with \
+         `UnsupportedVersionException`; there are no controllers",
+    ),
+];
+
+/// Whether the page says what lacks without an API.
+pub(super) fn explains(api: ApiKey) -> bool {
+    UNSERVED.iter().any(|(apis, ..)| apis.contains(&api))
+}
+
+/// The page, for what both advertise and which APIs were asked.
+pub(super) fn page(
+    kafka: &Advertised,
+    ours: &Advertised,
+    asked: &BTreeSet<ApiKey>,
+    differences: &[Difference],
+) -> String {
+    let mut page = HEAD.to_owned();
+    let keys: BTreeSet<_> = kafka.keys().chain(ours.keys()).collect();
+    for key in keys {
+        let (theirs, own) = (kafka.get(key), ours.get(key));
+        let api = ApiKey::from_key(*key);
+        let name = api.map_or("unknown", ApiKey::name);
+        let mut status = status(theirs, own).to_owned();
+        if own.is_some() && !api.is_some_and(|api| asked.contains(&api)) {
+            status += ", not compared";
+        }
+        let range = |it: Option<&VersionRange>| it.map_or("-".to_owned(), shown);
+        let (theirs, own) = (range(theirs), range(own));
+        let reasons = reasons(api, differences);
+        writeln!(page, "| {name} | {key} | {theirs} | {own} | {status} | {reasons} |")
+            .expect("a string takes all");
+    }
+    page += UNSERVED_HEAD;
+    for (apis, missing, seen) in UNSERVED {
+        let lacks =
+            |api: &&ApiKey| kafka.contains_key(&api.key()) && !ours.contains_key(&api.key());
+        let names: Vec<_> = apis.iter().filter(lacks).map(|api| api.name()).collect();
+        if !names.is_empty() {
+            writeln!(page, "| {} | {missing} | {seen} |", names.join(", "))
+                .expect("a string takes all");
+        }
+    }
+    page + TAIL
+}
+
+fn status(kafka: Option<&VersionRange>, ours: Option<&VersionRange>) -> &'static str {
+    match (kafka, ours) {
+        (_, None) => "not served",
+        (kafka, ours) if kafka == ours => "same",
+        _ => "fewer versions",
+    }
+}
+
+fn shown(versions: &VersionRange) -> String {
+    match versions.min == versions.max {
+        true => versions.min.to_string(),
+        false => versions.to_string(),
+    }
+}
+
+/// Each reason once, in the order of the table, with the fields that it is about.
+fn reasons(api: Option<ApiKey>, differences: &[Difference]) -> String {
+    let mut fields: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let mut order = Vec::new();
+    for row in differences.iter().filter(|row| Some(row.api) == api) {
+        let all = fields.entry(row.reason).or_default();
+        all.extend(Some(row.field).filter(|field| !field.is_empty()));
+        if !order.contains(&row.reason) {
+            order.push(row.reason);
+        }
+    }
+    let one = |reason: &&str| {
+        let names: Vec<_> = fields[reason].iter().map(|field| format!("`{field}`")).collect();
+        match names.is_empty() {
+            true => (*reason).to_owned(),
+            false => format!("{}: {reason}", names.join(", ")),
+        }
+    };
+    order.iter().map(one).collect::<Vec<_>>().join("<br>")
+}

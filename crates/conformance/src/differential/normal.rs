@@ -1,0 +1,154 @@
+//! What two servers must answer differently: addresses, generated ids, times, sizes, sentences.
+//!
+//! A value that is replaced stands as `<what it is>`; where it is not what the server itself named
+//! or generated, it stays as it is.
+
+use std::collections::BTreeMap;
+
+use moldau_protocol::{Entity, Field, Kind, Uuid};
+
+use super::tree::Tree;
+use crate::odd_produces::batch;
+
+/// Fields that hold the number of a broker.
+const BROKERS: &[&str] = &[
+    "BrokerId",
+    "ControllerId",
+    "IsrNodes",
+    "LeaderId",
+    "NodeId",
+    "OfflineReplicas",
+    "ReplicaNodes",
+];
+
+/// Fields that hold a time of the server's clock.
+const TIMES: &[&str] = &["LastTimestamp", "LogAppendTimeMs", "TransactionStartTimeMs"];
+
+/// Fields whose value is a matter of the disk or of how a server stores what it has.
+const SIZES: &[&str] = &["PartitionSize", "TotalBytes", "UsableBytes"];
+
+/// Timestamps of records are below this number of milliseconds, those of clocks above.
+const CLOCK_MS_MIN: i64 = 1_600_000_000_000;
+
+/// What a server said of itself, and what it generated.
+#[derive(Default)]
+pub(super) struct Known {
+    pub(super) broker: i64,
+    /// Times of records are shown as distances from this.
+    pub(super) now_ms: i64,
+    pub(super) port: i64,
+    pub(super) cluster: String,
+    /// Names of topics by their ids.
+    pub(super) topics: BTreeMap<String, String>,
+}
+
+impl Known {
+    /// The same tree with what must differ replaced.
+    pub(super) fn normal(&self, tree: &Tree) -> Tree {
+        match tree {
+            Tree::Struct(fields) => Tree::Struct(
+                fields.iter().map(|(field, value)| (*field, self.value(field, value))).collect(),
+            ),
+            other => other.clone(),
+        }
+    }
+
+    fn value(&self, field: &Field, value: &Tree) -> Tree {
+        match value {
+            Tree::List(elements) => {
+                Tree::List(elements.iter().map(|element| self.value(field, element)).collect())
+            }
+            Tree::Struct(_) => self.normal(value),
+            Tree::Number(number) => self.number(field.name, *number),
+            Tree::Text(text) if is_id(field.kind) => Tree::Text(self.id(text)),
+            Tree::Text(text) => Tree::Text(self.text(field, text)),
+            Tree::Bytes(bytes) if field.name == "Records" => {
+                Tree::Text(batch::describe(bytes, self.now_ms))
+            }
+            Tree::Bytes(bytes) => Tree::Text(format!("\"{}\"", bytes.escape_ascii())),
+            Tree::Null => Tree::Null,
+        }
+    }
+
+    fn number(&self, name: &str, number: i64) -> Tree {
+        let word = match name {
+            name if BROKERS.contains(&name) && number == self.broker => "<broker>",
+            name if TIMES.contains(&name) && number > CLOCK_MS_MIN => "<time>",
+            name if SIZES.contains(&name) && number > 0 => "<size>",
+            "Port" if number == self.port => "<port>",
+            "ProducerId" if number >= 0 => "<producer>",
+            "SessionId" if number > 0 => "<session>",
+            "FinalizedFeaturesEpoch" if number >= 0 => "<epoch>",
+            _ => return Tree::Number(number),
+        };
+        Tree::Text(word.to_owned())
+    }
+
+    fn id(&self, text: &str) -> String {
+        if text == Uuid::ZERO.to_string() {
+            return "<no id>".to_owned();
+        }
+        let name = self.topics.get(text).map(|name| format!("<id of {name}>"));
+        name.unwrap_or_else(|| "<id>".to_owned())
+    }
+
+    fn text(&self, field: &Field, text: &str) -> String {
+        let address = format!("127.0.0.1:{}", self.port);
+        match field.name {
+            _ if field.entity == Some(Entity::Explanation) && !text.is_empty() => "<text>".into(),
+            "ClusterId" if text == self.cluster => "<cluster>".to_owned(),
+            "LogDir" if !text.is_empty() => "<directory>".to_owned(),
+            "ResourceName" if text == self.broker.to_string() => "<broker>".to_owned(),
+            _ if !self.cluster.is_empty() && text == self.cluster => "<cluster>".to_owned(),
+            _ => without_random_end(text).replace(&address, "<address>"),
+        }
+    }
+}
+
+fn is_id(kind: Kind) -> bool {
+    match kind {
+        Kind::Uuid => true,
+        Kind::Array(element) => is_id(*element),
+        _ => false,
+    }
+}
+
+/// Members' names end with a random id in Kafka's hexadecimal form.
+fn without_random_end(text: &str) -> String {
+    const LENGTHS: [usize; 5] = [8, 4, 4, 4, 12];
+    let is_hex = |part: &str| part.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let parts: Vec<_> = text.rsplitn(6, '-').collect();
+    let is_random = parts.len() >= LENGTHS.len()
+        && parts
+            .iter()
+            .zip(LENGTHS.iter().rev())
+            .all(|(part, length)| part.len() == *length && is_hex(part));
+    let kept = text.len().checked_sub(36).filter(|_| is_random);
+    kept.map_or_else(|| text.to_owned(), |kept| format!("{}<random>", &text[..kept]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_random_end_of_a_member_goes_and_nothing_else() {
+        let member = "differential-0a1b2c3d-0000-1111-2222-333344445555";
+        assert_eq!(without_random_end(member), "differential-<random>");
+        assert_eq!(without_random_end(&member[13..]), "<random>");
+        for other in ["a", "a-b-c-d-e-f", "differential-0a1b2c3x-0000-1111-2222-333344445555"] {
+            assert_eq!(without_random_end(other), other);
+        }
+    }
+
+    #[test]
+    fn only_what_the_server_itself_named_is_replaced() {
+        let known = Known { broker: 1, port: 9092, ..Known::default() };
+        let word = |word: &str| Tree::Text(word.to_owned());
+        assert_eq!(known.number("LeaderId", 1), word("<broker>"));
+        assert_eq!(known.number("LeaderId", -1), Tree::Number(-1));
+        assert_eq!(known.number("PartitionIndex", 1), Tree::Number(1));
+        assert_eq!(known.number("Port", 9093), Tree::Number(9093));
+        assert_eq!(known.number("LogAppendTimeMs", -1), Tree::Number(-1));
+    }
+}
