@@ -6,9 +6,9 @@
 
 mod cluster;
 mod configs;
-// mod groups;
+mod groups;
 // mod malformed;
-// mod offsets;
+mod offsets;
 mod records;
 // mod security;
 mod topics;
@@ -27,8 +27,8 @@ pub(super) fn run(session: &mut Session) -> Result<()> {
     records::run(session)?;
     topics::run(session)?;
     configs::run(session)?;
-    // groups::run(session)?;
-    // offsets::run(session)?;
+    groups::run(session)?;
+    offsets::run(session)?;
     // transactions::run(session)?;
     // security::run(session)?;
     cluster::run(session)

@@ -190,7 +190,7 @@ impl Session {
     pub(super) fn create_topics(&mut self, topics: &[(&str, i32)]) -> Result<()> {
         let one = |(name, partitions): &(&str, i32)| json!({"Name": name, "NumPartitions": partitions, "ReplicationFactor": 1});
         let created: Vec<_> = topics.iter().map(one).collect();
-        self.must(ApiKey::CreateTopics, &json!({"Topics": created, "TimeoutMs": 30_000}))?;
+        self.must(ApiKey::CreateTopics, &json!({"Topics": created, "timeoutMs": 30_000}))?;
         for (name, partitions) in topics {
             let all: Vec<_> = (0..*partitions)
                 .map(|index| json!({"PartitionIndex": index, "CurrentLeaderEpoch": -1, "Timestamp": -1}))

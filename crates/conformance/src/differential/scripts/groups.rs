@@ -56,7 +56,7 @@ fn member(session: &mut Session, version: i16) -> Result<()> {
     let group = format!("group-{version}");
     let joining = join(&group);
     let versions = version..=version;
-    let mut join = |session: &mut Session, case: &str, body: &Value| {
+    let join = |session: &mut Session, case: &str, body: &Value| {
         session.ask_in(versions.clone(), ApiKey::JoinGroup, case, body)
     };
     let first = join(session, "a first member", &joining)?;
@@ -88,7 +88,11 @@ fn member(session: &mut Session, version: i16) -> Result<()> {
     let other = with(&again, "ProtocolType", json!("connect"));
     join(session, "another kind of protocol", &other)?;
     let protocols = json!([{"Name": "sticky", "Metadata": ""}]);
-    join(session, "a second member without a common protocol", &with(&joining, "Protocols", protocols))?;
+    join(
+        session,
+        "a second member without a common protocol",
+        &with(&joining, "Protocols", protocols),
+    )?;
     leave(session, version, &group, &member)
 }
 
@@ -116,11 +120,14 @@ fn static_member(session: &mut Session) -> Result<()> {
         let versions = version..=version;
         let group = format!("static-{version}");
         let joining = with(&join(&group), "GroupInstanceId", json!("instance"));
-        let joined = session.ask_in(versions.clone(), ApiKey::JoinGroup, "an instance", &joining)?;
+        let joined =
+            session.ask_in(versions.clone(), ApiKey::JoinGroup, "an instance", &joining)?;
         let member = text(&joined, "MemberId")?;
         let base = json!({"GroupId": group, "GenerationId": 1, "MemberId": member,
-            "GroupInstanceId": "instance", "ProtocolType": "consumer", "ProtocolName": "range"});
-        let sync = with(&base, "Assignments", json!([{"MemberId": member, "Assignment": "all"}]));
+            "GroupInstanceId": "instance"});
+        let sync = with(&base, "ProtocolType", json!("consumer"));
+        let sync = with(&sync, "ProtocolName", json!("range"));
+        let sync = with(&sync, "Assignments", json!([{"MemberId": member, "Assignment": "all"}]));
         let heard = |case: &str| format!("{case}, in the group of join v{version}");
         session.ask(ApiKey::SyncGroup, &heard("an instance"), &sync)?;
         let again = session.ask_in(versions, ApiKey::JoinGroup, "an instance again", &joining)?;
@@ -184,7 +191,8 @@ fn describe(session: &mut Session) -> Result<()> {
 }
 
 fn list(session: &mut Session) -> Result<()> {
-    let of = |states: &[&str], types: &[&str]| json!({"StatesFilter": states, "TypesFilter": types});
+    let of =
+        |states: &[&str], types: &[&str]| json!({"StatesFilter": states, "TypesFilter": types});
     session.ask(ApiKey::ListGroups, "all", &of(&[], &[]))?;
     for state in ["Stable", "stable", "Empty", "Dead", "NoSuchState", ""] {
         let case = format!("state [{state}]");

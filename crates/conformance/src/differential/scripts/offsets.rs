@@ -32,7 +32,10 @@ fn commit(session: &mut Session, member: &str) -> Result<()> {
             "RetentionTimeMs": -1, "Topics": topics})
     };
     let one = |name: &str, partition: i32, offset: i64, text: Value| {
-        Ok::<_, anyhow::Error>(of(SIMPLE, vec![topic(session, name, &at(partition, offset, text))?]))
+        Ok::<_, anyhow::Error>(of(
+            SIMPLE,
+            vec![topic(session, name, &at(partition, offset, text))?],
+        ))
     };
     let managed = |generation: i32, member: &str| -> Result<Value> {
         let body = of(MANAGED, vec![topic(session, ORDERS, &at(0, 1, Value::Null))?]);
@@ -120,7 +123,8 @@ fn fetch(session: &mut Session) -> Result<()> {
     for (name, request) in &cases {
         session.ask(ApiKey::OffsetFetch, name, request)?;
     }
-    let all = [("all of a group", of(SIMPLE, Value::Null)), ("all of none", of("none", Value::Null))];
+    let all =
+        [("all of a group", of(SIMPLE, Value::Null)), ("all of none", of("none", Value::Null))];
     for (name, request) in &all {
         session.ask_in(2..=i16::MAX, ApiKey::OffsetFetch, name, request)?;
     }
