@@ -45,12 +45,16 @@ pub(super) struct Known {
 impl Known {
     /// The same tree with what must differ replaced.
     pub(super) fn normal(&self, tree: &Tree) -> Tree {
-        match tree {
-            Tree::Struct(fields) => Tree::Struct(
-                fields.iter().map(|(field, value)| (*field, self.value(field, value))).collect(),
-            ),
-            other => other.clone(),
-        }
+        let Tree::Struct(fields) = tree else { return tree.clone() };
+        // A sentence beside an error may be there or not; beside a success it says something.
+        let has_failed = fields.iter().any(|(field, value)| {
+            field.name.ends_with("ErrorCode") && matches!(value, Tree::Number(1.. | ..=-1))
+        });
+        let normal = fields.iter().map(|(field, value)| match field.entity {
+            Some(Entity::Explanation) if has_failed => (*field, Tree::Text("<text>".to_owned())),
+            _ => (*field, self.value(field, value)),
+        });
+        Tree::Struct(normal.collect())
     }
 
     fn value(&self, field: &Field, value: &Tree) -> Tree {
@@ -92,6 +96,12 @@ impl Known {
         name.unwrap_or_else(|| "<id>".to_owned())
     }
 
+    /// The keys of share groups hold ids.
+    fn without_ids(&self, text: &str) -> String {
+        let named = |text: String, (id, name): (&String, &String)| text.replace(id, name);
+        self.topics.iter().fold(text.to_owned(), named)
+    }
+
     fn text(&self, field: &Field, text: &str) -> String {
         let address = format!("127.0.0.1:{}", self.port);
         match field.name {
@@ -99,6 +109,7 @@ impl Known {
             "ClusterId" if text == self.cluster => "<cluster>".to_owned(),
             "LogDir" if !text.is_empty() => "<directory>".to_owned(),
             "ResourceName" if text == self.broker.to_string() => "<broker>".to_owned(),
+            "Key" => self.without_ids(text),
             _ if !self.cluster.is_empty() && text == self.cluster => "<cluster>".to_owned(),
             _ => without_random_end(text).replace(&address, "<address>"),
         }

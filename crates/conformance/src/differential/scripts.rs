@@ -7,12 +7,12 @@
 mod cluster;
 mod configs;
 mod groups;
-// mod malformed;
+mod malformed;
 mod offsets;
 mod records;
-// mod security;
+mod security;
 mod topics;
-// mod transactions;
+mod transactions;
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -29,10 +29,10 @@ pub(super) fn run(session: &mut Session) -> Result<()> {
     configs::run(session)?;
     groups::run(session)?;
     offsets::run(session)?;
-    // transactions::run(session)?;
-    // security::run(session)?;
-    cluster::run(session)
-    // malformed::run(session)
+    transactions::run(session)?;
+    security::run(session)?;
+    cluster::run(session)?;
+    malformed::run(session)
 }
 
 /// A topic of two partitions, of which the first has records.

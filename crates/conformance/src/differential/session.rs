@@ -122,7 +122,8 @@ impl Session {
         let mut answers = Vec::new();
         for version in self.versions_of(api).filter(|version| versions.contains(version)) {
             let body = self.body(api, version, body)?;
-            let answer = Self::patient(&mut self.administrator, api, version, &body)?;
+            let answer = Self::patient(&mut self.administrator, api, version, &body);
+            let answer = answer.with_context(|| format!("{api} v{version}, {case}"))?;
             answers.extend(self.record(api, case, version, answer)?);
         }
         Ok(answers)
@@ -133,7 +134,8 @@ impl Session {
         let case = format!("no rights: {case}");
         for version in self.versions_of(api) {
             let body = self.body(api, version, body)?;
-            let answer = Self::patient(&mut self.stranger, api, version, &body)?;
+            let answer = Self::patient(&mut self.stranger, api, version, &body);
+            let answer = answer.with_context(|| format!("{api} v{version}, {case}"))?;
             self.record(api, &case, version, answer)?;
         }
         Ok(())
@@ -149,10 +151,16 @@ impl Session {
         body: &[u8],
     ) -> Result<()> {
         for version in versions {
-            let answer = self.administrator.call(api, version, body)?;
+            let answer = self.administrator.call(api, version, body);
+            let answer = answer.with_context(|| format!("{api} v{version}, {case}"))?;
             self.record(api, case, version, answer)?;
         }
         Ok(())
+    }
+
+    /// The APIs that both servers have.
+    pub(super) fn apis(&self) -> Vec<ApiKey> {
+        self.versions.keys().filter_map(|key| ApiKey::from_key(*key)).collect()
     }
 
     /// The versions of an API that both servers have.
@@ -176,7 +184,8 @@ impl Session {
         let version = self.versions_of(api).last().with_context(|| format!("no {api}"))?;
         let body = self.body(api, version, body)?;
         loop {
-            let answer = self.administrator.call(api, version, &body)?.context("closed")?;
+            let answer = self.administrator.call(api, version, &body);
+            let answer = answer.with_context(|| format!("{api} v{version}"))?.context("closed")?;
             let answer = tree::decode(&names::response_layout(api), version, &answer)?;
             if is_wanted(&answer) {
                 return Ok(answer);

@@ -158,7 +158,7 @@ fn fetch_sessions(session: &mut Session) -> Result<()> {
         ask("a session goes on", &of(&none, id, 1))?;
         ask("an epoch of a session again", &of(&none, id, 1))?;
         ask("an epoch of a session too far", &of(&none, id, 9))?;
-        ask("an unknown session", &of(&none, i64::from(i32::MAX), 1))?;
+        ask("an unknown session", &of(&none, 77_777, 1))?;
         ask("a session of -1", &of(&none, -1, 1))?;
         ask("a session ends", &of(&none, id, -1))?;
         ask("a session that has ended", &of(&none, id, 2))?;
