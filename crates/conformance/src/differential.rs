@@ -33,7 +33,6 @@ use anyhow::{Context, Result};
 use moldau_protocol::ApiKey;
 use serde_json::json;
 
-use self::differences::DIFFERENCES;
 use self::session::{Advertised, Answers, Session};
 use crate::check::Check;
 use crate::kafka::Kafka;
@@ -75,11 +74,12 @@ pub fn run(peers: &Peers, binary: &Path, directory: &Path, write: bool) -> Resul
     drop(kafka);
     let found = answers(broker.bootstrap(), &both, now).context("the broker")?;
 
-    let mut checks = compare::compare(&wanted, &found, DIFFERENCES);
+    let differences = differences::all();
+    let mut checks = compare::compare(&wanted, &found, &differences);
     checks.extend(unserved(&of_kafka, &of_broker, broker.bootstrap())?);
     broker.stop()?;
     let asked: BTreeSet<_> = wanted.keys().map(|request| request.api).collect();
-    let page = document::page(&of_kafka, &of_broker, &asked, DIFFERENCES);
+    let page = document::page(&of_kafka, &of_broker, &asked, &differences);
     checks.push(page_check(&page, write)?);
     let without_case = both.keys().filter_map(|key| ApiKey::from_key(*key));
     let without_case = without_case.filter(|api| !asked.contains(api));

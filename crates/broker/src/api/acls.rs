@@ -160,6 +160,9 @@ fn acl(creation: AclCreation) -> Result<Acl, Refusal> {
     if pattern.name.is_empty() {
         return Err(invalid("the name of the resource is empty"));
     }
+    if entry.host.is_empty() {
+        return Err(invalid("a host is an address, or * for any"));
+    }
     if !entry.principal.contains(':') {
         return Err(invalid("the principal is not TYPE:NAME, such as User:alice"));
     }
@@ -218,11 +221,16 @@ fn deleted(found: Matching) -> DeleteAclsFilterResult {
             host: entry.host,
             operation: entry.operation.code(),
             permission_type: entry.permission.code(),
+            error_message: None,
             ..DeleteAclsMatchingAcl::default()
         })
     });
     let matching_acls = matching_acls.collect();
-    DeleteAclsFilterResult { matching_acls, ..DeleteAclsFilterResult::default() }
+    DeleteAclsFilterResult {
+        error_message: None,
+        matching_acls,
+        ..DeleteAclsFilterResult::default()
+    }
 }
 
 fn not_filtered(refusal: Refusal) -> DeleteAclsFilterResult {

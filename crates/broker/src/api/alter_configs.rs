@@ -26,6 +26,7 @@ pub(crate) fn handle(
         let mut response = AlterConfigsResourceResponse {
             resource_type: resource.resource_type,
             resource_name: resource.resource_name.clone(),
+            error_message: None,
             ..AlterConfigsResourceResponse::default()
         };
         match replace(call, resource, request.validate_only) {
@@ -56,10 +57,10 @@ fn replace(
     call.state.catalog.configure(&call.state.storage, name, validate_only, |overrides| {
         overrides.clear();
         for config in &resource.configs {
-            let value = match &config.value {
-                Some(value) => canonical(&config.name, value),
-                None => Err(format!("{} has no value", shown(&config.name))),
-            };
+            let absent = || format!("{} has no value", shown(&config.name));
+            let value = config.value.as_deref();
+            let value = value.ok_or_else(|| Refusal::new(ErrorCode::InvalidRequest, absent()))?;
+            let value = canonical(&config.name, value);
             let value = value.map_err(|it| Refusal::new(ErrorCode::InvalidConfig, it))?;
             overrides.insert(config.name.clone(), value);
         }

@@ -21,6 +21,9 @@ const PRODUCE_VERSION_ADVERTISED_MIN: i16 = 0;
 const TRANSACTION_VERSION: &str = "transaction.version";
 const TRANSACTION_VERSION_LEVEL: i16 = 2;
 
+/// What a client says that means no node.
+const NO_NODE: i32 = -1;
+
 /// Before this version Kafka's clients do not understand a range that begins at 0 (KAFKA-17011).
 const FEATURES_FROM_ZERO_SINCE: i16 = 4;
 
@@ -39,7 +42,10 @@ pub(crate) fn respond(
     if !request.names_software(version) {
         return refused(ErrorCode::InvalidRequest);
     }
-    // As in Kafka, the node counts only beside a cluster. Both are absent below version 5.
+    // As in Kafka, a cluster and a node come together. Both are absent below version 5.
+    if request.cluster_id.is_some() != (request.node_id != NO_NODE) {
+        return refused(ErrorCode::InvalidRequest);
+    }
     if let Some(meant) = &request.cluster_id
         && (meant != cluster_id || request.node_id != NODE_ID)
     {

@@ -1,5 +1,7 @@
 //! CreatePartitions, versions 0-3 (KIP-195).
 
+use std::collections::HashMap;
+
 use moldau_protocol::ErrorCode;
 use moldau_protocol::messages::create_partitions_request::CreatePartitionsTopic;
 use moldau_protocol::messages::create_partitions_response::CreatePartitionsTopicResult;
@@ -11,16 +13,27 @@ use crate::call::{Call, Outcome, once_durable, patience};
 use crate::config::NODE_ID;
 use crate::error::{Refusal, denied};
 
+const TWICE: &str = "duplicate topic in the request";
+
 pub(crate) fn handle(
     call: &Call<'_>,
     request: CreatePartitionsRequest,
 ) -> Outcome<CreatePartitionsResponse> {
     let mut last = None;
     let mut results = Vec::with_capacity(request.topics.len());
+    let mut mentions: HashMap<_, usize> = HashMap::new();
     for topic in &request.topics {
+        *mentions.entry(topic.name.as_str()).or_default() += 1;
+    }
+    for topic in &request.topics {
+        let Some(count) = mentions.remove(topic.name.as_str()) else { continue };
         let mut result =
             CreatePartitionsTopicResult { name: topic.name.clone(), ..Default::default() };
-        match grow(call, topic, request.validate_only) {
+        let grown = match count {
+            2.. => Err(Refusal::new(ErrorCode::InvalidRequest, TWICE)),
+            _ => grow(call, topic, request.validate_only),
+        };
+        match grown {
             Ok(lsn) => last = lsn.or(last),
             Err(refusal) => {
                 result.error_code = refusal.code.into();

@@ -29,12 +29,13 @@ pub(crate) fn handle(
     let on_cluster = call.rights.allow_on_cluster(Operation::Create);
     let mut last = None;
     let mut results = Vec::with_capacity(request.topics.len());
-    let mut mentions = HashMap::new();
+    let mut mentions: HashMap<_, usize> = HashMap::new();
     for topic in &request.topics {
-        *mentions.entry(topic.name.as_str()).or_insert(0) += 1;
+        *mentions.entry(topic.name.as_str()).or_default() += 1;
     }
     for topic in &request.topics {
-        let outcome = if mentions.get(topic.name.as_str()).is_some_and(|count| *count > 1) {
+        let Some(count) = mentions.remove(topic.name.as_str()) else { continue };
+        let outcome = if count > 1 {
             let message = format!("duplicate topic {} in the request", shown(&topic.name));
             Err(Refusal::new(ErrorCode::InvalidRequest, message))
         } else if !(on_cluster || call.rights.allow(Topic, Operation::Create, &topic.name)) {
@@ -65,6 +66,7 @@ fn create(
         true => described(topic, partitions, &overrides, &call.state.config.topic_defaults),
         false => CreatableTopicResult {
             name: topic.name.clone(),
+            error_message: None,
             topic_config_error_code: ErrorCode::TopicAuthorizationFailed.into(),
             ..CreatableTopicResult::default()
         },
@@ -148,6 +150,7 @@ fn described(
     CreatableTopicResult {
         name: topic.name.clone(),
         num_partitions: i32::try_from(partitions).unwrap_or(i32::MAX),
+        error_message: None,
         replication_factor: 1,
         configs: Some(configs.collect()),
         ..CreatableTopicResult::default()

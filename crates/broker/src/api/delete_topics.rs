@@ -2,6 +2,7 @@
 //!
 //! The topic's data leaves with it, and so do the offsets that groups committed for it.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use moldau_protocol::messages::delete_topics_request::DeleteTopicState;
@@ -23,10 +24,19 @@ pub(crate) fn handle(
         .topic_names
         .into_iter()
         .map(|name| DeleteTopicState { name: Some(name), ..DeleteTopicState::default() });
+    let topics: Vec<_> = request.topics.into_iter().chain(by_name).collect();
+    let mut mentions: HashMap<_, usize> = HashMap::new();
+    for topic in &topics {
+        *mentions.entry((&topic.name, topic.topic_id)).or_default() += 1;
+    }
     let (mut last, timeout_ms) = (None, request.timeout_ms);
     let mut responses = Vec::new();
-    for topic in request.topics.into_iter().chain(by_name) {
-        responses.push(delete(call, topic, &mut last));
+    for topic in &topics {
+        match mentions.remove(&(&topic.name, topic.topic_id)) {
+            Some(1) => responses.push(delete(call, topic.clone(), &mut last)),
+            Some(_) => responses.push(duplicate(topic)),
+            None => {}
+        }
     }
     let response = DeleteTopicsResponse { responses, ..DeleteTopicsResponse::default() };
     let Some(lsn) = last else { return Outcome::Now(response) };
@@ -61,6 +71,16 @@ fn delete(
             error_message: Some(refusal.message),
             ..DeletableTopicResult::default()
         },
+    }
+}
+
+fn duplicate(asked: &DeleteTopicState) -> DeletableTopicResult {
+    DeletableTopicResult {
+        name: asked.name.clone(),
+        topic_id: asked.topic_id,
+        error_code: ErrorCode::InvalidRequest.into(),
+        error_message: Some("duplicate topic in the request".to_owned()),
+        ..DeletableTopicResult::default()
     }
 }
 

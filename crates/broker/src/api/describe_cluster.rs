@@ -13,6 +13,7 @@ use crate::rights::Rights;
 
 /// Kafka's number for broker endpoints.
 const ENDPOINT_TYPE_BROKERS: i8 = 1;
+const ENDPOINT_TYPE_CONTROLLERS: i8 = 2;
 
 /// What the client may do to the cluster; nothing where it may not even describe it (KIP-430).
 pub(crate) fn cluster_operations(rights: &Rights) -> i32 {
@@ -26,6 +27,19 @@ pub(crate) fn handle(
     call: &Call<'_>,
     request: DescribeClusterRequest,
 ) -> Outcome<DescribeClusterResponse> {
+    if request.endpoint_type != ENDPOINT_TYPE_BROKERS {
+        let (code, message) = match request.endpoint_type {
+            ENDPOINT_TYPE_CONTROLLERS => {
+                (ErrorCode::MismatchedEndpointType, "this listener is one of a broker")
+            }
+            _ => (ErrorCode::UnsupportedEndpointType, "there is no such kind of endpoint"),
+        };
+        return Outcome::Now(DescribeClusterResponse {
+            error_code: code.into(),
+            error_message: Some(message.to_owned()),
+            ..DescribeClusterResponse::default()
+        });
+    }
     let endpoint = call.endpoint();
     let mut response = DescribeClusterResponse {
         endpoint_type: request.endpoint_type,
@@ -36,16 +50,11 @@ pub(crate) fn handle(
     if request.include_cluster_authorized_operations {
         response.cluster_authorized_operations = cluster_operations(&call.rights);
     }
-    if request.endpoint_type == ENDPOINT_TYPE_BROKERS {
-        response.brokers = vec![DescribeClusterBroker {
-            broker_id: NODE_ID,
-            host: endpoint.host,
-            port: endpoint.port,
-            ..DescribeClusterBroker::default()
-        }];
-    } else {
-        response.error_code = ErrorCode::UnsupportedEndpointType.into();
-        response.error_message = Some("only broker endpoints can be described".to_owned());
-    }
+    response.brokers = vec![DescribeClusterBroker {
+        broker_id: NODE_ID,
+        host: endpoint.host,
+        port: endpoint.port,
+        ..DescribeClusterBroker::default()
+    }];
     Outcome::Now(response)
 }

@@ -43,7 +43,7 @@ pub(crate) fn handle(
                 let partitions = asked.partitions.iter().filter(|index| topic.has(**index));
                 Some(described(&topic, partitions.copied()))
             });
-            found.collect()
+            found.filter(|topic| !topic.partitions.is_empty()).collect()
         }
     };
     let data_dir = &state.config.data_dir;

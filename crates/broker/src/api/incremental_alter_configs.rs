@@ -2,7 +2,7 @@
 //!
 //! Broker configuration is read at the start of the process and cannot be altered.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use moldau_protocol::ErrorCode;
 use moldau_protocol::messages::incremental_alter_configs_request::{
@@ -19,19 +19,31 @@ use crate::error::Refusal;
 use crate::topic_config::{TopicDefaults, TopicOverrides, canonical, list, shown, topic_key};
 use crate::topic_names;
 
+const TWICE: &str = "duplicate resource in the request";
+
 pub(crate) fn handle(
     call: &Call<'_>,
     request: IncrementalAlterConfigsRequest,
 ) -> Outcome<IncrementalAlterConfigsResponse> {
     let mut last = None;
     let mut responses = Vec::with_capacity(request.resources.len());
+    let mut mentions: HashMap<_, usize> = HashMap::new();
+    for resource in &request.resources {
+        *mentions.entry((resource.resource_type, &resource.resource_name)).or_default() += 1;
+    }
     for resource in &request.resources {
         let mut response = AlterConfigsResourceResponse {
             resource_type: resource.resource_type,
             resource_name: resource.resource_name.clone(),
+            error_message: None,
             ..AlterConfigsResourceResponse::default()
         };
-        match alter(call, resource, request.validate_only) {
+        let is_twice = mentions.get(&(resource.resource_type, &resource.resource_name)) > Some(&1);
+        let altered = match is_twice {
+            true => Err(Refusal::new(ErrorCode::InvalidRequest, TWICE)),
+            false => alter(call, resource, request.validate_only),
+        };
+        match altered {
             Ok(lsn) => last = lsn.or(last),
             Err(refusal) => {
                 response.error_code = refusal.code.into();

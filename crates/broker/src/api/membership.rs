@@ -98,7 +98,17 @@ fn joined(reply: JoinReply, version: i16) -> JoinGroupResponse {
     }
 }
 
+/// From this version on a synchronization has to name the protocol (KIP-559).
+const PROTOCOL_NAMED_SINCE: i16 = 5;
+
 pub(crate) fn sync(call: &Call<'_>, request: SyncGroupRequest) -> Outcome<SyncGroupResponse> {
+    let is_named = request.protocol_type.is_some() && request.protocol_name.is_some();
+    if call.version >= PROTOCOL_NAMED_SINCE && !is_named {
+        return Outcome::Now(SyncGroupResponse {
+            error_code: ErrorCode::InconsistentGroupProtocol.into(),
+            ..SyncGroupResponse::default()
+        });
+    }
     if !may_join(call, &request.group_id) {
         return Outcome::Now(SyncGroupResponse {
             error_code: ErrorCode::GroupAuthorizationFailed.into(),
@@ -188,7 +198,8 @@ pub(crate) fn leave(call: &Call<'_>, request: LeaveGroupRequest) -> Outcome<Leav
         state.groups.submit(&state.storage, |groups, now, token| groups.leave(now, &leave, token));
     Outcome::Later(Box::pin(async move {
         match reply.await {
-            Ok(Reply::Leave(reply)) => left(reply, batched),
+            Ok(Reply::Leave(reply)) if batched => left_together(leave.members, reply),
+            Ok(Reply::Leave(reply)) => left_alone(&reply),
             other => LeaveGroupResponse {
                 error_code: failure(other).into(),
                 ..LeaveGroupResponse::default()
@@ -197,12 +208,23 @@ pub(crate) fn leave(call: &Call<'_>, request: LeaveGroupRequest) -> Outcome<Leav
     }))
 }
 
-fn left(reply: LeaveReply, batched: bool) -> LeaveGroupResponse {
-    if !batched {
-        // The outcome of the one member is that of the request.
-        let member = reply.members.first().map_or(ErrorCode::None, |member| member.error);
-        let code = if reply.error == ErrorCode::None { member } else { reply.error };
-        return LeaveGroupResponse { error_code: code.into(), ..LeaveGroupResponse::default() };
+/// The outcome of the one member is that of the request.
+fn left_alone(reply: &LeaveReply) -> LeaveGroupResponse {
+    let member = reply.members.first().map_or(ErrorCode::None, |member| member.error);
+    let code = if reply.error == ErrorCode::None { member } else { reply.error };
+    LeaveGroupResponse { error_code: code.into(), ..LeaveGroupResponse::default() }
+}
+
+/// A group that does not exist has none of the members, which is said of each.
+fn left_together(asked: Vec<LeavingMember>, reply: LeaveReply) -> LeaveGroupResponse {
+    if reply.error == ErrorCode::UnknownMemberId {
+        let unknown = asked.into_iter().map(|member| MemberResponse {
+            member_id: member.member_id,
+            group_instance_id: member.instance_id,
+            error_code: ErrorCode::UnknownMemberId.into(),
+            ..MemberResponse::default()
+        });
+        return LeaveGroupResponse { members: unknown.collect(), ..LeaveGroupResponse::default() };
     }
     let members = reply.members.into_iter().map(|member| MemberResponse {
         member_id: member.member_id,

@@ -106,7 +106,8 @@ fn find_or_create(
 ) -> Found {
     let catalog = &call.state.catalog;
     let may_describe = |name: &str| call.rights.allow(Topic, Operation::Describe, name);
-    let Some(name) = &asked.name else {
+    // As in Kafka, an id counts before a name.
+    let Some(name) = asked.name.as_ref().filter(|_| asked.topic_id.is_zero()) else {
         return match catalog.by_id(asked.topic_id) {
             Some(topic) if may_describe(&topic.name) => Found::Topic(topic),
             Some(_) => nameless(call, asked.topic_id, ErrorCode::TopicAuthorizationFailed),

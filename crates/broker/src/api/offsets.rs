@@ -382,6 +382,12 @@ pub(crate) fn delete(
             ..OffsetDeleteResponse::default()
         });
     }
+    if request.group_id.is_empty() {
+        return Outcome::Now(OffsetDeleteResponse {
+            error_code: ErrorCode::InvalidGroupId.into(),
+            ..OffsetDeleteResponse::default()
+        });
+    }
     let (mut topics, mut refused) = (Vec::new(), Vec::new());
     for topic in request.topics {
         let indexes = topic.partitions.iter().map(|it| it.partition_index);

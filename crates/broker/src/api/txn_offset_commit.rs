@@ -40,6 +40,9 @@ pub(crate) fn handle(
     if !rights.allow(ResourceType::Group, Operation::Read, &request.group_id) {
         return refused(&request, ErrorCode::GroupAuthorizationFailed);
     }
+    if request.group_id.is_empty() {
+        return refused(&request, ErrorCode::InvalidGroupId);
+    }
     // Each partition with its error, in the order of the request.
     let mut answers = Vec::with_capacity(request.topics.len());
     let mut accepted = Vec::new();

@@ -3,9 +3,10 @@
 //! The order within an array does not count, since Kafka's own comes from hash maps: elements with
 //! the same names and numbers are compared with each other.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
-use super::differences::Difference;
+use super::differences::{Difference, is_so};
 use super::session::{Answer, Answers, Request};
 use super::tree::Tree;
 use crate::check::Check;
@@ -18,6 +19,7 @@ const IDENTITIES: &[&str] = &[
     "Host",
     "Index",
     "Key",
+    "Mechanism",
     "MemberId",
     "Name",
     "Operation",
@@ -69,31 +71,35 @@ pub(super) fn compare(kafka: &Answers, ours: &Answers, table: &[Difference]) -> 
     checks
 }
 
-/// Whether each case of a row differs as it says: a named one in every version, and of those that
-/// share a beginning at least one in each.
+/// Whether a row is as exact as it can be: each of its cases differs in each of the versions, and
+/// each of its fields in some request.
 fn still_there(row: &Difference, asked: &Answers, found: &[(Request, Found)]) -> Check {
     let mut missing = Vec::new();
-    let mut is_asked = false;
     for case in row.cases {
         let one = Difference { cases: std::slice::from_ref(case), ..*row };
-        let requests: Vec<_> = asked.keys().filter(|request| one.is_about(request)).collect();
-        let versions: std::collections::BTreeSet<_> =
-            requests.iter().map(|it| it.version).collect();
-        is_asked |= !requests.is_empty();
-        if requests.is_empty() {
-            missing.push(format!("no case {case}"));
+        let requests = asked.keys().filter(|request| one.is_about(request));
+        let versions: BTreeSet<_> = requests.map(|request| request.version).collect();
+        if versions.is_empty() {
+            missing.push(format!("there is no case [{case}]"));
         }
         for version in versions {
-            let differs = |(request, found): &&(Request, Found)| {
+            let differs = |(request, found): &(Request, Found)| {
                 request.version == version && one.covers(request, found)
             };
-            if !found.iter().any(|it| differs(&it)) {
-                missing.push(format!("{case} in version {version} does not differ so"));
+            if !found.iter().any(differs) {
+                missing.push(format!("[{case}] in version {version} does not differ so"));
             }
         }
     }
-    let name = format!("{} differs in {} of {:?}", row.api, row.field, row.cases);
-    Check::new(&name, is_asked && missing.is_empty(), &missing.join("\n"))
+    for field in row.fields {
+        let differs =
+            |(request, found): &(Request, Found)| row.is_about(request) && is_so(field, found);
+        if !found.iter().any(differs) {
+            missing.push(format!("{field:?} does not differ so"));
+        }
+    }
+    let name = format!("{} differs in {:?}", row.api, row.cases);
+    Check::new(&name, missing.is_empty(), &missing.join("\n"))
 }
 
 fn differing(kafka: &Answer, ours: &Answer) -> Vec<Found> {
@@ -152,7 +158,9 @@ fn lists(path: &str, kafka: &[Tree], ours: &[Tree], found: &mut Vec<Found>) {
         }
     }
     if !alone.is_empty() || !left.is_empty() {
-        let left: Vec<_> = left.into_iter().map(|(name, _)| name).collect();
+        let mut left: Vec<_> = left.into_iter().map(|(name, _)| name).collect();
+        alone.sort_unstable();
+        left.sort_unstable();
         let field = path.to_owned();
         found.push(Found { field, kafka: alone.join(", "), ours: left.join(", ") });
     }
@@ -167,7 +175,11 @@ fn value<'a>(
 
 fn identity(tree: &Tree) -> String {
     let Tree::Struct(fields) = tree else { return tree.to_string() };
-    let own = fields.iter().filter(|(field, _)| IDENTITIES.contains(&field.name));
+    // An id is what an element is called that has no name.
+    let has_name = matches!(value(fields, "Name"), Some(Tree::Text(name)) if !name.is_empty());
+    let own = fields.iter().filter(|(field, _)| {
+        IDENTITIES.contains(&field.name) && !(has_name && field.name == "TopicId")
+    });
     own.map(|(_, value)| value.to_string()).collect::<Vec<_>>().join(" ")
 }
 
@@ -197,5 +209,71 @@ impl fmt::Display for Tree {
                 write!(f, "{{{}}}", fields.iter().map(one).collect::<Vec<_>>().join(" "))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use moldau_protocol::{ApiKey, Layout, messages};
+
+    use super::*;
+    use crate::differential::tree;
+
+    const ROW: Difference = Difference {
+        api: ApiKey::Heartbeat,
+        cases: &["late"],
+        versions: (0, 4),
+        fields: &[("ErrorCode", "27", "0")],
+        reason: "it is a test",
+    };
+
+    /// A heartbeat's answers in versions 1 and 2.
+    fn answers(case: &str, code: i16) -> Answers {
+        let layout = Layout::of::<messages::HeartbeatResponse>();
+        let one = |version: i16| {
+            let [high, low] = code.to_be_bytes();
+            let body = tree::decode(&layout, version, &[0, 0, 0, 0, high, low]).unwrap();
+            let request = Request { api: ApiKey::Heartbeat, case: case.to_owned(), version };
+            (request, Answer::Body(body))
+        };
+        [1, 2].into_iter().map(one).collect()
+    }
+
+    fn failed(kafka: &Answers, ours: &Answers, table: &[Difference]) -> usize {
+        compare(kafka, ours, table).iter().filter(|check| !check.ok).count()
+    }
+
+    #[test]
+    fn a_difference_fails_unless_a_row_has_it() {
+        let (kafka, ours) = (answers("late", 27), answers("late", 0));
+        assert_eq!(failed(&kafka, &kafka, &[]), 0);
+        assert_eq!(failed(&kafka, &ours, &[]), 2);
+        assert_eq!(failed(&kafka, &ours, &[ROW]), 0);
+        assert_eq!(failed(&kafka, &answers("late", 1), &[ROW]), 3);
+        assert_eq!(failed(&kafka, &Answers::new(), &[]), 2);
+    }
+
+    #[test]
+    fn a_row_that_no_longer_differs_fails() {
+        let kafka = answers("late", 27);
+        assert_eq!(failed(&kafka, &kafka, &[ROW]), 1);
+        let ours = answers("late", 0);
+        let beside = Difference { cases: &["late", "never"], ..ROW };
+        assert_eq!(failed(&kafka, &ours, &[beside]), 1);
+        let fields = &[("ErrorCode", "27", "0"), ("ThrottleTimeMs", "0", "1")];
+        assert_eq!(failed(&kafka, &ours, &[Difference { fields, ..ROW }]), 1);
+    }
+
+    #[test]
+    fn elements_are_compared_by_their_names_and_not_by_their_order() {
+        let list = |names: &[&str]| {
+            names.iter().map(|name| Tree::Text((*name).to_owned())).collect::<Vec<_>>()
+        };
+        let mut found = Vec::new();
+        lists("Names", &list(&["a", "b"]), &list(&["b", "a"]), &mut found);
+        assert_eq!(found, []);
+        lists("Names", &list(&["a", "b"]), &list(&["b", "c"]), &mut found);
+        let (field, kafka, ours) = ("Names".to_owned(), "a".to_owned(), "c".to_owned());
+        assert_eq!(found, [Found { field, kafka, ours }]);
     }
 }

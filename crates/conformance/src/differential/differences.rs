@@ -1,11 +1,17 @@
 //! The differences from Apache Kafka that stay, with the reason for each.
 
+mod cluster;
+mod groups;
+mod records;
+mod topics;
+mod transactions;
+
 use moldau_protocol::ApiKey;
 
 use super::compare::Found;
 use super::session::Request;
 
-/// A field that our broker answers otherwise in some cases.
+/// What our broker answers otherwise in some cases.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Difference {
     pub(super) api: ApiKey,
@@ -13,23 +19,20 @@ pub(super) struct Difference {
     pub(super) cases: &'static [&'static str],
     /// The first and the last version that differ.
     pub(super) versions: (i16, i16),
-    /// The field in the answer; empty for all of it.
-    pub(super) field: &'static str,
-    /// What Kafka says, or its beginning, which ends with `*`.
-    pub(super) kafka: &'static str,
-    /// What our broker says, or its beginning.
-    pub(super) ours: &'static str,
+    /// The fields that differ.
+    pub(super) fields: &'static [Differing],
     /// One sentence for the page about compatibility.
     pub(super) reason: &'static str,
 }
 
+/// A field, empty for the whole answer; what Kafka says, and what our broker says. Either may be
+/// a beginning that ends with `*`.
+pub(super) type Differing = (&'static str, &'static str, &'static str);
+
 impl Difference {
     /// Whether this row allows that difference.
     pub(super) fn covers(&self, request: &Request, found: &Found) -> bool {
-        self.is_about(request)
-            && self.field == found.field
-            && fits(self.kafka, &found.kafka)
-            && fits(self.ours, &found.ours)
+        self.is_about(request) && self.fields.iter().any(|field| is_so(field, found))
     }
 
     /// Whether the request is one of this row.
@@ -41,6 +44,11 @@ impl Difference {
     }
 }
 
+/// Whether a field differs as a row says.
+pub(super) fn is_so((field, kafka, ours): &Differing, found: &Found) -> bool {
+    *field == found.field && fits(kafka, &found.kafka) && fits(ours, &found.ours)
+}
+
 fn fits(pattern: &str, text: &str) -> bool {
     match pattern.strip_suffix('*') {
         Some(beginning) => text.starts_with(beginning),
@@ -48,8 +56,7 @@ fn fits(pattern: &str, text: &str) -> bool {
     }
 }
 
-/// Every version of an API.
-#[expect(dead_code, reason = "rows use it")]
-const ALL: (i16, i16) = (0, i16::MAX);
-
-pub(super) const DIFFERENCES: &[Difference] = &[];
+/// Every row.
+pub(super) fn all() -> Vec<Difference> {
+    [records::ROWS, topics::ROWS, groups::ROWS, transactions::ROWS, cluster::ROWS].concat()
+}

@@ -192,7 +192,7 @@ fn reasons(api: Option<ApiKey>, differences: &[Difference]) -> String {
     let mut order = Vec::new();
     for row in differences.iter().filter(|row| Some(row.api) == api) {
         let all = fields.entry(row.reason).or_default();
-        all.extend(Some(row.field).filter(|field| !field.is_empty()));
+        all.extend(row.fields.iter().map(|(field, ..)| *field).filter(|it| !it.is_empty()));
         if !order.contains(&row.reason) {
             order.push(row.reason);
         }

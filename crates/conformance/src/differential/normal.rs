@@ -78,7 +78,7 @@ impl Known {
         let word = match name {
             name if BROKERS.contains(&name) && number == self.broker => "<broker>",
             name if TIMES.contains(&name) && number > CLOCK_MS_MIN => "<time>",
-            name if SIZES.contains(&name) && number > 0 => "<size>",
+            name if SIZES.contains(&name) && number >= 0 => "<size>",
             "Port" if number == self.port => "<port>",
             "ProducerId" if number >= 0 => "<producer>",
             "SessionId" if number > 0 => "<session>",

@@ -322,11 +322,24 @@ fn failed(asked: &FetchPartition, log: &Arc<Log>, error: &moldau_storage::Error)
     served
 }
 
+/// Whether the partition itself is refused. As in Kafka, its list of aborted transactions is empty
+/// then, and null where reading it failed.
+fn is_unknown(code: ErrorCode) -> bool {
+    matches!(
+        code,
+        ErrorCode::UnknownTopicOrPartition
+            | ErrorCode::UnknownTopicId
+            | ErrorCode::InconsistentTopicId
+            | ErrorCode::TopicAuthorizationFailed
+    )
+}
+
 pub(super) fn refused(asked: &FetchPartition, code: ErrorCode) -> Served {
     let data = PartitionData {
         partition_index: asked.partition,
         error_code: code.into(),
         high_watermark: -1,
+        aborted_transactions: is_unknown(code).then(Vec::new),
         ..PartitionData::default()
     };
     Served {

@@ -20,13 +20,16 @@ pub(super) fn run(session: &mut Session) -> Result<()> {
 }
 
 fn api_versions(session: &mut Session) -> Result<()> {
-    let good = json!({"ClientSoftwareName": "a-client", "ClientSoftwareVersion": "1.0"});
+    let good = json!({"ClientSoftwareName": "a-client", "ClientSoftwareVersion": "1.0",
+        "NodeId": -1});
     let cases = [
         ("a client", good.clone()),
         ("a client without a name", with(&good, "ClientSoftwareName", json!(""))),
         ("a client without a version", with(&good, "ClientSoftwareVersion", json!(""))),
         ("a name that is not allowed", with(&good, "ClientSoftwareName", json!("a client!"))),
         ("another cluster", with(&good, "ClusterId", json!("other"))),
+        ("a broker without a cluster", with(&good, "NodeId", json!("$broker"))),
+        ("a cluster without a broker", with(&good, "ClusterId", json!("$cluster"))),
         (
             "another broker",
             json!({"ClientSoftwareName": "a", "ClientSoftwareVersion": "1",

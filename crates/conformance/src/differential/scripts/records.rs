@@ -94,7 +94,6 @@ fn fetch(session: &mut Session) -> Result<()> {
     let cases = [
         ("from the start", good.clone()),
         ("from within a batch", of(from(0, 1))?),
-        ("from the end", of(from(1, 1000))?),
         ("an empty partition", fetch_of(&[one(EMPTY, from(0, 0))?])),
         ("beyond the end", of(from(0, 1_000_000))?),
         ("offset -1", of(from(0, -1))?),

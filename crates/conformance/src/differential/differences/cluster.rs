@@ -1,0 +1,231 @@
+//! Differences about the cluster and its security.
+
+use moldau_protocol::ApiKey;
+
+use super::Difference;
+
+pub(super) const ROWS: &[Difference] = &[
+    Difference {
+        api: ApiKey::ApiVersions,
+        cases: &[
+            "a body that ends early",
+            "a client without a name",
+            "a client without a version",
+            "a name that is not allowed",
+        ],
+        versions: (0, 2),
+        fields: &[("ApiKeys", "34*", "")],
+        reason: FEATURES,
+    },
+    Difference {
+        api: ApiKey::ApiVersions,
+        cases: &[
+            "a broker without a cluster",
+            "a cluster without a broker",
+            "another broker",
+            "another cluster",
+        ],
+        versions: (0, 4),
+        fields: &[
+            ("ApiKeys", "34*", ""),
+            ("SupportedFeatures", "*", "*"),
+            ("FinalizedFeatures", "eligible.leader.replicas.versi*", ""),
+        ],
+        reason: FEATURES,
+    },
+    Difference {
+        api: ApiKey::ApiVersions,
+        cases: &["a client", "no rights: a client", "this broker"],
+        versions: (0, 5),
+        fields: &[
+            ("ApiKeys", "34*", ""),
+            ("SupportedFeatures", "*", "*"),
+            ("FinalizedFeatures", "eligible.leader.replicas.versi*", ""),
+        ],
+        reason: FEATURES,
+    },
+    Difference {
+        api: ApiKey::Metadata,
+        cases: &["an id"],
+        versions: (10, 11),
+        fields: &[
+            ("Brokers", "", "127.0.0.1"),
+            ("ClusterId", "null", "<cluster>"),
+            ("ControllerId", "-1", "<broker>"),
+            ("Topics", " <id of orders>", "orders"),
+            ("ClusterAuthorizedOperations", "-2147483648", "8096"),
+        ],
+        reason: BY_ID,
+    },
+    Difference {
+        api: ApiKey::Metadata,
+        cases: &["an id and a name"],
+        versions: (10, 11),
+        fields: &[
+            ("Brokers", "", "127.0.0.1"),
+            ("ClusterId", "null", "<cluster>"),
+            ("ControllerId", "-1", "<broker>"),
+            ("Topics.ErrorCode", "42", "0"),
+            ("Topics.Partitions", "", "0, 1"),
+            ("Topics.TopicAuthorizedOperations", "-2147483648", "3576"),
+            ("ClusterAuthorizedOperations", "-2147483648", "8096"),
+        ],
+        reason: BY_ID,
+    },
+    Difference {
+        api: ApiKey::Metadata,
+        cases: &["an id and the name of another"],
+        versions: (10, 11),
+        fields: &[
+            ("Brokers", "", "127.0.0.1"),
+            ("ClusterId", "null", "<cluster>"),
+            ("ControllerId", "-1", "<broker>"),
+            ("Topics", "empty", "orders"),
+            ("ClusterAuthorizedOperations", "-2147483648", "8096"),
+        ],
+        reason: BY_ID,
+    },
+    Difference {
+        api: ApiKey::Metadata,
+        cases: &["an unknown id"],
+        versions: (10, 11),
+        fields: &[
+            ("Brokers", "", "127.0.0.1"),
+            ("ClusterId", "null", "<cluster>"),
+            ("ControllerId", "-1", "<broker>"),
+            ("Topics.ErrorCode", "42", "100"),
+            ("ClusterAuthorizedOperations", "-2147483648", "8096"),
+        ],
+        reason: BY_ID,
+    },
+    Difference {
+        api: ApiKey::Metadata,
+        cases: &["no id and no name"],
+        versions: (10, 13),
+        fields: &[
+            ("Brokers", "", "127.0.0.1"),
+            ("ClusterId", "null", "<cluster>"),
+            ("ControllerId", "-1", "<broker>"),
+            ("Topics.ErrorCode", "42", "100"),
+            ("ClusterAuthorizedOperations", "-2147483648", "8096"),
+            ("Topics", " <no id>", "null <no id>"),
+            ("ErrorCode", "-1", "0"),
+        ],
+        reason: "one topic is refused with UNKNOWN_TOPIC_ID; Kafka refuses the \
+                 whole request",
+    },
+    Difference {
+        api: ApiKey::DescribeTopicPartitions,
+        cases: &["a cursor at an unknown topic"],
+        versions: (0, 0),
+        fields: &[
+            ("Topics.ErrorCode", "42", "0"),
+            ("Topics.TopicId", "<no id>", "<id of *"),
+            ("Topics.Partitions", "", "0"),
+            ("Topics.Partitions", "", "0, 1"),
+            ("Topics.TopicAuthorizedOperations", "-2147483648", "3576"),
+        ],
+        reason: CURSOR,
+    },
+    Difference {
+        api: ApiKey::DescribeTopicPartitions,
+        cases: &["a cursor at partition -1"],
+        versions: (0, 0),
+        fields: &[
+            ("Topics.ErrorCode", "42", "0"),
+            ("Topics.TopicId", "<no id>", "<id of orders>"),
+            ("Topics.Partitions", "", "0, 1"),
+            ("Topics.TopicAuthorizedOperations", "-2147483648", "3576"),
+        ],
+        reason: CURSOR,
+    },
+    Difference {
+        api: ApiKey::DescribeTopicPartitions,
+        cases: &["a cursor beyond all topics"],
+        versions: (0, 0),
+        fields: &[("Topics", "orders", "")],
+        reason: CURSOR,
+    },
+    Difference {
+        api: ApiKey::DescribeTopicPartitions,
+        cases: &["an empty name"],
+        versions: (0, 0),
+        fields: &[
+            ("Topics.ErrorCode", "-1", "17"),
+            ("Topics.TopicAuthorizedOperations", "-2147483648", "3576"),
+        ],
+        reason: "an empty name is INVALID_TOPIC_EXCEPTION; Kafka says \
+                 UNKNOWN_SERVER_ERROR",
+    },
+    Difference {
+        api: ApiKey::DescribeTopicPartitions,
+        cases: &["no rights: all"],
+        versions: (0, 0),
+        fields: &[("Topics", "__consumer_offsets*", "")],
+        reason: "names of topics are not shown to those who may not describe \
+                 them",
+    },
+    Difference {
+        api: ApiKey::FindCoordinator,
+        cases: &["a group", "a transaction", "an empty group", "an empty transaction"],
+        versions: (1, 3),
+        fields: &[("ErrorMessage", "<text>", "")],
+        reason: "there is no sentence beside a success; Kafka writes NONE \
+                 before version 4",
+    },
+    Difference {
+        api: ApiKey::CreateAcls,
+        cases: &[
+            "a pattern that matches",
+            "a pattern that matches any",
+            "a resource of type 1",
+            "operation 1",
+            "permission 1",
+        ],
+        versions: (1, 3),
+        fields: &[("Results.ErrorCode", "-1", "42")],
+        reason: "a list with a pattern that only filters can have is \
+                 INVALID_REQUEST; Kafka says UNKNOWN_SERVER_ERROR",
+    },
+    Difference {
+        api: ApiKey::CreateAcls,
+        cases: &["a resource of type 0", "operation 0", "permission 0"],
+        versions: (1, 3),
+        fields: &[("", "closed", "{ThrottleTimeMs=0 Results=[{Er*")],
+        reason: ZERO,
+    },
+    Difference {
+        api: ApiKey::DescribeAcls,
+        cases: &["a pattern of type 0", "a resource of type 0", "operation 0", "permission 0"],
+        versions: (1, 3),
+        fields: &[("", "closed", "{ThrottleTimeMs=0 ErrorCode=42*")],
+        reason: ZERO,
+    },
+    Difference {
+        api: ApiKey::DescribeAcls,
+        cases: &["a pattern of type 9", "a resource of type 99", "operation 99", "permission 9"],
+        versions: (1, 3),
+        fields: &[("ErrorCode", "0", "42"), ("ErrorMessage", "", "<text>")],
+        reason: "an unknown number in a filter is INVALID_REQUEST; Kafka finds \
+                 nothing and reports no error",
+    },
+    Difference {
+        api: ApiKey::DeleteAcls,
+        cases: &["a pattern of type 0", "a resource of type 0", "operation 0", "permission 0"],
+        versions: (1, 3),
+        fields: &[("", "closed", "{ThrottleTimeMs=0 FilterResult*")],
+        reason: ZERO,
+    },
+];
+
+const FEATURES: &str = "the table above lists the APIs; of the features there is \
+     transaction.version only";
+
+const BY_ID: &str = "topics can be asked for by id from version 10 on, since the field is \
+     there; Kafka refuses that before version 12";
+
+const CURSOR: &str = "a cursor at a topic or partition that is not there goes on behind it, \
+     since a topic may be deleted between two pages; Kafka says INVALID_REQUEST";
+
+const ZERO: &str = "the number 0, which means unknown, is INVALID_REQUEST; Kafka closes the \
+     connection";

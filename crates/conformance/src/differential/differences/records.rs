@@ -1,0 +1,156 @@
+//! Differences about produced and read records.
+
+use moldau_protocol::ApiKey;
+
+use super::Difference;
+
+pub(super) const ROWS: &[Difference] = &[
+    Difference {
+        api: ApiKey::Produce,
+        cases: &["a topic without partitions"],
+        versions: (3, 13),
+        fields: &[("Responses", "", "*")],
+        reason: NO_PARTITIONS,
+    },
+    Difference {
+        api: ApiKey::Fetch,
+        cases: &["-1 bytes", "-1 bytes of the partition"],
+        versions: (4, 18),
+        fields: &[
+            ("Responses.Partitions.ErrorCode", "-1", "0"),
+            ("Responses.Partitions.HighWatermark", "-1", "154"),
+            ("Responses.Partitions.LastStableOffset", "-1", "154"),
+            ("Responses.Partitions.Records", "", "[0 to 1*"),
+            ("Responses.Partitions.LogStartOffset", "-1", "0"),
+        ],
+        reason: "a negative limit counts as 0, so one batch is read; Kafka says \
+                 UNKNOWN_SERVER_ERROR",
+    },
+    Difference {
+        api: ApiKey::Fetch,
+        cases: &["a last epoch to come"],
+        versions: (12, 18),
+        fields: &[
+            ("Responses.Partitions.ErrorCode", "1", "0"),
+            ("Responses.Partitions.HighWatermark", "-1", "154"),
+            ("Responses.Partitions.LastStableOffset", "-1", "154"),
+            ("Responses.Partitions.LogStartOffset", "-1", "0"),
+            ("Responses.Partitions.Records", "", "[0 to 1*"),
+        ],
+        reason: "a consumer whose last epoch is ahead of the log is served; \
+                 Kafka says OFFSET_OUT_OF_RANGE",
+    },
+    Difference {
+        api: ApiKey::Fetch,
+        cases: &["a leader epoch of -2"],
+        versions: (9, 18),
+        fields: &[
+            ("Responses.Partitions.ErrorCode", "0", "74"),
+            ("Responses.Partitions.HighWatermark", "154", "-1"),
+            ("Responses.Partitions.LastStableOffset", "154", "-1"),
+            ("Responses.Partitions.LogStartOffset", "0", "-1"),
+            ("Responses.Partitions.Records", "[0 to 1*", ""),
+        ],
+        reason: "a negative epoch other than -1 is fenced; Kafka ignores it",
+    },
+    Difference {
+        api: ApiKey::Fetch,
+        cases: &["a partition twice"],
+        versions: (4, 18),
+        fields: &[
+            ("Responses.Partitions.Records", "[2 to 3*", "[0 to 1*"),
+            ("Responses.Partitions", "", "0"),
+        ],
+        reason: "each mention of a partition is answered; Kafka answers the \
+                 last one",
+    },
+    Difference {
+        api: ApiKey::Fetch,
+        cases: &["an isolation level of 9"],
+        versions: (4, 18),
+        fields: &[
+            ("Responses.Partitions.ErrorCode", "-1", "0"),
+            ("Responses.Partitions.HighWatermark", "-1", "154"),
+            ("Responses.Partitions.LastStableOffset", "-1", "154"),
+            ("Responses.Partitions.AbortedTransactions", "[]", "null"),
+            ("Responses.Partitions.Records", "", "[0 to 1*"),
+            ("Responses.Partitions.LogStartOffset", "-1", "0"),
+            ("ErrorCode", "-1", "0"),
+            ("Responses", "", "<id of orders>"),
+        ],
+        reason: ISOLATION,
+    },
+    Difference {
+        api: ApiKey::Fetch,
+        cases: &["beyond the end", "offset -1", "the last offset that a number can name"],
+        versions: (5, 18),
+        fields: &[("Responses.Partitions.LogStartOffset", "-1", "0")],
+        reason: LOG_START,
+    },
+    Difference {
+        api: ApiKey::Fetch,
+        cases: &["records that are gone"],
+        versions: (5, 18),
+        fields: &[
+            ("Responses.Partitions.LogStartOffset", "-1", "2"),
+            ("Responses.Partitions.LogStartOffset", "-1", "22"),
+        ],
+        reason: LOG_START,
+    },
+    Difference {
+        api: ApiKey::ListOffsets,
+        cases: &["a partition twice"],
+        versions: (1, 11),
+        fields: &[
+            ("Topics.Partitions.ErrorCode", "42", "0"),
+            ("Topics.Partitions.Offset", "-1", "154"),
+            ("Topics.Partitions", "", "0"),
+            ("Topics.Partitions.LeaderEpoch", "-1", "0"),
+        ],
+        reason: "each mention of a partition is answered; Kafka says \
+                 INVALID_REQUEST",
+    },
+    Difference {
+        api: ApiKey::ListOffsets,
+        cases: &["a topic without partitions"],
+        versions: (1, 11),
+        fields: &[("Topics", "", "orders")],
+        reason: NO_PARTITIONS,
+    },
+    Difference {
+        api: ApiKey::ListOffsets,
+        cases: &["an isolation level of 9"],
+        versions: (2, 11),
+        fields: &[
+            ("Topics.Partitions.ErrorCode", "-1", "0"),
+            ("Topics.Partitions.Offset", "-1", "154"),
+            ("Topics.Partitions.Offset", "-1", "22"),
+            ("Topics.Partitions.LeaderEpoch", "-1", "0"),
+        ],
+        reason: ISOLATION,
+    },
+    Difference {
+        api: ApiKey::DescribeProducers,
+        cases: &["a partition twice"],
+        versions: (0, 0),
+        fields: &[("Topics.Partitions", "0", "")],
+        reason: "a name that stands twice in a request is answered once, so \
+                 that an answer is bounded by what exists",
+    },
+    Difference {
+        api: ApiKey::DescribeProducers,
+        cases: &["an empty name"],
+        versions: (0, 0),
+        fields: &[("Topics.Partitions.ErrorCode", "17", "3")],
+        reason: "an empty name is UNKNOWN_TOPIC_OR_PARTITION; Kafka says \
+                 INVALID_TOPIC_EXCEPTION",
+    },
+];
+
+const NO_PARTITIONS: &str = "a topic without partitions is answered without partitions; Kafka leaves it \
+     out";
+
+const ISOLATION: &str = "an unknown isolation level counts as READ_UNCOMMITTED; Kafka says \
+     UNKNOWN_SERVER_ERROR";
+
+const LOG_START: &str = "the start of the log stands beside OFFSET_OUT_OF_RANGE; Kafka says -1";

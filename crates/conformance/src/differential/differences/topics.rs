@@ -1,0 +1,147 @@
+//! Differences about topics and configurations.
+
+use moldau_protocol::ApiKey;
+
+use super::Difference;
+
+pub(super) const ROWS: &[Difference] = &[
+    Difference {
+        api: ApiKey::CreateTopics,
+        cases: &[
+            "a configuration",
+            "a configuration twice",
+            "a topic, to validate",
+            "an assignment",
+            "compression",
+            "good and bad topics",
+            "two policies",
+        ],
+        versions: (5, 7),
+        fields: &[("Topics.Configs.ConfigSource", "3", "5"), ("Topics.TopicId", "<id>", "<no id>")],
+        reason: VALIDATED,
+    },
+    Difference {
+        api: ApiKey::CreateTopics,
+        cases: &["a name that collides"],
+        versions: (2, 7),
+        fields: &[
+            ("Topics.ErrorCode", "0", "17"),
+            ("Topics.ErrorMessage", "null", "<text>"),
+            ("Topics.Configs.ConfigSource", "3", "5"),
+            ("Topics.NumPartitions", "1", "-1"),
+            ("Topics.ReplicationFactor", "1", "-1"),
+            ("Topics.Configs", "cleanup.policy*", ""),
+            ("Topics.TopicId", "<id>", "<no id>"),
+        ],
+        reason: "names that differ in dots and underscores only collide within \
+                 a request too",
+    },
+    Difference {
+        api: ApiKey::CreateTopics,
+        cases: &["a timeout of -1"],
+        versions: (2, 7),
+        fields: &[
+            ("Topics.ErrorCode", "7", "0"),
+            ("Topics.ErrorMessage", "<text>", "null"),
+            ("Topics.NumPartitions", "-1", "1"),
+            ("Topics.ReplicationFactor", "-1", "1"),
+            ("Topics.Configs", "", "cleanup.policy*"),
+        ],
+        reason: "a topic is created before the answer, whatever the timeout; \
+                 Kafka says REQUEST_TIMED_OUT at once",
+    },
+    Difference {
+        api: ApiKey::CreateTopics,
+        cases: &["a topic", "default numbers"],
+        versions: (5, 7),
+        fields: &[("Topics.Configs.ConfigSource", "3", "5")],
+        reason: VALIDATED,
+    },
+    Difference {
+        api: ApiKey::CreateTopics,
+        cases: &["an internal topic"],
+        versions: (2, 7),
+        fields: &[
+            ("Topics.ErrorCode", "0", "17"),
+            ("Topics.ErrorMessage", "null", "<text>"),
+            ("Topics.NumPartitions", "1", "-1"),
+            ("Topics.ReplicationFactor", "1", "-1"),
+            ("Topics.Configs", "cleanup.policy*", ""),
+            ("Topics.TopicId", "<id>", "<no id>"),
+        ],
+        reason: INTERNAL,
+    },
+    Difference {
+        api: ApiKey::CreateTopics,
+        cases: &["replicas in sync"],
+        versions: (7, 7),
+        fields: &[("Topics.TopicId", "<id>", "<no id>")],
+        reason: VALIDATED,
+    },
+    Difference {
+        api: ApiKey::CreateTopics,
+        cases: &["the metadata log"],
+        versions: (2, 7),
+        fields: &[("Topics.ErrorCode", "42", "17")],
+        reason: INTERNAL,
+    },
+    Difference {
+        api: ApiKey::DescribeConfigs,
+        cases: &["a key of the broker"],
+        versions: (1, 4),
+        fields: &[
+            ("Results.Configs.ConfigSource", "5", "4"),
+            ("Results.Configs.ConfigType", "3", "2"),
+            ("Results.Configs.Documentation", "null", ""),
+        ],
+        reason: "settings of the broker are shown as texts from its \
+                 configuration, without documentation",
+    },
+    Difference {
+        api: ApiKey::DescribeConfigs,
+        cases: &["a resource twice"],
+        versions: (1, 4),
+        fields: &[
+            ("Results.ErrorCode", "0", "42"),
+            ("Results.ErrorMessage", "", "<text>"),
+            ("Results.Configs", "retention.ms", ""),
+        ],
+        reason: "a resource that stands twice is described once, so that an \
+                 answer is bounded by what exists",
+    },
+    Difference {
+        api: ApiKey::DescribeConfigs,
+        cases: &["all keys", "no keys"],
+        versions: (1, 4),
+        fields: &[("Results.Configs.ConfigSource", "3", "5")],
+        reason: "min.insync.replicas comes from the defaults; Kafka has a \
+                 default for the cluster (ELR)",
+    },
+    Difference {
+        api: ApiKey::DescribeConfigs,
+        cases: &["metrics of clients"],
+        versions: (1, 4),
+        fields: &[
+            ("Results.ErrorCode", "0", "42"),
+            ("Results.ErrorMessage", "", "<text>"),
+            ("Results.Configs", "interval.ms*", ""),
+        ],
+        reason: "there are no subscriptions to metrics of clients: \
+                 INVALID_REQUEST; Kafka shows their defaults",
+    },
+    Difference {
+        api: ApiKey::IncrementalAlterConfigs,
+        cases: &["operation -1", "operation 9"],
+        versions: (0, 1),
+        fields: &[("Responses.ErrorCode", "-1", "42")],
+        reason: "an unknown operation is INVALID_REQUEST; Kafka says \
+                 UNKNOWN_SERVER_ERROR",
+    },
+];
+
+const VALIDATED: &str = "a topic that is only validated has no id, and min.insync.replicas comes \
+     from the defaults; Kafka gives a random id, and its default for the \
+     cluster (ELR)";
+
+const INTERNAL: &str = "names of Kafka's internal topics are not for clients: \
+     INVALID_TOPIC_EXCEPTION";
